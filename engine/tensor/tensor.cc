@@ -1,0 +1,118 @@
+// Host tensors: allocation, views, and conversion of small ones to numbers.
+#include "engine/tensor/tensor.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "engine/tensor/dispatch.h"
+
+namespace oncilla {
+
+int64_t TensorDesc::bytes() const {
+  // Whole bytes for every type so far; sub-byte types round up per tensor.
+  const int64_t bits = SaturatingMul(elements(), BitsOf(dtype));
+  return bits == std::numeric_limits<int64_t>::max() ? bits : (bits + 7) / 8;
+}
+
+std::ostream& operator<<(std::ostream& out, const TensorDesc& desc) {
+  return out << desc.dtype << desc.shape;
+}
+
+Result<Tensor> Tensor::Allocate(TensorDesc desc) {
+  if (desc.dtype == DType::kString) {
+    const auto count = static_cast<size_t>(desc.elements());
+    if (desc.elements() > (int64_t{1} << 32)) return Exhausted("a tensor of ", count, " strings");
+    return Strings(desc.shape, std::vector<std::string>(count));
+  }
+  constexpr int64_t kAlignment = 64;
+  const int64_t bytes = desc.bytes();
+  void* data = nullptr;
+  if (bytes <= (int64_t{1} << 46)) {
+    data = std::aligned_alloc(kAlignment, (bytes / kAlignment + 1) * kAlignment);
+  }
+  if (data == nullptr) return Exhausted("no host memory for ", desc, " (", bytes, " bytes)");
+  std::memset(data, 0, static_cast<size_t>(bytes));
+  Tensor t;
+  t.desc_ = std::move(desc);
+  t.owner_ =
+      std::shared_ptr<const void>(data, [](const void* p) { std::free(const_cast<void*>(p)); });
+  t.data_ = static_cast<const std::byte*>(data);
+  t.size_ = static_cast<size_t>(bytes);
+  return t;
+}
+
+Tensor Tensor::View(TensorDesc desc, std::span<const std::byte> bytes,
+                    std::shared_ptr<const void> owner) {
+  Tensor t;
+  t.desc_ = std::move(desc);
+  t.owner_ = std::move(owner);
+  t.data_ = bytes.data();
+  t.size_ = bytes.size();
+  return t;
+}
+
+Tensor Tensor::Strings(Shape shape, std::vector<std::string> values) {
+  Tensor t;
+  t.desc_ = {DType::kString, std::move(shape)};
+  t.strings_ = std::make_shared<const std::vector<std::string>>(std::move(values));
+  return t;
+}
+
+Tensor Tensor::Copy(TensorDesc desc, std::span<const std::byte> bytes) {
+  auto owned = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
+  return View(std::move(desc), *owned, owned);
+}
+
+Tensor Tensor::Int64s(std::span<const int64_t> values) {
+  return Of(DType::kI64, {static_cast<int64_t>(values.size())}, values);
+}
+
+Tensor Tensor::Scalar(float value) {
+  return Of(DType::kF32, {}, std::span<const float>(&value, 1));
+}
+
+Tensor Tensor::ScalarInt64(int64_t value) {
+  return Of(DType::kI64, {}, std::span<const int64_t>(&value, 1));
+}
+
+Tensor Tensor::Reshaped(Shape shape) const {
+  Tensor t = *this;
+  t.desc_.shape = std::move(shape);
+  return t;
+}
+
+namespace {
+
+// Elements copied out one by one, so that an unaligned view is fine.
+template <class To>
+Result<std::vector<To>> Convert(const Tensor& tensor) {
+  std::vector<To> out(static_cast<size_t>(tensor.elements()));
+  const bool known = DispatchDType(tensor.dtype(), [&]<class T>(TypeTag<T>) {
+    for (size_t i = 0; i < out.size(); ++i) {
+      T value;
+      std::memcpy(&value, tensor.bytes().data() + i * sizeof(T), sizeof(T));
+      out[i] = static_cast<To>(value);
+    }
+  });
+  if (!known) return InvalidArgument("a tensor of ", tensor.dtype(), " is not a number");
+  return out;
+}
+
+}  // namespace
+
+Result<std::vector<int64_t>> ToInt64s(const Tensor& tensor) {
+  if (!IsInteger(tensor.dtype()) && tensor.dtype() != DType::kBool) {
+    return InvalidArgument("expected integers, got ", tensor.dtype());
+  }
+  ONCILLA_ASSIGN(auto out, Convert<int64_t>(tensor));
+  if (tensor.dtype() == DType::kU64) {
+    for (int64_t v : out) {
+      if (v < 0) return InvalidArgument("a uint64 is above the largest int64");
+    }
+  }
+  return out;
+}
+
+Result<std::vector<double>> ToDoubles(const Tensor& tensor) { return Convert<double>(tensor); }
+
+}  // namespace oncilla
