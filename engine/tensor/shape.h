@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <iterator>
 #include <limits>
 #include <ostream>
 #include <string>
@@ -27,7 +28,7 @@ class Shape {
  public:
   Shape() = default;
   Shape(std::initializer_list<int64_t> dims) : dims_(dims) {}
-  template <class It>
+  template <std::input_iterator It>
   Shape(It first, It last) : dims_(first, last) {}
 
   int rank() const { return static_cast<int>(dims_.size()); }
