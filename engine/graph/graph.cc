@@ -1,0 +1,101 @@
+// Building graphs: every node is inferred as it is added.
+#include "engine/graph/graph.h"
+
+namespace oncilla {
+
+Result<Facts> InferNode(const OpSet& ops, std::string_view name, std::string_view op_name,
+                        const AttrMap& attrs, std::span<const Fact> inputs) {
+  auto fail = [&](Status status) {
+    return WithNode(In(std::move(status), StrCat("node '", name, "' (", op_name, ")")), name);
+  };
+  const OpDef* op = ops.Find(op_name);
+  if (op == nullptr) return fail(Unsupported("there is no such op"));
+  const Arity arity = op->traits.inputs;
+  const int count = static_cast<int>(inputs.size());
+  if (count < arity.min || count > arity.max) {
+    if (arity.min == arity.max) {
+      return fail(InvalidArgument("takes ", arity.min, " inputs, got ", count));
+    }
+    return fail(InvalidArgument("takes at least ", arity.min, " inputs, got ", count));
+  }
+  for (int i = 0; i < arity.min; ++i) {
+    if (inputs[i].absent()) return fail(InvalidArgument("input ", i, " is missing"));
+  }
+  Result<Facts> out = op->infer(attrs, inputs);
+  if (!out.ok()) return fail(out.status());
+  return out;
+}
+
+ValueId Graph::AddInput(std::string name, Fact fact) {
+  const ValueId id{static_cast<uint32_t>(values_.size())};
+  Value value;
+  value.fact = std::move(fact);
+  value.name = name;
+  value.is_input = true;
+  values_.push_back(std::move(value));
+  inputs_.push_back({std::move(name), id});
+  return id;
+}
+
+ValueId Graph::AddConstant(Tensor tensor, std::string name) {
+  const ValueId id{static_cast<uint32_t>(values_.size())};
+  Value value;
+  value.fact = Fact::Constant(std::move(tensor));
+  value.name = std::move(name);
+  values_.push_back(std::move(value));
+  return id;
+}
+
+Result<std::vector<ValueId>> Graph::AddNode(std::string name, std::string_view op, AttrMap attrs,
+                                            std::vector<ValueId> inputs,
+                                            std::vector<std::string> sources) {
+  ONCILLA_ASSIGN(Facts facts, InferNode(*ops_, name, op, attrs, FactsOf(inputs)));
+  const NodeId id{static_cast<uint32_t>(nodes_.size())};
+  Node node;
+  node.op = ops_->Find(op);
+  if (sources.empty()) sources.push_back(name);
+  node.name = std::move(name);
+  node.attrs = std::move(attrs);
+  node.inputs = std::move(inputs);
+  node.sources = std::move(sources);
+  for (size_t i = 0; i < facts.size(); ++i) {
+    Value value;
+    value.fact = std::move(facts[i]);
+    value.producer = id;
+    value.output = static_cast<int>(i);
+    node.outputs.push_back(ValueId{static_cast<uint32_t>(values_.size())});
+    values_.push_back(std::move(value));
+  }
+  nodes_.push_back(std::move(node));
+  return nodes_.back().outputs;
+}
+
+Result<ValueId> Graph::Add(std::string name, std::string_view op, AttrMap attrs,
+                           std::vector<ValueId> inputs) {
+  ONCILLA_ASSIGN(auto outputs, AddNode(std::move(name), op, std::move(attrs), std::move(inputs)));
+  return outputs[0];
+}
+
+const Fact& Graph::fact(ValueId id) const {
+  static const Fact kAbsent = Fact::Absent();
+  return id == kNoValue ? kAbsent : values_[Index(id)].fact;
+}
+
+Facts Graph::FactsOf(std::span<const ValueId> ids) const {
+  Facts out;
+  out.reserve(ids.size());
+  for (ValueId id : ids) out.push_back(fact(id));
+  return out;
+}
+
+std::vector<std::vector<NodeId>> Consumers(const Graph& graph) {
+  std::vector<std::vector<NodeId>> out(graph.values().size());
+  for (uint32_t n = 0; n < graph.nodes().size(); ++n) {
+    for (ValueId id : graph.node(NodeId{n}).inputs) {
+      if (id != kNoValue) out[Index(id)].push_back(NodeId{n});
+    }
+  }
+  return out;
+}
+
+}  // namespace oncilla

@@ -1,0 +1,83 @@
+// Attributes of a node: AttrMap stores them by name, an Attrs struct reads them with types.
+//
+// An Attrs struct lists its fields once:
+//   struct SoftmaxAttrs {
+//     int64_t axis = -1;
+//     void Fields(auto&& field) { field("axis", axis); }
+//   };
+// That one list gives parsing, defaults, writing and the check for unknown names. Field types:
+// int64_t, int, double, float, bool, DType, std::string, std::vector<int64_t>,
+// std::vector<double>, std::vector<std::string>.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "engine/base/status.h"
+#include "engine/tensor/dtype.h"
+
+namespace oncilla {
+
+using AttrValue = std::variant<int64_t, double, bool, DType, std::string, std::vector<int64_t>,
+                               std::vector<double>, std::vector<std::string>>;
+using AttrMap = std::map<std::string, AttrValue, std::less<>>;
+
+std::string ToString(const AttrValue& value);
+// "{axis=1,log=true}", empty for no attributes; names in order.
+std::string ToString(const AttrMap& attrs);
+
+struct NoAttrs {
+  void Fields(auto&&) {}
+};
+
+namespace attrs_internal {
+template <class T>
+using Stored = std::conditional_t<std::is_same_v<T, int>, int64_t,
+                                  std::conditional_t<std::is_same_v<T, float>, double, T>>;
+Status WrongType(std::string_view name, const AttrValue& value);
+Status UnknownNames(const AttrMap& map, const std::vector<std::string_view>& known);
+}  // namespace attrs_internal
+
+// Fills an Attrs struct; refuses a wrong type and any name that the struct lacks.
+template <class Attrs>
+Result<Attrs> ReadAttrs(const AttrMap& map) {
+  Attrs attrs;
+  Status status;
+  std::vector<std::string_view> known;
+  attrs.Fields([&]<class T>(std::string_view name, T& field) {
+    known.push_back(name);
+    auto it = map.find(name);
+    if (it == map.end()) return;
+    if (const auto* value = std::get_if<attrs_internal::Stored<T>>(&it->second)) {
+      field = static_cast<T>(*value);
+    } else {
+      status = attrs_internal::WrongType(name, it->second);
+    }
+  });
+  ONCILLA_TRY(status);
+  ONCILLA_TRY(attrs_internal::UnknownNames(map, known));
+  return attrs;
+}
+
+// The struct as a map; fields that have their default value are left out, so that equal nodes have
+// equal maps.
+template <class Attrs>
+AttrMap WriteAttrs(Attrs attrs) {
+  AttrMap map, defaults;
+  auto write = [](AttrMap& to) {
+    return [&to]<class T>(std::string_view name, T& field) {
+      to.emplace(std::string(name), attrs_internal::Stored<T>(field));
+    };
+  };
+  attrs.Fields(write(map));
+  Attrs fresh;
+  fresh.Fields(write(defaults));
+  std::erase_if(map, [&](const auto& item) { return defaults.at(item.first) == item.second; });
+  return map;
+}
+
+}  // namespace oncilla

@@ -1,0 +1,59 @@
+// Fact: what is known about one value before it is computed: kind, dtype, shape and, where known,
+// the value itself or some of its integers.
+//
+// Values flow through inference, so that chains such as Shape -> Slice -> Concat -> Reshape are
+// settled while planning and never reach a device.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "engine/tensor/tensor.h"
+
+namespace oncilla {
+
+// A string tensor is a kTensor of dtype kString and lives on the host. kAbsent is an optional
+// input that is not given.
+enum class ValueKind : uint8_t { kTensor, kList, kOptional, kResource, kAbsent };
+
+struct Fact {
+  ValueKind kind = ValueKind::kTensor;
+  DType dtype = DType::kInvalid;
+  PartialShape shape;
+  // The whole value, when known (valid()).
+  Tensor value;
+  // For integer tensors of rank 0 or 1 whose elements are partly known: one Dim per element.
+  // Dims of unknown elements may carry a name, so that a reshape back to [batch, ...] keeps it.
+  std::optional<std::vector<Dim>> elements;
+
+  static Fact Of(DType dtype, PartialShape shape) {
+    return {ValueKind::kTensor, dtype, std::move(shape), {}, {}};
+  }
+  static Fact Of(const TensorDesc& desc) { return Of(desc.dtype, PartialShape(desc.shape)); }
+  static Fact Constant(Tensor value) {
+    Fact fact = Of(value.desc());
+    fact.value = std::move(value);
+    return fact;
+  }
+  static Fact Absent() { return {ValueKind::kAbsent, DType::kInvalid, {}, {}, {}}; }
+
+  bool absent() const { return kind == ValueKind::kAbsent; }
+  bool has_value() const { return value.valid(); }
+  // Dtype and every size are known: the value can be given memory.
+  bool fixed() const { return kind == ValueKind::kTensor && shape.known(); }
+  TensorDesc desc() const { return {dtype, shape.ToShape()}; }
+};
+using Facts = std::vector<Fact>;
+std::ostream& operator<<(std::ostream& out, const Fact& fact);  // f32[batch,3]
+
+// The most elements that KnownInts() reads and that value propagation carries.
+inline constexpr int64_t kMaxKnownInts = 4096;
+
+// The integers of a fact of rank 0 or 1, each known or not; nothing when not even their number is.
+std::optional<std::vector<Dim>> KnownInts(const Fact& fact);
+// The same when all are known. `what` names the input in the failure ("shape").
+Result<std::vector<int64_t>> NeedInts(const Fact& fact, std::string_view what);
+// True when NeedInts() would succeed.
+bool AllIntsKnown(const Fact& fact);
+
+}  // namespace oncilla

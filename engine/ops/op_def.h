@@ -1,0 +1,88 @@
+// OpDef: the whole contract of one operation, as data.
+//
+// An op is a typed inference function plus one row in its family's table:
+//   Result<Facts> InferSoftmax(const SoftmaxAttrs&, std::span<const Fact> in);
+//   constexpr OpDef kNormOps[] = {Op<InferSoftmax>("Softmax", {})};
+// Ops know nothing of graphs, devices or kernels. See README.md for how to add one.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "engine/ops/attrs.h"
+#include "engine/ops/fact.h"
+
+namespace oncilla {
+
+inline constexpr int kVariadic = 1 << 20;
+
+struct Arity {
+  int min = 1;
+  int max = 1;
+};
+
+struct OpTraits {
+  Arity inputs;
+  // Bit i: the value of input i fixes a shape or geometry (Reshape's shape, Transpose's perm). Such
+  // an operand is on the host and is known when a plan is made; devices never see it as a buffer.
+  uint32_t plan_inputs = 0;
+  // Output 0 may be written over input 0 (or over any input of the same desc) when that input dies
+  // here: every element depends only on the elements at its own place.
+  bool may_overwrite = false;
+  // Output 0 is input 0's bytes under another shape; it never needs a kernel when both share
+  // memory.
+  bool is_view = false;
+  bool has_effects = false;     // never dropped, merged or folded; kept in order
+  bool is_random = false;       // never merged or folded
+  bool host_only = false;       // runs on host tensors (strings, lists)
+  bool data_dependent = false;  // output sizes are known only after it ran
+};
+
+struct OpDef {
+  std::string_view name;
+  OpTraits traits;
+  // Facts of the outputs from attributes and the facts of the inputs. Must accept partly known
+  // facts, and refuse with InvalidArgument what can never be right. Known values need not be
+  // computed here when all inputs are known: planning runs the CPU kernel for that.
+  Result<Facts> (*infer)(const AttrMap&, std::span<const Fact>);
+  // Elementwise ops: their row in the table of expressions (see elementwise.h), else null.
+  const struct ElementwiseRow* elementwise = nullptr;
+};
+
+namespace internal {
+template <class>
+struct FirstArg;
+template <class R, class A, class... Rest>
+struct FirstArg<R (*)(A, Rest...)> {
+  using type = std::remove_cvref_t<A>;
+};
+// The attribute struct that a typed function takes first.
+template <auto F>
+using AttrsOf = typename FirstArg<decltype(F)>::type;
+
+template <auto Infer>
+Result<Facts> InferErased(const AttrMap& map, std::span<const Fact> in) {
+  ONCILLA_ASSIGN(auto attrs, ReadAttrs<AttrsOf<Infer>>(map));
+  return Infer(attrs, in);
+}
+}  // namespace internal
+
+template <auto Infer>
+constexpr OpDef Op(std::string_view name, OpTraits traits) {
+  return {name, traits, &internal::InferErased<Infer>};
+}
+
+// One node seen from outside: all that inference, placement and kernels may look at. Facts of plan
+// inputs carry their values; when a kernel is prepared every fact is fixed().
+struct NodeView {
+  const OpDef* op = nullptr;
+  const AttrMap* attrs = nullptr;
+  std::span<const Fact> inputs;
+  std::span<const Fact> outputs;
+  std::string_view name;  // for messages
+
+  bool has_input(size_t i) const { return i < inputs.size() && !inputs[i].absent(); }
+};
+
+}  // namespace oncilla

@@ -1,0 +1,36 @@
+// The table of contents of the op set: one line per family.
+#include "engine/ops/op_set.h"
+
+#include "engine/ops/movement.h"
+#include "engine/ops/norm.h"
+
+namespace oncilla {
+
+std::shared_ptr<const OpSet> OpSet::Builtin() {
+  auto set = std::make_shared<OpSet>();
+  for (std::span<const OpDef> family : {
+           MovementOps(),
+           NormOps(),
+       }) {
+    // Names of built-in ops are unique; a test adds the families one by one and checks.
+    (void)set->Add(family);
+  }
+  return set;
+}
+
+const OpDef* OpSet::Find(std::string_view name) const {
+  auto it = by_name_.find(name);
+  return it == by_name_.end() ? nullptr : it->second;
+}
+
+Status OpSet::Add(std::span<const OpDef> family) {
+  for (const OpDef& op : family) {
+    if (!by_name_.emplace(op.name, &op).second) {
+      return Error(Code::kAlreadyExists, "there is already an op ", op.name);
+    }
+    ops_.push_back(&op);
+  }
+  return Status();
+}
+
+}  // namespace oncilla
