@@ -1,0 +1,153 @@
+// Kernels of the CPU backend: a typed function plus one row in its family's table.
+//
+//   Status Softmax(const SoftmaxAttrs& attrs, const Args& args);       // plain, exact: the truth
+//   const KernelRow kRows[] = {Row<Softmax>("Softmax", kFloats)};
+//
+// Plain code accumulates in double (or exactly, for integers) in a fixed order. A heavy op has a
+// fast path beside it (FastKernel), chosen at Prepare; the option "plain" never takes it. Ops on
+// strings or with sizes that depend on data are host functions on tensors instead.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/device/device.h"
+
+namespace oncilla::cpu {
+
+// A node whose facts are owned, so that a kernel can keep it.
+class OwnedNode {
+ public:
+  explicit OwnedNode(const NodeView& node);
+  NodeView view() const { return {op_, &attrs_, inputs_, outputs_, name_}; }
+
+ private:
+  const OpDef* op_;
+  AttrMap attrs_;
+  Facts inputs_, outputs_;
+  std::string name_;
+};
+
+// One call of a kernel. Data of plan inputs is read from their facts (Ints), never from a buffer;
+// data of absent inputs is null.
+struct Args {
+  const NodeView& node;
+  std::span<const std::byte* const> inputs;
+  std::span<std::byte* const> outputs;
+  std::byte* scratch = nullptr;
+  ThreadPool* threads = nullptr;  // null: run alone
+
+  template <class T>
+  const T* In(size_t i) const {
+    return reinterpret_cast<const T*>(inputs[i]);
+  }
+  template <class T>
+  T* Out(size_t i) const {
+    return reinterpret_cast<T*>(outputs[i]);
+  }
+  bool has_input(size_t i) const { return node.has_input(i); }
+  TensorDesc in(size_t i) const { return node.inputs[i].desc(); }
+  TensorDesc out(size_t i) const { return node.outputs[i].desc(); }
+  // The value of plan input i.
+  Result<std::vector<int64_t>> Ints(size_t i, std::string_view what) const {
+    return NeedInts(node.inputs[i], what);
+  }
+};
+
+// Runs fn(begin, end) over [0, n), in pieces of about `grain`, on the pool when there is one. Each
+// index is computed the same way whatever the pieces are.
+void ParallelFor(ThreadPool* threads, int64_t n, int64_t grain,
+                 const std::function<void(int64_t begin, int64_t end)>& fn);
+
+class CpuKernel : public Kernel {
+ public:
+  virtual Status Run(const Args& args) const = 0;
+};
+
+// Sets of dtypes that a row claims for input 0.
+using DTypeSet = uint32_t;
+constexpr DTypeSet Set(DType t) { return 1u << static_cast<int>(t); }
+inline constexpr DTypeSet kFloats =
+    Set(DType::kF32) | Set(DType::kF64) | Set(DType::kF16) | Set(DType::kBF16);
+inline constexpr DTypeSet kSignedInts =
+    Set(DType::kI8) | Set(DType::kI16) | Set(DType::kI32) | Set(DType::kI64);
+inline constexpr DTypeSet kUnsignedInts =
+    Set(DType::kU8) | Set(DType::kU16) | Set(DType::kU32) | Set(DType::kU64);
+inline constexpr DTypeSet kIntegers = kSignedInts | kUnsignedInts;
+inline constexpr DTypeSet kNumbers = kFloats | kIntegers;
+inline constexpr DTypeSet kBools = Set(DType::kBool);
+inline constexpr DTypeSet kFixedSize = kNumbers | kBools;
+inline constexpr DTypeSet kStrings = Set(DType::kString);
+inline constexpr DTypeSet kAll = kFixedSize | kStrings;
+
+struct KernelRow {
+  std::string_view op;
+  DTypeSet dtypes = kAll;  // of input 0
+  // Exactly one of `plain` and `host` is set.
+  Result<std::unique_ptr<CpuKernel>> (*plain)(const NodeView&) = nullptr;
+  Result<std::vector<Tensor>> (*host)(const NodeView&, std::span<const Tensor>) = nullptr;
+  // Null, or a faster kernel for what it accepts: a null pointer means "take the plain one".
+  Result<std::unique_ptr<CpuKernel>> (*fast)(const NodeView&) = nullptr;
+  // How the fast kernel wants constant input i; called only when `fast` may take the node.
+  Result<Packing> (*packing)(const NodeView&, int input) = nullptr;
+  // Null, or a refusal beyond dtypes. May see partly known facts.
+  Status (*can_run)(const NodeView&) = nullptr;
+};
+
+namespace internal {
+// A typed plain function with its attributes read once.
+template <auto Function>
+class PlainKernel : public CpuKernel {
+ public:
+  using Attrs = oncilla::internal::AttrsOf<Function>;
+  PlainKernel(const NodeView& node, Attrs attrs) : node_(node), attrs_(std::move(attrs)) {}
+  Status Run(const Args& args) const override { return Function(attrs_, args); }
+  std::string description() const override { return "plain"; }
+
+ private:
+  OwnedNode node_;
+  Attrs attrs_;
+};
+
+template <auto F>
+Result<std::unique_ptr<CpuKernel>> MakePlain(const NodeView& node) {
+  ONCILLA_ASSIGN(auto attrs, ReadAttrs<oncilla::internal::AttrsOf<F>>(*node.attrs));
+  return std::unique_ptr<CpuKernel>(std::make_unique<PlainKernel<F>>(node, std::move(attrs)));
+}
+
+template <auto F>
+Result<std::vector<Tensor>> RunHost(const NodeView& node, std::span<const Tensor> inputs) {
+  ONCILLA_ASSIGN(auto attrs, ReadAttrs<oncilla::internal::AttrsOf<F>>(*node.attrs));
+  return F(attrs, node, inputs);
+}
+}  // namespace internal
+
+// Status F(const Attrs&, const Args&).
+template <auto F>
+constexpr KernelRow Row(std::string_view op, DTypeSet dtypes) {
+  KernelRow row;
+  row.op = op;
+  row.dtypes = dtypes;
+  row.plain = &internal::MakePlain<F>;
+  return row;
+}
+
+// Result<std::vector<Tensor>> F(const Attrs&, const NodeView&, std::span<const Tensor> inputs).
+template <auto F>
+constexpr KernelRow HostRow(std::string_view op, DTypeSet dtypes) {
+  KernelRow row;
+  row.op = op;
+  row.dtypes = dtypes;
+  row.host = &internal::RunHost<F>;
+  return row;
+}
+
+// Null when the backend has no such op. Families are listed in kernel.cc.
+const KernelRow* FindKernel(std::string_view op);
+
+std::span<const KernelRow> MovementKernels();
+std::span<const KernelRow> NormKernels();
+
+}  // namespace oncilla::cpu

@@ -1,0 +1,209 @@
+// Device: what a backend must provide, whole.
+//
+// A device is a thing with memory that prepares kernels and executes recordings of them in order on
+// queues. It decides nothing about graphs, memory policy or placement. Submit never blocks; all
+// waiting is in Wait, with a deadline. Calls on one device may come from several threads, except
+// that a queue, and the recordings submitted to it, belong to one thread at a time.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/ops/op_def.h"
+
+namespace oncilla {
+
+class ThreadPool;
+
+// What is known of a device without opening it.
+struct DeviceInfo {
+  std::string backend;   // "cpu", "opencl"
+  std::string type;      // "CPU" or "GPU": its kind in device names
+  std::string name;      // the driver's name for it
+  std::string vendor;
+  std::string driver;    // version text
+  std::string platform;
+  std::string id;        // stable across runs: PCI or UUID where the driver tells, else an ordinal
+  int ordinal = 0;       // place in the backend's own list
+  int64_t memory_bytes = 0;
+  int64_t max_allocation_bytes = 0;
+  int64_t alignment_bytes = 64;  // base alignment of a buffer or view
+  int compute_units = 0;
+  bool host_memory = false;      // Region::host() is not null
+  bool is_opencl_cpu = false;    // an OpenCL device of type CPU: used only when asked for
+  bool can_evaluate = false;     // Evaluate() works: the CPU
+};
+
+// One buffer got from a driver.
+class Region {
+ public:
+  explicit Region(int64_t bytes) : bytes_(bytes) {}
+  virtual ~Region() = default;
+  Region(const Region&) = delete;
+  Region& operator=(const Region&) = delete;
+  int64_t bytes() const { return bytes_; }
+  // The address, where the host may read and write it directly; else null.
+  virtual std::byte* host() const { return nullptr; }
+
+ private:
+  int64_t bytes_;
+};
+
+// Memory of the host's own (a feed, a fetch) as a region of a host_memory device. Borrowed.
+class HostRegion : public Region {
+ public:
+  HostRegion(void* data, int64_t bytes) : Region(bytes), data_(static_cast<std::byte*>(data)) {}
+  std::byte* host() const override { return data_; }
+
+ private:
+  std::byte* data_;
+};
+
+// A part of a region. A null region is an operand that has no buffer: absent, or a plan input.
+struct BufferView {
+  Region* region = nullptr;
+  int64_t offset = 0;
+  int64_t bytes = 0;
+  std::byte* host() const { return region->host() + offset; }
+};
+
+// How a constant is laid out for a kernel. Equal names of one constant share one copy.
+struct Packing {
+  std::string name = "dense";
+  int64_t bytes = 0;
+  // Writes the packed form; null copies the bytes as they are. Pure; runs on the host.
+  std::function<Status(const Tensor& constant, std::span<std::byte> to)> write;
+};
+
+// A node made ready for one device, at known shapes. Immutable.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual int64_t scratch_bytes() const { return 0; }
+  // What will run, in one stable line or more ("gemm_14x32 packed"), for inspect and profiles.
+  virtual std::string description() const = 0;
+};
+
+// An operand of a step: a fixed view, or with external >= 0 the slot given at each Submit.
+struct Operand {
+  BufferView view;
+  int external = -1;
+};
+
+struct Step {
+  const Kernel* kernel = nullptr;
+  std::vector<Operand> inputs;
+  std::vector<Operand> outputs;
+  BufferView scratch;
+  std::string node;  // source name, for errors and profiles
+};
+
+class Queue {
+ public:
+  virtual ~Queue() = default;
+};
+class Recording {
+ public:
+  virtual ~Recording() = default;
+};
+
+// When one step ran, in nanoseconds on the device's clock; both 0 where the driver does not tell.
+struct StepTime {
+  int step = 0;
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+};
+
+class Event {
+ public:
+  virtual ~Event() = default;
+  // After a Wait that succeeded, of a submission with `profile` set; else empty.
+  virtual std::vector<StepTime> step_times() const { return {}; }
+};
+using EventPtr = std::shared_ptr<Event>;
+
+struct Upload {
+  BufferView to;
+  std::span<const std::byte> from;  // must stay until the event is done
+};
+struct Download {
+  std::span<std::byte> to;  // must stay until the event is done
+  BufferView from;
+};
+
+using Deadline = std::chrono::steady_clock::time_point;
+inline constexpr Deadline kNoDeadline = Deadline::max();
+
+// Counts of what the driver was asked for, for tests and reports.
+struct DeviceCounters {
+  int64_t flushes = 0;
+  int64_t waits = 0;
+  int64_t kernels_built = 0;  // programs compiled (OpenCL)
+  int64_t live_objects = 0;   // driver objects alive now
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual const DeviceInfo& info() const = 0;
+
+  // Whether a node could run here: a pure question, also with shapes partly known. The refusal is a
+  // sentence that placement shows: "opencl has no TopK for i8".
+  virtual Status CanRun(const NodeView& node) const = 0;
+  // How constant input `input` of the node must be laid out. Depends on attributes and constants
+  // only, so that it is chosen once per layer.
+  virtual Result<Packing> PackingFor(const NodeView& node, int input) const = 0;
+  // All facts must be fixed() and plan inputs have values. Constants come to the kernel packed.
+  virtual Result<std::unique_ptr<Kernel>> Prepare(const NodeView& node) = 0;
+  // Computes one node on host tensors, outputs allocated here: constant folding, values needed while
+  // planning, strings and sizes that depend on data. Only where info().can_evaluate.
+  virtual Result<std::vector<Tensor>> Evaluate(const NodeView& node,
+                                               std::span<const Tensor> inputs) = 0;
+
+  // Memory that is really there: a driver's lazy promise is committed or refused here, as
+  // ResourceExhausted. Release fails when views of the region are still in use.
+  virtual Result<std::unique_ptr<Region>> AllocateRegion(int64_t bytes) = 0;
+  virtual Status ReleaseRegion(std::unique_ptr<Region> region) = 0;
+
+  virtual Result<std::unique_ptr<Queue>> OpenQueue() = 0;
+  // Steps run in the order given. Kernels and regions must outlive the recording.
+  virtual Result<std::unique_ptr<Recording>> Record(std::vector<Step> steps) = 0;
+  // Starts after everything submitted to the queue before. `externals` fill the slots of operands.
+  virtual Result<EventPtr> Submit(Queue& queue, const Recording& recording,
+                                  std::span<const BufferView> externals, bool profile) = 0;
+  virtual Result<EventPtr> Transfer(Queue& queue, std::span<const Upload> uploads,
+                                    std::span<const Download> downloads) = 0;
+  // True when Wait would return at once.
+  virtual bool Poll(const EventPtr& event) = 0;
+  // The outcome of the work: a failed kernel fails here, naming the node; DeadlineExceeded leaves
+  // the work running.
+  virtual Status Wait(const EventPtr& event, Deadline deadline) = 0;
+
+  virtual DeviceCounters counters() const { return {}; }
+};
+
+struct DiscoverOptions {
+  bool opencl_cpu_devices = false;
+};
+struct OpenOptions {
+  ThreadPool* threads = nullptr;  // the CPU's; must outlive the device
+  bool plain = false;             // CPU: exact code only
+  std::string cache_dir;          // compiled programs; empty = the user's cache folder
+};
+
+// A backend is code: a name, a list of what is there, and a way to open one.
+struct Backend {
+  std::string_view name;
+  // Never fails: a machine without the driver has no devices, and `notes` says why.
+  std::vector<DeviceInfo> (*discover)(const DiscoverOptions& options,
+                                      std::vector<std::string>& notes);
+  Result<std::unique_ptr<Device>> (*open)(const DeviceInfo& info, const OpenOptions& options);
+};
+
+}  // namespace oncilla

@@ -1,0 +1,61 @@
+// ModelSource: an opened model file of any format, from which graphs are imported.
+//
+// Opening reads names and signatures only. A graph is imported per set of feeds and fetches, so an
+// unsupported op fails only those who need it. Constants are views into the mapped files, which
+// stay open as long as any tensor of them lives. Safe to use from several threads.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/graph/graph.h"
+
+namespace oncilla {
+
+// A tensor that a model names: how users speak of it, and what is known of it.
+struct TensorInfo {
+  std::string name;    // signature key, "node:index", or graph name
+  std::string source;  // the tensor's name in the file
+  DType dtype = DType::kInvalid;
+  PartialShape shape;
+};
+
+struct Signature {
+  std::string key;  // empty for formats without signatures
+  std::vector<TensorInfo> inputs;
+  std::vector<TensorInfo> outputs;
+};
+
+struct ImportRequest {
+  std::string signature;             // empty: the default one
+  std::vector<std::string> feeds;    // empty: the signature's inputs that the fetches need
+  std::vector<std::string> fetches;  // empty: the signature's outputs
+};
+
+class ModelSource {
+ public:
+  virtual ~ModelSource() = default;
+  virtual std::string_view format() const = 0;  // "SavedModel", "GraphDef", "ONNX"
+  virtual std::span<const Signature> signatures() const = 0;
+  // The named signature; for an empty key the default one (serving_default, else the only one).
+  // NotFound lists what there is.
+  Result<const Signature*> FindSignature(std::string_view key) const;
+  // A graph whose inputs and outputs carry the names asked for, in that order. Unimplemented lists
+  // every unsupported op at once (op, version, nodes). NotFound for an unknown name gives near ones.
+  virtual Result<Module> Import(const ImportRequest& request,
+                                const std::shared_ptr<const OpSet>& ops) = 0;
+  // Files of the model and their bytes, for reports.
+  virtual int64_t file_bytes() const = 0;
+};
+
+struct OpenModelOptions {
+  std::vector<std::string> tags;  // SavedModel; empty: {"serve"}, else the only set there is
+};
+
+// Finds the format from the content. DataLoss for what is damaged or no model, NotFound for a path
+// that is not there.
+Result<std::unique_ptr<ModelSource>> OpenModel(const std::string& path,
+                                               const OpenModelOptions& options);
+
+}  // namespace oncilla
