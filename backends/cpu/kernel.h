@@ -63,7 +63,12 @@ void ParallelFor(ThreadPool* threads, int64_t n, int64_t grain,
 
 class CpuKernel : public Kernel {
  public:
+  explicit CpuKernel(const NodeView& node) : node_(node) {}
+  NodeView node() const { return node_.view(); }
   virtual Status Run(const Args& args) const = 0;
+
+ private:
+  OwnedNode node_;
 };
 
 // Sets of dtypes that a row claims for input 0.
@@ -102,12 +107,11 @@ template <auto Function>
 class PlainKernel : public CpuKernel {
  public:
   using Attrs = oncilla::internal::AttrsOf<Function>;
-  PlainKernel(const NodeView& node, Attrs attrs) : node_(node), attrs_(std::move(attrs)) {}
+  PlainKernel(const NodeView& node, Attrs attrs) : CpuKernel(node), attrs_(std::move(attrs)) {}
   Status Run(const Args& args) const override { return Function(attrs_, args); }
   std::string description() const override { return "plain"; }
 
  private:
-  OwnedNode node_;
   Attrs attrs_;
 };
 

@@ -1,0 +1,288 @@
+// The CPU as a device: regions from mmap, queues served by whoever waits, kernels from the rows.
+//
+// Submit only notes the work; Wait does it, on the waiting thread with the pool's help, so that a
+// run needs no thread of its own. A failed step drops what stands behind it in its queue.
+#include "backends/cpu/device.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <deque>
+#include <fstream>
+
+#include "backends/cpu/kernel.h"
+#include "engine/base/thread_pool.h"
+
+namespace oncilla::cpu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class MappedRegion : public Region {
+ public:
+  MappedRegion(void* data, int64_t bytes) : Region(bytes), data_(data) {}
+  ~MappedRegion() override { munmap(data_, static_cast<size_t>(bytes())); }
+  std::byte* host() const override { return static_cast<std::byte*>(data_); }
+
+ private:
+  void* data_;
+};
+
+class CpuRecording : public Recording {
+ public:
+  explicit CpuRecording(std::vector<Step> steps) : steps(std::move(steps)) {}
+  const std::vector<Step> steps;
+};
+
+class CpuQueue;
+
+class CpuEvent : public Event {
+ public:
+  std::vector<StepTime> step_times() const override { return times; }
+  CpuQueue* queue = nullptr;
+  bool done = false;
+  Status status;
+  std::vector<StepTime> times;
+};
+
+struct Work {
+  std::shared_ptr<CpuEvent> event;
+  const CpuRecording* recording = nullptr;
+  std::vector<BufferView> externals;
+  bool profile = false;
+  std::vector<Upload> uploads;
+  std::vector<Download> downloads;
+  size_t next_step = 0;
+};
+
+class CpuQueue : public Queue {
+ public:
+  std::deque<Work> pending;
+};
+
+class CpuDevice : public Device {
+ public:
+  CpuDevice(DeviceInfo info, const OpenOptions& options)
+      : info_(std::move(info)), threads_(options.threads), plain_(options.plain) {}
+
+  const DeviceInfo& info() const override { return info_; }
+
+  Status CanRun(const NodeView& node) const override { return Find(node).status(); }
+
+  Result<Packing> PackingFor(const NodeView& node, int input) const override {
+    ONCILLA_ASSIGN(const KernelRow* row, Find(node));
+    if (row->packing != nullptr && !plain_) return row->packing(node, input);
+    return Packing{"dense", node.inputs[input].desc().bytes(), nullptr};
+  }
+
+  Result<std::unique_ptr<Kernel>> Prepare(const NodeView& node) override {
+    ONCILLA_ASSIGN(auto kernel, MakeKernel(node, plain_));
+    return std::unique_ptr<Kernel>(std::move(kernel));
+  }
+
+  Result<std::vector<Tensor>> Evaluate(const NodeView& node,
+                                       std::span<const Tensor> inputs) override {
+    ONCILLA_ASSIGN(const KernelRow* row, Find(node));
+    std::vector<Tensor> in;
+    Facts facts;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Tensor& t = inputs[i];
+      // Kernels read through typed pointers; a view into a file may lie anywhere.
+      in.push_back(!t.valid() || t.dtype() == DType::kString || t.aligned()
+                       ? t
+                       : Tensor::Copy(t.desc(), t.bytes()));
+      facts.push_back(t.valid() ? Fact::Constant(in.back()) : Fact::Absent());
+    }
+    const NodeView known{node.op, node.attrs, facts, node.outputs, node.name};
+    if (row->host != nullptr) return row->host(known, in);
+    ONCILLA_ASSIGN(const Facts out_facts, node.op->infer(*node.attrs, facts));
+    std::vector<Tensor> out;
+    for (const Fact& fact : out_facts) {
+      if (!fact.fixed()) return Internal("the size of an output depends on data");
+      ONCILLA_ASSIGN(Tensor t, Tensor::Allocate(fact.desc()));
+      out.push_back(std::move(t));
+    }
+    ONCILLA_ASSIGN(auto kernel, MakeKernel({node.op, node.attrs, facts, out_facts, node.name},
+                                           /*plain=*/true));
+    std::vector<const std::byte*> in_data;
+    std::vector<std::byte*> out_data;
+    for (const Tensor& t : in) in_data.push_back(t.valid() ? t.bytes().data() : nullptr);
+    for (Tensor& t : out) out_data.push_back(t.mutable_bytes().data());
+    const NodeView view = kernel->node();
+    ONCILLA_TRY(kernel->Run({view, in_data, out_data, nullptr, threads_}));
+    return out;
+  }
+
+  Result<std::unique_ptr<Region>> AllocateRegion(int64_t bytes) override {
+    if (bytes <= 0) return InvalidArgument("a region of ", bytes, " bytes");
+    void* data = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED) return Exhausted("the host has no ", bytes, " bytes to map");
+    return std::unique_ptr<Region>(std::make_unique<MappedRegion>(data, bytes));
+  }
+
+  Status ReleaseRegion(std::unique_ptr<Region> region) override {
+    region.reset();
+    return Status();
+  }
+
+  Result<std::unique_ptr<Queue>> OpenQueue() override {
+    return std::unique_ptr<Queue>(std::make_unique<CpuQueue>());
+  }
+
+  Result<std::unique_ptr<Recording>> Record(std::vector<Step> steps) override {
+    return std::unique_ptr<Recording>(std::make_unique<CpuRecording>(std::move(steps)));
+  }
+
+  Result<EventPtr> Submit(Queue& queue, const Recording& recording,
+                          std::span<const BufferView> externals, bool profile) override {
+    Work work;
+    work.recording = static_cast<const CpuRecording*>(&recording);
+    work.externals.assign(externals.begin(), externals.end());
+    work.profile = profile;
+    return Add(static_cast<CpuQueue&>(queue), std::move(work));
+  }
+
+  Result<EventPtr> Transfer(Queue& queue, std::span<const Upload> uploads,
+                            std::span<const Download> downloads) override {
+    Work work;
+    work.uploads.assign(uploads.begin(), uploads.end());
+    work.downloads.assign(downloads.begin(), downloads.end());
+    return Add(static_cast<CpuQueue&>(queue), std::move(work));
+  }
+
+  bool Poll(const EventPtr& event) override { return static_cast<CpuEvent&>(*event).done; }
+
+  Status Wait(const EventPtr& event, Deadline deadline) override {
+    auto& wanted = static_cast<CpuEvent&>(*event);
+    while (!wanted.done) {
+      if (deadline != kNoDeadline && Clock::now() >= deadline) {
+        return Error(Code::kDeadlineExceeded, "the deadline passed before the work was done");
+      }
+      Advance(*wanted.queue);
+    }
+    return wanted.status;
+  }
+
+ private:
+  Result<const KernelRow*> Find(const NodeView& node) const {
+    const KernelRow* row = FindKernel(node.op->name);
+    if (row == nullptr) return Unsupported("cpu has no kernel for ", node.op->name);
+    if (!node.inputs.empty() && !node.inputs[0].absent() &&
+        node.inputs[0].kind == ValueKind::kTensor &&
+        (row->dtypes & Set(node.inputs[0].dtype)) == 0) {
+      return Unsupported("cpu has no ", node.op->name, " for ", node.inputs[0].dtype);
+    }
+    if (row->can_run != nullptr) ONCILLA_TRY(row->can_run(node));
+    return row;
+  }
+
+  Result<std::unique_ptr<CpuKernel>> MakeKernel(const NodeView& node, bool plain) const {
+    ONCILLA_ASSIGN(const KernelRow* row, Find(node));
+    if (row->host != nullptr) return Internal(node.op->name, " runs on host tensors only");
+    if (row->fast != nullptr && !plain) {
+      ONCILLA_ASSIGN(auto fast, row->fast(node));
+      if (fast != nullptr) return fast;
+    }
+    return row->plain(node);
+  }
+
+  static Result<EventPtr> Add(CpuQueue& queue, Work work) {
+    work.event = std::make_shared<CpuEvent>();
+    work.event->queue = &queue;
+    EventPtr event = work.event;
+    queue.pending.push_back(std::move(work));
+    return event;
+  }
+
+  // Does one step of the first piece of work.
+  void Advance(CpuQueue& queue) {
+    Work& work = queue.pending.front();
+    Status status;
+    bool finished = true;
+    if (work.recording != nullptr && !work.recording->steps.empty()) {
+      status = RunStep(work, work.recording->steps[work.next_step]);
+      finished = ++work.next_step == work.recording->steps.size();
+    }
+    if (status.ok() && !finished) return;
+    for (const Upload& u : work.uploads) std::memcpy(u.to.host(), u.from.data(), u.from.size());
+    for (const Download& d : work.downloads) std::memcpy(d.to.data(), d.from.host(), d.to.size());
+    work.event->done = true;
+    work.event->status = status;
+    queue.pending.pop_front();
+    if (status.ok()) return;
+    for (Work& dropped : queue.pending) {
+      dropped.event->done = true;
+      dropped.event->status = Error(Code::kAborted, "an earlier step of the queue failed");
+    }
+    queue.pending.clear();
+  }
+
+  Status RunStep(Work& work, const Step& step) const {
+    const auto& kernel = static_cast<const CpuKernel&>(*step.kernel);
+    auto address = [&](const Operand& operand) -> std::byte* {
+      const BufferView& view =
+          operand.external >= 0 ? work.externals[operand.external] : operand.view;
+      return view.region == nullptr ? nullptr : view.host();
+    };
+    absl::InlinedVector<const std::byte*, 8> in;
+    absl::InlinedVector<std::byte*, 4> out;
+    for (const Operand& o : step.inputs) in.push_back(address(o));
+    for (const Operand& o : step.outputs) out.push_back(address(o));
+    std::byte* scratch = step.scratch.region == nullptr ? nullptr : step.scratch.host();
+    const int64_t start = work.profile ? Now() : 0;
+    const NodeView view = kernel.node();
+    Status status = kernel.Run({view, in, out, scratch, threads_});
+    if (work.profile) {
+      work.event->times.push_back({static_cast<int>(work.next_step), start, Now()});
+    }
+    return WithNode(In(std::move(status), StrCat("node '", step.node, "' (", view.op->name, ")")),
+                    step.node);
+  }
+
+  static int64_t Now() {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
+        .count();
+  }
+
+  const DeviceInfo info_;
+  ThreadPool* const threads_;
+  const bool plain_;
+};
+
+// "model name" of /proc/cpuinfo, where there is one.
+std::string ProcessorName() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const size_t colon = line.find(": ");
+    if (line.rfind("model name", 0) == 0 && colon != std::string::npos) {
+      return line.substr(colon + 2);
+    }
+  }
+  return "CPU";
+}
+
+std::vector<DeviceInfo> Discover(const DiscoverOptions&, std::vector<std::string>&) {
+  DeviceInfo info;
+  info.backend = "cpu";
+  info.type = "CPU";
+  info.name = ProcessorName();
+  info.id = "cpu";
+  info.memory_bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  info.max_allocation_bytes = info.memory_bytes;
+  info.compute_units = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  info.host_memory = true;
+  info.can_evaluate = true;
+  return {info};
+}
+
+Result<std::unique_ptr<Device>> Open(const DeviceInfo& info, const OpenOptions& options) {
+  return std::unique_ptr<Device>(std::make_unique<CpuDevice>(info, options));
+}
+
+}  // namespace
+
+const Backend kBackend = {"cpu", &Discover, &Open};
+
+}  // namespace oncilla::cpu

@@ -1,0 +1,342 @@
+// Plain POSIX calls. Files are opened with O_NONBLOCK so that opening a pipe does not hang before
+// its kind is known.
+#include "engine/base/file.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <system_error>
+
+namespace oncilla {
+namespace {
+
+Code CodeOf(int error) {
+  switch (error) {
+    case ENOENT:
+      return Code::kNotFound;
+    case EEXIST:
+      return Code::kAlreadyExists;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return Code::kPermissionDenied;
+    case EISDIR:
+    case ENOTDIR:
+    case ENAMETOOLONG:
+    case ELOOP:
+    case EINVAL:
+      return Code::kInvalidArgument;
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+    case ENOMEM:
+    case EMFILE:
+    case ENFILE:
+      return Code::kResourceExhausted;
+    default:
+      return Code::kUnavailable;
+  }
+}
+
+Status FileError(Code code, std::string_view action, const std::string& path,
+                 std::string_view reason) {
+  return WithStage(Error(code, "cannot ", action, " '", path, "': ", reason), Stage::kFile);
+}
+
+Status SystemError(std::string_view action, const std::string& path, int error) {
+  return FileError(CodeOf(error), action, path, std::generic_category().message(error));
+}
+
+int64_t ModifiedNs(const struct stat& info) {
+#if defined(__APPLE__)
+  const timespec& t = info.st_mtimespec;
+#else
+  const timespec& t = info.st_mtim;
+#endif
+  return static_cast<int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
+}
+
+std::string_view KindOf(mode_t mode) {
+  if (S_ISDIR(mode)) return "it is a folder, not a file";
+  if (S_ISFIFO(mode)) return "it is a pipe, not a regular file";
+  if (S_ISSOCK(mode)) return "it is a socket, not a regular file";
+  return "it is a device, not a regular file";
+}
+
+// Closes on every way out, unless released.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+  int Release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+int OpenRetrying(const char* path, int flags, mode_t mode = 0) {
+  int fd;
+  do {
+    fd = ::open(path, flags | O_CLOEXEC, mode);
+  } while (fd < 0 && errno == EINTR);
+  return fd;
+}
+
+// Opens a regular file for reading and describes it.
+Result<int> OpenRegular(const std::string& path, struct stat* info) {
+  if (path.find('\0') != std::string::npos) {
+    return FileError(Code::kInvalidArgument, "open", path, "the path contains a zero byte");
+  }
+  Descriptor fd(OpenRetrying(path.c_str(), O_RDONLY | O_NONBLOCK));
+  if (fd.get() < 0) {
+    // A socket cannot be opened at all; its own reason reads better than the system's.
+    const int error = errno;
+    if (::stat(path.c_str(), info) == 0 && S_ISSOCK(info->st_mode)) {
+      return FileError(Code::kInvalidArgument, "open", path, KindOf(info->st_mode));
+    }
+    return SystemError("open", path, error);
+  }
+  if (::fstat(fd.get(), info) != 0) return SystemError("open", path, errno);
+  if (!S_ISREG(info->st_mode)) {
+    return FileError(Code::kInvalidArgument, "open", path, KindOf(info->st_mode));
+  }
+  return fd.Release();
+}
+
+std::string FolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path) {
+  struct stat info;
+  ONCILLA_ASSIGN(const int fd, OpenRegular(path, &info));
+  std::shared_ptr<MappedFile> file(new MappedFile);
+  file->fd_ = fd;
+  file->path_ = path;
+  file->modified_ns_ = ModifiedNs(info);
+  if (static_cast<uint64_t>(info.st_size) > SIZE_MAX / 2) {
+    return FileError(Code::kResourceExhausted, "map", path, "too large for the address space");
+  }
+  if (info.st_size > 0) {
+    const size_t size = static_cast<size_t>(info.st_size);
+    void* data = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
+    if (data == MAP_FAILED) return SystemError("map", path, errno);
+    file->data_ = static_cast<const std::byte*>(data);
+    file->size_ = size;
+  }
+  return std::shared_ptr<const MappedFile>(std::move(file));
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Status MappedFile::CheckUnchanged() const {
+  struct stat info;
+  if (::fstat(fd_, &info) != 0) return SystemError("check", path_, errno);
+  if (static_cast<size_t>(info.st_size) != size_) {
+    return FileError(
+        Code::kDataLoss, "read", path_,
+        StrCat("its size changed from ", size_, " to ", info.st_size, " bytes while it was open"));
+  }
+  if (ModifiedNs(info) != modified_ns_) {
+    return FileError(Code::kDataLoss, "read", path_, "it was written to while it was open");
+  }
+  return Status();
+}
+
+Result<std::string> ReadFile(const std::string& path, uint64_t max_bytes) {
+  struct stat info;
+  ONCILLA_ASSIGN(const int raw, OpenRegular(path, &info));
+  const Descriptor fd(raw);
+  auto too_large = [&](uint64_t size) {
+    return FileError(Code::kResourceExhausted, "read", path,
+                     StrCat("it has ", size, " bytes, the limit is ", max_bytes));
+  };
+  const uint64_t stated = static_cast<uint64_t>(info.st_size);
+  if (stated > max_bytes) return too_large(stated);
+  // The stated size is only a hint: files of /proc state 0, and a log grows while it is read.
+  std::string contents;
+  constexpr uint64_t kStep = 1 << 20;
+  for (;;) {
+    const uint64_t have = contents.size();
+    const uint64_t room = std::min<uint64_t>(std::max(stated, have) - have + kStep, 1 << 30);
+    contents.resize(have + room);
+    ssize_t got;
+    do {
+      got = ::read(fd.get(), contents.data() + have, room);
+    } while (got < 0 && errno == EINTR);
+    if (got < 0) return SystemError("read", path, errno);
+    contents.resize(have + static_cast<uint64_t>(got));
+    if (got == 0) return contents;
+    if (contents.size() > max_bytes) return too_large(contents.size());
+  }
+}
+
+Result<FileDraft> FileDraft::Create(const std::string& target) {
+  // Unique among threads by the counter, among processes by the rest; O_EXCL settles what is left.
+  static std::atomic<uint32_t> counter{0};
+  struct stat info;
+  if (::stat(target.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+    return FileError(Code::kInvalidArgument, "write", target, KindOf(info.st_mode));
+  }
+  for (int attempt = 0;; ++attempt) {
+    const auto clock = std::chrono::steady_clock::now().time_since_epoch().count();
+    FileDraft draft;
+    draft.target_ = target;
+    draft.draft_ = StrCat(target, ".", ::getpid(), "-", counter++, "-", clock % 1'000'000, ".tmp");
+    draft.fd_ = OpenRetrying(draft.draft_.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666);
+    if (draft.fd_ >= 0) return draft;
+    if (errno != EEXIST || attempt == 100) return SystemError("write", target, errno);
+  }
+}
+
+FileDraft::FileDraft(FileDraft&& other) noexcept
+    : target_(std::move(other.target_)),
+      draft_(std::move(other.draft_)),
+      fd_(std::exchange(other.fd_, -1)),
+      written_(other.written_) {}
+
+FileDraft& FileDraft::operator=(FileDraft&& other) noexcept {
+  if (this != &other) {
+    Discard();
+    target_ = std::move(other.target_);
+    draft_ = std::move(other.draft_);
+    fd_ = std::exchange(other.fd_, -1);
+    written_ = other.written_;
+  }
+  return *this;
+}
+
+FileDraft::~FileDraft() { Discard(); }
+
+void FileDraft::Discard() {
+  if (fd_ < 0) return;
+  ::close(std::exchange(fd_, -1));
+  ::unlink(draft_.c_str());
+}
+
+Status FileDraft::Append(std::span<const std::byte> bytes) {
+  if (fd_ < 0) return Internal("append to a draft that is no longer open: '", target_, "'");
+  while (!bytes.empty()) {
+    // Some systems refuse single writes of 2 GiB and more.
+    const ssize_t put = ::write(fd_, bytes.data(), std::min<size_t>(bytes.size(), 1 << 30));
+    if (put < 0) {
+      if (errno == EINTR) continue;
+      const int error = errno;
+      Discard();
+      return SystemError("write", target_, error);
+    }
+    bytes = bytes.subspan(static_cast<size_t>(put));
+    written_ += static_cast<uint64_t>(put);
+  }
+  return Status();
+}
+
+Status FileDraft::Append(std::string_view text) {
+  return Append(std::as_bytes(std::span<const char>(text.data(), text.size())));
+}
+
+Status FileDraft::Commit() {
+  if (fd_ < 0) return Internal("commit of a draft that is no longer open: '", target_, "'");
+  int error = ::fsync(fd_) != 0 ? errno : 0;
+  // A filesystem without fsync says EINVAL; the rename is then still atomic to readers.
+  if (error == EINVAL || error == ENOTSUP) error = 0;
+  if (::close(std::exchange(fd_, -1)) != 0 && error == 0 && errno != EINTR) error = errno;
+  if (error == 0 && ::rename(draft_.c_str(), target_.c_str()) != 0) error = errno;
+  if (error != 0) {
+    ::unlink(draft_.c_str());
+    return SystemError("write", target_, error);
+  }
+  // The new name is durable once its folder is. Where a folder cannot be synced (some network
+  // filesystems), the file is complete all the same, so that is no failure.
+  const Descriptor folder(OpenRetrying(FolderOf(target_).c_str(), O_RDONLY));
+  if (folder.get() >= 0) (void)::fsync(folder.get());
+  return Status();
+}
+
+Status WriteFile(const std::string& path, std::string_view contents) {
+  ONCILLA_ASSIGN(FileDraft draft, FileDraft::Create(path));
+  ONCILLA_TRY(draft.Append(contents));
+  return draft.Commit();
+}
+
+Result<std::vector<FolderEntry>> ListFolder(const std::string& path) {
+  DIR* folder = ::opendir(path.c_str());
+  if (folder == nullptr) return SystemError("list", path, errno);
+  std::vector<FolderEntry> entries;
+  int error = 0;
+  for (;;) {
+    errno = 0;
+    const dirent* found = ::readdir(folder);
+    if (found == nullptr) {
+      error = errno;
+      break;
+    }
+    FolderEntry entry{.name = found->d_name};
+    if (entry.name == "." || entry.name == "..") continue;
+    struct stat info;
+    if (::fstatat(::dirfd(folder), found->d_name, &info, 0) == 0) {
+      entry.is_folder = S_ISDIR(info.st_mode);
+      if (S_ISREG(info.st_mode)) entry.bytes = static_cast<uint64_t>(info.st_size);
+    }
+    entries.push_back(std::move(entry));
+  }
+  ::closedir(folder);
+  if (error != 0) return SystemError("list", path, error);
+  std::ranges::sort(entries, {}, &FolderEntry::name);
+  return entries;
+}
+
+Status MakeFolder(const std::string& path) {
+  // From the top down; a race with another maker of the same folder ends in EEXIST, which is fine.
+  for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+    const std::string part = path.substr(0, end);
+    if (::mkdir(part.c_str(), 0777) != 0) {
+      const int error = errno;
+      if (!FolderExists(part)) return SystemError("create folder", part, error);
+    }
+    if (end == std::string::npos) return Status();
+  }
+}
+
+Status RemoveFile(const std::string& path) {
+  if (::unlink(path.c_str()) == 0 || errno == ENOENT) return Status();
+  return SystemError("remove", path, errno);
+}
+
+bool FileExists(const std::string& path) {
+  struct stat info;
+  return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
+bool FolderExists(const std::string& path) {
+  struct stat info;
+  return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+std::string JoinPath(std::string_view folder, std::string_view name) {
+  if (folder.empty() || name.starts_with('/')) return std::string(name);
+  std::string path(folder);
+  if (!path.ends_with('/')) path += '/';
+  return path.append(name);
+}
+
+}  // namespace oncilla

@@ -1,0 +1,102 @@
+// Files: map one read-only, read one whole, write one so that nobody ever sees half of it, list a
+// folder.
+//
+// Every failure names the path and the system's reason, has Stage::kFile, and a code by cause:
+// NotFound, PermissionDenied, AlreadyExists, InvalidArgument (not a regular file),
+// ResourceExhausted (too large, no room), DataLoss (changed while in use), Unavailable (the rest).
+// POSIX only. Nothing here keeps state between calls.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/status.h"
+
+namespace oncilla {
+
+// A regular file's bytes, mapped read-only for as long as the object lives. Immutable and safe to
+// share between threads. The mapping is of the file itself, not a snapshot: who shortens the file
+// while it is mapped makes reads beyond the new end fault, so check CheckUnchanged() before a long
+// read of a file that others may write.
+class MappedFile {
+ public:
+  // Refuses folders, devices, pipes and sockets. An empty file gives an empty span.
+  static Result<std::shared_ptr<const MappedFile>> Open(const std::string& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
+  const std::string& path() const { return path_; }
+
+  // DataLoss when the file's size or time of change differs from when it was mapped. A file that
+  // was replaced by another under the same name is unchanged here: the mapping keeps the old one.
+  Status CheckUnchanged() const;
+
+ private:
+  MappedFile() = default;
+
+  std::string path_;
+  int fd_ = -1;
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;
+  int64_t modified_ns_ = 0;
+};
+
+// The bytes of a regular file, refused with ResourceExhausted above `max_bytes`.
+Result<std::string> ReadFile(const std::string& path, uint64_t max_bytes);
+
+// A file under construction beside its target: Commit() gives it the target's name in one step,
+// after its bytes are on the disk. Until then, and after any failure, the old target is untouched;
+// destruction without Commit removes the draft. Not thread-safe. Two writers of one target do not
+// disturb each other: the last Commit wins. A target that is a symbolic link is itself replaced.
+class FileDraft {
+ public:
+  static Result<FileDraft> Create(const std::string& target);
+  FileDraft(FileDraft&& other) noexcept;
+  FileDraft& operator=(FileDraft&& other) noexcept;
+  ~FileDraft();
+
+  Status Append(std::span<const std::byte> bytes);
+  Status Append(std::string_view text);
+  uint64_t bytes_written() const { return written_; }
+  Status Commit();
+
+ private:
+  FileDraft() = default;
+  void Discard();
+
+  std::string target_, draft_;
+  int fd_ = -1;
+  uint64_t written_ = 0;
+};
+
+// FileDraft in one call.
+Status WriteFile(const std::string& path, std::string_view contents);
+
+struct FolderEntry {
+  std::string name;  // without the folder
+  bool is_folder = false;
+  uint64_t bytes = 0;  // of a regular file; 0 otherwise
+};
+// What stands in a folder, sorted by name, without "." and "..". Symbolic links are followed; a
+// dangling one is listed as neither file nor folder.
+Result<std::vector<FolderEntry>> ListFolder(const std::string& path);
+
+// Creates a folder and those above it; one that exists already is success.
+Status MakeFolder(const std::string& path);
+// Removes a file; one that does not exist is success.
+Status RemoveFile(const std::string& path);
+bool FileExists(const std::string& path);    // a regular file, or a link to one
+bool FolderExists(const std::string& path);  // a folder, or a link to one
+
+// "a" and "b" give "a/b"; an absolute `name` stands for itself.
+std::string JoinPath(std::string_view folder, std::string_view name);
+
+}  // namespace oncilla
