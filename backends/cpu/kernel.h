@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/thread_pool.h"
 #include "engine/device/device.h"
 
 namespace oncilla::cpu {
@@ -56,10 +57,16 @@ struct Args {
   }
 };
 
-// Runs fn(begin, end) over [0, n), in pieces of about `grain`, on the pool when there is one. Each
-// index is computed the same way whatever the pieces are.
-void ParallelFor(ThreadPool* threads, int64_t n, int64_t grain,
-                 const std::function<void(int64_t begin, int64_t end)>& fn);
+// Runs fn(begin, end) over [0, n) in chunks of `grain`, on the pool when there is one. Chunks are
+// the same whatever the pool is, so sums kept per chunk repeat bit for bit.
+template <class F>
+void ParallelFor(ThreadPool* threads, int64_t n, int64_t grain, F&& fn) {
+  if (threads != nullptr) {
+    threads->ParallelFor(n, grain, [&](int64_t begin, int64_t end, int) { fn(begin, end); });
+  } else {
+    for (int64_t i = 0; i < n; i += grain) fn(i, i + grain < n ? i + grain : n);
+  }
+}
 
 class CpuKernel : public Kernel {
  public:

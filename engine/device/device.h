@@ -22,21 +22,21 @@ class ThreadPool;
 
 // What is known of a device without opening it.
 struct DeviceInfo {
-  std::string backend;   // "cpu", "opencl"
-  std::string type;      // "CPU" or "GPU": its kind in device names
-  std::string name;      // the driver's name for it
+  std::string backend;  // "cpu", "opencl"
+  std::string type;     // "CPU" or "GPU": its kind in device names
+  std::string name;     // the driver's name for it
   std::string vendor;
-  std::string driver;    // version text
+  std::string driver;  // version text
   std::string platform;
-  std::string id;        // stable across runs: PCI or UUID where the driver tells, else an ordinal
-  int ordinal = 0;       // place in the backend's own list
+  std::string id;   // stable across runs: PCI or UUID where the driver tells, else an ordinal
+  int ordinal = 0;  // place in the backend's own list
   int64_t memory_bytes = 0;
   int64_t max_allocation_bytes = 0;
   int64_t alignment_bytes = 64;  // base alignment of a buffer or view
   int compute_units = 0;
-  bool host_memory = false;      // Region::host() is not null
-  bool is_opencl_cpu = false;    // an OpenCL device of type CPU: used only when asked for
-  bool can_evaluate = false;     // Evaluate() works: the CPU
+  bool host_memory = false;    // Region::host() is not null
+  bool is_opencl_cpu = false;  // an OpenCL device of type CPU: used only when asked for
+  bool can_evaluate = false;   // Evaluate() works: the CPU
 };
 
 // One buffer got from a driver.
@@ -161,8 +161,8 @@ class Device {
   virtual Result<Packing> PackingFor(const NodeView& node, int input) const = 0;
   // All facts must be fixed() and plan inputs have values. Constants come to the kernel packed.
   virtual Result<std::unique_ptr<Kernel>> Prepare(const NodeView& node) = 0;
-  // Computes one node on host tensors, outputs allocated here: constant folding, values needed while
-  // planning, strings and sizes that depend on data. Only where info().can_evaluate.
+  // Computes one node on host tensors, outputs allocated here: constant folding, values needed
+  // while planning, strings and sizes that depend on data. Only where info().can_evaluate.
   virtual Result<std::vector<Tensor>> Evaluate(const NodeView& node,
                                                std::span<const Tensor> inputs) = 0;
 

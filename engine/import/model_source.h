@@ -42,7 +42,8 @@ class ModelSource {
   // NotFound lists what there is.
   Result<const Signature*> FindSignature(std::string_view key) const;
   // A graph whose inputs and outputs carry the names asked for, in that order. Unimplemented lists
-  // every unsupported op at once (op, version, nodes). NotFound for an unknown name gives near ones.
+  // every unsupported op at once (op, version, nodes). NotFound for an unknown name gives near
+  // ones.
   virtual Result<Module> Import(const ImportRequest& request,
                                 const std::shared_ptr<const OpSet>& ops) = 0;
   // Files of the model and their bytes, for reports.

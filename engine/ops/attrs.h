@@ -42,7 +42,8 @@ Status WrongType(std::string_view name, const AttrValue& value);
 Status UnknownNames(const AttrMap& map, const std::vector<std::string_view>& known);
 }  // namespace attrs_internal
 
-// Fills an Attrs struct; refuses a wrong type and any name that the struct lacks.
+// Fills an Attrs struct; refuses a wrong type and any name that the struct lacks. Whole numbers may
+// stand for floating-point ones.
 template <class Attrs>
 Result<Attrs> ReadAttrs(const AttrMap& map) {
   Attrs attrs;
@@ -54,6 +55,13 @@ Result<Attrs> ReadAttrs(const AttrMap& map) {
     if (it == map.end()) return;
     if (const auto* value = std::get_if<attrs_internal::Stored<T>>(&it->second)) {
       field = static_cast<T>(*value);
+    } else if (const auto* whole = std::get_if<int64_t>(&it->second);
+               whole != nullptr && std::is_floating_point_v<T>) {
+      if constexpr (std::is_floating_point_v<T>) field = static_cast<T>(*whole);
+    } else if (const auto* list = std::get_if<std::vector<int64_t>>(&it->second);
+               list != nullptr && std::is_same_v<T, std::vector<double>>) {
+      if constexpr (std::is_same_v<T, std::vector<double>>)
+        field.assign(list->begin(), list->end());
     } else {
       status = attrs_internal::WrongType(name, it->second);
     }

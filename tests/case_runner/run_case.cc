@@ -1,0 +1,207 @@
+// One case: inference with everything known and with less, then the kernel on real buffers.
+#include "tests/case_runner/run_case.h"
+
+#include <cstring>
+
+namespace oncilla::testing {
+namespace {
+
+constexpr std::byte kPoison{0xa5};
+
+bool IsPlanInput(const OpDef& op, size_t i) {
+  return i < 32 && (op.traits.plan_inputs >> i & 1) != 0;
+}
+
+Result<Facts> InferFacts(const Case& c, const OpSet& ops, const Facts& in) {
+  const OpDef* op = ops.Find(c.op);
+  const int count = static_cast<int>(in.size());
+  if (count < op->traits.inputs.min || count > op->traits.inputs.max) {
+    return InvalidArgument("takes ", op->traits.inputs.min, " inputs or more, got ", count);
+  }
+  return op->infer(c.attrs, in);
+}
+
+// Inference that knows less must not refuse, and must not say anything else.
+Status CheckPartialInference(const Case& c, const OpSet& ops, const Facts& full, const Facts& out) {
+  for (const bool ranked : {true, false}) {
+    for (const bool values : {true, false}) {
+      Facts less = full;
+      for (Fact& fact : less) {
+        if (fact.absent() || (values && fact.has_value())) continue;
+        const int rank = fact.shape.rank();
+        fact = Fact::Of(fact.dtype, ranked ? PartialShape::OfRank(rank) : PartialShape());
+      }
+      auto partial = InferFacts(c, ops, less);
+      const std::string what = StrCat("inference with ", ranked ? "unknown sizes" : "unknown rank",
+                                      values ? "" : " and no values");
+      if (!partial.ok()) return In(partial.status(), what);
+      if (partial->size() != out.size()) return InvalidArgument(what, " gives another arity");
+      for (size_t i = 0; i < out.size(); ++i) {
+        if ((*partial)[i].dtype != out[i].dtype ||
+            !MergeShapes((*partial)[i].shape, out[i].shape).ok()) {
+          return InvalidArgument(what, " gives ", (*partial)[i], " for output ", i, ", which is ",
+                                 out[i]);
+        }
+      }
+    }
+  }
+  return Status();
+}
+
+// Lays buffers out one behind the other at multiples of the device's alignment.
+class Layout {
+ public:
+  Layout(int64_t alignment, bool offset) : alignment_(alignment), gap_(offset ? alignment : 0) {}
+  int64_t Add(int64_t bytes) {
+    const int64_t at = end_ + gap_;
+    end_ = (at + std::max<int64_t>(bytes, 1) + alignment_ - 1) / alignment_ * alignment_;
+    return at;
+  }
+  int64_t total() const { return end_ + gap_ + alignment_; }
+
+ private:
+  int64_t alignment_, gap_, end_ = 0;
+};
+
+Result<std::vector<Tensor>> RunOnDevice(const NodeView& node, const Case& c, Device& device,
+                                        bool offset) {
+  ONCILLA_ASSIGN(auto kernel, device.Prepare(node));
+  Layout layout(device.info().alignment_bytes, offset);
+  std::vector<std::vector<std::byte>> packed(c.inputs.size());
+  std::vector<int64_t> in_at(c.inputs.size(), -1), in_bytes(c.inputs.size());
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    if (c.inputs[i].absent || IsPlanInput(*node.op, i)) continue;
+    const Tensor& t = c.inputs[i].value;
+    packed[i].assign(t.bytes().begin(), t.bytes().end());
+    if (c.inputs[i].constant) {
+      ONCILLA_ASSIGN(const Packing packing, device.PackingFor(node, static_cast<int>(i)));
+      if (packing.write != nullptr) {
+        packed[i].assign(static_cast<size_t>(packing.bytes), std::byte{0});
+        ONCILLA_TRY(packing.write(t, packed[i]));
+      }
+    }
+    in_bytes[i] = static_cast<int64_t>(packed[i].size());
+    in_at[i] = layout.Add(in_bytes[i]);
+  }
+  std::vector<int64_t> out_at;
+  for (const Fact& fact : node.outputs) out_at.push_back(layout.Add(fact.desc().bytes()));
+  const int64_t scratch_at = layout.Add(kernel->scratch_bytes());
+
+  ONCILLA_ASSIGN(auto region, device.AllocateRegion(layout.total()));
+  std::vector<std::byte> image(static_cast<size_t>(layout.total()), kPoison);
+  Step step;
+  step.kernel = kernel.get();
+  step.node = c.op;
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    if (in_at[i] < 0) {
+      step.inputs.push_back({});
+      continue;
+    }
+    if (!packed[i].empty())
+      std::memcpy(image.data() + in_at[i], packed[i].data(), packed[i].size());
+    step.inputs.push_back({{region.get(), in_at[i], in_bytes[i]}, -1});
+  }
+  std::vector<Tensor> out;
+  std::vector<std::byte> expected_poison = image;
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    ONCILLA_ASSIGN(Tensor t, Tensor::Allocate(node.outputs[i].desc()));
+    step.outputs.push_back({{region.get(), out_at[i], node.outputs[i].desc().bytes()}, -1});
+    out.push_back(std::move(t));
+  }
+  step.scratch = {region.get(), scratch_at, kernel->scratch_bytes()};
+
+  ONCILLA_ASSIGN(auto queue, device.OpenQueue());
+  const BufferView all{region.get(), 0, layout.total()};
+  const Upload upload{all, image};
+  ONCILLA_TRY(device.Transfer(*queue, {&upload, 1}, {}).status());
+  ONCILLA_ASSIGN(auto recording, device.Record({step}));
+  ONCILLA_ASSIGN(const EventPtr done, device.Submit(*queue, *recording, {}, false));
+  std::vector<std::byte> after(image.size());
+  const Download download{after, all};
+  ONCILLA_ASSIGN(const EventPtr read, device.Transfer(*queue, {}, {&download, 1}));
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  const Status ran = device.Wait(done, deadline);
+  const Status got = device.Wait(read, deadline);
+  recording.reset();
+  queue.reset();
+  ONCILLA_TRY(device.ReleaseRegion(std::move(region)));
+  ONCILLA_TRY(ran);
+  ONCILLA_TRY(got);
+  for (size_t i = 0; i < out.size(); ++i) {
+    const size_t bytes = out[i].bytes().size();
+    if (bytes != 0) std::memcpy(out[i].mutable_bytes().data(), after.data() + out_at[i], bytes);
+    std::fill_n(after.begin() + out_at[i], bytes, kPoison);
+  }
+  std::fill_n(after.begin() + scratch_at, kernel->scratch_bytes(), kPoison);
+  for (size_t i = 0; i < after.size(); ++i) {
+    if (after[i] != expected_poison[i]) {
+      return Internal("the kernel wrote outside its outputs, at byte ", i, " of ", after.size());
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Outcome RunCase(const Case& c, const OpSet& ops, Device& device, Device& reference, bool offset) {
+  const OpDef& op = *ops.Find(c.op);
+  auto verdict = [&](const Status& status) -> Outcome {
+    if (c.error) {
+      if (status.ok()) return {Verdict::kFail, StrCat("passed, but must fail with: ", *c.error)};
+      if (Message(status).find(*c.error) != std::string::npos) return {};
+      return {Verdict::kFail,
+              StrCat("failed with: ", Message(status), "\n  instead of: ", *c.error)};
+    }
+    if (status.ok()) return {};
+    return {Verdict::kFail, Message(status)};
+  };
+
+  Facts in;
+  std::vector<Tensor> values;
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    const CaseInput& input = c.inputs[i];
+    values.push_back(input.value);
+    if (input.absent) {
+      in.push_back(Fact::Absent());
+    } else if (input.constant || IsPlanInput(op, i)) {
+      in.push_back(Fact::Constant(input.value));
+    } else {
+      in.push_back(Fact::Of(input.value.desc()));
+    }
+  }
+  auto facts = InferFacts(c, ops, in);
+  if (!facts.ok()) return verdict(facts.status());
+  if (Status status = CheckPartialInference(c, ops, in, *facts); !status.ok()) {
+    if (!c.error) return {Verdict::kFail, Message(status)};
+  }
+  const NodeView node{&op, &c.attrs, in, *facts, c.op};
+  if (Status can = device.CanRun(node); !can.ok()) {
+    if (c.error) return verdict(can);
+    return {Verdict::kUnsupported, Message(can)};
+  }
+  bool host = op.traits.host_only || op.traits.data_dependent;
+  for (const Fact& fact : *facts) host |= !fact.fixed() || fact.dtype == DType::kString;
+  for (const Fact& fact : in) host |= fact.dtype == DType::kString;
+  if (host && !device.info().can_evaluate) return {Verdict::kUnsupported, "runs on the host"};
+  auto actual = host ? device.Evaluate(node, values) : RunOnDevice(node, c, device, offset);
+  if (!actual.ok()) return verdict(actual.status());
+  if (c.error) return verdict(Status());
+
+  std::vector<Tensor> expected = c.outputs;
+  if (c.same_as_cpu) {
+    auto computed = reference.Evaluate(node, values);
+    if (!computed.ok()) return {Verdict::kFail, StrCat("on the CPU: ", Message(computed.status()))};
+    expected = *std::move(computed);
+  }
+  if (expected.size() != actual->size()) {
+    return {Verdict::kFail, StrCat("gives ", actual->size(), " outputs, not ", expected.size())};
+  }
+  for (size_t i = 0; i < expected.size(); ++i) {
+    if (Status s = Agree((*actual)[i], expected[i], c.tolerance); !s.ok()) {
+      return {Verdict::kFail, StrCat("output ", i, ": ", Message(s))};
+    }
+  }
+  return {};
+}
+
+}  // namespace oncilla::testing
