@@ -1,0 +1,240 @@
+// One call at a time owns the workers. It publishes a job, raises the epoch, works, closes the job
+// and waits for the workers that joined. Joining is: add one to `active`, then look whether the job
+// is still `open`; closing is: clear `open`, then look at `active`. Both in sequentially consistent
+// order, so either the worker sees the closed door or the caller sees the worker.
+#include "engine/base/thread_pool.h"
+
+#if defined(__linux__)
+#include <pthread.h>
+#endif
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "engine/base/file.h"
+#include "engine/base/wait_word.h"
+
+namespace oncilla {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::microseconds;
+
+// A joined worker that takes this much longer than the caller to end has probably lost its core.
+constexpr microseconds kJoinSpin{50};
+// After that, workers sleep instead of watching for this many calls: a sleeper that wakes preempts
+// the program that took the core, a watcher burns its time slice and loses the core in mid-chunk.
+// Each relapse doubles the number.
+constexpr int kFirstPenalty = 256, kLongestPenalty = 1 << 14;
+
+constexpr size_t kCacheLine = 128;  // two lines: CPUs fetch them in pairs
+
+inline void Pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield" ::: "memory");
+#else
+  std::this_thread::yield();
+#endif
+}
+
+// Bodies of any pool that this thread is inside.
+thread_local int depth = 0;
+
+void RunInline(int64_t n, int64_t grain, ThreadPool::Body body, void* context) {
+  for (int64_t begin = 0; begin < n;) {
+    const int64_t end = n - begin > grain ? begin + grain : n;
+    body(context, begin, end, 0);
+    begin = end;
+  }
+}
+
+}  // namespace
+
+struct ThreadPool::State {
+  // The chunks of one worker's part that nobody has taken yet.
+  struct alignas(kCacheLine) Part {
+    std::atomic<int64_t> next{0};
+    int64_t end = 0;
+  };
+
+  explicit State(int count, int spin_us) : spin(spin_us), parts(static_cast<size_t>(count)) {
+    spinning.store(spin_us > 0);
+  }
+
+  // Takes chunks until none is left; returns how many.
+  int64_t Drain(int worker) {
+    ++depth;
+    int64_t taken = 0;
+    for (int i = 0; i < size; ++i) {
+      Part& part = parts[static_cast<size_t>((worker + i) % size)];
+      // Looking first keeps `next` from running past `end` by more than one per worker.
+      while (part.next.load(std::memory_order_relaxed) < part.end) {
+        const int64_t chunk = part.next.fetch_add(1, std::memory_order_relaxed);
+        if (chunk >= part.end) break;
+        const int64_t begin = chunk * grain;
+        body(context, begin, n - begin > grain ? begin + grain : n, worker);
+        ++taken;
+      }
+    }
+    --depth;
+    return taken;
+  }
+
+  void Work(int worker) {
+#if defined(__linux__)
+    ::pthread_setname_np(::pthread_self(), "oncilla");  // what top and perf show
+#endif
+    uint32_t seen = 0;
+    for (;;) {
+      WaitForEpoch(seen);
+      seen = epoch.value.load(std::memory_order_acquire);
+      if (stop.load(std::memory_order_relaxed)) return;
+      active.value.fetch_add(1);
+      if (open.load()) Drain(worker);
+      if (active.value.fetch_sub(1) == 1 && caller_sleeps.load()) active.Wake(1);
+    }
+  }
+
+  void WaitForEpoch(uint32_t seen) {
+    const Clock::time_point begin = Clock::now();
+    for (int turn = 1; epoch.value.load(std::memory_order_acquire) == seen; ++turn) {
+      if (spinning.load(std::memory_order_relaxed)) {
+        Pause();
+        if (turn % 32 != 0 || Clock::now() - begin < spin) continue;
+      }
+      sleepers.fetch_add(1);
+      while (epoch.value.load() == seen) epoch.Wait(seen);
+      sleepers.fetch_sub(1);
+    }
+  }
+
+  // Waits for the workers that joined. `patience`: a longer wait means that one lost its core.
+  void Join(Clock::duration patience) {
+    if (active.value.load() == 0) return AfterJoin(false);
+    const Clock::time_point begin = Clock::now();
+    bool asleep = false;
+    for (int turn = 1;; ++turn) {
+      const uint32_t left = active.value.load();
+      if (left == 0) break;
+      Pause();
+      if (!asleep && (turn % 32 != 0 || Clock::now() - begin < kJoinSpin)) continue;
+      // Leave the core, so that the system can move a preempted worker here.
+      asleep = true;
+      caller_sleeps.store(true);
+      if (const uint32_t now = active.value.load(); now != 0) active.Wait(now);
+      caller_sleeps.store(false);
+    }
+    AfterJoin(asleep && Clock::now() - begin > patience);
+  }
+
+  void AfterJoin(bool core_lost) {
+    if (spin.count() <= 0) return;
+    if (core_lost) {
+      const bool relapse = quiet_calls < penalty_length;
+      penalty_length = relapse ? std::min(2 * penalty_length, kLongestPenalty) : kFirstPenalty;
+      penalty = penalty_length;
+      quiet_calls = 0;
+      spinning.store(false, std::memory_order_relaxed);
+    } else if (penalty > 0) {
+      if (--penalty == 0) spinning.store(true, std::memory_order_relaxed);
+    } else if (quiet_calls < kLongestPenalty) {
+      ++quiet_calls;
+    }
+  }
+
+  // The job. Written by the caller while no worker is active, read by workers that saw `open`.
+  Body body = nullptr;
+  void* context = nullptr;
+  int64_t n = 0, grain = 1;
+  int size = 1;
+
+  const microseconds spin;
+  // Of the caller that is `busy`: calls left without watching; how long the last such time was;
+  // calls since it ended.
+  int penalty = 0, penalty_length = kFirstPenalty, quiet_calls = kLongestPenalty;
+
+  alignas(kCacheLine) WaitWord epoch;
+  std::atomic<uint32_t> sleepers{0};
+  std::atomic<bool> open{false}, spinning{true}, stop{false};
+  alignas(kCacheLine) WaitWord active;
+  std::atomic<bool> caller_sleeps{false};
+  alignas(kCacheLine) std::atomic<bool> busy{false};
+  std::vector<Part> parts;
+  std::vector<std::thread> threads;
+};
+
+ThreadPool::ThreadPool(ThreadPoolOptions options) {
+  const int wanted =
+      std::clamp(options.threads > 0 ? options.threads : DefaultThreadCount(), 1, 1024);
+  state_ = std::make_unique<State>(wanted, std::max(options.spin_us, 0));
+  for (int worker = 1; worker < wanted; ++worker) {
+    try {
+      state_->threads.emplace_back([state = state_.get(), worker] { state->Work(worker); });
+    } catch (const std::system_error&) {
+      break;  // the system has no more threads to give
+    }
+  }
+  size_ = static_cast<int>(state_->threads.size()) + 1;
+  state_->size = size_;  // published to the workers by the first job
+}
+
+ThreadPool::~ThreadPool() {
+  state_->stop.store(true);
+  state_->epoch.value.fetch_add(1);
+  state_->epoch.Wake(INT_MAX);
+  for (std::thread& thread : state_->threads) thread.join();
+}
+
+void ThreadPool::Run(int64_t n, int64_t grain, Body body, void* context) {
+  grain = std::max<int64_t>(grain, 1);
+  State& s = *state_;
+  if (n <= grain || size_ == 1 || depth > 0 || s.busy.load(std::memory_order_relaxed) ||
+      s.busy.exchange(true, std::memory_order_acquire)) {
+    return RunInline(n, grain, body, context);
+  }
+  const int64_t chunks = (n - 1) / grain + 1;
+  s.body = body, s.context = context, s.n = n, s.grain = grain;
+  int64_t first = 0;
+  for (int w = 0; w < size_; ++w) {
+    const int64_t count = chunks / size_ + (w < chunks % size_ ? 1 : 0);
+    State::Part& part = s.parts[static_cast<size_t>(w)];
+    part.next.store(first, std::memory_order_relaxed);
+    part.end = first += count;
+  }
+  s.open.store(true);
+  s.epoch.value.fetch_add(1);
+  if (s.sleepers.load() > 0) {
+    s.epoch.Wake(static_cast<int>(std::min<int64_t>(chunks, size_) - 1));
+  }
+  const Clock::time_point begin = Clock::now();
+  const int64_t taken = s.Drain(0);
+  s.open.store(false);
+  // A worker may rightly be one chunk behind.
+  const Clock::duration chunk = (Clock::now() - begin) / std::max<int64_t>(taken, 1);
+  s.Join(kJoinSpin + chunk);
+  s.busy.store(false, std::memory_order_release);
+}
+
+int DefaultThreadCount() {
+  int count = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  // A container's quota: "200000 100000" is 200 ms of CPU time every 100 ms; "max 100000" is none.
+  if (auto text = ReadFile("/sys/fs/cgroup/cpu.max", 4096); text.ok()) {
+    int64_t quota = 0, period = 0;
+    const char* end = text->data() + text->size();
+    const auto first = std::from_chars(text->data(), end, quota);
+    if (first.ec == std::errc() && first.ptr != end &&
+        std::from_chars(first.ptr + 1, end, period).ec == std::errc() && quota > 0 && period > 0) {
+      count = static_cast<int>(std::clamp<int64_t>((quota - 1) / period + 1, 1, count));
+    }
+  }
+  return count;
+}
+
+}  // namespace oncilla

@@ -1,0 +1,72 @@
+// ThreadPool: splits a range of work over threads that are kept ready for it.
+//
+// The calling thread works too, so a pool of N has N - 1 threads of its own. Each worker first
+// takes the chunks of its own contiguous part of the range, so that the same data tends to stay in
+// the same core's cache from one call to the next, then steals from the others. A worker counts
+// only once it has joined a call: one that the system does not run costs nothing. It is not a task
+// queue: a call returns when its work is done, and nothing outlives it.
+//
+// Results must not depend on the pool: which worker runs a chunk, and in which order, changes from
+// call to call. How the range is cut does not: a chunk is always [k * grain, min(n, (k+1) *
+// grain)), with one thread or with many, so partial results kept per chunk and combined in chunk
+// order repeat bit for bit as long as `grain` depends on neither thread count nor timing.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+namespace oncilla {
+
+struct ThreadPoolOptions {
+  // Workers, the caller included. 0: DefaultThreadCount().
+  int threads = 0;
+  // How long an idle worker watches for the next call before it sleeps. Watching makes the next
+  // call start in a fraction of a microsecond instead of several, at the price of a busy core; it
+  // is suspended by itself while other programs compete for the cores. 0: sleep at once.
+  int spin_us = 60;
+};
+
+class ThreadPool {
+ public:
+  // fn(context, begin, end, worker); must not throw.
+  using Body = void (*)(void* context, int64_t begin, int64_t end, int worker);
+
+  // Threads that the system refuses to start are done without; size() tells.
+  explicit ThreadPool(ThreadPoolOptions options = {});
+  explicit ThreadPool(int threads) : ThreadPool(ThreadPoolOptions{.threads = threads}) {}
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  // Workers, the caller included; at least 1.
+  int size() const { return size_; }
+
+  // Calls fn(begin, end, worker) once for every chunk of [0, n) and returns when all have run;
+  // their writes are then visible to the caller. `grain` < 1 counts as 1. `worker` is below size()
+  // and differs between chunks of one call that run at the same time, so it may index scratch that
+  // belongs to the call (not to the pool). Safe from any thread at any time: a call from inside the
+  // body of a divided call, or while another thread's call is under way, runs all its chunks on its
+  // own thread.
+  template <class F>
+  void ParallelFor(int64_t n, int64_t grain, F&& fn) {
+    using Callable = std::remove_reference_t<F>;
+    Run(
+        n, grain,
+        [](void* context, int64_t begin, int64_t end, int worker) {
+          (*static_cast<Callable*>(context))(begin, end, worker);
+        },
+        const_cast<void*>(static_cast<const void*>(std::addressof(fn))));
+  }
+  void Run(int64_t n, int64_t grain, Body body, void* context);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+  int size_ = 1;
+};
+
+// The CPUs this process may use: the affinity mask, and a container's CPU quota rounded up.
+int DefaultThreadCount();
+
+}  // namespace oncilla
