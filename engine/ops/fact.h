@@ -22,20 +22,31 @@ struct Fact {
   PartialShape shape;
   // The whole value, when known (valid()).
   Tensor value;
+  // The value is the same for every run. A kernel gets such an input as PackingFor laid it out, and
+  // must decide by this flag, not by `value`: a large constant's bytes are let go once packed.
+  bool constant = false;
   // For integer tensors of rank 0 or 1 whose elements are partly known: one Dim per element.
   // Dims of unknown elements may carry a name, so that a reshape back to [batch, ...] keeps it.
   std::optional<std::vector<Dim>> elements;
 
   static Fact Of(DType dtype, PartialShape shape) {
-    return {ValueKind::kTensor, dtype, std::move(shape), {}, {}};
+    Fact fact;
+    fact.dtype = dtype;
+    fact.shape = std::move(shape);
+    return fact;
   }
   static Fact Of(const TensorDesc& desc) { return Of(desc.dtype, PartialShape(desc.shape)); }
   static Fact Constant(Tensor value) {
     Fact fact = Of(value.desc());
     fact.value = std::move(value);
+    fact.constant = true;
     return fact;
   }
-  static Fact Absent() { return {ValueKind::kAbsent, DType::kInvalid, {}, {}, {}}; }
+  static Fact Absent() {
+    Fact fact;
+    fact.kind = ValueKind::kAbsent;
+    return fact;
+  }
 
   bool absent() const { return kind == ValueKind::kAbsent; }
   bool has_value() const { return value.valid(); }

@@ -1,0 +1,65 @@
+// Constant folding: nodes whose inputs are all known are computed now, by the CPU's plain code.
+//
+// Bounded: a result larger than what it is made of is folded only while small, so that a Fill or
+// Expand of a constant does not turn into megabytes.
+#include "engine/passes/pass.h"
+
+namespace oncilla {
+
+Status FoldConstants(const Graph& graph, const PassContext& context, Patch& patch) {
+  constexpr int64_t kSmallBytes = 1 << 16;
+  std::vector<ValueId> known(graph.values().size(), kNoValue);  // the constant that stands for it
+  for (uint32_t i = 0; i < graph.values().size(); ++i) {
+    if (graph.value(ValueId{i}).is_constant()) known[i] = ValueId{i};
+  }
+  for (const Node& node : graph.nodes()) {
+    const OpTraits& traits = node.op->traits;
+    if (traits.has_effects || traits.is_random) continue;
+    // Inference may have found the value without the inputs' (Shape of a tensor of known sizes).
+    bool inferred = true;
+    for (ValueId out : node.outputs) inferred &= graph.fact(out).has_value();
+    std::vector<Tensor> results;
+    if (inferred) {
+      for (ValueId out : node.outputs) results.push_back(graph.fact(out).value);
+    } else {
+      std::vector<Tensor> in;
+      int64_t in_bytes = 0, out_bytes = 0;
+      bool all = true;
+      for (ValueId id : node.inputs) {
+        if (id == kNoValue) {
+          in.emplace_back();
+          continue;
+        }
+        all &= known[Index(id)] != kNoValue;
+        if (!all) break;
+        in.push_back(patch.fact(known[Index(id)]).value);
+        in_bytes = SaturatingAdd(in_bytes, in.back().desc().bytes());
+      }
+      if (!all || node.inputs.empty()) continue;
+      const Facts out_facts = graph.FactsOf(node.outputs);
+      for (const Fact& fact : out_facts) {
+        if (fact.fixed()) out_bytes = SaturatingAdd(out_bytes, fact.desc().bytes());
+      }
+      // 4x: an int8 weight becomes float32.
+      if (out_bytes > context.max_folded_bytes ||
+          (out_bytes > kSmallBytes && out_bytes > SaturatingMul(in_bytes, 4))) {
+        continue;
+      }
+      const Facts in_facts = graph.FactsOf(node.inputs);
+      const NodeView view{node.op, &node.attrs, in_facts, out_facts, node.name};
+      if (!context.devices[0]->CanRun(view).ok()) continue;
+      auto computed = context.devices[0]->Evaluate(view, in);
+      // What fails now may stand on a branch that never matters; it fails again if it is run.
+      if (!computed.ok()) continue;
+      results = *std::move(computed);
+    }
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      const ValueId constant = patch.AddConstant(results[i]);
+      known[Index(node.outputs[i])] = constant;
+      ONCILLA_TRY(patch.Replace(node.outputs[i], constant));
+    }
+  }
+  return Status();
+}
+
+}  // namespace oncilla

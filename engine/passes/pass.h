@@ -1,0 +1,48 @@
+// A pass reads a graph and returns a patch. The pipeline (pipeline.cc) is the ordered list.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "engine/device/device.h"
+#include "engine/graph/patch.h"
+
+namespace oncilla {
+
+struct PassContext {
+  // Index 0 is the CPU, which also computes what is folded.
+  std::span<Device* const> devices;
+  // The most bytes one folded constant may have.
+  int64_t max_folded_bytes = int64_t{1} << 28;
+};
+
+// Describes changes in `patch`, made for `graph`. An empty patch means nothing to do.
+using PassFunction = Status (*)(const Graph& graph, const PassContext& context, Patch& patch);
+
+struct Pass {
+  std::string_view name;
+  PassFunction run;
+};
+
+// Each in a file of its own name.
+Status FoldConstants(const Graph& graph, const PassContext& context, Patch& patch);
+Status MergeDuplicates(const Graph& graph, const PassContext& context, Patch& patch);
+Status RemoveNoOps(const Graph& graph, const PassContext& context, Patch& patch);
+
+// Passes before placement, and after it (fusions inside one device's part).
+std::span<const Pass> GraphPasses();
+std::span<const Pass> DevicePasses();
+
+struct PipelineOptions {
+  bool verify = false;
+  // Called with the graph after each pass that changed it, for inspect and golden tests.
+  std::function<void(std::string_view pass, const Graph& graph)> observe;
+};
+
+// Runs the passes in order, all of them again while any changes something (bounded).
+Result<Graph> RunPasses(Graph graph, std::span<const Pass> passes, const PassContext& context,
+                        const PipelineOptions& options);
+
+}  // namespace oncilla

@@ -1,0 +1,40 @@
+// The ordered list of passes, and the loop that runs them.
+#include "engine/graph/verify.h"
+#include "engine/passes/pass.h"
+
+namespace oncilla {
+
+std::span<const Pass> GraphPasses() {
+  static constexpr Pass kPasses[] = {
+      {"remove no-ops", &RemoveNoOps},
+      {"fold constants", &FoldConstants},
+      {"merge duplicates", &MergeDuplicates},
+  };
+  return kPasses;
+}
+
+std::span<const Pass> DevicePasses() { return {}; }
+
+Result<Graph> RunPasses(Graph graph, std::span<const Pass> passes, const PassContext& context,
+                        const PipelineOptions& options) {
+  // Each round ends with less to do; the bound only guards against two passes undoing each other.
+  constexpr int kMaxRounds = 10;
+  for (int round = 0; round < kMaxRounds; ++round) {
+    bool changed = false;
+    for (const Pass& pass : passes) {
+      Patch patch(graph);
+      ONCILLA_TRY(In(pass.run(graph, context, patch), StrCat("pass '", pass.name, "'")));
+      if (patch.empty()) continue;
+      auto next = patch.Apply();
+      if (!next.ok()) return In(next.status(), StrCat("pass '", pass.name, "'"));
+      graph = *std::move(next);
+      if (options.verify) ONCILLA_TRY(In(Verify(graph), StrCat("after pass '", pass.name, "'")));
+      if (options.observe) options.observe(pass.name, graph);
+      changed = true;
+    }
+    if (!changed) break;
+  }
+  return graph;
+}
+
+}  // namespace oncilla
