@@ -21,7 +21,8 @@ enum AttrField : uint32_t {
   kPlaceholder = 9,
   kFunction = 10,
 };
-constexpr uint32_t kListFunction = 9;  // in AttrValue.ListValue; the other fields are numbered alike
+constexpr uint32_t kListFunction =
+    9;  // in AttrValue.ListValue; the other fields are numbered alike
 
 const char* KindName(uint32_t field) {
   switch (field) {
@@ -205,8 +206,7 @@ Result<TfInput> ParseTfInput(Bytes text) {
       input.arg = rest.substr(0, second);
       rest.remove_prefix(second + 1);
     }
-    const auto [end, error] =
-        std::from_chars(rest.data(), rest.data() + rest.size(), input.index);
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), input.index);
     if (error != std::errc() || end != rest.data() + rest.size() || input.index < 0) {
       return DataLoss("the input '", whole, "' is not of the form node:output");
     }
@@ -296,17 +296,15 @@ Result<Bytes> TfAttr::Function() const {
 
 Result<std::vector<int64_t>> TfAttr::Ints() const {
   std::vector<int64_t> out;
-  ONCILLA_TRY(ReadList(value_, kInt, [&](WireMessage& m) {
-    m.EachInt([&](int64_t v) { out.push_back(v); });
-  }));
+  ONCILLA_TRY(ReadList(value_, kInt,
+                       [&](WireMessage& m) { m.EachInt([&](int64_t v) { out.push_back(v); }); }));
   return out;
 }
 
 Result<std::vector<float>> TfAttr::Floats() const {
   std::vector<float> out;
-  ONCILLA_TRY(ReadList(value_, kFloat, [&](WireMessage& m) {
-    m.EachFloat([&](float v) { out.push_back(v); });
-  }));
+  ONCILLA_TRY(ReadList(value_, kFloat,
+                       [&](WireMessage& m) { m.EachFloat([&](float v) { out.push_back(v); }); }));
   return out;
 }
 
@@ -318,9 +316,8 @@ Result<std::vector<Bytes>> TfAttr::Strings() const {
 
 Result<std::vector<int64_t>> TfAttr::TypeNumbers() const {
   std::vector<int64_t> out;
-  ONCILLA_TRY(ReadList(value_, kType, [&](WireMessage& m) {
-    m.EachInt([&](int64_t v) { out.push_back(v); });
-  }));
+  ONCILLA_TRY(ReadList(value_, kType,
+                       [&](WireMessage& m) { m.EachInt([&](int64_t v) { out.push_back(v); }); }));
   return out;
 }
 
@@ -480,8 +477,8 @@ Result<std::unique_ptr<TfGraph>> TfGraph::Parse(Bytes graph_def, Bytes op_list, 
   auto graph = std::make_unique<TfGraph>();
   graph->file_ = std::move(file);
   graph->owner_ = std::move(owner);
-  ONCILLA_TRY(ReadWire(StrCat(graph->file_, ": the op list"),
-                       [&] { graph->defs_.AddOpList(op_list); }));
+  ONCILLA_TRY(
+      ReadWire(StrCat(graph->file_, ": the op list"), [&] { graph->defs_.AddOpList(op_list); }));
   ONCILLA_TRY(In(ReadWire("the graph", [&] { return graph->ReadGraph(graph_def); }), graph->file_));
   return graph;
 }

@@ -21,8 +21,12 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
-    {"_FusedConv2D", "", "num_host_args=i:0 explicit_paddings=l: data_format=s:NHWC filter_format=s:HWIO dilations=l:1,1,1,1 fused_ops=l: epsilon=f:9.99999975e-05 leakyrelu_alpha=f:0.200000003"},
-    {"_FusedMatMul", "", "transpose_a=b:0 transpose_b=b:0 fused_ops=l: epsilon=f:9.99999975e-05 leakyrelu_alpha=f:0.200000003"},
+    {"_FusedConv2D", "",
+     "num_host_args=i:0 explicit_paddings=l: data_format=s:NHWC filter_format=s:HWIO "
+     "dilations=l:1,1,1,1 fused_ops=l: epsilon=f:9.99999975e-05 leakyrelu_alpha=f:0.200000003"},
+    {"_FusedMatMul", "",
+     "transpose_a=b:0 transpose_b=b:0 fused_ops=l: epsilon=f:9.99999975e-05 "
+     "leakyrelu_alpha=f:0.200000003"},
     {"All", "", "keep_dims=b:0 Tidx=t:int32"},
     {"Any", "", "keep_dims=b:0 Tidx=t:int32"},
     {"ArgMax", "", "Tidx=t:int32 output_type=t:int64"},
@@ -52,9 +56,13 @@ constexpr Row kRows[] = {
     {"Equal", "", "incompatible_shape_error=b:1"},
     {"ExpandDims", "", "Tdim=t:int32"},
     {"Fill", "", "index_type=t:int32"},
-    {"FusedBatchNorm", "y batch_mean batch_variance reserve_space_1 reserve_space_2", "epsilon=f:9.99999975e-05 exponential_avg_factor=f:1.0 data_format=s:NHWC is_training=b:1"},
-    {"FusedBatchNormV2", "y batch_mean batch_variance reserve_space_1 reserve_space_2", "epsilon=f:9.99999975e-05 exponential_avg_factor=f:1.0 data_format=s:NHWC is_training=b:1"},
-    {"FusedBatchNormV3", "y batch_mean batch_variance reserve_space_1 reserve_space_2 reserve_space_3", "epsilon=f:9.99999975e-05 exponential_avg_factor=f:1.0 data_format=s:NHWC is_training=b:1"},
+    {"FusedBatchNorm", "y batch_mean batch_variance reserve_space_1 reserve_space_2",
+     "epsilon=f:9.99999975e-05 exponential_avg_factor=f:1.0 data_format=s:NHWC is_training=b:1"},
+    {"FusedBatchNormV2", "y batch_mean batch_variance reserve_space_1 reserve_space_2",
+     "epsilon=f:9.99999975e-05 exponential_avg_factor=f:1.0 data_format=s:NHWC is_training=b:1"},
+    {"FusedBatchNormV3",
+     "y batch_mean batch_variance reserve_space_1 reserve_space_2 reserve_space_3",
+     "epsilon=f:9.99999975e-05 exponential_avg_factor=f:1.0 data_format=s:NHWC is_training=b:1"},
     {"GatherNd", "", "bad_indices_policy=s:"},
     {"GatherV2", "", "batch_dims=i:0"},
     {"If", "", "output_shapes=l:"},
@@ -93,7 +101,8 @@ constexpr Row kRows[] = {
     {"Squeeze", "", "squeeze_dims=l:"},
     {"StatelessIf", "", "output_shapes=l:"},
     {"StatelessWhile", "", "output_shapes=l: parallel_iterations=i:10"},
-    {"StridedSlice", "", "begin_mask=i:0 end_mask=i:0 ellipsis_mask=i:0 new_axis_mask=i:0 shrink_axis_mask=i:0"},
+    {"StridedSlice", "",
+     "begin_mask=i:0 end_mask=i:0 ellipsis_mask=i:0 new_axis_mask=i:0 shrink_axis_mask=i:0"},
     {"Sum", "", "keep_dims=b:0 Tidx=t:int32"},
     {"Switch", "output_false output_true", ""},
     {"Tile", "", "Tmultiples=t:int32"},
@@ -153,10 +162,13 @@ std::string EncodeAttr(Bytes text) {
       break;
     }
     case 'l': {
-      protozero::pbf_writer list(writer, 1);
+      // Not a nested writer: that would leave out an empty list, which is a value here.
+      std::string items;
+      protozero::pbf_writer list(items);
       for (Bytes item : SplitText(value, ',')) {
         list.add_int64(3, std::strtoll(std::string(item).c_str(), nullptr, 10));
       }
+      writer.add_message(1, items);
       break;
     }
   }
