@@ -1,0 +1,273 @@
+// Op definitions from the file, and the table of our own: one row per op that has default values
+// or several named outputs. Ops that are not listed have one output argument and no defaults.
+#include "engine/import/tf_op_defs.h"
+
+#include <cstdlib>
+#include <deque>
+#include <protozero/pbf_writer.hpp>
+
+#include "engine/import/tf_tensor.h"
+
+namespace oncilla {
+namespace {
+
+// `outputs`: argument names; "name*N" stands for as many tensors as attribute N says, "name@T" for
+// one per type in attribute T. `defaults`: attr=kind:value with the kinds b(ool), i(nt), f(loat),
+// s(tring), t(ype), l(ist of ints, or an empty list of anything), u(nknown shape).
+struct Row {
+  const char* op;
+  const char* outputs;
+  const char* defaults;
+};
+
+constexpr Row kRows[] = {
+    {"_FusedConv2D", "",
+     "num_host_args=i:0 explicit_paddings=l: data_format=s:NHWC filter_format=s:HWIO "
+     "dilations=l:1,1,1,1 fused_ops=l: epsilon=f:9.99999975e-05 leakyrelu_alpha=f:0.200000003"},
+    {"_FusedMatMul", "",
+     "transpose_a=b:0 transpose_b=b:0 fused_ops=l: epsilon=f:9.99999975e-05 "
+     "leakyrelu_alpha=f:0.200000003"},
+    {"All", "", "keep_dims=b:0 Tidx=t:int32"},
+    {"Any", "", "keep_dims=b:0 Tidx=t:int32"},
+    {"ArgMax", "", "Tidx=t:int32 output_type=t:int64"},
+    {"ArgMin", "", "Tidx=t:int32 output_type=t:int64"},
+    {"Assert", "", "summarize=i:3"},
+    {"Assign", "", "validate_shape=b:1 use_locking=b:1"},
+    {"AssignVariableOp", "", "validate_shape=b:0"},
+    {"AvgPool", "", "data_format=s:NHWC"},
+    {"AvgPool3D", "", "data_format=s:NDHWC"},
+    {"BatchMatMul", "", "adj_x=b:0 adj_y=b:0"},
+    {"BatchMatMulV2", "", "adj_x=b:0 adj_y=b:0"},
+    {"BatchMatMulV3", "", "adj_x=b:0 adj_y=b:0"},
+    {"BatchToSpaceND", "", "Tblock_shape=t:int32 Tcrops=t:int32"},
+    {"BiasAdd", "", "data_format=s:NHWC"},
+    {"BroadcastArgs", "", "T=t:int32"},
+    {"BroadcastTo", "", "Tidx=t:int32"},
+    {"Cast", "", "Truncate=b:0"},
+    {"ConcatV2", "", "Tidx=t:int32"},
+    {"Conv2D", "", "explicit_paddings=l: data_format=s:NHWC dilations=l:1,1,1,1"},
+    {"Conv2DBackpropInput", "", "explicit_paddings=l: data_format=s:NHWC dilations=l:1,1,1,1"},
+    {"Conv3D", "", "data_format=s:NDHWC dilations=l:1,1,1,1,1"},
+    {"Conv3DBackpropInputV2", "", "data_format=s:NDHWC dilations=l:1,1,1,1,1 Tshape=t:int32"},
+    {"Cumprod", "", "exclusive=b:0 reverse=b:0 Tidx=t:int32"},
+    {"Cumsum", "", "exclusive=b:0 reverse=b:0 Tidx=t:int32"},
+    {"DepthToSpace", "", "data_format=s:NHWC"},
+    {"DepthwiseConv2dNative", "", "explicit_paddings=l: data_format=s:NHWC dilations=l:1,1,1,1"},
+    {"Equal", "", "incompatible_shape_error=b:1"},
+    {"ExpandDims", "", "Tdim=t:int32"},
+    {"Fill", "", "index_type=t:int32"},
+    {"FusedBatchNorm", "y batch_mean batch_variance reserve_space_1 reserve_space_2",
+     "epsilon=f:9.99999975e-05 exponential_avg_factor=f:1.0 data_format=s:NHWC is_training=b:1"},
+    {"FusedBatchNormV2", "y batch_mean batch_variance reserve_space_1 reserve_space_2",
+     "epsilon=f:9.99999975e-05 exponential_avg_factor=f:1.0 data_format=s:NHWC is_training=b:1"},
+    {"FusedBatchNormV3",
+     "y batch_mean batch_variance reserve_space_1 reserve_space_2 reserve_space_3",
+     "epsilon=f:9.99999975e-05 exponential_avg_factor=f:1.0 data_format=s:NHWC is_training=b:1"},
+    {"GatherNd", "", "bad_indices_policy=s:"},
+    {"GatherV2", "", "batch_dims=i:0"},
+    {"If", "", "output_shapes=l:"},
+    {"LeakyRelu", "", "alpha=f:0.200000003 T=t:float"},
+    {"LinSpace", "", "Tidx=t:int32"},
+    {"LRN", "", "depth_radius=i:5 bias=f:1.0 alpha=f:1.0 beta=f:0.5 T=t:float"},
+    {"MatMul", "", "transpose_a=b:0 transpose_b=b:0"},
+    {"Max", "", "keep_dims=b:0 Tidx=t:int32"},
+    {"MaxPool", "", "T=t:float explicit_paddings=l: data_format=s:NHWC"},
+    {"MaxPool3D", "", "data_format=s:NDHWC"},
+    {"MaxPoolV2", "", "T=t:float data_format=s:NHWC"},
+    {"Mean", "", "keep_dims=b:0 Tidx=t:int32"},
+    {"Merge", "output value_index", ""},
+    {"Min", "", "keep_dims=b:0 Tidx=t:int32"},
+    {"MirrorPad", "", "Tpaddings=t:int32"},
+    {"NotEqual", "", "incompatible_shape_error=b:1"},
+    {"OneHot", "", "axis=i:-1 TI=t:int64"},
+    {"Pack", "", "axis=i:0"},
+    {"Pad", "", "Tpaddings=t:int32"},
+    {"PadV2", "", "Tpaddings=t:int32"},
+    {"Placeholder", "", "shape=u:"},
+    {"Prod", "", "keep_dims=b:0 Tidx=t:int32"},
+    {"Range", "", "Tidx=t:int32"},
+    {"Reshape", "", "Tshape=t:int32"},
+    {"ResizeBilinear", "", "align_corners=b:0 half_pixel_centers=b:0"},
+    {"ResizeNearestNeighbor", "", "align_corners=b:0 half_pixel_centers=b:0"},
+    {"ResourceGather", "", "batch_dims=i:0"},
+    {"ReverseV2", "", "Tidx=t:int32"},
+    {"ScatterNd", "", "bad_indices_policy=s:"},
+    {"Shape", "", "out_type=t:int32"},
+    {"ShapeN", "", "out_type=t:int32"},
+    {"Size", "", "out_type=t:int32"},
+    {"SpaceToBatchND", "", "Tblock_shape=t:int32 Tpaddings=t:int32"},
+    {"SpaceToDepth", "", "data_format=s:NHWC"},
+    {"SplitV", "", "Tlen=t:int64"},
+    {"Squeeze", "", "squeeze_dims=l:"},
+    {"StatelessIf", "", "output_shapes=l:"},
+    {"StatelessWhile", "", "output_shapes=l: parallel_iterations=i:10"},
+    {"StridedSlice", "",
+     "begin_mask=i:0 end_mask=i:0 ellipsis_mask=i:0 new_axis_mask=i:0 shrink_axis_mask=i:0"},
+    {"Sum", "", "keep_dims=b:0 Tidx=t:int32"},
+    {"Switch", "output_false output_true", ""},
+    {"Tile", "", "Tmultiples=t:int32"},
+    {"TopK", "values indices", "sorted=b:1"},
+    {"TopKV2", "values indices", "sorted=b:1 Tk=t:int32 index_type=t:int32"},
+    {"Transpose", "", "Tperm=t:int32"},
+    {"Unique", "y idx", "out_idx=t:int32"},
+    {"UniqueV2", "y idx", "Taxis=t:int64 out_idx=t:int32"},
+    {"Unpack", "", "axis=i:0"},
+    {"VariableShape", "", "out_type=t:int32"},
+    {"Where", "", "T=t:bool"},
+    {"While", "", "output_shapes=l: parallel_iterations=i:10"},
+};
+
+// The pieces of `text` between separators.
+std::vector<Bytes> SplitText(Bytes text, char separator) {
+  std::vector<Bytes> out;
+  while (!text.empty()) {
+    const size_t end = text.find(separator);
+    out.push_back(text.substr(0, end));
+    text.remove_prefix(end == Bytes::npos ? text.size() : end + 1);
+  }
+  return out;
+}
+
+int64_t TypeNumber(Bytes name) {
+  for (int64_t number = 1; number < tf_type::kReference; ++number) {
+    if (TfTypeName(number) == name) return number;
+  }
+  return 0;
+}
+
+std::string EncodeAttr(Bytes text) {
+  const char kind = text[0];
+  const std::string value(text.substr(2));
+  std::string out;
+  protozero::pbf_writer writer(out);
+  switch (kind) {
+    case 'b':
+      writer.add_bool(5, value == "1");
+      break;
+    case 'i':
+      writer.add_int64(3, std::strtoll(value.c_str(), nullptr, 10));
+      break;
+    case 'f':
+      writer.add_float(4, std::strtof(value.c_str(), nullptr));
+      break;
+    case 's':
+      writer.add_bytes(2, value);
+      break;
+    case 't':
+      writer.add_enum(6, static_cast<int32_t>(TypeNumber(value)));
+      break;
+    case 'u': {
+      protozero::pbf_writer shape(writer, 7);
+      shape.add_bool(3, true);
+      break;
+    }
+    case 'l': {
+      // Not a nested writer: that would leave out an empty list, which is a value here.
+      std::string items;
+      protozero::pbf_writer list(items);
+      for (Bytes item : SplitText(value, ',')) {
+        list.add_int64(3, std::strtoll(std::string(item).c_str(), nullptr, 10));
+      }
+      writer.add_message(1, items);
+      break;
+    }
+  }
+  return out;
+}
+
+struct BuiltIn {
+  std::unordered_map<std::string_view, TfOpDef> ops;
+  std::deque<std::string> values;  // what the defaults point into
+};
+
+BuiltIn MakeBuiltIn() {
+  BuiltIn table;
+  for (const Row& row : kRows) {
+    TfOpDef def;
+    for (Bytes output : SplitText(row.outputs, ' ')) {
+      const size_t mark = output.find_first_of("*@");
+      TfOpDef::Output parsed{output.substr(0, mark), {}, {}};
+      if (mark != Bytes::npos) {
+        (output[mark] == '*' ? parsed.number_attr : parsed.type_list_attr) =
+            output.substr(mark + 1);
+      }
+      def.outputs.push_back(parsed);
+    }
+    for (Bytes item : SplitText(row.defaults, ' ')) {
+      const size_t equals = item.find('=');
+      table.values.push_back(EncodeAttr(item.substr(equals + 1)));
+      def.defaults.push_back({item.substr(0, equals), table.values.back()});
+    }
+    table.ops.emplace(row.op, std::move(def));
+  }
+  return table;
+}
+
+const TfOpDef* FindBuiltIn(std::string_view op) {
+  static const BuiltIn table = MakeBuiltIn();
+  const auto it = table.ops.find(op);
+  return it == table.ops.end() ? nullptr : &it->second;
+}
+
+TfOpDef::Output ParseOutput(Bytes arg_def) {
+  TfOpDef::Output output;
+  WireMessage message(arg_def);
+  while (message.Next()) {
+    if (message.field() == 1) output.name = message.View();
+    if (message.field() == 5) output.number_attr = message.View();
+    if (message.field() == 6) output.type_list_attr = message.View();
+  }
+  return output;
+}
+
+}  // namespace
+
+Bytes TfOpDef::FindDefault(std::string_view attr) const {
+  for (const Default& d : defaults) {
+    if (d.attr == attr) return d.value;
+  }
+  return {};
+}
+
+TfOpDef TfOpDefs::ParseOpDef(Bytes op_def, Bytes* name) {
+  TfOpDef def;
+  WireMessage message(op_def);
+  while (message.Next()) {
+    if (message.field() == 1) *name = message.View();
+    if (message.field() == 3) def.outputs.push_back(ParseOutput(message.View()));
+    if (message.field() != 4 || !message.is_view()) continue;
+    TfOpDef::Default item;
+    WireMessage attr(message.View());
+    while (attr.Next()) {
+      if (attr.field() == 1) item.attr = attr.View();
+      if (attr.field() == 3) item.value = attr.View();
+    }
+    if (!item.value.empty()) def.defaults.push_back(item);
+  }
+  return def;
+}
+
+void TfOpDefs::AddOpList(Bytes op_list) {
+  WireMessage message(op_list);
+  while (message.Next()) {
+    if (message.field() != 1) continue;
+    Bytes name;
+    TfOpDef def = ParseOpDef(message.View(), &name);
+    from_file_.insert_or_assign(name, std::move(def));
+  }
+}
+
+const TfOpDef* TfOpDefs::Find(std::string_view op) const {
+  const auto it = from_file_.find(op);
+  return it != from_file_.end() ? &it->second : FindBuiltIn(op);
+}
+
+Bytes TfOpDefs::FindDefault(std::string_view op, std::string_view attr) const {
+  if (const auto it = from_file_.find(op); it != from_file_.end()) {
+    if (const Bytes value = it->second.FindDefault(attr); !value.empty()) return value;
+  }
+  const TfOpDef* built_in = FindBuiltIn(op);
+  return built_in == nullptr ? Bytes() : built_in->FindDefault(attr);
+}
+
+}  // namespace oncilla

@@ -1,0 +1,119 @@
+// Reading protobuf messages as views into a mapped file, without generated code and without copies:
+// a thin layer on protozero, whose readers know nothing of a 2 GB limit.
+//
+// A WireMessage walks the fields of one message; what a field holds (name, number) stands in the
+// reader of each format. Wire types are checked on every access, because foreign bytes may lie.
+// Damage is thrown as protozero::exception and must be caught by ReadWire at the top of a reader:
+// nothing leaves engine/import as an exception.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+#define PROTOZERO_USE_VIEW std::string_view
+#include <protozero/exception.hpp>
+#include <protozero/pbf_reader.hpp>
+
+#include "engine/base/status.h"
+
+namespace oncilla {
+
+// Bytes of a file that somebody else keeps alive.
+using Bytes = std::string_view;
+
+class WireError : public protozero::exception {
+ public:
+  explicit WireError(const char* what) : what_(what) {}
+  const char* what() const noexcept override { return what_; }
+
+ private:
+  const char* what_;
+};
+
+class WireMessage {
+ public:
+  explicit WireMessage(Bytes bytes) : reader_(bytes) {}
+
+  // Moves to the next field, skipping the current one if nobody read it. False at the end.
+  bool Next() {
+    if (pending_) reader_.skip();
+    pending_ = reader_.next();
+    field_ = pending_ ? reader_.tag() : 0;
+    return pending_;
+  }
+  uint32_t field() const { return field_; }
+  bool is_varint() const { return reader_.has_wire_type(protozero::pbf_wire_type::varint); }
+  bool is_view() const { return reader_.has_wire_type(protozero::pbf_wire_type::length_delimited); }
+
+  // A string, bytes or an embedded message.
+  Bytes View() {
+    Take(protozero::pbf_wire_type::length_delimited);
+    return reader_.get_view();
+  }
+  int64_t Int() {
+    Take(protozero::pbf_wire_type::varint);
+    return reader_.get_int64();
+  }
+  bool Bool() { return Int() != 0; }
+  float Float() {
+    Take(protozero::pbf_wire_type::fixed32);
+    return reader_.get_float();
+  }
+  double Double() {
+    Take(protozero::pbf_wire_type::fixed64);
+    return reader_.get_double();
+  }
+  uint32_t Fixed32() {
+    Take(protozero::pbf_wire_type::fixed32);
+    return reader_.get_fixed32();
+  }
+
+  // Every value of a repeated number field, packed or not.
+  template <class F>
+  void EachInt(F&& fn) {
+    if (is_varint()) return fn(Int());
+    Take(protozero::pbf_wire_type::length_delimited);
+    for (int64_t v : reader_.get_packed_int64()) fn(v);
+  }
+  template <class F>
+  void EachFloat(F&& fn) {
+    if (!is_view()) return fn(Float());
+    Take(protozero::pbf_wire_type::length_delimited);
+    for (float v : reader_.get_packed_float()) fn(v);
+  }
+  template <class F>
+  void EachDouble(F&& fn) {
+    if (!is_view()) return fn(Double());
+    Take(protozero::pbf_wire_type::length_delimited);
+    for (double v : reader_.get_packed_double()) fn(v);
+  }
+
+ private:
+  void Take(protozero::pbf_wire_type type) {
+    if (!pending_ || !reader_.has_wire_type(type)) throw WireError("a field has the wrong type");
+    pending_ = false;
+  }
+
+  protozero::pbf_reader reader_;
+  uint32_t field_ = 0;
+  bool pending_ = false;
+};
+
+// Runs `read`, which may throw WireError or return a failed Status, and says in `what` (a file and
+// a message) what was damaged.
+template <class F>
+Status ReadWire(std::string_view what, F&& read) {
+  try {
+    if constexpr (std::is_void_v<decltype(read())>) {
+      read();
+      return {};
+    } else {
+      return read();
+    }
+  } catch (const protozero::exception& e) {
+    return DataLoss(what, " is damaged: ", e.what());
+  }
+}
+
+}  // namespace oncilla
