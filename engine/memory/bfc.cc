@@ -1,0 +1,338 @@
+// The rules are those of TensorFlow's allocator: bins, best fit, the split rule, doubling regions,
+// asking for a tenth less when refused, collecting empty regions as the last resort.
+#include "engine/memory/bfc.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace oncilla {
+namespace {
+
+constexpr int64_t kFirstRegionBytes = int64_t{2} << 20;
+constexpr int64_t kDefaultCapBytes = int64_t{128} << 20;
+
+int64_t FloorTo(int64_t bytes, int64_t granularity) { return bytes - bytes % granularity; }
+int64_t Doubled(int64_t bytes) { return bytes > INT64_MAX / 2 ? INT64_MAX : 2 * bytes; }
+
+}  // namespace
+
+double BfcStats::fragmentation() const {
+  const int64_t free = free_in_pool();
+  if (free <= 0) return 0;
+  return static_cast<double>(free - largest_free_bytes) / static_cast<double>(free);
+}
+
+int Bfc::BinOf(int64_t bytes) {
+  const uint64_t units = static_cast<uint64_t>(std::max(bytes, kLeastGranularity)) / 256;
+  return std::min(kBins - 1, static_cast<int>(std::bit_width(units)) - 1);
+}
+
+Bfc::Bfc(BfcOptions options, RegionSource* source) : options_(options), source_(source) {
+  const uint64_t alignment = static_cast<uint64_t>(
+      std::clamp(options.alignment_bytes, kLeastGranularity, int64_t{1} << 40));
+  granularity_ = static_cast<int64_t>(std::bit_ceil(alignment));
+  options_.max_region_bytes = FloorTo(std::max<int64_t>(options.max_region_bytes, 0), granularity_);
+  stats_.max_region_bytes = options_.max_region_bytes;
+  SetLimit(options.limit_bytes);
+}
+
+Bfc::~Bfc() { Close(); }
+
+void Bfc::SetLimit(int64_t bytes) {
+  const bool first = regions_.empty();
+  stats_.limit_bytes = options_.limit_bytes = std::max<int64_t>(bytes, 0);
+  cap_bytes_ = kDefaultCapBytes;
+  if (options_.fragmentation_fraction > 0) {
+    cap_bytes_ = static_cast<int64_t>(std::min(1.0, options_.fragmentation_fraction) *
+                                      static_cast<double>(options_.limit_bytes));
+  }
+  if (first) {
+    next_region_bytes_ = Rounded(options_.growth ? std::min(options_.limit_bytes, kFirstRegionBytes)
+                                                 : options_.limit_bytes);
+  }
+  if (stats_.pool_bytes > options_.limit_bytes) Trim();
+}
+
+int64_t Bfc::Rounded(int64_t bytes) const {
+  // The largest multiple there is stands for everything that does not fit below it.
+  if (bytes > INT64_MAX - granularity_) return FloorTo(INT64_MAX, granularity_);
+  return std::max(granularity_, (bytes + granularity_ - 1) / granularity_ * granularity_);
+}
+
+Result<BfcChunk> Bfc::Allocate(int64_t bytes, int64_t tag) {
+  if (bytes < 0) return InvalidArgument("cannot allocate ", bytes, " bytes");
+  if (bytes == 0) return BfcChunk{};
+  if (bytes > options_.max_region_bytes) return Shortage(bytes, Status());
+  const int64_t rounded = Rounded(bytes);  // still no more: the maximum is a multiple too
+  int handle = TakeBestFit(rounded);
+  if (handle < 0) {
+    Status refusal = Extend(rounded);
+    const bool short_of_room = refusal.code() == Code::kResourceExhausted;
+    if (short_of_room && CollectFor(rounded)) refusal = Extend(rounded);
+    if (refusal.code() == Code::kResourceExhausted) return Shortage(bytes, refusal);
+    ONCILLA_TRY(refusal);  // a lost device, say: that is the news, not the shortage
+    handle = TakeBestFit(rounded);
+    if (handle < 0) return Internal("a new region does not hold the ", rounded, " bytes asked");
+  }
+  Chunk& chunk = At(handle);
+  chunk.requested = bytes;
+  chunk.id = next_id_++;
+  chunk.tag = tag;
+  ++regions_[chunk.region].in_use;
+  ++stats_.chunks_in_use;
+  ++stats_.allocations;
+  stats_.requested_bytes += bytes;
+  stats_.bytes_in_use += chunk.bytes;
+  stats_.peak_bytes_in_use = std::max(stats_.peak_bytes_in_use, stats_.bytes_in_use);
+  stats_.largest_allocation_bytes = std::max(stats_.largest_allocation_bytes, chunk.bytes);
+  return BfcChunk{chunk.region, chunk.offset, chunk.bytes, handle, chunk.id};
+}
+
+bool Bfc::InUse(const BfcChunk& chunk) const {
+  return chunk.handle >= 0 && static_cast<size_t>(chunk.handle) < chunks_.size() && chunk.id >= 0 &&
+         At(chunk.handle).id == chunk.id;
+}
+
+Status Bfc::Free(const BfcChunk& freed) {
+  if (freed.region < 0) return Status();
+  if (!InUse(freed)) {
+    return Internal("the chunk at offset ", freed.offset, " of region ", freed.region,
+                    " is freed but not in use");
+  }
+  int handle = freed.handle;
+  Chunk& chunk = At(handle);
+  --regions_[chunk.region].in_use;
+  --stats_.chunks_in_use;
+  stats_.bytes_in_use -= chunk.bytes;
+  stats_.requested_bytes -= chunk.requested;
+  chunk.id = -1, chunk.requested = 0, chunk.tag = 0;
+  const int next = chunk.next, prev = chunk.prev;
+  if (next >= 0 && At(next).id < 0) {
+    RemoveFree(next);
+    MergeWithNext(handle);
+  }
+  if (prev >= 0 && At(prev).id < 0) {
+    RemoveFree(prev);
+    MergeWithNext(prev);
+    handle = prev;
+  }
+  InsertFree(handle);
+  return Status();
+}
+
+void Bfc::SetTag(const BfcChunk& chunk, int64_t tag) {
+  if (InUse(chunk)) At(chunk.handle).tag = tag;
+}
+
+int Bfc::NewChunk() {
+  if (unused_chunks_.empty()) {
+    chunks_.emplace_back();
+    return static_cast<int>(chunks_.size()) - 1;
+  }
+  const int handle = unused_chunks_.back();
+  unused_chunks_.pop_back();
+  At(handle) = Chunk();
+  return handle;
+}
+
+void Bfc::InsertFree(int handle) {
+  const Chunk& c = At(handle);
+  bins_[BinOf(c.bytes)].insert({c.bytes, c.region, c.offset, handle});
+}
+
+void Bfc::RemoveFree(int handle) {
+  const Chunk& c = At(handle);
+  bins_[BinOf(c.bytes)].erase({c.bytes, c.region, c.offset, handle});
+}
+
+void Bfc::MergeWithNext(int handle) {
+  Chunk& chunk = At(handle);
+  const int gone = chunk.next;
+  chunk.bytes += At(gone).bytes;
+  chunk.next = At(gone).next;
+  if (chunk.next >= 0) At(chunk.next).prev = handle;
+  At(gone).id = -1;
+  unused_chunks_.push_back(gone);
+}
+
+// Cuts a chunk that is in no bin to `bytes`; the rest goes to a bin.
+void Bfc::Split(int handle, int64_t bytes) {
+  const int rest = NewChunk();
+  Chunk& chunk = At(handle);  // after NewChunk, which may move chunks
+  Chunk& tail = At(rest);
+  tail.region = chunk.region;
+  tail.offset = chunk.offset + bytes;
+  tail.bytes = chunk.bytes - bytes;
+  tail.prev = handle;
+  tail.next = chunk.next;
+  if (tail.next >= 0) At(tail.next).prev = rest;
+  chunk.next = rest;
+  chunk.bytes = bytes;
+  InsertFree(rest);
+}
+
+int Bfc::TakeBestFit(int64_t rounded) {
+  for (int bin = BinOf(rounded); bin < kBins; ++bin) {
+    const auto found = bins_[bin].lower_bound({rounded, INT32_MIN, 0, 0});
+    if (found == bins_[bin].end()) continue;
+    const int handle = found->handle;
+    bins_[bin].erase(found);
+    const int64_t spare = At(handle).bytes - rounded;
+    if (spare >= granularity_ && (spare >= rounded || spare >= cap_bytes_)) Split(handle, rounded);
+    return handle;
+  }
+  return -1;
+}
+
+int64_t Bfc::Growable() const {
+  const int64_t room =
+      std::min(options_.limit_bytes - stats_.pool_bytes, source_->available_bytes());
+  return FloorTo(std::max<int64_t>(room, 0), granularity_);
+}
+
+Status Bfc::Extend(int64_t rounded) {
+  if (rounded > Growable()) return Exhausted("the limit leaves no room for another region");
+  if (options_.fit_large_regions && rounded > next_region_bytes_) {
+    return AddRegion(rounded, rounded);
+  }
+  bool raised = false;
+  while (rounded > next_region_bytes_) {
+    next_region_bytes_ = Doubled(next_region_bytes_);
+    raised = true;
+  }
+  const int64_t wanted = std::min({next_region_bytes_, Growable(), options_.max_region_bytes});
+  ONCILLA_TRY(AddRegion(FloorTo(wanted, granularity_), rounded));
+  if (!raised) next_region_bytes_ = Doubled(next_region_bytes_);
+  // Without growth the first request takes everything; each further region is as large as may be.
+  while (!options_.growth) {
+    const int64_t more = std::min(Growable(), options_.max_region_bytes);
+    if (more < granularity_ || !AddRegion(more, std::max(granularity_, more / 4)).ok()) break;
+  }
+  return Status();
+}
+
+Status Bfc::AddRegion(int64_t wanted, int64_t least) {
+  for (;;) {
+    Result<int> region = source_->Allocate(wanted);
+    if (region.ok()) {
+      const int handle = NewChunk();
+      At(handle).region = *region;
+      At(handle).bytes = wanted;
+      regions_[*region] = RegionState{.bytes = wanted, .first = handle};
+      InsertFree(handle);
+      stats_.pool_bytes += wanted;
+      stats_.peak_pool_bytes = std::max(stats_.peak_pool_bytes, stats_.pool_bytes);
+      return Status();
+    }
+    if (region.status().code() != Code::kResourceExhausted) return region.status();
+    const int64_t less = std::min(Rounded(wanted - wanted / 10), wanted - granularity_);
+    if (less < least) return region.status();
+    wanted = less;
+  }
+}
+
+bool Bfc::CollectFor(int64_t rounded) {
+  int64_t empty = 0;
+  for (const auto& [id, region] : regions_) empty += region.in_use == 0 ? region.bytes : 0;
+  if (empty == 0 || Growable() < rounded - empty) return false;
+  Trim();
+  return true;
+}
+
+int64_t Bfc::Trim() {
+  std::vector<int> empty;
+  int64_t bytes = 0;
+  for (const auto& [id, region] : regions_) {
+    if (region.in_use > 0) continue;
+    empty.push_back(id);
+    bytes += region.bytes;
+  }
+  for (int id : empty) DropRegion(id);
+  return bytes;
+}
+
+int64_t Bfc::Close() {
+  const int64_t bytes = stats_.pool_bytes;
+  while (!regions_.empty()) DropRegion(regions_.begin()->first);
+  return bytes;
+}
+
+void Bfc::DropRegion(int id) {
+  const RegionState region = regions_[id];
+  for (int handle = region.first; handle >= 0;) {
+    Chunk& chunk = At(handle);
+    const int next = chunk.next;
+    if (chunk.id < 0) {
+      RemoveFree(handle);
+    } else {
+      stats_.bytes_in_use -= chunk.bytes;
+      stats_.requested_bytes -= chunk.requested;
+      --stats_.chunks_in_use;
+      chunk.id = -1;
+    }
+    unused_chunks_.push_back(handle);
+    handle = next;
+  }
+  stats_.pool_bytes -= region.bytes;
+  regions_.erase(id);
+  source_->Free(id);
+}
+
+BfcStats Bfc::stats() const {
+  BfcStats stats = stats_;
+  for (int bin = kBins - 1; bin >= 0; --bin) {
+    if (bins_[bin].empty()) continue;
+    stats.largest_free_bytes = bins_[bin].rbegin()->bytes;
+    break;
+  }
+  stats.growable_bytes = Growable();
+  stats.next_region_bytes = next_region_bytes_;
+  stats.regions = static_cast<int>(regions_.size());
+  return stats;
+}
+
+void Bfc::ClearStats() {
+  stats_.allocations = 0;
+  stats_.largest_allocation_bytes = 0;
+  stats_.peak_bytes_in_use = stats_.bytes_in_use;
+  stats_.peak_pool_bytes = stats_.pool_bytes;
+}
+
+BfcSnapshot Bfc::Snapshot() const {
+  BfcSnapshot snapshot{.stats = stats(), .growth = options_.growth, .granularity = granularity_};
+  for (const auto& [id, state] : regions_) {
+    BfcSnapshot::Region& region = snapshot.regions.emplace_back();
+    region.id = id;
+    region.bytes = state.bytes;
+    for (int handle = state.first; handle >= 0; handle = At(handle).next) {
+      const Chunk& c = At(handle);
+      region.chunks.push_back({.offset = c.offset,
+                               .bytes = c.bytes,
+                               .requested = c.requested,
+                               .id = c.id,
+                               .tag = c.tag,
+                               .bin = BinOf(c.bytes),
+                               .in_use = c.id >= 0});
+    }
+  }
+  return snapshot;
+}
+
+Status Bfc::Shortage(int64_t asked, const Status& driver) const {
+  const BfcStats s = stats();
+  std::string text;
+  if (asked > options_.max_region_bytes) {
+    text = StrCat("asked for ", asked, " bytes, but the device's largest allocation is ",
+                  options_.max_region_bytes, " bytes (", s.free_in_pool() + s.growable_bytes,
+                  " bytes are free)");
+  } else {
+    text = StrCat("out of memory: asked for ", asked, " bytes; free in the pool ", s.free_in_pool(),
+                  ", largest free chunk ", s.largest_free_bytes, ", could still be added ",
+                  s.growable_bytes, ", pool ", s.pool_bytes, ", limit ", s.limit_bytes,
+                  ", largest allocation ", s.max_region_bytes);
+    if (Rounded(asked) <= s.growable_bytes) text += StrCat("; refused: ", Message(driver));
+  }
+  return Error(Code::kResourceExhausted, text);
+}
+
+}  // namespace oncilla

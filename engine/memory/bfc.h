@@ -1,0 +1,182 @@
+// Bfc: best fit with coalescing, as arithmetic on (region, offset, bytes).
+//
+// The allocator that TensorFlow's users know, without pointers: an OpenCL buffer has no address, so
+// a chunk is a place in a region, and regions come and go through a RegionSource. Free chunks are
+// kept in 21 bins by size and merged with free neighbours at once; a pool grows by regions that
+// double, and gives back empty regions only before it would fail, in Trim or in Close.
+// It holds no memory itself, is not thread-safe, and knows nothing of devices or owners: Pool adds
+// those. All sizes are in bytes; a chunk's size is rounded up to the granularity.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "engine/base/status.h"
+
+namespace oncilla {
+
+// Where regions come from. Ids are the source's own, unique among the regions alive.
+class RegionSource {
+ public:
+  virtual ~RegionSource() = default;
+  // ResourceExhausted makes the allocator ask for less; any other failure ends the request.
+  virtual Result<int> Allocate(int64_t bytes) = 0;
+  virtual void Free(int region) = 0;
+  // What it could give by its own accounting (a budget shared with other pools).
+  virtual int64_t available_bytes() const { return INT64_MAX; }
+};
+
+struct BfcOptions {
+  int64_t limit_bytes = INT64_MAX;       // on the sum of regions
+  int64_t max_region_bytes = INT64_MAX;  // the device's largest allocation
+  int64_t alignment_bytes = 256;         // of every chunk; at least 256, a power of two
+  // Regions of 2, 4, 8 ... MiB as needed; otherwise the first request takes the whole limit, in as
+  // few regions as max_region_bytes allows.
+  bool growth = true;
+  // A free chunk that is less than twice the request is handed out whole, unless that wastes this
+  // share of the limit. 0: unless it wastes 128 MiB.
+  double fragmentation_fraction = 0;
+  // A request above the next step gets a region of its own size, instead of the next power of two.
+  bool fit_large_regions = false;
+};
+
+// A place handed out. `handle` and `id` are the allocator's own. The result of a request for no
+// bytes has no region and needs no Free.
+struct BfcChunk {
+  int region = -1;
+  int64_t offset = 0;
+  int64_t bytes = 0;
+  int handle = -1;
+  int64_t id = -1;
+};
+
+struct BfcStats {
+  int64_t allocations = 0;   // so far
+  int64_t bytes_in_use = 0;  // of chunks, padding included
+  int64_t peak_bytes_in_use = 0;
+  int64_t requested_bytes = 0;  // what clients asked for of what is in use
+  int64_t largest_allocation_bytes = 0;
+  int64_t pool_bytes = 0;  // of regions
+  int64_t peak_pool_bytes = 0;
+  int64_t largest_free_bytes = 0;  // the largest free chunk
+  int64_t limit_bytes = 0;
+  int64_t max_region_bytes = 0;
+  int64_t growable_bytes = 0;  // what limit and source still allow to be added
+  int64_t next_region_bytes = 0;
+  int chunks_in_use = 0;
+  int regions = 0;
+
+  int64_t free_in_pool() const { return pool_bytes - bytes_in_use; }
+  // The share of the free bytes that is not in the largest free chunk; 0 when nothing is free.
+  double fragmentation() const;
+};
+
+// Everything, for reports and tests.
+struct BfcSnapshot {
+  struct Chunk {
+    int64_t offset = 0, bytes = 0;
+    int64_t requested = 0, id = -1, tag = 0;  // of a chunk in use
+    int bin = 0;
+    bool in_use = false;
+  };
+  struct Region {
+    int id = 0;
+    int64_t bytes = 0;
+    std::vector<Chunk> chunks;  // by offset
+  };
+  BfcStats stats;
+  bool growth = true;
+  int64_t granularity = 0;
+  std::vector<Region> regions = {};  // by id
+};
+
+class Bfc {
+ public:
+  static constexpr int kBins = 21;
+  static constexpr int64_t kLeastGranularity = 256;
+  // Bin b holds free chunks of [256 << b, 512 << b); the last one everything above.
+  static int BinOf(int64_t bytes);
+  static int64_t BinBytes(int bin) { return kLeastGranularity << bin; }
+
+  // `source` must outlive this. Nothing is taken from it before the first request.
+  Bfc(BfcOptions options, RegionSource* source);
+  ~Bfc();  // Close()
+  Bfc(const Bfc&) = delete;
+  Bfc& operator=(const Bfc&) = delete;
+
+  // ResourceExhausted with the numbers that explain it. `tag` is the caller's, kept with the chunk.
+  Result<BfcChunk> Allocate(int64_t bytes, int64_t tag = 0);
+  // Internal when the chunk is not (or no longer) in use.
+  Status Free(const BfcChunk& chunk);
+  void SetTag(const BfcChunk& chunk, int64_t tag);
+
+  // Gives back the regions in which nothing is in use; returns their bytes.
+  int64_t Trim();
+  // Gives back every region, also those in use, whose chunks are then gone; returns the bytes.
+  int64_t Close();
+  // Holds for growth from now on. When the pool is larger, empty regions are given back first; what
+  // is then still above the limit stays until it is freed.
+  void SetLimit(int64_t bytes);
+
+  // The next multiple of the granularity, and at least one; sticks at the largest there is.
+  int64_t Rounded(int64_t bytes) const;
+  int64_t granularity() const { return granularity_; }
+  BfcStats stats() const;
+  // Forgets counts and peaks: the peaks become the present.
+  void ClearStats();
+  BfcSnapshot Snapshot() const;
+
+ private:
+  struct Chunk {
+    int region = 0;
+    int64_t offset = 0, bytes = 0, requested = 0;
+    int64_t id = -1;  // -1: free
+    int64_t tag = 0;
+    int prev = -1, next = -1;  // neighbours in the region
+  };
+  struct RegionState {
+    int64_t bytes = 0;
+    int first = -1;  // its chunk at offset 0
+    int in_use = 0;  // chunks
+  };
+  struct FreeKey {
+    int64_t bytes;
+    int region;
+    int64_t offset;
+    int handle;
+    friend auto operator<=>(const FreeKey&, const FreeKey&) = default;
+  };
+
+  Chunk& At(int handle) { return chunks_[static_cast<size_t>(handle)]; }
+  const Chunk& At(int handle) const { return chunks_[static_cast<size_t>(handle)]; }
+  int NewChunk();
+  void InsertFree(int handle);
+  void RemoveFree(int handle);
+  void MergeWithNext(int handle);
+  void Split(int handle, int64_t bytes);
+  int TakeBestFit(int64_t rounded);  // -1: none
+  bool InUse(const BfcChunk& chunk) const;
+
+  int64_t Growable() const;
+  Status Extend(int64_t rounded);
+  Status AddRegion(int64_t wanted, int64_t least);
+  bool CollectFor(int64_t rounded);
+  void DropRegion(int region);
+  Status Shortage(int64_t asked, const Status& driver) const;
+
+  BfcOptions options_;
+  RegionSource* source_;
+  int64_t granularity_;
+  int64_t cap_bytes_ = 0;  // the most that an unsplit chunk may waste
+  int64_t next_region_bytes_ = 0;
+  int64_t next_id_ = 0;
+  std::vector<Chunk> chunks_;
+  std::vector<int> unused_chunks_;
+  std::set<FreeKey> bins_[kBins];
+  std::map<int, RegionState> regions_;
+  BfcStats stats_;
+};
+
+}  // namespace oncilla
