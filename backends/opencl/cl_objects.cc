@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <thread>
 
 namespace oncilla::opencl {
 namespace {
@@ -146,6 +147,39 @@ Result<KernelObject> CreateKernel(const Api& api, cl_program program, const std:
   cl_int error = CL_SUCCESS;
   cl_kernel raw = api.CreateKernel(program, entry.c_str(), &error);
   return Made(api, raw, error, StrCat("clCreateKernel(", entry, ")"));
+}
+
+bool IsDone(const Api& api, cl_event event) {
+  cl_int state = CL_QUEUED;
+  const cl_int error =
+      api.GetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(state), &state, nullptr);
+  return error != CL_SUCCESS || state <= CL_COMPLETE;
+}
+
+Status WaitFor(const Api& api, cl_event event, std::chrono::steady_clock::time_point deadline) {
+  using Clock = std::chrono::steady_clock;
+  if (deadline != Clock::time_point::max()) {
+    // Sleeps grow with the time waited, so a poll costs at most a few percent of any run.
+    const Clock::time_point begin = Clock::now();
+    while (!IsDone(api, event)) {
+      const Clock::time_point now = Clock::now();
+      if (now >= deadline) {
+        return WithStage(
+            Error(Code::kDeadlineExceeded, "the device is still working after ",
+                  std::chrono::duration_cast<std::chrono::milliseconds>(now - begin).count(),
+                  " ms"),
+            Stage::kDevice);
+      }
+      const auto waited = now - begin;
+      if (waited < std::chrono::microseconds(20)) {
+        std::this_thread::yield();
+      } else {
+        std::this_thread::sleep_for(
+            std::min<Clock::duration>(waited / 16, std::chrono::microseconds(250)));
+      }
+    }
+  }
+  return Check(api.WaitForEvents(1, &event), "clWaitForEvents");
 }
 
 }  // namespace oncilla::opencl

@@ -4,6 +4,7 @@
 // A handle keeps a pointer to its Api, which must outlive it. Handles are not synchronised.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -107,5 +108,12 @@ Result<Program> BuildFromBinary(const Api& api, cl_context context, cl_device_id
                                 const std::string& options);
 Result<std::string> BinaryOf(const Api& api, cl_program program);
 Result<KernelObject> CreateKernel(const Api& api, cl_program program, const std::string& entry);
+
+// True when the event is complete, has failed, or its state cannot be read: WaitFor would not
+// block.
+bool IsDone(const Api& api, cl_event event);
+// Waits for the command and returns its outcome; only clWaitForEvents tells it. OpenCL has no timed
+// wait, so with a deadline the state is polled first; DeadlineExceeded leaves the command running.
+Status WaitFor(const Api& api, cl_event event, std::chrono::steady_clock::time_point deadline);
 
 }  // namespace oncilla::opencl
