@@ -1,0 +1,53 @@
+// Capabilities: what a recipe may rely on, one plain value per device.
+//
+// Made from a driver's claims (facts), what running tiny kernels showed (probe) and the table of
+// known faults (quirks). Recipes read this and never a vendor's name. A value that no device could
+// measure stays at the modest default, on which the portable kernels run.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "backends/opencl/discovery.h"
+#include "backends/opencl/probe.h"
+
+namespace oncilla::opencl {
+
+// The two kinds of kernels that heavy ops have: kGpu is many small work-items sharing tiles in
+// local memory; kCpu is one work-item per group with wide private vectors and packed operands.
+enum class KernelShape { kGpu, kCpu };
+std::string_view Name(KernelShape shape);  // "gpu", "cpu"
+
+struct Capabilities {
+  KernelShape shape = KernelShape::kGpu;
+  bool fp64 = false;           // double arithmetic
+  bool fp16_math = false;      // half arithmetic; half as storage always works (vload_half)
+  bool local_groups = false;   // barriers and local memory work: groups may be larger than 1
+  bool profiling = false;      // events have usable time stamps
+  int64_t max_work_group = 1;  // of a kernel that uses barriers, as its driver says once built
+  int64_t local_memory = 0;
+  int64_t compute_units = 1;
+  int64_t vector_width = 1;  // floats in a native vector
+  int64_t base_alignment = 128;
+  int64_t max_allocation = 0;
+  // A loop of one work-item must have fewer trips; 0: no cap.
+  int64_t max_loop_trips = 0;
+  // Calls into the driver must not overlap, not even on different queues.
+  bool one_caller = false;
+  // Binaries of programs are worth keeping and safe to load.
+  bool program_binaries = true;
+
+  // The largest power of two that is at most max_work_group, `most` and a group's real limit.
+  int64_t Group(int64_t most) const;
+  friend bool operator==(const Capabilities&, const Capabilities&) = default;
+};
+
+// Pure. `forced` replaces the choice of shape by native vector width and local memory.
+Capabilities MakeCapabilities(const DeviceFacts& facts, const ProbeResult& probe,
+                              std::optional<KernelShape> forced);
+
+// $ONCILLA_CL_SHAPE: gpu, cpu, or unset for the device's own; anything else fails.
+Result<std::optional<KernelShape>> ForcedShapeFromEnvironment();
+
+}  // namespace oncilla::opencl

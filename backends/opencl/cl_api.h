@@ -1,0 +1,99 @@
+// OpenCL, opened at run time: a table of function pointers, and how it is found.
+//
+// Search order: OpenOptions::library; the loader libOpenCL.so.1; where no loader is, or it knows no
+// platform, the drivers themselves, through the dispatch table that an installable driver hangs on
+// each of its handles. Libraries are never closed: drivers keep threads. A machine without OpenCL
+// gives no platforms and a reason, never a failure. Raw calls go through Api; what creates objects
+// has wrappers in cl_objects.h.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backends/opencl/cl_headers.h"
+#include "engine/base/status.h"
+
+namespace oncilla::opencl {
+
+// Every call the backend makes; all of them exist in any OpenCL 1.2 driver.
+#define ONCILLA_CL_CALLS(X)     \
+  X(GetPlatformIDs)             \
+  X(GetPlatformInfo)            \
+  X(GetDeviceIDs)               \
+  X(GetDeviceInfo)              \
+  X(CreateContext)              \
+  X(ReleaseContext)             \
+  X(CreateCommandQueue)         \
+  X(ReleaseCommandQueue)        \
+  X(CreateBuffer)               \
+  X(CreateSubBuffer)            \
+  X(ReleaseMemObject)           \
+  X(CreateProgramWithSource)    \
+  X(CreateProgramWithBinary)    \
+  X(BuildProgram)               \
+  X(GetProgramInfo)             \
+  X(GetProgramBuildInfo)        \
+  X(ReleaseProgram)             \
+  X(CreateKernel)               \
+  X(SetKernelArg)               \
+  X(GetKernelWorkGroupInfo)     \
+  X(ReleaseKernel)              \
+  X(EnqueueNDRangeKernel)       \
+  X(EnqueueReadBuffer)          \
+  X(EnqueueWriteBuffer)         \
+  X(EnqueueCopyBuffer)          \
+  X(EnqueueFillBuffer)          \
+  X(EnqueueMigrateMemObjects)   \
+  X(EnqueueMarkerWithWaitList)  \
+  X(EnqueueBarrierWithWaitList) \
+  X(Flush)                      \
+  X(Finish)                     \
+  X(WaitForEvents)              \
+  X(GetEventInfo)               \
+  X(GetEventProfilingInfo)      \
+  X(ReleaseEvent)
+
+struct Api {
+#define ONCILLA_CL_MEMBER(name) decltype(&oncilla_type_of_cl##name) name = nullptr;
+  ONCILLA_CL_CALLS(ONCILLA_CL_MEMBER)
+#undef ONCILLA_CL_MEMBER
+};
+
+struct OpenOptions {
+  // When not empty, the only library tried: a loader or a driver. A path or a name to search for.
+  std::string library;
+  std::vector<std::string> loaders = {"libOpenCL.so.1", "libOpenCL.so"};
+  std::vector<std::string> drivers = {"libnvidia-opencl.so.1", "libamdocl64.so", "libintelocl.so",
+                                      "libpocl.so.2", "libmali.so.1"};
+  // The drivers are not tried behind the back of a loader whose user chose its drivers.
+  bool drivers_chosen = false;
+
+  // ONCILLA_OPENCL_LIBRARY, and whether OCL_ICD_VENDORS or OCL_ICD_FILENAMES is set.
+  static OpenOptions FromEnvironment();
+};
+
+struct Platform {
+  std::shared_ptr<const Api> api;  // outlives every handle made through it
+  cl_platform_id id = nullptr;
+  std::string library;
+};
+
+struct Opened {
+  std::vector<Platform> platforms;
+  std::string reason;  // why there are none; empty otherwise
+};
+
+// Thread-safe.
+Opened OpenPlatforms(const OpenOptions& options);
+
+// "CL_INVALID_BUFFER_SIZE", or "error -9999".
+std::string ErrorName(cl_int error);
+
+// OK, or "clCreateBuffer: CL_INVALID_BUFFER_SIZE (-61)" with the driver code beside it. Codes that
+// mean memory (-4 -5 -6 -61) are ResourceExhausted, codes that a lost device gives are Unavailable,
+// a refused build is InvalidArgument, the rest Internal.
+Status Check(cl_int error, std::string_view call);
+
+}  // namespace oncilla::opencl

@@ -1,0 +1,86 @@
+// DiskCache: what was expensive to make (program binaries, probe results), kept between processes.
+//
+// One file per entry, named by its key. An entry is handed out only when magic, key, length and
+// SHA-256 are right, because drivers abort on damaged binaries; anything else is a miss. Files are
+// written whole or not at all, in a folder that only its owner may enter, and the oldest go when
+// the folder outgrows its bound. Who hands an entry to a driver holds an InUse: when the process
+// dies meanwhile, the next one finds the mark and never uses that entry again. No failure here is
+// ever an error: the cache is then off, and says why.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/status.h"
+
+namespace oncilla::opencl {
+
+// $ONCILLA_CACHE_DIR, else $XDG_CACHE_HOME/oncilla, else ~/.cache/oncilla. Empty when the user has
+// no home.
+std::string UserCacheFolder();
+
+class DiskCache {
+ public:
+  static constexpr uint64_t kDefaultLimit = 256 << 20;
+
+  // Creates the folder (0700) when it is not there. Never fails; see problem().
+  explicit DiskCache(std::string folder, uint64_t limit_bytes = kDefaultLimit);
+  ~DiskCache();
+  DiskCache(const DiskCache&) = delete;
+  DiskCache& operator=(const DiskCache&) = delete;
+
+  const std::string& folder() const { return folder_; }
+  // Why nothing is cached, with the fix; empty when the cache works.
+  const std::string& problem() const { return problem_; }
+
+  // `key` is lower-case hex, 64 digits (SHA-256 of what the entry depends on). Thread-safe.
+  std::optional<std::string> Load(const std::string& key);
+  void Store(const std::string& key, std::string_view payload);
+  void Drop(const std::string& key);
+
+  // Marks that a driver works on the entry, from construction to destruction; one at a time.
+  class InUse {
+   public:
+    InUse(DiskCache& cache, const std::string& key);
+    ~InUse();
+    InUse(const InUse&) = delete;
+    InUse& operator=(const InUse&) = delete;
+
+   private:
+    DiskCache& cache_;
+    std::unique_lock<std::mutex> lock_;
+  };
+
+ private:
+  std::string EntryPath(const std::string& key) const;
+  void ForgetCrashes();
+  void OpenMark();
+  void Shrink();
+
+  const std::string folder_;
+  const uint64_t limit_;
+  std::string problem_;
+  std::mutex mutex_;      // of the fields below
+  uint64_t written_ = 0;  // since the folder was last measured
+  bool measured_ = false;
+  std::mutex use_mutex_;
+  int mark_ = -1;
+  std::string mark_path_;
+};
+
+struct CacheEntry {
+  std::string name;
+  uint64_t bytes = 0;
+  int64_t used_s = 0;  // when last written or loaded, seconds since 1970
+};
+// For the tool: what a folder holds, oldest first, and removing it all. Only files of the cache's
+// own are touched.
+Result<std::vector<CacheEntry>> ListCache(const std::string& folder);
+Result<uint64_t> ClearCache(const std::string& folder);  // bytes freed
+
+}  // namespace oncilla::opencl

@@ -1,0 +1,14 @@
+// Source: the text of one kernel file, embedded by tools/embed_kernels.cmake as a constant that
+// lives as long as the program (cl::kNormSoftmax for cl_kernels/norm/softmax.cl).
+#pragma once
+
+#include <string_view>
+
+namespace oncilla::opencl {
+
+struct Source {
+  std::string_view path;  // "norm/softmax.cl"
+  std::string_view text;  // with its common headers in front and #line marks
+};
+
+}  // namespace oncilla::opencl
