@@ -18,6 +18,7 @@ const KernelRow* FindKernel(std::string_view op) {
   static const auto* const rows = [] {
     auto* map = new std::map<std::string_view, const KernelRow*>;
     for (std::span<const KernelRow> family : {
+             ElementwiseKernels(),
              MovementKernels(),
              NormKernels(),
          }) {

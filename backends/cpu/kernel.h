@@ -158,6 +158,7 @@ constexpr KernelRow HostRow(std::string_view op, DTypeSet dtypes) {
 // Null when the backend has no such op. Families are listed in kernel.cc.
 const KernelRow* FindKernel(std::string_view op);
 
+std::span<const KernelRow> ElementwiseKernels();
 std::span<const KernelRow> MovementKernels();
 std::span<const KernelRow> NormKernels();
 

@@ -1,6 +1,7 @@
 // The table of contents of the op set: one line per family.
 #include "engine/ops/op_set.h"
 
+#include "engine/ops/elementwise.h"
 #include "engine/ops/movement.h"
 #include "engine/ops/norm.h"
 
@@ -9,6 +10,7 @@ namespace oncilla {
 std::shared_ptr<const OpSet> OpSet::Builtin() {
   auto set = std::make_shared<OpSet>();
   for (std::span<const OpDef> family : {
+           ElementwiseOps(),
            MovementOps(),
            NormOps(),
        }) {
