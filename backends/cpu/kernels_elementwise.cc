@@ -132,12 +132,11 @@ class ElementwiseKernel : public CpuKernel {
       Tile in[3], out;
       for (; begin < end; begin += kTile) {
         const int64_t n = std::min(kTile, end - begin);
-        for (size_t k = 0; k < axes_.strides.size(); ++k) {
+        for (int k = 0; k < call_.row->inputs; ++k) {
           if (!args.has_input(k)) {
             FillBound(k == 1, &in[k], n);
           } else {
-            LoadTile(args.inputs[k], args.node.inputs[k].dtype, axes_, static_cast<int>(k), begin,
-                     n, &in[k]);
+            LoadTile(args.inputs[k], args.node.inputs[k].dtype, axes_, k, begin, n, &in[k]);
           }
         }
         if (divides && std::find(in[1].u, in[1].u + n, 0) != in[1].u + n) zero_divisor = true;

@@ -42,8 +42,9 @@ std::optional<double> Number(const std::string& word) {
   return value;
 }
 
-std::optional<int64_t> Whole(const std::string& word) {
-  int64_t value = 0;
+template <class T = int64_t>
+std::optional<T> Whole(const std::string& word) {
+  T value = 0;
   auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
   if (error != std::errc() || end != word.data() + word.size()) return std::nullopt;
   return value;
@@ -161,6 +162,8 @@ Result<Tensor> ParseTensor(const std::vector<std::string>& words) {
       for (size_t i = 0; i < count && status.ok(); ++i) {
         if (auto whole = Whole(data[i]); whole && std::is_integral_v<T>) {
           to[i] = static_cast<T>(*whole);
+        } else if (auto large = Whole<uint64_t>(data[i]); large && std::is_same_v<T, uint64_t>) {
+          to[i] = static_cast<T>(*large);
         } else if (auto number = Number(data[i])) {
           to[i] = Narrow<T>(*number);
         } else {
