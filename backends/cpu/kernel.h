@@ -159,7 +159,11 @@ constexpr KernelRow HostRow(std::string_view op, DTypeSet dtypes) {
 const KernelRow* FindKernel(std::string_view op);
 
 std::span<const KernelRow> ElementwiseKernels();
+std::span<const KernelRow> ConvKernels();
+std::span<const KernelRow> MatMulKernels();
 std::span<const KernelRow> MovementKernels();
 std::span<const KernelRow> NormKernels();
+std::span<const KernelRow> PoolKernels();
+std::span<const KernelRow> ResizeKernels();
 
 }  // namespace oncilla::cpu
