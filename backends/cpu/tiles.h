@@ -123,4 +123,19 @@ inline void StoreTile(const Tile& tile, Wide wide, DType dtype, void* data, int6
   });
 }
 
+// Cuts n elements computed as `wide` to what `dtype` holds, in place; the tile is then one of
+// dtype's wide type.
+inline void ConvertTile(Wide wide, DType dtype, int64_t n, Tile* tile) {
+  DispatchWide(wide, [&]<class W>(TypeTag<W>) {
+    const W* from = reinterpret_cast<const W*>(tile);
+    DispatchDType(dtype, [&]<class T>(TypeTag<T>) {
+      using To = internal::WideType<T>;
+      To* out = reinterpret_cast<To*>(tile);
+      for (int64_t j = 0; j < n; ++j) {
+        out[j] = internal::Widen<T, To>(ConvertElement<T>(from[j]));
+      }
+    });
+  });
+}
+
 }  // namespace oncilla::cpu

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/ops/elementwise_program.h"
 #include "engine/ops/rules.h"
 
 namespace oncilla {
@@ -108,6 +109,21 @@ Result<Facts> InferElementwise(const ElementwiseRow& row, const AttrMap& attrs,
   return Facts{std::move(out)};
 }
 
+Result<Facts> InferFused(const FusedElementwiseAttrs& attrs, std::span<const Fact> in) {
+  std::vector<DType> dtypes;
+  PartialShape shape = in[0].shape;
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (in[i].kind != ValueKind::kTensor) {
+      return InvalidArgument("input ", i, " must be a tensor, not ", in[i]);
+    }
+    dtypes.push_back(in[i].dtype);
+    if (i == 0) continue;
+    ONCILLA_ASSIGN(shape, BroadcastShapes(shape, in[i].shape));
+  }
+  ONCILLA_ASSIGN(const ElementwiseProgram program, ParseProgram(attrs.program, dtypes));
+  return Facts{Fact::Of(program.steps.back().dtype, std::move(shape))};
+}
+
 template <RowIndex index>
 Result<Facts> InferRow(const AttrMap& attrs, std::span<const Fact> in) {
   return InferElementwise(kRows[index], attrs, in);
@@ -131,6 +147,7 @@ constexpr OpDef kOps[] = {
 #include "engine/ops/elementwise_table.inc"
 #undef ELEMENTWISE_VARIANT
 #undef ELEMENTWISE
+    Op<InferFused>("FusedElementwise", {.inputs = {1, kMaxProgramInputs}, .may_overwrite = true}),
 };
 
 }  // namespace

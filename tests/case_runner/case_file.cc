@@ -224,7 +224,11 @@ Result<std::vector<Case>> ReadCases(const std::string& path, const OpSet& ops) {
       Case c;
       c.file = path.substr(path.rfind('/') + 1);
       c.line = number;
-      const auto words = Words(line);
+      auto words = Words(line);
+      // Quotes keep blanks together: "program=[Mul 0 1,Relu t0]".
+      for (std::string& word : words) {
+        if (word[0] == '\x01') word.erase(0, 1);
+      }
       c.op = words[0];
       if (ops.Find(c.op) == nullptr) {
         return InvalidArgument(path, ":", number, ": there is no op '", c.op, "'");
