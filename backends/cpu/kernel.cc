@@ -18,8 +18,13 @@ const KernelRow* FindKernel(std::string_view op) {
   static const auto* const rows = [] {
     auto* map = new std::map<std::string_view, const KernelRow*>;
     for (std::span<const KernelRow> family : {
+             ElementwiseKernels(),
+             ConvKernels(),
+             MatMulKernels(),
              MovementKernels(),
              NormKernels(),
+             PoolKernels(),
+             ResizeKernels(),
          }) {
       for (const KernelRow& row : family) map->emplace(row.op, &row);
     }

@@ -158,7 +158,12 @@ constexpr KernelRow HostRow(std::string_view op, DTypeSet dtypes) {
 // Null when the backend has no such op. Families are listed in kernel.cc.
 const KernelRow* FindKernel(std::string_view op);
 
+std::span<const KernelRow> ElementwiseKernels();
+std::span<const KernelRow> ConvKernels();
+std::span<const KernelRow> MatMulKernels();
 std::span<const KernelRow> MovementKernels();
 std::span<const KernelRow> NormKernels();
+std::span<const KernelRow> PoolKernels();
+std::span<const KernelRow> ResizeKernels();
 
 }  // namespace oncilla::cpu

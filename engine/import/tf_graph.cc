@@ -177,6 +177,12 @@ Status ParseFunction(Bytes function_def, TfFunction* function) {
         break;
     }
   }
+  for (const TfFunction::Arg& arg : function->args) {
+    function->arg_by_name.emplace(arg.name, static_cast<int>(function->arg_by_name.size()));
+  }
+  if (function->arg_by_name.size() != function->args.size()) {
+    return DataLoss("two arguments have one name");
+  }
   for (const TfFunction::Arg& output : function->outputs) {
     const auto it = std::find_if(returns.begin(), returns.end(),
                                  [&](const auto& entry) { return entry.first == output.name; });
@@ -422,10 +428,8 @@ int TfBody::Find(std::string_view name) const {
 }
 
 int TfFunction::FindArg(std::string_view name) const {
-  for (size_t i = 0; i < args.size(); ++i) {
-    if (args[i].name == name) return static_cast<int>(i);
-  }
-  return -1;
+  const auto it = arg_by_name.find(name);
+  return it == arg_by_name.end() ? -1 : it->second;
 }
 
 Status TfGraph::ReadLibrary(Bytes library) {

@@ -119,6 +119,8 @@ struct TfFunction {
   // Body nodes that a call must run even if nobody reads their outputs.
   std::vector<Bytes> control_returns;
 
+  std::unordered_map<std::string_view, int> arg_by_name;
+
   int FindArg(std::string_view name) const;  // -1 when absent
 };
 

@@ -186,7 +186,8 @@ BuiltIn MakeBuiltIn() {
     TfOpDef def;
     for (Bytes output : SplitText(row.outputs, ' ')) {
       const size_t mark = output.find_first_of("*@");
-      TfOpDef::Output parsed{output.substr(0, mark), {}, {}};
+      TfOpDef::Output parsed;
+      parsed.name = output.substr(0, mark);
       if (mark != Bytes::npos) {
         (output[mark] == '*' ? parsed.number_attr : parsed.type_list_attr) =
             output.substr(mark + 1);
@@ -214,6 +215,8 @@ TfOpDef::Output ParseOutput(Bytes arg_def) {
   WireMessage message(arg_def);
   while (message.Next()) {
     if (message.field() == 1) output.name = message.View();
+    if (message.field() == 3) output.tf_type = message.Int();
+    if (message.field() == 4) output.type_attr = message.View();
     if (message.field() == 5) output.number_attr = message.View();
     if (message.field() == 6) output.type_list_attr = message.View();
   }

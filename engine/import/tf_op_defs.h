@@ -19,6 +19,8 @@ struct TfOpDef {
     Bytes name;
     Bytes number_attr;     // an attribute with the number of outputs, or empty
     Bytes type_list_attr;  // an attribute with a type per output, or empty
+    Bytes type_attr;       // an attribute with the type, or empty
+    int64_t tf_type = 0;   // the type, or 0
   };
   struct Default {
     Bytes attr, value;  // value: an encoded AttrValue

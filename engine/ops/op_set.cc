@@ -1,16 +1,26 @@
 // The table of contents of the op set: one line per family.
 #include "engine/ops/op_set.h"
 
+#include "engine/ops/elementwise.h"
+#include "engine/ops/conv.h"
+#include "engine/ops/matmul.h"
 #include "engine/ops/movement.h"
 #include "engine/ops/norm.h"
+#include "engine/ops/pool.h"
+#include "engine/ops/resize.h"
 
 namespace oncilla {
 
 std::shared_ptr<const OpSet> OpSet::Builtin() {
   auto set = std::make_shared<OpSet>();
   for (std::span<const OpDef> family : {
+           ElementwiseOps(),
+           ConvOps(),
+           MatMulOps(),
            MovementOps(),
            NormOps(),
+           PoolOps(),
+           ResizeOps(),
        }) {
     // Names of built-in ops are unique; a test adds the families one by one and checks.
     (void)set->Add(family);

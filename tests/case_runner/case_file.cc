@@ -42,8 +42,9 @@ std::optional<double> Number(const std::string& word) {
   return value;
 }
 
-std::optional<int64_t> Whole(const std::string& word) {
-  int64_t value = 0;
+template <class T = int64_t>
+std::optional<T> Whole(const std::string& word) {
+  T value = 0;
   auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
   if (error != std::errc() || end != word.data() + word.size()) return std::nullopt;
   return value;
@@ -161,6 +162,8 @@ Result<Tensor> ParseTensor(const std::vector<std::string>& words) {
       for (size_t i = 0; i < count && status.ok(); ++i) {
         if (auto whole = Whole(data[i]); whole && std::is_integral_v<T>) {
           to[i] = static_cast<T>(*whole);
+        } else if (auto large = Whole<uint64_t>(data[i]); large && std::is_same_v<T, uint64_t>) {
+          to[i] = static_cast<T>(*large);
         } else if (auto number = Number(data[i])) {
           to[i] = Narrow<T>(*number);
         } else {
@@ -221,7 +224,11 @@ Result<std::vector<Case>> ReadCases(const std::string& path, const OpSet& ops) {
       Case c;
       c.file = path.substr(path.rfind('/') + 1);
       c.line = number;
-      const auto words = Words(line);
+      auto words = Words(line);
+      // Quotes keep blanks together: "program=[Mul 0 1,Relu t0]".
+      for (std::string& word : words) {
+        if (word[0] == '\x01') word.erase(0, 1);
+      }
       c.op = words[0];
       if (ops.Find(c.op) == nullptr) {
         return InvalidArgument(path, ":", number, ": there is no op '", c.op, "'");

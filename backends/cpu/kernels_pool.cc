@@ -1,0 +1,128 @@
+// Pools on the CPU: plain, exact code.
+#include <cmath>
+#include <limits>
+
+#include "backends/cpu/kernel.h"
+#include "backends/cpu/windows.h"
+#include "engine/ops/pool.h"
+#include "engine/tensor/dispatch.h"
+
+namespace oncilla::cpu {
+namespace {
+
+// Calls each(pixel, see) for every output pixel, where see(f) calls f(input pixel) for every input
+// pixel of its window, in order.
+template <class F>
+void ForWindows(ThreadPool* threads, const WindowGeometry& g, F&& each) {
+  ParallelFor(threads, g.batch * g.out_pixels(), 64, [&](int64_t begin, int64_t end) {
+    for (int64_t pixel = begin; pixel < end; ++pixel) {
+      each(pixel, [&](auto&& f) { ForTaps(g, pixel, [&](int64_t at, int64_t) { f(at); }); });
+    }
+  });
+}
+
+template <class T>
+constexpr T Least() {
+  if constexpr (std::is_integral_v<T>) return std::numeric_limits<T>::lowest();
+  return T(-INFINITY);
+}
+
+// Whether `a` takes the place of `b`: larger, or the first NaN.
+template <class T>
+bool Beats(T a, T b) {
+  if constexpr (std::is_integral_v<T>) return a > b;
+  return a > b || (std::isnan(a) && !std::isnan(b));
+}
+
+Status MaxPool(const MaxPoolAttrs& attrs, const Args& args) {
+  ONCILLA_ASSIGN(const WindowGeometry g, PoolGeometry(attrs, args.node));
+  const int64_t channels = g.in_channels, pixels = g.in_pixels();
+  const bool channels_first = attrs.index_order == "nchw";
+  DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T>) {
+    // 16-bit floats compare as float.
+    using Wide = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
+    const T* x = args.In<T>(0);
+    ForWindows(args.threads, g, [&](int64_t pixel, auto&& see) {
+      T* y = args.Out<T>(0) + pixel * channels;
+      int64_t* index = attrs.with_indices ? args.Out<int64_t>(1) + pixel * channels : nullptr;
+      for (int64_t c = 0; c < channels; ++c) {
+        T best = Least<T>();
+        int64_t where = -1;
+        see([&](int64_t at) {
+          const T value = x[at * channels + c];
+          if (where >= 0 && !Beats(static_cast<Wide>(value), static_cast<Wide>(best))) return;
+          best = value;
+          where = at;
+        });
+        y[c] = best;
+        if (index == nullptr) continue;
+        index[c] = where < 0        ? -1
+                   : channels_first ? (where / pixels * channels + c) * pixels + where % pixels
+                                    : where * channels + c;
+      }
+    });
+  });
+  return Status();
+}
+
+Status AveragePool(const AveragePoolAttrs& attrs, const Args& args) {
+  ONCILLA_ASSIGN(const WindowGeometry g, PoolGeometry(attrs, args.node));
+  // Taps of window o up to the end of the padding.
+  auto padded = [](const WindowAxis& axis, int64_t o) {
+    const int64_t room = axis.in + axis.pad_end - axis.start(o);
+    return std::min(axis.kernel, (room + axis.dilation - 1) / axis.dilation);
+  };
+  const WindowAxis &depth = g.axis[0], &height = g.axis[1], &width = g.axis[2];
+  DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T>) {
+    if constexpr (!std::is_integral_v<T>) {
+      const T* x = args.In<T>(0);
+      ForWindows(args.threads, g, [&](int64_t pixel, auto&& see) {
+        int64_t seen = 0;
+        see([&](int64_t) { ++seen; });
+        if (attrs.count_pads) {
+          seen = padded(depth, pixel / width.out / height.out % depth.out) *
+                 padded(height, pixel / width.out % height.out) * padded(width, pixel % width.out);
+        }
+        for (int64_t c = 0; c < g.in_channels; ++c) {
+          double sum = 0;
+          see([&](int64_t at) { sum += static_cast<double>(x[at * g.in_channels + c]); });
+          args.Out<T>(0)[pixel * g.in_channels + c] =
+              static_cast<T>(seen == 0 ? 0 : sum / static_cast<double>(seen));
+        }
+      });
+    }
+  });
+  return Status();
+}
+
+Status LpPool(const LpPoolAttrs& attrs, const Args& args) {
+  ONCILLA_ASSIGN(const WindowGeometry g, PoolGeometry(attrs, args.node));
+  const auto p = static_cast<double>(attrs.p);
+  DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T>) {
+    if constexpr (!std::is_integral_v<T>) {
+      const T* x = args.In<T>(0);
+      ForWindows(args.threads, g, [&](int64_t pixel, auto&& see) {
+        for (int64_t c = 0; c < g.in_channels; ++c) {
+          double sum = 0;
+          see([&](int64_t at) {
+            sum += std::pow(std::fabs(static_cast<double>(x[at * g.in_channels + c])), p);
+          });
+          args.Out<T>(0)[pixel * g.in_channels + c] = static_cast<T>(std::pow(sum, 1 / p));
+        }
+      });
+    }
+  });
+  return Status();
+}
+
+const KernelRow kRows[] = {
+    Row<MaxPool>("MaxPool", kNumbers),
+    Row<AveragePool>("AveragePool", kFloats),
+    Row<LpPool>("LpPool", kFloats),
+};
+
+}  // namespace
+
+std::span<const KernelRow> PoolKernels() { return kRows; }
+
+}  // namespace oncilla::cpu

@@ -1,0 +1,141 @@
+// Tiles: a few hundred elements of an operand, widened to the one type its class computes in
+// (double, int64_t, uint64_t; bool as 0 and 1 in uint64_t), and cut back when stored.
+//
+// This is how plain elementwise code covers thirteen dtypes with three instances of an expression.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "engine/ops/broadcast.h"
+#include "engine/tensor/dispatch.h"
+
+namespace oncilla::cpu {
+
+inline constexpr int64_t kTile = 512;
+
+enum class Wide : uint8_t { kDouble, kSigned, kUnsigned };
+constexpr Wide WideOf(DType t) {
+  return IsFloat(t) ? Wide::kDouble : IsSigned(t) ? Wide::kSigned : Wide::kUnsigned;
+}
+// Room for a tile of any wide type.
+union Tile {
+  double f[kTile];
+  int64_t i[kTile];
+  uint64_t u[kTile];
+};
+
+// Calls fn(TypeTag<W>) with double, int64_t or uint64_t.
+template <class F>
+void DispatchWide(Wide wide, F&& fn) {
+  if (wide == Wide::kDouble) {
+    fn(TypeTag<double>{});
+  } else if (wide == Wide::kSigned) {
+    fn(TypeTag<int64_t>{});
+  } else {
+    fn(TypeTag<uint64_t>{});
+  }
+}
+
+// A number of one type as another, defined for every value: what does not fit an integer is
+// clamped, NaN is 0; integers wrap; bool is "not zero".
+template <class To, class From>
+To ConvertElement(From from) {
+  if constexpr (std::is_same_v<To, bool>) {
+    return from != 0;
+  } else if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>) {
+    using Limits = std::numeric_limits<To>;
+    if (std::isnan(from)) return 0;
+    if (from <= static_cast<From>(Limits::min())) return Limits::min();
+    // For 64 bits the limit rounds up to a power of two, which itself does not fit.
+    if (from >= static_cast<From>(Limits::max())) return Limits::max();
+    return static_cast<To>(from);
+  } else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>) {
+    return To(static_cast<float>(from));
+  } else {
+    return static_cast<To>(from);
+  }
+}
+
+namespace internal {
+// In memory a bool is a byte; any but zero is true.
+template <class T>
+using Stored = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
+template <class T>
+using WideType = std::conditional_t<std::is_same_v<T, bool> || std::is_unsigned_v<T>, uint64_t,
+                                    std::conditional_t<std::is_integral_v<T>, int64_t, double>>;
+template <class T, class W>
+W Widen(Stored<T> v) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return v != 0;
+  } else {
+    return static_cast<W>(v);
+  }
+}
+}  // namespace internal
+
+// Elements [begin, begin + n) of the output's order, of operand k.
+inline void LoadTile(const void* data, DType dtype, const BroadcastAxes& axes, int k, int64_t begin,
+                     int64_t n, Tile* to) {
+  DispatchDType(dtype, [&]<class T>(TypeTag<T>) {
+    using W = internal::WideType<T>;
+    const auto* from = static_cast<const internal::Stored<T>*>(data);
+    W* out = reinterpret_cast<W*>(to);
+    // Walk whole runs along the innermost axis.
+    int64_t at[kMaxRank] = {}, offset = 0, rest = begin;
+    for (int i = axes.rank; i-- > 0; rest /= axes.sizes[i]) {
+      at[i] = rest % axes.sizes[i];
+      offset += at[i] * axes.strides[k][i];
+    }
+    const int inner = axes.rank - 1;
+    const int64_t size = axes.rank > 0 ? axes.sizes[inner] : 1;
+    const int64_t stride = axes.rank > 0 ? axes.strides[k][inner] : 0;
+    for (int64_t done = 0; done < n;) {
+      const int64_t run = std::min(n - done, size - (axes.rank > 0 ? at[inner] : 0));
+      for (int64_t j = 0; j < run; ++j) {
+        out[done + j] = internal::Widen<T, W>(from[offset + j * stride]);
+      }
+      done += run;
+      if (done >= n) break;
+      // To the start of the next run.
+      offset -= at[inner] * stride;
+      at[inner] = 0;
+      for (int i = inner - 1; i >= 0; --i) {
+        offset += axes.strides[k][i];
+        if (++at[i] < axes.sizes[i]) break;
+        offset -= at[i] * axes.strides[k][i];
+        at[i] = 0;
+      }
+    }
+  });
+}
+
+// Stores n elements computed as `wide` into `data` at element `begin`.
+inline void StoreTile(const Tile& tile, Wide wide, DType dtype, void* data, int64_t begin,
+                      int64_t n) {
+  DispatchWide(wide, [&]<class W>(TypeTag<W>) {
+    const W* from = reinterpret_cast<const W*>(&tile);
+    DispatchDType(dtype, [&]<class T>(TypeTag<T>) {
+      T* out = static_cast<T*>(data) + begin;
+      for (int64_t j = 0; j < n; ++j) out[j] = ConvertElement<T>(from[j]);
+    });
+  });
+}
+
+// Cuts n elements computed as `wide` to what `dtype` holds, in place; the tile is then one of
+// dtype's wide type.
+inline void ConvertTile(Wide wide, DType dtype, int64_t n, Tile* tile) {
+  DispatchWide(wide, [&]<class W>(TypeTag<W>) {
+    const W* from = reinterpret_cast<const W*>(tile);
+    DispatchDType(dtype, [&]<class T>(TypeTag<T>) {
+      using To = internal::WideType<T>;
+      To* out = reinterpret_cast<To*>(tile);
+      for (int64_t j = 0; j < n; ++j) {
+        out[j] = internal::Widen<T, To>(ConvertElement<T>(from[j]));
+      }
+    });
+  });
+}
+
+}  // namespace oncilla::cpu

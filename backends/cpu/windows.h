@@ -1,0 +1,56 @@
+// Walks over the windows of a geometry, for plain code. Pixels are counted over the whole tensor,
+// samples included; taps over the window, depth first.
+#pragma once
+
+#include "engine/ops/conv_geometry.h"
+
+namespace oncilla::cpu {
+
+// Calls f(input pixel, tap) for every tap of output pixel `pixel` that lies in the input, in order.
+template <class F>
+void ForTaps(const WindowGeometry& g, int64_t pixel, F&& f) {
+  const WindowAxis &depth = g.axis[0], &height = g.axis[1], &width = g.axis[2];
+  const int64_t ow = pixel % width.out, oh = pixel / width.out % height.out;
+  const int64_t od = pixel / width.out / height.out % depth.out;
+  const int64_t sample = pixel / g.out_pixels();
+  const auto td = depth.Seen(od), th = height.Seen(oh), tw = width.Seen(ow);
+  for (int64_t kd = td.begin; kd < td.end; ++kd) {
+    const int64_t d = sample * depth.in + depth.start(od) + kd * depth.dilation;
+    for (int64_t kh = th.begin; kh < th.end; ++kh) {
+      const int64_t h = d * height.in + height.start(oh) + kh * height.dilation;
+      for (int64_t kw = tw.begin; kw < tw.end; ++kw) {
+        f(h * width.in + width.start(ow) + kw * width.dilation,
+          (kd * height.kernel + kh) * width.kernel + kw);
+      }
+    }
+  }
+}
+
+// The other way round: f(output pixel, tap) for every window that has input pixel `pixel` at a tap.
+template <class F>
+void ForWindowsOver(const WindowGeometry& g, int64_t pixel, F&& f) {
+  // The window that has input `i` at tap `k`, or -1.
+  auto window = [](const WindowAxis& axis, int64_t i, int64_t k) -> int64_t {
+    const int64_t start = i + axis.pad_begin - k * axis.dilation;
+    if (start < 0 || start % axis.stride != 0 || start / axis.stride >= axis.out) return -1;
+    return start / axis.stride;
+  };
+  const WindowAxis &depth = g.axis[0], &height = g.axis[1], &width = g.axis[2];
+  const int64_t iw = pixel % width.in, ih = pixel / width.in % height.in;
+  const int64_t id = pixel / width.in / height.in % depth.in;
+  const int64_t sample = pixel / g.in_pixels();
+  for (int64_t kd = 0; kd < depth.kernel; ++kd) {
+    const int64_t d = window(depth, id, kd);
+    for (int64_t kh = 0; d >= 0 && kh < height.kernel; ++kh) {
+      const int64_t h = window(height, ih, kh);
+      for (int64_t kw = 0; h >= 0 && kw < width.kernel; ++kw) {
+        const int64_t w = window(width, iw, kw);
+        if (w < 0) continue;
+        f(((sample * depth.out + d) * height.out + h) * width.out + w,
+          (kd * height.kernel + kh) * width.kernel + kw);
+      }
+    }
+  }
+}
+
+}  // namespace oncilla::cpu

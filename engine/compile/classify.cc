@@ -1,0 +1,146 @@
+// What can be planned with the shapes at hand.
+#include "engine/compile/classify.h"
+
+#include <algorithm>
+
+namespace oncilla {
+namespace {
+
+class Classifier {
+ public:
+  Classifier(const CompiledGraph& compiled, Device& cpu, const SegmentStart& start)
+      : graph_(compiled.graph), cpu_(cpu) {
+    out_.facts.resize(graph_.values().size());
+    out_.values.assign(graph_.values().size(), Availability::kMissing);
+    out_.done = start.done;
+    out_.done.resize(graph_.nodes().size(), false);
+    for (uint32_t i = 0; i < graph_.values().size(); ++i) {
+      if (!graph_.value(ValueId{i}).is_constant()) continue;
+      out_.facts[i] = graph_.fact(ValueId{i});
+      out_.values[i] = Availability::kSettled;
+    }
+    for (const auto& [id, fact] : start.available) {
+      out_.facts[Index(id)] = fact;
+      out_.values[Index(id)] = fact.has_value() ? Availability::kSettled : Availability::kGiven;
+    }
+  }
+
+  Result<Classified> Run() {
+    for (uint32_t n = 0; n < graph_.nodes().size(); ++n) {
+      if (out_.done[n]) continue;
+      if (Status s = Visit(NodeId{n}); !s.ok()) {
+        const Node& node = graph_.node(NodeId{n});
+        const std::string where = StrCat("node '", node.name, "' (", node.op->name, ")");
+        const bool named = Message(s).rfind(where, 0) == 0;
+        return WithStage(WithNode(named ? s : In(s, where), node.name), Stage::kRun);
+      }
+    }
+    return std::move(out_);
+  }
+
+ private:
+  Availability StateOf(ValueId id) const { return out_.values[Index(id)]; }
+
+  void Mark(const Node& node, Availability state) {
+    for (ValueId id : node.outputs) out_.values[Index(id)] = state;
+  }
+
+  Status Visit(NodeId id) {
+    const Node& node = graph_.node(id);
+    const OpTraits& traits = node.op->traits;
+    Facts in;
+    bool known = !traits.has_effects && !traits.is_random, after_host = false;
+    for (ValueId input : node.inputs) {
+      if (input == kNoValue) {
+        in.push_back(Fact::Absent());
+        continue;
+      }
+      const Availability state = StateOf(input);
+      if (state == Availability::kLater || state == Availability::kMissing) {
+        Mark(node, Availability::kLater);
+        out_.complete = false;
+        return Status();
+      }
+      after_host |= state == Availability::kHost;
+      known &= state == Availability::kSettled && out_.facts[Index(input)].has_value();
+      in.push_back(out_.facts[Index(input)]);
+    }
+    if (after_host && !RunsOnHost(graph_, node)) {
+      // Its shapes may depend on what the host node finds.
+      Mark(node, Availability::kLater);
+      out_.complete = false;
+      return Status();
+    }
+    if (after_host) return HostNode(id, node);
+    ONCILLA_ASSIGN(Facts facts, InferNode(graph_.ops(), node.name, node.op->name, node.attrs, in));
+    if (std::all_of(facts.begin(), facts.end(), [](const Fact& f) { return f.has_value(); })) {
+      return Settle(id, node, std::move(facts));
+    }
+    if (known && IsSmall(facts)) {
+      const NodeView view{node.op, &node.attrs, in, facts, node.name};
+      std::vector<Tensor> values;
+      for (const Fact& fact : in) values.push_back(fact.value);
+      ONCILLA_ASSIGN(const auto results, cpu_.Evaluate(view, values));
+      for (size_t i = 0; i < facts.size(); ++i) {
+        facts[i] = Fact::Constant(results[i]);
+      }
+      return Settle(id, node, std::move(facts));
+    }
+    if (RunsOnHost(graph_, node)) return HostNode(id, node);
+    for (size_t i = 0; i < in.size(); ++i) {
+      const bool plan_input = i < 32 && (traits.plan_inputs >> i & 1) != 0;
+      if (!plan_input || in[i].absent() || in[i].has_value()) continue;
+      // A device computes what fixes a shape: this segment ends before it.
+      out_.wanted_on_host.push_back(node.inputs[i]);
+      Mark(node, Availability::kLater);
+      out_.complete = false;
+      return Status();
+    }
+    for (size_t i = 0; i < facts.size(); ++i) {
+      if (!facts[i].fixed())
+        return Internal("output ", i, " has the unknown shape ", facts[i].shape);
+      out_.facts[Index(node.outputs[i])] = std::move(facts[i]);
+    }
+    Mark(node, Availability::kPlanned);
+    out_.steps.push_back(id);
+    out_.done[Index(id)] = true;
+    return Status();
+  }
+
+  Status Settle(NodeId id, const Node& node, Facts facts) {
+    for (size_t i = 0; i < facts.size(); ++i) {
+      out_.facts[Index(node.outputs[i])] = std::move(facts[i]);
+    }
+    Mark(node, Availability::kSettled);
+    out_.done[Index(id)] = true;
+    return Status();
+  }
+
+  Status HostNode(NodeId id, const Node& node) {
+    Mark(node, Availability::kHost);
+    out_.host_nodes.push_back(id);
+    out_.done[Index(id)] = true;
+    return Status();
+  }
+
+  static bool IsSmall(const Facts& facts) {
+    int64_t elements = 0;
+    for (const Fact& fact : facts) {
+      if (!fact.fixed()) return false;
+      elements = SaturatingAdd(elements, fact.desc().elements());
+    }
+    return elements <= kMaxKnownInts;
+  }
+
+  const Graph& graph_;
+  Device& cpu_;
+  Classified out_;
+};
+
+}  // namespace
+
+Result<Classified> Classify(const CompiledGraph& compiled, Device& cpu, const SegmentStart& start) {
+  return Classifier(compiled, cpu, start).Run();
+}
+
+}  // namespace oncilla

@@ -1,0 +1,32 @@
+// Classify: walks a compiled graph with concrete shapes and says, node by node, what a segment can
+// do about it: settled now, a step on its device, a host node after the steps, or later.
+#pragma once
+
+#include <vector>
+
+#include "engine/compile/plan.h"
+
+namespace oncilla {
+
+enum class Availability : uint8_t {
+  kMissing,  // not looked at, or nobody's
+  kSettled,  // the value itself is known
+  kGiven,    // at hand as a host tensor when the segment starts
+  kPlanned,  // computed by a step of this segment
+  kHost,     // computed by a host node after the steps
+  kLater,    // only after this segment
+};
+
+struct Classified {
+  Facts facts;                          // per value; meaningful unless missing or later
+  std::vector<Availability> values;     // per value
+  std::vector<NodeId> steps;            // in graph order
+  std::vector<NodeId> host_nodes;       // in graph order
+  std::vector<bool> done;               // per node
+  std::vector<ValueId> wanted_on_host;  // contents needed before later nodes can be planned
+  bool complete = true;
+};
+
+Result<Classified> Classify(const CompiledGraph& compiled, Device& cpu, const SegmentStart& start);
+
+}  // namespace oncilla

@@ -1,0 +1,82 @@
+// Compilation: passes, placement, constants.
+#include "engine/compile/compiled_graph.h"
+
+#include "engine/graph/verify.h"
+
+namespace oncilla {
+namespace {
+
+// Backwards from plan inputs: whose contents decide shapes. Stops at ops that look at shapes only.
+std::vector<bool> FindShapeFixers(const Graph& graph) {
+  std::vector<bool> fixes(graph.values().size());
+  for (size_t n = graph.nodes().size(); n-- > 0;) {
+    const Node& node = graph.node(NodeId{static_cast<uint32_t>(n)});
+    bool read_by_fixer = false;
+    for (ValueId out : node.outputs) read_by_fixer |= fixes[Index(out)];
+    const bool shape_only =
+        node.op->name == "Shape" || node.op->name == "Size" || node.op->name == "Rank";
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] == kNoValue) continue;
+      const bool plan_input = i < 32 && (node.op->traits.plan_inputs >> i & 1) != 0;
+      if (!plan_input && (!read_by_fixer || shape_only)) continue;
+      // Large tensors never decide a shape element by element.
+      const Dim elements = graph.fact(node.inputs[i]).shape.elements();
+      if (elements.known() && elements.size > kMaxKnownInts && !plan_input) continue;
+      fixes[Index(node.inputs[i])] = true;
+    }
+  }
+  return fixes;
+}
+
+Status PackConstants(CompiledGraph& compiled, std::span<Device* const> devices,
+                     ConstantStore& store) {
+  const Graph& graph = compiled.graph;
+  for (uint32_t n = 0; n < graph.nodes().size(); ++n) {
+    const Node& node = graph.node(NodeId{n});
+    if (RunsOnHost(graph, node)) continue;
+    const Facts in = graph.FactsOf(node.inputs), out = graph.FactsOf(node.outputs);
+    const NodeView view{node.op, &node.attrs, in, out, node.name};
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] == kNoValue || !graph.value(node.inputs[i]).is_constant()) continue;
+      if (i < 32 && (node.op->traits.plan_inputs >> i & 1) != 0) continue;
+      ONCILLA_ASSIGN(const Packing packing,
+                     devices[node.device]->PackingFor(view, static_cast<int>(i)));
+      auto memory = store.Get(node.device, in[i].value, packing);
+      if (!memory.ok()) {
+        return WithNode(In(memory.status(), StrCat("constant ", i, " of node '", node.name, "'")),
+                        node.name);
+      }
+      compiled.packed.emplace(std::pair(n, static_cast<int>(i)), *memory);
+    }
+  }
+  return Status();
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const CompiledGraph>> Compile(Graph graph, std::span<Device* const> devices,
+                                                     std::span<const std::string> device_names,
+                                                     ConstantStore& constants,
+                                                     const CompileOptions& options) {
+  const PassContext context{devices};
+  const PipelineOptions pipeline{options.verify, options.observe};
+  auto fail = [](Status status) { return WithStage(std::move(status), Stage::kCompile); };
+  if (options.verify) {
+    if (Status s = Verify(graph); !s.ok()) return fail(In(s, "as imported"));
+  }
+  if (options.observe) options.observe("imported", graph);
+  auto optimised = RunPasses(std::move(graph), GraphPasses(), context, pipeline);
+  if (!optimised.ok()) return fail(optimised.status());
+  auto placement = Place(*optimised, devices, device_names, options.placement);
+  if (!placement.ok()) return fail(placement.status());
+  if (options.observe) options.observe("placed", *optimised);
+  auto fused = RunPasses(*std::move(optimised), DevicePasses(), context, pipeline);
+  if (!fused.ok()) return fail(fused.status());
+  auto compiled = std::make_shared<CompiledGraph>(*std::move(fused));
+  compiled->placement = *std::move(placement);
+  compiled->fixes_shapes = FindShapeFixers(compiled->graph);
+  if (Status s = PackConstants(*compiled, devices, constants); !s.ok()) return fail(s);
+  return std::shared_ptr<const CompiledGraph>(std::move(compiled));
+}
+
+}  // namespace oncilla

@@ -1,0 +1,53 @@
+// Packing and uploading constants.
+#include "engine/compile/constants.h"
+
+namespace oncilla {
+
+ConstantStore::ConstantStore(std::span<Device* const> devices, std::vector<Pool*> pools,
+                             OwnerId owner)
+    : devices_(devices), pools_(std::move(pools)), owner_(owner), queues_(devices.size()) {}
+
+Result<BufferView> ConstantStore::Get(int device, const Tensor& constant, const Packing& packing) {
+  absl::MutexLock lock(&mutex_);
+  const Key key(device, constant.bytes().data(), packing.name);
+  if (auto it = entries_.find(key); it != entries_.end()) return it->second.memory.view();
+  ONCILLA_ASSIGN(Allocation memory,
+                 pools_[device]->Allocate(packing.bytes, {owner_, MemoryCategory::kConstants}));
+  const BufferView view = memory.view();
+  Device& to = *devices_[device];
+  if (packing.bytes > 0) {
+    std::vector<std::byte> packed;
+    std::span<const std::byte> bytes = constant.bytes();
+    if (packing.write != nullptr && to.info().host_memory) {
+      ONCILLA_TRY(packing.write(constant, {view.host(), static_cast<size_t>(packing.bytes)}));
+      bytes = {};
+    } else if (packing.write != nullptr) {
+      packed.resize(static_cast<size_t>(packing.bytes));
+      ONCILLA_TRY(packing.write(constant, packed));
+      bytes = packed;
+    }
+    if (!bytes.empty()) {
+      if (queues_[device] == nullptr) {
+        ONCILLA_ASSIGN(queues_[device], to.OpenQueue());
+      }
+      const Upload upload{view, bytes};
+      ONCILLA_ASSIGN(const EventPtr event, to.Transfer(*queues_[device], {&upload, 1}, {}));
+      ONCILLA_TRY(to.Wait(event, kNoDeadline));
+    }
+  }
+  bytes_ += packing.bytes;
+  entries_.emplace(key, Entry{constant, std::move(memory)});
+  return view;
+}
+
+int64_t ConstantStore::bytes() const {
+  absl::MutexLock lock(&mutex_);
+  return bytes_;
+}
+
+int64_t ConstantStore::packings() const {
+  absl::MutexLock lock(&mutex_);
+  return static_cast<int64_t>(entries_.size());
+}
+
+}  // namespace oncilla

@@ -1,0 +1,245 @@
+// Running: plans by key, instances by availability, segments one after the other.
+#include "engine/compile/executor.h"
+
+#include <algorithm>
+
+namespace oncilla {
+
+struct Executor::Entry {
+  std::string key;
+  std::shared_ptr<const Plan> plan;
+  std::vector<std::unique_ptr<Instance>> idle;
+  int alive = 0;  // idle or in use
+};
+
+Executor::Executor(std::shared_ptr<const CompiledGraph> compiled, std::span<Device* const> devices,
+                   std::vector<Pool*> pools, OwnerId owner, ExecutorOptions options)
+    : compiled_(std::move(compiled)),
+      devices_(devices),
+      pools_(std::move(pools)),
+      owner_(owner),
+      options_(options) {}
+
+Executor::~Executor() = default;
+
+Result<SegmentStart> Executor::Start(std::span<const Tensor> feeds) const {
+  const Graph& graph = compiled_->graph;
+  if (feeds.size() != graph.inputs().size()) {
+    return InvalidArgument("the model takes ", graph.inputs().size(), " inputs, got ",
+                           feeds.size());
+  }
+  SegmentStart start;
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    const NamedValue& input = graph.inputs()[i];
+    const Fact& wanted = graph.fact(input.value);
+    if (feeds[i].dtype() != wanted.dtype || !wanted.shape.Accepts(feeds[i].shape())) {
+      return WithStage(
+          InvalidArgument("input '", input.name, "' must be ", wanted, ", not ", feeds[i].desc()),
+          Stage::kOptions);
+    }
+    Fact fact = Fact::Of(feeds[i].desc());
+    if (compiled_->fixes_shapes[Index(input.value)]) fact.value = feeds[i];
+    start.available.emplace_back(input.value, std::move(fact));
+  }
+  return start;
+}
+
+std::string Executor::KeyOf(const SegmentStart& start) const {
+  std::string key(start.done.begin(), start.done.end());
+  for (const auto& [id, fact] : start.available) {
+    key += StrCat('|', Index(id), fact);
+    if (!fact.has_value()) continue;
+    if (fact.dtype == DType::kString) {
+      for (const std::string& s : fact.value.strings()) key += StrCat(s.size(), ':', s);
+    } else {
+      key.append(reinterpret_cast<const char*>(fact.value.bytes().data()),
+                 fact.value.bytes().size());
+    }
+  }
+  return key;
+}
+
+Result<Executor::EntryPtr> Executor::FindOrMake(const SegmentStart& start) {
+  std::string key = KeyOf(start);
+  {
+    absl::MutexLock lock(&mutex_);
+    if (auto it = by_key_.find(key); it != by_key_.end()) {
+      entries_.splice(entries_.begin(), entries_, it->second);
+      return *it->second;
+    }
+  }
+  // Made without the lock: two runs may make the same plan, and the second one is dropped.
+  ONCILLA_ASSIGN(std::shared_ptr<const Plan> plan, MakePlan(compiled_, devices_, start));
+  auto entry = std::make_shared<Entry>();
+  entry->key = key;
+  entry->plan = std::move(plan);
+  std::vector<EntryPtr> dropped;  // their memory goes back after the lock
+  absl::MutexLock lock(&mutex_);
+  ++counters_.plans_made;
+  if (auto it = by_key_.find(key); it != by_key_.end()) return *it->second;
+  entries_.push_front(entry);
+  by_key_[std::move(key)] = entries_.begin();
+  while (entries_.size() > options_.max_plans) {
+    by_key_.erase(entries_.back()->key);
+    dropped.push_back(std::move(entries_.back()));
+    entries_.pop_back();
+  }
+  counters_.plans_kept = entries_.size();
+  return entry;
+}
+
+Result<std::unique_ptr<Instance>> Executor::Acquire(Entry& entry, Deadline deadline) {
+  {
+    absl::MutexLock lock(&mutex_);
+    std::erase_if(quarantine_, [](const auto& instance) { return instance->Idle(); });
+    auto free = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return !entry.idle.empty() || entry.alive < options_.max_instances;
+    };
+    if (deadline == kNoDeadline) {
+      mutex_.Await(absl::Condition(&free));
+    } else if (!mutex_.AwaitWithDeadline(
+                   absl::Condition(&free),
+                   absl::FromChrono(std::chrono::system_clock::now() +
+                                    std::chrono::duration_cast<std::chrono::system_clock::duration>(
+                                        deadline - std::chrono::steady_clock::now())))) {
+      return Error(Code::kDeadlineExceeded, "all ", options_.max_instances,
+                   " instances of the plan were busy until the deadline");
+    }
+    if (!entry.idle.empty()) {
+      auto instance = std::move(entry.idle.back());
+      entry.idle.pop_back();
+      return instance;
+    }
+    ++entry.alive;
+    ++counters_.instances_made;
+  }
+  auto instance = Instance::Create(entry.plan, devices_, pools_, owner_);
+  if (!instance.ok() && instance.status().code() == Code::kResourceExhausted) {
+    // Idle instances of other shapes may hold what is missing.
+    DropIdle();
+    instance = Instance::Create(entry.plan, devices_, pools_, owner_);
+  }
+  if (!instance.ok()) {
+    absl::MutexLock lock(&mutex_);
+    --entry.alive;
+  }
+  return instance;
+}
+
+void Executor::Release(Entry& entry, std::unique_ptr<Instance> instance, bool reusable) {
+  absl::MutexLock lock(&mutex_);
+  if (reusable) {
+    entry.idle.push_back(std::move(instance));
+    return;
+  }
+  --entry.alive;
+  if (!instance->Idle()) quarantine_.push_back(std::move(instance));
+}
+
+void Executor::DropIdle() {
+  std::vector<std::unique_ptr<Instance>> dropped;
+  absl::MutexLock lock(&mutex_);
+  for (const EntryPtr& entry : entries_) {
+    entry->alive -= static_cast<int>(entry->idle.size());
+    for (auto& instance : entry->idle) dropped.push_back(std::move(instance));
+    entry->idle.clear();
+  }
+}
+
+Status Executor::RunHostNodes(const Plan& plan, std::vector<Tensor>& values) {
+  const Graph& graph = compiled_->graph;
+  for (NodeId id : plan.host_nodes) {
+    const Node& node = graph.node(id);
+    std::vector<Tensor> in;
+    Facts in_facts;
+    for (ValueId v : node.inputs) {
+      in.push_back(v == kNoValue ? Tensor() : values[Index(v)]);
+      in_facts.push_back(v == kNoValue ? Fact::Absent() : Fact::Constant(in.back()));
+    }
+    const Facts out_facts = graph.FactsOf(node.outputs);
+    auto out = devices_[0]->Evaluate({node.op, &node.attrs, in_facts, out_facts, node.name}, in);
+    if (!out.ok()) {
+      return WithNode(In(out.status(), StrCat("node '", node.name, "' (", node.op->name, ")")),
+                      node.name);
+    }
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      values[Index(node.outputs[i])] = std::move((*out)[i]);
+    }
+  }
+  return Status();
+}
+
+Result<std::vector<Tensor>> Executor::Run(std::span<const Tensor> feeds,
+                                          const RunControl& control) {
+  const Graph& graph = compiled_->graph;
+  auto fail = [](Status status) { return WithStage(std::move(status), Stage::kRun); };
+  auto start = Start(feeds);
+  if (!start.ok()) return fail(start.status());
+  std::vector<Tensor> values(graph.values().size());
+  for (uint32_t i = 0; i < values.size(); ++i) {
+    if (graph.value(ValueId{i}).is_constant()) values[i] = graph.fact(ValueId{i}).value;
+  }
+  for (size_t i = 0; i < feeds.size(); ++i) values[Index(graph.inputs()[i].value)] = feeds[i];
+
+  for (;;) {
+    auto entry = FindOrMake(*start);
+    if (!entry.ok()) return fail(entry.status());
+    const Plan& plan = *(*entry)->plan;
+    std::vector<Tensor> in;
+    for (ValueId id : plan.inputs) in.push_back(values[Index(id)]);
+    if (!plan.outputs.empty() || !plan.stretches.empty()) {
+      auto instance = Acquire(**entry, control.deadline);
+      if (!instance.ok()) return fail(instance.status());
+      auto out = (*instance)->Run(in, control);
+      Release(**entry, *std::move(instance), out.ok());
+      if (!out.ok()) return fail(out.status());
+      for (size_t i = 0; i < plan.outputs.size(); ++i) {
+        values[Index(plan.outputs[i].value)] = std::move((*out)[i]);
+      }
+    }
+    for (const auto& [id, value] : plan.settled) values[Index(id)] = value;
+    if (Status s = RunHostNodes(plan, values); !s.ok()) return fail(s);
+    if (plan.complete) break;
+
+    // The next segment starts with what its nodes read and is at hand.
+    SegmentStart next;
+    next.done = plan.done;
+    std::vector<bool> listed(values.size());
+    for (uint32_t n = 0; n < graph.nodes().size(); ++n) {
+      if (plan.done[n]) continue;
+      for (ValueId id : graph.node(NodeId{n}).inputs) {
+        if (id == kNoValue || listed[Index(id)] || graph.value(id).is_constant()) continue;
+        if (!values[Index(id)].valid()) continue;
+        listed[Index(id)] = true;
+        Fact fact = Fact::Of(values[Index(id)].desc());
+        const bool small = values[Index(id)].elements() <= kMaxKnownInts;
+        if (compiled_->fixes_shapes[Index(id)] && small) fact.value = values[Index(id)];
+        next.available.emplace_back(id, std::move(fact));
+      }
+    }
+    if (next.done == start->done && next.available.size() == start->available.size()) {
+      return fail(Internal("planning makes no progress"));
+    }
+    start = std::move(next);
+  }
+  std::vector<Tensor> results;
+  for (const NamedValue& output : graph.outputs()) {
+    Tensor& value = values[Index(output.value)];
+    if (!value.valid()) return fail(Internal("output '", output.name, "' was not computed"));
+    results.push_back(value);
+  }
+  return results;
+}
+
+Result<std::shared_ptr<const Plan>> Executor::PlanFor(std::span<const Tensor> feeds) {
+  ONCILLA_ASSIGN(const SegmentStart start, Start(feeds));
+  ONCILLA_ASSIGN(const EntryPtr entry, FindOrMake(start));
+  return entry->plan;
+}
+
+ExecutorCounters Executor::counters() const {
+  absl::MutexLock lock(&mutex_);
+  return counters_;
+}
+
+}  // namespace oncilla

@@ -1,0 +1,73 @@
+// Executor: runs one compiled graph for whatever shapes come: finds or makes plans, keeps a bounded
+// set of instances of each, walks through segments and computes host nodes between them.
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "engine/compile/instance.h"
+
+namespace oncilla {
+
+struct ExecutorOptions {
+  size_t max_plans = 32;  // kept, least recently used first out
+  int max_instances = 4;  // of one plan: so many runs at once; more wait
+};
+
+struct ExecutorCounters {
+  int64_t plans_made = 0;
+  int64_t instances_made = 0;
+  size_t plans_kept = 0;
+};
+
+// Thread-safe: runs may overlap.
+class Executor {
+ public:
+  // `devices` and `pools` are the session's, index 0 the CPU, and must outlive the executor.
+  Executor(std::shared_ptr<const CompiledGraph> compiled, std::span<Device* const> devices,
+           std::vector<Pool*> pools, OwnerId owner, ExecutorOptions options);
+  ~Executor();
+
+  // Feeds in the order of the graph's inputs, results in the order of its outputs. Feeds of other
+  // dtypes or shapes than the graph accepts are InvalidArgument, naming the input.
+  Result<std::vector<Tensor>> Run(std::span<const Tensor> feeds, const RunControl& control);
+
+  // The plan that feeds of these descriptions would take first, for inspect; contents are read only
+  // where they fix shapes.
+  Result<std::shared_ptr<const Plan>> PlanFor(std::span<const Tensor> feeds);
+
+  const CompiledGraph& compiled() const { return *compiled_; }
+  ExecutorCounters counters() const;
+  // Lets go of idle instances and their memory.
+  void DropIdle();
+
+ private:
+  struct Entry;
+  using EntryPtr = std::shared_ptr<Entry>;
+
+  Result<SegmentStart> Start(std::span<const Tensor> feeds) const;
+  std::string KeyOf(const SegmentStart& start) const;
+  Result<EntryPtr> FindOrMake(const SegmentStart& start);
+  Result<std::unique_ptr<Instance>> Acquire(Entry& entry, Deadline deadline);
+  void Release(Entry& entry, std::unique_ptr<Instance> instance, bool reusable);
+  Status RunHostNodes(const Plan& plan, std::vector<Tensor>& values);
+
+  const std::shared_ptr<const CompiledGraph> compiled_;
+  const std::span<Device* const> devices_;
+  const std::vector<Pool*> pools_;
+  const OwnerId owner_;
+  const ExecutorOptions options_;
+  mutable absl::Mutex mutex_;
+  std::list<EntryPtr> entries_ ABSL_GUARDED_BY(mutex_);  // most recently used first
+  std::map<std::string, std::list<EntryPtr>::iterator> by_key_ ABSL_GUARDED_BY(mutex_);
+  // Given up at a deadline with work still under way; looked after at the next run.
+  std::vector<std::unique_ptr<Instance>> quarantine_ ABSL_GUARDED_BY(mutex_);
+  ExecutorCounters counters_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace oncilla

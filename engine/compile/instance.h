@@ -1,0 +1,61 @@
+// Instance: the third stage. A plan bound to memory: its arenas, recordings with operands set once,
+// a queue per device. It serves one run at a time; nothing in it is thread-safe.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/compile/plan.h"
+#include "engine/memory/pool.h"
+
+namespace oncilla {
+
+// One step as it ran, for profiles.
+struct StepProfile {
+  std::string node;
+  std::string op;
+  std::string kernel;
+  int device = 0;
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+};
+
+// What runs cost, added up over segments.
+struct RunStats {
+  int copies = 0;
+  int64_t copied_bytes = 0;
+  int segments = 0;
+  std::vector<StepProfile> steps;  // only when profiling
+};
+
+struct RunControl {
+  Deadline deadline = kNoDeadline;
+  bool profile = false;
+  RunStats* stats = nullptr;
+};
+
+class Instance {
+ public:
+  // Takes the arenas from `pools` (one per device) on `owner`'s account. ResourceExhausted when
+  // they do not fit. Everything given must outlive the instance.
+  static Result<std::unique_ptr<Instance>> Create(std::shared_ptr<const Plan> plan,
+                                                  std::span<Device* const> devices,
+                                                  std::span<Pool* const> pools, OwnerId owner);
+  ~Instance();
+
+  // Inputs in the order of plan().inputs; results in the order of plan().outputs. After
+  // DeadlineExceeded work may still be under way: keep the instance until Idle().
+  Result<std::vector<Tensor>> Run(std::span<const Tensor> inputs, const RunControl& control);
+  bool Idle();
+  const Plan& plan() const { return *plan_; }
+
+ private:
+  Instance() = default;
+  struct State;
+  std::shared_ptr<const Plan> plan_;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace oncilla

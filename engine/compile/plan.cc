@@ -1,0 +1,503 @@
+// Making a plan: classify, drop what nobody needs, order by device, give every value a home, pack.
+#include "engine/compile/plan.h"
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+#include "engine/compile/classify.h"
+
+namespace oncilla {
+namespace {
+
+constexpr int kNever = -1;
+
+bool IsPlanInput(const Node& node, size_t i) {
+  return i < 32 && (node.op->traits.plan_inputs >> i & 1) != 0;
+}
+
+class Planner {
+ public:
+  Planner(std::shared_ptr<const CompiledGraph> compiled, std::span<Device* const> devices,
+          Classified classified)
+      : graph_(compiled->graph),
+        compiled_(*compiled),
+        devices_(devices),
+        in_(std::move(classified)),
+        plan_(std::make_shared<Plan>()) {
+    plan_->compiled = std::move(compiled);
+    homes_.resize(graph_.values().size() * devices.size());
+  }
+
+  Result<std::shared_ptr<Plan>> Run() {
+    FindOutputs();
+    DropUnneeded();
+    Order();
+    CountReads();
+    for (Stretch& stretch : plan_->stretches) ONCILLA_TRY(PlaceStretch(stretch));
+    PlaceOutputs();
+    ONCILLA_TRY(Pack());
+    plan_->host_nodes = in_.host_nodes;
+    plan_->done = in_.done;
+    plan_->complete = in_.complete;
+    return plan_;
+  }
+
+ private:
+  const Fact& FactOf(ValueId id) const { return in_.facts[Index(id)]; }
+  Availability StateOf(ValueId id) const { return in_.values[Index(id)]; }
+  Home& HomeOf(ValueId id, int device) {
+    return homes_[Index(id) * devices_.size() + static_cast<size_t>(device)];
+  }
+
+  // Values that leave the segment: graph outputs, inputs of host nodes, and what later nodes read.
+  void FindOutputs() {
+    std::vector<bool> wanted(graph_.values().size());
+    for (const NamedValue& output : graph_.outputs()) wanted[Index(output.value)] = true;
+    for (ValueId id : in_.wanted_on_host) wanted[Index(id)] = true;
+    for (NodeId id : in_.host_nodes) {
+      for (ValueId v : graph_.node(id).inputs) {
+        if (v != kNoValue) wanted[Index(v)] = true;
+      }
+    }
+    for (uint32_t n = 0; n < graph_.nodes().size(); ++n) {
+      if (in_.done[n]) continue;
+      for (ValueId v : graph_.node(NodeId{n}).inputs) {
+        if (v != kNoValue) wanted[Index(v)] = true;
+      }
+    }
+    for (uint32_t i = 0; i < wanted.size(); ++i) {
+      const ValueId id{i};
+      if (!wanted[i]) continue;
+      if (StateOf(id) == Availability::kPlanned) {
+        SegmentOutput output;
+        output.value = id;
+        output.desc = FactOf(id).desc();
+        plan_->outputs.push_back(std::move(output));
+      } else if (StateOf(id) == Availability::kSettled && FactOf(id).has_value()) {
+        plan_->settled.emplace_back(id, FactOf(id).value);
+      }
+    }
+  }
+
+  // Steps whose results only settled nodes wanted are not run.
+  void DropUnneeded() {
+    std::vector<bool> needed(graph_.values().size());
+    for (const SegmentOutput& output : plan_->outputs) needed[Index(output.value)] = true;
+    std::vector<NodeId> kept;
+    for (auto it = in_.steps.rbegin(); it != in_.steps.rend(); ++it) {
+      const Node& node = graph_.node(*it);
+      const bool any = std::any_of(node.outputs.begin(), node.outputs.end(),
+                                   [&](ValueId id) { return needed[Index(id)]; });
+      if (!any && !node.op->traits.has_effects) continue;
+      kept.push_back(*it);
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        if (node.inputs[i] != kNoValue && !IsPlanInput(node, i))
+          needed[Index(node.inputs[i])] = true;
+      }
+    }
+    std::reverse(kept.begin(), kept.end());
+    in_.steps = std::move(kept);
+  }
+
+  // Keeps on one device as long as anything there is ready, so that stretches are long.
+  void Order() {
+    std::vector<int> waiting(graph_.nodes().size(), 0);
+    std::vector<std::vector<uint32_t>> next(graph_.nodes().size());
+    std::vector<bool> planned(graph_.nodes().size());
+    for (NodeId id : in_.steps) planned[Index(id)] = true;
+    std::vector<std::set<uint32_t>> ready(devices_.size());
+    for (NodeId id : in_.steps) {
+      for (ValueId v : graph_.node(id).inputs) {
+        if (v == kNoValue || graph_.value(v).producer == kNoNode) continue;
+        const uint32_t producer = Index(graph_.value(v).producer);
+        if (!planned[producer] || StateOf(v) != Availability::kPlanned) continue;
+        ++waiting[Index(id)];
+        next[producer].push_back(Index(id));
+      }
+      if (waiting[Index(id)] == 0) ready[graph_.node(id).device].insert(Index(id));
+    }
+    int device = kNever;
+    for (size_t left = in_.steps.size(); left > 0; --left) {
+      if (device == kNever || ready[device].empty()) {
+        // The device whose first ready node stands earliest in the graph.
+        device = kNever;
+        for (size_t d = 0; d < ready.size(); ++d) {
+          if (ready[d].empty()) continue;
+          if (device == kNever || *ready[d].begin() < *ready[device].begin()) {
+            device = static_cast<int>(d);
+          }
+        }
+        plan_->stretches.emplace_back().device = device;
+      }
+      const uint32_t n = *ready[device].begin();
+      ready[device].erase(ready[device].begin());
+      PlannedStep step;
+      step.node = NodeId{n};
+      plan_->stretches.back().steps.push_back(std::move(step));
+      for (uint32_t reader : next[n]) {
+        if (--waiting[reader] == 0) ready[graph_.node(NodeId{reader}).device].insert(reader);
+      }
+    }
+  }
+
+  // How often each (value, device) will be read: when the last read is done, memory may be reused.
+  void CountReads() {
+    reads_.assign(homes_.size(), 0);
+    auto at = [&](ValueId id, int device) -> int& {
+      return reads_[Index(id) * devices_.size() + static_cast<size_t>(device)];
+    };
+    for (const Stretch& stretch : plan_->stretches) {
+      for (const PlannedStep& step : stretch.steps) {
+        const Node& node = graph_.node(step.node);
+        for (size_t i = 0; i < node.inputs.size(); ++i) {
+          if (node.inputs[i] != kNoValue && !IsPlanInput(node, i))
+            ++at(node.inputs[i], node.device);
+        }
+      }
+    }
+    // Copies and outputs read to the end of the plan; they are never overwritten.
+    for (const SegmentOutput& output : plan_->outputs) {
+      at(output.value, graph_.node(graph_.value(output.value).producer).device) += kPinned;
+    }
+    for (uint32_t i = 0; i < graph_.values().size(); ++i) {
+      const NodeId producer = graph_.value(ValueId{i}).producer;
+      if (producer == kNoNode || StateOf(ValueId{i}) != Availability::kPlanned) continue;
+      for (size_t d = 0; d < devices_.size(); ++d) {
+        if (static_cast<int>(d) != graph_.node(producer).device && at(ValueId{i}, d) > 0) {
+          at(ValueId{i}, graph_.node(producer).device) += kPinned;
+        }
+      }
+    }
+  }
+
+  int NewStorage(int device, int64_t bytes) {
+    Storage storage;
+    storage.device = device;
+    storage.bytes = std::max<int64_t>(bytes, 1);
+    storage.first = storage.last = clock_;
+    plan_->storages.push_back(storage);
+    pending_.push_back(0);
+    return static_cast<int>(plan_->storages.size()) - 1;
+  }
+
+  void Touch(const Home& home) {
+    if (home.kind != Home::kStorage) return;
+    int& last = plan_->storages[home.index].last;
+    last = std::max(last, clock_);
+  }
+
+  int& Reads(ValueId id, int device) {
+    return reads_[Index(id) * devices_.size() + static_cast<size_t>(device)];
+  }
+
+  // Gives a value on a device its home; its reads become its storage's.
+  void SetHome(ValueId id, int device, Home home) {
+    HomeOf(id, device) = home;
+    if (home.kind == Home::kStorage) pending_[home.index] += Reads(id, device);
+  }
+
+  int InputIndex(ValueId id) {
+    auto it = std::find(plan_->inputs.begin(), plan_->inputs.end(), id);
+    if (it == plan_->inputs.end()) it = plan_->inputs.insert(it, id);
+    return static_cast<int>(it - plan_->inputs.begin());
+  }
+
+  // Makes the value readable on the stretch's device, by a copy when it is elsewhere.
+  Status Bring(Stretch& stretch, NodeId node, int input, ValueId id) {
+    const int device = stretch.device;
+    if (HomeOf(id, device).kind != Home::kNone) return Status();
+    const int64_t bytes = FactOf(id).desc().bytes();
+    Home home;
+    if (auto it = compiled_.packed.find({Index(node), input}); it != compiled_.packed.end()) {
+      return Status();  // read through its own view, see PlaceStep
+    }
+    if (StateOf(id) == Availability::kSettled) {
+      home = {Home::kStorage, NewStorage(device, bytes), {}};
+      plan_->storages[home.index].first = 0;
+      SetHome(id, device, home);
+      pending_[home.index] += kPinned;  // uploaded once per instance, so it must stay
+      plan_->uploads.push_back({home, device, FactOf(id).value});
+      return Status();
+    }
+    Home from;
+    int from_device = 0;
+    if (StateOf(id) == Availability::kGiven) {
+      from = {Home::kInput, InputIndex(id), {}};
+      if (devices_[device]->info().host_memory) {
+        SetHome(id, device, from);
+        return Status();
+      }
+    } else {
+      from_device = graph_.node(graph_.value(id).producer).device;
+      from = HomeOf(id, from_device);
+      Touch(from);
+      // An upload may still be reading host memory when later steps run.
+      if (from.kind == Home::kStorage && devices_[from_device]->info().host_memory) {
+        plan_->storages[from.index].last = kEnd;
+      }
+    }
+    home = {Home::kStorage, NewStorage(device, bytes), {}};
+    SetHome(id, device, home);
+    stretch.copies.push_back({from_device, from, home, bytes});
+    return Status();
+  }
+
+  Status PlaceStretch(Stretch& stretch) {
+    ++clock_;
+    for (const PlannedStep& step : stretch.steps) {
+      const Node& node = graph_.node(step.node);
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        if (node.inputs[i] == kNoValue || IsPlanInput(node, i)) continue;
+        const NodeId producer = graph_.value(node.inputs[i]).producer;
+        const bool local = producer != kNoNode &&
+                           StateOf(node.inputs[i]) == Availability::kPlanned &&
+                           graph_.node(producer).device == stretch.device;
+        if (!local) {
+          ONCILLA_TRY(Bring(stretch, step.node, static_cast<int>(i), node.inputs[i]));
+        }
+      }
+    }
+    std::vector<PlannedStep> kept;
+    for (PlannedStep& step : stretch.steps) {
+      ++clock_;
+      ONCILLA_ASSIGN(const bool runs, PlaceStep(step, stretch.device));
+      if (runs) kept.push_back(std::move(step));
+    }
+    stretch.steps = std::move(kept);
+    return Status();
+  }
+
+  // False when the node needs no kernel: its output shares its input's memory.
+  Result<bool> PlaceStep(PlannedStep& step, int device) {
+    const Node& node = graph_.node(step.node);
+    const OpTraits& traits = node.op->traits;
+    Facts in, out;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId id = node.inputs[i];
+      if (id == kNoValue) {
+        in.push_back(Fact::Absent());
+        step.inputs.push_back({});
+        continue;
+      }
+      if (IsPlanInput(node, i)) {
+        in.push_back(FactOf(id));
+        step.inputs.push_back({});
+        continue;
+      }
+      Home home = HomeOf(id, device);
+      in.push_back(Fact::Of(FactOf(id).desc()));
+      if (auto it = compiled_.packed.find({Index(step.node), static_cast<int>(i)});
+          it != compiled_.packed.end()) {
+        home = {Home::kConstant, 0, it->second};
+        in.back() = FactOf(id);
+        in.back().constant = true;
+      }
+      Touch(home);
+      step.inputs.push_back(home);
+    }
+    for (ValueId id : node.outputs) out.push_back(FactOf(id));
+
+    if (traits.is_view && step.inputs[0].kind != Home::kConstant) {
+      Release(node, device);
+      SetHome(node.outputs[0], device, step.inputs[0]);
+      return false;
+    }
+    int reuse = -1;
+    if (traits.may_overwrite) reuse = OverwritableInput(node, step, in, out[0]);
+    Release(node, device);
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      const int64_t bytes = out[i].desc().bytes();
+      const int storage = i == 0 && reuse >= 0 ? reuse : NewStorage(device, bytes);
+      const Home home{Home::kStorage, storage, {}};
+      SetHome(node.outputs[i], device, home);
+      Touch(home);
+      step.outputs.push_back(home);
+    }
+    const NodeView view{node.op, &node.attrs, in, out, node.name};
+    auto kernel = devices_[device]->Prepare(view);
+    if (!kernel.ok()) {
+      return WithDevice(
+          WithNode(In(kernel.status(), StrCat("node '", node.name, "' (", node.op->name, ")")),
+                   node.name),
+          devices_[device]->info().name);
+    }
+    step.kernel = *std::move(kernel);
+    if (step.kernel->scratch_bytes() > 0) {
+      step.scratch = NewStorage(device, step.kernel->scratch_bytes());
+    }
+    return true;
+  }
+
+  // This node's reads are done: what nobody else will read may be written over.
+  void Release(const Node& node, int device) {
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] == kNoValue || IsPlanInput(node, i)) continue;
+      const Home& home = HomeOf(node.inputs[i], device);
+      if (home.kind == Home::kStorage) --pending_[home.index];
+    }
+  }
+
+  int OverwritableInput(const Node& node, const PlannedStep& step, const Facts& in,
+                        const Fact& out) {
+    for (size_t i = 0; i < step.inputs.size(); ++i) {
+      if (step.inputs[i].kind != Home::kStorage || in[i].absent()) continue;
+      if (in[i].desc() != out.desc()) continue;
+      const int storage = step.inputs[i].index;
+      int own = 0;
+      for (size_t j = 0; j < step.inputs.size(); ++j) {
+        const bool same = step.inputs[j].kind == Home::kStorage && step.inputs[j].index == storage;
+        if (same && !IsPlanInput(node, j)) ++own;
+      }
+      if (pending_[storage] == own && plan_->storages[storage].bytes >= out.desc().bytes()) {
+        return storage;
+      }
+    }
+    return -1;
+  }
+
+  // An output's own memory, where the device's memory is the host's; else it is read back.
+  void PlaceOutputs() {
+    for (size_t i = 0; i < plan_->outputs.size(); ++i) {
+      SegmentOutput& output = plan_->outputs[i];
+      output.device = graph_.node(graph_.value(output.value).producer).device;
+      output.home = HomeOf(output.value, output.device);
+      if (output.home.kind != Home::kStorage) continue;
+      Storage& storage = plan_->storages[output.home.index];
+      storage.last = kEnd;
+      if (devices_[output.device]->info().host_memory && storage.output < 0 &&
+          storage.bytes == output.desc.bytes()) {
+        storage.output = static_cast<int>(i);
+        output.direct = true;
+      }
+    }
+  }
+
+  Status Pack() {
+    for (size_t d = 0; d < devices_.size(); ++d) {
+      std::vector<BufferUse> uses;
+      std::vector<size_t> which;
+      for (size_t s = 0; s < plan_->storages.size(); ++s) {
+        const Storage& storage = plan_->storages[s];
+        if (storage.device != static_cast<int>(d) || storage.output >= 0) continue;
+        uses.push_back({storage.bytes, storage.first, storage.last});
+        which.push_back(s);
+      }
+      const DeviceInfo& info = devices_[d]->info();
+      auto arena = PackArena(uses, {info.alignment_bytes, info.max_allocation_bytes});
+      if (!arena.ok()) return WithDevice(arena.status(), info.name);
+      for (size_t i = 0; i < which.size(); ++i) {
+        plan_->storages[which[i]].block = arena->places[i].block;
+        plan_->storages[which[i]].offset = arena->places[i].offset;
+      }
+      plan_->arenas.push_back(*std::move(arena));
+    }
+    return Status();
+  }
+
+  static constexpr int kPinned = 1 << 20;  // reads that never end
+  static constexpr int kEnd = 1 << 30;     // of the plan's clock
+
+  const Graph& graph_;
+  const CompiledGraph& compiled_;
+  std::span<Device* const> devices_;
+  Classified in_;
+  std::shared_ptr<Plan> plan_;
+  std::vector<Home> homes_;   // per (value, device)
+  std::vector<int> reads_;    // per (value, device)
+  std::vector<int> pending_;  // per storage: reads to come
+  int clock_ = 0;
+};
+
+}  // namespace
+
+int64_t Plan::arena_bytes(int device) const {
+  return arenas[device].bytes();
+}
+
+int Plan::steps_on(int device) const {
+  int count = 0;
+  for (const Stretch& s : stretches) {
+    if (s.device == device) count += static_cast<int>(s.steps.size());
+  }
+  return count;
+}
+
+int Plan::copies() const {
+  int count = 0;
+  for (const Stretch& s : stretches) count += static_cast<int>(s.copies.size());
+  for (const SegmentOutput& o : outputs) count += !o.direct && o.home.kind == Home::kStorage;
+  return count;
+}
+
+int64_t Plan::copied_bytes() const {
+  int64_t bytes = 0;
+  for (const Stretch& s : stretches) {
+    for (const PlannedCopy& c : s.copies) bytes += c.bytes;
+  }
+  for (const SegmentOutput& o : outputs) {
+    if (!o.direct && o.home.kind == Home::kStorage) bytes += o.desc.bytes();
+  }
+  return bytes;
+}
+
+Result<std::shared_ptr<Plan>> MakePlan(std::shared_ptr<const CompiledGraph> compiled,
+                                       std::span<Device* const> devices,
+                                       const SegmentStart& start) {
+  ONCILLA_ASSIGN(Classified classified, Classify(*compiled, *devices[0], start));
+  return Planner(std::move(compiled), devices, std::move(classified)).Run();
+}
+
+std::string Print(const Plan& plan, std::span<const std::string> device_names) {
+  const Graph& graph = plan.compiled->graph;
+  std::ostringstream out;
+  auto show = [&](const Home& home) -> std::string {
+    switch (home.kind) {
+      case Home::kNone:
+        return "-";
+      case Home::kInput:
+        return StrCat("in", home.index);
+      case Home::kConstant:
+        return "const";
+      case Home::kStorage:
+        break;
+    }
+    const Storage& s = plan.storages[home.index];
+    if (s.output >= 0) return StrCat("out", s.output);
+    return StrCat("b", s.block, "+", s.offset);
+  };
+  auto list = [&](const std::vector<Home>& homes) {
+    std::string text;
+    for (const Home& home : homes) text += (text.empty() ? "" : " ") + show(home);
+    return text;
+  };
+  for (size_t i = 0; i < plan.inputs.size(); ++i) {
+    out << "input in" << i << " %" << Index(plan.inputs[i]) << '\n';
+  }
+  for (const Stretch& stretch : plan.stretches) {
+    out << "on " << device_names[stretch.device] << '\n';
+    for (const PlannedCopy& c : stretch.copies) {
+      out << "  copy " << c.bytes << " bytes from " << show(c.from) << " to " << show(c.to) << '\n';
+    }
+    for (const PlannedStep& step : stretch.steps) {
+      const Node& node = graph.node(step.node);
+      out << "  " << node.op->name << " '" << node.name << "' " << list(step.inputs) << " -> "
+          << list(step.outputs) << "  " << step.kernel->description() << '\n';
+    }
+  }
+  for (const SegmentOutput& o : plan.outputs) {
+    out << "output %" << Index(o.value) << ' ' << o.desc << " from " << show(o.home) << '\n';
+  }
+  for (NodeId id : plan.host_nodes) {
+    out << "host " << graph.node(id).op->name << " '" << graph.node(id).name << "'\n";
+  }
+  for (size_t d = 0; d < plan.arenas.size(); ++d) {
+    if (plan.arena_bytes(static_cast<int>(d)) == 0) continue;
+    out << "arena " << device_names[d] << ' ' << plan.arena_bytes(static_cast<int>(d))
+        << " bytes\n";
+  }
+  if (!plan.complete) out << "then: the rest, with the shapes found\n";
+  return std::move(out).str();
+}
+
+}  // namespace oncilla

@@ -1,0 +1,264 @@
+// SavedModel, MetaGraphDef and SignatureDef, read off the wire. Fields after saved_model.proto,
+// meta_graph.proto, saver.proto, saved_object_graph.proto.
+#include "engine/import/saved_model.h"
+
+#include <algorithm>
+
+namespace oncilla {
+namespace {
+
+struct MetaGraphTags {
+  Bytes meta_graph;
+  std::vector<std::string> tags;  // sorted
+};
+
+std::string ToText(const std::vector<std::string>& tags) {
+  std::string out = "{";
+  for (const std::string& tag : tags) out += (out.size() > 1 ? ", " : "") + tag;
+  return out + "}";
+}
+
+MetaGraphTags ReadTags(Bytes meta_graph) {
+  MetaGraphTags out{meta_graph, {}};
+  WireMessage message(meta_graph);
+  while (message.Next()) {
+    if (message.field() != 1) continue;
+    WireMessage info(message.View());
+    while (info.Next()) {
+      if (info.field() == 4) out.tags.emplace_back(info.View());
+    }
+  }
+  std::sort(out.tags.begin(), out.tags.end());
+  out.tags.erase(std::unique(out.tags.begin(), out.tags.end()), out.tags.end());
+  return out;
+}
+
+Result<const MetaGraphTags*> Choose(const std::vector<MetaGraphTags>& all,
+                                    std::span<const std::string> asked) {
+  std::vector<std::string> tags(asked.begin(), asked.end());
+  std::sort(tags.begin(), tags.end());
+  tags.erase(std::unique(tags.begin(), tags.end()), tags.end());
+  if (asked.empty()) tags = {"serve"};
+  for (const MetaGraphTags& candidate : all) {
+    if (candidate.tags == tags) return &candidate;
+  }
+  if (asked.empty() && all.size() == 1) return &all[0];
+  std::string there;
+  for (const MetaGraphTags& candidate : all) {
+    there += (there.empty() ? "" : ", ") + ToText(candidate.tags);
+  }
+  return NotFound("there is no meta graph with the tags ", ToText(tags), "; there is: ", there);
+}
+
+Status ReadTensorInfo(Bytes tensor_info, TensorInfo* out) {
+  WireMessage message(tensor_info);
+  while (message.Next()) {
+    if (message.field() == 1) out->source = message.View();
+    if (message.field() == 2) out->dtype = DTypeFromTf(message.Int());
+    if (message.field() == 3) {
+      ONCILLA_ASSIGN(out->shape, ShapeFromTf(message.View()));
+    }
+  }
+  return {};
+}
+
+// An entry of the maps `inputs` and `outputs`.
+Result<TensorInfo> ReadSignatureEntry(Bytes entry_proto) {
+  TensorInfo info;
+  WireMessage entry(entry_proto);
+  while (entry.Next()) {
+    if (entry.field() == 1) info.name = entry.View();
+    if (entry.field() == 2) ONCILLA_TRY(ReadTensorInfo(entry.View(), &info));
+  }
+  return info;
+}
+
+void SortByName(std::vector<TensorInfo>* list) {
+  std::sort(list->begin(), list->end(),
+            [](const TensorInfo& a, const TensorInfo& b) { return a.name < b.name; });
+}
+
+Result<Signature> ReadSignature(Bytes entry_proto) {
+  Signature signature;
+  WireMessage entry(entry_proto);
+  while (entry.Next()) {
+    if (entry.field() == 1) signature.key = entry.View();
+    if (entry.field() != 2 || !entry.is_view()) continue;
+    WireMessage def(entry.View());
+    while (def.Next()) {
+      if (def.field() != 1 && def.field() != 2) continue;
+      auto& list = def.field() == 1 ? signature.inputs : signature.outputs;
+      ONCILLA_ASSIGN(TensorInfo info, ReadSignatureEntry(def.View()));
+      list.push_back(std::move(info));
+    }
+  }
+  SortByName(&signature.inputs);
+  SortByName(&signature.outputs);
+  return signature;
+}
+
+bool LooksLikeMetaGraph(Bytes bytes) {
+  bool has_part = false;
+  WireMessage message(bytes);
+  while (message.Next()) {
+    if (message.field() < 1 || message.field() > 7) return false;
+    (void)message.View();  // every field of a MetaGraphDef is a message
+    has_part |= message.field() == 1 || message.field() == 2;
+  }
+  return has_part;
+}
+
+bool LooksLikeNode(Bytes bytes) {
+  Bytes name, op;
+  WireMessage message(bytes);
+  while (message.Next()) {
+    if (message.field() == 1) name = message.View();
+    if (message.field() == 2) op = message.View();
+  }
+  return !name.empty() && !op.empty();
+}
+
+// A folder that holds no saved_model.pb may hold something else that people call a model.
+Status NoModelFile(const std::string& folder) {
+  if (FileExists(JoinPath(folder, "saved_model.pbtxt"))) {
+    return Unsupported(folder,
+                       ": saved_model.pbtxt (the text form) is not read; save the model in "
+                       "the binary form (saved_model.pb)");
+  }
+  if (FileExists(JoinPath(folder, "saved_model.cpb"))) {
+    return Unsupported(folder,
+                       ": saved_model.cpb (the split form for graphs above 2 GB) is not "
+                       "read; save the model without experimental_image_format");
+  }
+  if (FileExists(JoinPath(folder, "keras_metadata.pb")) ||
+      FileExists(JoinPath(folder, "config.json"))) {
+    return NotFound(folder,
+                    ": there is no saved_model.pb; export a Keras model with "
+                    "model.export(folder)");
+  }
+  return NotFound(folder, ": there is no saved_model.pb in this folder");
+}
+
+}  // namespace
+
+TfFileKind DetectTfFile(Bytes bytes) {
+  TfFileKind kind = TfFileKind::kUnknown;
+  const Status status = ReadWire("the file", [&] {
+    WireMessage message(bytes);
+    while (kind == TfFileKind::kUnknown && message.Next()) {
+      if (message.field() == 2 && message.is_view() && LooksLikeMetaGraph(message.View())) {
+        kind = TfFileKind::kSavedModel;
+      } else if (message.field() == 1 && message.is_view()) {
+        if (!LooksLikeNode(message.View())) return;
+        kind = TfFileKind::kGraphDef;
+      }
+    }
+  });
+  return status.ok() ? kind : TfFileKind::kUnknown;
+}
+
+Status SavedModel::ReadMetaGraph(Bytes meta_graph) {
+  WireMessage message(meta_graph);
+  while (message.Next()) {
+    switch (message.field()) {
+      case 1: {
+        WireMessage info(message.View());
+        while (info.Next()) {
+          if (info.field() == 2) op_list_ = info.View();
+        }
+        break;
+      }
+      case 2:
+        graph_def_ = message.View();
+        break;
+      case 3: {
+        WireMessage saver(message.View());
+        while (saver.Next()) {
+          if (saver.field() == 3) restore_op_ = saver.View();
+        }
+        break;
+      }
+      case 5: {
+        ONCILLA_ASSIGN(Signature signature, ReadSignature(message.View()));
+        // Keys that begin with two underscores are TensorFlow's own (initialisation, training).
+        if (signature.key.compare(0, 2, "__") != 0) signatures_.push_back(std::move(signature));
+        break;
+      }
+      case 7:
+        object_graph_ = message.View();
+        break;
+    }
+  }
+  std::sort(signatures_.begin(), signatures_.end(),
+            [](const Signature& a, const Signature& b) { return a.key < b.key; });
+  return {};
+}
+
+Result<std::unique_ptr<SavedModel>> SavedModel::Open(const std::string& folder,
+                                                     std::span<const std::string> tags) {
+  auto model = std::make_unique<SavedModel>();
+  model->folder_ = folder;
+  model->path_ = JoinPath(folder, "saved_model.pb");
+  if (!FileExists(model->path_)) return WithStage(NoModelFile(folder), Stage::kFile);
+  ONCILLA_ASSIGN(model->file_, MappedFile::Open(model->path_));
+  std::vector<MetaGraphTags> all;
+  ONCILLA_TRY(ReadWire(model->path_, [&]() -> Status {
+    WireMessage message(model->file_->text());
+    while (message.Next()) {
+      if (message.field() == 2) all.push_back(ReadTags(message.View()));
+    }
+    if (all.empty()) return DataLoss(model->path_, " holds no meta graph: not a SavedModel");
+    auto chosen = Choose(all, tags);
+    if (!chosen.ok()) return WithStage(In(chosen.status(), folder), Stage::kOptions);
+    model->tags_ = (*chosen)->tags;
+    return In(model->ReadMetaGraph((*chosen)->meta_graph), model->path_);
+  }));
+  return model;
+}
+
+Result<TfGraph*> SavedModel::Graph() {
+  if (graph_ == nullptr) {
+    ONCILLA_ASSIGN(graph_, TfGraph::Parse(graph_def_, op_list_, path_, file_));
+  }
+  return graph_.get();
+}
+
+Result<std::map<Bytes, std::vector<int64_t>>> SavedModel::BoundInputs() const {
+  std::map<Bytes, std::vector<int64_t>> out;
+  ONCILLA_TRY(ReadWire(StrCat(path_, ": the object graph"), [&] {
+    WireMessage graph(object_graph_);
+    while (graph.Next()) {
+      if (graph.field() != 2) continue;
+      Bytes key;
+      std::vector<int64_t> ids;
+      WireMessage entry(graph.View());
+      while (entry.Next()) {
+        if (entry.field() == 1) key = entry.View();
+        if (entry.field() != 2 || !entry.is_view()) continue;
+        WireMessage function(entry.View());
+        while (function.Next()) {
+          if (function.field() == 1) function.EachInt([&](int64_t id) { ids.push_back(id); });
+        }
+      }
+      out[key] = std::move(ids);
+    }
+  }));
+  return out;
+}
+
+Result<Checkpoint*> SavedModel::Variables() {
+  if (variables_ == nullptr) {
+    ONCILLA_ASSIGN(variables_, Checkpoint::Open(JoinPath(folder_, "variables/variables")));
+  }
+  return variables_.get();
+}
+
+int64_t SavedModel::file_bytes() const {
+  int64_t bytes = static_cast<int64_t>(file_->text().size());
+  if (auto entries = ListFolder(JoinPath(folder_, "variables")); entries.ok()) {
+    for (const FolderEntry& entry : *entries) bytes += static_cast<int64_t>(entry.bytes);
+  }
+  return bytes;
+}
+
+}  // namespace oncilla

@@ -1,0 +1,98 @@
+// What all families' lowering functions share, and the list of families.
+#include "engine/import/tf_lowering.h"
+
+#include <unordered_map>
+
+#include "engine/tensor/dispatch.h"
+
+namespace oncilla {
+
+Result<Values> TfLowering::AddAll(std::string_view op, AttrMap attrs, Values inputs,
+                                  std::string_view role) {
+  std::string name = node_.name;
+  if (!role.empty()) name += "/" + std::string(role);
+  return graph_.AddNode(std::move(name), op, std::move(attrs), std::move(inputs), {node_.name});
+}
+
+Result<ValueId> TfLowering::Add(std::string_view op, AttrMap attrs, Values inputs,
+                                std::string_view role) {
+  ONCILLA_ASSIGN(const Values outputs, AddAll(op, std::move(attrs), std::move(inputs), role));
+  return outputs[0];
+}
+
+ValueId TfLowering::Ints(std::vector<int64_t> values) {
+  return graph_.AddConstant(Tensor::Int64s(values));
+}
+
+Result<ValueId> TfLowering::Scalar(DType dtype, double value) {
+  ONCILLA_ASSIGN(Tensor tensor, Tensor::Allocate({dtype, {}}));
+  const bool number = DispatchDType(
+      dtype, [&]<class T>(TypeTag<T>) { tensor.MutableAs<T>()[0] = static_cast<T>(value); });
+  if (!number) return Unsupported("a constant of ", dtype);
+  return graph_.AddConstant(std::move(tensor));
+}
+
+Result<ValueId> TfLowering::Transpose(ValueId x, std::vector<int64_t> perm, std::string_view role) {
+  return Add("Transpose", {}, {x, Ints(std::move(perm))}, role);
+}
+
+Result<std::vector<int64_t>> TfLowering::KnownInts(size_t input, std::string_view what) const {
+  if (input >= inputs_.size()) return DataLoss("input ", input, " is missing");
+  if (!AllIntsKnown(in_fact(input))) {
+    return Unsupported(what, " is computed while running; it must be a constant");
+  }
+  return NeedInts(in_fact(input), what);
+}
+
+Result<int64_t> TfLowering::KnownInt(size_t input, std::string_view what) const {
+  ONCILLA_ASSIGN(const std::vector<int64_t> values, KnownInts(input, what));
+  if (values.size() != 1) return InvalidArgument(what, " must be one number");
+  return values[0];
+}
+
+Result<int> TfLowering::KnownRank(size_t input, std::string_view what) const {
+  if (input >= inputs_.size()) return DataLoss("input ", input, " is missing");
+  if (!in_fact(input).shape.ranked()) return Unsupported("the rank of ", what, " is not known");
+  return in_fact(input).shape.rank();
+}
+
+std::vector<std::span<const TfOpRow>> TfOpFamilies() {
+  return {TfElementwiseRows(), TfReduceRows(),   TfNormRows(),     TfMatMulRows(),
+          TfConvRows(),        TfMovementRows(), TfIndexingRows(), TfResizeRows()};
+}
+
+const TfOpRow* FindTfOp(std::string_view op) {
+  static const auto rows = [] {
+    std::unordered_map<std::string_view, const TfOpRow*> map;
+    for (std::span<const TfOpRow> family : TfOpFamilies()) {
+      for (const TfOpRow& row : family) map.emplace(row.op, &row);
+    }
+    return map;
+  }();
+  const auto it = rows.find(op);
+  return it == rows.end() ? nullptr : it->second;
+}
+
+std::vector<int64_t> TfLayout::ToLast() const {
+  std::vector<int64_t> perm = {0};
+  for (int i = 2; i < rank; ++i) perm.push_back(i);
+  perm.push_back(1);
+  return perm;
+}
+
+std::vector<int64_t> TfLayout::ToFirst() const {
+  std::vector<int64_t> perm = {0, rank - 1};
+  for (int i = 1; i < rank - 1; ++i) perm.push_back(i);
+  return perm;
+}
+
+Result<TfLayout> ReadLayout(const TfLowering& b) {
+  ONCILLA_ASSIGN(const std::string format, b.attrs().String("data_format"));
+  if (format == "NHWC") return TfLayout{false, 4};
+  if (format == "NCHW") return TfLayout{true, 4};
+  if (format == "NDHWC") return TfLayout{false, 5};
+  if (format == "NCDHW") return TfLayout{true, 5};
+  return Unsupported("data_format ", format);
+}
+
+}  // namespace oncilla

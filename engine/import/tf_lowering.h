@@ -1,0 +1,104 @@
+// Lowering: one TensorFlow op to canonical nodes. A foreign op is one row: its name, how many
+// inputs it needs at least, and either a canonical op of the same meaning or a small function that
+// builds a few nodes through a TfLowering.
+//
+// Rows stand in tf_ops_<family>.cc; TfOpFamilies() lists the families.
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/graph/graph.h"
+#include "engine/import/tf_functions.h"
+
+namespace oncilla {
+
+using Values = std::vector<ValueId>;
+
+// One node being lowered: its inputs and attributes, and the graph that grows. A failure of any
+// call names the node.
+class TfLowering {
+ public:
+  TfLowering(Graph& graph, TfGraph& source, const TfFlatNode& node, Values inputs)
+      : graph_(graph), source_(source), node_(node), inputs_(std::move(inputs)) {}
+
+  std::string_view op() const { return node_.op(); }
+  TfAttrs attrs() const { return source_.Attrs(*node_.source); }
+  size_t inputs() const { return inputs_.size(); }
+  ValueId in(size_t i) const { return inputs_[i]; }
+  const Values& all_inputs() const { return inputs_; }
+  const Fact& fact(ValueId id) const { return graph_.fact(id); }
+  const Fact& in_fact(size_t i) const { return graph_.fact(inputs_[i]); }
+
+  // Adds a canonical node with one output. The node's own name goes to the one without a `role`;
+  // those that prepare its inputs or finish its output are called name/role.
+  Result<ValueId> Add(std::string_view op, AttrMap attrs, Values inputs,
+                      std::string_view role = "");
+  Result<Values> AddAll(std::string_view op, AttrMap attrs, Values inputs,
+                        std::string_view role = "");
+
+  ValueId Constant(Tensor value) { return graph_.AddConstant(std::move(value)); }
+  ValueId Ints(std::vector<int64_t> values);          // i64, rank 1
+  Result<ValueId> Scalar(DType dtype, double value);  // a number of any type
+  Result<ValueId> Transpose(ValueId x, std::vector<int64_t> perm, std::string_view role);
+
+  // The integers of an input, which must be known while importing: they become attributes.
+  Result<std::vector<int64_t>> KnownInts(size_t input, std::string_view what) const;
+  Result<int64_t> KnownInt(size_t input, std::string_view what) const;
+  // The input's rank, which must be known.
+  Result<int> KnownRank(size_t input, std::string_view what) const;
+  // The tensor attribute "value" of a constant.
+  Result<Tensor> ConstantValue() { return source_.TensorAttr(*node_.source, "value"); }
+
+  const std::string& name() const { return node_.name; }
+
+ private:
+  Graph& graph_;
+  TfGraph& source_;
+  const TfFlatNode& node_;
+  Values inputs_;
+};
+
+struct TfOpRow {
+  std::string_view op;
+  int min_inputs = 0;
+  std::string_view canonical;  // a rename: same inputs, no attributes
+  Result<Values> (*lower)(TfLowering&) = nullptr;
+};
+
+std::span<const TfOpRow> TfElementwiseRows();
+std::span<const TfOpRow> TfReduceRows();
+std::span<const TfOpRow> TfNormRows();
+std::span<const TfOpRow> TfMatMulRows();
+std::span<const TfOpRow> TfConvRows();
+std::span<const TfOpRow> TfMovementRows();
+std::span<const TfOpRow> TfIndexingRows();
+std::span<const TfOpRow> TfResizeRows();
+
+// Every family's rows. Null when no family has the op.
+const TfOpRow* FindTfOp(std::string_view op);
+std::vector<std::span<const TfOpRow>> TfOpFamilies();
+
+// {value}, or the failure.
+inline Result<Values> One(Result<ValueId> value) {
+  if (!value.ok()) return value.status();
+  return Values{*value};
+}
+
+// How TensorFlow lays out images: channels last (NHWC, NDHWC) or first (NCHW, NCDHW).
+struct TfLayout {
+  bool channels_first = false;
+  int rank = 4;
+  int spatial() const { return rank - 2; }
+  int channel_axis() const { return channels_first ? 1 : rank - 1; }
+  // The permutations between channels first and last.
+  std::vector<int64_t> ToLast() const;
+  std::vector<int64_t> ToFirst() const;
+};
+// From attribute data_format; Unimplemented for vectorised layouts.
+Result<TfLayout> ReadLayout(const TfLowering& b);
+
+}  // namespace oncilla

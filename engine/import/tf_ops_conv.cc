@@ -1,0 +1,188 @@
+// TensorFlow's convolutions and pools, of images and volumes. Canonical ones are channels last:
+// channel-first nodes get transposes around them, which a pass moves and cancels.
+#include "engine/import/tf_lowering.h"
+
+namespace oncilla {
+namespace {
+
+// The numbers of a list attribute with one entry per axis that belong to the spatial axes; batch
+// and channels must be 1.
+Result<std::vector<int64_t>> SpatialInts(const TfLowering& b, std::string_view name,
+                                         const TfLayout& layout) {
+  ONCILLA_ASSIGN(const std::vector<int64_t> all, b.attrs().Ints(name));
+  if (static_cast<int>(all.size()) != layout.rank) {
+    return InvalidArgument(name, " has ", all.size(), " entries for rank ", layout.rank);
+  }
+  std::vector<int64_t> out;
+  for (int axis = 0; axis < layout.rank; ++axis) {
+    const int64_t v = all[static_cast<size_t>(axis)];
+    if (axis == 0 || axis == layout.channel_axis()) {
+      if (v != 1) return Unsupported(name, " is ", v, " for the batch or the channels");
+    } else {
+      out.push_back(v);
+    }
+  }
+  return out;
+}
+
+// Strides, dilations (where the op has them) and padding as canonical attributes.
+Result<AttrMap> WindowAttrs(const TfLowering& b, const TfLayout& layout, bool dilations) {
+  AttrMap attrs;
+  ONCILLA_ASSIGN(std::vector<int64_t> strides, SpatialInts(b, "strides", layout));
+  attrs.emplace("strides", std::move(strides));
+  if (dilations) {
+    ONCILLA_ASSIGN(std::vector<int64_t> list, SpatialInts(b, "dilations", layout));
+    attrs.emplace("dilations", std::move(list));
+  }
+  ONCILLA_ASSIGN(const std::string padding, b.attrs().String("padding"));
+  if (padding == "SAME") {
+    attrs.emplace("auto_pad", std::string("same_upper"));
+  } else if (padding == "VALID") {
+    attrs.emplace("auto_pad", std::string("valid"));
+  } else if (padding == "EXPLICIT") {
+    // (before, after) per axis, in the order of data_format.
+    ONCILLA_ASSIGN(const std::vector<int64_t> pairs, b.attrs().Ints("explicit_paddings"));
+    if (static_cast<int>(pairs.size()) != 2 * layout.rank) {
+      return InvalidArgument("explicit_paddings has ", pairs.size(), " entries");
+    }
+    std::vector<int64_t> pads;
+    for (size_t end = 0; end < 2; ++end) {
+      for (int axis = 1; axis < layout.rank; ++axis) {
+        if (axis == layout.channel_axis()) continue;
+        pads.push_back(pairs[2 * static_cast<size_t>(axis) + end]);
+      }
+    }
+    attrs.emplace("pads", std::move(pads));
+  } else {
+    return Unsupported("padding ", padding);
+  }
+  return attrs;
+}
+
+Result<ValueId> ToChannelsLast(TfLowering& b, ValueId x, const TfLayout& layout) {
+  if (!layout.channels_first) return x;
+  return b.Transpose(x, layout.ToLast(), "channels_last");
+}
+
+// Adds the op on channels-last data; the node's own name goes to what comes out in the end.
+Result<ValueId> AddChannelsLast(TfLowering& b, std::string_view op, AttrMap attrs, Values inputs,
+                                const TfLayout& layout, std::string_view role = "") {
+  if (!layout.channels_first) return b.Add(op, std::move(attrs), std::move(inputs), role);
+  ONCILLA_ASSIGN(const ValueId y, b.Add(op, std::move(attrs), std::move(inputs), "inner"));
+  return b.Transpose(y, layout.ToFirst(), role);
+}
+
+// How many groups: TensorFlow lets the filter's depth divide the input's.
+Result<int64_t> Groups(const Fact& x, const Fact& filter, int rank) {
+  if (!x.shape.ranked() || !filter.shape.ranked()) return int64_t{1};
+  if (x.shape.rank() != rank || filter.shape.rank() != rank) {
+    return InvalidArgument("the input is ", x.shape, " and the filter ", filter.shape);
+  }
+  const Dim &channels = x.shape[rank - 1], &depth = filter.shape[rank - 2];
+  if (!channels.known() || !depth.known()) return int64_t{1};
+  if (depth.size <= 0 || channels.size % depth.size != 0) {
+    return InvalidArgument("the input has ", channels.size, " channels and the filter ",
+                           depth.size);
+  }
+  return channels.size / depth.size;
+}
+
+// A convolution of b.in(0) with b.in(1) that ends channels last; `layout` says how x comes.
+Result<ValueId> AddConv(TfLowering& b, const TfLayout& layout, std::string_view role) {
+  ONCILLA_ASSIGN(AttrMap attrs, WindowAttrs(b, layout, true));
+  ONCILLA_ASSIGN(const ValueId x, ToChannelsLast(b, b.in(0), layout));
+  ONCILLA_ASSIGN(const int64_t groups, Groups(b.fact(x), b.in_fact(1), layout.rank));
+  if (groups != 1) attrs.emplace("groups", groups);
+  return AddChannelsLast(b, "Conv", std::move(attrs), {x, b.in(1)}, layout, role);
+}
+
+Result<Values> LowerConv(TfLowering& b) {
+  ONCILLA_ASSIGN(const TfLayout layout, ReadLayout(b));
+  return One(AddConv(b, layout, ""));
+}
+
+// The filter [h, w, in, multiplier] as one of `in` groups: [h, w, 1, in * multiplier].
+Result<Values> LowerDepthwise(TfLowering& b) {
+  ONCILLA_ASSIGN(const TfLayout layout, ReadLayout(b));
+  ONCILLA_ASSIGN(AttrMap attrs, WindowAttrs(b, layout, true));
+  const PartialShape& filter = b.in_fact(1).shape;
+  if (!filter.known() || filter.rank() != 4) {
+    return Unsupported("the filter's shape ", filter, " is not known with four axes");
+  }
+  const Shape shape = filter.ToShape();
+  ONCILLA_ASSIGN(
+      const ValueId grouped,
+      b.Add("Reshape", {},
+            {b.in(1), b.Ints({shape[0], shape[1], 1, SaturatingMul(shape[2], shape[3])})},
+            "filter"));
+  attrs.emplace("groups", shape[2]);
+  ONCILLA_ASSIGN(const ValueId x, ToChannelsLast(b, b.in(0), layout));
+  return One(AddChannelsLast(b, "Conv", std::move(attrs), {x, grouped}, layout));
+}
+
+// Inputs: the shape of the result, filter [spatial.., out, in], x.
+Result<Values> LowerConvTranspose(TfLowering& b) {
+  ONCILLA_ASSIGN(const TfLayout layout, ReadLayout(b));
+  ONCILLA_ASSIGN(AttrMap attrs, WindowAttrs(b, layout, true));
+  const int64_t first = layout.channels_first ? 2 : 1;
+  ONCILLA_ASSIGN(
+      const ValueId sizes,
+      b.Add("Slice", {}, {b.in(0), b.Ints({first}), b.Ints({first + layout.spatial()})}, "sizes"));
+  ONCILLA_ASSIGN(const ValueId x, ToChannelsLast(b, b.in(2), layout));
+  return One(
+      AddChannelsLast(b, "ConvTranspose", std::move(attrs), {x, b.in(1), kNoValue, sizes}, layout));
+}
+
+Result<Values> LowerPool(TfLowering& b) {
+  ONCILLA_ASSIGN(const TfLayout layout, ReadLayout(b));
+  ONCILLA_ASSIGN(AttrMap attrs, WindowAttrs(b, layout, false));
+  ONCILLA_ASSIGN(std::vector<int64_t> kernel, SpatialInts(b, "ksize", layout));
+  attrs.emplace("kernel", std::move(kernel));
+  ONCILLA_ASSIGN(const ValueId x, ToChannelsLast(b, b.in(0), layout));
+  const bool max = b.op().substr(0, 3) == "Max";
+  return One(AddChannelsLast(b, max ? "MaxPool" : "AveragePool", std::move(attrs), {x}, layout));
+}
+
+// A convolution with what TensorFlow's own optimizer fused behind it: a bias, then an activation.
+Result<Values> LowerFusedConv(TfLowering& b) {
+  ONCILLA_ASSIGN(const TfLayout layout, ReadLayout(b));
+  ONCILLA_ASSIGN(const std::vector<std::string> fused, b.attrs().Strings("fused_ops"));
+  if (layout.channels_first) return Unsupported("fused and channels first");
+  ONCILLA_ASSIGN(ValueId y, AddConv(b, layout, fused.empty() ? "" : "conv"));
+  size_t arg = 2;
+  for (size_t i = 0; i < fused.size(); ++i) {
+    const std::string role = i + 1 == fused.size() ? "" : "fused" + std::to_string(i);
+    if (fused[i] == "BiasAdd" || fused[i] == "Add") {
+      if (arg >= b.inputs()) return DataLoss("the input for ", fused[i], " is missing");
+      ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, b.in(arg++)}, role));
+    } else if (fused[i] == "Relu" || fused[i] == "Relu6" || fused[i] == "Elu" ||
+               fused[i] == "Sigmoid" || fused[i] == "Tanh") {
+      ONCILLA_ASSIGN(y, b.Add(fused[i], {}, {y}, role));
+    } else if (fused[i] == "LeakyRelu") {
+      ONCILLA_ASSIGN(const float alpha, b.attrs().Float("leakyrelu_alpha"));
+      ONCILLA_ASSIGN(y, b.Add("LeakyRelu", {{"alpha", double{alpha}}}, {y}, role));
+    } else {
+      return Unsupported("the fused op ", fused[i]);
+    }
+  }
+  return Values{y};
+}
+
+constexpr TfOpRow kRows[] = {
+    {"AvgPool", 1, "", LowerPool},
+    {"AvgPool3D", 1, "", LowerPool},
+    {"Conv2D", 2, "", LowerConv},
+    {"Conv2DBackpropInput", 3, "", LowerConvTranspose},
+    {"Conv3D", 2, "", LowerConv},
+    {"Conv3DBackpropInputV2", 3, "", LowerConvTranspose},
+    {"DepthwiseConv2dNative", 2, "", LowerDepthwise},
+    {"MaxPool", 1, "", LowerPool},
+    {"MaxPool3D", 1, "", LowerPool},
+    {"_FusedConv2D", 2, "", LowerFusedConv},
+};
+
+}  // namespace
+
+std::span<const TfOpRow> TfConvRows() { return kRows; }
+
+}  // namespace oncilla

@@ -1,0 +1,116 @@
+// TensorFlow's constants, shapes, ranges, gathers and one-hots.
+#include "engine/import/tf_lowering.h"
+
+namespace oncilla {
+namespace {
+
+Result<Values> LowerConst(TfLowering& b) {
+  ONCILLA_ASSIGN(Tensor value, b.ConstantValue());
+  return Values{b.Constant(std::move(value))};
+}
+
+// A placeholder that is an input of the graph never gets here.
+Result<Values> LowerPlaceholder(TfLowering&) {
+  return InvalidArgument("this placeholder needs a value, and it is not among the inputs");
+}
+
+Result<Values> LowerShape(TfLowering& b) {
+  ONCILLA_ASSIGN(const DType to, b.attrs().Type("out_type"));
+  Values out;
+  for (size_t i = 0; i < b.inputs(); ++i) {
+    ONCILLA_ASSIGN(const ValueId shape, b.Add("Shape", {{"to", to}}, {b.in(i)},
+                                              i == 0 ? "" : "shape" + std::to_string(i)));
+    out.push_back(shape);
+  }
+  return out;
+}
+
+Result<Values> LowerSize(TfLowering& b) {
+  ONCILLA_ASSIGN(const DType to, b.attrs().Type("out_type"));
+  return One(b.Add("Size", {{"to", to}}, {b.in(0)}));
+}
+
+Result<Values> LowerRank(TfLowering& b) {
+  return One(b.Add("Rank", {{"to", DType::kI32}}, {b.in(0)}));
+}
+
+Result<Values> LowerGatherV2(TfLowering& b) {
+  ONCILLA_ASSIGN(const int64_t axis, b.KnownInt(2, "the axis"));
+  ONCILLA_ASSIGN(int64_t batch_dims, b.attrs().Int("batch_dims"));
+  if (batch_dims < 0) {
+    ONCILLA_ASSIGN(const int rank, b.KnownRank(1, "the indices"));
+    batch_dims += rank;
+  }
+  return One(b.Add("Gather",
+                   {{"axis", axis}, {"batch_dims", batch_dims}, {"negative_indices", false}},
+                   {b.in(0), b.in(1)}));
+}
+
+// Gather of the first axis; a resource's gather may have batch axes before it.
+Result<Values> LowerGather(TfLowering& b) {
+  int64_t batch_dims = 0;
+  if (b.op() == "ResourceGather") {
+    ONCILLA_ASSIGN(batch_dims, b.attrs().Int("batch_dims"));
+  }
+  return One(b.Add("Gather",
+                   {{"axis", batch_dims}, {"batch_dims", batch_dims}, {"negative_indices", false}},
+                   {b.in(0), b.in(1)}));
+}
+
+// TensorFlow gives a row of `off` for any index outside [0, depth); canonically negative ones count
+// from the end, so they are sent to `depth`, which is outside.
+Result<Values> LowerOneHot(TfLowering& b) {
+  ONCILLA_ASSIGN(const int64_t axis, b.attrs().Int("axis"));
+  ValueId indices = b.in(0);
+  const DType dtype = b.fact(indices).dtype;
+  if (IsSigned(dtype)) {
+    ONCILLA_ASSIGN(const ValueId depth, b.Add("Cast", {{"to", dtype}}, {b.in(1)}, "depth"));
+    ONCILLA_ASSIGN(const ValueId zero, b.Scalar(dtype, 0));
+    ONCILLA_ASSIGN(const ValueId negative, b.Add("Less", {}, {indices, zero}, "negative"));
+    ONCILLA_ASSIGN(indices, b.Add("Where", {}, {negative, depth, indices}, "indices"));
+  }
+  ONCILLA_ASSIGN(const ValueId on, b.Add("Unsqueeze", {}, {b.in(2), b.Ints({0})}, "on"));
+  ONCILLA_ASSIGN(const ValueId off, b.Add("Unsqueeze", {}, {b.in(3), b.Ints({0})}, "off"));
+  ONCILLA_ASSIGN(const ValueId values,
+                 b.Add("Concat", {{"axis", int64_t{0}}}, {off, on}, "values"));
+  return One(b.Add("OneHot", {{"axis", axis}}, {indices, b.in(1), values}));
+}
+
+// Coordinates of what is true or not zero: one row each, not one column.
+Result<Values> LowerWhere(TfLowering& b) {
+  ONCILLA_ASSIGN(const ValueId columns, b.Add("NonZero", {}, {b.in(0)}, "columns"));
+  return One(b.Transpose(columns, {1, 0}, ""));
+}
+
+Result<Values> LowerScatterNd(TfLowering& b) {
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(b.in_fact(1).dtype, 0));
+  ONCILLA_ASSIGN(const ValueId zeros, b.Add("Fill", {}, {b.in(2), zero}, "zeros"));
+  return One(b.Add("ScatterND", {{"reduction", std::string("add")}}, {zeros, b.in(0), b.in(1)}));
+}
+
+constexpr TfOpRow kRows[] = {
+    {"Const", 0, "", LowerConst},
+    {"Fill", 2, "Fill"},
+    {"Gather", 2, "", LowerGather},
+    {"GatherNd", 2, "GatherND"},
+    {"GatherV2", 3, "", LowerGatherV2},
+    {"OneHot", 4, "", LowerOneHot},
+    {"Placeholder", 0, "", LowerPlaceholder},
+    {"PlaceholderV2", 0, "", LowerPlaceholder},
+    {"Range", 3, "Range"},
+    {"Rank", 1, "", LowerRank},
+    {"ResourceGather", 2, "", LowerGather},
+    {"ResourceGatherNd", 2, "GatherND"},
+    {"ScatterNd", 3, "", LowerScatterNd},
+    {"Shape", 1, "", LowerShape},
+    {"ShapeN", 1, "", LowerShape},
+    {"Size", 1, "", LowerSize},
+    {"VariableShape", 1, "", LowerShape},
+    {"Where", 1, "", LowerWhere},
+};
+
+}  // namespace
+
+std::span<const TfOpRow> TfIndexingRows() { return kRows; }
+
+}  // namespace oncilla

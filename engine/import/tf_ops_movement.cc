@@ -1,0 +1,205 @@
+// TensorFlow's ops that rearrange elements.
+#include <algorithm>
+
+#include "engine/import/tf_lowering.h"
+
+namespace oncilla {
+namespace {
+
+constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
+
+Result<Values> LowerSqueeze(TfLowering& b) {
+  ONCILLA_ASSIGN(const std::vector<int64_t> axes, b.attrs().Ints("squeeze_dims"));
+  if (axes.empty()) return One(b.Add("Squeeze", {}, {b.in(0)}));
+  return One(b.Add("Squeeze", {}, {b.in(0), b.Ints(axes)}));
+}
+
+Result<Values> LowerExpandDims(TfLowering& b) {
+  if (AllIntsKnown(b.in_fact(1))) {
+    ONCILLA_ASSIGN(const int64_t axis, b.KnownInt(1, "the axis"));
+    return One(b.Add("Unsqueeze", {}, {b.in(0), b.Ints({axis})}));
+  }
+  return One(b.Add("Unsqueeze", {}, {b.in(0), b.in(1)}));
+}
+
+Result<Values> AddConcat(TfLowering& b, size_t axis_input, size_t first, size_t count) {
+  ONCILLA_ASSIGN(const int64_t axis, b.KnownInt(axis_input, "the axis"));
+  const auto begin = b.all_inputs().begin() + static_cast<long>(first);
+  return One(b.Add("Concat", {{"axis", axis}}, Values(begin, begin + static_cast<long>(count))));
+}
+Result<Values> LowerConcatV2(TfLowering& b) {
+  return AddConcat(b, b.inputs() - 1, 0, b.inputs() - 1);
+}
+Result<Values> LowerConcat(TfLowering& b) { return AddConcat(b, 0, 1, b.inputs() - 1); }
+
+Result<Values> LowerSplit(TfLowering& b) {
+  ONCILLA_ASSIGN(const int64_t axis, b.KnownInt(0, "the axis"));
+  ONCILLA_ASSIGN(const int64_t parts, b.attrs().Int("num_split"));
+  return b.AddAll("Split", {{"axis", axis}, {"parts", parts}}, {b.in(1)});
+}
+
+// One of the sizes may be -1: what the others leave.
+Result<Values> LowerSplitV(TfLowering& b) {
+  ONCILLA_ASSIGN(const int64_t asked_axis, b.KnownInt(2, "the axis"));
+  ONCILLA_ASSIGN(std::vector<int64_t> sizes, b.KnownInts(1, "the list of sizes"));
+  const auto hole = std::find(sizes.begin(), sizes.end(), -1);
+  if (hole != sizes.end()) {
+    ONCILLA_ASSIGN(const int rank, b.KnownRank(0, "the input"));
+    ONCILLA_ASSIGN(const int axis, NormalizeAxis(asked_axis, rank));
+    const Dim& whole = b.in_fact(0).shape[axis];
+    if (!whole.known()) return Unsupported("a size of -1 along an axis of unknown size");
+    int64_t rest = whole.size;
+    for (int64_t size : sizes) {
+      if (size < -1) return InvalidArgument("a size is ", size);
+      if (size >= 0) rest = size > rest ? -1 : rest - size;
+    }
+    if (rest < 0) return InvalidArgument("the sizes exceed ", whole.size);
+    *hole = rest;
+  }
+  return b.AddAll("Split", {{"axis", asked_axis}}, {b.in(0), b.Ints(sizes)});
+}
+
+// A negative axis counts from the end of the result, for both ops that stand for a Pack.
+Result<Values> LowerPack(TfLowering& b) {
+  ONCILLA_ASSIGN(const int64_t axis, b.attrs().Int("axis"));
+  Values parts;
+  for (size_t i = 0; i < b.inputs(); ++i) {
+    ONCILLA_ASSIGN(const ValueId part,
+                   b.Add("Unsqueeze", {}, {b.in(i), b.Ints({axis})}, "part" + std::to_string(i)));
+    parts.push_back(part);
+  }
+  return One(b.Add("Concat", {{"axis", axis}}, std::move(parts)));
+}
+
+Result<Values> LowerUnpack(TfLowering& b) {
+  ONCILLA_ASSIGN(const int64_t axis, b.attrs().Int("axis"));
+  ONCILLA_ASSIGN(const int64_t count, b.attrs().Int("num"));
+  Values out;
+  if (count == 0) return out;
+  ONCILLA_ASSIGN(const Values parts,
+                 b.AddAll("Split", {{"axis", axis}, {"parts", count}}, {b.in(0)}, "split"));
+  for (size_t i = 0; i < parts.size(); ++i) {
+    ONCILLA_ASSIGN(const ValueId part, b.Add("Squeeze", {}, {parts[i], b.Ints({axis})},
+                                             i == 0 ? "" : "part" + std::to_string(i)));
+    out.push_back(part);
+  }
+  return out;
+}
+
+// begin and size; a size of -1 means to the end.
+Result<Values> LowerSlice(TfLowering& b) {
+  ValueId ends;
+  if (AllIntsKnown(b.in_fact(1)) && AllIntsKnown(b.in_fact(2))) {
+    ONCILLA_ASSIGN(std::vector<int64_t> begin, b.KnownInts(1, "begin"));
+    ONCILLA_ASSIGN(const std::vector<int64_t> size, b.KnownInts(2, "size"));
+    if (begin.size() != size.size()) {
+      return InvalidArgument("begin has ", begin.size(), " entries and size ", size.size());
+    }
+    for (size_t i = 0; i < begin.size(); ++i) {
+      if (begin[i] < 0 || size[i] < -1) {
+        return InvalidArgument("begin ", begin[i], " and size ", size[i]);
+      }
+      begin[i] = size[i] == -1 ? kToTheEnd : SaturatingAdd(begin[i], size[i]);
+    }
+    ends = b.Ints(std::move(begin));
+  } else {
+    ONCILLA_ASSIGN(const ValueId begin, b.Add("Cast", {{"to", DType::kI64}}, {b.in(1)}, "begin"));
+    ONCILLA_ASSIGN(const ValueId size, b.Add("Cast", {{"to", DType::kI64}}, {b.in(2)}, "size"));
+    ONCILLA_ASSIGN(ends, b.Add("Add", {}, {begin, size}, "ends"));
+    // Sizes that are known not to be -1 need no test.
+    const auto known = KnownInts(b.in_fact(2));
+    const bool tested = known.has_value() && std::all_of(known->begin(), known->end(),
+                                                         [](const Dim& d) { return d.size >= 0; });
+    if (!tested) {
+      ONCILLA_ASSIGN(const ValueId zero, b.Scalar(DType::kI64, 0));
+      const ValueId end = b.Constant(Tensor::ScalarInt64(kToTheEnd));
+      ONCILLA_ASSIGN(const ValueId open, b.Add("Less", {}, {size, zero}, "open"));
+      ONCILLA_ASSIGN(ends, b.Add("Where", {}, {open, end, ends}, "open_ends"));
+    }
+  }
+  return One(b.Add("Slice", {}, {b.in(0), b.in(1), ends}));
+}
+
+Result<Values> LowerStridedSlice(TfLowering& b) {
+  AttrMap attrs;
+  for (const char* mask :
+       {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"}) {
+    ONCILLA_ASSIGN(const int64_t bits, b.attrs().Int(mask));
+    if (bits != 0) attrs.emplace(mask, bits);
+  }
+  return One(b.Add("StridedSlice", std::move(attrs), b.all_inputs()));
+}
+
+// Paddings come as (before, after) per axis; canonically all befores, then all afters.
+Result<ValueId> Pads(TfLowering& b) {
+  if (AllIntsKnown(b.in_fact(1)) || b.in_fact(1).has_value()) {
+    ONCILLA_ASSIGN(const std::vector<int64_t> pairs, ToInt64s(b.in_fact(1).value));
+    std::vector<int64_t> pads;
+    for (size_t end = 0; end < 2; ++end) {
+      for (size_t i = end; i < pairs.size(); i += 2) pads.push_back(pairs[i]);
+    }
+    return b.Ints(std::move(pads));
+  }
+  ONCILLA_ASSIGN(const ValueId sides, b.Transpose(b.in(1), {1, 0}, "sides"));
+  return b.Add("Reshape", {}, {sides, b.Ints({-1})}, "pads");
+}
+
+Result<Values> LowerPad(TfLowering& b) {
+  ONCILLA_ASSIGN(const ValueId pads, Pads(b));
+  if (b.op() == "PadV2") return One(b.Add("Pad", {}, {b.in(0), pads, b.in(2)}));
+  return One(b.Add("Pad", {}, {b.in(0), pads}));
+}
+
+Result<Values> LowerMirrorPad(TfLowering& b) {
+  ONCILLA_ASSIGN(const std::string mode, b.attrs().String("mode"));
+  if (mode != "REFLECT" && mode != "SYMMETRIC") return Unsupported("mode ", mode);
+  ONCILLA_ASSIGN(const ValueId pads, Pads(b));
+  return One(b.Add("Pad", {{"mode", std::string(mode == "REFLECT" ? "reflect" : "symmetric")}},
+                   {b.in(0), pads}));
+}
+
+Result<Values> LowerBlocks(TfLowering& b) {
+  ONCILLA_ASSIGN(const int64_t block, b.attrs().Int("block_size"));
+  ONCILLA_ASSIGN(const TfLayout layout, ReadLayout(b));
+  ValueId x = b.in(0);
+  if (!layout.channels_first) return One(b.Add(b.op(), {{"block", block}}, {x}));
+  ONCILLA_ASSIGN(x, b.Transpose(x, layout.ToLast(), "channels_last"));
+  ONCILLA_ASSIGN(x, b.Add(b.op(), {{"block", block}}, {x}, "inner"));
+  return One(b.Transpose(x, layout.ToFirst(), ""));
+}
+
+Result<Values> LowerTranspose(TfLowering& b) {
+  return One(b.Add("Transpose", {}, {b.in(0), b.in(1)}));
+}
+
+constexpr TfOpRow kRows[] = {
+    {"BatchToSpaceND", 3, "BatchToSpace"},
+    {"BroadcastTo", 2, "Expand"},
+    {"Concat", 2, "", LowerConcat},
+    {"ConcatV2", 2, "", LowerConcatV2},
+    {"DepthToSpace", 1, "", LowerBlocks},
+    {"ExpandDims", 2, "", LowerExpandDims},
+    {"MirrorPad", 2, "", LowerMirrorPad},
+    {"Pack", 1, "", LowerPack},
+    {"Pad", 2, "", LowerPad},
+    {"PadV2", 3, "", LowerPad},
+    {"Reshape", 2, "Reshape"},
+    {"ReverseV2", 2, "Reverse"},
+    {"Roll", 3, "Roll"},
+    {"Slice", 3, "", LowerSlice},
+    {"SpaceToBatchND", 3, "SpaceToBatch"},
+    {"SpaceToDepth", 1, "", LowerBlocks},
+    {"Split", 2, "", LowerSplit},
+    {"SplitV", 3, "", LowerSplitV},
+    {"Squeeze", 1, "", LowerSqueeze},
+    {"StridedSlice", 4, "", LowerStridedSlice},
+    {"Tile", 2, "Tile"},
+    {"Transpose", 2, "", LowerTranspose},
+    {"Unpack", 1, "", LowerUnpack},
+};
+
+}  // namespace
+
+std::span<const TfOpRow> TfMovementRows() { return kRows; }
+
+}  // namespace oncilla

@@ -1,0 +1,166 @@
+// SavedModels and GraphDefs behind the ModelSource interface: names to tensors, then ImportTf.
+#include "engine/import/tf_source.h"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <unordered_set>
+
+#include "engine/base/near_names.h"
+#include "engine/import/saved_model.h"
+#include "engine/import/tf_import.h"
+#include "engine/import/tf_variables.h"
+
+namespace oncilla {
+namespace {
+
+std::vector<std::string> NamesOf(const std::vector<TensorInfo>& list) {
+  std::vector<std::string> names;
+  for (const TensorInfo& info : list) names.push_back(info.name);
+  return names;
+}
+
+std::string Listed(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "'" : ", '") + name + "'";
+  return out.empty() ? "none" : out;
+}
+
+// The tensor a user means: one of the signature's, or any tensor of the graph by its own name.
+Result<TensorInfo> Resolve(const std::string& name, const std::vector<TensorInfo>& known,
+                           std::string_view role, const TfBody& main) {
+  for (const TensorInfo& info : known) {
+    if (info.name == name) {
+      if (!info.source.empty()) return info;
+      return Unsupported(role, " '", name, "' of the signature is a sparse or composite tensor");
+    }
+  }
+  const std::string_view node = std::string_view(name).substr(0, name.find(':'));
+  if (name.find('/') == std::string::npos && main.Find(node) < 0) {
+    const std::vector<std::string> names = NamesOf(known);
+    return WithStage(NotFound("there is no ", role, " '", name, "'", DidYouMean(name, names),
+                              " There is: ", Listed(names)),
+                     Stage::kOptions);
+  }
+  TensorInfo info;
+  info.name = name;
+  info.source = name;
+  return info;
+}
+
+Result<TfImportRequest> MakeRequest(const ImportRequest& asked, const Signature& signature,
+                                    const TfBody& main) {
+  TfImportRequest request;
+  request.only_needed_inputs = asked.feeds.empty();
+  const auto all = [](const std::vector<TensorInfo>& list) { return NamesOf(list); };
+  for (const std::string& name : asked.feeds.empty() ? all(signature.inputs) : asked.feeds) {
+    ONCILLA_ASSIGN(TensorInfo info, Resolve(name, signature.inputs, "input", main));
+    request.inputs.push_back(std::move(info));
+  }
+  for (const std::string& name : asked.fetches.empty() ? all(signature.outputs) : asked.fetches) {
+    ONCILLA_ASSIGN(TensorInfo info, Resolve(name, signature.outputs, "output", main));
+    request.outputs.push_back(std::move(info));
+  }
+  if (request.outputs.empty()) return InvalidArgument("no output is asked for, and there is none");
+  return request;
+}
+
+class SavedModelSource : public ModelSource {
+ public:
+  explicit SavedModelSource(std::unique_ptr<SavedModel> model)
+      : model_(std::move(model)), variables_(*model_) {}
+
+  std::string_view format() const override { return "SavedModel"; }
+  std::span<const Signature> signatures() const override { return model_->signatures(); }
+  int64_t file_bytes() const override { return model_->file_bytes(); }
+
+  Result<Module> Import(const ImportRequest& asked,
+                        const std::shared_ptr<const OpSet>& ops) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ONCILLA_ASSIGN(const Signature* signature, FindSignature(asked.signature));
+    ONCILLA_ASSIGN(TfGraph * graph, model_->Graph());
+    auto request = MakeRequest(asked, *signature, graph->main());
+    if (!request.ok()) return In(request.status(), model_->folder());
+    request->variable = [this](const TfNode& handle) { return variables_.Value(handle); };
+    return ImportTf(*graph, *request, ops);
+  }
+
+ private:
+  std::mutex mutex_;  // the readers below read lazily
+  std::unique_ptr<SavedModel> model_;
+  TfVariables variables_;
+};
+
+bool HasNoResult(std::string_view op) {
+  static constexpr std::array<std::string_view, 8> kOps = {
+      "NoOp", "Assert", "Const", "Placeholder", "PlaceholderV2", "SaveV2", "Print", "PrintV2"};
+  return std::find(kOps.begin(), kOps.end(), op) != kOps.end();
+}
+
+// A graph's inputs are its placeholders. Its outputs are the first outputs of nodes that nobody
+// reads: further outputs are mostly left unread on purpose.
+Signature InferSignature(const TfGraph& graph) {
+  Signature signature;
+  std::unordered_set<std::string_view> read;
+  for (const TfNode& node : graph.main().nodes) {
+    for (const TfInput& input : node.inputs) {
+      if (!input.control) read.insert(input.node);
+    }
+  }
+  for (const TfNode& node : graph.main().nodes) {
+    TensorInfo info;
+    info.source = info.name = std::string(node.name) + ":0";
+    const TfAttrs attrs = graph.Attrs(node);
+    if (node.op.substr(0, 11) == "Placeholder") {
+      info.dtype = attrs.Type("dtype").value_or(DType::kInvalid);
+      if (auto shape = attrs.Shape("shape"); shape.ok()) info.shape = *std::move(shape);
+      signature.inputs.push_back(std::move(info));
+    } else if (read.count(node.name) == 0 && !HasNoResult(node.op)) {
+      signature.outputs.push_back(std::move(info));
+    }
+  }
+  return signature;
+}
+
+class GraphDefSource : public ModelSource {
+ public:
+  GraphDefSource(std::shared_ptr<const MappedFile> file, std::unique_ptr<TfGraph> graph)
+      : file_(std::move(file)), graph_(std::move(graph)), signature_(InferSignature(*graph_)) {}
+
+  std::string_view format() const override { return "GraphDef"; }
+  std::span<const Signature> signatures() const override { return {&signature_, 1}; }
+  int64_t file_bytes() const override { return static_cast<int64_t>(file_->text().size()); }
+
+  Result<Module> Import(const ImportRequest& asked,
+                        const std::shared_ptr<const OpSet>& ops) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ONCILLA_ASSIGN(const Signature* signature, FindSignature(asked.signature));
+    auto request = MakeRequest(asked, *signature, graph_->main());
+    if (!request.ok()) return In(request.status(), file_->path());
+    request->variable = [](const TfNode&) -> Result<Tensor> {
+      return Unsupported("the graph is not frozen: this variable's value is in a checkpoint");
+    };
+    return ImportTf(*graph_, *request, ops);
+  }
+
+ private:
+  std::mutex mutex_;  // the graph reads functions lazily
+  std::shared_ptr<const MappedFile> file_;
+  std::unique_ptr<TfGraph> graph_;
+  Signature signature_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<ModelSource>> OpenSavedModel(const std::string& folder,
+                                                    std::span<const std::string> tags) {
+  ONCILLA_ASSIGN(auto model, SavedModel::Open(folder, tags));
+  return std::unique_ptr<ModelSource>(new SavedModelSource(std::move(model)));
+}
+
+Result<std::unique_ptr<ModelSource>> OpenGraphDef(std::shared_ptr<const MappedFile> file) {
+  ONCILLA_ASSIGN(auto graph, TfGraph::Parse(file->text(), {}, file->path(), file));
+  return std::unique_ptr<ModelSource>(new GraphDefSource(std::move(file), std::move(graph)));
+}
+
+}  // namespace oncilla

@@ -1,0 +1,19 @@
+// TensorFlow's two model files as ModelSources: a SavedModel folder, and a frozen GraphDef.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "engine/base/file.h"
+#include "engine/import/model_source.h"
+
+namespace oncilla {
+
+Result<std::unique_ptr<ModelSource>> OpenSavedModel(const std::string& folder,
+                                                    std::span<const std::string> tags);
+// Inputs are the placeholders, outputs the tensors that nobody consumes, both as "node:0". Feeds
+// and fetches may name any tensor, and leave out ":0".
+Result<std::unique_ptr<ModelSource>> OpenGraphDef(std::shared_ptr<const MappedFile> file);
+
+}  // namespace oncilla

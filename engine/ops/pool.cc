@@ -1,0 +1,79 @@
+// Pools: inference, geometry and rows.
+#include "engine/ops/pool.h"
+
+#include "engine/ops/rules.h"
+
+namespace oncilla {
+namespace {
+
+Result<WindowSpec> Spec(const PoolWindow& window) {
+  ONCILLA_ASSIGN(WindowSpec spec,
+                 MakeWindowSpec(static_cast<int>(std::min<size_t>(window.kernel.size(), 99)),
+                                window.strides, window.dilations, window.pads, window.auto_pad));
+  spec.ceil = window.ceil;
+  return spec;
+}
+
+Result<PartialShape> OutputShape(const PoolWindow& window, const Fact& x) {
+  ONCILLA_ASSIGN(const WindowSpec spec, Spec(window));
+  for (int64_t k : window.kernel) {
+    if (k < 1) return InvalidArgument("kernel contains ", k);
+  }
+  ONCILLA_TRY(RequireRank(x, spec.spatial + 2, "input"));
+  if (!x.shape.ranked()) return PartialShape::OfRank(spec.spatial + 2);
+  PartialShape shape = x.shape;
+  for (int i = 0; i < spec.spatial; ++i) {
+    ONCILLA_ASSIGN(shape[1 + i],
+                   SlideDim(spec, i, x.shape[1 + i], window.kernel[static_cast<size_t>(i)]));
+  }
+  return shape;
+}
+
+Result<Facts> InferMaxPool(const MaxPoolAttrs& attrs, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireNumber(in[0], "input"));
+  if (attrs.index_order != "nhwc" && attrs.index_order != "nchw") {
+    return InvalidArgument("there is no index_order '", attrs.index_order, "'");
+  }
+  ONCILLA_ASSIGN(PartialShape shape, OutputShape(attrs, in[0]));
+  Facts out{Fact::Of(in[0].dtype, shape)};
+  if (attrs.with_indices) out.push_back(Fact::Of(DType::kI64, shape));
+  return out;
+}
+
+Result<Facts> InferAveragePool(const AveragePoolAttrs& attrs, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireFloat(in[0], "input"));
+  ONCILLA_ASSIGN(PartialShape shape, OutputShape(attrs, in[0]));
+  return Facts{Fact::Of(in[0].dtype, std::move(shape))};
+}
+
+Result<Facts> InferLpPool(const LpPoolAttrs& attrs, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireFloat(in[0], "input"));
+  if (attrs.p < 1) return InvalidArgument("p is ", attrs.p);
+  ONCILLA_ASSIGN(PartialShape shape, OutputShape(attrs, in[0]));
+  return Facts{Fact::Of(in[0].dtype, std::move(shape))};
+}
+
+constexpr OpDef kPoolOps[] = {
+    Op<InferMaxPool>("MaxPool", {}),
+    Op<InferAveragePool>("AveragePool", {}),
+    Op<InferLpPool>("LpPool", {}),
+};
+
+}  // namespace
+
+Result<WindowGeometry> PoolGeometry(const PoolWindow& window, const NodeView& node) {
+  const Shape x = node.inputs[0].shape.ToShape();
+  ONCILLA_ASSIGN(const WindowSpec spec, Spec(window));
+  WindowGeometry g;
+  g.batch = x[0];
+  g.in_channels = g.out_channels = g.groups = x.back();
+  for (int i = 0; i < spec.spatial; ++i) {
+    ONCILLA_ASSIGN(g.axis[static_cast<size_t>(kMaxSpatial - spec.spatial + i)],
+                   SlideAxis(spec, i, x[1 + i], window.kernel[static_cast<size_t>(i)]));
+  }
+  return g;
+}
+
+std::span<const OpDef> PoolOps() { return kPoolOps; }
+
+}  // namespace oncilla

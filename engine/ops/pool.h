@@ -1,0 +1,63 @@
+// Attributes and geometry of pools, shared by inference and kernels. Input x[N, spatial.., C].
+#pragma once
+
+#include <span>
+
+#include "engine/ops/conv_geometry.h"
+#include "engine/ops/op_def.h"
+
+namespace oncilla {
+
+// What all pools have. `ceil` counts a last window that hangs over the end of the input.
+struct PoolWindow {
+  std::vector<int64_t> kernel, strides, dilations, pads;
+  std::string auto_pad = "explicit";
+  bool ceil = false;
+  void Fields(auto&& field) {
+    field("kernel", kernel);
+    field("strides", strides);
+    field("dilations", dilations);
+    field("pads", pads);
+    field("auto_pad", auto_pad);
+    field("ceil", ceil);
+  }
+};
+
+// -> y, and with `with_indices` the place of each maximum: its flat index in the whole of x, as x
+// stands (index_order nhwc) or as if x were channels first (nchw); the first of equals; NaN is
+// above everything; -1 for a window that sees only padding, whose y is the least value.
+struct MaxPoolAttrs : PoolWindow {
+  bool with_indices = false;
+  std::string index_order = "nhwc";
+  void Fields(auto&& field) {
+    PoolWindow::Fields(field);
+    field("with_indices", with_indices);
+    field("index_order", index_order);
+  }
+};
+
+// Divides by the number of elements seen, or with `count_pads` by those seen plus the padding that
+// `pads` or `auto_pad` name (what `ceil` adds behind it never counts). 0 when nothing is seen.
+struct AveragePoolAttrs : PoolWindow {
+  bool count_pads = false;
+  void Fields(auto&& field) {
+    PoolWindow::Fields(field);
+    field("count_pads", count_pads);
+  }
+};
+
+// The p-th root of the sum of the p-th powers of magnitudes.
+struct LpPoolAttrs : PoolWindow {
+  int64_t p = 2;
+  void Fields(auto&& field) {
+    PoolWindow::Fields(field);
+    field("p", p);
+  }
+};
+
+// Of a node that passed inference with all sizes known.
+Result<WindowGeometry> PoolGeometry(const PoolWindow& window, const NodeView& node);
+
+std::span<const OpDef> PoolOps();
+
+}  // namespace oncilla

@@ -1,0 +1,47 @@
+// Attributes of Resize and the weights that they come to, shared by inference and kernels.
+#pragma once
+
+#include <span>
+
+#include "engine/ops/op_def.h"
+
+namespace oncilla {
+
+// x[N, spatial.., C], sizes of the spatial axes -> y. All modes work axis by axis. The formulas are
+// those of ONNX's Resize when `scales` are given and TensorFlow's when not (they round differently
+// in the last place); all coordinates are computed in float, as both do.
+struct ResizeAttrs {
+  std::string mode = "nearest";                // nearest, linear, cubic, area
+  std::string coordinates = "half_pixel";      // half_pixel, asymmetric, align_corners,
+                                               // pytorch_half_pixel, tf_half_pixel,
+                                               // half_pixel_symmetric
+  std::string nearest = "round_prefer_floor";  // round_prefer_floor, round_prefer_ceil, floor, ceil
+  double cubic_a = -0.75;
+  int64_t cubic_steps = 0;  // > 0: the offset is rounded to multiples of 1/steps (TensorFlow: 1024)
+  bool exclude_outside = false;
+  std::vector<double> scales;  // output size / input size of each spatial axis
+  void Fields(auto&& field) {
+    field("mode", mode);
+    field("coordinates", coordinates);
+    field("nearest", nearest);
+    field("cubic_a", cubic_a);
+    field("cubic_steps", cubic_steps);
+    field("exclude_outside", exclude_outside);
+    field("scales", scales);
+  }
+};
+
+// One axis as a table: output o is the sum over t < taps of weight[o * taps + t] times input
+// index[o * taps + t]. Indices lie in the input; nearest has one tap of weight 1.
+struct ResizeTaps {
+  int64_t taps = 1;
+  std::vector<int32_t> index;
+  std::vector<float> weight;
+};
+
+// Of spatial axis `axis` (it picks the scale) and known sizes.
+Result<ResizeTaps> TapsOf(const ResizeAttrs& attrs, int axis, int64_t in, int64_t out);
+
+std::span<const OpDef> ResizeOps();
+
+}  // namespace oncilla

@@ -1,0 +1,199 @@
+// Runs by name: which graph, which order of feeds, and what to report.
+#include "engine/session/model.h"
+
+#include <algorithm>
+#include <sstream>
+
+namespace oncilla {
+namespace {
+
+std::string ShortName(const std::string& device) {
+  const size_t at = device.rfind("device:");
+  return at == std::string::npos ? device : device.substr(at + 7);
+}
+
+}  // namespace
+
+std::string RunReport::Line() const {
+  std::ostringstream out;
+  for (size_t d = devices.size(); d-- > 0;) {
+    if (nodes_on[d] == 0 && d != devices.size() - 1) continue;
+    if (d + 1 != devices.size()) out << ", ";
+    out << ShortName(devices[d]) << " ran " << nodes_on[d]
+        << (nodes_on[d] == 1 ? " node" : " nodes");
+  }
+  if (host_nodes > 0) out << ", the host " << host_nodes;
+  if (!refusals.empty()) {
+    out << " (";
+    for (size_t i = 0; i < refusals.size() && i < 3; ++i) {
+      out << (i ? "; " : "") << refusals[i].second << ": " << refusals[i].first;
+    }
+    if (refusals.size() > 3) out << "; and " << refusals.size() - 3 << " more reasons";
+    out << ')';
+  }
+  out << "; " << stats.copies << (stats.copies == 1 ? " copy" : " copies");
+  if (stats.copies > 0) {
+    out.setf(std::ios::fixed);
+    out.precision(2);
+    out << ", " << static_cast<double>(stats.copied_bytes) / 1e6 << " MB";
+  }
+  return std::move(out).str();
+}
+
+Model::Model(std::shared_ptr<Session> session, std::string path,
+             std::unique_ptr<ModelSource> source)
+    : session_(std::move(session)), path_(std::move(path)), source_(std::move(source)) {
+  owner_ = session_->ledger().AddOwner(OwnerKind::kModel, path_, session_->owner_);
+  std::vector<Pool*> pools;
+  for (size_t d = 0; d < session_->devices().size(); ++d) {
+    constant_pools_.push_back(
+        std::make_unique<Pool>(*session_->devices()[d], session_->device_names()[d],
+                               session_->budgets_[d], &session_->ledger(), PoolOptions{}));
+    pools.push_back(constant_pools_.back().get());
+  }
+  constants_ = std::make_unique<ConstantStore>(session_->devices(), std::move(pools), owner_);
+}
+
+Model::~Model() { Unload(); }
+
+Result<std::shared_ptr<Executor>> Model::Executable(
+    const ImportRequest& request,
+    const std::function<void(std::string_view, const Graph&)>& observe) {
+  std::string key = request.signature + '\n';
+  for (const std::string& f : request.feeds) key += f + '\n';
+  key += '\n';
+  for (const std::string& f : request.fetches) key += f + '\n';
+  {
+    absl::MutexLock lock(&mutex_);
+    if (unloaded_) return Error(Code::kFailedPrecondition, "the model is unloaded");
+    for (auto it = executors_.begin(); it != executors_.end() && !observe; ++it) {
+      if (it->key != key) continue;
+      executors_.splice(executors_.begin(), executors_, it);
+      return executors_.front().executor;
+    }
+  }
+  auto module = source_->Import(request, session_->runtime().ops());
+  if (!module.ok()) return WithStage(module.status(), Stage::kLoad);
+  CompileOptions options;
+  options.placement.preferred = session_->preferred();
+  options.placement.strict = session_->options().strict;
+  options.verify = session_->options().verify;
+  options.observe = observe;
+  ONCILLA_ASSIGN(auto compiled, Compile(std::move(module->main), session_->devices(),
+                                        session_->device_names(), *constants_, options));
+  std::vector<Pool*> pools;
+  for (const auto& pool : session_->pools_) pools.push_back(pool.get());
+  ExecutorOptions executor_options;
+  executor_options.max_instances = session_->options().max_concurrent_runs;
+  auto executor = std::make_shared<Executor>(std::move(compiled), session_->devices(),
+                                             std::move(pools), owner_, executor_options);
+  std::shared_ptr<Executor> dropped;  // its memory goes back after the lock
+  absl::MutexLock lock(&mutex_);
+  ++graphs_compiled_;
+  executors_.push_front({std::move(key), executor});
+  if (executors_.size() > kMaxExecutors) {
+    dropped = std::move(executors_.back().executor);
+    executors_.pop_back();
+  }
+  return executor;
+}
+
+Status Model::Prepare(const std::string& signature, const std::vector<std::string>& feeds,
+                      const std::vector<std::string>& fetches) {
+  return Executable({signature, feeds, fetches}).status();
+}
+
+Result<RunResult> Model::Run(const RunRequest& request) {
+  const auto begin = std::chrono::steady_clock::now();
+  ImportRequest names{request.signature, {}, request.fetches};
+  for (const NamedTensor& feed : request.feeds) names.feeds.push_back(feed.first);
+  {
+    absl::MutexLock lock(&mutex_);
+    if (unloaded_) return Error(Code::kFailedPrecondition, "the model is unloaded");
+    ++running_;
+  }
+  struct Running {
+    Model* model;
+    ~Running() {
+      absl::MutexLock lock(&model->mutex_);
+      --model->running_;
+    }
+  } running{this};
+  ONCILLA_ASSIGN(const auto executor, Executable(names));
+  const CompiledGraph& compiled = executor->compiled();
+  std::vector<Tensor> feeds;
+  for (const NamedValue& input : compiled.graph.inputs()) {
+    auto it = std::find_if(request.feeds.begin(), request.feeds.end(),
+                           [&](const NamedTensor& f) { return f.first == input.name; });
+    if (it == request.feeds.end()) {
+      return WithStage(InvalidArgument("input '", input.name, "' (",
+                                       compiled.graph.fact(input.value), ") is not fed"),
+                       Stage::kOptions);
+    }
+    feeds.push_back(it->second);
+  }
+  RunResult result;
+  RunControl control;
+  if (request.timeout.count() > 0) control.deadline = begin + request.timeout;
+  control.profile = request.profile;
+  control.stats = &result.report.stats;
+  ONCILLA_ASSIGN(auto outputs, executor->Run(feeds, control));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    result.outputs.emplace_back(compiled.graph.outputs()[i].name, std::move(outputs[i]));
+  }
+  RunReport& report = result.report;
+  report.devices.assign(session_->device_names().begin(), session_->device_names().end());
+  report.nodes_on.resize(report.devices.size());
+  for (const Node& node : compiled.graph.nodes()) {
+    if (RunsOnHost(compiled.graph, node)) {
+      ++report.host_nodes;
+    } else {
+      ++report.nodes_on[node.device];
+    }
+  }
+  report.refusals = compiled.placement.Refusals();
+  report.wall_ns =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin)
+          .count();
+  return result;
+}
+
+ModelCounters Model::counters() const {
+  ModelCounters out;
+  absl::MutexLock lock(&mutex_);
+  out.graphs_compiled = graphs_compiled_;
+  for (const Entry& entry : executors_) {
+    const ExecutorCounters c = entry.executor->counters();
+    out.plans_made += c.plans_made;
+    out.instances_made += c.instances_made;
+  }
+  out.constants_packed = constants_->packings();
+  out.constant_bytes = constants_->bytes();
+  for (Device* device : session_->devices()) out.kernels_built += device->counters().kernels_built;
+  return out;
+}
+
+Released Model::Unload() {
+  std::list<Entry> executors;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (unloaded_) return {};
+    unloaded_ = true;
+    mutex_.Await(absl::Condition(
+        +[](int* running) { return *running == 0; }, &running_));
+    executors.swap(executors_);
+  }
+  Released released;
+
+  executors.clear();
+  constants_.reset();
+  for (size_t d = 0; d < constant_pools_.size(); ++d) {
+    const int64_t bytes = constant_pools_[d]->Close() + session_->pools_[d]->Trim();
+    released.bytes += bytes;
+    released.by_device.emplace_back(session_->device_names()[d], bytes);
+  }
+  session_->ledger().EndOwner(owner_);
+  return released;
+}
+
+}  // namespace oncilla

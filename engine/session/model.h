@@ -1,0 +1,102 @@
+// Model: a loaded model in a session: signatures, and runs by name. Compiled graphs are made per
+// set of feeds and fetches on first use and kept, up to a bound. Thread-safe: runs may overlap.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "engine/compile/executor.h"
+#include "engine/session/session.h"
+
+namespace oncilla {
+
+using NamedTensor = std::pair<std::string, Tensor>;
+
+struct RunRequest {
+  std::string signature;  // empty: the default one
+  std::vector<NamedTensor> feeds;
+  std::vector<std::string> fetches;      // empty: all outputs of the signature
+  std::chrono::milliseconds timeout{0};  // 0: none
+  bool profile = false;
+};
+
+// What ran where, why, and what it cost.
+struct RunReport {
+  std::vector<std::string> devices;
+  std::vector<int> nodes_on;                          // per device, of the compiled graph
+  std::vector<std::pair<std::string, int>> refusals;  // why nodes are not on the preferred device
+  int host_nodes = 0;                                 // strings, sizes that depend on data
+  RunStats stats;
+  int64_t wall_ns = 0;
+
+  // "GPU:0 ran 120 nodes, CPU:0 3 (2 opencl has no TopK for i8); 2 copies, 0.6 MB"
+  std::string Line() const;
+};
+
+struct RunResult {
+  std::vector<NamedTensor> outputs;  // in the order asked for
+  RunReport report;
+};
+
+// How often the three stages were entered, for tests and --json.
+struct ModelCounters {
+  int64_t graphs_compiled = 0;
+  int64_t plans_made = 0;
+  int64_t instances_made = 0;
+  int64_t constants_packed = 0;
+  int64_t constant_bytes = 0;
+  int64_t kernels_built = 0;  // programs, on OpenCL devices
+};
+
+class Model : public std::enable_shared_from_this<Model> {
+ public:
+  ~Model();
+
+  const ModelSource& source() const { return *source_; }
+  const std::string& path() const { return path_; }
+  Session& session() { return *session_; }
+
+  Result<RunResult> Run(const RunRequest& request);
+
+  // Imports and compiles without running, so that the first run need not.
+  Status Prepare(const std::string& signature, const std::vector<std::string>& feeds,
+                 const std::vector<std::string>& fetches);
+
+  // The executor for these names (empty feeds: those of the signature that the fetches need), for
+  // inspect; `observe` sees the graph after each stage when it is compiled now.
+  Result<std::shared_ptr<Executor>> Executable(
+      const ImportRequest& request,
+      const std::function<void(std::string_view, const Graph&)>& observe = nullptr);
+
+  ModelCounters counters() const;
+  // Takes the model out of its session; later runs fail with FailedPrecondition.
+  Released Unload();
+
+ private:
+  friend class Session;
+  Model(std::shared_ptr<Session> session, std::string path, std::unique_ptr<ModelSource> source);
+
+  struct Entry {
+    std::string key;
+    std::shared_ptr<Executor> executor;
+  };
+  static constexpr size_t kMaxExecutors = 16;
+
+  const std::shared_ptr<Session> session_;
+  const std::string path_;
+  const std::unique_ptr<ModelSource> source_;
+  OwnerId owner_ = kNoOwner;
+  std::vector<std::unique_ptr<Pool>> constant_pools_;  // per device, of the model's own
+  std::unique_ptr<ConstantStore> constants_;
+  mutable absl::Mutex mutex_;
+  bool unloaded_ ABSL_GUARDED_BY(mutex_) = false;
+  int running_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t graphs_compiled_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::list<Entry> executors_ ABSL_GUARDED_BY(mutex_);  // most recently used first
+};
+
+}  // namespace oncilla

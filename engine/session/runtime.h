@@ -1,0 +1,62 @@
+// Runtime: what this machine has, and what all sessions share: the op set and one thread pool.
+// Discovers on creation, opens nothing, and does not change afterwards. Thread-safe.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/base/thread_pool.h"
+#include "engine/device/device.h"
+#include "engine/ops/op_set.h"
+
+namespace oncilla {
+
+struct RuntimeOptions {
+  // OpenCL devices of type CPU serve as GPU:n too, so that the OpenCL road can be used and tested
+  // on a machine without a GPU.
+  bool opencl_cpu_devices = false;
+  int threads = 0;        // of the shared pool; 0: the processors this process may use
+  std::string cache_dir;  // compiled programs; empty: the user's cache folder
+};
+
+// The defaults as the environment sets them: ONCILLA_OPENCL_CPU_DEVICES=1, ONCILLA_CACHE_DIR.
+RuntimeOptions RuntimeOptionsFromEnvironment();
+
+struct ListedDevice {
+  std::string name;  // "/job:localhost/replica:0/task:0/device:GPU:0"; empty when not usable
+  std::string note;  // why it is not usable
+  DeviceInfo info;
+  const Backend* backend = nullptr;
+
+  std::string short_name() const;  // "GPU:0"
+};
+
+class Runtime {
+ public:
+  static std::shared_ptr<Runtime> Create(RuntimeOptions options);
+
+  // The CPU first, then GPUs in the order their backends found them, then what is not usable.
+  const std::vector<ListedDevice>& devices() const { return devices_; }
+  // What discovery has to say: "no OpenCL: libOpenCL.so.1 was not found".
+  const std::vector<std::string>& notes() const { return notes_; }
+  const std::shared_ptr<const OpSet>& ops() const { return ops_; }
+  ThreadPool& threads() { return threads_; }
+  const RuntimeOptions& options() const { return options_; }
+
+  // The place in devices() that a SPEC means: "auto" (the first GPU, else the CPU), "cpu",
+  // "cpu:plain", "gpu", "gpu:1" or a full or partial TensorFlow device name. NotFound lists what
+  // there is; "auto" never fails.
+  Result<size_t> Resolve(const std::string& spec) const;
+
+ private:
+  explicit Runtime(RuntimeOptions options);
+
+  RuntimeOptions options_;
+  std::shared_ptr<const OpSet> ops_;
+  ThreadPool threads_;
+  std::vector<ListedDevice> devices_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace oncilla

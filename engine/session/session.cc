@@ -1,0 +1,103 @@
+// Opening devices, and giving everything back.
+#include "engine/session/session.h"
+
+#include "engine/session/model.h"
+
+namespace oncilla {
+
+Session::Session(std::shared_ptr<Runtime> runtime, SessionOptions options)
+    : runtime_(std::move(runtime)), options_(std::move(options)) {}
+
+Session::~Session() { Close(); }
+
+Result<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime> runtime,
+                                                 SessionOptions options) {
+  std::shared_ptr<Session> session(new Session(std::move(runtime), std::move(options)));
+  ONCILLA_TRY(session->Open());
+  return session;
+}
+
+Status Session::Open() {
+  if (options_.threads > 0) own_threads_ = std::make_unique<ThreadPool>(options_.threads);
+  owner_ = ledger_.AddOwner(OwnerKind::kSession, "session");
+  ONCILLA_ASSIGN(const size_t preferred, runtime_->Resolve(options_.device));
+  std::vector<size_t> wanted = {0};
+  if (preferred != 0) wanted.push_back(preferred);
+  for (size_t index : wanted) {
+    const ListedDevice& listed = runtime_->devices()[index];
+    OpenOptions open;
+    open.threads = own_threads_ != nullptr ? own_threads_.get() : &runtime_->threads();
+    open.plain = options_.device == "cpu:plain";
+    open.cache_dir = runtime_->options().cache_dir;
+    auto device = listed.backend->open(listed.info, open);
+    if (!device.ok()) {
+      return WithStage(WithDevice(In(device.status(), StrCat("opening ", listed.short_name(), " (",
+                                                             listed.info.name, ")")),
+                                  listed.name),
+                       Stage::kDevice);
+    }
+    devices_.push_back(*std::move(device));
+    device_ptrs_.push_back(devices_.back().get());
+    device_names_.push_back(listed.name);
+    budgets_.push_back(std::make_shared<MemoryBudget>(options_.memory_limit_bytes));
+    pools_.push_back(std::make_unique<Pool>(*devices_.back(), listed.name, budgets_.back(),
+                                            &ledger_, PoolOptions{}));
+  }
+  return Status();
+}
+
+Result<std::shared_ptr<Model>> Session::Load(const std::string& path,
+                                             const OpenModelOptions& options) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (closed_) return Error(Code::kFailedPrecondition, "the session is closed");
+  }
+  auto source = OpenModel(path, options);
+  if (!source.ok()) return WithStage(source.status(), Stage::kLoad);
+  std::shared_ptr<Model> model(new Model(shared_from_this(), path, *std::move(source)));
+  absl::MutexLock lock(&mutex_);
+  std::erase_if(models_, [](const auto& m) { return m.expired(); });
+  models_.push_back(model);
+  return model;
+}
+
+Released Session::Close() {
+  std::vector<std::shared_ptr<Model>> models;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (closed_) return {};
+    closed_ = true;
+    for (const auto& weak : models_) {
+      if (auto model = weak.lock()) models.push_back(std::move(model));
+    }
+  }
+  Released released;
+  std::map<std::string, int64_t> by_device;
+  for (const auto& model : models) {
+    for (const auto& [name, bytes] : model->Unload().by_device) by_device[name] += bytes;
+  }
+  for (size_t d = 0; d < pools_.size(); ++d) by_device[device_names_[d]] += pools_[d]->Close();
+  for (const auto& [name, bytes] : by_device) {
+    released.bytes += bytes;
+    released.by_device.emplace_back(name, bytes);
+  }
+  return released;
+}
+
+std::vector<DeviceMemory> Session::Memory() const {
+  std::vector<DeviceMemory> out;
+  for (size_t d = 0; d < pools_.size(); ++d) {
+    DeviceMemory memory;
+    memory.device = device_names_[d];
+    memory.in_use_bytes = ledger_.TotalBytes(device_names_[d]);
+    memory.pool_bytes = budgets_[d]->used_bytes();
+    memory.peak_bytes = budgets_[d]->peak_bytes();
+    memory.limit_bytes = budgets_[d]->limit_bytes();
+    out.push_back(std::move(memory));
+  }
+  return out;
+}
+
+std::string Session::MemoryReport() const { return ledger_.Report(); }
+
+}  // namespace oncilla

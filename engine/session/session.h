@@ -1,0 +1,86 @@
+// Session: devices opened for use, their memory pools and limits, and the models loaded into it.
+// Nothing is shared with other sessions but the Runtime. Thread-safe.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "engine/import/model_source.h"
+#include "engine/memory/ledger.h"
+#include "engine/memory/pool.h"
+#include "engine/session/runtime.h"
+
+namespace oncilla {
+
+class Model;
+
+struct SessionOptions {
+  std::string device = "auto";  // see Runtime::Resolve
+  bool strict = false;          // refuse where a node would fall back to another device
+  int threads = 0;              // > 0: a pool of the session's own
+  int64_t memory_limit_bytes =
+      0;                // per device, for everything the engine takes there; 0: the device's
+  bool verify = false;  // check the graph after every pass
+  int max_concurrent_runs = 4;  // per model and shape; bounds the memory of overlapping runs
+};
+
+// What closing or unloading gave back.
+struct Released {
+  int64_t bytes = 0;
+  std::vector<std::pair<std::string, int64_t>> by_device;
+};
+
+struct DeviceMemory {
+  std::string device;
+  int64_t in_use_bytes = 0;
+  int64_t peak_bytes = 0;
+  int64_t pool_bytes = 0;  // taken from the driver
+  int64_t limit_bytes = 0;
+};
+
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  // NotFound for a device that is not there, with the list; nothing is opened that is not used.
+  static Result<std::shared_ptr<Session>> Create(std::shared_ptr<Runtime> runtime,
+                                                 SessionOptions options);
+  ~Session();
+
+  Result<std::shared_ptr<Model>> Load(const std::string& path, const OpenModelOptions& options);
+
+  // Releases everything; models of the session refuse to run afterwards. Waits for runs under way.
+  Released Close();
+
+  Runtime& runtime() { return *runtime_; }
+  const SessionOptions& options() const { return options_; }
+  // The devices in use: the CPU first, then the preferred one when that is another.
+  std::span<Device* const> devices() const { return device_ptrs_; }
+  std::span<const std::string> device_names() const { return device_names_; }
+  int preferred() const { return static_cast<int>(device_ptrs_.size()) - 1; }
+  Ledger& ledger() { return ledger_; }
+  std::vector<DeviceMemory> Memory() const;
+  std::string MemoryReport() const;
+
+ private:
+  friend class Model;
+  Session(std::shared_ptr<Runtime> runtime, SessionOptions options);
+  Status Open();
+
+  const std::shared_ptr<Runtime> runtime_;
+  const SessionOptions options_;
+  std::unique_ptr<ThreadPool> own_threads_;
+  Ledger ledger_;
+  OwnerId owner_ = kNoOwner;
+  std::vector<std::unique_ptr<Device>> devices_;
+  std::vector<Device*> device_ptrs_;
+  std::vector<std::string> device_names_;
+  std::vector<std::shared_ptr<MemoryBudget>> budgets_;  // per device
+  std::vector<std::unique_ptr<Pool>> pools_;            // per device: arenas and values
+  mutable absl::Mutex mutex_;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::weak_ptr<Model>> models_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace oncilla

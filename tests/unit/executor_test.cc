@@ -1,0 +1,167 @@
+// The three stages together, on the CPU: plans per shape, segments where data decides, host nodes.
+#include "engine/compile/executor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/api/backends.h"
+#include "tests/unit/session_parts.h"
+
+namespace oncilla {
+namespace {
+
+using testing::HasSubstr;
+
+class ExecutorTest : public testing::Test {
+ protected:
+  std::unique_ptr<Executor> Make(Graph graph, ExecutorOptions options = {}) {
+    CompileOptions compile;
+    compile.verify = true;
+    auto compiled =
+        Compile(std::move(graph), parts_.devices(), parts_.names(), *parts_.constants, compile);
+    EXPECT_TRUE(compiled.ok()) << compiled.status();
+    if (!compiled.ok()) return nullptr;
+    return std::make_unique<Executor>(*compiled, parts_.devices(), parts_.pools(), kNoOwner,
+                                      options);
+  }
+
+  Tensor Floats(Shape shape, std::vector<float> values) {
+    return Tensor::Of<float>(DType::kF32, std::move(shape), values);
+  }
+  std::vector<float> Values(const Tensor& t) {
+    auto span = t.As<float>();
+    return {span.begin(), span.end()};
+  }
+
+  SessionParts parts_;
+};
+
+// y = relu(x + w) reshaped to [rows of x, -1], so that the target shape comes from x at run time.
+Graph ShapeChain() {
+  Graph graph(OpSet::Builtin());
+  const ValueId x =
+      graph.AddInput("x", Fact::Of(DType::kF32, PartialShape({Dim::Named("n"), Dim(2), Dim(2)})));
+  const ValueId w =
+      graph.AddConstant(Tensor::Of<float>(DType::kF32, {2}, std::vector<float>{1, -1}));
+  const ValueId sum = graph.Add("sum", "Add", {}, {x, w}).value();
+  const ValueId relu = graph.Add("relu", "Relu", {}, {sum}).value();
+  const ValueId four = graph.AddConstant(Tensor::Int64s(std::vector<int64_t>{-1, 4}));
+  const ValueId y = graph.Add("y", "Reshape", {}, {relu, four}).value();
+  graph.AddOutput("y", y);
+  return graph;
+}
+
+TEST_F(ExecutorTest, OnePlanPerShape) {
+  auto executor = Make(ShapeChain());
+  for (int round = 0; round < 3; ++round) {
+    for (int64_t n : {1, 2, 3}) {
+      std::vector<float> in(static_cast<size_t>(4 * n), 0.5f);
+      auto out = executor->Run(std::vector<Tensor>{Floats({n, 2, 2}, in)}, {});
+      ASSERT_TRUE(out.ok()) << out.status();
+      EXPECT_EQ((*out)[0].shape(), (Shape{n, 4}));
+      EXPECT_EQ(Values((*out)[0])[0], 1.5f);
+      EXPECT_EQ(Values((*out)[0])[1], 0.0f);
+    }
+  }
+  EXPECT_EQ(executor->counters().plans_made, 3);
+  EXPECT_EQ(executor->counters().instances_made, 3);
+}
+
+TEST_F(ExecutorTest, ElementwiseChainsRunInPlaceAndViewsCostNothing) {
+  auto executor = Make(ShapeChain());
+  auto plan = executor->PlanFor(std::vector<Tensor>{Floats({1, 2, 2}, {1, 2, 3, 4})});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ((*plan)->steps_on(0), 2);     // the reshape has no step
+  EXPECT_EQ((*plan)->arena_bytes(0), 0);  // everything happens in the output's own memory
+  EXPECT_TRUE((*plan)->outputs[0].direct);
+}
+
+TEST_F(ExecutorTest, RefusesAnotherShapeByName) {
+  auto executor = Make(ShapeChain());
+  auto out = executor->Run(std::vector<Tensor>{Floats({1, 3, 2}, {1, 2, 3, 4, 5, 6})}, {});
+  EXPECT_EQ(out.status().code(), Code::kInvalidArgument);
+  EXPECT_THAT(Message(out.status()), HasSubstr("input 'x' must be f32[n,2,2], not f32[1,3,2]"));
+  EXPECT_EQ(Details(out.status()).stage, Stage::kOptions);
+}
+
+TEST_F(ExecutorTest, PlansAreBounded) {
+  ExecutorOptions options;
+  options.max_plans = 4;
+  auto executor = Make(ShapeChain(), options);
+  for (int64_t n = 1; n <= 40; ++n) {
+    std::vector<float> in(static_cast<size_t>(4 * n), 1.0f);
+    ASSERT_TRUE(executor->Run(std::vector<Tensor>{Floats({n, 2, 2}, in)}, {}).ok());
+  }
+  EXPECT_EQ(executor->counters().plans_made, 40);
+  EXPECT_EQ(executor->counters().plans_kept, 4u);
+}
+
+// The shape of the reshape is fed: its contents are part of the plan's key.
+TEST_F(ExecutorTest, ContentsThatFixShapesArePartOfTheKey) {
+  Graph graph(OpSet::Builtin());
+  const ValueId x = graph.AddInput("x", Fact::Of(DType::kF32, Shape{4}));
+  const ValueId shape = graph.AddInput("shape", Fact::Of(DType::kI64, Shape{2}));
+  const ValueId neg = graph.Add("neg", "Neg", {}, {x}).value();
+  graph.AddOutput("y", graph.Add("y", "Reshape", {}, {neg, shape}).value());
+  auto executor = Make(std::move(graph));
+  const Tensor in = Floats({4}, {1, 2, 3, 4});
+  for (const auto& want : {std::vector<int64_t>{2, 2}, std::vector<int64_t>{4, 1}}) {
+    auto out = executor->Run(std::vector<Tensor>{in, Tensor::Int64s(want)}, {});
+    ASSERT_TRUE(out.ok()) << out.status();
+    EXPECT_EQ((*out)[0].shape(), Shape(want.begin(), want.end()));
+    EXPECT_EQ(Values((*out)[0])[3], -4);
+  }
+  EXPECT_EQ(executor->counters().plans_made, 2);
+}
+
+// A device computes the shape: the plan ends there and goes on with what was found.
+TEST_F(ExecutorTest, ComputedShapesEndASegment) {
+  Graph graph(OpSet::Builtin());
+  const ValueId x = graph.AddInput("x", Fact::Of(DType::kF32, Shape{4}));
+  // 1 x 4 from a softmax: the sum of no real model, but its value is not known beforehand.
+  const ValueId big = graph.AddInput("big", Fact::Of(DType::kF32, PartialShape::OfRank(1)));
+  const ValueId soft = graph.Add("soft", "Softmax", {}, {big}).value();
+  const ValueId cast = graph.Add("cast", "Cast", {{"to", DType::kI64}}, {soft}).value();
+  const ValueId neg = graph.Add("neg", "Neg", {}, {x}).value();
+  const ValueId y = graph.Add("y", "Reshape", {}, {neg, cast}).value();
+  graph.AddOutput("y", graph.Add("z", "Abs", {}, {y}).value());
+  auto executor = Make(std::move(graph));
+  RunStats stats;
+  RunControl control;
+  control.stats = &stats;
+  // softmax of one element is 1, of which a shape [1] does not fit four elements.
+  auto bad =
+      executor->Run(std::vector<Tensor>{Floats({4}, {1, 2, 3, 4}), Floats({1}, {7})}, control);
+  EXPECT_EQ(bad.status().code(), Code::kInvalidArgument);
+  EXPECT_THAT(Message(bad.status()), HasSubstr("node 'y' (Reshape): cannot reshape [4] to [1]"));
+}
+
+TEST_F(ExecutorTest, OutputsMayBeInputsConstantsAndTheSameValue) {
+  Graph graph(OpSet::Builtin());
+  const ValueId x = graph.AddInput("x", Fact::Of(DType::kF32, Shape{2}));
+  const ValueId c = graph.AddConstant(Tensor::Scalar(3));
+  const ValueId y = graph.Add("y", "Neg", {}, {x}).value();
+  graph.AddOutput("x", x);
+  graph.AddOutput("c", c);
+  graph.AddOutput("y", y);
+  graph.AddOutput("again", y);
+  auto executor = Make(std::move(graph));
+  auto out = executor->Run(std::vector<Tensor>{Floats({2}, {1, 2})}, {});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ(Values((*out)[0]), (std::vector<float>{1, 2}));
+  EXPECT_EQ(Values((*out)[1]), (std::vector<float>{3}));
+  EXPECT_EQ(Values((*out)[2]), (std::vector<float>{-1, -2}));
+  EXPECT_EQ(Values((*out)[3]), (std::vector<float>{-1, -2}));
+}
+
+TEST_F(ExecutorTest, ADeadlineThatPassedIsToldAndTheNextRunWorks) {
+  auto executor = Make(ShapeChain());
+  RunControl control;
+  control.deadline = std::chrono::steady_clock::now() - std::chrono::seconds(1);
+  const std::vector<Tensor> in{Floats({1, 2, 2}, {1, 2, 3, 4})};
+  EXPECT_EQ(executor->Run(in, control).status().code(), Code::kDeadlineExceeded);
+  EXPECT_TRUE(executor->Run(in, {}).ok());
+}
+
+}  // namespace
+}  // namespace oncilla

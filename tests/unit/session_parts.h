@@ -1,0 +1,35 @@
+// What an executor needs beside a graph, for tests: the CPU, a pool, a place for constants.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/api/backends.h"
+#include "engine/base/thread_pool.h"
+#include "engine/compile/constants.h"
+
+namespace oncilla {
+
+struct SessionParts {
+  SessionParts() {
+    std::vector<std::string> notes;
+    const Backend* backend = LinkedBackends()[0];
+    cpu = backend->open(backend->discover({}, notes)[0], {&threads, false, ""}).value();
+    device_list = {cpu.get()};
+    pool = std::make_unique<Pool>(cpu.get());
+    constants =
+        std::make_unique<ConstantStore>(device_list, std::vector<Pool*>{pool.get()}, kNoOwner);
+  }
+  std::span<Device* const> devices() const { return device_list; }
+  std::span<const std::string> names() const { return name_list; }
+  std::vector<Pool*> pools() const { return {pool.get()}; }
+
+  ThreadPool threads{2};
+  std::unique_ptr<Device> cpu;
+  std::vector<Device*> device_list;
+  std::vector<std::string> name_list = {"/job:localhost/replica:0/task:0/device:CPU:0"};
+  std::unique_ptr<Pool> pool;
+  std::unique_ptr<ConstantStore> constants;
+};
+
+}  // namespace oncilla
