@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <fstream>
@@ -94,17 +95,16 @@ class CpuDevice : public Device {
                        : Tensor::Copy(t.desc(), t.bytes()));
       facts.push_back(t.valid() ? Fact::Constant(in.back()) : Fact::Absent());
     }
-    const NodeView known{node.op, node.attrs, facts, node.outputs, node.name};
-    if (row->host != nullptr) return row->host(known, in);
     ONCILLA_ASSIGN(const Facts out_facts, node.op->infer(*node.attrs, facts));
+    const NodeView known{node.op, node.attrs, facts, out_facts, node.name};
+    if (RunsOnHost(*row, known)) return row->host(known, in);
     std::vector<Tensor> out;
     for (const Fact& fact : out_facts) {
       if (!fact.fixed()) return Internal("the size of an output depends on data");
       ONCILLA_ASSIGN(Tensor t, Tensor::Allocate(fact.desc()));
       out.push_back(std::move(t));
     }
-    ONCILLA_ASSIGN(auto kernel, MakeKernel({node.op, node.attrs, facts, out_facts, node.name},
-                                           /*plain=*/true));
+    ONCILLA_ASSIGN(auto kernel, MakeKernel(known, /*plain=*/true));
     std::vector<const std::byte*> in_data;
     std::vector<std::byte*> out_data;
     for (const Tensor& t : in) in_data.push_back(t.valid() ? t.bytes().data() : nullptr);
@@ -166,6 +166,13 @@ class CpuDevice : public Device {
   }
 
  private:
+  static bool RunsOnHost(const KernelRow& row, const NodeView& node) {
+    if (row.host == nullptr || row.plain == nullptr) return row.host != nullptr;
+    auto is_string = [](const Fact& fact) { return fact.dtype == DType::kString; };
+    return std::any_of(node.inputs.begin(), node.inputs.end(), is_string) ||
+           std::any_of(node.outputs.begin(), node.outputs.end(), is_string);
+  }
+
   Result<const KernelRow*> Find(const NodeView& node) const {
     const KernelRow* row = FindKernel(node.op->name);
     if (row == nullptr) return Unsupported("cpu has no kernel for ", node.op->name);
@@ -180,7 +187,7 @@ class CpuDevice : public Device {
 
   Result<std::unique_ptr<CpuKernel>> MakeKernel(const NodeView& node, bool plain) const {
     ONCILLA_ASSIGN(const KernelRow* row, Find(node));
-    if (row->host != nullptr) return Internal(node.op->name, " runs on host tensors only");
+    if (RunsOnHost(*row, node)) return Internal(node.op->name, " runs on host tensors only");
     if (row->fast != nullptr && !plain) {
       ONCILLA_ASSIGN(auto fast, row->fast(node));
       if (fast != nullptr) return fast;

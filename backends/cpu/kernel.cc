@@ -21,6 +21,7 @@ const KernelRow* FindKernel(std::string_view op) {
              ElementwiseKernels(),
              ConvKernels(),
              MatMulKernels(),
+             IndexingKernels(),
              MovementKernels(),
              NormKernels(),
              PoolKernels(),

@@ -97,7 +97,9 @@ inline constexpr DTypeSet kAll = kFixedSize | kStrings;
 struct KernelRow {
   std::string_view op;
   DTypeSet dtypes = kAll;  // of input 0
-  // Exactly one of `plain` and `host` is set.
+  // One of `plain` and `host` is set, or both: then `host` takes the nodes that touch strings. The
+  // outputs in the view that `host` gets are inferred from its inputs: fixed, unless their sizes
+  // depend on data.
   Result<std::unique_ptr<CpuKernel>> (*plain)(const NodeView&) = nullptr;
   Result<std::vector<Tensor>> (*host)(const NodeView&, std::span<const Tensor>) = nullptr;
   // Null, or a faster kernel for what it accepts: a null pointer means "take the plain one".
@@ -155,12 +157,21 @@ constexpr KernelRow HostRow(std::string_view op, DTypeSet dtypes) {
   return row;
 }
 
+// A plain function, and a host function for the nodes that touch strings.
+template <auto Plain, auto Host>
+constexpr KernelRow BothRow(std::string_view op, DTypeSet dtypes) {
+  KernelRow row = Row<Plain>(op, dtypes);
+  row.host = &internal::RunHost<Host>;
+  return row;
+}
+
 // Null when the backend has no such op. Families are listed in kernel.cc.
 const KernelRow* FindKernel(std::string_view op);
 
 std::span<const KernelRow> ElementwiseKernels();
 std::span<const KernelRow> ConvKernels();
 std::span<const KernelRow> MatMulKernels();
+std::span<const KernelRow> IndexingKernels();
 std::span<const KernelRow> MovementKernels();
 std::span<const KernelRow> NormKernels();
 std::span<const KernelRow> PoolKernels();

@@ -1,22 +1,124 @@
-// Movement kernels of the CPU: plain, exact code.
+// Movement kernels of the CPU. Where elements go is computed in engine/ops; here are the rows, and
+// the ops that are no boxes.
+#include <algorithm>
 #include <cstring>
 
-#include "backends/cpu/kernel.h"
+#include "backends/cpu/move.h"
 #include "engine/ops/movement.h"
 
 namespace oncilla::cpu {
 namespace {
 
-// Where input and output share memory there is nothing to do, and planning does not even ask.
-Status Reshape(const ReshapeAttrs&, const Args& args) {
-  if (args.inputs[0] != args.outputs[0]) {
-    std::memcpy(args.outputs[0], args.inputs[0], static_cast<size_t>(args.in(0).bytes()));
+// Pad: rows of blocks. A block is what is contiguous behind the last padded axis.
+class Padding {
+ public:
+  static Result<Padding> Of(const PadAttrs& attrs, const NodeView& node) {
+    Padding p;
+    ONCILLA_ASSIGN(p.mode_, ParsePadMode(attrs.mode));
+    ONCILLA_ASSIGN(const auto axes, PadAxes(attrs, node));
+    const Shape from = node.inputs[0].shape.ToShape(), to = node.outputs[0].shape.ToShape();
+    int rank = to.rank();
+    while (rank > 0 && from[rank - 1] == to[rank - 1] && axes[rank - 1].start == 0) --rank;
+    p.block_ = to.Product(rank, to.rank());
+    int64_t stride = p.block_;
+    for (int i = rank; i-- > 0; stride *= from[i]) {
+      std::vector<int64_t> sources(static_cast<size_t>(to[i]));
+      for (int64_t at = 0; at < to[i]; ++at) {
+        const int64_t source = PadSource(p.mode_, axes[i], at);
+        sources[static_cast<size_t>(at)] = source < 0 ? -1 : source * stride;
+      }
+      p.sources_.insert(p.sources_.begin(), std::move(sources));
+    }
+    p.rows_ = to.Product(0, rank - 1);
+    return p;
   }
+
+  template <class T>
+  void Run(const T* x, T* y, const T& value, ThreadPool* threads) const {
+    if (sources_.empty()) {
+      std::copy_n(x, block_, y);
+      return;
+    }
+    const auto& row = sources_.back();
+    const int64_t width = static_cast<int64_t>(row.size()) * block_;
+    const int64_t grain = std::max<int64_t>(1, (1 << 14) / std::max<int64_t>(width, 1));
+    ParallelFor(threads, rows_, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        T* to = y + r * width;
+        const int64_t base = RowBase(r);
+        if (base < 0) {
+          std::fill_n(to, width, value);
+          continue;
+        }
+        for (size_t i = 0; i < row.size();) {
+          // A run of neighbours in x, or of pad.
+          size_t next = i + 1;
+          const int64_t step = row[i] < 0 ? 0 : block_;
+          while (next < row.size() && row[next] == row[next - 1] + step) ++next;
+          const auto n = static_cast<int64_t>(next - i) * block_;
+          if (row[i] < 0) {
+            std::fill_n(to, n, value);
+          } else {
+            std::copy_n(x + base + row[i], n, to);
+          }
+          to += n;
+          i = next;
+        }
+      }
+    });
+  }
+
+ private:
+  // Where in x the row begins; -1 when it is all pad.
+  int64_t RowBase(int64_t row) const {
+    int64_t base = 0;
+    for (size_t i = sources_.size() - 1; i-- > 0;) {
+      const auto size = static_cast<int64_t>(sources_[i].size());
+      const int64_t source = sources_[i][static_cast<size_t>(row % size)];
+      if (source < 0) return -1;
+      base += source;
+      row /= size;
+    }
+    return base;
+  }
+
+  PadMode mode_ = PadMode::kConstant;
+  int64_t block_ = 1, rows_ = 1;
+  std::vector<std::vector<int64_t>> sources_;  // per axis: offset in x, or -1 for pad
+};
+
+Status Pad(const PadAttrs& attrs, const Args& args) {
+  ONCILLA_ASSIGN(const Padding padding, Padding::Of(attrs, args.node));
+  DispatchBytes(BytesOf(args.in(0).dtype), [&]<class T>(T zero) {
+    padding.Run<T>(args.In<T>(0), args.Out<T>(0), args.has_input(2) ? *args.In<T>(2) : zero,
+                   args.threads);
+  });
   return Status();
 }
 
+Result<std::vector<Tensor>> PadStrings(const PadAttrs& attrs, const NodeView& node,
+                                       std::span<const Tensor> in) {
+  ONCILLA_ASSIGN(const Padding padding, Padding::Of(attrs, node));
+  const Shape shape = node.outputs[0].desc().shape;
+  std::vector<std::string> out(static_cast<size_t>(shape.elements()));
+  padding.Run<std::string>(in[0].strings().data(), out.data(),
+                           node.has_input(2) ? in[2].strings()[0] : std::string(), nullptr);
+  return std::vector<Tensor>{Tensor::Strings(shape, std::move(out))};
+}
+
 const KernelRow kRows[] = {
-    Row<Reshape>("Reshape", kFixedSize),
+    MoveRow<WholeMoves>("Reshape"),
+    MoveRow<WholeMoves>("Squeeze"),
+    MoveRow<WholeMoves>("Unsqueeze"),
+    MoveRow<WholeMoves>("Flatten"),
+    MoveRow<TransposeMoves>("Transpose"),
+    MoveRow<ConcatMoves>("Concat"),
+    MoveRow<SplitMoves>("Split"),
+    MoveRow<SliceMoves>("Slice"),
+    MoveRow<StridedSliceMoves>("StridedSlice"),
+    MoveRow<TileMoves>("Tile"),
+    MoveRow<ExpandMoves>("Expand"),
+    BothRow<Pad, PadStrings>("Pad", kAll),
 };
 
 }  // namespace

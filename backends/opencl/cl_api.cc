@@ -194,15 +194,15 @@ Code CodeOf(cl_int error) {
 
 }  // namespace
 
-OpenOptions OpenOptions::FromEnvironment() {
-  OpenOptions options;
+LibraryOptions LibraryOptions::FromEnvironment() {
+  LibraryOptions options;
   if (const char* library = std::getenv("ONCILLA_OPENCL_LIBRARY")) options.library = library;
   options.drivers_chosen =
       std::getenv("OCL_ICD_VENDORS") != nullptr || std::getenv("OCL_ICD_FILENAMES") != nullptr;
   return options;
 }
 
-Opened OpenPlatforms(const OpenOptions& options) {
+Opened OpenPlatforms(const LibraryOptions& options) {
   Opened opened;
   std::string reason;
   if (!options.library.empty()) {

@@ -1,10 +1,10 @@
 // OpenCL, opened at run time: a table of function pointers, and how it is found.
 //
-// Search order: OpenOptions::library; the loader libOpenCL.so.1; where no loader is, or it knows no
-// platform, the drivers themselves, through the dispatch table that an installable driver hangs on
-// each of its handles. Libraries are never closed: drivers keep threads. A machine without OpenCL
-// gives no platforms and a reason, never a failure. Raw calls go through Api; what creates objects
-// has wrappers in cl_objects.h.
+// Search order: LibraryOptions::library; the loader libOpenCL.so.1; where no loader is, or it knows
+// no platform, the drivers themselves, through the dispatch table that an installable driver hangs
+// on each of its handles. Libraries are never closed: drivers keep threads. A machine without
+// OpenCL gives no platforms and a reason, never a failure. Raw calls go through Api; what creates
+// objects has wrappers in cl_objects.h.
 #pragma once
 
 #include <memory>
@@ -61,7 +61,7 @@ struct Api {
 #undef ONCILLA_CL_MEMBER
 };
 
-struct OpenOptions {
+struct LibraryOptions {
   // When not empty, the only library tried: a loader or a driver. A path or a name to search for.
   std::string library;
   std::vector<std::string> loaders = {"libOpenCL.so.1", "libOpenCL.so"};
@@ -71,7 +71,7 @@ struct OpenOptions {
   bool drivers_chosen = false;
 
   // ONCILLA_OPENCL_LIBRARY, and whether OCL_ICD_VENDORS or OCL_ICD_FILENAMES is set.
-  static OpenOptions FromEnvironment();
+  static LibraryOptions FromEnvironment();
 };
 
 struct Platform {
@@ -86,7 +86,7 @@ struct Opened {
 };
 
 // Thread-safe.
-Opened OpenPlatforms(const OpenOptions& options);
+Opened OpenPlatforms(const LibraryOptions& options);
 
 // "CL_INVALID_BUFFER_SIZE", or "error -9999".
 std::string ErrorName(cl_int error);

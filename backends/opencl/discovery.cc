@@ -3,6 +3,7 @@
 #include "backends/opencl/discovery.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <limits>
 
@@ -50,6 +51,12 @@ class Query {
   int64_t Ulong(cl_device_info info) const { return Number<cl_ulong>(info); }
   int64_t Size(cl_device_info info) const { return Number<size_t>(info); }
   bool Bool(cl_device_info info) const { return Number<cl_bool>(info) != 0; }
+  template <size_t kSize>
+  std::array<uint8_t, kSize> Bytes(cl_device_info info) const {
+    std::array<uint8_t, kSize> bytes = {};
+    if (api_.GetDeviceInfo(device_, info, kSize, bytes.data(), nullptr) != CL_SUCCESS) bytes = {};
+    return bytes;
+  }
   std::array<int64_t, 3> WorkItems() const {
     size_t sizes[16] = {};
     std::array<int64_t, 3> result = {0, 0, 0};
@@ -87,6 +94,33 @@ std::vector<std::string> Words(const std::string& text) {
     at = end + 1;
   }
   return words;
+}
+
+// A name for the very device, where its driver has one: a UUID, or a place on the PCI bus.
+std::string HardwareId(const Query& query, const DeviceFacts& f) {
+  constexpr cl_device_info kUuid = 0x106A, kNvBus = 0x4008, kNvSlot = 0x4009, kNvDomain = 0x400A;
+  constexpr cl_device_info kPci = 0x410F;
+  if (f.HasExtension("cl_khr_device_uuid")) {
+    const std::array<uint8_t, 16> uuid = query.Bytes<16>(kUuid);
+    if (uuid != std::array<uint8_t, 16>{}) {
+      std::string text = "uuid:";
+      for (uint8_t byte : uuid) {
+        text += "0123456789abcdef"[byte >> 4];
+        text += "0123456789abcdef"[byte & 15];
+      }
+      return text;
+    }
+  }
+  if (f.HasExtension("cl_khr_pci_bus_info")) {
+    const auto pci = std::bit_cast<std::array<cl_uint, 4>>(query.Bytes<16>(kPci));
+    return StrCat("pci:", pci[0], ":", pci[1], ":", pci[2], ".", pci[3]);
+  }
+  if (f.HasExtension("cl_nv_device_attribute_query")) {
+    const int64_t slot = query.Uint(kNvSlot);
+    return StrCat("pci:", query.Uint(kNvDomain), ":", query.Uint(kNvBus), ":", slot >> 3, ".",
+                  slot & 7);
+  }
+  return "";
 }
 
 DeviceFacts ReadFacts(const Platform& platform, cl_device_id device) {
@@ -132,6 +166,7 @@ DeviceFacts ReadFacts(const Platform& platform, cl_device_id device) {
   // Part of the full profile; an embedded device must list it.
   f.claims_int64 =
       query.Text(CL_DEVICE_PROFILE) == "FULL_PROFILE" || f.HasExtension("cles_khr_int64");
+  f.hardware_id = HardwareId(query, f);
   return f;
 }
 
@@ -170,7 +205,7 @@ bool DeviceFacts::HasExtension(std::string_view extension) const {
   return std::find(extensions.begin(), extensions.end(), extension) != extensions.end();
 }
 
-Discovery Discover(const OpenOptions& options) {
+Discovery Discover(const LibraryOptions& options) {
   Discovery discovery;
   Opened opened = OpenPlatforms(options);
   for (Platform& platform : opened.platforms) {

@@ -20,7 +20,8 @@ std::string_view Name(DeviceType type);  // "cpu", "gpu", ...
 struct DeviceFacts {
   std::string platform, platform_version;     // "Portable Computing Language"
   std::string name, vendor, driver, version;  // version: "OpenCL 3.0 ..."
-  int version_major = 0, version_minor = 0;   // of the device, 1.2 -> 1, 2
+  std::string hardware_id;  // "uuid:..." or "pci:0:1:0.0"; empty where the driver tells neither
+  int version_major = 0, version_minor = 0;  // of the device, 1.2 -> 1, 2
   DeviceType type = DeviceType::kOther;
   bool available = false, compiler = false, little_endian = true;
   int64_t compute_units = 0, clock_mhz = 0, address_bits = 0;
@@ -53,6 +54,6 @@ struct Discovery {
 };
 
 // Thread-safe; runs driver code the first time (tens of milliseconds).
-Discovery Discover(const OpenOptions& options);
+Discovery Discover(const LibraryOptions& options);
 
 }  // namespace oncilla::opencl

@@ -116,9 +116,12 @@ std::string DiskCache::EntryPath(const std::string& key) const {
   return JoinPath(folder_, StrCat(key, kEntry));
 }
 
+bool DiskCache::Crashed(const std::string& key) const {
+  return problem_.empty() && FileExists(JoinPath(folder_, StrCat(key, kCrashed)));
+}
+
 std::optional<std::string> DiskCache::Load(const std::string& key) {
-  if (!problem_.empty() || !IsKey(key)) return std::nullopt;
-  if (FileExists(JoinPath(folder_, StrCat(key, kCrashed)))) return std::nullopt;
+  if (!problem_.empty() || !IsKey(key) || Crashed(key)) return std::nullopt;
   const std::string path = EntryPath(key);
   auto text = ReadFile(path, kMostEntryBytes);
   if (!text.ok()) return std::nullopt;
@@ -136,7 +139,7 @@ std::optional<std::string> DiskCache::Load(const std::string& key) {
 void DiskCache::Store(const std::string& key, std::string_view payload) {
   if (!problem_.empty() || !IsKey(key)) return;
   if (payload.size() > std::min(limit_ / 4, kMostEntryBytes - 4096)) return;
-  if (FileExists(JoinPath(folder_, StrCat(key, kCrashed)))) return;
+  if (Crashed(key)) return;
   const std::string header = Header(key, payload);
   auto draft = FileDraft::Create(EntryPath(key));
   if (!draft.ok() || !draft->Append(header).ok() || !draft->Append(payload).ok() ||

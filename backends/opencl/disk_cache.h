@@ -42,6 +42,8 @@ class DiskCache {
   std::optional<std::string> Load(const std::string& key);
   void Store(const std::string& key, std::string_view payload);
   void Drop(const std::string& key);
+  // Whether a process died while its driver worked on this entry.
+  bool Crashed(const std::string& key) const;
 
   // Marks that a driver works on the entry, from construction to destruction; one at a time.
   class InUse {

@@ -2,12 +2,18 @@
 #include "engine/api/backends.h"
 
 #include "backends/cpu/device.h"
+#ifdef ONCILLA_OPENCL
+#include "backends/opencl/device.h"
+#endif
 
 namespace oncilla {
 
 std::span<const Backend* const> LinkedBackends() {
   static const Backend* const kBackends[] = {
       &cpu::kBackend,
+#ifdef ONCILLA_OPENCL
+      &opencl::kBackend,
+#endif
   };
   return kBackends;
 }

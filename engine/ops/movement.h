@@ -1,8 +1,9 @@
-// Attributes of the movement family: ops that only rearrange elements.
+// Attributes and geometry of the movement family: ops that only rearrange elements.
 #pragma once
 
 #include <span>
 
+#include "engine/ops/moves.h"
 #include "engine/ops/op_def.h"
 
 namespace oncilla {
@@ -14,6 +15,87 @@ struct ReshapeAttrs {
   void Fields(auto&& field) { field("zero_copies", zero_copies); }
 };
 
+// Squeeze(x, *axes?): without axes, every axis of size 1; an empty list removes none.
+// Unsqueeze(x, *axes): axes of the output. Both have no attributes.
+
+// x -> a matrix: the axes before `axis`, and the rest.
+struct FlattenAttrs {
+  int64_t axis = 1;
+  void Fields(auto&& field) { field("axis", axis); }
+};
+
+// Transpose(x, *perm?) without attributes: axis i of the output is axis perm[i] of x; without perm
+// the axes are reversed.
+
+struct ConcatAttrs {
+  int64_t axis = 0;
+  void Fields(auto&& field) { field("axis", axis); }
+};
+
+// Split(x, *sizes?): `parts` is the number of outputs; it may be 0 where sizes is known beforehand.
+// One size may be -1 (what is left). Without sizes the parts are equal, except that the last one is
+// smaller when they cannot be (ONNX's rule).
+struct SplitAttrs {
+  int64_t axis = 0;
+  int64_t parts = 0;
+  void Fields(auto&& field) {
+    field("axis", axis);
+    field("parts", parts);
+  }
+};
+
+// Slice(x, *starts, *ends, *axes?, *steps?) without attributes: ONNX's rules.
+// StridedSlice(x, *begin, *end, *strides): TensorFlow's rules; bit i of a mask speaks of entry i.
+struct StridedSliceAttrs {
+  int64_t begin_mask = 0;        // begin at the edge
+  int64_t end_mask = 0;          // end at the edge
+  int64_t ellipsis_mask = 0;     // stands for as many whole axes as are missing; at most one bit
+  int64_t new_axis_mask = 0;     // a new axis of size 1
+  int64_t shrink_axis_mask = 0;  // only the element at begin; the axis goes away
+  void Fields(auto&& field) {
+    field("begin_mask", begin_mask);
+    field("end_mask", end_mask);
+    field("ellipsis_mask", ellipsis_mask);
+    field("new_axis_mask", new_axis_mask);
+    field("shrink_axis_mask", shrink_axis_mask);
+  }
+};
+
+// Pad(x, *pads, value?): pads are all begins, then all ends; a negative one crops, before the
+// others are added. value has one element; without it constant pads are zero (or false, or ""). The
+// other modes go on periodically where a pad is longer than what it mirrors or wraps.
+struct PadAttrs {
+  std::string mode = "constant";  // or reflect, symmetric, edge, wrap
+  void Fields(auto&& field) { field("mode", mode); }
+};
+enum class PadMode { kConstant, kReflect, kSymmetric, kEdge, kWrap };
+Result<PadMode> ParsePadMode(std::string_view text);
+
+// One axis of a pad: `before` elements, then [start, start + size) of x, then the rest.
+struct PadAxis {
+  int64_t before = 0, start = 0, size = 0;
+};
+Result<std::vector<PadAxis>> PadAxes(const PadAttrs& attrs, const NodeView& node);
+// The index of x that stands at index `at` of the output; -1 is the pad value.
+int64_t PadSource(PadMode mode, const PadAxis& axis, int64_t at);
+
+// Tile(x, *repeats) and Expand(x, *shape) have no attributes; Expand broadcasts both ways.
+
+// Where the elements of each op go; all facts fixed, plan inputs known.
+Result<Moves> WholeMoves(const NodeView& node);  // ops whose output is x's bytes
+Result<Moves> TransposeMoves(const NodeView& node);
+Result<Moves> ConcatMoves(const ConcatAttrs&, const NodeView& node);
+Result<Moves> SplitMoves(const SplitAttrs&, const NodeView& node);
+Result<Moves> SliceMoves(const NodeView& node);
+Result<Moves> StridedSliceMoves(const StridedSliceAttrs&, const NodeView& node);
+Result<Moves> TileMoves(const NodeView& node);
+Result<Moves> ExpandMoves(const NodeView& node);
+
+// Reshape Squeeze Unsqueeze Flatten Transpose Concat Split Tile Expand.
 std::span<const OpDef> MovementOps();
+// Slice StridedSlice.
+std::span<const OpDef> SliceOps();
+// Pad.
+std::span<const OpDef> PadOps();
 
 }  // namespace oncilla

@@ -4,6 +4,7 @@
 #include "engine/ops/elementwise.h"
 #include "engine/ops/conv.h"
 #include "engine/ops/matmul.h"
+#include "engine/ops/indexing.h"
 #include "engine/ops/movement.h"
 #include "engine/ops/norm.h"
 #include "engine/ops/pool.h"
@@ -17,7 +18,11 @@ std::shared_ptr<const OpSet> OpSet::Builtin() {
            ElementwiseOps(),
            ConvOps(),
            MatMulOps(),
+           IndexingOps(),
            MovementOps(),
+           PadOps(),
+           ShapeOps(),
+           SliceOps(),
            NormOps(),
            PoolOps(),
            ResizeOps(),

@@ -47,8 +47,7 @@ Model::Model(std::shared_ptr<Session> session, std::string path,
   std::vector<Pool*> pools;
   for (size_t d = 0; d < session_->devices().size(); ++d) {
     constant_pools_.push_back(
-        std::make_unique<Pool>(*session_->devices()[d], session_->device_names()[d],
-                               session_->budgets_[d], &session_->ledger(), PoolOptions{}));
+        session_->MakePool(d, "constants", owner_, /*fit_large_regions=*/true));
     pools.push_back(constant_pools_.back().get());
   }
   constants_ = std::make_unique<ConstantStore>(session_->devices(), std::move(pools), owner_);

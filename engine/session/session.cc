@@ -39,11 +39,23 @@ Status Session::Open() {
     devices_.push_back(*std::move(device));
     device_ptrs_.push_back(devices_.back().get());
     device_names_.push_back(listed.name);
-    budgets_.push_back(std::make_shared<MemoryBudget>(options_.memory_limit_bytes));
-    pools_.push_back(std::make_unique<Pool>(*devices_.back(), listed.name, budgets_.back(),
-                                            &ledger_, PoolOptions{}));
+    const int64_t limit = options_.memory_limit_bytes > 0 ? options_.memory_limit_bytes
+                                                          : DefaultLimitBytes(listed.info);
+    budgets_.push_back(std::make_shared<MemoryBudget>(limit));
+    pools_.push_back(MakePool(devices_.size() - 1, "arenas", owner_, /*fit_large_regions=*/true));
   }
   return Status();
+}
+
+std::unique_ptr<Pool> Session::MakePool(size_t device, std::string name, OwnerId owner,
+                                        bool fit_large_regions) {
+  PoolOptions options;
+  options.name = std::move(name);
+  options.device_name = device_names_[device];
+  options.budget = budgets_[device];
+  options.fit_large_regions = fit_large_regions;
+  options.owner = owner;
+  return std::make_unique<Pool>(devices_[device].get(), &ledger_, std::move(options));
 }
 
 Result<std::shared_ptr<Model>> Session::Load(const std::string& path,

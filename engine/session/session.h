@@ -9,6 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "engine/import/model_source.h"
+#include "engine/memory/budget.h"
 #include "engine/memory/ledger.h"
 #include "engine/memory/pool.h"
 #include "engine/session/runtime.h"
@@ -67,6 +68,8 @@ class Session : public std::enable_shared_from_this<Session> {
   friend class Model;
   Session(std::shared_ptr<Runtime> runtime, SessionOptions options);
   Status Open();
+  std::unique_ptr<Pool> MakePool(size_t device, std::string name, OwnerId owner,
+                                 bool fit_large_regions);
 
   const std::shared_ptr<Runtime> runtime_;
   const SessionOptions options_;

@@ -11,8 +11,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-OpenOptions Only(std::vector<std::string> loaders, std::vector<std::string> drivers) {
-  OpenOptions options;
+LibraryOptions Only(std::vector<std::string> loaders, std::vector<std::string> drivers) {
+  LibraryOptions options;
   options.loaders = std::move(loaders);
   options.drivers = std::move(drivers);
   return options;
@@ -58,7 +58,7 @@ TEST(OpenClApi, AbsenceIsAnEmptyListWithAReason) {
 }
 
 TEST(OpenClApi, ALibraryThatIsNotOpenClIsRefusedByName) {
-  OpenOptions options;
+  LibraryOptions options;
   options.library = "libm.so.6";
   const Opened opened = OpenPlatforms(options);
   EXPECT_TRUE(opened.platforms.empty());

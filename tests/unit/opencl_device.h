@@ -19,7 +19,7 @@ struct TestDevice {
 inline const TestDevice& TheTestDevice() {
   static const TestDevice device = [] {
     TestDevice result;
-    Discovery discovery = Discover(OpenOptions::FromEnvironment());
+    Discovery discovery = Discover(LibraryOptions::FromEnvironment());
     const char* wanted = std::getenv("ONCILLA_TEST_OPENCL");
     result.reason = discovery.reason.empty() ? "no device fits" : discovery.reason;
     for (FoundDevice& d : discovery.devices) {

@@ -16,7 +16,7 @@ struct SessionParts {
     const Backend* backend = LinkedBackends()[0];
     cpu = backend->open(backend->discover({}, notes)[0], {&threads, false, ""}).value();
     device_list = {cpu.get()};
-    pool = std::make_unique<Pool>(cpu.get());
+    pool = std::make_unique<Pool>(cpu.get(), &ledger, PoolOptions{});
     constants =
         std::make_unique<ConstantStore>(device_list, std::vector<Pool*>{pool.get()}, kNoOwner);
   }
@@ -25,6 +25,7 @@ struct SessionParts {
   std::vector<Pool*> pools() const { return {pool.get()}; }
 
   ThreadPool threads{2};
+  Ledger ledger;
   std::unique_ptr<Device> cpu;
   std::vector<Device*> device_list;
   std::vector<std::string> name_list = {"/job:localhost/replica:0/task:0/device:CPU:0"};

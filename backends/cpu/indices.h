@@ -1,0 +1,44 @@
+// Indices in a tensor, read and checked before anything is moved by them.
+#pragma once
+
+#include <vector>
+
+#include "engine/base/status.h"
+#include "engine/tensor/dispatch.h"
+
+namespace oncilla::cpu {
+
+// "index 7 is out of range for axis 1 of size 5".
+inline Status IndexError(int64_t index, int axis, int64_t size) {
+  return InvalidArgument("index ", index, " is out of range for axis ", axis, " of size ", size);
+}
+
+// `count` integers of `dtype`. An unsigned number that no int64 holds becomes the largest, which
+// is no index of anything.
+inline std::vector<int64_t> ReadInts(const std::byte* data, DType dtype, int64_t count) {
+  std::vector<int64_t> out(static_cast<size_t>(count));
+  DispatchDType(dtype, [&]<class T>(TypeTag<T>) {
+    if constexpr (std::is_integral_v<T>) {
+      const T* from = reinterpret_cast<const T*>(data);
+      for (size_t i = 0; i < out.size(); ++i) {
+        out[i] = static_cast<int64_t>(from[i]);
+        if (std::is_unsigned_v<T> && out[i] < 0) out[i] = std::numeric_limits<int64_t>::max();
+      }
+    }
+  });
+  return out;
+}
+
+// The same as places in [0, size) of an axis. Negative ones count from the end if allowed.
+inline Result<std::vector<int64_t>> ReadIndices(const std::byte* data, DType dtype, int64_t count,
+                                                int axis, int64_t size, bool negative) {
+  std::vector<int64_t> out = ReadInts(data, dtype, count);
+  for (int64_t& i : out) {
+    const int64_t at = i < 0 && negative ? i + size : i;
+    if (at < 0 || at >= size) return IndexError(i, axis, size);
+    i = at;
+  }
+  return out;
+}
+
+}  // namespace oncilla::cpu

@@ -1,0 +1,75 @@
+// Rows of ops that are strided boxes (engine/ops/moves.h): one function says where elements go,
+// one copier moves them, whatever the op and the dtype.
+//
+//   MoveRow<ConcatMoves>("Concat", kAll)
+#pragma once
+
+#include "backends/cpu/kernel.h"
+#include "engine/ops/moves.h"
+
+namespace oncilla::cpu {
+
+// Copies one simplified move of elements of 1, 2, 4 or 8 bytes.
+void RunMove(const Move& move, int64_t element_bytes, const std::byte* from, std::byte* to,
+             ThreadPool* threads);
+void RunMove(const Move& move, std::span<const std::string> from, std::span<std::string> to);
+
+// Calls fn(TypeTag<unsigned integer>) of as many bytes, for kernels that do not look at values.
+template <class F>
+void DispatchBytes(int64_t bytes, F&& fn);
+
+namespace internal {
+class MoveKernel : public CpuKernel {
+ public:
+  // Moves that cannot overlap the operands they name.
+  MoveKernel(const NodeView& node, Moves moves);
+  Status Run(const Args& args) const override;
+  std::string description() const override { return "move"; }
+
+ private:
+  Moves moves_;
+};
+
+// Runs moves of strings; `node` has all facts fixed.
+Result<std::vector<Tensor>> MoveStrings(const NodeView& node, std::span<const Tensor> inputs,
+                                        const Moves& moves);
+
+template <auto F>
+Result<std::unique_ptr<CpuKernel>> MakeMoves(const NodeView& node) {
+  ONCILLA_ASSIGN(Moves moves, MovesOf<F>(node));
+  return std::unique_ptr<CpuKernel>(std::make_unique<MoveKernel>(node, std::move(moves)));
+}
+
+template <auto F>
+Result<std::vector<Tensor>> HostMoves(const NodeView& node, std::span<const Tensor> inputs) {
+  ONCILLA_ASSIGN(const Moves moves, MovesOf<F>(node));
+  return MoveStrings(node, inputs, moves);
+}
+}  // namespace internal
+
+// Result<Moves> F(const Attrs&, const NodeView&); strings run on the host.
+template <auto F>
+constexpr KernelRow MoveRow(std::string_view op) {
+  KernelRow row;
+  row.op = op;
+  row.dtypes = kAll;
+  row.plain = &internal::MakeMoves<F>;
+  row.host = &internal::HostMoves<F>;
+  return row;
+}
+
+template <class F>
+void DispatchBytes(int64_t bytes, F&& fn) {
+  switch (bytes) {
+    case 1:
+      return fn(uint8_t{});
+    case 2:
+      return fn(uint16_t{});
+    case 4:
+      return fn(uint32_t{});
+    default:
+      return fn(uint64_t{});
+  }
+}
+
+}  // namespace oncilla::cpu

@@ -1,0 +1,89 @@
+// The backend's row: which devices are offered, and opening one.
+//
+// Devices of type CPU are offered only when asked for, so that a machine without a GPU runs on the
+// threaded CPU backend by itself.
+#include <algorithm>
+
+#include "backends/opencl/device.h"
+
+namespace oncilla::opencl {
+namespace {
+
+// Wide enough for any vector type of OpenCL C.
+constexpr int64_t kLeastAlignment = 128;
+
+bool Offered(const FoundDevice& device, const DiscoverOptions& options,
+             std::vector<std::string>* notes) {
+  const auto note = [&](const std::string& text) {
+    if (notes != nullptr) {
+      notes->push_back(StrCat("OpenCL device '", device.facts.name, "' of platform '",
+                              device.facts.platform, "': ", text));
+    }
+    return false;
+  };
+  if (!device.problem.empty()) return note(StrCat("cannot be used: ", device.problem));
+  if (device.facts.type == DeviceType::kCpu && !options.opencl_cpu_devices) {
+    return note("is a CPU and used only when OpenCL's CPU devices are asked for");
+  }
+  return true;
+}
+
+// Everything found, with the info of each; ordinals count all devices, offered or not, so that they
+// mean the same whatever the options are.
+std::vector<std::pair<FoundDevice, DeviceInfo>> FindAll(std::vector<std::string>* notes) {
+  Discovery discovery = Discover(LibraryOptions::FromEnvironment());
+  if (notes != nullptr) {
+    for (const std::string& note : discovery.notes) notes->push_back(StrCat("OpenCL: ", note));
+    if (discovery.devices.empty()) {
+      notes->push_back(StrCat("no OpenCL device: ", discovery.reason));
+    }
+  }
+  std::vector<std::pair<FoundDevice, DeviceInfo>> all;
+  for (FoundDevice& device : discovery.devices) {
+    const DeviceFacts& f = device.facts;
+    DeviceInfo info;
+    info.backend = "opencl";
+    info.type = "GPU";
+    info.name = f.name;
+    info.vendor = f.vendor;
+    info.driver = f.driver;
+    info.platform = f.platform;
+    info.ordinal = static_cast<int>(all.size());
+    info.id = f.hardware_id.empty() ? StrCat("opencl:", info.ordinal) : f.hardware_id;
+    info.memory_bytes = f.global_memory;
+    info.max_allocation_bytes = f.max_allocation;
+    info.alignment_bytes = std::max(f.base_alignment, kLeastAlignment);
+    info.compute_units = static_cast<int>(std::min<int64_t>(f.compute_units, 1 << 30));
+    info.is_opencl_cpu = f.type == DeviceType::kCpu;
+    all.emplace_back(std::move(device), std::move(info));
+  }
+  return all;
+}
+
+std::vector<DeviceInfo> DiscoverDevices(const DiscoverOptions& options,
+                                        std::vector<std::string>& notes) {
+  std::vector<DeviceInfo> infos;
+  for (auto& [device, info] : FindAll(&notes)) {
+    if (Offered(device, options, &notes)) infos.push_back(std::move(info));
+  }
+  return infos;
+}
+
+Result<std::unique_ptr<Device>> OpenDevice(const DeviceInfo& info, const OpenOptions& options) {
+  ClDeviceOptions own;
+  own.cache_folder = options.cache_dir.empty() ? UserCacheFolder() : options.cache_dir;
+  ONCILLA_ASSIGN(own.shape, ForcedShapeFromEnvironment());
+  for (auto& [found, now] : FindAll(nullptr)) {
+    if (now.ordinal != info.ordinal || now.id != info.id || now.name != info.name) continue;
+    ONCILLA_ASSIGN(auto device, ClDevice::Open(found, info, own));
+    return std::unique_ptr<Device>(std::move(device));
+  }
+  return WithStage(NotFound("OpenCL device '", info.name, "' (", info.id, ") is no longer there"),
+                   Stage::kDevice);
+}
+
+}  // namespace
+
+const Backend kBackend = {"opencl", &DiscoverDevices, &OpenDevice};
+
+}  // namespace oncilla::opencl

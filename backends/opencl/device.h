@@ -1,0 +1,89 @@
+// The OpenCL backend's devices: recipes become kernels, recordings and events here.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "backends/opencl/memory.h"
+#include "backends/opencl/program_cache.h"
+#include "backends/opencl/queue.h"
+#include "backends/opencl/recipe.h"
+#include "backends/opencl/recording.h"
+
+namespace oncilla::opencl {
+
+struct ClDeviceOptions {
+  std::string cache_folder;  // empty: no disk cache
+  std::optional<KernelShape> shape;
+};
+
+class ClDevice : public Device {
+ public:
+  // Probes the device, or takes up what an earlier process found. `info` is kept as it is.
+  static Result<std::unique_ptr<ClDevice>> Open(const FoundDevice& found, DeviceInfo info,
+                                                const ClDeviceOptions& options);
+  // Kernels, recordings, queues and regions must be gone. Never waits for a hung device.
+  ~ClDevice() override;
+
+  const DeviceInfo& info() const override { return info_; }
+  const Capabilities& capabilities() const { return capabilities_; }
+  const ProbeResult& probe() const { return probe_; }
+  const ProgramCache& programs() const { return *programs_; }
+
+  Status CanRun(const NodeView& node) const override;
+  Result<Packing> PackingFor(const NodeView& node, int input) const override;
+  Result<std::unique_ptr<Kernel>> Prepare(const NodeView& node) override;
+  Result<std::vector<Tensor>> Evaluate(const NodeView& node,
+                                       std::span<const Tensor> inputs) override;
+  Result<std::unique_ptr<Region>> AllocateRegion(int64_t bytes) override;
+  Status ReleaseRegion(std::unique_ptr<Region> region) override;
+  Result<std::unique_ptr<Queue>> OpenQueue() override;
+  Result<std::unique_ptr<Recording>> Record(std::vector<Step> steps) override;
+  Result<EventPtr> Submit(Queue& queue, const Recording& recording,
+                          std::span<const BufferView> externals, bool profile) override;
+  Result<EventPtr> Transfer(Queue& queue, std::span<const Upload> uploads,
+                            std::span<const Download> downloads) override;
+  bool Poll(const EventPtr& event) override;
+  Status Wait(const EventPtr& event, Deadline deadline) override;
+  // live_objects counts those of all OpenCL devices of the process.
+  DeviceCounters counters() const override;
+
+  // Prepare for a recipe that comes from elsewhere than the rows. `group_limit` is set to the
+  // largest group that all kernels of the recipe allow, also when the recipe is refused for
+  // exceeding it.
+  Result<std::unique_ptr<ClKernel>> PrepareRecipe(std::string op, const Recipe& recipe, int inputs,
+                                                  int outputs, int64_t* group_limit = nullptr);
+
+ private:
+  ClDevice(const FoundDevice& found, DeviceInfo info) : found_(found), info_(std::move(info)) {}
+  Status Start(const ClDeviceOptions& options);
+  const Api& api() const { return *found_.platform.api; }
+  // Checks a compiled kernel against the launch; sets `limit` to the largest group it allows.
+  Status CheckKernel(const ClKernel::Launch& launch, int64_t& limit) const;
+  // Held around driver calls where the driver cannot take two at a time.
+  std::unique_lock<std::mutex> Caller() const;
+
+  const FoundDevice found_;
+  const DeviceInfo info_;
+  ProbeResult probe_;
+  Capabilities capabilities_;
+  std::unique_ptr<DiskCache> disk_;
+  Context context_;
+  Memory dummy_;
+  std::unique_ptr<ProgramCache> programs_;
+  std::mutex service_mutex_;
+  CommandQueue service_;  // for commitments
+  std::mutex condemned_mutex_;
+  std::vector<std::unique_ptr<ClRegion>> condemned_;  // released while in use
+  mutable std::mutex caller_mutex_;
+  std::atomic<int64_t> flushes_{0}, waits_{0};
+  std::atomic<bool> hung_{false};
+};
+
+extern const Backend kBackend;
+
+}  // namespace oncilla::opencl

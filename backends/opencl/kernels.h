@@ -1,0 +1,12 @@
+// One function per family of ops, each defined at the end of kernels_<family>.cc.
+#pragma once
+
+#include <span>
+
+#include "backends/opencl/recipe.h"
+
+namespace oncilla::opencl {
+
+std::span<const KernelRow> MovementKernels();
+
+}  // namespace oncilla::opencl

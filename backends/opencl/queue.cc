@@ -1,0 +1,193 @@
+// Submission and waiting.
+#include "backends/opencl/queue.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "backends/opencl/run_error.h"
+
+namespace oncilla::opencl {
+namespace {
+
+constexpr std::chrono::seconds kCloseLimit(5), kLateCloseLimit(1);
+
+// Host memory that a hung driver may still write to; kept for good.
+void Bury(std::deque<std::shared_ptr<ClEvent>> events) {
+  static std::mutex mutex;
+  static auto* const buried = new std::deque<std::shared_ptr<ClEvent>>();
+  std::lock_guard<std::mutex> lock(mutex);
+  for (auto& event : events) {
+    event->last.Abandon();
+    for (auto& [step, stamp] : event->stamps) stamp.Abandon();
+    buried->push_back(std::move(event));
+  }
+}
+
+// Device time of each step; zero where the driver gives none or nonsense.
+std::vector<StepTime> ReadStamps(const Api& api,
+                                 const std::vector<std::pair<int, EventObject>>& stamps) {
+  std::vector<StepTime> times;
+  for (const auto& [step, stamp] : stamps) {
+    cl_ulong start = 0, end = 0;
+    const bool told = api.GetEventProfilingInfo(stamp.get(), CL_PROFILING_COMMAND_START,
+                                                sizeof(start), &start, nullptr) == CL_SUCCESS &&
+                      api.GetEventProfilingInfo(stamp.get(), CL_PROFILING_COMMAND_END, sizeof(end),
+                                                &end, nullptr) == CL_SUCCESS &&
+                      start != 0 && end >= start;
+    StepTime time{step, told ? static_cast<int64_t>(start) : 0,
+                  told ? static_cast<int64_t>(end) : 0};
+    if (!times.empty() && times.back().step == step) {
+      StepTime& whole = times.back();
+      if (!told || whole.end_ns == 0) {
+        whole.start_ns = whole.end_ns = 0;
+      } else {
+        whole.end_ns = std::max(whole.end_ns, time.end_ns);
+      }
+    } else {
+      times.push_back(time);
+    }
+  }
+  return times;
+}
+
+}  // namespace
+
+bool ClQueue::Drain(std::chrono::seconds limit) {
+  // In order, so a marker is done when all is.
+  cl_event raw = nullptr;
+  if (api_.EnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, &raw) != CL_SUCCESS) return true;
+  EventObject marker(api_, raw);
+  api_.Flush(queue_.get());
+  const Status status = WaitFor(api_, raw, std::chrono::steady_clock::now() + limit);
+  if (status.code() != Code::kDeadlineExceeded) return true;
+  marker.Abandon();
+  return false;
+}
+
+ClQueue::~ClQueue() {
+  DropFinished();
+  const bool pending = dirty_ || !in_flight_.empty();
+  const bool hangs = pending && !Drain(late_ ? kLateCloseLimit : kCloseLimit);
+  for (auto& event : in_flight_) {
+    event->queue = nullptr;
+    if (!hangs) continue;
+    event->outcome = WithStage(Error(Code::kUnavailable, "the device hangs"), Stage::kDevice);
+    event->finished = true;
+  }
+  if (!hangs) return;
+  device_hung_ = true;
+  Bury(std::move(in_flight_));
+  queue_.Abandon();
+}
+
+void ClQueue::DropFinished() {
+  while (!in_flight_.empty() &&
+         (in_flight_.front()->finished || IsDone(api_, in_flight_.front()->last.get()))) {
+    in_flight_.front()->queue = nullptr;
+    in_flight_.pop_front();
+  }
+}
+
+Result<EventPtr> ClQueue::Finish(std::shared_ptr<ClEvent> event, cl_event last) {
+  if (last == nullptr) {
+    ONCILLA_TRY(Check(api_.EnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, &last),
+                      "clEnqueueMarkerWithWaitList"));
+  }
+  event->last = EventObject(api_, last);
+  event->queue = this;
+  in_flight_.push_back(event);
+  dirty_ = false;
+  ONCILLA_TRY(Check(api_.Flush(queue_.get()), "clFlush"));
+  return EventPtr(std::move(event));
+}
+
+Result<EventPtr> ClQueue::Submit(const ClRecording& recording,
+                                 std::span<const BufferView> externals, bool profile) {
+  DropFinished();
+  dirty_ = true;
+  auto event = std::make_shared<ClEvent>();
+  event->names = recording.names();
+  ONCILLA_TRY(recording.Enqueue(queue_.get(), externals, profile ? &event->stamps : nullptr));
+  cl_event last = nullptr;
+  if (recording.error_word() != nullptr) {
+    ONCILLA_TRY(Check(
+        api_.EnqueueReadBuffer(queue_.get(), recording.error_word(), CL_FALSE, 0,
+                               sizeof(event->error_word), &event->error_word, 0, nullptr, &last),
+        "clEnqueueReadBuffer"));
+  }
+  return Finish(std::move(event), last);
+}
+
+Result<EventPtr> ClQueue::Transfer(std::span<const Upload> uploads,
+                                   std::span<const Download> downloads) {
+  DropFinished();
+  dirty_ = true;
+  Status status = EnqueueTransfers(uploads, downloads);
+  if (status.ok()) {
+    auto event = Finish(std::make_shared<ClEvent>(), nullptr);
+    if (event.ok()) return event;
+    status = event.status();
+  }
+  // What was enqueued still touches the caller's memory.
+  if (!Drain(kCloseLimit)) device_hung_ = true;
+  return status;
+}
+
+Status ClQueue::EnqueueTransfers(std::span<const Upload> uploads,
+                                 std::span<const Download> downloads) {
+  for (const Upload& u : uploads) {
+    if (u.from.empty()) continue;
+    ONCILLA_ASSIGN(ClRegion * region, RegionOf(u.to));
+    if (static_cast<int64_t>(u.from.size()) > u.to.bytes) {
+      return Internal("an upload of ", u.from.size(), " bytes into ", u.to.bytes);
+    }
+    ONCILLA_TRY(Check(api_.EnqueueWriteBuffer(queue_.get(), region->raw(), CL_FALSE,
+                                              static_cast<size_t>(u.to.offset), u.from.size(),
+                                              u.from.data(), 0, nullptr, nullptr),
+                      "clEnqueueWriteBuffer"));
+  }
+  for (const Download& d : downloads) {
+    if (d.to.empty()) continue;
+    ONCILLA_ASSIGN(ClRegion * region, RegionOf(d.from));
+    if (static_cast<int64_t>(d.to.size()) > d.from.bytes) {
+      return Internal("a download of ", d.to.size(), " bytes from ", d.from.bytes);
+    }
+    ONCILLA_TRY(Check(api_.EnqueueReadBuffer(queue_.get(), region->raw(), CL_FALSE,
+                                             static_cast<size_t>(d.from.offset), d.to.size(),
+                                             d.to.data(), 0, nullptr, nullptr),
+                      "clEnqueueReadBuffer"));
+  }
+  return Status();
+}
+
+Status WaitForEvent(const Api& api, ClEvent& event, Deadline deadline) {
+  if (event.finished) return event.outcome;
+  Status status = WaitFor(api, event.last.get(), deadline);
+  if (status.code() == Code::kDeadlineExceeded) {
+    if (event.queue != nullptr) event.queue->late_ = true;
+    return status;
+  }
+  if (status.ok() && event.error_word != 0) {
+    const RunError error = RunError::FromWord(event.error_word);
+    const auto step = static_cast<size_t>(error.step);
+    if (step < event.names->node.size()) {
+      status = WithNode(
+          WithStage(InvalidArgument(event.names->where[step], ": ", error.text()), Stage::kRun),
+          event.names->node[step]);
+    } else {
+      status = Internal("the run's error word is damaged: ", event.error_word);
+    }
+  }
+  if (status.ok()) event.times = ReadStamps(api, event.stamps);
+  event.stamps.clear();
+  event.outcome = status;
+  event.finished = true;
+  event.last.Reset();
+  if (ClQueue* queue = event.queue) {
+    queue->late_ = false;
+    queue->DropFinished();
+  }
+  return status;
+}
+
+}  // namespace oncilla::opencl

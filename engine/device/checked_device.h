@@ -1,0 +1,49 @@
+// CheckedDevice: wraps any device and checks every call against device.h before passing it on, so
+// that a mistake of the engine or of a backend fails where it is made and not in a driver. Used by
+// tests, and by sessions with the `verify` option.
+#pragma once
+
+#include <memory>
+
+#include "engine/device/device.h"
+
+namespace oncilla {
+
+// Failures are Internal and say which rule was broken: a view outside its region or misaligned, an
+// operand without memory, a region released twice or not this device's, a queue or event of another
+// device, a packing larger than it says. Counts what is alive; Live() is zero after all is closed.
+class CheckedDevice : public Device {
+ public:
+  explicit CheckedDevice(std::unique_ptr<Device> device);
+  ~CheckedDevice() override;
+
+  const DeviceInfo& info() const override { return device_->info(); }
+  Status CanRun(const NodeView& node) const override;
+  Result<Packing> PackingFor(const NodeView& node, int input) const override;
+  Result<std::unique_ptr<Kernel>> Prepare(const NodeView& node) override;
+  Result<std::vector<Tensor>> Evaluate(const NodeView& node,
+                                       std::span<const Tensor> inputs) override;
+  Result<std::unique_ptr<Region>> AllocateRegion(int64_t bytes) override;
+  Status ReleaseRegion(std::unique_ptr<Region> region) override;
+  Result<std::unique_ptr<Queue>> OpenQueue() override;
+  Result<std::unique_ptr<Recording>> Record(std::vector<Step> steps) override;
+  Result<EventPtr> Submit(Queue& queue, const Recording& recording,
+                          std::span<const BufferView> externals, bool profile) override;
+  Result<EventPtr> Transfer(Queue& queue, std::span<const Upload> uploads,
+                            std::span<const Download> downloads) override;
+  bool Poll(const EventPtr& event) override;
+  Status Wait(const EventPtr& event, Deadline deadline) override;
+  DeviceCounters counters() const override { return device_->counters(); }
+
+  // Regions alive.
+  int live_regions() const;
+
+ private:
+  struct State;
+  Status CheckView(const BufferView& view, std::string_view what) const;
+
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace oncilla
