@@ -25,6 +25,7 @@ const KernelRow* FindKernel(std::string_view op) {
              MovementKernels(),
              NormKernels(),
              PoolKernels(),
+             ReduceKernels(),
              ResizeKernels(),
          }) {
       for (const KernelRow& row : family) map->emplace(row.op, &row);

@@ -2,6 +2,8 @@
 //
 // Devices of type CPU are offered only when asked for, so that a machine without a GPU runs on the
 // threaded CPU backend by itself.
+#include "backends/opencl/backend.h"
+
 #include <algorithm>
 
 #include "backends/opencl/device.h"

@@ -49,6 +49,7 @@ Capabilities MakeCapabilities(const DeviceFacts& facts, const ProbeResult& probe
   c.vector_width = std::max<int64_t>(facts.native_float_width, 1);
   c.base_alignment = facts.base_alignment;
   c.max_allocation = facts.max_allocation;
+  if (facts.parameter_bytes > 0) c.parameter_bytes = facts.parameter_bytes;
   c.max_loop_trips = probe.max_loop_trips;
   for (const Quirk& quirk : Quirks()) {
     if (Applies(quirk, facts)) quirk.apply(c);

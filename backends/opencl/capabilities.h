@@ -31,6 +31,7 @@ struct Capabilities {
   int64_t vector_width = 1;  // floats in a native vector
   int64_t base_alignment = 128;
   int64_t max_allocation = 0;
+  int64_t parameter_bytes = 1024;  // of all arguments of a kernel together
   // A loop of one work-item must have fewer trips; 0: no cap.
   int64_t max_loop_trips = 0;
   // Calls into the driver must not overlap, not even on different queues.

@@ -84,6 +84,4 @@ class ClDevice : public Device {
   std::atomic<bool> hung_{false};
 };
 
-extern const Backend kBackend;
-
 }  // namespace oncilla::opencl

@@ -1,15 +1,20 @@
 // The families of recipes, listed by hand.
 #include "backends/opencl/kernels.h"
 
+#include <map>
+
 namespace oncilla::opencl {
 
 const KernelRow* FindKernel(std::string_view op) {
-  for (std::span<const KernelRow> family : {MovementKernels()}) {
-    for (const KernelRow& row : family) {
-      if (row.op == op) return &row;
+  static const std::map<std::string_view, const KernelRow*> rows = [] {
+    std::map<std::string_view, const KernelRow*> all;
+    for (std::span<const KernelRow> family : {ElementwiseKernels(), MovementKernels()}) {
+      for (const KernelRow& row : family) all.emplace(row.op, &row);
     }
-  }
-  return nullptr;
+    return all;
+  }();
+  const auto found = rows.find(op);
+  return found == rows.end() ? nullptr : found->second;
 }
 
 }  // namespace oncilla::opencl

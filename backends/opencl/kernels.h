@@ -7,6 +7,7 @@
 
 namespace oncilla::opencl {
 
+std::span<const KernelRow> ElementwiseKernels();
 std::span<const KernelRow> MovementKernels();
 
 }  // namespace oncilla::opencl

@@ -18,7 +18,7 @@ struct RunError {
       case 1:
         return "an index is out of range";
       case 2:
-        return "an integer is divided by zero";
+        return "integer division by zero";
       default:
         return "the data is not acceptable";
     }

@@ -3,7 +3,7 @@
 
 #include "backends/cpu/device.h"
 #ifdef ONCILLA_OPENCL
-#include "backends/opencl/device.h"
+#include "backends/opencl/backend.h"
 #endif
 
 namespace oncilla {

@@ -11,7 +11,13 @@ Result<Values> TfLowering::AddAll(std::string_view op, AttrMap attrs, Values inp
                                   std::string_view role) {
   std::string name = node_.name;
   if (!role.empty()) name += "/" + std::string(role);
-  return graph_.AddNode(std::move(name), op, std::move(attrs), std::move(inputs), {node_.name});
+  auto outputs = graph_.AddNode(name, op, std::move(attrs), std::move(inputs), {node_.name});
+  if (outputs.ok() || outputs.status().code() != Code::kUnimplemented) return outputs;
+  // Refusals are listed by op and reason, so the reason must not name the node once more.
+  std::string reason = Message(outputs.status());
+  const std::string prefix = StrCat("node '", name, "' (", op, "): ");
+  if (reason.substr(0, prefix.size()) == prefix) reason.erase(0, prefix.size());
+  return Unsupported(op, ": ", reason);
 }
 
 Result<ValueId> TfLowering::Add(std::string_view op, AttrMap attrs, Values inputs,

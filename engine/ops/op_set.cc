@@ -1,13 +1,14 @@
 // The table of contents of the op set: one line per family.
 #include "engine/ops/op_set.h"
 
-#include "engine/ops/elementwise.h"
 #include "engine/ops/conv.h"
+#include "engine/ops/elementwise.h"
 #include "engine/ops/matmul.h"
 #include "engine/ops/indexing.h"
 #include "engine/ops/movement.h"
 #include "engine/ops/norm.h"
 #include "engine/ops/pool.h"
+#include "engine/ops/reduce.h"
 #include "engine/ops/resize.h"
 
 namespace oncilla {
@@ -25,6 +26,7 @@ std::shared_ptr<const OpSet> OpSet::Builtin() {
            SliceOps(),
            NormOps(),
            PoolOps(),
+           ReduceOps(),
            ResizeOps(),
        }) {
     // Names of built-in ops are unique; a test adds the families one by one and checks.

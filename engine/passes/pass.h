@@ -27,6 +27,9 @@ struct Pass {
 };
 
 // Each in a file of its own name.
+Status LowerBatchNorm(const Graph& graph, const PassContext& context, Patch& patch);
+Status FoldScales(const Graph& graph, const PassContext& context, Patch& patch);
+Status FuseEpilogue(const Graph& graph, const PassContext& context, Patch& patch);
 Status FoldConstants(const Graph& graph, const PassContext& context, Patch& patch);
 Status MergeDuplicates(const Graph& graph, const PassContext& context, Patch& patch);
 Status RemoveNoOps(const Graph& graph, const PassContext& context, Patch& patch);

@@ -6,19 +6,25 @@ namespace oncilla {
 
 std::span<const Pass> GraphPasses() {
   static constexpr Pass kPasses[] = {
-      {"remove no-ops", &RemoveNoOps},
-      {"fold constants", &FoldConstants},
+      {"remove no-ops", &RemoveNoOps},        {"lower batch norm", &LowerBatchNorm},
+      {"fold scales", &FoldScales},           {"fold constants", &FoldConstants},
       {"merge duplicates", &MergeDuplicates},
   };
   return kPasses;
 }
 
-std::span<const Pass> DevicePasses() { return {}; }
+std::span<const Pass> DevicePasses() {
+  static constexpr Pass kPasses[] = {
+      {"fuse epilogue", &FuseEpilogue},
+      {"fold constants", &FoldConstants},
+  };
+  return kPasses;
+}
 
 Result<Graph> RunPasses(Graph graph, std::span<const Pass> passes, const PassContext& context,
                         const PipelineOptions& options) {
   // Each round ends with less to do; the bound only guards against two passes undoing each other.
-  constexpr int kMaxRounds = 10;
+  constexpr int kMaxRounds = 32;
   for (int round = 0; round < kMaxRounds; ++round) {
     bool changed = false;
     for (const Pass& pass : passes) {

@@ -1,0 +1,318 @@
+// Reduce kernels of the CPU: plain, exact code. Sums are kept in double, or exactly in 64 bits,
+// and run in the order of the elements.
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <numeric>
+
+#include "backends/cpu/kernel.h"
+#include "backends/cpu/tiles.h"
+#include "engine/ops/reduce.h"
+
+namespace oncilla::cpu {
+namespace {
+
+// 64-bit integers that wrap.
+template <class W>
+W AddWide(W a, W b) {
+  if constexpr (std::is_same_v<W, double>) return a + b;
+  return static_cast<W>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
+template <class W>
+W MulWide(W a, W b) {
+  if constexpr (std::is_same_v<W, double>) return a * b;
+  return static_cast<W>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
+template <class W>
+W AbsWide(W a) {
+  if constexpr (std::is_same_v<W, double>) return std::fabs(a);
+  return std::is_signed_v<W> && a < W{0} ? static_cast<W>(uint64_t{0} - static_cast<uint64_t>(a))
+                                         : a;
+}
+template <class W>
+bool IsNan(W a) {
+  return a != a;
+}
+
+// Reducers: start value, one more element, the result from the number of elements.
+template <class W>
+struct SumOf {
+  W sum = 0;
+  void Add(W x) { sum = AddWide(sum, x); }
+  W Result(int64_t) const { return sum; }
+};
+template <class W>
+struct MeanOf : SumOf<W> {
+  W Result(int64_t n) const {
+    if constexpr (std::is_same_v<W, double>) return this->sum / static_cast<double>(n);
+    return n == 0 ? W{0} : static_cast<W>(this->sum / static_cast<W>(n));  // cut towards zero
+  }
+};
+template <class W>
+struct ProdOf {
+  W product = 1;
+  void Add(W x) { product = MulWide(product, x); }
+  W Result(int64_t) const { return product; }
+};
+template <class W>
+struct MaxOf {
+  using Limits = std::numeric_limits<W>;
+  W max = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+  void Add(W x) { max = IsNan(max) || x <= max ? max : x; }
+  W Result(int64_t) const { return max; }
+};
+template <class W>
+struct MinOf {
+  using Limits = std::numeric_limits<W>;
+  W min = Limits::has_infinity ? Limits::infinity() : Limits::max();
+  void Add(W x) { min = IsNan(min) || x >= min ? min : x; }
+  W Result(int64_t) const { return min; }
+};
+template <class W>
+struct AllOf {
+  W all = 1;
+  void Add(W x) { all &= x; }
+  W Result(int64_t) const { return all; }
+};
+template <class W>
+struct AnyOf {
+  W any = 0;
+  void Add(W x) { any |= x; }
+  W Result(int64_t) const { return any; }
+};
+template <class W>
+struct L1Of : SumOf<W> {
+  void Add(W x) { SumOf<W>::Add(AbsWide(x)); }
+};
+template <class W>
+struct SumSquareOf : SumOf<W> {
+  void Add(W x) { SumOf<W>::Add(MulWide(x, x)); }
+};
+// These give fractions, which integer dtypes cut.
+template <class W>
+struct L2Of {
+  double sum = 0;
+  void Add(W x) { sum += static_cast<double>(x) * static_cast<double>(x); }
+  double Result(int64_t) const { return std::sqrt(sum); }
+};
+template <class W>
+struct LogSumOf {
+  double sum = 0;
+  void Add(W x) { sum += static_cast<double>(x); }
+  double Result(int64_t) const { return std::log(sum); }
+};
+template <class W>
+struct LogSumExpOf {
+  double max = -INFINITY, sum = 0;  // sum of exp(x - max)
+  void Add(W element) {
+    const double x = static_cast<double>(element);
+    if (x <= max) {
+      sum += x == max ? 1 : std::exp(x - max);
+    } else if (!IsNan(max)) {
+      sum = (max == -INFINITY ? 0 : sum * std::exp(max - x)) + 1;
+      max = x;  // a NaN stays
+    }
+  }
+  double Result(int64_t) const {
+    if (IsNan(max)) return max;
+    return max == INFINITY || max == -INFINITY ? max : max + std::log(sum);
+  }
+};
+
+Result<ReduceLoops> LoopsOf(const ReduceAttrs& attrs, const Args& args) {
+  const Shape shape = args.in(0).shape;
+  ONCILLA_ASSIGN(
+      const auto axes,
+      ReducedAxes(attrs, args.has_input(1) ? &args.node.inputs[1] : nullptr, shape.rank()));
+  return MakeReduceLoops(shape, axes);
+}
+
+// Offset of output `index` in the input.
+int64_t OffsetOf(const std::vector<ReduceLoops::Axis>& axes, int64_t index) {
+  int64_t offset = 0;
+  for (size_t i = axes.size(); i-- > 0; index /= axes[i].size) {
+    offset += index % axes[i].size * axes[i].stride;
+  }
+  return offset;
+}
+
+template <template <class> class Reducer>
+Status Reduce(const ReduceAttrs& attrs, const Args& args) {
+  ONCILLA_ASSIGN(const ReduceLoops loops, LoopsOf(attrs, args));
+  const int64_t run = loops.reduced.empty() ? 1 : loops.reduced.back().size;
+  const int64_t stride = loops.reduced.empty() ? 0 : loops.reduced.back().stride;
+  auto outer = loops.reduced;
+  if (!outer.empty()) outer.pop_back();
+  const int64_t runs = loops.count == 0 ? 0 : loops.count / run;
+  const int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, loops.count));
+  DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T>) {
+    using W = internal::WideType<T>;
+    if constexpr (std::is_same_v<Reducer<W>, AllOf<double>> ||
+                  std::is_same_v<Reducer<W>, AnyOf<double>>) {
+      return;
+    } else {
+      const auto* x = args.In<internal::Stored<T>>(0);
+      ParallelFor(args.threads, loops.outputs, grain, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t base = OffsetOf(loops.kept, i);
+          Reducer<W> reducer;
+          for (int64_t r = 0; r < runs; ++r) {
+            const int64_t start = base + OffsetOf(outer, r);
+            for (int64_t k = 0; k < run; ++k) {
+              reducer.Add(internal::Widen<T, W>(x[start + k * stride]));
+            }
+          }
+          args.Out<T>(0)[i] = ConvertElement<T>(reducer.Result(loops.count));
+        }
+      });
+    }
+  });
+  return Status();
+}
+
+Status ReduceMean(const ReduceAttrs& attrs, const Args& args) {
+  ONCILLA_ASSIGN(const ReduceLoops loops, LoopsOf(attrs, args));
+  if (IsInteger(args.in(0).dtype) && loops.count == 0 && loops.outputs > 0) {
+    return InvalidArgument("the mean of no integers");
+  }
+  return Reduce<MeanOf>(attrs, args);
+}
+
+// The three parts of a shape around one axis.
+struct AroundAxis {
+  int64_t outer, size, inner;
+};
+Result<AroundAxis> Around(const Shape& shape, int64_t axis) {
+  ONCILLA_ASSIGN(const int a, NormalizeAxis(axis, shape.rank()));
+  return AroundAxis{shape.Product(0, a), shape[a], shape.Product(a + 1, shape.rank())};
+}
+
+// NaN comes before everything else.
+template <class W>
+bool Better(W a, W b, bool larger) {
+  if (IsNan(b)) return false;
+  return IsNan(a) || (larger ? a > b : a < b);
+}
+
+template <bool larger>
+Status Arg(const ArgAttrs& attrs, const Args& args) {
+  ONCILLA_ASSIGN(const AroundAxis at, Around(args.in(0).shape, attrs.axis));
+  DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T>) {
+    using W = internal::WideType<T>;
+    const auto* x = args.In<internal::Stored<T>>(0);
+    DispatchDType(attrs.to, [&]<class To>(TypeTag<To>) {
+      const int64_t grain = std::max<int64_t>(1, 8192 / std::max<int64_t>(1, at.size));
+      ParallelFor(args.threads, at.outer * at.inner, grain, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const auto* row = x + i / at.inner * at.size * at.inner + i % at.inner;
+          int64_t best = 0;
+          W value = internal::Widen<T, W>(row[0]);
+          for (int64_t k = 1; k < at.size; ++k) {
+            const W v = internal::Widen<T, W>(row[k * at.inner]);
+            if (attrs.last ? !Better(value, v, larger) : Better(v, value, larger)) {
+              best = k;
+              value = v;
+            }
+          }
+          args.Out<To>(0)[i] = ConvertElement<To>(best);
+        }
+      });
+    });
+  });
+  return Status();
+}
+
+template <bool product>
+Status Cumulate(const CumulativeAttrs& attrs, const Args& args) {
+  ONCILLA_ASSIGN(const auto axis, args.Ints(1, "axis"));
+  ONCILLA_ASSIGN(const AroundAxis at, Around(args.in(0).shape, axis[0]));
+  DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T>) {
+    using W = internal::WideType<T>;
+    if constexpr (std::is_same_v<T, bool>) return;
+    const int64_t grain = std::max<int64_t>(1, 8192 / std::max<int64_t>(1, at.size));
+    ParallelFor(args.threads, at.outer * at.inner, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t base = i / at.inner * at.size * at.inner + i % at.inner;
+        const T* x = args.In<T>(0) + base;
+        T* y = args.Out<T>(0) + base;
+        W sum = product ? 1 : 0;
+        for (int64_t step = 0; step < at.size; ++step) {
+          const int64_t k = (attrs.reverse ? at.size - 1 - step : step) * at.inner;
+          const W v = static_cast<W>(x[k]);
+          const W next = product ? MulWide(sum, v) : AddWide(sum, v);
+          y[k] = ConvertElement<T>(attrs.exclusive ? sum : next);
+          sum = next;
+        }
+      }
+    });
+  });
+  return Status();
+}
+
+Status TopK(const TopKAttrs& attrs, const Args& args) {
+  ONCILLA_ASSIGN(const AroundAxis at, Around(args.in(0).shape, attrs.axis));
+  ONCILLA_ASSIGN(const auto ks, args.Ints(1, "k"));
+  const int64_t k = ks[0];
+  if (k == 0) return Status();
+  DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T>) {
+    using W = internal::WideType<T>;
+    if constexpr (std::is_same_v<T, bool>) return;
+    const int64_t grain = std::max<int64_t>(1, 4096 / std::max<int64_t>(1, at.size));
+    ParallelFor(args.threads, at.outer * at.inner, grain, [&](int64_t begin, int64_t end) {
+      std::vector<int64_t> order(static_cast<size_t>(at.size));
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t outer = i / at.inner, inner = i % at.inner;
+        const T* x = args.In<T>(0) + outer * at.size * at.inner + inner;
+        auto value = [&](int64_t index) { return static_cast<W>(x[index * at.inner]); };
+        // A total order, so that a partial selection gives what a whole sort would. NaN is larger
+        // than any number.
+        auto before = [&](int64_t a, int64_t b) {
+          const W va = value(a), vb = value(b);
+          if (IsNan(va) || IsNan(vb)) {
+            if (IsNan(va) && IsNan(vb)) return a < b;
+            return IsNan(va) == attrs.largest;
+          }
+          if (va != vb) return attrs.largest ? va > vb : va < vb;
+          return a < b;
+        };
+        std::iota(order.begin(), order.end(), 0);
+        if (k < at.size) std::nth_element(order.begin(), order.begin() + k, order.end(), before);
+        std::sort(order.begin(), order.begin() + k, before);
+        DispatchDType(attrs.to, [&]<class To>(TypeTag<To>) {
+          for (int64_t j = 0; j < k; ++j) {
+            const int64_t place = (outer * k + j) * at.inner + inner;
+            args.Out<T>(0)[place] = x[order[j] * at.inner];
+            args.Out<To>(1)[place] = ConvertElement<To>(order[j]);
+          }
+        });
+      }
+    });
+  });
+  return Status();
+}
+
+const KernelRow kRows[] = {
+    Row<Reduce<SumOf>>("ReduceSum", kNumbers),
+    Row<ReduceMean>("ReduceMean", kNumbers),
+    Row<Reduce<MaxOf>>("ReduceMax", kNumbers),
+    Row<Reduce<MinOf>>("ReduceMin", kNumbers),
+    Row<Reduce<ProdOf>>("ReduceProd", kNumbers),
+    Row<Reduce<AllOf>>("ReduceAll", kBools),
+    Row<Reduce<AnyOf>>("ReduceAny", kBools),
+    Row<Reduce<L1Of>>("ReduceL1", kNumbers),
+    Row<Reduce<L2Of>>("ReduceL2", kNumbers),
+    Row<Reduce<LogSumOf>>("ReduceLogSum", kNumbers),
+    Row<Reduce<LogSumExpOf>>("ReduceLogSumExp", kNumbers),
+    Row<Reduce<SumSquareOf>>("ReduceSumSquare", kNumbers),
+    Row<Arg<true>>("ArgMax", kFixedSize),
+    Row<Arg<false>>("ArgMin", kFixedSize),
+    Row<Cumulate<false>>("CumSum", kNumbers),
+    Row<Cumulate<true>>("CumProd", kNumbers),
+    Row<TopK>("TopK", kNumbers),
+};
+
+}  // namespace
+
+std::span<const KernelRow> ReduceKernels() { return kRows; }
+
+}  // namespace oncilla::cpu

@@ -1,0 +1,114 @@
+// Constant factors move into weights: what multiplies each output channel of a convolution or
+// matrix product is multiplied into its filter and bias instead. On the way there, sums with
+// constants are moved behind products and merged:
+//   (x + b) * s  ->  x * s + b * s        (x + a) + b  ->  x + (a + b)
+//   conv(x, w, b) * s  ->  conv(x, w * s, b * s)
+// The new factors are nodes on constants, which folding computes. float32 and float64 only.
+#include "engine/passes/pass.h"
+#include "engine/passes/rewrite.h"
+
+namespace oncilla {
+namespace {
+
+class ScaleFolder {
+ public:
+  ScaleFolder(const Graph& graph, Patch& patch) : graph_(graph), uses_(graph), patch_(patch) {}
+
+  Status Run() {
+    touched_.resize(graph_.nodes().size());
+    for (uint32_t n = 0; n < graph_.nodes().size(); ++n) {
+      const Node& node = graph_.node(NodeId{n});
+      const bool is_mul = node.op->name == "Mul", is_add = node.op->name == "Add";
+      if (!is_mul && !is_add) continue;
+      const DType dtype = graph_.fact(node.outputs[0]).dtype;
+      if (dtype != DType::kF32 && dtype != DType::kF64) continue;
+      const int c = ConstantInput(graph_, node);
+      if (c < 0) continue;
+      const ValueId constant = node.inputs[c], x = node.inputs[1 - c];
+      const NodeId producer = graph_.value(x).producer;
+      // One rewrite per node and round: the next round sees the result.
+      if (producer == kNoNode || !uses_.Single(x) || touched_[Index(producer)]) continue;
+      if (is_mul) {
+        ONCILLA_TRY(FoldMul(NodeId{n}, producer, constant));
+      } else {
+        ONCILLA_TRY(MergeAdds(NodeId{n}, producer, constant));
+      }
+    }
+    return Status();
+  }
+
+ private:
+  void Touch(NodeId a, NodeId b) { touched_[Index(a)] = touched_[Index(b)] = true; }
+
+  // The sum or product of two constants must not be larger than the activations they meet.
+  bool SameShapeAs(const Fact& value, ValueId a, ValueId b) const {
+    auto shape = BroadcastShapes(graph_.fact(a).shape, graph_.fact(b).shape);
+    return shape.ok() && shape->ranked() && value.shape.ranked() &&
+           shape->rank() <= value.shape.rank();
+  }
+
+  Status FoldMul(NodeId mul, NodeId producer, ValueId s) {
+    const Node &node = graph_.node(mul), &inner = graph_.node(producer);
+    const Fact& y = graph_.fact(inner.outputs[0]);
+    const std::vector<NodeId> both = {producer, mul};
+    if (inner.op->name == "Add") {
+      const int c = ConstantInput(graph_, inner);
+      if (c < 0 || !SameShapeAs(y, inner.inputs[c], s)) return Status();
+      ONCILLA_ASSIGN(const ValueId scaled, patch_.Add("Mul", {}, {inner.inputs[1 - c], s}, {mul}));
+      ONCILLA_ASSIGN(const ValueId shift, patch_.Add("Mul", {}, {inner.inputs[c], s}, {producer}));
+      ONCILLA_ASSIGN(const ValueId sum, patch_.Add("Add", {}, {scaled, shift}, {producer}));
+      Touch(mul, producer);
+      return patch_.Replace(node.outputs[0], sum);
+    }
+    const bool matmul = inner.op->name == "MatMul", conv = inner.op->name == "Conv";
+    if (!matmul && !conv) return Status();
+    if (!graph_.value(inner.inputs[1]).is_constant() || inner.inputs.size() > 3 ||
+        StringAttr(inner, "activation", "none") != "none" ||
+        !IsPerChannel(graph_.fact(s).shape, y.shape)) {
+      return Status();
+    }
+    const Fact& w = graph_.fact(inner.inputs[1]);
+    // The filter's last axis must be the output channels.
+    if (matmul && (BoolAttr(inner, "transpose_b", false) || w.shape.rank() < 2 ||
+                   graph_.fact(inner.inputs[0]).shape.rank() < 2)) {
+      return Status();
+    }
+    const int64_t count = graph_.fact(s).shape.elements().size;
+    const ValueId shape = patch_.AddConstant(Tensor::Int64s(std::vector<int64_t>{count}));
+    ONCILLA_ASSIGN(const ValueId flat, patch_.Add("Reshape", {}, {s, shape}, {mul}));
+    ONCILLA_ASSIGN(const ValueId filter, patch_.Add("Mul", {}, {inner.inputs[1], flat}, {mul}));
+    std::vector<ValueId> inputs = inner.inputs;
+    inputs[1] = filter;
+    if (inputs.size() > 2 && inputs[2] != kNoValue) {
+      ONCILLA_ASSIGN(inputs[2], patch_.Add("Mul", {}, {inputs[2], flat}, {mul}));
+    }
+    ONCILLA_ASSIGN(const ValueId out, patch_.Add(inner.op->name, inner.attrs, inputs, both));
+    Touch(mul, producer);
+    return patch_.Replace(node.outputs[0], out);
+  }
+
+  Status MergeAdds(NodeId add, NodeId producer, ValueId b) {
+    const Node &node = graph_.node(add), &inner = graph_.node(producer);
+    if (inner.op->name != "Add") return Status();
+    const int c = ConstantInput(graph_, inner);
+    if (c < 0 || !SameShapeAs(graph_.fact(inner.outputs[0]), inner.inputs[c], b)) return Status();
+    ONCILLA_ASSIGN(const ValueId sum, patch_.Add("Add", {}, {inner.inputs[c], b}, {add}));
+    ONCILLA_ASSIGN(const ValueId out,
+                   patch_.Add("Add", {}, {inner.inputs[1 - c], sum}, {producer, add}));
+    Touch(add, producer);
+    return patch_.Replace(node.outputs[0], out);
+  }
+
+  const Graph& graph_;
+  const Uses uses_;
+  Patch& patch_;
+  std::vector<bool> touched_;
+};
+
+}  // namespace
+
+Status FoldScales(const Graph& graph, const PassContext&, Patch& patch) {
+  return ScaleFolder(graph, patch).Run();
+}
+
+}  // namespace oncilla

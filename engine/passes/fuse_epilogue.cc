@@ -1,0 +1,110 @@
+// Epilogue fusion: what follows a convolution or matrix product on the same device moves into it,
+// in the order its kernel applies them: bias, residual, activation. Only where the device accepts
+// the fused node.
+#include "engine/passes/pass.h"
+#include "engine/passes/rewrite.h"
+
+namespace oncilla {
+namespace {
+
+// The activation attribute that a node amounts to; empty when it is none.
+std::string_view ActivationOf(const Node& node) {
+  const std::string_view op = node.op->name;
+  if (op == "Relu") return "relu";
+  if (op == "Relu6") return "relu6";
+  if (op == "Sigmoid") return "sigmoid";
+  if (op == "Tanh") return "tanh";
+  if (op == "Silu") return "silu";
+  if (op == "HardSwish") return "hardswish";
+  if (op == "Gelu") return BoolAttr(node, "approximate", false) ? "gelu_tanh" : "gelu";
+  return "";
+}
+
+class EpilogueFuser {
+ public:
+  EpilogueFuser(const Graph& graph, const PassContext& context, Patch& patch)
+      : graph_(graph), context_(context), uses_(graph), patch_(patch) {}
+
+  Status Run() {
+    std::vector<bool> touched(graph_.nodes().size());
+    for (uint32_t n = 0; n < graph_.nodes().size(); ++n) {
+      const Node& node = graph_.node(NodeId{n});
+      for (size_t i = 0; i < node.inputs.size() && i < 2; ++i) {
+        if (node.inputs[i] == kNoValue) continue;
+        const NodeId producer = graph_.value(node.inputs[i]).producer;
+        if (producer == kNoNode || touched[Index(producer)] || touched[n]) continue;
+        const Node& target = graph_.node(producer);
+        if ((target.op->name != "Conv" && target.op->name != "MatMul") ||
+            target.device != node.device || !uses_.Single(node.inputs[i]) ||
+            StringAttr(target, "activation", "none") != "none") {
+          continue;
+        }
+        ONCILLA_ASSIGN(const bool fused, TryFuse(NodeId{n}, producer, i));
+        if (fused) touched[n] = touched[Index(producer)] = true;
+      }
+    }
+    return Status();
+  }
+
+ private:
+  // `input`: which input of `outer` the target computes.
+  Result<bool> TryFuse(NodeId outer, NodeId target_id, size_t input) {
+    const Node &node = graph_.node(outer), &target = graph_.node(target_id);
+    std::vector<ValueId> inputs = target.inputs;
+    inputs.resize(4, kNoValue);
+    AttrMap attrs = target.attrs;
+    const Fact& y = graph_.fact(target.outputs[0]);
+    if (const std::string_view name = ActivationOf(node); !name.empty()) {
+      attrs["activation"] = std::string(name);
+    } else if (node.op->name == "Add") {
+      const ValueId other = node.inputs[1 - input];
+      const Fact& fact = graph_.fact(other);
+      if (fact.dtype != y.dtype || !fact.shape.ranked() || !y.shape.ranked()) return false;
+      const bool constant = graph_.value(other).is_constant();
+      if (constant && inputs[2] == kNoValue && inputs[3] == kNoValue &&
+          IsPerChannel(fact.shape, y.shape) && fact.shape.elements().size > 1) {
+        const ValueId shape =
+            patch_.AddConstant(Tensor::Int64s(std::vector<int64_t>{fact.shape.elements().size}));
+        ONCILLA_ASSIGN(inputs[2], patch_.Add("Reshape", {}, {other, shape}, {outer}));
+      } else if (inputs[3] == kNoValue && SameShape(fact.shape, y.shape)) {
+        // The residual cannot depend on the target: the target's value has no other reader.
+        inputs[3] = other;
+      } else {
+        return false;
+      }
+    } else {
+      return false;
+    }
+    while (inputs.back() == kNoValue) inputs.pop_back();
+    Facts in;
+    for (ValueId id : inputs) in.push_back(patch_.fact(id));
+    const Facts out = {y};
+    const NodeView view{target.op, &attrs, in, out, target.name};
+    if (!context_.devices[target.device]->CanRun(view).ok()) return false;
+    ONCILLA_ASSIGN(const ValueId fused,
+                   patch_.Add(target.op->name, attrs, inputs, {target_id, outer}));
+    ONCILLA_TRY(patch_.Replace(node.outputs[0], fused));
+    return true;
+  }
+
+  static bool SameShape(const PartialShape& a, const PartialShape& b) {
+    if (a.rank() != b.rank()) return false;
+    for (int i = 0; i < a.rank(); ++i) {
+      if (!a[i].Same(b[i])) return false;
+    }
+    return true;
+  }
+
+  const Graph& graph_;
+  const PassContext& context_;
+  const Uses uses_;
+  Patch& patch_;
+};
+
+}  // namespace
+
+Status FuseEpilogue(const Graph& graph, const PassContext& context, Patch& patch) {
+  return EpilogueFuser(graph, context, patch).Run();
+}
+
+}  // namespace oncilla

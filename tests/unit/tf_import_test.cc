@@ -1,0 +1,196 @@
+// Models opened by content and imported whole: names, near names, what is refused and how it reads.
+#include "engine/import/tf_import.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <protozero/pbf_writer.hpp>
+
+#include "engine/base/file.h"
+#include "engine/graph/print.h"
+#include "engine/graph/verify.h"
+#include "tests/unit/run_graph.h"
+
+namespace oncilla {
+namespace {
+
+using protozero::pbf_writer;
+
+const std::string kQuickstart =
+    std::string(ONCILLA_SOURCE_DIR) + "/testdata/quickstart/efficientnet_lite0";
+
+// One temporary file with the given bytes.
+class File {
+ public:
+  explicit File(const std::string& bytes) {
+    char name[] = "/tmp/oncilla_model_XXXXXX";
+    const int fd = mkstemp(name);
+    EXPECT_GE(fd, 0);
+    close(fd);
+    path_ = name;
+    EXPECT_TRUE(WriteFile(path_, bytes).ok());
+  }
+  ~File() { (void)RemoveFile(path_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+struct GraphText {
+  std::string bytes;
+  pbf_writer writer{bytes};
+
+  void Node(const std::string& name, const std::string& op, const std::vector<std::string>& inputs,
+            const std::vector<std::pair<std::string, int>>& types = {}) {
+    pbf_writer node(writer, 1);
+    node.add_string(1, name);
+    node.add_string(2, op);
+    for (const std::string& input : inputs) node.add_string(3, input);
+    for (const auto& [key, type] : types) {
+      pbf_writer entry(node, 5);
+      entry.add_string(1, key);
+      pbf_writer attr(entry, 2);
+      attr.add_enum(6, type);
+    }
+  }
+};
+
+// x -> Relu -> Add(., y) -> out, with an unused placeholder.
+GraphText SmallGraph() {
+  GraphText g;
+  g.Node("x", "Placeholder", {}, {{"dtype", 1}});
+  g.Node("y", "Placeholder", {}, {{"dtype", 1}});
+  g.Node("unused", "Placeholder", {}, {{"dtype", 3}});
+  g.Node("relu", "Relu", {"x"}, {{"T", 1}});
+  g.Node("sum", "AddV2", {"relu", "y:0"}, {{"T", 1}});
+  g.Node("out", "Identity", {"sum"}, {{"T", 1}});
+  return g;
+}
+
+Result<Module> Import(ModelSource& model, ImportRequest request) {
+  return model.Import(request, OpSet::Builtin());
+}
+
+TEST(OpenModel, FindsAGraphsInputsAndOutputs) {
+  const File file(SmallGraph().bytes);
+  auto model = OpenModel(file.path(), {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ((*model)->format(), "GraphDef");
+  ASSERT_EQ((*model)->signatures().size(), 1u);
+  const Signature& s = (*model)->signatures()[0];
+  ASSERT_EQ(s.inputs.size(), 3u);
+  EXPECT_EQ(s.inputs[2].name, "unused:0");
+  EXPECT_EQ(s.inputs[2].dtype, DType::kI32);
+  ASSERT_EQ(s.outputs.size(), 1u);
+  EXPECT_EQ(s.outputs[0].name, "out:0");
+
+  // Only the inputs that the outputs need.
+  auto module = Import(**model, {});
+  ASSERT_TRUE(module.ok()) << module.status();
+  EXPECT_TRUE(Verify(module->main).ok());
+  ASSERT_EQ(module->main.inputs().size(), 2u);
+  EXPECT_EQ(module->main.inputs()[0].name, "x:0");
+  const float x[] = {-1, 2}, y[] = {10, 20};
+  const auto results =
+      testing::RunGraph(module->main, {{"x:0", Tensor::Of<float>(DType::kF32, {2}, x)},
+                                       {"y:0", Tensor::Of<float>(DType::kF32, {2}, y)}});
+  ASSERT_TRUE(results.ok()) << results.status();
+  EXPECT_EQ(*ToDoubles((*results)[0]), (std::vector<double>{10, 22}));
+}
+
+TEST(OpenModel, FeedsAndFetchesCarryTheNamesAskedFor) {
+  const File file(SmallGraph().bytes);
+  auto model = OpenModel(file.path(), {});
+  ASSERT_TRUE(model.ok());
+  // ":0" may be left out; a tensor in the middle may be fed; an input nobody needs stays.
+  auto module = Import(**model, {"", {"relu", "unused", "y:0"}, {"sum", "relu:0"}});
+  ASSERT_TRUE(module.ok()) << module.status();
+  const Graph& g = module->main;
+  ASSERT_EQ(g.inputs().size(), 3u);
+  EXPECT_EQ(g.inputs()[0].name, "relu");
+  EXPECT_EQ(g.fact(g.inputs()[0].value).dtype, DType::kF32);
+  EXPECT_EQ(g.inputs()[1].name, "unused");
+  EXPECT_EQ(g.inputs()[2].name, "y:0");
+  ASSERT_EQ(g.outputs().size(), 2u);
+  EXPECT_EQ(g.outputs()[0].name, "sum");
+  EXPECT_EQ(g.outputs()[1].value, g.inputs()[0].value);
+  EXPECT_EQ(g.nodes().size(), 1u);
+}
+
+TEST(OpenModel, SaysWhatIsWrongWithNames) {
+  const File file(SmallGraph().bytes);
+  auto model = OpenModel(file.path(), {});
+  ASSERT_TRUE(model.ok());
+  Status status = Import(**model, {"", {"z"}, {}}).status();
+  EXPECT_EQ(status.code(), Code::kNotFound);
+  EXPECT_EQ(Details(status).stage, Stage::kOptions);
+  EXPECT_NE(Message(status).find("there is no input 'z'"), std::string::npos) << status;
+  status = Import(**model, {"", {}, {"otu:0"}}).status();
+  EXPECT_NE(Message(status).find("there is no output 'otu:0'; did you mean 'out:0'?"),
+            std::string::npos)
+      << status;
+  // A placeholder that is needed and not fed.
+  status = Import(**model, {"", {"x"}, {}}).status();
+  EXPECT_EQ(status.code(), Code::kInvalidArgument);
+  EXPECT_EQ(Details(status).node, "y");
+  EXPECT_NE(Message(status).find("node 'y' (Placeholder): this placeholder needs a value"),
+            std::string::npos)
+      << status;
+  status = Import(**model, {"serving", {}, {}}).status();
+  EXPECT_EQ(status.code(), Code::kNotFound);
+}
+
+TEST(OpenModel, ListsEveryUnsupportedOpThatTheOutputsNeed) {
+  GraphText g;
+  g.Node("x", "Placeholder", {}, {{"dtype", 1}});
+  g.Node("a", "Frobnicate", {"x"});
+  g.Node("b", "Frobnicate", {"a"});
+  g.Node("c", "Quux", {"b", "x"});
+  g.Node("d", "Relu", {"c"});
+  g.Node("e", "NeverNeeded", {"x"});
+  g.Node("f", "Relu", {"e"});
+  const File file(g.bytes);
+  auto model = OpenModel(file.path(), {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  const Status status = Import(**model, {"", {}, {"d"}}).status();
+  EXPECT_EQ(status.code(), Code::kUnimplemented);
+  EXPECT_EQ(Details(status).stage, Stage::kLoad);
+  EXPECT_EQ(Message(status), file.path() +
+                                 ": 2 ops are not supported: 'Frobnicate' in 2 nodes: 'a', 'b'; "
+                                 "'Quux' in 1 node: 'c'");
+}
+
+TEST(OpenModel, RefusesWhatIsNoModel) {
+  const auto open = [](const std::string& bytes) {
+    const File file(bytes);
+    return OpenModel(file.path(), {}).status();
+  };
+  EXPECT_EQ(open("").code(), Code::kDataLoss);
+  EXPECT_EQ(open("hello").code(), Code::kDataLoss);
+  EXPECT_EQ(open("\x89HDF\r\n").code(), Code::kUnimplemented);
+  EXPECT_EQ(open("PK\x03\x04....").code(), Code::kUnimplemented);
+  EXPECT_EQ(open("\x1c\0\0\0TFL3......").code(), Code::kDataLoss);  // cut by the zero bytes
+  EXPECT_EQ(open(std::string("\x1c\0\0\0TFL3......", 14)).code(), Code::kUnimplemented);
+  EXPECT_EQ(open("node {\n name: \"x\"\n}").code(), Code::kUnimplemented);
+  EXPECT_EQ(OpenModel("/no/such/model", {}).status().code(), Code::kNotFound);
+}
+
+TEST(OpenModel, TheQuickstartModelByFolderAndByFile) {
+  for (const std::string& path : {kQuickstart, kQuickstart + "/saved_model.pb"}) {
+    auto model = OpenModel(path, {});
+    ASSERT_TRUE(model.ok()) << model.status();
+    EXPECT_EQ((*model)->format(), "SavedModel");
+    EXPECT_GT((*model)->file_bytes(), 5000000);
+    auto signature = (*model)->FindSignature("");
+    ASSERT_TRUE(signature.ok());
+    EXPECT_EQ((*signature)->key, "serving_default");
+    const Status status = (*model)->FindSignature("serving_defualt").status();
+    EXPECT_EQ(Message(status),
+              "there is no signature 'serving_defualt'; did you mean 'serving_default'? "
+              "There is: 'serving_default'");
+  }
+}
+
+}  // namespace
+}  // namespace oncilla
