@@ -26,20 +26,12 @@ TEST(SplitAssignmentTest, SplitsAtTheLastSignWithANameOnItsLeft) {
 TEST(SplitAssignmentTest, ProposesNearNames) {
   const Status status = SplitAssignment("Imge=cat.png", kNames, "input").status();
   EXPECT_EQ(Message(status),
-            "no input is named 'Imge'; did you mean 'image'?; the model has: image, a=b, a, "
+            "there is no input 'Imge'; did you mean 'image'? There is: image, a=b, a, "
             "input_ids:0");
   EXPECT_EQ(Details(status).stage, Stage::kOptions);
   EXPECT_THAT(Message(SplitAssignment("=x", kNames, "input").status()), HasSubstr("''"));
   EXPECT_THAT(Message(SplitAssignment("cat.png", kNames, "input").status()),
               HasSubstr("NAME=VALUE"));
-}
-
-TEST(NearNamesTest, NearestFirstAndNoneWhenFar) {
-  EXPECT_THAT(NearNames("input_ids", kNames), ElementsAre("input_ids:0"));
-  EXPECT_THAT(NearNames("logitz", std::vector<std::string>{"logits", "logit", "label"}),
-              ElementsAre("logits", "logit"));
-  EXPECT_TRUE(NearNames("completely", kNames).empty());
-  EXPECT_EQ(Suggestion("completely", kNames), "");
 }
 
 TEST(FileNameTest, EncodesEveryOtherByte) {

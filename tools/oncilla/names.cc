@@ -1,34 +1,12 @@
-// Nearness is the Levenshtein distance: insertions, deletions and changes of one byte, regardless
-// of case.
+// Splitting from the right, spelling by byte.
 #include "tools/oncilla/names.h"
 
 #include <algorithm>
-#include <cctype>
-#include <numeric>
+
+#include "engine/base/near_names.h"
 
 namespace oncilla::tool {
 namespace {
-
-std::string Lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
-
-size_t Distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (size_t k = 0; k < b.size(); ++k) {
-      const size_t change = diagonal + (a[i] != b[k]);
-      diagonal = row[k + 1];
-      row[k + 1] = std::min({change, row[k] + 1, row[k + 1] + 1});
-    }
-  }
-  return row.back();
-}
 
 std::string Join(std::span<const std::string> names) {
   std::string out;
@@ -54,38 +32,9 @@ Result<std::pair<std::string, std::string>> SplitAssignment(std::string_view tex
                      Stage::kOptions);
   }
   const std::string_view name = text.substr(0, first);
-  return WithStage(InvalidArgument("no ", what, " is named '", name, "'", Suggestion(name, names),
-                                   "; the model has: ", Join(names)),
+  return WithStage(InvalidArgument("there is no ", what, " '", name, "'", DidYouMean(name, names),
+                                   " There is: ", Join(names)),
                    Stage::kOptions);
-}
-
-std::vector<std::string> NearNames(std::string_view name, std::span<const std::string> names) {
-  const std::string wanted = Lower(name);
-  std::vector<std::pair<size_t, std::string>> near;
-  for (const std::string& candidate : names) {
-    const std::string other = Lower(candidate);
-    size_t distance = Distance(wanted, other);
-    // A name given without its ending, or with one too many, is near however long the ending is.
-    if (wanted.size() > 2 && (other.starts_with(wanted) || wanted.starts_with(other))) {
-      distance = std::min<size_t>(distance, 1);
-    }
-    if (distance <= std::max<size_t>(1, wanted.size() / 3)) near.emplace_back(distance, candidate);
-  }
-  std::stable_sort(near.begin(), near.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<std::string> out;
-  for (size_t i = 0; i < near.size() && i < 3; ++i) out.push_back(std::move(near[i].second));
-  return out;
-}
-
-std::string Suggestion(std::string_view name, std::span<const std::string> names) {
-  const std::vector<std::string> near = NearNames(name, names);
-  if (near.empty()) return "";
-  std::string out = "; did you mean ";
-  for (size_t i = 0; i < near.size(); ++i) {
-    out += StrCat(i == 0 ? "" : i + 1 == near.size() ? " or " : ", ", "'", near[i], "'");
-  }
-  return out + "?";
 }
 
 std::string FileNameOf(std::string_view tensor_name) {

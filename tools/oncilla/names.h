@@ -1,12 +1,11 @@
-// How names of tensors meet the command line and the file system: splitting NAME=FILE, proposing a
-// near name for an unknown one, spelling a name as a file's name.
+// How names of tensors meet the command line and the file system: splitting NAME=FILE, spelling
+// a name as a file's name.
 #pragma once
 
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "engine/base/status.h"
 
@@ -17,12 +16,6 @@ namespace oncilla::tool {
 Result<std::pair<std::string, std::string>> SplitAssignment(std::string_view text,
                                                             std::span<const std::string> names,
                                                             std::string_view what);
-
-// At most three of `names` within a third of the length of `name` in edits, nearest first.
-std::vector<std::string> NearNames(std::string_view name, std::span<const std::string> names);
-
-// "; did you mean 'a' or 'b'?", or nothing when no name is near.
-std::string Suggestion(std::string_view name, std::span<const std::string> names);
 
 // Every byte outside [A-Za-z0-9_.-] as %XX, so that different names stay different.
 std::string FileNameOf(std::string_view tensor_name);

@@ -1,0 +1,69 @@
+// The stage says whose fault it is, the code what kind; where both matter the order below decides.
+#include "tools/oncilla/exit_code.h"
+
+#include <cstdio>
+
+namespace oncilla::tool {
+
+int ExitCodeOf(const Status& status) {
+  if (status.ok()) return kExitOk;
+  const Stage stage = Details(status).stage;
+  if (stage == Stage::kOptions) return kExitUsage;
+  if (stage == Stage::kFile) return kExitFile;
+  switch (status.code()) {
+    case Code::kUnimplemented:
+      return kExitUnsupported;
+    case Code::kResourceExhausted:
+      return kExitMemory;
+    case Code::kDeadlineExceeded:
+    case Code::kAborted:
+      return kExitLost;
+    case Code::kCancelled:
+      return kExitInterrupted;
+    default:
+      break;
+  }
+  if (stage == Stage::kLoad) return kExitModel;
+  if (stage == Stage::kDevice) return kExitDevice;
+  if (stage == Stage::kCompile) {
+    return status.code() == Code::kInvalidArgument || status.code() == Code::kDataLoss
+               ? kExitModel
+               : kExitDevice;
+  }
+  // A driver that fails in the middle of a run is the device's trouble, whatever the data were.
+  if (Details(status).driver_code) {
+    return status.code() == Code::kUnavailable ? kExitLost : kExitDevice;
+  }
+  return kExitFailed;
+}
+
+Status Restaged(const Status& status, Stage stage) {
+  const StatusDetails details = Details(status);
+  Status out(status.code(), status.message());
+  out = WithStage(std::move(out), stage);
+  out = WithNode(std::move(out), details.node);
+  out = WithDevice(std::move(out), details.device);
+  if (details.driver_code) out = WithDriverCode(std::move(out), *details.driver_code);
+  return out;
+}
+
+Status OfModel(const Status& status) {
+  const Stage stage = Details(status).stage;
+  if (stage == Stage::kFile || stage == Stage::kUnknown) return Restaged(status, Stage::kLoad);
+  return status;
+}
+
+void PrintFailure(std::string_view command, const Status& status) {
+  const std::string message = Message(status);
+  const size_t end = message.find('\n');
+  std::string text;
+  if (end != std::string::npos) {
+    text = message.substr(end + 1);
+    if (!text.empty() && text.back() != '\n') text += '\n';
+  }
+  text += StrCat("oncilla", command.empty() ? "" : " ", command,
+                 ": error: ", message.substr(0, end), "\n");
+  std::fputs(text.c_str(), stderr);
+}
+
+}  // namespace oncilla::tool

@@ -1,0 +1,32 @@
+// Exit codes of the program, and how a failure finds its own from its code and stage.
+#pragma once
+
+#include "engine/base/status.h"
+
+namespace oncilla::tool {
+
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitFailed = 1;       // a check failed, or the data made the run fail
+inline constexpr int kExitUsage = 2;        // the command line: names, types, shapes included
+inline constexpr int kExitModel = 3;        // the model is unreadable or damaged
+inline constexpr int kExitUnsupported = 4;  // the model is fine, the engine cannot run it
+inline constexpr int kExitDevice = 5;       // no such device, driver trouble
+inline constexpr int kExitMemory = 6;
+inline constexpr int kExitLost = 7;  // device lost, or a deadline passed
+inline constexpr int kExitFile = 9;  // the user's other files
+inline constexpr int kExitInterrupted = 130;
+
+int ExitCodeOf(const Status& status);
+
+// The same failure in another stage. For callers that know better than who failed: a file that
+// cannot be read is a model's here and a user's there.
+Status Restaged(const Status& status, Stage stage);
+
+// A failure while a model was opened or imported: what went wrong with a file is the model's.
+Status OfModel(const Status& status);
+
+// Writes the failure to stderr, details first, so that its first line comes last:
+//   oncilla run: error: cannot open ...
+void PrintFailure(std::string_view command, const Status& status);
+
+}  // namespace oncilla::tool

@@ -1,0 +1,187 @@
+// Text to options, options to an opened model.
+#include "tools/oncilla/flags.h"
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+
+#include "tools/oncilla/exit_code.h"
+#include "tools/oncilla/terminal.h"
+
+namespace oncilla::tool {
+namespace {
+
+template <class... Parts>
+Status BadOption(const Parts&... parts) {
+  return WithStage(InvalidArgument(parts...), Stage::kOptions);
+}
+
+template <class T>
+bool ParseWhole(std::string_view text, T& value) {
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+}  // namespace
+
+void RuntimeFlags::AddTo(CLI::App& app) {
+  app.add_flag("--opencl-cpu-devices", opencl_cpu_devices,
+               "Let OpenCL devices of type CPU serve as GPU:n");
+  app.add_option("--cache-dir", cache_dir,
+                 "Folder for compiled programs (else $ONCILLA_CACHE_DIR, else the user's cache)")
+      ->type_name("DIR");
+}
+
+std::shared_ptr<Runtime> RuntimeFlags::Create() const {
+  RuntimeOptions options = RuntimeOptionsFromEnvironment();
+  if (opencl_cpu_devices) options.opencl_cpu_devices = true;
+  if (!cache_dir.empty()) options.cache_dir = cache_dir;
+  return Runtime::Create(std::move(options));
+}
+
+void SessionFlags::AddTo(CLI::App& app) {
+  app.add_option("--device", device,
+                 "auto, cpu, cpu:plain (exact code only), gpu, gpu:1, or a full TensorFlow device "
+                 "name")
+      ->type_name("SPEC")
+      ->capture_default_str();
+  app.add_flag("--strict", strict, "Refuse if a node cannot run on the device asked for");
+  app.add_option("--threads", threads, "Threads of the CPU device (0: all processors)")
+      ->check(CLI::Range(0, 1024))
+      ->type_name("N");
+  app.add_option("--memory-limit", memory_limit,
+                 "Most bytes taken on each device, for example 512MiB")
+      ->type_name("BYTES");
+  runtime.AddTo(app);
+}
+
+Result<SessionOptions> SessionFlags::Options() const {
+  SessionOptions options;
+  options.device = device;
+  options.strict = strict;
+  options.threads = threads;
+  if (!memory_limit.empty()) {
+    ONCILLA_ASSIGN(options.memory_limit_bytes, ParseBytes(memory_limit));
+    if (options.memory_limit_bytes == 0) return BadOption("--memory-limit must not be 0");
+  }
+  return options;
+}
+
+void ModelFlags::AddTo(CLI::App& app) {
+  app.add_option("MODEL", path, "SavedModel folder, GraphDef (.pb) or ONNX file; told by content")
+      ->required()
+      ->type_name("");
+  app.add_option("--tags", tags, "Tags of the SavedModel's graph (else serve, else the only set)")
+      ->type_name("T,..");
+  app.add_option("--signature", signature,
+                 "Signature to use (else serving_default, else the only one)")
+      ->type_name("KEY");
+}
+
+Result<OpenedModel> Open(const ModelFlags& model, const SessionFlags& session) {
+  ONCILLA_ASSIGN(SessionOptions options, session.Options());
+  OpenedModel opened;
+  opened.runtime = session.runtime.Create();
+  {
+    const Progress progress("opening the device");
+    ONCILLA_ASSIGN(opened.session, Session::Create(opened.runtime, std::move(options)));
+  }
+  OpenModelOptions open;
+  if (!model.tags.empty()) open.tags = SplitAt(model.tags, ',');
+  const Progress progress(StrCat("loading ", model.path));
+  const auto begin = std::chrono::steady_clock::now();
+  auto loaded = opened.session->Load(model.path, open);
+  if (!loaded.ok()) return OfModel(loaded.status());
+  opened.model = *std::move(loaded);
+  auto signature = opened.model->source().FindSignature(model.signature);
+  if (!signature.ok()) return In(signature.status(), model.path);
+  opened.signature = *signature;
+  opened.load_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return opened;
+}
+
+Result<std::shared_ptr<Executor>> CompileModel(
+    const OpenedModel& opened, const std::vector<std::string>& feeds,
+    const std::vector<std::string>& fetches,
+    const std::function<void(std::string_view, const Graph&)>& observe) {
+  const Progress progress("compiling");
+  auto executor = opened.model->Executable({opened.signature->key, feeds, fetches}, observe);
+  if (!executor.ok()) return OfModel(executor.status());
+  return executor;
+}
+
+Result<Shape> ParseShape(std::string_view text) {
+  Shape shape;
+  if (text.empty()) return shape;
+  for (const std::string& part : SplitAt(text, 'x')) {
+    int64_t size = 0;
+    if (!ParseWhole(part, size) || size < 0) {
+      return BadOption("'", text, "' is no shape such as 1x224x224x3");
+    }
+    shape.push_back(size);
+  }
+  if (shape.rank() > kMaxRank) return BadOption("the shape ", text, " has too many dimensions");
+  return shape;
+}
+
+Result<int64_t> ParseBytes(std::string_view text) {
+  std::string_view unit = text;
+  while (!unit.empty() && ((unit[0] >= '0' && unit[0] <= '9') || unit[0] == '.')) {
+    unit.remove_prefix(1);
+  }
+  double number = 0;
+  if (!ParseWhole(text.substr(0, text.size() - unit.size()), number)) {
+    return BadOption("'", text, "' is no number of bytes");
+  }
+  if (unit.ends_with('B') || unit.ends_with('b')) unit.remove_suffix(1);
+  const bool binary = unit.ends_with('i');
+  if (binary) unit.remove_suffix(1);
+  double factor = 1;
+  if (!unit.empty()) {
+    constexpr std::string_view kUnits = "KMGT";
+    const size_t power = kUnits.find(static_cast<char>(std::toupper(unit[0])));
+    if (unit.size() != 1 || power == std::string_view::npos) {
+      return BadOption("'", text, "' is no number of bytes; units are k, M, G, T and KiB, MiB, ..");
+    }
+    factor = std::pow(binary ? 1024.0 : 1000.0, static_cast<double>(power + 1));
+  } else if (binary) {
+    return BadOption("'", text, "' is no number of bytes");
+  }
+  if (number * factor >= 9e18) return BadOption("'", text, "' is too many bytes");
+  return static_cast<int64_t>(number * factor);
+}
+
+Result<std::vector<double>> ParseNumbers(std::string_view text, std::string_view flag) {
+  std::vector<double> numbers;
+  for (const std::string& part : SplitAt(text, ',')) {
+    double value = 0;
+    if (!ParseWhole(part, value) || !std::isfinite(value)) {
+      return BadOption(flag, ": '", part, "' is no number");
+    }
+    numbers.push_back(value);
+  }
+  return numbers;
+}
+
+std::vector<std::string> SplitAt(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  for (;;) {
+    const size_t at = text.find(separator);
+    parts.emplace_back(text.substr(0, at));
+    if (at == std::string_view::npos) return parts;
+    text.remove_prefix(at + 1);
+  }
+}
+
+std::string FullName(const std::string& name, const std::vector<TensorInfo>& known) {
+  for (const TensorInfo& info : known) {
+    if (info.name == name) return name;
+  }
+  for (const TensorInfo& info : known) {
+    if (info.name == name + ":0") return info.name;
+  }
+  return name;
+}
+
+}  // namespace oncilla::tool

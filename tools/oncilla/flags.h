@@ -1,0 +1,73 @@
+// Flags that several commands share, and opening what they name: runtime, session, model.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/session/model.h"
+
+namespace CLI {
+class App;
+}
+
+namespace oncilla::tool {
+
+struct RuntimeFlags {
+  bool opencl_cpu_devices = false;
+  std::string cache_dir;
+
+  void AddTo(CLI::App& app);
+  std::shared_ptr<Runtime> Create() const;
+};
+
+struct SessionFlags {
+  RuntimeFlags runtime;
+  std::string device = "auto";
+  bool strict = false;
+  int threads = 0;
+  std::string memory_limit;
+
+  void AddTo(CLI::App& app);
+  Result<SessionOptions> Options() const;
+};
+
+struct ModelFlags {
+  std::string path;
+  std::string tags;  // separated by commas
+  std::string signature;
+
+  void AddTo(CLI::App& app);
+};
+
+struct OpenedModel {
+  std::shared_ptr<Runtime> runtime;
+  std::shared_ptr<Session> session;
+  std::shared_ptr<Model> model;
+  const Signature* signature = nullptr;  // the one asked for, or the default
+  double load_s = 0;
+};
+
+// Failures are staged for ExitCodeOf. Shows progress.
+Result<OpenedModel> Open(const ModelFlags& model, const SessionFlags& session);
+
+// The graph for these names compiled, with a failure staged as the model's. Empty feeds: those
+// inputs that the fetches need.
+Result<std::shared_ptr<Executor>> CompileModel(
+    const OpenedModel& opened, const std::vector<std::string>& feeds,
+    const std::vector<std::string>& fetches,
+    const std::function<void(std::string_view, const Graph&)>& observe = nullptr);
+
+// "1x3x224x224" as sizes; an empty text is a scalar's shape.
+Result<Shape> ParseShape(std::string_view text);
+// "64", "1.5k", "512MiB", "2G": decimal units, binary ones with an i.
+Result<int64_t> ParseBytes(std::string_view text);
+// "0.5,1,2" as numbers.
+Result<std::vector<double>> ParseNumbers(std::string_view text, std::string_view flag);
+std::vector<std::string> SplitAt(std::string_view text, char separator);
+
+// Names of tensors as users give them, in the form the signature has: a GraphDef's "node" for
+// "node:0".
+std::string FullName(const std::string& name, const std::vector<TensorInfo>& known);
+
+}  // namespace oncilla::tool

@@ -1,0 +1,195 @@
+// Every input has one source: --input before --input-dir before --random.
+#include "tools/oncilla/inputs.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+
+#include "tools/oncilla/names.h"
+#include "tools/oncilla/random_tensor.h"
+#include "tools/oncilla/tensor_file.h"
+
+namespace oncilla::tool {
+namespace {
+
+template <class... Parts>
+Status BadOption(const Parts&... parts) {
+  return WithStage(InvalidArgument(parts...), Stage::kOptions);
+}
+
+// What may stand left of '=': the inputs, and without ":0" where that is unambiguous.
+std::vector<std::string> Spellings(const Signature& signature) {
+  std::vector<std::string> names;
+  for (const TensorInfo& info : signature.inputs) {
+    names.push_back(info.name);
+    if (info.name.ends_with(":0")) names.push_back(info.name.substr(0, info.name.size() - 2));
+  }
+  return names;
+}
+
+// NAME=VALUE flags by full name; a name given twice is refused.
+Result<std::map<std::string, std::string>> ByName(const std::vector<std::string>& assignments,
+                                                  const Signature& signature,
+                                                  std::string_view flag) {
+  std::map<std::string, std::string> out;
+  const std::vector<std::string> names = Spellings(signature);
+  for (const std::string& text : assignments) {
+    auto split = SplitAssignment(text, names, "input");
+    if (!split.ok()) return In(split.status(), StrCat(flag, " ", text));
+    const std::string name = FullName(split->first, signature.inputs);
+    if (!out.emplace(name, split->second).second) {
+      return BadOption(flag, " gives input '", name, "' twice");
+    }
+  }
+  return out;
+}
+
+Result<ImageOptions> ParseImage(const InputFlags& flags) {
+  ImageOptions image;
+  if (!flags.resize.empty()) {
+    ONCILLA_ASSIGN(const Shape size, ParseShape(flags.resize));
+    if (size.rank() != 2 || size[0] < 1 || size[1] < 1 || size[0] > 65535 || size[1] > 65535) {
+      return BadOption("--resize takes HEIGHTxWIDTH, not '", flags.resize, "'");
+    }
+    image.resize = {size[0], size[1]};
+  }
+  if (!flags.mean.empty()) ONCILLA_ASSIGN(image.mean, ParseNumbers(flags.mean, "--mean"));
+  if (!flags.scale.empty()) ONCILLA_ASSIGN(image.scale, ParseNumbers(flags.scale, "--scale"));
+  if (!flags.layout.empty()) image.layout = flags.layout;
+  return image;
+}
+
+bool IsPhoto(std::string file) {
+  for (char& c : file) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return file.ends_with(".png") || file.ends_with(".jpg") || file.ends_with(".jpeg");
+}
+
+const TensorInfo* Find(const Signature& signature, const std::string& name) {
+  for (const TensorInfo& info : signature.inputs) {
+    if (info.name == name) return &info;
+  }
+  return nullptr;
+}
+
+// Type and shape as the model declares them, both given in the refusal.
+Status CheckFits(const TensorInfo& info, const Tensor& tensor, const std::string& source) {
+  const bool dtype = info.dtype == DType::kInvalid || info.dtype == tensor.dtype();
+  if (dtype && info.shape.Accepts(tensor.shape())) return {};
+  return BadOption("input '", info.name, "' must be ", Fact::Of(info.dtype, info.shape), ", ",
+                   source, " is ", tensor.desc());
+}
+
+}  // namespace
+
+void InputFlags::AddTo(CLI::App& app, bool files) {
+  if (files) {
+    app.add_option("--input", inputs,
+                   "An input's value: .npy, .npz:KEY, .pb (TensorProto), .json (strings), .png, "
+                   ".jpg, anything else raw bytes")
+        ->type_name("NAME=FILE")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    app.add_option("--input-dir", input_dir,
+                   "Read <NAME>.npy or .json as --output-dir writes them, or input_0.pb, ..")
+        ->type_name("DIR");
+    app.add_flag("--random", random,
+                 "Make up the other inputs: floats in [0,1), integers 0..9, the same on every "
+                 "machine");
+  }
+  app.add_option("--seed", seed, "Seed of --random")->type_name("N")->capture_default_str();
+  app.add_option("--shape", shapes, "Sizes that the model leaves open, as 1x224x224x3")
+      ->type_name("NAME=SHAPE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  if (files) {
+    app.add_option("--resize", resize, "Images: resize, bilinear")->type_name("HxW");
+    app.add_option("--mean", mean, "Images: subtract, one number or one per channel")
+        ->type_name("M,..");
+    app.add_option("--scale", scale, "Images: then multiply, one number or one per channel")
+        ->type_name("S,..");
+    app.add_option("--layout", layout, "Images: nhwc or nchw (else told by the input's shape)")
+        ->check(CLI::IsMember({"nhwc", "nchw"}))
+        ->type_name("L");
+  }
+}
+
+Result<std::vector<std::string>> GivenInputs(const Signature& signature, const InputFlags& flags) {
+  ONCILLA_ASSIGN(const auto files, ByName(flags.inputs, signature, "--input"));
+  std::vector<std::string> names;
+  for (const TensorInfo& info : signature.inputs) {
+    if (flags.random || files.count(info.name)) {
+      names.push_back(info.name);
+    } else if (!flags.input_dir.empty()) {
+      const auto index = static_cast<int>(&info - signature.inputs.data());
+      const InputWish wish{info.name, info.dtype, info.shape};
+      if (FindInputFile(flags.input_dir, wish, index).ok()) names.push_back(info.name);
+    }
+  }
+  return names;
+}
+
+Result<Shape> SettledShape(const TensorInfo& info, const InputFlags& flags,
+                           const Signature& signature) {
+  ONCILLA_ASSIGN(const auto shapes, ByName(flags.shapes, signature, "--shape"));
+  if (auto it = shapes.find(info.name); it != shapes.end()) {
+    ONCILLA_ASSIGN(const Shape shape, ParseShape(it->second));
+    if (!info.shape.Accepts(shape)) {
+      return BadOption("input '", info.name, "' has the shape ", info.shape, ", --shape gives ",
+                       shape);
+    }
+    return shape;
+  }
+  PartialShape shape = info.shape;
+  if (shape.ranked() && shape.rank() > 0 && !shape[0].known()) shape[0] = Dim(1);
+  if (!shape.known()) {
+    return BadOption("input '", info.name, "' is ", Fact::Of(info.dtype, info.shape),
+                     ": give its sizes with --shape ", info.name, "=..");
+  }
+  return shape.ToShape();
+}
+
+Result<Inputs> GatherInputs(const Signature& signature, const std::vector<std::string>& needed,
+                            const InputFlags& flags) {
+  ONCILLA_ASSIGN(const auto files, ByName(flags.inputs, signature, "--input"));
+  ONCILLA_ASSIGN(const auto shapes, ByName(flags.shapes, signature, "--shape"));
+  ONCILLA_ASSIGN(const ImageOptions image, ParseImage(flags));
+  Inputs out;
+  int photos = 0;
+  for (const std::string& name : needed) {
+    const TensorInfo* info = Find(signature, name);
+    if (!info) return BadOption("the run needs '", name, "', which is no input of the signature");
+    InputWish wish{name, info->dtype, info->shape};
+    if (auto it = shapes.find(name); it != shapes.end()) {
+      ONCILLA_ASSIGN(wish.shape, SettledShape(*info, flags, signature));
+    }
+    std::string source;
+    Tensor tensor;
+    if (auto it = files.find(name); it != files.end()) {
+      source = it->second;
+    } else if (!flags.input_dir.empty()) {
+      const auto index = static_cast<int>(info - signature.inputs.data());
+      auto found = FindInputFile(flags.input_dir, wish, index);
+      if (!found.ok() && !flags.random) return found.status();
+      if (found.ok()) source = *found;
+    }
+    if (!source.empty()) {
+      ONCILLA_ASSIGN(tensor, ReadTensorFile(source, wish, image));
+      ONCILLA_TRY(CheckFits({name, "", wish.dtype, wish.shape}, tensor, source));
+      if (IsPhoto(source) && ++photos == 1) out.photo = source;
+    } else if (flags.random) {
+      if (info->dtype == DType::kInvalid) {
+        return BadOption("the model does not say the type of input '", name, "'; give a file");
+      }
+      ONCILLA_ASSIGN(const Shape shape, SettledShape(*info, flags, signature));
+      ONCILLA_ASSIGN(tensor, RandomTensor(flags.seed, name, {info->dtype, shape}));
+    } else {
+      return BadOption("input '", name, "' (", Fact::Of(info->dtype, info->shape),
+                       ") has no value; give --input ", name, "=FILE, --input-dir or --random");
+    }
+    out.feeds.emplace_back(name, std::move(tensor));
+  }
+  if (photos != 1) out.photo.clear();
+  return out;
+}
+
+}  // namespace oncilla::tool

@@ -1,0 +1,45 @@
+// The tensors a run is fed: from files, from a folder, or made up.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tools/oncilla/flags.h"
+#include "tools/oncilla/image.h"
+
+namespace oncilla::tool {
+
+struct InputFlags {
+  std::vector<std::string> inputs;  // NAME=FILE
+  std::string input_dir;
+  bool random = false;
+  uint64_t seed = 0;
+  std::vector<std::string> shapes;  // NAME=1x3x224x224
+  std::string resize, mean, scale, layout;
+
+  // Only --random, --seed and --shape where files make no sense.
+  void AddTo(CLI::App& app, bool files);
+};
+
+struct Inputs {
+  std::vector<NamedTensor> feeds;
+  std::string photo;  // the file that was the one image among them; empty when none or several
+};
+
+// Gives each name in `needed` its tensor, of the signature's type and shape where it says them.
+// Every failure is of the command line or of the user's files. `files` may add to the flags'
+// (--steps).
+Result<Inputs> GatherInputs(const Signature& signature, const std::vector<std::string>& needed,
+                            const InputFlags& flags);
+
+// The names of the inputs that some flag gives a value, in the signature's order; all of them with
+// --random or --input-dir.
+Result<std::vector<std::string>> GivenInputs(const Signature& signature, const InputFlags& flags);
+
+// The shape of an input with the sizes the model leaves open taken from --shape, or 1 for the
+// first axis. InvalidArgument when that does not settle it or contradicts the model.
+Result<Shape> SettledShape(const TensorInfo& info, const InputFlags& flags,
+                           const Signature& signature);
+
+}  // namespace oncilla::tool

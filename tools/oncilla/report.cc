@@ -1,0 +1,181 @@
+// Numbers are shown with as many digits as a float holds apart.
+#include "tools/oncilla/report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "engine/base/format.h"
+#include "tools/oncilla/json_tensor.h"
+#include "tools/oncilla/terminal.h"
+#include "tools/oncilla/version.h"
+
+namespace oncilla::tool {
+namespace {
+
+constexpr int64_t kShownNumbers = 6, kShownStrings = 5, kJsonElements = 100;
+
+std::string Number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.6g", value);
+  return text;
+}
+
+std::string ShortName(const std::string& device) {
+  const size_t at = device.rfind("device:");
+  return at == std::string::npos ? device : device.substr(at + 7);
+}
+
+}  // namespace
+
+std::string PrintTensor(const std::string& name, const Tensor& tensor) {
+  std::string out = StrCat(name, "  ", tensor.desc(), " ");
+  const int64_t count = tensor.elements();
+  if (tensor.dtype() == DType::kString) {
+    for (int64_t i = 0; i < std::min(count, kShownStrings); ++i) {
+      out += " " + nlohmann::json(JsonText(tensor.strings()[static_cast<size_t>(i)])).dump();
+    }
+    return out + (count > kShownStrings ? " ..\n" : "\n");
+  }
+  const auto values = ToDoubles(tensor);
+  if (!values.ok() || count == 0) return out + (count == 0 ? " (empty)\n" : "\n");
+  for (int64_t i = 0; i < std::min(count, kShownNumbers); ++i) {
+    out += " " + Number((*values)[static_cast<size_t>(i)]);
+  }
+  if (count > kShownNumbers) {
+    double least = INFINITY, most = -INFINITY, sum = 0;
+    int64_t numbers = 0;
+    for (double v : *values) {
+      if (std::isnan(v)) continue;
+      least = std::min(least, v);
+      most = std::max(most, v);
+      sum += v;
+      ++numbers;
+    }
+    out += " ..";
+    if (numbers > 0) {
+      out += StrCat("  (min ", Number(least), ", max ", Number(most), ", mean ",
+                    Number(sum / static_cast<double>(numbers)), ")");
+    }
+    if (numbers < count) out += StrCat("  ", count - numbers, " NaN");
+  }
+  return out + "\n";
+}
+
+std::string JsonText(std::string_view text) {
+  if (IsUtf8(text)) return std::string(text);
+  std::string out;
+  for (const char c : text) out += static_cast<unsigned char>(c) < 0x80 ? c : '?';
+  return out;
+}
+
+Json TensorJson(const std::string& name, const Tensor& tensor) {
+  Json json;
+  json["name"] = JsonText(name);
+  json["dtype"] = std::string(Name(tensor.dtype()));
+  json["shape"] = Json::array();
+  for (int64_t size : tensor.shape()) json["shape"].push_back(size);
+  if (tensor.elements() > kJsonElements) return json;
+  if (tensor.dtype() == DType::kString) {
+    json["data"] = Json::array();
+    for (const std::string& value : tensor.strings()) json["data"].push_back(JsonText(value));
+  } else if (tensor.dtype() == DType::kU64) {
+    json["data"] = Json::array();
+    for (uint64_t v : tensor.As<uint64_t>()) json["data"].push_back(v);
+  } else if (const auto whole = ToInt64s(tensor); whole.ok()) {
+    json["data"] = *whole;
+  } else if (const auto values = ToDoubles(tensor); values.ok()) {
+    json["data"] = Json::array();
+    for (double v : *values) {  // JSON has no NaN and no infinity
+      if (std::isfinite(v)) {
+        json["data"].push_back(v);
+      } else {
+        json["data"].push_back(std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf");
+      }
+    }
+  }
+  return json;
+}
+
+std::string CostLine(const RunReport& report, Session& session) {
+  std::string out = report.Line();
+  std::string peaks;
+  for (const DeviceMemory& memory : session.Memory()) {
+    if (memory.peak_bytes == 0) continue;
+    peaks += StrCat(peaks.empty() ? "" : ", ", HumanBytes(memory.peak_bytes), " on ",
+                    ShortName(memory.device));
+  }
+  if (!peaks.empty()) out += "; memory peak " + peaks;
+  return out + "; " + HumanTime(static_cast<double>(report.wall_ns) * 1e-9);
+}
+
+Json DocumentJson(std::string_view command) {
+  Json json;
+  json["schema_version"] = 1;
+  json["command"] = command;
+  json["oncilla"] = {{"version", kVersion}, {"build", BuildFacts()}};
+  return json;
+}
+
+Json DevicesJson(Session& session) {
+  Json list = Json::array();
+  for (size_t i = 0; i < session.devices().size(); ++i) {
+    const DeviceInfo& info = session.devices()[i]->info();
+    list.push_back({{"name", session.device_names()[i]},
+                    {"backend", info.backend},
+                    {"device", JsonText(info.name)},
+                    {"driver", JsonText(info.driver)},
+                    {"preferred", static_cast<int>(i) == session.preferred()}});
+  }
+  return list;
+}
+
+Json MemoryJson(Session& session) {
+  Json list = Json::array();
+  for (const DeviceMemory& memory : session.Memory()) {
+    list.push_back({{"device", memory.device},
+                    {"in_use_bytes", memory.in_use_bytes},
+                    {"peak_bytes", memory.peak_bytes},
+                    {"pool_bytes", memory.pool_bytes},
+                    {"limit_bytes", memory.limit_bytes}});
+  }
+  return list;
+}
+
+Json RunReportJson(const RunReport& report) {
+  Json json;
+  json["nodes"] = Json::array();
+  for (size_t i = 0; i < report.devices.size(); ++i) {
+    json["nodes"].push_back({{"device", report.devices[i]}, {"count", report.nodes_on[i]}});
+  }
+  json["host_nodes"] = report.host_nodes;
+  json["refusals"] = Json::array();
+  for (const auto& [reason, count] : report.refusals) {
+    json["refusals"].push_back({{"reason", JsonText(reason)}, {"nodes", count}});
+  }
+  json["copies"] = report.stats.copies;
+  json["copied_bytes"] = report.stats.copied_bytes;
+  json["segments"] = report.stats.segments;
+  json["wall_ns"] = report.wall_ns;
+  return json;
+}
+
+Json CountersJson(const ModelCounters& counters) {
+  return {{"graphs_compiled", counters.graphs_compiled},
+          {"plans_made", counters.plans_made},
+          {"instances_made", counters.instances_made},
+          {"constants_packed", counters.constants_packed},
+          {"constant_bytes", counters.constant_bytes},
+          {"kernels_built", counters.kernels_built}};
+}
+
+Status PrintResult(std::string_view text) {
+  const bool ok =
+      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  if (ok) return {};
+  return WithStage(Error(Code::kUnavailable, "cannot write to standard output"), Stage::kFile);
+}
+
+Status PrintResult(const Json& json) { return PrintResult(json.dump(2) + "\n"); }
+
+}  // namespace oncilla::tool

@@ -1,0 +1,95 @@
+// The signal handler only writes and exits, both of which a handler may do.
+#include "tools/oncilla/terminal.h"
+
+#include <langinfo.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+#include "tools/oncilla/exit_code.h"
+
+namespace oncilla::tool {
+namespace {
+
+volatile sig_atomic_t g_busy = 0, g_pending = 0;
+
+[[noreturn]] void Leave() {
+  constexpr char kLine[] = "oncilla: error: interrupted\n";
+  (void)!write(STDERR_FILENO, kLine, sizeof(kLine) - 1);
+  _exit(kExitInterrupted);
+}
+
+void OnInterrupt(int) {
+  if (g_busy == 0) Leave();
+  g_pending = 1;
+}
+
+std::string Scaled(double value, const char* format, const char* unit) {
+  char text[64];
+  std::snprintf(text, sizeof(text), format, value, unit);
+  return text;
+}
+
+// Three digits.
+std::string ThreeDigits(double value, const char* unit) {
+  return Scaled(value, value < 9.995 ? "%.2f %s" : value < 99.95 ? "%.1f %s" : "%.0f %s", unit);
+}
+
+}  // namespace
+
+Progress::Progress(std::string_view what) : shown_(isatty(STDERR_FILENO) == 1) {
+  if (shown_) std::fprintf(stderr, "\r\x1b[K%.*s ...", static_cast<int>(what.size()), what.data());
+}
+Progress::~Progress() {
+  if (shown_) std::fputs("\r\x1b[K", stderr);
+}
+
+std::string Bar(double share, int width) {
+  const double columns = std::clamp(share, 0.0, 1.0) * width;
+  const bool blocks = isatty(STDOUT_FILENO) == 1 && std::strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+  if (!blocks) {
+    auto n = static_cast<size_t>(std::lround(columns));
+    if (n == 0 && columns > 0) return "|";
+    return std::string(n, '#');
+  }
+  // U+2588 is a full block, U+2589..U+258F are seven eighths down to one.
+  std::string out;
+  auto eighths = static_cast<int>(std::lround(columns * 8));
+  if (eighths == 0 && columns > 0) eighths = 1;
+  for (; eighths >= 8; eighths -= 8) out += "\xe2\x96\x88";
+  if (eighths > 0) out += {'\xe2', '\x96', static_cast<char>(0x90 - eighths)};
+  return out;
+}
+
+std::string HumanTime(double seconds) {
+  if (seconds < 1e-3) return ThreeDigits(seconds * 1e6, "us");
+  if (seconds < 1) return ThreeDigits(seconds * 1e3, "ms");
+  return ThreeDigits(seconds, "s");
+}
+
+std::string HumanCount(double count) {
+  if (count < 1000) return Scaled(count, "%.0f%s", "");
+  for (const char* unit : {"k", "M", "G", "T"}) {
+    count /= 1000;
+    if (count < 1000) return ThreeDigits(count, unit);
+  }
+  return ThreeDigits(count / 1000, "P");
+}
+
+NoInterrupt::NoInterrupt() { g_busy = g_busy + 1; }
+NoInterrupt::~NoInterrupt() {
+  g_busy = g_busy - 1;
+  if (g_busy == 0 && g_pending) Leave();
+}
+
+void HandleInterrupts() {
+  struct sigaction action {};
+  action.sa_handler = OnInterrupt;
+  sigaction(SIGINT, &action, nullptr);
+}
+
+}  // namespace oncilla::tool

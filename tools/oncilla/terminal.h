@@ -1,0 +1,42 @@
+// What depends on who reads: a terminal gets progress and block characters, a pipe plain ASCII.
+// Also numbers as people read them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace oncilla::tool {
+
+// A word on stderr about what takes long, wiped when it ends. Shown on a terminal only.
+class Progress {
+ public:
+  explicit Progress(std::string_view what);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+ private:
+  bool shown_;
+};
+
+// A bar for `share` of `width` columns; anything above zero shows at least something.
+std::string Bar(double share, int width);
+
+std::string HumanTime(double seconds);  // "1.23 ms", "45.6 s"
+std::string HumanCount(double count);   // "4.65 M", "768 G"
+
+// While one lives, an interrupt waits for it to end: for files written in pieces.
+class NoInterrupt {
+ public:
+  NoInterrupt();
+  ~NoInterrupt();
+  NoInterrupt(const NoInterrupt&) = delete;
+  NoInterrupt& operator=(const NoInterrupt&) = delete;
+};
+
+// From now on an interrupt (Ctrl-C) ends the program with exit code 130 and a last line that says
+// so.
+void HandleInterrupts();
+
+}  // namespace oncilla::tool
