@@ -147,6 +147,17 @@ constexpr KernelRow Row(std::string_view op, DTypeSet dtypes) {
   return row;
 }
 
+// The same with a fast kernel beside it.
+template <auto F>
+constexpr KernelRow Row(std::string_view op, DTypeSet dtypes,
+                        Result<std::unique_ptr<CpuKernel>> (*fast)(const NodeView&),
+                        Result<Packing> (*packing)(const NodeView&, int) = nullptr) {
+  KernelRow row = Row<F>(op, dtypes);
+  row.fast = fast;
+  row.packing = packing;
+  return row;
+}
+
 // Result<std::vector<Tensor>> F(const Attrs&, const NodeView&, std::span<const Tensor> inputs).
 template <auto F>
 constexpr KernelRow HostRow(std::string_view op, DTypeSet dtypes) {

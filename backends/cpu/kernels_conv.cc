@@ -1,4 +1,5 @@
 // Convolutions on the CPU: plain, exact code.
+#include "backends/cpu/fast.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/windows.h"
 #include "engine/ops/activation.h"
@@ -83,7 +84,7 @@ Status ConvTranspose(const ConvTransposeAttrs& attrs, const Args& args) {
 }
 
 const KernelRow kRows[] = {
-    Row<Conv>("Conv", kFloats),
+    Row<Conv>("Conv", kFloats, &MakeFastConv, &ConvPacking),
     Row<ConvTranspose>("ConvTranspose", kFloats),
 };
 

@@ -1,4 +1,5 @@
 // MatMul on the CPU: plain, exact code.
+#include "backends/cpu/fast.h"
 #include "backends/cpu/kernel.h"
 #include "engine/ops/activation.h"
 #include "engine/ops/matmul.h"
@@ -56,7 +57,7 @@ Status MatMul(const MatMulAttrs& attrs, const Args& args) {
 }
 
 const KernelRow kRows[] = {
-    Row<MatMul>("MatMul", kNumbers),
+    Row<MatMul>("MatMul", kNumbers, &MakeFastMatMul, &MatMulPacking),
 };
 
 }  // namespace

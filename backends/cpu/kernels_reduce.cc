@@ -34,74 +34,83 @@ bool IsNan(W a) {
   return a != a;
 }
 
-// Reducers: start value, one more element, the result from the number of elements.
-template <class W>
+// The largest (sign 1) or lowest T, which is infinite for floating point.
+template <class W, class T>
+W Bound(int sign) {
+  if constexpr (std::is_integral_v<T>) {
+    return sign > 0 ? std::numeric_limits<T>::max() : std::numeric_limits<T>::lowest();
+  } else {
+    return static_cast<W>(sign * INFINITY);
+  }
+}
+
+// Reducers of elements T, widened to W: start value, one more element, the result from the number
+// of elements.
+template <class W, class T>
 struct SumOf {
   W sum = 0;
   void Add(W x) { sum = AddWide(sum, x); }
   W Result(int64_t) const { return sum; }
 };
-template <class W>
-struct MeanOf : SumOf<W> {
+template <class W, class T>
+struct MeanOf : SumOf<W, T> {
   W Result(int64_t n) const {
     if constexpr (std::is_same_v<W, double>) return this->sum / static_cast<double>(n);
     return n == 0 ? W{0} : static_cast<W>(this->sum / static_cast<W>(n));  // cut towards zero
   }
 };
-template <class W>
+template <class W, class T>
 struct ProdOf {
   W product = 1;
   void Add(W x) { product = MulWide(product, x); }
   W Result(int64_t) const { return product; }
 };
-template <class W>
+template <class W, class T>
 struct MaxOf {
-  using Limits = std::numeric_limits<W>;
-  W max = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+  W max = Bound<W, T>(-1);
   void Add(W x) { max = IsNan(max) || x <= max ? max : x; }
   W Result(int64_t) const { return max; }
 };
-template <class W>
+template <class W, class T>
 struct MinOf {
-  using Limits = std::numeric_limits<W>;
-  W min = Limits::has_infinity ? Limits::infinity() : Limits::max();
+  W min = Bound<W, T>(1);
   void Add(W x) { min = IsNan(min) || x >= min ? min : x; }
   W Result(int64_t) const { return min; }
 };
-template <class W>
+template <class W, class T>
 struct AllOf {
   W all = 1;
   void Add(W x) { all &= x; }
   W Result(int64_t) const { return all; }
 };
-template <class W>
+template <class W, class T>
 struct AnyOf {
   W any = 0;
   void Add(W x) { any |= x; }
   W Result(int64_t) const { return any; }
 };
-template <class W>
-struct L1Of : SumOf<W> {
-  void Add(W x) { SumOf<W>::Add(AbsWide(x)); }
+template <class W, class T>
+struct L1Of : SumOf<W, T> {
+  void Add(W x) { SumOf<W, T>::Add(AbsWide(x)); }
 };
-template <class W>
-struct SumSquareOf : SumOf<W> {
-  void Add(W x) { SumOf<W>::Add(MulWide(x, x)); }
+template <class W, class T>
+struct SumSquareOf : SumOf<W, T> {
+  void Add(W x) { SumOf<W, T>::Add(MulWide(x, x)); }
 };
 // These give fractions, which integer dtypes cut.
-template <class W>
+template <class W, class T>
 struct L2Of {
   double sum = 0;
   void Add(W x) { sum += static_cast<double>(x) * static_cast<double>(x); }
   double Result(int64_t) const { return std::sqrt(sum); }
 };
-template <class W>
+template <class W, class T>
 struct LogSumOf {
   double sum = 0;
   void Add(W x) { sum += static_cast<double>(x); }
   double Result(int64_t) const { return std::log(sum); }
 };
-template <class W>
+template <class W, class T>
 struct LogSumExpOf {
   double max = -INFINITY, sum = 0;  // sum of exp(x - max)
   void Add(W element) {
@@ -136,7 +145,7 @@ int64_t OffsetOf(const std::vector<ReduceLoops::Axis>& axes, int64_t index) {
   return offset;
 }
 
-template <template <class> class Reducer>
+template <template <class, class> class Reducer>
 Status Reduce(const ReduceAttrs& attrs, const Args& args) {
   ONCILLA_ASSIGN(const ReduceLoops loops, LoopsOf(attrs, args));
   const int64_t run = loops.reduced.empty() ? 1 : loops.reduced.back().size;
@@ -147,15 +156,15 @@ Status Reduce(const ReduceAttrs& attrs, const Args& args) {
   const int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, loops.count));
   DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T>) {
     using W = internal::WideType<T>;
-    if constexpr (std::is_same_v<Reducer<W>, AllOf<double>> ||
-                  std::is_same_v<Reducer<W>, AnyOf<double>>) {
+    if constexpr (std::is_same_v<Reducer<W, T>, AllOf<double, T>> ||
+                  std::is_same_v<Reducer<W, T>, AnyOf<double, T>>) {
       return;
     } else {
       const auto* x = args.In<internal::Stored<T>>(0);
       ParallelFor(args.threads, loops.outputs, grain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           const int64_t base = OffsetOf(loops.kept, i);
-          Reducer<W> reducer;
+          Reducer<W, T> reducer;
           for (int64_t r = 0; r < runs; ++r) {
             const int64_t start = base + OffsetOf(outer, r);
             for (int64_t k = 0; k < run; ++k) {

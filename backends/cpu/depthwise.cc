@@ -1,0 +1,212 @@
+// Depthwise convolution by output rows, once per instruction set.
+//
+// A row is computed one vector of channels after the other, over all its pixels. Where a window
+// lies inside the input and is three wide, neighbouring pixels share the loads of input and
+// weights; all else takes one pixel at a time. Taps outside the input are left out, never
+// multiplied by zero.
+#include "backends/cpu/simd.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/depthwise.cc"
+#include <algorithm>
+#include <limits>
+
+#include "backends/cpu/activation.inl.h"
+#include "backends/cpu/depthwise.h"
+#include "backends/cpu/kernel.h"
+#include "backends/cpu/vector.inl.h"
+#include "hwy/foreach_target.h"  // must come before highway.h
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace oncilla::cpu::HWY_NAMESPACE {
+
+// What a row of outputs needs.
+struct DepthwiseRow {
+  const Depthwise& d;
+  const WindowAxis& width;
+  int64_t channels;
+  // The rows of input that its windows see, with their rows of the filter.
+  const float* const* inputs;
+  const float* const* filters;
+  int rows;
+  const float* residual;
+  float* y;
+  Vector low, high;
+  bool curved;
+};
+
+HWY_INLINE void Finish(const DepthwiseRow& r, Vector sum, int64_t at, int64_t count) {
+  constexpr Floats d;
+  if (r.residual != nullptr) sum = hn::Add(sum, LoadSome(r.residual + at, count));
+  sum = hn::Min(r.high, hn::Max(r.low, sum));
+  if (r.curved) sum = Activate(d, r.d.epilogue.activation, sum);
+  StoreSome(sum, r.y + at, count);
+}
+
+// One pixel, any window.
+HWY_INLINE void OnePixel(const DepthwiseRow& r, int64_t o, int64_t c, int64_t count) {
+  constexpr Floats d;
+  const float* bias = r.d.epilogue.bias;
+  Vector sum = bias != nullptr ? LoadSome(bias + c, count) : hn::Zero(d);
+  const auto taps = r.width.Seen(o);
+  for (int i = 0; i < r.rows; ++i) {
+    for (int64_t k = taps.begin; k < taps.end; ++k) {
+      const float* x = r.inputs[i] + (r.width.start(o) + k * r.width.dilation) * r.channels + c;
+      sum = hn::MulAdd(LoadSome(x, count), LoadSome(r.filters[i] + k * r.channels + c, count), sum);
+    }
+  }
+  Finish(r, sum, o * r.channels + c, count);
+}
+
+// Four pixels from `o` on, windows of any width that lie inside the input.
+HWY_INLINE void FourPixels(const DepthwiseRow& r, int64_t o, int64_t c) {
+  constexpr Floats d;
+  const float* bias = r.d.epilogue.bias;
+  Vector s0 = bias != nullptr ? hn::LoadU(d, bias + c) : hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+  const int64_t step = r.width.stride * r.channels, next = r.width.dilation * r.channels;
+  for (int i = 0; i < r.rows; ++i) {
+    const float* x = r.inputs[i] + r.width.start(o) * r.channels + c;
+    const float* filter = r.filters[i] + c;
+    for (int64_t k = 0; k < r.width.kernel; ++k, x += next, filter += r.channels) {
+      const Vector w = hn::LoadU(d, filter);
+      s0 = hn::MulAdd(hn::LoadU(d, x), w, s0);
+      s1 = hn::MulAdd(hn::LoadU(d, x + step), w, s1);
+      s2 = hn::MulAdd(hn::LoadU(d, x + 2 * step), w, s2);
+      s3 = hn::MulAdd(hn::LoadU(d, x + 3 * step), w, s3);
+    }
+  }
+  const int64_t at = o * r.channels + c;
+  Finish(r, s0, at, kLanes);
+  Finish(r, s1, at + r.channels, kLanes);
+  Finish(r, s2, at + 2 * r.channels, kLanes);
+  Finish(r, s3, at + 3 * r.channels, kLanes);
+}
+
+// Windows three wide, without holes, kStride apart: pixels from `o` to `end` that all lie inside.
+// Returns where it stopped.
+template <int kStride, int kRows>
+HWY_INLINE int64_t ThreeWide(const DepthwiseRow& r, int64_t o, int64_t end, int64_t c) {
+  constexpr Floats d;
+  constexpr int kPixels = kStride == 1 ? 4 : 2, kInputs = (kPixels - 1) * kStride + 3;
+  Vector w[kRows][3];
+  ONCILLA_UNROLL for (int i = 0; i < kRows; ++i) {
+    ONCILLA_UNROLL for (int k = 0; k < 3; ++k) {
+      w[i][k] = hn::LoadU(d, r.filters[i] + k * r.channels + c);
+    }
+  }
+  const Vector bias =
+      r.d.epilogue.bias != nullptr ? hn::LoadU(d, r.d.epilogue.bias + c) : hn::Zero(d);
+  for (; o + kPixels <= end; o += kPixels) {
+    const float* x[kRows];
+    ONCILLA_UNROLL for (int i = 0; i < kRows; ++i) {
+      x[i] = r.inputs[i] + r.width.start(o) * r.channels + c;
+    }
+    Vector sum[kPixels];
+    ONCILLA_UNROLL for (int p = 0; p < kPixels; ++p) sum[p] = bias;
+    ONCILLA_UNROLL for (int j = 0; j < kInputs; ++j) {
+      ONCILLA_UNROLL for (int i = 0; i < kRows; ++i) {
+        const Vector in = hn::LoadU(d, x[i]);
+        x[i] += r.channels;
+        ONCILLA_UNROLL for (int p = 0; p < kPixels; ++p) {
+          const int k = j - p * kStride;
+          if (k >= 0 && k < 3) sum[p] = hn::MulAdd(in, w[i][k], sum[p]);
+        }
+      }
+    }
+    ONCILLA_UNROLL for (int p = 0; p < kPixels; ++p) {
+      Finish(r, sum[p], (o + p) * r.channels + c, kLanes);
+    }
+  }
+  return o;
+}
+
+template <int kStride>
+HWY_INLINE int64_t ThreeWideRows(const DepthwiseRow& r, int64_t o, int64_t end, int64_t c) {
+  switch (r.rows) {
+    case 1:
+      return ThreeWide<kStride, 1>(r, o, end, c);
+    case 2:
+      return ThreeWide<kStride, 2>(r, o, end, c);
+    case 3:
+      return ThreeWide<kStride, 3>(r, o, end, c);
+    default:
+      return o;
+  }
+}
+
+void RunRow(const DepthwiseRow& r) {
+  const WindowAxis& width = r.width;
+  // Pixels [first, last) have their whole window inside the input.
+  const int64_t room = width.in + width.pad_begin - width.extent();
+  const int64_t last = room < 0 ? 0 : std::min(width.out, room / width.stride + 1);
+  const int64_t first = std::min((width.pad_begin + width.stride - 1) / width.stride, last);
+  const bool three = width.kernel == 3 && width.dilation == 1;
+  int64_t c = 0;
+  for (; c + kLanes <= r.channels; c += kLanes) {
+    int64_t o = 0;
+    for (; o < first; ++o) OnePixel(r, o, c, kLanes);
+    if (three && width.stride == 1) o = ThreeWideRows<1>(r, o, last, c);
+    if (three && width.stride == 2) o = ThreeWideRows<2>(r, o, last, c);
+    for (; o + 4 <= last; o += 4) FourPixels(r, o, c);
+    for (; o < width.out; ++o) OnePixel(r, o, c, kLanes);
+  }
+  if (c < r.channels) {
+    for (int64_t o = 0; o < width.out; ++o) OnePixel(r, o, c, r.channels - c);
+  }
+}
+
+// Output rows [begin, end), counted over samples, depth and height.
+void DepthwiseRows(const Depthwise& d, int64_t begin, int64_t end,
+                   std::vector<const float*>& inputs, std::vector<const float*>& filters) {
+  const WindowAxis &depth = d.geometry.axis[0], &height = d.geometry.axis[1];
+  const WindowAxis& width = d.geometry.axis[2];
+  const int64_t channels = d.geometry.in_channels;
+  const Activation activation = d.epilogue.activation;
+  const bool bounded = activation == Activation::kRelu || activation == Activation::kRelu6;
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  constexpr Floats tag;
+  for (int64_t row = begin; row < end; ++row) {
+    const int64_t oh = row % height.out, od = row / height.out % depth.out;
+    const int64_t sample = row / height.out / depth.out;
+    const auto td = depth.Seen(od), th = height.Seen(oh);
+    inputs.clear();
+    filters.clear();
+    for (int64_t kd = td.begin; kd < td.end; ++kd) {
+      const int64_t at = sample * depth.in + depth.start(od) + kd * depth.dilation;
+      for (int64_t kh = th.begin; kh < th.end; ++kh) {
+        const int64_t line = at * height.in + height.start(oh) + kh * height.dilation;
+        inputs.push_back(d.x + line * width.in * channels);
+        filters.push_back(d.filter + (kd * height.kernel + kh) * width.kernel * channels);
+      }
+    }
+    const int64_t at = row * width.out * channels;
+    RunRow({d, width, channels, inputs.data(), filters.data(), static_cast<int>(inputs.size()),
+            d.epilogue.residual != nullptr ? d.epilogue.residual + at : nullptr, d.y + at,
+            hn::Set(tag, bounded ? 0 : -kInf),
+            hn::Set(tag, activation == Activation::kRelu6 ? 6 : kInf),
+            activation != Activation::kNone && !bounded});
+  }
+}
+
+}  // namespace oncilla::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace oncilla::cpu {
+
+HWY_EXPORT(DepthwiseRows);
+
+void RunDepthwise(ThreadPool* threads, const Depthwise& d) {
+  const WindowGeometry& g = d.geometry;
+  const int64_t rows = g.batch * g.axis[0].out * g.axis[1].out;
+  const int64_t work = g.axis[2].out * g.in_channels * g.taps();
+  const int64_t grain = std::clamp<int64_t>(150'000 / std::max<int64_t>(1, work), 1, rows);
+  ParallelFor(threads, rows, grain, [&](int64_t begin, int64_t end) {
+    std::vector<const float*> inputs, filters;
+    HWY_DYNAMIC_DISPATCH(DepthwiseRows)(d, begin, end, inputs, filters);
+  });
+}
+
+}  // namespace oncilla::cpu
+#endif

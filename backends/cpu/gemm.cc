@@ -1,0 +1,95 @@
+// Cutting products into tasks.
+#include "backends/cpu/gemm.h"
+
+#include <algorithm>
+
+#include "backends/cpu/gemm_targets.h"
+#include "backends/cpu/kernel.h"
+
+namespace oncilla::cpu {
+namespace {
+
+// A task should be worth some microseconds; more tasks than this are never needed.
+constexpr double kFlopsPerTask = 2e6;
+constexpr int64_t kMaxTasks = 256;
+// How much of B one task may go over again and again: it has to stay in the second cache.
+constexpr int64_t kBlockFloats = 512 * 1024 / 4;
+constexpr int64_t kDepthBlock = 512;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+int64_t PanelColumns() { return Target().tile_columns; }
+const char* TileName() { return Target().name; }
+
+int64_t PackedFloats(int64_t depth, int64_t columns) {
+  return CeilDiv(columns, PanelColumns()) * PanelColumns() * depth;
+}
+
+void PackPanels(const float* b, int64_t row_step, int64_t column_step, int64_t depth,
+                int64_t columns, int64_t first, int64_t last, float* to) {
+  const int64_t width = PanelColumns();
+  for (int64_t panel = first; panel < last; ++panel) {
+    Target().pack(b + panel * width * column_step, row_step, column_step, depth,
+                  columns - panel * width, to + panel * width * depth);
+  }
+}
+
+Split SplitOf(const Product& p, int64_t others) {
+  const int64_t width = Target().tile_columns;
+  const int64_t panels = CeilDiv(p.columns, width);
+  const int64_t tiles = p.lines() * TilesPerLine(p, Target().tile_rows);
+  const double flops = 2.0 * static_cast<double>(p.rows()) * static_cast<double>(p.columns) *
+                       static_cast<double>(p.depth());
+  const auto most = static_cast<double>(std::max<int64_t>(1, kMaxTasks / others));
+  auto wanted = static_cast<int64_t>(std::clamp(flops / kFlopsPerTask, 1.0, most));
+  if (others == 1 && flops > 1e6) wanted = std::max<int64_t>(wanted, 2);
+
+  Split split;
+  const int64_t b_floats = p.depth() * p.columns;
+  if (p.tap_count == 1) {
+    const int64_t block = std::clamp<int64_t>(
+        kBlockFloats / (std::clamp<int64_t>(p.run, 1, kDepthBlock) * width), 1, panels);
+    split.panel_tasks = CeilDiv(panels, block);
+    split.row_tasks = CeilDiv(wanted, split.panel_tasks);
+    if (split.row_tasks > tiles) {
+      split.row_tasks = tiles;
+      split.panel_tasks = std::min(panels, std::max(split.panel_tasks, CeilDiv(wanted, tiles)));
+    }
+    // Few rows and many weights: each weight should be read by one core only.
+    if (p.rows() <= 256 && panels >= 8 && b_floats > 384 * 1024 / 4) {
+      split.row_tasks = 1;
+      split.panel_tasks = std::min(panels, std::max(split.panel_tasks, wanted));
+    }
+  } else {
+    split.panel_tasks = b_floats > 640 * 1024 / 4 ? std::min(panels, wanted) : 1;
+    split.row_tasks = std::min(tiles, CeilDiv(wanted, split.panel_tasks));
+  }
+  return split;
+}
+
+void RunTask(const Product& p, const Split& split, int64_t task) {
+  const int64_t panels = CeilDiv(p.columns, Target().tile_columns);
+  const int64_t tiles = p.lines() * TilesPerLine(p, Target().tile_rows);
+  const int64_t i = task / split.row_tasks, j = task % split.row_tasks;
+  Block block;
+  block.first_panel = panels * i / split.panel_tasks;
+  block.last_panel = panels * (i + 1) / split.panel_tasks;
+  block.first_tile = tiles * j / split.row_tasks;
+  block.last_tile = tiles * (j + 1) / split.row_tasks;
+  const int64_t floats = (block.last_panel - block.first_panel) * Target().tile_columns * p.depth();
+  block.panels_outside = p.tap_count > 1 && floats > 384 * 1024 / 4;
+  Target().run(p, block);
+}
+
+void RunProduct(ThreadPool* threads, const Product& product) {
+  const Split split = SplitOf(product);
+  ParallelFor(threads, split.tasks(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) RunTask(product, split, i);
+  });
+}
+
+float Dot(const float* a, const float* b, int64_t count) { return Target().dot(a, b, count); }
+
+}  // namespace oncilla::cpu

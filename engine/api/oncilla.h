@@ -1,0 +1,289 @@
+/* Oncilla's C interface: load a model, run it, on a GPU through OpenCL or on the CPU.
+ *
+ * Every call that can fail returns an oncilla_status*: null is success, anything else describes the
+ * failure and must be given to oncilla_status_free. Handles are opaque; each *_free takes null.
+ * Text is UTF-8; what a handle returns as `const char*` belongs to it and lives as long.
+ *
+ * Structs begin with their size, which the caller sets (ONCILLA_INIT). A shorter one is read with
+ * defaults for what it lacks; a longer one is refused unless its tail is zero. So a program built
+ * against an older or newer header keeps its meaning.
+ *
+ * Lifetimes: a session keeps its runtime, a model its session, a result its tensors: handles may be
+ * freed in any order. Arrays and names that are passed in need to live only during the call, except
+ * for tensor memory given to oncilla_tensor_wrap.
+ *
+ * Threads: a runtime, a session and a model may be used from several threads at once; runs of one
+ * model overlap. A tensor may be read from several threads. Statuses, results and anything being
+ * freed belong to one thread at a time.
+ *
+ * Asynchronous runs will join as oncilla_model_run_async beside oncilla_model_run; sharing of
+ * cl_context, cl_command_queue and cl_mem as oncilla_opencl.h beside this header; custom ops as
+ * rows given to oncilla_runtime_options.
+ */
+#ifndef ONCILLA_H_
+#define ONCILLA_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(_WIN32)
+#define ONCILLA_API __declspec(dllexport)
+#else
+#define ONCILLA_API __attribute__((visibility("default")))
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ONCILLA_INIT(type) \
+  { sizeof(type) }
+
+typedef struct oncilla_status oncilla_status;
+typedef struct oncilla_runtime oncilla_runtime;
+typedef struct oncilla_session oncilla_session;
+typedef struct oncilla_model oncilla_model;
+typedef struct oncilla_tensor oncilla_tensor;
+typedef struct oncilla_result oncilla_result;
+
+/* ---- Failures ------------------------------------------------------------------------------ */
+
+/* The canonical codes, numbered as everywhere. */
+typedef enum oncilla_code {
+  ONCILLA_OK = 0,
+  ONCILLA_CANCELLED = 1,
+  ONCILLA_UNKNOWN = 2,
+  ONCILLA_INVALID_ARGUMENT = 3,
+  ONCILLA_DEADLINE_EXCEEDED = 4,
+  ONCILLA_NOT_FOUND = 5,
+  ONCILLA_ALREADY_EXISTS = 6,
+  ONCILLA_PERMISSION_DENIED = 7,
+  ONCILLA_RESOURCE_EXHAUSTED = 8, /* memory */
+  ONCILLA_FAILED_PRECONDITION = 9,
+  ONCILLA_ABORTED = 10,
+  ONCILLA_OUT_OF_RANGE = 11,
+  ONCILLA_UNIMPLEMENTED = 12, /* a model that needs what is not supported */
+  ONCILLA_INTERNAL = 13,
+  ONCILLA_UNAVAILABLE = 14, /* a device that is lost */
+  ONCILLA_DATA_LOSS = 15    /* a damaged file */
+} oncilla_code;
+
+/* Of a null status: ONCILLA_OK, "", and no details. */
+ONCILLA_API oncilla_code oncilla_status_code(const oncilla_status* status);
+ONCILLA_API const char* oncilla_status_message(const oncilla_status* status);
+/* "options", "file", "load", "compile", "run", "device", or "unknown". */
+ONCILLA_API const char* oncilla_status_stage(const oncilla_status* status);
+/* The node of the model and the device that the failure is about; "" when there is none. */
+ONCILLA_API const char* oncilla_status_node(const oncilla_status* status);
+ONCILLA_API const char* oncilla_status_device(const oncilla_status* status);
+/* 1 and the driver's own error number (OpenCL's), or 0. */
+ONCILLA_API int oncilla_status_driver_code(const oncilla_status* status, int32_t* code);
+ONCILLA_API void oncilla_status_free(oncilla_status* status);
+
+/* "0.1.0", and one line about how the library was built. */
+ONCILLA_API const char* oncilla_version(void);
+ONCILLA_API const char* oncilla_build_info(void);
+
+/* ---- Runtime: what this machine has -------------------------------------------------------- */
+
+typedef enum oncilla_log_level {
+  ONCILLA_LOG_DEBUG = 0,
+  ONCILLA_LOG_INFO = 1,
+  ONCILLA_LOG_WARNING = 2,
+  ONCILLA_LOG_ERROR = 3
+} oncilla_log_level;
+
+/* Called from any thread of the library, one call at a time; must not call the library. */
+typedef void (*oncilla_log_fn)(void* user, oncilla_log_level level, const char* message);
+
+/* Host memory for weights and intermediates of the CPU. `allocate` returns memory aligned to
+ * `alignment`, or null for none; called from any thread. */
+typedef void* (*oncilla_allocate_fn)(void* user, size_t bytes, size_t alignment);
+typedef void (*oncilla_release_fn)(void* user, void* memory, size_t bytes);
+
+typedef struct oncilla_runtime_options {
+  size_t size;
+  int opencl_cpu_devices;   /* OpenCL devices of type CPU serve as GPU:n too */
+  int threads;              /* shared by sessions; 0: the processors of this process */
+  const char* cache_dir;    /* compiled OpenCL programs; null: the user's cache folder */
+  oncilla_log_fn log;       /* null: warnings and errors go to standard error */
+  void* log_user;
+  oncilla_log_level log_level; /* the least that is logged; 0 with no hook means warnings */
+  oncilla_allocate_fn allocate;  /* both or neither */
+  oncilla_release_fn release;
+  void* memory_user;
+} oncilla_runtime_options;
+
+/* Finds devices and opens none. `options` may be null. */
+ONCILLA_API oncilla_status* oncilla_runtime_create(const oncilla_runtime_options* options,
+                                                   oncilla_runtime** runtime);
+ONCILLA_API void oncilla_runtime_free(oncilla_runtime* runtime);
+
+typedef struct oncilla_device_info {
+  size_t size;
+  const char* name;   /* "/job:localhost/replica:0/task:0/device:GPU:0"; "" when not usable */
+  const char* note;   /* why it is not usable, or "" */
+  const char* driver_name;
+  const char* vendor;
+  const char* driver_version;
+  const char* backend; /* "cpu", "opencl" */
+  int64_t memory_bytes;
+  int64_t max_allocation_bytes;
+  int compute_units;
+} oncilla_device_info;
+
+ONCILLA_API size_t oncilla_runtime_device_count(const oncilla_runtime* runtime);
+/* Fills as much of `info` as its size has room for. Text lives as long as the runtime. */
+ONCILLA_API oncilla_status* oncilla_runtime_device(const oncilla_runtime* runtime, size_t index,
+                                                   oncilla_device_info* info);
+
+/* ---- Session: devices in use, memory, limits ------------------------------------------------ */
+
+typedef struct oncilla_session_options {
+  size_t size;
+  const char* device;      /* "auto" (null), "cpu", "cpu:plain", "gpu", "gpu:1" or a device name */
+  int strict;              /* refuse instead of running a node on another device */
+  int threads;             /* > 0: threads of the session's own */
+  int64_t memory_limit_bytes; /* per device; 0: nearly all of it */
+  int max_concurrent_runs; /* per model and shape; 0: 4 */
+} oncilla_session_options;
+
+ONCILLA_API oncilla_status* oncilla_session_create(oncilla_runtime* runtime,
+                                                   const oncilla_session_options* options,
+                                                   oncilla_session** session);
+/* Waits for runs under way, gives all memory back and says how much it was (`released_bytes` may be
+ * null). The session's models refuse to run afterwards. oncilla_session_free closes too. */
+ONCILLA_API oncilla_status* oncilla_session_close(oncilla_session* session,
+                                                  int64_t* released_bytes);
+ONCILLA_API void oncilla_session_free(oncilla_session* session);
+
+typedef struct oncilla_memory_info {
+  size_t size;
+  int64_t in_use_bytes; /* what the engine's owners hold */
+  int64_t pool_bytes;   /* taken from the driver */
+  int64_t peak_bytes;   /* the most ever taken */
+  int64_t limit_bytes;
+} oncilla_memory_info;
+
+/* Of a device in use, by its full name. */
+ONCILLA_API oncilla_status* oncilla_session_memory(oncilla_session* session, const char* device,
+                                                   oncilla_memory_info* info);
+
+/* ---- Tensors -------------------------------------------------------------------------------- */
+
+typedef enum oncilla_dtype {
+  ONCILLA_FLOAT32 = 1,
+  ONCILLA_FLOAT64 = 2,
+  ONCILLA_FLOAT16 = 3,
+  ONCILLA_BFLOAT16 = 4,
+  ONCILLA_INT8 = 5,
+  ONCILLA_INT16 = 6,
+  ONCILLA_INT32 = 7,
+  ONCILLA_INT64 = 8,
+  ONCILLA_UINT8 = 9,
+  ONCILLA_UINT16 = 10,
+  ONCILLA_UINT32 = 11,
+  ONCILLA_UINT64 = 12,
+  ONCILLA_BOOL = 13, /* one byte, 0 or 1 */
+  ONCILLA_STRING = 14
+} oncilla_dtype;
+
+/* Dense, row-major, in host memory. Copies `bytes` bytes, which must be the tensor's size. */
+ONCILLA_API oncilla_status* oncilla_tensor_create(oncilla_dtype dtype, const int64_t* dims,
+                                                  size_t rank, const void* data, size_t bytes,
+                                                  oncilla_tensor** tensor);
+/* Uses the caller's memory, which must stay unchanged until `release` (may be null) is called, from
+ * whatever thread lets go of it last. On failure `release` is not called. */
+ONCILLA_API oncilla_status* oncilla_tensor_wrap(oncilla_dtype dtype, const int64_t* dims,
+                                                size_t rank, const void* data, size_t bytes,
+                                                void (*release)(void* user), void* user,
+                                                oncilla_tensor** tensor);
+/* Strings are copied; `lengths` may be null for strings that end with a zero byte. */
+ONCILLA_API oncilla_status* oncilla_tensor_create_strings(const int64_t* dims, size_t rank,
+                                                          const char* const* strings,
+                                                          const size_t* lengths,
+                                                          oncilla_tensor** tensor);
+ONCILLA_API oncilla_dtype oncilla_tensor_dtype(const oncilla_tensor* tensor);
+ONCILLA_API size_t oncilla_tensor_rank(const oncilla_tensor* tensor);
+ONCILLA_API const int64_t* oncilla_tensor_dims(const oncilla_tensor* tensor);
+ONCILLA_API size_t oncilla_tensor_elements(const oncilla_tensor* tensor);
+/* Null and 0 for strings. */
+ONCILLA_API const void* oncilla_tensor_data(const oncilla_tensor* tensor);
+ONCILLA_API size_t oncilla_tensor_bytes(const oncilla_tensor* tensor);
+/* String `index`; null outside, or when the tensor holds no strings. `length` may be null. */
+ONCILLA_API const char* oncilla_tensor_string(const oncilla_tensor* tensor, size_t index,
+                                              size_t* length);
+ONCILLA_API void oncilla_tensor_free(oncilla_tensor* tensor);
+
+/* ---- Models --------------------------------------------------------------------------------- */
+
+/* `fraction` in [0, 1], or negative when unknown; `what` is "load" or "compile". Called from the
+ * thread that made the call it is about. */
+typedef void (*oncilla_progress_fn)(void* user, const char* what, double fraction);
+
+typedef struct oncilla_load_options {
+  size_t size;
+  const char* tags; /* SavedModel: comma-separated; null: "serve", else the only set there is */
+  oncilla_progress_fn progress;
+  void* progress_user;
+} oncilla_load_options;
+
+/* A SavedModel folder, a frozen GraphDef or an ONNX file, told apart by content. */
+ONCILLA_API oncilla_status* oncilla_model_load(oncilla_session* session, const char* path,
+                                               const oncilla_load_options* options,
+                                               oncilla_model** model);
+/* Gives the model's memory back and says how much it was (`released_bytes` may be null). */
+ONCILLA_API oncilla_status* oncilla_model_unload(oncilla_model* model, int64_t* released_bytes);
+ONCILLA_API void oncilla_model_free(oncilla_model* model);
+
+typedef struct oncilla_tensor_info {
+  size_t size;
+  const char* name;
+  oncilla_dtype dtype;
+  int ranked;          /* 0: the rank is not known */
+  size_t rank;
+  const int64_t* dims; /* -1: not known */
+} oncilla_tensor_info;
+
+/* Signatures by position; formats without them have one with an empty key. */
+ONCILLA_API size_t oncilla_model_signature_count(const oncilla_model* model);
+ONCILLA_API const char* oncilla_model_signature_key(const oncilla_model* model, size_t signature);
+ONCILLA_API size_t oncilla_model_input_count(const oncilla_model* model, size_t signature);
+ONCILLA_API size_t oncilla_model_output_count(const oncilla_model* model, size_t signature);
+ONCILLA_API oncilla_status* oncilla_model_input(const oncilla_model* model, size_t signature,
+                                                size_t index, oncilla_tensor_info* info);
+ONCILLA_API oncilla_status* oncilla_model_output(const oncilla_model* model, size_t signature,
+                                                 size_t index, oncilla_tensor_info* info);
+
+typedef struct oncilla_run_options {
+  size_t size;
+  const char* signature; /* null: serving_default, else the only one */
+  int64_t timeout_ms;    /* 0: none */
+  const char* const* outputs; /* names; null: all outputs of the signature */
+  size_t output_count;
+} oncilla_run_options;
+
+/* Blocks until the results are there. `options` may be null. */
+ONCILLA_API oncilla_status* oncilla_model_run(oncilla_model* model,
+                                              const char* const* input_names,
+                                              const oncilla_tensor* const* inputs,
+                                              size_t input_count,
+                                              const oncilla_run_options* options,
+                                              oncilla_result** result);
+
+ONCILLA_API size_t oncilla_result_count(const oncilla_result* result);
+ONCILLA_API const char* oncilla_result_name(const oncilla_result* result, size_t index);
+/* Belongs to the result. */
+ONCILLA_API const oncilla_tensor* oncilla_result_tensor(const oncilla_result* result, size_t index);
+/* By name; null when there is none. */
+ONCILLA_API const oncilla_tensor* oncilla_result_find(const oncilla_result* result,
+                                                      const char* name);
+/* One line: what ran where, why, and what it cost in copies. */
+ONCILLA_API const char* oncilla_result_report(const oncilla_result* result);
+ONCILLA_API void oncilla_result_free(oncilla_result* result);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* ONCILLA_H_ */
