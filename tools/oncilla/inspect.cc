@@ -47,13 +47,18 @@ std::vector<std::pair<std::string, int>> CountOps(const Graph& graph) {
   return out;
 }
 
-// Elements of the floating-point constants that some node reads, scalars left out.
+// Elements of the constants that some node reads and that look like weights: of a floating-point
+// type or of at most 16 bits, scalars left out. Wider integers are sizes and indices.
 double CountParameters(const Graph& graph) {
   const auto readers = Consumers(graph);
   double count = 0;
   for (size_t i = 0; i < graph.values().size(); ++i) {
     const Value& value = graph.values()[i];
-    if (!value.is_constant() || readers[i].empty() || !IsFloat(value.fact.dtype)) continue;
+    if (!value.is_constant() || readers[i].empty()) continue;
+    if (!IsFloat(value.fact.dtype) &&
+        (!IsInteger(value.fact.dtype) || BitsOf(value.fact.dtype) > 16)) {
+      continue;
+    }
     if (value.fact.shape.known() && value.fact.shape.rank() > 0) {
       count += static_cast<double>(value.fact.desc().elements());
     }
@@ -151,23 +156,31 @@ std::string MemoryText(const Inspected& in) {
   return out;
 }
 
+// Nodes are counted as they run, after fusion; reasons are those of the nodes as placed, before.
 std::string PlacementSummary(const Inspected& in) {
-  const PlacementReport& report = in.executor->compiled().placement;
-  std::string out = "placement\n";
-  for (size_t d = report.devices.size(); d-- > 0;) {
-    const int count = report.CountOn(static_cast<int>(d));
-    const bool preferred = static_cast<int>(d) == in.opened.session->preferred();
-    if (count == 0 && !preferred) continue;
-    out += StrCat("  ", ShortName(report.devices[d]), "  ", count, count == 1 ? " node" : " nodes",
-                  preferred ? "" : ", among them:", "\n");
-    if (preferred) continue;
-    std::map<std::string, int> reasons;
-    for (const NodePlacement& node : report.nodes) {
-      if (node.device != static_cast<int>(d)) continue;
-      ++reasons[node.detail.empty() ? std::string(Name(node.reason)) : node.detail];
-    }
-    for (const auto& [reason, n] : reasons) out += StrCat("    ", n, "  ", reason, "\n");
+  const CompiledGraph& compiled = in.executor->compiled();
+  const auto preferred = static_cast<size_t>(in.opened.session->preferred());
+  std::vector<int> counts(compiled.placement.devices.size());
+  int on_host = 0;
+  for (const Node& node : compiled.graph.nodes()) {
+    ++(RunsOnHost(compiled.graph, node) ? on_host : counts[static_cast<size_t>(node.device)]);
   }
+  std::string out = "placement\n";
+  for (size_t d = counts.size(); d-- > 0;) {
+    if (counts[d] == 0 && d != preferred) continue;
+    out += StrCat("  ", ShortName(compiled.placement.devices[d]), "  ", counts[d],
+                  counts[d] == 1 ? " node" : " nodes", "\n");
+  }
+  if (on_host > 0) out += StrCat("  the host  ", on_host, on_host == 1 ? " node\n" : " nodes\n");
+  std::map<std::string, int> reasons;
+  for (const NodePlacement& node : compiled.placement.nodes) {
+    if (static_cast<size_t>(node.device) == preferred) continue;
+    ++reasons[node.detail.empty() ? std::string(Name(node.reason)) : node.detail];
+  }
+  if (!reasons.empty()) {
+    out += StrCat("  not on ", ShortName(compiled.placement.devices[preferred]), ", because:\n");
+  }
+  for (const auto& [reason, n] : reasons) out += StrCat("    ", n, "  ", reason, "\n");
   return out;
 }
 
