@@ -43,6 +43,8 @@ std::string_view Name(MemoryCategory category) {
       return "programs";
     case MemoryCategory::kQueues:
       return "queues";
+    case MemoryCategory::kPool:
+      return "pool, not handed out";
   }
   return "unknown";
 }
@@ -277,7 +279,7 @@ LedgerEntry& LedgerEntry::operator=(LedgerEntry&& other) noexcept {
 }
 
 void LedgerEntry::Set(int64_t bytes) {
-  if (ledger_ == nullptr) return;
+  if (ledger_ == nullptr || bytes == bytes_) return;
   const Status status = bytes > bytes_ ? ledger_->Add(device_, account_, bytes - bytes_)
                                        : ledger_->Remove(device_, account_, bytes_ - bytes);
   if (status.ok()) bytes_ = bytes;

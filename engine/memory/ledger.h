@@ -30,8 +30,9 @@ enum class MemoryCategory {
   kStaging,    // host memory for transfers
   kPrograms,   // compiled kernels
   kQueues,     // queues and events
+  kPool,       // in a pool's regions, not handed out
 };
-inline constexpr int kMemoryCategories = 8;
+inline constexpr int kMemoryCategories = 9;
 std::string_view Name(MemoryCategory category);
 // True where the bytes are a guess at what the driver uses.
 bool IsEstimate(MemoryCategory category);
@@ -121,7 +122,8 @@ class Ledger {
 };
 
 // A line of a fixed owner that follows a changing size, and is taken back at the end of its life.
-// For estimates (programs, staging). `ledger` must outlive it. Not thread-safe; movable.
+// For estimates (programs, staging). `ledger` must live while bytes() is not 0; null is allowed.
+// Not thread-safe; movable.
 class LedgerEntry {
  public:
   LedgerEntry() = default;

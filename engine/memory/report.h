@@ -17,10 +17,10 @@ namespace oncilla {
 using TagName = std::function<std::string(int64_t tag)>;
 
 struct PoolReportRequest {
-  std::string_view pool;  // "GPU:0 arenas"
+  std::string_view pool = {};  // "GPU:0 arenas"
   // Of a request that failed; 0 and empty when nobody asked.
   int64_t asked_bytes = 0;
-  std::string_view asked_by;
+  std::string_view asked_by = {};
   TagName tag_name = nullptr;  // null: tags as numbers
 };
 std::string PoolReport(const BfcSnapshot& snapshot, const PoolReportRequest& request);

@@ -1,0 +1,304 @@
+// The state is shared with the allocations, so that one that outlives its pool frees nothing and
+// touches nothing. Locks are taken in the order budget, pool, ledger.
+#include "engine/memory/pool.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "engine/base/format.h"
+#include "engine/memory/report.h"
+
+namespace oncilla {
+namespace {
+
+constexpr size_t kOwnersInError = 5;
+
+// What a chunk remembers: owner and category in one number.
+int64_t TagOf(Account account) {
+  return account.owner * kMemoryCategories + static_cast<int64_t>(account.category);
+}
+Account AccountOf(int64_t tag) {
+  return {tag / kMemoryCategories, static_cast<MemoryCategory>(tag % kMemoryCategories)};
+}
+
+// The device's regions by number, reserved in the budget.
+class DeviceRegions : public RegionSource {
+ public:
+  DeviceRegions(Device* device, MemoryBudget* budget) : device_(device), budget_(budget) {}
+
+  Result<int> Allocate(int64_t bytes) override {
+    if (!budget_->TryReserve(bytes)) return Exhausted("the shared limit leaves no room");
+    Result<std::unique_ptr<Region>> region = device_->AllocateRegion(bytes);
+    if (!region.ok()) {
+      budget_->Release(bytes);
+      return region.status();
+    }
+    regions_[next_] = {std::move(*region), bytes};
+    return next_++;
+  }
+
+  void Free(int id) override {
+    auto found = regions_.find(id);
+    auto [region, bytes] = std::move(found->second);
+    regions_.erase(found);
+    if (device_->ReleaseRegion(std::move(region)).ok()) {
+      budget_->Release(bytes);
+    } else {
+      abandoned_bytes_ += bytes;  // it may be in use still: never count it as free again
+    }
+  }
+
+  int64_t available_bytes() const override { return budget_->available_bytes(); }
+  Region* region(int id) const { return regions_.at(id).region.get(); }
+  int64_t abandoned_bytes() const { return abandoned_bytes_; }
+
+ private:
+  Device* device_;
+  MemoryBudget* budget_;
+  int next_ = 0;
+  int64_t abandoned_bytes_ = 0;
+  struct Held {
+    std::unique_ptr<Region> region;
+    int64_t bytes = 0;  // as reserved
+  };
+  std::map<int, Held> regions_;
+};
+
+BfcOptions ToBfcOptions(const PoolOptions& options, const DeviceInfo& info) {
+  return {.limit_bytes = options.limit_bytes,
+          .max_region_bytes = info.max_allocation_bytes > 0 ? info.max_allocation_bytes : INT64_MAX,
+          .alignment_bytes = std::max(info.alignment_bytes, options.granularity_bytes),
+          .growth = options.growth,
+          .fragmentation_fraction = options.fragmentation_fraction,
+          .fit_large_regions = options.fit_large_regions};
+}
+
+PoolOptions Complete(PoolOptions options, const DeviceInfo& info) {
+  if (options.device_name.empty()) options.device_name = info.name;
+  if (options.limit_bytes <= 0) {
+    options.limit_bytes = options.budget ? INT64_MAX : DefaultLimitBytes(info);
+  }
+  if (!options.budget) options.budget = std::make_shared<MemoryBudget>(options.limit_bytes);
+  return options;
+}
+
+}  // namespace
+
+struct Allocation::PoolState {
+  PoolState(Device* device, Ledger* ledger_in, PoolOptions options_in)
+      : options(Complete(std::move(options_in), device->info())),
+        own_limit(options.limit_bytes),
+        ledger(ledger_in),
+        regions(device, options.budget.get()),
+        bfc(ToBfcOptions(options, device->info()), &regions),
+        slack(ledger, options.device_name, {options.owner, MemoryCategory::kPool}) {}
+
+  // The smaller of the two limits, which may have changed.
+  void FollowLimit() {
+    const int64_t limit = std::min(own_limit, options.budget->limit_bytes());
+    if (limit != bfc_limit) bfc.SetLimit(bfc_limit = limit);
+  }
+  void CountSlack() {
+    if (options.owner == kNoOwner) return;
+    const BfcStats stats = bfc.stats();
+    slack.Set(stats.free_in_pool());
+  }
+  Status Count(Account account, int64_t bytes) {
+    return ledger->Add(options.device_name, account, bytes);
+  }
+  void Discount(Account account, int64_t bytes) {
+    // Fails only if somebody else took the bytes off the line: the ledger keeps what it knows.
+    (void)ledger->Remove(options.device_name, account, bytes);
+  }
+
+  Result<BfcChunk> Allocate(int64_t bytes, Account account) {
+    FollowLimit();
+    ONCILLA_ASSIGN(const BfcChunk chunk, bfc.Allocate(bytes, TagOf(account)));
+    if (Status counted = Count(account, chunk.bytes); !counted.ok()) {
+      (void)bfc.Free(chunk);
+      return counted;
+    }
+    CountSlack();
+    return chunk;
+  }
+
+  // The allocator's own words, and who holds the memory.
+  Status Explain(Status status) {
+    std::string text =
+        StrCat(options.device_name, ", pool '", options.name, "': ", Message(status));
+    const MemoryBudget& budget = *options.budget;
+    if (budget.used_bytes() > bfc.stats().pool_bytes) {
+      text += StrCat("; with other pools ", budget.used_bytes(), " of ", budget.limit_bytes(),
+                     " bytes are taken");
+    }
+    const char* before = "; the most is held by ";
+    for (const OwnerTotal& owner : ledger->TopOwners(kOwnersInError, options.device_name)) {
+      text += StrCat(before, owner.owner_name, " (", HumanBytes(owner.bytes), ")");
+      before = ", ";
+    }
+    return WithDevice(Error(status.code(), text), options.device_name);
+  }
+
+  const PoolOptions options;
+  int64_t own_limit, bfc_limit = -1;
+  Ledger* const ledger;
+  std::mutex mutex;  // guards all below
+  bool closed = false;
+  DeviceRegions regions;
+  Bfc bfc;
+  LedgerEntry slack;
+};
+
+int64_t DefaultLimitBytes(const DeviceInfo& info) {
+  if (info.memory_bytes <= 0) return INT64_MAX;
+  const int64_t reserve = std::max(int64_t{300} << 20, info.memory_bytes / 100 * 6);
+  return std::max(info.memory_bytes - reserve, info.memory_bytes / 2);
+}
+
+Allocation::Allocation(Allocation&& other) noexcept
+    : state_(std::move(other.state_)),
+      chunk_(std::exchange(other.chunk_, BfcChunk())),
+      view_(std::exchange(other.view_, BufferView())),
+      account_(other.account_) {}
+
+Allocation& Allocation::operator=(Allocation&& other) noexcept {
+  if (this != &other) {
+    Release();
+    state_ = std::move(other.state_);
+    chunk_ = std::exchange(other.chunk_, BfcChunk());
+    view_ = std::exchange(other.view_, BufferView());
+    account_ = other.account_;
+  }
+  return *this;
+}
+
+void Allocation::Release() {
+  if (state_ == nullptr) return;
+  {
+    std::lock_guard lock(state_->mutex);
+    if (!state_->closed && state_->bfc.Free(chunk_).ok()) {
+      state_->Discount(account_, chunk_.bytes);
+      state_->CountSlack();
+    }
+  }
+  state_.reset();
+  chunk_ = BfcChunk();
+  view_ = BufferView();
+}
+
+Status Allocation::Transfer(Account to) {
+  if (state_ != nullptr) {
+    std::lock_guard lock(state_->mutex);
+    if (!state_->closed) {
+      ONCILLA_TRY(state_->Count(to, chunk_.bytes));
+      state_->Discount(account_, chunk_.bytes);
+      state_->bfc.SetTag(chunk_, TagOf(to));
+    }
+  }
+  account_ = to;
+  return Status();
+}
+
+Pool::Pool(Device* device, Ledger* ledger, PoolOptions options)
+    : state_(std::make_shared<Allocation::PoolState>(device, ledger, std::move(options))) {
+  budget_id_ = state_->options.budget->AddPool([this] { return Trim(); });
+}
+
+Pool::~Pool() {
+  state_->options.budget->RemovePool(budget_id_);
+  Close();
+}
+
+Result<Allocation> Pool::Allocate(int64_t bytes, Account account) {
+  Allocation allocation;
+  allocation.account_ = account;
+  for (bool last = false;; last = true) {
+    Status shortage;
+    {
+      std::lock_guard lock(state_->mutex);
+      if (state_->closed) {
+        return Error(Code::kFailedPrecondition, "pool '", name(), "' of ", device_name(),
+                     " is closed");
+      }
+      Result<BfcChunk> chunk = state_->Allocate(bytes, account);
+      if (chunk.ok()) {
+        if (chunk->region < 0) return allocation;
+        allocation.state_ = state_;
+        allocation.chunk_ = *chunk;
+        allocation.view_ = {state_->regions.region(chunk->region), chunk->offset, bytes};
+        return allocation;
+      }
+      if (chunk.status().code() != Code::kResourceExhausted) return chunk.status();
+      shortage = state_->Explain(chunk.status());
+      if (last || bytes > state_->bfc.stats().max_region_bytes) return shortage;
+    }
+    // Without this pool's lock: another may be asking this one.
+    if (budget()->TrimOthers(budget_id_) == 0) return shortage;
+  }
+}
+
+int64_t Pool::Trim() {
+  std::lock_guard lock(state_->mutex);
+  const int64_t lost_before = state_->regions.abandoned_bytes();
+  const int64_t bytes = state_->bfc.Trim();
+  state_->CountSlack();
+  return bytes - (state_->regions.abandoned_bytes() - lost_before);
+}
+
+int64_t Pool::Close() {
+  std::lock_guard lock(state_->mutex);
+  if (state_->closed) return 0;
+  for (const auto& region : state_->bfc.Snapshot().regions) {
+    for (const auto& chunk : region.chunks) {
+      if (chunk.in_use) state_->Discount(AccountOf(chunk.tag), chunk.bytes);
+    }
+  }
+  const int64_t lost_before = state_->regions.abandoned_bytes();
+  const int64_t bytes = state_->bfc.Close();
+  state_->slack.Set(0);
+  state_->closed = true;
+  return bytes - (state_->regions.abandoned_bytes() - lost_before);
+}
+
+void Pool::SetLimit(int64_t bytes) {
+  std::lock_guard lock(state_->mutex);
+  state_->own_limit = bytes;
+  state_->FollowLimit();
+  state_->CountSlack();
+}
+
+BfcStats Pool::stats() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->bfc.stats();
+}
+
+void Pool::ClearStats() {
+  std::lock_guard lock(state_->mutex);
+  state_->bfc.ClearStats();
+}
+
+BfcSnapshot Pool::Snapshot() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->bfc.Snapshot();
+}
+
+std::string Pool::Report() const {
+  const Ledger* ledger = state_->ledger;
+  return PoolReport(Snapshot(), {.pool = StrCat(device_name(), ", pool '", name(), "'"),
+                                 .tag_name = [ledger](int64_t tag) {
+                                   return ledger->AccountName(AccountOf(tag));
+                                 }});
+}
+
+int64_t Pool::abandoned_bytes() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->regions.abandoned_bytes();
+}
+
+const std::string& Pool::name() const { return state_->options.name; }
+const std::string& Pool::device_name() const { return state_->options.device_name; }
+const std::shared_ptr<MemoryBudget>& Pool::budget() const { return state_->options.budget; }
+
+}  // namespace oncilla

@@ -1,0 +1,99 @@
+// Pool: memory of one device for one session, or for one model's constants.
+//
+// Divides the device's regions by Bfc, writes every chunk to the ledger under its owner, and obeys
+// a limit that is its own or shared through a MemoryBudget. It is the only thing that takes regions
+// from a device and gives them back. It does not know when the device is done with a chunk: who
+// frees one has waited for the work that uses it.
+// Thread-safe. The device and the ledger must outlive the pool; allocations may outlive it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/device/device.h"
+#include "engine/memory/bfc.h"
+#include "engine/memory/budget.h"
+#include "engine/memory/ledger.h"
+
+namespace oncilla {
+
+struct PoolOptions {
+  std::string name = {};         // in reports: "arenas"
+  std::string device_name = {};  // in reports and the ledger; empty: the driver's name for it
+  int64_t limit_bytes = 0;       // 0: DefaultLimitBytes, or the budget's where there is one
+  std::shared_ptr<MemoryBudget> budget = nullptr;  // shared with other pools; null: one of its own
+  bool growth = true;                              // false: the first request takes the whole limit
+  double fragmentation_fraction = 0;               // see BfcOptions
+  bool fit_large_regions = false;  // see BfcOptions; for constants, which come and go together
+  int64_t granularity_bytes = 0;   // 0: from the device's alignment, which is the least anyway
+  // Whose line holds what is in regions but not handed out, so that the ledger's total is what the
+  // device gave. kNoOwner: nobody's.
+  OwnerId owner = kNoOwner;
+};
+
+// What a session may use of a device when nobody says: all but 300 MiB or 6 %, whichever is more,
+// and at least half. The driver's free memory is not asked, for most cannot tell.
+int64_t DefaultLimitBytes(const DeviceInfo& info);
+
+// A chunk of a pool, freed at the end of its life. Movable; not thread-safe.
+class Allocation {
+ public:
+  Allocation() = default;
+  Allocation(Allocation&& other) noexcept;
+  Allocation& operator=(Allocation&& other) noexcept;
+  ~Allocation() { Release(); }
+
+  // The bytes asked for. A request for no bytes has no region. Not valid once the pool is closed.
+  const BufferView& view() const { return view_; }
+  int64_t bytes() const { return view_.bytes; }
+  int64_t chunk_bytes() const { return chunk_.bytes; }  // with padding: what the ledger counts
+  Account account() const { return account_; }
+  // Gives the bytes to another owner or category. On failure nothing changes.
+  Status Transfer(Account to);
+  // Frees it now.
+  void Release();
+
+ private:
+  friend class Pool;
+  struct PoolState;
+  std::shared_ptr<PoolState> state_;
+  BfcChunk chunk_;
+  BufferView view_;
+  Account account_;
+};
+
+class Pool {
+ public:
+  Pool(Device* device, Ledger* ledger, PoolOptions options);
+  ~Pool();  // Close()
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  // ResourceExhausted names what was asked, what is free, the limits and who holds the most; before
+  // that, empty regions are given back, here and in the pools that share the budget.
+  Result<Allocation> Allocate(int64_t bytes, Account account);
+
+  // Gives back regions in which nothing is in use; returns the bytes.
+  int64_t Trim();
+  // Gives back every region and returns the bytes; what is still allocated is gone, and freeing it
+  // later does nothing. Allocate fails from now on. Only the first call returns more than 0.
+  int64_t Close();
+  // Of this pool; a shared budget has its own. Empty regions are given back where it is exceeded.
+  void SetLimit(int64_t bytes);
+
+  BfcStats stats() const;
+  void ClearStats();
+  BfcSnapshot Snapshot() const;
+  std::string Report() const;
+  // Of regions that the device failed to take back: lost to the budget.
+  int64_t abandoned_bytes() const;
+  const std::string& name() const;
+  const std::string& device_name() const;
+  const std::shared_ptr<MemoryBudget>& budget() const;
+
+ private:
+  std::shared_ptr<Allocation::PoolState> state_;
+  int budget_id_ = 0;
+};
+
+}  // namespace oncilla
