@@ -4,18 +4,20 @@
 // lies inside the input and is three wide, neighbouring pixels share the loads of input and
 // weights; all else takes one pixel at a time. Taps outside the input are left out, never
 // multiplied by zero.
-#include "backends/cpu/simd.h"
-
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/depthwise.cc"
+// clang-format off
+#include "backends/cpu/simd.h"
+// clang-format on
+
+#include "backends/cpu/depthwise.h"
+
 #include <algorithm>
 #include <limits>
 
 #include "backends/cpu/activation.inl.h"
-#include "backends/cpu/depthwise.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/vector.inl.h"
-#include "hwy/foreach_target.h"  // must come before highway.h
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -1,16 +1,18 @@
 // Blocks of products and packing of panels, once per instruction set.
-#include "backends/cpu/simd.h"
-
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/gemm_targets.cc"
+// clang-format off
+#include "backends/cpu/simd.h"
+// clang-format on
+
+#include "backends/cpu/gemm_targets.h"
+
 #include <algorithm>
 #include <limits>
 
 #include "backends/cpu/activation.inl.h"
-#include "backends/cpu/gemm_targets.h"
 #include "backends/cpu/gemm_tile.inl.h"
 #include "backends/cpu/vector.inl.h"
-#include "hwy/foreach_target.h"  // must come before highway.h
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -24,6 +24,8 @@ const KernelRow* FindKernel(std::string_view op) {
              IndexingKernels(),
              MovementKernels(),
              NormKernels(),
+             SelectKernels(),
+             ShapeKernels(),
              PoolKernels(),
              ReduceKernels(),
              ResizeKernels(),

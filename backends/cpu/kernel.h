@@ -185,6 +185,8 @@ std::span<const KernelRow> MatMulKernels();
 std::span<const KernelRow> IndexingKernels();
 std::span<const KernelRow> MovementKernels();
 std::span<const KernelRow> NormKernels();
+std::span<const KernelRow> SelectKernels();
+std::span<const KernelRow> ShapeKernels();
 std::span<const KernelRow> PoolKernels();
 std::span<const KernelRow> ReduceKernels();
 std::span<const KernelRow> ResizeKernels();

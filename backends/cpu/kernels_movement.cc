@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/indices.h"
 #include "backends/cpu/move.h"
 #include "engine/ops/movement.h"
 
@@ -106,6 +107,50 @@ Result<std::vector<Tensor>> PadStrings(const PadAttrs& attrs, const NodeView& no
   return std::vector<Tensor>{Tensor::Strings(shape, std::move(out))};
 }
 
+// The first elements of the time axis reversed, as many as `lengths` says for each place of the
+// batch axis.
+template <class T>
+Status ReverseRows(const ReverseSequenceAttrs& attrs, const Shape& x,
+                   const std::vector<int64_t>& lengths, const T* from, T* to) {
+  ONCILLA_ASSIGN(const int time, NormalizeAxis(attrs.time_axis, x.rank()));
+  ONCILLA_ASSIGN(const int batch, NormalizeAxis(attrs.batch_axis, x.rank()));
+  for (int64_t length : lengths) {
+    if (length < 0 || length > x[time]) {
+      return InvalidArgument("length ", length, " is out of range for axis ", time, " of size ",
+                             x[time]);
+    }
+  }
+  const auto strides = RowMajorStrides(x);
+  const int inner_axis = std::max(time, batch);
+  const int64_t block = x.Product(inner_axis + 1, x.rank());
+  const int64_t n = block == 0 ? 0 : x.elements() / block;
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t place = i * block;
+    const int64_t t = place / strides[time] % x[time];
+    const int64_t length = lengths[static_cast<size_t>(place / strides[batch] % x[batch])];
+    const int64_t source = t < length ? length - 1 - t : t;
+    std::copy_n(from + place + (source - t) * strides[time], block, to + place);
+  }
+  return Status();
+}
+
+Status ReverseSequence(const ReverseSequenceAttrs& attrs, const Args& args) {
+  const auto lengths = ReadInts(args.inputs[1], args.in(1).dtype, args.in(1).elements());
+  Status status;
+  DispatchBytes(BytesOf(args.in(0).dtype), [&]<class T>(T) {
+    status = ReverseRows(attrs, args.in(0).shape, lengths, args.In<T>(0), args.Out<T>(0));
+  });
+  return status;
+}
+
+Result<std::vector<Tensor>> ReverseSequenceStrings(const ReverseSequenceAttrs& attrs,
+                                                   const NodeView&, std::span<const Tensor> in) {
+  const auto lengths = ReadInts(in[1].bytes().data(), in[1].dtype(), in[1].elements());
+  std::vector<std::string> out(in[0].strings().size());
+  ONCILLA_TRY(ReverseRows(attrs, in[0].shape(), lengths, in[0].strings().data(), out.data()));
+  return std::vector<Tensor>{Tensor::Strings(in[0].shape(), std::move(out))};
+}
+
 const KernelRow kRows[] = {
     MoveRow<WholeMoves>("Reshape"),
     MoveRow<WholeMoves>("Squeeze"),
@@ -119,6 +164,13 @@ const KernelRow kRows[] = {
     MoveRow<TileMoves>("Tile"),
     MoveRow<ExpandMoves>("Expand"),
     BothRow<Pad, PadStrings>("Pad", kAll),
+    MoveRow<ReverseMoves>("Reverse"),
+    MoveRow<RollMoves>("Roll"),
+    BothRow<ReverseSequence, ReverseSequenceStrings>("ReverseSequence", kAll),
+    MoveRow<DepthToSpaceMoves>("DepthToSpace"),
+    MoveRow<SpaceToDepthMoves>("SpaceToDepth"),
+    MoveRow<SpaceToBatchMoves>("SpaceToBatch"),
+    MoveRow<BatchToSpaceMoves>("BatchToSpace"),
 };
 
 }  // namespace

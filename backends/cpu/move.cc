@@ -205,8 +205,10 @@ MoveKernel::MoveKernel(const NodeView& node, Moves moves) : CpuKernel(node) {
 }
 
 Status MoveKernel::Run(const Args& args) const {
+  static constexpr std::array<std::byte, 8> kZero{};
   for (const Move& move : moves_) {
-    RunMove(move, BytesOf(args.node.outputs[move.output].dtype), args.inputs[move.input],
+    RunMove(move, BytesOf(args.node.outputs[move.output].dtype),
+            move.input == kZeros ? kZero.data() : args.inputs[move.input],
             args.outputs[move.output], args.threads);
   }
   return Status();
@@ -220,7 +222,10 @@ Result<std::vector<Tensor>> MoveStrings(const NodeView& node, std::span<const Te
     out.emplace_back(static_cast<size_t>(fact.desc().elements()));
   }
   for (const Move& move : moves) {
-    RunMove(Simplified(move), inputs[move.input].strings(), out[move.output]);
+    // Strings begin empty.
+    if (move.input != kZeros) {
+      RunMove(Simplified(move), inputs[move.input].strings(), out[move.output]);
+    }
   }
   std::vector<Tensor> tensors;
   for (size_t i = 0; i < out.size(); ++i) {

@@ -1,7 +1,15 @@
-// Which instruction sets the fast kernels are compiled for; include before any Highway header.
+// Compiles a source once per instruction set and lets the program choose when it runs.
 //
-// A fast kernel is one source compiled once per set (hwy/foreach_target.h) and chosen when the
-// program runs. SSSE3 and the AVX-512 variants beyond the base one bring nothing to float code.
+// A source with a fast kernel starts with
+//   #undef HWY_TARGET_INCLUDE
+//   #define HWY_TARGET_INCLUDE "backends/cpu/<its name>"
+//   // clang-format off
+//   #include "backends/cpu/simd.h"
+//   // clang-format on
+// before all other includes. SSSE3 and the AVX-512 variants beyond the first bring nothing to float
+// code and are left out.
 #pragma once
 
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
+
+#include "hwy/foreach_target.h"

@@ -29,6 +29,13 @@ std::string_view TypeOf(char carrier) {
   return carrier == 'f' ? "float" : carrier == 'd' ? "double" : carrier == 'l' ? "long" : "ulong";
 }
 
+// The largest float that is at most `value`.
+double FloatBelow(double value) {
+  const auto nearest = static_cast<float>(value);
+  return nearest > value ? std::nextafter(nearest, -std::numeric_limits<float>::infinity())
+                         : nearest;
+}
+
 bool IsWordChar(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 // A number of the program as OpenCL C of the carrier's type. `t` is the dtype that an operand in
@@ -103,8 +110,11 @@ std::string Spell(std::string_view text, char carrier, std::span<const std::stri
     if (word == "x" || word == "y" || word == "z") {
       out += operands[static_cast<size_t>(word[0] - 'x')];
     } else if (word == "alpha" || word == "beta") {
-      out += Literal(word == "alpha" ? call.alpha : call.beta,
-                     carrier == 'd' ? DType::kF64 : DType::kF32);
+      double value = word == "alpha" ? call.alpha : call.beta;
+      // A float is above a number exactly when it is above the next lower float; the nearest one
+      // may be the float itself.
+      if (carrier == 'f' && text.find(StrCat("> ", word)) != text.npos) value = FloatBelow(value);
+      out += Literal(value, carrier == 'd' ? DType::kF64 : DType::kF32);
     } else if (!number && at < text.size() && text[at] == '(') {
       out += StrCat(word, "_", std::string(1, carrier));
     } else {
@@ -130,7 +140,8 @@ std::string Statement(const ElementwiseStep& step, size_t index, bool last) {
   char carrier = CarrierOf(compute);
   const std::string_view text = row.text[static_cast<int>(ClassOf(compute))];
   const bool to_bool = (row.flags & kToBool) != 0;
-  const bool unsigned_instead = carrier == 'l' && IsSignBlind(text);
+  const bool is_cast = (row.flags & kIsCast) != 0;
+  const bool unsigned_instead = carrier == 'l' && !is_cast && IsSignBlind(text);
   if (unsigned_instead) carrier = 'u';
 
   std::vector<std::string> operands;
@@ -161,7 +172,6 @@ std::string Statement(const ElementwiseStep& step, size_t index, bool last) {
     out += StrCat("  if (", operands[1], " == 0) REPORT(ERROR_DIVISION); \\\n");
   }
   std::string value = Spell(text, carrier, operands, step.call);
-  const bool is_cast = (row.flags & kIsCast) != 0;
   if (to_bool) {
     value = StrCat("(ulong)((", value, ") ? 1 : 0)");
   } else if (IsFloat(step.dtype) && IsFloat(compute) && !is_cast) {

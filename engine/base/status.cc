@@ -27,6 +27,24 @@ std::string Get(const Status& status, const char* url) {
 
 }  // namespace
 
+namespace internal {
+
+void Piece::PrintText(std::ostream& out, const void* value) {
+  out << static_cast<const char*>(value);
+}
+
+std::string Concatenate(const Piece* pieces, size_t count) {
+  std::ostringstream out;
+  for (size_t i = 0; i < count; ++i) pieces[i].PrintTo(out);
+  return std::move(out).str();
+}
+
+Status ErrorOf(Code code, const Piece* pieces, size_t count) {
+  return Status(code, Concatenate(pieces, count));
+}
+
+}  // namespace internal
+
 std::string_view Name(Stage stage) {
   switch (stage) {
     case Stage::kUnknown:

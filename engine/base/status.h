@@ -26,17 +26,40 @@ using Result = absl::StatusOr<T>;
 enum class Stage { kUnknown, kOptions, kFile, kLoad, kCompile, kRun, kDevice };
 std::string_view Name(Stage stage);
 
+namespace internal {
+// Something to be streamed, without its type: a call of StrCat costs an array of these and one call,
+// instead of its own copy of the streaming code.
+class Piece {
+ public:
+  Piece(const char* text) : value_(text), print_(&PrintText) {}  // NOLINT: what StrCat is made of
+  template <class T>
+  Piece(const T& value) : value_(&value), print_(&Print<T>) {}  // NOLINT: likewise
+  void PrintTo(std::ostream& out) const { print_(out, value_); }
+
+ private:
+  static void PrintText(std::ostream& out, const void* value);
+  template <class T>
+  static void Print(std::ostream& out, const void* value) {
+    out << *static_cast<const T*>(value);
+  }
+  const void* value_;
+  void (*print_)(std::ostream&, const void*);
+};
+std::string Concatenate(const Piece* pieces, size_t count);
+Status ErrorOf(Code code, const Piece* pieces, size_t count);
+}  // namespace internal
+
 // Concatenates anything that can be streamed.
 template <class... Parts>
 std::string StrCat(const Parts&... parts) {
-  std::ostringstream out;
-  (out << ... << parts);
-  return std::move(out).str();
+  const internal::Piece pieces[] = {internal::Piece(parts)..., internal::Piece("")};
+  return internal::Concatenate(pieces, sizeof...(parts));
 }
 
 template <class... Parts>
 Status Error(Code code, const Parts&... parts) {
-  return Status(code, StrCat(parts...));
+  const internal::Piece pieces[] = {internal::Piece(parts)..., internal::Piece("")};
+  return internal::ErrorOf(code, pieces, sizeof...(parts));
 }
 template <class... Parts>
 Status InvalidArgument(const Parts&... parts) {

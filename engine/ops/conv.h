@@ -10,6 +10,7 @@ namespace oncilla {
 
 // x[N, spatial.., Cin], filter[spatial.., Cin/groups, Cout], bias[Cout]?, residual (like y)? -> y.
 // Output channels of one group stand together. y = activation(conv + bias + residual).
+// Padding is zeros; whether it is multiplied (by an infinite weight) is left open.
 struct ConvAttrs {
   std::vector<int64_t> strides, dilations, pads;
   std::string auto_pad = "explicit";

@@ -58,8 +58,93 @@ struct RankAttrs {
 // are start + i * delta, as many as lie before limit; their number is computed in the dtype itself.
 Result<Moves> FillMoves(const NodeView& node);
 
-// Gather.
+// GatherElements(x, indices): y has the shape of indices; along `axis` each element says which one
+// of x it is. Negative ones count from the end.
+struct GatherElementsAttrs {
+  int64_t axis = 0;
+  void Fields(auto&& field) { field("axis", axis); }
+};
+
+// GatherND(x, indices[.., k]): the last axis of indices names an element, or a slice, of the k axes
+// of x that follow the batch_dims first ones. Negative ones count from the end.
+struct GatherNDAttrs {
+  int64_t batch_dims = 0;
+  void Fields(auto&& field) { field("batch_dims", batch_dims); }
+};
+
+// ScatterElements and ScatterND(x, indices, updates): x with the updates put where GatherElements
+// or GatherND with these indices would read, in order; the last one wins where two meet and
+// reduction is none.
+enum class Reduction { kNone, kAdd, kMul, kMax, kMin };
+Result<Reduction> ParseReduction(std::string_view text);
+struct ScatterElementsAttrs {
+  int64_t axis = 0;
+  std::string reduction = "none";  // or add, mul, max, min
+  void Fields(auto&& field) {
+    field("axis", axis);
+    field("reduction", reduction);
+  }
+};
+struct ScatterNDAttrs {
+  std::string reduction = "none";
+  void Fields(auto&& field) { field("reduction", reduction); }
+};
+
+// NonZero(x) -> i64[rank, n]: the places of elements that are not zero, in row-major order; n
+// depends on data. It has no attributes.
+
+// The attribute of ops that look at x as flat unless an axis is given.
+inline constexpr int64_t kFlatAxis = std::numeric_limits<int64_t>::min();
+
+// Compress(x, condition): the slices along axis where the boolean condition is true; what a short
+// condition does not reach is left out. How many depends on data.
+struct CompressAttrs {
+  int64_t axis = kFlatAxis;
+  void Fields(auto&& field) { field("axis", axis); }
+};
+
+// Trilu(x, *k?): the triangle of each matrix on or above the k-th diagonal, or on or below it; the
+// rest is zero.
+struct TriluAttrs {
+  bool upper = true;
+  void Fields(auto&& field) { field("upper", upper); }
+};
+
+// Unique(x) -> y, first, inverse, counts: the different elements, or slices along axis; for each,
+// where it is first seen and how often; for each of x, which one it is. In ascending order, or in
+// that of appearance. NaNs are equal and come last. How many depends on data.
+struct UniqueAttrs {
+  int64_t axis = kFlatAxis;
+  bool sorted = true;
+  void Fields(auto&& field) {
+    field("axis", axis);
+    field("sorted", sorted);
+  }
+};
+
+// EyeLike(x): a matrix of x's sizes with ones on the k-th diagonal.
+struct EyeLikeAttrs {
+  int64_t k = 0;
+  DType to = DType::kInvalid;  // that of x
+  void Fields(auto&& field) {
+    field("k", k);
+    field("to", to);
+  }
+};
+
+// NonMaxSuppression(boxes[batches, n, 4], scores[batches, classes, n], *max?, iou?, score?) ->
+// i64[m, 3] of (batch, class, box): ONNX's rules. At most `max` boxes per class, none without it;
+// a box goes when it overlaps a better one by more than iou (0 without it), or when its score is
+// not above `score`.
+struct NonMaxSuppressionAttrs {
+  bool center_point_box = false;  // boxes are (x, y, width, height), not two corners (y, x, y, x)
+  void Fields(auto&& field) { field("center_point_box", center_point_box); }
+};
+
+// Gather GatherElements GatherND ScatterElements ScatterND.
 std::span<const OpDef> IndexingOps();
+// NonZero Compress Trilu Unique EyeLike NonMaxSuppression.
+std::span<const OpDef> SelectOps();
 // Shape Size Rank Fill Range OneHot.
 std::span<const OpDef> ShapeOps();
 

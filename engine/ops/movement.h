@@ -79,6 +79,40 @@ Result<std::vector<PadAxis>> PadAxes(const PadAttrs& attrs, const NodeView& node
 // The index of x that stands at index `at` of the output; -1 is the pad value.
 int64_t PadSource(PadMode mode, const PadAxis& axis, int64_t at);
 
+// Reverse(x, *axes) and Roll(x, *shifts, *axes) have no attributes: element i of a rolled axis goes
+// to place i + shift, around the end; an axis may be rolled more than once.
+
+// ReverseSequence(x, lengths): the first lengths[b] elements of the time axis are reversed, for
+// each place b of the batch axis.
+struct ReverseSequenceAttrs {
+  int64_t time_axis = 0;
+  int64_t batch_axis = 1;
+  void Fields(auto&& field) {
+    field("time_axis", time_axis);
+    field("batch_axis", batch_axis);
+  }
+};
+
+// DepthToSpace(x[N, spatial.., C]): channels become blocks of block x block (or one or three axes)
+// pixels. dcr: the channel is (place in the block, depth); crd: (depth, place in the block).
+struct DepthToSpaceAttrs {
+  int64_t block = 1;
+  std::string order = "dcr";
+  void Fields(auto&& field) {
+    field("block", block);
+    field("order", order);
+  }
+};
+
+// SpaceToDepth(x[N, spatial.., C]): undoes DepthToSpace with order dcr.
+struct SpaceToDepthAttrs {
+  int64_t block = 1;
+  void Fields(auto&& field) { field("block", block); }
+};
+
+// SpaceToBatch(x, *block[n], *pads[n,2]) and BatchToSpace(x, *block[n], *crops[n,2]) have no
+// attributes: axes 1 to n are spatial, any others follow. Batches are (place in the block, batch).
+
 // Tile(x, *repeats) and Expand(x, *shape) have no attributes; Expand broadcasts both ways.
 
 // Where the elements of each op go; all facts fixed, plan inputs known.
@@ -90,6 +124,12 @@ Result<Moves> SliceMoves(const NodeView& node);
 Result<Moves> StridedSliceMoves(const StridedSliceAttrs&, const NodeView& node);
 Result<Moves> TileMoves(const NodeView& node);
 Result<Moves> ExpandMoves(const NodeView& node);
+Result<Moves> ReverseMoves(const NodeView& node);
+Result<Moves> RollMoves(const NodeView& node);
+Result<Moves> DepthToSpaceMoves(const DepthToSpaceAttrs&, const NodeView& node);
+Result<Moves> SpaceToDepthMoves(const SpaceToDepthAttrs&, const NodeView& node);
+Result<Moves> SpaceToBatchMoves(const NodeView& node);
+Result<Moves> BatchToSpaceMoves(const NodeView& node);
 
 // Reshape Squeeze Unsqueeze Flatten Transpose Concat Split Tile Expand.
 std::span<const OpDef> MovementOps();
@@ -97,5 +137,7 @@ std::span<const OpDef> MovementOps();
 std::span<const OpDef> SliceOps();
 // Pad.
 std::span<const OpDef> PadOps();
+// Reverse Roll ReverseSequence DepthToSpace SpaceToDepth SpaceToBatch BatchToSpace.
+std::span<const OpDef> SpaceOps();
 
 }  // namespace oncilla

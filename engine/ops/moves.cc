@@ -14,6 +14,8 @@ int64_t Move::elements() const {
   return n;
 }
 
+Move ZeroMove(const Shape& to) { return {kZeros, 0, 0, 0, {{to.elements(), 0, 1}}}; }
+
 Move Simplified(Move move) {
   if (move.elements() == 0) {
     move.axes.assign(1, {0, 1, 1});

@@ -20,6 +20,8 @@ struct MoveAxis {
 };
 
 // For every index i over the axes: to[to_start + sum i*to] = from[from_start + sum i*from].
+// Moves of one node are done in order; a later one may write over zeros of an earlier one.
+inline constexpr int kZeros = -1;  // instead of an input: zeros, false or empty strings; no strides
 struct Move {
   int input = 0;
   int output = 0;
@@ -29,6 +31,8 @@ struct Move {
 
   int64_t elements() const;  // saturates
 };
+// Zeros all over output 0.
+Move ZeroMove(const Shape& to);
 using Moves = std::vector<Move>;
 
 // The same copy with as few axes as possible: ordered by destination stride (largest first), axes

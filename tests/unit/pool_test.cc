@@ -1,0 +1,339 @@
+// Pools over a device that counts: ownership, limits shared and not, returning memory, failures.
+#include "engine/memory/pool.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "backends/cpu/device.h"
+#include "engine/base/thread_pool.h"
+
+namespace oncilla {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+constexpr auto kConstants = MemoryCategory::kConstants;
+constexpr auto kArena = MemoryCategory::kArena;
+
+// Regions are numbers; everything but memory is refused.
+class CountingDevice : public Device {
+ public:
+  CountingDevice() {
+    info_.name = "counting";
+    info_.memory_bytes = 8192 * kMiB;
+    info_.max_allocation_bytes = 64 * kMiB;
+    info_.alignment_bytes = 512;
+  }
+  const DeviceInfo& info() const override { return info_; }
+
+  Result<std::unique_ptr<Region>> AllocateRegion(int64_t bytes) override {
+    if (bytes > info_.max_allocation_bytes) return InvalidArgument("too large a region");
+    if (held + bytes > physical) return Exhausted("the driver has no ", bytes, " bytes");
+    held += bytes;
+    peak = std::max<int64_t>(peak, held);
+    return std::unique_ptr<Region>(std::make_unique<Region>(bytes));
+  }
+  Status ReleaseRegion(std::unique_ptr<Region> region) override {
+    if (stuck) return Internal("views are alive");
+    held -= region->bytes();
+    return Status();
+  }
+
+  Status CanRun(const NodeView&) const override { return No(); }
+  Result<Packing> PackingFor(const NodeView&, int) const override { return No(); }
+  Result<std::unique_ptr<Kernel>> Prepare(const NodeView&) override { return No(); }
+  Result<std::vector<Tensor>> Evaluate(const NodeView&, std::span<const Tensor>) override {
+    return No();
+  }
+  Result<std::unique_ptr<Queue>> OpenQueue() override { return No(); }
+  Result<std::unique_ptr<Recording>> Record(std::vector<Step>) override { return No(); }
+  Result<EventPtr> Submit(Queue&, const Recording&, std::span<const BufferView>, bool) override {
+    return No();
+  }
+  Result<EventPtr> Transfer(Queue&, std::span<const Upload>, std::span<const Download>) override {
+    return No();
+  }
+  bool Poll(const EventPtr&) override { return true; }
+  Status Wait(const EventPtr&, Deadline) override { return No(); }
+
+  std::atomic<int64_t> held{0};
+  int64_t peak = 0, physical = INT64_MAX;
+  bool stuck = false;
+
+ private:
+  static Status No() { return Unsupported("this device has only memory"); }
+  DeviceInfo info_;
+};
+
+class PoolTest : public ::testing::Test {
+ protected:
+  PoolTest() {
+    session_ = ledger_.AddOwner(OwnerKind::kSession, "s");
+    model_ = ledger_.AddOwner(OwnerKind::kModel, "m", session_);
+  }
+  PoolOptions Options(int64_t limit) const {
+    return {.name = "arenas", .device_name = "GPU:0", .limit_bytes = limit, .owner = session_};
+  }
+
+  Ledger ledger_;
+  CountingDevice device_;
+  OwnerId session_, model_;
+};
+
+TEST_F(PoolTest, DefaultLimitLeavesRoomForOthers) {
+  DeviceInfo info;
+  info.memory_bytes = 8192 * kMiB;
+  EXPECT_EQ(DefaultLimitBytes(info), 8192 * kMiB - info.memory_bytes / 100 * 6);
+  info.memory_bytes = 2048 * kMiB;
+  EXPECT_EQ(DefaultLimitBytes(info), 1748 * kMiB);
+  info.memory_bytes = 400 * kMiB;
+  EXPECT_EQ(DefaultLimitBytes(info), 200 * kMiB);
+  info.memory_bytes = 0;
+  EXPECT_EQ(DefaultLimitBytes(info), INT64_MAX);
+  EXPECT_EQ(Pool(&device_, &ledger_, {}).budget()->limit_bytes(),
+            DefaultLimitBytes(device_.info()));
+}
+
+TEST_F(PoolTest, EveryByteOfTheDeviceHasAnOwner) {
+  Pool pool(&device_, &ledger_, Options(100 * kMiB));
+  EXPECT_EQ(device_.held, 0);
+  {
+    auto a = pool.Allocate(1000, {model_, kConstants});
+    ASSERT_TRUE(a.ok()) << a.status();
+    EXPECT_EQ(a->bytes(), 1000);
+    EXPECT_EQ(a->chunk_bytes(), 1024);
+    EXPECT_EQ(a->view().offset % 512, 0);
+    EXPECT_EQ(a->view().region->bytes(), 2 * kMiB);
+    EXPECT_EQ(ledger_.Total(model_, "GPU:0").bytes, 1024);
+    EXPECT_EQ(ledger_.TotalBytes("GPU:0"), device_.held);
+
+    const OwnerId run = ledger_.AddOwner(OwnerKind::kRun, "1", model_);
+    ASSERT_TRUE(a->Transfer({run, kArena}).ok());
+    EXPECT_EQ(ledger_.Total(model_).bytes, 0);
+    EXPECT_EQ(ledger_.Total(run).bytes, 1024);
+    EXPECT_THAT(pool.Report(), HasSubstr("(1000 asked) by run '1' arena"));
+    EXPECT_FALSE(a->Transfer({run + 100, kArena}).ok());
+    EXPECT_EQ(a->account().owner, run);
+  }
+  EXPECT_EQ(pool.stats().bytes_in_use, 0);
+  EXPECT_EQ(ledger_.TotalBytes("GPU:0"), 2 * kMiB);  // still held, by the session's pool
+  EXPECT_EQ(ledger_.Lines()[0].category, MemoryCategory::kPool);
+  EXPECT_EQ(pool.Trim(), 2 * kMiB);
+  EXPECT_EQ(device_.held, 0);
+  EXPECT_EQ(ledger_.TotalBytes(), 0);
+}
+
+TEST_F(PoolTest, UnknownOwnersGetNothing) {
+  Pool pool(&device_, &ledger_, Options(100 * kMiB));
+  EXPECT_EQ(pool.Allocate(100, {}).status().code(), Code::kInternal);
+  EXPECT_EQ(pool.stats().bytes_in_use, 0);
+}
+
+TEST_F(PoolTest, NoBytesNeedNoRegion) {
+  Pool pool(&device_, &ledger_, Options(100 * kMiB));
+  auto none = pool.Allocate(0, {model_, kArena});
+  ASSERT_TRUE(none.ok());
+  EXPECT_EQ(none->view().region, nullptr);
+  EXPECT_EQ(device_.held, 0);
+}
+
+TEST_F(PoolTest, OutOfMemorySaysWhatIsNeededToActOnIt) {
+  Pool pool(&device_, &ledger_, Options(10 * kMiB));
+  auto a = pool.Allocate(6 * kMiB, {model_, kConstants});
+  ASSERT_TRUE(a.ok());
+  const Status status = pool.Allocate(5 * kMiB, {session_, kArena}).status();
+  EXPECT_EQ(status.code(), Code::kResourceExhausted);
+  EXPECT_EQ(Details(status).device, "GPU:0");
+  EXPECT_EQ(Message(status),
+            "GPU:0, pool 'arenas': out of memory: asked for 5242880 bytes; free in the pool 0, "
+            "largest free chunk 0, could still be added 2097152, pool 8388608, limit 10485760, "
+            "largest allocation 67108864; the most is held by model 'm' (8.00 MiB)");
+  const Status large = pool.Allocate(65 * kMiB, {session_, kArena}).status();
+  EXPECT_THAT(Message(large), HasSubstr("asked for 68157440 bytes, but the device's largest "
+                                        "allocation is 67108864 bytes (2097152 bytes are free)"));
+}
+
+TEST_F(PoolTest, MovingKeepsOneOwnerOfTheChunk) {
+  Pool pool(&device_, &ledger_, Options(100 * kMiB));
+  Allocation a = *pool.Allocate(1000, {model_, kArena});
+  Allocation b = std::move(a);
+  EXPECT_EQ(a.bytes(), 0);
+  EXPECT_EQ(b.bytes(), 1000);
+  EXPECT_EQ(pool.stats().chunks_in_use, 1);
+  Allocation c = *pool.Allocate(2000, {model_, kArena});
+  c = std::move(b);
+  EXPECT_EQ(pool.stats().chunks_in_use, 1);
+  EXPECT_EQ(ledger_.Total(model_).bytes, 1024);
+  c.Release();
+  c.Release();
+  EXPECT_EQ(pool.stats().chunks_in_use, 0);
+  EXPECT_EQ(ledger_.Total(model_).bytes, 0);
+}
+
+TEST_F(PoolTest, CloseGivesBackEverythingAndAllocationsMayOutliveIt) {
+  Allocation survivor;
+  {
+    Pool pool(&device_, &ledger_, Options(100 * kMiB));
+    survivor = *pool.Allocate(3 * kMiB, {model_, kArena});
+    Allocation other = *pool.Allocate(100, {session_, kArena});
+    EXPECT_EQ(pool.Close(), 8 * kMiB);
+    EXPECT_EQ(pool.Close(), 0);
+    EXPECT_EQ(device_.held, 0);
+    EXPECT_EQ(ledger_.TotalBytes(), 0);
+    const Status status = pool.Allocate(1, {model_, kArena}).status();
+    EXPECT_EQ(status.code(), Code::kFailedPrecondition);
+    EXPECT_EQ(Message(status), "pool 'arenas' of GPU:0 is closed");
+  }
+  EXPECT_EQ(survivor.bytes(), 3 * kMiB);
+  survivor.Release();
+  EXPECT_EQ(ledger_.TotalBytes(), 0);
+}
+
+TEST_F(PoolTest, LimitsChangeWhileInUse) {
+  Pool pool(&device_, &ledger_, Options(100 * kMiB));
+  Allocation a = *pool.Allocate(2 * kMiB, {model_, kArena});
+  pool.Allocate(4 * kMiB, {model_, kArena}).value().Release();
+  pool.SetLimit(4 * kMiB);
+  EXPECT_EQ(device_.held, 2 * kMiB);
+  EXPECT_FALSE(pool.Allocate(4 * kMiB, {model_, kArena}).ok());
+  pool.SetLimit(200 * kMiB);  // the budget of its own still says 100
+  EXPECT_EQ(pool.stats().limit_bytes, 100 * kMiB);
+  pool.budget()->SetLimit(200 * kMiB);
+  EXPECT_TRUE(pool.Allocate(4 * kMiB, {model_, kArena}).ok());
+  EXPECT_EQ(pool.stats().limit_bytes, 200 * kMiB);
+}
+
+TEST_F(PoolTest, PoolsShareABudgetAndHelpEachOtherOut) {
+  auto budget = std::make_shared<MemoryBudget>(16 * kMiB);
+  PoolOptions options{
+      .name = "arenas", .device_name = "GPU:0", .budget = budget, .owner = session_};
+  Pool arenas(&device_, &ledger_, options);
+  options.name = "constants of 'm'";
+  options.fit_large_regions = true;
+  Pool constants(&device_, &ledger_, options);
+
+  Allocation a = *arenas.Allocate(8 * kMiB, {model_, kArena});
+  Allocation c = *constants.Allocate(6 * kMiB, {model_, kConstants});
+  EXPECT_EQ(device_.held, 14 * kMiB);
+  EXPECT_EQ(budget->used_bytes(), 14 * kMiB);
+  const Status status = constants.Allocate(4 * kMiB, {model_, kConstants}).status();
+  EXPECT_THAT(Message(status), HasSubstr("with other pools 14680064 of 16777216 bytes are taken"));
+  EXPECT_EQ(device_.held, 14 * kMiB);
+
+  a.Release();
+  EXPECT_EQ(device_.held, 14 * kMiB);
+  Allocation d = *constants.Allocate(4 * kMiB, {model_, kConstants});  // the arena's region goes
+  EXPECT_EQ(device_.held, 10 * kMiB);
+
+  // Unloading returns whole regions, at once.
+  c.Release(), d.Release();
+  EXPECT_EQ(constants.Close(), 10 * kMiB);
+  EXPECT_EQ(device_.held, 0);
+  EXPECT_EQ(budget->used_bytes(), 0);
+  EXPECT_EQ(budget->peak_bytes(), 14 * kMiB);
+  EXPECT_TRUE(arenas.Allocate(16 * kMiB, {model_, kArena}).ok());
+}
+
+TEST_F(PoolTest, PreallocationTakesTheLimitAtOnce) {
+  PoolOptions options = Options(150 * kMiB);
+  options.growth = false;
+  Pool pool(&device_, &ledger_, options);
+  EXPECT_EQ(device_.held, 0);
+  Allocation a = *pool.Allocate(1, {model_, kArena});
+  EXPECT_EQ(device_.held, 150 * kMiB);  // 64 + 64 + 22
+  EXPECT_EQ(pool.stats().regions, 3);
+}
+
+TEST_F(PoolTest, ADriverThatRefusesIsAskedForLess) {
+  device_.physical = 3 * kMiB;
+  Pool pool(&device_, &ledger_, Options(100 * kMiB));
+  Allocation a = *pool.Allocate(2 * kMiB, {model_, kArena});
+  auto b = pool.Allocate(kMiB / 2, {model_, kArena});  // a step of 4 MiB, backed off to under 1
+  ASSERT_TRUE(b.ok()) << b.status();
+  EXPECT_LE(device_.held, device_.physical);
+  const Status status = pool.Allocate(2 * kMiB, {model_, kArena}).status();
+  EXPECT_EQ(status.code(), Code::kResourceExhausted);
+  EXPECT_THAT(Message(status), HasSubstr("refused: the driver has no"));
+  EXPECT_EQ(pool.budget()->used_bytes(), device_.held);
+}
+
+TEST_F(PoolTest, ARegionThatTheDeviceKeepsIsNotCountedAsReturned) {
+  Pool pool(&device_, &ledger_, Options(8 * kMiB));
+  pool.Allocate(2 * kMiB, {model_, kArena}).value().Release();
+  device_.stuck = true;
+  EXPECT_EQ(pool.Trim(), 0);
+  EXPECT_EQ(pool.abandoned_bytes(), 2 * kMiB);
+  EXPECT_EQ(pool.budget()->available_bytes(), 6 * kMiB);
+  device_.stuck = false;
+  EXPECT_EQ(pool.Close(), 0);
+}
+
+TEST_F(PoolTest, ThreadsAndPoolsTogether) {
+  auto budget = std::make_shared<MemoryBudget>(24 * kMiB);
+  PoolOptions options{.device_name = "GPU:0", .budget = budget, .owner = session_};
+  Pool first(&device_, &ledger_, options), second(&device_, &ledger_, options);
+  std::atomic<int64_t> got = 0, refused = 0;
+  std::vector<std::thread> threads;
+  for (uint32_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937 random(t);
+      std::vector<Allocation> live;
+      for (int step = 0; step < 400; ++step) {
+        Pool& pool = random() % 2 == 0 ? first : second;
+        if (random() % 5 < 3) {
+          auto a = pool.Allocate(1 + static_cast<int64_t>(random() % (2 * kMiB)), {model_, kArena});
+          if (a.ok()) {
+            live.push_back(std::move(*a));
+          } else {
+            EXPECT_EQ(a.status().code(), Code::kResourceExhausted);
+          }
+          (a.ok() ? got : refused)++;
+        } else if (!live.empty()) {
+          live.erase(live.begin() + static_cast<int64_t>(random() % live.size()));
+        }
+        if (random() % 50 == 0) pool.Trim();
+        EXPECT_LE(budget->used_bytes(), 24 * kMiB);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(got, 100);
+  EXPECT_EQ(first.stats().bytes_in_use + second.stats().bytes_in_use, 0);
+  EXPECT_EQ(ledger_.TotalBytes(), device_.held);
+  EXPECT_EQ(budget->used_bytes(), device_.held);
+  first.Close();
+  second.Close();
+  EXPECT_EQ(device_.held, 0);
+  EXPECT_EQ(ledger_.TotalBytes(), 0);
+}
+
+TEST(Pool, OnTheCpuTheBytesAreReal) {
+  std::vector<std::string> notes;
+  const std::vector<DeviceInfo> found = cpu::kBackend.discover({}, notes);
+  ASSERT_EQ(found.size(), 1u);
+  ThreadPool threads(1);
+  OpenOptions open;
+  open.threads = &threads;
+  auto device = cpu::kBackend.open(found[0], open);
+  ASSERT_TRUE(device.ok()) << device.status();
+  Ledger ledger;
+  const OwnerId session = ledger.AddOwner(OwnerKind::kSession, "s");
+  Pool pool(device->get(), &ledger, {.name = "arenas", .device_name = "CPU:0", .owner = session});
+  Allocation a = *pool.Allocate(100'000, {session, kArena});
+  Allocation b = *pool.Allocate(100'000, {session, kArena});
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(a.view().host()) % 256, 0u);
+  std::memset(a.view().host(), 1, 100'000);
+  std::memset(b.view().host(), 2, 100'000);
+  EXPECT_EQ(static_cast<int>(a.view().host()[99'999]), 1);
+  a.Release(), b.Release();
+  EXPECT_EQ(pool.Close(), 2 * kMiB);
+}
+
+}  // namespace
+}  // namespace oncilla
