@@ -36,8 +36,13 @@
 extern "C" {
 #endif
 
+#ifdef __cplusplus
 #define ONCILLA_INIT(type) \
   { sizeof(type) }
+#else
+#define ONCILLA_INIT(type) \
+  { .size = sizeof(type) }
+#endif
 
 typedef struct oncilla_status oncilla_status;
 typedef struct oncilla_runtime oncilla_runtime;

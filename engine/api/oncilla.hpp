@@ -166,7 +166,10 @@ class RunResult {
  public:
   size_t size() const { return oncilla_result_count(result_.get()); }
   std::string name(size_t index) const { return oncilla_result_name(result_.get(), index); }
-  Tensor operator[](size_t index) const {
+  // By position or by name.
+  template <class I, std::enable_if_t<std::is_integral_v<I>, int> = 0>
+  Tensor operator[](I position) const {
+    const auto index = static_cast<size_t>(position);
     return View(oncilla_result_tensor(result_.get(), index));
   }
   Tensor operator[](const char* name) const {
