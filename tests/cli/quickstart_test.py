@@ -18,7 +18,8 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PROGRAM = None
-REAL = "bash cat dirname env grep ln mkdir mktemp rm sed tail".split()
+# ld is what PoCL links its kernels with.
+REAL = "bash cat dirname env grep ld ln mkdir mktemp rm sed tail".split()
 STUBS = {
     "dpkg-query": 'for last; do :; done; grep -qx "$last" "$FAKE/missing" || printf "install ok installed"',
     "apt-get": 'echo "apt-get $*" >>"$FAKE/calls"; [ -e "$FAKE/offline" ] && '
