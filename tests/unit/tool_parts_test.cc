@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 
 #include "engine/api/backends.h"
+#include "engine/base/file.h"
 #include "tools/oncilla/exit_code.h"
 #include "tools/oncilla/flags.h"
+#include "tools/oncilla/gpu_notes.h"
 #include "tools/oncilla/labels.h"
 #include "tools/oncilla/report.h"
 #include "tools/oncilla/statistics.h"
@@ -144,6 +147,18 @@ TEST(TextTest, JsonHoldsWhatJsonCannot) {
   EXPECT_EQ(TensorJson("u", Tensor::Of<uint64_t>(DType::kU64, {}, {&most, 1})).dump(),
             R"({"name":"u","dtype":"u64","shape":[],"data":[18446744073709551615]})");
   EXPECT_EQ(TensorJson("x", Floats({200}, std::vector<float>(200))).count("data"), 0u);
+}
+
+TEST(GpuNotesTest, NamesTheFix) {
+  const std::string folder = ::testing::TempDir() + "oncilla_dri";
+  std::filesystem::remove_all(folder);
+  EXPECT_TRUE(GpuNotes(folder, false).empty());
+  ASSERT_TRUE(MakeFolder(folder).ok() && WriteFile(folder + "/renderD128", "").ok());
+  EXPECT_TRUE(GpuNotes(folder, true).empty());
+  EXPECT_THAT(GpuNotes(folder, false), ElementsAre(HasSubstr("intel-opencl-icd")));
+  std::filesystem::create_symlink("/nonexistent", folder + "/renderD129");
+  EXPECT_THAT(GpuNotes(folder, true), ElementsAre(HasSubstr("usermod -aG render")));
+  std::filesystem::remove_all(folder);
 }
 
 // x[?, 8] times w[8, 4], a relu: operations and bytes at a batch of 3.
