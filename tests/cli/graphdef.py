@@ -2,6 +2,7 @@
 need neither TensorFlow nor NumPy. Field numbers after graph.proto, node_def.proto, attr_value.proto
 and tensor.proto."""
 
+import pathlib
 import struct
 
 FLOAT, INT32, STRING, INT64 = 1, 3, 7, 9
@@ -70,7 +71,7 @@ def npy(descr, sizes, content):
 
 def read_npy(path):
     """(descr, shape, values) of a little-endian file of numbers."""
-    data = open(path, "rb").read()
+    data = pathlib.Path(path).read_bytes()
     length = struct.unpack("<H", data[8:10])[0]
     header = eval(data[10:10 + length].decode(), {})  # our own file
     code = {"<f4": "f", "<f8": "d", "<i4": "i", "<i8": "q", "|u1": "B", "<u2": "H"}[header["descr"]]

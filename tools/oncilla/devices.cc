@@ -4,6 +4,7 @@
 #include "engine/base/format.h"
 #include "tools/oncilla/commands.h"
 #include "tools/oncilla/flags.h"
+#include "tools/oncilla/gpu_notes.h"
 #include "tools/oncilla/report.h"
 #include "tools/oncilla/terminal.h"
 #if ONCILLA_OPENCL
@@ -96,6 +97,12 @@ Status Devices(const DevicesFlags& flags) {
   const std::shared_ptr<Runtime> runtime = flags.runtime.Create();
   std::vector<OpenedDevice> devices;
   for (const ListedDevice& listed : runtime->devices()) devices.push_back(Try(*runtime, listed));
+  std::vector<std::string> notes = runtime->notes();
+  bool found_gpu = false;
+  for (const ListedDevice& listed : runtime->devices()) {
+    found_gpu |= listed.info.type == "GPU" && !listed.info.is_opencl_cpu;
+  }
+  for (std::string& note : GpuNotes("/dev/dri", found_gpu)) notes.push_back(std::move(note));
   const auto [cache, cache_problem] = CacheState(*runtime);
   ONCILLA_ASSIGN(const size_t chosen, runtime->Resolve("auto"));
   const std::string choice = runtime->devices()[chosen].short_name();
@@ -105,14 +112,14 @@ Status Devices(const DevicesFlags& flags) {
     for (const OpenedDevice& device : devices) json["devices"].push_back(DeviceJson(device));
     json["auto"] = runtime->devices()[chosen].name;
     json["notes"] = Json::array();
-    for (const std::string& note : runtime->notes()) json["notes"].push_back(JsonText(note));
+    for (const std::string& note : notes) json["notes"].push_back(JsonText(note));
     json["cache"] = {{"folder", JsonText(cache)}, {"problem", JsonText(cache_problem)}};
     return PrintDocument(json);
   }
   std::string text;
   for (const OpenedDevice& device : devices) text += DeviceText(device);
   text += StrCat("\n--device auto takes ", choice, "\n");
-  for (const std::string& note : runtime->notes()) text += StrCat("note: ", note, "\n");
+  for (const std::string& note : notes) text += StrCat("note: ", note, "\n");
   if (!cache.empty()) text += StrCat("compiled programs are kept in ", cache, "\n");
   if (!cache_problem.empty()) text += StrCat("note: no cache: ", cache_problem, "\n");
   return PrintResult(text);

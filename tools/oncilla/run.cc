@@ -251,7 +251,6 @@ Status Report(const RunFlags& flags, OpenedModel& opened, const Step& step,
       std::fprintf(stderr, "wrote %zu file%s to %s\n", result.files.size(),
                    result.files.size() == 1 ? "" : "s", step.output_dir.c_str());
     }
-    if (!flags.svg.empty()) std::fprintf(stderr, "wrote %s\n", flags.svg.c_str());
   }
   return {};
 }
