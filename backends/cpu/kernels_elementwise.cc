@@ -27,11 +27,8 @@ class ProgramKernel : public CpuKernel {
     }
     axes_ = MergeBroadcast(node.outputs[0].shape.ToShape(), shapes);
     for (ElementwiseStep& step : program_.steps) {
-      if (step.compute != DType::kF64) {
-        // A parameter is a number of the tensor's type, or at least a float.
-        step.call.alpha = static_cast<float>(step.call.alpha);
-        step.call.beta = static_cast<float>(step.call.beta);
-      }
+      step.call.alpha = ParameterAs(step.compute, step.call.alpha);
+      step.call.beta = ParameterAs(step.compute, step.call.beta);
       functions_.push_back(TileFunctionOf(*step.call.row, step.compute));
     }
   }

@@ -167,6 +167,11 @@ const ElementwiseRow* FindElementwise(std::string_view name) {
   return nullptr;
 }
 
+// Out of line on purpose: g++ 12 drops the rounding where it vectorises two of these side by side.
+double ParameterAs(DType dtype, double value) {
+  return dtype == DType::kF64 ? value : static_cast<float>(value);
+}
+
 Result<ElementwiseCall> ReadElementwise(const ElementwiseRow& row, const AttrMap& attrs) {
   ElementwiseCall call{&row, row.params.defaults[0], row.params.defaults[1], DType::kInvalid};
   if ((row.flags & kIsCast) != 0) {

@@ -59,6 +59,9 @@ Result<ElementwiseCall> ReadElementwise(const ElementwiseRow& row, const AttrMap
 // The dtype of the result, or a refusal. kInvalid stands for an absent input.
 Result<DType> ResultOf(const ElementwiseCall& call, std::span<const DType> in);
 
+// A parameter as a tensor of this dtype knows it: a number of that type, or at least a float.
+double ParameterAs(DType dtype, double value);
+
 struct CastAttrs {
   DType to = DType::kInvalid;
   void Fields(auto&& field) { field("to", to); }

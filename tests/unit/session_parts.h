@@ -17,8 +17,8 @@ struct SessionParts {
     cpu = backend->open(backend->discover({}, notes)[0], {&threads, false, ""}).value();
     device_list = {cpu.get()};
     pool = std::make_unique<Pool>(cpu.get(), &ledger, PoolOptions{});
-    constants =
-        std::make_unique<ConstantStore>(device_list, std::vector<Pool*>{pool.get()}, kNoOwner);
+    owner = ledger.AddOwner(OwnerKind::kModel, "test");
+    constants = std::make_unique<ConstantStore>(device_list, std::vector<Pool*>{pool.get()}, owner);
   }
   std::span<Device* const> devices() const { return device_list; }
   std::span<const std::string> names() const { return name_list; }
@@ -26,6 +26,7 @@ struct SessionParts {
 
   ThreadPool threads{2};
   Ledger ledger;
+  OwnerId owner = kNoOwner;
   std::unique_ptr<Device> cpu;
   std::vector<Device*> device_list;
   std::vector<std::string> name_list = {"/job:localhost/replica:0/task:0/device:CPU:0"};

@@ -110,7 +110,7 @@ TEST(TopLabelsTest, TakesTheModelsOwnNames) {
 
 TEST(TopLabelsTest, NormalisesLogitsAndNamesClasses) {
   const std::vector<NamedTensor> outputs = {
-      {"x", Floats({2, 3}, {0, std::log(2.f), 0, 5, 5, NAN})}};
+      {"x", Floats({2, 3}, {3, 3 + std::log(2.f), 3, 5, 5, NAN})}};
   const TopLabels top = *FindTopLabels(outputs, 2, {"a", "b", "c"});
   EXPECT_TRUE(top.softmax);
   ASSERT_EQ(top.rows.size(), 2u);
