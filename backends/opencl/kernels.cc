@@ -8,7 +8,8 @@ namespace oncilla::opencl {
 const KernelRow* FindKernel(std::string_view op) {
   static const std::map<std::string_view, const KernelRow*> rows = [] {
     std::map<std::string_view, const KernelRow*> all;
-    for (std::span<const KernelRow> family : {ElementwiseKernels(), MovementKernels()}) {
+    for (std::span<const KernelRow> family :
+         {ElementwiseKernels(), IndexingKernels(), MovementKernels(), ShapeKernels()}) {
       for (const KernelRow& row : family) all.emplace(row.op, &row);
     }
     return all;

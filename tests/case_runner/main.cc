@@ -4,7 +4,8 @@
 //
 // One child process runs many cases and says what it is about to do; when it dies or hangs, the
 // parent blames that case and goes on with the rest in a new child. A case that the device does not
-// support is a failure unless a line of the gaps file is a prefix of "OP DTYPE" of its first input.
+// support is a failure unless a line of the gaps file is a prefix of its key: the op, the dtype of
+// its first input, and " string" for each further input of strings.
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -54,7 +55,10 @@ Result<std::unique_ptr<Device>> OpenDevice(const std::string& spec, ThreadPool* 
 
 std::string GapKey(const Case& c) {
   std::string key = c.op;
-  if (!c.inputs.empty()) key += StrCat(" ", c.inputs[0].value.dtype());
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    const DType dtype = c.inputs[i].value.dtype();
+    if (i == 0 || dtype == DType::kString) key += StrCat(" ", dtype);
+  }
   return key;
 }
 

@@ -176,8 +176,10 @@ Outcome RunCase(const Case& c, const OpSet& ops, Device& device, Device& referen
   }
   const NodeView node{&op, &c.attrs, in, *facts, c.op};
   if (Status can = device.CanRun(node); !can.ok()) {
-    if (c.error) return verdict(can);
-    return {Verdict::kUnsupported, Message(can)};
+    const Outcome refused = verdict(can);
+    return c.error && refused.verdict == Verdict::kPass
+               ? refused
+               : Outcome{Verdict::kUnsupported, Message(can)};
   }
   bool host = op.traits.host_only || op.traits.data_dependent;
   for (const Fact& fact : *facts) host |= !fact.fixed() || fact.dtype == DType::kString;
