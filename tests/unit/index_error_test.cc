@@ -2,6 +2,7 @@
 // for the words that every device has.
 #include "engine/api/backends.h"
 #include "engine/device/device.h"
+#include "engine/ops/op_set.h"
 #include "gtest/gtest.h"
 
 namespace oncilla {
