@@ -30,6 +30,19 @@ class MappedRegion : public Region {
   void* data_;
 };
 
+// From the application's own allocator.
+class HostedRegion : public Region {
+ public:
+  HostedRegion(void* data, int64_t bytes, std::shared_ptr<const HostMemory> memory)
+      : Region(bytes), data_(data), memory_(std::move(memory)) {}
+  ~HostedRegion() override { memory_->release(data_, static_cast<size_t>(bytes())); }
+  std::byte* host() const override { return static_cast<std::byte*>(data_); }
+
+ private:
+  void* data_;
+  std::shared_ptr<const HostMemory> memory_;
+};
+
 class CpuRecording : public Recording {
  public:
   explicit CpuRecording(std::vector<Step> steps) : steps(std::move(steps)) {}
@@ -65,7 +78,10 @@ class CpuQueue : public Queue {
 class CpuDevice : public Device {
  public:
   CpuDevice(DeviceInfo info, const OpenOptions& options)
-      : info_(std::move(info)), threads_(options.threads), plain_(options.plain) {}
+      : info_(std::move(info)),
+        threads_(options.threads),
+        plain_(options.plain),
+        host_memory_(options.host_memory) {}
 
   const DeviceInfo& info() const override { return info_; }
 
@@ -116,6 +132,11 @@ class CpuDevice : public Device {
 
   Result<std::unique_ptr<Region>> AllocateRegion(int64_t bytes) override {
     if (bytes <= 0) return InvalidArgument("a region of ", bytes, " bytes");
+    if (host_memory_ != nullptr) {
+      void* own = host_memory_->allocate(static_cast<size_t>(bytes), 64);
+      if (own == nullptr) return Exhausted("the application's allocator has no ", bytes, " bytes");
+      return std::unique_ptr<Region>(std::make_unique<HostedRegion>(own, bytes, host_memory_));
+    }
     void* data = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED) return Exhausted("the host has no ", bytes, " bytes to map");
@@ -256,6 +277,7 @@ class CpuDevice : public Device {
   const DeviceInfo info_;
   ThreadPool* const threads_;
   const bool plain_;
+  const std::shared_ptr<const HostMemory> host_memory_;
 };
 
 // "model name" of /proc/cpuinfo, where there is one.

@@ -1,13 +1,15 @@
 // Every row of the table as a loop over vectors of float, once per instruction set.
-#include "backends/cpu/simd.h"
-
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/element_lanes.cc"
+// clang-format off
+#include "backends/cpu/simd.h"
+// clang-format on
+
 #include "backends/cpu/element_lanes.h"
+
 #include "backends/cpu/element_lanes.inl.h"
 #include "backends/cpu/tiles.h"
 #include "backends/cpu/vector.inl.h"
-#include "hwy/foreach_target.h"  // must come before highway.h
 #include "hwy/highway.h"
 
 #ifndef ONCILLA_CPU_ELEMENT_LANES_ONCE
@@ -67,9 +69,8 @@ HWY_INLINE auto Compute(Lanes x, Lanes y, Lanes z, Lanes alpha, Lanes beta) {
 
 // n is a multiple of kLanes.
 template <class Row, bool bools>
-HWY_NOINLINE void WholeVectors(const float* HWY_RESTRICT x, const float* HWY_RESTRICT y,
-                               const float* HWY_RESTRICT z, float* out, int64_t n, float alpha,
-                               float beta) {
+HWY_NOINLINE void WholeVectors(const float* x, const float* HWY_RESTRICT y, const float* z,
+                               float* out, int64_t n, float alpha, float beta) {
   const Floats d;
   const Lanes a(hn::Set(d, alpha)), b(hn::Set(d, beta));
   for (int64_t i = 0; i < n; i += kLanes) {

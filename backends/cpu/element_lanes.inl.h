@@ -44,7 +44,8 @@ HWY_INLINE Lanes operator*(Lanes a, Lanes b) { return hn::Mul(a.v, b.v); }
 HWY_INLINE Lanes operator/(Lanes a, Lanes b) { return hn::Div(a.v, b.v); }
 HWY_INLINE Lanes operator-(Lanes a) { return hn::Neg(a.v); }
 HWY_INLINE Condition operator==(Lanes a, Lanes b) { return {hn::Eq(a.v, b.v)}; }
-HWY_INLINE Condition operator!=(Lanes a, Lanes b) { return {hn::Ne(a.v, b.v)}; }
+// As in C, NaN differs from everything; Highway leaves that open.
+HWY_INLINE Condition operator!=(Lanes a, Lanes b) { return {hn::Not(hn::Eq(a.v, b.v))}; }
 HWY_INLINE Condition operator<(Lanes a, Lanes b) { return {hn::Lt(a.v, b.v)}; }
 HWY_INLINE Condition operator<=(Lanes a, Lanes b) { return {hn::Le(a.v, b.v)}; }
 HWY_INLINE Condition operator>(Lanes a, Lanes b) { return {hn::Gt(a.v, b.v)}; }

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "backends/cpu/element_rows.h"
+#include "backends/cpu/elementwise_fast.h"
 #include "backends/cpu/kernel.h"
 #include "engine/ops/elementwise_program.h"
 
@@ -25,7 +26,12 @@ class ProgramKernel : public CpuKernel {
       shapes.push_back(fact.absent() ? Shape() : fact.shape.ToShape());
     }
     axes_ = MergeBroadcast(node.outputs[0].shape.ToShape(), shapes);
-    for (const ElementwiseStep& step : program_.steps) {
+    for (ElementwiseStep& step : program_.steps) {
+      if (step.compute != DType::kF64) {
+        // A parameter is a number of the tensor's type, or at least a float.
+        step.call.alpha = static_cast<float>(step.call.alpha);
+        step.call.beta = static_cast<float>(step.call.beta);
+      }
       functions_.push_back(TileFunctionOf(*step.call.row, step.compute));
     }
   }
@@ -99,7 +105,7 @@ class ProgramKernel : public CpuKernel {
     if (operand.kind == Kind::kNumber) ConvertTile(WideOf(step.compute), step.compute, n, tile);
   }
 
-  const ElementwiseProgram program_;
+  ElementwiseProgram program_;
   BroadcastAxes axes_;
   std::vector<TileFunction> functions_;
 };
@@ -128,6 +134,7 @@ std::span<const KernelRow> ElementwiseKernels() {
       row.op = op.name;
       row.dtypes = DTypesOf(op);
       row.plain = &MakeProgramKernel;
+      row.fast = &MakeFastElementwise;
       out.push_back(row);
     }
     return out;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/norm_fast.h"
 #include "engine/ops/broadcast.h"
 #include "engine/ops/norm.h"
 #include "engine/tensor/dispatch.h"
@@ -219,11 +220,17 @@ Status LpNormalize(const LpNormalizeAttrs& attrs, const Args& args) {
   return Status();
 }
 
+// With a kernel on vectors beside it.
+constexpr KernelRow Fast(KernelRow row, decltype(KernelRow::fast) fast) {
+  row.fast = fast;
+  return row;
+}
+
 const KernelRow kRows[] = {
-    Row<Softmax>("Softmax", kFloats),
+    Fast(Row<Softmax>("Softmax", kFloats), &MakeFastSoftmax),
     Row<BatchNorm>("BatchNorm", kFloats),
-    Row<LayerNorm<true>>("LayerNorm", kFloats),
-    Row<LayerNorm<false>>("RmsNorm", kFloats),
+    Fast(Row<LayerNorm<true>>("LayerNorm", kFloats), &MakeFastLayerNorm),
+    Fast(Row<LayerNorm<false>>("RmsNorm", kFloats), &MakeFastLayerNorm),
     Row<InstanceNorm>("InstanceNorm", kFloats),
     Row<GroupNorm>("GroupNorm", kFloats),
     Row<Lrn>("LRN", kFloats),

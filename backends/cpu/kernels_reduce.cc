@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/reduce_fast.h"
 #include "backends/cpu/tiles.h"
 #include "engine/ops/reduce.h"
 
@@ -300,19 +301,27 @@ Status TopK(const TopKAttrs& attrs, const Args& args) {
   return Status();
 }
 
+// The same with the kernel on vectors beside it.
+template <auto F>
+constexpr KernelRow FastRow(std::string_view op) {
+  KernelRow row = Row<F>(op, kNumbers);
+  row.fast = &MakeFastReduce;
+  return row;
+}
+
 const KernelRow kRows[] = {
-    Row<Reduce<SumOf>>("ReduceSum", kNumbers),
-    Row<ReduceMean>("ReduceMean", kNumbers),
-    Row<Reduce<MaxOf>>("ReduceMax", kNumbers),
-    Row<Reduce<MinOf>>("ReduceMin", kNumbers),
+    FastRow<Reduce<SumOf>>("ReduceSum"),
+    FastRow<ReduceMean>("ReduceMean"),
+    FastRow<Reduce<MaxOf>>("ReduceMax"),
+    FastRow<Reduce<MinOf>>("ReduceMin"),
     Row<Reduce<ProdOf>>("ReduceProd", kNumbers),
     Row<Reduce<AllOf>>("ReduceAll", kBools),
     Row<Reduce<AnyOf>>("ReduceAny", kBools),
-    Row<Reduce<L1Of>>("ReduceL1", kNumbers),
-    Row<Reduce<L2Of>>("ReduceL2", kNumbers),
-    Row<Reduce<LogSumOf>>("ReduceLogSum", kNumbers),
+    FastRow<Reduce<L1Of>>("ReduceL1"),
+    FastRow<Reduce<L2Of>>("ReduceL2"),
+    FastRow<Reduce<LogSumOf>>("ReduceLogSum"),
     Row<Reduce<LogSumExpOf>>("ReduceLogSumExp", kNumbers),
-    Row<Reduce<SumSquareOf>>("ReduceSumSquare", kNumbers),
+    FastRow<Reduce<SumSquareOf>>("ReduceSumSquare"),
     Row<Arg<true>>("ArgMax", kFixedSize),
     Row<Arg<false>>("ArgMin", kFixedSize),
     Row<Cumulate<false>>("CumSum", kNumbers),

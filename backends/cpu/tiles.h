@@ -4,6 +4,7 @@
 // This is how plain elementwise code covers thirteen dtypes with three instances of an expression.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -75,6 +76,38 @@ W Widen(Stored<T> v) {
 }
 }  // namespace internal
 
+// Cuts elements [begin, begin + n) of the output's order, as operand k sees them, into runs along
+// the innermost axis: fn(offset, stride, count), in elements of the operand.
+template <class F>
+void ForRuns(const BroadcastAxes& axes, int k, int64_t begin, int64_t n, F&& fn) {
+  if (axes.rank == 0) {
+    if (n > 0) fn(0, 0, n);
+    return;
+  }
+  int64_t at[kMaxRank] = {}, offset = 0, rest = begin;
+  for (int i = axes.rank; i-- > 0; rest /= axes.sizes[i]) {
+    at[i] = rest % axes.sizes[i];
+    offset += at[i] * axes.strides[k][i];
+  }
+  const int inner = axes.rank - 1;
+  const int64_t size = axes.sizes[inner], stride = axes.strides[k][inner];
+  for (;;) {
+    const int64_t run = std::min(n, size - at[inner]);
+    fn(offset, stride, run);
+    n -= run;
+    if (n <= 0) return;
+    // To the start of the next run.
+    offset -= at[inner] * stride;
+    at[inner] = 0;
+    for (int i = inner - 1; i >= 0; --i) {
+      offset += axes.strides[k][i];
+      if (++at[i] < axes.sizes[i]) break;
+      offset -= at[i] * axes.strides[k][i];
+      at[i] = 0;
+    }
+  }
+}
+
 // Elements [begin, begin + n) of the output's order, of operand k.
 inline void LoadTile(const void* data, DType dtype, const BroadcastAxes& axes, int k, int64_t begin,
                      int64_t n, Tile* to) {
@@ -82,32 +115,12 @@ inline void LoadTile(const void* data, DType dtype, const BroadcastAxes& axes, i
     using W = internal::WideType<T>;
     const auto* from = static_cast<const internal::Stored<T>*>(data);
     W* out = reinterpret_cast<W*>(to);
-    // Walk whole runs along the innermost axis.
-    int64_t at[kMaxRank] = {}, offset = 0, rest = begin;
-    for (int i = axes.rank; i-- > 0; rest /= axes.sizes[i]) {
-      at[i] = rest % axes.sizes[i];
-      offset += at[i] * axes.strides[k][i];
-    }
-    const int inner = axes.rank - 1;
-    const int64_t size = axes.rank > 0 ? axes.sizes[inner] : 1;
-    const int64_t stride = axes.rank > 0 ? axes.strides[k][inner] : 0;
-    for (int64_t done = 0; done < n;) {
-      const int64_t run = std::min(n - done, size - (axes.rank > 0 ? at[inner] : 0));
-      for (int64_t j = 0; j < run; ++j) {
-        out[done + j] = internal::Widen<T, W>(from[offset + j * stride]);
+    ForRuns(axes, k, begin, n, [&](int64_t offset, int64_t stride, int64_t count) {
+      for (int64_t j = 0; j < count; ++j) {
+        out[j] = internal::Widen<T, W>(from[offset + j * stride]);
       }
-      done += run;
-      if (done >= n) break;
-      // To the start of the next run.
-      offset -= at[inner] * stride;
-      at[inner] = 0;
-      for (int i = inner - 1; i >= 0; --i) {
-        offset += axes.strides[k][i];
-        if (++at[i] < axes.sizes[i]) break;
-        offset -= at[i] * axes.strides[k][i];
-        at[i] = 0;
-      }
-    }
+      out += count;
+    });
   });
 }
 

@@ -36,8 +36,13 @@
 extern "C" {
 #endif
 
+#ifdef __cplusplus
 #define ONCILLA_INIT(type) \
   { sizeof(type) }
+#else
+#define ONCILLA_INIT(type) \
+  { .size = sizeof(type) }
+#endif
 
 typedef struct oncilla_status oncilla_status;
 typedef struct oncilla_runtime oncilla_runtime;
@@ -103,13 +108,13 @@ typedef void (*oncilla_release_fn)(void* user, void* memory, size_t bytes);
 
 typedef struct oncilla_runtime_options {
   size_t size;
-  int opencl_cpu_devices;   /* OpenCL devices of type CPU serve as GPU:n too */
-  int threads;              /* shared by sessions; 0: the processors of this process */
-  const char* cache_dir;    /* compiled OpenCL programs; null: the user's cache folder */
-  oncilla_log_fn log;       /* null: warnings and errors go to standard error */
+  int opencl_cpu_devices; /* OpenCL devices of type CPU serve as GPU:n too */
+  int threads;            /* shared by sessions; 0: the processors of this process */
+  const char* cache_dir;  /* compiled OpenCL programs; null: the user's cache folder */
+  oncilla_log_fn log;     /* null: warnings and errors go to standard error */
   void* log_user;
-  oncilla_log_level log_level; /* the least that is logged; 0 with no hook means warnings */
-  oncilla_allocate_fn allocate;  /* both or neither */
+  oncilla_log_level log_level;  /* the least that is logged; 0 with no hook means warnings */
+  oncilla_allocate_fn allocate; /* both or neither */
   oncilla_release_fn release;
   void* memory_user;
 } oncilla_runtime_options;
@@ -121,8 +126,8 @@ ONCILLA_API void oncilla_runtime_free(oncilla_runtime* runtime);
 
 typedef struct oncilla_device_info {
   size_t size;
-  const char* name;   /* "/job:localhost/replica:0/task:0/device:GPU:0"; "" when not usable */
-  const char* note;   /* why it is not usable, or "" */
+  const char* name; /* "/job:localhost/replica:0/task:0/device:GPU:0"; "" when not usable */
+  const char* note; /* why it is not usable, or "" */
   const char* driver_name;
   const char* vendor;
   const char* driver_version;
@@ -141,11 +146,11 @@ ONCILLA_API oncilla_status* oncilla_runtime_device(const oncilla_runtime* runtim
 
 typedef struct oncilla_session_options {
   size_t size;
-  const char* device;      /* "auto" (null), "cpu", "cpu:plain", "gpu", "gpu:1" or a device name */
-  int strict;              /* refuse instead of running a node on another device */
-  int threads;             /* > 0: threads of the session's own */
+  const char* device; /* "auto" (null), "cpu", "cpu:plain", "gpu", "gpu:1" or a device name */
+  int strict;         /* refuse instead of running a node on another device */
+  int threads;        /* > 0: threads of the session's own */
   int64_t memory_limit_bytes; /* per device; 0: nearly all of it */
-  int max_concurrent_runs; /* per model and shape; 0: 4 */
+  int max_concurrent_runs;    /* per model and shape; 0: 4 */
 } oncilla_session_options;
 
 ONCILLA_API oncilla_status* oncilla_session_create(oncilla_runtime* runtime,
@@ -240,7 +245,7 @@ typedef struct oncilla_tensor_info {
   size_t size;
   const char* name;
   oncilla_dtype dtype;
-  int ranked;          /* 0: the rank is not known */
+  int ranked; /* 0: the rank is not known */
   size_t rank;
   const int64_t* dims; /* -1: not known */
 } oncilla_tensor_info;
@@ -257,15 +262,14 @@ ONCILLA_API oncilla_status* oncilla_model_output(const oncilla_model* model, siz
 
 typedef struct oncilla_run_options {
   size_t size;
-  const char* signature; /* null: serving_default, else the only one */
-  int64_t timeout_ms;    /* 0: none */
+  const char* signature;      /* null: serving_default, else the only one */
+  int64_t timeout_ms;         /* 0: none */
   const char* const* outputs; /* names; null: all outputs of the signature */
   size_t output_count;
 } oncilla_run_options;
 
 /* Blocks until the results are there. `options` may be null. */
-ONCILLA_API oncilla_status* oncilla_model_run(oncilla_model* model,
-                                              const char* const* input_names,
+ONCILLA_API oncilla_status* oncilla_model_run(oncilla_model* model, const char* const* input_names,
                                               const oncilla_tensor* const* inputs,
                                               size_t input_count,
                                               const oncilla_run_options* options,

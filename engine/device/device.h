@@ -191,10 +191,18 @@ class Device {
 struct DiscoverOptions {
   bool opencl_cpu_devices = false;
 };
+// Host memory of the application's own making, for regions of the CPU.
+struct HostMemory {
+  // Memory aligned to `alignment`, or null when there is none. Thread-safe.
+  std::function<void*(size_t bytes, size_t alignment)> allocate;
+  std::function<void(void* memory, size_t bytes)> release;
+};
+
 struct OpenOptions {
   ThreadPool* threads = nullptr;  // the CPU's; must outlive the device
   bool plain = false;             // CPU: exact code only
   std::string cache_dir;          // compiled programs; empty = the user's cache folder
+  std::shared_ptr<const HostMemory> host_memory = nullptr;  // the CPU's; null: mmap
 };
 
 // A backend is code: a name, a list of what is there, and a way to open one.

@@ -80,6 +80,10 @@ Result<std::shared_ptr<Executor>> Model::Executable(
   options.observe = observe;
   ONCILLA_ASSIGN(auto compiled, Compile(std::move(module->main), session_->devices(),
                                         session_->device_names(), *constants_, options));
+  for (const auto& [why, count] : compiled->placement.Refusals()) {
+    session_->runtime().log().Info(path_, ": ", count, count == 1 ? " node runs" : " nodes run",
+                                   " on the CPU: ", why);
+  }
   std::vector<Pool*> pools;
   for (const auto& pool : session_->pools_) pools.push_back(pool.get());
   ExecutorOptions executor_options;

@@ -63,6 +63,11 @@ Runtime::Runtime(RuntimeOptions options)
     }
   }
   for (ListedDevice& device : unused) devices_.push_back(std::move(device));
+  for (const ListedDevice& d : devices_) {
+    log().Info("found ", d.name.empty() ? d.info.name : d.short_name() + " " + d.info.name,
+               d.note.empty() ? "" : ": ", d.note);
+  }
+  for (const std::string& note : notes_) log().Info(note);
 }
 
 Result<size_t> Runtime::Resolve(const std::string& spec) const {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/log.h"
 #include "engine/base/thread_pool.h"
 #include "engine/device/device.h"
 #include "engine/ops/op_set.h"
@@ -18,6 +19,8 @@ struct RuntimeOptions {
   bool opencl_cpu_devices = false;
   int threads = 0;        // of the shared pool; 0: the processors this process may use
   std::string cache_dir;  // compiled programs; empty: the user's cache folder
+  std::shared_ptr<const Log> log = nullptr;                 // null: DefaultLog()
+  std::shared_ptr<const HostMemory> host_memory = nullptr;  // null: the system's
 };
 
 // The defaults as the environment sets them: ONCILLA_OPENCL_CPU_DEVICES=1, ONCILLA_CACHE_DIR.
@@ -42,6 +45,7 @@ class Runtime {
   const std::vector<std::string>& notes() const { return notes_; }
   const std::shared_ptr<const OpSet>& ops() const { return ops_; }
   ThreadPool& threads() { return threads_; }
+  const Log& log() const { return options_.log != nullptr ? *options_.log : DefaultLog(); }
   const RuntimeOptions& options() const { return options_; }
 
   // The place in devices() that a SPEC means: "auto" (the first GPU, else the CPU), "cpu",

@@ -29,6 +29,7 @@ Status Session::Open() {
     open.threads = own_threads_ != nullptr ? own_threads_.get() : &runtime_->threads();
     open.plain = options_.device == "cpu:plain";
     open.cache_dir = runtime_->options().cache_dir;
+    open.host_memory = runtime_->options().host_memory;
     auto device = listed.backend->open(listed.info, open);
     if (!device.ok()) {
       return WithStage(WithDevice(In(device.status(), StrCat("opening ", listed.short_name(), " (",

@@ -9,8 +9,6 @@
 #include <functional>
 #include <random>
 
-#include "engine/memory/report.h"
-
 namespace oncilla {
 namespace {
 
@@ -347,44 +345,6 @@ TEST(Bfc, StatisticsCountChunksNotRequests) {
   EXPECT_EQ(s.largest_allocation_bytes, 0);
   EXPECT_EQ(s.peak_bytes_in_use, 256);
   EXPECT_TRUE(bfc.Free(a).ok());
-}
-
-TEST(PoolReport, ShowsEverythingInOrder) {
-  TestSource source;
-  Bfc bfc({.limit_bytes = 4096, .growth = false}, &source);
-  const BfcChunk a = *bfc.Allocate(200, 7), b = *bfc.Allocate(1000, 8);
-  const BfcChunk c = *bfc.Allocate(256, 7);
-  ASSERT_TRUE(bfc.Free(b).ok());
-  bfc.SetTag(c, 9);
-  const std::string report =
-      PoolReport(bfc.Snapshot(), {.pool = "GPU:0 arenas",
-                                  .asked_bytes = 4000,
-                                  .asked_by = "run 3",
-                                  .tag_name = [](int64_t tag) { return StrCat("owner ", tag); }});
-  EXPECT_EQ(report, R"(memory of GPU:0 arenas
-asked: 4000 (3.91 KiB) by run 3
-free in the pool 3.50 KiB, largest free chunk 2.50 KiB, could still be added 0 B, pool 4.00 KiB, limit 4.00 KiB
-next region takes the whole limit, largest allocation 8.00 EiB, chunks are multiples of 256
-bins:
-  256 B: 2 chunks, 2 in use; 512 bytes, 512 in use, 456 asked for
-  1.00 KiB: 1 chunks, 0 in use; 1024 bytes, 0 in use, 0 asked for
-    free 1024 at 0:256, before it 256 in use (200 asked) bin 256 B, after it 256 in use (256 asked) bin 256 B
-  2.00 KiB: 1 chunks, 0 in use; 2560 bytes, 0 in use, 0 asked for
-    free 2560 at 0:1536, before it 256 in use (256 asked) bin 256 B
-region 0: 4096 bytes
-  in use 0 + 256 (200 asked) by owner 7
-  free   256 + 1024
-  in use 1280 + 256 (256 asked) by owner 9
-  free   1536 + 2560
-in use by size:
-  2 x 256 = 512 B
-limit 4096, in use 512 (456 asked for), peak in use 1536, pool 4096, peak pool 4096
-allocations 3, largest 1024, chunks in use 2, regions 1, largest free chunk 2560, fragmentation 0.2857
-[*****x_________________________******_______________________________________________________________]
-)");
-  EXPECT_EQ(OccupancyBar(bfc.Snapshot(), 16), "*____*__________");
-  ASSERT_TRUE(bfc.Free(a).ok());
-  EXPECT_EQ(OccupancyBar(BfcSnapshot(), 16), "");
 }
 
 // The same rules by plain search over plain lists.

@@ -31,26 +31,33 @@ int ExitCodeOf(const Status& status) {
                : kExitDevice;
   }
   // A driver that fails in the middle of a run is the device's trouble, whatever the data were.
-  if (Details(status).driver_code) {
-    return status.code() == Code::kUnavailable ? kExitLost : kExitDevice;
-  }
-  return kExitFailed;
+  return Details(status).driver_code ? kExitDevice : kExitFailed;
 }
 
-Status Restaged(const Status& status, Stage stage) {
+namespace {
+
+Status Rebuilt(const Status& status, Code code, Stage stage) {
   const StatusDetails details = Details(status);
-  Status out(status.code(), status.message());
-  out = WithStage(std::move(out), stage);
+  Status out = WithStage(Status(code, status.message()), stage);
   out = WithNode(std::move(out), details.node);
   out = WithDevice(std::move(out), details.device);
   if (details.driver_code) out = WithDriverCode(std::move(out), *details.driver_code);
   return out;
 }
 
+}  // namespace
+
+Status Restaged(const Status& status, Stage stage) { return Rebuilt(status, status.code(), stage); }
+
 Status OfModel(const Status& status) {
   const Stage stage = Details(status).stage;
   if (stage == Stage::kFile || stage == Stage::kUnknown) return Restaged(status, Stage::kLoad);
   return status;
+}
+
+Status OfRun(const Status& status) {
+  if (status.code() != Code::kUnavailable) return status;
+  return Rebuilt(status, Code::kAborted, Details(status).stage);
 }
 
 void PrintFailure(std::string_view command, const Status& status) {

@@ -25,6 +25,9 @@ Status Restaged(const Status& status, Stage stage);
 // A failure while a model was opened or imported: what went wrong with a file is the model's.
 Status OfModel(const Status& status);
 
+// A failure of a run on an opened device: one that is not available any more was lost.
+Status OfRun(const Status& status);
+
 // Writes the failure to stderr, details first, so that its first line comes last:
 //   oncilla run: error: cannot open ...
 void PrintFailure(std::string_view command, const Status& status);

@@ -154,6 +154,7 @@ Result<int64_t> ParseBytes(std::string_view text) {
 
 Result<std::vector<double>> ParseNumbers(std::string_view text, std::string_view flag) {
   std::vector<double> numbers;
+  if (text.empty()) return numbers;
   for (const std::string& part : SplitAt(text, ',')) {
     double value = 0;
     if (!ParseWhole(part, value) || !std::isfinite(value)) {

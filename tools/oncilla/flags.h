@@ -62,7 +62,7 @@ Result<std::shared_ptr<Executor>> CompileModel(
 Result<Shape> ParseShape(std::string_view text);
 // "64", "1.5k", "512MiB", "2G": decimal units, binary ones with an i.
 Result<int64_t> ParseBytes(std::string_view text);
-// "0.5,1,2" as numbers.
+// "0.5,1,2" as numbers; an empty text is none.
 Result<std::vector<double>> ParseNumbers(std::string_view text, std::string_view flag);
 std::vector<std::string> SplitAt(std::string_view text, char separator);
 

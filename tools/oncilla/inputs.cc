@@ -53,8 +53,8 @@ Result<ImageOptions> ParseImage(const InputFlags& flags) {
     }
     image.resize = {size[0], size[1]};
   }
-  if (!flags.mean.empty()) ONCILLA_ASSIGN(image.mean, ParseNumbers(flags.mean, "--mean"));
-  if (!flags.scale.empty()) ONCILLA_ASSIGN(image.scale, ParseNumbers(flags.scale, "--scale"));
+  ONCILLA_ASSIGN(image.mean, ParseNumbers(flags.mean, "--mean"));
+  ONCILLA_ASSIGN(image.scale, ParseNumbers(flags.scale, "--scale"));
   if (!flags.layout.empty()) image.layout = flags.layout;
   return image;
 }

@@ -176,6 +176,6 @@ Status PrintResult(std::string_view text) {
   return WithStage(Error(Code::kUnavailable, "cannot write to standard output"), Stage::kFile);
 }
 
-Status PrintResult(const Json& json) { return PrintResult(json.dump(2) + "\n"); }
+Status PrintDocument(const Json& json) { return PrintResult(json.dump(2) + "\n"); }
 
 }  // namespace oncilla::tool

@@ -31,6 +31,6 @@ std::string JsonText(std::string_view text);
 
 // Writes to stdout, and says when that fails (a full disk, a closed pipe).
 Status PrintResult(std::string_view text);
-Status PrintResult(const Json& json);
+Status PrintDocument(const Json& json);
 
 }  // namespace oncilla::tool

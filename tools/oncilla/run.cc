@@ -171,7 +171,7 @@ Result<StepResult> RunStep(OpenedModel& opened, const Step& step, const RunFlags
     request.feeds = std::move(inputs.feeds);
     request.fetches = fetches;
     auto run = opened.model->Run(request);
-    if (!run.ok()) return run.status();
+    if (!run.ok()) return OfRun(run.status());
     result.run = *std::move(run);
   }
   for (size_t i = 0; i < asked.size(); ++i) result.run.outputs[i].first = asked[i];
@@ -251,7 +251,6 @@ Status Report(const RunFlags& flags, OpenedModel& opened, const Step& step,
       std::fprintf(stderr, "wrote %zu file%s to %s\n", result.files.size(),
                    result.files.size() == 1 ? "" : "s", step.output_dir.c_str());
     }
-    if (!flags.svg.empty()) std::fprintf(stderr, "wrote %s\n", flags.svg.c_str());
   }
   return {};
 }
@@ -271,7 +270,9 @@ Status Run(const RunFlags& flags) {
   ONCILLA_TRY(CheckFlags(flags));
   ONCILLA_ASSIGN(const std::vector<Step> steps, ReadSteps(flags));
   std::vector<std::string> labels;
-  if (!flags.labels.empty()) ONCILLA_ASSIGN(labels, ReadLabels(flags.labels));
+  if (!flags.labels.empty()) {
+    ONCILLA_ASSIGN(labels, ReadLabels(flags.labels));
+  }
   ModelFlags model = flags.model;
   // A step names its own signature; the model may have no default one.
   if (!flags.steps.empty() && !steps.empty()) model.signature = steps[0].signature;
@@ -292,7 +293,7 @@ Status Run(const RunFlags& flags) {
   }
   document["memory"] = MemoryJson(*opened.session);
   document["counters"] = CountersJson(opened.model->counters());
-  return flags.json ? PrintResult(document) : Status();
+  return flags.json ? PrintDocument(document) : Status();
 }
 
 }  // namespace

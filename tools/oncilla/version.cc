@@ -1,7 +1,6 @@
 // Facts come from the compiler, the build system and the headers themselves.
 #include "tools/oncilla/version.h"
 
-#include <hwy/base.h>
 #include <jpeglib.h>
 #include <png.h>
 #include <zlib.h>
@@ -25,9 +24,8 @@ std::string BuildFacts() {
   const char* opencl = "OpenCL off";
 #endif
   return StrCat(compiler, ", ", ONCILLA_BUILD_TYPE, ", ", opencl, ", Abseil ",
-                ABSL_LTS_RELEASE_VERSION, ", Highway ", HWY_MAJOR, ".", HWY_MINOR, ".", HWY_PATCH,
-                ", CLI11 ", CLI11_VERSION, ", libpng ", PNG_LIBPNG_VER_STRING, ", libjpeg ",
-                LIBJPEG_TURBO_VERSION_NUMBER / 1000000, ".",
+                ABSL_LTS_RELEASE_VERSION, ", CLI11 ", CLI11_VERSION, ", libpng ",
+                PNG_LIBPNG_VER_STRING, ", libjpeg ", LIBJPEG_TURBO_VERSION_NUMBER / 1000000, ".",
                 LIBJPEG_TURBO_VERSION_NUMBER / 1000 % 1000, ".",
                 LIBJPEG_TURBO_VERSION_NUMBER % 1000, ", zlib ", ZLIB_VERSION);
 }

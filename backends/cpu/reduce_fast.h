@@ -1,0 +1,12 @@
+// Reductions of f32 on vectors.
+#pragma once
+
+#include "backends/cpu/kernel.h"
+
+namespace oncilla::cpu {
+
+// ReduceSum, Mean, Max, Min, L1, L2, LogSum and SumSquare. Null when the node is not for it: other
+// dtypes, or runs too short for vectors.
+Result<std::unique_ptr<CpuKernel>> MakeFastReduce(const NodeView& node);
+
+}  // namespace oncilla::cpu

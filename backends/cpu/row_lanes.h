@@ -1,0 +1,33 @@
+// Reductions and normalisations of rows of floats on vectors, with the best instruction set of this
+// machine. Sums run in a fixed order that depends on the length only: vectors of partial sums over
+// some thousand elements, those in double; so they are as exact as a double sum to about 1e-6.
+#pragma once
+
+#include <cstdint>
+
+namespace oncilla::cpu {
+
+enum class RowReduction : uint8_t { kSum, kSumSquare, kSumAbs, kMax, kMin };
+
+// The value that changes no result.
+double StartOf(RowReduction kind);
+// Two partial results as one; of kMax and kMin a NaN stays.
+double Combine(RowReduction kind, double a, double b);
+
+// Over n elements in a row; n may be 0.
+double ReduceRow(RowReduction kind, const float* x, int64_t n);
+// total[c] = Combine(total[c], x[r * step + c] over rows r) for c < width.
+void ReduceColumns(RowReduction kind, const float* x, int64_t rows, int64_t step, int64_t width,
+                   double* total);
+
+// Softmax of a row of n >= 1; `y` may be `x`.
+void SoftmaxRow(const float* x, float* y, int64_t n, bool log);
+// The same down n rows of `width` elements, `step` apart.
+void SoftmaxColumns(const float* x, float* y, int64_t n, int64_t step, int64_t width, bool log);
+
+// (x - mean) / sqrt(variance + epsilon) * scale + offset; with `centered` false, x over its root
+// mean square. scale and offset may be null.
+void NormalizeRow(const float* x, float* y, int64_t n, bool centered, double epsilon,
+                  const float* scale, const float* offset);
+
+}  // namespace oncilla::cpu

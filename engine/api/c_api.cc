@@ -1,0 +1,326 @@
+// The C interface: runtimes, sessions, models, runs. Each call checks its arguments, does one
+// thing, and turns a Status into a handle.
+#include "engine/api/build_info.h"
+#include "engine/api/handles.h"
+
+using namespace oncilla;       // NOLINT: this file is the border between the two namespaces
+using namespace oncilla::api;  // NOLINT
+
+namespace oncilla::api {
+
+oncilla_status* ToHandle(const Status& status) {
+  if (status.ok()) return nullptr;
+  auto* handle = new (std::nothrow) oncilla_status;
+  static oncilla_status out_of_memory{Exhausted("the host is out of memory"), {}, "", ""};
+  if (handle == nullptr) return &out_of_memory;
+  handle->status = status;
+  handle->details = Details(status);
+  handle->message = Message(status);
+  handle->stage = std::string(Name(handle->details.stage));
+  return handle;
+}
+
+Status NeedHandle(const void* handle, std::string_view what) {
+  return handle != nullptr ? Status() : InvalidArgument(what, " is null");
+}
+
+}  // namespace oncilla::api
+
+oncilla_code oncilla_status_code(const oncilla_status* status) {
+  return status == nullptr ? ONCILLA_OK : static_cast<oncilla_code>(status->status.code());
+}
+const char* oncilla_status_message(const oncilla_status* status) {
+  return status == nullptr ? "" : status->message.c_str();
+}
+const char* oncilla_status_stage(const oncilla_status* status) {
+  return status == nullptr ? "unknown" : status->stage.c_str();
+}
+const char* oncilla_status_node(const oncilla_status* status) {
+  return status == nullptr ? "" : status->details.node.c_str();
+}
+const char* oncilla_status_device(const oncilla_status* status) {
+  return status == nullptr ? "" : status->details.device.c_str();
+}
+int oncilla_status_driver_code(const oncilla_status* status, int32_t* code) {
+  if (status == nullptr || !status->details.driver_code) return 0;
+  if (code != nullptr) *code = *status->details.driver_code;
+  return 1;
+}
+void oncilla_status_free(oncilla_status* status) { delete status; }
+
+const char* oncilla_version(void) { return kVersion; }
+const char* oncilla_build_info(void) { return kBuildInfo; }
+
+oncilla_status* oncilla_runtime_create(const oncilla_runtime_options* options,
+                                       oncilla_runtime** runtime) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(runtime, "runtime"));
+    oncilla_runtime_options given{};
+    ONCILLA_TRY(ReadStruct(options, "oncilla_runtime_options", &given));
+    RuntimeOptions ours = RuntimeOptionsFromEnvironment();
+    if (given.opencl_cpu_devices != 0) ours.opencl_cpu_devices = true;
+    if (given.threads < 0) return InvalidArgument("threads is ", given.threads);
+    ours.threads = given.threads;
+    if (given.cache_dir != nullptr) ours.cache_dir = given.cache_dir;
+    if (given.log != nullptr) {
+      ours.log = std::make_shared<const Log>(
+          static_cast<LogLevel>(given.log_level),
+          [log = given.log, user = given.log_user](LogLevel level, std::string_view message) {
+            log(user, static_cast<oncilla_log_level>(level), std::string(message).c_str());
+          });
+    }
+    if ((given.allocate == nullptr) != (given.release == nullptr)) {
+      return InvalidArgument("allocate and release must be given together");
+    }
+    if (given.allocate != nullptr) {
+      auto memory = std::make_shared<HostMemory>();
+      memory->allocate = [f = given.allocate, user = given.memory_user](
+                             size_t bytes, size_t align) { return f(user, bytes, align); };
+      memory->release = [f = given.release, user = given.memory_user](void* data, size_t bytes) {
+        f(user, data, bytes);
+      };
+      ours.host_memory = std::move(memory);
+    }
+    *runtime = new oncilla_runtime{Runtime::Create(std::move(ours))};
+    return Status();
+  });
+}
+void oncilla_runtime_free(oncilla_runtime* runtime) { delete runtime; }
+
+size_t oncilla_runtime_device_count(const oncilla_runtime* runtime) {
+  return runtime == nullptr ? 0 : runtime->runtime->devices().size();
+}
+
+oncilla_status* oncilla_runtime_device(const oncilla_runtime* runtime, size_t index,
+                                       oncilla_device_info* info) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(runtime, "runtime"));
+    const auto& devices = runtime->runtime->devices();
+    if (index >= devices.size()) {
+      return InvalidArgument("there is no device ", index, "; there are ", devices.size());
+    }
+    const ListedDevice& device = devices[index];
+    oncilla_device_info value{};
+    value.name = device.name.c_str();
+    value.note = device.note.c_str();
+    value.driver_name = device.info.name.c_str();
+    value.vendor = device.info.vendor.c_str();
+    value.driver_version = device.info.driver.c_str();
+    value.backend = device.info.backend.c_str();
+    value.memory_bytes = device.info.memory_bytes;
+    value.max_allocation_bytes = device.info.max_allocation_bytes;
+    value.compute_units = device.info.compute_units;
+    return WriteStruct(value, info, "oncilla_device_info");
+  });
+}
+
+oncilla_status* oncilla_session_create(oncilla_runtime* runtime,
+                                       const oncilla_session_options* options,
+                                       oncilla_session** session) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(runtime, "runtime"));
+    ONCILLA_TRY(NeedHandle(session, "session"));
+    oncilla_session_options given{};
+    ONCILLA_TRY(ReadStruct(options, "oncilla_session_options", &given));
+    SessionOptions ours;
+    if (given.device != nullptr) ours.device = given.device;
+    ours.strict = given.strict != 0;
+    if (given.threads < 0 || given.memory_limit_bytes < 0 || given.max_concurrent_runs < 0) {
+      return InvalidArgument("oncilla_session_options: a count is negative");
+    }
+    ours.threads = given.threads;
+    ours.memory_limit_bytes = given.memory_limit_bytes;
+    if (given.max_concurrent_runs > 0) ours.max_concurrent_runs = given.max_concurrent_runs;
+    ONCILLA_ASSIGN(auto created, Session::Create(runtime->runtime, std::move(ours)));
+    *session = new oncilla_session{std::move(created)};
+    return Status();
+  });
+}
+
+oncilla_status* oncilla_session_close(oncilla_session* session, int64_t* released_bytes) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(session, "session"));
+    const int64_t bytes = session->session->Close().bytes;
+    if (released_bytes != nullptr) *released_bytes = bytes;
+    return Status();
+  });
+}
+void oncilla_session_free(oncilla_session* session) {
+  if (session == nullptr) return;
+  oncilla_status_free(oncilla_session_close(session, nullptr));
+  delete session;
+}
+
+oncilla_status* oncilla_session_memory(oncilla_session* session, const char* device,
+                                       oncilla_memory_info* info) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(session, "session"));
+    ONCILLA_TRY(NeedHandle(device, "device"));
+    std::string names;
+    for (const DeviceMemory& memory : session->session->Memory()) {
+      if (memory.device == device) {
+        return WriteStruct(oncilla_memory_info{0, memory.in_use_bytes, memory.pool_bytes,
+                                               memory.peak_bytes, memory.limit_bytes},
+                           info, "oncilla_memory_info");
+      }
+      names += " " + memory.device;
+    }
+    return NotFound("device '", device, "' is not in use; in use:", names);
+  });
+}
+
+oncilla_status* oncilla_model_load(oncilla_session* session, const char* path,
+                                   const oncilla_load_options* options, oncilla_model** model) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(session, "session"));
+    ONCILLA_TRY(NeedHandle(path, "path"));
+    ONCILLA_TRY(NeedHandle(model, "model"));
+    oncilla_load_options given{};
+    ONCILLA_TRY(ReadStruct(options, "oncilla_load_options", &given));
+    OpenModelOptions open;
+    for (std::string_view tags = given.tags == nullptr ? "" : given.tags; !tags.empty();) {
+      const size_t comma = std::min(tags.find(','), tags.size());
+      open.tags.emplace_back(tags.substr(0, comma));
+      tags.remove_prefix(std::min(comma + 1, tags.size()));
+    }
+    if (given.progress != nullptr) given.progress(given.progress_user, "load", 0);
+    ONCILLA_ASSIGN(auto loaded, session->session->Load(path, open));
+    if (given.progress != nullptr) given.progress(given.progress_user, "load", 1);
+    auto handle = std::make_unique<oncilla_model>();
+    for (const Signature& s : loaded->source().signatures()) {
+      auto& dims = handle->dims.emplace_back();
+      for (const auto* side : {&s.inputs, &s.outputs}) {
+        for (const TensorInfo& t : *side) {
+          auto& sizes = dims.emplace_back();
+          for (const Dim& d : t.shape.dims()) sizes.push_back(d.known() ? d.size : -1);
+        }
+      }
+    }
+    handle->model = std::move(loaded);
+    *model = handle.release();
+    return Status();
+  });
+}
+
+oncilla_status* oncilla_model_unload(oncilla_model* model, int64_t* released_bytes) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(model, "model"));
+    const int64_t bytes = model->model->Unload().bytes;
+    if (released_bytes != nullptr) *released_bytes = bytes;
+    return Status();
+  });
+}
+void oncilla_model_free(oncilla_model* model) { delete model; }
+
+namespace {
+
+const Signature* SignatureAt(const oncilla_model* model, size_t index) {
+  if (model == nullptr || index >= model->model->source().signatures().size()) return nullptr;
+  return &model->model->source().signatures()[index];
+}
+
+Status WriteTensorInfo(const oncilla_model* model, size_t signature, bool output, size_t index,
+                       oncilla_tensor_info* info) {
+  const Signature* s = SignatureAt(model, signature);
+  if (s == nullptr) return InvalidArgument("there is no signature ", signature);
+  const std::vector<TensorInfo>& side = output ? s->outputs : s->inputs;
+  if (index >= side.size()) {
+    return InvalidArgument("there is no ", output ? "output " : "input ", index, "; there are ",
+                           side.size());
+  }
+  const auto& dims = model->dims[signature][output ? s->inputs.size() + index : index];
+  oncilla_tensor_info value{};
+  value.name = side[index].name.c_str();
+  value.dtype = ToC(side[index].dtype);
+  value.ranked = side[index].shape.ranked() ? 1 : 0;
+  value.rank = dims.size();
+  value.dims = dims.data();
+  return WriteStruct(value, info, "oncilla_tensor_info");
+}
+
+}  // namespace
+
+size_t oncilla_model_signature_count(const oncilla_model* model) {
+  return model == nullptr ? 0 : model->model->source().signatures().size();
+}
+const char* oncilla_model_signature_key(const oncilla_model* model, size_t signature) {
+  const Signature* s = SignatureAt(model, signature);
+  return s == nullptr ? nullptr : s->key.c_str();
+}
+size_t oncilla_model_input_count(const oncilla_model* model, size_t signature) {
+  const Signature* s = SignatureAt(model, signature);
+  return s == nullptr ? 0 : s->inputs.size();
+}
+size_t oncilla_model_output_count(const oncilla_model* model, size_t signature) {
+  const Signature* s = SignatureAt(model, signature);
+  return s == nullptr ? 0 : s->outputs.size();
+}
+oncilla_status* oncilla_model_input(const oncilla_model* model, size_t signature, size_t index,
+                                    oncilla_tensor_info* info) {
+  return Guard([&] { return WriteTensorInfo(model, signature, false, index, info); });
+}
+oncilla_status* oncilla_model_output(const oncilla_model* model, size_t signature, size_t index,
+                                     oncilla_tensor_info* info) {
+  return Guard([&] { return WriteTensorInfo(model, signature, true, index, info); });
+}
+
+oncilla_status* oncilla_model_run(oncilla_model* model, const char* const* input_names,
+                                  const oncilla_tensor* const* inputs, size_t input_count,
+                                  const oncilla_run_options* options, oncilla_result** result) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(model, "model"));
+    ONCILLA_TRY(NeedHandle(result, "result"));
+    oncilla_run_options given{};
+    ONCILLA_TRY(ReadStruct(options, "oncilla_run_options", &given));
+    RunRequest request;
+    if (given.signature != nullptr) request.signature = given.signature;
+    if (given.timeout_ms < 0) return InvalidArgument("timeout_ms is ", given.timeout_ms);
+    request.timeout = std::chrono::milliseconds(given.timeout_ms);
+    if (given.outputs == nullptr && given.output_count > 0) {
+      return InvalidArgument("outputs is null, but output_count is ", given.output_count);
+    }
+    for (size_t i = 0; given.outputs != nullptr && i < given.output_count; ++i) {
+      ONCILLA_TRY(NeedHandle(given.outputs[i], StrCat("outputs[", i, "]")));
+      request.fetches.emplace_back(given.outputs[i]);
+    }
+    if (input_count > 0) {
+      ONCILLA_TRY(NeedHandle(input_names, "input_names"));
+      ONCILLA_TRY(NeedHandle(inputs, "inputs"));
+    }
+    for (size_t i = 0; i < input_count; ++i) {
+      ONCILLA_TRY(NeedHandle(input_names[i], StrCat("input_names[", i, "]")));
+      ONCILLA_TRY(NeedHandle(inputs[i], StrCat("inputs[", i, "]")));
+      request.feeds.emplace_back(input_names[i], inputs[i]->tensor);
+    }
+    ONCILLA_ASSIGN(RunResult ran, model->model->Run(request));
+    auto handle = std::make_unique<oncilla_result>();
+    for (auto& [name, tensor] : ran.outputs) {
+      handle->names.push_back(name);
+      handle->tensors.push_back(MakeTensor(std::move(tensor)));
+    }
+    handle->report = ran.report.Line();
+    *result = handle.release();
+    return Status();
+  });
+}
+
+size_t oncilla_result_count(const oncilla_result* result) {
+  return result == nullptr ? 0 : result->tensors.size();
+}
+const char* oncilla_result_name(const oncilla_result* result, size_t index) {
+  return result == nullptr || index >= result->names.size() ? nullptr
+                                                            : result->names[index].c_str();
+}
+const oncilla_tensor* oncilla_result_tensor(const oncilla_result* result, size_t index) {
+  return result == nullptr || index >= result->tensors.size() ? nullptr : &result->tensors[index];
+}
+const oncilla_tensor* oncilla_result_find(const oncilla_result* result, const char* name) {
+  for (size_t i = 0; result != nullptr && name != nullptr && i < result->names.size(); ++i) {
+    if (result->names[i] == name) return &result->tensors[i];
+  }
+  return nullptr;
+}
+const char* oncilla_result_report(const oncilla_result* result) {
+  return result == nullptr ? "" : result->report.c_str();
+}
+void oncilla_result_free(oncilla_result* result) { delete result; }

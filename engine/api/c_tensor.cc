@@ -1,0 +1,147 @@
+// The C interface: tensors.
+#include "engine/api/handles.h"
+
+using namespace oncilla;       // NOLINT: this file is the border between the two namespaces
+using namespace oncilla::api;  // NOLINT
+
+namespace oncilla::api {
+namespace {
+
+constexpr std::pair<oncilla_dtype, DType> kTypes[] = {
+    {ONCILLA_FLOAT32, DType::kF32}, {ONCILLA_FLOAT64, DType::kF64},
+    {ONCILLA_FLOAT16, DType::kF16}, {ONCILLA_BFLOAT16, DType::kBF16},
+    {ONCILLA_INT8, DType::kI8},     {ONCILLA_INT16, DType::kI16},
+    {ONCILLA_INT32, DType::kI32},   {ONCILLA_INT64, DType::kI64},
+    {ONCILLA_UINT8, DType::kU8},    {ONCILLA_UINT16, DType::kU16},
+    {ONCILLA_UINT32, DType::kU32},  {ONCILLA_UINT64, DType::kU64},
+    {ONCILLA_BOOL, DType::kBool},   {ONCILLA_STRING, DType::kString},
+};
+
+Result<Shape> ReadShape(const int64_t* dims, size_t rank) {
+  if (rank > kMaxRank) return InvalidArgument("rank ", rank, " is above ", kMaxRank);
+  if (rank > 0) ONCILLA_TRY(NeedHandle(dims, "dims"));
+  Shape shape;
+  for (size_t i = 0; i < rank; ++i) {
+    if (dims[i] < 0) return InvalidArgument("dims[", i, "] is ", dims[i]);
+    shape.push_back(dims[i]);
+  }
+  return shape;
+}
+
+Result<TensorDesc> ReadDesc(oncilla_dtype dtype, const int64_t* dims, size_t rank, const void* data,
+                            size_t bytes) {
+  const DType type = FromC(dtype);
+  if (type == DType::kInvalid || type == DType::kString) {
+    return InvalidArgument("dtype ", static_cast<int>(dtype), " is no type of numbers");
+  }
+  ONCILLA_ASSIGN(Shape shape, ReadShape(dims, rank));
+  TensorDesc desc{type, std::move(shape)};
+  if (static_cast<uint64_t>(desc.bytes()) != bytes) {
+    return InvalidArgument("a tensor ", desc, " has ", desc.bytes(), " bytes, not ", bytes);
+  }
+  if (bytes > 0) ONCILLA_TRY(NeedHandle(data, "data"));
+  return desc;
+}
+
+}  // namespace
+
+oncilla_dtype ToC(DType dtype) {
+  for (const auto& [c, ours] : kTypes) {
+    if (ours == dtype) return c;
+  }
+  return static_cast<oncilla_dtype>(0);
+}
+
+DType FromC(oncilla_dtype dtype) {
+  for (const auto& [c, ours] : kTypes) {
+    if (c == dtype) return ours;
+  }
+  return DType::kInvalid;
+}
+
+oncilla_tensor MakeTensor(Tensor tensor) {
+  oncilla_tensor handle;
+  handle.dims.assign(tensor.shape().begin(), tensor.shape().end());
+  handle.tensor = std::move(tensor);
+  return handle;
+}
+
+}  // namespace oncilla::api
+
+oncilla_status* oncilla_tensor_create(oncilla_dtype dtype, const int64_t* dims, size_t rank,
+                                      const void* data, size_t bytes, oncilla_tensor** tensor) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(tensor, "tensor"));
+    ONCILLA_ASSIGN(TensorDesc desc, ReadDesc(dtype, dims, rank, data, bytes));
+    ONCILLA_ASSIGN(Tensor copy, Tensor::Allocate(std::move(desc)));
+    if (bytes > 0) std::memcpy(copy.mutable_bytes().data(), data, bytes);
+    *tensor = new oncilla_tensor(MakeTensor(std::move(copy)));
+    return Status();
+  });
+}
+
+oncilla_status* oncilla_tensor_wrap(oncilla_dtype dtype, const int64_t* dims, size_t rank,
+                                    const void* data, size_t bytes, void (*release)(void* user),
+                                    void* user, oncilla_tensor** tensor) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(tensor, "tensor"));
+    ONCILLA_ASSIGN(TensorDesc desc, ReadDesc(dtype, dims, rank, data, bytes));
+    auto handle = std::make_unique<oncilla_tensor>();
+    // The last thing that can fail, and only before `release` is bound to the owner.
+    auto owner = std::make_shared<std::pair<void (*)(void*), void*>>(nullptr, user);
+    std::shared_ptr<const void> guard(owner.get(), [owner](const void*) {
+      if (owner->first != nullptr) owner->first(owner->second);
+    });
+    *handle = MakeTensor(Tensor::View(std::move(desc), {static_cast<const std::byte*>(data), bytes},
+                                      std::move(guard)));
+    owner->first = release;
+    *tensor = handle.release();
+    return Status();
+  });
+}
+
+oncilla_status* oncilla_tensor_create_strings(const int64_t* dims, size_t rank,
+                                              const char* const* strings, const size_t* lengths,
+                                              oncilla_tensor** tensor) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(tensor, "tensor"));
+    ONCILLA_ASSIGN(Shape shape, ReadShape(dims, rank));
+    std::vector<std::string> values;
+    if (shape.elements() > 0) ONCILLA_TRY(NeedHandle(strings, "strings"));
+    for (int64_t i = 0; i < shape.elements(); ++i) {
+      ONCILLA_TRY(NeedHandle(strings[i], StrCat("strings[", i, "]")));
+      values.emplace_back(strings[i], lengths == nullptr ? std::strlen(strings[i]) : lengths[i]);
+    }
+    *tensor = new oncilla_tensor(MakeTensor(Tensor::Strings(std::move(shape), std::move(values))));
+    return Status();
+  });
+}
+
+oncilla_dtype oncilla_tensor_dtype(const oncilla_tensor* tensor) {
+  return tensor == nullptr ? static_cast<oncilla_dtype>(0) : ToC(tensor->tensor.dtype());
+}
+size_t oncilla_tensor_rank(const oncilla_tensor* tensor) {
+  return tensor == nullptr ? 0 : tensor->dims.size();
+}
+const int64_t* oncilla_tensor_dims(const oncilla_tensor* tensor) {
+  return tensor == nullptr ? nullptr : tensor->dims.data();
+}
+size_t oncilla_tensor_elements(const oncilla_tensor* tensor) {
+  return tensor == nullptr ? 0 : static_cast<size_t>(tensor->tensor.elements());
+}
+const void* oncilla_tensor_data(const oncilla_tensor* tensor) {
+  return tensor == nullptr ? nullptr : tensor->tensor.bytes().data();
+}
+size_t oncilla_tensor_bytes(const oncilla_tensor* tensor) {
+  return tensor == nullptr ? 0 : tensor->tensor.bytes().size();
+}
+const char* oncilla_tensor_string(const oncilla_tensor* tensor, size_t index, size_t* length) {
+  if (tensor == nullptr || tensor->tensor.dtype() != DType::kString ||
+      index >= tensor->tensor.strings().size()) {
+    return nullptr;
+  }
+  const std::string& value = tensor->tensor.strings()[index];
+  if (length != nullptr) *length = value.size();
+  return value.c_str();
+}
+void oncilla_tensor_free(oncilla_tensor* tensor) { delete tensor; }

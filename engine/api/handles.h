@@ -1,0 +1,93 @@
+// What stands behind the opaque handles of oncilla.h, and the guards at its border.
+#pragma once
+
+#include <cstring>
+#include <new>
+#include <string>
+
+#include "engine/api/oncilla.h"
+#include "engine/session/model.h"
+
+struct oncilla_status {
+  oncilla::Status status;
+  oncilla::StatusDetails details;
+  std::string message, stage;
+};
+struct oncilla_runtime {
+  std::shared_ptr<oncilla::Runtime> runtime;
+};
+struct oncilla_session {
+  std::shared_ptr<oncilla::Session> session;
+};
+struct oncilla_tensor {
+  oncilla::Tensor tensor;
+  std::vector<int64_t> dims;
+};
+struct oncilla_model {
+  std::shared_ptr<oncilla::Model> model;
+  // Shapes as C arrays, per signature: inputs, then outputs.
+  std::vector<std::vector<std::vector<int64_t>>> dims;
+};
+struct oncilla_result {
+  std::vector<std::string> names;
+  std::vector<oncilla_tensor> tensors;
+  std::string report;
+};
+
+namespace oncilla::api {
+
+// Null for success.
+oncilla_status* ToHandle(const Status& status);
+
+// Runs `body` (returning Status) so that no exception crosses the border.
+template <class F>
+oncilla_status* Guard(F&& body) noexcept {
+  try {
+    return ToHandle(body());
+  } catch (const std::bad_alloc&) {
+    return ToHandle(Exhausted("the host is out of memory"));
+  } catch (const std::exception& e) {
+    return ToHandle(Internal("an exception reached the C interface: ", e.what()));
+  } catch (...) {
+    return ToHandle(Internal("an exception reached the C interface"));
+  }
+}
+
+// Copies a struct that begins with its size into ours, which holds the defaults: a shorter one is
+// read as far as it goes, a longer one is refused unless its tail is zero. Null means all defaults.
+template <class T>
+Status ReadStruct(const T* given, std::string_view what, T* ours) {
+  if (given == nullptr) return Status();
+  const size_t size = given->size;
+  if (size < sizeof(size_t)) return InvalidArgument(what, ": size is not set");
+  const auto* bytes = reinterpret_cast<const unsigned char*>(given);
+  for (size_t i = sizeof(T); i < size; ++i) {
+    if (bytes[i] != 0) {
+      return InvalidArgument(what, ": byte ", i, " is set, which this version (", sizeof(T),
+                             " bytes) does not know");
+    }
+  }
+  std::memcpy(ours, given, size < sizeof(T) ? size : sizeof(T));
+  ours->size = sizeof(T);
+  return Status();
+}
+
+// Fills as much of the caller's struct as its size has room for.
+template <class T>
+Status WriteStruct(T value, T* to, std::string_view what) {
+  if (to == nullptr || to->size < sizeof(size_t)) {
+    return InvalidArgument(what, ": null, or size is not set");
+  }
+  value.size = to->size;
+  std::memcpy(to, &value, to->size < sizeof(T) ? to->size : sizeof(T));
+  return Status();
+}
+
+Status NeedHandle(const void* handle, std::string_view what);
+
+oncilla_dtype ToC(DType dtype);
+// kInvalid for a number that is no type.
+DType FromC(oncilla_dtype dtype);
+oncilla_tensor MakeTensor(Tensor tensor);
+
+}  // namespace oncilla::api

@@ -1,0 +1,63 @@
+# The libraries as users get them: liboncilla.so with one version node, liboncilla.a, the two
+# headers, a CMake package, a pkg-config file and a Debian package.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+# Headers where consumers of the build tree find them as <oncilla/oncilla.h>.
+set(ONCILLA_INCLUDE ${PROJECT_BINARY_DIR}/include)
+foreach(header oncilla.h oncilla.hpp)
+  configure_file(engine/api/${header} ${ONCILLA_INCLUDE}/oncilla/${header} COPYONLY)
+endforeach()
+
+get_target_property(ONCILLA_LIBRARIES oncilla_objects LINK_LIBRARIES)
+get_target_property(ONCILLA_DEFINITIONS oncilla_objects INTERFACE_COMPILE_DEFINITIONS)
+
+add_library(oncilla_shared SHARED $<TARGET_OBJECTS:oncilla_objects>)
+add_library(oncilla::oncilla ALIAS oncilla_shared)
+target_link_libraries(oncilla_shared PRIVATE ${ONCILLA_LIBRARIES})
+target_link_options(oncilla_shared PRIVATE
+  -Wl,--version-script=${PROJECT_SOURCE_DIR}/engine/api/oncilla.map -Wl,--no-undefined)
+set_target_properties(oncilla_shared PROPERTIES
+  OUTPUT_NAME oncilla EXPORT_NAME oncilla VERSION ${PROJECT_VERSION} SOVERSION 0
+  LINK_DEPENDS ${PROJECT_SOURCE_DIR}/engine/api/oncilla.map)
+
+# The same objects as an archive; our tests and the program link this one and see inside.
+add_library(oncilla_core STATIC $<TARGET_OBJECTS:oncilla_objects>)
+add_library(oncilla::oncilla_static ALIAS oncilla_core)
+target_link_libraries(oncilla_core PUBLIC ${ONCILLA_LIBRARIES})
+target_include_directories(oncilla_core PUBLIC
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}>)
+if(ONCILLA_DEFINITIONS)
+  target_compile_definitions(oncilla_core PUBLIC $<BUILD_INTERFACE:${ONCILLA_DEFINITIONS}>)
+endif()
+set_target_properties(oncilla_core PROPERTIES OUTPUT_NAME oncilla EXPORT_NAME oncilla_static)
+
+foreach(target oncilla_shared oncilla_core)
+  target_include_directories(${target} INTERFACE
+    $<BUILD_INTERFACE:${ONCILLA_INCLUDE}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_compile_features(${target} INTERFACE cxx_std_17)
+endforeach()
+
+install(TARGETS oncilla_shared oncilla_core EXPORT oncilla)
+install(FILES engine/api/oncilla.h engine/api/oncilla.hpp
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/oncilla)
+install(FILES LICENSE NOTICE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/oncilla)
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/oncilla)
+install(EXPORT oncilla NAMESPACE oncilla:: DESTINATION ${package} FILE oncillaTargets.cmake)
+configure_package_config_file(engine/api/oncillaConfig.cmake.in oncillaConfig.cmake
+  INSTALL_DESTINATION ${package})
+write_basic_package_version_file(oncillaConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/oncillaConfig.cmake
+  ${PROJECT_BINARY_DIR}/oncillaConfigVersion.cmake DESTINATION ${package})
+configure_file(engine/api/oncilla.pc.in oncilla.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/oncilla.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME oncilla)
+set(CPACK_PACKAGE_VENDOR "The Oncilla authors")
+set(CPACK_PACKAGE_CONTACT "The Oncilla authors <oncilla@example.org>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Portable inference engine for OpenCL and the CPU")
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_STRIP_FILES ON)
+include(CPack)

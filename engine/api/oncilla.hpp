@@ -1,0 +1,284 @@
+// Oncilla for C++17: oncilla.h with values that clean up after themselves. Header-only; needs
+// nothing but the standard library and liboncilla.
+//
+//   #include <oncilla/oncilla.hpp>
+//   int main() {
+//     auto session = oncilla::Session::Create().value();      // best GPU, else the CPU
+//     auto model = session.Load("efficientnet_lite0").value();
+//     auto image = oncilla::Tensor::Of<float>({1, 2}, {0.5f, 1.5f}).value();
+//     auto result = model.Run({{"x", image}}).value();
+//     std::printf("%f\n", result[0].data<float>()[0]);
+//   }
+//
+// Nothing throws but Result::value() on a failure, which says so; with -fno-exceptions it ends the
+// program. Threads and lifetimes are those of oncilla.h.
+#ifndef ONCILLA_HPP_
+#define ONCILLA_HPP_
+
+#include <oncilla/oncilla.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace oncilla {
+
+// Success, or what went wrong. Cheap to copy.
+class Status {
+ public:
+  Status() = default;
+  explicit Status(oncilla_status* owned)
+      : status_(owned == nullptr ? nullptr
+                                 : std::shared_ptr<oncilla_status>(owned, oncilla_status_free)) {}
+
+  bool ok() const { return status_ == nullptr; }
+  oncilla_code code() const { return oncilla_status_code(status_.get()); }
+  std::string message() const { return oncilla_status_message(status_.get()); }
+  std::string stage() const { return oncilla_status_stage(status_.get()); }
+  std::string node() const { return oncilla_status_node(status_.get()); }
+  std::string device() const { return oncilla_status_device(status_.get()); }
+
+ private:
+  std::shared_ptr<oncilla_status> status_;
+};
+
+// A value, or why there is none.
+template <class T>
+class Result {
+ public:
+  Result(T value) : state_(std::move(value)) {}         // NOLINT: return value;
+  Result(Status status) : state_(std::move(status)) {}  // NOLINT: return status;
+
+  bool ok() const { return std::holds_alternative<T>(state_); }
+  Status status() const { return ok() ? Status() : std::get<Status>(state_); }
+  // The value; on a failure throws std::runtime_error with its message.
+  T& value() & { return Check(); }
+  T value() && { return std::move(Check()); }
+  T& operator*() & { return std::get<T>(state_); }
+  T* operator->() { return &std::get<T>(state_); }
+
+ private:
+  T& Check() {
+    if (!ok()) {
+#if defined(__cpp_exceptions)
+      throw std::runtime_error(std::get<Status>(state_).message());
+#else
+      std::fprintf(stderr, "%s\n", std::get<Status>(state_).message().c_str());
+      std::abort();
+#endif
+    }
+    return std::get<T>(state_);
+  }
+  std::variant<T, Status> state_;
+};
+
+namespace internal {
+template <class T, void (*Free)(T*)>
+struct Freer {
+  void operator()(T* handle) const { Free(handle); }
+};
+template <class T, void (*Free)(T*)>
+using Handle = std::unique_ptr<T, Freer<T, Free>>;
+
+template <class T>
+constexpr oncilla_dtype DTypeOf() {
+  if constexpr (std::is_same_v<T, float>) return ONCILLA_FLOAT32;
+  if constexpr (std::is_same_v<T, double>) return ONCILLA_FLOAT64;
+  if constexpr (std::is_same_v<T, int8_t>) return ONCILLA_INT8;
+  if constexpr (std::is_same_v<T, int16_t>) return ONCILLA_INT16;
+  if constexpr (std::is_same_v<T, int32_t>) return ONCILLA_INT32;
+  if constexpr (std::is_same_v<T, int64_t>) return ONCILLA_INT64;
+  if constexpr (std::is_same_v<T, uint8_t>) return ONCILLA_UINT8;
+  if constexpr (std::is_same_v<T, uint16_t>) return ONCILLA_UINT16;
+  if constexpr (std::is_same_v<T, uint32_t>) return ONCILLA_UINT32;
+  if constexpr (std::is_same_v<T, uint64_t>) return ONCILLA_UINT64;
+  if constexpr (std::is_same_v<T, bool>) return ONCILLA_BOOL;
+  return static_cast<oncilla_dtype>(0);
+}
+}  // namespace internal
+
+// A tensor in host memory, or a view of one that a Result holds. Copies share the memory.
+class Tensor {
+ public:
+  // Copies the values, whose number must be the product of dims.
+  template <class T>
+  static Result<Tensor> Of(const std::vector<int64_t>& dims, const std::vector<T>& values) {
+    static_assert(!std::is_same_v<T, bool>, "use Copy with bytes of 0 and 1");
+    return Copy(internal::DTypeOf<T>(), dims, values.data(), values.size() * sizeof(T));
+  }
+  static Result<Tensor> Copy(oncilla_dtype dtype, const std::vector<int64_t>& dims,
+                             const void* data, size_t bytes) {
+    oncilla_tensor* tensor = nullptr;
+    Status status(oncilla_tensor_create(dtype, dims.data(), dims.size(), data, bytes, &tensor));
+    if (!status.ok()) return status;
+    return Tensor(std::shared_ptr<const oncilla_tensor>(tensor, oncilla_tensor_free_const));
+  }
+  static Result<Tensor> Strings(const std::vector<int64_t>& dims,
+                                const std::vector<std::string>& values) {
+    std::vector<const char*> texts;
+    std::vector<size_t> lengths;
+    for (const std::string& v : values) texts.push_back(v.data()), lengths.push_back(v.size());
+    oncilla_tensor* tensor = nullptr;
+    Status status(oncilla_tensor_create_strings(dims.data(), dims.size(), texts.data(),
+                                                lengths.data(), &tensor));
+    if (!status.ok()) return status;
+    return Tensor(std::shared_ptr<const oncilla_tensor>(tensor, oncilla_tensor_free_const));
+  }
+
+  oncilla_dtype dtype() const { return oncilla_tensor_dtype(get()); }
+  std::vector<int64_t> dims() const {
+    const int64_t* d = oncilla_tensor_dims(get());
+    return {d, d + oncilla_tensor_rank(get())};
+  }
+  size_t size() const { return oncilla_tensor_elements(get()); }
+  size_t bytes() const { return oncilla_tensor_bytes(get()); }
+  const void* raw() const { return oncilla_tensor_data(get()); }
+  // Null when the tensor holds something else.
+  template <class T>
+  const T* data() const {
+    return dtype() == internal::DTypeOf<T>() ? static_cast<const T*>(raw()) : nullptr;
+  }
+  // String `index`; empty outside and for numbers.
+  std::string string(size_t index) const {
+    size_t length = 0;
+    const char* text = oncilla_tensor_string(get(), index, &length);
+    return text == nullptr ? std::string() : std::string(text, length);
+  }
+  const oncilla_tensor* get() const { return tensor_.get(); }
+
+ private:
+  friend class RunResult;
+  static void oncilla_tensor_free_const(const oncilla_tensor* tensor) {
+    oncilla_tensor_free(const_cast<oncilla_tensor*>(tensor));
+  }
+  explicit Tensor(std::shared_ptr<const oncilla_tensor> tensor) : tensor_(std::move(tensor)) {}
+  std::shared_ptr<const oncilla_tensor> tensor_;
+};
+
+// The outputs of a run, in order or by name, and what the run cost.
+class RunResult {
+ public:
+  size_t size() const { return oncilla_result_count(result_.get()); }
+  std::string name(size_t index) const { return oncilla_result_name(result_.get(), index); }
+  // By position or by name.
+  template <class I, std::enable_if_t<std::is_integral_v<I>, int> = 0>
+  Tensor operator[](I position) const {
+    const auto index = static_cast<size_t>(position);
+    return View(oncilla_result_tensor(result_.get(), index));
+  }
+  Tensor operator[](const char* name) const {
+    return View(oncilla_result_find(result_.get(), name));
+  }
+  std::string report() const { return oncilla_result_report(result_.get()); }
+
+ private:
+  friend class Model;
+  explicit RunResult(oncilla_result* owned) : result_(owned, oncilla_result_free) {}
+  Tensor View(const oncilla_tensor* tensor) const {
+    return Tensor(std::shared_ptr<const oncilla_tensor>(result_, tensor));
+  }
+  std::shared_ptr<oncilla_result> result_;
+};
+
+struct RunOptions {
+  std::string signature;             // empty: the default one
+  std::vector<std::string> outputs;  // empty: all
+  int64_t timeout_ms = 0;
+};
+
+class Model {
+ public:
+  using Inputs = std::vector<std::pair<std::string, Tensor>>;
+  Result<RunResult> Run(const Inputs& inputs, const RunOptions& options = {}) const {
+    std::vector<const char*> names, outputs;
+    std::vector<const oncilla_tensor*> tensors;
+    for (const auto& [name, tensor] : inputs) {
+      names.push_back(name.c_str());
+      tensors.push_back(tensor.get());
+    }
+    for (const std::string& o : options.outputs) outputs.push_back(o.c_str());
+    oncilla_run_options c{};
+    c.size = sizeof(c);
+    c.signature = options.signature.empty() ? nullptr : options.signature.c_str();
+    c.timeout_ms = options.timeout_ms;
+    c.outputs = outputs.empty() ? nullptr : outputs.data();
+    c.output_count = outputs.size();
+    oncilla_result* result = nullptr;
+    Status status(
+        oncilla_model_run(model_.get(), names.data(), tensors.data(), names.size(), &c, &result));
+    if (!status.ok()) return status;
+    return RunResult(result);
+  }
+  // Gives the model's memory back; returns the bytes.
+  Result<int64_t> Unload() {
+    int64_t bytes = 0;
+    Status status(oncilla_model_unload(model_.get(), &bytes));
+    if (!status.ok()) return status;
+    return bytes;
+  }
+  oncilla_model* get() const { return model_.get(); }
+
+ private:
+  friend class Session;
+  explicit Model(oncilla_model* owned) : model_(owned) {}
+  internal::Handle<oncilla_model, oncilla_model_free> model_;
+};
+
+struct SessionOptions {
+  std::string device = "auto";
+  bool strict = false;
+  int threads = 0;
+  int64_t memory_limit_bytes = 0;
+  bool opencl_cpu_devices = false;
+};
+
+class Session {
+ public:
+  static Result<Session> Create(const SessionOptions& options = {}) {
+    oncilla_runtime_options r{};
+    r.size = sizeof(r);
+    r.opencl_cpu_devices = options.opencl_cpu_devices;
+    oncilla_runtime* runtime = nullptr;
+    Status status(oncilla_runtime_create(&r, &runtime));
+    if (!status.ok()) return status;
+    internal::Handle<oncilla_runtime, oncilla_runtime_free> guard(runtime);
+    oncilla_session_options s{};
+    s.size = sizeof(s);
+    s.device = options.device.c_str();
+    s.strict = options.strict;
+    s.threads = options.threads;
+    s.memory_limit_bytes = options.memory_limit_bytes;
+    oncilla_session* session = nullptr;
+    status = Status(oncilla_session_create(runtime, &s, &session));
+    if (!status.ok()) return status;
+    return Session(session);
+  }
+  Result<Model> Load(const std::string& path) const {
+    oncilla_model* model = nullptr;
+    Status status(oncilla_model_load(session_.get(), path.c_str(), nullptr, &model));
+    if (!status.ok()) return status;
+    return Model(model);
+  }
+  // Gives all memory back; returns the bytes.
+  Result<int64_t> Close() {
+    int64_t bytes = 0;
+    Status status(oncilla_session_close(session_.get(), &bytes));
+    if (!status.ok()) return status;
+    return bytes;
+  }
+  oncilla_session* get() const { return session_.get(); }
+
+ private:
+  explicit Session(oncilla_session* owned) : session_(owned) {}
+  internal::Handle<oncilla_session, oncilla_session_free> session_;
+};
+
+}  // namespace oncilla
+
+#endif  // ONCILLA_HPP_

@@ -1,0 +1,430 @@
+#!/usr/bin/env python3
+"""The program as a user meets it: right outputs, clear messages, exit codes.
+    cli_test.py --oncilla PROGRAM [unittest arguments]"""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import graphdef as g
+import schema
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+QUICKSTART = ROOT / "testdata/quickstart"
+MODEL = QUICKSTART / "efficientnet_lite0"
+COFFEE = QUICKSTART / "coffee.png"
+RECORDED = QUICKSTART / "recorded"
+PROGRAM = None
+
+# x: f32[?,3] -> softmax; indices: i32[?] -> rows of a table of two.
+SMALL = g.graph(
+    g.placeholder("x", g.FLOAT, [None, 3]),
+    g.node("probs", "Softmax", ["x"], g.type_attr("T", g.FLOAT)),
+    g.placeholder("a=b", g.INT32, [None]),
+    g.const("table", g.FLOAT, [2, 2], g.floats(1, 2, 3, 4)),
+    g.const("axis", g.INT32, [], b"\0\0\0\0"),
+    g.node("rows", "GatherV2", ["table", "a=b", "axis"], g.type_attr("Tparams", g.FLOAT),
+           g.type_attr("Tindices", g.INT32), g.type_attr("Taxis", g.INT32)),
+)
+
+
+class CliTest(unittest.TestCase):
+    def setUp(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="oncilla-cli-"))
+        self.addCleanup(shutil.rmtree, self.dir)
+        self.small = self.write("small.pb", SMALL)
+
+    def write(self, name, data):
+        path = self.dir / name
+        path.write_bytes(data if isinstance(data, bytes) else data.encode())
+        return str(path)
+
+    def run_cli(self, *args, env=None, **kw):
+        full = {**os.environ, "ONCILLA_CACHE_DIR": str(self.dir / "cache"), **(env or {})}
+        return subprocess.run([PROGRAM, *map(str, args)], capture_output=True, text=True, env=full,
+                              timeout=300, cwd=self.dir, **kw)
+
+    def ok(self, *args, **kw):
+        out = self.run_cli(*args, **kw)
+        self.assertEqual(out.returncode, 0, out.stderr)
+        return out
+
+    def fails(self, code, *args, says=(), **kw):
+        """Fails with `code`, nothing on stdout, and the error as the last line of stderr."""
+        out = self.run_cli(*args, **kw)
+        self.assertEqual(out.returncode, code, out.stderr)
+        last = out.stderr.splitlines()[-1]
+        self.assertRegex(last, r"^oncilla.*: error: ")
+        for text in says:
+            self.assertIn(text, out.stderr)
+        return out
+
+    def document(self, name, out):
+        document = json.loads(out.stdout)
+        path = ROOT / f"tools/oncilla/schema/{name}.schema.json"
+        self.assertEqual(schema.problems(document, json.loads(path.read_text())), [])
+        return document
+
+    def close(self, actual, expected, tolerance=1e-4):
+        most = max(abs(v) for v in expected)
+        self.assertEqual(len(actual), len(expected))
+        for a, b in zip(actual, expected):
+            self.assertLessEqual(abs(a - b), tolerance * (abs(b) + 0.1 * most))
+
+
+class CommandLine(CliTest):
+    def test_help_and_version(self):
+        out = self.ok("--help")
+        for command in ("run", "inspect", "devices", "bench", "cache"):
+            self.assertIn(command, out.stdout)
+            self.assertIn("Example", self.ok(command, "--help").stdout)
+        self.assertRegex(self.ok("--version").stdout, r"^oncilla \d+\.\d+\.\d+\n.*OpenCL")
+
+    def test_unknown_words_name_the_nearest(self):
+        self.fails(2, "rnu", "x", says=["unknown command 'rnu'", "did you mean 'run'?"])
+        self.fails(2, "run", MODEL, "--devise", "cpu", says=["--devise", "did you mean '--device'?"])
+        self.fails(2, "run", "--topk=3", "--labelz=x", MODEL, says=["did you mean '--labels'?"])
+        self.fails(2, "cache", "clean", says=["unknown command 'clean'", "'clear'"])
+        self.fails(2, "run", MODEL, "more", says=["unexpected argument 'more'"])
+        self.fails(2, "run", says=["MODEL"])
+        self.fails(2, "run", MODEL, "--topk", "many", says=["--topk"])
+        self.fails(2, says=["subcommand"])
+
+    def test_flags_that_need_each_other(self):
+        self.fails(2, "run", MODEL, "--svg", "x.svg", says=["--svg needs --topk"])
+        self.fails(2, "run", MODEL, "--labels", "x", says=["--labels needs --topk"])
+        steps = self.write("steps.json", "[]")
+        self.fails(2, "run", MODEL, "--steps", steps, "--output", "logits", says=["--steps"])
+
+
+class RunQuickstart(CliTest):
+    def check_outputs(self, folder):
+        descr, sizes, logits = g.read_npy(folder / "logits.npy")
+        self.assertEqual((descr, sizes), ("<f4", (1, 1000)))
+        self.close(logits, g.read_npy(RECORDED / "coffee.logits.npy")[2])
+        label = json.loads((folder / "label.json").read_text())
+        self.assertEqual(label, json.loads((RECORDED / "coffee.label.json").read_text()))
+
+    def test_recorded_answers(self):
+        out = self.ok("run", MODEL, "--input", f"image={COFFEE}", "--output-dir", "out")
+        self.check_outputs(self.dir / "out")
+        self.assertRegex(out.stdout, r"label +string\[1,5\] +\"espresso\"")
+        self.assertIn("CPU:0 ran", out.stderr)
+        self.assertIn("wrote 3 files to out", out.stderr)
+
+    def test_what_one_run_writes_another_reads(self):
+        self.ok("run", MODEL, "--input", f"image={COFFEE}", "--output", "probability",
+                "--output-dir", "one", "-q")
+        self.assertEqual(os.listdir(self.dir / "one"), ["probability.npy"])
+        (self.dir / "in").mkdir()
+        (self.dir / "in/x%3A0.npy").write_bytes(g.npy("<f4", [1, 3], g.floats(1, 2, 3)))
+        self.ok("run", self.small, "--input-dir", "in", "--output", "probs", "--output-dir", "out")
+        self.close(g.read_npy(self.dir / "out/probs.npy")[2], [0.09003057, 0.24472848, 0.66524094])
+
+    def test_top_classes_and_picture(self):
+        out = self.ok("run", MODEL, "--input", f"image={COFFEE}", "--topk", "3", "--svg", "e.svg")
+        lines = out.stdout.splitlines()
+        self.assertRegex(lines[1], r"^  espresso 0\.95 +#+$")
+        self.assertEqual(len(lines), 4)
+        svg = (self.dir / "e.svg").read_text()
+        self.assertIn("espresso", svg)
+        self.assertIn("data:image/png;base64,", svg)
+        labels = self.write("labels.txt", "".join(f"label {i}\n" for i in range(1000)))
+        out = self.ok("run", MODEL, "--input", f"image={COFFEE}", "--output", "logits", "--topk",
+                      "1", "--labels", labels)
+        self.assertRegex(out.stdout, r"label 967 0\.9")
+        self.assertIn("softmax applied", out.stderr)
+        short = self.write("short.txt", "one\ntwo\n")
+        self.fails(2, "run", MODEL, "--input", f"image={COFFEE}", "--topk", "1", "--labels", short,
+                   says=["1000 classes", "2"])
+
+    def test_json(self):
+        out = self.ok("run", MODEL, "--input", f"image={COFFEE}", "--topk", "2", "--json")
+        document = self.document("run", out)
+        step = document["steps"][0]
+        self.assertEqual(step["top"]["rows"][0][0]["label"], "espresso")
+        self.assertEqual([o["name"] for o in step["outputs"]], ["label", "logits", "probability"])
+        self.assertEqual(document["counters"]["graphs_compiled"], 1)
+        self.assertEqual(document["counters"]["plans_made"], 1)
+
+    def test_steps(self):
+        steps = [{"inputs": {"image": str(QUICKSTART / f"{name}.png")}, "outputs": ["label"],
+                  "output_dir": f"out/{name}"} for name in ("coffee", "chelsea")]
+        self.ok("run", MODEL, "--steps", self.write("steps.json", json.dumps(steps)))
+        for name, label in (("coffee", "espresso"), ("chelsea", "tiger cat")):
+            data = json.loads((self.dir / f"out/{name}/label.json").read_text())
+            self.assertEqual(data["data"][0], label)
+        for bad, says in (("{}", "no JSON list"), ('[{"input": {}}]', "did you mean 'inputs'"),
+                          ('[{"outputs": "x"}]', "wrong type")):
+            self.fails(9, "run", MODEL, "--steps", self.write("bad.json", bad), says=[says])
+
+    def test_quiet(self):
+        out = self.ok("run", MODEL, "--input", f"image={COFFEE}", "-q")
+        self.assertEqual(out.stderr, "")
+
+    def test_placement(self):
+        out = self.ok("run", MODEL, "--input", f"image={COFFEE}", "--placement")
+        self.assertRegex(out.stderr, r"\(Conv\): /job:localhost/replica:0/task:0/device:CPU:0")
+
+
+class RunSmall(CliTest):
+    def test_names_with_equal_signs_and_without_index(self):
+        index = self.write("i=1.npy", g.npy("<i4", [2], b"\1\0\0\0\0\0\0\0"))
+        out = self.ok("run", self.small, "--input", f"a=b={index}", "--output", "rows")
+        self.assertIn("3 4 1 2", out.stdout)
+
+    def test_random_is_the_same_everywhere(self):
+        args = ("run", self.small, "--random", "--seed", "7", "--shape", "x:0=2x3", "--output",
+                "probs:0", "--json")
+        first, second = self.ok(*args), self.ok(*args)
+        data = [json.loads(o.stdout)["steps"][0]["outputs"][0]["data"] for o in (first, second)]
+        self.assertEqual(data[0], data[1])
+        # From the header of tools/oncilla/random_tensor.h by a few lines of Python.
+        import math
+        def splitmix(state):
+            mask = (1 << 64) - 1
+            while True:
+                state = (state + 0x9E3779B97F4A7C15) & mask
+                z = state
+                z = ((z ^ z >> 30) * 0xBF58476D1CE4E5B9) & mask
+                z = ((z ^ z >> 27) * 0x94D049BB133111EB) & mask
+                yield z ^ z >> 31
+        name_hash = 0xCBF29CE484222325
+        for c in b"x:0":
+            name_hash = ((name_hash ^ c) * 0x100000001B3) & (1 << 64) - 1
+        numbers = splitmix(name_hash ^ (7 * 0x9E3779B97F4A7C15) & (1 << 64) - 1)
+        x = [(next(numbers) >> 40) / (1 << 24) for _ in range(6)]
+        expected = []
+        for row in (x[:3], x[3:]):
+            total = sum(math.exp(v) for v in row)
+            expected += [math.exp(v) / total for v in row]
+        self.close(data[0], expected)
+
+    def test_other_formats(self):
+        raw = self.write("x.bin", g.floats(1, 2, 3, 1, 2, 3))
+        out = self.ok("run", self.small, "--input", f"x={raw}", "--output", "probs")
+        self.assertIn("f32[2,3]", out.stdout)
+        tensor = g.field(1, 1) + g.field(1, 3) + g.field(2, 1) + g.field(9, g.floats(1, 2, 3))
+        out = self.ok("run", self.small, "--input", f"x={self.write('x.pb', tensor)}", "--output",
+                      "probs")
+        self.assertIn("0.0900306", out.stdout)
+
+    def test_intermediate_output(self):
+        out = self.ok("run", MODEL, "--input", f"image={COFFEE}", "--output", "logits", "--json")
+        self.assertEqual(self.document("run", out)["steps"][0]["outputs"][0]["shape"], [1, 1000])
+
+    def test_full_disk(self):
+        with open("/dev/full", "w") as full:
+            env = {**os.environ, "ONCILLA_CACHE_DIR": str(self.dir)}
+            out = subprocess.run([PROGRAM, "inspect", self.small], stdout=full, env=env,
+                                 stderr=subprocess.PIPE, text=True)
+        self.assertEqual(out.returncode, 9)
+        self.assertIn("standard output", out.stderr.splitlines()[-1])
+
+
+class BadModels(CliTest):
+    def test_not_a_model(self):
+        self.fails(3, "run", self.write("x", "hello"), says=["not a model"])
+        self.fails(3, "inspect", self.write("empty", b""), says=["empty"])
+        self.fails(3, "run", "absent", says=["absent"])
+        self.fails(3, "run", self.dir, says=["saved_model.pb"])
+        self.fails(4, "run", self.write("k.h5", b"\x89HDF\r\n\x1a\n" + bytes(100)), says=["HDF5"])
+
+    def test_truncated(self):
+        folder = self.dir / "cut"
+        shutil.copytree(MODEL, folder)
+        path = folder / "saved_model.pb"
+        data = path.read_bytes()
+        for part in (0.99, 0.5, 0.01):
+            path.write_bytes(data[:int(len(data) * part)])
+            self.fails(3, "run", folder, "--input", f"image={COFFEE}", says=["saved_model.pb"])
+        for part in range(1, len(SMALL), 7):
+            out = self.run_cli("run", self.write("cut.pb", SMALL[:part]), "--random", "--shape",
+                               "x=1x3")
+            self.assertIn(out.returncode, (0, 2, 3), (part, out.stderr))
+
+    def test_missing_and_damaged_shard(self):
+        folder = self.dir / "copy"
+        shutil.copytree(MODEL, folder)
+        shard = folder / "variables/variables.data-00000-of-00001"
+        data = shard.read_bytes()
+        args = ("run", folder, "--input", f"image={COFFEE}")
+        shard.write_bytes(data[:len(data) // 2])
+        self.fails(3, *args, says=["variables.data-00000-of-00001"])
+        shard.unlink()
+        self.fails(3, *args, says=["variables.data-00000-of-00001"])
+        (folder / "variables/variables.index").unlink()
+        self.fails(3, *args, says=["variables"])
+
+    def test_unsupported_ops_are_all_listed(self):
+        nodes = [g.placeholder("x", g.FLOAT, [2])]
+        for op in ("DecodeWav", "MadeUpOp", "Betainc"):
+            nodes.append(g.node(f"n_{op}", op, ["x"]))
+        path = self.write("u.pb", g.graph(*nodes))
+        out = self.run_cli("run", path, "--random")
+        self.assertEqual(out.returncode, 4, out.stderr)
+        for text in ("DecodeWav", "MadeUpOp", "Betainc", "n_MadeUpOp"):
+            self.assertIn(text, out.stderr)
+        self.assertRegex(out.stderr.splitlines()[-1], r"^oncilla run: error: ")
+        self.assertEqual(self.run_cli("inspect", path).returncode, 4)
+
+
+class BadInput(CliTest):
+    def test_names(self):
+        self.fails(2, "run", MODEL, "--input", f"imag={COFFEE}", says=["'imag'", "'image'?"])
+        self.fails(2, "run", MODEL, "--input", f"image={COFFEE}", "--output", "logit",
+                   says=["'logit'", "'logits'"])
+        self.fails(2, "run", MODEL, "--signature", "serving", says=["serving_default"])
+        self.fails(2, "run", MODEL, "--tags", "train", says=["train", "serve"])
+        self.fails(2, "run", MODEL, says=["image", "no value", "--random"])
+        self.fails(2, "run", MODEL, "--input", f"image={COFFEE}", "--input", "image=x",
+                   says=["twice"])
+
+    def test_types_and_shapes(self):
+        wrong = self.write("x.npy", g.npy("<f8", [1, 3], bytes(24)))
+        self.fails(2, "run", self.small, "--input", f"x={wrong}", says=["f32[?,3]", "f64[1,3]"])
+        wrong = self.write("x.npy", g.npy("<f4", [1, 4], bytes(16)))
+        self.fails(2, "run", self.small, "--input", f"x={wrong}", says=["f32[?,3]", "f32[1,4]"])
+        self.fails(2, "run", self.small, "--random", "--shape", "x=1x4", says=["[1,4]"])
+        self.fails(2, "run", self.small, "--random", "--shape", "x=1xa", says=["1xa"])
+        self.fails(2, "run", MODEL, "--random", says=["--shape image="])
+
+    def test_users_files(self):
+        self.fails(9, "run", MODEL, "--input", "image=absent.png", says=["absent.png"])
+        cut = self.write("cut.png", COFFEE.read_bytes()[:5000])
+        self.fails(9, "run", MODEL, "--input", f"image={cut}", says=["cut.png", "PNG"])
+        objects = ROOT / "testdata/files/objects.npy"
+        self.fails(9, "run", self.small, "--input", f"x={objects}", says=["Python objects"])
+        self.fails(9, "run", self.small, "--input-dir", "absent", "--output", "probs",
+                   says=["absent"])
+        labels = ("--topk", "1", "--labels", "absent.txt")
+        self.fails(9, "run", MODEL, "--input", f"image={COFFEE}", *labels, says=["absent.txt"])
+        self.fails(9, "run", MODEL, "--input", f"image={COFFEE}", "--output-dir",
+                   self.write("file", "x"), says=["--output-dir"])
+
+    def test_index_out_of_range(self):
+        index = self.write("i.npy", g.npy("<i4", [1], b"\x07\0\0\0"))
+        out = self.fails(1, "run", self.small, "--input", f"a=b={index}", "--output", "rows",
+                         says=["rows", "7"])
+        self.assertEqual(out.stdout, "")
+
+    def test_memory_limit(self):
+        self.fails(6, "run", MODEL, "--input", f"image={COFFEE}", "--memory-limit", "1MiB",
+                   says=["1.00 MiB"])
+        for bad in ("many", "1XB", "0", "1e30"):
+            self.fails(2, "run", MODEL, "--memory-limit", bad)
+
+
+class Devices(CliTest):
+    def test_no_such_device(self):
+        for spec in ("gpu:7", "/device:TPU:0", "nonsense"):
+            self.fails(5, "run", MODEL, "--device", spec, says=[spec, "CPU:0"])
+
+    def test_no_opencl(self):
+        env = {"OCL_ICD_VENDORS": "/nonexistent", "ONCILLA_OPENCL_CPU_DEVICES": "1"}
+        out = self.ok("devices", env=env)
+        self.assertIn("--device auto takes CPU:0", out.stdout)
+        self.assertIn("note:", out.stdout)
+        self.fails(5, "run", MODEL, "--device", "gpu", env=env, says=["CPU:0"])
+        self.ok("run", self.small, "--random", "--output", "probs", env=env)
+
+    def test_json(self):
+        document = self.document("devices", self.ok("devices", "--json"))
+        self.assertEqual(document["devices"][0]["backend"], "cpu")
+        self.assertTrue(document["devices"][0]["usable"])
+
+    def test_plain_and_fast_agree(self):
+        answers = []
+        for device in ("cpu", "cpu:plain"):
+            self.ok("run", MODEL, "--input", f"image={COFFEE}", "--output", "logits",
+                    "--output-dir", "out", "--device", device)
+            answers.append(g.read_npy(self.dir / "out/logits.npy")[2])
+        self.close(answers[0], answers[1])
+
+    def test_one_thread_gives_the_same_bytes(self):
+        answers = []
+        for threads in (1, 3):
+            self.ok("run", MODEL, "--input", f"image={COFFEE}", "--output", "logits",
+                    "--output-dir", "out", "--threads", threads)
+            answers.append((self.dir / "out/logits.npy").read_bytes())
+        self.assertEqual(answers[0], answers[1])
+
+
+class Inspect(CliTest):
+    def test_text(self):
+        out = self.ok("inspect", MODEL)
+        for text in ("SavedModel", "serving_default", "image  u8[?,?,?,3]", "parameters 4.6", "Conv",
+                     "CPU:0"):
+            self.assertIn(text, out.stdout)
+
+    def test_parts(self):
+        shape = ("--shape", "image=1x224x224x3")
+        self.assertIn("== imported", self.ok("inspect", MODEL, "--graph").stdout)
+        self.assertIn("Conv", self.ok("inspect", MODEL, "--plan", *shape).stdout)
+        self.assertIn("Conv", self.ok("inspect", MODEL, "--kernels", *shape).stdout)
+        self.assertIn("peak", self.ok("inspect", MODEL, "--memory", *shape).stdout)
+        self.assertIn("CPU:0", self.ok("inspect", MODEL, "--placement").stdout)
+        self.fails(2, "inspect", MODEL, "--memory", says=["--shape image="])
+
+    def test_json(self):
+        shape = ("--shape", "image=1x224x224x3")
+        document = self.document("inspect", self.ok("inspect", MODEL, "--json", *shape))
+        self.assertEqual(document["signatures"][0]["inputs"][0]["dtype"], "u8")
+        # EfficientNet-Lite0 is known for 4.65 million parameters and 407 million multiply-adds.
+        self.assertAlmostEqual(document["parameters"] / 1e6, 4.65, delta=0.1)
+        self.assertAlmostEqual(document["operations"] / 2e6, 407, delta=40)
+        open_sizes = self.document("inspect", self.ok("inspect", MODEL, "--json"))
+        self.assertIsNone(open_sizes["operations"])
+
+
+class Bench(CliTest):
+    def test_text_and_json(self):
+        args = ("bench", self.small, "--output", "probs", "--shape", "x=64x3", "--samples", "7")
+        out = self.ok(*args)
+        for text in ("load", "first run", "median", "of 7 samples", "Softmax"):
+            self.assertIn(text, out.stdout)
+        document = self.document("bench", self.ok(*args, "--json"))
+        self.assertEqual(len(document["samples_s"]), 7)
+        self.assertLessEqual(document["summary"]["min_s"], document["summary"]["median_s"])
+        self.assertAlmostEqual(sum(op["share"] for op in document["ops"]), 1, places=6)
+
+    def test_interrupt(self):
+        process = subprocess.Popen([PROGRAM, "bench", self.small, "--output", "probs", "--duration",
+                                    "100"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        time.sleep(1.5)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 130)
+        self.assertIn("interrupted", err.splitlines()[-1])
+
+
+class Cache(CliTest):
+    def test_list_and_clear(self):
+        listed = self.document("cache_list", self.ok("cache", "list", "--json"))
+        self.assertEqual(listed["entries"], [])
+        self.ok("devices", "--opencl-cpu-devices")
+        self.ok("cache", "list")
+        cleared = self.document("cache_clear", self.ok("cache", "clear", "--json"))
+        self.assertGreaterEqual(cleared["freed_bytes"], 0)
+        again = self.document("cache_list", self.ok("cache", "list", "--json"))
+        self.assertEqual(again["bytes"], 0)
+
+
+class Ops(CliTest):
+    def test_json(self):
+        document = self.document("ops", self.ok("ops", "--json"))
+        self.assertIn("Softmax", [op["name"] for op in document["ops"]])
+
+
+if __name__ == "__main__":
+    at = sys.argv.index("--oncilla")
+    PROGRAM = os.path.abspath(sys.argv[at + 1])
+    del sys.argv[at:at + 2]
+    unittest.main()

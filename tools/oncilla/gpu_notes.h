@@ -1,0 +1,14 @@
+// What stands between a GPU that the system shows and OpenCL that does not: permissions and missing
+// drivers, each with its fix.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace oncilla::tool {
+
+// `folder` is where Linux shows GPUs to programs: /dev/dri, with one renderD* per GPU. `found_gpu`:
+// OpenCL listed one.
+std::vector<std::string> GpuNotes(const std::string& folder, bool found_gpu);
+
+}  // namespace oncilla::tool

@@ -1,0 +1,23 @@
+// Statistics of repeated measurements, robust against the odd slow sample.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace oncilla::tool {
+
+// Of samples in any unit. Percentiles interpolate between the neighbours.
+struct Summary {
+  size_t count = 0;
+  double mean = 0, median = 0, min = 0, max = 0, p90 = 0, p99 = 0;
+  double mad = 0;  // median distance from the median
+
+  double relative_mad() const { return median > 0 ? mad / median : 0; }
+  // A typical sample is more than 5 % off: something else took part.
+  bool noisy() const { return relative_mad() > 0.05; }
+};
+
+// All zero for no samples.
+Summary Summarize(std::vector<double> samples);
+
+}  // namespace oncilla::tool

@@ -1,0 +1,35 @@
+// How much work the nodes of a graph are at given input shapes: operations and bytes, for inspect
+// and for the rates in bench.
+//
+// Counted: two operations per multiply-add of Conv, ConvTranspose and MatMul, one per output
+// element of elementwise ops, one per input element of what reduces or normalises, none for
+// movement. Bytes are what a node must at least read and write once. Sizes that depend on data are
+// unknown, and their nodes are not counted.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/device/device.h"
+#include "engine/graph/graph.h"
+
+namespace oncilla::tool {
+
+struct NodeWork {
+  bool known = false;
+  double operations = 0;
+  double bytes = 0;
+};
+
+struct GraphWork {
+  std::vector<NodeWork> nodes;  // in the order of the graph
+  double operations = 0;
+  int unknown_nodes = 0;
+};
+
+// `inputs` are the facts of the graph's inputs, in order; `cpu` computes the small integers that
+// shapes depend on.
+GraphWork WorkOf(const Graph& graph, std::span<const Fact> inputs, Device& cpu);
+
+}  // namespace oncilla::tool
