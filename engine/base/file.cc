@@ -79,6 +79,10 @@ class Descriptor {
   }
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
   int get() const { return fd_; }
   int Release() { return std::exchange(fd_, -1); }
 
@@ -123,12 +127,13 @@ std::string FolderOf(const std::string& path) {
 
 }  // namespace
 
-Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path) {
-  struct stat info;
-  ONCILLA_ASSIGN(const int fd, OpenRegular(path, &info));
+// Takes over the descriptor of a regular file.
+Result<std::shared_ptr<const MappedFile>> MappedFile::Map(int fd, const std::string& path) {
   std::shared_ptr<MappedFile> file(new MappedFile);
   file->fd_ = fd;
   file->path_ = path;
+  struct stat info;
+  if (::fstat(fd, &info) != 0) return SystemError("open", path, errno);
   file->modified_ns_ = ModifiedNs(info);
   if (static_cast<uint64_t>(info.st_size) > SIZE_MAX / 2) {
     return FileError(Code::kResourceExhausted, "map", path, "too large for the address space");
@@ -141,6 +146,61 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& pa
     file->size_ = size;
   }
   return std::shared_ptr<const MappedFile>(std::move(file));
+}
+
+Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path) {
+  struct stat info;
+  ONCILLA_ASSIGN(const int fd, OpenRegular(path, &info));
+  return Map(fd, path);
+}
+
+Result<std::shared_ptr<const MappedFile>> MappedFile::OpenBeneath(const std::string& folder,
+                                                                  std::string_view relative) {
+  const std::string path = StrCat(folder, "/", relative);
+  const auto refuse = [&](std::string_view reason) {
+    return FileError(Code::kPermissionDenied, "open", path, reason);
+  };
+  if (relative.empty() || relative.front() == '/') {
+    return refuse("it must be named relative to the folder of the file that names it");
+  }
+  if (relative.find('\0') != std::string_view::npos) return refuse("its name has a zero byte");
+  Descriptor at(OpenRetrying(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY));
+  if (at.get() < 0) return SystemError("open", folder, errno);
+  for (;;) {
+    const size_t slash = relative.find('/');
+    const std::string step(relative.substr(0, slash));
+    const bool last = slash == std::string_view::npos;
+    if (!last) relative.remove_prefix(slash + 1);
+    if (step == "..") return refuse("it lies outside the folder of the file that names it");
+    if (step.empty() || step == ".") {
+      if (last) return refuse(KindOf(S_IFDIR));
+      continue;
+    }
+    // O_NOFOLLOW refuses a symbolic link at this step, wherever it leads.
+    const int flags = O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC | (last ? 0 : O_DIRECTORY);
+    int fd;
+    do {
+      fd = ::openat(at.get(), step.c_str(), flags);
+    } while (fd < 0 && errno == EINTR);
+    if (fd < 0) {
+      const int error = errno;
+      struct stat link;
+      if (::fstatat(at.get(), step.c_str(), &link, AT_SYMLINK_NOFOLLOW) == 0) {
+        if (S_ISLNK(link.st_mode)) return refuse("a symbolic link is on its way");
+        if (last && !S_ISREG(link.st_mode)) return refuse(KindOf(link.st_mode));
+      }
+      return SystemError("open", path, error);
+    }
+    Descriptor next(fd);
+    if (last) {
+      struct stat info;
+      if (::fstat(next.get(), &info) != 0) return SystemError("open", path, errno);
+      if (!S_ISREG(info.st_mode)) return refuse(KindOf(info.st_mode));
+      if (info.st_nlink > 1) return refuse("it is a hard link with other names; copy the file");
+      return Map(next.Release(), path);
+    }
+    at = std::move(next);
+  }
 }
 
 MappedFile::~MappedFile() {

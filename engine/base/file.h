@@ -27,6 +27,12 @@ class MappedFile {
  public:
   // Refuses folders, devices, pipes and sockets. An empty file gives an empty span.
   static Result<std::shared_ptr<const MappedFile>> Open(const std::string& path);
+  // A file that another file names: `relative` must stay inside `folder` and is followed step by
+  // step through real folders to a regular file with one name. Absolute paths, "..", symbolic links
+  // and files that are hard links to elsewhere are refused with PermissionDenied, so that a model
+  // from a stranger cannot read its user's other files.
+  static Result<std::shared_ptr<const MappedFile>> OpenBeneath(const std::string& folder,
+                                                               std::string_view relative);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
@@ -41,6 +47,7 @@ class MappedFile {
 
  private:
   MappedFile() = default;
+  static Result<std::shared_ptr<const MappedFile>> Map(int fd, const std::string& path);
 
   std::string path_;
   int fd_ = -1;

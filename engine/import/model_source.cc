@@ -5,6 +5,8 @@
 
 #include "engine/base/file.h"
 #include "engine/base/near_names.h"
+#include "engine/import/onnx_reader.h"
+#include "engine/import/onnx_source.h"
 #include "engine/import/saved_model.h"
 #include "engine/import/tf_source.h"
 
@@ -35,7 +37,7 @@ Status WhatItIs(std::string_view bytes) {
       StartsWith(bytes, "saved_model_schema_version")) {
     return Unsupported("a model in text form (pbtxt), which is not read; save the binary form");
   }
-  return DataLoss("not a model: neither a SavedModel nor a GraphDef");
+  return DataLoss("not a model: neither a SavedModel nor a GraphDef nor ONNX");
 }
 
 }  // namespace
@@ -74,6 +76,7 @@ Result<std::unique_ptr<ModelSource>> OpenModel(const std::string& path,
                                                const OpenModelOptions& options) {
   if (FolderExists(path)) return OpenSavedModel(path, options.tags);
   ONCILLA_ASSIGN(auto file, MappedFile::Open(path));
+  if (LooksLikeOnnx(file->text())) return OpenOnnx(std::move(file));
   switch (DetectTfFile(file->text())) {
     case TfFileKind::kSavedModel: {
       // The variables lie beside the file, so its folder is the model.

@@ -63,8 +63,15 @@ Status ReadExternal(Bytes entry, OnnxExternalData& external) {
     if (message.field() == 1) key = message.View();
     if (message.field() == 2) value = message.View();
   }
-  if (key == "location") external.location = value;
-  if (key != "offset" && key != "length") return {};
+  if (key == "location") {
+    external.location = value;
+    return {};
+  }
+  // Any other key could change what is read, or where.
+  if (key == "checksum") return {};
+  if (key != "offset" && key != "length") {
+    return Unsupported("external data with the key '", key, "'");
+  }
   int64_t number = 0;
   auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
   if (error != std::errc() || end != value.data() + value.size() || number < 0) {
@@ -179,6 +186,8 @@ Result<OnnxTensor> TensorFromOnnx(Bytes tensor_proto, const std::shared_ptr<cons
   }
   if (fields.is_external) {
     if (!external) return Unsupported("a tensor with external data, outside a model");
+    if (desc.dtype == DType::kString) return Unsupported("strings as external data");
+    if (fields.external.location.empty()) return DataLoss("external data without a location");
     ONCILLA_ASSIGN(out.value, external(fields.external, desc));
   } else if (desc.dtype == DType::kString) {
     ONCILLA_ASSIGN(out.value, ReadStrings(tensor_proto, desc.shape));

@@ -3,45 +3,13 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 
 #include "engine/import/tf_functions.h"
 #include "engine/import/tf_lowering.h"
+#include "engine/import/unsupported_list.h"
 
 namespace oncilla {
 namespace {
-
-constexpr size_t kNamesListed = 5;
-
-// What cannot be lowered, grouped: by op, or by op and reason.
-class UnsupportedList {
- public:
-  void Add(std::string_view op, const std::string& reason, const std::string& node) {
-    std::string key = "'" + std::string(op) + "'";
-    if (!reason.empty()) key += " (" + reason + ")";
-    nodes_[key].push_back(node);
-  }
-  bool empty() const { return nodes_.empty(); }
-
-  Status ToStatus() const {
-    std::string text;
-    for (const auto& [what, nodes] : nodes_) {
-      text += (text.empty() ? "" : "; ") + what + " in " + std::to_string(nodes.size()) +
-              (nodes.size() == 1 ? " node: " : " nodes: ");
-      for (size_t i = 0; i < nodes.size() && i < kNamesListed; ++i) {
-        text += (i == 0 ? "'" : ", '") + nodes[i] + "'";
-      }
-      if (nodes.size() > kNamesListed) {
-        text += StrCat(" and ", nodes.size() - kNamesListed, " more");
-      }
-    }
-    return Unsupported(nodes_.size(), nodes_.size() == 1 ? " op is" : " ops are",
-                       " not supported: ", text);
-  }
-
- private:
-  std::map<std::string, std::vector<std::string>> nodes_;
-};
 
 // The type of an output, from the op's definition in the file or the attributes that ops commonly
 // have for it. Only for tensors that are fed in the middle of a graph.

@@ -1,0 +1,237 @@
+// What all families' lowering functions share, and the list of families.
+#include "engine/import/onnx_lowering.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "engine/import/onnx_tensor.h"
+#include "engine/tensor/dispatch.h"
+
+namespace oncilla {
+
+const OnnxAttr* OnnxLowering::Find(std::string_view name) const {
+  for (size_t i = 0; i < node_.attrs.size(); ++i) {
+    if (node_.attrs[i].name != name) continue;
+    asked_[i] = 1;
+    return &node_.attrs[i];
+  }
+  return nullptr;
+}
+
+Result<const OnnxAttr*> OnnxLowering::Find(std::string_view name, OnnxAttrType type) const {
+  const OnnxAttr* attr = Find(name);
+  if (attr != nullptr && attr->type != type) {
+    return DataLoss("attribute '", name, "' has the wrong type");
+  }
+  return attr;
+}
+
+bool OnnxLowering::HasAttr(std::string_view name) const { return Find(name) != nullptr; }
+
+std::string_view OnnxLowering::UnknownAttr() const {
+  for (size_t i = 0; i < node_.attrs.size(); ++i) {
+    // A hint of very old files that says where memory may be reused.
+    if (asked_[i] == 0 && node_.attrs[i].name != "consumed_inputs") return node_.attrs[i].name;
+  }
+  return "";
+}
+
+Result<int64_t> OnnxLowering::Int(std::string_view name, int64_t otherwise) const {
+  ONCILLA_ASSIGN(const OnnxAttr* attr, Find(name, OnnxAttrType::kInt));
+  return attr == nullptr ? otherwise : attr->i;
+}
+
+Result<int64_t> OnnxLowering::NeedInt(std::string_view name) const {
+  if (!HasAttr(name)) return DataLoss("attribute '", name, "' is missing");
+  return Int(name, 0);
+}
+
+Result<bool> OnnxLowering::Flag(std::string_view name, bool otherwise) const {
+  ONCILLA_ASSIGN(const int64_t value, Int(name, otherwise ? 1 : 0));
+  return value != 0;
+}
+
+Result<float> OnnxLowering::Float(std::string_view name, float otherwise) const {
+  ONCILLA_ASSIGN(const OnnxAttr* attr, Find(name, OnnxAttrType::kFloat));
+  return attr == nullptr ? otherwise : attr->f;
+}
+
+Result<std::string> OnnxLowering::String(std::string_view name, std::string_view otherwise) const {
+  ONCILLA_ASSIGN(const OnnxAttr* attr, Find(name, OnnxAttrType::kString));
+  return std::string(attr == nullptr ? otherwise : attr->s);
+}
+
+Result<std::vector<int64_t>> OnnxLowering::IntList(std::string_view name) const {
+  ONCILLA_ASSIGN(const OnnxAttr* attr, Find(name, OnnxAttrType::kInts));
+  return attr == nullptr ? std::vector<int64_t>() : attr->ints;
+}
+
+Result<std::vector<float>> OnnxLowering::FloatList(std::string_view name) const {
+  ONCILLA_ASSIGN(const OnnxAttr* attr, Find(name, OnnxAttrType::kFloats));
+  return attr == nullptr ? std::vector<float>() : attr->floats;
+}
+
+Result<std::vector<Bytes>> OnnxLowering::StringList(std::string_view name) const {
+  ONCILLA_ASSIGN(const OnnxAttr* attr, Find(name, OnnxAttrType::kStrings));
+  return attr == nullptr ? std::vector<Bytes>() : attr->strings;
+}
+
+Result<Tensor> OnnxLowering::TensorAttr(std::string_view name) const {
+  ONCILLA_ASSIGN(const OnnxAttr* attr, Find(name, OnnxAttrType::kTensor));
+  if (attr == nullptr) return DataLoss("attribute '", name, "' is missing");
+  return context_.read_tensor(attr->tensor);
+}
+
+Result<DType> OnnxLowering::Type(std::string_view name, DType otherwise) const {
+  if (!HasAttr(name)) return otherwise;
+  ONCILLA_ASSIGN(const int64_t number, Int(name, 0));
+  const DType dtype = DTypeFromOnnx(number);
+  if (dtype == DType::kInvalid) return Unsupported("the type ", OnnxTypeName(number));
+  return dtype;
+}
+
+Result<Values> OnnxLowering::AddAll(std::string_view op, AttrMap attrs, Values inputs,
+                                    std::string_view role) {
+  std::string name = name_;
+  if (!role.empty()) name += "/" + std::string(role);
+  while (!inputs.empty() && inputs.back() == kNoValue) inputs.pop_back();
+  auto outputs = graph_.AddNode(name, op, std::move(attrs), std::move(inputs), {name_});
+  if (outputs.ok() || outputs.status().code() != Code::kUnimplemented) return outputs;
+  // Refusals are listed by op and reason, so the reason must not name the node once more.
+  std::string reason = Message(outputs.status());
+  const std::string prefix = StrCat("node '", name, "' (", op, "): ");
+  if (reason.substr(0, prefix.size()) == prefix) reason.erase(0, prefix.size());
+  return Unsupported(op, ": ", reason);
+}
+
+Result<ValueId> OnnxLowering::Add(std::string_view op, AttrMap attrs, Values inputs,
+                                  std::string_view role) {
+  ONCILLA_ASSIGN(const Values outputs, AddAll(op, std::move(attrs), std::move(inputs), role));
+  return outputs[0];
+}
+
+ValueId OnnxLowering::Ints(std::vector<int64_t> values) {
+  return graph_.AddConstant(Tensor::Int64s(values));
+}
+
+Result<ValueId> OnnxLowering::Scalar(DType dtype, double value) {
+  ONCILLA_ASSIGN(Tensor tensor, Tensor::Allocate({dtype, {}}));
+  const bool number = DispatchDType(dtype, [&]<class T>(TypeTag<T>) {
+    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+      tensor.MutableAs<T>()[0] = static_cast<T>(static_cast<float>(value));
+    } else {
+      tensor.MutableAs<T>()[0] = static_cast<T>(value);
+    }
+  });
+  if (!number) return Unsupported("a constant of ", dtype);
+  return graph_.AddConstant(std::move(tensor));
+}
+
+Result<ValueId> OnnxLowering::Cast(ValueId x, DType to, std::string_view role) {
+  if (fact(x).dtype == to) return x;
+  return Add("Cast", {{"to", to}}, {x}, role);
+}
+
+Result<ValueId> OnnxLowering::Transpose(ValueId x, std::vector<int64_t> perm,
+                                        std::string_view role) {
+  if (std::is_sorted(perm.begin(), perm.end())) return x;
+  return Add("Transpose", {}, {x, Ints(std::move(perm))}, role);
+}
+
+Result<ValueId> OnnxLowering::Unsqueeze(ValueId x, std::vector<int64_t> axes,
+                                        std::string_view role) {
+  if (axes.empty()) return x;
+  return Add("Unsqueeze", {}, {x, Ints(std::move(axes))}, role);
+}
+
+Result<ValueId> OnnxLowering::ChannelsLast(ValueId x, int rank, std::string_view role) {
+  std::vector<int64_t> perm = {0};
+  for (int i = 2; i < rank; ++i) perm.push_back(i);
+  if (rank > 1) perm.push_back(1);
+  return Transpose(x, std::move(perm), role);
+}
+
+Result<ValueId> OnnxLowering::ChannelsFirst(ValueId x, int rank, std::string_view role) {
+  std::vector<int64_t> perm = {0};
+  if (rank > 1) perm.push_back(rank - 1);
+  for (int i = 1; i < rank - 1; ++i) perm.push_back(i);
+  return Transpose(x, std::move(perm), role);
+}
+
+Result<ValueId> OnnxLowering::Sizes(ValueId x, int start, int end, std::string_view role) {
+  const PartialShape& shape = fact(x).shape;
+  if (shape.ranked()) {
+    std::vector<int64_t> sizes;
+    for (int i = start; i < end && i < shape.rank() && shape[i].known(); ++i) {
+      sizes.push_back(shape[i].size);
+    }
+    if (static_cast<int>(sizes.size()) == end - start) return Ints(std::move(sizes));
+  }
+  return Add("Shape", {{"start", int64_t{start}}, {"end", int64_t{end}}}, {x}, role);
+}
+
+Result<ValueId> OnnxLowering::PerChannel(ValueId vector, int rank, std::string_view role) {
+  std::vector<int64_t> axes;
+  for (int64_t i = 1; i < rank - 1; ++i) axes.push_back(i);
+  return Unsqueeze(vector, std::move(axes), role);
+}
+
+Result<std::vector<int64_t>> OnnxLowering::KnownInts(size_t input, std::string_view what) const {
+  if (!has(input)) return DataLoss(what, " is missing");
+  if (!AllIntsKnown(in_fact(input))) {
+    return Unsupported(what, " is computed while running; it must be a constant");
+  }
+  return NeedInts(in_fact(input), what);
+}
+
+Result<int64_t> OnnxLowering::KnownInt(size_t input, std::string_view what) const {
+  ONCILLA_ASSIGN(const std::vector<int64_t> values, KnownInts(input, what));
+  if (values.size() != 1) return InvalidArgument(what, " must be one number");
+  return values[0];
+}
+
+Result<std::vector<double>> OnnxLowering::KnownNumbers(size_t input, std::string_view what) const {
+  if (!has(input)) return DataLoss(what, " is missing");
+  if (!in_fact(input).has_value()) {
+    return Unsupported(what, " is computed while running; it must be a constant");
+  }
+  return ToDoubles(in_fact(input).value);
+}
+
+Result<int> OnnxLowering::Rank(size_t input, std::string_view what) const {
+  if (!has(input)) return DataLoss(what, " is missing");
+  if (in_fact(input).shape.ranked()) return in_fact(input).shape.rank();
+  const int stated = context_.stated_rank(node_.inputs[input]);
+  if (stated < 0 || stated > kMaxRank) return Unsupported("the rank of ", what, " is not known");
+  return stated;
+}
+
+std::vector<std::span<const OnnxOpRow>> OnnxOpFamilies() {
+  return {OnnxElementwiseRows(), OnnxActivationRows(), OnnxReduceRows(), OnnxNormRows(),
+          OnnxMatMulRows(),      OnnxConvRows(),       OnnxPoolRows(),   OnnxMovementRows(),
+          OnnxIndexingRows(),    OnnxResizeRows(),     OnnxQuantRows(),  OnnxLossRows(),
+          OnnxSignalRows()};
+}
+
+Result<const OnnxOpRow*> FindOnnxOp(std::string_view op, int64_t version) {
+  static const auto rows = [] {
+    std::unordered_multimap<std::string_view, const OnnxOpRow*> map;
+    for (std::span<const OnnxOpRow> family : OnnxOpFamilies()) {
+      for (const OnnxOpRow& row : family) map.emplace(row.op, &row);
+    }
+    return map;
+  }();
+  const auto [begin, end] = rows.equal_range(op);
+  if (begin == end) return Unsupported("opset ", version);
+  int64_t first = kNewestOnnxOpset, last = 0;
+  for (auto it = begin; it != end; ++it) {
+    const OnnxOpRow& row = *it->second;
+    if (version >= row.since && version <= row.until) return &row;
+    first = std::min(first, row.since);
+    last = std::max(last, row.until);
+  }
+  if (version > last) return Unsupported("of opset ", version, "; versions up to ", last, " are");
+  return Unsupported("of opset ", version, "; versions from ", first, " are");
+}
+
+}  // namespace oncilla

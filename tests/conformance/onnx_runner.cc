@@ -1,0 +1,360 @@
+// onnx_tests: ONNX's own tests, as folders, on one device: score, what fails and why.
+//
+//   onnx_tests [--device SPEC] [--only TEXT] [--passes FILE [--update]] [--at-least N] [--native]
+//              [--json FILE] [--list] [FOLDER...]
+//
+// One child process runs many tests; when it dies or hangs, the parent blames that test and goes on
+// with the rest in a new child. --passes names the tests that must pass (a file of the tree);
+// --update adds those that pass now. --native fails when the device refused a node of a family that
+// it claims. Without FOLDER: the node tests where Debian's libonnx-testdata puts them.
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+
+#include "engine/base/file.h"
+#include "tests/conformance/onnx_case.h"
+
+namespace oncilla::testing {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kTestTimeoutMs = 60'000;
+constexpr char kDebianTests[] = "/usr/share/libonnx-testdata/data/node";
+
+struct Options {
+  std::string device = "cpu";
+  std::string only, passes, json_file;
+  bool update = false, native = false, list = false;
+  int at_least = 0;
+  int child_from = -1;
+  std::vector<std::string> folders;
+};
+
+struct Test {
+  std::string name, folder;
+};
+
+Result<std::vector<Test>> FindTests(const Options& options) {
+  std::vector<Test> tests;
+  for (const std::string& folder : options.folders) {
+    ONCILLA_ASSIGN(const auto entries, ListFolder(folder));
+    for (const FolderEntry& entry : entries) {
+      if (!entry.is_folder || entry.name.find(options.only) == std::string::npos) continue;
+      tests.push_back({entry.name, folder + "/" + entry.name});
+    }
+  }
+  return tests;
+}
+
+json ToJson(const OnnxOutcome& outcome) {
+  json families = json::object();
+  for (const auto& [family, share] : outcome.families) {
+    families[family] = {{"on_device", share.on_device}, {"refused", share.refused}};
+  }
+  return {{"verdict", Name(outcome.verdict)},
+          {"reason", outcome.reason},
+          {"ops", outcome.ops},
+          {"families", std::move(families)}};
+}
+
+// The child: one line "begin I" before a test and "end I {..}" after it.
+int RunChild(const Options& options, const std::vector<Test>& tests) {
+  RuntimeOptions runtime_options = RuntimeOptionsFromEnvironment();
+  runtime_options.opencl_cpu_devices = options.device.rfind("gpu", 0) == 0;
+  auto session =
+      Session::Create(Runtime::Create(runtime_options), {.device = options.device, .verify = true});
+  if (!session.ok()) {
+    std::cout << "broken " << Message(session.status()) << std::endl;
+    return 1;
+  }
+  for (size_t i = static_cast<size_t>(options.child_from); i < tests.size(); ++i) {
+    std::cout << "begin " << i << std::endl;
+    const OnnxOutcome outcome = RunOnnxCase(tests[i].folder, *session);
+    const auto replace = json::error_handler_t::replace;
+    std::cout << "end " << i << ' ' << ToJson(outcome).dump(-1, ' ', false, replace) << std::endl;
+  }
+  return 0;
+}
+
+class Parent {
+ public:
+  Parent(const Options& options, const std::vector<Test>& tests, char** argv)
+      : options_(options), tests_(tests), argv_(argv), results_(tests.size()) {}
+
+  int Run() {
+    for (size_t from = 0; from < tests_.size();) {
+      const auto next = RunFrom(from);
+      if (!next) return 2;
+      from = *next;
+    }
+    return Report();
+  }
+
+ private:
+  // Runs a child from test `from`; returns where to go on, nothing when it cannot start.
+  std::optional<size_t> RunFrom(size_t from) {
+    int ends[2];
+    if (pipe(ends) != 0) return std::nullopt;
+    const pid_t pid = fork();
+    if (pid == 0) {
+      dup2(ends[1], STDOUT_FILENO);
+      close(ends[0]);
+      close(ends[1]);
+      std::string flag = "--child", index = std::to_string(from);
+      std::vector<char*> args = {argv_[0], flag.data(), index.data()};
+      for (char** a = argv_ + 1; *a != nullptr; ++a) args.push_back(*a);
+      args.push_back(nullptr);
+      execv("/proc/self/exe", args.data());
+      _exit(127);
+    }
+    close(ends[1]);
+    size_t next = from;
+    bool in_test = false, broken = false, timed_out = false;
+    std::string buffer;
+    for (;;) {
+      pollfd fd{ends[0], POLLIN, 0};
+      if (poll(&fd, 1, kTestTimeoutMs) == 0) {
+        kill(pid, SIGKILL);
+        timed_out = true;
+        break;
+      }
+      char chunk[4096];
+      const ssize_t got = read(ends[0], chunk, sizeof(chunk));
+      if (got <= 0) break;
+      buffer.append(chunk, static_cast<size_t>(got));
+      for (size_t end; (end = buffer.find('\n')) != std::string::npos; buffer.erase(0, end + 1)) {
+        const std::string line = buffer.substr(0, end);
+        if (line.rfind("begin ", 0) == 0) {
+          next = std::stoul(line.substr(6));
+          in_test = true;
+        } else if (line.rfind("end ", 0) == 0) {
+          results_[next] = json::parse(line.substr(line.find('{')), nullptr, false);
+          in_test = false;
+          ++next;
+        } else if (line.rfind("broken ", 0) == 0) {
+          std::cerr << line.substr(7) << "\n";
+          broken = true;
+        } else {
+          std::cout << line << "\n";
+        }
+      }
+    }
+    close(ends[0]);
+    int status = 0;
+    waitpid(pid, &status, 0);
+    if (broken) return std::nullopt;
+    if (!in_test && next >= tests_.size()) return next;
+    const std::string how = timed_out ? std::string("no answer within a minute")
+                            : WIFSIGNALED(status)
+                                ? StrCat("died with signal ", strsignal(WTERMSIG(status)))
+                                : StrCat("ended with code ", WEXITSTATUS(status));
+    results_[next] = {{"verdict", "crashed"},
+                      {"reason", how},
+                      {"ops", json::array()},
+                      {"families", json::object()}};
+    return next + 1;
+  }
+
+  // Without the node names, so that equal reasons count as one.
+  static std::string ShortReason(const std::string& reason) {
+    const size_t colon = reason.find("not supported: ");
+    std::string text = colon == std::string::npos ? reason : reason.substr(colon + 15);
+    for (size_t at; (at = text.find(" in 1 node: ")) != std::string::npos;) {
+      const size_t end = text.find("; ", at);
+      text.erase(at, end == std::string::npos ? end : end - at);
+    }
+    return text.substr(0, 160);
+  }
+
+  int Report() {
+    std::map<std::string, int> verdicts;
+    std::map<std::string, std::vector<std::string>> reasons;
+    struct Count {
+      int passed = 0, all = 0;
+    };
+    std::map<std::string, Count> by_op;
+    std::set<std::string> passed;
+    json families = json::object();
+    for (size_t i = 0; i < tests_.size(); ++i) {
+      const json& r = results_[i];
+      const std::string verdict = r["verdict"];
+      ++verdicts[verdict];
+      const bool pass = verdict == "pass";
+      for (const std::string op : r["ops"]) {
+        ++by_op[op].all;
+        by_op[op].passed += pass;
+      }
+      for (const auto& [family, share] : r["families"].items()) {
+        json& sum = families[family];
+        if (sum.is_null()) sum = {{"on_device", 0}, {"refused", json::object()}};
+        sum["on_device"] = sum["on_device"].get<int>() + share["on_device"].get<int>();
+        for (const auto& [why, count] : share["refused"].items()) {
+          json& refused = sum["refused"];
+          refused[why] = refused.value(why, 0) + count.get<int>();
+        }
+      }
+      if (pass) {
+        passed.insert(tests_[i].name);
+      } else {
+        reasons[verdict + ": " + ShortReason(r["reason"])].push_back(tests_[i].name);
+      }
+      if (options_.list) {
+        std::cout << verdict << ' ' << tests_[i].name;
+        if (!pass) std::cout << ": " << r["reason"].get<std::string>();
+        std::cout << '\n';
+      }
+    }
+    std::vector<std::pair<std::string, std::vector<std::string>>> sorted(reasons.begin(),
+                                                                         reasons.end());
+    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+      return a.second.size() > b.second.size();
+    });
+    std::cout << "Why tests do not pass:\n";
+    for (const auto& [reason, names] : sorted) {
+      std::cout << "  " << names.size() << "  " << reason << "  (" << names[0]
+                << (names.size() > 1 ? ", ..)" : ")") << "\n";
+    }
+    std::cout << "Ops of which not every test passes:\n ";
+    for (const auto& [op, count] : by_op) {
+      if (count.passed < count.all)
+        std::cout << ' ' << op << ' ' << count.passed << '/' << count.all;
+    }
+    std::cout << "\nNodes by family, on the device and refused by it:\n";
+    int refused_nodes = 0;
+    for (const auto& [family, share] : families.items()) {
+      int refused = 0;
+      for (const auto& [why, count] : share["refused"].items()) {
+        refused += count.get<int>();
+      }
+      std::cout << "  " << family << ' ' << share["on_device"] << ", " << refused << "\n";
+      for (const auto& [why, count] : share["refused"].items()) {
+        std::cout << "    " << count << "  " << why << "\n";
+      }
+      refused_nodes += refused;
+    }
+    bool ok = CheckPasses(passed);
+    if (verdicts["crashed"] > 0) ok = false;
+    if (static_cast<int>(passed.size()) < options_.at_least) {
+      std::cout << "FAIL at least " << options_.at_least << " tests must pass\n";
+      ok = false;
+    }
+    if (options_.native && refused_nodes > 0) {
+      std::cout << "FAIL the device refused nodes\n";
+      ok = false;
+    }
+    std::cout << options_.device << ": " << passed.size() << " of " << tests_.size() << " pass";
+    for (const char* verdict : {"unsupported", "wrong", "failed", "crashed"}) {
+      std::cout << ", " << verdicts[verdict] << ' ' << verdict;
+    }
+    std::cout << "\n";
+    if (!options_.json_file.empty()) WriteJson(families);
+    return ok ? 0 : 1;
+  }
+
+  // A test that passed once must go on passing.
+  bool CheckPasses(const std::set<std::string>& passed) {
+    if (options_.passes.empty()) return true;
+    std::set<std::string> listed;
+    std::ifstream in(options_.passes);
+    for (std::string line; std::getline(in, line);) {
+      if (!line.empty() && line[0] != '#') listed.insert(line);
+    }
+    bool ok = true;
+    std::set<std::string> known;
+    for (const Test& test : tests_) known.insert(test.name);
+    for (const std::string& name : listed) {
+      if (passed.count(name) != 0) continue;
+      if (known.count(name) == 0 && !options_.only.empty()) continue;
+      std::cout << "FAIL " << name << " does not pass any more\n";
+      ok = false;
+    }
+    std::set<std::string> fresh;
+    std::set_difference(passed.begin(), passed.end(), listed.begin(), listed.end(),
+                        std::inserter(fresh, fresh.end()));
+    if (options_.update && ok) {
+      listed.insert(fresh.begin(), fresh.end());
+      std::ofstream out(options_.passes);
+      out << "# ONNX's node tests that pass on the CPU; written by onnx_tests --update.\n";
+      for (const std::string& name : listed) out << name << "\n";
+    } else if (!fresh.empty()) {
+      std::cout << fresh.size() << " tests pass that the list lacks (" << *fresh.begin()
+                << ", ..); add them with --update\n";
+    }
+    return ok;
+  }
+
+  void WriteJson(const json& families) {
+    json tests = json::array();
+    for (size_t i = 0; i < tests_.size(); ++i) {
+      json one = results_[i];
+      one["name"] = tests_[i].name;
+      one.erase("families");
+      tests.push_back(std::move(one));
+    }
+    std::ofstream(options_.json_file)
+        << json{{"device", options_.device}, {"families", families}, {"tests", std::move(tests)}}
+               .dump(1)
+        << "\n";
+  }
+
+  const Options& options_;
+  const std::vector<Test>& tests_;
+  char** argv_;
+  std::vector<json> results_;
+};
+
+int Main(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string arg = argv[i];
+    auto value = [&] { return i + 1 < argc ? argv[++i] : ""; };
+    if (arg == "--device") {
+      options.device = value();
+    } else if (arg == "--only") {
+      options.only = value();
+    } else if (arg == "--passes") {
+      options.passes = value();
+    } else if (arg == "--update") {
+      options.update = true;
+    } else if (arg == "--at-least") {
+      options.at_least = std::atoi(value());
+    } else if (arg == "--native") {
+      options.native = true;
+    } else if (arg == "--json") {
+      options.json_file = value();
+    } else if (arg == "--list") {
+      options.list = true;
+    } else if (arg == "--child") {
+      options.child_from = std::atoi(value());
+    } else if (arg[0] == '-') {
+      std::cerr << "unknown flag " << arg << "\n";
+      return 2;
+    } else {
+      options.folders.push_back(arg);
+    }
+  }
+  if (options.folders.empty()) options.folders.push_back(kDebianTests);
+  const auto tests = FindTests(options);
+  if (!tests.ok()) {
+    std::cerr << Message(tests.status()) << "\n";
+    return 2;
+  }
+  if (options.child_from >= 0) return RunChild(options, *tests);
+  return Parent(options, *tests, argv).Run();
+}
+
+}  // namespace
+}  // namespace oncilla::testing
+
+int main(int argc, char** argv) { return oncilla::testing::Main(argc, argv); }
