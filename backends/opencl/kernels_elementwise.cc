@@ -29,13 +29,6 @@ std::string_view TypeOf(char carrier) {
   return carrier == 'f' ? "float" : carrier == 'd' ? "double" : carrier == 'l' ? "long" : "ulong";
 }
 
-// The largest float that is at most `value`.
-double FloatBelow(double value) {
-  const auto nearest = static_cast<float>(value);
-  return nearest > value ? std::nextafter(nearest, -std::numeric_limits<float>::infinity())
-                         : nearest;
-}
-
 bool IsWordChar(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 // A number of the program as OpenCL C of the carrier's type. `t` is the dtype that an operand in
@@ -110,11 +103,8 @@ std::string Spell(std::string_view text, char carrier, std::span<const std::stri
     if (word == "x" || word == "y" || word == "z") {
       out += operands[static_cast<size_t>(word[0] - 'x')];
     } else if (word == "alpha" || word == "beta") {
-      double value = word == "alpha" ? call.alpha : call.beta;
-      // A float is above a number exactly when it is above the next lower float; the nearest one
-      // may be the float itself.
-      if (carrier == 'f' && text.find(StrCat("> ", word)) != text.npos) value = FloatBelow(value);
-      out += Literal(value, carrier == 'd' ? DType::kF64 : DType::kF32);
+      const DType type = carrier == 'd' ? DType::kF64 : DType::kF32;
+      out += Literal(ParameterAs(type, word == "alpha" ? call.alpha : call.beta), type);
     } else if (!number && at < text.size() && text[at] == '(') {
       out += StrCat(word, "_", std::string(1, carrier));
     } else {
