@@ -5,6 +5,8 @@
 #include <bit>
 #include <cstdlib>
 
+#include "backends/opencl/discovery.h"
+#include "backends/opencl/probe.h"
 #include "backends/opencl/quirks.h"
 
 namespace oncilla::opencl {

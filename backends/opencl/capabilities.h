@@ -7,12 +7,14 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
+#include <string_view>
 
-#include "backends/opencl/discovery.h"
-#include "backends/opencl/probe.h"
+#include "engine/base/status.h"
 
 namespace oncilla::opencl {
+
+struct DeviceFacts;  // discovery.h
+struct ProbeResult;  // probe.h
 
 // The two kinds of kernels that heavy ops have: kGpu is many small work-items sharing tiles in
 // local memory; kCpu is one work-item per group with wide private vectors and packed operands.

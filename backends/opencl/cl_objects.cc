@@ -179,7 +179,17 @@ Status WaitFor(const Api& api, cl_event event, std::chrono::steady_clock::time_p
       }
     }
   }
-  return Check(api.WaitForEvents(1, &event), "clWaitForEvents");
+  const cl_int error = api.WaitForEvents(1, &event);
+  if (error == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST) {
+    // Some drivers know more about what went wrong (no memory, say); others claim success here.
+    cl_int state = CL_COMPLETE;
+    if (api.GetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(state), &state,
+                         nullptr) == CL_SUCCESS &&
+        state < 0 && state != -1) {
+      return Check(state, "a command failed");
+    }
+  }
+  return Check(error, "clWaitForEvents");
 }
 
 }  // namespace oncilla::opencl

@@ -229,7 +229,8 @@ Result<std::unique_ptr<Queue>> ClDevice::OpenQueue() {
   const auto lock = Caller();
   ONCILLA_ASSIGN(CommandQueue queue,
                  CreateQueue(api(), context_.get(), found_.id, capabilities_.profiling));
-  return std::unique_ptr<Queue>(std::make_unique<ClQueue>(api(), std::move(queue), hung_));
+  return std::unique_ptr<Queue>(
+      std::make_unique<ClQueue>(api(), std::move(queue), hung_, flushes_));
 }
 
 Result<std::unique_ptr<Recording>> ClDevice::Record(std::vector<Step> steps) {
@@ -243,7 +244,6 @@ Result<std::unique_ptr<Recording>> ClDevice::Record(std::vector<Step> steps) {
 Result<EventPtr> ClDevice::Submit(Queue& queue, const Recording& recording,
                                   std::span<const BufferView> externals, bool profile) {
   const auto lock = Caller();
-  ++flushes_;
   return static_cast<ClQueue&>(queue).Submit(static_cast<const ClRecording&>(recording), externals,
                                              profile && capabilities_.profiling);
 }
@@ -251,22 +251,21 @@ Result<EventPtr> ClDevice::Submit(Queue& queue, const Recording& recording,
 Result<EventPtr> ClDevice::Transfer(Queue& queue, std::span<const Upload> uploads,
                                     std::span<const Download> downloads) {
   const auto lock = Caller();
-  ++flushes_;
   return static_cast<ClQueue&>(queue).Transfer(uploads, downloads);
 }
 
 bool ClDevice::Poll(const EventPtr& event) {
   const auto& mine = static_cast<const ClEvent&>(*event);
   const auto lock = Caller();
-  return mine.finished || !mine.last || IsDone(api(), mine.last.get());
+  return mine.queue == nullptr || mine.queue->Poll(mine);
 }
 
 Status ClDevice::Wait(const EventPtr& event, Deadline deadline) {
   auto& mine = static_cast<ClEvent&>(*event);
-  if (mine.finished) return mine.outcome;
   const auto lock = Caller();
-  ++waits_;
-  return WaitForEvent(api(), mine, deadline);
+  // What the queue has settled already is known without asking the driver.
+  if (mine.queue != nullptr) ++waits_;
+  return WaitForEvent(mine, deadline);
 }
 
 DeviceCounters ClDevice::counters() const {

@@ -8,7 +8,9 @@
 #include <optional>
 #include <vector>
 
+#include "backends/opencl/capabilities.h"
 #include "backends/opencl/memory.h"
+#include "backends/opencl/probe.h"
 #include "backends/opencl/program_cache.h"
 #include "backends/opencl/queue.h"
 #include "backends/opencl/recipe.h"

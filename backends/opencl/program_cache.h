@@ -14,15 +14,12 @@
 #include <utility>
 #include <vector>
 
-#include "backends/opencl/capabilities.h"
 #include "backends/opencl/cl_objects.h"
+#include "backends/opencl/discovery.h"
 #include "backends/opencl/disk_cache.h"
 #include "backends/opencl/source.h"
 
 namespace oncilla::opencl {
-
-// What changes a kernel's code, in order. Names are macros; values are any tokens of one line.
-using Defines = std::vector<std::pair<std::string, std::string>>;
 
 struct BuiltProgram {
   Program program;

@@ -57,7 +57,8 @@ bool ClQueue::Drain(std::chrono::seconds limit) {
   cl_event raw = nullptr;
   if (api_.EnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, &raw) != CL_SUCCESS) return true;
   EventObject marker(api_, raw);
-  api_.Flush(queue_.get());
+  unflushed_ = true;
+  (void)Flush().ok();
   const Status status = WaitFor(api_, raw, std::chrono::steady_clock::now() + limit);
   if (status.code() != Code::kDeadlineExceeded) return true;
   marker.Abandon();
@@ -65,27 +66,56 @@ bool ClQueue::Drain(std::chrono::seconds limit) {
 }
 
 ClQueue::~ClQueue() {
-  DropFinished();
+  SettleDone();
   const bool pending = dirty_ || !in_flight_.empty();
-  const bool hangs = pending && !Drain(late_ ? kLateCloseLimit : kCloseLimit);
+  if (!pending || Drain(late_ ? kLateCloseLimit : kCloseLimit)) {
+    SettleDone();
+    return;
+  }
   for (auto& event : in_flight_) {
     event->queue = nullptr;
-    if (!hangs) continue;
     event->outcome = WithStage(Error(Code::kUnavailable, "the device hangs"), Stage::kDevice);
-    event->finished = true;
   }
-  if (!hangs) return;
   device_hung_ = true;
   Bury(std::move(in_flight_));
   queue_.Abandon();
 }
 
-void ClQueue::DropFinished() {
-  while (!in_flight_.empty() &&
-         (in_flight_.front()->finished || IsDone(api_, in_flight_.front()->last.get()))) {
-    in_flight_.front()->queue = nullptr;
-    in_flight_.pop_front();
+// The event's command must be done.
+void ClQueue::Settle(ClEvent& event) {
+  Status status = WaitFor(api_, event.last.get(), kNoDeadline);  // returns at once, with the truth
+  if (status.ok() && event.error_word != 0) {
+    const RunError error = RunError::FromWord(event.error_word);
+    const auto step = static_cast<size_t>(error.step);
+    if (step < event.names->node.size()) {
+      status = WithNode(
+          WithStage(InvalidArgument(event.names->where[step], ": ", error.text()), Stage::kRun),
+          event.names->node[step]);
+    } else {
+      status = Internal("the run's error word is damaged: ", event.error_word);
+    }
   }
+  if (status.ok()) event.times = ReadStamps(api_, event.stamps);
+  if (untold_->ok()) *untold_ = status;
+  event.outcome = *untold_;
+  event.stamps.clear();
+  event.last.Reset();
+  event.queue = nullptr;
+}
+
+void ClQueue::SettleDone() {
+  while (!in_flight_.empty() && IsDone(api_, in_flight_.front()->last.get())) {
+    const std::shared_ptr<ClEvent> event = std::move(in_flight_.front());
+    in_flight_.pop_front();
+    Settle(*event);
+  }
+}
+
+Status ClQueue::Flush() {
+  if (!unflushed_) return Status();
+  unflushed_ = false;
+  ++flushes_;
+  return Check(api_.Flush(queue_.get()), "clFlush");
 }
 
 Result<EventPtr> ClQueue::Finish(std::shared_ptr<ClEvent> event, cl_event last) {
@@ -95,16 +125,16 @@ Result<EventPtr> ClQueue::Finish(std::shared_ptr<ClEvent> event, cl_event last) 
   }
   event->last = EventObject(api_, last);
   event->queue = this;
+  event->untold = untold_;
   in_flight_.push_back(event);
   dirty_ = false;
-  ONCILLA_TRY(Check(api_.Flush(queue_.get()), "clFlush"));
   return EventPtr(std::move(event));
 }
 
 Result<EventPtr> ClQueue::Submit(const ClRecording& recording,
                                  std::span<const BufferView> externals, bool profile) {
-  DropFinished();
-  dirty_ = true;
+  SettleDone();
+  dirty_ = unflushed_ = true;
   auto event = std::make_shared<ClEvent>();
   event->names = recording.names();
   ONCILLA_TRY(recording.Enqueue(queue_.get(), externals, profile ? &event->stamps : nullptr));
@@ -120,13 +150,14 @@ Result<EventPtr> ClQueue::Submit(const ClRecording& recording,
 
 Result<EventPtr> ClQueue::Transfer(std::span<const Upload> uploads,
                                    std::span<const Download> downloads) {
-  DropFinished();
-  dirty_ = true;
+  SettleDone();
+  dirty_ = unflushed_ = true;
   Status status = EnqueueTransfers(uploads, downloads);
   if (status.ok()) {
     auto event = Finish(std::make_shared<ClEvent>(), nullptr);
-    if (event.ok()) return event;
     status = event.status();
+    if (status.ok() && !downloads.empty()) status = Flush();
+    if (status.ok()) return event;
   }
   // What was enqueued still touches the caller's memory.
   if (!Drain(kCloseLimit)) device_hung_ = true;
@@ -160,34 +191,33 @@ Status ClQueue::EnqueueTransfers(std::span<const Upload> uploads,
   return Status();
 }
 
-Status WaitForEvent(const Api& api, ClEvent& event, Deadline deadline) {
-  if (event.finished) return event.outcome;
-  Status status = WaitFor(api, event.last.get(), deadline);
+bool ClQueue::Poll(const ClEvent& event) {
+  if (event.queue == nullptr) return true;
+  // A flush that fails shows in Wait.
+  return !Flush().ok() || IsDone(api_, event.last.get());
+}
+
+Status ClQueue::Wait(ClEvent& event, Deadline deadline) {
+  ONCILLA_TRY(Flush());
+  const Status status = WaitFor(api_, event.last.get(), deadline);
   if (status.code() == Code::kDeadlineExceeded) {
-    if (event.queue != nullptr) event.queue->late_ = true;
+    late_ = true;
     return status;
   }
-  if (status.ok() && event.error_word != 0) {
-    const RunError error = RunError::FromWord(event.error_word);
-    const auto step = static_cast<size_t>(error.step);
-    if (step < event.names->node.size()) {
-      status = WithNode(
-          WithStage(InvalidArgument(event.names->where[step], ": ", error.text()), Stage::kRun),
-          event.names->node[step]);
-    } else {
-      status = Internal("the run's error word is damaged: ", event.error_word);
-    }
+  late_ = false;
+  // All before it are done too, whatever the driver says of them.
+  while (event.queue != nullptr) {
+    const std::shared_ptr<ClEvent> first = std::move(in_flight_.front());
+    in_flight_.pop_front();
+    Settle(*first);
   }
-  if (status.ok()) event.times = ReadStamps(api, event.stamps);
-  event.stamps.clear();
-  event.outcome = status;
-  event.finished = true;
-  event.last.Reset();
-  if (ClQueue* queue = event.queue) {
-    queue->late_ = false;
-    queue->DropFinished();
-  }
-  return status;
+  return Status();
+}
+
+Status WaitForEvent(ClEvent& event, Deadline deadline) {
+  if (event.queue != nullptr) ONCILLA_TRY(event.queue->Wait(event, deadline));
+  if (!event.outcome.ok() && event.untold != nullptr) *event.untold = Status();
+  return event.outcome;
 }
 
 }  // namespace oncilla::opencl

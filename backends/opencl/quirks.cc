@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "backends/opencl/discovery.h"
+
 namespace oncilla::opencl {
 namespace {
 

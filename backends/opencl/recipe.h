@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "backends/opencl/capabilities.h"
-#include "backends/opencl/program_cache.h"
 #include "backends/opencl/source.h"
 #include "engine/device/device.h"
 

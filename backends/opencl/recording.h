@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "backends/opencl/memory.h"
+#include "backends/opencl/program_cache.h"
 #include "backends/opencl/recipe.h"
 
 namespace oncilla::opencl {

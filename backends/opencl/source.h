@@ -2,7 +2,10 @@
 // lives as long as the program (cl::kNormSoftmax for cl_kernels/norm/softmax.cl).
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace oncilla::opencl {
 
@@ -10,5 +13,8 @@ struct Source {
   std::string_view path;  // "norm/softmax.cl"
   std::string_view text;  // with its common headers in front and #line marks
 };
+
+// What changes a kernel's code, in order. Names are macros; values are any tokens of one line.
+using Defines = std::vector<std::pair<std::string, std::string>>;
 
 }  // namespace oncilla::opencl
