@@ -396,8 +396,8 @@ class Bench(CliTest):
         self.assertAlmostEqual(sum(op["share"] for op in document["ops"]), 1, places=6)
 
     def test_interrupt(self):
-        process = subprocess.Popen([PROGRAM, "bench", self.small, "--output", "probs", "--duration",
-                                    "100"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen([PROGRAM, "bench", self.small, "--output", "probs", "--samples",
+                                    "1000000"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         time.sleep(1.5)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=30)
