@@ -1,8 +1,6 @@
 // The fast Conv for float: one product per group, over an input padded once; or depthwise.
 //
-// In a channels-last input a window's row is one run of memory, and the windows of neighbouring
-// outputs start a constant step apart. So a convolution of any size, stride and dilation is a
-// Product (gemm.h) without copying windows; a 1x1 one is a plain matrix product.
+// See engine/ops/conv_product.h for how a convolution is a product; a 1x1 one is a plain one.
 #include <algorithm>
 #include <cstring>
 
@@ -10,6 +8,7 @@
 #include "backends/cpu/fast.h"
 #include "backends/cpu/gemm.h"
 #include "engine/ops/conv.h"
+#include "engine/ops/conv_product.h"
 
 namespace oncilla::cpu {
 namespace {
@@ -39,47 +38,24 @@ class DepthwiseConv : public CpuKernel {
 class ProductConv : public CpuKernel {
  public:
   ProductConv(const NodeView& node, const WindowGeometry& g, Activation activation, bool packed)
-      : CpuKernel(node), g_(g), activation_(activation), packed_(packed) {
-    const int64_t channels = g.in_channels, in_group = channels / g.groups;
-    for (int i = 0; i < kMaxSpatial; ++i) {
-      const WindowAxis& axis = g.axis[i];
-      const int64_t needed = (axis.out - 1) * axis.stride + axis.extent();
-      size_[i] = axis.in;
-      if (axis.pad_begin > 0 || needed > axis.in) {
-        pads_ = true;
-        size_[i] = needed;
-      }
-    }
-    const int64_t step[kMaxSpatial] = {size_[1] * size_[2] * channels, size_[2] * channels,
-                                       channels};
-    const WindowAxis& width = g.axis[2];
-    const bool whole_rows = g.groups == 1 && width.dilation == 1;
-    product_.run = whole_rows ? width.kernel * channels : in_group;
-    for (int64_t kd = 0; kd < g.axis[0].kernel; ++kd) {
-      for (int64_t kh = 0; kh < g.axis[1].kernel; ++kh) {
-        for (int64_t kw = 0; kw < (whole_rows ? 1 : width.kernel); ++kw) {
-          taps_.push_back(kd * g.axis[0].dilation * step[0] + kh * g.axis[1].dilation * step[1] +
-                          kw * width.dilation * step[2]);
+      : CpuKernel(node), g_(g), shape_(ProductOf(g)), activation_(activation), packed_(packed) {
+    for (int64_t kd = 0; kd < shape_.tap_count[0]; ++kd) {
+      for (int64_t kh = 0; kh < shape_.tap_count[1]; ++kh) {
+        for (int64_t kw = 0; kw < shape_.tap_count[2]; ++kw) {
+          taps_.push_back(kd * shape_.tap_step[0] + kh * shape_.tap_step[1] +
+                          kw * shape_.tap_step[2]);
         }
       }
     }
     product_.tap_count = static_cast<int64_t>(taps_.size());
-    product_.columns = g.out_channels / g.groups;
+    product_.run = shape_.run;
+    product_.columns = shape_.columns;
     product_.c_step = g.out_channels;
-    product_.row_step = width.stride * channels;
-    const bool one_line = !pads_ && g.taps() == 1 && g.in_pixels() == g.out_pixels();
-    if (one_line) {
-      product_.line_rows = g.batch * g.out_pixels();
-    } else {
-      product_.line_rows = width.out;
-      product_.line_count[0] = g.batch;
-      product_.line_count[1] = g.axis[0].out;
-      product_.line_count[2] = g.axis[1].out;
-      product_.line_step[0] = size_[0] * step[0];
-      product_.line_step[1] = g.axis[0].stride * step[0];
-      product_.line_step[2] = g.axis[1].stride * step[1];
-    }
-    if (pads_) padded_floats_ = SaturatingMul(g.batch, SaturatingMul(size_[0], step[0]));
+    product_.row_step = shape_.row_step;
+    product_.line_rows = shape_.line_rows;
+    std::copy_n(shape_.line_count.begin(), kMaxSpatial, product_.line_count);
+    std::copy_n(shape_.line_step.begin(), kMaxSpatial, product_.line_step);
+    padded_floats_ = shape_.pads ? shape_.in_floats : 0;
     packed_floats_ = PackedFloats(product_.depth(), product_.columns);
   }
 
@@ -88,8 +64,8 @@ class ProductConv : public CpuKernel {
     return SaturatingMul(4, SaturatingAdd(RoundedPadding(), filter));
   }
   std::string description() const override {
-    return StrCat("gemm ", TileName(), packed_ ? " packed" : " packs", pads_ ? " pads" : "", " ",
-                  product_.rows(), 'x', product_.columns, 'x', product_.depth(),
+    return StrCat("gemm ", TileName(), packed_ ? " packed" : " packs", shape_.pads ? " pads" : "",
+                  " ", product_.rows(), 'x', product_.columns, 'x', product_.depth(),
                   g_.groups > 1 ? StrCat(" in ", g_.groups, " groups") : "");
   }
 
@@ -99,7 +75,7 @@ class ProductConv : public CpuKernel {
     Product p = product_;
     p.taps = taps_.data();
     p.a = args.In<float>(0);
-    if (pads_) {
+    if (shape_.pads) {
       FillPadded(args, scratch);
       p.a = scratch;
     }
@@ -139,21 +115,23 @@ class ProductConv : public CpuKernel {
 
   // The input with zeros around it.
   void FillPadded(const Args& args, float* to) const {
-    const int64_t channels = g_.in_channels, row = size_[2] * channels;
+    const int64_t channels = g_.in_channels, row = shape_.size[2] * channels;
     const WindowAxis &depth = g_.axis[0], &height = g_.axis[1], &width = g_.axis[2];
-    const int64_t rows = g_.batch * size_[0] * size_[1];
-    const int64_t left = size_[2] == width.in ? 0 : width.pad_begin * channels;
+    const int64_t rows = g_.batch * shape_.size[0] * shape_.size[1];
+    // A long stride may end the last window before the padding does.
+    const int64_t left = std::min(shape_.before[2] * channels, row);
     const int64_t middle = std::min(width.in * channels, row - left);
     const int64_t grain = std::max<int64_t>(1, 32768 / row);
     ParallelFor(args.threads, rows, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         float* at = to + i * row;
-        const int64_t h = i % size_[1] - Before(1), d = i / size_[1] % size_[0] - Before(0);
+        const int64_t h = i % shape_.size[1] - shape_.before[1],
+                      d = i / shape_.size[1] % shape_.size[0] - shape_.before[0];
         if (h < 0 || h >= height.in || d < 0 || d >= depth.in) {
           std::fill_n(at, row, 0.0f);
           continue;
         }
-        const int64_t line = (i / size_[1] / size_[0] * depth.in + d) * height.in + h;
+        const int64_t line = (i / shape_.size[1] / shape_.size[0] * depth.in + d) * height.in + h;
         std::fill_n(at, left, 0.0f);
         std::memcpy(at + left, args.In<float>(0) + line * width.in * channels,
                     static_cast<size_t>(middle) * sizeof(float));
@@ -161,13 +139,11 @@ class ProductConv : public CpuKernel {
       }
     });
   }
-  int64_t Before(int axis) const { return g_.axis[static_cast<size_t>(axis)].pad_begin; }
 
   const WindowGeometry g_;
+  const ConvProduct shape_;
   const Activation activation_;
   const bool packed_;
-  bool pads_ = false;
-  int64_t size_[kMaxSpatial];  // of the input after padding
   std::vector<int64_t> taps_;
   Product product_;
   int64_t padded_floats_ = 0, packed_floats_ = 0;
@@ -193,7 +169,7 @@ Result<std::unique_ptr<CpuKernel>> MakeFastConv(const NodeView& node) {
     return std::unique_ptr<CpuKernel>(std::make_unique<DepthwiseConv>(node, g, activation));
   }
   return std::unique_ptr<CpuKernel>(
-      std::make_unique<ProductConv>(node, g, activation, node.inputs[1].has_value()));
+      std::make_unique<ProductConv>(node, g, activation, node.inputs[1].constant));
 }
 
 Result<Packing> ConvPacking(const NodeView& node, int input) {

@@ -15,4 +15,9 @@ Result<Packing> MatMulPacking(const NodeView& node, int input);
 Result<std::unique_ptr<CpuKernel>> MakeFastConv(const NodeView& node);
 Result<Packing> ConvPacking(const NodeView& node, int input);
 
+Result<std::unique_ptr<CpuKernel>> MakeFastMaxPool(const NodeView& node);
+Result<std::unique_ptr<CpuKernel>> MakeFastAveragePool(const NodeView& node);
+
+Result<std::unique_ptr<CpuKernel>> MakeFastResize(const NodeView& node);
+
 }  // namespace oncilla::cpu

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "backends/cpu/fast.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/windows.h"
 #include "engine/ops/pool.h"
@@ -116,8 +117,8 @@ Status LpPool(const LpPoolAttrs& attrs, const Args& args) {
 }
 
 const KernelRow kRows[] = {
-    Row<MaxPool>("MaxPool", kNumbers),
-    Row<AveragePool>("AveragePool", kFloats),
+    Row<MaxPool>("MaxPool", kNumbers, &MakeFastMaxPool),
+    Row<AveragePool>("AveragePool", kFloats, &MakeFastAveragePool),
     Row<LpPool>("LpPool", kFloats),
 };
 

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "backends/cpu/fast.h"
 #include "backends/cpu/kernel.h"
 #include "engine/ops/resize.h"
 #include "engine/tensor/dispatch.h"
@@ -75,7 +76,7 @@ Status Resize(const ResizeAttrs& attrs, const Args& args) {
 }
 
 const KernelRow kRows[] = {
-    Row<Resize>("Resize", kFixedSize),
+    Row<Resize>("Resize", kFixedSize, &MakeFastResize),
 };
 
 }  // namespace

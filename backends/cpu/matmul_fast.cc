@@ -120,7 +120,7 @@ class DotMatMul : public CpuKernel {
 // Weights of one column stay as they are: they are multiplied as dot products.
 bool IsPacked(const Fact& b, bool transposed) {
   const Shape shape = b.shape.ToShape();
-  return b.has_value() && b.dtype == DType::kF32 && shape.rank() >= 2 && shape.elements() > 0 &&
+  return b.constant && b.dtype == DType::kF32 && shape.rank() >= 2 && shape.elements() > 0 &&
          shape[shape.rank() - (transposed ? 2 : 1)] > 1;
 }
 

@@ -33,49 +33,6 @@ Status CheckAttrs(const ResizeAttrs& attrs) {
   return Status();
 }
 
-// Input positions of outputs, in float and in the order of operations of the two frameworks.
-class Coordinates {
- public:
-  Coordinates(const ResizeAttrs& attrs, int axis, int64_t in, int64_t out)
-      : name_(attrs.coordinates),
-        in_(static_cast<float>(in)),
-        out_(static_cast<float>(out)),
-        onnx_(!attrs.scales.empty()) {
-    if (onnx_) scale_ = static_cast<float>(attrs.scales[static_cast<size_t>(axis)]);
-    align_ = name_ == "align_corners";
-    ratio_ =
-        align_ && out > 1 ? static_cast<float>(in - 1) / static_cast<float>(out - 1) : in_ / out_;
-  }
-
-  // Input size over output size, as TensorFlow computes it.
-  float ratio() const { return ratio_; }
-
-  float At(int64_t o) const {
-    const auto x = static_cast<float>(o);
-    if (align_) {
-      if (!onnx_) return x * ratio_;
-      return out_ == 1 ? 0 : x * (in_ - 1) / (out_ - 1);
-    }
-    if (name_ == "asymmetric") return Scaled(x);
-    const float middle = Scaled(x + 0.5f);
-    if (name_ == "tf_half_pixel") return middle;
-    if (name_ == "pytorch_half_pixel") return out_ > 1 ? middle - 0.5f : 0;
-    if (name_ == "half_pixel_symmetric" && onnx_) {
-      // The part of the output that a fractional scale cuts off is taken from both ends.
-      const float adjustment = out_ / (scale_ * in_);
-      return in_ / 2 * (1 - adjustment) + middle - 0.5f;
-    }
-    return middle - 0.5f;
-  }
-
- private:
-  float Scaled(float x) const { return onnx_ ? x / scale_ : x * ratio_; }
-
-  const std::string& name_;
-  float in_, out_, scale_ = 1, ratio_ = 1;
-  bool onnx_, align_ = false;
-};
-
 int32_t Bound(int64_t i, int64_t size) {
   return static_cast<int32_t>(std::clamp<int64_t>(i, 0, size - 1));
 }
@@ -183,14 +140,48 @@ constexpr OpDef kResizeOps[] = {
 
 }  // namespace
 
-Result<ResizeTaps> TapsOf(const ResizeAttrs& attrs, int axis, int64_t in, int64_t out) {
+Result<ResizeAxis> AxisOf(const ResizeAttrs& attrs, int axis, int64_t in, int64_t out) {
   ONCILLA_TRY(CheckAttrs(attrs));
   if (in > kMaxSize || out > kMaxSize) {
     return InvalidArgument("cannot resize ", in, " to ", out, ": out of range");
   }
+  ResizeAxis a;
+  a.in = in;
+  a.out = out;
+  if (out == 0) return a;
+  const auto from = static_cast<float>(in), to = static_cast<float>(out);
+  const bool onnx = !attrs.scales.empty();
+  const std::string& kind = attrs.coordinates;
+  const bool align = kind == "align_corners";
+  a.ratio = align && out > 1 ? (from - 1) / (to - 1) : from / to;
+  if (align && onnx) {
+    a.multiply = out == 1 ? 0 : from - 1;
+    a.divide = out == 1 ? 0 : to - 1;
+    return a;
+  }
+  const float scale = onnx ? static_cast<float>(attrs.scales[static_cast<size_t>(axis)]) : 0;
+  if (onnx) {
+    a.divide = scale;
+  } else {
+    a.multiply = a.ratio;
+  }
+  if (align || kind == "asymmetric") return a;
+  a.before = 0.5f;
+  if (kind == "tf_half_pixel") return a;
+  a.after = -0.5f;
+  if (kind == "pytorch_half_pixel" && out == 1) a = {.in = in, .out = out, .multiply = 0};
+  if (kind == "half_pixel_symmetric" && onnx) {
+    // The part of the output that a fractional scale cuts off is taken from both ends.
+    const float adjustment = to / (scale * from);
+    a.offset = from / 2 * (1 - adjustment);
+  }
+  return a;
+}
+
+Result<ResizeTaps> TapsOf(const ResizeAttrs& attrs, int axis, int64_t in, int64_t out) {
+  ONCILLA_ASSIGN(const ResizeAxis positions, AxisOf(attrs, axis, in, out));
   if (out == 0) return ResizeTaps();
-  const Coordinates coordinates(attrs, axis, in, out);
-  if (attrs.mode == "area") return AreaTaps(coordinates.ratio(), in, out);
+  if (attrs.mode == "area") return AreaTaps(positions.ratio, in, out);
   ResizeTaps table;
   table.taps = attrs.mode == "nearest" ? 1 : attrs.mode == "linear" ? 2 : 4;
   table.index.resize(static_cast<size_t>(out * table.taps));
@@ -200,7 +191,7 @@ Result<ResizeTaps> TapsOf(const ResizeAttrs& attrs, int axis, int64_t in, int64_
     float* weight = table.weight.data() + o * table.taps;
     // Far outside, all modes see the edge only; the bound keeps the conversion to integers defined.
     const float far = static_cast<float>(in) + 2;
-    float x = coordinates.At(o);
+    float x = positions.At(o);
     x = std::isnan(x) ? 0 : std::clamp(x, -far, 2 * far);
     if (attrs.mode == "nearest") {
       index[0] = Bound(static_cast<int64_t>(Nearest(attrs.nearest, x)), in);

@@ -31,6 +31,24 @@ struct ResizeAttrs {
   }
 };
 
+// Where the outputs of one axis lie in its input, as a few floats, so that tables on the host and
+// kernels on devices compute the same to the last bit.
+struct ResizeAxis {
+  int64_t in = 1, out = 1;
+  float before = 0, multiply = 1, divide = 0, offset = 0, after = 0;
+  float ratio = 1;  // what one output covers, for area
+
+  // Every operation rounds to float; no division when `divide` is 0.
+  float At(int64_t o) const {
+    float x = (static_cast<float>(o) + before) * multiply;
+    if (divide != 0) x /= divide;
+    return (offset + x) + after;
+  }
+};
+
+// Of spatial axis `axis` (it picks the scale) and known sizes.
+Result<ResizeAxis> AxisOf(const ResizeAttrs& attrs, int axis, int64_t in, int64_t out);
+
 // One axis as a table: output o is the sum over t < taps of weight[o * taps + t] times input
 // index[o * taps + t]. Indices lie in the input; nearest has one tap of weight 1.
 struct ResizeTaps {
@@ -39,7 +57,6 @@ struct ResizeTaps {
   std::vector<float> weight;
 };
 
-// Of spatial axis `axis` (it picks the scale) and known sizes.
 Result<ResizeTaps> TapsOf(const ResizeAttrs& attrs, int axis, int64_t in, int64_t out);
 
 std::span<const OpDef> ResizeOps();

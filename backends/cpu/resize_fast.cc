@@ -1,0 +1,134 @@
+// Fast Resize for float over two spatial axes: rows first, then pixels, as two passes of weights.
+//
+// An output row is first a weighted sum of whole input rows (long vectors, whatever the number of
+// channels), kept in a small buffer; its pixels are then weighted sums of that row's pixels.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/resize_fast.cc"
+// clang-format off
+#include "backends/cpu/simd.h"
+// clang-format on
+
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu/fast.h"
+#include "backends/cpu/vector.inl.h"
+#include "engine/ops/resize.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace oncilla::cpu::HWY_NAMESPACE {
+
+// y[i] = sum of weights times inputs, over `count` floats. kTaps > 0 fixes the number of taps.
+template <int kTaps>
+HWY_INLINE void WeightedSum(const float* const* x, const float* weight, int taps, int64_t count,
+                            float* y) {
+  constexpr Floats d;
+  if (kTaps > 0) taps = kTaps;
+  for (int64_t i = 0; i < count; i += kLanes) {
+    Vector sum = hn::Mul(hn::Set(d, weight[0]), LoadSome(x[0] + i, count - i));
+    for (int t = 1; t < taps; ++t) {
+      sum = hn::MulAdd(hn::Set(d, weight[t]), LoadSome(x[t] + i, count - i), sum);
+    }
+    StoreSome(sum, y + i, count - i);
+  }
+}
+
+void Blend(const float* const* x, const float* weight, int taps, int64_t count, float* y) {
+  switch (taps) {
+    case 2:
+      return WeightedSum<2>(x, weight, taps, count, y);
+    case 4:
+      return WeightedSum<4>(x, weight, taps, count, y);
+    default:
+      return WeightedSum<0>(x, weight, taps, count, y);
+  }
+}
+
+// One output row out of the blended input row.
+void BlendPixels(const float* row, const ResizeTaps& table, int64_t pixels, int64_t channels,
+                 float* y) {
+  const int taps = static_cast<int>(table.taps);
+  if (channels < 4) {  // too few for a vector: pixel by pixel, channel by channel
+    for (int64_t o = 0; o < pixels; ++o) {
+      const int32_t* index = table.index.data() + o * taps;
+      const float* weight = table.weight.data() + o * taps;
+      for (int64_t c = 0; c < channels; ++c) {
+        float sum = 0;
+        for (int t = 0; t < taps; ++t) sum += weight[t] * row[index[t] * channels + c];
+        y[o * channels + c] = sum;
+      }
+    }
+    return;
+  }
+  std::vector<const float*> from(static_cast<size_t>(taps));
+  for (int64_t o = 0; o < pixels; ++o) {
+    for (int t = 0; t < taps; ++t) from[t] = row + table.index[o * taps + t] * channels;
+    Blend(from.data(), table.weight.data() + o * taps, taps, channels, y + o * channels);
+  }
+}
+
+}  // namespace oncilla::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace oncilla::cpu {
+namespace {
+
+HWY_EXPORT(Blend);
+HWY_EXPORT(BlendPixels);
+
+class FastResize : public CpuKernel {
+ public:
+  FastResize(const NodeView& node, ResizeTaps rows, ResizeTaps pixels, bool copies)
+      : CpuKernel(node), rows_(std::move(rows)), pixels_(std::move(pixels)), copies_(copies) {}
+  std::string description() const override { return copies_ ? "copies" : "two passes"; }
+
+  Status Run(const Args& args) const override {
+    const Shape in = args.in(0).shape, out = args.out(0).shape;
+    const int64_t channels = in[3], in_row = in[2] * channels, out_row = out[2] * channels;
+    const int64_t grain = std::max<int64_t>(1, 32768 / out_row);
+    ParallelFor(args.threads, out[0] * out[1], grain, [&](int64_t begin, int64_t end) {
+      std::vector<float> blended(copies_ ? 0 : static_cast<size_t>(in_row));
+      std::vector<const float*> from(static_cast<size_t>(rows_.taps));
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t o = i % out[1];
+        const float* sample = args.In<float>(0) + i / out[1] * in[1] * in_row;
+        for (int64_t t = 0; t < rows_.taps; ++t) {
+          from[t] = sample + rows_.index[o * rows_.taps + t] * in_row;
+        }
+        float* y = args.Out<float>(0) + i * out_row;
+        if (copies_) {
+          for (int64_t p = 0; p < out[2]; ++p) {
+            std::copy_n(from[0] + pixels_.index[p] * channels, channels, y + p * channels);
+          }
+          continue;
+        }
+        HWY_DYNAMIC_DISPATCH(Blend)
+        (from.data(), rows_.weight.data() + o * rows_.taps, static_cast<int>(rows_.taps), in_row,
+         blended.data());
+        HWY_DYNAMIC_DISPATCH(BlendPixels)(blended.data(), pixels_, out[2], channels, y);
+      }
+    });
+    return Status();
+  }
+
+ private:
+  const ResizeTaps rows_, pixels_;
+  const bool copies_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<CpuKernel>> MakeFastResize(const NodeView& node) {
+  ONCILLA_ASSIGN(const auto attrs, ReadAttrs<ResizeAttrs>(*node.attrs));
+  const TensorDesc in = node.inputs[0].desc(), out = node.outputs[0].desc();
+  if (in.dtype != DType::kF32 || in.rank() != 4 || out.elements() == 0) return nullptr;
+  ONCILLA_ASSIGN(ResizeTaps rows, TapsOf(attrs, 0, in.shape[1], out.shape[1]));
+  ONCILLA_ASSIGN(ResizeTaps pixels, TapsOf(attrs, 1, in.shape[2], out.shape[2]));
+  return std::unique_ptr<CpuKernel>(std::make_unique<FastResize>(
+      node, std::move(rows), std::move(pixels), attrs.mode == "nearest"));
+}
+
+}  // namespace oncilla::cpu
+#endif

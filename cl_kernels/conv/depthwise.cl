@@ -1,0 +1,83 @@
+// depthwise: every channel with its own filter[taps][channels]; float, channels a multiple of VEC.
+// Work-item (vector of channels, stretch of a row, row of y): the pixels of the stretch, PIXELS at a
+// time, so that a weight is read once for several of them. Taps outside the input are left out.
+// VARIANT: -DVEC=1 -DPIXELS=4 -DIDX=int -DACTIVATION=none
+// VARIANT: -DVEC=4 -DPIXELS=2 -DIDX=long -DACTIVATION=relu6 -DBIAS -DRESIDUAL
+// VARIANT: -DVEC=16 -DPIXELS=4 -DIDX=int -DACTIVATION=silu -DBIAS
+#include "common/activation.clh"
+#include "common/window.clh"
+#if VEC == 1
+#define VF float
+#define VLOAD(p) (*(p))
+#define VSTORE(v, p) (*(p) = (v))
+#else
+#define VF ACT_CAT(float, VEC)
+#define VLOAD(p) ACT_CAT(vload, VEC)(0, p)
+#define VSTORE(v, p) ACT_CAT(vstore, VEC)(v, 0, p)
+#endif
+
+__kernel void depthwise(__global const float* restrict x, __global const float* restrict filter,
+#ifdef BIAS
+                        __global const float* restrict bias,
+#endif
+#ifdef RESIDUAL
+                        __global const float* restrict residual,
+#endif
+                        __global float* restrict y, const int channels, const int stretch,
+                        WINDOW_PARAMS) {
+  const int c = (int)get_global_id(0) * VEC;
+  if (c >= channels) return;
+  const IDX row = get_global_id(2);
+  const int o0 = row / out1 % out0, o1 = row % out1, begin = (int)get_global_id(1) * stretch;
+  const IDX sample = row / out1 / out0;
+  const int end = min(out2, begin + stretch);
+  const int s0 = o0 * stride0 - pad0, s1 = o1 * stride1 - pad1;
+  const int f0 = first_tap(s0, dilation0), f1 = first_tap(s1, dilation1);
+  const int l0 = last_tap(s0, dilation0, kernel0, in0), l1 = last_tap(s1, dilation1, kernel1, in1);
+  const IDX in_row = (IDX)in2 * channels;
+  for (int o = begin; o < end; o += PIXELS) {
+    const int s2 = o * stride2 - pad2;
+    const int inside = s2 >= 0 && s2 + (PIXELS - 1) * stride2 + (kernel2 - 1) * dilation2 < in2;
+    VF sum[PIXELS];
+#pragma unroll
+    for (int p = 0; p < PIXELS; ++p) {
+      sum[p] = 0;
+#ifdef BIAS
+      sum[p] += VLOAD(bias + c);
+#endif
+    }
+    for (int k0 = f0; k0 < l0; ++k0) {
+      for (int k1 = f1; k1 < l1; ++k1) {
+        __global const float* line =
+            x + ((sample * in0 + s0 + k0 * dilation0) * in1 + s1 + k1 * dilation1) * in_row + c;
+        __global const float* w = filter + (IDX)(k0 * kernel1 + k1) * kernel2 * channels + c;
+        for (int k2 = 0; k2 < kernel2; ++k2) {
+          const VF weight = VLOAD(w + k2 * channels);
+          const int i = s2 + k2 * dilation2;
+          if (inside) {
+#pragma unroll
+            for (int p = 0; p < PIXELS; ++p) {
+              sum[p] = fma(VLOAD(line + (i + p * stride2) * channels), weight, sum[p]);
+            }
+          } else {
+#pragma unroll
+            for (int p = 0; p < PIXELS; ++p) {
+              const int at = i + p * stride2;
+              if (at >= 0 && at < in2) sum[p] = fma(VLOAD(line + at * channels), weight, sum[p]);
+            }
+          }
+        }
+      }
+    }
+#pragma unroll
+    for (int p = 0; p < PIXELS; ++p) {
+      if (o + p < end) {
+        const IDX at = (row * out2 + o + p) * channels + c;
+#ifdef RESIDUAL
+        sum[p] += VLOAD(residual + at);
+#endif
+        VSTORE(ACTIVATE(ACTIVATION, VF, sum[p]), y + at);
+      }
+    }
+  }
+}
