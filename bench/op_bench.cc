@@ -21,14 +21,14 @@ namespace {
 struct Operand {
   Shape shape;
   bool weight = false;
-  std::vector<int64_t> ints;  // a plan input
+  std::vector<int64_t> ints = {};  // a plan input
 };
 
 struct Bench {
   std::string name;
   std::string op;
-  AttrMap attrs;
-  std::vector<Operand> inputs;
+  AttrMap attrs = {};
+  std::vector<Operand> inputs = {};
   double flops = 0;  // 0: count bytes
 };
 

@@ -47,6 +47,7 @@ void ActivateRows(Activation activation, float* c, int64_t step, int rows, int64
 HWY_NOINLINE void RunRaggedTile(int rows, int64_t columns, const TileArgs& tile) {
   HWY_ALIGN float c[kTileRows * kTileColumns], bias[kTileColumns];
   HWY_ALIGN float residual[kTileRows * kTileColumns];
+  columns = std::min<int64_t>(columns, kTileColumns);  // as is; compilers warn without it
   TileArgs inside = tile;
   inside.c = c;
   inside.c_step = kTileColumns;
