@@ -237,7 +237,7 @@ Result<std::map<Bytes, std::vector<int64_t>>> SavedModel::BoundInputs() const {
         if (entry.field() != 2 || !entry.is_view()) continue;
         WireMessage function(entry.View());
         while (function.Next()) {
-          if (function.field() == 1) function.EachInt([&](int64_t id) { ids.push_back(id); });
+          if (function.field() == 2) function.EachInt([&](int64_t id) { ids.push_back(id); });
         }
       }
       out[key] = std::move(ids);

@@ -109,9 +109,7 @@ class Flattener {
   Status Fail(const Site& site, Status status) const {
     const TfNode& node = NodeAt(site);
     const std::string name = frames_[site.frame]->prefix + std::string(node.name);
-    return WithNode(
-        In(In(std::move(status), StrCat("node '", name, "' (", node.op, ")")), graph_.file()),
-        name);
+    return WithNode(In(std::move(status), StrCat("node '", name, "' (", node.op, ")")), name);
   }
 
   const TfNode& NodeAt(const Site& site) const {
@@ -185,9 +183,8 @@ class Flattener {
     const Frame& frame = *frames_[frame_id];
     const int node = frame.body->Find(input.node);
     if (node < 0) {
-      return In(DataLoss("the input '", input, "' of a node in '", frame.prefix,
-                         "' names a node that is not there"),
-                graph_.file());
+      return DataLoss("the input '", input, "' of a node in '", frame.prefix,
+                      "' names a node that is not there");
     }
     Site site{frame_id, node, input.index};
     ONCILLA_ASSIGN(site.output, graph_.OutputIndex(NodeAt(site), input));
@@ -248,7 +245,7 @@ class Flattener {
 
   Result<int> AddFlat(TfFlatNode::Kind kind, const Site& site) {
     if (out_.nodes.size() >= kMaxNodes) {
-      return Exhausted(graph_.file(), ": inlined calls make more than ", kMaxNodes, " nodes");
+      return Exhausted("inlined calls make more than ", kMaxNodes, " nodes");
     }
     TfFlatNode node;
     node.kind = kind;
@@ -386,9 +383,9 @@ class Flattener {
     if (site.node < 0) {
       std::vector<std::string> names;
       for (const TfNode& node : graph_.main().nodes) names.emplace_back(node.name);
-      return WithStage(NotFound("there is no tensor '", text, "' to ", role, " in ", graph_.file(),
-                                DidYouMean(input.node, names)),
-                       Stage::kOptions);
+      return WithStage(
+          NotFound("there is no tensor '", text, "' to ", role, DidYouMean(input.node, names)),
+          Stage::kOptions);
     }
     return site;
   }

@@ -490,14 +490,14 @@ Result<std::unique_ptr<TfGraph>> TfGraph::Parse(Bytes graph_def, Bytes op_list, 
 Result<const TfFunction*> TfGraph::Function(std::string_view name) {
   const auto it = library_.find(name);
   if (it == library_.end()) {
-    return NotFound(file_, ": there is no function '", name, "' in the library");
+    return NotFound("there is no function '", name, "' in the library");
   }
   LibraryEntry& entry = it->second;
   if (entry.parsed == nullptr) {
     auto parsed = std::make_unique<TfFunction>();
     const std::string where = StrCat("function '", name, "'");
-    Status status = ReadWire(where, [&] { return ParseFunction(entry.proto, parsed.get()); });
-    if (!status.ok()) return In(In(std::move(status), where), file_);
+    Status status = ReadWire("the body", [&] { return ParseFunction(entry.proto, parsed.get()); });
+    if (!status.ok()) return In(std::move(status), where);
     entry.parsed = std::move(parsed);
   }
   return entry.parsed.get();
