@@ -9,7 +9,8 @@ const KernelRow* FindKernel(std::string_view op) {
   static const std::map<std::string_view, const KernelRow*> rows = [] {
     std::map<std::string_view, const KernelRow*> all;
     for (std::span<const KernelRow> family :
-         {ElementwiseKernels(), IndexingKernels(), MovementKernels(), ShapeKernels()}) {
+         {ElementwiseKernels(), IndexingKernels(), MovementKernels(), NormKernels(),
+          ReduceKernels(), ShapeKernels()}) {
       for (const KernelRow& row : family) all.emplace(row.op, &row);
     }
     return all;

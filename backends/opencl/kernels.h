@@ -10,6 +10,8 @@ namespace oncilla::opencl {
 std::span<const KernelRow> ElementwiseKernels();
 std::span<const KernelRow> IndexingKernels();
 std::span<const KernelRow> MovementKernels();
+std::span<const KernelRow> NormKernels();
+std::span<const KernelRow> ReduceKernels();
 std::span<const KernelRow> ShapeKernels();
 
 }  // namespace oncilla::opencl
