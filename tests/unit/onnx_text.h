@@ -1,0 +1,163 @@
+// Writing small ONNX models for tests, field by field.
+#pragma once
+
+#include <protozero/pbf_writer.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace oncilla::testing {
+
+// One NodeProto and its attributes.
+class OnnxNodeText {
+ public:
+  OnnxNodeText(const std::string& op, const std::vector<std::string>& inputs,
+               const std::vector<std::string>& outputs, const std::string& name = "") {
+    for (const std::string& input : inputs) writer_.add_string(1, input);
+    for (const std::string& output : outputs) writer_.add_string(2, output);
+    if (!name.empty()) writer_.add_string(3, name);
+    writer_.add_string(4, op);
+  }
+  OnnxNodeText& Domain(const std::string& domain) {
+    writer_.add_string(7, domain);
+    return *this;
+  }
+  OnnxNodeText& Int(const std::string& name, int64_t value) {
+    protozero::pbf_writer attr(writer_, 5);
+    attr.add_string(1, name);
+    attr.add_int64(3, value);
+    attr.add_enum(20, 2);
+    return *this;
+  }
+  OnnxNodeText& Float(const std::string& name, float value) {
+    protozero::pbf_writer attr(writer_, 5);
+    attr.add_string(1, name);
+    attr.add_float(2, value);
+    attr.add_enum(20, 1);
+    return *this;
+  }
+  OnnxNodeText& Ints(const std::string& name, const std::vector<int64_t>& values) {
+    protozero::pbf_writer attr(writer_, 5);
+    attr.add_string(1, name);
+    for (int64_t value : values) attr.add_int64(8, value);
+    attr.add_enum(20, 7);
+    return *this;
+  }
+  OnnxNodeText& Reference(const std::string& name, const std::string& of, int type) {
+    protozero::pbf_writer attr(writer_, 5);
+    attr.add_string(1, name);
+    attr.add_enum(20, type);
+    attr.add_string(21, of);
+    return *this;
+  }
+  OnnxNodeText& Graph(const std::string& name, const std::string& graph) {
+    protozero::pbf_writer attr(writer_, 5);
+    attr.add_string(1, name);
+    attr.add_message(6, graph);
+    attr.add_enum(20, 5);
+    return *this;
+  }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  std::string bytes_;
+  protozero::pbf_writer writer_{bytes_};
+};
+
+// Sizes below zero have no number, and the name that follows them when one is given.
+struct OnnxDimText {
+  OnnxDimText(int64_t s) : size(s) {}                // NOLINT
+  OnnxDimText(const char* n) : size(-1), name(n) {}  // NOLINT
+  int64_t size;
+  std::string name;
+};
+
+class OnnxGraphText {
+ public:
+  OnnxGraphText& Node(const OnnxNodeText& node) {
+    writer_.add_message(1, node.bytes());
+    return *this;
+  }
+  OnnxGraphText& Input(const std::string& name, const std::vector<OnnxDimText>& shape,
+                       int type = 1) {
+    return ValueInfo(11, name, shape, type);
+  }
+  OnnxGraphText& Output(const std::string& name, const std::vector<OnnxDimText>& shape,
+                        int type = 1) {
+    return ValueInfo(12, name, shape, type);
+  }
+  // A float initializer with raw data.
+  OnnxGraphText& Floats(const std::string& name, const std::vector<int64_t>& shape,
+                        const std::vector<float>& values) {
+    protozero::pbf_writer tensor(writer_, 5);
+    for (int64_t size : shape) tensor.add_int64(1, size);
+    tensor.add_int32(2, 1);
+    tensor.add_string(8, name);
+    tensor.add_bytes(9, reinterpret_cast<const char*>(values.data()),
+                     values.size() * sizeof(float));
+    return *this;
+  }
+  OnnxGraphText& External(const std::string& name, const std::vector<int64_t>& shape,
+                          const std::vector<std::pair<std::string, std::string>>& entries) {
+    protozero::pbf_writer tensor(writer_, 5);
+    for (int64_t size : shape) tensor.add_int64(1, size);
+    tensor.add_int32(2, 1);
+    tensor.add_string(8, name);
+    for (const auto& [key, value] : entries) {
+      protozero::pbf_writer entry(tensor, 13);
+      entry.add_string(1, key);
+      entry.add_string(2, value);
+    }
+    tensor.add_enum(14, 1);
+    return *this;
+  }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  OnnxGraphText& ValueInfo(int field, const std::string& name,
+                           const std::vector<OnnxDimText>& shape, int type) {
+    protozero::pbf_writer info(writer_, static_cast<protozero::pbf_tag_type>(field));
+    info.add_string(1, name);
+    protozero::pbf_writer type_proto(info, 2);
+    protozero::pbf_writer tensor(type_proto, 1);
+    tensor.add_int32(1, type);
+    protozero::pbf_writer shape_proto(tensor, 2);
+    for (const OnnxDimText& dim : shape) {
+      protozero::pbf_writer entry(shape_proto, 1);
+      if (dim.size >= 0) entry.add_int64(1, dim.size);
+      if (!dim.name.empty()) entry.add_string(2, dim.name);
+    }
+    return *this;
+  }
+
+  std::string bytes_;
+  protozero::pbf_writer writer_{bytes_};
+};
+
+// A ModelProto; `functions` are FunctionProtos.
+inline std::string OnnxModelText(const OnnxGraphText& graph, int64_t opset = 17,
+                                 const std::vector<std::string>& functions = {}) {
+  std::string bytes;
+  protozero::pbf_writer model(bytes);
+  model.add_int64(1, 8);
+  model.add_string(2, "tests");
+  model.add_message(7, graph.bytes());
+  {
+    protozero::pbf_writer import(model, 8);
+    import.add_string(1, "");
+    import.add_int64(2, opset);
+  }
+  {
+    protozero::pbf_writer import(model, 8);
+    import.add_string(1, "own");
+    import.add_int64(2, 1);
+  }
+  protozero::pbf_writer entry(model, 14);
+  entry.add_string(1, "key");
+  entry.add_string(2, "value");
+  entry.commit();
+  for (const std::string& function : functions) model.add_message(25, function);
+  return bytes;
+}
+
+}  // namespace oncilla::testing
