@@ -167,6 +167,12 @@ class Importer {
         unsupported_.Add("sparse_initializer", "", std::string(name));
         return kNoValue;
       }
+      for (const OnnxValueInfo& input : scope.graph->inputs) {
+        if (input.name == name) {
+          return WithStage(InvalidArgument("the input '", name, "' is needed and not fed"),
+                           Stage::kOptions);
+        }
+      }
     }
     return DataLoss("nothing computes '", name, "'");
   }

@@ -24,7 +24,9 @@ class OnnxImport : public ::testing::Test {
   }
   Result<Module> Import(ImportRequest request = {}) {
     auto module = model_->Import(request, OpSet::Builtin());
-    if (module.ok()) EXPECT_TRUE(Verify(module->main).ok());
+    if (module.ok()) {
+      EXPECT_TRUE(Verify(module->main).ok());
+    }
     return module;
   }
   // The first output for x = {-1, 2, 3} of shape [1,3], or the failure.
