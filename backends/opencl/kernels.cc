@@ -9,8 +9,9 @@ const KernelRow* FindKernel(std::string_view op) {
   static const std::map<std::string_view, const KernelRow*> rows = [] {
     std::map<std::string_view, const KernelRow*> all;
     for (std::span<const KernelRow> family :
-         {ElementwiseKernels(), IndexingKernels(), MovementKernels(), NormKernels(),
-          ReduceKernels(), ShapeKernels()}) {
+         {ConvKernels(), ElementwiseKernels(), IndexingKernels(), MatMulKernels(),
+          MovementKernels(), NormKernels(), PoolKernels(), ReduceKernels(), ResizeKernels(),
+          ShapeKernels()}) {
       for (const KernelRow& row : family) all.emplace(row.op, &row);
     }
     return all;

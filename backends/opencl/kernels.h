@@ -7,11 +7,15 @@
 
 namespace oncilla::opencl {
 
+std::span<const KernelRow> ConvKernels();
 std::span<const KernelRow> ElementwiseKernels();
 std::span<const KernelRow> IndexingKernels();
+std::span<const KernelRow> MatMulKernels();
 std::span<const KernelRow> MovementKernels();
 std::span<const KernelRow> NormKernels();
 std::span<const KernelRow> ReduceKernels();
+std::span<const KernelRow> PoolKernels();
+std::span<const KernelRow> ResizeKernels();
 std::span<const KernelRow> ShapeKernels();
 
 }  // namespace oncilla::opencl

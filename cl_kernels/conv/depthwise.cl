@@ -1,9 +1,9 @@
 // depthwise: every channel with its own filter[taps][channels]; float, channels a multiple of VEC.
 // Work-item (vector of channels, stretch of a row, row of y): the pixels of the stretch, PIXELS at a
 // time, so that a weight is read once for several of them. Taps outside the input are left out.
-// VARIANT: -DVEC=1 -DPIXELS=4 -DIDX=int -DACTIVATION=none
-// VARIANT: -DVEC=4 -DPIXELS=2 -DIDX=long -DACTIVATION=relu6 -DBIAS -DRESIDUAL
-// VARIANT: -DVEC=16 -DPIXELS=4 -DIDX=int -DACTIVATION=silu -DBIAS
+// VARIANT: -DVEC=1 -DPIXELS=4 -DIDX=int -DACTIVATION=ACT_none
+// VARIANT: -DVEC=4 -DPIXELS=2 -DIDX=long -DACTIVATION=ACT_relu6 -DBIAS -DRESIDUAL
+// VARIANT: -DVEC=16 -DPIXELS=4 -DIDX=int -DACTIVATION=ACT_silu -DBIAS
 #include "common/activation.clh"
 #include "common/window.clh"
 #if VEC == 1

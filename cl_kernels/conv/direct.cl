@@ -4,8 +4,8 @@
 // conv: y[n][o][c] = activation(bias[c] + residual + sum over taps and channels of a group of
 // x[n][o * stride + k * dilation - pad][i] filter[k][i][c]).
 // transpose: the gradient of that: y has the sizes `in`, x the sizes `out`; filter[k][c][i].
-// VARIANT: -DT=f32 -DWIDE=float -DIDX=int -DACTIVATION=none
-// VARIANT: -DT=f16 -DWIDE=float -DIDX=long -DACTIVATION=gelu -DBIAS -DRESIDUAL
+// VARIANT: -DT=f32 -DWIDE=float -DIDX=int -DACTIVATION=ACT_none
+// VARIANT: -DT=f16 -DWIDE=float -DIDX=long -DACTIVATION=ACT_gelu -DBIAS -DRESIDUAL
 #include "common/dtype.clh"
 #include "common/activation.clh"
 #include "common/window.clh"

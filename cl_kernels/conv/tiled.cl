@@ -4,8 +4,8 @@
 // from the input as it stands: each work-item looks after one K of a slice, so that it takes K apart
 // once for all its rows. THREADS is a multiple of TILE_K; `memory` holds TILE_K * (A_PITCH + B_PITCH)
 // floats.
-// VARIANT: -DT=f32 -DIDX=int -DACTIVATION=none -DTX=16 -DTY=16 -DWM=4 -DWN=4 -DTILE_K=16
-// VARIANT: -DT=f16 -DIDX=long -DACTIVATION=relu6 -DTX=8 -DTY=8 -DWM=2 -DWN=2 -DTILE_K=8 -DBIAS -DRESIDUAL
+// VARIANT: -DT=f32 -DIDX=int -DACTIVATION=ACT_none -DTX=16 -DTY=16 -DWM=4 -DWN=4 -DTILE_K=16
+// VARIANT: -DT=f16 -DIDX=long -DACTIVATION=ACT_relu6 -DTX=8 -DTY=8 -DWM=2 -DWN=2 -DTILE_K=8 -DBIAS -DRESIDUAL
 #include "common/dtype.clh"
 #include "common/activation.clh"
 #include "common/tile.clh"

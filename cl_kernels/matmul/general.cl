@@ -1,8 +1,8 @@
 // general: y[z][i][j] = activation(sum over l < k of a[z][i][l] b[z][l][j] + bias[j] + residual).
 // Any dtype T, any steps; one work-item per element of y, columns fastest. WIDE is the type of the
 // sums: float, double, or ulong, which wraps around to any width.
-// VARIANT: -DT=f32 -DWIDE=float -DIDX=int -DAXES=0 -DACTIVATION=none
-// VARIANT: -DT=i32 -DWIDE=ulong -DIDX=long -DAXES=2 -DACTIVATION=relu6 -DBIAS -DRESIDUAL -DINTEGER
+// VARIANT: -DT=f32 -DWIDE=float -DIDX=int -DAXES=0 -DACTIVATION=ACT_none
+// VARIANT: -DT=i32 -DWIDE=ulong -DIDX=long -DAXES=2 -DACTIVATION=ACT_relu6 -DBIAS -DRESIDUAL -DINTEGER
 #include "common/dtype.clh"
 #include "common/activation.clh"
 #include "common/batch.clh"

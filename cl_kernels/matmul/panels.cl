@@ -8,9 +8,9 @@
 // rows, as even as can be. Work-item (x, panel, z) does tiles [x, x + 1) * tiles_per_item. Rows that a
 // tile lacks repeat its last one and are not stored. y, bias and residual of z lie y_step, bias_step
 // and y_step apart; rows of y row_y apart.
-// VARIANT: -DV=16 -DROWS=8 -DIDX=int -DAXES=0 -DACTIVATION=none
-// VARIANT: -DV=8 -DROWS=6 -DIDX=int -DAXES=1 -DACTIVATION=gelu -DBIAS -DRESIDUAL
-// VARIANT: -DV=4 -DROWS=1 -DIDX=long -DAXES=2 -DACTIVATION=relu -DBIAS
+// VARIANT: -DV=16 -DROWS=8 -DIDX=int -DAXES=0 -DACTIVATION=ACT_none
+// VARIANT: -DV=8 -DROWS=6 -DIDX=int -DAXES=1 -DACTIVATION=ACT_gelu -DBIAS -DRESIDUAL
+// VARIANT: -DV=4 -DROWS=1 -DIDX=long -DAXES=2 -DACTIVATION=ACT_relu -DBIAS
 #include "common/activation.clh"
 #include "common/batch.clh"
 #define PANEL (2 * V)

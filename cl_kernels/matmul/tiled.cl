@@ -2,8 +2,8 @@
 // T is f32, f16 or bf16. Group (tile of rows, tile of columns, z); A_ALONG says that neighbours in K
 // lie together in a (otherwise neighbouring rows do), B_ALONG that neighbouring columns lie together
 // in b. `memory` holds TILE_K * (A_PITCH + B_PITCH) floats.
-// VARIANT: -DT=f32 -DIDX=int -DAXES=0 -DACTIVATION=none -DTX=16 -DTY=16 -DWM=4 -DWN=4 -DTILE_K=16 -DA_ALONG=1 -DB_ALONG=1
-// VARIANT: -DT=bf16 -DIDX=long -DAXES=2 -DACTIVATION=gelu -DTX=8 -DTY=8 -DWM=2 -DWN=2 -DTILE_K=8 -DA_ALONG=0 -DB_ALONG=0 -DBIAS -DRESIDUAL
+// VARIANT: -DT=f32 -DIDX=int -DAXES=0 -DACTIVATION=ACT_none -DTX=16 -DTY=16 -DWM=4 -DWN=4 -DTILE_K=16 -DA_ALONG=1 -DB_ALONG=1
+// VARIANT: -DT=bf16 -DIDX=long -DAXES=2 -DACTIVATION=ACT_gelu -DTX=8 -DTY=8 -DWM=2 -DWN=2 -DTILE_K=8 -DA_ALONG=0 -DB_ALONG=0 -DBIAS -DRESIDUAL
 #include "common/dtype.clh"
 #include "common/activation.clh"
 #include "common/batch.clh"

@@ -5,7 +5,7 @@
 // TAPS: 1 nearest (elements of T are only moved; RULE says how to round), 2 linear, 4 cubic, 0 area.
 // Otherwise T is a dtype's name, WIDE float or double; integers are rounded to even and stop at the
 // ends of their range.
-// VARIANT: -DTAPS=1 -DT=uint -DIDX=int -DRULE=round_prefer_floor
+// VARIANT: -DTAPS=1 -DT=uint -DIDX=int -DRULE=RULE_round_prefer_floor
 // VARIANT: -DTAPS=2 -DT=f32 -DWIDE=float -DIDX=int
 // VARIANT: -DTAPS=4 -DT=f16 -DWIDE=float -DIDX=long -DEXCLUDE_OUTSIDE -DSTEPS=1024
 // VARIANT: -DTAPS=0 -DT=bf16 -DWIDE=float -DIDX=int
@@ -38,7 +38,7 @@ float coordinate(const int o, const int in, const float before, const float mult
 #define RULE_ceil(x) ceil(x)
 #define RULE_round_prefer_ceil(x) round(x)
 #define RULE_round_prefer_floor(x) ((x) == floor(x) + 0.5f ? floor(x) : round(x))
-#define NEAREST(i, o) clamp((int)CAT(RULE_, RULE)(COORDINATE(i, o)), 0, in##i - 1)
+#define NEAREST(i, o) clamp((int)RULE(COORDINATE(i, o)), 0, in##i - 1)
 
 __kernel void resize(__global const T* restrict x, __global T* restrict y, const IDX total,
                      const int channels, AXIS(0), AXIS(1), AXIS(2)) {
