@@ -98,7 +98,9 @@ TEST(DiskCache, StaysWithinItsBoundAndDropsTheOldest) {
       ::utimensat(AT_FDCWD, JoinPath(folder.path(), Key(3) + ".entry").c_str(), old, 0);
     }
     uint64_t total = 0;
-    for (const CacheEntry& e : *ListCache(folder.path())) total += e.bytes;
+    const auto entries = ListCache(folder.path());
+    ASSERT_TRUE(entries.ok());
+    for (const CacheEntry& e : *entries) total += e.bytes;
     ASSERT_LE(total, kLimit) << "after " << i;
   }
   EXPECT_EQ(cache.Load(Key(3)), std::nullopt);
