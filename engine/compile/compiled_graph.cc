@@ -1,32 +1,11 @@
 // Compilation: passes, placement, constants.
 #include "engine/compile/compiled_graph.h"
 
+#include "engine/graph/shape_fixers.h"
 #include "engine/graph/verify.h"
 
 namespace oncilla {
 namespace {
-
-// Backwards from plan inputs: whose contents decide shapes. Stops at ops that look at shapes only.
-std::vector<bool> FindShapeFixers(const Graph& graph) {
-  std::vector<bool> fixes(graph.values().size());
-  for (size_t n = graph.nodes().size(); n-- > 0;) {
-    const Node& node = graph.node(NodeId{static_cast<uint32_t>(n)});
-    bool read_by_fixer = false;
-    for (ValueId out : node.outputs) read_by_fixer |= fixes[Index(out)];
-    const bool shape_only =
-        node.op->name == "Shape" || node.op->name == "Size" || node.op->name == "Rank";
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (node.inputs[i] == kNoValue) continue;
-      const bool plan_input = i < 32 && (node.op->traits.plan_inputs >> i & 1) != 0;
-      if (!plan_input && (!read_by_fixer || shape_only)) continue;
-      // Large tensors never decide a shape element by element.
-      const Dim elements = graph.fact(node.inputs[i]).shape.elements();
-      if (elements.known() && elements.size > kMaxKnownInts && !plan_input) continue;
-      fixes[Index(node.inputs[i])] = true;
-    }
-  }
-  return fixes;
-}
 
 Status PackConstants(CompiledGraph& compiled, std::span<Device* const> devices,
                      ConstantStore& store) {
@@ -71,6 +50,8 @@ Result<std::shared_ptr<const CompiledGraph>> Compile(Graph graph, std::span<Devi
   if (!placement.ok()) return fail(placement.status());
   if (options.observe) options.observe("placed", *optimised);
   auto fused = RunPasses(*std::move(optimised), DevicePasses(), context, pipeline);
+  if (!fused.ok()) return fail(fused.status());
+  fused = RunPasses(*std::move(fused), LastPasses(), context, pipeline);
   if (!fused.ok()) return fail(fused.status());
   auto compiled = std::make_shared<CompiledGraph>(*std::move(fused));
   compiled->placement = *std::move(placement);

@@ -33,10 +33,15 @@ Status FuseEpilogue(const Graph& graph, const PassContext& context, Patch& patch
 Status FoldConstants(const Graph& graph, const PassContext& context, Patch& patch);
 Status MergeDuplicates(const Graph& graph, const PassContext& context, Patch& patch);
 Status RemoveNoOps(const Graph& graph, const PassContext& context, Patch& patch);
+Status RecogniseActivations(const Graph& graph, const PassContext& context, Patch& patch);
+Status RecogniseLayerNorms(const Graph& graph, const PassContext& context, Patch& patch);
+Status FuseElementwise(const Graph& graph, const PassContext& context, Patch& patch);
 
-// Passes before placement, and after it (fusions inside one device's part).
+// Passes before placement; after it (fusions inside one device's part); and last, what takes
+// whatever the fusions before it have left.
 std::span<const Pass> GraphPasses();
 std::span<const Pass> DevicePasses();
+std::span<const Pass> LastPasses();
 
 struct PipelineOptions {
   bool verify = false;

@@ -6,9 +6,13 @@ namespace oncilla {
 
 std::span<const Pass> GraphPasses() {
   static constexpr Pass kPasses[] = {
-      {"remove no-ops", &RemoveNoOps},        {"lower batch norm", &LowerBatchNorm},
-      {"fold scales", &FoldScales},           {"fold constants", &FoldConstants},
+      {"remove no-ops", &RemoveNoOps},
+      {"lower batch norm", &LowerBatchNorm},
+      {"fold scales", &FoldScales},
+      {"fold constants", &FoldConstants},
       {"merge duplicates", &MergeDuplicates},
+      {"recognise activations", &RecogniseActivations},
+      {"recognise layer norms", &RecogniseLayerNorms},
   };
   return kPasses;
 }
@@ -18,6 +22,11 @@ std::span<const Pass> DevicePasses() {
       {"fuse epilogue", &FuseEpilogue},
       {"fold constants", &FoldConstants},
   };
+  return kPasses;
+}
+
+std::span<const Pass> LastPasses() {
+  static constexpr Pass kPasses[] = {{"fuse elementwise", &FuseElementwise}};
   return kPasses;
 }
 

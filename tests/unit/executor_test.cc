@@ -71,7 +71,7 @@ TEST_F(ExecutorTest, ElementwiseChainsRunInPlaceAndViewsCostNothing) {
   auto executor = Make(ShapeChain());
   auto plan = executor->PlanFor(std::vector<Tensor>{Floats({1, 2, 2}, {1, 2, 3, 4})});
   ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ((*plan)->steps_on(0), 2);     // the reshape has no step
+  EXPECT_EQ((*plan)->steps_on(0), 1);     // one fused step; the reshape has none
   EXPECT_EQ((*plan)->arena_bytes(0), 0);  // everything happens in the output's own memory
   EXPECT_TRUE((*plan)->outputs[0].direct);
 }

@@ -1,0 +1,14 @@
+// Which values decide shapes: what plan inputs are computed from. Such values belong to a plan's
+// key, are computed while planning, and are left alone by fusions, which would hide them.
+#pragma once
+
+#include <vector>
+
+#include "engine/graph/graph.h"
+
+namespace oncilla {
+
+// Per value, true when its contents fix a shape or geometry somewhere.
+std::vector<bool> FindShapeFixers(const Graph& graph);
+
+}  // namespace oncilla

@@ -1,0 +1,183 @@
+// Layer norms written out (two means, a difference, a root, scale and offset) become LayerNorm.
+// A subgraph with two means over the last axis and one way in names the candidates for epsilon,
+// scale and offset among its constants; numbers then prove which it is. Each form that frameworks
+// write is covered by that, whatever its order.
+#include <cmath>
+
+#include "engine/passes/pass.h"
+#include "engine/passes/subgraph.h"
+
+namespace oncilla {
+namespace {
+
+constexpr size_t kMaxNodes = 16;
+constexpr double kTolerance = 1e-4;
+
+struct Candidates {
+  std::vector<double> epsilons;
+  std::vector<ValueId> vectors;  // one number for each place of the last axis
+};
+
+class LayerNormRecogniser {
+ public:
+  LayerNormRecogniser(const Graph& graph, Device& cpu, Patch& patch)
+      : graph_(graph), cpu_(cpu), uses_(graph), patch_(patch) {}
+
+  Status Run() {
+    std::vector<bool> taken(graph_.nodes().size());
+    auto belongs = [this](const Node& node) { return Belongs(node); };
+    for (uint32_t n = static_cast<uint32_t>(graph_.nodes().size()); n-- > 0;) {
+      const Node& node = graph_.node(NodeId{n});
+      if (taken[n] || node.op->elementwise == nullptr) continue;
+      for (const Subgraph& subgraph :
+           SubgraphsBefore(graph_, uses_, node.outputs[0], belongs, kMaxNodes)) {
+        ONCILLA_ASSIGN(const bool replaced, Replace(subgraph));
+        if (!replaced) continue;
+        for (uint32_t member : subgraph.nodes) taken[member] = true;
+        break;
+      }
+    }
+    return Status();
+  }
+
+ private:
+  bool Belongs(const Node& node) const {
+    const Fact& out = graph_.fact(node.outputs[0]);
+    return out.dtype == DType::kF32 && (IsMean(node) || node.op->elementwise != nullptr);
+  }
+
+  bool IsMean(const Node& node) const {
+    if (node.op->name != "ReduceMean" || !BoolAttr(node, "keep_dims", false) ||
+        node.inputs.size() < 2 || node.inputs[1] == kNoValue) {
+      return false;
+    }
+    const Fact& x = graph_.fact(node.inputs[0]);
+    auto axes = NeedInts(graph_.fact(node.inputs[1]), "axes");
+    return x.shape.ranked() && axes.ok() && axes->size() == 1 &&
+           ((*axes)[0] == -1 || (*axes)[0] == x.shape.rank() - 1);
+  }
+
+  Candidates CandidatesOf(const Subgraph& subgraph, int64_t size) const {
+    Candidates out;
+    for (uint32_t n : subgraph.nodes) {
+      const Node& node = graph_.node(NodeId{n});
+      if (IsMean(node)) continue;
+      for (ValueId id : node.inputs) {
+        if (id == kNoValue || !graph_.value(id).is_constant()) continue;
+        const Fact& fact = graph_.fact(id);
+        const int64_t elements = fact.shape.elements().size;
+        if (elements == 1) {
+          const double value = fact.value.As<float>()[0];
+          if (value > 0 && value < 0.1) out.epsilons.push_back(value);
+        } else if (elements == size && fact.shape[fact.shape.rank() - 1].size == size) {
+          out.vectors.push_back(id);
+        }
+      }
+    }
+    return out;
+  }
+
+  Result<bool> Replace(const Subgraph& subgraph) {
+    int means = 0;
+    for (uint32_t n : subgraph.nodes) means += IsMean(graph_.node(NodeId{n}));
+    const Fact& x = graph_.fact(subgraph.entry);
+    const PartialShape& y = graph_.fact(subgraph.exit).shape;
+    if (means != 2 || x.dtype != DType::kF32 || !x.shape.ranked() || !y.ranked() ||
+        x.shape.rank() < 1 || x.shape.rank() != y.rank()) {
+      return false;
+    }
+    const Dim last = x.shape[x.shape.rank() - 1];
+    if (!last.known() || last.size < 2 || !last.Same(y[y.rank() - 1])) return false;
+    const Candidates candidates = CandidatesOf(subgraph, last.size);
+    if (candidates.vectors.size() > 2) return false;
+    for (double epsilon : candidates.epsilons) {
+      const Tensor probe = Rows(last.size, epsilon, x.shape.rank());
+      auto wanted = ComputeSubgraph(graph_, subgraph, probe, cpu_);
+      if (!wanted.ok() || wanted->desc() != probe.desc()) return false;
+      for (const auto& [scale, offset] : Roles(candidates.vectors)) {
+        ONCILLA_ASSIGN(const bool same, Matches(probe, *wanted, epsilon, last.size, scale, offset));
+        if (!same) continue;
+        ONCILLA_TRY(Put(subgraph, epsilon, last.size, scale, offset));
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // Which vector may be the scale and which the offset.
+  static std::vector<std::pair<ValueId, ValueId>> Roles(const std::vector<ValueId>& vectors) {
+    if (vectors.empty()) return {{kNoValue, kNoValue}};
+    if (vectors.size() == 1) return {{vectors[0], kNoValue}, {kNoValue, vectors[0]}};
+    return {{vectors[0], vectors[1]}, {vectors[1], vectors[0]}};
+  }
+
+  // Rows of noise: large, with an offset, and as small as epsilon, where only it tells.
+  static Tensor Rows(int64_t size, double epsilon, int rank) {
+    const double spreads[] = {1, 3, std::sqrt(epsilon), 0.25 * std::sqrt(epsilon)};
+    const double centres[] = {0, 2, 0, 0};
+    std::vector<float> values;
+    uint32_t state = 1;
+    for (int row = 0; row < 4; ++row) {
+      for (int64_t i = 0; i < size; ++i) {
+        state = state * 1664525u + 1013904223u;
+        const double noise = static_cast<double>(state >> 8) / (1 << 23) - 1;
+        values.push_back(static_cast<float>(centres[row] + spreads[row] * noise));
+      }
+    }
+    Shape shape{size};
+    if (rank > 1) shape.Insert(0, 4);
+    while (shape.rank() < rank) shape.Insert(0, 1);
+    values.resize(static_cast<size_t>(shape.elements()));
+    return Tensor::Of<float>(DType::kF32, shape, values);
+  }
+
+  Result<bool> Matches(const Tensor& probe, const Tensor& wanted, double epsilon, int64_t size,
+                       ValueId scale, ValueId offset) {
+    const OpDef* op = graph_.ops().Find("LayerNorm");
+    const AttrMap attrs = {{"axis", int64_t{-1}}, {"epsilon", epsilon}};
+    std::vector<Tensor> in = {probe, Tensor(), Tensor()};
+    Facts facts = {Fact::Of(probe.desc()), Fact::Absent(), Fact::Absent()};
+    const ValueId vectors[] = {scale, offset};
+    for (size_t i = 0; i < 2; ++i) {
+      if (vectors[i] == kNoValue) continue;
+      in[i + 1] = graph_.fact(vectors[i]).value.Reshaped({size});
+      facts[i + 1] = Fact::Constant(in[i + 1]);
+    }
+    while (facts.back().absent()) facts.pop_back(), in.pop_back();
+    const Facts out = {facts[0]};
+    ONCILLA_ASSIGN(const auto y, cpu_.Evaluate({op, &attrs, facts, out, "LayerNorm"}, in));
+    return Agree(y[0], wanted, kTolerance);
+  }
+
+  Status Put(const Subgraph& subgraph, double epsilon, int64_t size, ValueId scale,
+             ValueId offset) {
+    const NodeId exit = graph_.value(subgraph.exit).producer;
+    std::vector<NodeId> from = {exit};
+    for (uint32_t n : subgraph.nodes) {
+      if (NodeId{n} != exit) from.push_back(NodeId{n});
+    }
+    std::vector<ValueId> inputs = {subgraph.entry, scale, offset};
+    for (size_t i = 1; i < 3; ++i) {
+      if (inputs[i] == kNoValue) continue;
+      inputs[i] = patch_.AddConstant(graph_.fact(inputs[i]).value.Reshaped({size}));
+    }
+    while (inputs.back() == kNoValue) inputs.pop_back();
+    ONCILLA_ASSIGN(
+        const ValueId y,
+        patch_.Add("LayerNorm", {{"axis", int64_t{-1}}, {"epsilon", epsilon}}, inputs, from));
+    return patch_.Replace(subgraph.exit, y);
+  }
+
+  const Graph& graph_;
+  Device& cpu_;
+  const Uses uses_;
+  Patch& patch_;
+};
+
+}  // namespace
+
+Status RecogniseLayerNorms(const Graph& graph, const PassContext& context, Patch& patch) {
+  return LayerNormRecogniser(graph, *context.devices[0], patch).Run();
+}
+
+}  // namespace oncilla
