@@ -28,6 +28,9 @@
 #include <vector>
 
 namespace oncilla {
+// Named, so that a program that links the static library can never mix these classes up with the
+// engine's own of the same names.
+inline namespace v0 {
 
 // Success, or what went wrong. Cheap to copy.
 class Status {
@@ -279,6 +282,7 @@ class Session {
   internal::Handle<oncilla_session, oncilla_session_free> session_;
 };
 
+}  // namespace v0
 }  // namespace oncilla
 
 #endif  // ONCILLA_HPP_
