@@ -32,10 +32,12 @@ Status FoldScales(const Graph& graph, const PassContext& context, Patch& patch);
 Status FuseEpilogue(const Graph& graph, const PassContext& context, Patch& patch);
 Status FoldConstants(const Graph& graph, const PassContext& context, Patch& patch);
 Status MergeDuplicates(const Graph& graph, const PassContext& context, Patch& patch);
+Status MoveTransposes(const Graph& graph, const PassContext& context, Patch& patch);
 Status RemoveNoOps(const Graph& graph, const PassContext& context, Patch& patch);
 Status RecogniseActivations(const Graph& graph, const PassContext& context, Patch& patch);
 Status RecogniseLayerNorms(const Graph& graph, const PassContext& context, Patch& patch);
 Status FuseElementwise(const Graph& graph, const PassContext& context, Patch& patch);
+Status Simplify(const Graph& graph, const PassContext& context, Patch& patch);
 
 // Passes before placement; after it (fusions inside one device's part); and last, what takes
 // whatever the fusions before it have left.

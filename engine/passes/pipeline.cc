@@ -7,6 +7,8 @@ namespace oncilla {
 std::span<const Pass> GraphPasses() {
   static constexpr Pass kPasses[] = {
       {"remove no-ops", &RemoveNoOps},
+      {"move transposes", &MoveTransposes},
+      {"simplify", &Simplify},
       {"lower batch norm", &LowerBatchNorm},
       {"fold scales", &FoldScales},
       {"fold constants", &FoldConstants},

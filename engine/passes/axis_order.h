@@ -1,0 +1,34 @@
+// AxisOrder: a permutation of a tensor's axes, and what Transpose nodes amount to in those terms.
+//
+// As everywhere in the engine, axis i of the result is axis order[i] of what is transposed.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "engine/graph/patch.h"
+
+namespace oncilla {
+
+using AxisOrder = std::vector<int>;
+
+AxisOrder SameOrder(int rank);  // 0, 1, 2, ..
+bool IsSameOrder(const AxisOrder& order);
+// First one, then the other: Transpose(Transpose(x, first), second).
+AxisOrder Compose(const AxisOrder& first, const AxisOrder& second);
+AxisOrder Inverse(const AxisOrder& order);
+PartialShape Reorder(const PartialShape& shape, const AxisOrder& order);
+
+// True when only axes that surely have size 1 move past others, so that the bytes stay as they are
+// and AddTranspose() can write it as a Reshape.
+bool KeepsBytes(const PartialShape& shape, const AxisOrder& order);
+
+// The order of a Transpose of a tensor of known rank, or of a Reshape which only moves axes of size
+// 1; nothing for any other node.
+std::optional<AxisOrder> OrderOf(const Graph& graph, const Node& node);
+
+// x with its axes in this order: x itself, a Reshape where the bytes stay, else a Transpose.
+Result<ValueId> AddTranspose(Patch& patch, ValueId x, const AxisOrder& order,
+                             std::vector<NodeId> from);
+
+}  // namespace oncilla

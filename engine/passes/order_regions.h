@@ -1,0 +1,47 @@
+// OrderRegions: in which order of axes each node of a graph should compute so that the fewest bytes
+// are transposed.
+//
+// Nodes whose order is free (reorder.h) that are linked by values, directly or through transposes,
+// form a region. All orders in a region are told in terms of one frame: a node's frame is the order
+// its result has as the graph stands. What lies at the region's border (graph inputs and outputs,
+// convolutions) asks for one order. Wherever a reader's order is not that of the value, the value
+// must be transposed, at the cost of its bytes, once for all readers that want the same order.
+//
+// The orders are chosen by minimum cuts: for one order at a time, which nodes should switch to it.
+// With two orders in a region, the usual case, that is the optimum. A region keeps its orders
+// unless the sum of costs becomes smaller, so the search ends however often it is repeated.
+#pragma once
+
+#include <vector>
+
+#include "engine/passes/reorder.h"
+
+namespace oncilla {
+
+// A node whose order is free.
+struct OrderNode {
+  NodeId id = kNoNode;
+  FreeOrder free;
+  AxisOrder frame;
+  AxisOrder chosen;  // equal to frame: stays as it is
+
+  // The order in which its result is to be made, seen from the one it has.
+  AxisOrder change() const { return Compose(Inverse(frame), chosen); }
+};
+
+// Where a value comes from: Transpose(source, order).
+struct Origin {
+  ValueId source = kNoValue;
+  AxisOrder order;
+};
+
+struct OrderPlan {
+  std::vector<Origin> origins;  // by value; no source: the rank is not known
+  std::vector<int> node_of;     // by node of the graph: index into `nodes`, -1 where it has none
+  std::vector<OrderNode> nodes;
+  bool changes = false;
+};
+
+OrderPlan ChooseOrders(const Graph& graph);
+
+}  // namespace oncilla

@@ -1,0 +1,80 @@
+// Simplifying movements: transposes of transposes become one, transposes that only move axes of
+// size 1 become reshapes, and of several reshapes only the last one matters.
+#include "engine/ops/movement.h"
+#include "engine/passes/axis_order.h"
+#include "engine/passes/pass.h"
+#include "engine/passes/rewrite.h"
+
+namespace oncilla {
+namespace {
+
+class Simplifier {
+ public:
+  Simplifier(const Graph& graph, Patch& patch) : graph_(graph), patch_(patch) {}
+
+  Status Run() {
+    for (uint32_t n = 0; n < graph_.nodes().size(); ++n) {
+      const Node& node = graph_.node(NodeId{n});
+      if (node.op->name == "Transpose") ONCILLA_TRY(SimplifyTranspose(NodeId{n}));
+      if (node.op->name == "Reshape") ONCILLA_TRY(SimplifyReshape(NodeId{n}));
+    }
+    return Status();
+  }
+
+ private:
+  Status SimplifyTranspose(NodeId id) {
+    const Node& node = graph_.node(id);
+    auto order = OrderOf(graph_, node);
+    if (!order) return Status();
+    ValueId x = node.inputs[0];
+    std::vector<NodeId> from = {id};
+    while (const Node* inner = ProducerIf(graph_, x, "Transpose")) {
+      const auto first = OrderOf(graph_, *inner);
+      if (!first) break;
+      from.insert(from.begin(), IdOf(graph_, x));
+      x = inner->inputs[0];
+      order = Compose(*first, *order);
+    }
+    const PartialShape& shape = graph_.fact(x).shape;
+    if (from.size() == 1 && !IsSameOrder(*order) && !KeepsBytes(shape, *order)) return Status();
+    ONCILLA_ASSIGN(const ValueId now, AddTranspose(patch_, x, *order, from));
+    return patch_.Replace(node.outputs[0], now);
+  }
+
+  // Reshape(view(x)) is Reshape(x), as long as the shape does not copy sizes of what it reads.
+  Status SimplifyReshape(NodeId id) {
+    const Node& node = graph_.node(id);
+    const NodeId producer = graph_.value(node.inputs[0]).producer;
+    if (producer == kNoNode) return Status();
+    const Node& inner = graph_.node(producer);
+    const std::string_view op = inner.op->name;
+    if (op != "Reshape" && op != "Squeeze" && op != "Unsqueeze" && op != "Flatten") return Status();
+    if (BoolAttr(node, "zero_copies", false)) {
+      const auto sizes = KnownInts(graph_.fact(node.inputs[1]));
+      if (!sizes) return Status();
+      for (const Dim& size : *sizes) {
+        if (!size.known() || size.size == 0) return Status();
+      }
+    }
+    std::vector<ValueId> inputs = {inner.inputs[0], node.inputs[1]};
+    ONCILLA_ASSIGN(const ValueId now, patch_.Add("Reshape", node.attrs, inputs, {producer, id}));
+    // What the reshape in between told of sizes must not be lost.
+    const PartialShape &was = graph_.fact(node.outputs[0]).shape, &is = patch_.fact(now).shape;
+    if (was.ranked() != is.ranked() || was.rank() != is.rank()) return Status();
+    for (int i = 0; i < was.rank(); ++i) {
+      if ((was[i].known() || !was[i].name.empty()) && !was[i].Same(is[i])) return Status();
+    }
+    return patch_.Replace(node.outputs[0], now);
+  }
+
+  const Graph& graph_;
+  Patch& patch_;
+};
+
+}  // namespace
+
+Status Simplify(const Graph& graph, const PassContext&, Patch& patch) {
+  return Simplifier(graph, patch).Run();
+}
+
+}  // namespace oncilla
