@@ -9,21 +9,24 @@ import pathlib
 
 import numpy as np
 
+import checkpoint
 import fetch
 import light_nets
 import seeded
 
 HERE = pathlib.Path(__file__).resolve().parent
 RECORDED = HERE / "recorded"
+QUICKSTART = HERE.parent.parent / "testdata" / "quickstart"
 PHOTOGRAPH = ["--mean", "127.5", "--scale", "0.00784313725490196"]  # to -1..1, as PP-OCR was trained
 
 
 class Model:
     """`outputs` maps a tensor's name to n: every n-th element is recorded. `reads` turns the outputs into what `says`
-    states. `flags` are the program's beside the feeds; a feed is an array or a file."""
+    states. `flags` are the program's beside the feeds; a feed is an array or a file. `recorded` finds an output's answer
+    where it is not in recorded/NAME.npz."""
 
-    def __init__(self, path, feeds, outputs, flags=(), reads=None, says=None):
-        self.path, self.feeds, self.outputs = path, feeds, outputs
+    def __init__(self, path, feeds, outputs, flags=(), reads=None, says=None, recorded=None):
+        self.path, self.feeds, self.outputs, self.recorded = path, feeds, outputs, recorded
         self.flags, self.reads, self.says = list(flags), reads, says
 
 
@@ -31,20 +34,51 @@ def in_wheel(wheel, file):
     return lambda: fetch.wheel(wheel) / file
 
 
+def made(name, sources, make):
+    """A folder of the cache that make(folder) filled, again when one of the source files has changed."""
+    key = hashlib.sha256(b"".join(pathlib.Path(f).read_bytes() for f in sources)).hexdigest()[:12]
+    return fetch.once(fetch.cache_folder() / f"{name}-{key}", make)
+
+
 def light(name, seed, shape_name, outputs):
-    """One of the onnx wheel's nets, with weights from a seed, written to the cache once."""
+    """One of the onnx wheel's nets, with weights from a seed."""
 
     def path():
         source = fetch.wheel("onnx") / f"onnx/backend/test/data/light/light_{name}.onnx"
-        recipe = b"".join(pathlib.Path(m.__file__).read_bytes() for m in (light_nets, seeded))
-        key = hashlib.sha256(recipe).hexdigest()[:12]
 
         def make(folder):
             (folder / "model.onnx").write_bytes(light_nets.with_weights(source.read_bytes(), seed))
 
-        return fetch.once(fetch.cache_folder() / f"light_{name}-{key}", make) / "model.onnx"
+        return made(f"light_{name}", [source, light_nets.__file__, seeded.__file__], make) / "model.onnx"
 
     return Model(path, lambda: {shape_name: seeded.uniform(seed, [1, 3, 224, 224], -1, 1)}, outputs)
+
+
+def keras(name, feeds, outputs):
+    """A Keras export, with weights from a seed."""
+
+    def path():
+        source = HERE / "keras" / name
+        files = [*sorted(source.iterdir()), checkpoint.__file__, seeded.__file__]
+        return made(f"keras_{name}", files, lambda folder: checkpoint.write(source, folder))
+
+    return Model(path, feeds, outputs)
+
+
+def beside_the_picture(output):
+    """The quickstart's recorded answers, which are whole."""
+    recorded = QUICKSTART / "recorded"
+    file = {INLINED + "add_5:0": "residual_add", INLINED + "Mean:0": "pooled"}.get(output, output)
+    if file == "label":
+        kept = json.loads((recorded / "coffee.label.json").read_text())
+        values = np.array(kept["data"]).reshape(kept["shape"])
+    else:
+        values = np.load(recorded / f"coffee.{file}.npy")
+    return digest(values, 1)
+
+
+def picture(seed, low, high):
+    return seeded.uniform(seed, [1, 224, 224, 3], low, high)
 
 
 def read_line(model, results):
@@ -79,6 +113,9 @@ def sentences():
     return {"input_ids": ids, "attention_mask": (ids > 0).astype(np.int64), "token_type_ids": np.zeros_like(ids)}
 
 
+INLINED = "StatefulPartitionedCall/"  # a signature's body, as TensorFlow names it in a frozen graph
+# A Keras export has two signatures: the second call, and the call inside it.
+SERVING = "StatefulPartitionedCall_1/"
 OCR = "rapidocr_onnxruntime/models/"
 MODELS = {
     "ppocr_det": Model(in_wheel("rapidocr-onnxruntime", OCR + "ch_PP-OCRv4_det_infer.onnx"),
@@ -104,6 +141,21 @@ MODELS = {
     "light_squeezenet": light("squeezenet", 7, "data_0", {"r34": 5, "r65": 1, "softmaxout_1": 1}),
     "light_vgg19": light("vgg19", 8, "data_0", {"r22": 251, "r46": 1, "prob_1": 1}),
     "light_zfnet512": light("zfnet512", 9, "gpu_0/data_0", {"r11": 41, "r20": 1, "gpu_0/softmax_1": 1}),
+    "keras_mobilenet_v2": keras("mobilenet_v2", lambda: {"image": picture(21, -1, 1)},
+                                {SERVING + INLINED + "mobilenetv2_1.00_224_1/block_13_expand_relu_1/Relu6:0": 101,
+                                 SERVING + INLINED + "mobilenetv2_1.00_224_1/predictions_1/BiasAdd:0": 1, "output_0": 1}),
+    "keras_resnet50": keras("resnet50", lambda: {"image": picture(22, -1, 1)},
+                            {SERVING + INLINED + "resnet50_1/conv4_block6_out_1/Relu:0": 101,
+                             SERVING + INLINED + "resnet50_1/predictions_1/BiasAdd:0": 1, "output_0": 1}),
+    "keras_efficientnet_b0": keras("efficientnet_b0", lambda: {"image": picture(23, 0, 255)},
+                                   {SERVING + INLINED + "efficientnetb0_1/block6a_expand_activation_1/mul_1:0": 101,
+                                    SERVING + INLINED + "efficientnetb0_1/predictions_1/BiasAdd:0": 1, "output_0": 1}),
+    "keras_encoder": keras("encoder", lambda: {"ids": seeded.integers(24, [2, 19], 1000).astype(np.int32)},
+                           {SERVING + INLINED + "functional_1/layer_normalization_3_1/add_2:0": 3,
+                            SERVING + INLINED + "functional_1/dense_8_1/BiasAdd:0": 1, "output_0": 1}),
+    "quickstart": Model(lambda: QUICKSTART / "efficientnet_lite0", lambda: {"image": QUICKSTART / "coffee.png"},
+                        {INLINED + "add_5:0": 1, INLINED + "Mean:0": 1, "logits": 1, "probability": 1, "label": 1},
+                        recorded=beside_the_picture),
 }
 
 
