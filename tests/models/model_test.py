@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""A real model through the program, as a user would run it, against what its own framework answered.
+    model_test.py --oncilla PROGRAM --device cpu|cpu:plain|opencl MODEL..
+    model_test.py --fetch MODEL..    fills the cache; the names must be all there are
+
+Beside the numbers: on OpenCL (PoCL, unless OCL_ICD_VENDORS says otherwise) no node may be left to the CPU but constants,
+shape arithmetic and strings."""
+
+import argparse
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+import models
+
+DEVICES = {"cpu": ["--device", "cpu"], "cpu:plain": ["--device", "cpu:plain"],
+           "opencl": ["--device", "gpu", "--opencl-cpu-devices"]}
+ON_THE_CPU = {"Constant", "Identity"}  # may stand there although the device could take them
+
+
+def oncilla(program, *arguments):
+    environment = dict(os.environ)
+    environment.setdefault("OCL_ICD_VENDORS", "pocl.icd")
+    done = subprocess.run([program, *map(str, arguments)], env=environment, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=600)
+    if done.returncode != 0:
+        raise AssertionError(f"exit code {done.returncode}: {done.stderr.strip()[-1000:]}")
+    return json.loads(done.stdout)
+
+
+def shape_of(feed, channels_first):
+    if isinstance(feed, np.ndarray):
+        return feed.shape
+    width, height = struct.unpack(">II", feed.read_bytes()[16:24])  # a PNG's
+    return (1, 3, height, width) if channels_first else (1, height, width, 3)
+
+
+def read(file):
+    """An output: numbers as .npy, strings as .json."""
+    if file.endswith(".npy"):
+        return np.load(file)
+    kept = json.loads(pathlib.Path(file).read_text())
+    return np.array(kept["data"]).reshape(kept["shape"])
+
+
+def run(program, model, device, folder):
+    """The outputs by name, and what the program says of the run."""
+    command = ["run", model.path(), "--json", *DEVICES[device], *model.flags, "--output-dir", folder]
+    for i, (name, feed) in enumerate(model.feeds().items()):
+        if isinstance(feed, np.ndarray):
+            np.save(folder / f"in{i}.npy", feed)
+            feed = folder / f"in{i}.npy"
+        command += ["--input", f"{name}={feed}"]
+    for name in model.outputs:
+        command += ["--output", name]
+    said = oncilla(program, *command)
+    return {o["name"]: read(o["file"]) for o in said["steps"][0]["outputs"]}, said
+
+
+def recorded_answers(model, name):
+    if model.recorded:
+        return [model.recorded(output) for output in model.outputs]
+    with np.load(models.RECORDED / f"{name}.npz") as file:
+        return [{k.split(".")[1]: file[k] for k in file.files if k.split(".")[0] == str(i)}
+                for i in range(len(model.outputs))]
+
+
+def check_numbers(model, name, results):
+    for (output, every), recorded in zip(model.outputs.items(), recorded_answers(model, name)):
+        yield models.differences(output, results[output], recorded, every)
+    if model.reads and (said := model.reads(model.path(), results)) != model.says:
+        yield f"it reads {said!r} instead of {model.says!r}"
+
+
+def check_placement(inspected):
+    device = next(d["name"] for d in inspected["devices"] if d["preferred"])
+    left = [p for p in inspected["placement"] if p["device"] != device and p["op"] not in ON_THE_CPU
+            and p["reason"] not in ("shape arithmetic", "host only")]
+    for node in left[:5]:
+        yield f"{node['node']} ({node['op']}) is not on the device: {node['reason']} {node['detail']}"
+    if len(left) > 5:
+        yield f"{len(left)} nodes in all are not on the device"
+
+
+def check(program, name, device):
+    model = models.MODELS[name]
+    with tempfile.TemporaryDirectory(prefix="oncilla-model-") as folder:
+        results, said = run(program, model, device, pathlib.Path(folder))
+        wrong = [w for w in check_numbers(model, name, results) if w]
+    if device == "opencl":
+        shapes = [a for k, v in model.feeds().items() for a in ("--shape", f"{k}={'x'.join(map(str, shape_of(v, bool(model.flags))))}")]
+        outputs = [a for k in model.outputs for a in ("--output", k)]
+        wrong += check_placement(oncilla(program, "inspect", model.path(), "--json", "--placement", *DEVICES[device],
+                                         *shapes, *outputs))
+    counts = ", ".join(f"{n['count']} nodes on {n['device'].rsplit('device:', 1)[-1]}"
+                       for n in said["steps"][0]["run"]["nodes"])
+    print(f"{'FAILED' if wrong else 'ok'} {name} on {device}: {counts}, {said['steps'][0]['run']['wall_ns'] / 1e6:.0f} ms")
+    for line in wrong:
+        print("  " + line)
+    return not wrong
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--oncilla")
+    parser.add_argument("--device", choices=DEVICES)
+    parser.add_argument("--fetch", action="store_true")
+    parser.add_argument("models", nargs="*")
+    options = parser.parse_args()
+    if options.fetch:
+        if unlisted := set(options.models) ^ set(models.MODELS):
+            print(f"the list of tests and models.py differ by {sorted(unlisted)}")
+            return 1
+        for name, model in models.MODELS.items():
+            print(name, model.path(), flush=True)
+        return 0
+    failed = [n for n in options.models if not check(options.oncilla, n, options.device)]
+    return 1 if failed or not options.models else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
