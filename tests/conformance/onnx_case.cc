@@ -56,6 +56,13 @@ Result<Tensor> ReadTensor(const std::string& path) {
   return value.dtype() == DType::kString ? value : Tensor::Copy(value.desc(), value.bytes());
 }
 
+// Data of bfloat16 is written as the numbers of its bits, of type uint16.
+Result<Tensor> ReadAs(const std::string& path, DType wanted) {
+  ONCILLA_ASSIGN(Tensor value, ReadTensor(path));
+  if (wanted != DType::kBF16 || value.dtype() != DType::kU16) return value;
+  return Tensor::Copy({DType::kBF16, value.shape()}, value.bytes());
+}
+
 // After fusion a node may bear the name of any node that went into it.
 void CountFamilies(const CompiledGraph& compiled, const RunStats& stats, int preferred,
                    OnnxOutcome& outcome) {
@@ -94,7 +101,7 @@ Status RunDataSet(const std::string& folder, Model& model, OnnxOutcome& outcome)
   for (size_t i = 0; i < signature.inputs.size(); ++i) {
     const std::string path = StrCat(folder, "/input_", i, ".pb");
     if (!FileExists(path)) break;
-    ONCILLA_ASSIGN(Tensor value, ReadTensor(path));
+    ONCILLA_ASSIGN(Tensor value, ReadAs(path, signature.inputs[i].dtype));
     request.feeds.emplace_back(signature.inputs[i].name, std::move(value));
   }
   ONCILLA_ASSIGN(const RunResult result, model.Run(request));
@@ -106,7 +113,7 @@ Status RunDataSet(const std::string& folder, Model& model, OnnxOutcome& outcome)
   for (size_t i = 0; i < result.outputs.size(); ++i) {
     const std::string path = StrCat(folder, "/output_", i, ".pb");
     if (!FileExists(path)) continue;
-    ONCILLA_ASSIGN(const Tensor expected, ReadTensor(path));
+    ONCILLA_ASSIGN(const Tensor expected, ReadAs(path, result.outputs[i].second.dtype()));
     ONCILLA_TRY(In(CompareAsOnnx(result.outputs[i].second, expected),
                    StrCat("output '", result.outputs[i].first, "'")));
   }
