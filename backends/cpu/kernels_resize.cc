@@ -27,13 +27,19 @@ struct WeightedPixel {
   double weight;
 };
 
-Status Resize(const ResizeAttrs& attrs, const Args& args) {
+Status Resize(const ResizeAttrs& given, const Args& args) {
+  ONCILLA_ASSIGN(const ResizeAttrs attrs, SettledResize(given, args.node.inputs));
   const Shape in = args.in(0).shape, out = args.out(0).shape;
   const int spatial = in.rank() - 2;
   std::vector<ResizeTaps> tables;
   for (int i = 0; i < spatial; ++i) {
     ONCILLA_ASSIGN(ResizeTaps table, TapsOf(attrs, i, in[1 + i], out[1 + i]));
     tables.push_back(std::move(table));
+  }
+  std::vector<ResizeAxis> places;
+  for (int i = 0; attrs.coordinates == "crop_and_resize" && i < spatial; ++i) {
+    ONCILLA_ASSIGN(const ResizeAxis axis, AxisOf(attrs, i, in[1 + i], out[1 + i]));
+    places.push_back(axis);
   }
   const bool copies = attrs.mode == "nearest";
   const int64_t channels = in.back(), pixels = out.Product(1, out.rank() - 1);
@@ -44,10 +50,12 @@ Status Resize(const ResizeAttrs& attrs, const Args& args) {
       for (int64_t pixel = begin; pixel < end; ++pixel) {
         // The input pixels of this output and their weights, one axis after the other.
         seen.assign(1, {pixel / pixels, 1.0});
+        bool inside = true;
         for (int i = 0; i < spatial; ++i) {
           const ResizeTaps& table = tables[static_cast<size_t>(i)];
           const int64_t inner = out.Product(2 + i, out.rank() - 1);
           const int64_t o = pixel % pixels / inner % out[1 + i];
+          if (!places.empty()) inside = inside && places[static_cast<size_t>(i)].Inside(o);
           next.clear();
           for (const WeightedPixel& p : seen) {
             for (int64_t t = o * table.taps; t < (o + 1) * table.taps; ++t) {
@@ -59,6 +67,10 @@ Status Resize(const ResizeAttrs& attrs, const Args& args) {
         }
         T* y = args.Out<T>(0) + pixel * channels;
         for (int64_t c = 0; c < channels; ++c) {
+          if (!inside) {
+            y[c] = Narrow<T>(attrs.outside);
+            continue;
+          }
           if (copies) {
             y[c] = x[seen[0].at * channels + c];
             continue;

@@ -121,7 +121,9 @@ class FastResize : public CpuKernel {
 }  // namespace
 
 Result<std::unique_ptr<CpuKernel>> MakeFastResize(const NodeView& node) {
-  ONCILLA_ASSIGN(const auto attrs, ReadAttrs<ResizeAttrs>(*node.attrs));
+  ONCILLA_ASSIGN(const auto given, ReadAttrs<ResizeAttrs>(*node.attrs));
+  if (given.coordinates == "crop_and_resize") return nullptr;
+  ONCILLA_ASSIGN(const ResizeAttrs attrs, SettledResize(given, node.inputs));
   const TensorDesc in = node.inputs[0].desc(), out = node.outputs[0].desc();
   if (in.dtype != DType::kF32 || in.rank() != 4 || out.elements() == 0) return nullptr;
   ONCILLA_ASSIGN(ResizeTaps rows, TapsOf(attrs, 0, in.shape[1], out.shape[1]));

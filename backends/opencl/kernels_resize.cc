@@ -9,7 +9,8 @@ namespace {
 
 constexpr int kMostAxes = 3;
 
-Result<Recipe> Resize(const ResizeAttrs& attrs, const NodeView& node, const Capabilities& caps) {
+Result<Recipe> Resize(const ResizeAttrs& given, const NodeView& node, const Capabilities& caps) {
+  ONCILLA_ASSIGN(const ResizeAttrs attrs, SettledResize(given, node.inputs));
   const TensorDesc x = node.inputs[0].desc(), y = node.outputs[0].desc();
   const int spatial = x.rank() - 2;
   if (y.elements() == 0) return Recipe();
@@ -35,6 +36,11 @@ Result<Recipe> Resize(const ResizeAttrs& attrs, const NodeView& node, const Capa
   d.args = {In{0}, Out{0}, Index(y.elements(), type == "long"),
             static_cast<int32_t>(x.shape.back())};
   if (!moves) d.args.push_back(static_cast<float>(attrs.cubic_a));
+  if (attrs.coordinates == "crop_and_resize") {
+    d.defines.emplace_back("CROP", "1");
+    if (moves) d.defines.emplace_back("TYPE", std::string(Name(x.dtype)));
+    d.args.push_back(static_cast<float>(attrs.outside));
+  }
   for (int i = spatial - kMostAxes; i < spatial; ++i) {
     ResizeAxis axis;
     if (i >= 0) {

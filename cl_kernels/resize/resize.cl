@@ -5,7 +5,11 @@
 // TAPS: 1 nearest (elements of T are only moved; RULE says how to round), 2 linear, 4 cubic, 0 area.
 // Otherwise T is a dtype's name, WIDE float or double; integers are rounded to even and stop at the
 // ends of their range.
+// With CROP an output whose place lies outside x is `outside` (TYPE: the dtype, where elements are
+// only moved).
 // VARIANT: -DTAPS=1 -DT=uint -DIDX=int -DRULE=RULE_round_prefer_floor
+// VARIANT: -DTAPS=1 -DT=ushort -DTYPE=bf16 -DCROP=1 -DIDX=int -DRULE=RULE_floor
+// VARIANT: -DTAPS=2 -DT=u8 -DWIDE=double -DCROP=1 -DIDX=int
 // VARIANT: -DTAPS=2 -DT=f32 -DWIDE=float -DIDX=int
 // VARIANT: -DTAPS=4 -DT=f16 -DWIDE=float -DIDX=long -DEXCLUDE_OUTSIDE -DSTEPS=1024
 // VARIANT: -DTAPS=0 -DT=bf16 -DWIDE=float -DIDX=int
@@ -33,6 +37,13 @@ float coordinate(const int o, const int in, const float before, const float mult
   return x != x ? 0.0f : clamp(x, -far, 2 * far);
 }
 
+#ifdef CROP
+#define CROP_PARAM const float outside,
+#define OUTSIDE(i, o) (COORDINATE(i, o) < 0 || COORDINATE(i, o) > (float)(in##i - 1))
+#else
+#define CROP_PARAM
+#endif
+
 #if TAPS == 1
 #define RULE_floor(x) floor(x)
 #define RULE_ceil(x) ceil(x)
@@ -41,13 +52,19 @@ float coordinate(const int o, const int in, const float before, const float mult
 #define NEAREST(i, o) clamp((int)RULE(COORDINATE(i, o)), 0, in##i - 1)
 
 __kernel void resize(__global const T* restrict x, __global T* restrict y, const IDX total,
-                     const int channels, AXIS(0), AXIS(1), AXIS(2)) {
+                     const int channels, CROP_PARAM AXIS(0), AXIS(1), AXIS(2)) {
   const IDX at = get_global_id(0);
   if (at >= total) return;
   const int c = at % channels;
   const IDX pixel = at / channels;
   const int o2 = pixel % out2, o1 = pixel / out2 % out1, o0 = pixel / out2 / out1 % out0;
   const IDX sample = pixel / out2 / out1 / out0;
+#ifdef CROP
+  if (OUTSIDE(0, o0) || OUTSIDE(1, o1) || OUTSIDE(2, o2)) {
+    STORE(TYPE, (__global MEM(TYPE)*)y, at, outside);
+    return;
+  }
+#endif
   const int i0 = NEAREST(0, o0), i1 = NEAREST(1, o1), i2 = NEAREST(2, o2);
   y[at] = x[(((sample * in0 + i0) * in1 + i1) * in2 + i2) * channels + c];
 }
@@ -108,8 +125,8 @@ void taps_of(const float x, const int in, const WIDE a, int* index, float* weigh
 #endif
 
 __kernel void resize(__global const MEM(T)* restrict x, __global MEM(T)* restrict y,
-                     const IDX total, const int channels, const float cubic_a, AXIS(0), AXIS(1),
-                     AXIS(2)) {
+                     const IDX total, const int channels, const float cubic_a, CROP_PARAM AXIS(0),
+                     AXIS(1), AXIS(2)) {
   const IDX at = get_global_id(0);
   if (at >= total) return;
   const int c = at % channels;
@@ -117,6 +134,12 @@ __kernel void resize(__global const MEM(T)* restrict x, __global MEM(T)* restric
   const int o2 = pixel % out2, o1 = pixel / out2 % out1, o0 = pixel / out2 / out1 % out0;
   const IDX sample = pixel / out2 / out1 / out0;
   WIDE sum = 0;
+#ifdef CROP
+  if (OUTSIDE(0, o0) || OUTSIDE(1, o1) || OUTSIDE(2, o2)) {
+    CAT(FINISH_, T)((WIDE)outside);
+    return;
+  }
+#endif
 #if TAPS > 0
   int i0[TAPS], i1[TAPS], i2[TAPS];
   float w0[TAPS], w1[TAPS], w2[TAPS];

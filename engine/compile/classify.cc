@@ -112,6 +112,7 @@ class Classifier {
       out_.facts[Index(node.outputs[i])] = std::move(facts[i]);
     }
     Mark(node, Availability::kSettled);
+    out_.settled_nodes.push_back(id);
     out_.done[Index(id)] = true;
     return Status();
   }

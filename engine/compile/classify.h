@@ -22,6 +22,7 @@ struct Classified {
   std::vector<Availability> values;     // per value
   std::vector<NodeId> steps;            // in graph order
   std::vector<NodeId> host_nodes;       // in graph order
+  std::vector<NodeId> settled_nodes;    // in graph order
   std::vector<bool> done;               // per node
   std::vector<ValueId> wanted_on_host;  // contents needed before later nodes can be planned
   bool complete = true;

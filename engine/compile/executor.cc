@@ -180,6 +180,9 @@ Result<std::vector<Tensor>> Executor::Run(std::span<const Tensor> feeds,
     if (graph.value(ValueId{i}).is_constant()) values[i] = graph.fact(ValueId{i}).value;
   }
   for (size_t i = 0; i < feeds.size(); ++i) values[Index(graph.inputs()[i].value)] = feeds[i];
+  if (control.stats != nullptr) {
+    control.stats->fates.assign(graph.nodes().size(), NodeFate::kElsewhere);
+  }
 
   for (;;) {
     auto entry = FindOrMake(*start);
@@ -199,6 +202,9 @@ Result<std::vector<Tensor>> Executor::Run(std::span<const Tensor> feeds,
     }
     for (const auto& [id, value] : plan.settled) values[Index(id)] = value;
     if (Status s = RunHostNodes(plan, values); !s.ok()) return fail(s);
+    for (size_t n = 0; control.stats != nullptr && n < plan.fates.size(); ++n) {
+      if (plan.fates[n] != NodeFate::kElsewhere) control.stats->fates[n] = plan.fates[n];
+    }
     if (plan.complete) break;
 
     // The next segment starts with what its nodes read and is at hand.

@@ -27,6 +27,7 @@ struct RunStats {
   int copies = 0;
   int64_t copied_bytes = 0;
   int segments = 0;
+  std::vector<NodeFate> fates;     // per node of the compiled graph, of the last run
   std::vector<StepProfile> steps;  // only when profiling
 };
 

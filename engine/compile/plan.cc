@@ -30,6 +30,10 @@ class Planner {
   }
 
   Result<std::shared_ptr<Plan>> Run() {
+    plan_->fates.assign(graph_.nodes().size(), NodeFate::kElsewhere);
+    for (NodeId id : in_.settled_nodes) FateOf(id) = NodeFate::kSettled;
+    for (NodeId id : in_.steps) FateOf(id) = NodeFate::kUnneeded;
+    for (NodeId id : in_.host_nodes) FateOf(id) = NodeFate::kHost;
     FindOutputs();
     DropUnneeded();
     Order();
@@ -46,6 +50,7 @@ class Planner {
  private:
   const Fact& FactOf(ValueId id) const { return in_.facts[Index(id)]; }
   Availability StateOf(ValueId id) const { return in_.values[Index(id)]; }
+  NodeFate& FateOf(NodeId id) { return plan_->fates[Index(id)]; }
   Home& HomeOf(ValueId id, int device) {
     return homes_[Index(id) * devices_.size() + static_cast<size_t>(device)];
   }
@@ -262,6 +267,7 @@ class Planner {
     for (PlannedStep& step : stretch.steps) {
       ++clock_;
       ONCILLA_ASSIGN(const bool runs, PlaceStep(step, stretch.device));
+      FateOf(step.node) = runs ? NodeFate::kStep : NodeFate::kView;
       if (runs) kept.push_back(std::move(step));
     }
     stretch.steps = std::move(kept);
@@ -411,9 +417,7 @@ class Planner {
 
 }  // namespace
 
-int64_t Plan::arena_bytes(int device) const {
-  return arenas[device].bytes();
-}
+int64_t Plan::arena_bytes(int device) const { return arenas[device].bytes(); }
 
 int Plan::steps_on(int device) const {
   int count = 0;

@@ -81,6 +81,16 @@ struct PlannedUpload {
   Tensor value;
 };
 
+// What a plan makes of a node.
+enum class NodeFate : uint8_t {
+  kElsewhere,  // an earlier or a later segment's
+  kSettled,    // its values are known without running anything
+  kUnneeded,   // only settled nodes wanted it
+  kStep,       // a kernel on the node's device
+  kView,       // on the node's device, and needs no kernel: its output shares its input's memory
+  kHost,       // computed on host tensors after the steps
+};
+
 struct Plan {
   std::shared_ptr<const CompiledGraph> compiled;
   std::vector<ValueId> inputs;
@@ -93,6 +103,7 @@ struct Plan {
   std::vector<std::pair<ValueId, Tensor>> settled;
   std::vector<NodeId> host_nodes;  // in order, computed after the steps
   std::vector<bool> done;          // per node: settled, planned or a host node by the end of this
+  std::vector<NodeFate> fates;     // per node
   bool complete = false;           // nothing remains after the host nodes
 
   int64_t arena_bytes(int device) const;

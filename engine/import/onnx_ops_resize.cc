@@ -8,11 +8,15 @@
 namespace oncilla {
 namespace {
 
-// What is asked of every axis: a scale, or a size (as an i64 vector of all axes), or both.
+// What is asked of every axis: a scale, or a size (as an i64 vector of all axes), or both; of
+// tf_crop_and_resize also a region, as all begins and all ends.
 struct Target {
   int rank = 0;
   std::vector<double> scales;  // empty when they are not known
   ValueId sizes = kNoValue;
+  ValueId computed_scales = kNoValue;  // of all axes, where the model computes them
+  std::vector<double> region;
+  ValueId computed_region = kNoValue;
   std::vector<char> resized;  // per axis
 };
 
@@ -23,9 +27,18 @@ constexpr const char* kCoordinates[][2] = {
     {"align_corners", "align_corners"},
     {"asymmetric", "asymmetric"},
     {"tf_half_pixel_for_nn", "tf_half_pixel"},
+    {"tf_crop_and_resize", "crop_and_resize"},
 };
 
-// Output sizes from scales: the product rounded down, in float.
+// Output sizes from scales of all axes: the product rounded down, in float.
+Result<ValueId> SizesFromScales(OnnxLowering& b, ValueId scales, int rank) {
+  ONCILLA_ASSIGN(const ValueId old, b.Sizes(b.in(0), 0, rank, "old_sizes"));
+  ONCILLA_ASSIGN(const ValueId as_float, b.Cast(old, DType::kF32, "float_sizes"));
+  ONCILLA_ASSIGN(const ValueId product, b.Add("Mul", {}, {as_float, scales}, "scaled_sizes"));
+  ONCILLA_ASSIGN(const ValueId whole, b.Add("Floor", {}, {product}, "whole_sizes"));
+  return b.Cast(whole, DType::kI64, "sizes");
+}
+
 Result<ValueId> SizesFromScales(OnnxLowering& b, const std::vector<double>& scales) {
   const PartialShape& shape = b.in_fact(0).shape;
   std::vector<int64_t> sizes;
@@ -41,12 +54,14 @@ Result<ValueId> SizesFromScales(OnnxLowering& b, const std::vector<double>& scal
   }
   if (sizes.size() == scales.size()) return b.Ints(std::move(sizes));
   const int rank = static_cast<int>(scales.size());
-  ONCILLA_ASSIGN(const ValueId old, b.Sizes(b.in(0), 0, rank, "old_sizes"));
-  ONCILLA_ASSIGN(const ValueId as_float, b.Cast(old, DType::kF32, "float_sizes"));
-  const ValueId factor = b.Constant(Tensor::Of<float>(DType::kF32, {rank}, factors));
-  ONCILLA_ASSIGN(const ValueId product, b.Add("Mul", {}, {as_float, factor}, "scaled_sizes"));
-  ONCILLA_ASSIGN(const ValueId whole, b.Add("Floor", {}, {product}, "whole_sizes"));
-  return b.Cast(whole, DType::kI64, "sizes");
+  return SizesFromScales(b, b.Constant(Tensor::Of<float>(DType::kF32, {rank}, factors)), rank);
+}
+
+// Where a model computes scales or regions, it is taken to mean the axes behind batch and channels;
+// the op refuses others when it sees the numbers.
+void ResizeSpatialAxes(Target& target) {
+  target.resized.clear();
+  for (int i = 0; i < target.rank; ++i) target.resized.push_back(i >= 2);
 }
 
 // Sizes that are asked for with the input's proportions kept: one scale for all named axes.
@@ -92,6 +107,19 @@ Result<ValueId> ForAllAxes(OnnxLowering& b, ValueId some, const std::vector<int6
 }
 
 Status FromScales(OnnxLowering& b, size_t input, const std::vector<int64_t>& axes, Target& target) {
+  if (b.has(input) && !b.in_fact(input).has_value()) {
+    ONCILLA_ASSIGN(target.computed_scales, b.Cast(b.in(input), DType::kF32, "scales"));
+    if (static_cast<int>(axes.size()) != target.rank || !std::is_sorted(axes.begin(), axes.end())) {
+      const std::vector<float> ones(static_cast<size_t>(target.rank), 1.0f);
+      const ValueId kept = b.Constant(Tensor::Of<float>(DType::kF32, {target.rank}, ones));
+      ONCILLA_ASSIGN(
+          target.computed_scales,
+          b.Add("ScatterElements", {}, {kept, b.Ints(axes), target.computed_scales}, "all_scales"));
+    }
+    ResizeSpatialAxes(target);
+    ONCILLA_ASSIGN(target.sizes, SizesFromScales(b, target.computed_scales, target.rank));
+    return {};
+  }
   ONCILLA_ASSIGN(const auto given, b.KnownNumbers(input, "the list of scales"));
   if (given.size() != axes.size()) {
     return InvalidArgument("there are ", given.size(), " scales for ", axes.size(), " axes");
@@ -144,6 +172,49 @@ Status FromSizes(OnnxLowering& b, const std::vector<int64_t>& axes, Target& targ
   return {};
 }
 
+// The region of tf_crop_and_resize.
+Status FromRegion(OnnxLowering& b, const std::vector<int64_t>& axes, Target& target) {
+  const auto rank = static_cast<size_t>(target.rank);
+  if (!b.has(1)) return DataLoss("tf_crop_and_resize has no region");
+  if (!b.in_fact(1).has_value()) {
+    if (axes.size() != rank) return Unsupported("a region of some axes is computed while running");
+    ONCILLA_ASSIGN(target.computed_region, b.Cast(b.in(1), DType::kF32, "region"));
+    ResizeSpatialAxes(target);
+    return {};
+  }
+  ONCILLA_ASSIGN(const auto given, b.KnownNumbers(1, "the region"));
+  if (given.size() != 2 * axes.size()) {
+    return InvalidArgument("the region has ", given.size(), " numbers for ", axes.size(), " axes");
+  }
+  target.region.assign(2 * rank, 0.0);
+  std::fill_n(target.region.begin() + target.rank, rank, 1.0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const auto axis = static_cast<size_t>(axes[i]);
+    target.region[axis] = given[i];
+    target.region[rank + axis] = given[axes.size() + i];
+    if (given[i] != 0 || given[axes.size() + i] != 1) target.resized[axis] = 1;
+  }
+  return {};
+}
+
+// A computed list for all axes, as the op wants it: batch, the axes, channels.
+Result<ValueId> AroundAxes(OnnxLowering& b, ValueId all, const std::vector<int64_t>& axes, int rank,
+                           bool region, std::string_view role) {
+  // The first and the last axis of x are any that are not resized: they have scale 1, region 0..1.
+  std::vector<int64_t> others;
+  for (int64_t i = 0; i < rank; ++i) {
+    if (std::find(axes.begin(), axes.end(), i) == axes.end()) others.push_back(i);
+  }
+  if (others.size() != 2) return Unsupported("axes and numbers that are computed while running");
+  std::vector<int64_t> places = {others[0]};
+  places.insert(places.end(), axes.begin(), axes.end());
+  places.push_back(others[1]);
+  for (size_t i = 0, count = places.size(); region && i < count; ++i) {
+    places.push_back(places[i] + rank);
+  }
+  return b.Add("Gather", {}, {all, b.Ints(std::move(places))}, role);
+}
+
 // Resizes the axes first..last of x, which stand between batch and channels; `axes` are their
 // places in the target.
 Result<ValueId> AddResize(OnnxLowering& b, AttrMap attrs, ValueId x, const Target& target,
@@ -153,9 +224,25 @@ Result<ValueId> AddResize(OnnxLowering& b, AttrMap attrs, ValueId x, const Targe
     for (int64_t axis : axes) scales.push_back(target.scales[static_cast<size_t>(axis)]);
     attrs.emplace("scales", std::move(scales));
   }
+  if (!target.region.empty()) {
+    std::vector<double> region;
+    for (size_t first : {size_t{0}, target.region.size() / 2}) {
+      for (int64_t axis : axes) region.push_back(target.region[first + static_cast<size_t>(axis)]);
+    }
+    attrs.emplace("region", std::move(region));
+  }
   ONCILLA_ASSIGN(const ValueId sizes,
                  b.Add("Gather", {}, {target.sizes, b.Ints(axes)}, "spatial_sizes"));
-  return b.Add("Resize", std::move(attrs), {x, sizes}, role);
+  ValueId scales = kNoValue, region = kNoValue;
+  if (target.computed_scales != kNoValue) {
+    ONCILLA_ASSIGN(
+        scales, AroundAxes(b, target.computed_scales, axes, target.rank, false, "spatial_scales"));
+  }
+  if (target.computed_region != kNoValue) {
+    ONCILLA_ASSIGN(
+        region, AroundAxes(b, target.computed_region, axes, target.rank, true, "spatial_region"));
+  }
+  return b.Add("Resize", std::move(attrs), {x, sizes, scales, region}, role);
 }
 
 Result<ValueId> Place(OnnxLowering& b, AttrMap attrs, const Target& target) {
@@ -208,7 +295,7 @@ Result<Values> LowerResize(OnnxLowering& b) {
   ONCILLA_ASSIGN(const float cubic, b.Float("cubic_coeff_a", -0.75f));
   ONCILLA_ASSIGN(const bool exclude, b.Flag("exclude_outside", false));
   ONCILLA_ASSIGN(const bool antialias, b.Flag("antialias", false));
-  b.Ignore("extrapolation_value");  // only of tf_crop_and_resize
+  ONCILLA_ASSIGN(const float outside, b.Float("extrapolation_value", 0));
   b.Ignore("keep_aspect_ratio_policy");
   const auto* known = std::find_if(std::begin(kCoordinates), std::end(kCoordinates),
                                    [&](const auto& row) { return coordinates == row[0]; });
@@ -234,11 +321,14 @@ Result<Values> LowerResize(OnnxLowering& b) {
   } else {
     return DataLoss("neither scales nor sizes are given");
   }
+  const bool crops = coordinates == "tf_crop_and_resize";
+  if (crops) ONCILLA_TRY(FromRegion(b, axes, target));
   const bool shrinks =
       target.scales.empty() || std::any_of(target.scales.begin(), target.scales.end(),
                                            [](double scale) { return scale < 1; });
   if (antialias && shrinks && mode != "nearest") return Unsupported("with antialias");
   AttrMap attrs = {{"mode", mode}, {"coordinates", std::string((*known)[1])}};
+  if (crops && outside != 0) attrs.emplace("outside", double{outside});
   if (mode == "nearest") attrs.emplace("nearest", std::move(nearest));
   if (mode == "cubic") attrs.emplace("cubic_a", double{cubic});
   if (mode == "cubic" && exclude) attrs.emplace("exclude_outside", true);
@@ -264,6 +354,10 @@ Result<Values> LowerOldResize(OnnxLowering& b) {
     std::vector<int64_t> axes;
     for (int64_t i = 0; i < target.rank; ++i) axes.push_back(i);
     ONCILLA_TRY(FromScales(b, 1, axes, target));
+  }
+  if (target.computed_scales != kNoValue && mode == "nearest" && b.op() != "Upsample") {
+    // Which pixel is taken depends on whether it shrinks or grows.
+    return Unsupported("the list of scales is computed while running; it must be a constant");
   }
   const auto any = [&](auto test) {
     return std::any_of(target.scales.begin(), target.scales.end(), test);

@@ -114,7 +114,8 @@ Result<WindowAxis> SpreadAxis(const WindowSpec& spec, int i, int64_t small, int6
   if (IsSame(spec)) {
     axis.in = asked >= 0 ? asked : std::max<int64_t>(std::min(covered, small * axis.stride), 0);
     const int64_t total = covered - axis.in;
-    if (total < 0 && (axis.in + axis.stride - 1) / axis.stride != small) {
+    // Less than a stride beyond what the windows cover is nobody's, and filled with zeros.
+    if (total <= -axis.stride) {
       return InvalidArgument("an input of ", small, " cannot give an output of ", axis.in);
     }
     SplitPadding(spec, std::max<int64_t>(total, 0), axis);

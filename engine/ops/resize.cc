@@ -21,13 +21,19 @@ Status CheckAttrs(const ResizeAttrs& attrs) {
   ONCILLA_TRY(CheckName(attrs.mode, {"nearest", "linear", "cubic", "area"}, "mode"));
   ONCILLA_TRY(CheckName(attrs.coordinates,
                         {"half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel",
-                         "tf_half_pixel", "half_pixel_symmetric"},
+                         "tf_half_pixel", "half_pixel_symmetric", "crop_and_resize"},
                         "coordinates"));
   ONCILLA_TRY(CheckName(attrs.nearest, {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"},
                         "nearest"));
   for (double scale : attrs.scales) {
     const auto used = static_cast<float>(scale);
     if (!(used > 0) || !std::isfinite(used)) return InvalidArgument("scales contains ", scale);
+  }
+  if (attrs.mode == "area" && attrs.coordinates == "crop_and_resize") {
+    return InvalidArgument("mode area has no regions");
+  }
+  for (double part : attrs.region) {
+    if (!std::isfinite(part)) return InvalidArgument("region contains ", part);
   }
   if (attrs.cubic_steps < 0) return InvalidArgument("cubic_steps is ", attrs.cubic_steps);
   return Status();
@@ -100,8 +106,32 @@ ResizeTaps AreaTaps(float ratio, int64_t in, int64_t out) {
   return table;
 }
 
-Result<Facts> InferResize(const ResizeAttrs& attrs, std::span<const Fact> in) {
+// A number per axis of x, of which those of batch and channels must be `kept`.
+Result<std::vector<double>> SpatialPart(std::span<const double> all, double kept,
+                                        std::string_view what) {
+  if (all.front() != kept || all.back() != kept) {
+    return InvalidArgument(what, " of batch and channels must be ", kept, ", not ", all.front(),
+                           " and ", all.back());
+  }
+  return std::vector<double>(all.begin() + 1, all.end() - 1);
+}
+
+// The numbers of an optional plan input; empty while they are not known.
+Result<std::vector<double>> NumbersOf(std::span<const Fact> in, size_t i, int count,
+                                      std::string_view what) {
+  if (i >= in.size() || in[i].absent()) return std::vector<double>();
+  ONCILLA_TRY(RequireFloat(in[i], what));
+  if (!in[i].has_value()) return std::vector<double>();
+  ONCILLA_ASSIGN(auto numbers, ToDoubles(in[i].value));
+  if (static_cast<int>(numbers.size()) != count) {
+    return InvalidArgument(what, " has ", numbers.size(), " numbers, not ", count);
+  }
+  return numbers;
+}
+
+Result<Facts> InferResize(const ResizeAttrs& given, std::span<const Fact> in) {
   const Fact &x = in[0], &sizes = in[1];
+  ONCILLA_ASSIGN(const ResizeAttrs attrs, SettledResize(given, in));
   ONCILLA_TRY(CheckAttrs(attrs));
   if (attrs.mode != "nearest") ONCILLA_TRY(RequireNumber(x, "input"));
   ONCILLA_TRY(RequireInteger(sizes, "sizes"));
@@ -124,6 +154,10 @@ Result<Facts> InferResize(const ResizeAttrs& attrs, std::span<const Fact> in) {
     return InvalidArgument("scales has ", attrs.scales.size(), " numbers for ", spatial,
                            " spatial axes");
   }
+  if (!attrs.region.empty() && static_cast<int>(attrs.region.size()) != 2 * spatial) {
+    return InvalidArgument("region has ", attrs.region.size(), " numbers for ", spatial,
+                           " spatial axes");
+  }
   PartialShape shape = x.shape;
   for (int i = 0; i < spatial; ++i) {
     shape[1 + i] = asked ? (*asked)[static_cast<size_t>(i)] : Dim();
@@ -135,10 +169,28 @@ Result<Facts> InferResize(const ResizeAttrs& attrs, std::span<const Fact> in) {
 }
 
 constexpr OpDef kResizeOps[] = {
-    Op<InferResize>("Resize", {.inputs = {2, 2}, .plan_inputs = 0b10}),
+    Op<InferResize>("Resize", {.inputs = {2, 4}, .plan_inputs = 0b1110}),
 };
 
 }  // namespace
+
+Result<ResizeAttrs> SettledResize(ResizeAttrs attrs, std::span<const Fact> inputs) {
+  const PartialShape& shape = inputs[0].shape;
+  if (!shape.ranked() || shape.rank() < 3) return attrs;
+  const int rank = shape.rank();
+  ONCILLA_ASSIGN(const auto scales, NumbersOf(inputs, 2, rank, "scales"));
+  if (!scales.empty()) {
+    ONCILLA_ASSIGN(attrs.scales, SpatialPart(scales, 1, "scales"));
+  }
+  ONCILLA_ASSIGN(const auto region, NumbersOf(inputs, 3, 2 * rank, "region"));
+  if (!region.empty()) {
+    const auto ends = std::span(region).subspan(static_cast<size_t>(rank));
+    ONCILLA_ASSIGN(attrs.region, SpatialPart(std::span(region).first(ends.size()), 0, "begins"));
+    ONCILLA_ASSIGN(const auto spatial_ends, SpatialPart(ends, 1, "ends"));
+    attrs.region.insert(attrs.region.end(), spatial_ends.begin(), spatial_ends.end());
+  }
+  return attrs;
+}
 
 Result<ResizeAxis> AxisOf(const ResizeAttrs& attrs, int axis, int64_t in, int64_t out) {
   ONCILLA_TRY(CheckAttrs(attrs));
@@ -152,6 +204,16 @@ Result<ResizeAxis> AxisOf(const ResizeAttrs& attrs, int axis, int64_t in, int64_
   const auto from = static_cast<float>(in), to = static_cast<float>(out);
   const bool onnx = !attrs.scales.empty();
   const std::string& kind = attrs.coordinates;
+  if (kind == "crop_and_resize") {
+    const auto at = static_cast<size_t>(axis);
+    if (attrs.region.size() < 2 * at + 2) return InvalidArgument("the region is missing");
+    const auto begin = static_cast<float>(attrs.region[at]);
+    const auto end = static_cast<float>(attrs.region[attrs.region.size() / 2 + at]);
+    a.multiply = out > 1 ? (end - begin) * (from - 1) : 0;
+    a.divide = out > 1 ? to - 1 : 0;
+    a.offset = out > 1 ? begin * (from - 1) : 0.5f * (begin + end) * (from - 1);
+    return a;
+  }
   const bool align = kind == "align_corners";
   a.ratio = align && out > 1 ? (from - 1) / (to - 1) : from / to;
   if (align && onnx) {

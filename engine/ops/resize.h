@@ -9,17 +9,22 @@ namespace oncilla {
 
 // x[N, spatial.., C], sizes of the spatial axes -> y. All modes work axis by axis. The formulas are
 // those of ONNX's Resize when `scales` are given and TensorFlow's when not (they round differently
-// in the last place); all coordinates are computed in float, as both do.
+// in the last place); all coordinates are computed in float, as both do. Scales and region may come
+// as plan inputs instead, where a model computes them: see SettledResize.
 struct ResizeAttrs {
   std::string mode = "nearest";                // nearest, linear, cubic, area
   std::string coordinates = "half_pixel";      // half_pixel, asymmetric, align_corners,
                                                // pytorch_half_pixel, tf_half_pixel,
-                                               // half_pixel_symmetric
+                                               // half_pixel_symmetric, crop_and_resize
   std::string nearest = "round_prefer_floor";  // round_prefer_floor, round_prefer_ceil, floor, ceil
   double cubic_a = -0.75;
   int64_t cubic_steps = 0;  // > 0: the offset is rounded to multiples of 1/steps (TensorFlow: 1024)
   bool exclude_outside = false;
   std::vector<double> scales;  // output size / input size of each spatial axis
+  // Of crop_and_resize: all begins, then all ends, as parts of the spatial axes. An output whose
+  // place lies outside the input is `outside`.
+  std::vector<double> region;
+  double outside = 0;
   void Fields(auto&& field) {
     field("mode", mode);
     field("coordinates", coordinates);
@@ -28,6 +33,8 @@ struct ResizeAttrs {
     field("cubic_steps", cubic_steps);
     field("exclude_outside", exclude_outside);
     field("scales", scales);
+    field("region", region);
+    field("outside", outside);
   }
 };
 
@@ -38,6 +45,11 @@ struct ResizeAxis {
   float before = 0, multiply = 1, divide = 0, offset = 0, after = 0;
   float ratio = 1;  // what one output covers, for area
 
+  // For crop_and_resize: o is a place of the input.
+  bool Inside(int64_t o) const {
+    const float x = At(o);
+    return x >= 0 && x <= static_cast<float>(in - 1);
+  }
   // Every operation rounds to float; no division when `divide` is 0.
   float At(int64_t o) const {
     float x = (static_cast<float>(o) + before) * multiply;
@@ -45,6 +57,10 @@ struct ResizeAxis {
     return (offset + x) + after;
   }
 };
+
+// The attributes with scales and region as the inputs x, sizes, scales?, region? give them. These
+// inputs have a number per axis of x; batch and channels must keep their size and whole region.
+Result<ResizeAttrs> SettledResize(ResizeAttrs attrs, std::span<const Fact> inputs);
 
 // Of spatial axis `axis` (it picks the scale) and known sizes.
 Result<ResizeAxis> AxisOf(const ResizeAttrs& attrs, int axis, int64_t in, int64_t out);

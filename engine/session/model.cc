@@ -23,6 +23,7 @@ std::string RunReport::Line() const {
         << (nodes_on[d] == 1 ? " node" : " nodes");
   }
   if (host_nodes > 0) out << ", the host " << host_nodes;
+  if (planned_nodes > 0) out << ", " << planned_nodes << " computed while planning";
   if (!refusals.empty()) {
     out << " (";
     for (size_t i = 0; i < refusals.size() && i < 3; ++i) {
@@ -147,11 +148,17 @@ Result<RunResult> Model::Run(const RunRequest& request) {
   RunReport& report = result.report;
   report.devices.assign(session_->device_names().begin(), session_->device_names().end());
   report.nodes_on.resize(report.devices.size());
-  for (const Node& node : compiled.graph.nodes()) {
-    if (RunsOnHost(compiled.graph, node)) {
-      ++report.host_nodes;
-    } else {
-      ++report.nodes_on[node.device];
+  for (size_t n = 0; n < report.stats.fates.size(); ++n) {
+    switch (report.stats.fates[n]) {
+      case NodeFate::kStep:
+      case NodeFate::kView:
+        ++report.nodes_on[compiled.graph.node(NodeId{static_cast<uint32_t>(n)}).device];
+        break;
+      case NodeFate::kHost:
+        ++report.host_nodes;
+        break;
+      default:
+        ++report.planned_nodes;
     }
   }
   report.refusals = compiled.placement.Refusals();

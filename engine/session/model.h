@@ -27,13 +27,15 @@ struct RunRequest {
 // What ran where, why, and what it cost.
 struct RunReport {
   std::vector<std::string> devices;
-  std::vector<int> nodes_on;                          // per device, of the compiled graph
+  std::vector<int> nodes_on;                          // per device, of those that ran
   std::vector<std::pair<std::string, int>> refusals;  // why nodes are not on the preferred device
   int host_nodes = 0;                                 // strings, sizes that depend on data
+  int planned_nodes = 0;                              // shape arithmetic, settled while planning
   RunStats stats;
   int64_t wall_ns = 0;
 
-  // "GPU:0 ran 120 nodes, CPU:0 3 (2 opencl has no TopK for i8); 2 copies, 0.6 MB"
+  // "GPU:0 ran 120 nodes, CPU:0 ran 3 nodes, 18 computed while planning (2: opencl has no TopK for
+  // i8); 2 copies, 0.60 MB"
   std::string Line() const;
 };
 

@@ -153,6 +153,8 @@ class RunQuickstart(CliTest):
         self.assertEqual([o["name"] for o in step["outputs"]], ["label", "logits", "probability"])
         self.assertEqual(document["counters"]["graphs_compiled"], 1)
         self.assertEqual(document["counters"]["plans_made"], 1)
+        self.assertGreater(step["run"]["planned_nodes"], 0)  # the sizes of its resize
+        self.assertRegex(out.stderr, r"CPU:0 ran \d+ nodes.*, \d+ computed while planning")
 
     def test_steps(self):
         steps = [{"inputs": {"image": str(QUICKSTART / f"{name}.png")}, "outputs": ["label"],

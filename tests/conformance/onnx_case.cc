@@ -56,34 +56,64 @@ Result<Tensor> ReadTensor(const std::string& path) {
   return value.dtype() == DType::kString ? value : Tensor::Copy(value.desc(), value.bytes());
 }
 
-void CountFamilies(const PlacementReport& placement, OnnxOutcome& outcome) {
-  for (const NodePlacement& node : placement.nodes) {
-    if (node.reason == PlacementReason::kShapes || node.reason == PlacementReason::kHostOnly) {
-      continue;
-    }
-    FamilyShare& share = outcome.families[FamilyOf(node.op)];
-    if (node.reason == PlacementReason::kPreferred) {
-      ++share.on_device;
-    } else {
-      ++share.refused[node.op + ": " + node.detail];
+// Data of bfloat16 is written as the numbers of its bits, of type uint16.
+Result<Tensor> ReadAs(const std::string& path, DType wanted) {
+  ONCILLA_ASSIGN(Tensor value, ReadTensor(path));
+  if (wanted != DType::kBF16 || value.dtype() != DType::kU16) return value;
+  return Tensor::Copy({DType::kBF16, value.shape()}, value.bytes());
+}
+
+// After fusion a node may bear the name of any node that went into it.
+void CountFamilies(const CompiledGraph& compiled, const RunStats& stats, int preferred,
+                   OnnxOutcome& outcome) {
+  std::map<std::string_view, const NodePlacement*> placed;
+  for (const NodePlacement& node : compiled.placement.nodes) placed.emplace(node.node, &node);
+  for (uint32_t n = 0; n < compiled.graph.nodes().size(); ++n) {
+    const Node& node = compiled.graph.node(NodeId{n});
+    FamilyShare& share = outcome.families[FamilyOf(node.op->name)];
+    const auto found = placed.find(node.name);
+    switch (stats.fates[n]) {
+      case NodeFate::kElsewhere:
+      case NodeFate::kSettled:
+      case NodeFate::kUnneeded:
+        ++share.planned;
+        break;
+      case NodeFate::kHost:
+        ++share.host[std::string(node.op->name)];
+        break;
+      case NodeFate::kStep:
+      case NodeFate::kView:
+        if (node.device == preferred) {
+          ++share.on_device;
+        } else if (found != placed.end() && found->second->reason == PlacementReason::kShapes) {
+          ++share.shapes;
+        } else {
+          ++share.refused[StrCat(node.op->name, ": ",
+                                 found == placed.end() ? "unplaced" : found->second->detail)];
+        }
     }
   }
 }
 
-Status RunDataSet(const std::string& folder, Model& model) {
+Status RunDataSet(const std::string& folder, Model& model, OnnxOutcome& outcome) {
   const Signature& signature = model.source().signatures()[0];
   RunRequest request;
   for (size_t i = 0; i < signature.inputs.size(); ++i) {
     const std::string path = StrCat(folder, "/input_", i, ".pb");
     if (!FileExists(path)) break;
-    ONCILLA_ASSIGN(Tensor value, ReadTensor(path));
+    ONCILLA_ASSIGN(Tensor value, ReadAs(path, signature.inputs[i].dtype));
     request.feeds.emplace_back(signature.inputs[i].name, std::move(value));
   }
   ONCILLA_ASSIGN(const RunResult result, model.Run(request));
+  ImportRequest names;
+  for (const NamedTensor& feed : request.feeds) names.feeds.push_back(feed.first);
+  ONCILLA_ASSIGN(const auto executor, model.Executable(names));
+  outcome.families.clear();
+  CountFamilies(executor->compiled(), result.report.stats, model.session().preferred(), outcome);
   for (size_t i = 0; i < result.outputs.size(); ++i) {
     const std::string path = StrCat(folder, "/output_", i, ".pb");
     if (!FileExists(path)) continue;
-    ONCILLA_ASSIGN(const Tensor expected, ReadTensor(path));
+    ONCILLA_ASSIGN(const Tensor expected, ReadAs(path, result.outputs[i].second.dtype()));
     ONCILLA_TRY(In(CompareAsOnnx(result.outputs[i].second, expected),
                    StrCat("output '", result.outputs[i].first, "'")));
   }
@@ -107,14 +137,14 @@ Status RunAll(const std::string& folder, const std::shared_ptr<Session>& session
     outcome.ops.erase(std::unique(outcome.ops.begin(), outcome.ops.end()), outcome.ops.end());
   }
   ONCILLA_ASSIGN(const auto model, session->Load(path, {}));
-  ONCILLA_ASSIGN(const auto executor, model->Executable({}));
-  CountFamilies(executor->compiled().placement, outcome);
+  // Before the data is read: what a model's types and ops are refused for says more.
+  ONCILLA_TRY(model->Executable({}).status());
   ONCILLA_ASSIGN(const auto entries, ListFolder(folder));
   int sets = 0;
   for (const FolderEntry& entry : entries) {
     if (!entry.is_folder || entry.name.rfind("test_data_set_", 0) != 0) continue;
     ++sets;
-    ONCILLA_TRY(RunDataSet(folder + "/" + entry.name, *model));
+    ONCILLA_TRY(RunDataSet(folder + "/" + entry.name, *model, outcome));
   }
   if (sets == 0) return NotFound(folder, " has no test data");
   return {};

@@ -19,11 +19,15 @@ enum class OnnxVerdict {
 };
 std::string_view Name(OnnxVerdict verdict);
 
-// Nodes of one family of ops in compiled graphs: how many run on the device asked for, and for
-// those that it refused, why.
+// Nodes of one family of ops as they ran: how many on the device asked for, and for those that the
+// CPU ran in its place, why. Apart from both, and no part of the share: nodes that nobody ran since
+// their values were known while planning, shape arithmetic that the CPU is meant to run, and what
+// only a host can do (strings, sizes that depend on data), by op.
 struct FamilyShare {
   int on_device = 0;
   std::map<std::string, int> refused;
+  int planned = 0, shapes = 0;
+  std::map<std::string, int> host;
 };
 
 struct OnnxOutcome {

@@ -76,6 +76,38 @@ TEST_F(ExecutorTest, ElementwiseChainsRunInPlaceAndViewsCostNothing) {
   EXPECT_TRUE((*plan)->outputs[0].direct);
 }
 
+TEST_F(ExecutorTest, RunsTellWhatBecameOfEachNode) {
+  Graph graph(OpSet::Builtin());
+  const ValueId x = graph.AddInput("x", Fact::Of(DType::kF32, PartialShape({Dim(), Dim(2)})));
+  const ValueId relu = graph.Add("relu", "Relu", {}, {x}).value();
+  const ValueId sizes = graph.Add("sizes", "Shape", {}, {relu}).value();
+  const ValueId back = graph
+                           .Add("back", "Reverse", {},
+                                {sizes, graph.AddConstant(Tensor::Int64s(std::vector<int64_t>{0}))})
+                           .value();
+  const ValueId view = graph.Add("view", "Reshape", {}, {x, back}).value();
+  graph.AddOutput("y", graph.Add("y", "Neg", {}, {view}).value());
+  graph.AddOutput("found", graph.Add("found", "NonZero", {}, {x}).value());
+  auto executor = Make(std::move(graph));
+  RunStats stats;
+  RunControl control;
+  control.stats = &stats;
+  auto out = executor->Run(std::vector<Tensor>{Floats({3, 2}, {1, 0, 3, 4, 5, 6})}, control);
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ((*out)[0].shape(), (Shape{2, 3}));
+  std::map<std::string, NodeFate> fates;
+  const Graph& compiled = executor->compiled().graph;
+  for (uint32_t n = 0; n < compiled.nodes().size(); ++n) {
+    fates[compiled.node(NodeId{n}).name] = stats.fates[n];
+  }
+  EXPECT_EQ(fates["relu"], NodeFate::kUnneeded);  // only its shape is asked for
+  EXPECT_EQ(fates["sizes"], NodeFate::kSettled);
+  EXPECT_EQ(fates["back"], NodeFate::kSettled);
+  EXPECT_EQ(fates["view"], NodeFate::kView);
+  EXPECT_EQ(fates["y"], NodeFate::kStep);
+  EXPECT_EQ(fates["found"], NodeFate::kHost);
+}
+
 TEST_F(ExecutorTest, RefusesAnotherShapeByName) {
   auto executor = Make(ShapeChain());
   auto out = executor->Run(std::vector<Tensor>{Floats({1, 3, 2}, {1, 2, 3, 4, 5, 6})}, {});

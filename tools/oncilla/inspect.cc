@@ -161,9 +161,15 @@ std::string PlacementSummary(const Inspected& in) {
   const CompiledGraph& compiled = in.executor->compiled();
   const auto preferred = static_cast<size_t>(in.opened.session->preferred());
   std::vector<int> counts(compiled.placement.devices.size());
-  int on_host = 0;
-  for (const Node& node : compiled.graph.nodes()) {
-    ++(RunsOnHost(compiled.graph, node) ? on_host : counts[static_cast<size_t>(node.device)]);
+  int on_host = 0, planned = 0;
+  for (uint32_t n = 0; n < compiled.graph.nodes().size(); ++n) {
+    const Node& node = compiled.graph.node(NodeId{n});
+    const NodeFate fate = in.plan == nullptr ? NodeFate::kElsewhere : in.plan->fates[n];
+    if (fate == NodeFate::kSettled || fate == NodeFate::kUnneeded) {
+      ++planned;
+    } else {
+      ++(RunsOnHost(compiled.graph, node) ? on_host : counts[static_cast<size_t>(node.device)]);
+    }
   }
   std::string out = "placement\n";
   for (size_t d = counts.size(); d-- > 0;) {
@@ -172,6 +178,9 @@ std::string PlacementSummary(const Inspected& in) {
                   counts[d] == 1 ? " node" : " nodes", "\n");
   }
   if (on_host > 0) out += StrCat("  the host  ", on_host, on_host == 1 ? " node\n" : " nodes\n");
+  if (planned > 0) {
+    out += StrCat("  while planning  ", planned, planned == 1 ? " node\n" : " nodes\n");
+  }
   std::map<std::string, int> reasons;
   for (const NodePlacement& node : compiled.placement.nodes) {
     if (static_cast<size_t>(node.device) == preferred) continue;

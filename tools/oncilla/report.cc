@@ -149,6 +149,7 @@ Json RunReportJson(const RunReport& report) {
     json["nodes"].push_back({{"device", report.devices[i]}, {"count", report.nodes_on[i]}});
   }
   json["host_nodes"] = report.host_nodes;
+  json["planned_nodes"] = report.planned_nodes;
   json["refusals"] = Json::array();
   for (const auto& [reason, count] : report.refusals) {
     json["refusals"].push_back({{"reason", JsonText(reason)}, {"nodes", count}});
