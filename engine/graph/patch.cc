@@ -4,6 +4,36 @@
 #include <algorithm>
 
 namespace oncilla {
+namespace {
+
+// Adds to a fact what another one says about the same value; true when that was anything new.
+bool Refine(Fact& fact, const Fact& other) {
+  if (fact.kind != other.kind || fact.dtype != other.dtype) return false;
+  bool learnt = false;
+  if (auto shape = MergeShapes(fact.shape, other.shape); shape.ok()) {
+    learnt = StrCat(*shape) != StrCat(fact.shape);
+    fact.shape = *std::move(shape);
+  }
+  if (!fact.has_value() && other.has_value()) {
+    learnt = true;
+    fact.value = other.value;
+  } else if (!fact.has_value() && other.elements.has_value()) {
+    const auto told = [](const Fact& f) {
+      size_t count = 0;
+      for (const Dim& d : f.elements.value_or(std::vector<Dim>())) {
+        count += d.known() ? 2 : !d.name.empty();
+      }
+      return count;
+    };
+    if (told(other) > told(fact)) {
+      learnt = true;
+      fact.elements = other.elements;
+    }
+  }
+  return learnt;
+}
+
+}  // namespace
 
 const Fact& Patch::fact(ValueId id) const {
   if (id == kNoValue || Index(id) < base_.values().size()) return base_.fact(id);
@@ -98,6 +128,8 @@ Result<Graph> Patch::Apply() const {
   }
 
   Graph out(base_.shared_ops());
+  // Values of which more is known than when their readers were made.
+  std::vector<bool> refined;
   std::vector<ValueId> placed(target.size(), kNoValue);
   for (const NamedValue& in : base_.inputs()) {
     placed[Index(in.value)] = out.AddInput(in.name, base_.fact(in.value));
@@ -113,20 +145,32 @@ Result<Graph> Patch::Apply() const {
   auto emit = [&](uint32_t n) -> Status {
     const Node& node = old_node(n);
     Node copy = node;
+    bool learn = false;
     for (ValueId& id : copy.inputs) {
       if (id == kNoValue) continue;
+      const ValueId was = id;
       ONCILLA_ASSIGN(id, resolve(id));
       if (placed[Index(id)] == kNoValue) {
         placed[Index(id)] = out.AddConstant(old_value(Index(id)).fact.value, name_of(Index(id)));
       }
+      learn |= id != was;
       id = placed[Index(id)];
+      learn |= Index(id) < refined.size() && refined[Index(id)];
     }
     const NodeId id{static_cast<uint32_t>(out.nodes_.size())};
+    Facts facts;
+    // What inference refuses now may stand on a branch that never matters; it fails if it is run.
+    if (auto now = learn ? node.op->infer(node.attrs, out.FactsOf(copy.inputs)) : Facts();
+        now.ok()) {
+      facts = *std::move(now);
+    }
     for (size_t i = 0; i < copy.outputs.size(); ++i) {
       const uint32_t old = Index(copy.outputs[i]);
       Value value = old_value(old);
       value.producer = id;
       value.name = name_of(old);
+      refined.resize(out.values_.size() + 1);
+      if (i < facts.size()) refined.back() = Refine(value.fact, facts[i]);
       copy.outputs[i] = ValueId{static_cast<uint32_t>(out.values_.size())};
       placed[old] = copy.outputs[i];
       out.values_.push_back(std::move(value));

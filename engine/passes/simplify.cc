@@ -1,6 +1,10 @@
-// Simplifying movements: transposes of transposes become one, transposes that only move axes of
-// size 1 become reshapes, and of several reshapes only the last one matters.
-#include "engine/ops/movement.h"
+// Simplifying single nodes and pairs: transposes of transposes become one, transposes that only
+// move axes of size 1 become reshapes, of several reshapes only the last one matters, and a Clip
+// with the bounds of an activation is that activation.
+#include <cmath>
+#include <limits>
+#include <optional>
+
 #include "engine/passes/axis_order.h"
 #include "engine/passes/pass.h"
 #include "engine/passes/rewrite.h"
@@ -17,6 +21,7 @@ class Simplifier {
       const Node& node = graph_.node(NodeId{n});
       if (node.op->name == "Transpose") ONCILLA_TRY(SimplifyTranspose(NodeId{n}));
       if (node.op->name == "Reshape") ONCILLA_TRY(SimplifyReshape(NodeId{n}));
+      if (node.op->name == "Clip") ONCILLA_TRY(SimplifyClip(NodeId{n}));
     }
     return Status();
   }
@@ -64,6 +69,25 @@ class Simplifier {
     for (int i = 0; i < was.rank(); ++i) {
       if ((was[i].known() || !was[i].name.empty()) && !was[i].Same(is[i])) return Status();
     }
+    return patch_.Replace(node.outputs[0], now);
+  }
+
+  // The bounds of the two activations that kernels of other ops can apply to their results.
+  Status SimplifyClip(NodeId id) {
+    const Node& node = graph_.node(id);
+    const auto bound = [&](size_t i) -> std::optional<double> {
+      const double none = i == 1 ? -std::numeric_limits<double>::infinity()
+                                 : std::numeric_limits<double>::infinity();
+      if (i >= node.inputs.size() || node.inputs[i] == kNoValue) return none;
+      const Fact& fact = graph_.fact(node.inputs[i]);
+      if (!fact.has_value() || fact.value.elements() != 1 || fact.shape.rank() > 0) return {};
+      const auto numbers = ToDoubles(fact.value);
+      return numbers.ok() ? std::optional((*numbers)[0]) : std::nullopt;
+    };
+    const auto low = bound(1), high = bound(2);
+    if (!low || !high || *low != 0 || (*high != 6 && !std::isinf(*high))) return Status();
+    ONCILLA_ASSIGN(const ValueId now,
+                   patch_.Add(*high == 6 ? "Relu6" : "Relu", {}, {node.inputs[0]}, {id}));
     return patch_.Replace(node.outputs[0], now);
   }
 
