@@ -10,6 +10,8 @@ namespace {
 Status PackConstants(CompiledGraph& compiled, std::span<Device* const> devices,
                      ConstantStore& store) {
   const Graph& graph = compiled.graph;
+  std::vector<ConstantStore::Wanted> wanted;
+  std::vector<std::pair<uint32_t, int>> places;  // (node, input) of each
   for (uint32_t n = 0; n < graph.nodes().size(); ++n) {
     const Node& node = graph.node(NodeId{n});
     if (RunsOnHost(graph, node)) continue;
@@ -18,15 +20,21 @@ Status PackConstants(CompiledGraph& compiled, std::span<Device* const> devices,
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (node.inputs[i] == kNoValue || !graph.value(node.inputs[i]).is_constant()) continue;
       if (i < 32 && (node.op->traits.plan_inputs >> i & 1) != 0) continue;
-      ONCILLA_ASSIGN(const Packing packing,
-                     devices[node.device]->PackingFor(view, static_cast<int>(i)));
-      auto memory = store.Get(node.device, in[i].value, packing);
-      if (!memory.ok()) {
-        return WithNode(In(memory.status(), StrCat("constant ", i, " of node '", node.name, "'")),
-                        node.name);
-      }
-      compiled.packed.emplace(std::pair(n, static_cast<int>(i)), *memory);
+      ONCILLA_ASSIGN(Packing packing, devices[node.device]->PackingFor(view, static_cast<int>(i)));
+      wanted.push_back({node.device, in[i].value, std::move(packing)});
+      places.emplace_back(n, static_cast<int>(i));
     }
+  }
+  store.Reserve(wanted);
+  for (size_t w = 0; w < wanted.size(); ++w) {
+    auto memory = store.Get(wanted[w].device, wanted[w].constant, wanted[w].packing);
+    if (!memory.ok()) {
+      const std::string& name = graph.node(NodeId{places[w].first}).name;
+      return WithNode(
+          In(memory.status(), StrCat("constant ", places[w].second, " of node '", name, "'")),
+          name);
+    }
+    compiled.packed.emplace(places[w], *memory);
   }
   return Status();
 }

@@ -1,6 +1,8 @@
 // Packing and uploading constants.
 #include "engine/compile/constants.h"
 
+#include <set>
+
 namespace oncilla {
 
 ConstantStore::ConstantStore(std::span<Device* const> devices, std::vector<Pool*> pools,
@@ -38,6 +40,30 @@ Result<BufferView> ConstantStore::Get(int device, const Tensor& constant, const 
   bytes_ += packing.bytes;
   entries_.emplace(key, Entry{constant, std::move(memory)});
   return view;
+}
+
+void ConstantStore::Reserve(std::span<const Wanted> wanted) {
+  absl::MutexLock lock(&mutex_);
+  std::set<Key> counted;
+  std::vector<std::vector<int64_t>> groups(devices_.size());  // bytes of regions to come
+  for (const Wanted& w : wanted) {
+    const Key key(w.device, w.constant.bytes().data(), w.packing.name);
+    if (entries_.count(key) != 0 || !counted.insert(key).second) continue;
+    const int64_t most = devices_[w.device]->info().max_allocation_bytes;
+    const int64_t bytes = pools_[w.device]->Rounded(w.packing.bytes);
+    std::vector<int64_t>& group = groups[w.device];
+    if (group.empty() || (most > 0 && SaturatingAdd(group.back(), bytes) > most)) {
+      group.push_back(0);
+    }
+    group.back() = SaturatingAdd(group.back(), bytes);
+  }
+  std::vector<Allocation> held;  // all at once, then given back to their pools
+  for (size_t d = 0; d < groups.size(); ++d) {
+    for (int64_t bytes : groups[d]) {
+      auto memory = pools_[d]->Allocate(bytes, {owner_, MemoryCategory::kConstants});
+      if (memory.ok()) held.push_back(*std::move(memory));
+    }
+  }
 }
 
 int64_t ConstantStore::bytes() const {

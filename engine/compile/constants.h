@@ -25,6 +25,15 @@ class ConstantStore {
   // are the same when they view the same bytes. Thread-safe.
   Result<BufferView> Get(int device, const Tensor& constant, const Packing& packing);
 
+  // Takes the memory for constants that Get will be asked for, in as few regions as the device
+  // allows, so that the pool holds just them. Only an order: when it cannot, Get says why.
+  struct Wanted {
+    int device = 0;
+    Tensor constant;
+    Packing packing;
+  };
+  void Reserve(std::span<const Wanted> wanted);
+
   int64_t bytes() const;
   int64_t packings() const;  // copies made so far, for tests
 

@@ -178,7 +178,8 @@ int Bfc::TakeBestFit(int64_t rounded) {
     const int handle = found->handle;
     bins_[bin].erase(found);
     const int64_t spare = At(handle).bytes - rounded;
-    if (spare >= granularity_ && (spare >= rounded || spare >= cap_bytes_)) Split(handle, rounded);
+    const bool split = options_.exact || spare >= rounded || spare >= cap_bytes_;
+    if (spare >= granularity_ && split) Split(handle, rounded);
     return handle;
   }
   return -1;
@@ -192,9 +193,7 @@ int64_t Bfc::Growable() const {
 
 Status Bfc::Extend(int64_t rounded) {
   if (rounded > Growable()) return Exhausted("the limit leaves no room for another region");
-  if (options_.fit_large_regions && rounded > next_region_bytes_) {
-    return AddRegion(rounded, rounded);
-  }
+  if (options_.exact) return AddRegion(rounded, rounded);
   bool raised = false;
   while (rounded > next_region_bytes_) {
     next_region_bytes_ = Doubled(next_region_bytes_);

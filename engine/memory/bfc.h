@@ -38,8 +38,9 @@ struct BfcOptions {
   // A free chunk that is less than twice the request is handed out whole, unless that wastes this
   // share of the limit. 0: unless it wastes 128 MiB.
   double fragmentation_fraction = 0;
-  // A request above the next step gets a region of its own size, instead of the next power of two.
-  bool fit_large_regions = false;
+  // Regions are as large as the request that needs them, and chunks as large as theirs: for what is
+  // asked for in few pieces whose sizes are known beforehand, so that a pool's peak is too.
+  bool exact = false;
 };
 
 // A place handed out. `handle` and `id` are the allocator's own. The result of a request for no

@@ -72,7 +72,7 @@ BfcOptions ToBfcOptions(const PoolOptions& options, const DeviceInfo& info) {
           .alignment_bytes = std::max(info.alignment_bytes, options.granularity_bytes),
           .growth = options.growth,
           .fragmentation_fraction = options.fragmentation_fraction,
-          .fit_large_regions = options.fit_large_regions};
+          .exact = options.exact};
 }
 
 PoolOptions Complete(PoolOptions options, const DeviceInfo& info) {
@@ -237,6 +237,11 @@ Result<Allocation> Pool::Allocate(int64_t bytes, Account account) {
     // Without this pool's lock: another may be asking this one.
     if (budget()->TrimOthers(budget_id_) == 0) return shortage;
   }
+}
+
+int64_t Pool::Rounded(int64_t bytes) const {
+  std::lock_guard lock(state_->mutex);
+  return bytes <= 0 ? 0 : state_->bfc.Rounded(bytes);
 }
 
 int64_t Pool::Trim() {

@@ -24,8 +24,8 @@ struct PoolOptions {
   std::shared_ptr<MemoryBudget> budget = nullptr;  // shared with other pools; null: one of its own
   bool growth = true;                              // false: the first request takes the whole limit
   double fragmentation_fraction = 0;               // see BfcOptions
-  bool fit_large_regions = false;  // see BfcOptions; for constants, which come and go together
-  int64_t granularity_bytes = 0;   // 0: from the device's alignment, which is the least anyway
+  bool exact = false;                              // see BfcOptions; for arenas and constants
+  int64_t granularity_bytes = 0;  // 0: from the device's alignment, which is the least anyway
   // Whose line holds what is in regions but not handed out, so that the ledger's total is what the
   // device gave. kNoOwner: nobody's.
   OwnerId owner = kNoOwner;
@@ -78,6 +78,8 @@ class Pool {
   // Gives back every region and returns the bytes; what is still allocated is gone, and freeing it
   // later does nothing. Allocate fails from now on. Only the first call returns more than 0.
   int64_t Close();
+  // A chunk's size for so many bytes.
+  int64_t Rounded(int64_t bytes) const;
   // Of this pool; a shared budget has its own. Empty regions are given back where it is exceeded.
   void SetLimit(int64_t bytes);
 

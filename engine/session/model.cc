@@ -47,8 +47,7 @@ Model::Model(std::shared_ptr<Session> session, std::string path,
   owner_ = session_->ledger().AddOwner(OwnerKind::kModel, path_, session_->owner_);
   std::vector<Pool*> pools;
   for (size_t d = 0; d < session_->devices().size(); ++d) {
-    constant_pools_.push_back(
-        session_->MakePool(d, "constants", owner_, /*fit_large_regions=*/true));
+    constant_pools_.push_back(session_->MakePool(d, "constants", owner_));
     pools.push_back(constant_pools_.back().get());
   }
   constants_ = std::make_unique<ConstantStore>(session_->devices(), std::move(pools), owner_);

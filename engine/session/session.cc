@@ -43,18 +43,17 @@ Status Session::Open() {
     const int64_t limit = options_.memory_limit_bytes > 0 ? options_.memory_limit_bytes
                                                           : DefaultLimitBytes(listed.info);
     budgets_.push_back(std::make_shared<MemoryBudget>(limit));
-    pools_.push_back(MakePool(devices_.size() - 1, "arenas", owner_, /*fit_large_regions=*/true));
+    pools_.push_back(MakePool(devices_.size() - 1, "arenas", owner_));
   }
   return Status();
 }
 
-std::unique_ptr<Pool> Session::MakePool(size_t device, std::string name, OwnerId owner,
-                                        bool fit_large_regions) {
+std::unique_ptr<Pool> Session::MakePool(size_t device, std::string name, OwnerId owner) {
   PoolOptions options;
   options.name = std::move(name);
   options.device_name = device_names_[device];
   options.budget = budgets_[device];
-  options.fit_large_regions = fit_large_regions;
+  options.exact = true;
   options.owner = owner;
   return std::make_unique<Pool>(devices_[device].get(), &ledger_, std::move(options));
 }
@@ -109,6 +108,14 @@ std::vector<DeviceMemory> Session::Memory() const {
     out.push_back(std::move(memory));
   }
   return out;
+}
+
+int64_t Session::ArenaBytes(const Plan& plan, int device) const {
+  int64_t sum = 0;
+  for (int64_t bytes : plan.arenas[device].block_bytes) {
+    sum = SaturatingAdd(sum, pools_[device]->Rounded(bytes));
+  }
+  return sum;
 }
 
 std::string Session::MemoryReport() const { return ledger_.Report(); }

@@ -8,6 +8,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "engine/compile/plan.h"
 #include "engine/import/model_source.h"
 #include "engine/memory/budget.h"
 #include "engine/memory/ledger.h"
@@ -62,14 +63,15 @@ class Session : public std::enable_shared_from_this<Session> {
   int preferred() const { return static_cast<int>(device_ptrs_.size()) - 1; }
   Ledger& ledger() { return ledger_; }
   std::vector<DeviceMemory> Memory() const;
+  // What an instance of a plan takes from the pool of a device.
+  int64_t ArenaBytes(const Plan& plan, int device) const;
   std::string MemoryReport() const;
 
  private:
   friend class Model;
   Session(std::shared_ptr<Runtime> runtime, SessionOptions options);
   Status Open();
-  std::unique_ptr<Pool> MakePool(size_t device, std::string name, OwnerId owner,
-                                 bool fit_large_regions);
+  std::unique_ptr<Pool> MakePool(size_t device, std::string name, OwnerId owner);
 
   const std::shared_ptr<Runtime> runtime_;
   const SessionOptions options_;

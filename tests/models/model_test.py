@@ -4,7 +4,7 @@
     model_test.py --fetch MODEL..    fills the cache; the names must be all there are
 
 Beside the numbers: on OpenCL (PoCL, unless OCL_ICD_VENDORS says otherwise) no node may be left to the CPU but constants,
-shape arithmetic and strings."""
+shape arithmetic and strings; and the memory that `inspect` predicts is what the run takes."""
 
 import argparse
 import json
@@ -88,16 +88,26 @@ def check_placement(inspected):
         yield f"{len(left)} nodes in all are not on the device"
 
 
+def check_memory(inspected, said):
+    """The predicted peak is never below the pool's and at most 5 % above."""
+    for taken in said["memory"]:
+        expected = next(m["peak_bytes"] for m in inspected["memory"] if m["device"] == taken["device"])
+        if not taken["peak_bytes"] <= expected <= 1.05 * taken["peak_bytes"]:
+            yield f"{taken['device']}: a peak of {expected} bytes was predicted, {taken['peak_bytes']} were taken"
+
+
 def check(program, name, device):
     model = models.MODELS[name]
     with tempfile.TemporaryDirectory(prefix="oncilla-model-") as folder:
         results, said = run(program, model, device, pathlib.Path(folder))
         wrong = [w for w in check_numbers(model, name, results) if w]
+    shapes = [a for k, v in model.feeds().items() for a in ("--shape", f"{k}={'x'.join(map(str, shape_of(v, bool(model.flags))))}")]
+    outputs = [a for k in model.outputs for a in ("--output", k)]
+    inspected = oncilla(program, "inspect", model.path(), "--json", "--memory", "--placement", *DEVICES[device], *shapes,
+                        *outputs)
     if device == "opencl":
-        shapes = [a for k, v in model.feeds().items() for a in ("--shape", f"{k}={'x'.join(map(str, shape_of(v, bool(model.flags))))}")]
-        outputs = [a for k in model.outputs for a in ("--output", k)]
-        wrong += check_placement(oncilla(program, "inspect", model.path(), "--json", "--placement", *DEVICES[device],
-                                         *shapes, *outputs))
+        wrong += check_placement(inspected)
+    wrong += check_memory(inspected, said)
     counts = ", ".join(f"{n['count']} nodes on {n['device'].rsplit('device:', 1)[-1]}"
                        for n in said["steps"][0]["run"]["nodes"])
     print(f"{'FAILED' if wrong else 'ok'} {name} on {device}: {counts}, {said['steps'][0]['run']['wall_ns'] / 1e6:.0f} ms")

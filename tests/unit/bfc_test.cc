@@ -270,12 +270,18 @@ TEST(Bfc, ABudgetSharedWithOthersBoundsGrowth) {
   EXPECT_THAT(source.asked, ElementsAre(3 * kMiB));
 }
 
-TEST(Bfc, LargeRegionsFitTheRequestWhenToldSo) {
+TEST(Bfc, RegionsAndChunksFitTheRequestWhenToldSo) {
   TestSource source;
-  Bfc bfc({.limit_bytes = 100 * kMiB, .fit_large_regions = true}, &source);
-  ASSERT_TRUE(bfc.Allocate(20 * kMiB + 1).ok());
+  Bfc bfc({.limit_bytes = 100 * kMiB, .exact = true}, &source);
+  const BfcChunk large = *bfc.Allocate(20 * kMiB + 1);
   ASSERT_TRUE(bfc.Allocate(1000).ok());
-  EXPECT_THAT(source.sizes, ElementsAre(20 * kMiB + 256, 2 * kMiB));
+  EXPECT_THAT(source.sizes, ElementsAre(20 * kMiB + 256, 1024));
+  // What was reserved by asking and giving back is then handed out without a rest that is lost.
+  ASSERT_TRUE(bfc.Free(large).ok());
+  EXPECT_EQ(bfc.Allocate(19 * kMiB)->bytes, 19 * kMiB);
+  EXPECT_EQ(bfc.Allocate(kMiB + 1)->bytes, kMiB + 256);
+  EXPECT_EQ(source.sizes.size(), 2u);
+  EXPECT_EQ(bfc.stats().free_in_pool(), 0);
 }
 
 TEST(Bfc, CollectsEmptyRegionsBeforeFailing) {

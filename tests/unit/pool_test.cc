@@ -215,7 +215,7 @@ TEST_F(PoolTest, PoolsShareABudgetAndHelpEachOtherOut) {
       .name = "arenas", .device_name = "GPU:0", .budget = budget, .owner = session_};
   Pool arenas(&device_, &ledger_, options);
   options.name = "constants of 'm'";
-  options.fit_large_regions = true;
+  options.exact = true;
   Pool constants(&device_, &ledger_, options);
 
   Allocation a = *arenas.Allocate(8 * kMiB, {model_, kArena});

@@ -124,22 +124,16 @@ struct DeviceBytes {
   std::string device;
   int64_t arena_bytes = 0;
   int64_t constant_bytes = 0;
+  int64_t peak() const { return arena_bytes + constant_bytes; }
 };
 
-// What a run of this plan takes on each device: its arena, and the packed constants it reads.
+// What a run of this plan takes on each device: its arena, in whole regions, and the packed
+// constants, which compiling has put there.
 std::vector<DeviceBytes> MemoryOf(const Inspected& in) {
   std::vector<DeviceBytes> out;
-  const CompiledGraph& compiled = in.executor->compiled();
-  for (size_t d = 0; d < in.opened.session->device_names().size(); ++d) {
-    DeviceBytes bytes{in.opened.session->device_names()[d],
-                      in.plan->arena_bytes(static_cast<int>(d)), 0};
-    std::set<std::pair<const Region*, int64_t>> seen;
-    for (const auto& [where, view] : compiled.packed) {
-      const Node& node = compiled.graph.node(NodeId{where.first});
-      if (node.device != static_cast<int>(d)) continue;
-      if (seen.emplace(view.region, view.offset).second) bytes.constant_bytes += view.bytes;
-    }
-    out.push_back(bytes);
+  for (const DeviceMemory& memory : in.opened.session->Memory()) {
+    const int d = static_cast<int>(out.size());
+    out.push_back({memory.device, in.opened.session->ArenaBytes(*in.plan, d), memory.pool_bytes});
   }
   return out;
 }
@@ -147,11 +141,10 @@ std::vector<DeviceBytes> MemoryOf(const Inspected& in) {
 std::string MemoryText(const Inspected& in) {
   std::string out = "memory\n";
   for (const DeviceBytes& bytes : MemoryOf(in)) {
-    if (bytes.arena_bytes + bytes.constant_bytes == 0) continue;
-    out += StrCat("  ", ShortName(bytes.device), "  peak ",
-                  HumanBytes(bytes.arena_bytes + bytes.constant_bytes), ": intermediates ",
-                  HumanBytes(bytes.arena_bytes), ", constants ", HumanBytes(bytes.constant_bytes),
-                  "\n");
+    if (bytes.peak() == 0) continue;
+    out += StrCat("  ", ShortName(bytes.device), "  peak ", HumanBytes(bytes.peak()),
+                  ": intermediates ", HumanBytes(bytes.arena_bytes), ", constants ",
+                  HumanBytes(bytes.constant_bytes), "\n");
   }
   return out;
 }
@@ -300,7 +293,8 @@ Json ToJson(const InspectFlags& flags, const Inspected& in) {
     for (const DeviceBytes& bytes : MemoryOf(in)) {
       json["memory"].push_back({{"device", bytes.device},
                                 {"arena_bytes", bytes.arena_bytes},
-                                {"constant_bytes", bytes.constant_bytes}});
+                                {"constant_bytes", bytes.constant_bytes},
+                                {"peak_bytes", bytes.peak()}});
     }
   }
   json["placement"] = Json::array();
