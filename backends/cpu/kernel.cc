@@ -27,6 +27,7 @@ const KernelRow* FindKernel(std::string_view op) {
              SelectKernels(),
              ShapeKernels(),
              PoolKernels(),
+             RecurrentKernels(),
              ReduceKernels(),
              ResizeKernels(),
          }) {

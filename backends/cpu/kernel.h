@@ -188,6 +188,7 @@ std::span<const KernelRow> NormKernels();
 std::span<const KernelRow> SelectKernels();
 std::span<const KernelRow> ShapeKernels();
 std::span<const KernelRow> PoolKernels();
+std::span<const KernelRow> RecurrentKernels();
 std::span<const KernelRow> ReduceKernels();
 std::span<const KernelRow> ResizeKernels();
 

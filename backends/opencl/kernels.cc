@@ -10,8 +10,8 @@ const KernelRow* FindKernel(std::string_view op) {
     std::map<std::string_view, const KernelRow*> all;
     for (std::span<const KernelRow> family :
          {ConvKernels(), ElementwiseKernels(), IndexingKernels(), MatMulKernels(),
-          MovementKernels(), NormKernels(), PoolKernels(), ReduceKernels(), ResizeKernels(),
-          ShapeKernels()}) {
+          MovementKernels(), NormKernels(), PoolKernels(), RecurrentKernels(), ReduceKernels(),
+          ResizeKernels(), ShapeKernels()}) {
       for (const KernelRow& row : family) all.emplace(row.op, &row);
     }
     return all;

@@ -13,6 +13,7 @@ std::span<const KernelRow> IndexingKernels();
 std::span<const KernelRow> MatMulKernels();
 std::span<const KernelRow> MovementKernels();
 std::span<const KernelRow> NormKernels();
+std::span<const KernelRow> RecurrentKernels();
 std::span<const KernelRow> ReduceKernels();
 std::span<const KernelRow> PoolKernels();
 std::span<const KernelRow> ResizeKernels();

@@ -209,8 +209,8 @@ Result<int> OnnxLowering::Rank(size_t input, std::string_view what) const {
 std::vector<std::span<const OnnxOpRow>> OnnxOpFamilies() {
   return {OnnxElementwiseRows(), OnnxActivationRows(), OnnxReduceRows(), OnnxNormRows(),
           OnnxMatMulRows(),      OnnxConvRows(),       OnnxPoolRows(),   OnnxMovementRows(),
-          OnnxIndexingRows(),    OnnxResizeRows(),     OnnxQuantRows(),  OnnxLossRows(),
-          OnnxSignalRows()};
+          OnnxIndexingRows(),    OnnxRecurrentRows(),  OnnxResizeRows(), OnnxQuantRows(),
+          OnnxLossRows(),        OnnxSignalRows()};
 }
 
 Result<const OnnxOpRow*> FindOnnxOp(std::string_view op, int64_t version) {

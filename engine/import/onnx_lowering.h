@@ -144,6 +144,7 @@ std::span<const OnnxOpRow> OnnxConvRows();
 std::span<const OnnxOpRow> OnnxPoolRows();
 std::span<const OnnxOpRow> OnnxMovementRows();
 std::span<const OnnxOpRow> OnnxIndexingRows();
+std::span<const OnnxOpRow> OnnxRecurrentRows();
 std::span<const OnnxOpRow> OnnxResizeRows();
 std::span<const OnnxOpRow> OnnxQuantRows();
 std::span<const OnnxOpRow> OnnxLossRows();

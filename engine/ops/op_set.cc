@@ -8,6 +8,7 @@
 #include "engine/ops/movement.h"
 #include "engine/ops/norm.h"
 #include "engine/ops/pool.h"
+#include "engine/ops/recurrent.h"
 #include "engine/ops/reduce.h"
 #include "engine/ops/resize.h"
 
@@ -28,6 +29,7 @@ std::shared_ptr<const OpSet> OpSet::Builtin() {
            SpaceOps(),
            NormOps(),
            PoolOps(),
+           RecurrentOps(),
            ReduceOps(),
            ResizeOps(),
        }) {

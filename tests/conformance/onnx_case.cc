@@ -14,6 +14,7 @@
 #include "engine/ops/movement.h"
 #include "engine/ops/norm.h"
 #include "engine/ops/pool.h"
+#include "engine/ops/recurrent.h"
 #include "engine/ops/reduce.h"
 #include "engine/ops/resize.h"
 #include "engine/session/model.h"
@@ -30,6 +31,7 @@ std::string FamilyOf(std::string_view op) {
       }
     };
     add("elementwise", {ElementwiseOps()});
+    add("recurrent", {RecurrentOps()});
     add("reduce", {ReduceOps()});
     add("norm", {NormOps()});
     add("matmul", {MatMulOps()});
