@@ -25,7 +25,7 @@ Status PackConstants(CompiledGraph& compiled, std::span<Device* const> devices,
       places.emplace_back(n, static_cast<int>(i));
     }
   }
-  store.Reserve(wanted);
+  ONCILLA_TRY(store.Reserve(wanted));
   for (size_t w = 0; w < wanted.size(); ++w) {
     auto memory = store.Get(wanted[w].device, wanted[w].constant, wanted[w].packing);
     if (!memory.ok()) {

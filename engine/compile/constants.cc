@@ -3,6 +3,8 @@
 
 #include <set>
 
+#include "engine/base/format.h"
+
 namespace oncilla {
 
 ConstantStore::ConstantStore(std::span<Device* const> devices, std::vector<Pool*> pools,
@@ -42,7 +44,7 @@ Result<BufferView> ConstantStore::Get(int device, const Tensor& constant, const 
   return view;
 }
 
-void ConstantStore::Reserve(std::span<const Wanted> wanted) {
+Status ConstantStore::Reserve(std::span<const Wanted> wanted) {
   absl::MutexLock lock(&mutex_);
   std::set<Key> counted;
   std::vector<std::vector<int64_t>> groups(devices_.size());  // bytes of regions to come
@@ -61,9 +63,17 @@ void ConstantStore::Reserve(std::span<const Wanted> wanted) {
   for (size_t d = 0; d < groups.size(); ++d) {
     for (int64_t bytes : groups[d]) {
       auto memory = pools_[d]->Allocate(bytes, {owner_, MemoryCategory::kConstants});
-      if (memory.ok()) held.push_back(*std::move(memory));
+      if (memory.ok()) {
+        held.push_back(*std::move(memory));
+      } else if (bytes > pools_[d]->budget()->available_bytes()) {
+        int64_t all = 0;
+        for (int64_t b : groups[d]) all = SaturatingAdd(all, b);
+        return In(memory.status(), StrCat("the constants take ", HumanBytes(all), " of a limit of ",
+                                          HumanBytes(pools_[d]->budget()->limit_bytes())));
+      }
     }
   }
+  return Status();
 }
 
 int64_t ConstantStore::bytes() const {

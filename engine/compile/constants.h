@@ -26,13 +26,14 @@ class ConstantStore {
   Result<BufferView> Get(int device, const Tensor& constant, const Packing& packing);
 
   // Takes the memory for constants that Get will be asked for, in as few regions as the device
-  // allows, so that the pool holds just them. Only an order: when it cannot, Get says why.
+  // allows, so that the pool holds just them. Fails when they are more than the limit leaves; what
+  // the driver refuses is left to Get, piece by piece.
   struct Wanted {
     int device = 0;
     Tensor constant;
     Packing packing;
   };
-  void Reserve(std::span<const Wanted> wanted);
+  Status Reserve(std::span<const Wanted> wanted);
 
   int64_t bytes() const;
   int64_t packings() const;  // copies made so far, for tests
