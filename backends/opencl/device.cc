@@ -115,7 +115,8 @@ Result<std::unique_ptr<Kernel>> ClDevice::Prepare(const NodeView& node) {
     }
     std::unique_ptr<ClKernel> kernel = *std::move(made);
     for (const Fact& fact : node.inputs) {
-      const bool dense = !fact.absent() && !fact.has_value() && fact.fixed();
+      // Plan inputs have no buffer, and packed constants a size of their own.
+      const bool dense = !fact.absent() && !fact.has_value() && !fact.constant && fact.fixed();
       kernel->input_bytes.push_back(dense ? fact.desc().bytes() : 0);
     }
     for (const Fact& fact : node.outputs) {

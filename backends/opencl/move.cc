@@ -172,24 +172,26 @@ void AddMove(Recipe& recipe, Move move, int64_t element_bytes, const Capabilitie
 
   const Indices index(ReachOf(move));
   const auto rank = move.axes.size();
+  // How many axes are left of a box depends on its sizes. Axes of size one fill up to a few counts,
+  // so that new sizes rarely need a new program; along work-item axes they cost nothing.
   const int64_t inner = move.axes.back().size, second = rank > 1 ? move.axes[rank - 2].size : 1;
   const int64_t outer = move.elements() / (inner * second);
   // Short rows would leave most of a group idle.
   const bool flat = rank == 1 || inner < 32 || second > kMostGroups || outer > kMostGroups;
-  Dispatch d{.source = &cl::kMovementMove,
-             .entry = "move",
-             .defines = {{"T", type},
-                         {"I", index.type()},
-                         {"AXES", StrCat(rank)},
-                         {"FLAT", flat ? "1" : "0"}},
-             .args = {In{move.input}, Out{move.output}}};
-  PushAxes(move.axes, index, d);
+  Dispatch d{
+      .source = &cl::kMovementMove, .entry = "move", .args = {In{move.input}, Out{move.output}}};
+  const size_t filled = rank == 1 ? 1 : rank <= 3 ? 3 : kMostAxes;
+  std::vector<MoveAxis> axes(filled - rank, MoveAxis{1, 0, 0});
+  axes.insert(axes.end(), move.axes.begin(), move.axes.end());
+  d.defines = {
+      {"T", type}, {"I", index.type()}, {"AXES", StrCat(filled)}, {"FLAT", flat ? "1" : "0"}};
+  PushAxes(axes, index, d);
   d.args.push_back(index(move.elements()));
   PushStarts(move, bytes, d);
   if (flat) {
     LaunchFlat(d, move.elements(), caps);
   } else {
-    const int64_t group = caps.Group(inner < 256 ? 64 : 256);
+    const int64_t group = caps.Group(64);
     d.global = {RoundUp(inner, group), second, outer};
     d.local = {group, 1, 1};
   }

@@ -21,13 +21,13 @@ Status PackConstants(CompiledGraph& compiled, std::span<Device* const> devices,
       if (node.inputs[i] == kNoValue || !graph.value(node.inputs[i]).is_constant()) continue;
       if (i < 32 && (node.op->traits.plan_inputs >> i & 1) != 0) continue;
       ONCILLA_ASSIGN(Packing packing, devices[node.device]->PackingFor(view, static_cast<int>(i)));
-      wanted.push_back({node.device, in[i].value, std::move(packing)});
+      wanted.emplace_back(node.device, in[i].value, std::move(packing));
       places.emplace_back(n, static_cast<int>(i));
     }
   }
   ONCILLA_TRY(store.Reserve(wanted));
   for (size_t w = 0; w < wanted.size(); ++w) {
-    auto memory = store.Get(wanted[w].device, wanted[w].constant, wanted[w].packing);
+    auto memory = store.Get(wanted[w]);
     if (!memory.ok()) {
       const std::string& name = graph.node(NodeId{places[w].first}).name;
       return WithNode(
@@ -37,6 +37,27 @@ Status PackConstants(CompiledGraph& compiled, std::span<Device* const> devices,
     compiled.packed.emplace(places[w], *memory);
   }
   return Status();
+}
+
+// Constants that only kernels read are on their devices now. Their bytes are let go; small ones
+// stay, since planning may compute with them.
+void LetConstantsGo(Graph& graph) {
+  std::vector<bool> needed(graph.values().size());
+  for (const NamedValue& output : graph.outputs()) needed[Index(output.value)] = true;
+  for (const Node& node : graph.nodes()) {
+    const bool on_host = RunsOnHost(graph, node);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const bool plan_input = i < 32 && (node.op->traits.plan_inputs >> i & 1) != 0;
+      if (node.inputs[i] != kNoValue && (on_host || plan_input)) {
+        needed[Index(node.inputs[i])] = true;
+      }
+    }
+  }
+  for (uint32_t i = 0; i < needed.size(); ++i) {
+    const Value& value = graph.value(ValueId{i});
+    if (needed[i] || !value.is_constant() || !value.fact.fixed()) continue;
+    if (value.fact.desc().elements() > kMaxKnownInts) graph.LetGo(ValueId{i});
+  }
 }
 
 }  // namespace
@@ -65,6 +86,7 @@ Result<std::shared_ptr<const CompiledGraph>> Compile(Graph graph, std::span<Devi
   compiled->placement = *std::move(placement);
   compiled->fixes_shapes = FindShapeFixers(compiled->graph);
   if (Status s = PackConstants(*compiled, devices, constants); !s.ok()) return fail(s);
+  LetConstantsGo(compiled->graph);
   return std::shared_ptr<const CompiledGraph>(std::move(compiled));
 }
 

@@ -3,6 +3,9 @@
 
 #include <set>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "engine/base/format.h"
 
 namespace oncilla {
@@ -11,10 +14,16 @@ ConstantStore::ConstantStore(std::span<Device* const> devices, std::vector<Pool*
                              OwnerId owner)
     : devices_(devices), pools_(std::move(pools)), owner_(owner), queues_(devices.size()) {}
 
-Result<BufferView> ConstantStore::Get(int device, const Tensor& constant, const Packing& packing) {
+ConstantStore::Wanted::Wanted(int on, Tensor what, Packing how)
+    : device(on), constant(std::move(what)), packing(std::move(how)) {
+  const XXH128_hash_t hash = XXH3_128bits(constant.bytes().data(), constant.bytes().size());
+  key = {device, hash.high64, hash.low64, StrCat(constant.desc(), ' ', packing.name)};
+}
+
+Result<BufferView> ConstantStore::Get(const Wanted& wanted) {
+  const auto& [device, constant, packing, key] = wanted;
   absl::MutexLock lock(&mutex_);
-  const Key key(device, constant.bytes().data(), packing.name);
-  if (auto it = entries_.find(key); it != entries_.end()) return it->second.memory.view();
+  if (auto it = entries_.find(key); it != entries_.end()) return it->second.view();
   ONCILLA_ASSIGN(Allocation memory,
                  pools_[device]->Allocate(packing.bytes, {owner_, MemoryCategory::kConstants}));
   const BufferView view = memory.view();
@@ -40,17 +49,16 @@ Result<BufferView> ConstantStore::Get(int device, const Tensor& constant, const 
     }
   }
   bytes_ += packing.bytes;
-  entries_.emplace(key, Entry{constant, std::move(memory)});
+  entries_.emplace(key, std::move(memory));
   return view;
 }
 
 Status ConstantStore::Reserve(std::span<const Wanted> wanted) {
   absl::MutexLock lock(&mutex_);
-  std::set<Key> counted;
+  std::set<decltype(Wanted::key)> counted;
   std::vector<std::vector<int64_t>> groups(devices_.size());  // bytes of regions to come
   for (const Wanted& w : wanted) {
-    const Key key(w.device, w.constant.bytes().data(), w.packing.name);
-    if (entries_.count(key) != 0 || !counted.insert(key).second) continue;
+    if (entries_.count(w.key) != 0 || !counted.insert(w.key).second) continue;
     const int64_t most = devices_[w.device]->info().max_allocation_bytes;
     const int64_t bytes = pools_[w.device]->Rounded(w.packing.bytes);
     std::vector<int64_t>& group = groups[w.device];

@@ -69,6 +69,8 @@ class Graph {
   void AddOutput(std::string name, ValueId value) { outputs_.push_back({std::move(name), value}); }
   void SetValueName(ValueId id, std::string name) { values_[Index(id)].name = std::move(name); }
   void SetDevice(NodeId id, int device) { nodes_[Index(id)].device = device; }
+  // Forgets the bytes of a constant; it stays one, of a known desc.
+  void LetGo(ValueId constant) { values_[Index(constant)].fact.value = Tensor(); }
 
   const OpSet& ops() const { return *ops_; }
   const std::shared_ptr<const OpSet>& shared_ops() const { return ops_; }

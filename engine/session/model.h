@@ -32,6 +32,10 @@ struct RunReport {
   int host_nodes = 0;                                 // strings, sizes that depend on data
   int planned_nodes = 0;                              // shape arithmetic, settled while planning
   RunStats stats;
+  // What drivers were asked for meanwhile, over all of the session's devices; of other runs too
+  // when some overlap.
+  int64_t flushes = 0;
+  int64_t waits = 0;
   int64_t wall_ns = 0;
 
   // "GPU:0 ran 120 nodes, CPU:0 ran 3 nodes, 18 computed while planning (2: opencl has no TopK for
@@ -82,11 +86,16 @@ class Model : public std::enable_shared_from_this<Model> {
   friend class Session;
   Model(std::shared_ptr<Session> session, std::string path, std::unique_ptr<ModelSource> source);
 
+  // An executor, by what was asked for and by what its graph really takes: requests that differ in
+  // inputs that nothing needs share one.
   struct Entry {
-    std::string key;
+    std::vector<std::string> keys;  // the graph's own first
     std::shared_ptr<Executor> executor;
   };
   static constexpr size_t kMaxExecutors = 16;
+  static constexpr size_t kMaxKeys = 16;  // per executor
+  std::shared_ptr<Executor> FindExecutor(const std::string& key)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::shared_ptr<Session> session_;
   const std::string path_;

@@ -157,6 +157,8 @@ Json RunReportJson(const RunReport& report) {
   json["copies"] = report.stats.copies;
   json["copied_bytes"] = report.stats.copied_bytes;
   json["segments"] = report.stats.segments;
+  json["flushes"] = report.flushes;
+  json["waits"] = report.waits;
   json["wall_ns"] = report.wall_ns;
   return json;
 }

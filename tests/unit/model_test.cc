@@ -1,0 +1,85 @@
+// A model in a session, as applications use it: what a new shape costs, what is kept and how much
+// of it, and what a device is asked for per run. On the CPU and, where there is one, on OpenCL.
+#include "engine/session/model.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/session/runtime.h"
+
+namespace oncilla {
+namespace {
+
+const std::string kQuickstart =
+    std::string(ONCILLA_SOURCE_DIR) + "/testdata/quickstart/efficientnet_lite0";
+
+class ModelTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    RuntimeOptions options;
+    options.opencl_cpu_devices = true;
+    runtime_ = Runtime::Create(options);
+    if (!runtime_->Resolve(GetParam()).ok()) GTEST_SKIP() << "no device " << GetParam();
+    SessionOptions session;
+    session.device = GetParam();
+    session.verify = true;
+    auto opened = Session::Create(runtime_, session);
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    session_ = *opened;
+    auto model = session_->Load(kQuickstart, {});
+    ASSERT_TRUE(model.ok()) << model.status();
+    model_ = *model;
+  }
+
+  static Tensor Picture(int64_t batch, int64_t height, int64_t width) {
+    Tensor out = Tensor::Allocate({DType::kU8, {batch, height, width, 3}}).value();
+    int seed = 1;
+    for (uint8_t& v : out.MutableAs<uint8_t>()) v = static_cast<uint8_t>(seed = seed * 75 % 65537);
+    return out;
+  }
+  void Run(int64_t batch, int64_t height, int64_t width, RunReport* report = nullptr) {
+    RunRequest request;
+    request.feeds = {{"image", Picture(batch, height, width)}};
+    request.fetches = {"logits"};
+    auto result = model_->Run(request);
+    ASSERT_TRUE(result.ok()) << result.status();
+    ASSERT_EQ(result->outputs[0].second.shape(), Shape({batch, 1000}));
+    if (report != nullptr) *report = result->report;
+  }
+
+  std::shared_ptr<Runtime> runtime_;
+  std::shared_ptr<Session> session_;
+  std::shared_ptr<Model> model_;
+};
+
+// No pass, no packing and no kernel build: only plans, and of those no more than their bound.
+TEST_P(ModelTest, TwentyShapesCostTwentyPlans) {
+  Run(1, 40, 50);
+  Run(2, 41, 51);
+  const ModelCounters before = model_->counters();
+  for (int i = 0; i < 20; ++i) Run(1 + i % 3, 42 + i, 64 - i);
+  const ModelCounters after = model_->counters();
+  EXPECT_EQ(after.graphs_compiled, 1);
+  EXPECT_EQ(after.constants_packed, before.constants_packed);
+  EXPECT_EQ(after.constant_bytes, before.constant_bytes);
+  EXPECT_EQ(after.kernels_built, before.kernels_built);
+  EXPECT_EQ(after.plans_made, before.plans_made + 20);
+}
+
+// One flush and one wait for a net that is wholly on one device.
+TEST_P(ModelTest, ARunIsOneFlushAndOneWait) {
+  RunReport report;
+  Run(1, 48, 48);
+  Run(1, 48, 48, &report);
+  const bool opencl = std::string(GetParam()) == "gpu";
+  EXPECT_EQ(report.stats.segments, 1);
+  if (opencl) {
+    EXPECT_EQ(report.flushes, 1);
+    EXPECT_EQ(report.waits, 1);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, ModelTest, ::testing::Values("cpu", "gpu"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace oncilla
