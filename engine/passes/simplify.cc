@@ -37,9 +37,15 @@ class Simplifier {
     while (const Node* inner = ProducerIf(graph_, x, "Transpose")) {
       const auto first = OrderOf(graph_, *inner);
       if (!first) break;
+      AxisOrder both = Compose(*first, *order);
+      // A view of a transposed value costs nothing as it is.
+      if (KeepsBytes(graph_.fact(x).shape, *order) &&
+          !KeepsBytes(graph_.fact(inner->inputs[0]).shape, both)) {
+        break;
+      }
       from.insert(from.begin(), IdOf(graph_, x));
       x = inner->inputs[0];
-      order = Compose(*first, *order);
+      order = std::move(both);
     }
     const PartialShape& shape = graph_.fact(x).shape;
     if (from.size() == 1 && !IsSameOrder(*order) && !KeepsBytes(shape, *order)) return Status();
