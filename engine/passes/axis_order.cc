@@ -33,23 +33,53 @@ std::optional<AxisOrder> OrderOfReshape(const PartialShape& from, const PartialS
   return order;
 }
 
-// The sizes that a Reshape asks for to give these axes: 0 copies a size that is not known, where it
-// keeps its place. One that moves can only be what is left, which takes all others to be known.
-std::optional<std::vector<int64_t>> ReshapeSizes(const PartialShape& shape,
-                                                 const AxisOrder& order) {
-  std::vector<int64_t> sizes;
-  bool copies = false, empty = false;
-  int open = 0;
-  for (size_t i = 0; i < order.size(); ++i) {
-    const Dim& size = shape[order[i]];
-    empty |= size.size == 0;
-    const bool stays = order[i] == static_cast<int>(i);
-    copies |= !size.known() && stays;
-    open += !size.known() && !stays;
-    sizes.push_back(size.known() ? size.size : stays ? 0 : -1);
+// The axes of size 1, and the sizes of the others.
+struct Ones {
+  std::vector<int64_t> axes;
+  std::vector<Dim> others;
+};
+Ones FindOnes(const PartialShape& shape) {
+  Ones ones;
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (shape[i].size == 1) {
+      ones.axes.push_back(i);
+    } else {
+      ones.others.push_back(shape[i]);
+    }
   }
-  if (open > 1 || (empty && (copies || open > 0)) || (copies && open > 0)) return {};
-  return sizes;
+  return ones;
+}
+
+// x with its axes of size 1 moved, added or left out; the other sizes are equal.
+Result<ValueId> MoveOnes(Patch& patch, ValueId x, const PartialShape& to,
+                         std::vector<NodeId> from) {
+  const PartialShape is = patch.fact(x).shape;
+  const Ones ones = FindOnes(is), wanted = FindOnes(to);
+  // One Reshape where every size is known, or copied by a 0 at its own place.
+  std::vector<int64_t> sizes;
+  bool known = true, copies = false, empty = false;
+  for (int i = 0; i < to.rank(); ++i) {
+    const bool copied = !to[i].known() && i < is.rank() && is[i].Same(to[i]);
+    known &= to[i].known() || copied;
+    copies |= copied;
+    empty |= to[i].size == 0;
+    sizes.push_back(to[i].known() ? to[i].size : 0);
+  }
+  if (known && !(copies && empty)) {
+    AttrMap attrs;
+    if (copies) attrs = WriteAttrs(ReshapeAttrs{.zero_copies = true});
+    const ValueId shape = patch.AddConstant(Tensor::Int64s(sizes));
+    return patch.Add("Reshape", std::move(attrs), {x, shape}, std::move(from));
+  }
+  if (!ones.axes.empty()) {
+    const ValueId axes = patch.AddConstant(Tensor::Int64s(ones.axes));
+    ONCILLA_ASSIGN(x, patch.Add("Squeeze", {}, {x, axes}, from));
+  }
+  if (!wanted.axes.empty()) {
+    const ValueId axes = patch.AddConstant(Tensor::Int64s(wanted.axes));
+    ONCILLA_ASSIGN(x, patch.Add("Unsqueeze", {}, {x, axes}, from));
+  }
+  return x;
 }
 
 }  // namespace
@@ -87,7 +117,7 @@ bool KeepsBytes(const PartialShape& shape, const AxisOrder& order) {
     if (axis < last) return false;
     last = axis;
   }
-  return ReshapeSizes(shape, order).has_value();
+  return true;
 }
 
 std::optional<AxisOrder> OrderOf(const Graph& graph, const Node& node) {
@@ -112,17 +142,22 @@ std::optional<AxisOrder> OrderOf(const Graph& graph, const Node& node) {
   return order;
 }
 
+Result<ValueId> AddView(Patch& patch, ValueId x, const PartialShape& to, std::vector<NodeId> from) {
+  const std::vector<Dim> is = FindOnes(patch.fact(x).shape).others, wanted = FindOnes(to).others;
+  if (is.size() != wanted.size()) return kNoValue;
+  int guesses = 0;  // one pair that is not known must be equal when all others are
+  for (size_t i = 0; i < is.size(); ++i) {
+    if (is[i].Same(wanted[i])) continue;
+    if (is[i].known() || wanted[i].known() || ++guesses > 1) return kNoValue;
+  }
+  return MoveOnes(patch, x, to, std::move(from));
+}
+
 Result<ValueId> AddTranspose(Patch& patch, ValueId x, const AxisOrder& order,
                              std::vector<NodeId> from) {
   if (IsSameOrder(order)) return x;
   const PartialShape shape = patch.fact(x).shape;
-  if (KeepsBytes(shape, order)) {
-    const std::vector<int64_t> sizes = *ReshapeSizes(shape, order);
-    AttrMap attrs;
-    if (!shape.known()) attrs = WriteAttrs(ReshapeAttrs{.zero_copies = true});
-    const ValueId to = patch.AddConstant(Tensor::Int64s(sizes));
-    return patch.Add("Reshape", std::move(attrs), {x, to}, std::move(from));
-  }
+  if (KeepsBytes(shape, order)) return MoveOnes(patch, x, Reorder(shape, order), std::move(from));
   const ValueId perm =
       patch.AddConstant(Tensor::Int64s(std::vector<int64_t>(order.begin(), order.end())));
   return patch.Add("Transpose", {}, {x, perm}, std::move(from));

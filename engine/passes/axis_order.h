@@ -19,15 +19,18 @@ AxisOrder Compose(const AxisOrder& first, const AxisOrder& second);
 AxisOrder Inverse(const AxisOrder& order);
 PartialShape Reorder(const PartialShape& shape, const AxisOrder& order);
 
-// True when only axes that surely have size 1 move past others, so that the bytes stay as they are
-// and AddTranspose() can write it as a Reshape.
+// True when only axes that surely have size 1 move past others, so that the bytes stay as they are.
 bool KeepsBytes(const PartialShape& shape, const AxisOrder& order);
 
 // The order of a Transpose of a tensor of known rank, or of a Reshape which only moves axes of size
 // 1; nothing for any other node.
 std::optional<AxisOrder> OrderOf(const Graph& graph, const Node& node);
 
-// x with its axes in this order: x itself, a Reshape where the bytes stay, else a Transpose.
+// x, of as many elements, in a shape that differs only in where axes of size 1 stand: as few views
+// as it takes. kNoValue when other sizes may differ.
+Result<ValueId> AddView(Patch& patch, ValueId x, const PartialShape& to, std::vector<NodeId> from);
+
+// x with its axes in this order: x itself, a view where the bytes stay, else a Transpose.
 Result<ValueId> AddTranspose(Patch& patch, ValueId x, const AxisOrder& order,
                              std::vector<NodeId> from);
 

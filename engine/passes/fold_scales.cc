@@ -1,8 +1,8 @@
-// Constant factors move into weights: what multiplies each output channel of a convolution or
-// matrix product is multiplied into its filter and bias instead. On the way there, sums with
-// constants are moved behind products and merged:
+// Constant factors and terms move into weights: what multiplies each output channel of a
+// convolution or matrix product is multiplied into its filter and bias instead, what is added into
+// its bias. On the way there, sums with constants are moved behind products and merged:
 //   (x + b) * s  ->  x * s + b * s        (x + a) + b  ->  x + (a + b)
-//   conv(x, w, b) * s  ->  conv(x, w * s, b * s)
+//   conv(x, w, b) * s  ->  conv(x, w * s, b * s)        conv(x, w, b) + t  ->  conv(x, w, b + t)
 // The new factors are nodes on constants, which folding computes. float32 and float64 only.
 #include "engine/passes/pass.h"
 #include "engine/passes/rewrite.h"
@@ -60,26 +60,21 @@ class ScaleFolder {
       Touch(mul, producer);
       return patch_.Replace(node.outputs[0], sum);
     }
-    const bool matmul = inner.op->name == "MatMul", conv = inner.op->name == "Conv";
-    if (!matmul && !conv) return Status();
-    if (!graph_.value(inner.inputs[1]).is_constant() || inner.inputs.size() > 3 ||
-        StringAttr(inner, "activation", "none") != "none" ||
-        !IsPerChannel(graph_.fact(s).shape, y.shape)) {
-      return Status();
-    }
+    if (!TakesPerChannel(inner, s)) return Status();
+    const bool matmul = inner.op->name == "MatMul", turned = inner.op->name == "ConvTranspose";
     const Fact& w = graph_.fact(inner.inputs[1]);
     // The filter's last axis must be the output channels.
     if (matmul && (BoolAttr(inner, "transpose_b", false) || w.shape.rank() < 2 ||
                    graph_.fact(inner.inputs[0]).shape.rank() < 2)) {
       return Status();
     }
-    const int64_t count = graph_.fact(s).shape.elements().size;
-    const ValueId shape = patch_.AddConstant(Tensor::Int64s(std::vector<int64_t>{count}));
-    ONCILLA_ASSIGN(const ValueId flat, patch_.Add("Reshape", {}, {s, shape}, {mul}));
-    ONCILLA_ASSIGN(const ValueId filter, patch_.Add("Mul", {}, {inner.inputs[1], flat}, {mul}));
+    if (turned && IntAttr(inner, "groups", 1) != 1) return Status();
+    ONCILLA_ASSIGN(const ValueId flat, Flat(s, false, mul));
+    // ConvTranspose's filter has the output channels before the input's.
+    ONCILLA_ASSIGN(const ValueId factor, turned ? Flat(s, true, mul) : Result<ValueId>(flat));
     std::vector<ValueId> inputs = inner.inputs;
-    inputs[1] = filter;
-    if (inputs.size() > 2 && inputs[2] != kNoValue) {
+    ONCILLA_ASSIGN(inputs[1], patch_.Add("Mul", {}, {inner.inputs[1], factor}, {mul}));
+    if (HasBias(inner)) {
       ONCILLA_ASSIGN(inputs[2], patch_.Add("Mul", {}, {inputs[2], flat}, {mul}));
     }
     ONCILLA_ASSIGN(const ValueId out, patch_.Add(inner.op->name, inner.attrs, inputs, both));
@@ -89,12 +84,60 @@ class ScaleFolder {
 
   Status MergeAdds(NodeId add, NodeId producer, ValueId b) {
     const Node &node = graph_.node(add), &inner = graph_.node(producer);
+    if (TakesPerChannel(inner, b)) return AddToBias(add, producer, b);
     if (inner.op->name != "Add") return Status();
     const int c = ConstantInput(graph_, inner);
     if (c < 0 || !SameShapeAs(graph_.fact(inner.outputs[0]), inner.inputs[c], b)) return Status();
     ONCILLA_ASSIGN(const ValueId sum, patch_.Add("Add", {}, {inner.inputs[c], b}, {add}));
     ONCILLA_ASSIGN(const ValueId out,
                    patch_.Add("Add", {}, {inner.inputs[1 - c], sum}, {producer, add}));
+    Touch(add, producer);
+    return patch_.Replace(node.outputs[0], out);
+  }
+
+  static bool HasBias(const Node& node) {
+    return node.inputs.size() > 2 && node.inputs[2] != kNoValue;
+  }
+
+  // The node's weights can take a factor or term for each channel of its result.
+  bool TakesPerChannel(const Node& node, ValueId constant) const {
+    const std::string_view op = node.op->name;
+    if (op != "Conv" && op != "MatMul" && op != "ConvTranspose") return false;
+    if (!graph_.value(node.inputs[1]).is_constant() ||
+        (HasBias(node) && !graph_.value(node.inputs[2]).is_constant()) ||
+        (op != "ConvTranspose" && node.inputs.size() > 3) ||
+        StringAttr(node, "activation", "none") != "none") {
+      return false;
+    }
+    return IsPerChannel(graph_.fact(constant).shape, graph_.fact(node.outputs[0]).shape);
+  }
+
+  // A constant for each channel, or for all, as [n] or [n, 1].
+  Result<ValueId> Flat(ValueId constant, bool column, NodeId from) {
+    std::vector<int64_t> sizes = {graph_.fact(constant).shape.elements().size};
+    if (column) sizes.push_back(1);
+    const ValueId shape = patch_.AddConstant(Tensor::Int64s(sizes));
+    return patch_.Add("Reshape", {}, {constant, shape}, {from});
+  }
+
+  Status AddToBias(NodeId add, NodeId producer, ValueId term) {
+    const Node &node = graph_.node(add), &inner = graph_.node(producer);
+    std::vector<ValueId> inputs = inner.inputs;
+    if (HasBias(inner)) {
+      ONCILLA_ASSIGN(const ValueId flat, Flat(term, false, add));
+      ONCILLA_ASSIGN(inputs[2], patch_.Add("Add", {}, {inputs[2], flat}, {add}));
+    } else {
+      // A matrix product gets its first bias where the device says whether it takes one.
+      const PartialShape& y = graph_.fact(inner.outputs[0]).shape;
+      const Dim channels = y[y.rank() - 1];
+      if (inner.op->name == "MatMul" || !channels.known()) return Status();
+      ONCILLA_ASSIGN(const ValueId flat, Flat(term, false, add));
+      const ValueId size = patch_.AddConstant(Tensor::Int64s(std::vector{channels.size}));
+      inputs.resize(std::max<size_t>(inputs.size(), 3), kNoValue);
+      ONCILLA_ASSIGN(inputs[2], patch_.Add("Expand", {}, {flat, size}, {add}));
+    }
+    ONCILLA_ASSIGN(const ValueId out,
+                   patch_.Add(inner.op->name, inner.attrs, std::move(inputs), {producer, add}));
     Touch(add, producer);
     return patch_.Replace(node.outputs[0], out);
   }

@@ -57,13 +57,22 @@ class TransposeMover {
 
   // Transpose(source, order), made once.
   Result<ValueId> Get(ValueId source, const AxisOrder& order, NodeId from) {
-    auto [it, added] = have_.emplace(std::pair(source, order), kNoValue);
-    if (!added) return it->second;
+    const auto known = have_.find(std::pair(source, order));
+    if (known != have_.end()) return known->second;
     Stored stored{SameOrder(static_cast<int>(order.size())), source};
     if (auto made = stored_.find(source); made != stored_.end()) stored = made->second;
-    ONCILLA_ASSIGN(it->second, AddTranspose(patch_, stored.value,
-                                            Compose(Inverse(stored.order), order), {from}));
-    return it->second;
+    // A view of the same value in any other order is better than a transpose.
+    for (auto it = have_.lower_bound(std::pair(source, AxisOrder()));
+         it != have_.end() && it->first.first == source; ++it) {
+      if (KeepsBytes(patch_.fact(it->second).shape, Compose(Inverse(it->first.second), order))) {
+        stored = {it->first.second, it->second};
+      }
+    }
+    ONCILLA_ASSIGN(
+        const ValueId value,
+        AddTranspose(patch_, stored.value, Compose(Inverse(stored.order), order), {from}));
+    have_.emplace(std::pair(source, order), value);
+    return value;
   }
 
   // An input of lower rank, with leading axes of size 1 and in this order.

@@ -246,7 +246,9 @@ class RegionFinder {
         if (order == stored) continue;
         if (IsFree(reader.node)) total += kEarly;
         if (std::find(orders.begin(), orders.end(), order) != orders.end()) continue;
-        total = SaturatingAdd(total, Cost(source, stored, order));
+        int64_t cost = Cost(source, stored, order);
+        for (const AxisOrder& other : orders) cost = std::min(cost, Cost(source, other, order));
+        total = SaturatingAdd(total, cost);
         orders.push_back(std::move(order));
       }
     }

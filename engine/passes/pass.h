@@ -32,6 +32,7 @@ Status FoldScales(const Graph& graph, const PassContext& context, Patch& patch);
 Status FuseEpilogue(const Graph& graph, const PassContext& context, Patch& patch);
 Status FoldConstants(const Graph& graph, const PassContext& context, Patch& patch);
 Status MergeDuplicates(const Graph& graph, const PassContext& context, Patch& patch);
+Status MergeMovements(const Graph& graph, const PassContext& context, Patch& patch);
 Status MoveTransposes(const Graph& graph, const PassContext& context, Patch& patch);
 Status RemoveNoOps(const Graph& graph, const PassContext& context, Patch& patch);
 Status RecogniseActivations(const Graph& graph, const PassContext& context, Patch& patch);

@@ -9,6 +9,7 @@ std::span<const Pass> GraphPasses() {
       {"remove no-ops", &RemoveNoOps},
       {"move transposes", &MoveTransposes},
       {"simplify", &Simplify},
+      {"merge movements", &MergeMovements},
       {"lower batch norm", &LowerBatchNorm},
       {"fold scales", &FoldScales},
       {"fold constants", &FoldConstants},

@@ -14,13 +14,14 @@ namespace {
 
 class Simplifier {
  public:
-  Simplifier(const Graph& graph, Patch& patch) : graph_(graph), patch_(patch) {}
+  Simplifier(const Graph& graph, Patch& patch) : graph_(graph), uses_(graph), patch_(patch) {}
 
   Status Run() {
     for (uint32_t n = 0; n < graph_.nodes().size(); ++n) {
       const Node& node = graph_.node(NodeId{n});
       if (node.op->name == "Transpose") ONCILLA_TRY(SimplifyTranspose(NodeId{n}));
       if (node.op->name == "Reshape") ONCILLA_TRY(SimplifyReshape(NodeId{n}));
+      if (node.op->name == "MatMul") ONCILLA_TRY(SimplifyMatMul(NodeId{n}));
       if (node.op->name == "Clip") ONCILLA_TRY(SimplifyClip(NodeId{n}));
     }
     return Status();
@@ -36,9 +37,15 @@ class Simplifier {
     while (const Node* inner = ProducerIf(graph_, x, "Transpose")) {
       const auto first = OrderOf(graph_, *inner);
       if (!first) break;
+      AxisOrder both = Compose(*first, *order);
+      // A view of a transposed value costs nothing as it is.
+      if (KeepsBytes(graph_.fact(x).shape, *order) &&
+          !KeepsBytes(graph_.fact(inner->inputs[0]).shape, both)) {
+        break;
+      }
       from.insert(from.begin(), IdOf(graph_, x));
       x = inner->inputs[0];
-      order = Compose(*first, *order);
+      order = std::move(both);
     }
     const PartialShape& shape = graph_.fact(x).shape;
     if (from.size() == 1 && !IsSameOrder(*order) && !KeepsBytes(shape, *order)) return Status();
@@ -72,6 +79,29 @@ class Simplifier {
     return patch_.Replace(node.outputs[0], now);
   }
 
+  // A product reads a matrix that was transposed for it as it was.
+  Status SimplifyMatMul(NodeId id) {
+    const Node& node = graph_.node(id);
+    AttrMap attrs = node.attrs;
+    std::vector<ValueId> inputs = node.inputs;
+    std::vector<NodeId> from = {id};
+    for (size_t i = 0; i < 2; ++i) {
+      const Node* inner = ProducerIf(graph_, inputs[i], "Transpose");
+      if (inner == nullptr || !uses_.Single(inputs[i])) continue;
+      auto order = OrderOf(graph_, *inner);
+      if (!order || order->size() < 2) continue;
+      std::swap(order->back(), (*order)[order->size() - 2]);
+      if (!IsSameOrder(*order)) continue;
+      const char* name = i == 0 ? "transpose_a" : "transpose_b";
+      attrs[name] = !BoolAttr(node, name, false);
+      from.insert(from.begin(), IdOf(graph_, inputs[i]));
+      inputs[i] = inner->inputs[0];
+    }
+    if (from.size() == 1) return Status();
+    ONCILLA_ASSIGN(const ValueId now, patch_.Add("MatMul", std::move(attrs), inputs, from));
+    return patch_.Replace(node.outputs[0], now);
+  }
+
   // The bounds of the two activations that kernels of other ops can apply to their results.
   Status SimplifyClip(NodeId id) {
     const Node& node = graph_.node(id);
@@ -92,6 +122,7 @@ class Simplifier {
   }
 
   const Graph& graph_;
+  const Uses uses_;
   Patch& patch_;
 };
 
