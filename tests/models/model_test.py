@@ -105,7 +105,10 @@ def check(program, name, device):
     with tempfile.TemporaryDirectory(prefix="oncilla-model-") as folder:
         results, said = run(program, model, device, pathlib.Path(folder))
         wrong = [w for w in check_numbers(model, name, results) if w]
-    shapes = [a for k, v in model.feeds().items() for a in ("--shape", f"{k}={'x'.join(map(str, shape_of(v, bool(model.flags))))}")]
+    shapes = []
+    for key, feed in model.feeds().items():
+        if sizes := shape_of(feed, bool(model.flags)):
+            shapes += ["--shape", f"{key}={'x'.join(map(str, sizes))}"]
     outputs = [a for k in model.outputs for a in ("--output", k)]
     inspected = oncilla(program, device, "inspect", model.path(), "--memory", "--placement", *shapes, *outputs)
     if device.startswith("opencl"):

