@@ -2,6 +2,7 @@
 """A real model through the program, as a user would run it, against what its own framework answered.
     model_test.py --oncilla PROGRAM --device cpu|cpu:plain|opencl|opencl:gpu MODEL..
     model_test.py .. --shapes MODEL..    other sizes on one loaded model
+    model_test.py .. --limit MODEL..     a memory limit of the very peak, and of a byte less
     model_test.py --fetch MODEL..    fills the cache; the names must be all there are
 
 Beside the numbers: on OpenCL (PoCL, unless OCL_ICD_VENDORS says otherwise) no node may be left to the CPU but constants,
@@ -53,9 +54,9 @@ def read(file):
     return np.array(kept["data"]).reshape(kept["shape"])
 
 
-def run(program, model, device, folder):
+def run(program, model, device, folder, *flags):
     """The outputs by name, and what the program says of the run."""
-    command = ["run", model.path(), *model.flags, "--output-dir", folder]
+    command = ["run", model.path(), *model.flags, *flags, "--output-dir", folder]
     for i, (name, feed) in enumerate(model.feeds().items()):
         if isinstance(feed, np.ndarray):
             np.save(folder / f"in{i}.npy", feed)
@@ -163,12 +164,33 @@ def check_shapes(program, name, device):
     return not wrong
 
 
+def check_limit(program, name, device):
+    """What a run took is enough for it, and a byte less is refused before it starts, with the exit code of memory."""
+    model = models.MODELS[name]
+    wrong = []
+    with tempfile.TemporaryDirectory(prefix="oncilla-model-") as folder:
+        folder = pathlib.Path(folder)
+        peak = max(m["peak_bytes"] for m in run(program, model, device, folder)[1]["memory"])
+        wrong += [w for w in check_numbers(model, name, run(program, model, device, folder, "--memory-limit", peak)[0]) if w]
+        try:
+            run(program, model, device, folder, "--memory-limit", peak - 1)
+            wrong.append(f"it runs with a byte less than its peak of {peak}")
+        except AssertionError as refusal:
+            if not str(refusal).startswith("exit code 6:"):
+                wrong.append(f"with {peak - 1} bytes: {refusal}")
+    print(f"{'FAILED' if wrong else 'ok'} {name} on {device} within {peak} bytes")
+    for line in wrong:
+        print("  " + line)
+    return not wrong
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--oncilla")
     parser.add_argument("--device", choices=DEVICES)
     parser.add_argument("--fetch", action="store_true")
     parser.add_argument("--shapes", action="store_true")
+    parser.add_argument("--limit", action="store_true")
     parser.add_argument("models", nargs="*")
     options = parser.parse_args()
     if options.fetch:
@@ -178,7 +200,7 @@ def main():
         for name, model in models.MODELS.items():
             print(name, model.path(), flush=True)
         return 0
-    one = check_shapes if options.shapes else check
+    one = check_shapes if options.shapes else check_limit if options.limit else check
     failed = [n for n in options.models if not one(options.oncilla, n, options.device)]
     return 1 if failed or not options.models else 0
 
