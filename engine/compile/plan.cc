@@ -220,6 +220,7 @@ class Planner {
     if (StateOf(id) == Availability::kSettled) {
       home = {Home::kStorage, NewStorage(device, bytes), {}};
       plan_->storages[home.index].first = 0;
+      plan_->storages[home.index].last = kEnd;  // until the instance goes, run after run
       SetHome(id, device, home);
       pending_[home.index] += kPinned;  // uploaded once per instance, so it must stay
       plan_->uploads.push_back({home, device, FactOf(id).value});

@@ -56,6 +56,9 @@ NETS = {
 }
 
 
+FOUND = ["basic_pitch_tensorflow"]  # SavedModels as others wrote them: only the answers are recorded
+
+
 def spread(layer, variable):
     """The range to draw from, by what the tensor is for."""
     name, shape = variable.name, variable.shape
@@ -140,17 +143,36 @@ def record(name, base):
         kept["weights.json"] = json.dumps(layout(data, recipes)).encode()
         for file, content in kept.items():
             (target / (file.replace("/", ".") + ".gz")).write_bytes(gzip.compress(content, 9, mtime=0))
-        model = models.MODELS[f"keras_{name}"]
-        results = answers(folder, model.feeds(), model.outputs)
-    parts = {}
-    for i, (output, every) in enumerate(model.outputs.items()):
-        assert every == 1 or results[output].size % every, (output, every)
-        parts.update({f"{i}.{k}": v for k, v in models.digest(results[output], every).items()})
-    np.savez_compressed(models.RECORDED / f"keras_{name}.npz", **parts)
+        results = record_answers(f"keras_{name}", folder)
     print(name, len(data), {k: (v.shape, float(v.min()), float(v.max()), float(v.std())) for k, v in results.items()},
           {f.name: f.stat().st_size for f in target.iterdir()})
 
 
+def answers_of_session(folder, feeds, outputs):
+    """As answers(), by TensorFlow 1's loader, which does not trip over optimizers of old files."""
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        loaded = tf.compat.v1.saved_model.load(session, ["serve"], folder)
+        signature = loaded.signature_def["serving_default"]
+        fetched = {o: signature.outputs[o].name for o in outputs}
+        return session.run(fetched, {signature.inputs[k].name: v for k, v in feeds.items()})
+
+
+def record_answers(name, folder):
+    model = models.MODELS[name]
+    find = answers_of_session if name in FOUND else answers
+    results = find(str(folder), model.feeds(), model.outputs)
+    parts = {}
+    for i, (output, every) in enumerate(model.outputs.items()):
+        assert every == 1 or results[output].size % every, (output, every)
+        parts.update({f"{i}.{k}": v for k, v in models.digest(results[output], every).items()})
+    np.savez_compressed(models.RECORDED / f"{name}.npz", **parts)
+    return results
+
+
 if __name__ == "__main__":
-    for each in [a for a in sys.argv[1:] if a in NETS] or NETS:
-        record(each, 1000 * (1 + list(NETS).index(each)))
+    wanted = [a for a in sys.argv[1:] if not a.startswith("--")] or [*NETS, *FOUND]
+    for each in wanted:
+        if each in NETS:
+            record(each, 1000 * (1 + list(NETS).index(each)))
+        else:
+            record_answers(each, models.MODELS[each].path())

@@ -60,5 +60,5 @@ def record(name):
 
 
 if __name__ == "__main__":
-    for each in sys.argv[1:] or [n for n in models.MODELS if not n.startswith("keras_")]:
+    for each in sys.argv[1:] or [n for n, m in models.MODELS.items() if m.path().suffix == ".onnx"]:
         record(each)

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """A real model through the program, as a user would run it, against what its own framework answered.
-    model_test.py --oncilla PROGRAM --device cpu|cpu:plain|opencl MODEL..
+    model_test.py --oncilla PROGRAM --device cpu|cpu:plain|opencl|opencl:gpu MODEL..
+    model_test.py .. --shapes MODEL..    other sizes on one loaded model
+    model_test.py .. --limit MODEL..     a memory limit of the very peak, and of a byte less
     model_test.py --fetch MODEL..    fills the cache; the names must be all there are
 
 Beside the numbers: on OpenCL (PoCL, unless OCL_ICD_VENDORS says otherwise) no node may be left to the CPU but constants,
@@ -19,14 +21,17 @@ import numpy as np
 
 import models
 
-DEVICES = {"cpu": ["--device", "cpu"], "cpu:plain": ["--device", "cpu:plain"],
-           "opencl": ["--device", "gpu", "--opencl-cpu-devices"]}
+OPENCL = ["--device", "gpu", "--opencl-cpu-devices"]
+DEVICES = {"cpu": ["--device", "cpu"], "cpu:plain": ["--device", "cpu:plain"], "opencl": OPENCL, "opencl:gpu": OPENCL}
 ON_THE_CPU = {"Constant", "Identity"}  # may stand there although the device could take them
 
 
-def oncilla(program, *arguments):
+def oncilla(program, device, *arguments):
     environment = dict(os.environ)
     environment.setdefault("OCL_ICD_VENDORS", "pocl.icd")
+    if device == "opencl:gpu":  # the kernels that GPUs get, whatever the device is
+        environment["ONCILLA_CL_SHAPE"] = "gpu"
+    arguments = [*arguments, "--json", *DEVICES[device]]
     done = subprocess.run([program, *map(str, arguments)], env=environment, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=600)
     if done.returncode != 0:
@@ -49,9 +54,9 @@ def read(file):
     return np.array(kept["data"]).reshape(kept["shape"])
 
 
-def run(program, model, device, folder):
+def run(program, model, device, folder, *flags):
     """The outputs by name, and what the program says of the run."""
-    command = ["run", model.path(), "--json", *DEVICES[device], *model.flags, "--output-dir", folder]
+    command = ["run", model.path(), *model.flags, *flags, "--output-dir", folder]
     for i, (name, feed) in enumerate(model.feeds().items()):
         if isinstance(feed, np.ndarray):
             np.save(folder / f"in{i}.npy", feed)
@@ -59,7 +64,7 @@ def run(program, model, device, folder):
         command += ["--input", f"{name}={feed}"]
     for name in model.outputs:
         command += ["--output", name]
-    said = oncilla(program, *command)
+    said = oncilla(program, device, *command)
     return {o["name"]: read(o["file"]) for o in said["steps"][0]["outputs"]}, said
 
 
@@ -101,11 +106,13 @@ def check(program, name, device):
     with tempfile.TemporaryDirectory(prefix="oncilla-model-") as folder:
         results, said = run(program, model, device, pathlib.Path(folder))
         wrong = [w for w in check_numbers(model, name, results) if w]
-    shapes = [a for k, v in model.feeds().items() for a in ("--shape", f"{k}={'x'.join(map(str, shape_of(v, bool(model.flags))))}")]
+    shapes = []
+    for key, feed in model.feeds().items():
+        if sizes := shape_of(feed, bool(model.flags)):
+            shapes += ["--shape", f"{key}={'x'.join(map(str, sizes))}"]
     outputs = [a for k in model.outputs for a in ("--output", k)]
-    inspected = oncilla(program, "inspect", model.path(), "--json", "--memory", "--placement", *DEVICES[device], *shapes,
-                        *outputs)
-    if device == "opencl":
+    inspected = oncilla(program, device, "inspect", model.path(), "--memory", "--placement", *shapes, *outputs)
+    if device.startswith("opencl"):
         wrong += check_placement(inspected)
     wrong += check_memory(inspected, said)
     counts = ", ".join(f"{n['count']} nodes on {n['device'].rsplit('device:', 1)[-1]}"
@@ -116,11 +123,74 @@ def check(program, name, device):
     return not wrong
 
 
+def steps(program, model, device, folder, feeds):
+    """The outputs of runs on one loaded model, one for each of `feeds`."""
+    rows = []
+    for i, feed in enumerate(feeds):
+        (folder / str(i)).mkdir(parents=True)
+        files = {}
+        for k, (name, value) in enumerate(feed.items()):
+            files[name] = str(value)
+            if isinstance(value, np.ndarray):
+                files[name] = str(folder / str(i) / f"in{k}.npy")
+                np.save(files[name], value)
+        rows.append({"inputs": files, "outputs": list(model.outputs), "output_dir": str(folder / str(i) / "out")})
+    (folder / "steps.json").write_text(json.dumps(rows))
+    said = oncilla(program, device, "run", model.path(), *model.flags, "--steps", folder / "steps.json")
+    return [{o["name"]: read(o["file"]) for o in step["outputs"]} for step in said["steps"]]
+
+
+def check_shapes(program, name, device):
+    """Sizes that come and go: the recorded feed, others, and all again. What was computed once comes out bit for bit
+    the same again, and the other sizes agree with the plain code, each loaded afresh."""
+    model = models.MODELS[name]
+    feeds = [model.feeds(), *model.others()]
+    wrong = [] if len(feeds) > 1 else ["it has no other sizes"]
+    with tempfile.TemporaryDirectory(prefix="oncilla-model-") as folder:
+        folder = pathlib.Path(folder)
+        results = steps(program, model, device, folder / "both", feeds + feeds)
+        wrong += [w for w in check_numbers(model, name, results[0]) if w]
+        for i, feed in enumerate(feeds):
+            for output in model.outputs:
+                if not np.array_equal(results[i][output], results[i + len(feeds)][output]):
+                    wrong.append(f"{output}: feed {i} gives another result the second time")
+            if i > 0:
+                plain = steps(program, model, "cpu:plain", folder / f"plain{i}", [feed])[0]
+                answers = [models.differences(o, results[i][o], models.digest(plain[o], 1), 1) for o in model.outputs]
+                wrong += [f"feed {i}: {a}" for a in answers if a]
+    print(f"{'FAILED' if wrong else 'ok'} {name} on {device}, {len(feeds)} sizes")
+    for line in wrong:
+        print("  " + line)
+    return not wrong
+
+
+def check_limit(program, name, device):
+    """What a run took is enough for it, and a byte less is refused before it starts, with the exit code of memory."""
+    model = models.MODELS[name]
+    wrong = []
+    with tempfile.TemporaryDirectory(prefix="oncilla-model-") as folder:
+        folder = pathlib.Path(folder)
+        peak = max(m["peak_bytes"] for m in run(program, model, device, folder)[1]["memory"])
+        wrong += [w for w in check_numbers(model, name, run(program, model, device, folder, "--memory-limit", peak)[0]) if w]
+        try:
+            run(program, model, device, folder, "--memory-limit", peak - 1)
+            wrong.append(f"it runs with a byte less than its peak of {peak}")
+        except AssertionError as refusal:
+            if not str(refusal).startswith("exit code 6:"):
+                wrong.append(f"with {peak - 1} bytes: {refusal}")
+    print(f"{'FAILED' if wrong else 'ok'} {name} on {device} within {peak} bytes")
+    for line in wrong:
+        print("  " + line)
+    return not wrong
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--oncilla")
     parser.add_argument("--device", choices=DEVICES)
     parser.add_argument("--fetch", action="store_true")
+    parser.add_argument("--shapes", action="store_true")
+    parser.add_argument("--limit", action="store_true")
     parser.add_argument("models", nargs="*")
     options = parser.parse_args()
     if options.fetch:
@@ -130,7 +200,8 @@ def main():
         for name, model in models.MODELS.items():
             print(name, model.path(), flush=True)
         return 0
-    failed = [n for n in options.models if not check(options.oncilla, n, options.device)]
+    one = check_shapes if options.shapes else check_limit if options.limit else check
+    failed = [n for n in options.models if not one(options.oncilla, n, options.device)]
     return 1 if failed or not options.models else 0
 
 

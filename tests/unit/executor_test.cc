@@ -108,6 +108,28 @@ TEST_F(ExecutorTest, RunsTellWhatBecameOfEachNode) {
   EXPECT_EQ(fates["found"], NodeFate::kHost);
 }
 
+// A value that planning computed is uploaded when an instance is made; what the arena holds later
+// in a run must not take its place, or the second run reads something else.
+TEST_F(ExecutorTest, WhatPlanningComputedIsThereInTheNextRunToo) {
+  Graph graph(OpSet::Builtin());
+  const ValueId x = graph.AddInput("x", Fact::Of(DType::kF32, PartialShape({Dim(), Dim(2)})));
+  const ValueId sizes = graph.Add("sizes", "Shape", {}, {x}).value();
+  const ValueId floats = graph.Add("floats", "Cast", {{"to", DType::kF32}}, {sizes}).value();
+  ValueId y = graph.Add("sum", "Add", {}, {x, floats}).value();
+  for (int64_t i = 0; i < 6; ++i) {
+    const ValueId axis = graph.AddConstant(Tensor::Int64s(std::vector<int64_t>{i % 2}));
+    y = graph.Add(StrCat("reverse", i), "Reverse", {}, {y, axis}).value();
+  }
+  graph.AddOutput("y", y);
+  auto executor = Make(std::move(graph));
+  for (int run = 0; run < 3; ++run) {
+    auto out = executor->Run(std::vector<Tensor>{Floats({3, 2}, {1, 20, 3, 40, 5, 60})}, {});
+    ASSERT_TRUE(out.ok()) << out.status();
+    EXPECT_THAT(Values((*out)[0]), testing::ElementsAre(62, 8, 42, 6, 22, 4)) << "run " << run;
+  }
+  EXPECT_EQ(executor->counters().instances_made, 1);
+}
+
 TEST_F(ExecutorTest, RefusesAnotherShapeByName) {
   auto executor = Make(ShapeChain());
   auto out = executor->Run(std::vector<Tensor>{Floats({1, 3, 2}, {1, 2, 3, 4, 5, 6})}, {});
