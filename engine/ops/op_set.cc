@@ -11,6 +11,7 @@
 #include "engine/ops/recurrent.h"
 #include "engine/ops/reduce.h"
 #include "engine/ops/resize.h"
+#include "engine/ops/sampling.h"
 #include "engine/ops/text.h"
 
 namespace oncilla {
@@ -33,6 +34,7 @@ std::shared_ptr<const OpSet> OpSet::Builtin() {
            RecurrentOps(),
            ReduceOps(),
            ResizeOps(),
+           SamplingOps(),
            TextOps(),
        }) {
     // Names of built-in ops are unique; a test adds the families one by one and checks.
