@@ -149,6 +149,7 @@ std::span<const OnnxOpRow> OnnxResizeRows();
 std::span<const OnnxOpRow> OnnxQuantRows();
 std::span<const OnnxOpRow> OnnxLossRows();
 std::span<const OnnxOpRow> OnnxSignalRows();
+std::span<const OnnxOpRow> OnnxAttentionRows();
 std::span<const OnnxOpRow> OnnxTextRows();
 
 std::vector<std::span<const OnnxOpRow>> OnnxOpFamilies();
