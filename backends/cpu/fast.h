@@ -18,6 +18,9 @@ Result<Packing> ConvPacking(const NodeView& node, int input);
 Result<std::unique_ptr<CpuKernel>> MakeFastMaxPool(const NodeView& node);
 Result<std::unique_ptr<CpuKernel>> MakeFastAveragePool(const NodeView& node);
 
+Result<std::unique_ptr<CpuKernel>> MakeFastRecurrent(const NodeView& node);
+Result<Packing> RecurrentPacking(const NodeView& node, int input);
+
 Result<std::unique_ptr<CpuKernel>> MakeFastResize(const NodeView& node);
 
 }  // namespace oncilla::cpu

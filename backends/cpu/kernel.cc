@@ -30,6 +30,8 @@ const KernelRow* FindKernel(std::string_view op) {
              RecurrentKernels(),
              ReduceKernels(),
              ResizeKernels(),
+             SamplingKernels(),
+             TextKernels(),
          }) {
       for (const KernelRow& row : family) map->emplace(row.op, &row);
     }

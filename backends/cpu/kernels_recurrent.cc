@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "backends/cpu/fast.h"
 #include "backends/cpu/kernel.h"
 #include "engine/ops/recurrent.h"
 #include "engine/tensor/dispatch.h"
@@ -180,9 +181,9 @@ Status Recurrent(const RecurrentAttrs& attrs, const Args& args) {
 }
 
 const KernelRow kRows[] = {
-    Row<Recurrent>("Lstm", kFloats),
-    Row<Recurrent>("Gru", kFloats),
-    Row<Recurrent>("Rnn", kFloats),
+    Row<Recurrent>("Lstm", kFloats, &MakeFastRecurrent, &RecurrentPacking),
+    Row<Recurrent>("Gru", kFloats, &MakeFastRecurrent, &RecurrentPacking),
+    Row<Recurrent>("Rnn", kFloats, &MakeFastRecurrent, &RecurrentPacking),
 };
 
 }  // namespace

@@ -11,7 +11,7 @@ const KernelRow* FindKernel(std::string_view op) {
     for (std::span<const KernelRow> family :
          {ConvKernels(), ElementwiseKernels(), IndexingKernels(), MatMulKernels(),
           MovementKernels(), NormKernels(), PoolKernels(), RecurrentKernels(), ReduceKernels(),
-          ResizeKernels(), ShapeKernels()}) {
+          ResizeKernels(), SamplingKernels(), ShapeKernels()}) {
       for (const KernelRow& row : family) all.emplace(row.op, &row);
     }
     return all;

@@ -17,6 +17,7 @@ std::span<const KernelRow> RecurrentKernels();
 std::span<const KernelRow> ReduceKernels();
 std::span<const KernelRow> PoolKernels();
 std::span<const KernelRow> ResizeKernels();
+std::span<const KernelRow> SamplingKernels();
 std::span<const KernelRow> ShapeKernels();
 
 }  // namespace oncilla::opencl

@@ -227,36 +227,60 @@ Result<Recipe> Cumulate(const CumulativeAttrs& attrs, const NodeView& node,
   return recipe;
 }
 
-constexpr int64_t kMostTopK = 8192;  // elements of an axis; the kernel's work is their square
+// An axis is cut into chunks of so many elements, or of twice k; the kernel's work is the elements
+// times the chunk. What is found in each is searched again, until one chunk is left.
+constexpr int64_t kTopKChunk = 4096;
+constexpr int64_t kMostTopK = 8192;  // k, of an axis longer than a chunk of it
+
+int64_t TopKChunk(int64_t k) { return std::max(kTopKChunk, SaturatingMul(k, int64_t{2})); }
 
 Result<Recipe> TopK(const TopKAttrs& attrs, const NodeView& node, const Capabilities& caps) {
   const TensorDesc in = node.inputs[0].desc();
-  ONCILLA_ASSIGN(const auto k, NeedInts(node.inputs[1], "k"));
+  ONCILLA_ASSIGN(const auto ks, NeedInts(node.inputs[1], "k"));
   ONCILLA_ASSIGN(const AroundAxis at, Around(in.shape, attrs.axis));
-  const int64_t group = caps.Group(64);
-  const Indices indices(in.elements());
-  Dispatch d{.source = &cl::kReduceTopk, .entry = "topk"};
-  d.args = {oncilla::opencl::In{0}, Out{0}, Out{1}};
-  for (int64_t v : {in.elements(), at.size, at.inner, k[0]}) indices.Push(v, d.args);
-  d.global = {RoundUp(in.elements(), group), 1, 1};
-  d.local = {group, 1, 1};
-  d.longest_loop = at.size;
-  d.defines = {{"T", std::string(Name(in.dtype))},
-               {"TO", std::string(Name(attrs.to))},
-               {"LARGEST", attrs.largest ? "1" : "0"},
-               {"GROUP", StrCat(group)},
-               {"IDX", indices.type()}};
+  const int64_t k = ks[0], group = caps.Group(64);
   Recipe recipe;
-  if (k[0] > 0 && in.elements() > 0) recipe.dispatches.push_back(std::move(d));
-  return recipe;
+  if (k <= 0 || in.elements() == 0) return recipe;
+  const Indices indices(in.elements());
+  // The candidates, and their places on the axis once they are not the axis itself.
+  Arg values = oncilla::opencl::In{0}, places = oncilla::opencl::In{0};
+  for (int64_t size = at.size, round = 0;; ++round) {
+    const int64_t chunk = std::min(size, TopKChunk(k)), chunks = DivideUp(size, chunk);
+    const int64_t left = (chunks - 1) * k + std::min(k, size - (chunks - 1) * chunk);
+    const int64_t elements = at.outer * size * at.inner;
+    Dispatch d{.source = &cl::kReduceTopk, .entry = "topk"};
+    Arg to_values = Out{0}, to_places = Out{1};
+    if (chunks > 1) {
+      const int64_t kept = at.outer * left * at.inner;
+      to_values = recipe.AddScratch(kept * BytesOf(in.dtype), caps);
+      to_places = recipe.AddScratch(kept * BytesOf(attrs.to), caps);
+    }
+    d.args = {values, places, to_values, to_places};
+    for (int64_t v : {elements, size, at.inner, k, chunk, left}) indices.Push(v, d.args);
+    d.global = {RoundUp(elements, group), 1, 1};
+    d.local = {group, 1, 1};
+    d.longest_loop = chunk;
+    d.defines = {{"T", std::string(Name(in.dtype))},
+                 {"TO", std::string(Name(attrs.to))},
+                 {"LARGEST", attrs.largest ? "1" : "0"},
+                 {"PLACED", round > 0 ? "1" : "0"},
+                 {"GROUP", StrCat(group)},
+                 {"IDX", indices.type()}};
+    recipe.dispatches.push_back(std::move(d));
+    if (chunks == 1) return recipe;
+    values = to_values;
+    places = to_places;
+    size = left;
+  }
 }
 
 Status CheckTopK(const TopKAttrs& attrs, const NodeView& node, const Capabilities&) {
   const PartialShape& shape = node.inputs[0].shape;
-  if (!shape.ranked()) return Status();
+  if (!shape.ranked() || !AllIntsKnown(node.inputs[1])) return Status();
   ONCILLA_ASSIGN(const int axis, NormalizeAxis(attrs.axis, shape.rank()));
-  if (shape[axis].size <= kMostTopK) return Status();
-  return Unsupported("opencl: TopK of ", shape[axis], " elements, above ", kMostTopK);
+  ONCILLA_ASSIGN(const auto k, NeedInts(node.inputs[1], "k"));
+  if (k.size() != 1 || k[0] <= kMostTopK || shape[axis].size <= TopKChunk(k[0])) return Status();
+  return Unsupported("opencl: TopK of the first ", k[0], ", above ", kMostTopK);
 }
 
 // Roots and logarithms of integers are exact on the CPU only.

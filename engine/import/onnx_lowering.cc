@@ -210,7 +210,7 @@ std::vector<std::span<const OnnxOpRow>> OnnxOpFamilies() {
   return {OnnxElementwiseRows(), OnnxActivationRows(), OnnxReduceRows(), OnnxNormRows(),
           OnnxMatMulRows(),      OnnxConvRows(),       OnnxPoolRows(),   OnnxMovementRows(),
           OnnxIndexingRows(),    OnnxRecurrentRows(),  OnnxResizeRows(), OnnxQuantRows(),
-          OnnxLossRows(),        OnnxSignalRows()};
+          OnnxLossRows(),        OnnxSignalRows(),     OnnxTextRows(),   OnnxAttentionRows()};
 }
 
 Result<const OnnxOpRow*> FindOnnxOp(std::string_view op, int64_t version) {

@@ -149,6 +149,8 @@ std::span<const OnnxOpRow> OnnxResizeRows();
 std::span<const OnnxOpRow> OnnxQuantRows();
 std::span<const OnnxOpRow> OnnxLossRows();
 std::span<const OnnxOpRow> OnnxSignalRows();
+std::span<const OnnxOpRow> OnnxAttentionRows();
+std::span<const OnnxOpRow> OnnxTextRows();
 
 std::vector<std::span<const OnnxOpRow>> OnnxOpFamilies();
 // The row for an op of domain ai.onnx at a version, or Unimplemented with the version, and with

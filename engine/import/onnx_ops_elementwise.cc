@@ -103,9 +103,9 @@ Result<Values> LowerClip(OnnxLowering& b) {
 
 Result<Values> AddCast(OnnxLowering& b, DType to) {
   const DType from = b.dtype();
-  if (from == DType::kString || to == DType::kString) {
-    return Unsupported("a cast between numbers and strings");
-  }
+  if (from == to) return One(b.Add("Identity", {}, {b.in(0)}));
+  if (to == DType::kString) return One(b.Add("FormatNumbers", {}, {b.in(0)}));
+  if (from == DType::kString) return One(b.Add("ParseNumbers", {{"to", to}}, {b.in(0)}));
   return One(b.Add("Cast", {{"to", to}}, {b.in(0)}));
 }
 

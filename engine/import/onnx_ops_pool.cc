@@ -143,6 +143,14 @@ Result<Values> LowerMaxUnpool(OnnxLowering& b) {
                  b.Add("Reshape", {}, {flat, b.Ints(sizes)}, b.has(2) ? "inner" : ""));
   if (!b.has(2)) return Values{y};
   // A larger result that is asked for has the surplus behind.
+  if (!AllIntsKnown(b.in_fact(2))) {
+    ONCILLA_ASSIGN(const ValueId asked, b.Cast(b.in(2), DType::kI64, "asked"));
+    ONCILLA_ASSIGN(const ValueId more, b.Add("Sub", {}, {asked, b.Ints(sizes)}, "more"));
+    ONCILLA_ASSIGN(const ValueId pads,
+                   b.Add("Concat", {{"axis", int64_t{0}}},
+                         {b.Ints(std::vector<int64_t>(sizes.size(), 0)), more}, "surplus"));
+    return One(b.Add("Pad", {}, {y, pads}));
+  }
   ONCILLA_ASSIGN(const auto asked, b.KnownInts(2, "output_shape"));
   if (asked.size() != sizes.size()) {
     return InvalidArgument("output_shape has ", asked.size(), " entries, not ", sizes.size());

@@ -1,5 +1,6 @@
-// ONNX's Resize and its older form Upsample. Any axes may be resized; the canonical op takes
-// spatial axes between batch and channels, so others are brought there.
+// ONNX's Resize, its older form Upsample, and ops that sample an image at given places. Any axes
+// may be resized; the canonical op takes spatial axes between batch and channels, so others are
+// brought there.
 #include <algorithm>
 #include <cmath>
 
@@ -372,9 +373,55 @@ Result<Values> LowerOldResize(OnnxLowering& b) {
   return One(Place(b, std::move(attrs), target));
 }
 
+// The image between its pixels, at the places of the second input.
+Result<Values> LowerGridSample(OnnxLowering& b) {
+  ONCILLA_ASSIGN(std::string mode, b.String("mode", "linear"));
+  ONCILLA_ASSIGN(std::string padding, b.String("padding_mode", "zeros"));
+  ONCILLA_ASSIGN(const bool align, b.Flag("align_corners", false));
+  // The names before opset 20.
+  if (mode == "bilinear") mode = "linear";
+  if (mode == "bicubic") mode = "cubic";
+  ONCILLA_ASSIGN(const int rank, b.Rank(0));
+  if (rank < 4 || rank > 5) return Unsupported("with ", rank - 2, " spatial axes");
+  if (mode == "cubic" && rank != 4) return Unsupported("mode cubic with 3 spatial axes");
+  ONCILLA_ASSIGN(const ValueId x, b.ChannelsLast(b.in(0), rank));
+  ONCILLA_ASSIGN(
+      const ValueId y,
+      b.Add("GridSample",
+            {{"mode", std::move(mode)}, {"padding", std::move(padding)}, {"align_corners", align}},
+            {x, b.in(1)}, "inner"));
+  return One(b.ChannelsFirst(y, rank));
+}
+
+Result<Values> LowerRoiAlign(OnnxLowering& b) {
+  ONCILLA_ASSIGN(std::string mode, b.String("mode", "avg"));
+  ONCILLA_ASSIGN(const int64_t height, b.Int("output_height", 1));
+  ONCILLA_ASSIGN(const int64_t width, b.Int("output_width", 1));
+  ONCILLA_ASSIGN(const int64_t samples, b.Int("sampling_ratio", 0));
+  ONCILLA_ASSIGN(const float scale, b.Float("spatial_scale", 1));
+  // Before opset 16 regions were not moved.
+  const char* usual = b.version() < 16 ? "output_half_pixel" : "half_pixel";
+  ONCILLA_ASSIGN(const std::string way, b.String("coordinate_transformation_mode", usual));
+  if (way != "half_pixel" && way != "output_half_pixel") {
+    return InvalidArgument("coordinate_transformation_mode is '", way, "'");
+  }
+  ONCILLA_ASSIGN(const ValueId x, b.ChannelsLast(b.in(0), 4));
+  ONCILLA_ASSIGN(const ValueId y, b.Add("RoiAlign",
+                                        {{"mode", std::move(mode)},
+                                         {"height", height},
+                                         {"width", width},
+                                         {"samples", samples},
+                                         {"scale", double{scale}},
+                                         {"half_pixel", way == "half_pixel"}},
+                                        {x, b.in(1), b.in(2)}, "inner"));
+  return One(b.ChannelsFirst(y, 4));
+}
+
 constexpr OnnxOpRow kRows[] = {
+    {"GridSample", 16, kNewestOnnxOpset, 2, "", LowerGridSample},
     {"Resize", 10, 10, 2, "", LowerOldResize},
     {"Resize", 11, kNewestOnnxOpset, 1, "", LowerResize},
+    {"RoiAlign", 10, kNewestOnnxOpset, 3, "", LowerRoiAlign},
     {"Upsample", 7, 9, 1, "", LowerOldResize},
 };
 

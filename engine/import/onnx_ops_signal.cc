@@ -1,4 +1,6 @@
-// ONNX's window functions.
+// ONNX's window functions and Fourier transforms, the latter as products with a constant matrix:
+// exact to rounding, and fit for the few thousand points that models transform.
+#include <cmath>
 #include <numbers>
 
 #include "engine/import/onnx_lowering.h"
@@ -44,10 +46,137 @@ Result<Values> LowerWindow(OnnxLowering& b) {
   return One(b.Cast(y, to, ""));
 }
 
+constexpr int64_t kMostPoints = 2048;
+
+// [points, parts, bins, 2]: what a real (parts 1) or complex (parts 2) point adds to each bin.
+Tensor FourierMatrix(int64_t points, int64_t parts, int64_t bins, bool inverse) {
+  std::vector<float> matrix;
+  matrix.reserve(static_cast<size_t>(points * parts * bins * 2));
+  const double sign = inverse ? 1 : -1, scale = inverse ? 1 / static_cast<double>(points) : 1;
+  for (int64_t p = 0; p < points; ++p) {
+    for (int64_t part = 0; part < parts; ++part) {
+      for (int64_t k = 0; k < bins; ++k) {
+        const double turns = static_cast<double>(p * k % points) / static_cast<double>(points);
+        const double angle = sign * 2 * std::numbers::pi * turns;
+        const double cosine = scale * std::cos(angle), sine = scale * std::sin(angle);
+        matrix.push_back(static_cast<float>(part == 0 ? cosine : -sine));
+        matrix.push_back(static_cast<float>(part == 0 ? sine : cosine));
+      }
+    }
+  }
+  return Tensor::Of<float>(DType::kF32, {points, parts, bins, 2}, matrix);
+}
+
+// How many parts the last axis has: 1 of real numbers, 2 of complex ones.
+Result<int64_t> PartsOf(OnnxLowering& b, int rank) {
+  const PartialShape& shape = b.in_fact(0).shape;
+  if (!shape.ranked() || !shape[rank - 1].known()) return Unsupported("the last axis is unknown");
+  const int64_t parts = shape[rank - 1].size;
+  if (parts == 1 || parts == 2) return parts;
+  return InvalidArgument("the last axis has ", parts, " parts");
+}
+
+Result<Values> LowerDft(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const bool inverse, b.Flag("inverse", false));
+  ONCILLA_ASSIGN(const bool onesided, b.Flag("onesided", false));
+  ONCILLA_ASSIGN(const int rank, b.Rank(0));
+  // The axis became an input in opset 20.
+  int64_t axis = -2;
+  if (b.version() < 20) {
+    ONCILLA_ASSIGN(axis, b.Int("axis", 1));
+  } else if (b.has(2)) {
+    ONCILLA_ASSIGN(axis, b.KnownInt(2, "the axis"));
+  }
+  ONCILLA_ASSIGN(const int at, NormalizeAxis(axis, rank));
+  if (at == rank - 1) return InvalidArgument("the axis is the one of real and imaginary parts");
+  if (inverse && onesided) return Unsupported("inverse of one side");
+  ONCILLA_ASSIGN(const int64_t parts, PartsOf(b, rank));
+  const Dim size = b.in_fact(0).shape[at];
+  if (!size.known()) return Unsupported("of an axis of unknown size");
+  int64_t points = size.size;
+  if (b.has(1)) {
+    ONCILLA_ASSIGN(points, b.KnownInt(1, "dft_length"));
+  }
+  if (points < 1) return InvalidArgument("there are ", points, " points");
+  if (points > kMostPoints) return Unsupported("of ", points, " points");
+  const DType dtype = b.dtype();
+  const int64_t bins = onesided ? points / 2 + 1 : points;
+  ValueId x = b.in(0);
+  if (points < size.size) {
+    ONCILLA_ASSIGN(x, b.Add("Slice", {}, {x, b.Ints({0}), b.Ints({points}), b.Ints({at})}, "cut"));
+  } else if (points > size.size) {
+    std::vector<int64_t> pads(static_cast<size_t>(2 * rank), 0);
+    pads[static_cast<size_t>(rank + at)] = points - size.size;
+    ONCILLA_ASSIGN(x, b.Add("Pad", {}, {x, b.Ints(std::move(pads))}, "padded"));
+  }
+  // The axis next to the parts; both are then one axis of the product.
+  std::vector<int64_t> perm, back(static_cast<size_t>(rank)), copied;
+  for (int64_t i = 0; i < rank - 1; ++i) {
+    if (i != at) perm.push_back(i);
+  }
+  perm.insert(perm.end(), {at, rank - 1});
+  for (int64_t i = 0; i < rank; ++i) back[static_cast<size_t>(perm[static_cast<size_t>(i)])] = i;
+  ONCILLA_ASSIGN(x, b.Transpose(x, perm, "ordered"));
+  copied.assign(static_cast<size_t>(rank - 2), 0);
+  auto with = [&](std::initializer_list<int64_t> last) {
+    std::vector<int64_t> shape = copied;
+    shape.insert(shape.end(), last);
+    return b.Ints(std::move(shape));
+  };
+  const AttrMap zeros = {{"zero_copies", true}};
+  ONCILLA_ASSIGN(x, b.Add("Reshape", zeros, {x, with({points * parts})}, "points"));
+  const Tensor matrix = FourierMatrix(points, parts, bins, inverse);
+  ONCILLA_ASSIGN(const ValueId waves,
+                 b.Cast(b.Constant(matrix.Reshaped({points * parts, bins * 2})), dtype, "waves"));
+  ONCILLA_ASSIGN(ValueId y, b.Add("MatMul", {}, {x, waves}, "bins"));
+  ONCILLA_ASSIGN(y, b.Add("Reshape", zeros, {y, with({bins, 2})}, "pairs"));
+  if (at == rank - 2) return One(b.Add("Identity", {}, {y}));
+  return One(b.Transpose(y, std::move(back), ""));
+}
+
+// Windows of the signal, each transformed: a convolution with the waves.
+Result<Values> LowerStft(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const bool onesided, b.Flag("onesided", true));
+  ONCILLA_ASSIGN(const int64_t step, b.KnownInt(1, "frame_step"));
+  int64_t points = 0;
+  if (b.has(3)) {
+    ONCILLA_ASSIGN(points, b.KnownInt(3, "frame_length"));
+  } else if (b.has(2) && b.in_fact(2).shape.elements().known()) {
+    points = b.in_fact(2).shape.elements().size;
+  } else {
+    return Unsupported("the length of a frame is not known");
+  }
+  if (points < 1 || step < 1) return InvalidArgument("frames of ", points, " every ", step);
+  if (points > kMostPoints) return Unsupported("of ", points, " points");
+  ONCILLA_ASSIGN(const int rank, b.Rank(0));
+  ValueId x = b.in(0);
+  int64_t parts = 1;
+  if (rank == 2) {
+    ONCILLA_ASSIGN(x, b.Unsqueeze(x, {2}, "signal"));
+  } else if (rank == 3) {
+    ONCILLA_ASSIGN(parts, PartsOf(b, rank));
+  } else {
+    return InvalidArgument("the signal has rank ", rank);
+  }
+  const int64_t bins = onesided ? points / 2 + 1 : points;
+  const Tensor matrix = FourierMatrix(points, parts, bins, false);
+  ONCILLA_ASSIGN(ValueId filter, b.Cast(b.Constant(matrix.Reshaped({points, parts, bins * 2})),
+                                        b.dtype(), "waves"));
+  if (b.has(2)) {
+    ONCILLA_ASSIGN(const ValueId window, b.Unsqueeze(b.in(2), {1, 2}, "window"));
+    ONCILLA_ASSIGN(filter, b.Add("Mul", {}, {filter, window}, "windowed_waves"));
+  }
+  const AttrMap attrs = {{"strides", std::vector<int64_t>{step}}};
+  ONCILLA_ASSIGN(const ValueId y, b.Add("Conv", attrs, {x, filter}, "frames"));
+  return One(b.Add("Reshape", {{"zero_copies", true}}, {y, b.Ints({0, 0, bins, 2})}));
+}
+
 constexpr OnnxOpRow kRows[] = {
     {"BlackmanWindow", 17, kNewestOnnxOpset, 1, "", LowerWindow},
+    {"DFT", 17, kNewestOnnxOpset, 1, "", LowerDft},
     {"HammingWindow", 17, kNewestOnnxOpset, 1, "", LowerWindow},
     {"HannWindow", 17, kNewestOnnxOpset, 1, "", LowerWindow},
+    {"STFT", 17, kNewestOnnxOpset, 2, "", LowerStft},
 };
 
 }  // namespace

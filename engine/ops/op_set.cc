@@ -11,6 +11,8 @@
 #include "engine/ops/recurrent.h"
 #include "engine/ops/reduce.h"
 #include "engine/ops/resize.h"
+#include "engine/ops/sampling.h"
+#include "engine/ops/text.h"
 
 namespace oncilla {
 
@@ -32,6 +34,8 @@ std::shared_ptr<const OpSet> OpSet::Builtin() {
            RecurrentOps(),
            ReduceOps(),
            ResizeOps(),
+           SamplingOps(),
+           TextOps(),
        }) {
     // Names of built-in ops are unique; a test adds the families one by one and checks.
     (void)set->Add(family);

@@ -17,6 +17,8 @@
 #include "engine/ops/recurrent.h"
 #include "engine/ops/reduce.h"
 #include "engine/ops/resize.h"
+#include "engine/ops/sampling.h"
+#include "engine/ops/text.h"
 #include "engine/session/model.h"
 
 namespace oncilla::testing {
@@ -39,7 +41,8 @@ std::string FamilyOf(std::string_view op) {
     add("pool", {PoolOps()});
     add("movement", {MovementOps(), SliceOps(), PadOps(), SpaceOps()});
     add("indexing", {IndexingOps(), SelectOps(), ShapeOps()});
-    add("resize", {ResizeOps()});
+    add("resize", {ResizeOps(), SamplingOps()});
+    add("text", {TextOps()});
     return map;
   }();
   const auto it = families.find(op);

@@ -1,0 +1,219 @@
+// Fast recurrent layers for float with the usual activations: each step is a product of the state
+// of all samples with packed weights, which starts at the step's gates, then one pass over units.
+#include <algorithm>
+#include <cmath>
+
+#include "backends/cpu/fast.h"
+#include "backends/cpu/gemm.h"
+#include "engine/ops/recurrent.h"
+
+namespace oncilla::cpu {
+namespace {
+
+float Sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
+
+// The recurrent weights as the products of a step need them: a Gru's candidate apart.
+struct Weights {
+  int64_t units = 0, gates = 0;
+  int64_t first() const { return (gates == 3 ? 2 : gates) * units; }  // columns of the first part
+  int64_t first_floats() const { return PackedFloats(units, first()); }
+  int64_t floats() const { return first_floats() + (gates == 3 ? PackedFloats(units, units) : 0); }
+  void PackAll(const float* from, float* to) const {
+    const int64_t width = gates * units;
+    Pack(from, width, 1, units, first(), to);
+    if (gates == 3) Pack(from + first(), width, 1, units, units, to + first_floats());
+  }
+};
+
+class FastRecurrent : public CpuKernel {
+ public:
+  FastRecurrent(const NodeView& node, RecurrentAttrs attrs, Weights weights, bool packed)
+      : CpuKernel(node), attrs_(std::move(attrs)), weights_(weights), packed_(packed) {
+    const Shape y = node.outputs[0].shape.ToShape();
+    steps_ = y[0];
+    samples_ = y[1];
+  }
+
+  int64_t scratch_bytes() const override {
+    const int64_t sums = samples_ * (weights_.gates + 2) * weights_.units;
+    return 4 * (sums + (packed_ ? 0 : weights_.floats()));
+  }
+  std::string description() const override {
+    return StrCat("gemm ", TileName(), packed_ ? " packed" : " packs", ", ", steps_, " steps");
+  }
+
+  Status Run(const Args& args) const override {
+    const int64_t units = weights_.units, state = samples_ * units;
+    float* sums = reinterpret_cast<float*>(args.scratch);
+    float* before = sums + weights_.gates * state;  // the state of the step before
+    float* reset = before + state;
+    const float* weights = args.In<float>(1);
+    if (!packed_) {
+      float* to = reset + state;
+      weights_.PackAll(weights, to);
+      weights = to;
+    }
+    auto start = [&](size_t input, float* to) {
+      if (args.has_input(input)) {
+        std::copy_n(args.In<float>(input), state, to);
+      } else {
+        std::fill_n(to, state, 0.0f);
+      }
+    };
+    start(3, before);
+    float* cell = weights_.gates == 4 ? args.Out<float>(2) : nullptr;
+    if (cell != nullptr) start(4, cell);
+    const float* h = before;
+    for (int64_t s = 0; s < steps_; ++s) {
+      const int64_t t = attrs_.reverse ? steps_ - 1 - s : s;
+      const float* gates = args.In<float>(0) + t * weights_.gates * state;
+      float* y = args.Out<float>(0) + t * state;
+      Multiply(args, h, weights, 0, weights_.first(), gates, sums);
+      if (weights_.gates == 4) {
+        Lstm(args, sums, cell, y);
+      } else if (weights_.gates == 3) {
+        Gru(args, h, weights, gates, sums, reset, y);
+      } else {
+        ForSamples(args, [&](int64_t n) {
+          for (int64_t i = n * units; i < (n + 1) * units; ++i) y[i] = std::tanh(sums[i]);
+        });
+      }
+      h = y;
+    }
+    std::copy_n(h, state, args.Out<float>(1));
+    return Status();
+  }
+
+ private:
+  // The columns [begin, begin + count) of a W, plus `more` where it is given.
+  void Multiply(const Args& args, const float* a, const float* packed, int64_t begin, int64_t count,
+                const float* more, float* sums) const {
+    static constexpr int64_t kOneTap = 0;
+    Product p;
+    p.line_rows = samples_;
+    p.a = a;
+    p.row_step = weights_.units;
+    p.taps = &kOneTap;
+    p.run = weights_.units;
+    p.b = packed;
+    p.columns = count;
+    p.c = sums + begin;
+    p.c_step = weights_.gates * weights_.units;
+    if (more != nullptr) p.epilogue.residual = more + begin;
+    RunProduct(args.threads, p);
+  }
+
+  template <class F>
+  void ForSamples(const Args& args, F&& fn) const {
+    const int64_t grain = std::max<int64_t>(1, 2048 / std::max<int64_t>(1, weights_.units));
+    ParallelFor(args.threads, samples_, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t n = begin; n < end; ++n) fn(n);
+    });
+  }
+
+  void Lstm(const Args& args, const float* sums, float* cell, float* y) const {
+    const int64_t units = weights_.units;
+    const float* peepholes = args.has_input(5) ? args.In<float>(5) : nullptr;
+    ForSamples(args, [&](int64_t n) {
+      const float* sum = sums + n * 4 * units;
+      for (int64_t j = 0; j < units; ++j) {
+        const int64_t i = n * units + j;
+        const float old = cell[i];
+        float in = sum[j], out = sum[units + j], forget = sum[2 * units + j];
+        if (peepholes != nullptr) {
+          in += peepholes[j] * old;
+          forget += peepholes[2 * units + j] * old;
+        }
+        in = Sigmoid(in);
+        forget = attrs_.input_forget ? 1 - in : Sigmoid(forget);
+        const float now = forget * old + in * std::tanh(sum[3 * units + j]);
+        if (peepholes != nullptr) out += peepholes[units + j] * now;
+        cell[i] = now;
+        y[i] = Sigmoid(out) * std::tanh(now);
+      }
+    });
+  }
+
+  void Gru(const Args& args, const float* h, const float* weights, const float* gates, float* sums,
+           float* reset, float* y) const {
+    const int64_t units = weights_.units;
+    const float* candidate_weights = weights + weights_.first_floats();
+    const float* bias = args.has_input(4) ? args.In<float>(4) : nullptr;
+    const bool linear = attrs_.linear_before_reset;
+    if (linear) {
+      Multiply(args, h, candidate_weights, 2 * units, units, nullptr, sums);
+    } else {
+      ForSamples(args, [&](int64_t n) {
+        const float* r = sums + n * 3 * units + units;
+        for (int64_t j = 0; j < units; ++j) reset[n * units + j] = Sigmoid(r[j]) * h[n * units + j];
+      });
+      Multiply(args, reset, candidate_weights, 2 * units, units, gates, sums);
+    }
+    ForSamples(args, [&](int64_t n) {
+      const float* sum = sums + n * 3 * units;
+      const float* gate = gates + n * 3 * units;
+      for (int64_t j = 0; j < units; ++j) {
+        float candidate = sum[2 * units + j];
+        if (linear) {
+          if (bias != nullptr) candidate += bias[j];
+          candidate = gate[2 * units + j] + Sigmoid(sum[units + j]) * candidate;
+        }
+        const float z = Sigmoid(sum[j]);
+        y[n * units + j] = (1 - z) * std::tanh(candidate) + z * h[n * units + j];
+      }
+    });
+  }
+
+  const RecurrentAttrs attrs_;
+  const Weights weights_;
+  const bool packed_;
+  int64_t steps_, samples_;
+};
+
+// Whether the attributes and inputs of the node are for this kernel.
+Result<bool> IsUsual(const NodeView& node, const RecurrentAttrs& attrs) {
+  ONCILLA_ASSIGN(const auto activations, ActivationsOf(attrs, node.op->name));
+  const int count = RecurrentActivations(node.op->name);
+  bool usual = attrs.clip == 0 && !node.has_input(2) && node.inputs[1].dtype == DType::kF32;
+  for (int i = 0; i < count; ++i) {
+    const bool first = i == 0 && count > 1;
+    usual = usual && activations[static_cast<size_t>(i)].name == (first ? "sigmoid" : "tanh");
+  }
+  return usual;
+}
+
+Weights WeightsOf(const NodeView& node) {
+  return {node.inputs[1].shape.ToShape()[0], RecurrentGates(node.op->name)};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CpuKernel>> MakeFastRecurrent(const NodeView& node) {
+  ONCILLA_ASSIGN(auto attrs, ReadAttrs<RecurrentAttrs>(*node.attrs));
+  ONCILLA_ASSIGN(const bool usual, IsUsual(node, attrs));
+  const Weights weights = WeightsOf(node);
+  if (!usual || weights.units == 0 || node.outputs[1].shape.ToShape().elements() == 0) {
+    return nullptr;
+  }
+  return std::unique_ptr<CpuKernel>(
+      std::make_unique<FastRecurrent>(node, std::move(attrs), weights, node.inputs[1].constant));
+}
+
+Result<Packing> RecurrentPacking(const NodeView& node, int input) {
+  const Fact& fact = node.inputs[static_cast<size_t>(input)];
+  ONCILLA_ASSIGN(const auto attrs, ReadAttrs<RecurrentAttrs>(*node.attrs));
+  ONCILLA_ASSIGN(const bool usual, IsUsual(node, attrs));
+  const Weights weights = WeightsOf(node);
+  if (input != 1 || !usual || weights.units == 0) {
+    return Packing{"dense", fact.desc().bytes(), nullptr};
+  }
+  return Packing{StrCat("recurrent", weights.gates, "panels", PanelColumns()),
+                 SaturatingMul(int64_t{4}, weights.floats()),
+                 [weights](const Tensor& constant, std::span<std::byte> to) {
+                   weights.PackAll(constant.As<float>().data(),
+                                   reinterpret_cast<float*>(to.data()));
+                   return Status();
+                 }};
+}
+
+}  // namespace oncilla::cpu
