@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "engine/base/free_memory.h"
+
 namespace oncilla {
 namespace {
 
@@ -113,6 +115,8 @@ Result<std::shared_ptr<Executor>> Model::Executable(
   options.observe = observe;
   ONCILLA_ASSIGN(auto compiled, Compile(std::move(module->main), session_->devices(),
                                         session_->device_names(), *constants_, options));
+  // The constants' sources and what folding made on the way: often as much as the model.
+  ReturnFreeMemory();
   for (const auto& [why, count] : compiled->placement.Refusals()) {
     session_->runtime().log().Info(path_, ": ", count, count == 1 ? " node runs" : " nodes run",
                                    " on the CPU: ", why);
@@ -239,6 +243,7 @@ Released Model::Unload() {
     released.by_device.emplace_back(session_->device_names()[d], bytes);
   }
   session_->ledger().EndOwner(owner_);
+  ReturnFreeMemory();
   return released;
 }
 
