@@ -17,6 +17,7 @@ bool Refine(Fact& fact, const Fact& other) {
   if (!fact.has_value() && other.has_value()) {
     learnt = true;
     fact.value = other.value;
+    fact.elements.reset();  // the value says all
   } else if (!fact.has_value() && other.elements.has_value()) {
     const auto told = [](const Fact& f) {
       size_t count = 0;

@@ -11,8 +11,8 @@ namespace {
 size_t At(int i) { return static_cast<size_t>(i); }
 
 // Costs. A transposed byte outweighs all the rest; Reshapes in place of transposes count a little,
-// and a transpose in front of a node with a free order a trifle more than one behind it, so that
-// what follows a convolution stays in its order.
+// and a transpose between two nodes of which the second has a free order a trifle more than one
+// behind it, so that what follows a convolution stays in its order.
 constexpr int64_t kByte = 1 << 14, kView = 4, kEarly = 1;
 constexpr int64_t kMostBytes = int64_t{1} << 34;
 constexpr int64_t kGuessedSize = 16;
@@ -235,6 +235,10 @@ class RegionFinder {
     return KeepsBytes(stored, Compose(Inverse(from), to)) ? kView : source.bytes * kByte + kView;
   }
 
+  int64_t Early(const Source& source) const {
+    return graph_.value(source.value).producer == kNoNode ? 0 : kEarly;
+  }
+
   int64_t TotalCost() const {
     int64_t total = 0;
     for (int s : region_sources_) {
@@ -244,7 +248,7 @@ class RegionFinder {
       for (const auto& reader : source.readers) {
         AxisOrder order = Wanted(source, reader);
         if (order == stored) continue;
-        if (IsFree(reader.node)) total += kEarly;
+        if (IsFree(reader.node)) total += Early(source);
         if (std::find(orders.begin(), orders.end(), order) != orders.end()) continue;
         int64_t cost = Cost(source, stored, order);
         for (const AxisOrder& other : orders) cost = std::min(cost, Cost(source, other, order));
@@ -325,7 +329,7 @@ class RegionFinder {
         AxisOrder now = Wanted(source, reader);
         const int at = side_of(reader.node, now);
         if (at != MinCut::kSide0) cut.Cost(any, at, MinCut::kForbidden);
-        if (IsFree(reader.node)) PayEarly(cut, maker, at, stored, now, order);
+        if (IsFree(reader.node) && Early(source) > 0) PayEarly(cut, maker, at, stored, now, order);
         if (at == MinCut::kSide1) continue;
         auto group = std::find_if(kept.begin(), kept.end(),
                                   [&](const auto& item) { return item.first == now; });

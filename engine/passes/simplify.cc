@@ -79,7 +79,8 @@ class Simplifier {
     return patch_.Replace(node.outputs[0], now);
   }
 
-  // A product reads a matrix that was transposed for it as it was.
+  // A product reads a matrix that was transposed for it as it was. One whose rows other axes pass
+  // keeps its rows whole on the way, which moves the same bytes in longer pieces.
   Status SimplifyMatMul(NodeId id) {
     const Node& node = graph_.node(id);
     AttrMap attrs = node.attrs;
@@ -90,12 +91,14 @@ class Simplifier {
       if (inner == nullptr || !uses_.Single(inputs[i])) continue;
       auto order = OrderOf(graph_, *inner);
       if (!order || order->size() < 2) continue;
+      const int last = static_cast<int>(order->size()) - 1;
       std::swap(order->back(), (*order)[order->size() - 2]);
-      if (!IsSameOrder(*order)) continue;
+      if (order->back() != last) continue;
       const char* name = i == 0 ? "transpose_a" : "transpose_b";
       attrs[name] = !BoolAttr(node, name, false);
-      from.insert(from.begin(), IdOf(graph_, inputs[i]));
-      inputs[i] = inner->inputs[0];
+      const NodeId inner_id = IdOf(graph_, inputs[i]);
+      from.push_back(inner_id);
+      ONCILLA_ASSIGN(inputs[i], AddTranspose(patch_, inner->inputs[0], *order, {inner_id}));
     }
     if (from.size() == 1) return Status();
     ONCILLA_ASSIGN(const ValueId now, patch_.Add("MatMul", std::move(attrs), inputs, from));
