@@ -11,6 +11,7 @@
 
 #include "backends/cpu/device.h"
 #include "engine/base/thread_pool.h"
+#include "engine/compile/constants.h"
 
 namespace oncilla {
 namespace {
@@ -207,6 +208,45 @@ TEST_F(PoolTest, LimitsChangeWhileInUse) {
   pool.budget()->SetLimit(200 * kMiB);
   EXPECT_TRUE(pool.Allocate(4 * kMiB, {model_, kArena}).ok());
   EXPECT_EQ(pool.stats().limit_bytes, 200 * kMiB);
+}
+
+TEST_F(PoolTest, ConstantsAreReservedInAsFewRegionsAsTheDeviceAllows) {
+  const auto wanted_of = [](std::span<const Tensor> tensors) {
+    std::vector<ConstantStore::Wanted> wanted;
+    for (const Tensor& t : tensors) wanted.push_back({0, t, {.bytes = 30 * kMiB + 1, .write = {}}});
+    return wanted;
+  };
+  const int64_t chunk = 30 * kMiB + 512;
+  std::vector<Tensor> tensors;
+  for (int64_t i = 0; i < 3; ++i) tensors.push_back(Tensor::Int64s(std::vector<int64_t>{i}));
+  tensors.push_back(tensors[0]);  // the same bytes: one copy serves both
+  const std::vector<ConstantStore::Wanted> wanted = wanted_of(tensors);
+  Device* const devices[] = {&device_};
+  PoolOptions options = Options(200 * kMiB);
+  options.exact = true;
+  {
+    Pool pool(&device_, &ledger_, options);
+    ConstantStore store(devices, {&pool}, model_);
+    ASSERT_TRUE(store.Reserve(wanted).ok()) << store.Reserve(wanted);
+    EXPECT_EQ(pool.stats().regions, 2);  // two and one: the largest allocation is 64 MiB
+    EXPECT_EQ(pool.stats().pool_bytes, 3 * chunk);
+    EXPECT_EQ(pool.stats().bytes_in_use, 0);
+    ASSERT_TRUE(store.Reserve(wanted).ok());  // it is there
+    EXPECT_EQ(pool.stats().pool_bytes, 3 * chunk);
+  }
+  {
+    options.limit_bytes = 3 * chunk - 1;
+    Pool pool(&device_, &ledger_, options);
+    ConstantStore store(devices, {&pool}, model_);
+    EXPECT_THAT(Message(store.Reserve(wanted)),
+                HasSubstr("the constants take 90.00 MiB of a limit of 90.00 MiB"));
+    EXPECT_EQ(pool.stats().bytes_in_use, 0);
+  }
+  options.limit_bytes = 200 * kMiB;
+  device_.physical = 40 * kMiB;  // the limit has room, the driver has not: pieces may still fit
+  Pool pool(&device_, &ledger_, options);
+  ConstantStore store(devices, {&pool}, model_);
+  EXPECT_TRUE(store.Reserve(wanted).ok());
 }
 
 TEST_F(PoolTest, PoolsShareABudgetAndHelpEachOtherOut) {
