@@ -1,16 +1,95 @@
 // Fast recurrent layers for float with the usual activations: each step is a product of the state
 // of all samples with packed weights, which starts at the step's gates, then one pass over units.
-#include <algorithm>
-#include <cmath>
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/recurrent_fast.cc"
+// clang-format off
+#include "backends/cpu/simd.h"
+// clang-format on
 
+#include <algorithm>
+
+#include "backends/cpu/activation.inl.h"
 #include "backends/cpu/fast.h"
 #include "backends/cpu/gemm.h"
+#include "backends/cpu/vector.inl.h"
 #include "engine/ops/recurrent.h"
+#include "hwy/highway.h"
 
+HWY_BEFORE_NAMESPACE();
+namespace oncilla::cpu::HWY_NAMESPACE {
+
+HWY_INLINE Vector Sigmoid(Vector x) { return Activate(Floats(), Activation::kSigmoid, x); }
+HWY_INLINE Vector Tanh(Vector x) { return Activate(Floats(), Activation::kTanh, x); }
+
+// One sample's units; `sum` are its gates i, o, f, c, `peepholes` may be null.
+void LstmUnits(const float* sum, const float* peepholes, bool input_forget, int64_t units,
+               float* cell, float* y) {
+  constexpr Floats d;
+  for (int64_t j = 0; j < units; j += kLanes) {
+    const int64_t left = units - j;
+    const Vector old = LoadSome(cell + j, left);
+    Vector in = LoadSome(sum + j, left), out = LoadSome(sum + units + j, left);
+    Vector forget = LoadSome(sum + 2 * units + j, left);
+    if (peepholes != nullptr) {
+      in = hn::MulAdd(LoadSome(peepholes + j, left), old, in);
+      forget = hn::MulAdd(LoadSome(peepholes + 2 * units + j, left), old, forget);
+    }
+    in = Sigmoid(in);
+    forget = input_forget ? hn::Sub(hn::Set(d, 1.0f), in) : Sigmoid(forget);
+    const Vector fresh = Tanh(LoadSome(sum + 3 * units + j, left));
+    const Vector now = hn::MulAdd(forget, old, hn::Mul(in, fresh));
+    if (peepholes != nullptr) {
+      out = hn::MulAdd(LoadSome(peepholes + units + j, left), now, out);
+    }
+    StoreSome(now, cell + j, left);
+    StoreSome(hn::Mul(Sigmoid(out), Tanh(now)), y + j, left);
+  }
+}
+
+// reset = sigmoid(r) * h
+void GruReset(const float* r, const float* h, int64_t units, float* reset) {
+  for (int64_t j = 0; j < units; j += kLanes) {
+    const int64_t left = units - j;
+    StoreSome(hn::Mul(Sigmoid(LoadSome(r + j, left)), LoadSome(h + j, left)), reset + j, left);
+  }
+}
+
+// `sum` are the gates z, r, h. With `gate` the reset is still to be done: sum's h is the state's
+// part of the candidate, gate's the inputs'; `bias` may be null.
+void GruUnits(const float* sum, const float* gate, const float* bias, const float* h, int64_t units,
+              float* y) {
+  for (int64_t j = 0; j < units; j += kLanes) {
+    const int64_t left = units - j;
+    Vector candidate = LoadSome(sum + 2 * units + j, left);
+    if (gate != nullptr) {
+      if (bias != nullptr) candidate = hn::Add(candidate, LoadSome(bias + j, left));
+      candidate = hn::MulAdd(Sigmoid(LoadSome(sum + units + j, left)), candidate,
+                             LoadSome(gate + 2 * units + j, left));
+    }
+    candidate = Tanh(candidate);
+    const Vector z = Sigmoid(LoadSome(sum + j, left));
+    const Vector change = hn::Sub(LoadSome(h + j, left), candidate);
+    StoreSome(hn::MulAdd(z, change, candidate), y + j, left);
+  }
+}
+
+void RnnUnits(const float* sum, int64_t units, float* y) {
+  for (int64_t j = 0; j < units; j += kLanes) {
+    StoreSome(Tanh(LoadSome(sum + j, units - j)), y + j, units - j);
+  }
+}
+
+}  // namespace oncilla::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace oncilla::cpu {
 namespace {
 
-float Sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
+HWY_EXPORT(LstmUnits);
+HWY_EXPORT(GruReset);
+HWY_EXPORT(GruUnits);
+HWY_EXPORT(RnnUnits);
 
 // The recurrent weights as the products of a step need them: a Gru's candidate apart.
 struct Weights {
@@ -75,7 +154,7 @@ class FastRecurrent : public CpuKernel {
         Gru(args, h, weights, gates, sums, reset, y);
       } else {
         ForSamples(args, [&](int64_t n) {
-          for (int64_t i = n * units; i < (n + 1) * units; ++i) y[i] = std::tanh(sums[i]);
+          HWY_DYNAMIC_DISPATCH(RnnUnits)(sums + n * units, units, y + n * units);
         });
       }
       h = y;
@@ -115,22 +194,9 @@ class FastRecurrent : public CpuKernel {
     const int64_t units = weights_.units;
     const float* peepholes = args.has_input(5) ? args.In<float>(5) : nullptr;
     ForSamples(args, [&](int64_t n) {
-      const float* sum = sums + n * 4 * units;
-      for (int64_t j = 0; j < units; ++j) {
-        const int64_t i = n * units + j;
-        const float old = cell[i];
-        float in = sum[j], out = sum[units + j], forget = sum[2 * units + j];
-        if (peepholes != nullptr) {
-          in += peepholes[j] * old;
-          forget += peepholes[2 * units + j] * old;
-        }
-        in = Sigmoid(in);
-        forget = attrs_.input_forget ? 1 - in : Sigmoid(forget);
-        const float now = forget * old + in * std::tanh(sum[3 * units + j]);
-        if (peepholes != nullptr) out += peepholes[units + j] * now;
-        cell[i] = now;
-        y[i] = Sigmoid(out) * std::tanh(now);
-      }
+      HWY_DYNAMIC_DISPATCH(LstmUnits)
+      (sums + n * 4 * units, peepholes, attrs_.input_forget, units, cell + n * units,
+       y + n * units);
     });
   }
 
@@ -144,23 +210,15 @@ class FastRecurrent : public CpuKernel {
       Multiply(args, h, candidate_weights, 2 * units, units, nullptr, sums);
     } else {
       ForSamples(args, [&](int64_t n) {
-        const float* r = sums + n * 3 * units + units;
-        for (int64_t j = 0; j < units; ++j) reset[n * units + j] = Sigmoid(r[j]) * h[n * units + j];
+        HWY_DYNAMIC_DISPATCH(GruReset)
+        (sums + n * 3 * units + units, h + n * units, units, reset + n * units);
       });
       Multiply(args, reset, candidate_weights, 2 * units, units, gates, sums);
     }
     ForSamples(args, [&](int64_t n) {
-      const float* sum = sums + n * 3 * units;
-      const float* gate = gates + n * 3 * units;
-      for (int64_t j = 0; j < units; ++j) {
-        float candidate = sum[2 * units + j];
-        if (linear) {
-          if (bias != nullptr) candidate += bias[j];
-          candidate = gate[2 * units + j] + Sigmoid(sum[units + j]) * candidate;
-        }
-        const float z = Sigmoid(sum[j]);
-        y[n * units + j] = (1 - z) * std::tanh(candidate) + z * h[n * units + j];
-      }
+      HWY_DYNAMIC_DISPATCH(GruUnits)
+      (sums + n * 3 * units, linear ? gates + n * 3 * units : nullptr, bias, h + n * units, units,
+       y + n * units);
     });
   }
 
@@ -217,3 +275,4 @@ Result<Packing> RecurrentPacking(const NodeView& node, int input) {
 }
 
 }  // namespace oncilla::cpu
+#endif

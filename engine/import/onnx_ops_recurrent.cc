@@ -119,6 +119,7 @@ Result<Layer> ReadLayer(OnnxLowering& b) {
     if (recurrent[2].known()) layer.units = recurrent[2].size;
   }
   if (layer.units < 1) return Unsupported("the number of hidden units is not known");
+  if (layer.units > (int64_t{1} << 30)) return InvalidArgument("hidden_size is ", layer.units);
   return layer;
 }
 
