@@ -46,11 +46,13 @@ void Bfc::SetLimit(int64_t bytes) {
     cap_bytes_ = static_cast<int64_t>(std::min(1.0, options_.fragmentation_fraction) *
                                       static_cast<double>(options_.limit_bytes));
   }
-  if (first) {
-    next_region_bytes_ = Rounded(options_.growth ? std::min(options_.limit_bytes, kFirstRegionBytes)
-                                                 : options_.limit_bytes);
-  }
+  if (first) next_region_bytes_ = FirstRegionBytes();
   if (stats_.pool_bytes > options_.limit_bytes) Trim();
+}
+
+int64_t Bfc::FirstRegionBytes() const {
+  return Rounded(options_.growth ? std::min(options_.limit_bytes, kFirstRegionBytes)
+                                 : options_.limit_bytes);
 }
 
 int64_t Bfc::Rounded(int64_t bytes) const {
@@ -247,6 +249,13 @@ int64_t Bfc::Trim() {
     bytes += region.bytes;
   }
   for (int id : empty) DropRegion(id);
+  if (empty.empty()) return 0;
+  // Growth goes on from what is left; otherwise a pool that fills and empties in turns would take
+  // twice as much each time.
+  int64_t largest = 0;
+  for (const auto& [id, region] : regions_) largest = std::max(largest, region.bytes);
+  next_region_bytes_ =
+      largest == 0 ? FirstRegionBytes() : std::min(next_region_bytes_, Doubled(largest));
   return bytes;
 }
 

@@ -113,7 +113,8 @@ class Bfc {
   Status Free(const BfcChunk& chunk);
   void SetTag(const BfcChunk& chunk, int64_t tag);
 
-  // Gives back the regions in which nothing is in use; returns their bytes.
+  // Gives back the regions in which nothing is in use; returns their bytes. The next region is then
+  // sized after those that are left.
   int64_t Trim();
   // Gives back every region, also those in use, whose chunks are then gone; returns the bytes.
   int64_t Close();
@@ -160,6 +161,7 @@ class Bfc {
   int TakeBestFit(int64_t rounded);  // -1: none
   bool InUse(const BfcChunk& chunk) const;
 
+  int64_t FirstRegionBytes() const;
   int64_t Growable() const;
   Status Extend(int64_t rounded);
   Status AddRegion(int64_t wanted, int64_t least);

@@ -332,6 +332,26 @@ TEST(Bfc, ALowerLimitGivesBackWhatIsEmptyAndStopsGrowth) {
   EXPECT_TRUE(bfc.Allocate(50 * kMiB).ok());
 }
 
+// A pool that fills and empties in turns, as one does whose models come and go.
+TEST(Bfc, TrimmedPoolsDoNotGrowFromTurnToTurn) {
+  TestSource source;
+  Bfc bfc({.limit_bytes = 1000 * kMiB}, &source);
+  for (int turn = 0; turn < 40; ++turn) {
+    const BfcChunk chunk = *bfc.Allocate(1000);
+    EXPECT_EQ(bfc.stats().pool_bytes, 2 * kMiB) << turn;
+    ASSERT_TRUE(bfc.Free(chunk).ok());
+    EXPECT_EQ(bfc.Trim(), 2 * kMiB);
+  }
+  // Beside one that stays.
+  ASSERT_TRUE(bfc.Allocate(2 * kMiB).ok());
+  for (int turn = 0; turn < 40; ++turn) {
+    const BfcChunk chunk = *bfc.Allocate(1000);
+    EXPECT_EQ(bfc.stats().pool_bytes, 6 * kMiB) << turn;
+    ASSERT_TRUE(bfc.Free(chunk).ok());
+    EXPECT_EQ(bfc.Trim(), 4 * kMiB);
+  }
+}
+
 TEST(Bfc, StatisticsCountChunksNotRequests) {
   TestSource source;
   Bfc bfc({.limit_bytes = 100 * kMiB}, &source);
@@ -456,6 +476,15 @@ struct Naive {
       if (empty) bytes += entry.second[0].bytes;
       return empty;
     });
+    if (bytes == 0) return 0;
+    int64_t largest = 0;
+    for (const auto& [id, chunks] : regions) {
+      int64_t sum = 0;
+      for (const NaiveChunk& c : chunks) sum += c.bytes;
+      largest = std::max(largest, sum);
+    }
+    next = largest == 0 ? Up(options.growth ? 2 * kMiB : options.limit_bytes)
+                        : std::min(next, 2 * largest);
     return bytes;
   }
 };
