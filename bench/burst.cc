@@ -7,6 +7,7 @@
 //   burst SECONDS   times of the runs that fit, in ms
 //   output FILE     writes the first output's bytes
 //   close           the resident megabytes before loading, loaded, and after closing
+//   cycles COUNT    the same after each of so many sessions that load, run and close
 #include <unistd.h>
 
 #include <chrono>
@@ -46,6 +47,16 @@ bool ReadInput(const std::string& text, oncilla::Model::Inputs& inputs) {
   if (!tensor.ok()) return false;
   inputs.emplace_back(text.substr(0, first), *tensor);
   return true;
+}
+
+oncilla::Status Cycle(const char* path, const oncilla::SessionOptions& options,
+                      const oncilla::Model::Inputs& inputs) {
+  auto session = oncilla::Session::Create(options);
+  if (!session.ok()) return session.status();
+  auto model = session->Load(path);
+  if (!model.ok()) return model.status();
+  if (auto result = model->Run(inputs); !result.ok()) return result.status();
+  return session->Close().status();
 }
 
 int Fail(const oncilla::Status& status) {
@@ -111,6 +122,16 @@ int main(int argc, char** argv) {
       result = oncilla::Status();
       if (auto closed = session->Close(); !closed.ok()) return Fail(closed.status());
       std::printf("[%.1f, %.1f, %.1f]\n", before, loaded, ResidentMegabytes());
+    }
+    if (command == "cycles") {
+      int count = 0;
+      words >> count;
+      std::string megabytes;
+      for (int i = 0; i < count; ++i) {
+        if (const auto status = Cycle(argv[1], options, inputs); !status.ok()) return Fail(status);
+        megabytes += (i == 0 ? "" : ", ") + std::to_string(ResidentMegabytes());
+      }
+      std::printf("[%s]\n", megabytes.c_str());
     }
     std::fflush(stdout);
   }

@@ -18,7 +18,7 @@ class Net:
 
     def weight(self, values):
         name = "w%d" % len(self.weights)
-        self.weights.append(numpy_helper.from_array(np.ascontiguousarray(values), name))
+        self.weights.append(numpy_helper.from_array(np.asarray(values, order="C"), name))
         return name
 
     def normal(self, *shape, spread):

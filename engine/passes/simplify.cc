@@ -108,12 +108,17 @@ class Simplifier {
   // The bounds of the two activations that kernels of other ops can apply to their results.
   Status SimplifyClip(NodeId id) {
     const Node& node = graph_.node(id);
+    const PartialShape& x = graph_.fact(node.inputs[0]).shape;
     const auto bound = [&](size_t i) -> std::optional<double> {
       const double none = i == 1 ? -std::numeric_limits<double>::infinity()
                                  : std::numeric_limits<double>::infinity();
       if (i >= node.inputs.size() || node.inputs[i] == kNoValue) return none;
       const Fact& fact = graph_.fact(node.inputs[i]);
-      if (!fact.has_value() || fact.value.elements() != 1 || fact.shape.rank() > 0) return {};
+      // A bound of higher rank than x would lift the result's.
+      if (!fact.has_value() || fact.value.elements() != 1 || !x.ranked() ||
+          fact.shape.rank() > x.rank()) {
+        return {};
+      }
       const auto numbers = ToDoubles(fact.value);
       return numbers.ok() ? std::optional((*numbers)[0]) : std::nullopt;
     };

@@ -206,7 +206,10 @@ TEST(Simplify, ClipsThatAreActivations) {
   t.Output("relu", t.Add("Clip", {x, zero}));
   t.Output("other", t.Add("Clip", {x, zero, one}));
   t.Output("none", t.Add("Clip", {x, kNoValue, six}));
-  EXPECT_EQ(Ops(After(t, {kSimplify})), "Relu6 Relu Clip Clip");
+  // Some exporters write bounds of one element; of more axes than x they would lift the result.
+  t.Output("vectors", t.Add("Clip", {x, t.Floats({1}, {0}), t.Floats({1}, {6})}));
+  t.Output("lifted", t.Add("Clip", {x, t.Floats({1, 1, 1, 1, 1}, {0}), six}));
+  EXPECT_EQ(Ops(After(t, {kSimplify})), "Relu6 Relu Clip Clip Relu6 Clip");
 }
 
 TEST(MergeMovements, ChainsComeDownToOneTransposeOrNone) {
