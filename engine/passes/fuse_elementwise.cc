@@ -64,6 +64,34 @@ class ElementwiseFuser {
     return true;
   }
 
+  // A member of the group, whose results all have one shape, reads the value beside inputs that
+  // cannot stretch it: it has that shape, known or not.
+  bool IsUnstretched(ValueId id, const std::set<uint32_t>& group) const {
+    const PartialShape& shape = graph_.fact(id).shape;
+    const auto stretches = [&](const Node& node, int axis) {
+      for (ValueId other : node.inputs) {
+        if (other == kNoValue || other == id) continue;
+        const PartialShape& beside = graph_.fact(other).shape;
+        if (!beside.ranked()) return true;
+        const int at = axis - (shape.rank() - beside.rank());
+        if (at >= 0 && beside[at].size != 1) return true;
+      }
+      return false;
+    };
+    for (uint32_t n : group) {
+      const Node& node = graph_.node(NodeId{n});
+      if (std::find(node.inputs.begin(), node.inputs.end(), id) == node.inputs.end()) continue;
+      const PartialShape& out = graph_.fact(node.outputs[0]).shape;
+      bool same = out.rank() == shape.rank();
+      for (int i = 0; same && i < out.rank(); ++i) {
+        same =
+            shape[i].Same(out[i]) || (!shape[i].known() && !out[i].known() && !stretches(node, i));
+      }
+      if (same) return true;
+    }
+    return false;
+  }
+
   // Inputs that the group reads from outside and that need memory (numbers are in the program).
   size_t CountInputs(const std::set<uint32_t>& group) const {
     std::set<uint32_t> inputs;
@@ -96,7 +124,8 @@ class ElementwiseFuser {
         const Node& node = graph_.node(NodeId{n});
         if (taken_[n] || node.device != last.device || !CanJoin(node) ||
             uses_.Count(node.outputs[0]) != count ||
-            !SameShape(graph_.fact(node.outputs[0]).shape, shape)) {
+            !(SameShape(graph_.fact(node.outputs[0]).shape, shape) ||
+              IsUnstretched(node.outputs[0], group))) {
           continue;
         }
         group.insert(n);

@@ -42,6 +42,18 @@ TEST_F(FuseElementwiseTest, ADiamondBecomesOneProgram) {
   ExpectSameResults(graph_, after, 0);
 }
 
+TEST_F(FuseElementwiseTest, SizesThatAreNotKnownAreTheSameWhereNothingStretches) {
+  const ValueId x = Input("x", PartialShape({Dim(), Dim(), Dim(6)}));
+  const ValueId other = Input("other", PartialShape({Dim(), Dim(6)}));
+  const ValueId scale =
+      graph_.AddConstant(Tensor::Of<float>(DType::kF32, {6}, std::vector<float>{1, 2, 3, 4, 5, 6}));
+  const ValueId a = Add("a", "Mul", {x, scale});
+  const ValueId b = Add("b", "Add", {a, scale});
+  // This may stretch b, so b stays outside.
+  graph_.AddOutput("y", Add("y", "Relu", {Add("c", "Add", {b, other})}));
+  EXPECT_EQ(OpsOf(Fused()), "FusedElementwise FusedElementwise");
+}
+
 TEST_F(FuseElementwiseTest, FetchedAndSmallerValuesStayApart) {
   const ValueId x = Input("x", Shape{4, 6}), row = Input("row", Shape{6});
   // Per row: fused, it would be computed four times over.
