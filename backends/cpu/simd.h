@@ -10,6 +10,10 @@
 // code and are left out.
 #pragma once
 
+#if defined(ONCILLA_FEW_SIMD_TARGETS)  // AVX2 and the baseline, for builds that are not for speed
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3 | HWY_AVX3_DL)
+#else
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
+#endif
 
 #include "hwy/foreach_target.h"

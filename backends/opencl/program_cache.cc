@@ -13,6 +13,22 @@ constexpr char kOptions[] = "-cl-std=CL1.2";
 
 }  // namespace
 
+Result<std::string> ProgramText(const Source& source, std::string_view generated,
+                                const Defines& defines) {
+  std::string text;
+  for (const auto& [macro, value] : defines) {
+    if (value.find('\n') != value.npos) {
+      return Internal(source.path, ": the define ", macro, " has several lines");
+    }
+    text += StrCat("#define ", macro, " ", value, "\n");
+  }
+  if (!generated.empty()) text += StrCat("#line 1 \"generated\"\n", generated, "\n");
+  text += source.text;
+  return text;
+}
+
+std::string_view ProgramOptions() { return kOptions; }
+
 std::string CacheIdentity(const DeviceFacts& f) {
   Sha256 hash;
   for (const std::string& field :
@@ -36,16 +52,9 @@ ProgramCache::ProgramCache(const Api& api, cl_context context, const FoundDevice
 Result<std::shared_ptr<const BuiltProgram>> ProgramCache::Get(const Source& source,
                                                               std::string_view generated,
                                                               const Defines& defines) {
-  std::string text, name(source.path);
-  for (const auto& [macro, value] : defines) {
-    if (value.find('\n') != value.npos) {
-      return Internal(source.path, ": the define ", macro, " has several lines");
-    }
-    text += StrCat("#define ", macro, " ", value, "\n");
-    name += StrCat(" -D", macro, "=", value);
-  }
-  if (!generated.empty()) text += StrCat("#line 1 \"generated\"\n", generated, "\n");
-  text += source.text;
+  ONCILLA_ASSIGN(const std::string text, ProgramText(source, generated, defines));
+  std::string name(source.path);
+  for (const auto& [macro, value] : defines) name += StrCat(" -D", macro, "=", value);
 
   Sha256 hash;
   hash.UpdateField(kFormat);

@@ -73,6 +73,11 @@ class ProgramCache {
   std::map<std::string, Entry> entries_;
 };
 
+// What the driver is given to compile, with these options. Internal for a define of several lines.
+Result<std::string> ProgramText(const Source& source, std::string_view generated,
+                                const Defines& defines);
+std::string_view ProgramOptions();
+
 // What every cached thing of a device depends on; part of each key.
 std::string CacheIdentity(const DeviceFacts& facts);
 

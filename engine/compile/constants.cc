@@ -22,7 +22,7 @@ ConstantStore::Wanted::Wanted(int on, Tensor what, Packing how)
 
 Result<BufferView> ConstantStore::Get(const Wanted& wanted) {
   const auto& [device, constant, packing, key] = wanted;
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (auto it = entries_.find(key); it != entries_.end()) return it->second.view();
   ONCILLA_ASSIGN(Allocation memory,
                  pools_[device]->Allocate(packing.bytes, {owner_, MemoryCategory::kConstants}));
@@ -54,7 +54,7 @@ Result<BufferView> ConstantStore::Get(const Wanted& wanted) {
 }
 
 Status ConstantStore::Reserve(std::span<const Wanted> wanted) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   std::set<decltype(Wanted::key)> counted;
   std::vector<std::vector<int64_t>> groups(devices_.size());  // bytes of regions to come
   for (const Wanted& w : wanted) {
@@ -85,12 +85,12 @@ Status ConstantStore::Reserve(std::span<const Wanted> wanted) {
 }
 
 int64_t ConstantStore::bytes() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return bytes_;
 }
 
 int64_t ConstantStore::packings() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return static_cast<int64_t>(entries_.size());
 }
 

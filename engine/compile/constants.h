@@ -10,8 +10,7 @@
 #include <tuple>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "engine/base/mutex.h"
 #include "engine/device/device.h"
 #include "engine/memory/pool.h"
 
@@ -46,7 +45,7 @@ class ConstantStore {
   std::span<Device* const> devices_;
   std::vector<Pool*> pools_;
   const OwnerId owner_;
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   std::map<decltype(Wanted::key), Allocation> entries_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Queue>> queues_ ABSL_GUARDED_BY(mutex_);
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -62,7 +62,7 @@ std::string Executor::KeyOf(const SegmentStart& start) const {
 Result<Executor::EntryPtr> Executor::FindOrMake(const SegmentStart& start) {
   std::string key = KeyOf(start);
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     if (auto it = by_key_.find(key); it != by_key_.end()) {
       entries_.splice(entries_.begin(), entries_, it->second);
       return *it->second;
@@ -74,7 +74,7 @@ Result<Executor::EntryPtr> Executor::FindOrMake(const SegmentStart& start) {
   entry->key = key;
   entry->plan = std::move(plan);
   std::vector<EntryPtr> dropped;  // their memory goes back after the lock
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   ++counters_.plans_made;
   if (auto it = by_key_.find(key); it != by_key_.end()) return *it->second;
   entries_.push_front(entry);
@@ -90,18 +90,14 @@ Result<Executor::EntryPtr> Executor::FindOrMake(const SegmentStart& start) {
 
 Result<std::unique_ptr<Instance>> Executor::Acquire(Entry& entry, Deadline deadline) {
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     std::erase_if(quarantine_, [](const auto& instance) { return instance->Idle(); });
     auto free = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       return !entry.idle.empty() || entry.alive < options_.max_instances;
     };
     if (deadline == kNoDeadline) {
-      mutex_.Await(absl::Condition(&free));
-    } else if (!mutex_.AwaitWithDeadline(
-                   absl::Condition(&free),
-                   absl::FromChrono(std::chrono::system_clock::now() +
-                                    std::chrono::duration_cast<std::chrono::system_clock::duration>(
-                                        deadline - std::chrono::steady_clock::now())))) {
+      mutex_.Await(free);
+    } else if (!mutex_.AwaitUntil(deadline, free)) {
       return Error(Code::kDeadlineExceeded, "all ", options_.max_instances,
                    " instances of the plan were busy until the deadline");
     }
@@ -120,14 +116,14 @@ Result<std::unique_ptr<Instance>> Executor::Acquire(Entry& entry, Deadline deadl
     instance = Instance::Create(entry.plan, devices_, pools_, owner_);
   }
   if (!instance.ok()) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     --entry.alive;
   }
   return instance;
 }
 
 void Executor::Release(Entry& entry, std::unique_ptr<Instance> instance, bool reusable) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (reusable) {
     entry.idle.push_back(std::move(instance));
     return;
@@ -138,7 +134,7 @@ void Executor::Release(Entry& entry, std::unique_ptr<Instance> instance, bool re
 
 void Executor::DropIdle() {
   std::vector<std::unique_ptr<Instance>> dropped;
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   for (const EntryPtr& entry : entries_) {
     entry->alive -= static_cast<int>(entry->idle.size());
     for (auto& instance : entry->idle) dropped.push_back(std::move(instance));
@@ -244,7 +240,7 @@ Result<std::shared_ptr<const Plan>> Executor::PlanFor(std::span<const Tensor> fe
 }
 
 ExecutorCounters Executor::counters() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return counters_;
 }
 

@@ -8,8 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "engine/base/mutex.h"
 #include "engine/compile/instance.h"
 
 namespace oncilla {
@@ -62,7 +61,7 @@ class Executor {
   const std::vector<Pool*> pools_;
   const OwnerId owner_;
   const ExecutorOptions options_;
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   std::list<EntryPtr> entries_ ABSL_GUARDED_BY(mutex_);  // most recently used first
   std::map<std::string, std::list<EntryPtr>::iterator> by_key_ ABSL_GUARDED_BY(mutex_);
   // Given up at a deadline with work still under way; looked after at the next run.

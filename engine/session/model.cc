@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <utility>
 
 namespace oncilla {
 namespace {
@@ -74,6 +75,30 @@ Model::Model(std::shared_ptr<Session> session, std::string path,
 
 Model::~Model() { Unload(); }
 
+// Held by who works with the model: Unload waits until nobody does.
+class Model::Use {
+ public:
+  explicit Use(Model* model) : model_(model) {}
+  Use(Use&& other) noexcept : model_(std::exchange(other.model_, nullptr)) {}
+  Use(const Use&) = delete;
+  Use& operator=(Use&&) = delete;
+  ~Use() {
+    if (model_ == nullptr) return;
+    MutexLock lock(&model_->mutex_);
+    --model_->users_;
+  }
+
+ private:
+  Model* model_;
+};
+
+Result<Model::Use> Model::Enter() {
+  MutexLock lock(&mutex_);
+  if (unloaded_) return Error(Code::kFailedPrecondition, "the model is unloaded");
+  ++users_;
+  return Use(this);
+}
+
 std::shared_ptr<Executor> Model::FindExecutor(const std::string& key) {
   for (auto it = executors_.begin(); it != executors_.end(); ++it) {
     if (std::find(it->keys.begin(), it->keys.end(), key) == it->keys.end()) continue;
@@ -87,11 +112,15 @@ Result<std::shared_ptr<Executor>> Model::Executable(
     const ImportRequest& request,
     const std::function<void(std::string_view, const Graph&)>& observe) {
   const std::string asked = "asked\n" + KeyOf(request);
-  {
-    absl::MutexLock lock(&mutex_);
-    if (unloaded_) return Error(Code::kFailedPrecondition, "the model is unloaded");
-    if (auto found = observe ? nullptr : FindExecutor(asked)) return found;
-  }
+  const auto find = [&](const std::string& key) {
+    MutexLock lock(&mutex_);
+    return observe ? nullptr : FindExecutor(key);
+  };
+  ONCILLA_ASSIGN(const Use use, Enter());
+  if (auto found = find(asked)) return found;
+  // One compilation at a time: two of the same names would pack the same constants twice.
+  MutexLock compiling(&compile_mutex_);
+  if (auto found = find(asked)) return found;
   auto module = source_->Import(request, session_->runtime().ops());
   if (!module.ok()) return WithStage(module.status(), Stage::kLoad);
   ImportRequest taken = request;
@@ -99,7 +128,7 @@ Result<std::shared_ptr<Executor>> Model::Executable(
   for (const NamedValue& input : module->main.inputs()) taken.feeds.push_back(input.name);
   const std::string own = "takes\n" + KeyOf(taken);
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     if (auto found = observe ? nullptr : FindExecutor(own)) {
       std::vector<std::string>& keys = executors_.front().keys;
       if (keys.size() < kMaxKeys) keys.push_back(asked);
@@ -124,7 +153,7 @@ Result<std::shared_ptr<Executor>> Model::Executable(
   auto executor = std::make_shared<Executor>(std::move(compiled), session_->devices(),
                                              std::move(pools), owner_, executor_options);
   std::shared_ptr<Executor> dropped;  // its memory goes back after the lock
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   ++graphs_compiled_;
   executors_.push_front({{own, asked}, executor});
   if (executors_.size() > kMaxExecutors) {
@@ -143,18 +172,7 @@ Result<RunResult> Model::Run(const RunRequest& request) {
   const auto begin = std::chrono::steady_clock::now();
   ImportRequest names{request.signature, {}, request.fetches};
   for (const NamedTensor& feed : request.feeds) names.feeds.push_back(feed.first);
-  {
-    absl::MutexLock lock(&mutex_);
-    if (unloaded_) return Error(Code::kFailedPrecondition, "the model is unloaded");
-    ++running_;
-  }
-  struct Running {
-    Model* model;
-    ~Running() {
-      absl::MutexLock lock(&model->mutex_);
-      --model->running_;
-    }
-  } running{this};
+  ONCILLA_ASSIGN(const Use use, Enter());
   ONCILLA_ASSIGN(const auto executor, Executable(names));
   const CompiledGraph& compiled = executor->compiled();
   std::vector<Tensor> feeds;
@@ -206,33 +224,36 @@ Result<RunResult> Model::Run(const RunRequest& request) {
 
 ModelCounters Model::counters() const {
   ModelCounters out;
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   out.graphs_compiled = graphs_compiled_;
   for (const Entry& entry : executors_) {
     const ExecutorCounters c = entry.executor->counters();
     out.plans_made += c.plans_made;
     out.instances_made += c.instances_made;
   }
-  out.constants_packed = constants_->packings();
-  out.constant_bytes = constants_->bytes();
+  if (constants_ != nullptr) {
+    out.constants_packed = constants_->packings();
+    out.constant_bytes = constants_->bytes();
+  }
   out.kernels_built = CountersOf(session_->devices()).kernels_built;
   return out;
 }
 
 Released Model::Unload() {
+  std::unique_ptr<ConstantStore> constants;
   std::list<Entry> executors;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     if (unloaded_) return {};
     unloaded_ = true;
-    mutex_.Await(absl::Condition(
-        +[](int* running) { return *running == 0; }, &running_));
+    mutex_.Await([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return users_ == 0; });
     executors.swap(executors_);
+    constants.swap(constants_);
   }
   Released released;
 
   executors.clear();
-  constants_.reset();
+  constants.reset();
   for (size_t d = 0; d < constant_pools_.size(); ++d) {
     const int64_t bytes = constant_pools_[d]->Close() + session_->pools_[d]->Trim();
     released.bytes += bytes;

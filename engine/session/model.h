@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "engine/base/mutex.h"
 #include "engine/compile/executor.h"
 #include "engine/session/session.h"
 
@@ -86,6 +85,7 @@ class Model : public std::enable_shared_from_this<Model> {
   friend class Session;
   Model(std::shared_ptr<Session> session, std::string path, std::unique_ptr<ModelSource> source);
 
+  class Use;
   // An executor, by what was asked for and by what its graph really takes: requests that differ in
   // inputs that nothing needs share one.
   struct Entry {
@@ -94,6 +94,8 @@ class Model : public std::enable_shared_from_this<Model> {
   };
   static constexpr size_t kMaxExecutors = 16;
   static constexpr size_t kMaxKeys = 16;  // per executor
+  Result<Use> Enter();
+  // Null when there is none.
   std::shared_ptr<Executor> FindExecutor(const std::string& key)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -102,10 +104,11 @@ class Model : public std::enable_shared_from_this<Model> {
   const std::unique_ptr<ModelSource> source_;
   OwnerId owner_ = kNoOwner;
   std::vector<std::unique_ptr<Pool>> constant_pools_;  // per device, of the model's own
-  std::unique_ptr<ConstantStore> constants_;
-  mutable absl::Mutex mutex_;
+  Mutex compile_mutex_;                                // taken before mutex_
+  std::unique_ptr<ConstantStore> constants_;           // null once unloaded
+  mutable Mutex mutex_;
   bool unloaded_ ABSL_GUARDED_BY(mutex_) = false;
-  int running_ ABSL_GUARDED_BY(mutex_) = 0;
+  int users_ ABSL_GUARDED_BY(mutex_) = 0;  // runs and compilations under way
   int64_t graphs_compiled_ ABSL_GUARDED_BY(mutex_) = 0;
   std::list<Entry> executors_ ABSL_GUARDED_BY(mutex_);  // most recently used first
 };

@@ -61,13 +61,14 @@ std::unique_ptr<Pool> Session::MakePool(size_t device, std::string name, OwnerId
 Result<std::shared_ptr<Model>> Session::Load(const std::string& path,
                                              const OpenModelOptions& options) {
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     if (closed_) return Error(Code::kFailedPrecondition, "the session is closed");
   }
   auto source = OpenModel(path, options);
   if (!source.ok()) return WithStage(source.status(), Stage::kLoad);
   std::shared_ptr<Model> model(new Model(shared_from_this(), path, *std::move(source)));
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
+  if (closed_) return Error(Code::kFailedPrecondition, "the session was closed while loading");
   std::erase_if(models_, [](const auto& m) { return m.expired(); });
   models_.push_back(model);
   return model;
@@ -76,7 +77,7 @@ Result<std::shared_ptr<Model>> Session::Load(const std::string& path,
 Released Session::Close() {
   std::vector<std::shared_ptr<Model>> models;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     if (closed_) return {};
     closed_ = true;
     for (const auto& weak : models_) {

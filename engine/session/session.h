@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "engine/base/mutex.h"
 #include "engine/compile/plan.h"
 #include "engine/import/model_source.h"
 #include "engine/memory/budget.h"
@@ -83,7 +82,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::vector<std::string> device_names_;
   std::vector<std::shared_ptr<MemoryBudget>> budgets_;  // per device
   std::vector<std::unique_ptr<Pool>> pools_;            // per device: arenas and values
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::weak_ptr<Model>> models_ ABSL_GUARDED_BY(mutex_);
 };

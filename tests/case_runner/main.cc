@@ -1,12 +1,17 @@
 // case_tests: runs case files on one device.
 //
-//   case_tests --device cpu|cpu:plain|opencl[:N] [--offset] [--gaps FILE] [--partial]
-//              [--only TEXT] FILE...
+//   case_tests --device cpu|cpu:plain|opencl[:N] [--offset] [--gaps FILE].. [--partial]
+//              [--simd avx2|sse4|baseline] [--timeout SECONDS] [--only TEXT] [--small N] FILE...
 //
 // One child process runs many cases and says what it is about to do; when it dies or hangs, the
 // parent blames that case and goes on with the rest in a new child. A case that the device does not
 // support is a failure unless a line of the gaps file is a prefix of its key: the op, the dtype of
-// its first input, and " string" for each further input of strings.
+// its first input, and " string" for each further input of strings ("* f64": any op). --partial:
+// the files given need not use up the gaps. --small N: only cases whose inputs have at most N
+// elements together. A line "wrong TEXT" names cases (a part of FILE:LINE OP) whose failure is a
+// known fault of the driver, "skip KEY" what it cannot even be asked. --simd has the CPU use no
+// better instructions than these. --fault abort|exit|hang:TEXT misbehaves in the cases of TEXT, to
+// test the runner itself.
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -18,22 +23,27 @@
 #include <cstring>
 #include <fstream>
 #include <iostream>
+#include <thread>
 
 #include "engine/api/backends.h"
 #include "engine/base/thread_pool.h"
+#include "hwy/per_target.h"
+#include "hwy/targets.h"
 #include "tests/case_runner/run_case.h"
 
 namespace oncilla::testing {
 namespace {
 
-constexpr int kCaseTimeoutMs = 60'000;
-
 struct Options {
   std::string device = "cpu";
   bool offset = false;
-  std::string gaps;
+  std::vector<std::string> gaps;
+  std::vector<std::string> skipped;  // "skip" lines of the gaps files
   std::string only;
   bool partial = false;
+  std::string simd, fault;
+  int timeout_s = 60;  // of one case
+  int64_t small = 0;   // 0: all sizes
   int child_from = -1;
   std::vector<std::string> files;
 };
@@ -64,15 +74,57 @@ std::string GapKey(const Case& c) {
   return key;
 }
 
+// Whether a line of a gaps file speaks of this key.
+bool IsListed(std::string_view key, std::string_view gap) {
+  if (gap.substr(0, 2) != "* ") return key.substr(0, gap.size()) == gap;
+  return key.substr(key.find(' ') + 1).substr(0, gap.size() - 2) == gap.substr(2);
+}
+
 Result<std::vector<Case>> ReadAll(const Options& options, const OpSet& ops) {
   std::vector<Case> all;
   for (const std::string& file : options.files) {
     ONCILLA_ASSIGN(auto cases, ReadCases(file, ops));
     for (Case& c : cases) {
+      int64_t elements = 0;
+      for (const CaseInput& in : c.inputs) elements += in.absent ? 0 : in.value.elements();
+      if (options.small > 0 && elements > options.small) continue;
+      const std::string key = GapKey(c);
+      if (std::any_of(options.skipped.begin(), options.skipped.end(),
+                      [&](const auto& skip) { return IsListed(key, skip); })) {
+        continue;
+      }
       if (c.Where().find(options.only) != std::string::npos) all.push_back(std::move(c));
     }
   }
   return all;
+}
+
+// Instructions from `level` down only. NotFound where this processor has less than that.
+Status LimitSimd(const std::string& level) {
+  int64_t target = 0;
+#if HWY_ARCH_X86
+  if (level == "avx2") target = HWY_AVX2;
+  if (level == "sse4") target = HWY_SSE4;
+#endif
+  if (level == "baseline") target = HWY_STATIC_TARGET;
+  if (target == 0) return InvalidArgument("there is no instruction set '", level, "' here");
+  if ((hwy::SupportedTargets() & target) == 0) {
+    return NotFound("this processor has no ", hwy::TargetName(target));
+  }
+  hwy::DisableTargets(target - 1);  // a better one has a lower bit
+  return Status();
+}
+
+// What --fault asks for.
+void Misbehave(const std::string& fault, const std::string& where) {
+  const size_t colon = fault.find(':');
+  if (colon == std::string::npos || where.find(fault.substr(colon + 1)) == std::string::npos) {
+    return;
+  }
+  const std::string kind = fault.substr(0, colon);
+  if (kind == "abort") std::abort();
+  if (kind == "exit") _exit(7);
+  while (kind == "hang") std::this_thread::sleep_for(std::chrono::seconds(1));
 }
 
 // The child: one line "begin I" before a case and "end I VERDICT message" after it.
@@ -84,28 +136,40 @@ int RunChild(const Options& options, const OpSet& ops, const std::vector<Case>& 
     std::cout << "broken " << Message(device.ok() ? reference.status() : device.status()) << "\n";
     return 1;
   }
+  Misbehave(options.fault, "<start>");
   for (size_t i = static_cast<size_t>(options.child_from); i < cases.size(); ++i) {
     std::cout << "begin " << i << std::endl;
+    Misbehave(options.fault, cases[i].Where());
     Outcome outcome = RunCase(cases[i], ops, **device, **reference, options.offset);
     std::replace(outcome.message.begin(), outcome.message.end(), '\n', '\x02');
     std::cout << "end " << i << ' ' << static_cast<int>(outcome.verdict) << ' ' << outcome.message
               << std::endl;
   }
+  Misbehave(options.fault, "<end>");
   return 0;
 }
 
 struct Tally {
   int passed = 0, failed = 0;
-  std::vector<std::string> gaps;  // unsupported and listed
+  std::vector<std::string> gaps;   // unsupported and listed
+  std::vector<std::string> wrong;  // failed and listed
 };
 
 class Parent {
  public:
   Parent(const Options& options, const std::vector<Case>& cases, char** argv)
       : options_(options), cases_(cases), argv_(argv) {
-    std::ifstream file(options.gaps);
-    for (std::string line; std::getline(file, line);) {
-      if (!line.empty() && line[0] != '#') allowed_.push_back(line);
+    for (const std::string& name : options.gaps) {
+      std::ifstream file(name);
+      for (std::string line; std::getline(file, line);) {
+        if (line.rfind("wrong ", 0) == 0) {
+          known_.push_back(line.substr(6));
+        } else if (line.rfind("skip ", 0) == 0) {
+          continue;
+        } else if (!line.empty() && line[0] != '#') {
+          allowed_.push_back(line);
+        }
+      }
     }
   }
 
@@ -116,21 +180,43 @@ class Parent {
       if (!next) return 2;
       from = *next;
     }
+    const bool all = options_.only.empty() && !options_.partial;
     for (const std::string& gap : allowed_) {
       const bool used = std::any_of(tally_.gaps.begin(), tally_.gaps.end(),
-                                    [&](const auto& key) { return key.rfind(gap, 0) == 0; });
-      if (!used && options_.only.empty() && !options_.partial) {
-        std::cout << "FAIL gaps: '" << gap << "' is no gap any more; take the line out\n";
-        ++tally_.failed;
+                                    [&](const auto& key) { return IsListed(key, gap); });
+      if (all && !used) Fail("gaps", StrCat("'", gap, "' is no gap any more; take the line out"));
+    }
+    for (const std::string& known : known_) {
+      if (all && std::count(tally_.wrong.begin(), tally_.wrong.end(), known) == 0) {
+        Fail("gaps", StrCat("'wrong ", known, "' works now; take the line out"));
       }
     }
-    std::cout << options_.device << (options_.offset ? " with offsets" : "") << ": "
-              << tally_.passed << " passed, " << tally_.failed << " failed, " << tally_.gaps.size()
-              << " in listed gaps\n";
+    std::cout << options_.device << (options_.offset ? " with offsets" : "")
+              << (options_.simd.empty() ? "" : " with " + options_.simd) << ": " << tally_.passed
+              << " passed, " << tally_.failed << " failed, " << tally_.gaps.size()
+              << " in listed gaps";
+    if (!tally_.wrong.empty()) std::cout << ", " << tally_.wrong.size() << " listed as wrong";
+    std::cout << std::endl;
     return tally_.failed == 0 ? 0 : 1;
   }
 
  private:
+  void Fail(const std::string& where, const std::string& why) {
+    std::cout << "FAIL " << where << ": " << why << std::endl;
+    ++tally_.failed;
+  }
+
+  // Of a case, unless the gaps file knows of it.
+  void FailCase(const Case& c, const std::string& why) {
+    const std::string where = c.Where();
+    for (const std::string& known : known_) {
+      if (where.find(known) == std::string::npos) continue;
+      tally_.wrong.push_back(known);
+      return;
+    }
+    Fail(where, why);
+  }
+
   // Runs a child from case `from`; returns where to go on, nothing when no device can be opened.
   std::optional<size_t> RunFrom(size_t from) {
     int pipe_ends[2];
@@ -154,7 +240,7 @@ class Parent {
     std::string buffer;
     for (;;) {
       pollfd fd{pipe_ends[0], POLLIN, 0};
-      if (poll(&fd, 1, kCaseTimeoutMs) == 0) {
+      if (poll(&fd, 1, options_.timeout_s * 1000) == 0) {
         kill(pid, SIGKILL);
         timed_out = true;
         break;
@@ -184,21 +270,21 @@ class Parent {
     int status = 0;
     waitpid(pid, &status, 0);
     if (broken) return std::nullopt;
-    if (!in_case) {
-      if (next < cases_.size()) {
-        std::cout << "FAIL the test program ended between two cases\n";
-        ++tally_.failed;
-        return cases_.size();
-      }
-      return next;
+    if (!in_case && !timed_out && WIFEXITED(status) && WEXITSTATUS(status) == 0) return next;
+    const std::string how = timed_out ? StrCat("no answer within ", options_.timeout_s, " s")
+                            : WIFSIGNALED(status)
+                                ? StrCat("died with signal ", strsignal(WTERMSIG(status)))
+                                : StrCat("ended with code ", WEXITSTATUS(status));
+    if (in_case) {
+      FailCase(cases_[next], how);
+      return next + 1;
     }
-    std::cout << "FAIL " << cases_[next].Where() << ": "
-              << (timed_out             ? std::string("no answer within a minute")
-                  : WIFSIGNALED(status) ? StrCat("died with signal ", strsignal(WTERMSIG(status)))
-                                        : StrCat("ended with code ", WEXITSTATUS(status)))
-              << "\n";
-    ++tally_.failed;
-    return next + 1;
+    if (next == from) {
+      Fail("the test program", StrCat(how, " before its first case"));
+      return cases_.size();
+    }
+    Fail(StrCat("the test program after ", cases_[next - 1].Where()), how);
+    return next;
   }
 
   // line: end I VERDICT message
@@ -216,20 +302,20 @@ class Parent {
     if (static_cast<Verdict>(verdict) == Verdict::kUnsupported) {
       const std::string key = GapKey(c);
       for (const std::string& gap : allowed_) {
-        if (key.rfind(gap, 0) == 0) {
+        if (IsListed(key, gap)) {
           tally_.gaps.push_back(key);
           return;
         }
       }
     }
-    std::cout << "FAIL " << c.Where() << ": " << message << "\n";
-    ++tally_.failed;
+    FailCase(c, message);
   }
 
   const Options& options_;
   const std::vector<Case>& cases_;
   char** argv_;
-  std::vector<std::string> allowed_;
+  std::vector<std::string> allowed_;  // prefixes of keys that may be unsupported
+  std::vector<std::string> known_;    // parts of Where() of cases that may fail
   Tally tally_;
 };
 
@@ -245,9 +331,17 @@ int Main(int argc, char** argv) {
     } else if (arg == "--partial") {
       options.partial = true;
     } else if (arg == "--gaps") {
-      options.gaps = value();
+      options.gaps.push_back(value());
     } else if (arg == "--only") {
       options.only = value();
+    } else if (arg == "--simd") {
+      options.simd = value();
+    } else if (arg == "--timeout") {
+      options.timeout_s = std::max(1, std::atoi(value()));
+    } else if (arg == "--small") {
+      options.small = std::atoll(value());
+    } else if (arg == "--fault") {
+      options.fault = value();
     } else if (arg == "--child") {
       options.child_from = std::atoi(value());
     } else if (arg[0] == '-') {
@@ -255,6 +349,18 @@ int Main(int argc, char** argv) {
       return 2;
     } else {
       options.files.push_back(arg);
+    }
+  }
+  if (!options.simd.empty()) {
+    if (Status status = LimitSimd(options.simd); !status.ok()) {
+      std::cerr << Message(status) << "\n";
+      return 2;
+    }
+  }
+  for (const std::string& name : options.gaps) {
+    std::ifstream file(name);
+    for (std::string line; std::getline(file, line);) {
+      if (line.rfind("skip ", 0) == 0) options.skipped.push_back(line.substr(5));
     }
   }
   const auto ops = OpSet::Builtin();

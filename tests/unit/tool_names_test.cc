@@ -56,7 +56,8 @@ TEST(RandomTensorTest, IsUniformAndInRange) {
   for (DType dtype : {DType::kF16, DType::kBF16, DType::kF64, DType::kI8, DType::kU64}) {
     const Tensor tensor = *RandomTensor(1, "x", {dtype, {5000}});
     std::array<int, 10> tenths{};
-    for (double v : *ToDoubles(tensor)) {
+    const auto values = *ToDoubles(tensor);
+    for (double v : values) {
       const double digit = IsFloat(dtype) ? v * 10 : v;
       ASSERT_GE(digit, 0);
       ASSERT_LT(digit, 10);
