@@ -78,7 +78,7 @@ def recorded_answers(model, name):
 
 def check_numbers(model, name, results):
     for (output, every), recorded in zip(model.outputs.items(), recorded_answers(model, name)):
-        yield models.differences(output, results[output], recorded, every, model.tolerances.get(output, 1e-4))
+        yield models.differences(output, results[output], recorded, every)
     if model.reads and (said := model.reads(model.path(), results)) != model.says:
         yield f"it reads {said!r} instead of {model.says!r}"
 
@@ -156,7 +156,7 @@ def check_shapes(program, name, device):
                     wrong.append(f"{output}: feed {i} gives another result the second time")
             if i > 0:
                 plain = steps(program, model, "cpu:plain", folder / f"plain{i}", [feed])[0]
-                answers = [models.differences(o, results[i][o], models.digest(plain[o], 1), 1, model.tolerances.get(o, 1e-4)) for o in model.outputs]
+                answers = [models.differences(o, results[i][o], models.digest(plain[o], 1), 1) for o in model.outputs]
                 wrong += [f"feed {i}: {a}" for a in answers if a]
     print(f"{'FAILED' if wrong else 'ok'} {name} on {device}, {len(feeds)} sizes")
     for line in wrong:

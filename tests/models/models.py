@@ -23,11 +23,9 @@ PHOTOGRAPH = ["--mean", "127.5", "--scale", "0.00784313725490196"]  # to -1..1, 
 class Model:
     """`outputs` maps a tensor's name to n: every n-th element is recorded. `reads` turns the outputs into what `says`
     states. `flags` are the program's beside the feeds; a feed is an array or a file. `recorded` finds an output's answer
-    where it is not in recorded/NAME.npz. `others` are feeds of other sizes. `tolerances` are those of outputs that no float32
-    engine computes to 1e-4."""
+    where it is not in recorded/NAME.npz. `others` are feeds of other sizes."""
 
-    def __init__(self, path, feeds, outputs, flags=(), reads=None, says=None, recorded=None, others=None, tolerances=None):
-        self.tolerances = tolerances or {}
+    def __init__(self, path, feeds, outputs, flags=(), reads=None, says=None, recorded=None, others=None):
         self.path, self.feeds, self.outputs, self.recorded = path, feeds, outputs, recorded
         self.others = others or list
         self.flags, self.reads, self.says = list(flags), reads, says
@@ -134,12 +132,9 @@ SERVING = "StatefulPartitionedCall_1/"
 PITCH = "basic_pitch/saved_models/icassp_2022/"
 OCR = "rapidocr_onnxruntime/models/"
 MODELS = {
-    # Its answer amplifies roundings: the CPU's fast and plain code, each within 0.5 of 1e-4 of the recorded answer, are 1.1
-    # apart, and OpenCL is 1.2 from it.
     "ppocr_det": Model(in_wheel("rapidocr-onnxruntime", OCR + "ch_PP-OCRv4_det_infer.onnx"),
                        lambda: {"x": RECORDED / "page.png"}, {"conv2d_483.tmp_0": 61, "p2o.Add.281": 7, "sigmoid_0.tmp_0": 7}, PHOTOGRAPH,
-                       others=lambda: [{"x": seeded.uniform(31, s, -1, 1)} for s in ([1, 3, 64, 128], [2, 3, 96, 96])],
-                       tolerances={"sigmoid_0.tmp_0": 2e-4}),
+                       others=lambda: [{"x": seeded.uniform(31, s, -1, 1)} for s in ([1, 3, 64, 128], [2, 3, 96, 96])]),
     "ppocr_rec": Model(in_wheel("rapidocr-onnxruntime", OCR + "ch_PP-OCRv4_rec_infer.onnx"),
                        lambda: {"x": RECORDED / "line.png"}, {"p2o.MatMul.11": 7, "p2o.Add.277": 59, "softmax_11.tmp_0": 59}, PHOTOGRAPH,
                        read_line, "Oncilla runs 2026",

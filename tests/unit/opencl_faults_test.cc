@@ -198,7 +198,7 @@ TEST_F(OpenClFaults, AHungDeviceIsGivenUpAndNeverWaitedFor) {
   abandons_ = true;
   auto region = *device_->AllocateRegion(4096);
   auto queue = *device_->OpenQueue();
-  const auto kernel = PrepareOne("Relu", 4);
+  auto kernel = PrepareOne("Relu", 4);
   const BufferView view{region.get(), 0, 16};
   auto recording = device_->Record({{kernel.get(), {{view}}, {{view}}, {}, "n"}});
   ASSERT_TRUE(recording.ok());
@@ -213,6 +213,7 @@ TEST_F(OpenClFaults, AHungDeviceIsGivenUpAndNeverWaitedFor) {
   EXPECT_EQ(device_->Wait(*event, kNoDeadline).code(), Code::kUnavailable);
   recording->reset();
   EXPECT_TRUE(device_->ReleaseRegion(std::move(region)).ok());
+  kernel.reset();
   device_.reset();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
   EXPECT_GT(CountLiveObjects().abandoned, before_.abandoned);
