@@ -1,0 +1,114 @@
+# The steps that tools/check --all and --deep add; sourced by it, uses its step and build_in.
+# Every step that cannot be had fails by name: what was promised and not run must not look passed.
+
+gaps=(--gaps tests/cases/gaps_opencl.txt)
+
+case_tests() { build/release/tests/case_tests "$@"; }
+
+# The fast paths choose instructions when they run; this processor's best is what all else tested.
+simd_cases() {
+  local level
+  for level in avx2 sse4 baseline; do
+    case_tests --device cpu --simd "$level" tests/cases/*.case || return 1
+  done
+}
+
+# intel_cases SHAPE LIBRARY
+intel_cases() {
+  ONCILLA_CL_SHAPE=$1 OCL_ICD_VENDORS=$2 case_tests --device opencl "${gaps[@]}" \
+    tests/cases/*.case
+}
+
+# Oclgrind says what it finds in its log and succeeds all the same. It is slow: small cases only.
+oclgrind_cases() {
+  local log=$logs/oclgrind_$1.txt
+  rm -f "$log"
+  ONCILLA_CL_SHAPE=$1 OCL_ICD_VENDORS=/usr/lib/oclgrind/liboclgrind-rt-icd.so OCLGRIND_LOG=$log \
+    OCLGRIND_CHECK_API=1 OCLGRIND_DATA_RACES=1 \
+    case_tests --device opencl --partial --small 200 --timeout 300 "${gaps[@]}" \
+    --gaps tests/cases/gaps_oclgrind.txt tests/cases/*.case || return 1
+  [[ ! -s $log ]] || { head -n 50 "$log" && false; }
+}
+
+# Mesa's OpenCL on the processor: a driver unlike the others. Debian 12's has faults of its own
+# (backends/opencl/quirks.cc), so only a choice of small cases.
+rusticl_cases() {
+  OCL_ICD_VENDORS=rusticl.icd RUSTICL_ENABLE=llvmpipe case_tests --device opencl --partial \
+    --small 1000 --timeout 300 "${gaps[@]}" --gaps tests/cases/gaps_rusticl.txt tests/cases/*.case
+}
+
+offline_compiles() {
+  local programs=build/check/programs
+  rm -rf "$programs" && mkdir -p "$programs"
+  build/release/tests/kernel_variants "$programs" tests/cases/*.case &&
+    ONCILLA_PTXAS=$1 tools/compile_kernels --report "$logs/registers.txt" "$programs"/*.cl
+}
+
+# The leaks that third parties have, and nothing else.
+sanitized() {
+  LSAN_OPTIONS=suppressions=$root/tests/leaks.txt:print_suppressions=0 \
+    UBSAN_OPTIONS=print_stacktrace=1 OCL_ICD_VENDORS=pocl.icd "$@"
+}
+
+# fuzz FORMAT SECONDS: from seeds that are made anew, so that a run repeats as far as time allows.
+fuzz() {
+  local work=$root/build/check/fuzz/$1
+  mkdir -p "$work/found" && cd "$work" || return 1
+  "$root/build/asan/tests/fuzz_$1" -max_total_time="$2" -timeout=20 -rss_limit_mb=2048 \
+    -malloc_limit_mb=1024 -max_len=65536 -print_final_stats=1 -artifact_prefix="$work/" \
+    "$work/found" "$root/build/check/fuzz/seeds/$1"
+}
+
+# As many at once as there are processors.
+fuzz_all() {
+  local format failed=0 running=()
+  rm -rf build/check/fuzz && tests/fuzz/make_seeds.py build/check/fuzz/seeds || return 1
+  for format in checkpoint graphdef onnx saved_model; do
+    (fuzz "$format" 60 >"$root/build/check/fuzz_$format.log" 2>&1) &
+    running+=("$!:$format")
+    if ((${#running[@]} == jobs)) || [[ $format == saved_model ]]; then
+      for pid in "${running[@]}"; do
+        wait "${pid%%:*}" && tail -n 8 "build/check/fuzz_${pid#*:}.log" && continue
+        failed=1
+        say "fuzz_${pid#*:} found:"
+        tail -n 60 "build/check/fuzz_${pid#*:}.log"
+      done
+      running=()
+    fi
+  done
+  return "$failed"
+}
+
+# try_fetch VARIABLE FUNCTION: a download that does not come fails by name.
+try_fetch() {
+  local -n into=$1
+  into=$("$2" 2>"$logs/$2.log") && return 0
+  step "$2" cat_and_fail "$logs/$2.log"
+}
+cat_and_fail() { cat "$1" && false; }
+
+check_all() {
+  local intel shape
+  [[ -x build/release/tests/case_tests ]] || return
+  step "cases with lesser SIMD" simd_cases
+  if try_fetch intel fetch_intel_opencl; then
+    for shape in gpu cpu; do
+      step "cases on Intel's OpenCL ($shape)" intel_cases "$shape" "$intel"
+    done
+  fi
+  for shape in gpu cpu; do step "cases on Oclgrind ($shape)" oclgrind_cases "$shape"; done
+  step "cases on rusticl" rusticl_cases
+}
+
+check_deep() {
+  local ptxas
+  if try_fetch ptxas find_ptxas; then step "kernels compiled offline" offline_compiles "$ptxas"; fi
+  if step "build (clang 14, asan, ubsan)" build_in asan asan all; then
+    step "unit tests (asan, ubsan)" sanitized build/asan/tests/unit_tests
+    step "cases (asan, ubsan)" sanitized build/asan/tests/case_tests --device cpu tests/cases/*.case
+    step "fuzzers, a minute each" fuzz_all
+  fi
+  if step "build (tsan)" build_in tsan tsan thread_tests -DONCILLA_OPENCL=OFF; then
+    step "threads (tsan)" build/tsan/tests/thread_tests
+  fi
+}
