@@ -125,6 +125,9 @@ class Importer {
     }
     for (const TensorInfo& info : request_.inputs) {
       if (request_.only_needed_inputs && !needed.contains(info.name)) continue;
+      if (scope.values.contains(info.name)) {
+        return InvalidArgument("input '", info.name, "' stands there twice");
+      }
       auto fact = InputFact(info);
       if (!fact.ok()) return In(fact.status(), StrCat("input '", info.name, "'"));
       scope.values[info.name] = graph().AddInput(info.name, *std::move(fact));

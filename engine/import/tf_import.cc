@@ -68,6 +68,11 @@ class Importer {
       const int flat = flat_.inputs[i];
       if (flat < 0 && request_.only_needed_inputs) continue;
       const TensorInfo& info = request_.inputs[i];
+      for (size_t j = 0; j < i; ++j) {
+        if (request_.inputs[j].name == info.name) {
+          return InvalidArgument("input '", info.name, "' stands there twice");
+        }
+      }
       auto fact =
           InputFact(info, flat < 0 ? nullptr : flat_.nodes[static_cast<size_t>(flat)].source);
       if (!fact.ok()) return In(fact.status(), StrCat("input '", info.name, "'"));

@@ -78,6 +78,7 @@ TEST_F(OnnxImport, NamesOfInputsOutputsAndTensorsBetween) {
   EXPECT_SAYS(Refusal({"", {"m"}, {}}), "input 'm'");
   EXPECT_SAYS(Refusal({"", {"unused"}, {}}), "the input 'x' is needed and not fed");
   EXPECT_SAYS(Refusal({"", {"z"}, {}}), "there is no input 'z'");
+  EXPECT_SAYS(Refusal({"", {"x", "x"}, {}}), "input 'x' stands there twice");
   EXPECT_SAYS(Refusal({"", {}, {"yy"}}), "there is no output 'yy'; did you mean 'y'?");
   EXPECT_EQ(Import({"serving", {}, {}}).status().code(), Code::kNotFound);
 }
@@ -186,6 +187,14 @@ TEST_F(OnnxImport, RefusesVersionsItDoesNotKnow) {
   window.Input("x", {}, 7).Output("y", {"n"}).Node(OnnxNodeText("HannWindow", {"x"}, {"y"}));
   Open(OnnxModelText(window, 16));
   EXPECT_SAYS(Refusal(), "'HannWindow' (of opset 16; versions from 17 are)");
+}
+
+TEST_F(OnnxImport, RefusesAnInputListedTwice) {
+  OnnxGraphText graph;
+  graph.Input("x", {3}).Input("x", {3}).Output("y", {3});
+  graph.Node(OnnxNodeText("Relu", {"x"}, {"y"}));
+  Open(OnnxModelText(graph));
+  EXPECT_SAYS(Refusal(), "input 'x' stands there twice");
 }
 
 TEST_F(OnnxImport, NamesTheNodeOfABrokenGraph) {
