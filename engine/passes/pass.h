@@ -29,6 +29,7 @@ struct Pass {
 // Each in a file of its own name.
 Status LowerBatchNorm(const Graph& graph, const PassContext& context, Patch& patch);
 Status FoldScales(const Graph& graph, const PassContext& context, Patch& patch);
+Status FoldScalesAhead(const Graph& graph, const PassContext& context, Patch& patch);
 Status FuseEpilogue(const Graph& graph, const PassContext& context, Patch& patch);
 Status FoldConstants(const Graph& graph, const PassContext& context, Patch& patch);
 Status MergeDuplicates(const Graph& graph, const PassContext& context, Patch& patch);

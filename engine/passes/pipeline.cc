@@ -12,6 +12,7 @@ std::span<const Pass> GraphPasses() {
       {"merge movements", &MergeMovements},
       {"lower batch norm", &LowerBatchNorm},
       {"fold scales", &FoldScales},
+      {"fold scales ahead", &FoldScalesAhead},
       {"fold constants", &FoldConstants},
       {"merge duplicates", &MergeDuplicates},
       {"recognise activations", &RecogniseActivations},

@@ -101,6 +101,43 @@ TEST(FoldScales, OtherAxesAndOtherReadersStay) {
   EXPECT_EQ(Ops(After(t, {kScales, kFold})), "Conv Mul Mul Conv Add MatMul Mul");
 }
 
+TEST(FoldScalesAhead, FactorsAndTermsMoveIntoTheReader) {
+  GraphText t;
+  const ValueId x = t.Input("x", Shape{1, 5, 5, 4});
+  const std::vector<int64_t> pads = {1, 1, 1, 1};
+  const auto affine = [&](const Shape& shape) {
+    return t.Add("Add", {t.Add("Mul", {t.Weights(shape), t.Add("Tanh", {x})}), t.Weights(shape)});
+  };
+  t.Output("channels", t.Add("Conv", {affine({4}), t.Weights({2, 2, 4, 3})}));
+  t.Output("one", t.Add("Conv", {affine({}), t.Weights({1, 1, 2, 6}), t.Weights({6})},
+                        {{"groups", int64_t{2}}}));
+  t.Output("deep", t.Add("Conv", {affine({1, 1, 4}), t.Weights({3, 3, 1, 4})},
+                         {{"groups", int64_t{4}}, {"auto_pad", std::string("valid")}}));
+  t.Output("padded", t.Add("Conv", {t.Add("Mul", {x, t.Weights({4})}), t.Weights({3, 3, 4, 2})},
+                           {{"pads", pads}}));
+  const Graph after = After(t, {kMerge, {"fold scales ahead", &FoldScalesAhead}, kFold, kMerge});
+  EXPECT_EQ(Ops(after), "Tanh Conv Conv Conv Conv") << Print(after);
+}
+
+TEST(FoldScalesAhead, PaddingGroupsAndOtherReadersStay) {
+  GraphText t;
+  const ValueId x = t.Input("x", Shape{1, 5, 5, 4});
+  const ValueId sum = t.Add("Add", {x, t.Weights({4})});
+  t.Output("padded", t.Add("Conv", {sum, t.Weights({3, 3, 4, 2})},
+                           {{"auto_pad", std::string("same_upper")}}));
+  t.Output("groups", t.Add("Conv", {t.Add("Mul", {x, t.Weights({4})}), t.Weights({1, 1, 2, 4})},
+                           {{"groups", int64_t{2}}}));
+  const ValueId read = t.Add("Mul", {x, t.Weights({4})});
+  t.Output("read", read);
+  t.Output("twice", t.Add("Conv", {read, t.Weights({1, 1, 4, 4})}));
+  // The constant stretches what it meets.
+  const ValueId one = t.Input("one", Shape{1, 1, 1, 1});
+  t.Output("stretched",
+           t.Add("Conv", {t.Add("Mul", {one, t.Weights({4})}), t.Weights({1, 1, 4, 2})}));
+  EXPECT_EQ(Ops(After(t, {{"fold scales ahead", &FoldScalesAhead}, kFold})),
+            "Add Conv Mul Conv Mul Conv Mul Conv");
+}
+
 TEST(FoldConstants, WhatIsKnownIsComputed) {
   GraphText t;
   const ValueId x = t.Input("x", Shape{2, 3});
