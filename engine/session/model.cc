@@ -18,6 +18,19 @@ std::string KeyOf(const ImportRequest& request) {
   return key;
 }
 
+// Inputs that some node reads or that are fetched, by name, sorted.
+std::vector<std::string> NeededInputs(const Graph& graph) {
+  const auto readers = Consumers(graph);
+  std::vector<std::string> names;
+  for (const NamedValue& input : graph.inputs()) {
+    bool needed = !readers[Index(input.value)].empty();
+    for (const NamedValue& output : graph.outputs()) needed |= output.value == input.value;
+    if (needed) names.push_back(input.name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 DeviceCounters CountersOf(std::span<Device* const> devices) {
   DeviceCounters sum;
   for (Device* device : devices) {
@@ -126,8 +139,11 @@ Result<std::shared_ptr<Executor>> Model::Executable(
   auto module = source_->Import(request, session_->runtime().ops());
   if (!module.ok()) return WithStage(module.status(), Stage::kLoad);
   ImportRequest taken = request;
-  taken.feeds.clear();
-  for (const NamedValue& input : module->main.inputs()) taken.feeds.push_back(input.name);
+  taken.feeds = NeededInputs(module->main);
+  if (taken.feeds.size() < module->main.inputs().size()) {
+    module = source_->Import(taken, session_->runtime().ops());
+    if (!module.ok()) return WithStage(module.status(), Stage::kLoad);
+  }
   const std::string own = "takes\n" + KeyOf(taken);
   {
     MutexLock lock(&mutex_);

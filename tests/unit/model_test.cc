@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "engine/session/runtime.h"
+#include "tests/unit/onnx_text.h"
+#include "tests/unit/temporary.h"
 
 namespace oncilla {
 namespace {
@@ -76,6 +78,60 @@ TEST_P(ModelTest, ARunIsOneFlushAndOneWait) {
     EXPECT_EQ(report.flushes, 1);
     EXPECT_EQ(report.waits, 1);
   }
+}
+
+// A chain of many nodes, each of which may be fetched, beside an input that only the first needs.
+class FetchTest : public ::testing::Test {
+ protected:
+  static constexpr int kNodes = 170;
+  void SetUp() override {
+    testing::OnnxGraphText graph;
+    graph.Input("x", {2}).Input("y", {2});
+    graph.Node({"Add", {"x", "y"}, {"sum"}, "sum"});
+    std::string last = "x";
+    for (int i = 0; i < kNodes; ++i) {
+      const std::string next = StrCat("t", i);
+      graph.Node({"Softplus", {last}, {next}, next});
+      last = next;
+    }
+    graph.Output(last, {2}).Output("sum", {2});
+    auto session = Session::Create(Runtime::Create({}), SessionOptions{.device = "cpu"});
+    ASSERT_TRUE(session.ok()) << session.status();
+    auto model = (*session)->Load(folder_.Write("chain.onnx", testing::OnnxModelText(graph)), {});
+    ASSERT_TRUE(model.ok()) << model.status();
+    model_ = *model;
+  }
+  Result<RunResult> Fetch(const std::string& name, std::vector<std::string> feeds) {
+    RunRequest request;
+    for (const std::string& feed : feeds) {
+      request.feeds.emplace_back(feed,
+                                 Tensor::Of<float>(DType::kF32, {2}, std::vector<float>{1, 2}));
+    }
+    request.fetches = {name};
+    return model_->Run(request);
+  }
+
+  testing::TemporaryFolder folder_;
+  std::shared_ptr<Model> model_;
+};
+
+TEST_F(FetchTest, CompiledGraphsAreBounded) {
+  for (int i = 0; i < kNodes; ++i) {  // more than ten times the bound
+    auto result = Fetch(StrCat("t", i), {"x"});
+    ASSERT_TRUE(result.ok()) << result.status();
+  }
+  EXPECT_EQ(model_->counters().graphs_compiled, kNodes);
+  EXPECT_LE(model_->counters().plans_made, 16);  // of the graphs that are kept, one plan each
+}
+
+TEST_F(FetchTest, InputsThatNothingNeedsMakeNoGraphOfTheirOwn) {
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(Fetch("t3", {"x"}).ok());
+    ASSERT_TRUE(Fetch("t3", {"x", "y"}).ok());
+    ASSERT_TRUE(Fetch("t3", {"y", "x"}).ok());
+  }
+  EXPECT_EQ(model_->counters().graphs_compiled, 1);
+  EXPECT_EQ(Fetch("sum", {"x"}).status().code(), Code::kInvalidArgument);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, ModelTest, ::testing::Values("cpu", "gpu"),
