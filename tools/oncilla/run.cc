@@ -158,7 +158,12 @@ Result<StepResult> RunStep(OpenedModel& opened, const Step& step, const RunFlags
   {
     const Progress progress("running");
     std::vector<Tensor> feeds;
-    for (const NamedTensor& feed : inputs.feeds) feeds.push_back(feed.second);
+    // Given inputs that nothing needs are no inputs of the graph.
+    for (const NamedValue& input : executor->compiled().graph.inputs()) {
+      for (const NamedTensor& feed : inputs.feeds) {
+        if (feed.first == input.name) feeds.push_back(feed.second);
+      }
+    }
     // Shapes that cannot meet show here, before anything runs, and are the command line's.
     if (auto plan = executor->PlanFor(feeds); !plan.ok()) {
       const Stage stage = Details(plan.status()).stage;
