@@ -141,8 +141,15 @@ Result<std::shared_ptr<Executor>> Model::Executable(
   ImportRequest taken = request;
   taken.feeds = NeededInputs(module->main);
   if (taken.feeds.size() < module->main.inputs().size()) {
-    module = source_->Import(taken, session_->runtime().ops());
-    if (!module.ok()) return WithStage(module.status(), Stage::kLoad);
+    auto fewer = source_->Import(taken, session_->runtime().ops());
+    // Of some inputs an importer needs only the type: they stay, and are fed for nothing.
+    if (fewer.ok()) {
+      module = std::move(fewer);
+    } else {
+      taken.feeds.clear();
+      for (const NamedValue& input : module->main.inputs()) taken.feeds.push_back(input.name);
+      std::sort(taken.feeds.begin(), taken.feeds.end());
+    }
   }
   const std::string own = "takes\n" + KeyOf(taken);
   {
