@@ -22,6 +22,7 @@ const KernelRow* FindKernel(std::string_view op) {
              ConvKernels(),
              MatMulKernels(),
              IndexingKernels(),
+             ListKernels(),
              MovementKernels(),
              NormKernels(),
              SelectKernels(),
@@ -31,6 +32,7 @@ const KernelRow* FindKernel(std::string_view op) {
              ReduceKernels(),
              ResizeKernels(),
              SamplingKernels(),
+             TableKernels(),
              TextKernels(),
          }) {
       for (const KernelRow& row : family) map->emplace(row.op, &row);

@@ -181,6 +181,7 @@ const KernelRow* FindKernel(std::string_view op);
 
 std::span<const KernelRow> ElementwiseKernels();
 std::span<const KernelRow> ConvKernels();
+std::span<const KernelRow> ListKernels();
 std::span<const KernelRow> MatMulKernels();
 std::span<const KernelRow> IndexingKernels();
 std::span<const KernelRow> MovementKernels();
@@ -192,6 +193,7 @@ std::span<const KernelRow> RecurrentKernels();
 std::span<const KernelRow> ReduceKernels();
 std::span<const KernelRow> ResizeKernels();
 std::span<const KernelRow> SamplingKernels();
+std::span<const KernelRow> TableKernels();
 std::span<const KernelRow> TextKernels();
 
 }  // namespace oncilla::cpu

@@ -538,4 +538,11 @@ Result<Tensor> TfGraph::TensorAttr(const TfNode& node, std::string_view attr) {
   return tensor;
 }
 
+Result<std::shared_ptr<const MappedFile>> TfGraph::OpenAsset(const std::string& name) const {
+  for (const auto& [node, file] : assets_) {
+    if (file == name) return MappedFile::OpenBeneath(asset_folder_, file);
+  }
+  return NotFound("'", name, "' is not one of the files that came with the model");
+}
+
 }  // namespace oncilla

@@ -1,10 +1,12 @@
 // The table of contents of the op set: one line per family.
 #include "engine/ops/op_set.h"
 
+#include "engine/ops/control.h"
 #include "engine/ops/conv.h"
 #include "engine/ops/elementwise.h"
 #include "engine/ops/matmul.h"
 #include "engine/ops/indexing.h"
+#include "engine/ops/list.h"
 #include "engine/ops/movement.h"
 #include "engine/ops/norm.h"
 #include "engine/ops/pool.h"
@@ -12,6 +14,7 @@
 #include "engine/ops/reduce.h"
 #include "engine/ops/resize.h"
 #include "engine/ops/sampling.h"
+#include "engine/ops/table.h"
 #include "engine/ops/text.h"
 
 namespace oncilla {
@@ -20,7 +23,9 @@ std::shared_ptr<const OpSet> OpSet::Builtin() {
   auto set = std::make_shared<OpSet>();
   for (std::span<const OpDef> family : {
            ElementwiseOps(),
+           ControlOps(),
            ConvOps(),
+           ListOps(),
            MatMulOps(),
            IndexingOps(),
            MovementOps(),
@@ -35,6 +40,7 @@ std::shared_ptr<const OpSet> OpSet::Builtin() {
            ReduceOps(),
            ResizeOps(),
            SamplingOps(),
+           TableOps(),
            TextOps(),
        }) {
     // Names of built-in ops are unique; a test adds the families one by one and checks.

@@ -51,8 +51,9 @@ class ElementwiseFuser {
 
  private:
   bool CanJoin(const Node& node) const {
+    if (node.op->elementwise == nullptr) return false;
     const Fact& out = graph_.fact(node.outputs[0]);
-    return node.op->elementwise != nullptr && node.op->name != "Identity" && out.shape.ranked() &&
+    return node.op->name != "Identity" && out.shape.ranked() &&
            out.dtype != DType::kString && !fixes_shapes_[Index(node.outputs[0])];
   }
 
