@@ -5,11 +5,20 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
-
-#include "engine/base/file.h"
+#include <string_view>
 
 namespace oncilla::testing {
+
+// Writes a file as most programs do. The engine's WriteFile has the disk confirm every file, which
+// is not for tests that write thousands.
+inline bool WriteQuickly(const std::string& path, std::string_view bytes) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  file.close();
+  return file.good();
+}
 
 class TemporaryFolder {
  public:
@@ -28,7 +37,7 @@ class TemporaryFolder {
   std::string File(const std::string& name) const { return path_ + "/" + name; }
   // Writes a file and returns its path.
   std::string Write(const std::string& name, const std::string& bytes) const {
-    EXPECT_TRUE(WriteFile(File(name), bytes).ok());
+    EXPECT_TRUE(WriteQuickly(File(name), bytes));
     return File(name);
   }
 

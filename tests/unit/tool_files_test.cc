@@ -7,6 +7,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/half.h"
+#include "tests/unit/temporary.h"
 #include "tools/oncilla/base64.h"
 #include "tools/oncilla/json_tensor.h"
 #include "tools/oncilla/npy.h"
@@ -16,6 +17,7 @@
 namespace oncilla::tool {
 namespace {
 
+using ::oncilla::testing::WriteQuickly;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -108,7 +110,9 @@ TEST(NpyTest, WritesTheHeaderThatNumPyWrites) {
 }
 
 TEST(NpzTest, ReadsStoredAndDeflatedMembers) {
-  EXPECT_THAT(Load(Sample("stored.npz:a"))->As<int64_t>(), ElementsAre(0, 1, 2, 3, 4, 5));
+  const Tensor mapped = *Load(Sample("stored.npz:a"));  // where the archive has it, aligned or not
+  EXPECT_THAT(Tensor::Copy(mapped.desc(), mapped.bytes()).As<int64_t>(),
+              ElementsAre(0, 1, 2, 3, 4, 5));
   EXPECT_EQ(Load(Sample("stored.npz:b"))->dtype(), DType::kBool);
   const Tensor image = *Load(Sample("deflated.npz"));
   EXPECT_EQ(image.desc(), (TensorDesc{DType::kU8, {80, 150}}));
@@ -128,7 +132,7 @@ TEST_F(Folder, NpzRefusesEveryTruncationAndEveryFlippedByteOrReadsTheSame) {
     const Tensor truth = *Load(Sample(name) + key);
     const std::string path = path_ + "/x.npz";
     const auto try_bytes = [&](const std::string& bytes) {
-      ASSERT_TRUE(WriteFile(path, bytes).ok());
+      ASSERT_TRUE(WriteQuickly(path, bytes));
       const Result<Tensor> tensor = Load(path + key);
       if (!tensor.ok()) {
         EXPECT_EQ(Details(tensor.status()).stage, Stage::kFile);
@@ -159,7 +163,7 @@ TEST_F(Folder, PbRefusesEveryTruncation) {
     const std::string whole = Bytes(Sample(name));
     const std::string path = path_ + "/x.pb";
     for (size_t i = 0; i < whole.size(); ++i) {
-      ASSERT_TRUE(WriteFile(path, whole.substr(0, i)).ok());
+      ASSERT_TRUE(WriteQuickly(path, whole.substr(0, i)));
       const Result<Tensor> tensor = Load(path);
       // The name comes last, so that cutting it off may leave a whole tensor.
       if (tensor.ok()) {
