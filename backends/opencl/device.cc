@@ -135,7 +135,11 @@ Result<std::unique_ptr<ClKernel>> ClDevice::PrepareRecipe(std::string op, const 
   kernel->op = std::move(op);
   kernel->scratch = recipe.scratch_bytes;
   kernel->text = ToString(recipe);
-  if (!kernel->text.empty()) kernel->text.pop_back();  // the last newline
+  if (kernel->text.empty()) {
+    kernel->text = "nothing";  // all outputs are empty
+  } else {
+    kernel->text.pop_back();  // the last newline
+  }
   const auto lock = Caller();
   Status fits;
   for (const Dispatch& d : recipe.dispatches) {

@@ -12,8 +12,11 @@
 namespace oncilla::testing {
 
 // Writes a file as most programs do. The engine's WriteFile has the disk confirm every file, which
-// is not for tests that write thousands.
+// is not for tests that write thousands; nor is cutting a file to nothing, which ext4 answers by
+// writing the new contents out at once, so that a file of that name is removed first.
 inline bool WriteQuickly(const std::string& path, std::string_view bytes) {
+  std::error_code ignored;
+  std::filesystem::remove(path, ignored);
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   file.close();
