@@ -1,6 +1,8 @@
 // Functions recognised however frameworks write them: activations and layer norms.
 #include <gmock/gmock.h>
 
+#include <cstring>
+
 #include "tests/unit/pass_parts.h"
 
 namespace oncilla {
