@@ -50,6 +50,14 @@ sanitized() {
     UBSAN_OPTIONS=print_stacktrace=1 OCL_ICD_VENDORS=pocl.icd "$@"
 }
 
+# The sanitizers see our own code only; on PoCL that is all that leads to the kernels.
+sanitized_cases() {
+  local tests=build/asan/tests/case_tests
+  sanitized "$tests" --device cpu --timeout 300 tests/cases/*.case &&
+    sanitized "$tests" --device cpu:plain --offset --timeout 300 tests/cases/*.case &&
+    sanitized "$tests" --device opencl --offset --timeout 300 "${gaps[@]}" tests/cases/*.case
+}
+
 # fuzz FORMAT SECONDS: from seeds that are made anew, so that a run repeats as far as time allows.
 fuzz() {
   local work=$root/build/check/fuzz/$1
@@ -104,7 +112,7 @@ check_all() {
   if try_fetch ptxas find_ptxas; then step "kernels compiled offline" offline_compiles "$ptxas"; fi
   if step "build (clang 14, asan, ubsan)" build_in asan asan "$asan_targets"; then
     step "unit tests (asan, ubsan)" sanitized build/asan/tests/unit_tests
-    step "cases (asan, ubsan)" sanitized build/asan/tests/case_tests --device cpu --timeout 300 tests/cases/*.case
+    step "cases (asan, ubsan)" sanitized_cases
     step "fuzzers, a minute each" fuzz_all
   fi
   if step "build (tsan)" build_in tsan tsan thread_tests -DONCILLA_OPENCL=OFF; then

@@ -92,7 +92,7 @@ class CheckedDeviceTest : public ::testing::Test {
   }
 
   const std::shared_ptr<const OpSet> ops_ = OpSet::Builtin();
-  const AttrMap attrs_;
+  const AttrMap attrs_ = {};
   Facts facts_ = {Fact::Of({DType::kF32, {4}})};
   std::unique_ptr<CheckedDevice> device_ = Make();
 };
