@@ -390,12 +390,14 @@ class Bench(CliTest):
     def test_text_and_json(self):
         args = ("bench", self.small, "--output", "probs", "--shape", "x=64x3", "--samples", "7")
         out = self.ok(*args)
-        for text in ("load", "first run", "median", "of 7 samples", "Softmax"):
+        for text in ("load", "first run", "median", "of 7 samples", "Softmax", "outside kernels"):
             self.assertIn(text, out.stdout)
         document = self.document("bench", self.ok(*args, "--json"))
         self.assertEqual(len(document["samples_s"]), 7)
         self.assertLessEqual(document["summary"]["min_s"], document["summary"]["median_s"])
         self.assertAlmostEqual(sum(op["share"] for op in document["ops"]), 1, places=6)
+        self.assertGreater(document["outside_kernels_share"], 0)  # of so small a model, most
+        self.assertLess(document["outside_kernels_share"], 1)
 
     def test_interrupt(self):
         process = subprocess.Popen([PROGRAM, "bench", self.small, "--output", "probs", "--samples",
