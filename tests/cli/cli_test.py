@@ -7,6 +7,7 @@ import os
 import pathlib
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -384,6 +385,18 @@ class Inspect(CliTest):
         self.assertAlmostEqual(document["operations"] / 2e6, 407, delta=40)
         open_sizes = self.document("inspect", self.ok("inspect", MODEL, "--json"))
         self.assertIsNone(open_sizes["operations"])
+
+    def test_an_input_that_is_a_shape(self):
+        model = self.write("reshape.pb", g.graph(
+            g.placeholder("x", 1, (6,)), g.placeholder("s", 3, (2,)),
+            g.node("neg", "Neg", ("x",), g.type_attr("T", 1)),
+            g.node("y", "Reshape", ("neg", "s"), g.type_attr("T", 1), g.type_attr("Tshape", 3))))
+        self.assertIn("--input s", self.ok("inspect", model).stdout)
+        self.fails(2, "inspect", model, "--plan", says=["shapes depend on the values of input 's"])
+        sizes = self.write("s.npy", g.npy("<i4", (2,), struct.pack("<2i", 3, 2)))
+        plan = self.ok("inspect", model, "--plan", "--input", f"s={sizes}").stdout
+        self.assertIn("f32[3,2]", plan)
+        self.ok("inspect", model, "--memory", "--json", "--input", f"s={sizes}")
 
 
 class Bench(CliTest):

@@ -263,7 +263,7 @@ Status Bench(const BenchFlags& flags) {
 Action AddBench(CLI::App& app) {
   auto flags = std::make_shared<BenchFlags>();
   flags->model.AddTo(app);
-  flags->input.AddTo(app, /*files=*/true);
+  flags->input.AddTo(app);
   app.add_option("--output", flags->outputs, "An output to compute (else all of the signature)")
       ->type_name("NAME")
       ->expected(1)
