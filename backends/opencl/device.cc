@@ -42,7 +42,9 @@ ProbeResult ProbeOrRecall(const FoundDevice& device, DiskCache* disk) {
     result = Probe(device, sources);
   }
   // A failure may be of the moment (no memory), so it is not kept.
-  if (disk != nullptr && result.failure.empty()) disk->Store(key, ToText(result));
+  if (disk != nullptr && result.failure.empty() && !result.of_the_moment) {
+    disk->Store(key, ToText(result));
+  }
   return result;
 }
 

@@ -281,6 +281,23 @@ TEST_F(OpenClSweep, WhateverCallFailsTheErrorIsCleanAndTheNextRunRight) {
   }
 }
 
+// What a device seemed to lack while memory was short is not remembered.
+TEST_F(OpenClSweep, AFailureOfTheMomentIsNotKept) {
+  if (!found_->facts.claims_fp64) GTEST_SKIP() << "the device has no doubles";
+  const oncilla::testing::TemporaryFolder fresh;
+  const auto has_doubles = [&] {
+    DeviceInfo info;
+    info.alignment_bytes = 128;
+    auto device = ClDevice::Open(*found_, info, {fresh.path(), std::nullopt});
+    EXPECT_TRUE(device.ok()) << device.status();
+    return device.ok() && (*device)->capabilities().fp64;
+  };
+  sweep.call = kNameBuildProgram, sweep.in = 2, sweep.error = CL_OUT_OF_HOST_MEMORY;
+  EXPECT_FALSE(has_doubles());
+  EXPECT_EQ(sweep.in, 0);
+  EXPECT_TRUE(has_doubles());
+}
+
 // Without kept programs: what is compiled, and how devices are tried out.
 TEST_F(OpenClSweep, WhateverBuildFails) {
   for (const std::string_view call :
