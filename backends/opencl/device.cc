@@ -42,7 +42,9 @@ ProbeResult ProbeOrRecall(const FoundDevice& device, DiskCache* disk) {
     result = Probe(device, sources);
   }
   // A failure may be of the moment (no memory), so it is not kept.
-  if (disk != nullptr && result.failure.empty()) disk->Store(key, ToText(result));
+  if (disk != nullptr && result.failure.empty() && !result.of_the_moment) {
+    disk->Store(key, ToText(result));
+  }
   return result;
 }
 
@@ -135,7 +137,11 @@ Result<std::unique_ptr<ClKernel>> ClDevice::PrepareRecipe(std::string op, const 
   kernel->op = std::move(op);
   kernel->scratch = recipe.scratch_bytes;
   kernel->text = ToString(recipe);
-  if (!kernel->text.empty()) kernel->text.pop_back();  // the last newline
+  if (kernel->text.empty()) {
+    kernel->text = "nothing";  // all outputs are empty
+  } else {
+    kernel->text.pop_back();  // the last newline
+  }
   const auto lock = Caller();
   Status fits;
   for (const Dispatch& d : recipe.dispatches) {

@@ -226,6 +226,8 @@ ProbeResult Probe(const FoundDevice& device, const ProbeSources& sources, int se
   }
   auto keep = [&](bool& flag, std::string_view what, const Status& status) {
     flag = status.ok();
+    result.of_the_moment |=
+        status.code() == Code::kResourceExhausted || status.code() == Code::kUnavailable;
     if (!flag) result.notes.push_back(StrCat("no ", what, ": ", Message(status)));
   };
   keep(result.local_groups, "work-groups with barriers", groups);

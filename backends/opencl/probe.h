@@ -25,6 +25,8 @@ struct ProbeResult {
   int64_t max_work_group = 1;      // of a kernel with barriers and local memory
   int64_t max_loop_trips = 0;      // loops stop at this many trips; 0: no cap was seen
   std::vector<std::string> notes;  // claims that did not hold
+  // Some claim failed for want of memory or of the device: another try may find it true. Not kept.
+  bool of_the_moment = false;
 
   friend bool operator==(const ProbeResult&, const ProbeResult&) = default;
 };

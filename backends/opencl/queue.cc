@@ -50,19 +50,33 @@ std::vector<StepTime> ReadStamps(const Api& api,
   return times;
 }
 
+// Whether the command is over for certain, well or badly. (IsDone is also true of one whose state
+// the driver does not tell.)
+bool IsOver(const Api& api, cl_event event) {
+  cl_int state = CL_QUEUED;
+  return api.GetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(state), &state,
+                          nullptr) == CL_SUCCESS &&
+         state <= CL_COMPLETE;
+}
+
 }  // namespace
 
 bool ClQueue::Drain(std::chrono::seconds limit) {
   // In order, so a marker is done when all is.
   cl_event raw = nullptr;
-  if (api_.EnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, &raw) != CL_SUCCESS) return true;
-  EventObject marker(api_, raw);
-  unflushed_ = true;
-  (void)Flush().ok();
-  const Status status = WaitFor(api_, raw, std::chrono::steady_clock::now() + limit);
-  if (status.code() != Code::kDeadlineExceeded) return true;
-  marker.Abandon();
-  return false;
+  if (api_.EnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, &raw) == CL_SUCCESS) {
+    EventObject marker(api_, raw);
+    unflushed_ = true;
+    (void)Flush().ok();
+    const Status status = WaitFor(api_, raw, std::chrono::steady_clock::now() + limit);
+    if (status.ok() || IsOver(api_, raw)) return true;
+    if (status.code() == Code::kDeadlineExceeded) {
+      marker.Abandon();
+      return false;
+    }
+  }
+  // A marker or a wait that fails says nothing of the work before it.
+  return api_.Finish(queue_.get()) == CL_SUCCESS;
 }
 
 ClQueue::~ClQueue() {
@@ -81,9 +95,12 @@ ClQueue::~ClQueue() {
   queue_.Abandon();
 }
 
-// The event's command must be done.
+// The event's command must be done, as far as can be told.
 void ClQueue::Settle(ClEvent& event) {
   Status status = WaitFor(api_, event.last.get(), kNoDeadline);  // returns at once, with the truth
+  // A wait that fails by itself leaves the work running, and with it the use of memory that the
+  // caller takes back once it is told.
+  if (!status.ok() && !IsOver(api_, event.last.get()) && !Drain(kCloseLimit)) device_hung_ = true;
   if (status.ok() && event.error_word != 0) {
     const RunError error = RunError::FromWord(event.error_word);
     const auto step = static_cast<size_t>(error.step);
@@ -113,9 +130,10 @@ void ClQueue::SettleDone() {
 
 Status ClQueue::Flush() {
   if (!unflushed_) return Status();
-  unflushed_ = false;
   ++flushes_;
-  return Check(api_.Flush(queue_.get()), "clFlush");
+  ONCILLA_TRY(Check(api_.Flush(queue_.get()), "clFlush"));
+  unflushed_ = false;
+  return Status();
 }
 
 Result<EventPtr> ClQueue::Finish(std::shared_ptr<ClEvent> event, cl_event last) {
@@ -198,7 +216,7 @@ bool ClQueue::Poll(const ClEvent& event) {
 }
 
 Status ClQueue::Wait(ClEvent& event, Deadline deadline) {
-  ONCILLA_TRY(Flush());
+  (void)Flush().ok();  // waiting flushes too, and alone tells what became of the work
   const Status status = WaitFor(api_, event.last.get(), deadline);
   if (status.code() == Code::kDeadlineExceeded) {
     late_ = true;

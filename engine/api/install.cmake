@@ -38,6 +38,10 @@ foreach(target oncilla_shared oncilla_core)
   target_compile_features(${target} INTERFACE cxx_std_17)
 endforeach()
 
+# Inside another project the rest is that project's business.
+if(NOT ONCILLA_INSTALL)
+  return()
+endif()
 install(TARGETS oncilla_shared oncilla_core EXPORT oncilla)
 install(FILES engine/api/oncilla.h engine/api/oncilla.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/oncilla)

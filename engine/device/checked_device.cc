@@ -1,38 +1,108 @@
-// The rules of device.h, checked.
+// The rules of device.h, checked. Queues, recordings and events are wrapped, so that each knows
+// which device made it.
 #include "engine/device/checked_device.h"
 
+#include <algorithm>
+#include <atomic>
+#include <cstring>
 #include <mutex>
 #include <set>
+
+#include "engine/base/log.h"
 
 namespace oncilla {
 
 struct CheckedDevice::State {
-  mutable std::mutex mutex;
+  std::mutex mutex;
   std::set<const Region*> regions;
+  std::atomic<int> queues = 0, recordings = 0;
 };
 
+namespace {
+
+// Shared ownership of the state is also the mark of the device that made a thing.
+template <class State>
+class CheckedQueue : public Queue {
+ public:
+  CheckedQueue(std::shared_ptr<State> state, std::unique_ptr<Queue> inner)
+      : state(std::move(state)), inner(std::move(inner)) {
+    ++this->state->queues;
+  }
+  ~CheckedQueue() override { --state->queues; }
+  const std::shared_ptr<State> state;
+  const std::unique_ptr<Queue> inner;
+};
+
+template <class State>
+class CheckedRecording : public Recording {
+ public:
+  CheckedRecording(std::shared_ptr<State> state, std::unique_ptr<Recording> inner)
+      : state(std::move(state)), inner(std::move(inner)) {
+    ++this->state->recordings;
+  }
+  ~CheckedRecording() override { --state->recordings; }
+  const std::shared_ptr<State> state;
+  const std::unique_ptr<Recording> inner;
+  std::set<int> externals;  // the slots that its steps name
+};
+
+template <class State>
+class CheckedEvent : public Event {
+ public:
+  CheckedEvent(std::shared_ptr<State> state, EventPtr inner)
+      : state(std::move(state)), inner(std::move(inner)) {}
+  std::vector<StepTime> step_times() const override { return inner->step_times(); }
+  const std::shared_ptr<State> state;
+  const EventPtr inner;
+};
+
+// What a packing writes goes through memory of our own with a guard behind it.
+Status WriteGuarded(const Packing& packing, const Tensor& constant, std::span<std::byte> to) {
+  constexpr size_t kGuard = 256;
+  constexpr std::byte kMark{0xa5};
+  if (static_cast<int64_t>(to.size()) != packing.bytes) {
+    return Internal("packing ", packing.name, " takes ", packing.bytes, " bytes and got ",
+                    to.size());
+  }
+  std::vector<std::byte> own(to.size() + kGuard, kMark);
+  ONCILLA_TRY(packing.write(constant, std::span(own).first(to.size())));
+  if (std::any_of(own.end() - kGuard, own.end(), [&](std::byte b) { return b != kMark; })) {
+    return Internal("packing ", packing.name, " writes past its ", packing.bytes, " bytes");
+  }
+  if (!to.empty()) std::memcpy(to.data(), own.data(), to.size());
+  return Status();
+}
+
+}  // namespace
+
 CheckedDevice::CheckedDevice(std::unique_ptr<Device> device)
-    : device_(std::move(device)), state_(std::make_unique<State>()) {}
+    : state_(std::make_shared<State>()), device_(std::move(device)) {}
 
-CheckedDevice::~CheckedDevice() = default;
+CheckedDevice::~CheckedDevice() {
+  if (const int regions = alive().regions; regions > 0) {
+    DefaultLog().Error(info().name, " is closed with ", regions, " regions still in use");
+  }
+}
 
-int CheckedDevice::live_regions() const {
+CheckedDevice::Alive CheckedDevice::alive() const {
   std::lock_guard lock(state_->mutex);
-  return static_cast<int>(state_->regions.size());
+  return {static_cast<int>(state_->regions.size()), state_->queues, state_->recordings};
 }
 
 Status CheckedDevice::CheckView(const BufferView& view, std::string_view what) const {
   if (view.region == nullptr) return Status();
+  // Memory of the host's own is not ours to align, nor to know.
+  bool ours = false;
+  {
+    std::lock_guard lock(state_->mutex);
+    ours = state_->regions.contains(view.region);
+  }
+  if (!ours && !info().host_memory) return Internal(what, " is in no region of this device");
   if (view.offset < 0 || view.bytes < 0 || view.offset > view.region->bytes() - view.bytes) {
     return Internal(what, " [", view.offset, ", +", view.bytes, ") lies outside its region of ",
                     view.region->bytes(), " bytes");
   }
-  // Memory of the host's own is not ours to align.
-  std::lock_guard lock(state_->mutex);
-  if (!state_->regions.contains(view.region)) {
-    return info().host_memory ? Status() : Internal(what, " is in no region of this device");
-  }
-  if (view.offset % info().alignment_bytes != 0) {
+  if (ours && view.offset % info().alignment_bytes != 0) {
     return Internal(what, " is at ", view.offset, ", not a multiple of ", info().alignment_bytes);
   }
   return Status();
@@ -48,6 +118,11 @@ Result<Packing> CheckedDevice::PackingFor(const NodeView& node, int input) const
   ONCILLA_ASSIGN(Packing packing, device_->PackingFor(node, input));
   if (packing.bytes < 0 || packing.name.empty()) {
     return Internal(node.op->name, ": a packing without name or with ", packing.bytes, " bytes");
+  }
+  if (packing.write != nullptr) {
+    packing.write = [inner = packing](const Tensor& constant, std::span<std::byte> to) {
+      return WriteGuarded(inner, constant, to);
+    };
   }
   return packing;
 }
@@ -81,13 +156,18 @@ Result<std::vector<Tensor>> CheckedDevice::Evaluate(const NodeView& node,
 }
 
 Result<std::unique_ptr<Region>> CheckedDevice::AllocateRegion(int64_t bytes) {
-  if (bytes <= 0 || bytes > info().max_allocation_bytes) {
-    return Internal("a region of ", bytes, " bytes; the largest is ", info().max_allocation_bytes);
+  const int64_t most = info().max_allocation_bytes;
+  if (bytes <= 0 || (most > 0 && bytes > most)) {
+    return Internal("a region of ", bytes, " bytes; the largest is ", most);
   }
   ONCILLA_ASSIGN(auto region, device_->AllocateRegion(bytes));
-  if (region->bytes() < bytes) return Internal("a region smaller than asked for");
-  if (info().host_memory != (region->host() != nullptr)) {
-    return Internal("the region's address does not fit host_memory");
+  if (region == nullptr) return Internal("no region and no error");
+  const bool has_address = region->host() != nullptr;
+  if (region->bytes() < bytes || info().host_memory != has_address) {
+    const int64_t got = region->bytes();
+    ONCILLA_TRY(device_->ReleaseRegion(std::move(region)));
+    return Internal("asked for a region of ", bytes, " bytes, got ", got, " with",
+                    has_address ? "" : "out", " an address");
   }
   std::lock_guard lock(state_->mutex);
   state_->regions.insert(region.get());
@@ -102,37 +182,64 @@ Status CheckedDevice::ReleaseRegion(std::unique_ptr<Region> region) {
   return device_->ReleaseRegion(std::move(region));
 }
 
-Result<std::unique_ptr<Queue>> CheckedDevice::OpenQueue() { return device_->OpenQueue(); }
+Result<std::unique_ptr<Queue>> CheckedDevice::OpenQueue() {
+  ONCILLA_ASSIGN(auto queue, device_->OpenQueue());
+  if (queue == nullptr) return Internal("no queue and no error");
+  return std::make_unique<CheckedQueue<State>>(state_, std::move(queue));
+}
 
 Result<std::unique_ptr<Recording>> CheckedDevice::Record(std::vector<Step> steps) {
+  std::set<int> externals;
+  auto check = [&](const Operand& o, std::string_view what, const std::string& node) -> Status {
+    if (o.external >= 0) externals.insert(o.external);
+    return CheckView(o.view, StrCat(what, " of node '", node, "'"));
+  };
   for (const Step& step : steps) {
     if (step.kernel == nullptr) return Internal("node '", step.node, "' has no kernel");
-    for (const Operand& o : step.inputs) {
-      ONCILLA_TRY(CheckView(o.view, StrCat("an input of node '", step.node, "'")));
-    }
+    for (const Operand& o : step.inputs) ONCILLA_TRY(check(o, "an input", step.node));
     for (const Operand& o : step.outputs) {
       if (o.external < 0 && o.view.region == nullptr) {
         return Internal("an output of node '", step.node, "' has no memory");
       }
-      ONCILLA_TRY(CheckView(o.view, StrCat("an output of node '", step.node, "'")));
+      ONCILLA_TRY(check(o, "an output", step.node));
     }
     if (step.kernel->scratch_bytes() > step.scratch.bytes) {
       return Internal("node '", step.node, "' needs ", step.kernel->scratch_bytes(),
                       " bytes of scratch and has ", step.scratch.bytes);
     }
-    ONCILLA_TRY(CheckView(step.scratch, "scratch"));
+    ONCILLA_TRY(CheckView(step.scratch, StrCat("the scratch of node '", step.node, "'")));
   }
-  return device_->Record(std::move(steps));
+  ONCILLA_ASSIGN(auto recording, device_->Record(std::move(steps)));
+  if (recording == nullptr) return Internal("no recording and no error");
+  auto checked = std::make_unique<CheckedRecording<State>>(state_, std::move(recording));
+  checked->externals = std::move(externals);
+  return checked;
 }
 
 Result<EventPtr> CheckedDevice::Submit(Queue& queue, const Recording& recording,
                                        std::span<const BufferView> externals, bool profile) {
-  for (const BufferView& view : externals) ONCILLA_TRY(CheckView(view, "an external"));
-  return device_->Submit(queue, recording, externals, profile);
+  const auto* ours = dynamic_cast<CheckedQueue<State>*>(&queue);
+  if (ours == nullptr || ours->state != state_) return Internal("a queue of another device");
+  const auto* recorded = dynamic_cast<const CheckedRecording<State>*>(&recording);
+  if (recorded == nullptr || recorded->state != state_) {
+    return Internal("a recording of another device");
+  }
+  for (const int slot : recorded->externals) {
+    if (static_cast<size_t>(slot) >= externals.size() || externals[slot].region == nullptr) {
+      return Internal("external ", slot, " has no memory");
+    }
+    ONCILLA_TRY(CheckView(externals[slot], StrCat("external ", slot)));
+  }
+  ONCILLA_ASSIGN(EventPtr event,
+                 device_->Submit(*ours->inner, *recorded->inner, externals, profile));
+  if (event == nullptr) return Internal("no event and no error");
+  return std::make_shared<CheckedEvent<State>>(state_, std::move(event));
 }
 
 Result<EventPtr> CheckedDevice::Transfer(Queue& queue, std::span<const Upload> uploads,
                                          std::span<const Download> downloads) {
+  const auto* ours = dynamic_cast<CheckedQueue<State>*>(&queue);
+  if (ours == nullptr || ours->state != state_) return Internal("a queue of another device");
   for (const Upload& u : uploads) {
     ONCILLA_TRY(CheckView(u.to, "the target of an upload"));
     if (static_cast<int64_t>(u.from.size()) > u.to.bytes) {
@@ -145,14 +252,20 @@ Result<EventPtr> CheckedDevice::Transfer(Queue& queue, std::span<const Upload> u
       return Internal("a download of ", d.to.size(), " bytes out of ", d.from.bytes);
     }
   }
-  return device_->Transfer(queue, uploads, downloads);
+  ONCILLA_ASSIGN(EventPtr event, device_->Transfer(*ours->inner, uploads, downloads));
+  if (event == nullptr) return Internal("no event and no error");
+  return std::make_shared<CheckedEvent<State>>(state_, std::move(event));
 }
 
-bool CheckedDevice::Poll(const EventPtr& event) { return event != nullptr && device_->Poll(event); }
+bool CheckedDevice::Poll(const EventPtr& event) {
+  const auto* ours = dynamic_cast<const CheckedEvent<State>*>(event.get());
+  return ours != nullptr && ours->state == state_ && device_->Poll(ours->inner);
+}
 
 Status CheckedDevice::Wait(const EventPtr& event, Deadline deadline) {
-  if (event == nullptr) return Internal("a wait for no event");
-  return device_->Wait(event, deadline);
+  const auto* ours = dynamic_cast<const CheckedEvent<State>*>(event.get());
+  if (ours == nullptr || ours->state != state_) return Internal("a wait for no event of ours");
+  return device_->Wait(ours->inner, deadline);
 }
 
 }  // namespace oncilla

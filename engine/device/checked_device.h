@@ -10,8 +10,10 @@
 namespace oncilla {
 
 // Failures are Internal and say which rule was broken: a view outside its region or misaligned, an
-// operand without memory, a region released twice or not this device's, a queue or event of another
-// device, a packing larger than it says. Counts what is alive; Live() is zero after all is closed.
+// operand or external without memory, a region released twice or not this device's, a queue, a
+// recording or an event of another device, a packing that writes past its end, a step without
+// kernel or scratch. What the wrapped device returns is checked as well. Regions that are
+// alive when the device is closed are said in the log: a driver that hangs may keep some.
 class CheckedDevice : public Device {
  public:
   explicit CheckedDevice(std::unique_ptr<Device> device);
@@ -35,15 +37,19 @@ class CheckedDevice : public Device {
   Status Wait(const EventPtr& event, Deadline deadline) override;
   DeviceCounters counters() const override { return device_->counters(); }
 
-  // Regions alive.
-  int live_regions() const;
+  // What was made here and is alive.
+  struct Alive {
+    int regions = 0, queues = 0, recordings = 0;
+    bool operator==(const Alive&) const = default;
+  };
+  Alive alive() const;
 
  private:
   struct State;
   Status CheckView(const BufferView& view, std::string_view what) const;
 
+  std::shared_ptr<State> state_;  // also of queues and recordings, which may outlive the device
   std::unique_ptr<Device> device_;
-  std::unique_ptr<State> state_;
 };
 
 }  // namespace oncilla

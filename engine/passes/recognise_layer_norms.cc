@@ -67,8 +67,9 @@ class LayerNormRecogniser {
         const Fact& fact = graph_.fact(id);
         const int64_t elements = fact.shape.elements().size;
         if (elements == 1) {
-          const double value = fact.value.As<float>()[0];
-          if (value > 0 && value < 0.1) out.epsilons.push_back(value);
+          auto value = ToDoubles(fact.value);  // of any type, and anywhere in a mapped file
+          if (value.ok() && (*value)[0] > 0 && (*value)[0] < 0.1)
+            out.epsilons.push_back((*value)[0]);
         } else if (elements == size && fact.shape[fact.shape.rank() - 1].size == size) {
           out.vectors.push_back(id);
         }

@@ -1,12 +1,26 @@
 // Opening devices, and giving everything back.
 #include "engine/session/session.h"
 
+#include <cstdlib>
+#include <string_view>
+
+#include "engine/device/checked_device.h"
 #include "engine/session/model.h"
 
 namespace oncilla {
+namespace {
+
+// Tests turn the checks on for whatever opens a session, programs of others included.
+SessionOptions WithEnvironment(SessionOptions options) {
+  const char* verify = std::getenv("ONCILLA_VERIFY");
+  options.verify |= verify != nullptr && std::string_view(verify) == "1";
+  return options;
+}
+
+}  // namespace
 
 Session::Session(std::shared_ptr<Runtime> runtime, SessionOptions options)
-    : runtime_(std::move(runtime)), options_(std::move(options)) {}
+    : runtime_(std::move(runtime)), options_(WithEnvironment(std::move(options))) {}
 
 Session::~Session() { Close(); }
 
@@ -37,6 +51,7 @@ Status Session::Open() {
                                   listed.name),
                        Stage::kDevice);
     }
+    if (options_.verify) *device = std::make_unique<CheckedDevice>(*std::move(device));
     devices_.push_back(*std::move(device));
     device_ptrs_.push_back(devices_.back().get());
     device_names_.push_back(listed.name);

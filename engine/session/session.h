@@ -24,7 +24,7 @@ struct SessionOptions {
   int threads = 0;              // > 0: a pool of the session's own
   int64_t memory_limit_bytes =
       0;                // per device, for everything the engine takes there; 0: the device's
-  bool verify = false;  // check the graph after every pass
+  bool verify = false;  // check every pass and device call; ONCILLA_VERIFY=1 has the same effect
   int max_concurrent_runs = 4;  // per model and shape; bounds the memory of overlapping runs
 };
 

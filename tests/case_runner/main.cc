@@ -27,6 +27,7 @@
 
 #include "engine/api/backends.h"
 #include "engine/base/thread_pool.h"
+#include "engine/device/checked_device.h"
 #include "hwy/per_target.h"
 #include "hwy/targets.h"
 #include "tests/case_runner/run_case.h"
@@ -57,7 +58,9 @@ Result<std::unique_ptr<Device>> OpenDevice(const std::string& spec, ThreadPool* 
     if (b->name != backend) continue;
     for (const DeviceInfo& info : b->discover({.opencl_cpu_devices = true}, notes)) {
       if (info.ordinal != ordinal) continue;
-      return b->open(info, {.threads = threads, .plain = rest == "plain", .cache_dir = ""});
+      ONCILLA_ASSIGN(auto device,
+                     b->open(info, {.threads = threads, .plain = rest == "plain", .cache_dir = ""}));
+      return std::make_unique<CheckedDevice>(std::move(device));
     }
   }
   std::string why;

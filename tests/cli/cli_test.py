@@ -7,6 +7,7 @@ import os
 import pathlib
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -385,17 +386,31 @@ class Inspect(CliTest):
         open_sizes = self.document("inspect", self.ok("inspect", MODEL, "--json"))
         self.assertIsNone(open_sizes["operations"])
 
+    def test_an_input_that_is_a_shape(self):
+        model = self.write("reshape.pb", g.graph(
+            g.placeholder("x", 1, (6,)), g.placeholder("s", 3, (2,)),
+            g.node("neg", "Neg", ("x",), g.type_attr("T", 1)),
+            g.node("y", "Reshape", ("neg", "s"), g.type_attr("T", 1), g.type_attr("Tshape", 3))))
+        self.assertIn("--input s", self.ok("inspect", model).stdout)
+        self.fails(2, "inspect", model, "--plan", says=["shapes depend on the values of input 's"])
+        sizes = self.write("s.npy", g.npy("<i4", (2,), struct.pack("<2i", 3, 2)))
+        plan = self.ok("inspect", model, "--plan", "--input", f"s={sizes}").stdout
+        self.assertIn("f32[3,2]", plan)
+        self.ok("inspect", model, "--memory", "--json", "--input", f"s={sizes}")
+
 
 class Bench(CliTest):
     def test_text_and_json(self):
         args = ("bench", self.small, "--output", "probs", "--shape", "x=64x3", "--samples", "7")
         out = self.ok(*args)
-        for text in ("load", "first run", "median", "of 7 samples", "Softmax"):
+        for text in ("load", "first run", "median", "of 7 samples", "Softmax", "outside kernels"):
             self.assertIn(text, out.stdout)
         document = self.document("bench", self.ok(*args, "--json"))
         self.assertEqual(len(document["samples_s"]), 7)
         self.assertLessEqual(document["summary"]["min_s"], document["summary"]["median_s"])
         self.assertAlmostEqual(sum(op["share"] for op in document["ops"]), 1, places=6)
+        self.assertGreater(document["outside_kernels_share"], 0)  # of so small a model, most
+        self.assertLess(document["outside_kernels_share"], 1)
 
     def test_interrupt(self):
         process = subprocess.Popen([PROGRAM, "bench", self.small, "--output", "probs", "--samples",

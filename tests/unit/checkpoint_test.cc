@@ -10,6 +10,7 @@
 
 #include "engine/base/hash.h"
 #include "engine/import/sorted_table.h"
+#include "tests/unit/temporary.h"
 
 namespace oncilla {
 namespace {
@@ -161,7 +162,8 @@ TEST(Checkpoint, DamageUnderAValidChecksumDoesNotCrash) {
       std::string& value = damaged[random() % damaged.size()].value;
       if (!value.empty()) value[random() % value.size()] ^= static_cast<char>(1 << (random() % 8));
     }
-    ASSERT_TRUE(WriteFile(prefix + ".index", WriteTable(damaged, i % 2 == 0)).ok());
+    ASSERT_TRUE(
+        ::oncilla::testing::WriteQuickly(prefix + ".index", WriteTable(damaged, i % 2 == 0)));
     auto checkpoint = Checkpoint::Open(prefix);
     if (!checkpoint.ok()) continue;
     for (const auto& entry : (*checkpoint)->entries()) {

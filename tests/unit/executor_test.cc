@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "engine/api/backends.h"
 #include "tests/unit/session_parts.h"
 
@@ -148,6 +151,28 @@ TEST_F(ExecutorTest, PlansAreBounded) {
   }
   EXPECT_EQ(executor->counters().plans_made, 40);
   EXPECT_EQ(executor->counters().plans_kept, 4u);
+}
+
+// Ten times as many runs at once as there may be instances: the others wait.
+TEST_F(ExecutorTest, InstancesAreBounded) {
+  ExecutorOptions options;
+  options.max_instances = 2;
+  auto executor = Make(ShapeChain(), options);
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 20; ++i) {
+    threads.emplace_back([&, i] {
+      for (int round = 0; round < 5; ++round) {
+        const float value = static_cast<float>(i + round);
+        auto out = executor->Run(std::vector<Tensor>{Floats({1, 2, 2}, {value, 0, 0, 0})}, {});
+        if (!out.ok() || Values((*out)[0])[0] != value + 1) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GE(executor->counters().instances_made, 1);
+  EXPECT_LE(executor->counters().instances_made, 2);
 }
 
 // The shape of the reshape is fed: its contents are part of the plan's key.

@@ -16,6 +16,7 @@
 #include "engine/base/file.h"
 #include "engine/base/hash.h"
 #include "tests/unit/opencl_device.h"
+#include "tests/unit/temporary.h"
 
 namespace oncilla::opencl {
 namespace {
@@ -72,11 +73,11 @@ TEST(DiskCache, AnyDamageIsAMiss) {
   for (size_t at = 0; at < whole.size(); at += 7) {
     std::string bad = whole;
     bad[at] = static_cast<char>(bad[at] ^ 1);
-    ASSERT_TRUE(WriteFile(path, bad).ok());
+    ASSERT_TRUE(::oncilla::testing::WriteQuickly(path, bad));
     EXPECT_EQ(cache.Load(Key(1)), std::nullopt) << "flip at " << at;
   }
   for (size_t length = 0; length < whole.size(); length += 13) {
-    ASSERT_TRUE(WriteFile(path, whole.substr(0, length)).ok());
+    ASSERT_TRUE(::oncilla::testing::WriteQuickly(path, whole.substr(0, length)));
     EXPECT_EQ(cache.Load(Key(1)), std::nullopt) << "cut to " << length;
   }
   // The right bytes under another key's name are somebody else's program.
@@ -228,7 +229,7 @@ TEST(ProgramCache, DamagedBinariesNeverReachTheDriver) {
     } else {
       bad[bad.size() * static_cast<size_t>(round - 2) / 4] ^= 0x10;
     }
-    ASSERT_TRUE(WriteFile(path, bad).ok());
+    ASSERT_TRUE(::oncilla::testing::WriteQuickly(path, bad));
     DiskCache disk(folder.path());
     ProgramCache cache(o.api, o.context.get(), o.device, true, &disk);
     auto program = cache.Get(kTwice, "", {{"FACTOR", "2"}});

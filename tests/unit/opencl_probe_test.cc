@@ -51,6 +51,33 @@ TEST(OpenClProbe, AFalseClaimOfHalfIsDropped) {
   EXPECT_THAT(result.notes.back(), HasSubstr("no fp16 math: "));
 }
 
+// PoCL has no half arithmetic, so one is put in its place that computes as floats do.
+TEST(OpenClProbe, HalfArithmeticIsBelievedOnlyWhenItIsRight) {
+  ONCILLA_NEEDS_OPENCL();
+  FoundDevice device = *TheTestDevice().found;
+  device.facts.claims_fp16 = true;
+  for (const std::string sum : {"a + b", "a - b"}) {
+    const std::string text = StrCat(R"(
+__kernel void fp16_ops(__global const half* restrict in, __global half* restrict out) {
+  const float a = vload_half(0, in), b = vload_half(1, in);
+  vstore_half()",
+                                    sum, R"(, 0, out);
+  vstore_half(a * b, 1, out);
+  vstore_half(sqrt(a), 2, out);
+  vstore_half(b, 3, out);
+})");
+    const Source source{"probe/fp16.cl", text};
+    ProbeSources sources = ProbeSources::Embedded();
+    sources.fp16 = &source;
+    const ProbeResult result = Probe(device, sources);
+    EXPECT_EQ(result.failure, "");
+    EXPECT_EQ(result.fp16, sum == "a + b");
+    if (!result.fp16) {
+      EXPECT_THAT(result.notes.back(), HasSubstr("half arithmetic gives wrong results"));
+    }
+  }
+}
+
 TEST(OpenClProbe, WrongDoublesAreDropped) {
   ONCILLA_NEEDS_OPENCL();
   if (!TheTestDevice().found->facts.claims_fp64) GTEST_SKIP() << "the device has no doubles";

@@ -1,6 +1,8 @@
 // Functions recognised however frameworks write them: activations and layer norms.
 #include <gmock/gmock.h>
 
+#include <cstring>
+
 #include "tests/unit/pass_parts.h"
 
 namespace oncilla {
@@ -162,6 +164,22 @@ TEST_F(LayerNorms, AloneAndWithAnOffsetOnly) {
     EXPECT_EQ(OpsOf(after), "LayerNorm");
     ExpectSameResults(graph, after, 1e-5);
   }
+}
+
+// Constants stay where the model's file has them, at any address.
+TEST_F(LayerNorms, WithAnEpsilonAtAnOddAddress) {
+  Formula f({4, 5});
+  std::vector<std::byte> file(1 + sizeof(float));
+  const float epsilon = 1e-3f;
+  std::memcpy(file.data() + 1, &epsilon, sizeof(epsilon));
+  const Tensor odd = Tensor::View({DType::kF32, {}}, std::span(file).subspan(1), nullptr);
+  const ValueId d = f("Sub", {f.x, f.mean(f.x)});
+  const ValueId v = f.mean(f("Square", {d}));
+  const ValueId y = f("Mul", {d, f("Rsqrt", {f("Add", {v, f.graph().AddConstant(odd)})})});
+  const Graph graph = f.Finish(y);
+  const Graph after = Recognised(graph);
+  EXPECT_EQ(OpsOf(after), "LayerNorm");
+  ExpectSameResults(graph, after, 1e-5);
 }
 
 TEST_F(LayerNorms, ASumInPlaceOfTheMeanIsAnother) {

@@ -10,6 +10,7 @@
 
 #include "engine/import/tf_functions.h"
 #include "engine/import/tf_variables.h"
+#include "tests/unit/temporary.h"
 
 namespace oncilla {
 namespace {
@@ -113,7 +114,7 @@ TEST(SavedModel, NoTruncationOrFlippedBitCrashes) {
     for (int k = 0; k < 40 && !damaged.empty(); ++k) {
       damaged[next() % damaged.size()] ^= static_cast<char>(1 << (next() % 8));
     }
-    ASSERT_TRUE(WriteFile(folder.File("saved_model.pb"), damaged).ok());
+    ASSERT_TRUE(::oncilla::testing::WriteQuickly(folder.File("saved_model.pb"), damaged));
     auto model = SavedModel::Open(folder.path(), {});
     if (!model.ok()) continue;
     auto graph = (*model)->Graph();

@@ -7,6 +7,7 @@
 #include "engine/api/backends.h"
 #include "engine/base/thread_pool.h"
 #include "engine/compile/constants.h"
+#include "engine/device/checked_device.h"
 
 namespace oncilla {
 
@@ -14,7 +15,8 @@ struct SessionParts {
   SessionParts() {
     std::vector<std::string> notes;
     const Backend* backend = LinkedBackends()[0];
-    cpu = backend->open(backend->discover({}, notes)[0], {&threads, false, ""}).value();
+    cpu = std::make_unique<CheckedDevice>(
+        backend->open(backend->discover({}, notes)[0], {&threads, false, ""}).value());
     device_list = {cpu.get()};
     pool = std::make_unique<Pool>(cpu.get(), &ledger, PoolOptions{});
     owner = ledger.AddOwner(OwnerKind::kModel, "test");

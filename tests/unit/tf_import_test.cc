@@ -10,6 +10,7 @@
 #include "engine/graph/print.h"
 #include "engine/graph/verify.h"
 #include "tests/unit/run_graph.h"
+#include "tests/unit/temporary.h"
 
 namespace oncilla {
 namespace {
@@ -28,7 +29,7 @@ class File {
     EXPECT_GE(fd, 0);
     close(fd);
     path_ = name;
-    EXPECT_TRUE(WriteFile(path_, bytes).ok());
+    EXPECT_TRUE(::oncilla::testing::WriteQuickly(path_, bytes));
   }
   ~File() { (void)RemoveFile(path_); }
   const std::string& path() const { return path_; }

@@ -49,8 +49,9 @@ struct Measured {
   double load_s = 0, first_run_s = 0;
   std::vector<double> samples_s;
   Summary summary;
-  std::vector<OpRow> rows;  // slowest first
-  double profiled_s = 0;    // sum of the rows
+  std::vector<OpRow> rows;   // slowest first
+  double profiled_s = 0;     // sum of the rows
+  double outside_share = 0;  // of a profiled run's time: what no kernel's time covers
   RunReport report;
   GraphWork work;
 };
@@ -60,18 +61,26 @@ Status Profile(OpenedModel& opened, RunRequest request, const Executor& executor
   constexpr int kRuns = 5;
   request.profile = true;
   std::map<std::string, OpRow> rows;
+  std::vector<double> outside;
   for (int run = 0; run < kRuns; ++run) {
+    const auto begin = Clock::now();
     auto result = opened.model->Run(request);
+    const double wall_s = Since(begin);
     if (!result.ok()) return OfRun(result.status());
     std::map<std::string, double> sums;
+    double kernels_s = 0;
     for (const StepProfile& step : result->report.stats.steps) {
       OpRow& row = rows[step.node];
       row.node = step.node;
       row.op = step.op;
       row.kernel = step.kernel.substr(0, step.kernel.find('\n'));
       row.device = opened.session->device_names()[static_cast<size_t>(step.device)];
-      sums[step.node] += static_cast<double>(step.end_ns - step.start_ns) * 1e-9;
+      const double time_s = static_cast<double>(step.end_ns - step.start_ns) * 1e-9;
+      sums[step.node] += time_s;
+      kernels_s += time_s;
     }
+    // Clocks of devices and of the host differ a little.
+    outside.push_back(std::max(0.0, wall_s - kernels_s) / wall_s);
     for (const auto& [node, time] : sums) rows[node].times_s.push_back(time);
   }
   const Graph& graph = executor.compiled().graph;
@@ -80,6 +89,7 @@ Status Profile(OpenedModel& opened, RunRequest request, const Executor& executor
       it->second.work = measured.work.nodes[i];
     }
   }
+  measured.outside_share = Summarize(outside).median;
   for (auto& [node, row] : rows) {
     row.time_s = Summarize(row.times_s).median;
     measured.profiled_s += row.time_s;
@@ -173,7 +183,10 @@ std::string TableText(const BenchFlags& flags, const Measured& measured) {
                   measured.rows.size() - static_cast<size_t>(flags.rows));
     out += line;
   }
-  return out;
+  char line[64];
+  std::snprintf(line, sizeof(line), "outside kernels: %.1f %% of a run\n",
+                100 * measured.outside_share);
+  return out + line;
 }
 
 std::string Text(const BenchFlags& flags, const OpenedModel& opened, const Measured& measured) {
@@ -212,6 +225,8 @@ Json ToJson(const BenchFlags& flags, const OpenedModel& opened, const Measured& 
                      {"min_s", s.min},   {"max_s", s.max},   {"p90_s", s.p90},
                      {"p99_s", s.p99},   {"mad_s", s.mad},   {"noisy", s.noisy()}};
   json["operations"] = measured.work.operations;
+  json["outside_kernels_share"] = nullptr;
+  if (measured.profiled_s > 0) json["outside_kernels_share"] = measured.outside_share;
   json["ops"] = Json::array();
   for (const OpRow& row : measured.rows) {
     Json one = {{"node", JsonText(row.node)},
@@ -248,7 +263,7 @@ Status Bench(const BenchFlags& flags) {
 Action AddBench(CLI::App& app) {
   auto flags = std::make_shared<BenchFlags>();
   flags->model.AddTo(app);
-  flags->input.AddTo(app, /*files=*/true);
+  flags->input.AddTo(app);
   app.add_option("--output", flags->outputs, "An output to compute (else all of the signature)")
       ->type_name("NAME")
       ->expected(1)

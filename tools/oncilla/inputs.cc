@@ -81,36 +81,32 @@ Status CheckFits(const TensorInfo& info, const Tensor& tensor, const std::string
 
 }  // namespace
 
-void InputFlags::AddTo(CLI::App& app, bool files) {
-  if (files) {
-    app.add_option("--input", inputs,
-                   "An input's value: .npy, .npz:KEY, .pb (TensorProto), .json (strings), .png, "
-                   ".jpg, anything else raw bytes")
-        ->type_name("NAME=FILE")
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    app.add_option("--input-dir", input_dir,
-                   "Read <NAME>.npy or .json as --output-dir writes them, or input_0.pb, ..")
-        ->type_name("DIR");
-    app.add_flag("--random", random,
-                 "Make up the other inputs: floats in [0,1), integers 0..9, the same on every "
-                 "machine");
-  }
+void InputFlags::AddTo(CLI::App& app) {
+  app.add_option("--input", inputs,
+                 "An input's value: .npy, .npz:KEY, .pb (TensorProto), .json (strings), .png, "
+                 ".jpg, anything else raw bytes")
+      ->type_name("NAME=FILE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--input-dir", input_dir,
+                 "Read <NAME>.npy or .json as --output-dir writes them, or input_0.pb, ..")
+      ->type_name("DIR");
+  app.add_flag("--random", random,
+               "Make up the other inputs: floats in [0,1), integers 0..9, the same on every "
+               "machine");
   app.add_option("--seed", seed, "Seed of --random")->type_name("N")->capture_default_str();
   app.add_option("--shape", shapes, "Sizes that the model leaves open, as 1x224x224x3")
       ->type_name("NAME=SHAPE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  if (files) {
-    app.add_option("--resize", resize, "Images: resize, bilinear")->type_name("HxW");
-    app.add_option("--mean", mean, "Images: subtract, one number or one per channel")
-        ->type_name("M,..");
-    app.add_option("--scale", scale, "Images: then multiply, one number or one per channel")
-        ->type_name("S,..");
-    app.add_option("--layout", layout, "Images: nhwc or nchw (else told by the input's shape)")
-        ->check(CLI::IsMember({"nhwc", "nchw"}))
-        ->type_name("L");
-  }
+  app.add_option("--resize", resize, "Images: resize, bilinear")->type_name("HxW");
+  app.add_option("--mean", mean, "Images: subtract, one number or one per channel")
+      ->type_name("M,..");
+  app.add_option("--scale", scale, "Images: then multiply, one number or one per channel")
+      ->type_name("S,..");
+  app.add_option("--layout", layout, "Images: nhwc or nchw (else told by the input's shape)")
+      ->check(CLI::IsMember({"nhwc", "nchw"}))
+      ->type_name("L");
 }
 
 Result<std::vector<std::string>> GivenInputs(const Signature& signature, const InputFlags& flags) {

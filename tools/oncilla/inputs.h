@@ -18,8 +18,7 @@ struct InputFlags {
   std::vector<std::string> shapes;  // NAME=1x3x224x224
   std::string resize, mean, scale, layout;
 
-  // Only --random, --seed and --shape where files make no sense.
-  void AddTo(CLI::App& app, bool files);
+  void AddTo(CLI::App& app);
 };
 
 struct Inputs {

@@ -66,9 +66,27 @@ double CountParameters(const Graph& graph) {
   return count;
 }
 
+// From files where they are given; else of the right shape and all zero, which says nothing wrong
+// unless shapes depend on the values.
 Status MakeFeeds(const InspectFlags& flags, Inspected& in) {
-  for (const NamedValue& input : in.executor->compiled().graph.inputs()) {
-    const Fact& fact = in.executor->compiled().graph.fact(input.value);
+  const CompiledGraph& compiled = in.executor->compiled();
+  ONCILLA_ASSIGN(const auto names, GivenInputs(*in.opened.signature, flags.input));
+  ONCILLA_ASSIGN(const Inputs given, GatherInputs(*in.opened.signature, names, flags.input));
+  for (const NamedValue& input : compiled.graph.inputs()) {
+    const Fact& fact = compiled.graph.fact(input.value);
+    const auto file =
+        std::find_if(given.feeds.begin(), given.feeds.end(),
+                     [&](const NamedTensor& feed) { return feed.first == input.name; });
+    if (file != given.feeds.end()) {
+      in.feeds.push_back(file->second);
+      continue;
+    }
+    if (compiled.fixes_shapes[Index(input.value)]) {
+      in.open_sizes = StrCat("shapes depend on the values of input '", input.name, "' (", fact,
+                             "): give them with --input ", input.name, "=FILE");
+      in.feeds.clear();
+      return {};
+    }
     TensorInfo info{input.name, "", fact.dtype, fact.shape};
     auto shape = SettledShape(info, flags.input, *in.opened.signature);
     if (!shape.ok()) {
@@ -344,8 +362,8 @@ Status Inspect(const InspectFlags& flags) {
 Action AddInspect(CLI::App& app) {
   auto flags = std::make_shared<InspectFlags>();
   flags->model.AddTo(app);
-  flags->input.AddTo(app, /*files=*/false);
-  app.remove_option(app.get_option("--seed"));
+  flags->input.AddTo(app);
+  for (const char* no : {"--random", "--seed"}) app.remove_option(app.get_option(no));
   app.add_option("--output", flags->outputs, "Only what this output needs (else all)")
       ->type_name("NAME")
       ->expected(1)
@@ -361,6 +379,7 @@ Action AddInspect(CLI::App& app) {
       "Examples:\n"
       "  oncilla inspect mobilenet/\n"
       "  oncilla inspect mobilenet/ --shape image=1x224x224x3 --memory\n"
+      "  oncilla inspect resizer.onnx --input sizes=sizes.npy --plan\n"
       "  oncilla inspect model.pb --device gpu --placement");
   return [flags] { return Inspect(*flags); };
 }

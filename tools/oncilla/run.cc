@@ -306,7 +306,7 @@ Status Run(const RunFlags& flags) {
 Action AddRun(CLI::App& app) {
   auto flags = std::make_shared<RunFlags>();
   flags->model.AddTo(app);
-  flags->input.AddTo(app, /*files=*/true);
+  flags->input.AddTo(app);
   app.add_option("--output", flags->outputs, "An output to compute (else all of the signature)")
       ->type_name("NAME")
       ->expected(1)
