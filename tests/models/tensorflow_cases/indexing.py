@@ -1,0 +1,20 @@
+"""Shapes, ranges, gathers and scatters."""
+from recorder import *
+
+M = f32(2, 3, 4)
+case("Shape", lambda a: [raw.Shape(input=a), raw.Shape(input=a, out_type=tf.int64), raw.Size(input=a), raw.Rank(input=a)], M)
+case("ShapeN", lambda a, b: list(raw.ShapeN(input=[a, b])), M, f32(5))
+case("Fill", lambda d: raw.Fill(dims=d, value=c(2.5)), np.array([2, 3], np.int32))
+case("Fill_i32", lambda a: raw.Fill(dims=c([3]), value=a), np.int32(-4))
+case("Range", lambda a: raw.Range(start=a, limit=c(9), delta=c(2)), np.int32(1))
+case("Range_f32", lambda a: raw.Range(start=a, limit=c(-1.0), delta=c(-0.5)), np.float32(1))
+case("Gather", lambda a, i: raw.Gather(params=a, indices=i), f32(5, 3), i32(2, 2, lo=0, hi=5))
+case("GatherV2", lambda a, i: [raw.GatherV2(params=a, indices=i, axis=c(1)), raw.GatherV2(params=a, indices=i, axis=c(-1))], f32(2, 4, 4), i32(3, lo=0, hi=4))
+case("GatherV2_batch", lambda a, i: raw.GatherV2(params=a, indices=i, axis=c(1), batch_dims=1), f32(2, 4, 3), i32(2, 3, lo=0, hi=4))
+case("GatherV2_batch_negative", lambda a, i: raw.GatherV2(params=a, indices=i, axis=c(1), batch_dims=-1), f32(2, 4, 3), i32(2, 3, lo=0, hi=4))
+case("GatherV2_strings", lambda i: raw.GatherV2(params=c([b"zero", b"one", b"two"]), indices=i, axis=c(0)), i32(2, 2, lo=0, hi=3))
+case("GatherNd", lambda a, i: raw.GatherNd(params=a, indices=i), f32(3, 4, 2), np.array([[0, 1], [2, 3]], np.int32))
+case("OneHot", lambda i: [raw.OneHot(indices=i, depth=c(4), on_value=c(1.0), off_value=c(0.0)), raw.OneHot(indices=i, depth=c(3), on_value=c(5.0), off_value=c(-1.0), axis=0)], np.array([0, 3, -1, 7, 2], np.int32))
+case("OneHot_u8", lambda i: raw.OneHot(indices=i, depth=c(4), on_value=c(2), off_value=c(1)), np.array([0, 3, 200], np.uint8))
+case("Where", lambda a: raw.Where(condition=a), boolean(3, 4))
+case("ScatterNd", lambda i, u: raw.ScatterNd(indices=i, updates=u, shape=c([5, 2])), np.array([[0], [3], [0]], np.int32), f32(3, 2))
