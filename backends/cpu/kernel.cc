@@ -20,6 +20,8 @@ const KernelRow* FindKernel(std::string_view op) {
     for (std::span<const KernelRow> family : {
              ElementwiseKernels(),
              ConvKernels(),
+             DiagonalKernels(),
+             LinalgKernels(),
              MatMulKernels(),
              IndexingKernels(),
              MovementKernels(),
@@ -31,6 +33,8 @@ const KernelRow* FindKernel(std::string_view op) {
              ReduceKernels(),
              ResizeKernels(),
              SamplingKernels(),
+             SegmentKernels(),
+             SpecialKernels(),
              TextKernels(),
          }) {
       for (const KernelRow& row : family) map->emplace(row.op, &row);

@@ -181,6 +181,8 @@ const KernelRow* FindKernel(std::string_view op);
 
 std::span<const KernelRow> ElementwiseKernels();
 std::span<const KernelRow> ConvKernels();
+std::span<const KernelRow> DiagonalKernels();
+std::span<const KernelRow> LinalgKernels();
 std::span<const KernelRow> MatMulKernels();
 std::span<const KernelRow> IndexingKernels();
 std::span<const KernelRow> MovementKernels();
@@ -192,6 +194,8 @@ std::span<const KernelRow> RecurrentKernels();
 std::span<const KernelRow> ReduceKernels();
 std::span<const KernelRow> ResizeKernels();
 std::span<const KernelRow> SamplingKernels();
+std::span<const KernelRow> SegmentKernels();
+std::span<const KernelRow> SpecialKernels();
 std::span<const KernelRow> TextKernels();
 
 }  // namespace oncilla::cpu

@@ -73,6 +73,8 @@ std::span<const TfOpRow> TfElementwiseRows();
 std::span<const TfOpRow> TfReduceRows();
 std::span<const TfOpRow> TfNormRows();
 std::span<const TfOpRow> TfMatMulRows();
+std::span<const TfOpRow> TfLinalgRows();
+std::span<const TfOpRow> TfSegmentRows();
 std::span<const TfOpRow> TfConvRows();
 std::span<const TfOpRow> TfMovementRows();
 std::span<const TfOpRow> TfIndexingRows();

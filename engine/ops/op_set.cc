@@ -2,7 +2,9 @@
 #include "engine/ops/op_set.h"
 
 #include "engine/ops/conv.h"
+#include "engine/ops/diagonal.h"
 #include "engine/ops/elementwise.h"
+#include "engine/ops/linalg.h"
 #include "engine/ops/matmul.h"
 #include "engine/ops/indexing.h"
 #include "engine/ops/movement.h"
@@ -12,6 +14,8 @@
 #include "engine/ops/reduce.h"
 #include "engine/ops/resize.h"
 #include "engine/ops/sampling.h"
+#include "engine/ops/segment.h"
+#include "engine/ops/special.h"
 #include "engine/ops/text.h"
 
 namespace oncilla {
@@ -21,6 +25,8 @@ std::shared_ptr<const OpSet> OpSet::Builtin() {
   for (std::span<const OpDef> family : {
            ElementwiseOps(),
            ConvOps(),
+           DiagonalOps(),
+           LinalgOps(),
            MatMulOps(),
            IndexingOps(),
            MovementOps(),
@@ -35,6 +41,8 @@ std::shared_ptr<const OpSet> OpSet::Builtin() {
            ReduceOps(),
            ResizeOps(),
            SamplingOps(),
+           SegmentOps(),
+           SpecialOps(),
            TextOps(),
        }) {
     // Names of built-in ops are unique; a test adds the families one by one and checks.

@@ -37,8 +37,9 @@ def c(value, dtype=None):
     return tf.constant(value, dtype)
 
 
-def case(name, build, *feeds, const=(), error=False):
-    """build(*tensors) gives a tensor or a list; the feeds whose numbers are in `const` become constants. With `error` the run must fail."""
+def case(name, build, *feeds, const=(), error=False, sized=False):
+    """build(*tensors) gives a tensor or a list; the feeds whose numbers are in `const` become constants. With `error` the run must fail.
+    With `sized` the placeholders know their sizes, which some of TensorFlow's own checks need."""
     feeds = [np.asarray(x) for x in feeds]
     if any(name == other for other, *_ in state.cases): raise SystemExit("two cases are named " + name)
     with state.graph.as_default(), v1.name_scope(name):
@@ -47,7 +48,7 @@ def case(name, build, *feeds, const=(), error=False):
             if i in const:
                 ins.append(tf.constant(x))
             else:
-                ins.append(v1.placeholder(tf.as_dtype(x.dtype if x.dtype.kind not in "OSU" else tf.string), [None] * x.ndim, name="in%d" % i))
+                ins.append(v1.placeholder(tf.as_dtype(x.dtype if x.dtype.kind not in "OSU" else tf.string), x.shape if sized else [None] * x.ndim, name="in%d" % i))
         outs = build(*ins)
         outs = list(outs) if isinstance(outs, (list, tuple)) else [outs]
         outs = [tf.identity(o, name="out%d" % i) for i, o in enumerate(outs)]
