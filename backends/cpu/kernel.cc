@@ -19,6 +19,7 @@ const KernelRow* FindKernel(std::string_view op) {
     auto* map = new std::map<std::string_view, const KernelRow*>;
     for (std::span<const KernelRow> family : {
              ElementwiseKernels(),
+             CheckKernels(),
              ConvKernels(),
              DiagonalKernels(),
              LinalgKernels(),
@@ -34,6 +35,8 @@ const KernelRow* FindKernel(std::string_view op) {
              ResizeKernels(),
              SamplingKernels(),
              SegmentKernels(),
+             RaggedKernels(),
+             SparseKernels(),
              SpecialKernels(),
              TextKernels(),
          }) {

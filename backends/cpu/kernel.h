@@ -181,6 +181,7 @@ const KernelRow* FindKernel(std::string_view op);
 
 std::span<const KernelRow> ElementwiseKernels();
 std::span<const KernelRow> ConvKernels();
+std::span<const KernelRow> CheckKernels();
 std::span<const KernelRow> DiagonalKernels();
 std::span<const KernelRow> LinalgKernels();
 std::span<const KernelRow> MatMulKernels();
@@ -195,6 +196,8 @@ std::span<const KernelRow> ReduceKernels();
 std::span<const KernelRow> ResizeKernels();
 std::span<const KernelRow> SamplingKernels();
 std::span<const KernelRow> SegmentKernels();
+std::span<const KernelRow> RaggedKernels();
+std::span<const KernelRow> SparseKernels();
 std::span<const KernelRow> SpecialKernels();
 std::span<const KernelRow> TextKernels();
 

@@ -73,7 +73,8 @@ class Classifier {
     }
     if (after_host) return HostNode(id, node);
     ONCILLA_ASSIGN(Facts facts, InferNode(graph_.ops(), node.name, node.op->name, node.attrs, in));
-    if (std::all_of(facts.begin(), facts.end(), [](const Fact& f) { return f.has_value(); })) {
+    if (!facts.empty() &&
+        std::all_of(facts.begin(), facts.end(), [](const Fact& f) { return f.has_value(); })) {
       return Settle(id, node, std::move(facts));
     }
     if (known && IsSmall(facts)) {

@@ -32,9 +32,17 @@ bool StartsWith(std::string_view op, std::string_view prefix) {
 
 // Ops whose output is their input.
 bool IsPassThrough(std::string_view op) {
-  static constexpr std::array<std::string_view, 8> kOps = {
-      "Identity", "IdentityN",      "StopGradient",           "PreventGradient",
-      "Snapshot", "ReadVariableOp", "PlaceholderWithDefault", "EnsureShape"};
+  static constexpr std::array<std::string_view, 7> kOps = {
+      "Identity", "IdentityN",      "StopGradient",          "PreventGradient",
+      "Snapshot", "ReadVariableOp", "PlaceholderWithDefault"};
+  return OneOf(op, kOps);
+}
+
+// Ops that are run for what they do, even where nobody reads what they give: they may fail the run,
+// or write a message.
+bool IsCheck(std::string_view op) {
+  static constexpr std::array<std::string_view, 5> kOps = {"Assert", "CheckNumerics",
+                                                           "CheckNumericsV2", "Print", "PrintV2"};
   return OneOf(op, kOps);
 }
 
@@ -100,7 +108,11 @@ class Flattener {
       out_.outputs.push_back(ref);
     }
     ONCILLA_TRY(Expand());
-    ONCILLA_TRY(RefuseEffects(fetches));
+    ONCILLA_TRY(FindEffects(fetches));
+    // What an effect waits for was found after it.
+    std::reverse(checks_.begin(), checks_.end());
+    for (const Site& check : checks_) ONCILLA_TRY(Flat(check).status());
+    ONCILLA_TRY(Expand());
     Order();
     return std::move(out_);
   }
@@ -275,8 +287,8 @@ class Flattener {
   }
 
   // Walks over everything that TensorFlow would run for the fetches, control edges and the side
-  // effects of calls included, and refuses writes.
-  Status RefuseEffects(const std::vector<Site>& fetches) {
+  // effects of calls included. Refuses writes; checks are kept in `checks_`.
+  Status FindEffects(const std::vector<Site>& fetches) {
     std::vector<Site> stack = fetches;
     const auto visit = [&](Site site) {
       char& seen = frames_[site.frame]->seen[static_cast<size_t>(site.node)];
@@ -289,6 +301,7 @@ class Flattener {
       const TfNode& node = NodeAt(site);
       if (feeds_.count({site.frame, site.node, 0}) != 0) continue;
       if (IsWrite(node.op)) return Write(site);
+      if (IsCheck(node.op)) checks_.push_back({site.frame, site.node, 0});
       for (const TfInput& input : node.inputs) {
         if (input.control && frames_[site.frame]->body->Find(input.node) < 0 &&
             frames_[site.frame]->function != nullptr &&
@@ -431,6 +444,7 @@ class Flattener {
   std::vector<std::unique_ptr<Frame>> frames_;
   std::map<Site, int> feeds_;
   std::vector<Site> pending_;
+  std::vector<Site> checks_;
   int64_t hops_ = 0;
   TfFlatGraph out_;
 };

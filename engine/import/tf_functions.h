@@ -3,8 +3,8 @@
 //
 // Calls are inlined, identities and reads of variables are followed, variables become constants.
 // Only what the fetches need is visited, so training functions, savers and initialisers that lie
-// beside are never judged. Control edges order side effects; those that only order reads and
-// assertions are dropped, and a node that writes a variable is refused. A name inside a call is
+// beside are never judged. Control edges order side effects; assertions and other checks that they
+// lead to are kept, and a node that writes a variable is refused. A name inside a call is
 // spelled "call/inner/node".
 #pragma once
 

@@ -64,7 +64,8 @@ Result<int> TfLowering::KnownRank(size_t input, std::string_view what) const {
 
 std::vector<std::span<const TfOpRow>> TfOpFamilies() {
   return {TfElementwiseRows(), TfReduceRows(),   TfNormRows(),   TfMatMulRows(), TfConvRows(),
-          TfMovementRows(),    TfIndexingRows(), TfResizeRows(), TfLinalgRows(), TfSegmentRows()};
+          TfMovementRows(),    TfIndexingRows(), TfResizeRows(), TfLinalgRows(), TfSegmentRows(),
+          TfSparseRows(),      TfCheckRows(),    TfWindowRows()};
 }
 
 const TfOpRow* FindTfOp(std::string_view op) {

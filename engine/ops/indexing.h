@@ -120,13 +120,15 @@ struct TriluAttrs {
 
 // Unique(x) -> y, first, inverse, counts: the different elements, or slices along axis; for each,
 // where it is first seen and how often; for each of x, which one it is. In ascending order, or in
-// that of appearance. NaNs are equal and come last. How many depends on data.
+// that of appearance. NaNs are equal, or each its own, and come last. How many depends on data.
 struct UniqueAttrs {
   int64_t axis = kFlatAxis;
   bool sorted = true;
+  bool equal_nans = true;
   void Fields(auto&& field) {
     field("axis", axis);
     field("sorted", sorted);
+    field("equal_nans", equal_nans);
   }
 };
 

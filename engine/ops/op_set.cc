@@ -1,6 +1,7 @@
 // The table of contents of the op set: one line per family.
 #include "engine/ops/op_set.h"
 
+#include "engine/ops/check.h"
 #include "engine/ops/conv.h"
 #include "engine/ops/diagonal.h"
 #include "engine/ops/elementwise.h"
@@ -15,6 +16,7 @@
 #include "engine/ops/resize.h"
 #include "engine/ops/sampling.h"
 #include "engine/ops/segment.h"
+#include "engine/ops/sparse.h"
 #include "engine/ops/special.h"
 #include "engine/ops/text.h"
 
@@ -24,6 +26,7 @@ std::shared_ptr<const OpSet> OpSet::Builtin() {
   auto set = std::make_shared<OpSet>();
   for (std::span<const OpDef> family : {
            ElementwiseOps(),
+           CheckOps(),
            ConvOps(),
            DiagonalOps(),
            LinalgOps(),
@@ -42,6 +45,7 @@ std::shared_ptr<const OpSet> OpSet::Builtin() {
            ResizeOps(),
            SamplingOps(),
            SegmentOps(),
+           SparseOps(),
            SpecialOps(),
            TextOps(),
        }) {

@@ -33,3 +33,27 @@ case("DepthToSpace", lambda a: raw.DepthToSpace(input=a, block_size=2), f32(1, 2
 case("SpaceToDepth", lambda a: raw.SpaceToDepth(input=a, block_size=2), f32(1, 4, 6, 2))
 case("SpaceToBatchND", lambda a: raw.SpaceToBatchND(input=a, block_shape=c([2, 3]), paddings=c([[0, 1], [1, 1]])), f32(1, 3, 4, 2))
 case("BatchToSpaceND", lambda a: raw.BatchToSpaceND(input=a, block_shape=c([2, 2]), crops=c([[0, 1], [1, 0]])), f32(4, 2, 3, 2))
+
+# old forms, sequences, ranges
+case("SpaceToBatch", lambda a: raw.SpaceToBatch(input=a, paddings=c([[0, 1], [1, 1]]), block_size=2), f32(1, 3, 4, 2))
+case("BatchToSpace", lambda a: raw.BatchToSpace(input=a, crops=c([[0, 1], [1, 0]]), block_size=2), f32(4, 2, 3, 2))
+case("SpaceToBatchND_fed", lambda a, p: raw.SpaceToBatchND(input=a, block_shape=c([2]), paddings=p), i32(2, 3, 2), np.array([[1, 0]], np.int32))
+case("BatchToSpaceND_one", lambda a: raw.BatchToSpaceND(input=a, block_shape=c([3], tf.int64), crops=c([[1, 0]], tf.int64)), i32(6, 2))
+case("Reverse", lambda a: raw.Reverse(tensor=a, dims=c([True, False, True])), M)
+case("ReverseSequence", lambda a, n: raw.ReverseSequence(input=a, seq_lengths=n, seq_dim=1), f32(3, 4, 2), np.array([2, 4, 0], np.int32))
+case("ReverseSequence_time", lambda a, n: raw.ReverseSequence(input=a, seq_lengths=n, seq_dim=0, batch_dim=2), i32(4, 2, 3), np.array([1, 3, 4], np.int64))
+case("ReverseSequence_beyond", lambda a, n: raw.ReverseSequence(input=a, seq_lengths=n, seq_dim=1), f32(2, 3), np.array([1, 4], np.int32), error=True)
+for n in (1, 2, 5, 7): case("LinSpace_%d" % n, lambda a, b, n=n: raw.LinSpace(start=a, stop=b, num=c(n)), np.float32(-1.5), np.float32(3.25))
+case("LinSpace_fed", lambda a, b, n: raw.LinSpace(start=a, stop=b, num=n), np.float64(10), np.float64(4), np.int64(6))
+case("StridedSlice_masks", lambda a: [raw.StridedSlice(input=a, begin=c([0, 1, 0]), end=c([2, 3, 3]), strides=c([1, 1, 2]), **kw) for kw in
+     ({}, dict(begin_mask=2), dict(end_mask=4), dict(shrink_axis_mask=2), dict(new_axis_mask=2), dict(ellipsis_mask=1), dict(ellipsis_mask=2), dict(begin_mask=5, end_mask=5, shrink_axis_mask=2), dict(new_axis_mask=1, shrink_axis_mask=2))], M)
+case("StridedSlice_negative", lambda a: [raw.StridedSlice(input=a, begin=c([-1, 2]), end=c([-3, 0]), strides=c([-1, -1])), raw.StridedSlice(input=a, begin=c([5]), end=c([-9]), strides=c([-1])),
+     raw.StridedSlice(input=a, begin=c([0, 0, -1]), end=c([9, 9, -9]), strides=c([1, 2, -2]), end_mask=4)], M)
+case("StridedSlice_fed", lambda a, b, e: raw.StridedSlice(input=a, begin=b, end=e, strides=c([1, 2])), i32(5, 6), np.array([1, 0], np.int32), np.array([4, 5], np.int32))
+case("StridedSlice_beyond", lambda a: raw.StridedSlice(input=a, begin=c([5]), end=c([6]), strides=c([1]), shrink_axis_mask=1), M, error=True)
+case("Roll_i64", lambda a, s: raw.Roll(input=a, shift=s, axis=c([0])), i32(5).astype(np.int64), np.array([7], np.int32))
+case("Tile_zero", lambda a: raw.Tile(input=a, multiples=c([2, 0])), f32(2, 3))
+case("Concat_empty", lambda a, b: raw.ConcatV2(values=[a, b], axis=c(0)), f32(0, 3), f32(2, 3))
+case("BroadcastArgs", lambda a, b: raw.BroadcastArgs(s0=a, s1=b), np.array([2, 1, 3], np.int32), np.array([5, 1], np.int32))
+case("BroadcastArgs_i64", lambda a, b: tf.broadcast_to(3.5, raw.BroadcastArgs(s0=tf.shape(a, out_type=tf.int64), s1=tf.shape(b, out_type=tf.int64))), f32(2, 1), f32(3))
+case("BroadcastArgs_unlike", lambda a, b: raw.BroadcastArgs(s0=a, s1=b), np.array([2, 4], np.int32), np.array([3], np.int32), error=True)
