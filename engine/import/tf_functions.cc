@@ -77,6 +77,8 @@ struct Frame {
   const TfBody* body = nullptr;
   const TfFunction* function = nullptr;  // null for the main graph
   int caller_frame = -1, caller_node = -1;
+  int branch = -1;                 // of a conditional: 0 else, 1 then
+  std::map<int, int> branches[2];  // conditional -> frame
   int depth = 0;
   std::string prefix;
   std::map<int, int> children;  // call node -> frame
@@ -159,6 +161,27 @@ class Flattener {
     if (!graph_.HasFunction(name)) {
       ONCILLA_ASSIGN(name, graph_.Attrs(node).Function("f"));
     }
+    ONCILLA_ASSIGN(const int child, Enter(call, name, 0));
+    frames_[frame_id]->children.emplace(node_id, child);
+    return child;
+  }
+
+  // The frame of one branch of a conditional.
+  Result<int> Branch(const Site& site, int branch) {
+    auto& known = frames_[site.frame]->branches[branch];
+    if (const auto it = known.find(site.node); it != known.end()) return it->second;
+    const char* attr = branch == 1 ? "then_branch" : "else_branch";
+    ONCILLA_ASSIGN(const std::string name, graph_.Attrs(NodeAt(site)).Function(attr));
+    ONCILLA_ASSIGN(const int child, Enter({site.frame, site.node, 0}, name, 1));
+    frames_[child]->branch = branch;
+    frames_[site.frame]->branches[branch].emplace(site.node, child);
+    return child;
+  }
+
+  // A new frame for the body of a function, whose arguments are the inputs from `first` on.
+  Result<int> Enter(const Site& call, const std::string& name, int first) {
+    const int frame_id = call.frame;
+    const TfNode& node = NodeAt(call);
     for (int f = frame_id; f >= 0; f = frames_[f]->caller_frame) {
       if (frames_[f]->function != nullptr && frames_[f]->function->name == name) {
         return Fail(call, Unsupported("the function '", name, "' calls itself"));
@@ -169,15 +192,12 @@ class Flattener {
     }
     auto function = graph_.Function(name);
     if (!function.ok()) return Fail(call, function.status());
-    if (static_cast<int>((*function)->args.size()) != node.data_inputs()) {
-      return Fail(call, DataLoss("gives ", node.data_inputs(), " inputs to the function '", name,
-                                 "', which takes ", (*function)->args.size()));
+    if (static_cast<int>((*function)->args.size()) != node.data_inputs() - first) {
+      return Fail(call, DataLoss("gives ", node.data_inputs() - first, " inputs to the function '",
+                                 name, "', which takes ", (*function)->args.size()));
     }
     std::string prefix = frames_[frame_id]->prefix + std::string(node.name) + "/";
-    ONCILLA_ASSIGN(const int child,
-                   AddFrame(&(*function)->body, *function, frame_id, node_id, std::move(prefix)));
-    frames_[frame_id]->children.emplace(node_id, child);
-    return child;
+    return AddFrame(&(*function)->body, *function, frame_id, call.node, std::move(prefix));
   }
 
   // The site that an input names directly: arguments lead to the caller.
@@ -188,7 +208,8 @@ class Flattener {
     // Child() has checked that the call has an input for each argument, and bounded the depth.
     const TfNode& call =
         frames_[frame.caller_frame]->body->nodes[static_cast<size_t>(frame.caller_node)];
-    return Source(frame.caller_frame, call.inputs[static_cast<size_t>(arg)]);
+    const int first = frame.branch >= 0 ? 1 : 0;  // a conditional's own condition is no argument
+    return Source(frame.caller_frame, call.inputs[static_cast<size_t>(arg + first)]);
   }
 
   Result<Site> SourceInBody(int frame_id, const TfInput& input) {
@@ -274,15 +295,65 @@ class Flattener {
       pending_.pop_back();
       const int id = frames_[site.frame]->flat[static_cast<size_t>(site.node)];
       std::vector<TfRef> inputs;
+      Guards guards;
       for (const TfInput& input : NodeAt(site).inputs) {
         if (input.control) break;
         ONCILLA_ASSIGN(const Site named, Source(site.frame, input));
-        ONCILLA_ASSIGN(const Site source, Follow(named));
+        ONCILLA_ASSIGN(Site source, Follow(named));
+        if (NodeAt(site).op == "Assert") {
+          ONCILLA_ASSIGN(source, BehindSwitches(source, guards));
+        }
         ONCILLA_ASSIGN(const TfRef ref, Flat(source));
         inputs.push_back(ref);
       }
+      if (NodeAt(site).op == "Assert") {
+        ONCILLA_TRY(BranchesAround(site, guards));
+        for (const auto& [ref, when] : guards) {
+          inputs.push_back(ref);
+          out_.nodes[static_cast<size_t>(id)].guards.push_back(when ? 1 : 0);
+        }
+      }
       out_.nodes[static_cast<size_t>(id)].inputs = std::move(inputs);
     }
+    return {};
+  }
+
+  using Guards = std::vector<std::pair<TfRef, bool>>;
+
+  // TensorFlow 1 passes what an assertion reads through Switch nodes: it runs when the branch is
+  // taken that it reads from. Gives the site before them.
+  Result<Site> BehindSwitches(Site site, Guards& guards) {
+    while (feeds_.count(site) == 0 &&
+           (NodeAt(site).op == "Switch" || NodeAt(site).op == "RefSwitch")) {
+      const TfNode& node = NodeAt(site);
+      if (node.data_inputs() != 2) return Fail(site, DataLoss("has no two inputs"));
+      ONCILLA_TRY(AddGuard(site.frame, node.inputs[1], site.output == 1, guards));
+      ONCILLA_ASSIGN(const Site named, Source(site.frame, node.inputs[0]));
+      ONCILLA_ASSIGN(site, Follow(named));
+    }
+    return site;
+  }
+
+  // The conditionals in whose branches a site lies.
+  Status BranchesAround(const Site& site, Guards& guards) {
+    for (int f = site.frame; f >= 0; f = frames_[f]->caller_frame) {
+      const Frame& frame = *frames_[f];
+      if (frame.branch < 0) continue;
+      const TfNode& node =
+          frames_[frame.caller_frame]->body->nodes[static_cast<size_t>(frame.caller_node)];
+      ONCILLA_TRY(AddGuard(frame.caller_frame, node.inputs[0], frame.branch == 1, guards));
+    }
+    return {};
+  }
+
+  Status AddGuard(int frame, const TfInput& condition, bool when, Guards& guards) {
+    ONCILLA_ASSIGN(const Site named, Source(frame, condition));
+    ONCILLA_ASSIGN(const Site source, Follow(named));
+    ONCILLA_ASSIGN(const TfRef ref, Flat(source));
+    for (const auto& [known, value] : guards) {
+      if (known.node == ref.node && known.output == ref.output && value == when) return {};
+    }
+    guards.emplace_back(ref, when);
     return {};
   }
 
@@ -301,7 +372,10 @@ class Flattener {
       const TfNode& node = NodeAt(site);
       if (feeds_.count({site.frame, site.node, 0}) != 0) continue;
       if (IsWrite(node.op)) return Write(site);
-      if (IsCheck(node.op)) checks_.push_back({site.frame, site.node, 0});
+      const bool guarded = InBranch(site.frame);
+      if (node.op == "Assert" || (IsCheck(node.op) && !guarded)) {
+        checks_.push_back({site.frame, site.node, 0});
+      }
       for (const TfInput& input : node.inputs) {
         if (input.control && frames_[site.frame]->body->Find(input.node) < 0 &&
             frames_[site.frame]->function != nullptr &&
@@ -311,23 +385,40 @@ class Flattener {
         ONCILLA_ASSIGN(const Site source, Source(site.frame, input));
         visit(source);
       }
-      if (!IsCall(node)) continue;
-      ONCILLA_ASSIGN(const int child, Child(site.frame, site.node));
-      const TfFunction& function = *frames_[child]->function;
-      for (const TfInput& input : function.returns) {
-        ONCILLA_ASSIGN(const Site source, Source(child, input));
-        visit(source);
-      }
-      for (Bytes name : function.control_returns) {
-        const int effect = function.body.Find(name);
-        if (effect < 0) {
-          return Fail(site,
-                      DataLoss("the function '", function.name, "' has no node '", name, "'"));
+      std::vector<int> children;
+      if (IsCall(node)) {
+        ONCILLA_ASSIGN(const int child, Child(site.frame, site.node));
+        children.push_back(child);
+      } else if (node.op == "If" || node.op == "StatelessIf") {
+        for (const int branch : {0, 1}) {
+          ONCILLA_ASSIGN(const int child, Branch(site, branch));
+          children.push_back(child);
         }
-        visit({child, effect, 0});
+      }
+      for (const int child : children) {
+        const TfFunction& function = *frames_[child]->function;
+        for (const TfInput& input : function.returns) {
+          ONCILLA_ASSIGN(const Site source, Source(child, input));
+          visit(source);
+        }
+        for (Bytes name : function.control_returns) {
+          const int effect = function.body.Find(name);
+          if (effect < 0) {
+            return Fail(site,
+                        DataLoss("the function '", function.name, "' has no node '", name, "'"));
+          }
+          visit({child, effect, 0});
+        }
       }
     }
     return {};
+  }
+
+  bool InBranch(int frame) const {
+    for (; frame >= 0; frame = frames_[frame]->caller_frame) {
+      if (frames_[frame]->branch >= 0) return true;
+    }
+    return false;
   }
 
   Status Write(const Site& site) {

@@ -4,7 +4,8 @@
 // Calls are inlined, identities and reads of variables are followed, variables become constants.
 // Only what the fetches need is visited, so training functions, savers and initialisers that lie
 // beside are never judged. Control edges order side effects; assertions and other checks that they
-// lead to are kept, and a node that writes a variable is refused. A name inside a call is
+// lead to are kept, those in the branches of conditionals (TensorFlow guards each of its assertions
+// with one) as assertions of "if the branch is taken", and a node that writes a variable is refused. A name inside a call is
 // spelled "call/inner/node".
 #pragma once
 
@@ -29,6 +30,9 @@ struct TfFlatNode {
   std::vector<TfRef> inputs;
   Tensor value;   // kVariable
   int feed = -1;  // kInput: which feed
+  // Of an Assert in a branch: the last inputs are the conditions of the branches around it, and it
+  // counts only when each has this value.
+  std::vector<char> guards;
 
   std::string_view op() const { return source->op; }
 };

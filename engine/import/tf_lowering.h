@@ -54,6 +54,8 @@ class TfLowering {
   Result<Tensor> ConstantValue() { return source_.TensorAttr(*node_.source, "value"); }
 
   const std::string& name() const { return node_.name; }
+  // Of an Assert: how many of the last inputs are conditions of branches, and their values there.
+  const std::vector<char>& guards() const { return node_.guards; }
 
  private:
   Graph& graph_;

@@ -4,14 +4,31 @@
 namespace oncilla {
 namespace {
 
+bool IsTrue(const Fact& fact) {
+  return fact.has_value() && fact.dtype == DType::kBool && fact.value.elements() == 1 &&
+         fact.value.bytes()[0] != std::byte{0};
+}
+
+// In branches it asserts "or one of them is not taken".
 Result<Values> LowerAssert(TfLowering& b) {
   ONCILLA_ASSIGN(const int64_t summarize, b.attrs().Int("summarize"));
-  const Fact& condition = b.in_fact(0);
-  if (condition.has_value() && condition.dtype == DType::kBool && condition.value.elements() == 1 &&
-      condition.value.As<bool>()[0]) {
-    return Values{};
+  const std::vector<char>& guards = b.guards();
+  const size_t data = b.inputs() - guards.size();
+  ValueId holds = b.in(0);
+  if (IsTrue(b.fact(holds))) return Values{};
+  for (size_t i = 0; i < guards.size(); ++i) {
+    ValueId aside = b.in(data + i);
+    if (b.fact(aside).dtype != DType::kBool) {
+      ONCILLA_ASSIGN(aside, b.Add("Cast", {{"to", DType::kBool}}, {aside}, "branch"));
+    }
+    if (guards[i] != 0) {
+      ONCILLA_ASSIGN(aside, b.Add("Not", {}, {aside}, "aside"));
+    }
+    ONCILLA_ASSIGN(holds, b.Add("Or", {}, {holds, aside}, "holds"));
   }
-  ONCILLA_TRY(b.AddAll("Assert", {{"summarize", summarize}}, b.all_inputs()).status());
+  Values inputs(b.all_inputs().begin(), b.all_inputs().begin() + static_cast<long>(data));
+  inputs[0] = holds;
+  ONCILLA_TRY(b.AddAll("Assert", {{"summarize", summarize}}, std::move(inputs)).status());
   return Values{};
 }
 

@@ -68,7 +68,15 @@ Result<Facts> InferDilation(const DilationAttrs& attrs, std::span<const Fact> in
   ONCILLA_TRY(RequireSameDType(in));
   if (!attrs.kernel.empty()) return InvalidArgument("the filter gives the kernel");
   const PartialShape &x = in[0].shape, &filter = in[1].shape;
-  if (!filter.known()) return Unsupported("the filter's shape ", filter, " is not known");
+  if (!filter.known()) {
+    const int rank = x.ranked() ? x.rank() : filter.ranked() ? filter.rank() + 1 : -1;
+    PartialShape shape = rank < 0 ? PartialShape() : PartialShape::OfRank(rank);
+    if (x.ranked()) {
+      shape[0] = x[0];
+      shape[rank - 1] = x[rank - 1];
+    }
+    return Facts{Fact::Of(in[0].dtype, std::move(shape))};
+  }
   const Shape sizes = filter.ToShape();
   if (sizes.rank() < 1) return InvalidArgument("the filter has no axes");
   PoolWindow window = attrs;

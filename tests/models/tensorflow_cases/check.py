@@ -13,6 +13,8 @@ case("Assert_all", lambda x, k: guarded(x, raw.Assert(condition=k, data=[c([1.5,
 case("Assert_positive", lambda x: guarded(x, v1.assert_positive(x)), f32(3, lo=0.1))
 case("Assert_positive_fails", lambda x: guarded(x, v1.assert_positive(x, message="no")), np.array([1, 2, -3], np.float32), error=True)
 case("Assert_rank", lambda x: guarded(x, v1.assert_rank(x, 1)), f32(3))
+case("Assert_guarded", lambda x, k: guarded(x, tf.Assert(k, [c(b"why:"), x])), f32(3), np.array(False), error=True)
+case("Assert_guarded_holds", lambda x, k: guarded(x, tf.Assert(k, [c(b"why:"), x])), f32(3), np.array(True))
 case("Assert_chain", lambda x, k: guarded(x, tf.group(raw.Assert(condition=c(True), data=[c(1)]), raw.Assert(condition=k, data=[c(b"grouped")]))), f32(3), np.array(False), error=True)
 case("CheckNumerics", lambda x: raw.CheckNumerics(tensor=x, message="bad"), f32(2, 3))
 case("CheckNumerics_nan", lambda x: raw.CheckNumerics(tensor=x, message="bad"), np.array([1, np.nan], np.float32), error=True)
@@ -27,3 +29,16 @@ case("EnsureShape_beside", lambda x: guarded(x, raw.EnsureShape(input=x, shape=[
 case("Print", lambda x: raw.Print(input=x, data=[x, c(b"text")], message="seen: "), f32(3))
 case("PrintV2", lambda x: guarded(x, raw.PrintV2(input=c(b"a line"))), f32(3))
 case("NoOp", lambda x: guarded(x, raw.NoOp()), f32(3))
+
+
+
+def old_guard(x, k):
+    """How TensorFlow 1 guards an assertion: with Switch and Merge."""
+    v1.disable_control_flow_v2()
+    y = guarded(x, v1.Assert(k, [c(b"old:"), x]))
+    v1.enable_control_flow_v2()
+    return y
+
+
+case("Assert_switch", old_guard, f32(3), np.array(False), error=True)
+case("Assert_switch_holds", old_guard, f32(3), np.array(True))

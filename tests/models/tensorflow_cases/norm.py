@@ -16,4 +16,3 @@ case("FusedBatchNormV3_average", lambda a, m, v: list(raw.FusedBatchNormV3(x=a, 
 case("FusedBatchNormV3_outputs", lambda a, m, v: list(raw.FusedBatchNormV3(x=a, scale=f32(3), offset=f32(3), mean=m, variance=v, is_training=False))[:3], f32(1, 2, 3, 3), f32(3), f32(3, lo=.5))
 case("FusedBatchNormV3_f16", lambda a: raw.FusedBatchNormV3(x=a, scale=f32(4), offset=f32(4), mean=f32(4), variance=f32(4, lo=.5), is_training=False).y, f32(1, 3, 2, 4).astype(np.float16))
 case("LRN_default", lambda a: raw.LRN(input=a), f32(1, 2, 2, 12))
-case("LRN_f16", lambda a: raw.LRN(input=a, depth_radius=1, alpha=0.5), f32(1, 2, 2, 4).astype(np.float16))

@@ -64,7 +64,8 @@ def write(path):
                 if error: raise SystemExit("%s: no failure" % name)
             except (tf.errors.OpError, ValueError) as e:
                 if not error: raise SystemExit("%s: %s" % (name, e))
-                message = e.message.split("\n")[0]
+                message = next((m for m in e.message.split("\n") if "assertion failed:" in m), e.message.split("\n")[0])
+                message = message[message.find("assertion failed:"):] if "assertion failed:" in message else message
             with state.graph.as_default():
                 for i, t, x in ins: tf.constant(x, t.dtype, name="%s/feed%d" % (name, i))
                 for i, x in enumerate(values): tf.constant(x, outs[i].dtype, name="%s/expect%d" % (name, i))
