@@ -1,7 +1,7 @@
 // Every TensorFlow op that has a row, against what TensorFlow itself computed: the cases of
 // testdata/tensorflow/*.pb (see tests/models/make_tensorflow_cases.py), imported once with
-// nothing known of the sizes and once with the sizes that are fed. Where TensorFlow failed, so must
-// the run.
+// nothing known of the sizes and once with the sizes that are fed, then run in a session. Where
+// TensorFlow failed, so must the run.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -12,6 +12,8 @@
 #include "engine/import/tf_functions.h"
 #include "engine/import/tf_import.h"
 #include "engine/import/tf_lowering.h"
+#include "engine/session/model.h"
+#include "engine/session/session.h"
 #include "tests/case_runner/case_file.h"
 #include "tests/unit/run_graph.h"
 
@@ -21,6 +23,7 @@ namespace {
 const std::string kFolder = std::string(ONCILLA_SOURCE_DIR) + "/testdata/tensorflow";
 
 struct TfCase {
+  std::string path;
   TfGraph* graph = nullptr;
   std::string name;
   std::map<std::string, Tensor> feeds;  // by the placeholder's name
@@ -64,6 +67,7 @@ class TfOps : public ::testing::Test {
       TfCase& c = cases[name.substr(0, slash)];
       c.name = name.substr(0, slash);
       c.graph = graph->get();
+      c.path = path;
       if (feed) c.feeds.emplace(c.name + "/in" + leaf.substr(4), *value);
       if (error) c.error = std::string(value->strings()[0]);
       if (!expect) continue;
@@ -105,27 +109,69 @@ class TfOps : public ::testing::Test {
 std::vector<std::unique_ptr<TfGraph>>* TfOps::graphs_ = nullptr;
 std::vector<TfCase>* TfOps::cases_ = nullptr;
 
-TEST_F(TfOps, AgreeWithTensorFlow) {
-  ASSERT_GT(cases_->size(), 280u);
-  // ONCILLA_TF_CASE names one case while working on it.
+// As TensorFlow: the same results, or an InvalidArgument of the node where TensorFlow failed (a
+// refusal would be another code).
+void Check(const TfCase& c, const Status& status, const char* how) {
+  if (c.error.empty()) {
+    EXPECT_TRUE(status.ok()) << c.name << how << status;
+    return;
+  }
+  EXPECT_FALSE(status.ok()) << c.name << how << "TensorFlow failed: " << c.error;
+  EXPECT_EQ(status.code(), Code::kInvalidArgument) << c.name << how << status;
+  // What a model says itself, it says here in the same words.
+  if (c.error.find("assertion failed:") == 0 || c.error.find(" : Tensor had") != c.error.npos) {
+    EXPECT_NE(Message(status).find(c.error), std::string::npos) << c.name << status << c.error;
+  }
+}
+
+// ONCILLA_TF_CASE names the cases to run while working on them.
+bool Skipped(const TfCase& c) {
   const char* only = std::getenv("ONCILLA_TF_CASE");
+  return only != nullptr && c.name.find(only) == std::string::npos;
+}
+
+TEST_F(TfOps, AgreeWithTensorFlow) {
+  ASSERT_GT(cases_->size(), 700u);
   for (const TfCase& c : *cases_) {
-    if (only != nullptr && c.name.find(only) == std::string::npos) continue;
+    if (Skipped(c)) continue;
     for (const bool known_sizes : {false, true}) {
-      const Status status = Run(c, known_sizes);
-      const char* sizes = known_sizes ? ", sizes known: " : ": ";
-      if (c.error.empty()) {
-        EXPECT_TRUE(status.ok()) << c.name << sizes << status;
-        continue;
-      }
-      // An InvalidArgument of the node, as TensorFlow's; a refusal would be another code.
-      EXPECT_FALSE(status.ok()) << c.name << sizes << "TensorFlow failed: " << c.error;
-      EXPECT_EQ(status.code(), Code::kInvalidArgument) << c.name << sizes << status;
-      // What a model says itself, it says here in the same words.
-      if (c.error.find("assertion failed:") != 0 && c.error.find(" : Tensor had") == c.error.npos) {
-        continue;
-      }
-      EXPECT_NE(Message(status).find(c.error), std::string::npos) << c.name << status << c.error;
+      Check(c, Run(c, known_sizes), known_sizes ? ", sizes known: " : ": ");
+    }
+  }
+}
+
+// The same through passes, placement and plans.
+TEST_F(TfOps, AgreeInASession) {
+  const char* device = std::getenv("ONCILLA_TF_DEVICE");
+  auto session = Session::Create(Runtime::Create({}),
+                                 {.device = device == nullptr ? "cpu" : device, .verify = true});
+  ASSERT_TRUE(session.ok()) << session.status();
+  std::string path;
+  std::shared_ptr<Model> model;
+  for (const TfCase& c : *cases_) {
+    if (Skipped(c)) continue;
+    if (c.path != path) {
+      auto loaded = (*session)->Load(c.path, {});
+      ASSERT_TRUE(loaded.ok()) << loaded.status();
+      model = *loaded;
+      path = c.path;
+    }
+    RunRequest request;
+    for (const auto& [name, value] : c.feeds) request.feeds.emplace_back(name, value);
+    for (size_t i = 0; i < std::max<size_t>(c.expected.size(), 1); ++i) {
+      request.fetches.push_back(c.name + "/out" + std::to_string(i));
+    }
+    const auto result = model->Run(request);
+    Status status = result.status();
+    // Fused code keeps the digits that a cast to 16 bits and back would cut.
+    const double tolerance = c.name == "Cast_bfloat16" || c.name == "Cast_float16" ? 1e-2 : 1e-5;
+    for (size_t i = 0; status.ok() && c.error.empty() && i < c.expected.size(); ++i) {
+      status = In(testing::Agree(result->outputs[i].second, c.expected[i], tolerance),
+                  StrCat("output ", i));
+    }
+    Check(c, status, " in a session: ");
+    if (!c.error.empty()) {
+      EXPECT_NE(Details(status).node, "") << c.name << status;
     }
   }
 }
