@@ -19,7 +19,10 @@ const KernelRow* FindKernel(std::string_view op) {
     auto* map = new std::map<std::string_view, const KernelRow*>;
     for (std::span<const KernelRow> family : {
              ElementwiseKernels(),
+             CheckKernels(),
              ConvKernels(),
+             DiagonalKernels(),
+             LinalgKernels(),
              MatMulKernels(),
              IndexingKernels(),
              ListKernels(),
@@ -33,6 +36,10 @@ const KernelRow* FindKernel(std::string_view op) {
              ResizeKernels(),
              SamplingKernels(),
              TableKernels(),
+             SegmentKernels(),
+             RaggedKernels(),
+             SparseKernels(),
+             SpecialKernels(),
              TextKernels(),
          }) {
       for (const KernelRow& row : family) map->emplace(row.op, &row);

@@ -182,6 +182,9 @@ const KernelRow* FindKernel(std::string_view op);
 std::span<const KernelRow> ElementwiseKernels();
 std::span<const KernelRow> ConvKernels();
 std::span<const KernelRow> ListKernels();
+std::span<const KernelRow> CheckKernels();
+std::span<const KernelRow> DiagonalKernels();
+std::span<const KernelRow> LinalgKernels();
 std::span<const KernelRow> MatMulKernels();
 std::span<const KernelRow> IndexingKernels();
 std::span<const KernelRow> MovementKernels();
@@ -194,6 +197,10 @@ std::span<const KernelRow> ReduceKernels();
 std::span<const KernelRow> ResizeKernels();
 std::span<const KernelRow> SamplingKernels();
 std::span<const KernelRow> TableKernels();
+std::span<const KernelRow> SegmentKernels();
+std::span<const KernelRow> RaggedKernels();
+std::span<const KernelRow> SparseKernels();
+std::span<const KernelRow> SpecialKernels();
 std::span<const KernelRow> TextKernels();
 
 }  // namespace oncilla::cpu

@@ -83,7 +83,8 @@ Status TfLowering::AssignVariable(std::string_view variable, ValueId value, std:
 
 std::vector<std::span<const TfOpRow>> TfOpFamilies() {
   return {TfElementwiseRows(), TfReduceRows(),   TfNormRows(),   TfMatMulRows(), TfConvRows(),
-          TfMovementRows(),    TfIndexingRows(), TfResizeRows(), TfListRows(),   TfStateRows()};
+          TfMovementRows(),    TfIndexingRows(), TfResizeRows(), TfLinalgRows(), TfSegmentRows(),
+          TfSparseRows(),      TfCheckRows(),    TfWindowRows(), TfListRows(),   TfStateRows()};
 }
 
 const TfOpRow* FindTfOp(std::string_view op) {

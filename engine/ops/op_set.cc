@@ -2,8 +2,11 @@
 #include "engine/ops/op_set.h"
 
 #include "engine/ops/control.h"
+#include "engine/ops/check.h"
 #include "engine/ops/conv.h"
+#include "engine/ops/diagonal.h"
 #include "engine/ops/elementwise.h"
+#include "engine/ops/linalg.h"
 #include "engine/ops/matmul.h"
 #include "engine/ops/indexing.h"
 #include "engine/ops/list.h"
@@ -15,6 +18,9 @@
 #include "engine/ops/resize.h"
 #include "engine/ops/sampling.h"
 #include "engine/ops/table.h"
+#include "engine/ops/segment.h"
+#include "engine/ops/sparse.h"
+#include "engine/ops/special.h"
 #include "engine/ops/text.h"
 
 namespace oncilla {
@@ -26,6 +32,10 @@ std::shared_ptr<const OpSet> OpSet::Builtin() {
            ControlOps(),
            ConvOps(),
            ListOps(),
+           CheckOps(),
+           ConvOps(),
+           DiagonalOps(),
+           LinalgOps(),
            MatMulOps(),
            IndexingOps(),
            MovementOps(),
@@ -41,6 +51,9 @@ std::shared_ptr<const OpSet> OpSet::Builtin() {
            ResizeOps(),
            SamplingOps(),
            TableOps(),
+           SegmentOps(),
+           SparseOps(),
+           SpecialOps(),
            TextOps(),
        }) {
     // Names of built-in ops are unique; a test adds the families one by one and checks.
