@@ -31,6 +31,10 @@ const KernelRow* FindKernel(std::string_view op) {
              ReduceKernels(),
              ResizeKernels(),
              SamplingKernels(),
+             PrintKernels(),
+             RecordKernels(),
+             StringKernels(),
+             UnicodeKernels(),
              TextKernels(),
          }) {
       for (const KernelRow& row : family) map->emplace(row.op, &row);

@@ -192,6 +192,10 @@ std::span<const KernelRow> RecurrentKernels();
 std::span<const KernelRow> ReduceKernels();
 std::span<const KernelRow> ResizeKernels();
 std::span<const KernelRow> SamplingKernels();
+std::span<const KernelRow> PrintKernels();
+std::span<const KernelRow> RecordKernels();
+std::span<const KernelRow> StringKernels();
+std::span<const KernelRow> UnicodeKernels();
 std::span<const KernelRow> TextKernels();
 
 }  // namespace oncilla::cpu

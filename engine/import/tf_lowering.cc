@@ -63,8 +63,8 @@ Result<int> TfLowering::KnownRank(size_t input, std::string_view what) const {
 }
 
 std::vector<std::span<const TfOpRow>> TfOpFamilies() {
-  return {TfElementwiseRows(), TfReduceRows(),   TfNormRows(),     TfMatMulRows(),
-          TfConvRows(),        TfMovementRows(), TfIndexingRows(), TfResizeRows()};
+  return {TfElementwiseRows(), TfReduceRows(),   TfNormRows(),   TfMatMulRows(), TfConvRows(),
+          TfMovementRows(),    TfIndexingRows(), TfRecordRows(), TfTextRows(),   TfResizeRows()};
 }
 
 const TfOpRow* FindTfOp(std::string_view op) {

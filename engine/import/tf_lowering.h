@@ -76,6 +76,8 @@ std::span<const TfOpRow> TfMatMulRows();
 std::span<const TfOpRow> TfConvRows();
 std::span<const TfOpRow> TfMovementRows();
 std::span<const TfOpRow> TfIndexingRows();
+std::span<const TfOpRow> TfRecordRows();
+std::span<const TfOpRow> TfTextRows();
 std::span<const TfOpRow> TfResizeRows();
 
 // Every family's rows. Null when no family has the op.

@@ -12,6 +12,8 @@
 #include "engine/ops/reduce.h"
 #include "engine/ops/resize.h"
 #include "engine/ops/sampling.h"
+#include "engine/ops/records.h"
+#include "engine/ops/strings.h"
 #include "engine/ops/text.h"
 
 namespace oncilla {
@@ -35,6 +37,9 @@ std::shared_ptr<const OpSet> OpSet::Builtin() {
            ReduceOps(),
            ResizeOps(),
            SamplingOps(),
+           RecordOps(),
+           StringOps(),
+           UnicodeOps(),
            TextOps(),
        }) {
     // Names of built-in ops are unique; a test adds the families one by one and checks.
