@@ -35,6 +35,9 @@ const KernelRow* FindKernel(std::string_view op) {
              RecordKernels(),
              StringKernels(),
              UnicodeKernels(),
+             BoxKernels(),
+             CodecKernels(),
+             ImageKernels(),
              TextKernels(),
          }) {
       for (const KernelRow& row : family) map->emplace(row.op, &row);

@@ -196,6 +196,9 @@ std::span<const KernelRow> PrintKernels();
 std::span<const KernelRow> RecordKernels();
 std::span<const KernelRow> StringKernels();
 std::span<const KernelRow> UnicodeKernels();
+std::span<const KernelRow> BoxKernels();
+std::span<const KernelRow> CodecKernels();
+std::span<const KernelRow> ImageKernels();
 std::span<const KernelRow> TextKernels();
 
 }  // namespace oncilla::cpu

@@ -14,6 +14,7 @@
 #include "engine/ops/sampling.h"
 #include "engine/ops/records.h"
 #include "engine/ops/strings.h"
+#include "engine/ops/image.h"
 #include "engine/ops/text.h"
 
 namespace oncilla {
@@ -40,6 +41,8 @@ std::shared_ptr<const OpSet> OpSet::Builtin() {
            RecordOps(),
            StringOps(),
            UnicodeOps(),
+           ImageOps(),
+           BoxOps(),
            TextOps(),
        }) {
     // Names of built-in ops are unique; a test adds the families one by one and checks.
