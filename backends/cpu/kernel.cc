@@ -38,6 +38,7 @@ const KernelRow* FindKernel(std::string_view op) {
              BoxKernels(),
              CodecKernels(),
              ImageKernels(),
+             RandomKernels(),
              TextKernels(),
          }) {
       for (const KernelRow& row : family) map->emplace(row.op, &row);

@@ -1,4 +1,5 @@
-// Windows bitmaps.
+// Windows bitmaps: a header, then rows of pixels padded to four bytes, as a rule from the bottom
+// up.
 #include "engine/image/codec.h"
 
 namespace oncilla::image {

@@ -65,7 +65,7 @@ Result<int> TfLowering::KnownRank(size_t input, std::string_view what) const {
 std::vector<std::span<const TfOpRow>> TfOpFamilies() {
   return {TfElementwiseRows(), TfReduceRows(),   TfNormRows(),     TfMatMulRows(),
           TfConvRows(),        TfMovementRows(), TfIndexingRows(), TfRecordRows(),
-          TfTextRows(),        TfImageRows(),    TfResizeRows()};
+          TfTextRows(),        TfImageRows(),    TfRandomRows(),   TfResizeRows()};
 }
 
 const TfOpRow* FindTfOp(std::string_view op) {

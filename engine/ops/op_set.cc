@@ -15,6 +15,7 @@
 #include "engine/ops/records.h"
 #include "engine/ops/strings.h"
 #include "engine/ops/image.h"
+#include "engine/ops/random.h"
 #include "engine/ops/text.h"
 
 namespace oncilla {
@@ -43,6 +44,7 @@ std::shared_ptr<const OpSet> OpSet::Builtin() {
            UnicodeOps(),
            ImageOps(),
            BoxOps(),
+           RandomOps(),
            TextOps(),
        }) {
     // Names of built-in ops are unique; a test adds the families one by one and checks.
