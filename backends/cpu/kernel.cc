@@ -39,6 +39,7 @@ const KernelRow* FindKernel(std::string_view op) {
              CodecKernels(),
              ImageKernels(),
              RandomKernels(),
+             QuantizeKernels(),
              TextKernels(),
          }) {
       for (const KernelRow& row : family) map->emplace(row.op, &row);

@@ -200,6 +200,7 @@ std::span<const KernelRow> BoxKernels();
 std::span<const KernelRow> CodecKernels();
 std::span<const KernelRow> ImageKernels();
 std::span<const KernelRow> RandomKernels();
+std::span<const KernelRow> QuantizeKernels();
 std::span<const KernelRow> TextKernels();
 
 }  // namespace oncilla::cpu

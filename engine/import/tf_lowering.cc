@@ -63,9 +63,9 @@ Result<int> TfLowering::KnownRank(size_t input, std::string_view what) const {
 }
 
 std::vector<std::span<const TfOpRow>> TfOpFamilies() {
-  return {TfElementwiseRows(), TfReduceRows(),   TfNormRows(),     TfMatMulRows(),
-          TfConvRows(),        TfMovementRows(), TfIndexingRows(), TfRecordRows(),
-          TfTextRows(),        TfImageRows(),    TfRandomRows(),   TfResizeRows()};
+  return {TfElementwiseRows(), TfReduceRows(),   TfNormRows(),   TfMatMulRows(), TfConvRows(),
+          TfMovementRows(),    TfIndexingRows(), TfRecordRows(), TfTextRows(),   TfImageRows(),
+          TfRandomRows(),      TfQuantRows(),    TfResizeRows()};
 }
 
 const TfOpRow* FindTfOp(std::string_view op) {

@@ -80,6 +80,7 @@ std::span<const TfOpRow> TfRecordRows();
 std::span<const TfOpRow> TfTextRows();
 std::span<const TfOpRow> TfImageRows();
 std::span<const TfOpRow> TfRandomRows();
+std::span<const TfOpRow> TfQuantRows();
 std::span<const TfOpRow> TfResizeRows();
 
 // Every family's rows. Null when no family has the op.

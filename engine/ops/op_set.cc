@@ -16,6 +16,7 @@
 #include "engine/ops/strings.h"
 #include "engine/ops/image.h"
 #include "engine/ops/random.h"
+#include "engine/ops/quantize.h"
 #include "engine/ops/text.h"
 
 namespace oncilla {
@@ -45,6 +46,7 @@ std::shared_ptr<const OpSet> OpSet::Builtin() {
            ImageOps(),
            BoxOps(),
            RandomOps(),
+           QuantizeOps(),
            TextOps(),
        }) {
     // Names of built-in ops are unique; a test adds the families one by one and checks.
