@@ -40,6 +40,15 @@ const KernelRow* FindKernel(std::string_view op) {
              RaggedKernels(),
              SparseKernels(),
              SpecialKernels(),
+             PrintKernels(),
+             RecordKernels(),
+             StringKernels(),
+             UnicodeKernels(),
+             BoxKernels(),
+             CodecKernels(),
+             ImageKernels(),
+             RandomKernels(),
+             QuantizeKernels(),
              TextKernels(),
          }) {
       for (const KernelRow& row : family) map->emplace(row.op, &row);

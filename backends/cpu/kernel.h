@@ -201,6 +201,15 @@ std::span<const KernelRow> SegmentKernels();
 std::span<const KernelRow> RaggedKernels();
 std::span<const KernelRow> SparseKernels();
 std::span<const KernelRow> SpecialKernels();
+std::span<const KernelRow> PrintKernels();
+std::span<const KernelRow> RecordKernels();
+std::span<const KernelRow> StringKernels();
+std::span<const KernelRow> UnicodeKernels();
+std::span<const KernelRow> BoxKernels();
+std::span<const KernelRow> CodecKernels();
+std::span<const KernelRow> ImageKernels();
+std::span<const KernelRow> RandomKernels();
+std::span<const KernelRow> QuantizeKernels();
 std::span<const KernelRow> TextKernels();
 
 }  // namespace oncilla::cpu

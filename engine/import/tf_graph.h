@@ -50,6 +50,7 @@ class TfAttr {
   Result<std::vector<float>> Floats() const;
   Result<std::vector<Bytes>> Strings() const;
   Result<std::vector<int64_t>> TypeNumbers() const;
+  Result<std::vector<PartialShape>> Shapes() const;
   Result<std::vector<Bytes>> Functions() const;
 
  private:
@@ -87,6 +88,7 @@ class TfAttrs {
   Result<std::vector<float>> Floats(std::string_view name) const;
   Result<std::vector<std::string>> Strings(std::string_view name) const;
   Result<std::vector<int64_t>> TypeNumbers(std::string_view name) const;
+  Result<std::vector<PartialShape>> Shapes(std::string_view name) const;
 
  private:
   Bytes Find(std::string_view name) const;

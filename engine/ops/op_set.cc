@@ -21,6 +21,11 @@
 #include "engine/ops/segment.h"
 #include "engine/ops/sparse.h"
 #include "engine/ops/special.h"
+#include "engine/ops/records.h"
+#include "engine/ops/strings.h"
+#include "engine/ops/image.h"
+#include "engine/ops/random.h"
+#include "engine/ops/quantize.h"
 #include "engine/ops/text.h"
 
 namespace oncilla {
@@ -54,6 +59,13 @@ std::shared_ptr<const OpSet> OpSet::Builtin() {
            SegmentOps(),
            SparseOps(),
            SpecialOps(),
+           RecordOps(),
+           StringOps(),
+           UnicodeOps(),
+           ImageOps(),
+           BoxOps(),
+           RandomOps(),
+           QuantizeOps(),
            TextOps(),
        }) {
     // Names of built-in ops are unique; a test adds the families one by one and checks.
