@@ -28,9 +28,9 @@ struct Signature {
 };
 
 struct ImportRequest {
-  std::string signature;             // empty: the default one
-  std::vector<std::string> feeds;    // empty: the signature's inputs that the fetches need
-  std::vector<std::string> fetches;  // empty: the signature's outputs, or none with targets
+  std::string signature;                  // empty: the default one
+  std::vector<std::string> feeds;         // empty: the signature's inputs that the fetches need
+  std::vector<std::string> fetches;       // empty: the signature's outputs, or none with targets
   std::vector<std::string> targets = {};  // nodes to run for their effects
 };
 

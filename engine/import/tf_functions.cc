@@ -314,6 +314,22 @@ class Flattener {
     }
   }
 
+  static bool PassesHandles(std::string_view op) {
+    return op == "Switch" || op == "RefSwitch" || op == "Enter" || op == "RefEnter";
+  }
+
+  // The variable behind a site, through old-style control flow too.
+  Result<Site> FollowHandle(Site site) {
+    for (int hops = 0; hops < kMaxCallDepth; ++hops) {
+      ONCILLA_ASSIGN(site, Follow(site));
+      if (IsArgument(site)) break;
+      const TfNode& node = NodeAt(site);
+      if (!PassesHandles(node.op) || node.data_inputs() == 0) break;
+      ONCILLA_ASSIGN(site, Source(site.frame, node.inputs[0]));
+    }
+    return site;
+  }
+
   // A variable or table whose value may change.
   bool IsState(const Site& site) const {
     if (IsArgument(site)) return false;
@@ -558,19 +574,21 @@ class Flattener {
     for (const Site& site : visited_) {
       const TfNode& node = NodeAt(site);
       has_state_ |= IsTfTable(node.op) || (IsTfVariable(node.op) && IsState(site));
-      if (!IsTfWrite(node.op) || node.data_inputs() == 0) continue;
+      if (!IsTfWrite(node.op) || node.data_inputs() == 0 || IsTfAssetPath(graph_, node)) continue;
       ONCILLA_ASSIGN(const Site named, Source(site.frame, node.inputs[0]));
-      ONCILLA_ASSIGN(const Site target, Follow(named));
+      ONCILLA_ASSIGN(const Site target, FollowHandle(named));
       if (IsArgument(target)) continue;
       written_.insert({target.frame, target.node, 0});
     }
     has_state_ |= !written_.empty();
     for (const Site& site : visited_) {
       const TfNode& node = NodeAt(site);
-      bool effect = IsTfEffect(node.op), wanted = true;
+      bool effect = IsTfEffect(node.op) && !IsTfAssetPath(graph_, node), wanted = true;
       if (has_state_) {
         for (const TfInput& input : node.inputs) {
-          if (input.control || IsCall(node) || IsTfPassThrough(node.op)) break;
+          if (input.control || IsCall(node) || IsTfPassThrough(node.op) || PassesHandles(node.op)) {
+            break;
+          }
           ONCILLA_TRY(LookAtState(site, input, effect, wanted));
         }
         if (node.op == "ReadVariableOp" || node.op == "Identity") {
@@ -590,7 +608,7 @@ class Flattener {
   // Reading or writing what changes is an effect; `wanted` tells whether that one is asked for.
   Status LookAtState(const Site& site, const TfInput& input, bool& effect, bool& wanted) {
     ONCILLA_ASSIGN(const Site named, Source(site.frame, input));
-    ONCILLA_ASSIGN(const Site target, Follow(named));
+    ONCILLA_ASSIGN(const Site target, FollowHandle(named));
     if (!IsState(target)) return {};
     effect |= TfControlFormOf(NodeAt(site).op).attrs.empty();
     if (IsTfWrite(NodeAt(site).op) && request_.only_effects_on) {

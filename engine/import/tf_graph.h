@@ -181,4 +181,7 @@ class TfGraph {
   std::map<std::string, std::string, std::less<>> assets_;
 };
 
+// True for a node that gives a variable the path of such a file.
+bool IsTfAssetPath(const TfGraph& graph, const TfNode& assign);
+
 }  // namespace oncilla

@@ -44,42 +44,54 @@ Status Refuse(const TfFlatNode& node, std::string why) {
 // Copies a part of a graph into a function's own.
 class Extraction {
  public:
-  // `boundary`: where to stop, and which argument stands there; `inside`: whether a node belongs to
-  // the part. What belongs to neither becomes a further argument, shared through `captures`.
-  Extraction(const TfFlatGraph& from, const std::map<TfRef, int, RefLess>& boundary,
+  using Arguments = std::map<TfRef, int, RefLess>;
+  using Forwards = std::map<TfRef, TfRef, RefLess>;
+  // `boundary`: where to stop, and which argument stands there; `forwards`: what to take instead of
+  // a value; `inside`: whether a node belongs to the part. What belongs to none of these becomes a
+  // further argument, shared through `captures`.
+  Extraction(const TfFlatGraph& from, const Arguments& boundary, const Forwards& forwards,
              std::function<bool(int)> inside, int arguments, std::vector<TfRef>& captures)
       : from_(from),
         boundary_(boundary),
+        forwards_(forwards),
         inside_(std::move(inside)),
         arguments_(arguments),
         captures_(captures) {}
 
   // The new node of a value, with all that it needs.
-  TfRef Copy(const TfRef& root) {
+  TfRef Copy(TfRef root) {
     struct Visit {
       int node;
       size_t next = 0;
     };
+    root = Forwarded(root);
     if (const auto ready = Ready(root)) return *ready;
     std::vector<Visit> stack = {{root.node}};
+    open_.insert(root.node);
     while (!stack.empty()) {
       Visit& top = stack.back();
       const TfFlatNode& node = from_.nodes[static_cast<size_t>(top.node)];
       const size_t inputs = node.inputs.size();
       if (top.next < inputs + node.controls.size()) {
         const TfRef input =
-            top.next < inputs ? node.inputs[top.next] : node.controls[top.next - inputs];
+            Forwarded(top.next < inputs ? node.inputs[top.next] : node.controls[top.next - inputs]);
         ++top.next;
-        if (!Ready(input)) stack.push_back({input.node});
+        if (Ready(input)) continue;
+        if (!open_.insert(input.node).second) {
+          cyclic_ = true;
+          continue;
+        }
+        stack.push_back({input.node});
         continue;
       }
       if (copies_.count(top.node) == 0) {
         TfFlatNode copy = node;
-        for (TfRef& input : copy.inputs) input = *Ready(input);
-        for (TfRef& pivot : copy.controls) pivot = *Ready(pivot);
+        for (TfRef& input : copy.inputs) input = Ready(Forwarded(input)).value_or(TfRef{});
+        for (TfRef& pivot : copy.controls) pivot = Ready(Forwarded(pivot)).value_or(TfRef{});
         copies_[top.node] = static_cast<int>(out_.nodes.size());
         out_.nodes.push_back(std::move(copy));
       }
+      open_.erase(top.node);
       stack.pop_back();
     }
     return *Ready(root);
@@ -87,6 +99,8 @@ class Extraction {
 
   void AddOutput(const TfRef& root) { out_.outputs.push_back(Copy(root)); }
   void AddEffect(int node) { out_.effects.push_back(Copy({node, 0}).node); }
+  // Part of what was copied depends on itself: a loop that is none of TensorFlow's.
+  bool cyclic() const { return cyclic_; }
   // Further arguments are known when all parts are copied; they are handed on when `returned`.
   TfFlatGraph Finish(bool returned) {
     const int total = arguments_ + static_cast<int>(captures_.size());
@@ -111,6 +125,11 @@ class Extraction {
   }
 
  private:
+  TfRef Forwarded(const TfRef& ref) const {
+    const auto at = forwards_.find(ref);
+    return at == forwards_.end() ? ref : at->second;
+  }
+
   std::optional<TfRef> Ready(const TfRef& ref) {
     if (ref.node < 0) return ref;
     if (const auto at = boundary_.find(ref); at != boundary_.end()) return Argument(at->second);
@@ -128,12 +147,15 @@ class Extraction {
   }
 
   const TfFlatGraph& from_;
-  const std::map<TfRef, int, RefLess>& boundary_;
+  const Arguments& boundary_;
+  const Forwards& forwards_;
   const std::function<bool(int)> inside_;
   const int arguments_;
   std::vector<TfRef>& captures_;
   std::map<int, int> copies_;
   std::map<int, int> inputs_;  // argument -> node
+  std::set<int> open_;         // being copied
+  bool cyclic_ = false;
   TfFlatGraph out_;
 };
 
@@ -166,17 +188,21 @@ int AddRaised(TfFlatGraph& graph, TfFlatNode node, const std::map<TfRef, int, Re
   return id;
 }
 
-// Nodes that nothing needs any more go.
-void Compact(TfFlatGraph& graph) {
-  const std::map<TfRef, int, RefLess> none;
+// Nodes that nothing needs any more go. Fails when the rest has a cycle.
+Status Compact(TfFlatGraph& graph) {
+  const Extraction::Arguments no_arguments;
+  const Extraction::Forwards no_forwards;
   std::vector<TfRef> captures;
   Extraction all(
-      graph, none, [](int) { return true; }, 0, captures);
+      graph, no_arguments, no_forwards, [](int) { return true; }, 0, captures);
   TfFlatGraph out;
   std::vector<TfRef> inputs;
   for (const TfRef& ref : graph.outputs) all.AddOutput(ref);
   for (int effect : graph.effects) all.AddEffect(effect);
   for (int input : graph.inputs) inputs.push_back(input < 0 ? TfRef{} : all.Copy({input, 0}));
+  if (all.cyclic()) {
+    return DataLoss("the data edges form a circle that is not a loop");
+  }
   // Finish() sorts, so inputs are found again by their numbers.
   std::map<int, int> feed_of;
   out = all.Finish(false);
@@ -188,6 +214,7 @@ void Compact(TfFlatGraph& graph) {
   out.inputs.assign(graph.inputs.size(), -1);
   for (const auto& [feed, node] : feed_of) out.inputs[static_cast<size_t>(feed)] = node;
   graph = std::move(out);
+  return {};
 }
 
 // The scope that inlined calls put before a node's own name.
@@ -365,8 +392,9 @@ class LoopRaiser {
     const int arguments = static_cast<int>(variables.size() + invariants.size());
     std::vector<TfRef> captures;
     const auto inside = [&](int n) { return frame_of_[static_cast<size_t>(n)] == f; };
-    Extraction cond(graph_, cond_boundary, inside, arguments, captures);
-    Extraction body(graph_, body_boundary, inside, arguments, captures);
+    const Extraction::Forwards none;
+    Extraction cond(graph_, cond_boundary, none, inside, arguments, captures);
+    Extraction body(graph_, body_boundary, none, inside, arguments, captures);
     cond.AddOutput(graph_.nodes[static_cast<size_t>(loop_cond)].inputs.at(0));
     std::set<int> effects;
     for (int effect : graph_.effects) {
@@ -389,6 +417,7 @@ class LoopRaiser {
       loop.inputs.push_back(graph_.nodes[static_cast<size_t>(invariants[i])].inputs.at(0));
       body.AddOutput({invariants[i], 0});
     }
+    if (cond.cyclic() || body.cyclic()) return fail("depends on itself in another way");
     // What the body needs of its surroundings the condition takes too, and the other way round.
     TfFlatGraph body_graph = body.Finish(true), cond_graph = cond.Finish(false);
     for (const TfRef& capture : captures) loop.inputs.push_back(capture);
@@ -509,18 +538,15 @@ class BranchRaiser {
     branch.name = graph_.nodes[static_cast<size_t>(first)].name + "/if";
     branch.inputs = {predicate_};
     std::vector<TfRef> captures;
-    std::map<TfRef, int, RefLess> boundaries[2];
-    for (size_t s = 0; s < graph_.nodes.size(); ++s) {
-      const TfFlatNode& node = graph_.nodes[s];
+    const Extraction::Arguments none;
+    Extraction::Forwards forwards[2];  // a Switch on the predicate stands for what goes into it
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const TfFlatNode& node = graph_.nodes[n];
       if (!IsOp(node, "Switch") || node.inputs.size() != 2 || !(node.inputs[1] == predicate_)) {
         continue;
       }
-      auto at = std::find(branch.inputs.begin() + 1, branch.inputs.end(), node.inputs[0]);
-      if (at == branch.inputs.end()) at = branch.inputs.insert(at, node.inputs[0]);
-      const int argument = static_cast<int>(at - branch.inputs.begin()) - 1;
-      for (int side : {0, 1}) boundaries[side][{static_cast<int>(s), side}] = argument;
+      for (int side : {0, 1}) forwards[side][{static_cast<int>(n), side}] = node.inputs[0];
     }
-    const int arguments = static_cast<int>(branch.inputs.size()) - 1;
     std::set<int> effects;
     std::vector<Extraction> sides;
     sides.reserve(2);
@@ -529,9 +555,9 @@ class BranchRaiser {
         const auto guard = guards_[static_cast<size_t>(n)].find(predicate_);
         return guard != guards_[static_cast<size_t>(n)].end() && guard->second == side;
       };
-      Extraction& part = sides.emplace_back(graph_, boundaries[side], inside, arguments, captures);
+      Extraction& part = sides.emplace_back(graph_, none, forwards[side], inside, 0, captures);
       for (int effect : graph_.effects) {
-        if (!inside(effect)) continue;
+        if (!inside(effect) || !BelongsHere(static_cast<size_t>(effect))) continue;
         part.AddEffect(effect);
         effects.insert(effect);
       }
@@ -539,6 +565,9 @@ class BranchRaiser {
         const TfFlatNode& merge = graph_.nodes[static_cast<size_t>(merged.node)];
         part.AddOutput(merge.inputs[side == 1 ? merged.true_input : 1 - merged.true_input]);
       }
+    }
+    for (const Extraction& part : sides) {
+      if (part.cyclic()) return DataLoss("the data edges form a circle that is not a loop");
     }
     // Both sides take what either of them needs.
     for (Extraction& part : sides) branch.bodies.push_back(part.Finish(false));
@@ -559,6 +588,15 @@ class BranchRaiser {
     return {};
   }
 
+  // An effect in these branches, or in branches within them, that waits for none of the merges.
+  bool BelongsHere(size_t effect) const {
+    const auto taken = [&](const auto& outer) {
+      const auto own = guards_[effect].find(outer.first);
+      return own != guards_[effect].end() && own->second == outer.second;
+    };
+    return !tainted_[effect] && std::all_of(outer_.begin(), outer_.end(), taken);
+  }
+
   TfFlatGraph& graph_;
   std::vector<Guards> guards_;
   std::vector<bool> tainted_;  // depends on a merge of the group
@@ -573,17 +611,46 @@ bool HasOp(const TfFlatGraph& graph, std::string_view op) {
                      [&](const TfFlatNode& node) { return IsOp(node, op); });
 }
 
+// A variable or table that changes is used where it is, whatever Switch or Enter its handle passes;
+// effects keep the tie to the branch that they had through it.
+void BypassHandles(TfFlatGraph& graph) {
+  for (TfFlatNode& node : graph.nodes) {
+    const size_t inputs = node.inputs.size();
+    for (size_t i = 0; i < inputs; ++i) {
+      const TfRef at = node.inputs[i];
+      if (at.node < 0) continue;
+      const TfFlatNode& from = graph.nodes[static_cast<size_t>(at.node)];
+      const bool branch = IsOp(from, "Switch");
+      if ((!branch && !IsOp(from, "Enter")) || from.inputs.empty() || from.inputs[0].node < 0) {
+        continue;
+      }
+      const TfRef data = from.inputs[0];
+      const TfFlatNode& source = graph.nodes[static_cast<size_t>(data.node)];
+      if (source.kind != TfFlatNode::Kind::kState) continue;
+      node.inputs[i] = data;
+      if (!branch) continue;
+      if (IsOp(node, "Merge")) {
+        if (i < node.controls.size()) node.controls[i] = at;
+      } else {
+        node.controls.push_back(at);
+      }
+    }
+  }
+}
+
 // Rewrites one graph and the bodies in it.
 Status RaiseAtDepth(TfFlatGraph& graph, int depth) {
   if (depth > kMaxDepth) return Exhausted("functions are nested deeper than ", kMaxDepth);
+  // A handle may pass several, one inside the other.
+  for (int round = 0; round < 4; ++round) BypassHandles(graph);
   if (HasOp(graph, "Enter")) {
     ONCILLA_TRY(LoopRaiser(graph).Run());
-    Compact(graph);
+    ONCILLA_TRY(Compact(graph));
   }
   while (HasOp(graph, "Switch") || HasOp(graph, "Merge")) {
     ONCILLA_ASSIGN(const bool raised, BranchRaiser(graph).Run());
     if (!raised) break;
-    Compact(graph);
+    ONCILLA_TRY(Compact(graph));
   }
   for (TfFlatNode& node : graph.nodes) {
     for (TfFlatGraph& body : node.bodies) ONCILLA_TRY(RaiseAtDepth(body, depth + 1));

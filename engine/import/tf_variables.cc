@@ -154,8 +154,26 @@ Status TfVariables::FollowRestoreGraph() {
   return ReadAssignments(function->body, function, &restore);
 }
 
+// The initialiser assigns the path of a file that came with the model.
+void TfVariables::FindAssets() {
+  const TfBody& main = graph_->main();
+  for (const TfNode& assign : main.nodes) {
+    if (!IsTfAssetPath(*graph_, assign)) continue;
+    int output = 0;
+    const TfNode* handle = FindNode(main, assign.inputs[0], &output);
+    const auto asset = graph_->assets().find(assign.inputs[1].node);
+    if (handle != nullptr) assets_[handle] = asset->second;
+  }
+}
+
+bool IsTfAssetPath(const TfGraph& graph, const TfNode& assign) {
+  return IsAssign(assign.op) && assign.data_inputs() >= 2 &&
+         graph.assets().find(assign.inputs[1].node) != graph.assets().end();
+}
+
 Status TfVariables::Prepare() {
   ONCILLA_ASSIGN(graph_, model_.Graph());
+  FindAssets();
   ONCILLA_ASSIGN(checkpoint_, model_.Variables());
   ONCILLA_TRY(FollowObjectGraph());
   ONCILLA_TRY(FollowRestoreGraph());
@@ -182,6 +200,9 @@ Result<Tensor> TfVariables::Value(const TfNode& handle) {
   if (!prepared_) {
     Status status = Prepare();
     if (!status.ok()) return In(std::move(status), "its value");
+  }
+  if (const auto asset = assets_.find(&handle); asset != assets_.end()) {
+    return Tensor::Strings({}, {asset->second});
   }
   const auto object = from_objects_.find(&handle);
   const auto restore = from_restore_.find(&handle);

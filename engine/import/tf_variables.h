@@ -33,6 +33,7 @@ class TfVariables {
   Status Prepare();
   Status FollowObjectGraph();
   Status FollowRestoreGraph();
+  void FindAssets();
   // The assignments in `body` whose value comes from a RestoreV2; `call` is the call node of the
   // main graph whose function `body` belongs to, or null for the main graph.
   Status ReadAssignments(const TfBody& body, const TfFunction* function, const TfNode* call);
@@ -43,6 +44,7 @@ class TfVariables {
   TfGraph* graph_ = nullptr;
   Checkpoint* checkpoint_ = nullptr;
   Sources from_objects_, from_restore_;
+  std::unordered_map<const TfNode*, std::string> assets_;  // variables that hold a file's path
 };
 
 }  // namespace oncilla

@@ -144,29 +144,30 @@ TEST(TfFunctions, RecursionIsRefusedByName) {
       << status;
 }
 
-TEST(TfFunctions, AReachableWriteIsRefusedAndAnUnreachableOneIsNot) {
+TEST(TfFunctions, AReachableWriteIsAnEffectAndMakesTheVariableState) {
   const FunctionText counting = {"counting",
                                  {"a", "v"},
                                  {{"one", "Const", {}},
                                   {"count", "AssignAddVariableOp", {"v", "one:output:0"}},
-                                  {"y", "Relu", {"a"}}},
-                                 {{"y", "y:activations:0"}},
+                                  {"read", "ReadVariableOp", {"v", "^count"}},
+                                  {"y", "AddV2", {"a", "read:value:0"}}},
+                                 {{"y", "y:z:0"}},
                                  {"count"}};
   const std::string graph = GraphOf({{"x", "Placeholder", {}},
                                      {"v", "VarHandleOp", {}},
                                      {"c", "StatefulPartitionedCall", {"x", "v"}, "counting"},
-                                     {"p", "Relu", {"x"}},
+                                     {"before", "ReadVariableOp", {"v"}},
+                                     {"p", "AddV2", {"x", "before"}},
                                      {"q", "Relu", {"x", "^c"}}},
                                     {counting});
-  for (const char* fetch : {"c", "q"}) {
-    const Status status = Flatten(graph, {"x"}, {fetch}).status();
-    EXPECT_EQ(status.code(), Code::kUnimplemented) << fetch;
-    EXPECT_NE(Message(status).find("node 'c/count' (AssignAddVariableOp): a run would write the "
-                                   "variable 'v' (VarHandleOp)"),
-              std::string::npos)
-        << status;
-  }
-  EXPECT_TRUE(Flatten(graph, {"x"}, {"p"}).ok());
+  // Where nothing writes it, the variable is a constant.
+  EXPECT_EQ(*Flatten(graph, {"x"}, {"p"}), "x() v() p(x:0,v:0) -> p:0");
+  // The read comes after the write, by the control edge between them.
+  EXPECT_EQ(*Flatten(graph, {"x"}, {"c"}),
+            "v() c/one() c/count(v:0,c/one:0) c/read(v:0) x() c/y(x:0,c/read:0) -> c/y:0");
+  // Nobody reads what the call gives, but it is waited for.
+  EXPECT_EQ(*Flatten(graph, {"x"}, {"q"}),
+            "v() c/one() c/count(v:0,c/one:0) c/read(v:0) x() q(x:0) -> q:0");
 }
 
 TEST(TfFunctions, ReadsFollowTheResourceThroughArguments) {
