@@ -181,6 +181,10 @@ const KernelRow* FindKernel(std::string_view op);
 
 std::span<const KernelRow> ElementwiseKernels();
 std::span<const KernelRow> ConvKernels();
+std::span<const KernelRow> ListKernels();
+std::span<const KernelRow> CheckKernels();
+std::span<const KernelRow> DiagonalKernels();
+std::span<const KernelRow> LinalgKernels();
 std::span<const KernelRow> MatMulKernels();
 std::span<const KernelRow> IndexingKernels();
 std::span<const KernelRow> MovementKernels();
@@ -192,6 +196,20 @@ std::span<const KernelRow> RecurrentKernels();
 std::span<const KernelRow> ReduceKernels();
 std::span<const KernelRow> ResizeKernels();
 std::span<const KernelRow> SamplingKernels();
+std::span<const KernelRow> TableKernels();
+std::span<const KernelRow> SegmentKernels();
+std::span<const KernelRow> RaggedKernels();
+std::span<const KernelRow> SparseKernels();
+std::span<const KernelRow> SpecialKernels();
+std::span<const KernelRow> PrintKernels();
+std::span<const KernelRow> RecordKernels();
+std::span<const KernelRow> StringKernels();
+std::span<const KernelRow> UnicodeKernels();
+std::span<const KernelRow> BoxKernels();
+std::span<const KernelRow> CodecKernels();
+std::span<const KernelRow> ImageKernels();
+std::span<const KernelRow> RandomKernels();
+std::span<const KernelRow> QuantizeKernels();
 std::span<const KernelRow> TextKernels();
 
 }  // namespace oncilla::cpu

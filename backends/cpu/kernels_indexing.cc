@@ -166,8 +166,8 @@ struct Slices {
 };
 
 // The tuples are the last axis of `indices` and name axes of x from `batch` on.
-Result<Slices> SlicesOf(const std::byte* data, const TensorDesc& indices, const Shape& x,
-                        int batch) {
+Result<Slices> SlicesOf(const std::byte* data, const TensorDesc& indices, const Shape& x, int batch,
+                        bool negative) {
   const auto depth = static_cast<int>(indices.shape.back());
   const std::vector<int64_t> index = ReadInts(data, indices.dtype, indices.elements());
   const auto strides = RowMajorStrides(x);
@@ -180,7 +180,7 @@ Result<Slices> SlicesOf(const std::byte* data, const TensorDesc& indices, const 
     for (int j = 0; j < depth; ++j) {
       const int64_t size = x[batch + j];
       const int64_t named = index[i * static_cast<size_t>(depth) + static_cast<size_t>(j)];
-      const int64_t at = named < 0 ? named + size : named;
+      const int64_t at = named < 0 && negative ? named + size : named;
       if (at < 0 || at >= size) return IndexError(named, batch + j, size);
       start += at * strides[batch + j];
     }
@@ -190,8 +190,9 @@ Result<Slices> SlicesOf(const std::byte* data, const TensorDesc& indices, const 
 }
 
 Status GatherND(const GatherNDAttrs& attrs, const Args& args) {
-  ONCILLA_ASSIGN(const Slices slices, SlicesOf(args.inputs[1], args.in(1), args.in(0).shape,
-                                               static_cast<int>(attrs.batch_dims)));
+  ONCILLA_ASSIGN(const Slices slices,
+                 SlicesOf(args.inputs[1], args.in(1), args.in(0).shape,
+                          static_cast<int>(attrs.batch_dims), attrs.negative_indices));
   const auto n = static_cast<int64_t>(slices.starts.size());
   DispatchBytes(BytesOf(args.in(0).dtype), [&]<class T>(T) {
     const int64_t grain = std::max<int64_t>(1, (1 << 13) / std::max<int64_t>(slices.size, 1));
@@ -207,8 +208,9 @@ Status GatherND(const GatherNDAttrs& attrs, const Args& args) {
 
 Result<std::vector<Tensor>> GatherNDStrings(const GatherNDAttrs& attrs, const NodeView& node,
                                             std::span<const Tensor> in) {
-  ONCILLA_ASSIGN(const Slices slices, SlicesOf(in[1].bytes().data(), in[1].desc(), in[0].shape(),
-                                               static_cast<int>(attrs.batch_dims)));
+  ONCILLA_ASSIGN(const Slices slices,
+                 SlicesOf(in[1].bytes().data(), in[1].desc(), in[0].shape(),
+                          static_cast<int>(attrs.batch_dims), attrs.negative_indices));
   std::vector<std::string> out;
   for (int64_t start : slices.starts) {
     const auto first = in[0].strings().begin() + start;
@@ -289,7 +291,8 @@ Result<std::vector<Tensor>> ScatterElementsStrings(const ScatterElementsAttrs& a
 Status ScatterND(const ScatterNDAttrs& attrs, const Args& args) {
   const TensorDesc x = args.in(0);
   ONCILLA_ASSIGN(const Reduction reduction, ParseReduction(attrs.reduction));
-  ONCILLA_ASSIGN(const Slices slices, SlicesOf(args.inputs[1], args.in(1), x.shape, 0));
+  ONCILLA_ASSIGN(const Slices slices,
+                 SlicesOf(args.inputs[1], args.in(1), x.shape, 0, attrs.negative_indices));
   CopyInput(args);
   DispatchDType(x.dtype, [&]<class T>(TypeTag<T>) {
     const T* updates = args.In<T>(2);
@@ -301,10 +304,10 @@ Status ScatterND(const ScatterNDAttrs& attrs, const Args& args) {
   return Status();
 }
 
-Result<std::vector<Tensor>> ScatterNDStrings(const ScatterNDAttrs&, const NodeView&,
+Result<std::vector<Tensor>> ScatterNDStrings(const ScatterNDAttrs& attrs, const NodeView&,
                                              std::span<const Tensor> in) {
-  ONCILLA_ASSIGN(const Slices slices,
-                 SlicesOf(in[1].bytes().data(), in[1].desc(), in[0].shape(), 0));
+  ONCILLA_ASSIGN(const Slices slices, SlicesOf(in[1].bytes().data(), in[1].desc(), in[0].shape(), 0,
+                                               attrs.negative_indices));
   std::vector<std::string> out = in[0].strings();
   auto update = in[2].strings().begin();
   for (int64_t start : slices.starts) {

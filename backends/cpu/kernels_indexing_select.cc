@@ -72,6 +72,16 @@ class SliceOrder {
 
   bool operator()(int64_t a, int64_t b) const { return Compare(a, b) < 0; }
 
+  bool HasNan(int64_t a) const {
+    if constexpr (!std::is_same_v<T, std::string> && !std::is_integral_v<T>) {
+      for (int64_t o = 0; o < outer_; ++o) {
+        const T* p = x_ + (o * n_ + a) * inner_;
+        if (std::any_of(p, p + inner_, [](const T& v) { return v != v; })) return true;
+      }
+    }
+    return false;
+  }
+
   int Compare(int64_t a, int64_t b) const {
     for (int64_t o = 0; o < outer_; ++o) {
       const T* pa = x_ + (o * n_ + a) * inner_;
@@ -104,17 +114,20 @@ struct Groups {
 };
 
 template <class T>
-Groups GroupsOf(const SliceOrder<T>& less, int64_t n, bool sorted) {
+Groups GroupsOf(const SliceOrder<T>& less, int64_t n, const UniqueAttrs& attrs) {
   std::vector<int64_t> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), less);
   // Equal slices are neighbours now, the first seen in front.
   std::vector<std::pair<size_t, size_t>> runs;
   for (size_t i = 0; i < order.size(); ++i) {
-    if (i == 0 || less.Compare(order[i - 1], order[i]) != 0) runs.emplace_back(i, i);
+    if (i == 0 || less.Compare(order[i - 1], order[i]) != 0 ||
+        (!attrs.equal_nans && less.HasNan(order[i]))) {
+      runs.emplace_back(i, i);
+    }
     ++runs.back().second;
   }
-  if (!sorted) {
+  if (!attrs.sorted) {
     std::sort(runs.begin(), runs.end(),
               [&](const auto& a, const auto& b) { return order[a.first] < order[b.first]; });
   }
@@ -155,13 +168,13 @@ Result<std::vector<Tensor>> Unique(const UniqueAttrs& attrs, const NodeView&,
   };
   if (in[0].dtype() == DType::kString) {
     const std::string* x = in[0].strings().data();
-    groups = GroupsOf(SliceOrder(x, outer, n, inner), n, attrs.sorted);
+    groups = GroupsOf(SliceOrder(x, outer, n, inner), n, attrs);
     std::vector<std::string> out(static_cast<size_t>(kept().elements()));
     CopyFirsts(groups.first, outer, n, inner, x, out.data());
     y = Tensor::Strings(kept(), std::move(out));
   } else {
     DispatchDType(in[0].dtype(), [&]<class T>(TypeTag<T>) {
-      groups = GroupsOf(SliceOrder(in[0].As<T>().data(), outer, n, inner), n, attrs.sorted);
+      groups = GroupsOf(SliceOrder(in[0].As<T>().data(), outer, n, inner), n, attrs);
     });
     ONCILLA_ASSIGN(y, Tensor::Allocate({in[0].dtype(), kept()}));
     DispatchBytes(BytesOf(in[0].dtype()), [&]<class T>(T) {

@@ -4,6 +4,7 @@
 
 #include "backends/cpu/fast.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/move.h"
 #include "backends/cpu/windows.h"
 #include "engine/ops/pool.h"
 #include "engine/tensor/dispatch.h"
@@ -116,10 +117,55 @@ Status LpPool(const LpPoolAttrs& attrs, const Args& args) {
   return Status();
 }
 
+Status ExtractPatches(const ExtractPatchesAttrs& attrs, const Args& args) {
+  ONCILLA_ASSIGN(const WindowGeometry g, PoolGeometry(attrs, args.node));
+  const int64_t channels = g.in_channels, row = g.taps() * channels;
+  DispatchBytes(BytesOf(args.in(0).dtype), [&]<class T>(T) {
+    ParallelFor(args.threads, g.batch * g.out_pixels(), 64, [&](int64_t begin, int64_t end) {
+      for (int64_t pixel = begin; pixel < end; ++pixel) {
+        T* y = args.Out<T>(0) + pixel * row;
+        std::fill_n(y, row, T());
+        ForTaps(g, pixel, [&](int64_t at, int64_t tap) {
+          std::copy_n(args.In<T>(0) + at * channels, channels, y + tap * channels);
+        });
+      }
+    });
+  });
+  return Status();
+}
+
+Status Dilation(const DilationAttrs& attrs, const Args& args) {
+  PoolWindow window = attrs;
+  const Shape filter = args.in(1).shape;
+  window.kernel.assign(filter.begin(), filter.end() - 1);
+  ONCILLA_ASSIGN(const WindowGeometry g, PoolGeometry(window, args.node));
+  const int64_t channels = g.in_channels;
+  DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T>) {
+    // Integers wrap in their own type.
+    using Wide = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
+    ParallelFor(args.threads, g.batch * g.out_pixels(), 64, [&](int64_t begin, int64_t end) {
+      for (int64_t pixel = begin; pixel < end; ++pixel) {
+        T* y = args.Out<T>(0) + pixel * channels;
+        std::fill_n(y, channels, Least<T>());
+        ForTaps(g, pixel, [&](int64_t at, int64_t tap) {
+          for (int64_t c = 0; c < channels; ++c) {
+            const auto sum = static_cast<T>(static_cast<Wide>(args.In<T>(0)[at * channels + c]) +
+                                            static_cast<Wide>(args.In<T>(1)[tap * channels + c]));
+            if (Beats(static_cast<Wide>(sum), static_cast<Wide>(y[c]))) y[c] = sum;
+          }
+        });
+      }
+    });
+  });
+  return Status();
+}
+
 const KernelRow kRows[] = {
     Row<MaxPool>("MaxPool", kNumbers, &MakeFastMaxPool),
     Row<AveragePool>("AveragePool", kFloats, &MakeFastAveragePool),
     Row<LpPool>("LpPool", kFloats),
+    Row<ExtractPatches>("ExtractPatches", kFixedSize),
+    Row<Dilation>("Dilation", kNumbers),
 };
 
 }  // namespace

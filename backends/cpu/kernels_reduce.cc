@@ -259,6 +259,37 @@ Status Cumulate(const CumulativeAttrs& attrs, const Args& args) {
   return Status();
 }
 
+// log(exp(a) + exp(b)) without overflow. Equal infinities have no difference.
+double LogAdd(double a, double b) {
+  if (IsNan(a) || IsNan(b)) return a + b;
+  const double high = std::max(a, b), low = std::min(a, b);
+  return high == low ? high + std::log(2.0) : high + std::log1p(std::exp(low - high));
+}
+
+Status CumLogSumExp(const CumulativeAttrs& attrs, const Args& args) {
+  ONCILLA_ASSIGN(const auto axis, args.Ints(1, "axis"));
+  ONCILLA_ASSIGN(const AroundAxis at, Around(args.in(0).shape, axis[0]));
+  DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T>) {
+    if constexpr (!std::is_integral_v<T>) {
+      const int64_t grain = std::max<int64_t>(1, 2048 / std::max<int64_t>(1, at.size));
+      ParallelFor(args.threads, at.outer * at.inner, grain, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t base = i / at.inner * at.size * at.inner + i % at.inner;
+          double sum = -INFINITY;
+          for (int64_t step = 0; step < at.size; ++step) {
+            const int64_t k = base + (attrs.reverse ? at.size - 1 - step : step) * at.inner;
+            const auto v = static_cast<double>(args.In<T>(0)[k]);
+            const double next = step == 0 ? v : LogAdd(sum, v);
+            args.Out<T>(0)[k] = ConvertElement<T>(attrs.exclusive ? sum : next);
+            sum = next;
+          }
+        }
+      });
+    }
+  });
+  return Status();
+}
+
 Status TopK(const TopKAttrs& attrs, const Args& args) {
   ONCILLA_ASSIGN(const AroundAxis at, Around(args.in(0).shape, attrs.axis));
   ONCILLA_ASSIGN(const auto ks, args.Ints(1, "k"));
@@ -326,6 +357,7 @@ const KernelRow kRows[] = {
     Row<Arg<false>>("ArgMin", kFixedSize),
     Row<Cumulate<false>>("CumSum", kNumbers),
     Row<Cumulate<true>>("CumProd", kNumbers),
+    Row<CumLogSumExp>("CumLogSumExp", kFloats),
     Row<TopK>("TopK", kNumbers),
 };
 

@@ -107,7 +107,7 @@ Result<Recipe> GatherND(const GatherNDAttrs& attrs, const NodeView& node,
              .defines = {{"T", VectorType(bytes, width)},
                          {"I", index.type()},
                          {"INDEX", DTypeName(node, 1)},
-                         {"NEGATIVE", "1"},
+                         {"NEGATIVE", attrs.negative_indices ? "1" : "0"},
                          {"AXES", StrCat(depth)}},
              .args = {In{0}, In{1}, Out{0}}};
   for (int j = depth; j-- > 0;) {
@@ -124,6 +124,7 @@ Result<Recipe> GatherND(const GatherNDAttrs& attrs, const NodeView& node,
 // What both scatters share: x is copied to y, then updates[i] is a row of `inner` elements.
 struct Scatter {
   bool elements = false;  // ScatterElements' way of naming places
+  bool negative = true;   // negative indices count from the end
   Reduction reduction = Reduction::kNone;
   int64_t updates = 0, inner = 1;
   std::vector<Arg> shape;  // SHAPE_PARAMS of scatter.cl
@@ -150,6 +151,7 @@ Result<Recipe> MakeScatter(const Scatter& s, const NodeView& node, const Capabil
                                 {"INDEX", DTypeName(node, 1)},
                                 {"AXES", StrCat(s.axes)},
                                 {"ELEMENTS", s.elements ? "1" : "0"},
+                                {"NEGATIVE", s.negative ? "1" : "0"},
                                 {"REDUCTION", StrCat(static_cast<int>(s.reduction))}}};
   };
   auto push = [](Dispatch& d, std::initializer_list<Arg> args) {
@@ -215,6 +217,7 @@ Result<Recipe> ScatterND(const ScatterNDAttrs& attrs, const NodeView& node,
   const TensorDesc x = node.inputs[0].desc(), indices = node.inputs[1].desc();
   const auto depth = static_cast<int>(indices.shape.back());
   Scatter s;
+  s.negative = attrs.negative_indices;
   ONCILLA_ASSIGN(s.reduction, ParseReduction(attrs.reduction));
   s.updates = indices.shape.Product(0, indices.rank() - 1);
   s.inner = x.shape.Product(depth, x.rank());

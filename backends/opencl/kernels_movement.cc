@@ -100,6 +100,7 @@ Result<Recipe> ReverseSequence(const ReverseSequenceAttrs& attrs, const NodeView
 }
 
 const KernelRow kRows[] = {
+    MoveRow<WholeMoves>("EnsureShape"),
     MoveRow<WholeMoves>("Reshape"),
     MoveRow<WholeMoves>("Squeeze"),
     MoveRow<WholeMoves>("Unsqueeze"),

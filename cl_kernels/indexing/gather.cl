@@ -57,7 +57,7 @@ __kernel void gather_elements(__global const T* restrict x,
 #define ND_PLACE(i)                                               \
   {                                                               \
     long at = READ_INDEX(INDEX, indices, tuple * AXES + (AXES - 1 - i)); \
-    if (at < 0) at += size##i;                                    \
+    if (NEGATIVE && at < 0) at += size##i;                        \
     good = good && at >= 0 && at < size##i;                       \
     from += at * step##i;                                         \
   }

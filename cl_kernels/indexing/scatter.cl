@@ -9,11 +9,11 @@
 //   (one work-item per element of the updates);
 //   with REDUCTION 1 add, 2 mul, 3 max, 4 min: scatter_ordered has one work-item per element of a
 //   row and class of rows (`classes` of them); each goes through all updates in order.
-// VARIANT: -DT=uint -DTYPE=f32 -DI=int -DINDEX=i32 -DAXES=1 -DELEMENTS=0 -DREDUCTION=0
-// VARIANT: -DT=ushort -DTYPE=f16 -DI=int -DINDEX=i64 -DAXES=2 -DELEMENTS=0 -DREDUCTION=1
-// VARIANT: -DT=uint -DTYPE=i32 -DI=long -DINDEX=u64 -DAXES=8 -DELEMENTS=1 -DREDUCTION=2
-// VARIANT: -DT=ulong -DTYPE=i64 -DI=int -DINDEX=i64 -DAXES=3 -DELEMENTS=1 -DREDUCTION=3
-// VARIANT: -DT=uchar -DTYPE=u8 -DI=int -DINDEX=i64 -DAXES=0 -DELEMENTS=0 -DREDUCTION=4
+// VARIANT: -DT=uint -DTYPE=f32 -DI=int -DINDEX=i32 -DAXES=1 -DELEMENTS=0 -DNEGATIVE=1 -DREDUCTION=0
+// VARIANT: -DT=ushort -DTYPE=f16 -DI=int -DINDEX=i64 -DAXES=2 -DELEMENTS=0 -DNEGATIVE=0 -DREDUCTION=1
+// VARIANT: -DT=uint -DTYPE=i32 -DI=long -DINDEX=u64 -DAXES=8 -DELEMENTS=1 -DNEGATIVE=1 -DREDUCTION=2
+// VARIANT: -DT=ulong -DTYPE=i64 -DI=int -DINDEX=i64 -DAXES=3 -DELEMENTS=1 -DNEGATIVE=1 -DREDUCTION=3
+// VARIANT: -DT=uchar -DTYPE=u8 -DI=int -DINDEX=i64 -DAXES=0 -DELEMENTS=0 -DNEGATIVE=1 -DREDUCTION=4
 #include "common/axes.clh"
 #include "common/dtype.clh"
 #include "common/error.clh"
@@ -27,7 +27,7 @@
 #define FIND(u)                                \
   long to = 0, r = (u);                        \
   long at = READ_INDEX(INDEX, indices, u);     \
-  if (at < 0) at += size;                      \
+  if (NEGATIVE && at < 0) at += size;          \
   EACH(AXES, PLACE)                            \
   to = at < 0 || at >= size ? -1 : to + at * step;
 #else
@@ -35,7 +35,7 @@
 #define PLACE(i)                                                        \
   {                                                                     \
     long at = READ_INDEX(INDEX, indices, (long)(u_) * AXES + (AXES - 1 - i)); \
-    if (at < 0) at += n##i;                                             \
+    if (NEGATIVE && at < 0) at += n##i;                                 \
     good = good && at >= 0 && at < n##i;                                \
     to += at * s##i;                                                    \
   }

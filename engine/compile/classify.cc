@@ -48,6 +48,7 @@ class Classifier {
   Status Visit(NodeId id) {
     const Node& node = graph_.node(id);
     const OpTraits& traits = node.op->traits;
+    if (traits.has_effects && effects_wait_) return Later(node);
     Facts in;
     bool known = !traits.has_effects && !traits.is_random, after_host = false;
     for (ValueId input : node.inputs) {
@@ -56,24 +57,19 @@ class Classifier {
         continue;
       }
       const Availability state = StateOf(input);
-      if (state == Availability::kLater || state == Availability::kMissing) {
-        Mark(node, Availability::kLater);
-        out_.complete = false;
-        return Status();
-      }
+      if (state == Availability::kLater || state == Availability::kMissing) return Later(node);
       after_host |= state == Availability::kHost;
       known &= state == Availability::kSettled && out_.facts[Index(input)].has_value();
       in.push_back(out_.facts[Index(input)]);
     }
     if (after_host && !RunsOnHost(graph_, node)) {
       // Its shapes may depend on what the host node finds.
-      Mark(node, Availability::kLater);
-      out_.complete = false;
-      return Status();
+      return Later(node);
     }
     if (after_host) return HostNode(id, node);
     ONCILLA_ASSIGN(Facts facts, InferNode(graph_.ops(), node.name, node.op->name, node.attrs, in));
-    if (std::all_of(facts.begin(), facts.end(), [](const Fact& f) { return f.has_value(); })) {
+    if (!facts.empty() &&
+        std::all_of(facts.begin(), facts.end(), [](const Fact& f) { return f.has_value(); })) {
       return Settle(id, node, std::move(facts));
     }
     if (known && IsSmall(facts)) {
@@ -92,9 +88,7 @@ class Classifier {
       if (!plan_input || in[i].absent() || in[i].has_value()) continue;
       // A device computes what fixes a shape: this segment ends before it.
       out_.wanted_on_host.push_back(node.inputs[i]);
-      Mark(node, Availability::kLater);
-      out_.complete = false;
-      return Status();
+      return Later(node);
     }
     for (size_t i = 0; i < facts.size(); ++i) {
       if (!facts[i].fixed())
@@ -104,6 +98,14 @@ class Classifier {
     Mark(node, Availability::kPlanned);
     out_.steps.push_back(id);
     out_.done[Index(id)] = true;
+    return Status();
+  }
+
+  Status Later(const Node& node) {
+    Mark(node, Availability::kLater);
+    out_.complete = false;
+    // Effects happen in the order of the graph: those behind this one wait for it.
+    effects_wait_ |= node.op->traits.has_effects;
     return Status();
   }
 
@@ -135,6 +137,7 @@ class Classifier {
 
   const Graph& graph_;
   Device& cpu_;
+  bool effects_wait_ = false;
   Classified out_;
 };
 

@@ -3,6 +3,7 @@
 
 #include "engine/graph/shape_fixers.h"
 #include "engine/graph/verify.h"
+#include "engine/ops/control.h"
 
 namespace oncilla {
 namespace {
@@ -60,34 +61,105 @@ void LetConstantsGo(Graph& graph) {
   }
 }
 
+constexpr int kMaxFunctionDepth = 64;
+
+// Whether a function holds enough work to run it on a device: each call of it costs at least one
+// wait there, and each value that it hands on a copy.
+bool IsWorthADevice(const Graph& graph) {
+  constexpr int64_t kWeightElements = 1 << 18;
+  for (const Node& node : graph.nodes()) {
+    if (node.op->name == "Conv" || node.op->name == "ConvTranspose") return true;
+    if (node.op->name != "MatMul") continue;
+    for (ValueId id : node.inputs) {
+      const Fact& fact = graph.fact(id);
+      if (fact.fixed() && fact.desc().elements() >= kWeightElements) return true;
+    }
+  }
+  return false;
+}
+
+class Compiler {
+ public:
+  Compiler(std::span<Device* const> devices, std::span<const std::string> device_names,
+           ConstantStore& constants, const CompileOptions& options)
+      : devices_(devices), device_names_(device_names), constants_(constants), options_(options) {}
+
+  Result<std::shared_ptr<const CompiledGraph>> Run(Module module) {
+    for (auto& [name, graph] : module.functions) functions_.emplace(name, std::move(graph));
+    return CompileOne(std::move(module.main), "", options_.placement, 0);
+  }
+
+ private:
+  using Compiled = Result<std::shared_ptr<const CompiledGraph>>;
+
+  // `function` is empty for the main graph.
+  Compiled CompileOne(Graph graph, const std::string& function, PlacementOptions placement_options,
+                      int depth) {
+    const PassContext context{devices_};
+    PipelineOptions pipeline{options_.verify, options_.observe};
+    if (options_.observe && !function.empty()) {
+      pipeline.observe = [this, function](std::string_view stage, const Graph& g) {
+        options_.observe(StrCat(stage, " ", function), g);
+      };
+    }
+    if (options_.verify) {
+      if (Status s = Verify(graph); !s.ok()) return In(s, "as imported");
+    }
+    if (pipeline.observe) pipeline.observe("imported", graph);
+    ONCILLA_ASSIGN(graph, RunPasses(std::move(graph), GraphPasses(), context, pipeline));
+    ONCILLA_ASSIGN(auto placement, Place(graph, devices_, device_names_, placement_options));
+    if (pipeline.observe) pipeline.observe("placed", graph);
+    ONCILLA_ASSIGN(graph, RunPasses(std::move(graph), DevicePasses(), context, pipeline));
+    ONCILLA_ASSIGN(graph, RunPasses(std::move(graph), LastPasses(), context, pipeline));
+    auto compiled = std::make_shared<CompiledGraph>(std::move(graph));
+    compiled->placement = std::move(placement);
+    compiled->fixes_shapes = FindShapeFixers(compiled->graph);
+    ONCILLA_TRY(PackConstants(*compiled, devices_, constants_));
+    LetConstantsGo(compiled->graph);
+    for (const Node& node : compiled->graph.nodes()) {
+      compiled->writes_variables |= node.op->name == "AssignVariable";
+      for (const std::string& name : CalledFunctions(node.op->name, node.attrs)) {
+        auto called = CompileFunction(name, depth + 1);
+        if (!called.ok()) {
+          return In(called.status(), StrCat("function '", name, "', called by '", node.name, "'"));
+        }
+        compiled->writes_variables |= (*called)->writes_variables;
+        compiled->functions[name] = *std::move(called);
+      }
+    }
+    return std::shared_ptr<const CompiledGraph>(std::move(compiled));
+  }
+
+  Compiled CompileFunction(const std::string& name, int depth) {
+    if (depth > kMaxFunctionDepth) return Exhausted("functions call each other too deeply");
+    if (auto known = compiled_.find(name); known != compiled_.end()) return known->second;
+    auto it = functions_.find(name);
+    if (it == functions_.end()) return NotFound("the module has no such function");
+    PlacementOptions placement = options_.placement;
+    placement.small = !IsWorthADevice(it->second);
+    ONCILLA_ASSIGN(auto compiled, CompileOne(it->second, name, std::move(placement), depth));
+    compiled_.emplace(name, compiled);
+    return compiled;
+  }
+
+  const std::span<Device* const> devices_;
+  const std::span<const std::string> device_names_;
+  ConstantStore& constants_;
+  const CompileOptions& options_;
+  std::map<std::string, Graph> functions_;
+  std::map<std::string, std::shared_ptr<const CompiledGraph>> compiled_;
+};
+
 }  // namespace
 
-Result<std::shared_ptr<const CompiledGraph>> Compile(Graph graph, std::span<Device* const> devices,
+Result<std::shared_ptr<const CompiledGraph>> Compile(Module module,
+                                                     std::span<Device* const> devices,
                                                      std::span<const std::string> device_names,
                                                      ConstantStore& constants,
                                                      const CompileOptions& options) {
-  const PassContext context{devices};
-  const PipelineOptions pipeline{options.verify, options.observe};
-  auto fail = [](Status status) { return WithStage(std::move(status), Stage::kCompile); };
-  if (options.verify) {
-    if (Status s = Verify(graph); !s.ok()) return fail(In(s, "as imported"));
-  }
-  if (options.observe) options.observe("imported", graph);
-  auto optimised = RunPasses(std::move(graph), GraphPasses(), context, pipeline);
-  if (!optimised.ok()) return fail(optimised.status());
-  auto placement = Place(*optimised, devices, device_names, options.placement);
-  if (!placement.ok()) return fail(placement.status());
-  if (options.observe) options.observe("placed", *optimised);
-  auto fused = RunPasses(*std::move(optimised), DevicePasses(), context, pipeline);
-  if (!fused.ok()) return fail(fused.status());
-  fused = RunPasses(*std::move(fused), LastPasses(), context, pipeline);
-  if (!fused.ok()) return fail(fused.status());
-  auto compiled = std::make_shared<CompiledGraph>(*std::move(fused));
-  compiled->placement = *std::move(placement);
-  compiled->fixes_shapes = FindShapeFixers(compiled->graph);
-  if (Status s = PackConstants(*compiled, devices, constants); !s.ok()) return fail(s);
-  LetConstantsGo(compiled->graph);
-  return std::shared_ptr<const CompiledGraph>(std::move(compiled));
+  auto compiled = Compiler(devices, device_names, constants, options).Run(std::move(module));
+  if (compiled.ok()) return compiled;
+  return WithStage(compiled.status(), Stage::kCompile);
 }
 
 }  // namespace oncilla

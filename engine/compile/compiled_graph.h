@@ -31,10 +31,16 @@ struct CompiledGraph {
   // Constant inputs as their kernels want them, on the node's device: (node, input) -> memory,
   // which the model's ConstantStore owns.
   std::map<std::pair<uint32_t, int>, BufferView> packed;
+  // The functions that its control flow calls, by name, compiled as graphs of their own.
+  std::map<std::string, std::shared_ptr<const CompiledGraph>, std::less<>> functions;
+  // Some node of it, or of its functions, assigns a variable.
+  bool writes_variables = false;
 };
 
-// `devices[0]` is the CPU. Failures have Stage::kCompile.
-Result<std::shared_ptr<const CompiledGraph>> Compile(Graph graph, std::span<Device* const> devices,
+// `devices[0]` is the CPU. Failures have Stage::kCompile. Of the functions, those are compiled that
+// are called after the passes; one that calls itself is refused.
+Result<std::shared_ptr<const CompiledGraph>> Compile(Module module,
+                                                     std::span<Device* const> devices,
                                                      std::span<const std::string> device_names,
                                                      ConstantStore& constants,
                                                      const CompileOptions& options);

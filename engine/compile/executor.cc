@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "engine/ops/control.h"
+
 namespace oncilla {
 
 struct Executor::Entry {
@@ -18,7 +20,11 @@ Executor::Executor(std::shared_ptr<const CompiledGraph> compiled, std::span<Devi
       devices_(devices),
       pools_(std::move(pools)),
       owner_(owner),
-      options_(options) {}
+      options_(options) {
+  for (const auto& [name, function] : compiled_->functions) {
+    functions_[name] = std::make_unique<Executor>(function, devices_, pools_, owner_, options_);
+  }
+}
 
 Executor::~Executor() = default;
 
@@ -32,13 +38,15 @@ Result<SegmentStart> Executor::Start(std::span<const Tensor> feeds) const {
   for (size_t i = 0; i < feeds.size(); ++i) {
     const NamedValue& input = graph.inputs()[i];
     const Fact& wanted = graph.fact(input.value);
-    if (feeds[i].dtype() != wanted.dtype || !wanted.shape.Accepts(feeds[i].shape())) {
+    const bool list = feeds[i].is_list();
+    if (feeds[i].dtype() != wanted.dtype || list != (wanted.kind == ValueKind::kList) ||
+        (!list && !wanted.shape.Accepts(feeds[i].shape()))) {
       return WithStage(
           InvalidArgument("input '", input.name, "' must be ", wanted, ", not ", feeds[i].desc()),
           Stage::kOptions);
     }
-    Fact fact = Fact::Of(feeds[i].desc());
-    if (compiled_->fixes_shapes[Index(input.value)]) fact.value = feeds[i];
+    Fact fact = Fact::Of(feeds[i]);
+    if (!list && compiled_->fixes_shapes[Index(input.value)]) fact.value = feeds[i];
     start.available.emplace_back(input.value, std::move(fact));
   }
   return start;
@@ -133,6 +141,7 @@ void Executor::Release(Entry& entry, std::unique_ptr<Instance> instance, bool re
 }
 
 void Executor::DropIdle() {
+  for (const auto& [name, function] : functions_) function->DropIdle();
   std::vector<std::unique_ptr<Instance>> dropped;
   MutexLock lock(&mutex_);
   for (const EntryPtr& entry : entries_) {
@@ -142,7 +151,8 @@ void Executor::DropIdle() {
   }
 }
 
-Status Executor::RunHostNodes(const Plan& plan, std::vector<Tensor>& values) {
+Status Executor::RunHostNodes(const Plan& plan, std::vector<Tensor>& values,
+                              const RunControl& control) {
   const Graph& graph = compiled_->graph;
   for (NodeId id : plan.host_nodes) {
     const Node& node = graph.node(id);
@@ -153,7 +163,10 @@ Status Executor::RunHostNodes(const Plan& plan, std::vector<Tensor>& values) {
       in_facts.push_back(v == kNoValue ? Fact::Absent() : Fact::Constant(in.back()));
     }
     const Facts out_facts = graph.FactsOf(node.outputs);
-    auto out = devices_[0]->Evaluate({node.op, &node.attrs, in_facts, out_facts, node.name}, in);
+    auto out =
+        IsControl(node.op->name)
+            ? RunControlNode(node, in, control)
+            : devices_[0]->Evaluate({node.op, &node.attrs, in_facts, out_facts, node.name}, in);
     if (!out.ok()) {
       return WithNode(In(out.status(), StrCat("node '", node.name, "' (", node.op->name, ")")),
                       node.name);
@@ -197,7 +210,7 @@ Result<std::vector<Tensor>> Executor::Run(std::span<const Tensor> feeds,
       }
     }
     for (const auto& [id, value] : plan.settled) values[Index(id)] = value;
-    if (Status s = RunHostNodes(plan, values); !s.ok()) return fail(s);
+    if (Status s = RunHostNodes(plan, values, control); !s.ok()) return fail(s);
     for (size_t n = 0; control.stats != nullptr && n < plan.fates.size(); ++n) {
       if (plan.fates[n] != NodeFate::kElsewhere) control.stats->fates[n] = plan.fates[n];
     }
@@ -213,8 +226,9 @@ Result<std::vector<Tensor>> Executor::Run(std::span<const Tensor> feeds,
         if (id == kNoValue || listed[Index(id)] || graph.value(id).is_constant()) continue;
         if (!values[Index(id)].valid()) continue;
         listed[Index(id)] = true;
-        Fact fact = Fact::Of(values[Index(id)].desc());
-        const bool small = values[Index(id)].elements() <= kMaxKnownInts;
+        Fact fact = Fact::Of(values[Index(id)]);
+        const bool small =
+            !values[Index(id)].is_list() && values[Index(id)].elements() <= kMaxKnownInts;
         if (compiled_->fixes_shapes[Index(id)] && small) fact.value = values[Index(id)];
         next.available.emplace_back(id, std::move(fact));
       }
@@ -240,8 +254,18 @@ Result<std::shared_ptr<const Plan>> Executor::PlanFor(std::span<const Tensor> fe
 }
 
 ExecutorCounters Executor::counters() const {
-  MutexLock lock(&mutex_);
-  return counters_;
+  ExecutorCounters sum;
+  {
+    MutexLock lock(&mutex_);
+    sum = counters_;
+  }
+  for (const auto& [name, function] : functions_) {
+    const ExecutorCounters c = function->counters();
+    sum.plans_made += c.plans_made;
+    sum.instances_made += c.instances_made;
+    sum.plans_kept += c.plans_kept;
+  }
+  return sum;
 }
 
 }  // namespace oncilla

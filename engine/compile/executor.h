@@ -1,5 +1,6 @@
 // Executor: runs one compiled graph for whatever shapes come: finds or makes plans, keeps a bounded
-// set of instances of each, walks through segments and computes host nodes between them.
+// set of instances of each, walks through segments and computes host nodes between them. Functions
+// that control flow calls have executors of their own (control.cc).
 #pragma once
 
 #include <list>
@@ -10,12 +11,14 @@
 
 #include "engine/base/mutex.h"
 #include "engine/compile/instance.h"
+#include "engine/compile/variables.h"
 
 namespace oncilla {
 
 struct ExecutorOptions {
-  size_t max_plans = 32;  // kept, least recently used first out
-  int max_instances = 4;  // of one plan: so many runs at once; more wait
+  size_t max_plans = 32;               // kept, least recently used first out
+  int max_instances = 4;               // of one plan: so many runs at once; more wait
+  VariableStore* variables = nullptr;  // the model's, when its graphs have any
 };
 
 struct ExecutorCounters {
@@ -41,6 +44,7 @@ class Executor {
   Result<std::shared_ptr<const Plan>> PlanFor(std::span<const Tensor> feeds);
 
   const CompiledGraph& compiled() const { return *compiled_; }
+  // Of this graph and its functions together.
   ExecutorCounters counters() const;
   // Lets go of idle instances and their memory.
   void DropIdle();
@@ -54,13 +58,22 @@ class Executor {
   Result<EntryPtr> FindOrMake(const SegmentStart& start);
   Result<std::unique_ptr<Instance>> Acquire(Entry& entry, Deadline deadline);
   void Release(Entry& entry, std::unique_ptr<Instance> instance, bool reusable);
-  Status RunHostNodes(const Plan& plan, std::vector<Tensor>& values);
+  Status RunHostNodes(const Plan& plan, std::vector<Tensor>& values, const RunControl& control);
+  Result<std::vector<Tensor>> RunControlNode(const Node& node, std::span<const Tensor> in,
+                                             const RunControl& control);
+  Result<std::vector<Tensor>> RunIf(const Node& node, std::span<const Tensor> in,
+                                    const RunControl& control);
+  Result<std::vector<Tensor>> RunWhile(const Node& node, std::span<const Tensor> in,
+                                       const RunControl& control);
+  Result<std::vector<Tensor>> Call(const std::string& function, std::span<const Tensor> arguments,
+                                   const RunControl& control);
 
   const std::shared_ptr<const CompiledGraph> compiled_;
   const std::span<Device* const> devices_;
   const std::vector<Pool*> pools_;
   const OwnerId owner_;
   const ExecutorOptions options_;
+  std::map<std::string, std::unique_ptr<Executor>, std::less<>> functions_;
   mutable Mutex mutex_;
   std::list<EntryPtr> entries_ ABSL_GUARDED_BY(mutex_);  // most recently used first
   std::map<std::string, std::list<EntryPtr>::iterator> by_key_ ABSL_GUARDED_BY(mutex_);

@@ -2,6 +2,7 @@
 // a queue per device. It serves one run at a time; nothing in it is thread-safe.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -29,6 +30,8 @@ struct RunStats {
   int segments = 0;
   std::vector<NodeFate> fates;     // per node of the compiled graph, of the last run
   std::vector<StepProfile> steps;  // only when profiling
+  // The same of the functions that control flow called.
+  std::map<const CompiledGraph*, std::vector<NodeFate>> functions;
 };
 
 struct RunControl {

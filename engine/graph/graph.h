@@ -99,10 +99,19 @@ Result<Facts> InferNode(const OpSet& ops, std::string_view name, std::string_vie
 // For each value, the nodes that read it, in order; a node that reads it twice stands twice.
 std::vector<std::vector<NodeId>> Consumers(const Graph& graph);
 
-// A main graph and the functions its control flow calls.
+// A variable, or a part of a table, that a module reads or writes while it runs.
+struct ModuleVariable {
+  std::string name;      // as ReadVariable and AssignVariable spell it
+  std::string resource;  // the source's name of the variable or table
+  Tensor initial;        // invalid when it has no value until something assigns one
+};
+
+// A main graph, the functions its control flow calls, and what it remembers between runs.
 struct Module {
+  Module(Graph graph) : main(std::move(graph)) {}  // NOLINT: a graph alone is a module
   Graph main;
   std::vector<std::pair<std::string, Graph>> functions;
+  std::vector<ModuleVariable> variables;
 };
 
 }  // namespace oncilla

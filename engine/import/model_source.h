@@ -30,7 +30,8 @@ struct Signature {
 struct ImportRequest {
   std::string signature;             // empty: the default one
   std::vector<std::string> feeds;    // empty: the signature's inputs that the fetches need
-  std::vector<std::string> fetches;  // empty: the signature's outputs
+  std::vector<std::string> fetches;  // empty: the signature's outputs, or none with targets
+  std::vector<std::string> targets = {};  // nodes to run for their effects
 };
 
 class ModelSource {
@@ -46,6 +47,15 @@ class ModelSource {
   // ones.
   virtual Result<Module> Import(const ImportRequest& request,
                                 const std::shared_ptr<const OpSet>& ops) = 0;
+  // A graph without inputs and outputs that gives these variables and tables (ModuleVariable's
+  // resources) their first values. Empty when the model has nothing that does.
+  virtual Result<Module> ImportInitialiser(const std::vector<std::string>& resources,
+                                           const std::shared_ptr<const OpSet>& ops) {
+    (void)resources;
+    return Module(Graph(ops));
+  }
+  // Tells the source that variables change, which later imports must not take for constants.
+  virtual void NoteState(const std::vector<std::string>& resources) { (void)resources; }
   // Files of the model and their bytes, for reports.
   virtual int64_t file_bytes() const = 0;
 };

@@ -87,7 +87,7 @@ class Importer {
  public:
   Importer(const OnnxModel& model, const OnnxImportRequest& request, const OnnxContext& context,
            const std::shared_ptr<const OpSet>& ops)
-      : model_(model), request_(request), context_(context), module_{Graph(ops), {}} {
+      : model_(model), request_(request), context_(context), module_{Graph(ops)} {
     for (const auto& [name, tensor] : model.graph.initializers) {
       initializers_.emplace(name, tensor);
     }

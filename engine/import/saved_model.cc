@@ -97,6 +97,45 @@ Result<Signature> ReadSignature(Bytes entry_proto) {
   return signature;
 }
 
+// "node" of "node:0".
+std::string NodeOf(const std::string& tensor) { return tensor.substr(0, tensor.find(':')); }
+
+// The initialisation op of TensorFlow 1, in a named collection of nodes; empty for others.
+std::string ReadInitCollection(Bytes entry_proto) {
+  Bytes key;
+  std::string node;
+  WireMessage entry(entry_proto);
+  while (entry.Next()) {
+    if (entry.field() == 1) key = entry.View();
+    if (entry.field() != 2 || !entry.is_view()) continue;
+    WireMessage collection(entry.View());
+    while (collection.Next()) {
+      if (collection.field() != 1 || !collection.is_view()) continue;
+      WireMessage list(collection.View());
+      while (list.Next()) {
+        if (list.field() == 1) node = list.View();
+      }
+    }
+  }
+  const bool init = key == "saved_model_main_op" || key == "legacy_init_op";
+  return init ? NodeOf(node) : "";
+}
+
+// AssetFileDef: which tensor holds the path of which file.
+void ReadAsset(Bytes asset_proto, std::map<std::string, std::string, std::less<>>* assets) {
+  std::string tensor, file;
+  WireMessage asset(asset_proto);
+  while (asset.Next()) {
+    if (asset.field() == 2) file = asset.View();
+    if (asset.field() != 1) continue;
+    WireMessage info(asset.View());
+    while (info.Next()) {
+      if (info.field() == 1) tensor = info.View();
+    }
+  }
+  (*assets)[NodeOf(tensor)] = file;
+}
+
 bool LooksLikeMetaGraph(Bytes bytes) {
   bool has_part = false;
   WireMessage message(bytes);
@@ -181,9 +220,18 @@ Status SavedModel::ReadMetaGraph(Bytes meta_graph) {
       case 5: {
         ONCILLA_ASSIGN(Signature signature, ReadSignature(message.View()));
         // Keys that begin with two underscores are TensorFlow's own (initialisation, training).
+        if (signature.key == "__saved_model_init_op" && !signature.outputs.empty()) {
+          init_op_ = NodeOf(signature.outputs[0].source);
+        }
         if (signature.key.compare(0, 2, "__") != 0) signatures_.push_back(std::move(signature));
         break;
       }
+      case 4:
+        if (init_op_.empty()) init_op_ = ReadInitCollection(message.View());
+        break;
+      case 6:
+        ReadAsset(message.View(), &assets_);
+        break;
       case 7:
         object_graph_ = message.View();
         break;
@@ -219,6 +267,7 @@ Result<std::unique_ptr<SavedModel>> SavedModel::Open(const std::string& folder,
 Result<TfGraph*> SavedModel::Graph() {
   if (graph_ == nullptr) {
     ONCILLA_ASSIGN(graph_, TfGraph::Parse(graph_def_, op_list_, path_, file_));
+    graph_->SetAssets(JoinPath(folder_, "assets"), assets_);
   }
   return graph_.get();
 }

@@ -40,6 +40,8 @@ class SavedModel {
 
   // What restores the variables (SaverDef); empty when the model has none.
   const std::string& restore_op() const { return restore_op_; }
+  // What TensorFlow runs once after restoring, to fill tables; empty when the model has none.
+  const std::string& init_op() const { return init_op_; }
   // For each function of the object graph the object ids that its last arguments stand for.
   Result<std::map<Bytes, std::vector<int64_t>>> BoundInputs() const;
 
@@ -55,7 +57,8 @@ class SavedModel {
   std::vector<std::string> tags_;
   std::vector<Signature> signatures_;
   Bytes graph_def_, op_list_, object_graph_;
-  std::string restore_op_;
+  std::string restore_op_, init_op_;
+  std::map<std::string, std::string, std::less<>> assets_;  // constant's node -> file
   std::unique_ptr<TfGraph> graph_;
   std::unique_ptr<Checkpoint> variables_;
 };

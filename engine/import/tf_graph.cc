@@ -327,6 +327,18 @@ Result<std::vector<int64_t>> TfAttr::TypeNumbers() const {
   return out;
 }
 
+Result<std::vector<PartialShape>> TfAttr::Shapes() const {
+  std::vector<PartialShape> out;
+  Status status;
+  ONCILLA_TRY(ReadList(value_, kShape, [&](WireMessage& m) {
+    auto shape = ShapeFromTf(m.View());
+    if (shape.ok()) out.push_back(*std::move(shape));
+    if (status.ok()) status = shape.status();
+  }));
+  ONCILLA_TRY(status);
+  return out;
+}
+
 Result<std::vector<Bytes>> TfAttr::Functions() const {
   std::vector<Bytes> out;
   ONCILLA_TRY(ReadList(value_, kListFunction,
@@ -407,6 +419,10 @@ Result<std::vector<std::string>> TfAttrs::Strings(std::string_view name) const {
 }
 Result<std::vector<int64_t>> TfAttrs::TypeNumbers(std::string_view name) const {
   return Get(name, &TfAttr::TypeNumbers);
+}
+
+Result<std::vector<PartialShape>> TfAttrs::Shapes(std::string_view name) const {
+  return Get(name, &TfAttr::Shapes);
 }
 
 Status TfBody::Add(Bytes node_def) {
@@ -536,6 +552,13 @@ Result<Tensor> TfGraph::TensorAttr(const TfNode& node, std::string_view attr) {
   });
   if (!status.ok()) return WithNode(In(std::move(status), Where(node)), node.name);
   return tensor;
+}
+
+Result<std::shared_ptr<const MappedFile>> TfGraph::OpenAsset(const std::string& name) const {
+  for (const auto& [node, file] : assets_) {
+    if (file == name) return MappedFile::OpenBeneath(asset_folder_, file);
+  }
+  return NotFound("'", name, "' is not one of the files that came with the model");
 }
 
 }  // namespace oncilla

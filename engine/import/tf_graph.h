@@ -7,6 +7,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/file.h"
 #include "engine/import/tf_op_defs.h"
 #include "engine/import/tf_tensor.h"
 
@@ -48,6 +50,7 @@ class TfAttr {
   Result<std::vector<float>> Floats() const;
   Result<std::vector<Bytes>> Strings() const;
   Result<std::vector<int64_t>> TypeNumbers() const;
+  Result<std::vector<PartialShape>> Shapes() const;
   Result<std::vector<Bytes>> Functions() const;
 
  private:
@@ -85,6 +88,7 @@ class TfAttrs {
   Result<std::vector<float>> Floats(std::string_view name) const;
   Result<std::vector<std::string>> Strings(std::string_view name) const;
   Result<std::vector<int64_t>> TypeNumbers(std::string_view name) const;
+  Result<std::vector<PartialShape>> Shapes(std::string_view name) const;
 
  private:
   Bytes Find(std::string_view name) const;
@@ -145,6 +149,16 @@ class TfGraph {
   Result<int> OutputIndex(const TfNode& producer, const TfInput& input) const;
 
   TfAttrs Attrs(const TfNode& node) const { return TfAttrs(node, defs_); }
+  // Files that came with the model: the constants of the graph that hold a file's path, with the
+  // file's name in `folder`.
+  void SetAssets(std::string folder, std::map<std::string, std::string, std::less<>> by_node) {
+    asset_folder_ = std::move(folder);
+    assets_ = std::move(by_node);
+  }
+  const std::map<std::string, std::string, std::less<>>& assets() const { return assets_; }
+  // Such a file by its name; nothing else on the machine can be opened.
+  Result<std::shared_ptr<const MappedFile>> OpenAsset(const std::string& name) const;
+
   // The tensor attribute `attr` of a node (a constant's "value").
   Result<Tensor> TensorAttr(const TfNode& node, std::string_view attr);
 
@@ -163,6 +177,8 @@ class TfGraph {
   std::unordered_map<std::string_view, LibraryEntry> library_;
   TfUnfoldBudget unfold_budget_;
   int64_t producer_ = 0;
+  std::string asset_folder_;
+  std::map<std::string, std::string, std::less<>> assets_;
 };
 
 }  // namespace oncilla

@@ -1,12 +1,11 @@
-// Runs the lowering rows over a flat graph.
+// Inputs and outputs of the main graph; the builder does the rest.
 #include "engine/import/tf_import.h"
 
 #include <algorithm>
 #include <array>
 
-#include "engine/import/tf_functions.h"
-#include "engine/import/tf_lowering.h"
-#include "engine/import/unsupported_list.h"
+#include "engine/import/tf_builder.h"
+#include "engine/import/tf_raise.h"
 
 namespace oncilla {
 namespace {
@@ -37,25 +36,32 @@ DType OutputType(const TfGraph& graph, const TfNode& node, int output) {
 class Importer {
  public:
   Importer(TfGraph& source, const TfImportRequest& request, const std::shared_ptr<const OpSet>& ops)
-      : source_(source), request_(request), module_{Graph(ops), {}} {}
+      : source_(source),
+        request_(request),
+        module_(Graph(ops)),
+        state_{source_, module_, {}, request.variable} {}
 
   Result<Module> Run() {
     TfFlattenRequest flatten;
     for (const TensorInfo& info : request_.inputs) flatten.feeds.push_back(info.source);
     for (const TensorInfo& info : request_.outputs) flatten.fetches.push_back(info.source);
+    flatten.targets = request_.targets;
     flatten.variable = request_.variable;
+    flatten.is_state = request_.is_state;
+    flatten.only_effects_on = request_.only_effects_on;
     ONCILLA_ASSIGN(flat_, FlattenTfGraph(source_, flatten));
-    values_.resize(flat_.nodes.size());
-    failed_.assign(flat_.nodes.size(), 0);
+    ONCILLA_TRY(RaiseTfControlFlow(flat_));
     ONCILLA_TRY(AddInputs());
-    for (size_t i = 0; i < flat_.nodes.size(); ++i) ONCILLA_TRY(AddNode(i));
-    if (!unsupported_.empty()) return unsupported_.ToStatus();
-    if (!flat_.cycle.empty()) {
-      return DataLoss("the data edges form a circle through '", flat_.cycle, "'");
-    }
+    TfBuilder builder(state_, graph(), flat_);
+    ONCILLA_TRY(builder.Build(inputs_));
+    if (!state_.unsupported.empty()) return state_.unsupported.ToStatus();
     for (size_t i = 0; i < request_.outputs.size(); ++i) {
-      ONCILLA_ASSIGN(const ValueId value, Get(flat_.outputs[i]));
-      graph().AddOutput(request_.outputs[i].name, value);
+      const std::string& name = request_.outputs[i].name;
+      ONCILLA_ASSIGN(const ValueId value, builder.Output(i));
+      if (value == kNoValue || graph().fact(value).kind != ValueKind::kTensor) {
+        return Unsupported("output '", name, "' is a resource or a list, not a tensor");
+      }
+      graph().AddOutput(name, value);
     }
     return std::move(module_);
   }
@@ -66,7 +72,10 @@ class Importer {
   Status AddInputs() {
     for (size_t i = 0; i < request_.inputs.size(); ++i) {
       const int flat = flat_.inputs[i];
-      if (flat < 0 && request_.only_needed_inputs) continue;
+      if (flat < 0 && request_.only_needed_inputs) {
+        inputs_.push_back(kNoValue);
+        continue;
+      }
       const TensorInfo& info = request_.inputs[i];
       for (size_t j = 0; j < i; ++j) {
         if (request_.inputs[j].name == info.name) {
@@ -76,8 +85,7 @@ class Importer {
       auto fact =
           InputFact(info, flat < 0 ? nullptr : flat_.nodes[static_cast<size_t>(flat)].source);
       if (!fact.ok()) return In(fact.status(), StrCat("input '", info.name, "'"));
-      const ValueId value = graph().AddInput(info.name, *std::move(fact));
-      if (flat >= 0) values_[static_cast<size_t>(flat)] = {value};
+      inputs_.push_back(graph().AddInput(info.name, *std::move(fact)));
     }
     return {};
   }
@@ -120,86 +128,12 @@ class Importer {
     return fact;
   }
 
-  Result<ValueId> Get(const TfRef& ref) {
-    const TfFlatNode& node = flat_.nodes[static_cast<size_t>(ref.node)];
-    const Values& outputs = values_[static_cast<size_t>(ref.node)];
-    if (ref.output >= static_cast<int>(outputs.size())) {
-      return DataLoss("node '", node.name, "' (", node.op(), ") has no output ", ref.output);
-    }
-    const ValueId value = outputs[static_cast<size_t>(ref.output)];
-    if (value == kNoValue) {
-      return Unsupported("output ", ref.output, " of node '", node.name, "' (", node.op(),
-                         ") is only computed for training");
-    }
-    return value;
-  }
-
-  Status AddNode(size_t i) {
-    const TfFlatNode& node = flat_.nodes[i];
-    if (node.kind == TfFlatNode::Kind::kInput) return {};
-    if (node.kind == TfFlatNode::Kind::kVariable) {
-      values_[i] = {graph().AddConstant(node.value, node.name)};
-      return {};
-    }
-    const TfOpRow* row = FindTfOp(node.op());
-    if (row == nullptr) {
-      unsupported_.Add(node.op(), "", node.name);
-      failed_[i] = 1;
-      return {};
-    }
-    // What depends on an unsupported node is not judged, only passed over.
-    for (const TfRef& ref : node.inputs) {
-      const bool later = ref.node >= static_cast<int>(i);  // on a cycle
-      if (later || failed_[static_cast<size_t>(ref.node)] != 0) {
-        failed_[i] = 1;
-        return {};
-      }
-    }
-    Result<Values> outputs = Lower(node, *row);
-    if (outputs.ok()) {
-      values_[i] = *std::move(outputs);
-      NameValues(node, values_[i]);
-      return {};
-    }
-    const Status& status = outputs.status();
-    if (status.code() == Code::kUnimplemented) {
-      unsupported_.Add(node.op(), Message(status), node.name);
-      failed_[i] = 1;
-      return {};
-    }
-    if (!Details(status).node.empty()) return status;
-    return WithNode(In(status, StrCat("node '", node.name, "' (", node.op(), ")")), node.name);
-  }
-
-  Result<Values> Lower(const TfFlatNode& node, const TfOpRow& row) {
-    Values inputs;
-    for (const TfRef& ref : node.inputs) {
-      ONCILLA_ASSIGN(const ValueId value, Get(ref));
-      inputs.push_back(value);
-    }
-    if (static_cast<int>(inputs.size()) < row.min_inputs) {
-      return DataLoss("has ", inputs.size(), " inputs and needs ", row.min_inputs);
-    }
-    TfLowering lowering(graph(), source_, node, std::move(inputs));
-    if (row.lower != nullptr) return row.lower(lowering);
-    return One(lowering.Add(row.canonical, {}, lowering.all_inputs()));
-  }
-
-  // "node:0", the source name of a tensor; a value that is an input's or another node's keeps its.
-  void NameValues(const TfFlatNode& node, const Values& values) {
-    for (size_t k = 0; k < values.size(); ++k) {
-      if (values[k] == kNoValue || !graph().value(values[k]).name.empty()) continue;
-      graph().SetValueName(values[k], StrCat(node.name, ":", k));
-    }
-  }
-
   TfGraph& source_;
   const TfImportRequest& request_;
   Module module_;
+  TfImportState state_;
   TfFlatGraph flat_;
-  std::vector<Values> values_;  // per flat node, its outputs
-  std::vector<char> failed_;
-  UnsupportedList unsupported_;
+  Values inputs_;
 };
 
 }  // namespace

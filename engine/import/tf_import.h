@@ -19,9 +19,13 @@ struct TfImportRequest {
   // file, dtype and shape are what a signature says of it, as far as it does.
   std::vector<TensorInfo> inputs;
   std::vector<TensorInfo> outputs;
+  std::vector<std::string> targets = {};  // nodes to run for their effects
   // Leave out inputs that no output needs.
   bool only_needed_inputs = false;
   std::function<Result<Tensor>(const TfNode&)> variable;
+  // See TfFlattenRequest; may be empty.
+  std::function<bool(std::string_view)> is_state;
+  std::function<bool(std::string_view)> only_effects_on;
 };
 
 // Unimplemented lists everything that is not supported at once: ops, the reason where an op is

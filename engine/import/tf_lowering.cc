@@ -3,6 +3,8 @@
 
 #include <unordered_map>
 
+#include "engine/import/tf_control.h"
+#include "engine/ops/control.h"
 #include "engine/tensor/dispatch.h"
 
 namespace oncilla {
@@ -62,9 +64,28 @@ Result<int> TfLowering::KnownRank(size_t input, std::string_view what) const {
   return in_fact(input).shape.rank();
 }
 
+Result<const TfFlatNode*> TfLowering::State(size_t i) const {
+  const TfFlatNode* node = i < producers_.size() ? producers_[i] : nullptr;
+  if (node != nullptr && node->kind == TfFlatNode::Kind::kState) return node;
+  return Unsupported("input ", i, " is not a variable or table of the graph");
+}
+
+Result<ValueId> TfLowering::ReadVariable(const TfFlatNode& variable, std::string_view role) {
+  std::string name = node_.name;
+  if (!role.empty()) name += "/" + std::string(role);
+  return TfReadVariable(graph_, source_, variable, std::move(name));
+}
+
+Status TfLowering::AssignVariable(std::string_view variable, ValueId value, std::string_view role) {
+  const AssignVariableAttrs attrs{std::string(variable)};
+  return AddAll("AssignVariable", WriteAttrs(attrs), {value}, role).status();
+}
+
 std::vector<std::span<const TfOpRow>> TfOpFamilies() {
-  return {TfElementwiseRows(), TfReduceRows(),   TfNormRows(),     TfMatMulRows(),
-          TfConvRows(),        TfMovementRows(), TfIndexingRows(), TfResizeRows()};
+  return {TfElementwiseRows(), TfReduceRows(),   TfNormRows(),   TfMatMulRows(), TfConvRows(),
+          TfMovementRows(),    TfIndexingRows(), TfResizeRows(), TfLinalgRows(), TfSegmentRows(),
+          TfSparseRows(),      TfCheckRows(),    TfWindowRows(), TfListRows(),   TfStateRows(),
+          TfRecordRows(),      TfTextRows(),     TfImageRows(),  TfRandomRows(), TfQuantRows()};
 }
 
 const TfOpRow* FindTfOp(std::string_view op) {

@@ -22,11 +22,17 @@ using Values = std::vector<ValueId>;
 // call names the node.
 class TfLowering {
  public:
-  TfLowering(Graph& graph, TfGraph& source, const TfFlatNode& node, Values inputs)
-      : graph_(graph), source_(source), node_(node), inputs_(std::move(inputs)) {}
+  TfLowering(Graph& graph, TfGraph& source, const TfFlatNode& node, Values inputs,
+             std::vector<const TfFlatNode*> producers)
+      : graph_(graph),
+        source_(source),
+        node_(node),
+        inputs_(std::move(inputs)),
+        producers_(std::move(producers)) {}
 
   std::string_view op() const { return node_.op(); }
   TfAttrs attrs() const { return source_.Attrs(*node_.source); }
+  TfAttrs AttrsOf(const TfFlatNode& node) const { return source_.Attrs(*node.source); }
   size_t inputs() const { return inputs_.size(); }
   ValueId in(size_t i) const { return inputs_[i]; }
   const Values& all_inputs() const { return inputs_; }
@@ -53,6 +59,16 @@ class TfLowering {
   // The tensor attribute "value" of a constant.
   Result<Tensor> ConstantValue() { return source_.TensorAttr(*node_.source, "value"); }
 
+  // The variable or table that input i is a handle of; fails when it is none, or a constant.
+  Result<const TfFlatNode*> State(size_t i) const;
+  Result<ValueId> ReadVariable(const TfFlatNode& variable, std::string_view role = "");
+  Status AssignVariable(std::string_view variable, ValueId value, std::string_view role = "");
+
+  // A file that came with the model, by the path that its graph names.
+  Result<std::shared_ptr<const MappedFile>> OpenAsset(const std::string& path) const {
+    return source_.OpenAsset(path);
+  }
+
   const std::string& name() const { return node_.name; }
 
  private:
@@ -60,6 +76,7 @@ class TfLowering {
   TfGraph& source_;
   const TfFlatNode& node_;
   Values inputs_;
+  std::vector<const TfFlatNode*> producers_;  // of the inputs
 };
 
 struct TfOpRow {
@@ -67,16 +84,30 @@ struct TfOpRow {
   int min_inputs = 0;
   std::string_view canonical;  // a rename: same inputs, no attributes
   Result<Values> (*lower)(TfLowering&) = nullptr;
+  // The op works on variables or tables themselves; others get a variable's value.
+  bool takes_handles = false;
 };
 
 std::span<const TfOpRow> TfElementwiseRows();
 std::span<const TfOpRow> TfReduceRows();
 std::span<const TfOpRow> TfNormRows();
 std::span<const TfOpRow> TfMatMulRows();
+std::span<const TfOpRow> TfLinalgRows();
+std::span<const TfOpRow> TfSegmentRows();
+std::span<const TfOpRow> TfSparseRows();
+std::span<const TfOpRow> TfCheckRows();
+std::span<const TfOpRow> TfWindowRows();
 std::span<const TfOpRow> TfConvRows();
 std::span<const TfOpRow> TfMovementRows();
 std::span<const TfOpRow> TfIndexingRows();
+std::span<const TfOpRow> TfRecordRows();
+std::span<const TfOpRow> TfTextRows();
+std::span<const TfOpRow> TfImageRows();
+std::span<const TfOpRow> TfRandomRows();
+std::span<const TfOpRow> TfQuantRows();
 std::span<const TfOpRow> TfResizeRows();
+std::span<const TfOpRow> TfListRows();
+std::span<const TfOpRow> TfStateRows();
 
 // Every family's rows. Null when no family has the op.
 const TfOpRow* FindTfOp(std::string_view op);

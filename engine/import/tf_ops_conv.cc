@@ -1,15 +1,11 @@
 // TensorFlow's convolutions and pools, of images and volumes. Canonical ones are channels last:
 // channel-first nodes get transposes around them, which a pass moves and cancels.
-#include "engine/import/tf_lowering.h"
+#include "engine/import/tf_window.h"
 
 namespace oncilla {
-namespace {
 
-// The numbers of a list attribute with one entry per axis that belong to the spatial axes; batch
-// and channels must be 1.
-Result<std::vector<int64_t>> SpatialInts(const TfLowering& b, std::string_view name,
-                                         const TfLayout& layout) {
-  ONCILLA_ASSIGN(const std::vector<int64_t> all, b.attrs().Ints(name));
+Result<std::vector<int64_t>> SpatialOf(const std::vector<int64_t>& all, std::string_view name,
+                                       const TfLayout& layout) {
   if (static_cast<int>(all.size()) != layout.rank) {
     return InvalidArgument(name, " has ", all.size(), " entries for rank ", layout.rank);
   }
@@ -25,15 +21,13 @@ Result<std::vector<int64_t>> SpatialInts(const TfLowering& b, std::string_view n
   return out;
 }
 
-// Strides, dilations (where the op has them) and padding as canonical attributes.
-Result<AttrMap> WindowAttrs(const TfLowering& b, const TfLayout& layout, bool dilations) {
-  AttrMap attrs;
-  ONCILLA_ASSIGN(std::vector<int64_t> strides, SpatialInts(b, "strides", layout));
-  attrs.emplace("strides", std::move(strides));
-  if (dilations) {
-    ONCILLA_ASSIGN(std::vector<int64_t> list, SpatialInts(b, "dilations", layout));
-    attrs.emplace("dilations", std::move(list));
-  }
+Result<std::vector<int64_t>> SpatialInts(const TfLowering& b, std::string_view name,
+                                         const TfLayout& layout) {
+  ONCILLA_ASSIGN(const std::vector<int64_t> all, b.attrs().Ints(name));
+  return SpatialOf(all, name, layout);
+}
+
+Status AddPadding(const TfLowering& b, const TfLayout& layout, AttrMap& attrs) {
   ONCILLA_ASSIGN(const std::string padding, b.attrs().String("padding"));
   if (padding == "SAME") {
     attrs.emplace("auto_pad", std::string("same_upper"));
@@ -47,15 +41,31 @@ Result<AttrMap> WindowAttrs(const TfLowering& b, const TfLayout& layout, bool di
     }
     std::vector<int64_t> pads;
     for (size_t end = 0; end < 2; ++end) {
-      for (int axis = 1; axis < layout.rank; ++axis) {
-        if (axis == layout.channel_axis()) continue;
-        pads.push_back(pairs[2 * static_cast<size_t>(axis) + end]);
+      for (int axis = 0; axis < layout.rank; ++axis) {
+        const int64_t pad = pairs[2 * static_cast<size_t>(axis) + end];
+        if (axis != 0 && axis != layout.channel_axis()) {
+          pads.push_back(pad);
+        } else if (pad != 0) {
+          return InvalidArgument("explicit_paddings pad the batch or the channels by ", pad);
+        }
       }
     }
     attrs.emplace("pads", std::move(pads));
   } else {
     return Unsupported("padding ", padding);
   }
+  return Status();
+}
+
+Result<AttrMap> WindowAttrs(const TfLowering& b, const TfLayout& layout, bool dilations) {
+  AttrMap attrs;
+  ONCILLA_ASSIGN(std::vector<int64_t> strides, SpatialInts(b, "strides", layout));
+  attrs.emplace("strides", std::move(strides));
+  if (dilations) {
+    ONCILLA_ASSIGN(std::vector<int64_t> list, SpatialInts(b, "dilations", layout));
+    attrs.emplace("dilations", std::move(list));
+  }
+  ONCILLA_TRY(AddPadding(b, layout, attrs));
   return attrs;
 }
 
@@ -64,16 +74,14 @@ Result<ValueId> ToChannelsLast(TfLowering& b, ValueId x, const TfLayout& layout)
   return b.Transpose(x, layout.ToLast(), "channels_last");
 }
 
-// Adds the op on channels-last data; the node's own name goes to what comes out in the end.
 Result<ValueId> AddChannelsLast(TfLowering& b, std::string_view op, AttrMap attrs, Values inputs,
-                                const TfLayout& layout, std::string_view role = "") {
+                                const TfLayout& layout, std::string_view role) {
   if (!layout.channels_first) return b.Add(op, std::move(attrs), std::move(inputs), role);
   ONCILLA_ASSIGN(const ValueId y, b.Add(op, std::move(attrs), std::move(inputs), "inner"));
   return b.Transpose(y, layout.ToFirst(), role);
 }
 
-// How many groups: TensorFlow lets the filter's depth divide the input's.
-Result<int64_t> Groups(const Fact& x, const Fact& filter, int rank) {
+Result<int64_t> GroupsOf(const Fact& x, const Fact& filter, int rank) {
   if (!x.shape.ranked() || !filter.shape.ranked()) return int64_t{1};
   if (x.shape.rank() != rank || filter.shape.rank() != rank) {
     return InvalidArgument("the input is ", x.shape, " and the filter ", filter.shape);
@@ -87,11 +95,13 @@ Result<int64_t> Groups(const Fact& x, const Fact& filter, int rank) {
   return channels.size / depth.size;
 }
 
+namespace {
+
 // A convolution of b.in(0) with b.in(1) that ends channels last; `layout` says how x comes.
 Result<ValueId> AddConv(TfLowering& b, const TfLayout& layout, std::string_view role) {
   ONCILLA_ASSIGN(AttrMap attrs, WindowAttrs(b, layout, true));
   ONCILLA_ASSIGN(const ValueId x, ToChannelsLast(b, b.in(0), layout));
-  ONCILLA_ASSIGN(const int64_t groups, Groups(b.fact(x), b.in_fact(1), layout.rank));
+  ONCILLA_ASSIGN(const int64_t groups, GroupsOf(b.fact(x), b.in_fact(1), layout.rank));
   if (groups != 1) attrs.emplace("groups", groups);
   return AddChannelsLast(b, "Conv", std::move(attrs), {x, b.in(1)}, layout, role);
 }
@@ -155,6 +165,12 @@ Result<Values> LowerFusedConv(TfLowering& b) {
     if (fused[i] == "BiasAdd" || fused[i] == "Add") {
       if (arg >= b.inputs()) return DataLoss("the input for ", fused[i], " is missing");
       ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, b.in(arg++)}, role));
+    } else if (fused[i] == "FusedBatchNorm") {
+      if (arg + 4 > b.inputs()) return DataLoss("an input for ", fused[i], " is missing");
+      ONCILLA_ASSIGN(const float epsilon, b.attrs().Float("epsilon"));
+      ONCILLA_ASSIGN(y, b.Add("BatchNorm", {{"axis", int64_t{-1}}, {"epsilon", double{epsilon}}},
+                              {y, b.in(arg), b.in(arg + 1), b.in(arg + 2), b.in(arg + 3)}, role));
+      arg += 4;
     } else if (fused[i] == "Relu" || fused[i] == "Relu6" || fused[i] == "Elu" ||
                fused[i] == "Sigmoid" || fused[i] == "Tanh") {
       ONCILLA_ASSIGN(y, b.Add(fused[i], {}, {y}, role));

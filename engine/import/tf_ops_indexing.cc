@@ -82,17 +82,49 @@ Result<Values> LowerWhere(TfLowering& b) {
   return One(b.Transpose(columns, {1, 0}, ""));
 }
 
+// What an index out of range does: by default the run fails.
+Status CheckBadIndices(const TfLowering& b) {
+  if (!b.attrs().Has("bad_indices_policy")) return Status();
+  ONCILLA_ASSIGN(const std::string policy, b.attrs().String("bad_indices_policy"));
+  if (policy.empty() || policy == "DEFAULT" || policy == "ERROR") return Status();
+  return Unsupported("bad_indices_policy ", policy);
+}
+
 Result<Values> LowerScatterNd(TfLowering& b) {
+  ONCILLA_TRY(CheckBadIndices(b));
   ONCILLA_ASSIGN(const ValueId zero, b.Scalar(b.in_fact(1).dtype, 0));
   ONCILLA_ASSIGN(const ValueId zeros, b.Add("Fill", {}, {b.in(2), zero}, "zeros"));
-  return One(b.Add("ScatterND", {{"reduction", std::string("add")}}, {zeros, b.in(0), b.in(1)}));
+  return One(b.Add("ScatterND", {{"reduction", std::string("add")}, {"negative_indices", false}},
+                   {zeros, b.in(0), b.in(1)}));
 }
+
+Result<Values> LowerGatherNd(TfLowering& b) {
+  if (b.op() == "GatherNd") ONCILLA_TRY(CheckBadIndices(b));
+  return One(b.Add("GatherND", {{"negative_indices", false}}, {b.in(0), b.in(1)}));
+}
+
+template <const char* kReduction>
+Result<Values> LowerTensorScatter(TfLowering& b) {
+  ONCILLA_TRY(CheckBadIndices(b));
+  return One(b.Add("ScatterND",
+                   {{"reduction", std::string(kReduction)}, {"negative_indices", false}},
+                   {b.in(0), b.in(1), b.in(2)}));
+}
+
+Result<Values> LowerTensorScatterSub(TfLowering& b) {
+  ONCILLA_TRY(CheckBadIndices(b));
+  ONCILLA_ASSIGN(const ValueId updates, b.Add("Neg", {}, {b.in(2)}, "updates"));
+  return One(b.Add("ScatterND", {{"reduction", std::string("add")}, {"negative_indices", false}},
+                   {b.in(0), b.in(1), updates}));
+}
+
+constexpr char kNone[] = "none", kAdd[] = "add", kMax[] = "max", kMin[] = "min";
 
 constexpr TfOpRow kRows[] = {
     {"Const", 0, "", LowerConst},
     {"Fill", 2, "Fill"},
     {"Gather", 2, "", LowerGather},
-    {"GatherNd", 2, "GatherND"},
+    {"GatherNd", 2, "", LowerGatherNd},
     {"GatherV2", 3, "", LowerGatherV2},
     {"OneHot", 4, "", LowerOneHot},
     {"Placeholder", 0, "", LowerPlaceholder},
@@ -100,11 +132,16 @@ constexpr TfOpRow kRows[] = {
     {"Range", 3, "Range"},
     {"Rank", 1, "", LowerRank},
     {"ResourceGather", 2, "", LowerGather},
-    {"ResourceGatherNd", 2, "GatherND"},
+    {"ResourceGatherNd", 2, "", LowerGatherNd},
     {"ScatterNd", 3, "", LowerScatterNd},
     {"Shape", 1, "", LowerShape},
     {"ShapeN", 1, "", LowerShape},
     {"Size", 1, "", LowerSize},
+    {"TensorScatterAdd", 3, "", LowerTensorScatter<kAdd>},
+    {"TensorScatterMax", 3, "", LowerTensorScatter<kMax>},
+    {"TensorScatterMin", 3, "", LowerTensorScatter<kMin>},
+    {"TensorScatterSub", 3, "", LowerTensorScatterSub},
+    {"TensorScatterUpdate", 3, "", LowerTensorScatter<kNone>},
     {"VariableShape", 1, "", LowerShape},
     {"Where", 1, "", LowerWhere},
 };

@@ -19,10 +19,14 @@ Result<Values> LowerBatchMatMul(TfLowering& b) {
   ONCILLA_ASSIGN(const bool adj_y, b.attrs().Bool("adj_y"));
   if (b.op() == "BatchMatMulV3") {
     ONCILLA_ASSIGN(const DType result, b.attrs().Type("Tout"));
-    if (result != b.in_fact(0).dtype || result != b.in_fact(1).dtype) {
-      return Unsupported("a product of ", b.in_fact(0).dtype, " and ", b.in_fact(1).dtype, " to ",
-                         result);
+    // Narrow factors are widened first: the sum would not fit them.
+    Values factors = {b.in(0), b.in(1)};
+    for (size_t i = 0; i < 2; ++i) {
+      if (b.fact(factors[i]).dtype == result) continue;
+      ONCILLA_ASSIGN(factors[i],
+                     b.Add("Cast", {{"to", result}}, {factors[i]}, i == 0 ? "wide_x" : "wide_y"));
     }
+    return One(b.Add("MatMul", {{"transpose_a", adj_x}, {"transpose_b", adj_y}}, factors));
   }
   return One(b.Add("MatMul", {{"transpose_a", adj_x}, {"transpose_b", adj_y}}, {b.in(0), b.in(1)}));
 }
@@ -92,10 +96,13 @@ Result<std::string> ReadLabels(std::string_view text, const PartialShape& shape,
     }
     out += c;
   }
-  for (char c : out) {
-    if (std::count(out.begin(), out.end(), c) > 1) {
-      return Unsupported("the label ", c, " stands twice in ", text, " (a diagonal)");
-    }
+  return out;
+}
+
+std::string WithoutRepeats(const std::string& labels) {
+  std::string out;
+  for (char c : labels) {
+    if (!Has(out, c)) out += c;
   }
   return out;
 }
@@ -124,16 +131,21 @@ class Einsum {
       spread = std::max(spread, Private(y.labels));
     }
     // The result's "..." stands for the longest one of the operands.
-    ONCILLA_ASSIGN(out_, OutputLabels(right, spread));
+    ONCILLA_ASSIGN(const std::string wanted, OutputLabels(right, spread));
+    out_ = WithoutRepeats(wanted);
     for (char c : out_) {
       if (!Has(x.labels, c) && !Has(y.labels, c)) {
         return InvalidArgument("the label ", c, " of the result is in no operand");
       }
     }
     ONCILLA_ASSIGN(x, SumAlone(std::move(x), y.labels, "sum_x"));
-    if (operands == 1) return Arrange(x, out_, "");
+    if (operands == 1) {
+      ONCILLA_ASSIGN(const ValueId result, Arrange(x, out_, ""));
+      return Spread(result, wanted);
+    }
     ONCILLA_ASSIGN(y, SumAlone(std::move(y), x.labels, "sum_y"));
-    return Product(x, y);
+    ONCILLA_ASSIGN(const ValueId result, Product(x, y));
+    return Spread(result, wanted);
   }
 
  private:
@@ -144,12 +156,83 @@ class Einsum {
   Result<Labelled> Operand(size_t i, const std::string& text) {
     const std::string what = "operand " + std::to_string(i);
     ONCILLA_ASSIGN(std::string labels, ReadLabels(text, b_.in_fact(i).shape, what));
-    return Labelled{b_.in(i), std::move(labels)};
+    Labelled x{b_.in(i), std::move(labels)};
+    while (WithoutRepeats(x.labels) != x.labels) {
+      ONCILLA_ASSIGN(x, Diagonal(std::move(x), what));
+    }
+    return x;
+  }
+
+  // The first label that stands twice, as one axis: of the two only the diagonal counts.
+  Result<Labelled> Diagonal(Labelled x, const std::string& what) {
+    size_t second = 1;
+    while (x.labels.find(x.labels[second]) == second) ++second;
+    const char label = x.labels[second];
+    const size_t first = x.labels.find(label);
+    const PartialShape& shape = b_.fact(x.value).shape;
+    const Dim &rows = shape[static_cast<int>(first)], &columns = shape[static_cast<int>(second)];
+    if (rows.known() && columns.known() && rows.size != columns.size) {
+      return InvalidArgument(what, " has the sizes ", rows.size, " and ", columns.size,
+                             " for the label ", label);
+    }
+    if (!rows.Same(columns)) {
+      return Unsupported("two sizes of the label ", label, " that are not known to be equal");
+    }
+    std::vector<int64_t> perm;
+    Labelled out;
+    for (size_t i = 0; i < x.labels.size(); ++i) {
+      if (i == first || i == second) continue;
+      perm.push_back(static_cast<int64_t>(i));
+      out.labels += x.labels[i];
+    }
+    perm.insert(perm.end(), {static_cast<int64_t>(first), static_cast<int64_t>(second)});
+    out.labels += label;
+    ONCILLA_ASSIGN(const ValueId square, b_.Transpose(x.value, std::move(perm), "square"));
+    ONCILLA_ASSIGN(const ValueId zero, b_.Scalar(b_.fact(square).dtype, 0));
+    ONCILLA_ASSIGN(out.value,
+                   b_.Add("MatrixDiagPart", {}, {square, b_.Ints({0}), zero}, "diagonal"));
+    return out;
+  }
+
+  // The result with labels that are wanted more than once laid out on diagonals.
+  Result<ValueId> Spread(ValueId result, const std::string& wanted) {
+    if (wanted == out_) return result;
+    Labelled x{result, out_};
+    for (char label : out_) {
+      for (auto n = std::count(wanted.begin(), wanted.end(), label); n > 1; --n) {
+        std::string order = x.labels;
+        order.erase(order.find(label), 1);
+        // Earlier copies of the label stay in front.
+        order += label;
+        std::vector<int64_t> perm;
+        for (size_t i = 0; i < x.labels.size(); ++i) {
+          if (i != x.labels.find(label)) perm.push_back(static_cast<int64_t>(i));
+        }
+        perm.push_back(static_cast<int64_t>(x.labels.find(label)));
+        ONCILLA_ASSIGN(const ValueId last, b_.Transpose(x.value, std::move(perm), "last"));
+        ONCILLA_ASSIGN(const ValueId zero, b_.Scalar(b_.fact(last).dtype, 0));
+        const ValueId open = b_.Ints({-1});
+        ONCILLA_ASSIGN(x.value,
+                       b_.Add("MatrixDiag", {}, {last, b_.Ints({0}), open, open, zero}, "spread"));
+        x.labels = order + label;
+      }
+    }
+    std::vector<int64_t> perm;
+    std::vector<char> used(x.labels.size(), 0);
+    for (char label : wanted) {
+      size_t at = 0;
+      while (x.labels[at] != label || used[at] != 0) ++at;
+      used[at] = 1;
+      perm.push_back(static_cast<int64_t>(at));
+    }
+    return b_.Transpose(x.value, std::move(perm), "");
   }
 
   static Result<std::string> OutputLabels(const std::string& text, size_t spread) {
     const bool dots = text.find("...") != std::string::npos;
-    if (!dots && spread > 0) return Unsupported("an equation that sums over '...'");
+    if (!dots && spread > 0) {
+      return InvalidArgument("the equation has '...' in an operand and not in the result");
+    }
     const size_t rank = dots ? text.size() - 3 + spread : text.size();
     return ReadLabels(text, PartialShape::OfRank(static_cast<int>(rank)), "the result");
   }

@@ -1,9 +1,25 @@
 // TensorFlow's ops that rearrange elements.
 #include <algorithm>
 
-#include "engine/import/tf_lowering.h"
+#include "engine/import/tf_window.h"
 
 namespace oncilla {
+
+// Paddings come as (before, after) per axis; canonically all befores, then all afters.
+Result<ValueId> PadsOf(TfLowering& b, size_t i) {
+  if (i >= b.inputs()) return DataLoss("input ", i, " is missing");
+  if (AllIntsKnown(b.in_fact(i)) || b.in_fact(i).has_value()) {
+    ONCILLA_ASSIGN(const std::vector<int64_t> pairs, ToInt64s(b.in_fact(i).value));
+    std::vector<int64_t> pads;
+    for (size_t end = 0; end < 2; ++end) {
+      for (size_t k = end; k < pairs.size(); k += 2) pads.push_back(pairs[k]);
+    }
+    return b.Ints(std::move(pads));
+  }
+  ONCILLA_ASSIGN(const ValueId sides, b.Transpose(b.in(i), {1, 0}, "sides"));
+  return b.Add("Reshape", {}, {sides, b.Ints({-1})}, "pads");
+}
+
 namespace {
 
 constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
@@ -130,22 +146,8 @@ Result<Values> LowerStridedSlice(TfLowering& b) {
   return One(b.Add("StridedSlice", std::move(attrs), b.all_inputs()));
 }
 
-// Paddings come as (before, after) per axis; canonically all befores, then all afters.
-Result<ValueId> Pads(TfLowering& b) {
-  if (AllIntsKnown(b.in_fact(1)) || b.in_fact(1).has_value()) {
-    ONCILLA_ASSIGN(const std::vector<int64_t> pairs, ToInt64s(b.in_fact(1).value));
-    std::vector<int64_t> pads;
-    for (size_t end = 0; end < 2; ++end) {
-      for (size_t i = end; i < pairs.size(); i += 2) pads.push_back(pairs[i]);
-    }
-    return b.Ints(std::move(pads));
-  }
-  ONCILLA_ASSIGN(const ValueId sides, b.Transpose(b.in(1), {1, 0}, "sides"));
-  return b.Add("Reshape", {}, {sides, b.Ints({-1})}, "pads");
-}
-
 Result<Values> LowerPad(TfLowering& b) {
-  ONCILLA_ASSIGN(const ValueId pads, Pads(b));
+  ONCILLA_ASSIGN(const ValueId pads, PadsOf(b, 1));
   if (b.op() == "PadV2") return One(b.Add("Pad", {}, {b.in(0), pads, b.in(2)}));
   return One(b.Add("Pad", {}, {b.in(0), pads}));
 }
@@ -153,7 +155,7 @@ Result<Values> LowerPad(TfLowering& b) {
 Result<Values> LowerMirrorPad(TfLowering& b) {
   ONCILLA_ASSIGN(const std::string mode, b.attrs().String("mode"));
   if (mode != "REFLECT" && mode != "SYMMETRIC") return Unsupported("mode ", mode);
-  ONCILLA_ASSIGN(const ValueId pads, Pads(b));
+  ONCILLA_ASSIGN(const ValueId pads, PadsOf(b, 1));
   return One(b.Add("Pad", {{"mode", std::string(mode == "REFLECT" ? "reflect" : "symmetric")}},
                    {b.in(0), pads}));
 }
@@ -168,25 +170,76 @@ Result<Values> LowerBlocks(TfLowering& b) {
   return One(b.Transpose(x, layout.ToFirst(), ""));
 }
 
+// Old forms: one block size for height and width, paddings or crops of both.
+Result<Values> LowerOldBlocks(TfLowering& b) {
+  ONCILLA_ASSIGN(const int64_t block, b.attrs().Int("block_size"));
+  return One(b.Add(b.op(), {}, {b.in(0), b.Ints({block, block}), b.in(1)}));
+}
+
+// The first Reverse has a flag per axis.
+Result<Values> LowerReverse(TfLowering& b) {
+  const Fact& flags = b.in_fact(1);
+  if (!flags.has_value() || flags.dtype != DType::kBool) {
+    return Unsupported("which axes are reversed is computed while running");
+  }
+  std::vector<int64_t> axes;
+  for (size_t i = 0; i < flags.value.bytes().size(); ++i) {
+    if (flags.value.bytes()[i] != std::byte{0}) axes.push_back(static_cast<int64_t>(i));
+  }
+  return One(b.Add("Reverse", {}, {b.in(0), b.Ints(std::move(axes))}));
+}
+
+Result<Values> LowerReverseSequence(TfLowering& b) {
+  ONCILLA_ASSIGN(const int64_t time, b.attrs().Int("seq_dim"));
+  ONCILLA_ASSIGN(const int64_t batch, b.attrs().Int("batch_dim"));
+  return One(
+      b.Add("ReverseSequence", {{"time_axis", time}, {"batch_axis", batch}}, {b.in(0), b.in(1)}));
+}
+
+// `num` numbers from start to stop: start + i * step, the last one exactly stop.
+Result<Values> LowerLinSpace(TfLowering& b) {
+  const DType dtype = b.in_fact(0).dtype;
+  ONCILLA_ASSIGN(const ValueId count, b.Add("Cast", {{"to", DType::kI64}}, {b.in(2)}, "count"));
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(DType::kI64, 0));
+  ONCILLA_ASSIGN(const ValueId one, b.Scalar(DType::kI64, 1));
+  ONCILLA_ASSIGN(const ValueId last, b.Add("Sub", {}, {count, one}, "last"));
+  ONCILLA_ASSIGN(const ValueId steps, b.Add("Max", {}, {last, one}, "steps"));
+  ONCILLA_ASSIGN(const ValueId divisor, b.Add("Cast", {{"to", dtype}}, {steps}, "divisor"));
+  ONCILLA_ASSIGN(const ValueId whole, b.Add("Sub", {}, {b.in(1), b.in(0)}, "whole"));
+  ONCILLA_ASSIGN(const ValueId step, b.Add("Div", {}, {whole, divisor}, "step"));
+  ONCILLA_ASSIGN(const ValueId places, b.Add("Range", {}, {zero, count, one}, "places"));
+  ONCILLA_ASSIGN(const ValueId index, b.Add("Cast", {{"to", dtype}}, {places}, "index"));
+  ONCILLA_ASSIGN(const ValueId way, b.Add("Mul", {}, {index, step}, "way"));
+  ONCILLA_ASSIGN(const ValueId value, b.Add("Add", {}, {b.in(0), way}, "values"));
+  // One number alone is start, not stop.
+  ONCILLA_ASSIGN(const ValueId at_last, b.Add("Equal", {}, {places, steps}, "at_last"));
+  return One(b.Add("Where", {}, {at_last, b.in(1), value}));
+}
+
 Result<Values> LowerTranspose(TfLowering& b) {
   return One(b.Add("Transpose", {}, {b.in(0), b.in(1)}));
 }
 
 constexpr TfOpRow kRows[] = {
     {"BatchToSpaceND", 3, "BatchToSpace"},
+    {"BatchToSpace", 2, "", LowerOldBlocks},
     {"BroadcastTo", 2, "Expand"},
     {"Concat", 2, "", LowerConcat},
     {"ConcatV2", 2, "", LowerConcatV2},
     {"DepthToSpace", 1, "", LowerBlocks},
     {"ExpandDims", 2, "", LowerExpandDims},
+    {"LinSpace", 3, "", LowerLinSpace},
     {"MirrorPad", 2, "", LowerMirrorPad},
     {"Pack", 1, "", LowerPack},
     {"Pad", 2, "", LowerPad},
     {"PadV2", 3, "", LowerPad},
     {"Reshape", 2, "Reshape"},
+    {"Reverse", 2, "", LowerReverse},
+    {"ReverseSequence", 2, "", LowerReverseSequence},
     {"ReverseV2", 2, "Reverse"},
     {"Roll", 3, "Roll"},
     {"Slice", 3, "", LowerSlice},
+    {"SpaceToBatch", 2, "", LowerOldBlocks},
     {"SpaceToBatchND", 3, "SpaceToBatch"},
     {"SpaceToDepth", 1, "", LowerBlocks},
     {"Split", 2, "", LowerSplit},

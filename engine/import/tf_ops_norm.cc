@@ -8,17 +8,67 @@ Result<Values> LowerSoftmax(TfLowering& b) {
   return One(b.Add("Softmax", {{"log", b.op() == "LogSoftmax"}}, {b.in(0)}));
 }
 
+// With is_training the statistics are those of the batch. The running ones come out blended with
+// them: `factor` parts of the new, which is all of it by default; the variance is then unbiased.
+Result<Values> BatchStatistics(TfLowering& b, const TfLayout& layout, float epsilon) {
+  ONCILLA_ASSIGN(const float factor, b.attrs().Float("exponential_avg_factor"));
+  ValueId x = b.in(0);
+  const DType dtype = b.fact(b.in(1)).dtype;
+  if (b.fact(x).dtype != dtype) {
+    ONCILLA_ASSIGN(x, b.Add("Cast", {{"to", dtype}}, {x}, "float"));
+  }
+  std::vector<int64_t> axes;
+  for (int axis = 0; axis < layout.rank; ++axis) {
+    if (axis != layout.channel_axis()) axes.push_back(axis);
+  }
+  const ValueId over = b.Ints(axes);
+  ONCILLA_ASSIGN(const ValueId centre,
+                 b.Add("ReduceMean", {{"keep_dims", true}}, {x, over}, "centre"));
+  ONCILLA_ASSIGN(const ValueId squares, b.Add("SquaredDifference", {}, {x, centre}, "squares"));
+  ONCILLA_ASSIGN(const ValueId mean, b.Add("Reshape", {}, {centre, b.Ints({-1})}, "mean"));
+  ONCILLA_ASSIGN(const ValueId variance, b.Add("ReduceMean", {}, {squares, over}, "variance"));
+  ONCILLA_ASSIGN(
+      const ValueId y,
+      b.Add("BatchNorm", {{"axis", int64_t{layout.channel_axis()}}, {"epsilon", double{epsilon}}},
+            {b.in(0), b.in(1), b.in(2), mean, variance}));
+  // variance * n / (n - 1), where n elements belong to a channel.
+  ONCILLA_ASSIGN(const ValueId size, b.Add("Size", {}, {b.in(0)}, "size"));
+  ONCILLA_ASSIGN(const ValueId channels, b.Add("Size", {}, {b.in(1)}, "channels"));
+  ONCILLA_ASSIGN(const ValueId one, b.Scalar(DType::kI64, 1));
+  ONCILLA_ASSIGN(const ValueId at_least, b.Add("Max", {}, {channels, one}, "at_least"));
+  ONCILLA_ASSIGN(const ValueId n, b.Add("Div", {}, {size, at_least}, "n"));
+  ONCILLA_ASSIGN(const ValueId less, b.Add("Sub", {}, {n, one}, "n_less_one"));
+  ONCILLA_ASSIGN(const ValueId rest, b.Add("Max", {}, {less, one}, "rest"));
+  ONCILLA_ASSIGN(const ValueId up, b.Add("Cast", {{"to", dtype}}, {n}, "n_float"));
+  ONCILLA_ASSIGN(const ValueId down, b.Add("Cast", {{"to", dtype}}, {rest}, "rest_float"));
+  ONCILLA_ASSIGN(const ValueId ratio, b.Add("Div", {}, {up, down}, "ratio"));
+  ONCILLA_ASSIGN(ValueId new_variance, b.Add("Mul", {}, {variance, ratio}, "unbiased"));
+  ValueId new_mean = mean;
+  if (factor != 1) {
+    ONCILLA_ASSIGN(const ValueId part, b.Scalar(dtype, double{factor}));
+    ONCILLA_ASSIGN(const ValueId old_part, b.Scalar(dtype, double{1 - factor}));
+    auto blend = [&](ValueId before, ValueId now, const std::string& role) -> Result<ValueId> {
+      ONCILLA_ASSIGN(const ValueId kept, b.Add("Mul", {}, {before, old_part}, role + "_old"));
+      ONCILLA_ASSIGN(const ValueId added, b.Add("Mul", {}, {now, part}, role + "_new"));
+      return b.Add("Add", {}, {kept, added}, role);
+    };
+    ONCILLA_ASSIGN(new_mean, blend(b.in(3), mean, "running_mean"));
+    ONCILLA_ASSIGN(new_variance, blend(b.in(4), new_variance, "running_variance"));
+  }
+  return Values{y, new_mean, new_variance, mean, variance, kNoValue};
+}
+
 // Inference form: the running mean and variance are inputs, and come out again. The reserve spaces
 // are only for gradients.
 Result<Values> LowerBatchNorm(TfLowering& b) {
   ONCILLA_ASSIGN(const bool training, b.attrs().Bool("is_training"));
-  if (training) return Unsupported("is_training is true: batch statistics are not computed");
   ONCILLA_ASSIGN(const TfLayout layout, ReadLayout(b));
   ONCILLA_ASSIGN(const float epsilon, b.attrs().Float("epsilon"));
+  if (training) return BatchStatistics(b, layout, epsilon);
   const int64_t axis = layout.channels_first ? 1 : -1;
   ONCILLA_ASSIGN(const ValueId y, b.Add("BatchNorm", {{"axis", axis}, {"epsilon", double{epsilon}}},
                                         {b.in(0), b.in(1), b.in(2), b.in(3), b.in(4)}));
-  return Values{y, b.in(3), b.in(4), kNoValue, kNoValue, kNoValue};
+  return Values{y, b.in(3), b.in(4), b.in(3), b.in(4), kNoValue};
 }
 
 // y = x / (bias + alpha * sum of squares over 2 * depth_radius + 1 channels) ^ beta; the canonical

@@ -25,8 +25,11 @@ Result<Values> LowerArg(TfLowering& b) {
 Result<Values> LowerScan(TfLowering& b) {
   ONCILLA_ASSIGN(const bool exclusive, b.attrs().Bool("exclusive"));
   ONCILLA_ASSIGN(const bool reverse, b.attrs().Bool("reverse"));
-  return One(b.Add(b.op() == "Cumsum" ? "CumSum" : "CumProd",
-                   {{"exclusive", exclusive}, {"reverse", reverse}}, {b.in(0), b.in(1)}));
+  const std::string_view canonical = b.op() == "Cumsum"    ? "CumSum"
+                                     : b.op() == "Cumprod" ? "CumProd"
+                                                           : "CumLogSumExp";
+  return One(
+      b.Add(canonical, {{"exclusive", exclusive}, {"reverse", reverse}}, {b.in(0), b.in(1)}));
 }
 
 Result<Values> LowerTopK(TfLowering& b) {
@@ -43,6 +46,7 @@ constexpr TfOpRow kRows[] = {
     {"ArgMin", 2, "", LowerArg},
     {"Cumprod", 2, "", LowerScan},
     {"Cumsum", 2, "", LowerScan},
+    {"CumulativeLogsumexp", 2, "", LowerScan},
     {"EuclideanNorm", 2, "", LowerReduce<kNorm>},
     {"Max", 2, "", LowerReduce<kMax>},
     {"Mean", 2, "", LowerReduce<kMean>},

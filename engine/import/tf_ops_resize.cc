@@ -46,7 +46,39 @@ Result<Values> LowerNearest(TfLowering& b) {
             {b.in(0), b.in(1)}));
 }
 
+// Keys' cubic in steps of 1/1024; with half-pixel centres its sharper form, without pixels beyond
+// the edge.
+Result<Values> LowerBicubic(TfLowering& b) {
+  ONCILLA_ASSIGN(const Rule rule, ReadRule(b));
+  ValueId x = b.in(0);
+  if (b.fact(x).dtype != DType::kF32) {
+    ONCILLA_ASSIGN(x, b.Add("Cast", {{"to", DType::kF32}}, {x}, "float"));
+  }
+  AttrMap attrs = {{"mode", std::string("cubic")}, {"cubic_steps", int64_t{1024}}};
+  if (rule.half_pixel_centers) {
+    attrs.insert({{"cubic_a", -0.5}, {"exclude_outside", true}});
+  }
+  attrs.emplace("coordinates", std::string(rule.half_pixel_centers ? "half_pixel"
+                                           : rule.align_corners    ? "align_corners"
+                                                                   : "asymmetric"));
+  return One(b.Add("Resize", std::move(attrs), {x, b.in(1)}));
+}
+
+// The mean of what each pixel of the result covers.
+Result<Values> LowerArea(TfLowering& b) {
+  ONCILLA_ASSIGN(const bool align_corners, b.attrs().Bool("align_corners"));
+  ValueId x = b.in(0);
+  if (b.fact(x).dtype != DType::kF32) {
+    ONCILLA_ASSIGN(x, b.Add("Cast", {{"to", DType::kF32}}, {x}, "float"));
+  }
+  const std::string coordinates = align_corners ? "align_corners" : "asymmetric";
+  return One(
+      b.Add("Resize", {{"mode", std::string("area")}, {"coordinates", coordinates}}, {x, b.in(1)}));
+}
+
 constexpr TfOpRow kRows[] = {
+    {"ResizeArea", 2, "", LowerArea},
+    {"ResizeBicubic", 2, "", LowerBicubic},
     {"ResizeBilinear", 2, "", LowerBilinear},
     {"ResizeNearestNeighbor", 2, "", LowerNearest},
 };

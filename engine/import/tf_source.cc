@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <mutex>
+#include <set>
 #include <unordered_set>
 
 #include "engine/base/near_names.h"
@@ -57,13 +58,29 @@ Result<TfImportRequest> MakeRequest(const ImportRequest& asked, const Signature&
     ONCILLA_ASSIGN(TensorInfo info, Resolve(name, signature.inputs, "input", main));
     request.inputs.push_back(std::move(info));
   }
-  for (const std::string& name : asked.fetches.empty() ? all(signature.outputs) : asked.fetches) {
+  const bool all_outputs = asked.fetches.empty() && asked.targets.empty();
+  for (const std::string& name : all_outputs ? all(signature.outputs) : asked.fetches) {
     ONCILLA_ASSIGN(TensorInfo info, Resolve(name, signature.outputs, "output", main));
     request.outputs.push_back(std::move(info));
   }
-  if (request.outputs.empty()) return InvalidArgument("no output is asked for, and there is none");
+  request.targets = asked.targets;
+  if (request.outputs.empty() && request.targets.empty()) {
+    return InvalidArgument("no output is asked for, and there is none");
+  }
   return request;
 }
+
+// The variables of a model that are known to change.
+class StateNames {
+ public:
+  void Add(const std::vector<std::string>& names) { names_.insert(names.begin(), names.end()); }
+  std::function<bool(std::string_view)> Test() const {
+    return [this](std::string_view name) { return names_.find(name) != names_.end(); };
+  }
+
+ private:
+  std::set<std::string, std::less<>> names_;
+};
 
 class SavedModelSource : public ModelSource {
  public:
@@ -82,13 +99,37 @@ class SavedModelSource : public ModelSource {
     auto request = MakeRequest(asked, *signature, graph->main());
     if (!request.ok()) return In(request.status(), model_->folder());
     request->variable = [this](const TfNode& handle) { return variables_.Value(handle); };
+    request->is_state = state_.Test();
     return ImportTf(*graph, *request, ops);
+  }
+
+  Result<Module> ImportInitialiser(const std::vector<std::string>& resources,
+                                   const std::shared_ptr<const OpSet>& ops) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (model_->init_op().empty()) return Module(Graph(ops));
+    ONCILLA_ASSIGN(TfGraph * graph, model_->Graph());
+    TfImportRequest request;
+    request.targets = {model_->init_op()};
+    request.variable = [this](const TfNode& handle) { return variables_.Value(handle); };
+    request.is_state = state_.Test();
+    request.only_effects_on = [&](std::string_view name) {
+      return std::find(resources.begin(), resources.end(), name) != resources.end();
+    };
+    auto module = ImportTf(*graph, request, ops);
+    if (module.ok()) return module;
+    return In(module.status(), StrCat("initialising by '", model_->init_op(), "'"));
+  }
+
+  void NoteState(const std::vector<std::string>& resources) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    state_.Add(resources);
   }
 
  private:
   std::mutex mutex_;  // the readers below read lazily
   std::unique_ptr<SavedModel> model_;
   TfVariables variables_;
+  StateNames state_;
 };
 
 bool HasNoResult(std::string_view op) {
@@ -140,7 +181,13 @@ class GraphDefSource : public ModelSource {
     request->variable = [](const TfNode&) -> Result<Tensor> {
       return Unsupported("the graph is not frozen: this variable's value is in a checkpoint");
     };
+    request->is_state = state_.Test();
     return ImportTf(*graph_, *request, ops);
+  }
+
+  void NoteState(const std::vector<std::string>& resources) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    state_.Add(resources);
   }
 
  private:
@@ -148,6 +195,7 @@ class GraphDefSource : public ModelSource {
   std::shared_ptr<const MappedFile> file_;
   std::unique_ptr<TfGraph> graph_;
   Signature signature_;
+  StateNames state_;
 };
 
 }  // namespace

@@ -2,6 +2,9 @@
 #include "engine/ops/fact.h"
 
 #include <algorithm>
+#include <charconv>
+
+#include "engine/tensor/tensor_list.h"
 
 namespace oncilla {
 
@@ -19,6 +22,48 @@ std::ostream& operator<<(std::ostream& out, const Fact& fact) {
       return out << "absent";
   }
   return out;
+}
+
+Fact Fact::Of(const Tensor& value) {
+  return value.is_list() ? List(value.dtype(), value.list().element()) : Of(value.desc());
+}
+
+namespace {
+
+// "[2,?,batch]" or "[...]"; nothing when it is neither.
+std::optional<PartialShape> ParseShape(std::string_view text) {
+  if (text == "[...]") return PartialShape();
+  if (text.size() < 2 || text.front() != '[' || text.back() != ']') return std::nullopt;
+  text = text.substr(1, text.size() - 2);
+  std::vector<Dim> dims;
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(','));
+    if (word.empty() || dims.size() == kMaxRank) return std::nullopt;
+    int64_t size = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), size);
+    if (error == std::errc() && end == word.data() + word.size() && size >= 0) {
+      dims.emplace_back(size);
+    } else {
+      dims.push_back(word == "?" ? Dim() : Dim::Named(std::string(word)));
+    }
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+  }
+  return PartialShape(std::move(dims));
+}
+
+}  // namespace
+
+Result<Fact> ParseFact(std::string_view text) {
+  const auto fail = [&] { return InvalidArgument("'", text, "' is not a type such as f32[?,3]"); };
+  std::string_view rest = text;
+  constexpr std::string_view kList = "list<";
+  const bool list = rest.substr(0, kList.size()) == kList && rest.back() == '>';
+  if (list) rest = rest.substr(kList.size(), rest.size() - kList.size() - 1);
+  const size_t bracket = std::min(rest.find('['), rest.size());
+  const auto dtype = DTypeFromName(rest.substr(0, bracket));
+  auto shape = ParseShape(rest.substr(bracket));
+  if (!dtype.has_value() || !shape.has_value()) return fail();
+  return list ? Fact::List(*dtype, *std::move(shape)) : Fact::Of(*dtype, *std::move(shape));
 }
 
 std::optional<std::vector<Dim>> KnownInts(const Fact& fact) {

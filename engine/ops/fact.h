@@ -13,7 +13,7 @@
 namespace oncilla {
 
 // A string tensor is a kTensor of dtype kString and lives on the host. kAbsent is an optional
-// input that is not given.
+// input that is not given. Of a kList, dtype and shape are the elements'.
 enum class ValueKind : uint8_t { kTensor, kList, kOptional, kResource, kAbsent };
 
 struct Fact {
@@ -36,9 +36,16 @@ struct Fact {
     return fact;
   }
   static Fact Of(const TensorDesc& desc) { return Of(desc.dtype, PartialShape(desc.shape)); }
+  static Fact List(DType dtype, PartialShape element) {
+    Fact fact = Of(dtype, std::move(element));
+    fact.kind = ValueKind::kList;
+    return fact;
+  }
+  // What a tensor or a list is, without its contents.
+  static Fact Of(const Tensor& value);
   static Fact Constant(Tensor value) {
-    Fact fact = Of(value.desc());
-    fact.value = std::move(value);
+    Fact fact = Of(value);
+    if (!value.is_list()) fact.value = std::move(value);
     fact.constant = true;
     return fact;
   }
@@ -55,7 +62,9 @@ struct Fact {
   TensorDesc desc() const { return {dtype, shape.ToShape()}; }
 };
 using Facts = std::vector<Fact>;
-std::ostream& operator<<(std::ostream& out, const Fact& fact);  // f32[batch,3]
+std::ostream& operator<<(std::ostream& out, const Fact& fact);  // f32[batch,3], list<f32[...]>
+// The same, read back: a tensor's or a list's. InvalidArgument for anything else.
+Result<Fact> ParseFact(std::string_view text);
 
 // The most elements that KnownInts() reads and that value propagation carries.
 inline constexpr int64_t kMaxKnownInts = 4096;

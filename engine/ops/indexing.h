@@ -66,10 +66,14 @@ struct GatherElementsAttrs {
 };
 
 // GatherND(x, indices[.., k]): the last axis of indices names an element, or a slice, of the k axes
-// of x that follow the batch_dims first ones. Negative ones count from the end.
+// of x that follow the batch_dims first ones. Negative ones count from the end, or are refused.
 struct GatherNDAttrs {
   int64_t batch_dims = 0;
-  void Fields(auto&& field) { field("batch_dims", batch_dims); }
+  bool negative_indices = true;
+  void Fields(auto&& field) {
+    field("batch_dims", batch_dims);
+    field("negative_indices", negative_indices);
+  }
 };
 
 // ScatterElements and ScatterND(x, indices, updates): x with the updates put where GatherElements
@@ -87,7 +91,11 @@ struct ScatterElementsAttrs {
 };
 struct ScatterNDAttrs {
   std::string reduction = "none";
-  void Fields(auto&& field) { field("reduction", reduction); }
+  bool negative_indices = true;
+  void Fields(auto&& field) {
+    field("reduction", reduction);
+    field("negative_indices", negative_indices);
+  }
 };
 
 // NonZero(x) -> i64[rank, n]: the places of elements that are not zero, in row-major order; n
@@ -112,13 +120,15 @@ struct TriluAttrs {
 
 // Unique(x) -> y, first, inverse, counts: the different elements, or slices along axis; for each,
 // where it is first seen and how often; for each of x, which one it is. In ascending order, or in
-// that of appearance. NaNs are equal and come last. How many depends on data.
+// that of appearance. NaNs are equal, or each its own, and come last. How many depends on data.
 struct UniqueAttrs {
   int64_t axis = kFlatAxis;
   bool sorted = true;
+  bool equal_nans = true;
   void Fields(auto&& field) {
     field("axis", axis);
     field("sorted", sorted);
+    field("equal_nans", equal_nans);
   }
 };
 

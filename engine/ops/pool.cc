@@ -53,10 +53,48 @@ Result<Facts> InferLpPool(const LpPoolAttrs& attrs, std::span<const Fact> in) {
   return Facts{Fact::Of(in[0].dtype, std::move(shape))};
 }
 
+Result<Facts> InferExtractPatches(const ExtractPatchesAttrs& attrs, std::span<const Fact> in) {
+  ONCILLA_ASSIGN(PartialShape shape, OutputShape(attrs, in[0]));
+  if (!in[0].shape.ranked()) return Facts{Fact::Of(in[0].dtype, std::move(shape))};
+  Dim& channels = shape[shape.rank() - 1];
+  int64_t taps = 1;
+  for (int64_t k : attrs.kernel) taps = SaturatingMul(taps, k);
+  channels = channels.known() ? Dim(SaturatingMul(channels.size, taps)) : Dim();
+  return Facts{Fact::Of(in[0].dtype, std::move(shape))};
+}
+
+Result<Facts> InferDilation(const DilationAttrs& attrs, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireNumber(in[0], "input"));
+  ONCILLA_TRY(RequireSameDType(in));
+  if (!attrs.kernel.empty()) return InvalidArgument("the filter gives the kernel");
+  const PartialShape &x = in[0].shape, &filter = in[1].shape;
+  if (!filter.known()) {
+    const int rank = x.ranked() ? x.rank() : filter.ranked() ? filter.rank() + 1 : -1;
+    PartialShape shape = rank < 0 ? PartialShape() : PartialShape::OfRank(rank);
+    if (x.ranked()) {
+      shape[0] = x[0];
+      shape[rank - 1] = x[rank - 1];
+    }
+    return Facts{Fact::Of(in[0].dtype, std::move(shape))};
+  }
+  const Shape sizes = filter.ToShape();
+  if (sizes.rank() < 1) return InvalidArgument("the filter has no axes");
+  PoolWindow window = attrs;
+  window.kernel.assign(sizes.begin(), sizes.end() - 1);
+  ONCILLA_ASSIGN(PartialShape shape, OutputShape(window, in[0]));
+  if (x.ranked() && x[x.rank() - 1].known() && x[x.rank() - 1].size != sizes.back()) {
+    return InvalidArgument("the filter has ", sizes.back(), " channels and the input ",
+                           x[x.rank() - 1].size);
+  }
+  return Facts{Fact::Of(in[0].dtype, std::move(shape))};
+}
+
 constexpr OpDef kPoolOps[] = {
     Op<InferMaxPool>("MaxPool", {}),
     Op<InferAveragePool>("AveragePool", {}),
     Op<InferLpPool>("LpPool", {}),
+    Op<InferExtractPatches>("ExtractPatches", {}),
+    Op<InferDilation>("Dilation", {.inputs = {2, 2}}),
 };
 
 }  // namespace

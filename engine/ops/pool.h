@@ -55,6 +55,13 @@ struct LpPoolAttrs : PoolWindow {
   }
 };
 
+// ExtractPatches(x) -> [N, out.., taps * C]: each window laid out as one pixel, padding as zeros.
+struct ExtractPatchesAttrs : PoolWindow {};
+
+// Dilation(x, filter[spatial.., C]): the largest sum of an element and its place in the filter over
+// each window; `kernel` is the filter's size and not given. Padding never wins.
+struct DilationAttrs : PoolWindow {};
+
 // Of a node that passed inference with all sizes known.
 Result<WindowGeometry> PoolGeometry(const PoolWindow& window, const NodeView& node);
 

@@ -86,6 +86,11 @@ Result<Facts> InferCumulative(const CumulativeAttrs&, std::span<const Fact> in) 
   return Facts{Fact::Of(in[0].dtype, in[0].shape)};
 }
 
+Result<Facts> InferCumLogSumExp(const CumulativeAttrs& attrs, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireFloat(in[0], "input"));
+  return InferCumulative(attrs, in);
+}
+
 Result<Facts> InferTopK(const TopKAttrs& attrs, std::span<const Fact> in) {
   ONCILLA_TRY(RequireNumber(in[0], "input"));
   ONCILLA_TRY(RequireIndexType(attrs.to));
@@ -127,6 +132,7 @@ constexpr OpDef kReduceOps[] = {
     Op<InferArg>("ArgMin", {}),
     Op<InferCumulative>("CumSum", {.inputs = {2, 2}, .plan_inputs = 0b10}),
     Op<InferCumulative>("CumProd", {.inputs = {2, 2}, .plan_inputs = 0b10}),
+    Op<InferCumLogSumExp>("CumLogSumExp", {.inputs = {2, 2}, .plan_inputs = 0b10}),
     Op<InferTopK>("TopK", {.inputs = {2, 2}, .plan_inputs = 0b10}),
 };
 

@@ -16,8 +16,12 @@ Status FoldConstants(const Graph& graph, const PassContext& context, Patch& patc
     const OpTraits& traits = node.op->traits;
     if (traits.has_effects || traits.is_random) continue;
     // Inference may have found the value without the inputs' (Shape of a tensor of known sizes).
-    bool inferred = true;
-    for (ValueId out : node.outputs) inferred &= graph.fact(out).has_value();
+    bool inferred = true, tensors = true;
+    for (ValueId out : node.outputs) {
+      inferred &= graph.fact(out).has_value();
+      tensors &= graph.fact(out).kind == ValueKind::kTensor;
+    }
+    if (!tensors) continue;
     std::vector<Tensor> results;
     if (inferred) {
       for (ValueId out : node.outputs) results.push_back(graph.fact(out).value);

@@ -51,9 +51,10 @@ class ElementwiseFuser {
 
  private:
   bool CanJoin(const Node& node) const {
+    if (node.op->elementwise == nullptr || node.op->name == "Identity") return false;
     const Fact& out = graph_.fact(node.outputs[0]);
-    return node.op->elementwise != nullptr && node.op->name != "Identity" && out.shape.ranked() &&
-           out.dtype != DType::kString && !fixes_shapes_[Index(node.outputs[0])];
+    return out.shape.ranked() && out.dtype != DType::kString &&
+           !fixes_shapes_[Index(node.outputs[0])];
   }
 
   static bool SameShape(const PartialShape& a, const PartialShape& b) {

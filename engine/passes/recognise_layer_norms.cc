@@ -42,6 +42,7 @@ class LayerNormRecogniser {
 
  private:
   bool Belongs(const Node& node) const {
+    if (node.outputs.empty()) return false;
     const Fact& out = graph_.fact(node.outputs[0]);
     return out.dtype == DType::kF32 && (IsMean(node) || node.op->elementwise != nullptr);
   }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "engine/ops/control.h"
+
 namespace oncilla {
 
 std::string_view Name(PlacementReason reason) {
@@ -16,6 +18,8 @@ std::string_view Name(PlacementReason reason) {
       return "host only";
     case PlacementReason::kUnsupported:
       return "unsupported";
+    case PlacementReason::kSmall:
+      return "small";
   }
   return "";
 }
@@ -104,6 +108,9 @@ Result<PlacementReport> Place(Graph& graph, std::span<Device* const> devices,
       } else if (RunsOnHost(graph, node)) {
         placed.device = 0;
         placed.reason = PlacementReason::kHostOnly;
+      } else if (options.small) {
+        placed.device = 0;
+        placed.reason = PlacementReason::kSmall;
       } else if (Status can = devices[options.preferred]->CanRun(view); !can.ok()) {
         placed.device = 0;
         placed.reason = PlacementReason::kUnsupported;
@@ -117,7 +124,7 @@ Result<PlacementReport> Place(Graph& graph, std::span<Device* const> devices,
         }
       }
     }
-    if (placed.device == 0) {
+    if (placed.device == 0 && !IsControl(node.op->name)) {
       if (Status can = devices[0]->CanRun(view); !can.ok()) {
         return WithStage(
             WithNode(In(can, StrCat("node '", node.name, "' (", node.op->name, ")")), node.name),

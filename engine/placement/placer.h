@@ -19,6 +19,7 @@ enum class PlacementReason {
   kShapes,       // shape arithmetic, settled while planning or small enough for the host
   kHostOnly,     // strings, or a size that depends on data
   kUnsupported,  // the preferred device refused
+  kSmall,        // the function of a loop or branch, too small to be worth copies
 };
 std::string_view Name(PlacementReason reason);
 
@@ -44,6 +45,8 @@ std::string Print(const PlacementReport& report);
 struct PlacementOptions {
   int preferred = 0;    // index into devices
   bool strict = false;  // refuse instead of falling back
+  // The graph is a function with so little work that it belongs on the CPU as a whole.
+  bool small = false;
 };
 
 // Devices[0] is the CPU. Sets every node's device in `graph`.

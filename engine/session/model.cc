@@ -15,6 +15,8 @@ std::string KeyOf(const ImportRequest& request) {
   for (const std::string& f : request.feeds) key += f + '\n';
   key += '\n';
   for (const std::string& f : request.fetches) key += f + '\n';
+  key += '\n';
+  for (const std::string& t : request.targets) key += t + '\n';
   return key;
 }
 
@@ -160,25 +162,8 @@ Result<std::shared_ptr<Executor>> Model::Executable(
       return found;
     }
   }
-  CompileOptions options;
-  options.placement.preferred = session_->preferred();
-  options.placement.strict = session_->options().strict;
-  options.verify = session_->options().verify;
-  options.observe = observe;
-  ONCILLA_ASSIGN(auto compiled, Compile(std::move(module->main), session_->devices(),
-                                        session_->device_names(), *constants_, options));
-  // The constants' sources and what folding made on the way: often as much as the model.
-  ReturnFreeMemory();
-  for (const auto& [why, count] : compiled->placement.Refusals()) {
-    session_->runtime().log().Info(path_, ": ", count, count == 1 ? " node runs" : " nodes run",
-                                   " on the CPU: ", why);
-  }
-  std::vector<Pool*> pools;
-  for (const auto& pool : session_->pools_) pools.push_back(pool.get());
-  ExecutorOptions executor_options;
-  executor_options.max_instances = session_->options().max_concurrent_runs;
-  auto executor = std::make_shared<Executor>(std::move(compiled), session_->devices(),
-                                             std::move(pools), owner_, executor_options);
+  ONCILLA_TRY(PrepareVariables(*module));
+  ONCILLA_ASSIGN(auto executor, Compile(*std::move(module), observe));
   std::shared_ptr<Executor> dropped;  // its memory goes back after the lock
   MutexLock lock(&mutex_);
   ++graphs_compiled_;
@@ -190,14 +175,75 @@ Result<std::shared_ptr<Executor>> Model::Executable(
   return executor;
 }
 
+Result<std::shared_ptr<Executor>> Model::Compile(
+    Module module, const std::function<void(std::string_view, const Graph&)>& observe) {
+  CompileOptions options;
+  options.placement.preferred = session_->preferred();
+  options.placement.strict = session_->options().strict;
+  options.verify = session_->options().verify;
+  options.observe = observe;
+  ONCILLA_ASSIGN(auto compiled, oncilla::Compile(std::move(module), session_->devices(),
+                                                 session_->device_names(), *constants_, options));
+  // The constants' sources and what folding made on the way: often as much as the model.
+  ReturnFreeMemory();
+  for (const auto& [why, count] : compiled->placement.Refusals()) {
+    session_->runtime().log().Info(path_, ": ", count, count == 1 ? " node runs" : " nodes run",
+                                   " on the CPU: ", why);
+  }
+  std::vector<Pool*> pools;
+  for (const auto& pool : session_->pools_) pools.push_back(pool.get());
+  ExecutorOptions executor_options;
+  executor_options.max_instances = session_->options().max_concurrent_runs;
+  executor_options.variables = &variables_;
+  return std::make_shared<Executor>(std::move(compiled), session_->devices(), std::move(pools),
+                                    owner_, executor_options);
+}
+
+// Called with compile_mutex_ held.
+Status Model::PrepareVariables(const Module& module) {
+  std::vector<std::string> resources, missing;
+  for (const ModuleVariable& variable : module.variables) {
+    resources.push_back(variable.resource);
+    if (variable.initial.valid()) variables_.Initialise(variable.name, variable.initial);
+    if (!variables_.Has(variable.name)) missing.push_back(variable.resource);
+  }
+  BecomeState(resources);
+  if (missing.empty()) return Status();
+  auto initialiser = source_->ImportInitialiser(missing, session_->runtime().ops());
+  if (!initialiser.ok()) return WithStage(initialiser.status(), Stage::kLoad);
+  if (initialiser->main.nodes().empty()) return Status();
+  for (const ModuleVariable& variable : initialiser->variables) {
+    if (variable.initial.valid()) variables_.Initialise(variable.name, variable.initial);
+  }
+  ONCILLA_ASSIGN(const auto executor, Compile(*std::move(initialiser), nullptr));
+  return executor->Run({}, {}).status();
+}
+
+void Model::BecomeState(const std::vector<std::string>& resources) {
+  source_->NoteState(resources);
+  std::list<Entry> dropped;  // their memory goes back after the lock
+  MutexLock lock(&mutex_);
+  bool changed = false;
+  for (const std::string& name : resources) changed |= state_.insert(name).second;
+  if (changed) dropped.swap(executors_);
+}
+
+Status Model::AssignVariable(const std::string& name, Tensor value) {
+  ONCILLA_ASSIGN(const Use use, Enter());
+  MutexLock compiling(&compile_mutex_);
+  BecomeState({name});
+  variables_.Assign(name, std::move(value));
+  return Status();
+}
+
 Status Model::Prepare(const std::string& signature, const std::vector<std::string>& feeds,
                       const std::vector<std::string>& fetches) {
-  return Executable({signature, feeds, fetches}).status();
+  return Executable({signature, feeds, fetches, {}}).status();
 }
 
 Result<RunResult> Model::Run(const RunRequest& request) {
   const auto begin = std::chrono::steady_clock::now();
-  ImportRequest names{request.signature, {}, request.fetches};
+  ImportRequest names{request.signature, {}, request.fetches, request.targets};
   for (const NamedTensor& feed : request.feeds) names.feeds.push_back(feed.first);
   ONCILLA_ASSIGN(const Use use, Enter());
   ONCILLA_ASSIGN(const auto executor, Executable(names));
@@ -219,6 +265,10 @@ Result<RunResult> Model::Run(const RunRequest& request) {
   if (request.timeout.count() > 0) control.deadline = begin + request.timeout;
   control.profile = request.profile;
   control.stats = &result.report.stats;
+  std::optional<VariableStore::Turn> turn;
+  if (compiled.writes_variables) {
+    ONCILLA_ASSIGN(turn, variables_.TakeTurn(control.deadline));
+  }
   ONCILLA_ASSIGN(auto outputs, executor->Run(feeds, control));
   for (size_t i = 0; i < outputs.size(); ++i) {
     result.outputs.emplace_back(compiled.graph.outputs()[i].name, std::move(outputs[i]));
@@ -226,19 +276,23 @@ Result<RunResult> Model::Run(const RunRequest& request) {
   RunReport& report = result.report;
   report.devices.assign(session_->device_names().begin(), session_->device_names().end());
   report.nodes_on.resize(report.devices.size());
-  for (size_t n = 0; n < report.stats.fates.size(); ++n) {
-    switch (report.stats.fates[n]) {
-      case NodeFate::kStep:
-      case NodeFate::kView:
-        ++report.nodes_on[compiled.graph.node(NodeId{static_cast<uint32_t>(n)}).device];
-        break;
-      case NodeFate::kHost:
-        ++report.host_nodes;
-        break;
-      default:
-        ++report.planned_nodes;
+  const auto count = [&](const Graph& graph, std::span<const NodeFate> fates) {
+    for (size_t n = 0; n < fates.size(); ++n) {
+      switch (fates[n]) {
+        case NodeFate::kStep:
+        case NodeFate::kView:
+          ++report.nodes_on[graph.node(NodeId{static_cast<uint32_t>(n)}).device];
+          break;
+        case NodeFate::kHost:
+          ++report.host_nodes;
+          break;
+        default:
+          ++report.planned_nodes;
+      }
     }
-  }
+  };
+  count(compiled.graph, report.stats.fates);
+  for (const auto& [function, fates] : report.stats.functions) count(function->graph, fates);
   report.refusals = compiled.placement.Refusals();
   const DeviceCounters after = CountersOf(session_->devices());
   report.flushes = after.flushes - before.flushes;
@@ -281,6 +335,7 @@ Released Model::Unload() {
 
   executors.clear();
   constants.reset();
+  variables_.Clear();
   for (size_t d = 0; d < constant_pools_.size(); ++d) {
     const int64_t bytes = constant_pools_[d]->Close() + session_->pools_[d]->Trim();
     released.bytes += bytes;

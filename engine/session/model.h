@@ -4,6 +4,8 @@
 
 #include <list>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,7 +20,8 @@ using NamedTensor = std::pair<std::string, Tensor>;
 struct RunRequest {
   std::string signature;  // empty: the default one
   std::vector<NamedTensor> feeds;
-  std::vector<std::string> fetches;      // empty: all outputs of the signature
+  std::vector<std::string> fetches;      // empty: all outputs of the signature, none with targets
+  std::vector<std::string> targets;      // nodes of a TensorFlow graph to run for their effects
   std::chrono::milliseconds timeout{0};  // 0: none
   bool profile = false;
 };
@@ -78,6 +81,12 @@ class Model : public std::enable_shared_from_this<Model> {
       const std::function<void(std::string_view, const Graph&)>& observe = nullptr);
 
   ModelCounters counters() const;
+
+  // What the model remembers between runs: variables that some graph of it changes, and tables.
+  // Each is there from the first run, or Prepare, that needs it. The value of a constant variable
+  // cannot be read; assigning to one makes it change, which costs its graphs another compilation.
+  const VariableStore& variables() const { return variables_; }
+  Status AssignVariable(const std::string& name, Tensor value);
   // Takes the model out of its session; later runs fail with FailedPrecondition.
   Released Unload();
 
@@ -95,6 +104,11 @@ class Model : public std::enable_shared_from_this<Model> {
   static constexpr size_t kMaxExecutors = 16;
   static constexpr size_t kMaxKeys = 16;  // per executor
   Result<Use> Enter();
+  Result<std::shared_ptr<Executor>> Compile(
+      Module module, const std::function<void(std::string_view, const Graph&)>& observe);
+  Status PrepareVariables(const Module& module);
+  // Drops the graphs that took these for constants.
+  void BecomeState(const std::vector<std::string>& resources);
   // Null when there is none.
   std::shared_ptr<Executor> FindExecutor(const std::string& key)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -106,11 +120,13 @@ class Model : public std::enable_shared_from_this<Model> {
   std::vector<std::unique_ptr<Pool>> constant_pools_;  // per device, of the model's own
   Mutex compile_mutex_;                                // taken before mutex_
   std::unique_ptr<ConstantStore> constants_;           // null once unloaded
+  VariableStore variables_;
   mutable Mutex mutex_;
   bool unloaded_ ABSL_GUARDED_BY(mutex_) = false;
   int users_ ABSL_GUARDED_BY(mutex_) = 0;  // runs and compilations under way
   int64_t graphs_compiled_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::list<Entry> executors_ ABSL_GUARDED_BY(mutex_);  // most recently used first
+  std::list<Entry> executors_ ABSL_GUARDED_BY(mutex_);   // most recently used first
+  std::set<std::string> state_ ABSL_GUARDED_BY(mutex_);  // resources that change
 };
 
 }  // namespace oncilla

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "engine/tensor/dispatch.h"
+#include "engine/tensor/tensor_list.h"
 
 namespace oncilla {
 
@@ -55,6 +56,13 @@ Tensor Tensor::Strings(Shape shape, std::vector<std::string> values) {
   Tensor t;
   t.desc_ = {DType::kString, std::move(shape)};
   t.strings_ = std::make_shared<const std::vector<std::string>>(std::move(values));
+  return t;
+}
+
+Tensor Tensor::OfList(TensorList list) {
+  Tensor t;
+  t.desc_ = {list.dtype(), {list.size()}};
+  t.list_ = std::make_shared<const TensorList>(std::move(list));
   return t;
 }
 

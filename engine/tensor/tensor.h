@@ -2,7 +2,8 @@
 //
 // A Tensor is an immutable value that is cheap to copy: its bytes are shared, and may be owned, or
 // a view into something else that lives as long (a mapped file). Only who allocated it writes it,
-// before it is shared. Strings are a vector beside the bytes.
+// before it is shared. Strings are a vector beside the bytes. A list of tensors (tensor_list.h)
+// travels as a Tensor too, wherever values of a graph do: is_list() tells.
 #pragma once
 
 #include <cstddef>
@@ -32,6 +33,8 @@ struct TensorDesc {
 };
 std::ostream& operator<<(std::ostream& out, const TensorDesc& desc);  // f32[1,3]
 
+class TensorList;
+
 class Tensor {
  public:
   Tensor() = default;  // invalid: dtype kInvalid
@@ -43,6 +46,8 @@ class Tensor {
   static Tensor View(TensorDesc desc, std::span<const std::byte> bytes,
                      std::shared_ptr<const void> owner);
   static Tensor Strings(Shape shape, std::vector<std::string> values);
+  // The list as a value: its dtype is the elements', its shape [length]; it has no bytes.
+  static Tensor OfList(TensorList list);
 
   template <class T>
   static Tensor Of(DType dtype, Shape shape, std::span<const T> values) {
@@ -59,6 +64,8 @@ class Tensor {
   const Shape& shape() const { return desc_.shape; }
   int64_t elements() const { return desc_.elements(); }
   bool valid() const { return desc_.dtype != DType::kInvalid; }
+  bool is_list() const { return list_ != nullptr; }
+  const TensorList& list() const { return *list_; }
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   // For who allocated it, before it is shared.
@@ -89,6 +96,7 @@ class Tensor {
   size_t size_ = 0;
   bool mapped_ = false;
   std::shared_ptr<const std::vector<std::string>> strings_;
+  std::shared_ptr<const TensorList> list_;
 };
 
 // Integer tensors of any width, and bools, as int64. Fails for other types and for uint64 above

@@ -169,7 +169,7 @@ class Golden : public ::testing::Test {
       if (stage == "placed") placed = Print(graph);
     };
     const auto compiled =
-        Compile(std::move(module->main), devices_, parts_.names(), *constants_, options);
+        Compile(*std::move(module), devices_, parts_.names(), *constants_, options);
     ASSERT_TRUE(compiled.ok()) << compiled.status();
     const Graph& graph = (*compiled)->graph;
     text += "== after the passes, placed\n" + placed;

@@ -1,8 +1,10 @@
 // Every TensorFlow op that has a row, against what TensorFlow itself computed: the cases of
-// testdata/tensorflow/ops.pb (see tests/models/make_tensorflow_cases.py), imported once with
-// nothing known of the sizes and once with the sizes that are fed.
+// testdata/tensorflow/*.pb (see tests/models/make_tensorflow_cases.py), imported once with
+// nothing known of the sizes and once with the sizes that are fed, then run in a session. Where
+// TensorFlow failed, so must the run.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <set>
 
 #include "engine/base/file.h"
@@ -10,52 +12,72 @@
 #include "engine/import/tf_functions.h"
 #include "engine/import/tf_import.h"
 #include "engine/import/tf_lowering.h"
+#include "engine/session/model.h"
+#include "engine/session/session.h"
 #include "tests/case_runner/case_file.h"
 #include "tests/unit/run_graph.h"
 
 namespace oncilla {
 namespace {
 
-const std::string kCases = std::string(ONCILLA_SOURCE_DIR) + "/testdata/tensorflow/ops.pb";
+const std::string kFolder = std::string(ONCILLA_SOURCE_DIR) + "/testdata/tensorflow";
 
 struct TfCase {
+  std::string path;
+  TfGraph* graph = nullptr;
   std::string name;
   std::map<std::string, Tensor> feeds;  // by the placeholder's name
   std::vector<Tensor> expected;
+  std::string error;  // TensorFlow's message where it failed
 };
 
 class TfOps : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    auto file = MappedFile::Open(kCases);
+    cases_ = new std::vector<TfCase>;
+    graphs_ = new std::vector<std::unique_ptr<TfGraph>>;
+    std::set<std::string> paths;
+    for (const auto& entry : std::filesystem::directory_iterator(kFolder)) {
+      if (entry.path().extension() == ".pb") paths.insert(entry.path().string());
+    }
+    for (const std::string& path : paths) Load(path);
+  }
+  static void TearDownTestSuite() {
+    delete cases_;
+    delete graphs_;
+    cases_ = nullptr;
+    graphs_ = nullptr;
+  }
+
+  static void Load(const std::string& path) {
+    auto file = MappedFile::Open(path);
     ASSERT_TRUE(file.ok()) << file.status();
-    auto graph = TfGraph::Parse((*file)->text(), {}, "ops.pb", *file);
+    auto graph = TfGraph::Parse((*file)->text(), {}, path, *file);
     ASSERT_TRUE(graph.ok()) << graph.status();
-    graph_ = std::move(*graph);
     std::map<std::string, TfCase> cases;
-    for (const TfNode& node : graph_->main().nodes) {
-      const std::string path(node.name);
-      const size_t slash = path.find('/');
-      const std::string name = path.substr(0, slash), leaf = path.substr(slash + 1);
+    for (const TfNode& node : (*graph)->main().nodes) {
+      const std::string name(node.name);
+      const size_t slash = name.find('/');
+      const std::string leaf = slash == std::string::npos ? "" : name.substr(slash + 1);
       const bool feed = leaf.substr(0, 4) == "feed", expect = leaf.substr(0, 6) == "expect";
-      if (!feed && !expect) continue;
-      auto value = graph_->TensorAttr(node, "value");
+      const bool error = leaf == "error";
+      if (!feed && !expect && !error) continue;
+      auto value = (*graph)->TensorAttr(node, "value");
       ASSERT_TRUE(value.ok()) << value.status();
-      TfCase& c = cases[name];
-      c.name = name;
-      if (feed) c.feeds.emplace(name + "/in" + leaf.substr(4), *value);
+      TfCase& c = cases[name.substr(0, slash)];
+      c.name = name.substr(0, slash);
+      c.graph = graph->get();
+      c.path = path;
+      if (feed) c.feeds.emplace(c.name + "/in" + leaf.substr(4), *value);
+      if (error) c.error = std::string(value->strings()[0]);
       if (!expect) continue;
       const auto index = static_cast<size_t>(std::stoi(leaf.substr(6)));
       if (c.expected.size() <= index) c.expected.resize(index + 1);
       c.expected[index] = *value;
     }
-    cases_ = new std::vector<TfCase>;
+    EXPECT_FALSE(cases.empty()) << path;
     for (auto& [name, c] : cases) cases_->push_back(std::move(c));
-  }
-  static void TearDownTestSuite() {
-    delete cases_;
-    cases_ = nullptr;
-    graph_.reset();
+    graphs_->push_back(std::move(*graph));
   }
 
   static Status Run(const TfCase& c, bool known_sizes) {
@@ -66,43 +88,103 @@ class TfOps : public ::testing::Test {
       if (known_sizes) info.shape = PartialShape(value.shape());
       request.inputs.push_back(std::move(info));
     }
-    for (size_t i = 0; i < c.expected.size(); ++i) {
+    for (size_t i = 0; i < std::max<size_t>(c.expected.size(), c.error.empty() ? 0 : 1); ++i) {
       TensorInfo info;
       info.name = info.source = c.name + "/out" + std::to_string(i);
       request.outputs.push_back(std::move(info));
     }
-    ONCILLA_ASSIGN(const Module module, ImportTf(*graph_, request, OpSet::Builtin()));
+    ONCILLA_ASSIGN(const Module module, ImportTf(*c.graph, request, OpSet::Builtin()));
     ONCILLA_TRY(Verify(module.main));
+    if (!module.functions.empty()) return Status();  // what calls functions needs a session
     ONCILLA_ASSIGN(const std::vector<Tensor> results, testing::RunGraph(module.main, c.feeds));
+    if (!c.error.empty()) return {};
     for (size_t i = 0; i < results.size(); ++i) {
       ONCILLA_TRY(In(testing::Agree(results[i], c.expected[i], 1e-5), StrCat("output ", i)));
     }
     return {};
   }
 
-  static std::unique_ptr<TfGraph> graph_;
+  static std::vector<std::unique_ptr<TfGraph>>* graphs_;
   static std::vector<TfCase>* cases_;
 };
-std::unique_ptr<TfGraph> TfOps::graph_;
+std::vector<std::unique_ptr<TfGraph>>* TfOps::graphs_ = nullptr;
 std::vector<TfCase>* TfOps::cases_ = nullptr;
 
+// As TensorFlow: the same results, or an InvalidArgument of the node where TensorFlow failed (a
+// refusal would be another code).
+void Check(const TfCase& c, const Status& status, const char* how) {
+  if (c.error.empty()) {
+    EXPECT_TRUE(status.ok()) << c.name << how << status;
+    return;
+  }
+  EXPECT_FALSE(status.ok()) << c.name << how << "TensorFlow failed: " << c.error;
+  EXPECT_EQ(status.code(), Code::kInvalidArgument) << c.name << how << status;
+  // What a model says itself, it says here in the same words.
+  if (c.error.find("assertion failed:") == 0 || c.error.find(" : Tensor had") != c.error.npos) {
+    EXPECT_NE(Message(status).find(c.error), std::string::npos) << c.name << status << c.error;
+  }
+}
+
+// ONCILLA_TF_CASE names the cases to run while working on them.
+bool Skipped(const TfCase& c) {
+  const char* only = std::getenv("ONCILLA_TF_CASE");
+  return only != nullptr && c.name.find(only) == std::string::npos;
+}
+
 TEST_F(TfOps, AgreeWithTensorFlow) {
-  ASSERT_GT(cases_->size(), 280u);
+  ASSERT_GT(cases_->size(), 700u);
   for (const TfCase& c : *cases_) {
+    if (Skipped(c)) continue;
     for (const bool known_sizes : {false, true}) {
-      const Status status = Run(c, known_sizes);
-      EXPECT_TRUE(status.ok()) << c.name << (known_sizes ? ", sizes known: " : ": ") << status;
+      Check(c, Run(c, known_sizes), known_sizes ? ", sizes known: " : ": ");
+    }
+  }
+}
+
+// The same through passes, placement and plans.
+TEST_F(TfOps, AgreeInASession) {
+  const char* device = std::getenv("ONCILLA_TF_DEVICE");
+  auto session = Session::Create(Runtime::Create({}),
+                                 {.device = device == nullptr ? "cpu" : device, .verify = true});
+  ASSERT_TRUE(session.ok()) << session.status();
+  std::string path;
+  std::shared_ptr<Model> model;
+  for (const TfCase& c : *cases_) {
+    if (Skipped(c)) continue;
+    if (c.path != path) {
+      auto loaded = (*session)->Load(c.path, {});
+      ASSERT_TRUE(loaded.ok()) << loaded.status();
+      model = *loaded;
+      path = c.path;
+    }
+    RunRequest request;
+    for (const auto& [name, value] : c.feeds) request.feeds.emplace_back(name, value);
+    for (size_t i = 0; i < std::max<size_t>(c.expected.size(), 1); ++i) {
+      request.fetches.push_back(c.name + "/out" + std::to_string(i));
+    }
+    const auto result = model->Run(request);
+    Status status = result.status();
+    // Fused code keeps the digits that a cast to 16 bits and back would cut.
+    const double tolerance = c.name == "Cast_bfloat16" || c.name == "Cast_float16" ? 1e-2 : 1e-5;
+    for (size_t i = 0; status.ok() && c.error.empty() && i < c.expected.size(); ++i) {
+      status = In(testing::Agree(result->outputs[i].second, c.expected[i], tolerance),
+                  StrCat("output ", i));
+    }
+    Check(c, status, " in a session: ");
+    if (!c.error.empty()) {
+      EXPECT_NE(Details(status).node, "") << c.name << status;
     }
   }
 }
 
 TEST_F(TfOps, EveryRowHasACase) {
   std::set<std::string_view> tested;
-  for (const TfNode& node : graph_->main().nodes) tested.insert(node.op);
-  // Ops that only TensorFlow's own optimizer writes, or that read variables.
-  const std::set<std::string_view> elsewhere = {
-      "PlaceholderV2", "ResourceGather", "ResourceGatherNd",     "VariableShape",
-      "_FusedConv2D",  "_FusedMatMul",   "Conv3DBackpropInputV2"};
+  for (const auto& graph : *graphs_) {
+    for (const TfNode& node : graph->main().nodes) tested.insert(node.op);
+  }
+  // Ops that read variables, and a placeholder that is fed.
+  const std::set<std::string_view> elsewhere = {"PlaceholderV2", "ResourceGather",
+                                                "ResourceGatherNd", "VariableShape"};
   for (std::span<const TfOpRow> family : TfOpFamilies()) {
     for (const TfOpRow& row : family) {
       EXPECT_TRUE(tested.count(row.op) + elsewhere.count(row.op) == 1) << row.op;

@@ -106,7 +106,7 @@ Result<std::shared_ptr<Executor>> CompileModel(
     const std::vector<std::string>& fetches,
     const std::function<void(std::string_view, const Graph&)>& observe) {
   const Progress progress("compiling");
-  auto executor = opened.model->Executable({opened.signature->key, feeds, fetches}, observe);
+  auto executor = opened.model->Executable({opened.signature->key, feeds, fetches, {}}, observe);
   if (!executor.ok()) return OfModel(executor.status());
   return executor;
 }

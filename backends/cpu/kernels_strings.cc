@@ -1,0 +1,383 @@
+// Joining, cutting, counting and matching strings: host functions.
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <map>
+
+#include "backends/cpu/kernel.h"
+#include "backends/cpu/strings.h"
+#include "engine/ops/broadcast.h"
+#include "engine/ops/strings.h"
+#include "engine/tensor/dispatch.h"
+
+namespace oncilla::cpu {
+namespace {
+
+using Tensors = Result<std::vector<Tensor>>;
+
+bool IsBlank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+Tensors JoinStrings(const JoinStringsAttrs& attrs, const NodeView& node,
+                    std::span<const Tensor> in) {
+  const Shape shape = node.outputs[0].desc().shape;
+  std::vector<std::string> out(static_cast<size_t>(shape.elements()));
+  for (size_t i = 0; i < in.size(); ++i) {
+    const bool single = in[i].shape().rank() == 0;
+    for (size_t k = 0; k < out.size(); ++k) {
+      if (i > 0) out[k] += attrs.separator;
+      out[k] += in[i].strings()[single ? 0 : k];
+    }
+  }
+  return std::vector<Tensor>{Tensor::Strings(shape, std::move(out))};
+}
+
+Tensors ReduceJoin(const ReduceJoinAttrs& attrs, const NodeView& node, std::span<const Tensor> in) {
+  ONCILLA_ASSIGN(const std::vector<int64_t> listed, NeedInts(node.inputs[1], "axes"));
+  const Shape& x = in[0].shape();
+  const int rank = x.rank();
+  std::vector<int64_t> step(static_cast<size_t>(rank), 1);
+  for (int i = rank - 2; i >= 0; --i) {
+    step[static_cast<size_t>(i)] = step[static_cast<size_t>(i) + 1] * x[i + 1];
+  }
+  std::vector<int> axes;
+  for (int64_t axis : listed) axes.push_back(static_cast<int>(axis < 0 ? axis + rank : axis));
+  // Where the joined elements lie behind the first one, in their order: the axis listed first runs
+  // fastest.
+  std::vector<int64_t> places = {0};
+  for (int axis : axes) {
+    std::vector<int64_t> next;
+    for (int64_t i = 0; i < x[axis]; ++i) {
+      for (int64_t p : places) next.push_back(p + i * step[static_cast<size_t>(axis)]);
+    }
+    places = std::move(next);
+  }
+  std::vector<int64_t> firsts = {0};
+  for (int axis = 0; axis < rank; ++axis) {
+    if (std::find(axes.begin(), axes.end(), axis) != axes.end()) continue;
+    std::vector<int64_t> next;
+    for (int64_t f : firsts) {
+      for (int64_t i = 0; i < x[axis]; ++i) next.push_back(f + i * step[static_cast<size_t>(axis)]);
+    }
+    firsts = std::move(next);
+  }
+  std::vector<std::string> out;
+  for (int64_t first : firsts) {
+    std::string joined;
+    for (size_t i = 0; i < places.size(); ++i) {
+      if (i > 0) joined += attrs.separator;
+      joined += in[0].strings()[static_cast<size_t>(first + places[i])];
+    }
+    out.push_back(std::move(joined));
+  }
+  return std::vector<Tensor>{Tensor::Strings(node.outputs[0].desc().shape, std::move(out))};
+}
+
+Tensors SegmentJoin(const JoinStringsAttrs& attrs, const NodeView& node,
+                    std::span<const Tensor> in) {
+  const Shape shape = node.outputs[0].desc().shape;
+  ONCILLA_ASSIGN(const std::vector<int64_t> ids, ToInt64s(in[1]));
+  const auto width = static_cast<size_t>(shape.Product(1, shape.rank()));
+  std::vector<std::string> out(static_cast<size_t>(shape.elements()));
+  std::vector<char> met(static_cast<size_t>(shape[0]), 0);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] < 0 || ids[i] >= shape[0]) {
+      return InvalidArgument("id ", ids[i], " is out of range for ", shape[0], " segments");
+    }
+    const auto id = static_cast<size_t>(ids[i]);
+    for (size_t k = 0; k < width; ++k) {
+      std::string& to = out[id * width + k];
+      if (met[id] != 0) to += attrs.separator;
+      to += in[0].strings()[i * width + k];
+    }
+    met[id] = 1;
+  }
+  return std::vector<Tensor>{Tensor::Strings(shape, std::move(out))};
+}
+
+using Parts = std::vector<std::string_view>;
+
+Parts SplitBySet(std::string_view text, std::string_view set, bool skip_empty) {
+  Parts out;
+  if (set.empty()) {
+    for (size_t i = 0; i < text.size(); ++i) out.push_back(text.substr(i, 1));
+    return out;
+  }
+  for (size_t begin = 0;;) {
+    const size_t end = text.find_first_of(set, begin);
+    const std::string_view part = text.substr(begin, end - begin);
+    if (!skip_empty || !part.empty()) out.push_back(part);
+    if (end == std::string_view::npos) return out;
+    begin = end + 1;
+  }
+}
+
+Parts SplitByBlanks(std::string_view text, int64_t most) {
+  Parts out;
+  size_t at = 0;
+  auto skip = [&](bool blanks) {
+    while (at < text.size() && IsBlank(text[at]) == blanks) ++at;
+  };
+  skip(true);
+  while (at < text.size()) {
+    if (most > 0 && std::ssize(out) == most) {
+      out.push_back(text.substr(at));
+      return out;
+    }
+    const size_t begin = at;
+    skip(false);
+    out.push_back(text.substr(begin, at - begin));
+    skip(true);
+  }
+  // The rest after the last cut allowed stands there even when it is empty.
+  if (most > 0 && std::ssize(out) == most) out.push_back({});
+  return out;
+}
+
+Parts SplitByText(std::string_view text, std::string_view separator, int64_t most) {
+  Parts out;
+  for (;;) {
+    const size_t end = most > 0 && std::ssize(out) == most ? text.npos : text.find(separator);
+    out.push_back(text.substr(0, end));
+    if (end == text.npos) return out;
+    text.remove_prefix(end + separator.size());
+  }
+}
+
+Tensors SplitStrings(const SplitStringsAttrs& attrs, const NodeView&, std::span<const Tensor> in) {
+  const std::string& separator = in[1].strings()[0];
+  std::vector<int64_t> places;
+  std::vector<std::string> parts;
+  int64_t row = 0, widest = 0;
+  for (const std::string& text : in[0].strings()) {
+    Parts found;
+    if (attrs.set) {
+      if (!text.empty()) found = SplitBySet(text, separator, attrs.skip_empty);
+    } else if (attrs.most == 0) {
+      found = {text};
+    } else if (separator.empty()) {
+      found = SplitByBlanks(text, attrs.most);
+    } else {
+      found = SplitByText(text, separator, attrs.most);
+    }
+    for (size_t i = 0; i < found.size(); ++i) {
+      places.insert(places.end(), {row, static_cast<int64_t>(i)});
+      parts.emplace_back(found[i]);
+    }
+    widest = std::max(widest, static_cast<int64_t>(found.size()));
+    ++row;
+  }
+  const auto count = std::ssize(parts);
+  return std::vector<Tensor>{Tensor::Of<int64_t>(DType::kI64, {count, 2}, places),
+                             Tensor::Strings({count}, std::move(parts)),
+                             Tensor::Int64s(std::vector<int64_t>{row, widest})};
+}
+
+Tensors ChangeCase(const ChangeCaseAttrs& attrs, const NodeView&, std::span<const Tensor> in) {
+  return MapStrings(in[0], [&](std::string text) -> Result<std::string> {
+    for (char& c : text) {
+      if (attrs.unicode && (c & 0x80) != 0) {
+        return Unsupported("the case of letters beyond ASCII");
+      }
+      if (attrs.upper ? c >= 'a' && c <= 'z' : c >= 'A' && c <= 'Z') c ^= 0x20;
+    }
+    return text;
+  });
+}
+
+bool Continues(char c) { return (c & 0xC0) == 0x80; }  // a byte inside a character
+
+Tensors StringLength(const StringUnitAttrs& attrs, const NodeView&, std::span<const Tensor> in) {
+  std::vector<int32_t> out;
+  for (const std::string& text : in[0].strings()) {
+    const auto inside = attrs.characters ? std::count_if(text.begin(), text.end(), Continues) : 0;
+    out.push_back(static_cast<int32_t>(std::ssize(text) - inside));
+  }
+  return std::vector<Tensor>{Tensor::Of<int32_t>(DType::kI32, in[0].shape(), out)};
+}
+
+// Moves `at` over `count` characters; false when there are fewer.
+bool Forward(std::string_view text, int64_t count, size_t& at) {
+  for (; count > 0 && at < text.size(); --count) {
+    do ++at;
+    while (at < text.size() && Continues(text[at]));
+  }
+  return count <= 0;
+}
+bool Back(std::string_view text, int64_t count, size_t& at) {
+  for (; count > 0 && at > 0; --count) {
+    do --at;
+    while (at > 0 && Continues(text[at]));
+  }
+  return count <= 0;
+}
+
+Result<std::string> Cut(const std::string& text, int64_t position, int64_t length,
+                        bool characters) {
+  const auto size = std::ssize(text);
+  const Status beyond = InvalidArgument("position ", position, " is beyond '", text.substr(0, 60),
+                                        "' of ", size, " bytes");
+  if (!characters) {
+    const int64_t at = position < 0 ? position + size : position;
+    if (at < 0 || at > size) return beyond;
+    return text.substr(static_cast<size_t>(at), static_cast<size_t>(length));
+  }
+  size_t begin = position < 0 ? text.size() : 0;
+  if (position < 0 && position < -size) return beyond;
+  if (position < 0 ? !Back(text, -position, begin) : !Forward(text, position, begin)) return beyond;
+  size_t end = begin;
+  Forward(text, length, end);
+  return text.substr(begin, end - begin);
+}
+
+Tensors Substring(const StringUnitAttrs& attrs, const NodeView& node, std::span<const Tensor> in) {
+  const Shape shape = node.outputs[0].desc().shape;
+  ONCILLA_ASSIGN(const std::vector<int64_t> positions, ToInt64s(in[1]));
+  ONCILLA_ASSIGN(const std::vector<int64_t> lengths, ToInt64s(in[2]));
+  const Shape shapes[] = {in[0].shape(), in[1].shape(), in[2].shape()};
+  const BroadcastAxes axes = MergeBroadcast(shape, shapes);
+  std::vector<std::string> out;
+  for (int64_t i = 0; i < axes.elements; ++i) {
+    size_t at[3] = {0, 0, 0};
+    int64_t rest = i;
+    for (int axis = axes.rank - 1; axis >= 0; --axis) {
+      const auto a = static_cast<size_t>(axis);
+      for (size_t k = 0; k < 3; ++k) {
+        at[k] += static_cast<size_t>(rest % axes.sizes[a] * axes.strides[k][a]);
+      }
+      rest /= axes.sizes[a];
+    }
+    ONCILLA_ASSIGN(std::string part,
+                   Cut(in[0].strings()[at[0]], positions[at[1]], lengths[at[2]], attrs.characters));
+    out.push_back(std::move(part));
+  }
+  return std::vector<Tensor>{Tensor::Strings(shape, std::move(out))};
+}
+
+Tensors StripStrings(const NoAttrs&, const NodeView&, std::span<const Tensor> in) {
+  return MapStrings(in[0], [](const std::string& text) -> Result<std::string> {
+    const auto begin = std::find_if_not(text.begin(), text.end(), IsBlank);
+    const auto end = std::find_if_not(text.rbegin(), std::make_reverse_iterator(begin), IsBlank);
+    return std::string(begin, end.base());
+  });
+}
+
+// A pattern, or why it is none.
+Result<std::unique_ptr<RE2>> Compile(const std::string& pattern) {
+  auto regex = std::make_unique<RE2>(pattern, RE2::Quiet);
+  if (!regex->ok()) {
+    return InvalidArgument("Invalid pattern: ", pattern, ", error: ", regex->error());
+  }
+  return regex;
+}
+
+Tensors RegexReplace(const RegexReplaceAttrs& attrs, const NodeView&, std::span<const Tensor> in) {
+  ONCILLA_ASSIGN(const auto regex, Compile(in[1].strings()[0]));
+  const std::string& rewrite = in[2].strings()[0];
+  std::string error;
+  if (!regex->CheckRewriteString(rewrite, &error)) {
+    return InvalidArgument("Invalid rewrite: ", rewrite, ", error: ", error);
+  }
+  return MapStrings(in[0], [&](std::string text) -> Result<std::string> {
+    if (attrs.all) {
+      RE2::GlobalReplace(&text, *regex, rewrite);
+    } else {
+      RE2::Replace(&text, *regex, rewrite);
+    }
+    return text;
+  });
+}
+
+Tensors RegexMatch(const NoAttrs&, const NodeView&, std::span<const Tensor> in) {
+  ONCILLA_ASSIGN(const auto regex, Compile(in[1].strings()[0]));
+  ONCILLA_ASSIGN(Tensor out, Tensor::Allocate({DType::kBool, in[0].shape()}));
+  const auto y = out.MutableAs<bool>();
+  for (size_t i = 0; i < y.size(); ++i) y[i] = RE2::FullMatch(in[0].strings()[i], *regex);
+  return std::vector<Tensor>{std::move(out)};
+}
+
+// The n-grams of one row.
+class Grams {
+ public:
+  Grams(const StringNGramsAttrs& attrs, std::span<const std::string> row,
+        std::vector<std::string>& out)
+      : attrs_(attrs), row_(row), out_(out) {}
+
+  int64_t Pad(int64_t width) const {
+    return std::min(attrs_.pad < 0 ? width - 1 : attrs_.pad, width - 1);
+  }
+  void AddAll() {
+    const size_t before = out_.size();
+    for (int64_t width : attrs_.widths) {
+      Add(width, std::ssize(row_) + 2 * Pad(width) - width + 1);
+    }
+    if (attrs_.keep_short && out_.size() == before && !row_.empty()) {
+      Add(std::ssize(row_) + 2 * std::max<int64_t>(attrs_.pad, 0), 1);
+    }
+  }
+
+ private:
+  void Add(int64_t width, int64_t count) {
+    const int64_t pad = Pad(width);
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t left = std::max<int64_t>(0, pad - i);
+      const int64_t right = std::max<int64_t>(0, pad - (count - (i + 1)));
+      const int64_t first = left > 0 ? 0 : i - pad, words = width - left - right;
+      std::string gram;
+      int64_t put = 0;
+      auto join = [&](const std::string& word) {
+        if (put++ > 0) gram += attrs_.separator;
+        gram += word;
+      };
+      for (int64_t k = 0; k < left; ++k) join(attrs_.left);
+      for (int64_t k = 0; k < words && first + k < std::ssize(row_); ++k) {
+        join(row_[static_cast<size_t>(first + k)]);
+      }
+      for (int64_t k = 0; k < right; ++k) join(attrs_.right);
+      out_.push_back(std::move(gram));
+    }
+  }
+
+  const StringNGramsAttrs& attrs_;
+  std::span<const std::string> row_;
+  std::vector<std::string>& out_;
+};
+
+Tensors StringNGrams(const StringNGramsAttrs& attrs, const NodeView& node,
+                     std::span<const Tensor> in) {
+  const std::span<const std::string> words = in[0].strings();
+  ONCILLA_ASSIGN(const std::vector<int64_t> splits, ToInt64s(in[1]));
+  std::vector<std::string> out;
+  std::vector<int64_t> ends;
+  if (!splits.empty()) {
+    ONCILLA_TRY(CheckSplits(splits, std::ssize(words)));
+    ends.push_back(0);
+  }
+  for (size_t i = 0; i + 1 < splits.size(); ++i) {
+    const auto begin = static_cast<size_t>(splits[i]);
+    Grams(attrs, words.subspan(begin, static_cast<size_t>(splits[i + 1]) - begin), out).AddAll();
+    ends.push_back(std::ssize(out));
+  }
+  const auto count = std::ssize(out);
+  return std::vector<Tensor>{Tensor::Strings({count}, std::move(out)),
+                             WholeNumbers(node.inputs[1].dtype, ends)};
+}
+
+const KernelRow kRows[] = {
+    HostRow<JoinStrings>("JoinStrings", kStrings),
+    HostRow<ReduceJoin>("ReduceJoin", kStrings),
+    HostRow<SegmentJoin>("SegmentJoin", kStrings),
+    HostRow<SplitStrings>("SplitStrings", kStrings),
+    HostRow<ChangeCase>("ChangeCase", kStrings),
+    HostRow<StringLength>("StringLength", kStrings),
+    HostRow<Substring>("Substring", kStrings),
+    HostRow<StripStrings>("StripStrings", kStrings),
+    HostRow<RegexReplace>("RegexReplace", kStrings),
+    HostRow<RegexMatch>("RegexMatch", kStrings),
+    HostRow<StringNGrams>("StringNGrams", kStrings),
+};
+
+}  // namespace
+
+std::span<const KernelRow> StringKernels() { return kRows; }
+
+}  // namespace oncilla::cpu

@@ -1,0 +1,14 @@
+// The first elements of a tensor as text, the way TensorFlow writes them into the messages of
+// Assert and Print: "1 2 3..." for a list, "[1 2][3 4]..." for a matrix.
+#pragma once
+
+#include <string>
+
+#include "engine/tensor/tensor.h"
+
+namespace oncilla::cpu {
+
+// At most `most` elements; all of them when it is negative.
+std::string SummaryOf(const Tensor& tensor, int64_t most);
+
+}  // namespace oncilla::cpu

@@ -1,0 +1,92 @@
+// Control flow and variables, as the executor carries them out between segments.
+//
+// A loop hands the results of one call of its body to the next: on the CPU nothing is copied, since
+// feeds are read where they are. Bodies find their plan again as long as shapes repeat.
+#include "engine/ops/control.h"
+
+#include "engine/compile/executor.h"
+
+namespace oncilla {
+namespace {
+
+using Tensors = std::vector<Tensor>;
+
+Status PastDeadline(const RunControl& control) {
+  if (std::chrono::steady_clock::now() < control.deadline) return Status();
+  return Error(Code::kDeadlineExceeded, "the run took longer than its time limit");
+}
+
+}  // namespace
+
+Result<Tensors> Executor::Call(const std::string& name, std::span<const Tensor> arguments,
+                               const RunControl& control) {
+  auto it = functions_.find(name);
+  if (it == functions_.end()) return Internal("function '", name, "' was not compiled");
+  Executor& function = *it->second;
+  if (control.stats == nullptr) return function.Run(arguments, control);
+  RunStats stats;
+  RunControl inner = control;
+  inner.stats = &stats;
+  auto out = function.Run(arguments, inner);
+  RunStats& total = *control.stats;
+  total.copies += stats.copies;
+  total.copied_bytes += stats.copied_bytes;
+  total.segments += stats.segments;
+  total.steps.insert(total.steps.end(), std::make_move_iterator(stats.steps.begin()),
+                     std::make_move_iterator(stats.steps.end()));
+  total.functions[function.compiled_.get()] = std::move(stats.fates);
+  total.functions.merge(stats.functions);
+  return out;
+}
+
+Result<Tensors> Executor::RunIf(const Node& node, std::span<const Tensor> in,
+                                const RunControl& control) {
+  ONCILLA_ASSIGN(const auto attrs, ReadAttrs<IfAttrs>(node.attrs));
+  ONCILLA_ASSIGN(const auto selector, ToInt64s(in[0]));
+  if (selector.size() != 1) return InvalidArgument("the selector is ", in[0].desc());
+  const auto count = static_cast<int64_t>(attrs.branches.size());
+  int64_t branch = selector[0];
+  if (in[0].dtype() == DType::kBool) {
+    branch = branch != 0 ? 0 : 1;
+  } else if (branch < 0 || branch >= count) {
+    branch = count - 1;
+  }
+  return Call(attrs.branches[static_cast<size_t>(branch)], in.subspan(1), control);
+}
+
+Result<Tensors> Executor::RunWhile(const Node& node, std::span<const Tensor> in,
+                                   const RunControl& control) {
+  ONCILLA_ASSIGN(const auto attrs, ReadAttrs<WhileAttrs>(node.attrs));
+  Tensors values(in.begin(), in.end());
+  for (;;) {
+    ONCILLA_TRY(PastDeadline(control));
+    ONCILLA_ASSIGN(const Tensors decided, Call(attrs.cond, values, control));
+    if (decided.size() != 1 || decided[0].is_list() || decided[0].dtype() != DType::kBool ||
+        decided[0].elements() != 1) {
+      return InvalidArgument("the loop's condition must be one bool");
+    }
+    if (!decided[0].As<bool>()[0]) return values;
+    ONCILLA_ASSIGN(Tensors next, Call(attrs.body, values, control));
+    if (next.size() != values.size()) {
+      return Internal("the loop's body gave ", next.size(), " values for ", values.size());
+    }
+    values = std::move(next);
+  }
+}
+
+Result<Tensors> Executor::RunControlNode(const Node& node, std::span<const Tensor> in,
+                                         const RunControl& control) {
+  if (node.op->name == "If") return RunIf(node, in, control);
+  if (node.op->name == "While") return RunWhile(node, in, control);
+  if (options_.variables == nullptr) return Internal("there is no store for variables");
+  if (node.op->name == "ReadVariable") {
+    ONCILLA_ASSIGN(const auto attrs, ReadAttrs<ReadVariableAttrs>(node.attrs));
+    ONCILLA_ASSIGN(Tensor value, options_.variables->Read(attrs.variable));
+    return Tensors{std::move(value)};
+  }
+  ONCILLA_ASSIGN(const auto attrs, ReadAttrs<AssignVariableAttrs>(node.attrs));
+  options_.variables->Assign(attrs.variable, in[0]);
+  return Tensors{};
+}
+
+}  // namespace oncilla

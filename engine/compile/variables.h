@@ -1,0 +1,55 @@
+// VariableStore: what a model remembers between runs: its variables and tables, by name.
+//
+// A value is immutable and replaced as a whole, so a reader sees either the old or the new one.
+// Runs that write take turns, so that a read and the write that follows from it belong together.
+// Thread-safe.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/base/mutex.h"
+#include "engine/device/device.h"
+#include "engine/tensor/tensor.h"
+
+namespace oncilla {
+
+class VariableStore {
+ public:
+  // FailedPrecondition for a variable that has no value yet.
+  Result<Tensor> Read(std::string_view name) const;
+  void Assign(std::string_view name, Tensor value);
+  // Gives a value to a variable that has none.
+  void Initialise(std::string_view name, Tensor value);
+  bool Has(std::string_view name) const;
+  std::vector<std::string> Names() const;
+  int64_t bytes() const;
+  void Clear();
+
+  // A writer's turn, until the object goes. DeadlineExceeded when others took too long.
+  class Turn {
+   public:
+    Turn(Turn&& other) noexcept : store_(std::exchange(other.store_, nullptr)) {}
+    Turn(const Turn&) = delete;
+    Turn& operator=(Turn&& other) noexcept {
+      std::swap(store_, other.store_);
+      return *this;
+    }
+    ~Turn();
+
+   private:
+    friend class VariableStore;
+    explicit Turn(VariableStore* store) : store_(store) {}
+    VariableStore* store_;
+  };
+  Result<Turn> TakeTurn(Deadline deadline);
+
+ private:
+  mutable Mutex mutex_;
+  std::map<std::string, Tensor, std::less<>> values_ ABSL_GUARDED_BY(mutex_);
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace oncilla

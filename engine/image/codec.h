@@ -1,0 +1,63 @@
+// Image files as pixels, rows from the top, channels last, without colour management and without
+// turning by EXIF.
+//
+// Damage is InvalidArgument with what the library said; more than 2^28 pixels are ResourceExhausted
+// before anything is allocated.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/status.h"
+
+namespace oncilla::image {
+
+struct Pixels {
+  int64_t height = 0, width = 0, channels = 0;
+  bool wide = false;           // 16 bits, in the machine's order
+  std::vector<uint8_t> bytes;  // two for each value where wide
+};
+
+enum class Format { kUnknown, kPng, kJpeg, kGif, kBmp };
+// By the first bytes.
+Format FormatOf(std::string_view bytes);
+std::string_view Name(Format format);
+
+struct JpegOptions {
+  int channels = 0;  // 1, 3, or 0: as the file has them, 3 at most
+  int ratio = 1;     // 1, 2, 4, 8: so many times smaller
+  bool fancy_upscaling = true;
+  bool fast_dct = false;
+  bool strict = false;  // also fails where bytes are wrong and something was made up instead
+};
+Result<Pixels> DecodeJpeg(std::string_view bytes, const JpegOptions& options);
+// Height, width and channels only.
+Result<Pixels> JpegSize(std::string_view bytes);
+
+struct PngOptions {
+  int channels = 0;  // 1 (grey), 2, 3, 4, or 0: as the file has them
+  bool wide = false;
+};
+Result<Pixels> DecodePng(std::string_view bytes, const PngOptions& options);
+
+// Without palettes and compression: 8, 24 or 32 bits; channels 0 or what the file has.
+Result<Pixels> DecodeBmp(std::string_view bytes, int channels);
+
+struct JpegStyle {
+  int quality = 95;
+  bool progressive = false, optimize = false, chroma_downsampling = true;
+  bool per_inch = true;
+  int x_density = 300, y_density = 300;
+  std::string xmp;
+};
+// Of 1 or 3 channels.
+Result<std::string> EncodeJpeg(const Pixels& pixels, const JpegStyle& style);
+// Of 1 to 4 channels. compression: 0 to 9, or -1 for the library's choice.
+Result<std::string> EncodePng(const Pixels& pixels, int compression);
+
+// Fails for an image without pixels or of more than 2^28.
+Status CheckSize(int64_t height, int64_t width);
+
+}  // namespace oncilla::image

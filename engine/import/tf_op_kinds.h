@@ -1,0 +1,34 @@
+// What flattening must know of TensorFlow's ops: which ones pass a value on, hold state, change it,
+// or call functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace oncilla {
+
+// Nodes whose value is a variable, or a handle of one; and the same of tables.
+bool IsTfVariable(std::string_view op);
+bool IsTfTable(std::string_view op);
+// Ops whose output is their input.
+bool IsTfPassThrough(std::string_view op);
+// Ops that change a variable, a table or another resource.
+bool IsTfWrite(std::string_view op);
+// Ops that are run for what they do, even where nobody reads what they give: they change something,
+// may fail the run, or write a message.
+bool IsTfEffect(std::string_view op);
+
+// The functions of an op of functional control flow, and how its inputs stand to their arguments.
+struct TfControlForm {
+  std::vector<std::string_view> attrs;  // that name the functions; empty for other ops
+  std::vector<std::string> names;       // of the functions, within the names of their nodes
+  int shift = 0;                        // input i is argument i - shift of each
+};
+TfControlForm TfControlFormOf(std::string_view op);
+
+// TensorFlow's number for the type of a handle.
+inline constexpr int64_t kTfResourceType = 20;
+
+}  // namespace oncilla

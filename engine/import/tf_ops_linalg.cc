@@ -1,0 +1,132 @@
+// TensorFlow's linear algebra and diagonals.
+#include "engine/import/tf_lowering.h"
+
+namespace oncilla {
+namespace {
+
+// The cross product along the last axis: a rolled once times b rolled twice, minus the reverse.
+Result<Values> LowerCross(TfLowering& b) {
+  for (size_t i = 0; i < 2; ++i) {
+    const PartialShape& shape = b.in_fact(i).shape;
+    if (!shape.ranked()) continue;
+    if (shape.rank() < 1) return InvalidArgument("inputs must be at least rank 1");
+    const Dim& last = shape[shape.rank() - 1];
+    if (last.known() && last.size != 3) {
+      return InvalidArgument("cross-products are only defined for 3-element vectors, not ", shape);
+    }
+  }
+  auto roll = [&](size_t input, int64_t by, std::string_view role) {
+    return b.Add("Roll", {}, {b.in(input), b.Ints({by}), b.Ints({-1})}, role);
+  };
+  ONCILLA_ASSIGN(const ValueId a1, roll(0, -1, "a1"));
+  ONCILLA_ASSIGN(const ValueId b2, roll(1, -2, "b2"));
+  ONCILLA_ASSIGN(const ValueId a2, roll(0, -2, "a2"));
+  ONCILLA_ASSIGN(const ValueId b1, roll(1, -1, "b1"));
+  ONCILLA_ASSIGN(const ValueId plus, b.Add("Mul", {}, {a1, b2}, "plus"));
+  ONCILLA_ASSIGN(const ValueId minus, b.Add("Mul", {}, {a2, b1}, "minus"));
+  return One(b.Add("Sub", {}, {plus, minus}));
+}
+
+// Real matrices alone: the adjoint is the transpose.
+Result<Values> LowerSolve(TfLowering& b) {
+  ONCILLA_ASSIGN(const bool adjoint, b.attrs().Bool("adjoint"));
+  return One(b.Add(b.op(), {{"transpose", adjoint}}, b.all_inputs()));
+}
+
+Result<Values> LowerTriangular(TfLowering& b) {
+  ONCILLA_ASSIGN(const bool lower, b.attrs().Bool("lower"));
+  ONCILLA_ASSIGN(const bool adjoint, b.attrs().Bool("adjoint"));
+  return One(b.Add("TriangularSolve", {{"lower", lower}, {"transpose", adjoint}}, b.all_inputs()));
+}
+
+Result<Values> LowerTridiagonal(TfLowering& b) {
+  ONCILLA_ASSIGN(const bool pivoting, b.attrs().Bool("partial_pivoting"));
+  return One(b.Add("TridiagonalSolve", {{"pivoting", pivoting}}, b.all_inputs()));
+}
+
+Result<Values> LowerLogDeterminant(TfLowering& b) {
+  return b.AddAll("LogDeterminant", {}, {b.in(0)});
+}
+
+Result<Values> LowerSparseMatMul(TfLowering& b) {
+  ONCILLA_ASSIGN(const bool adjoint_a, b.attrs().Bool("adjoint_a"));
+  ONCILLA_ASSIGN(const bool adjoint_b, b.attrs().Bool("adjoint_b"));
+  return One(b.Add("SparseMatMul", {{"transpose_a", adjoint_a}, {"transpose_b", adjoint_b}},
+                   b.all_inputs()));
+}
+
+// Keeps `below` diagonals under the main one and `above` over it; a negative number keeps all.
+Result<Values> LowerBandPart(TfLowering& b) {
+  // More than any matrix has.
+  constexpr int64_t kAll = int64_t{1} << 40;
+  auto band = [&](size_t input, int64_t sign, const std::string& role) -> Result<ValueId> {
+    ONCILLA_ASSIGN(const ValueId wide, b.Add("Cast", {{"to", DType::kI64}}, {b.in(input)}, role));
+    ONCILLA_ASSIGN(const ValueId zero, b.Scalar(DType::kI64, 0));
+    ONCILLA_ASSIGN(const ValueId all, b.Scalar(DType::kI64, static_cast<double>(kAll)));
+    ONCILLA_ASSIGN(const ValueId open, b.Add("Less", {}, {wide, zero}, role + "_open"));
+    ONCILLA_ASSIGN(const ValueId k, b.Add("Where", {}, {open, all, wide}, role + "_k"));
+    return sign > 0 ? Result<ValueId>(k) : b.Add("Neg", {}, {k}, role + "_down");
+  };
+  ONCILLA_ASSIGN(const ValueId below, band(1, -1, "below"));
+  ONCILLA_ASSIGN(const ValueId above, band(2, 1, "above"));
+  ONCILLA_ASSIGN(const ValueId upper, b.Add("Trilu", {{"upper", true}}, {b.in(0), below}, "upper"));
+  return One(b.Add("Trilu", {{"upper", false}}, {upper, above}));
+}
+
+// Version 3 names the alignment, version 2 has it to the left, the first knows the main diagonal.
+Result<AttrMap> AlignOf(const TfLowering& b) {
+  if (b.op().substr(b.op().size() - 2) != "V3") return AttrMap{{"align", std::string("left_left")}};
+  ONCILLA_ASSIGN(std::string align, b.attrs().String("align"));
+  for (char& c : align) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return AttrMap{{"align", align}};
+}
+
+Result<Values> LowerDiag(TfLowering& b) {
+  ONCILLA_ASSIGN(AttrMap align, AlignOf(b));
+  if (b.op() != "MatrixDiag") return One(b.Add("MatrixDiag", std::move(align), b.all_inputs()));
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(b.in_fact(0).dtype, 0));
+  return One(b.Add("MatrixDiag", {}, {b.in(0), b.Ints({0}), b.Ints({-1}), b.Ints({-1}), zero}));
+}
+
+Result<Values> LowerDiagPart(TfLowering& b) {
+  ONCILLA_ASSIGN(AttrMap align, AlignOf(b));
+  if (b.op() != "MatrixDiagPart") {
+    return One(b.Add("MatrixDiagPart", std::move(align), b.all_inputs()));
+  }
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(b.in_fact(0).dtype, 0));
+  return One(b.Add("MatrixDiagPart", {}, {b.in(0), b.Ints({0}), zero}));
+}
+
+Result<Values> LowerSetDiag(TfLowering& b) {
+  ONCILLA_ASSIGN(AttrMap align, AlignOf(b));
+  const ValueId k = b.op() == "MatrixSetDiag" ? b.Ints({0}) : b.in(2);
+  return One(b.Add("MatrixSetDiag", std::move(align), {b.in(0), b.in(1), k}));
+}
+
+constexpr TfOpRow kRows[] = {
+    {"Cholesky", 1, "Cholesky"},
+    {"Cross", 2, "", LowerCross},
+    {"LogMatrixDeterminant", 1, "", LowerLogDeterminant},
+    {"MatrixBandPart", 3, "", LowerBandPart},
+    {"MatrixDeterminant", 1, "MatrixDeterminant"},
+    {"MatrixDiag", 1, "", LowerDiag},
+    {"MatrixDiagPart", 1, "", LowerDiagPart},
+    {"MatrixDiagPartV2", 3, "", LowerDiagPart},
+    {"MatrixDiagPartV3", 3, "", LowerDiagPart},
+    {"MatrixDiagV2", 5, "", LowerDiag},
+    {"MatrixDiagV3", 5, "", LowerDiag},
+    {"MatrixInverse", 1, "", LowerSolve},
+    {"MatrixSetDiag", 2, "", LowerSetDiag},
+    {"MatrixSetDiagV2", 3, "", LowerSetDiag},
+    {"MatrixSetDiagV3", 3, "", LowerSetDiag},
+    {"MatrixSolve", 2, "", LowerSolve},
+    {"MatrixTriangularSolve", 2, "", LowerTriangular},
+    {"SparseTensorDenseMatMul", 4, "", LowerSparseMatMul},
+    {"TridiagonalSolve", 2, "", LowerTridiagonal},
+};
+
+}  // namespace
+
+std::span<const TfOpRow> TfLinalgRows() { return kRows; }
+
+}  // namespace oncilla

@@ -1,0 +1,129 @@
+// TensorFlow's readers of records: Example messages, CSV, raw bytes.
+#include "engine/import/tf_lowering.h"
+#include "engine/import/tf_tensor.h"
+
+namespace oncilla {
+namespace {
+
+// The strings of an input, which name outputs and must be known.
+Result<std::vector<std::string>> KnownStrings(const TfLowering& b, size_t input,
+                                              std::string_view what) {
+  if (input >= b.inputs()) return DataLoss("input ", input, " is missing");
+  const Fact& fact = b.in_fact(input);
+  if (fact.dtype != DType::kString || !fact.has_value()) {
+    return Unsupported(what, " is computed while running; it must be a constant");
+  }
+  return fact.value.strings();
+}
+
+Result<std::vector<std::string>> TypeNames(const TfLowering& b, std::string_view attr) {
+  std::vector<std::string> names;
+  ONCILLA_ASSIGN(const std::vector<int64_t> numbers, b.attrs().TypeNumbers(attr));
+  for (int64_t number : numbers) names.emplace_back(Name(DTypeFromTf(number)));
+  return names;
+}
+
+// How ParseExample, its second version and ParseSingleExample give their keys.
+struct Keys {
+  std::vector<std::string> sparse, dense, ragged;
+  size_t defaults = 0;  // the first input that is one
+};
+
+Result<std::vector<std::string>> KeyInputs(const TfLowering& b, size_t& input, int64_t count) {
+  std::vector<std::string> keys;
+  for (int64_t i = 0; i < count; ++i) {
+    ONCILLA_ASSIGN(const std::vector<std::string> key, KnownStrings(b, input++, "a key"));
+    if (key.size() != 1) return InvalidArgument("a key has ", key.size(), " strings");
+    keys.push_back(key[0]);
+  }
+  return keys;
+}
+
+Result<Keys> ReadKeys(const TfLowering& b) {
+  Keys keys;
+  if (b.op() == "ParseSingleExample") {
+    ONCILLA_ASSIGN(keys.sparse, b.attrs().Strings("sparse_keys"));
+    ONCILLA_ASSIGN(keys.dense, b.attrs().Strings("dense_keys"));
+    keys.defaults = 1;
+  } else if (b.op() == "ParseExample") {
+    ONCILLA_ASSIGN(const int64_t sparse, b.attrs().Int("Nsparse"));
+    ONCILLA_ASSIGN(const int64_t dense, b.attrs().Int("Ndense"));
+    keys.defaults = 2;
+    ONCILLA_ASSIGN(keys.sparse, KeyInputs(b, keys.defaults, sparse));
+    ONCILLA_ASSIGN(keys.dense, KeyInputs(b, keys.defaults, dense));
+  } else {
+    ONCILLA_ASSIGN(keys.sparse, KnownStrings(b, 2, "sparse_keys"));
+    ONCILLA_ASSIGN(keys.dense, KnownStrings(b, 3, "dense_keys"));
+    ONCILLA_ASSIGN(keys.ragged, KnownStrings(b, 4, "ragged_keys"));
+    keys.defaults = 5;
+  }
+  return keys;
+}
+
+Result<Values> LowerParseExample(TfLowering& b) {
+  ONCILLA_ASSIGN(Keys keys, ReadKeys(b));
+  AttrMap attrs;
+  ONCILLA_ASSIGN(std::vector<std::string> sparse, TypeNames(b, "sparse_types"));
+  ONCILLA_ASSIGN(std::vector<std::string> dense, TypeNames(b, "Tdense"));
+  ONCILLA_ASSIGN(const std::vector<PartialShape> shapes, b.attrs().Shapes("dense_shapes"));
+  if (sparse.size() != keys.sparse.size() || dense.size() != keys.dense.size() ||
+      shapes.size() != dense.size() || b.inputs() != keys.defaults + dense.size()) {
+    return DataLoss("its keys, types, shapes and defaults differ in number");
+  }
+  std::vector<int64_t> ranks, dims;
+  for (const PartialShape& shape : shapes) {
+    if (!shape.ranked()) return Unsupported("a dense feature of unknown rank");
+    ranks.push_back(shape.rank());
+    for (int i = 0; i < shape.rank(); ++i) {
+      if (!shape[i].known() && i > 0) return Unsupported("a dense feature of shape ", shape);
+      dims.push_back(shape[i].known() ? shape[i].size : -1);
+    }
+  }
+  if (b.op() == "ParseExampleV2") {
+    ONCILLA_ASSIGN(std::vector<std::string> ragged, TypeNames(b, "ragged_value_types"));
+    ONCILLA_ASSIGN(std::vector<std::string> splits, TypeNames(b, "ragged_split_types"));
+    attrs.emplace("ragged_types", std::move(ragged));
+    attrs.emplace("ragged_splits", std::move(splits));
+    attrs.emplace("ragged_keys", std::move(keys.ragged));
+  }
+  attrs.emplace("sparse_keys", std::move(keys.sparse));
+  attrs.emplace("sparse_types", std::move(sparse));
+  attrs.emplace("dense_keys", std::move(keys.dense));
+  attrs.emplace("dense_types", std::move(dense));
+  attrs.emplace("dense_ranks", std::move(ranks));
+  attrs.emplace("dense_dims", std::move(dims));
+  Values inputs = {b.in(0)};
+  for (size_t i = keys.defaults; i < b.inputs(); ++i) inputs.push_back(b.in(i));
+  return b.AddAll("ParseExamples", std::move(attrs), std::move(inputs));
+}
+
+Result<Values> LowerDecodeCsv(TfLowering& b) {
+  ONCILLA_ASSIGN(const std::string separator, b.attrs().String("field_delim"));
+  ONCILLA_ASSIGN(const std::string missing, b.attrs().String("na_value"));
+  ONCILLA_ASSIGN(const bool quotes, b.attrs().Bool("use_quote_delim"));
+  ONCILLA_ASSIGN(std::vector<int64_t> columns, b.attrs().Ints("select_cols"));
+  return b.AddAll("DecodeCsv",
+                  {{"separator", separator},
+                   {"missing", missing},
+                   {"quotes", quotes},
+                   {"columns", std::move(columns)}},
+                  b.all_inputs());
+}
+
+Result<Values> LowerDecodeRaw(TfLowering& b) {
+  ONCILLA_ASSIGN(const DType to, b.attrs().Type("out_type"));
+  ONCILLA_ASSIGN(const bool little_endian, b.attrs().Bool("little_endian"));
+  return One(b.Add("DecodeRaw", {{"to", to}, {"little_endian", little_endian}}, b.all_inputs()));
+}
+
+constexpr TfOpRow kRows[] = {
+    {"DecodeCSV", 2, "", LowerDecodeCsv},         {"DecodePaddedRaw", 2, "", LowerDecodeRaw},
+    {"DecodeRaw", 1, "", LowerDecodeRaw},         {"ParseExample", 2, "", LowerParseExample},
+    {"ParseExampleV2", 5, "", LowerParseExample}, {"ParseSingleExample", 1, "", LowerParseExample},
+};
+
+}  // namespace
+
+std::span<const TfOpRow> TfRecordRows() { return kRows; }
+
+}  // namespace oncilla

@@ -1,0 +1,135 @@
+// TensorFlow's segments, counts and sorted places.
+#include "engine/import/tf_lowering.h"
+
+namespace oncilla {
+namespace {
+
+// "SparseSegmentMean", "UnsortedSegmentMax", ..: what comes after "Segment".
+std::string ReductionOf(std::string_view op) {
+  std::string_view rest = op.substr(op.find("Segment") + 7);
+  rest = rest.substr(0, rest.find("With"));
+  std::string out(rest);
+  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return out;
+}
+
+Result<Values> LowerSegment(TfLowering& b) {
+  return One(b.Add("SortedSegmentReduce",
+                   {{"reduction", ReductionOf(b.op())}, {"identity", b.op() == "SegmentProd"}},
+                   {b.in(0), b.in(1)}));
+}
+
+Result<Values> LowerUnsortedSegment(TfLowering& b) {
+  return One(b.Add("SegmentReduce", {{"reduction", ReductionOf(b.op())}, {"identity", true}},
+                   {b.in(0), b.in(1), b.in(2)}));
+}
+
+// The rows that the indices name, then segments of them.
+Result<Values> LowerSparseSegment(TfLowering& b) {
+  ONCILLA_ASSIGN(const ValueId rows,
+                 b.Add("Gather", {{"negative_indices", false}}, {b.in(0), b.in(1)}, "rows"));
+  const std::string reduction = ReductionOf(b.op());
+  if (b.inputs() < 4) {
+    return One(b.Add("SortedSegmentReduce", {{"reduction", reduction}}, {rows, b.in(2)}));
+  }
+  return One(b.Add("SegmentReduce", {{"reduction", reduction}, {"sorted", true}},
+                   {rows, b.in(2), b.in(3)}));
+}
+
+template <bool kRight>
+Result<Values> LowerSearch(TfLowering& b) {
+  ONCILLA_ASSIGN(const DType to, b.attrs().Type("out_type"));
+  return One(b.Add("SearchSorted", {{"right", kRight}, {"to", to}}, {b.in(0), b.in(1)}));
+}
+
+// The boundaries are floats whatever the values are; integers are compared as floats too.
+Result<Values> LowerBucketize(TfLowering& b) {
+  ONCILLA_ASSIGN(const std::vector<float> boundaries, b.attrs().Floats("boundaries"));
+  for (size_t i = 1; i < boundaries.size(); ++i) {
+    if (!(boundaries[i - 1] <= boundaries[i])) return InvalidArgument("Expected sorted boundaries");
+  }
+  ValueId x = b.in(0);
+  const DType dtype = b.fact(x).dtype;
+  const auto count = static_cast<int64_t>(boundaries.size());
+  if (dtype == DType::kF64) {
+    const std::vector<double> wide(boundaries.begin(), boundaries.end());
+    const ValueId sorted = b.Constant(Tensor::Of<double>(DType::kF64, {count}, wide));
+    return One(b.Add("SearchSorted", {{"right", true}, {"to", DType::kI32}}, {sorted, x}));
+  }
+  if (dtype != DType::kF32) {
+    ONCILLA_ASSIGN(x, b.Add("Cast", {{"to", DType::kF32}}, {x}, "values"));
+  }
+  const ValueId sorted = b.Constant(Tensor::Of<float>(DType::kF32, {count}, boundaries));
+  return One(b.Add("SearchSorted", {{"right", true}, {"to", DType::kI32}}, {sorted, x}));
+}
+
+Result<Values> LowerBincount(TfLowering& b) {
+  ONCILLA_ASSIGN(const DType to, b.attrs().Type("T"));
+  AttrMap attrs = {{"to", to}};
+  ValueId x = b.in(0);
+  if (b.op() == "DenseBincount") {
+    ONCILLA_ASSIGN(const bool binary, b.attrs().Bool("binary_output"));
+    if (binary) attrs.emplace("binary", true);
+  } else {
+    // Whatever its shape, it is counted as one list.
+    ONCILLA_ASSIGN(x, b.Add("Reshape", {}, {x, b.Ints({-1})}, "list"));
+  }
+  return One(b.Add("Bincount", std::move(attrs), {x, b.in(1), b.in(2)}));
+}
+
+// Each value's place among the equal parts of [low, high], those outside in the first and the last;
+// then how often each place is met.
+Result<Values> LowerHistogram(TfLowering& b) {
+  ONCILLA_ASSIGN(const DType to, b.attrs().Type("dtype"));
+  const DType dtype = b.in_fact(0).dtype;
+  ONCILLA_ASSIGN(const ValueId ends, b.Add("Cast", {{"to", DType::kF64}}, {b.in(1)}, "range"));
+  ONCILLA_ASSIGN(const Values range,
+                 b.AddAll("Split", {{"axis", int64_t{0}}, {"parts", int64_t{2}}}, {ends}, "ends"));
+  ONCILLA_ASSIGN(const ValueId bins, b.Add("Cast", {{"to", DType::kF64}}, {b.in(2)}, "bins"));
+  ONCILLA_ASSIGN(const ValueId width, b.Add("Sub", {}, {range[1], range[0]}, "width"));
+  ONCILLA_ASSIGN(const ValueId step, b.Add("Div", {}, {width, bins}, "step"));
+  ONCILLA_ASSIGN(const ValueId low, b.Add("Slice", {}, {b.in(1), b.Ints({0}), b.Ints({1})}, "low"));
+  ONCILLA_ASSIGN(const ValueId list, b.Add("Reshape", {}, {b.in(0), b.Ints({-1})}, "list"));
+  ONCILLA_ASSIGN(const ValueId above, b.Add("Max", {}, {list, low}, "above"));
+  // The difference is of the values' own type.
+  ONCILLA_ASSIGN(ValueId at, b.Add("Sub", {}, {above, low}, "distance"));
+  if (dtype != DType::kF64) {
+    ONCILLA_ASSIGN(at, b.Add("Cast", {{"to", DType::kF64}}, {at}, "distance_f64"));
+  }
+  ONCILLA_ASSIGN(at, b.Add("Div", {}, {at, step}, "places"));
+  ONCILLA_ASSIGN(const ValueId one, b.Scalar(DType::kF64, 1));
+  ONCILLA_ASSIGN(const ValueId last, b.Add("Sub", {}, {bins, one}, "last"));
+  ONCILLA_ASSIGN(at, b.Add("Min", {}, {at, last}, "clipped"));
+  ONCILLA_ASSIGN(at, b.Add("Cast", {{"to", DType::kI32}}, {at}, "indices"));
+  return One(b.Add("Bincount", {{"to", to}}, {at, b.in(2)}));
+}
+
+constexpr TfOpRow kRows[] = {
+    {"Bincount", 3, "", LowerBincount},
+    {"Bucketize", 1, "", LowerBucketize},
+    {"DenseBincount", 3, "", LowerBincount},
+    {"HistogramFixedWidth", 3, "", LowerHistogram},
+    {"LowerBound", 2, "", LowerSearch<false>},
+    {"SegmentMax", 2, "", LowerSegment},
+    {"SegmentMean", 2, "", LowerSegment},
+    {"SegmentMin", 2, "", LowerSegment},
+    {"SegmentProd", 2, "", LowerSegment},
+    {"SegmentSum", 2, "", LowerSegment},
+    {"SparseSegmentMean", 3, "", LowerSparseSegment},
+    {"SparseSegmentMeanWithNumSegments", 4, "", LowerSparseSegment},
+    {"SparseSegmentSqrtN", 3, "", LowerSparseSegment},
+    {"SparseSegmentSqrtNWithNumSegments", 4, "", LowerSparseSegment},
+    {"SparseSegmentSum", 3, "", LowerSparseSegment},
+    {"SparseSegmentSumWithNumSegments", 4, "", LowerSparseSegment},
+    {"UnsortedSegmentMax", 3, "", LowerUnsortedSegment},
+    {"UnsortedSegmentMin", 3, "", LowerUnsortedSegment},
+    {"UnsortedSegmentProd", 3, "", LowerUnsortedSegment},
+    {"UnsortedSegmentSum", 3, "", LowerUnsortedSegment},
+    {"UpperBound", 2, "", LowerSearch<true>},
+};
+
+}  // namespace
+
+std::span<const TfOpRow> TfSegmentRows() { return kRows; }
+
+}  // namespace oncilla

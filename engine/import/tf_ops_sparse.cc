@@ -1,0 +1,123 @@
+// TensorFlow's sparse and ragged tensors, and ops that sort elements into parts.
+#include "engine/import/tf_lowering.h"
+
+namespace oncilla {
+namespace {
+
+Result<Values> LowerSparseToDense(TfLowering& b) {
+  ONCILLA_ASSIGN(const bool validate, b.attrs().Bool("validate_indices"));
+  return One(b.Add("SparseToDense", {{"validate", validate}}, b.all_inputs()));
+}
+
+template <const char* kCanonical>
+Result<Values> LowerSame(TfLowering& b) {
+  return b.AddAll(kCanonical, {}, b.all_inputs());
+}
+constexpr char kReshape[] = "SparseReshape", kReorder[] = "SparseReorder";
+constexpr char kFill[] = "SparseFillEmptyRows", kSlice[] = "SparseSlice";
+
+Result<Values> LowerSparseConcat(TfLowering& b) {
+  ONCILLA_ASSIGN(const int64_t axis, b.attrs().Int("concat_dim"));
+  ONCILLA_ASSIGN(const int64_t parts, b.attrs().Int("N"));
+  return b.AddAll("SparseConcat", {{"axis", axis}, {"parts", parts}}, b.all_inputs());
+}
+
+Result<Values> LowerRaggedRange(TfLowering& b) {
+  ONCILLA_ASSIGN(const DType splits, b.attrs().Type("Tsplits"));
+  return b.AddAll("RaggedRange", {{"splits", splits}}, b.all_inputs());
+}
+
+Result<Values> LowerRaggedGather(TfLowering& b) {
+  ONCILLA_ASSIGN(const int64_t rank, b.attrs().Int("PARAMS_RAGGED_RANK"));
+  ONCILLA_ASSIGN(const int64_t result_rank, b.attrs().Int("OUTPUT_RAGGED_RANK"));
+  return b.AddAll("RaggedGather", {{"ragged_rank", rank}, {"index_rank", result_rank - rank + 1}},
+                  b.all_inputs());
+}
+
+Result<Values> LowerRaggedToDense(TfLowering& b) {
+  ONCILLA_ASSIGN(std::vector<std::string> types, b.attrs().Strings("row_partition_types"));
+  for (std::string& type : types) {
+    for (char& c : type) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return One(b.Add("RaggedToDense", {{"types", std::move(types)}}, b.all_inputs()));
+}
+
+Result<Values> LowerListDiff(TfLowering& b) {
+  ONCILLA_ASSIGN(const DType to, b.attrs().Type("out_idx"));
+  return b.AddAll("ListDiff", {{"to", to}}, b.all_inputs());
+}
+
+Result<Values> LowerDynamicPartition(TfLowering& b) {
+  ONCILLA_ASSIGN(const int64_t parts, b.attrs().Int("num_partitions"));
+  return b.AddAll("DynamicPartition", {{"parts", parts}}, b.all_inputs());
+}
+
+Result<Values> LowerDynamicStitch(TfLowering& b) {
+  ONCILLA_ASSIGN(const int64_t parts, b.attrs().Int("N"));
+  return One(b.Add("DynamicStitch", {{"parts", parts}}, b.all_inputs()));
+}
+
+// Without an axis TensorFlow takes lists alone.
+Status RequireList(const TfLowering& b) {
+  const PartialShape& shape = b.in_fact(0).shape;
+  if (!shape.ranked()) return Unsupported("the rank of the input is not known");
+  if (shape.rank() == 1) return Status();
+  return InvalidArgument("unique expects a 1D vector, not ", shape);
+}
+
+// In the order of appearance; the indices and counts of the type that the op says.
+Result<Values> LowerUnique(TfLowering& b) {
+  ONCILLA_ASSIGN(const DType to, b.attrs().Type("out_idx"));
+  AttrMap attrs = {{"sorted", false}, {"equal_nans", false}};
+  if (b.op() == "UniqueV2" || b.op() == "UniqueWithCountsV2") {
+    ONCILLA_ASSIGN(const std::vector<int64_t> axis, b.KnownInts(1, "the axis"));
+    if (axis.size() > 1) return InvalidArgument("axis does not support input of ", axis.size());
+    if (axis.size() == 1) {
+      attrs.emplace("axis", axis[0]);
+    } else {
+      ONCILLA_TRY(RequireList(b));
+    }
+  } else {
+    ONCILLA_TRY(RequireList(b));
+  }
+  ONCILLA_ASSIGN(const Values found, b.AddAll("Unique", std::move(attrs), {b.in(0)}, "unique"));
+  Values out = {found[0]};
+  for (const size_t i : {2, 3}) {
+    if (i == 3 && b.op().find("Counts") == std::string_view::npos) break;
+    ValueId list = found[i];
+    if (to != DType::kI64) {
+      ONCILLA_ASSIGN(list, b.Add("Cast", {{"to", to}}, {list}, i == 2 ? "indices" : "counts"));
+    }
+    out.push_back(list);
+  }
+  return out;
+}
+
+constexpr TfOpRow kRows[] = {
+    {"BroadcastArgs", 2, "BroadcastSizes"},
+    {"DynamicPartition", 2, "", LowerDynamicPartition},
+    {"DynamicStitch", 2, "", LowerDynamicStitch},
+    {"InvertPermutation", 1, "InvertPermutation"},
+    {"ListDiff", 2, "", LowerListDiff},
+    {"ParallelDynamicStitch", 2, "", LowerDynamicStitch},
+    {"RaggedGather", 3, "", LowerRaggedGather},
+    {"RaggedRange", 3, "", LowerRaggedRange},
+    {"RaggedTensorToTensor", 4, "", LowerRaggedToDense},
+    {"SparseConcat", 3, "", LowerSparseConcat},
+    {"SparseFillEmptyRows", 4, "", LowerSame<kFill>},
+    {"SparseReorder", 3, "", LowerSame<kReorder>},
+    {"SparseReshape", 3, "", LowerSame<kReshape>},
+    {"SparseSlice", 5, "", LowerSame<kSlice>},
+    {"SparseToDense", 4, "", LowerSparseToDense},
+    {"Unique", 1, "", LowerUnique},
+    {"UniqueV2", 2, "", LowerUnique},
+    {"UniqueWithCounts", 1, "", LowerUnique},
+    {"UniqueWithCountsV2", 2, "", LowerUnique},
+    {"UnravelIndex", 2, "UnravelIndex"},
+};
+
+}  // namespace
+
+std::span<const TfOpRow> TfSparseRows() { return kRows; }
+
+}  // namespace oncilla

@@ -1,0 +1,598 @@
+// Raising old control flow, on a flat graph.
+//
+// A loop is a frame: values come in by Enter, Merge joins the first with the next round's
+// (NextIteration), LoopCond decides, Switch leads into the body or to Exit. Frames are raised from
+// the innermost outward: what lies between Merge and LoopCond becomes the condition's function,
+// what lies between Switch and NextIteration the body.
+//
+// A branch is what a Switch leads to, up to the Merge that joins both sides. Every node has guards:
+// the Switches, and their sides, that must have been taken for it to run. Merges of one predicate
+// become one If, unless one depends on another; branches within branches are raised in its
+// functions.
+#include "engine/import/tf_raise.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "engine/import/tf_op_kinds.h"
+
+namespace oncilla {
+namespace {
+
+constexpr int kMaxDepth = 64;
+
+bool IsOp(const TfFlatNode& node, std::string_view op) {
+  if (node.kind != TfFlatNode::Kind::kOp) return false;
+  const std::string_view own = node.op();
+  return own == op ||
+         (own.size() == op.size() + 3 && own.substr(0, 3) == "Ref" && own.substr(3) == op);
+}
+
+struct RefLess {
+  bool operator()(const TfRef& a, const TfRef& b) const {
+    return std::tie(a.node, a.output) < std::tie(b.node, b.output);
+  }
+};
+
+Status Refuse(const TfFlatNode& node, std::string why) {
+  return WithNode(Unsupported("node '", node.name, "' (", node.op(), "): ", why), node.name);
+}
+
+// Copies a part of a graph into a function's own.
+class Extraction {
+ public:
+  // `boundary`: where to stop, and which argument stands there; `inside`: whether a node belongs to
+  // the part. What belongs to neither becomes a further argument, shared through `captures`.
+  Extraction(const TfFlatGraph& from, const std::map<TfRef, int, RefLess>& boundary,
+             std::function<bool(int)> inside, int arguments, std::vector<TfRef>& captures)
+      : from_(from),
+        boundary_(boundary),
+        inside_(std::move(inside)),
+        arguments_(arguments),
+        captures_(captures) {}
+
+  // The new node of a value, with all that it needs.
+  TfRef Copy(const TfRef& root) {
+    struct Visit {
+      int node;
+      size_t next = 0;
+    };
+    if (const auto ready = Ready(root)) return *ready;
+    std::vector<Visit> stack = {{root.node}};
+    while (!stack.empty()) {
+      Visit& top = stack.back();
+      const TfFlatNode& node = from_.nodes[static_cast<size_t>(top.node)];
+      const size_t inputs = node.inputs.size();
+      if (top.next < inputs + node.controls.size()) {
+        const TfRef input =
+            top.next < inputs ? node.inputs[top.next] : node.controls[top.next - inputs];
+        ++top.next;
+        if (!Ready(input)) stack.push_back({input.node});
+        continue;
+      }
+      if (copies_.count(top.node) == 0) {
+        TfFlatNode copy = node;
+        for (TfRef& input : copy.inputs) input = *Ready(input);
+        for (TfRef& pivot : copy.controls) pivot = *Ready(pivot);
+        copies_[top.node] = static_cast<int>(out_.nodes.size());
+        out_.nodes.push_back(std::move(copy));
+      }
+      stack.pop_back();
+    }
+    return *Ready(root);
+  }
+
+  void AddOutput(const TfRef& root) { out_.outputs.push_back(Copy(root)); }
+  void AddEffect(int node) { out_.effects.push_back(Copy({node, 0}).node); }
+  // Further arguments are known when all parts are copied; they are handed on when `returned`.
+  TfFlatGraph Finish(bool returned) {
+    const int total = arguments_ + static_cast<int>(captures_.size());
+    if (returned) {
+      for (int a = arguments_; a < total; ++a) out_.outputs.push_back(Argument(a));
+    }
+    out_.inputs.assign(static_cast<size_t>(total), -1);
+    for (const auto& [a, node] : inputs_) out_.inputs[static_cast<size_t>(a)] = node;
+    SortTfFlatGraph(out_);
+    return std::move(out_);
+  }
+  TfRef Argument(int a) {
+    const auto [known, added] = inputs_.emplace(a, static_cast<int>(out_.nodes.size()));
+    if (added) {
+      TfFlatNode node;
+      node.kind = TfFlatNode::Kind::kInput;
+      node.name = StrCat("argument", a);
+      node.feed = a;
+      out_.nodes.push_back(std::move(node));
+    }
+    return {known->second, 0};
+  }
+
+ private:
+  std::optional<TfRef> Ready(const TfRef& ref) {
+    if (ref.node < 0) return ref;
+    if (const auto at = boundary_.find(ref); at != boundary_.end()) return Argument(at->second);
+    if (const auto copy = copies_.find(ref.node); copy != copies_.end()) {
+      return TfRef{copy->second, ref.output};
+    }
+    const TfFlatNode& node = from_.nodes[static_cast<size_t>(ref.node)];
+    const bool constant = node.kind == TfFlatNode::Kind::kVariable ||
+                          node.kind == TfFlatNode::Kind::kState ||
+                          (node.kind == TfFlatNode::Kind::kOp && node.op() == "Const");
+    if (inside_(ref.node) || constant) return std::nullopt;
+    auto capture = std::find(captures_.begin(), captures_.end(), ref);
+    if (capture == captures_.end()) capture = captures_.insert(capture, ref);
+    return Argument(arguments_ + static_cast<int>(capture - captures_.begin()));
+  }
+
+  const TfFlatGraph& from_;
+  const std::map<TfRef, int, RefLess>& boundary_;
+  const std::function<bool(int)> inside_;
+  const int arguments_;
+  std::vector<TfRef>& captures_;
+  std::map<int, int> copies_;
+  std::map<int, int> inputs_;  // argument -> node
+  TfFlatGraph out_;
+};
+
+// Adds a node that stands for others: whoever read one of `replaced` reads its outputs, and it
+// takes the place of the first of `effects`.
+int AddRaised(TfFlatGraph& graph, TfFlatNode node, const std::map<TfRef, int, RefLess>& replaced,
+              const std::set<int>& effects) {
+  const int id = static_cast<int>(graph.nodes.size());
+  const auto redirect = [&](TfRef& ref) {
+    const auto at = replaced.find(ref);
+    if (at != replaced.end()) ref = {id, at->second};
+  };
+  for (TfFlatNode& other : graph.nodes) {
+    for (TfRef& ref : other.inputs) redirect(ref);
+    for (TfRef& ref : other.controls) redirect(ref);
+  }
+  for (TfRef& ref : graph.outputs) redirect(ref);
+  graph.nodes.push_back(std::move(node));
+  std::vector<int> left;
+  bool placed = false;
+  for (int effect : graph.effects) {
+    if (effects.count(effect) == 0) {
+      left.push_back(effect);
+    } else if (!placed) {
+      left.push_back(id);
+      placed = true;
+    }
+  }
+  graph.effects = std::move(left);
+  return id;
+}
+
+// Nodes that nothing needs any more go.
+void Compact(TfFlatGraph& graph) {
+  const std::map<TfRef, int, RefLess> none;
+  std::vector<TfRef> captures;
+  Extraction all(
+      graph, none, [](int) { return true; }, 0, captures);
+  TfFlatGraph out;
+  std::vector<TfRef> inputs;
+  for (const TfRef& ref : graph.outputs) all.AddOutput(ref);
+  for (int effect : graph.effects) all.AddEffect(effect);
+  for (int input : graph.inputs) inputs.push_back(input < 0 ? TfRef{} : all.Copy({input, 0}));
+  // Finish() sorts, so inputs are found again by their numbers.
+  std::map<int, int> feed_of;
+  out = all.Finish(false);
+  for (size_t n = 0; n < out.nodes.size(); ++n) {
+    if (out.nodes[n].kind == TfFlatNode::Kind::kInput) {
+      feed_of[out.nodes[n].feed] = static_cast<int>(n);
+    }
+  }
+  out.inputs.assign(graph.inputs.size(), -1);
+  for (const auto& [feed, node] : feed_of) out.inputs[static_cast<size_t>(feed)] = node;
+  graph = std::move(out);
+}
+
+// The scope that inlined calls put before a node's own name.
+std::string_view ScopeOf(const TfFlatNode& node) {
+  return std::string_view(node.name).substr(0, node.name.size() - node.source->name.size());
+}
+
+class LoopRaiser {
+ public:
+  explicit LoopRaiser(TfFlatGraph& graph) : graph_(graph) {}
+
+  Status Run() {
+    ONCILLA_TRY(FindFrames());
+    while (frames_.size() > 1) {
+      // The deepest first; of these any.
+      size_t deepest = 1;
+      for (size_t f = 1; f < frames_.size(); ++f) {
+        if (!frames_[f].raised &&
+            (frames_[deepest].raised || frames_[f].depth > frames_[deepest].depth)) {
+          deepest = f;
+        }
+      }
+      if (frames_[deepest].raised) break;
+      ONCILLA_TRY(Raise(static_cast<int>(deepest)));
+      frames_[deepest].raised = true;
+    }
+    return {};
+  }
+
+ private:
+  struct LoopFrame {
+    std::string name;
+    int parent = 0;
+    int depth = 0;
+    bool raised = false;
+  };
+
+  // Which frame each node runs in. Constants without inputs are outside all: they are copied in.
+  Status FindFrames() {
+    frames_.push_back({});
+    frame_of_.assign(graph_.nodes.size(), 0);
+    std::map<std::string, int> by_name;
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const TfFlatNode& node = graph_.nodes[n];
+      if (!IsOp(node, "Enter")) continue;
+      const Bytes attr = node.source->FindAttr("frame_name");
+      if (attr.empty()) return Refuse(node, "has no frame_name");
+      ONCILLA_ASSIGN(const Bytes frame, TfAttr(attr).String());
+      std::string name = StrCat(ScopeOf(node), frame);
+      const auto [at, added] = by_name.emplace(name, static_cast<int>(frames_.size()));
+      if (added) frames_.push_back({std::move(name), 0, 1, false});
+      enter_frame_[static_cast<int>(n)] = at->second;
+    }
+    // Depths settle after as many rounds as loops are nested.
+    bool changed = true;
+    for (int round = 0; changed; ++round) {
+      if (round > kMaxDepth) {
+        return Unsupported("loops that are nested too deeply, or whose frames form a circle");
+      }
+      changed = false;
+      for (int pass = 0; pass < 2; ++pass) changed |= Propagate();
+    }
+    return {};
+  }
+
+  bool Propagate() {
+    bool changed = false;
+    std::vector<int> work(graph_.nodes.size());
+    std::vector<std::vector<int>> readers(graph_.nodes.size());
+    for (size_t n = 0; n < work.size(); ++n) {
+      work[n] = static_cast<int>(work.size() - 1 - n);
+      const auto note = [&](const TfRef& ref) {
+        if (ref.node >= 0) readers[static_cast<size_t>(ref.node)].push_back(static_cast<int>(n));
+      };
+      for (const TfRef& ref : graph_.nodes[n].inputs) note(ref);
+      for (const TfRef& ref : graph_.nodes[n].controls) note(ref);
+    }
+    int64_t budget = static_cast<int64_t>(work.size() + 1) * (kMaxDepth + 4);
+    while (!work.empty() && budget-- > 0) {
+      const int n = work.back();
+      work.pop_back();
+      const int frame = FrameFromInputs(n);
+      if (frame == frame_of_[static_cast<size_t>(n)]) continue;
+      frame_of_[static_cast<size_t>(n)] = frame;
+      changed = true;
+      for (int reader : readers[static_cast<size_t>(n)]) work.push_back(reader);
+    }
+    return changed;
+  }
+
+  int FrameFromInputs(int n) {
+    const TfFlatNode& node = graph_.nodes[static_cast<size_t>(n)];
+    int frame = 0;
+    const auto look = [&](const TfRef& ref) {
+      if (ref.node < 0) return;
+      const int from = frame_of_[static_cast<size_t>(ref.node)];
+      if (frames_[from].depth > frames_[frame].depth) frame = from;
+    };
+    for (const TfRef& ref : node.inputs) look(ref);
+    if (IsTfEffect(node.kind == TfFlatNode::Kind::kOp ? node.op() : "")) {
+      for (const TfRef& ref : node.controls) look(ref);
+    }
+    if (const auto enter = enter_frame_.find(n); enter != enter_frame_.end()) {
+      LoopFrame& own = frames_[enter->second];
+      if (frames_[frame].depth + 1 > own.depth && frame != enter->second) {
+        own.parent = frame;
+        own.depth = frames_[frame].depth + 1;
+      }
+      return enter->second;
+    }
+    return IsOp(node, "Exit") ? frames_[frame].parent : frame;
+  }
+
+  Status Raise(int f) {
+    const std::string frame_name = frames_[f].name;
+    const auto fail = [&](std::string_view why) {
+      return Unsupported("the loop '", frame_name, "' ", why);
+    };
+    int loop_cond = -1;
+    struct Variable {
+      int merge, next = -1, switch_node = -1;
+      TfRef first;
+    };
+    std::vector<Variable> variables;
+    std::vector<int> invariants;
+    std::map<int, int> variable_of;  // merge -> which
+    std::set<int> joined;            // Enter nodes that feed a Merge
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const int n = static_cast<int>(i);
+      const TfFlatNode& node = graph_.nodes[i];
+      if (frame_of_[i] != f || node.kind != TfFlatNode::Kind::kOp) continue;
+      if (IsOp(node, "LoopCond")) {
+        if (loop_cond >= 0) return fail("has two conditions");
+        loop_cond = n;
+      }
+      if (!IsOp(node, "Merge") || node.inputs.size() != 2) continue;
+      int enter = -1, next = -1;
+      for (const TfRef& ref : node.inputs) {
+        if (ref.node < 0) continue;
+        const TfFlatNode& from = graph_.nodes[static_cast<size_t>(ref.node)];
+        if (IsOp(from, "Enter")) enter = ref.node;
+        if (IsOp(from, "NextIteration")) next = ref.node;
+      }
+      if (enter < 0 || next < 0) continue;  // the end of a branch
+      variable_of[n] = static_cast<int>(variables.size());
+      joined.insert(enter);
+      variables.push_back({n, next, -1, graph_.nodes[static_cast<size_t>(enter)].inputs.at(0)});
+    }
+    if (loop_cond < 0) return fail("has no condition (LoopCond)");
+    for (const auto& [enter, frame] : enter_frame_) {
+      if (frame == f && joined.count(enter) == 0) invariants.push_back(enter);
+    }
+    std::map<TfRef, int, RefLess> cond_boundary, body_boundary, exits;
+    for (size_t v = 0; v < variables.size(); ++v) {
+      cond_boundary[{variables[v].merge, 0}] = static_cast<int>(v);
+    }
+    for (size_t i = 0; i < invariants.size(); ++i) {
+      cond_boundary[{invariants[i], 0}] = static_cast<int>(variables.size() + i);
+    }
+    body_boundary = cond_boundary;
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const TfFlatNode& node = graph_.nodes[i];
+      if (frame_of_[i] != f || !IsOp(node, "Switch") || node.inputs.size() != 2) continue;
+      if (!(node.inputs[1] == TfRef{loop_cond, 0})) continue;
+      const auto variable = variable_of.find(node.inputs[0].node);
+      if (variable == variable_of.end()) return fail("switches what it does not carry");
+      body_boundary[{static_cast<int>(i), 1}] = variable->second;
+      for (size_t e = 0; e < graph_.nodes.size(); ++e) {
+        if (IsOp(graph_.nodes[e], "Exit") &&
+            graph_.nodes[e].inputs.at(0) == TfRef{static_cast<int>(i), 0}) {
+          exits[{static_cast<int>(e), 0}] = variable->second;
+        }
+      }
+    }
+    const int arguments = static_cast<int>(variables.size() + invariants.size());
+    std::vector<TfRef> captures;
+    const auto inside = [&](int n) { return frame_of_[static_cast<size_t>(n)] == f; };
+    Extraction cond(graph_, cond_boundary, inside, arguments, captures);
+    Extraction body(graph_, body_boundary, inside, arguments, captures);
+    cond.AddOutput(graph_.nodes[static_cast<size_t>(loop_cond)].inputs.at(0));
+    std::set<int> effects;
+    for (int effect : graph_.effects) {
+      if (!inside(effect)) continue;
+      body.AddEffect(effect);
+      effects.insert(effect);
+    }
+    for (const Variable& v : variables) {
+      body.AddOutput(graph_.nodes[static_cast<size_t>(v.next)].inputs.at(0));
+    }
+    TfFlatNode loop;
+    loop.source = graph_.nodes[static_cast<size_t>(loop_cond)].source;
+    loop.raised_op = "While";
+    loop.name = graph_.nodes[static_cast<size_t>(loop_cond)].name;
+    if (const size_t at = loop.name.rfind("/LoopCond"); at != std::string::npos) {
+      loop.name.resize(at);
+    }
+    for (const Variable& v : variables) loop.inputs.push_back(v.first);
+    for (size_t i = 0; i < invariants.size(); ++i) {
+      loop.inputs.push_back(graph_.nodes[static_cast<size_t>(invariants[i])].inputs.at(0));
+      body.AddOutput({invariants[i], 0});
+    }
+    // What the body needs of its surroundings the condition takes too, and the other way round.
+    TfFlatGraph body_graph = body.Finish(true), cond_graph = cond.Finish(false);
+    for (const TfRef& capture : captures) loop.inputs.push_back(capture);
+    loop.bodies.push_back(std::move(cond_graph));
+    loop.bodies.push_back(std::move(body_graph));
+    AddRaised(graph_, std::move(loop), exits, effects);
+    frame_of_.push_back(frames_[f].parent);
+    return {};
+  }
+
+  TfFlatGraph& graph_;
+  std::vector<LoopFrame> frames_;
+  std::vector<int> frame_of_;
+  std::map<int, int> enter_frame_;
+};
+
+// Raises one predicate's branches: those of the first Merge, and of others that stand beside it.
+class BranchRaiser {
+ public:
+  explicit BranchRaiser(TfFlatGraph& graph) : graph_(graph) {}
+
+  // False when there was none. The graph must be sorted.
+  Result<bool> Run() {
+    guards_.resize(graph_.nodes.size());
+    tainted_.resize(graph_.nodes.size());
+    const std::set<int> effects(graph_.effects.begin(), graph_.effects.end());
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const TfFlatNode& node = graph_.nodes[i];
+      if (IsOp(node, "Merge")) {
+        ONCILLA_TRY(LookAtMerge(static_cast<int>(i)));
+        continue;
+      }
+      const bool effect = effects.count(static_cast<int>(i)) != 0;
+      for (const TfRef& ref : node.inputs) Inherit(i, ref);
+      for (size_t c = 0; c < node.controls.size() && effect; ++c) Inherit(i, node.controls[c]);
+      if (effect && !guards_[i].empty()) guarded_effect_ = static_cast<int>(i);
+    }
+    if (merges_.empty()) {
+      if (guarded_effect_ < 0) return false;
+      // An effect in a branch that gives nothing: of the innermost, its predicate comes last.
+      outer_ = guards_[static_cast<size_t>(guarded_effect_)];
+      predicate_ = std::prev(outer_.end())->first;
+      outer_.erase(predicate_);
+    }
+    ONCILLA_TRY(Raise());
+    return true;
+  }
+
+ private:
+  using Guards = std::map<TfRef, int, RefLess>;  // predicate -> side
+  struct Merged {
+    int node;
+    size_t true_input;
+  };
+
+  // What must have been decided for a value to be there.
+  Guards GuardsOf(const TfRef& ref) const {
+    if (ref.node < 0) return {};
+    Guards guards = guards_[static_cast<size_t>(ref.node)];
+    const TfFlatNode& node = graph_.nodes[static_cast<size_t>(ref.node)];
+    if (IsOp(node, "Switch") && node.inputs.size() == 2) guards[node.inputs[1]] = ref.output;
+    return guards;
+  }
+
+  void Inherit(size_t node, const TfRef& ref) {
+    guards_[node].merge(GuardsOf(ref));
+    if (ref.node >= 0 && tainted_[static_cast<size_t>(ref.node)]) tainted_[node] = true;
+  }
+
+  Status LookAtMerge(int n) {
+    const auto i = static_cast<size_t>(n);
+    const TfFlatNode& node = graph_.nodes[i];
+    if (node.inputs.size() != 2) return Refuse(node, "joins other than two sides");
+    Guards sides[2];
+    for (size_t k = 0; k < 2; ++k) {
+      sides[k] = GuardsOf(node.inputs[k]);
+      if (k < node.controls.size()) sides[k].merge(GuardsOf(node.controls[k]));
+      Inherit(i, node.inputs[k]);
+    }
+    // The predicate on which the sides differ; where one side has lost its guards (a constant),
+    // the innermost of those that the other side alone has.
+    std::optional<Merged> merged;
+    TfRef predicate;
+    for (const auto& [p, side] : sides[0]) {
+      const auto other = sides[1].find(p);
+      if (other == sides[1].end() || other->second == side) continue;
+      predicate = p;
+      merged = Merged{n, side == 1 ? size_t{0} : size_t{1}};
+    }
+    for (size_t k = 0; k < 2 && !merged; ++k) {
+      for (const auto& [p, side] : sides[k]) {
+        if (sides[1 - k].count(p) != 0) continue;
+        predicate = p;
+        merged = Merged{n, side == 1 ? k : 1 - k};
+      }
+    }
+    if (!merged) return Refuse(node, "joins sides that no Switch tells apart");
+    Guards outer = sides[0];
+    outer.merge(sides[1]);
+    outer.erase(predicate);
+    guards_[i] = outer;
+    if (merges_.empty()) {
+      predicate_ = predicate;
+      outer_ = outer;
+    }
+    if (predicate == predicate_ && outer == outer_ && !tainted_[i]) {
+      merges_.push_back(*merged);
+      tainted_[i] = true;
+    }
+    return {};
+  }
+
+  Status Raise() {
+    const int first = merges_.empty() ? guarded_effect_ : merges_[0].node;
+    TfFlatNode branch;
+    branch.source = graph_.nodes[static_cast<size_t>(first)].source;
+    branch.raised_op = "If";
+    branch.name = graph_.nodes[static_cast<size_t>(first)].name + "/if";
+    branch.inputs = {predicate_};
+    std::vector<TfRef> captures;
+    std::map<TfRef, int, RefLess> boundaries[2];
+    for (size_t s = 0; s < graph_.nodes.size(); ++s) {
+      const TfFlatNode& node = graph_.nodes[s];
+      if (!IsOp(node, "Switch") || node.inputs.size() != 2 || !(node.inputs[1] == predicate_)) {
+        continue;
+      }
+      auto at = std::find(branch.inputs.begin() + 1, branch.inputs.end(), node.inputs[0]);
+      if (at == branch.inputs.end()) at = branch.inputs.insert(at, node.inputs[0]);
+      const int argument = static_cast<int>(at - branch.inputs.begin()) - 1;
+      for (int side : {0, 1}) boundaries[side][{static_cast<int>(s), side}] = argument;
+    }
+    const int arguments = static_cast<int>(branch.inputs.size()) - 1;
+    std::set<int> effects;
+    std::vector<Extraction> sides;
+    sides.reserve(2);
+    for (int side : {1, 0}) {
+      const auto inside = [this, side](int n) {
+        const auto guard = guards_[static_cast<size_t>(n)].find(predicate_);
+        return guard != guards_[static_cast<size_t>(n)].end() && guard->second == side;
+      };
+      Extraction& part = sides.emplace_back(graph_, boundaries[side], inside, arguments, captures);
+      for (int effect : graph_.effects) {
+        if (!inside(effect)) continue;
+        part.AddEffect(effect);
+        effects.insert(effect);
+      }
+      for (const Merged& merged : merges_) {
+        const TfFlatNode& merge = graph_.nodes[static_cast<size_t>(merged.node)];
+        part.AddOutput(merge.inputs[side == 1 ? merged.true_input : 1 - merged.true_input]);
+      }
+    }
+    // Both sides take what either of them needs.
+    for (Extraction& part : sides) branch.bodies.push_back(part.Finish(false));
+    for (const TfRef& capture : captures) branch.inputs.push_back(capture);
+    std::map<TfRef, int, RefLess> replaced;
+    for (size_t m = 0; m < merges_.size(); ++m) {
+      replaced[{merges_[m].node, 0}] = static_cast<int>(m);
+    }
+    for (const TfFlatNode& node : graph_.nodes) {
+      for (const TfRef& ref : node.inputs) {
+        if (ref.output == 1 && replaced.count({ref.node, 0}) != 0) {
+          return Refuse(graph_.nodes[static_cast<size_t>(ref.node)],
+                        "tells which side it took, which is not supported");
+        }
+      }
+    }
+    AddRaised(graph_, std::move(branch), replaced, effects);
+    return {};
+  }
+
+  TfFlatGraph& graph_;
+  std::vector<Guards> guards_;
+  std::vector<bool> tainted_;  // depends on a merge of the group
+  TfRef predicate_;
+  Guards outer_;
+  std::vector<Merged> merges_;
+  int guarded_effect_ = -1;
+};
+
+bool HasOp(const TfFlatGraph& graph, std::string_view op) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                     [&](const TfFlatNode& node) { return IsOp(node, op); });
+}
+
+// Rewrites one graph and the bodies in it.
+Status RaiseAtDepth(TfFlatGraph& graph, int depth) {
+  if (depth > kMaxDepth) return Exhausted("functions are nested deeper than ", kMaxDepth);
+  if (HasOp(graph, "Enter")) {
+    ONCILLA_TRY(LoopRaiser(graph).Run());
+    Compact(graph);
+  }
+  while (HasOp(graph, "Switch") || HasOp(graph, "Merge")) {
+    ONCILLA_ASSIGN(const bool raised, BranchRaiser(graph).Run());
+    if (!raised) break;
+    Compact(graph);
+  }
+  for (TfFlatNode& node : graph.nodes) {
+    for (TfFlatGraph& body : node.bodies) ONCILLA_TRY(RaiseAtDepth(body, depth + 1));
+  }
+  return {};
+}
+
+}  // namespace
+
+Status RaiseTfControlFlow(TfFlatGraph& graph) { return RaiseAtDepth(graph, 0); }
+
+}  // namespace oncilla

@@ -1,0 +1,33 @@
+// Lists: chunks shared between versions.
+#include "engine/tensor/tensor_list.h"
+
+namespace oncilla {
+
+const Tensor& TensorList::at(int64_t index) const {
+  static const Tensor kEmpty;
+  const auto& chunk = chunks_[static_cast<size_t>(index / kChunk)];
+  return chunk == nullptr ? kEmpty : (*chunk)[static_cast<size_t>(index % kChunk)];
+}
+
+void TensorList::Set(int64_t index, Tensor element) {
+  auto& chunk = chunks_[static_cast<size_t>(index / kChunk)];
+  auto changed = chunk == nullptr ? std::make_shared<Chunk>() : std::make_shared<Chunk>(*chunk);
+  (*changed)[static_cast<size_t>(index % kChunk)] = std::move(element);
+  chunk = std::move(changed);
+}
+
+void TensorList::Push(Tensor element) {
+  Resize(size_ + 1);
+  Set(size_ - 1, std::move(element));
+}
+
+void TensorList::Resize(int64_t size) {
+  if (size < size_ && size % kChunk != 0) {
+    // What is cut off within the last chunk must not come back when the list grows again.
+    for (int64_t i = size; i < std::min(size_, (size / kChunk + 1) * kChunk); ++i) Set(i, Tensor());
+  }
+  chunks_.resize(static_cast<size_t>((size + kChunk - 1) / kChunk));
+  size_ = size;
+}
+
+}  // namespace oncilla

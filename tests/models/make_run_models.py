@@ -1,0 +1,361 @@
+#!/usr/bin/env python3
+"""Writes SavedModels whose runs need more than one pass over a graph, with what TensorFlow answers, to testdata/tensorflow/runs:
+loops and branches (functional and old style), recurrent layers, variables that change, tables and vocabularies, strings.
+
+  python3 -m venv v && v/bin/pip install tensorflow-cpu==2.21.0
+  v/bin/python tests/models/make_run_models.py testdata/tensorflow/runs [NAME..]
+
+Each folder NAME holds model/ (the SavedModel) and runs/: steps.json, which `oncilla run --steps` takes, and the files of each step, in_K_<key>
+and out_K_<key>. tests/models/run_models.py runs and compares. No TensorFlow is needed for that."""
+import json, os, shutil, sys
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+import numpy as np, tensorflow as tf
+
+root, chosen = sys.argv[1], sys.argv[2:]
+keras, v1 = tf.keras, tf.compat.v1
+rng = None
+
+
+def f32(*shape):
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+def save_value(path, value):
+    """As the program reads and writes them: .npy, or .json for strings. Returns the file's name."""
+    value = np.asarray(value)
+    if value.dtype.kind in "OSU":
+        data = [s.decode() if isinstance(s, bytes) else str(s) for s in value.ravel()]
+        with open(path + ".json", "w") as file: json.dump({"dtype": "string", "shape": list(value.shape), "encoding": "utf8", "data": data}, file)
+        return os.path.basename(path) + ".json"
+    np.save(path + ".npy", value)
+    return os.path.basename(path) + ".npy"
+
+
+class Recorder:
+    """Collects the steps of one model."""
+
+    def __init__(self, name):
+        self.folder = os.path.join(root, name)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.model = os.path.join(self.folder, "model")
+        self.steps = []
+        os.makedirs(os.path.join(self.folder, "runs"))
+
+    def step(self, signature, feeds, results):
+        k = len(self.steps)
+        step = {"signature": signature, "inputs": {}, "outputs": sorted(results), "output_dir": "out_%d" % k}
+        for key, value in feeds.items():
+            step["inputs"][key] = save_value(os.path.join(self.folder, "runs", "in_%d_%s" % (k, key)), value)
+        for key, value in results.items():
+            save_value(os.path.join(self.folder, "runs", "out_%d_%s" % (k, key)), value)
+        self.steps.append(step)
+
+    def finish(self):
+        with open(os.path.join(self.folder, "runs", "steps.json"), "w") as file: json.dump(self.steps, file, indent=1)
+        for leftover in ("fingerprint.pb", "keras_metadata.pb"):
+            if os.path.exists(os.path.join(self.model, leftover)): os.remove(os.path.join(self.model, leftover))
+        for empty in ("assets", "variables"):
+            path = os.path.join(self.model, empty)
+            if os.path.isdir(path) and not os.listdir(path): os.rmdir(path)
+        print(os.path.basename(self.folder), len(self.steps), "steps", flush=True)
+
+
+def record(name, module, signatures, calls):
+    """Saves a module, loads it as TensorFlow does and records calls: (signature, {key: value})."""
+    r = Recorder(name)
+    tf.saved_model.save(module, r.model, signatures=signatures)
+    loaded = tf.saved_model.load(r.model)
+    for signature, feeds in calls:
+        out = loaded.signatures[signature](**{k: tf.constant(v) for k, v in feeds.items()})
+        r.step(signature, feeds, {k: v.numpy() for k, v in out.items()})
+    r.finish()
+
+
+def record_keras(name, model, calls):
+    r = Recorder(name)
+    model.export(r.model, verbose=False)
+    f = tf.saved_model.load(r.model).signatures["serving_default"]
+    for feeds in calls:
+        out = f(**{k: tf.constant(v) for k, v in feeds.items()})
+        r.step("serving_default", feeds, {k: v.numpy() for k, v in out.items()})
+    r.finish()
+
+
+def record1(name, build, calls, initialise=True):
+    """A TensorFlow 1 graph. `build` gives (inputs, outputs) by key; calls are lists of feeds."""
+    r = Recorder(name)
+    with tf.Graph().as_default():
+        v1.disable_control_flow_v2()
+        v1.disable_resource_variables()
+        inputs, outputs = build()
+        with v1.Session() as session:
+            session.run([v1.global_variables_initializer(), v1.tables_initializer()])
+            v1.saved_model.simple_save(session, r.model, inputs, outputs, legacy_init_op=v1.tables_initializer())
+            for feeds in calls:
+                out = session.run(outputs, {inputs[k]: v for k, v in feeds.items()})
+                r.step("serving_default", feeds, out)
+        v1.enable_control_flow_v2()
+        v1.enable_resource_variables()
+    r.finish()
+
+
+def sig(**specs):
+    return tf.function(input_signature=[tf.TensorSpec(shape, dtype, key) for key, (shape, dtype) in specs.items()])
+
+
+def loops():
+    class M(tf.Module):
+        def __init__(self):
+            self.w = tf.Variable(f32(3, 3) * 0.3)
+
+        # Carried shapes that grow, a list of results, a nested loop.
+        @sig(x=([None, 3], tf.float32), n=([], tf.int32))
+        def grow(self, x, n):
+            def body(i, y, all):
+                y = tf.concat([y, tf.tanh(y[-1:] @ self.w)], 0)
+                return i + 1, y, all.write(i, tf.reduce_sum(y))
+            all = tf.TensorArray(tf.float32, 0, dynamic_size=True)
+            i, y, all = tf.while_loop(lambda i, *_: i < n, body, (0, x, all),
+                                      shape_invariants=(tf.TensorShape([]), tf.TensorShape([None, 3]), tf.TensorShape(None)))
+            return {"y": y, "sums": all.stack(), "i": i}
+
+        @sig(n=([], tf.int32))
+        def table(self, n):
+            out = tf.TensorArray(tf.int32, n)
+            for i in tf.range(n):
+                total = tf.constant(0)
+                j = tf.constant(0)
+                while j <= i:
+                    if j % 2 == 0:
+                        total += i * j
+                    else:
+                        total -= j
+                    j += 1
+                out = out.write(i, total)
+            return {"t": out.stack()}
+
+    m = M()
+    record("loops", m, {"grow": m.grow, "table": m.table},
+           [("grow", {"x": f32(2, 3), "n": np.int32(3)}), ("grow", {"x": f32(1, 3), "n": np.int32(1)}), ("table", {"n": np.int32(6)}),
+            ("grow", {"x": f32(2, 3), "n": np.int32(4)}), ("table", {"n": np.int32(1)})])
+
+
+def branches():
+    class M(tf.Module):
+        def __init__(self):
+            self.w = tf.Variable(f32(4))
+
+        @sig(x=([None, 4], tf.float32), a=([], tf.bool), k=([], tf.int32))
+        def choose(self, x, a, k):
+            y = tf.cond(a, lambda: tf.cond(tf.reduce_sum(x) > 0, lambda: x * self.w, lambda: x - self.w), lambda: tf.zeros_like(x))
+            z = tf.switch_case(k, [lambda: x[:1], lambda: tf.concat([x, x], 0), lambda: x * 2])
+            return {"y": y, "z": z}
+
+    m = M()
+    x = f32(3, 4)
+    record("branches", m, {"serving_default": m.choose},
+           [("serving_default", {"x": x * s, "a": np.bool_(a), "k": np.int32(k)}) for s, a, k in ((1, True, 0), (-1, True, 1), (1, False, 2), (1, True, 7))])
+
+
+def recurrent():
+    x = keras.Input((None, 5), name="x")
+    y = keras.layers.LSTM(6, return_sequences=True)(x)
+    y = keras.layers.Bidirectional(keras.layers.GRU(4, return_sequences=True))(y)
+    y = keras.layers.SimpleRNN(3)(keras.layers.GRU(4, reset_after=False, return_sequences=True)(y))
+    record_keras("recurrent", keras.Model(x, y), [{"x": f32(2, 7, 5)}, {"x": f32(1, 3, 5)}, {"x": f32(3, 1, 5)}])
+
+
+def masked():
+    ids = keras.Input((None,), dtype="int32", name="ids")
+    y = keras.layers.Embedding(20, 4, mask_zero=True)(ids)
+    y = keras.layers.LSTM(5, go_backwards=True)(keras.layers.LSTM(5, return_sequences=True)(y))
+    record_keras("masked", keras.Model(ids, y), [{"ids": np.array([[3, 4, 5, 0, 0], [1, 2, 3, 4, 5]], np.int32)}, {"ids": np.array([[7, 0]], np.int32)}])
+
+
+def state():
+    class M(tf.Module):
+        def __init__(self):
+            self.count, self.sum = tf.Variable(0, dtype=tf.int64), tf.Variable(tf.zeros([3]))
+            self.rows = tf.Variable(f32(4, 2))
+
+        @sig(x=([3], tf.float32))
+        def add(self, x):
+            self.count.assign_add(1)
+            self.sum.assign_add(x)
+            return {"mean": self.sum / tf.cast(self.count, tf.float32)}
+
+        @tf.function(input_signature=[])
+        def get(self):
+            return {"count": self.count.read_value(), "sum": self.sum.read_value(), "rows": self.rows.read_value()}
+
+        @sig(i=([None], tf.int32), x=([None, 2], tf.float32), add=([], tf.bool))
+        def row(self, i, x, add):
+            before = tf.gather(self.rows, i)
+            if add:
+                self.rows.scatter_add(tf.IndexedSlices(x, i))
+            else:
+                self.rows.scatter_update(tf.IndexedSlices(x, i))
+            return {"before": before, "after": tf.gather(self.rows, i)}
+
+        @tf.function(input_signature=[])
+        def reset(self):
+            self.count.assign(0)
+            self.sum.assign(tf.zeros([3]))
+            return {"done": tf.constant(True)}
+
+    m = M()
+    record("state", m, {"add": m.add, "get": m.get, "row": m.row, "reset": m.reset},
+           [("get", {}), ("add", {"x": f32(3)}), ("get", {}), ("add", {"x": f32(3)}), ("add", {"x": f32(3)}),
+            ("row", {"i": np.array([1, 3], np.int32), "x": f32(2, 2), "add": np.bool_(True)}), ("get", {}), ("reset", {}),
+            ("row", {"i": np.array([0], np.int32), "x": f32(1, 2), "add": np.bool_(False)}), ("get", {}), ("add", {"x": f32(3)})])
+
+
+def tables():
+    words = ["the", "a", "cat", "dog", "sat", "on", "mat", "caf\u00e9"]
+    path = "/tmp/vocabulary.txt"
+    with open(path, "w") as file: file.write("\n".join(words) + "\n")
+
+    class M(tf.Module):
+        def __init__(self):
+            lookup = tf.lookup
+            self.words = lookup.StaticVocabularyTable(lookup.TextFileInitializer(path, tf.string, lookup.TextFileIndex.WHOLE_LINE, tf.int64,
+                                                                                 lookup.TextFileIndex.LINE_NUMBER), num_oov_buckets=2)
+            self.back = lookup.StaticHashTable(lookup.TextFileInitializer(path, tf.int64, lookup.TextFileIndex.LINE_NUMBER, tf.string,
+                                                                          lookup.TextFileIndex.WHOLE_LINE), "?")
+            self.scores = lookup.StaticHashTable(lookup.KeyValueTensorInitializer(tf.constant([5, 1, -3], tf.int64), tf.constant([0.5, 0.1, -0.3])), 9.0)
+
+        @sig(text=([None], tf.string))
+        def ids(self, text):
+            return {"ids": self.words.lookup(text), "size": self.words.size()}
+
+        @sig(ids=([None, None], tf.int64))
+        def text(self, ids):
+            return {"text": self.back.lookup(ids), "score": self.scores.lookup(ids)}
+
+    m = M()
+    record("tables", m, {"ids": m.ids, "text": m.text},
+           [("ids", {"text": np.array([b"cat", b"zebra", "caf\u00e9".encode(), b"the"], object)}),
+            ("text", {"ids": np.array([[0, 5], [7, 99], [-3, 1]], np.int64)}), ("ids", {"text": np.array([], object)})])
+
+
+def nested():
+    class M(tf.Module):
+        def __init__(self):
+            self.w = tf.Variable(f32(3))
+
+        @tf.function
+        def inner(self, x, k):
+            return x * self.w + k
+
+        @tf.function
+        def middle(self, x):
+            return self.inner(x, 1.0) + self.inner(x, 2.0)
+
+        @sig(x=([None, 3], tf.float32), n=([], tf.int32))
+        def outer(self, x, n):
+            for _ in tf.range(n):
+                x = tf.tanh(self.middle(x))
+            return {"y": x}
+
+    m = M()
+    record("nested", m, {"serving_default": m.outer}, [("serving_default", {"x": f32(2, 3), "n": np.int32(n)}) for n in (0, 3)])
+
+
+def pixels():
+    """Pictures as bytes, with preprocessing inside."""
+    i = keras.Input((None, None, 3), dtype="uint8", name="image")
+    x = keras.layers.Resizing(16, 12)(keras.ops.cast(i, "float32"))
+    x = keras.layers.Normalization(mean=[120.0, 110, 100], variance=[3000.0, 2900, 2800])(x)
+    x = keras.layers.Conv2D(4, 3, activation="relu")(x)
+    y = keras.layers.Dense(3, activation="softmax")(keras.layers.GlobalAveragePooling2D()(x))
+    record_keras("pixels", keras.Model(i, y), [{"image": rng.integers(0, 256, s).astype(np.uint8)} for s in ((1, 20, 30, 3), (2, 9, 16, 3))])
+
+
+def old_loops():
+    """Switch, Merge, Enter, Exit: nested loops, a branch in a loop, arrays, several outputs."""
+    def build():
+        x, n = v1.placeholder(tf.float32, [None, 3], "x"), v1.placeholder(tf.int32, [], "n")
+        w = v1.get_variable("w", [3, 3], initializer=v1.random_normal_initializer(seed=1))
+        def inner(i, y):
+            return tf.while_loop(lambda j, _: j < i, lambda j, z: (j + 1, tf.tanh(tf.matmul(z, w) + tf.cast(j, tf.float32))), (tf.constant(0), y))[1]
+        def body(i, y, all):
+            y = tf.cond(tf.equal(i % 2, 0), lambda: inner(i, y), lambda: y * 0.5)
+            return i + 1, y, all.write(i, tf.reduce_mean(y, 1))
+        i, y, all = tf.while_loop(lambda i, *_: i < n, body, (tf.constant(0), x, tf.TensorArray(tf.float32, n)))
+        return {"x": x, "n": n}, {"i": i, "y": y, "all": all.stack()}
+    record1("old_loops", build, [{"x": f32(2, 3), "n": np.int32(5)}, {"x": f32(1, 3), "n": np.int32(0)}, {"x": f32(2, 3), "n": np.int32(4)}][0:3:2] + [{"x": f32(4, 3), "n": np.int32(1)}])
+
+
+def old_branches():
+    """tf.cond of TensorFlow 1: constants on both sides, nested, several results, effects inside; a predicate that is a constant."""
+    def build():
+        x, p, q = v1.placeholder(tf.float32, [None], "x"), v1.placeholder(tf.bool, [], "p"), v1.placeholder(tf.bool, [], "q")
+        total = v1.get_variable("total", [], initializer=v1.zeros_initializer())
+        a, b = tf.cond(p, lambda: (tf.constant(1.0), x + 1.0), lambda: (tf.constant(2.0), x * 2.0))
+        c = tf.cond(p, lambda: tf.cond(q, lambda: b + a, lambda: b - a), lambda: tf.reduce_sum(x) + tf.zeros_like(x))
+        d = tf.cond(q, lambda: v1.assign_add(total, tf.reduce_sum(c)), lambda: tf.identity(total))
+        train = v1.placeholder_with_default(False, [], "training")
+        e = tf.cond(train, lambda: tf.nn.dropout(x, rate=0.5), lambda: x)
+        return {"x": x, "p": p, "q": q}, {"a": a, "b": b, "c": c, "d": d, "e": e}
+    record1("old_branches", build, [{"x": f32(3), "p": np.bool_(p), "q": np.bool_(q)} for p, q in ((0, 0), (0, 1), (1, 0), (1, 1), (0, 0))])
+
+
+def old_recurrent():
+    """dynamic_rnn with lengths, as TensorFlow 1 wrote it."""
+    def build():
+        x, lengths = v1.placeholder(tf.float32, [None, None, 4], "x"), v1.placeholder(tf.int32, [None], "lengths")
+        kernel = v1.get_variable("kernel", [7, 12], initializer=v1.random_normal_initializer(0, 0.4, seed=1))
+        bias = v1.get_variable("bias", [12], initializer=v1.random_normal_initializer(seed=2))
+        batch, steps = tf.shape(x)[0], tf.shape(x)[1]
+        inputs = tf.TensorArray(tf.float32, steps).unstack(tf.transpose(x, [1, 0, 2]))
+        def body(t, c, h, out):
+            i, j, f, o = tf.split(tf.matmul(tf.concat([inputs.read(t), h], 1), kernel) + bias, 4, 1)
+            new_c = c * tf.sigmoid(f + 1.0) + tf.sigmoid(i) * tf.tanh(j)
+            new_h = tf.tanh(new_c) * tf.sigmoid(o)
+            live = t < lengths
+            out = out.write(t, v1.where(live, new_h, tf.zeros_like(new_h)))
+            return t + 1, v1.where(live, new_c, c), v1.where(live, new_h, h), out
+        zero = tf.zeros([batch, 3])
+        _, c, h, out = tf.while_loop(lambda t, *_: t < steps, body, (0, zero, zero, tf.TensorArray(tf.float32, steps)))
+        y = tf.transpose(out.stack(), [1, 0, 2])
+        return {"x": x, "lengths": lengths}, {"y": y, "c": c, "h": h}
+    record1("old_recurrent", build, [{"x": f32(2, 5, 4), "lengths": np.array([5, 2], np.int32)}, {"x": f32(3, 2, 4), "lengths": np.array([1, 2, 0], np.int32)}])
+
+
+def old_tables():
+    def build():
+        t = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["b", "a", "c"], tf.constant([20, 10, 30], tf.int64)), -1)
+        s = v1.placeholder(tf.string, [None], "s")
+        return {"s": s}, {"y": t.lookup(s)}
+    record1("old_tables", build, [{"s": np.array([b"a", b"x", b"c", b"a"], object)}])
+
+
+def partitioned():
+    """Variables cut into parts, in a checkpoint of two shards."""
+    r = Recorder("partitioned")
+    with tf.Graph().as_default():
+        v1.disable_resource_variables()
+        x = v1.placeholder(tf.float32, [None, 7], "x")
+        with v1.variable_scope("net", partitioner=v1.fixed_size_partitioner(3)):
+            w = v1.get_variable("w", [7, 4], initializer=v1.random_normal_initializer(seed=1))
+        with v1.variable_scope("two"):
+            b = v1.get_variable("b", [4], initializer=v1.random_normal_initializer(seed=2))
+        y = tf.matmul(x, tf.convert_to_tensor(w)) + b
+        with v1.Session() as session:
+            session.run(v1.global_variables_initializer())
+            builder = v1.saved_model.Builder(r.model)
+            info = v1.saved_model.utils.build_tensor_info
+            signature = v1.saved_model.signature_def_utils.build_signature_def({"x": info(x)}, {"y": info(y)}, "predict")
+            builder.add_meta_graph_and_variables(session, ["serve"], {"serving_default": signature})
+            builder.save()
+            feed = f32(3, 7)
+            r.step("serving_default", {"x": feed}, {"y": session.run(y, {x: feed})})
+    r.finish()
+
+
+for make in (loops, branches, recurrent, masked, state, tables, nested, pixels, old_loops, old_branches, old_recurrent, old_tables, partitioned):
+    if chosen and make.__name__ not in chosen: continue
+    rng = np.random.default_rng(len(make.__name__))
+    keras.utils.set_random_seed(7)
+    make()

@@ -1,0 +1,36 @@
+"""Shapes, ranges, gathers and scatters."""
+from recorder import *
+
+M = f32(2, 3, 4)
+case("Shape", lambda a: [raw.Shape(input=a), raw.Shape(input=a, out_type=tf.int64), raw.Size(input=a), raw.Rank(input=a)], M)
+case("ShapeN", lambda a, b: list(raw.ShapeN(input=[a, b])), M, f32(5))
+case("Fill", lambda d: raw.Fill(dims=d, value=c(2.5)), np.array([2, 3], np.int32))
+case("Fill_i32", lambda a: raw.Fill(dims=c([3]), value=a), np.int32(-4))
+case("Range", lambda a: raw.Range(start=a, limit=c(9), delta=c(2)), np.int32(1))
+case("Range_f32", lambda a: raw.Range(start=a, limit=c(-1.0), delta=c(-0.5)), np.float32(1))
+case("Gather", lambda a, i: raw.Gather(params=a, indices=i), f32(5, 3), i32(2, 2, lo=0, hi=5))
+case("GatherV2", lambda a, i: [raw.GatherV2(params=a, indices=i, axis=c(1)), raw.GatherV2(params=a, indices=i, axis=c(-1))], f32(2, 4, 4), i32(3, lo=0, hi=4))
+case("GatherV2_batch", lambda a, i: raw.GatherV2(params=a, indices=i, axis=c(1), batch_dims=1), f32(2, 4, 3), i32(2, 3, lo=0, hi=4))
+case("GatherV2_batch_negative", lambda a, i: raw.GatherV2(params=a, indices=i, axis=c(1), batch_dims=-1), f32(2, 4, 3), i32(2, 3, lo=0, hi=4))
+case("GatherV2_strings", lambda i: raw.GatherV2(params=c([b"zero", b"one", b"two"]), indices=i, axis=c(0)), i32(2, 2, lo=0, hi=3))
+case("GatherNd", lambda a, i: raw.GatherNd(params=a, indices=i), f32(3, 4, 2), np.array([[0, 1], [2, 3]], np.int32))
+case("OneHot", lambda i: [raw.OneHot(indices=i, depth=c(4), on_value=c(1.0), off_value=c(0.0)), raw.OneHot(indices=i, depth=c(3), on_value=c(5.0), off_value=c(-1.0), axis=0)], np.array([0, 3, -1, 7, 2], np.int32))
+case("OneHot_u8", lambda i: raw.OneHot(indices=i, depth=c(4), on_value=c(2), off_value=c(1)), np.array([0, 3, 200], np.uint8))
+case("Where", lambda a: raw.Where(condition=a), boolean(3, 4))
+case("ScatterNd", lambda i, u: raw.ScatterNd(indices=i, updates=u, shape=c([5, 2])), np.array([[0], [3], [0]], np.int32), f32(3, 2))
+
+# scatters into tensors
+T, U = f32(4, 3), f32(3, 3)
+for op in "Update Add Sub Max Min".split():
+    case("TensorScatter" + op, lambda t, i, u, op=op: getattr(raw, "TensorScatter" + op)(tensor=t, indices=i, updates=u), T, np.array([[2], [0], [2]], np.int32), U)
+    case("TensorScatter%s_i64" % op, lambda t, i, u, op=op: getattr(raw, "TensorScatter" + op)(tensor=t, indices=i, updates=u), i32(2, 3, 2), np.array([[[0, 1], [1, 2]]], np.int64), i32(1, 2, 2))
+    case("TensorScatter%s_negative" % op, lambda t, i, u, op=op: getattr(raw, "TensorScatter" + op)(tensor=t, indices=i, updates=u), T, np.array([[-1]], np.int32), f32(1, 3), error=True)
+case("TensorScatterUpdate_bool", lambda t, i, u: raw.TensorScatterUpdate(tensor=t, indices=i, updates=u), boolean(5), np.array([[4], [1]], np.int32), boolean(2))
+case("ScatterNd_beyond", lambda i, u: raw.ScatterNd(indices=i, updates=u, shape=c([5, 2])), np.array([[5]], np.int32), f32(1, 2), error=True)
+case("ScatterNd_negative", lambda i, u: raw.ScatterNd(indices=i, updates=u, shape=c([5, 2])), np.array([[-1]], np.int32), f32(1, 2), error=True)
+case("ScatterNd_shape_fed", lambda i, u, s: raw.ScatterNd(indices=i, updates=u, shape=s), np.array([[1, 0], [0, 2]], np.int64), i32(2), np.array([2, 3], np.int64))
+case("GatherNd_negative", lambda a, i: raw.GatherNd(params=a, indices=i), f32(3, 4), np.array([[0, -1]], np.int32), error=True)
+case("GatherNd_beyond", lambda a, i: raw.GatherNd(params=a, indices=i), f32(3, 4), np.array([[3, 0]], np.int32), error=True)
+case("GatherNd_slices", lambda a, i: raw.GatherNd(params=a, indices=i), i32(3, 2, 2), np.array([[[2], [0]], [[1], [1]]], np.int64))
+case("Gather_beyond", lambda a, i: raw.GatherV2(params=a, indices=i, axis=c(0)), f32(3, 4), np.array([0, 3], np.int32), error=True)
+case("GatherV2_batch_inner", lambda a, i: raw.GatherV2(params=a, indices=i, axis=c(2), batch_dims=1), f32(2, 3, 4), i32(2, 2, lo=0, hi=4))

@@ -1,0 +1,52 @@
+"""Rarer pools, patches, fused convolutions."""
+from recorder import *
+
+X = f32(2, 5, 6, 3)
+for pad in ("SAME", "VALID"):
+    case("MaxPoolV2_" + pad, lambda a, pad=pad: raw.MaxPoolV2(input=a, ksize=c([1, 3, 2, 1]), strides=c([1, 2, 2, 1]), padding=pad), X)
+    for whole in (False, True):
+        case("MaxPoolWithArgmax_%s_%d" % (pad, whole), lambda a, pad=pad, whole=whole: list(raw.MaxPoolWithArgmax(input=a, ksize=[1, 2, 3, 1], strides=[1, 2, 1, 1], padding=pad, include_batch_in_index=whole, Targmax=tf.int64 if whole else tf.int32)), X)
+    for k, (size, stride, rate) in enumerate((((2, 2), (1, 1), (1, 1)), ((3, 2), (2, 1), (1, 2)), ((1, 1), (2, 2), (1, 1)))):
+        case("ExtractImagePatches_%s_%d" % (pad, k), lambda a, pad=pad, s=size, t=stride, r=rate: raw.ExtractImagePatches(images=a, ksizes=[1, *s, 1], strides=[1, *t, 1], rates=[1, *r, 1], padding=pad), f32(1, 5, 6, 2))
+        case("Dilation2D_%s_%d" % (pad, k), lambda a, pad=pad, s=size, t=stride, r=rate: raw.Dilation2D(input=a, filter=f32(*s, 3), strides=[1, *t, 1], rates=[1, *r, 1], padding=pad), f32(1, 5, 6, 3))
+    case("ExtractVolumePatches_" + pad, lambda a, pad=pad: raw.ExtractVolumePatches(input=a, ksizes=[1, 2, 2, 1, 1], strides=[1, 1, 2, 1, 1], padding=pad), f32(1, 3, 4, 2, 2))
+case("ExtractImagePatches_u8", lambda a: raw.ExtractImagePatches(images=a, ksizes=[1, 2, 2, 1], strides=[1, 2, 2, 1], rates=[1, 1, 1, 1], padding="SAME"), i32(1, 3, 3, 1, lo=0, hi=255).astype(np.uint8))
+case("Dilation2D_i32", lambda a, w: raw.Dilation2D(input=a, filter=w, strides=[1, 1, 1, 1], rates=[1, 1, 1, 1], padding="SAME"), i32(1, 4, 4, 2), i32(2, 3, 2), sized=True)
+case("MaxPool_i32", lambda a: raw.MaxPool(input=a, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="SAME"), i32(1, 3, 3, 2))
+case("MaxPool_explicit", lambda a: raw.MaxPool(input=a, ksize=[1, 3, 3, 1], strides=[1, 2, 2, 1], padding="EXPLICIT", explicit_paddings=[0, 0, 1, 1, 0, 2, 0, 0]), f32(1, 5, 6, 2))
+case("Depthwise_explicit", lambda a: raw.DepthwiseConv2dNative(input=a, filter=f32(3, 3, 2, 2), strides=[1, 1, 1, 1], padding="EXPLICIT", explicit_paddings=[0, 0, 2, 1, 0, 1, 0, 0]), f32(1, 5, 4, 2))
+case("Conv2D_grouped", lambda a: raw.Conv2D(input=a, filter=f32(3, 3, 2, 6), strides=[1, 1, 1, 1], padding="SAME"), f32(1, 4, 4, 4), sized=True)
+case("Conv2D_f64", lambda a: raw.Conv2D(input=a, filter=f32(2, 2, 2, 3).astype(np.float64), strides=[1, 1, 1, 1], padding="VALID"), f32(1, 4, 4, 2).astype(np.float64))
+case("Conv2D_empty", lambda a: raw.Conv2D(input=a, filter=f32(2, 2, 2, 3), strides=[1, 1, 1, 1], padding="SAME"), f32(0, 4, 4, 2))
+for mode in ("REFLECT", "SYMMETRIC"):
+    case("FusedPadConv2D_" + mode, lambda a, mode=mode: raw.FusedPadConv2D(input=a, paddings=c([[0, 0], [1, 2], [2, 1], [0, 0]]), filter=f32(3, 2, 2, 3), mode=mode, strides=[1, 2, 1, 1], padding="VALID"), f32(1, 4, 5, 2))
+    for corners in (False, True):
+        case("FusedResizeAndPadConv2D_%s_%d" % (mode, corners), lambda a, mode=mode, k=corners: raw.FusedResizeAndPadConv2D(input=a, size=c([6, 5]), paddings=c([[0, 0], [1, 1], [2, 0], [0, 0]]), filter=f32(3, 2, 2, 2), resize_align_corners=k, mode=mode, strides=[1, 1, 1, 1], padding="SAME"), f32(1, 4, 4, 2))
+for pad in ("SAME", "VALID"):
+    for stride in (1, 2):
+        out = {"SAME": 3 * stride, "VALID": 3 * stride + 3 - stride}[pad]
+        case("Conv3DBackpropInputV2_%s_%d" % (pad, stride), lambda a, s=stride, p=pad, o=out: raw.Conv3DBackpropInputV2(input_sizes=c([1, o, o, o, 2]), filter=f32(3, 3, 3, 2, 2), out_backprop=a, strides=[1, s, s, s, 1], padding=p), f32(1, 3, 3, 3, 2))
+        case("Conv3D_%s_%d" % (pad, stride), lambda a, s=stride, p=pad: raw.Conv3D(input=a, filter=f32(2, 2, 3, 2, 2), strides=[1, s, s, 1, 1], padding=p), f32(1, 4, 4, 5, 2))
+        case("AvgPool3D_%s_%d" % (pad, stride), lambda a, s=stride, p=pad: [raw.AvgPool3D(input=a, ksize=[1, 2, 3, 2, 1], strides=[1, s, s, s, 1], padding=p), raw.MaxPool3D(input=a, ksize=[1, 2, 3, 2, 1], strides=[1, s, s, s, 1], padding=p)], f32(1, 4, 5, 4, 2))
+case("Conv2DBackpropInput_explicit", lambda a: raw.Conv2DBackpropInput(input_sizes=c([1, 8, 7, 3]), filter=f32(3, 3, 3, 2), out_backprop=a, strides=[1, 2, 2, 1], padding="EXPLICIT", explicit_paddings=[0, 0, 1, 0, 1, 1, 0, 0]), f32(1, 4, 4, 2))
+case("Conv2DBackpropInput_strides", lambda a: raw.Conv2DBackpropInput(input_sizes=c([1, 8, 9, 3]), filter=f32(2, 3, 3, 2), out_backprop=a, strides=[1, 2, 3, 1], padding="SAME"), f32(1, 4, 3, 2))
+
+
+def optimised(op, inputs, fused, **attrs):
+    """A node that only TensorFlow's own optimizer writes, from its NodeDef."""
+    g = v1.GraphDef()
+    for i in range(len(inputs)): g.node.add(name="i%d" % i, op="Placeholder").attr["dtype"].type = tf.float32.as_datatype_enum
+    node = g.node.add(name="n", op=op, input=["i%d" % i for i in range(len(inputs))])
+    node.attr["T"].type = tf.float32.as_datatype_enum
+    node.attr["num_args"].i = len(inputs) - 2
+    node.attr["fused_ops"].list.s.extend(f.encode() for f in fused)
+    for k, v in attrs.items(): node.attr[k].CopyFrom(v)
+    return tf.import_graph_def(g, input_map={"i%d:0" % i: x for i, x in enumerate(inputs)}, return_elements=["n:0"], name="fused")[0]
+
+
+A = v1.AttrValue
+for fused, extra in ((["BiasAdd"], 1), (["BiasAdd", "Relu"], 1), (["BiasAdd", "Relu6"], 1), (["BiasAdd", "Elu"], 1), (["BiasAdd", "LeakyRelu"], 1), (["FusedBatchNorm"], 4), (["FusedBatchNorm", "Relu"], 4)):
+    case("FusedConv2D_" + "_".join(fused), lambda a, fused=fused, extra=extra: optimised("_FusedConv2D", [a, c(f32(3, 3, 2, 3))] + [c(f32(3, lo=0.5)) for _ in range(extra)], fused, strides=A(list=A.ListValue(i=[1, 1, 1, 1])),
+         padding=A(s=b"SAME"), TArgs=A(list=A.ListValue(type=[tf.float32.as_datatype_enum] * extra)), epsilon=A(f=1e-3), leakyrelu_alpha=A(f=0.1)), f32(1, 4, 5, 2))
+for fused in (["BiasAdd"], ["BiasAdd", "Relu"], ["BiasAdd", "Tanh"], ["BiasAdd", "Sigmoid"], ["BiasAdd", "LeakyRelu"]):
+    case("FusedMatMul_" + "_".join(fused), lambda a, fused=fused: optimised("_FusedMatMul", [a, c(f32(5, 3)), c(f32(3))], fused, leakyrelu_alpha=A(f=0.1)), f32(2, 5))
