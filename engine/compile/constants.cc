@@ -1,6 +1,7 @@
 // Packing and uploading constants.
 #include "engine/compile/constants.h"
 
+#include <algorithm>
 #include <set>
 
 #define XXH_INLINE_ALL
@@ -9,6 +10,16 @@
 #include "engine/base/format.h"
 
 namespace oncilla {
+namespace {
+
+// Packings read numbers through typed pointers; a view into a file may lie anywhere.
+Tensor AtItsAlignment(const Tensor& t) {
+  const auto size = static_cast<uintptr_t>(std::max<int64_t>(BytesOf(t.dtype()), 1));
+  const bool aligned = reinterpret_cast<uintptr_t>(t.bytes().data()) % size == 0;
+  return aligned ? t : Tensor::Copy(t.desc(), t.bytes());
+}
+
+}  // namespace
 
 ConstantStore::ConstantStore(std::span<Device* const> devices, std::vector<Pool*> pools,
                              OwnerId owner)
@@ -31,13 +42,17 @@ Result<BufferView> ConstantStore::Get(const Wanted& wanted) {
   if (packing.bytes > 0) {
     std::vector<std::byte> packed;
     std::span<const std::byte> bytes = constant.bytes();
-    if (packing.write != nullptr && to.info().host_memory) {
-      ONCILLA_TRY(packing.write(constant, {view.host(), static_cast<size_t>(packing.bytes)}));
-      bytes = {};
-    } else if (packing.write != nullptr) {
-      packed.resize(static_cast<size_t>(packing.bytes));
-      ONCILLA_TRY(packing.write(constant, packed));
-      bytes = packed;
+    if (packing.write != nullptr) {
+      const Tensor source = AtItsAlignment(constant);
+      std::span<std::byte> into;
+      if (to.info().host_memory) {
+        into = {view.host(), static_cast<size_t>(packing.bytes)};
+        bytes = {};
+      } else {
+        packed.resize(static_cast<size_t>(packing.bytes));
+        bytes = into = packed;
+      }
+      ONCILLA_TRY(packing.write(source, into));
     }
     if (!bytes.empty()) {
       if (queues_[device] == nullptr) {

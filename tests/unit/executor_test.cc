@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstring>
 #include <thread>
 
 #include "engine/api/backends.h"
@@ -68,6 +69,22 @@ TEST_F(ExecutorTest, OnePlanPerShape) {
   }
   EXPECT_EQ(executor->counters().plans_made, 3);
   EXPECT_EQ(executor->counters().instances_made, 3);
+}
+
+// Weights stay where the model's file has them, at any address, until they are packed.
+TEST_F(ExecutorTest, ConstantsAtOddAddressesArePacked) {
+  const std::vector<float> weights = {1, 2, 3, 4, 5, 6};
+  std::vector<std::byte> file(1 + weights.size() * sizeof(float));
+  std::memcpy(file.data() + 1, weights.data(), weights.size() * sizeof(float));
+  Graph graph(OpSet::Builtin());
+  const ValueId x = graph.AddInput("x", Fact::Of(DType::kF32, Shape{1, 3}));
+  const ValueId w =
+      graph.AddConstant(Tensor::View({DType::kF32, {3, 2}}, std::span(file).subspan(1), nullptr));
+  graph.AddOutput("y", graph.Add("y", "MatMul", {}, {x, w}).value());
+  auto executor = Make(std::move(graph));
+  auto out = executor->Run(std::vector<Tensor>{Floats({1, 3}, {1, 10, 100})}, {});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ(Values((*out)[0]), (std::vector<float>{531, 642}));
 }
 
 TEST_F(ExecutorTest, ElementwiseChainsRunInPlaceAndViewsCostNothing) {
