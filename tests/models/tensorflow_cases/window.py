@@ -50,3 +50,8 @@ for fused, extra in ((["BiasAdd"], 1), (["BiasAdd", "Relu"], 1), (["BiasAdd", "R
          padding=A(s=b"SAME"), TArgs=A(list=A.ListValue(type=[tf.float32.as_datatype_enum] * extra)), epsilon=A(f=1e-3), leakyrelu_alpha=A(f=0.1)), f32(1, 4, 5, 2))
 for fused in (["BiasAdd"], ["BiasAdd", "Relu"], ["BiasAdd", "Tanh"], ["BiasAdd", "Sigmoid"], ["BiasAdd", "LeakyRelu"]):
     case("FusedMatMul_" + "_".join(fused), lambda a, fused=fused: optimised("_FusedMatMul", [a, c(f32(5, 3)), c(f32(3))], fused, leakyrelu_alpha=A(f=0.1)), f32(2, 5))
+for op in "FractionalMaxPool FractionalAvgPool".split():
+    for k, kw in enumerate((dict(), dict(overlapping=True), dict(pseudo_random=True), dict(pseudo_random=True, overlapping=True))):
+        case("%s_%d" % (op, k), lambda a, op=op, kw=kw, k=k: list(getattr(raw, op)(value=a, pooling_ratio=[1.0, 1.44, 1.73, 1.0], deterministic=True, seed=17 + k, seed2=42, **kw)), f32(1, 10, 12, 2))
+    case(op + "_whole", lambda a, op=op: list(getattr(raw, op)(value=a, pooling_ratio=[1.0, 2.0, 3.0, 1.0], deterministic=True, seed=1, seed2=2, pseudo_random=True)), f32(1, 6, 9, 2))
+    case(op + "_i32", lambda a, op=op: list(getattr(raw, op)(value=a, pooling_ratio=[1.0, 1.5, 1.25, 1.0], deterministic=True, seed=5, seed2=0)), i32(2, 7, 5, 1))
