@@ -65,15 +65,18 @@ class Extraction {
     while (!stack.empty()) {
       Visit& top = stack.back();
       const TfFlatNode& node = from_.nodes[static_cast<size_t>(top.node)];
-      if (top.next < node.inputs.size()) {
-        const TfRef input = node.inputs[top.next++];
+      const size_t inputs = node.inputs.size();
+      if (top.next < inputs + node.controls.size()) {
+        const TfRef input =
+            top.next < inputs ? node.inputs[top.next] : node.controls[top.next - inputs];
+        ++top.next;
         if (!Ready(input)) stack.push_back({input.node});
         continue;
       }
       if (copies_.count(top.node) == 0) {
         TfFlatNode copy = node;
         for (TfRef& input : copy.inputs) input = *Ready(input);
-        for (TfRef& pivot : copy.controls) pivot = TfRef{};
+        for (TfRef& pivot : copy.controls) pivot = *Ready(pivot);
         copies_[top.node] = static_cast<int>(out_.nodes.size());
         out_.nodes.push_back(std::move(copy));
       }
