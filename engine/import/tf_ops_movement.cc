@@ -199,6 +199,15 @@ Result<Values> LowerReverseSequence(TfLowering& b) {
 // `num` numbers from start to stop: start + i * step, the last one exactly stop.
 Result<Values> LowerLinSpace(TfLowering& b) {
   const DType dtype = b.in_fact(0).dtype;
+  if (AllIntsKnown(b.in_fact(2))) {
+    ONCILLA_ASSIGN(const int64_t num, b.KnownInt(2, "num"));
+    if (num <= 0) return InvalidArgument("Requires num > 0: ", num);
+  } else {
+    ONCILLA_ASSIGN(const ValueId none, b.Scalar(b.in_fact(2).dtype, 0));
+    ONCILLA_ASSIGN(const ValueId some, b.Add("Greater", {}, {b.in(2), none}, "some"));
+    const ValueId text = b.Constant(Tensor::Strings({}, {"Requires num > 0:"}));
+    ONCILLA_TRY(b.AddAll("Assert", {}, {some, text, b.in(2)}, "check").status());
+  }
   ONCILLA_ASSIGN(const ValueId count, b.Add("Cast", {{"to", DType::kI64}}, {b.in(2)}, "count"));
   ONCILLA_ASSIGN(const ValueId zero, b.Scalar(DType::kI64, 0));
   ONCILLA_ASSIGN(const ValueId one, b.Scalar(DType::kI64, 1));

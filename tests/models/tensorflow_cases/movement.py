@@ -63,3 +63,4 @@ case("Bitcast_i8", lambda a: raw.Bitcast(input=a, type=tf.uint8), i32(5).astype(
 case("TensorStridedSliceUpdate", lambda a, v: raw.TensorStridedSliceUpdate(input=a, begin=c([0, 1]), end=c([2, 3]), strides=c([1, 1]), value=v), M, f32(2, 2, 4))
 case("TensorStridedSliceUpdate_masks", lambda a, v: raw.TensorStridedSliceUpdate(input=a, begin=c([1, 0]), end=c([9, -9]), strides=c([1, -2]), value=v, begin_mask=2, shrink_axis_mask=1), i32(3, 5), i32(3))
 case("TensorStridedSliceUpdate_fed", lambda a, b, e, v: raw.TensorStridedSliceUpdate(input=a, begin=b, end=e, strides=c([1]), value=v), f32(6), np.array([2], np.int32), np.array([5], np.int32), f32(3))
+case("LinSpace_none", lambda a, n: raw.LinSpace(start=a, stop=c(2.0), num=n), np.float32(1), np.int32(0), error=True)
