@@ -151,7 +151,17 @@ Result<std::vector<Tensor>> ReverseSequenceStrings(const ReverseSequenceAttrs& a
   return std::vector<Tensor>{Tensor::Strings(in[0].shape(), std::move(out))};
 }
 
+Status Bitcast(const BitcastAttrs&, const Args& args) {
+  const auto bytes = static_cast<size_t>(args.in(0).bytes());
+  if (args.out(0).bytes() != args.in(0).bytes()) {
+    return InvalidArgument(args.in(0), " has not as many bytes as ", args.out(0));
+  }
+  std::memcpy(args.outputs[0], args.inputs[0], bytes);
+  return Status();
+}
+
 const KernelRow kRows[] = {
+    Row<Bitcast>("Bitcast", kNumbers),
     MoveRow<WholeMoves>("Reshape"),
     MoveRow<WholeMoves>("Squeeze"),
     MoveRow<WholeMoves>("Unsqueeze"),

@@ -1,10 +1,13 @@
 // Pools on the CPU: plain, exact code.
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
 #include "backends/cpu/fast.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/move.h"
+#include "backends/cpu/philox.h"
 #include "backends/cpu/windows.h"
 #include "engine/ops/pool.h"
 #include "engine/tensor/dispatch.h"
@@ -160,7 +163,85 @@ Status Dilation(const DilationAttrs& attrs, const Args& args) {
   return Status();
 }
 
+// The sizes of n windows over `size` elements, after Graham, "Fractional max-pooling". One step of
+// the generator is four numbers, and each axis begins with a new one.
+std::vector<int64_t> WindowSizes(const FractionalPoolAttrs& attrs, int64_t size, int64_t n,
+                                 Philox& generator) {
+  const int64_t least = size / n;
+  std::vector<int64_t> out(static_cast<size_t>(n), least);
+  PhiloxSequence random(generator);
+  if (attrs.pseudo_random) {
+    generator.Skip(1);
+    // Windows end at ceil(alpha * (i + u)); u is so small that no window is too long or too short.
+    const double alpha = static_cast<double>(size) / static_cast<double>(n);
+    const double first = static_cast<double>(least + 2) / alpha - 1;
+    const double last = static_cast<double>(size + 1 - least) / alpha - static_cast<double>(n - 1);
+    const uint64_t high = random() & 0xfffff, low = random();
+    const double u = (std::bit_cast<double>(uint64_t{1023} << 52 | high << 32 | low) - 1) *
+                     std::min(first, last);
+    int64_t before = 1;
+    for (int64_t i = 1; i <= n; ++i) {
+      const int64_t end =
+          i == n ? size + 1 : static_cast<int64_t>(std::ceil(alpha * (static_cast<double>(i) + u)));
+      out[static_cast<size_t>(i - 1)] = end - before;
+      before = end;
+    }
+    return out;
+  }
+  generator.Skip(static_cast<uint64_t>((n + 3) / 4));
+  for (int64_t i = 0; i < size % n; ++i) ++out[static_cast<size_t>(i)];
+  for (size_t i = 0; i + 1 < out.size(); ++i) {
+    std::swap(out[i], out[i + random() % (out.size() - i)]);
+  }
+  return out;
+}
+
+Status FractionalPool(const FractionalPoolAttrs& attrs, const Args& args) {
+  const Shape x = args.in(0).shape, y = args.out(0).shape;
+  Philox generator(static_cast<uint64_t>(attrs.seed), static_cast<uint64_t>(attrs.seed2));
+  std::vector<int64_t> begins[2];
+  for (int i = 0; i < 2; ++i) {
+    int64_t at = 0;
+    begins[i].push_back(0);
+    for (int64_t window : WindowSizes(attrs, x[1 + i], y[1 + i], generator)) {
+      begins[i].push_back(at += window);
+    }
+    std::copy(begins[i].begin(), begins[i].end(), args.Out<int64_t>(static_cast<size_t>(i) + 1));
+  }
+  const int64_t channels = x[3], extra = attrs.overlapping ? 1 : 0;
+  const bool average = attrs.mode == "average";
+  DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T>) {
+    if constexpr (!std::is_same_v<T, bool>) {
+      using Wide = std::conditional_t<std::is_integral_v<T>, int64_t, double>;
+      ParallelFor(args.threads, x[0] * y[1], 8, [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; ++r) {
+          const auto oh = static_cast<size_t>(r % y[1]);
+          const int64_t last_h = std::min(begins[0][oh + 1] + extra, x[1]);
+          for (int64_t ow = 0; ow < y[2]; ++ow) {
+            const int64_t first_w = begins[1][static_cast<size_t>(ow)];
+            const int64_t last_w = std::min(begins[1][static_cast<size_t>(ow) + 1] + extra, x[2]);
+            for (int64_t c = 0; c < channels; ++c) {
+              Wide sum = 0, count = 0;
+              for (int64_t h = begins[0][oh]; h < last_h; ++h) {
+                for (int64_t w = first_w; w < last_w; ++w, ++count) {
+                  const auto v = static_cast<Wide>(
+                      args.In<T>(0)[((r / y[1] * x[1] + h) * x[2] + w) * channels + c]);
+                  sum = average ? sum + v : count == 0 ? v : std::max(sum, v);
+                }
+              }
+              const Wide result = average && count > 0 ? sum / count : sum;
+              args.Out<T>(0)[(r * y[2] + ow) * channels + c] = static_cast<T>(result);
+            }
+          }
+        }
+      });
+    }
+  });
+  return Status();
+}
+
 const KernelRow kRows[] = {
+    Row<FractionalPool>("FractionalPool", kNumbers),
     Row<MaxPool>("MaxPool", kNumbers, &MakeFastMaxPool),
     Row<AveragePool>("AveragePool", kFloats, &MakeFastAveragePool),
     Row<LpPool>("LpPool", kFloats),

@@ -253,9 +253,59 @@ Tensors RaggedToDense(const RaggedToDenseAttrs& attrs, const NodeView&,
   return std::vector<Tensor>{std::move(out)};
 }
 
+Tensors RaggedToSparse(const NoAttrs&, const NodeView&, std::span<const Tensor> in) {
+  const Tensor& values = in.back();
+  const size_t ragged = in.size() - 1;
+  std::vector<IntList> splits;
+  for (size_t i = 0; i < ragged; ++i) splits.push_back(IntsOf(in[i]));
+  for (size_t i = 0; i < ragged; ++i) {
+    const int64_t below =
+        i + 1 < ragged ? static_cast<int64_t>(splits[i + 1].size()) - 1 : values.shape()[0];
+    ONCILLA_TRY(CheckSplits(splits[i], below));
+    if (splits[i].back() != below) {
+      return InvalidArgument("row_splits end at ", splits[i].back(), " of ", below, " rows");
+    }
+  }
+  // The coordinates of each row, axis by axis.
+  const auto rows = static_cast<int64_t>(splits[0].size()) - 1;
+  std::vector<IntList> at(static_cast<size_t>(rows));
+  for (int64_t r = 0; r < rows; ++r) at[static_cast<size_t>(r)] = {r};
+  IntList sizes = {rows};
+  for (const IntList& cut : splits) {
+    std::vector<IntList> next;
+    int64_t longest = 0;
+    for (size_t r = 0; r + 1 < cut.size(); ++r) {
+      longest = std::max(longest, cut[r + 1] - cut[r]);
+      for (int64_t j = 0; j < cut[r + 1] - cut[r]; ++j) {
+        next.push_back(at[r]);
+        next.back().push_back(j);
+      }
+    }
+    sizes.push_back(longest);
+    at = std::move(next);
+  }
+  for (int i = 1; i < values.shape().rank(); ++i) sizes.push_back(values.shape()[i]);
+  const int64_t inner = values.shape().Product(1, values.shape().rank());
+  IntList out;
+  for (const IntList& row : at) {
+    for (int64_t k = 0; k < inner; ++k) {
+      out.insert(out.end(), row.begin(), row.end());
+      int64_t left = k;
+      out.resize(out.size() + sizes.size() - row.size());
+      for (size_t axis = sizes.size(); axis-- > row.size(); left /= sizes[axis]) {
+        out[out.size() - (sizes.size() - axis)] = left % sizes[axis];
+      }
+    }
+  }
+  const int64_t count = values.elements(), rank = static_cast<int64_t>(sizes.size());
+  return std::vector<Tensor>{Tensor::Int64s(out).Reshaped({count, rank}), values.Reshaped({count}),
+                             Tensor::Int64s(sizes)};
+}
+
 const KernelRow kRows[] = {
     HostRow<RaggedRange>("RaggedRange", kNumbers),
     HostRow<RaggedGather>("RaggedGather", kIntegers),
+    HostRow<RaggedToSparse>("RaggedToSparse", kIntegers),
     HostRow<RaggedToDense>("RaggedToDense", kIntegers),
 };
 

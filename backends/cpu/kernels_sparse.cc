@@ -1,5 +1,6 @@
 // Sparse tensors on the CPU: host functions that find what goes where, then pick.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <unordered_map>
 #include <unordered_set>
@@ -271,6 +272,42 @@ Tensors SparseSlice(const NoAttrs&, const NodeView&, std::span<const Tensor> in)
   return out;
 }
 
+Tensors SparseSoftmax(const NoAttrs&, const NodeView&, std::span<const Tensor> in) {
+  const IntList sizes = IntsOf(in[2]);
+  if (sizes.size() < 2) return InvalidArgument("Input should have rank >= 2, not ", sizes.size());
+  ONCILLA_ASSIGN(const Places p, PlacesOf(in[0], sizes, in[1].elements()));
+  for (size_t i = 1; i < p.count; ++i) {
+    if (!std::lexicographical_compare(p[i - 1], p[i - 1] + p.rank, p[i], p[i] + p.rank)) {
+      return InvalidArgument(
+          "indices[", i, "] is ",
+          std::equal(p[i], p[i] + p.rank, p[i - 1]) ? "repeated" : "out of order");
+    }
+  }
+  ONCILLA_ASSIGN(Tensor out, Tensor::Allocate(in[1].desc()));
+  DispatchDType(in[1].dtype(), [&]<class T>(TypeTag<T>) {
+    if constexpr (!std::is_integral_v<T>) {
+      const auto x = in[1].As<T>();
+      auto y = out.MutableAs<T>();
+      for (size_t begin = 0, end = 0; begin < p.count; begin = end) {
+        double most = static_cast<double>(x[begin]), sum = 0;
+        for (end = begin; end < p.count && std::equal(p[begin], p[begin] + p.rank - 1, p[end]);) {
+          most = std::max(most, static_cast<double>(x[end++]));
+        }
+        for (size_t i = begin; i < end; ++i) sum += std::exp(static_cast<double>(x[i]) - most);
+        for (size_t i = begin; i < end; ++i) {
+          const double v = std::exp(static_cast<double>(x[i]) - most) / sum;
+          if constexpr (std::is_same_v<T, double>) {
+            y[i] = v;
+          } else {
+            y[i] = static_cast<T>(static_cast<float>(v));
+          }
+        }
+      }
+    }
+  });
+  return std::vector<Tensor>{std::move(out)};
+}
+
 template <class Read>
 IntList NotIn(int64_t n, int64_t m, Read&& read) {
   using T = std::decay_t<decltype(read(0, int64_t{0}))>;
@@ -443,6 +480,7 @@ const KernelRow kRows[] = {
     HostRow<SparseFillEmptyRows>("SparseFillEmptyRows", kIntegers),
     HostRow<SparseConcat>("SparseConcat", kIntegers),
     HostRow<SparseSlice>("SparseSlice", kIntegers),
+    HostRow<SparseSoftmax>("SparseSoftmax", kIntegers),
     HostRow<ListDiff>("ListDiff", kAll),
     HostRow<DynamicPartition>("DynamicPartition", kAll),
     HostRow<DynamicStitch>("DynamicStitch", kIntegers),

@@ -99,7 +99,15 @@ Result<Recipe> ReverseSequence(const ReverseSequenceAttrs& attrs, const NodeView
   return recipe;
 }
 
+// The same bytes.
+Result<Recipe> Bitcast(const BitcastAttrs&, const NodeView& node, const Capabilities& caps) {
+  Recipe recipe;
+  AddMove(recipe, {0, 0, 0, 0, {{node.inputs[0].desc().bytes(), 1, 1}}}, 1, caps);
+  return recipe;
+}
+
 const KernelRow kRows[] = {
+    Row<Bitcast>("Bitcast", kNumbers),
     MoveRow<WholeMoves>("EnsureShape"),
     MoveRow<WholeMoves>("Reshape"),
     MoveRow<WholeMoves>("Squeeze"),

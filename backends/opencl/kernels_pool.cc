@@ -1,6 +1,7 @@
 // Recipes of pools: one work-item per element.
 #include "backends/opencl/kernels.h"
 #include "backends/opencl/matmul_recipe.h"
+#include "backends/opencl/move.h"
 #include "backends/opencl/window_args.h"
 #include "cl_kernels/kernels.gen.h"
 #include "engine/ops/pool.h"
@@ -77,10 +78,63 @@ Result<Recipe> LpPool(const LpPoolAttrs& attrs, const NodeView& node, const Capa
   return Pool("lp_pool", attrs, node, false, {}, {static_cast<float>(attrs.p)}, caps);
 }
 
+// Channels-last windows of x as rows of y.
+Result<Recipe> ExtractPatches(const ExtractPatchesAttrs& attrs, const NodeView& node,
+                              const Capabilities& caps) {
+  ONCILLA_ASSIGN(const WindowGeometry g, PoolGeometry(attrs, node));
+  if (!FitsInt(g)) return Unsupported("opencl: windows over more than 2^29 places");
+  const TensorDesc x = node.inputs[0].desc(), y = node.outputs[0].desc();
+  if (y.elements() == 0) return Recipe();
+  const std::string type = IndexType(std::max(x.elements(), y.elements()));
+  Dispatch d{.source = &cl::kPoolPatches,
+             .entry = "extract_patches",
+             .defines = {{"T", std::string(MoveType(x.dtype))}, {"IDX", type}},
+             .args = {In{0}, Out{0}, Index(y.elements(), type == "long"),
+                      static_cast<int32_t>(g.in_channels)}};
+  AddWindow(g, d);
+  LaunchFlat(d, y.elements(), caps);
+  return Recipe{{std::move(d)}};
+}
+
+// Integers are summed up in their own type, where they wrap.
+std::string OwnType(DType dtype) {
+  if (IsFloat(dtype)) return WideType(dtype);
+  const std::string size = BytesOf(dtype) == 1   ? "char"
+                           : BytesOf(dtype) == 2 ? "short"
+                           : BytesOf(dtype) == 4 ? "int"
+                                                 : "long";
+  return IsUnsigned(dtype) ? "u" + size : size;
+}
+
+Result<Recipe> Dilation(const DilationAttrs& attrs, const NodeView& node,
+                        const Capabilities& caps) {
+  PoolWindow window = attrs;
+  const Shape filter = node.inputs[1].shape.ToShape();
+  window.kernel.assign(filter.begin(), filter.end() - 1);
+  ONCILLA_ASSIGN(const WindowGeometry g, PoolGeometry(window, node));
+  if (!FitsInt(g)) return Unsupported("opencl: windows over more than 2^29 places");
+  const TensorDesc x = node.inputs[0].desc(), y = node.outputs[0].desc();
+  if (y.elements() == 0) return Recipe();
+  const std::string type = IndexType(std::max(x.elements(), y.elements()));
+  Dispatch d{.source = &cl::kPoolPatches,
+             .entry = "dilation",
+             .defines = {{"DILATION", "1"},
+                         {"T", std::string(Name(x.dtype))},
+                         {"WIDE", OwnType(x.dtype)},
+                         {"LEAST", Least(x.dtype)},
+                         {"IDX", type}},
+             .args = {In{0}, In{1}, Out{0}, Index(y.elements(), type == "long"),
+                      static_cast<int32_t>(g.in_channels)}};
+  AddWindow(g, d);
+  LaunchFlat(d, y.elements(), caps);
+  d.longest_loop = g.taps();
+  return Recipe{{std::move(d)}};
+}
+
 const KernelRow kRows[] = {
-    Row<MaxPool>("MaxPool", kNumbers),
-    Row<AveragePool>("AveragePool", kFloats),
-    Row<LpPool>("LpPool", kFloats),
+    Row<MaxPool>("MaxPool", kNumbers),   Row<AveragePool>("AveragePool", kFloats),
+    Row<LpPool>("LpPool", kFloats),      Row<ExtractPatches>("ExtractPatches", kFixedSize),
+    Row<Dilation>("Dilation", kNumbers),
 };
 
 }  // namespace

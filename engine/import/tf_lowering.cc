@@ -84,8 +84,9 @@ Status TfLowering::AssignVariable(std::string_view variable, ValueId value, std:
 std::vector<std::span<const TfOpRow>> TfOpFamilies() {
   return {TfElementwiseRows(), TfReduceRows(),   TfNormRows(),   TfMatMulRows(), TfConvRows(),
           TfMovementRows(),    TfIndexingRows(), TfResizeRows(), TfLinalgRows(), TfSegmentRows(),
-          TfSparseRows(),      TfCheckRows(),    TfWindowRows(), TfListRows(),   TfStateRows(),
-          TfRecordRows(),      TfTextRows(),     TfImageRows(),  TfRandomRows(), TfQuantRows()};
+          TfLossRows(),        TfSparseRows(),   TfCheckRows(),  TfWindowRows(), TfListRows(),
+          TfStateRows(),       TfRecordRows(),   TfTextRows(),   TfImageRows(),  TfRandomRows(),
+          TfQuantRows()};
 }
 
 const TfOpRow* FindTfOp(std::string_view op) {

@@ -94,6 +94,7 @@ std::span<const TfOpRow> TfNormRows();
 std::span<const TfOpRow> TfMatMulRows();
 std::span<const TfOpRow> TfLinalgRows();
 std::span<const TfOpRow> TfSegmentRows();
+std::span<const TfOpRow> TfLossRows();
 std::span<const TfOpRow> TfSparseRows();
 std::span<const TfOpRow> TfCheckRows();
 std::span<const TfOpRow> TfWindowRows();

@@ -1,4 +1,6 @@
 // TensorFlow's elementwise ops: most are renames into the table of expressions.
+#include <algorithm>
+
 #include "engine/import/tf_lowering.h"
 
 namespace oncilla {
@@ -61,6 +63,67 @@ Result<Values> LowerSquareSum(TfLowering& b) {
   ONCILLA_ASSIGN(const ValueId squares, b.Add("ReduceSumSquare", {}, {b.in(0)}, "squares"));
   ONCILLA_ASSIGN(const ValueId half, b.Scalar(b.in_fact(0).dtype, 0.5));
   return One(b.Add("Mul", {}, {squares, half}));
+}
+
+Result<Values> LowerApproximateEqual(TfLowering& b) {
+  ONCILLA_ASSIGN(const float tolerance, b.attrs().Float("tolerance"));
+  ONCILLA_ASSIGN(const ValueId difference, b.Add("Sub", {}, {b.in(0), b.in(1)}, "difference"));
+  ONCILLA_ASSIGN(const ValueId distance, b.Add("Abs", {}, {difference}, "distance"));
+  ONCILLA_ASSIGN(const ValueId limit, b.Scalar(b.in_fact(0).dtype, double{tolerance}));
+  return One(b.Add("Less", {}, {distance, limit}));
+}
+
+// How many bits are set: sums of neighbours, two, four and eight bits wide.
+Result<Values> LowerPopulationCount(TfLowering& b) {
+  const DType dtype = b.in_fact(0).dtype;
+  if (!IsInteger(dtype)) return InvalidArgument("population count of ", dtype);
+  const DType same[] = {DType::kU8, DType::kU16, DType::kU32, DType::kU64};
+  const int64_t bytes = BytesOf(dtype);
+  ValueId x = b.in(0);
+  // Without the sign first: a negative number must not be widened by ones.
+  ONCILLA_ASSIGN(x, b.Add("Bitcast",
+                          {{"to", same[bytes == 1   ? 0
+                                       : bytes == 2 ? 1
+                                       : bytes == 4 ? 2
+                                                    : 3]}},
+                          {x}, "bits"));
+  ONCILLA_ASSIGN(x, b.Add("Cast", {{"to", DType::kU64}}, {x}, "wide"));
+  auto number = [&](uint64_t v) {
+    return b.Constant(Tensor::Of<uint64_t>(DType::kU64, {}, std::span<const uint64_t>(&v, 1)));
+  };
+  constexpr uint64_t kMasks[] = {0x5555555555555555, 0x3333333333333333, 0x0f0f0f0f0f0f0f0f,
+                                 0x00ff00ff00ff00ff, 0x0000ffff0000ffff, 0x00000000ffffffff};
+  for (size_t i = 0; i < 6; ++i) {
+    const std::string role = "step" + std::to_string(i);
+    const ValueId mask = number(kMasks[i]);
+    ONCILLA_ASSIGN(const ValueId shifted,
+                   b.Add("ShiftRight", {}, {x, number(uint64_t{1} << i)}, role + "_shifted"));
+    ONCILLA_ASSIGN(const ValueId odd, b.Add("BitAnd", {}, {shifted, mask}, role + "_odd"));
+    ONCILLA_ASSIGN(const ValueId even, b.Add("BitAnd", {}, {x, mask}, role + "_even"));
+    ONCILLA_ASSIGN(x, b.Add("Add", {}, {odd, even}, role));
+  }
+  return One(b.Add("Cast", {{"to", DType::kU8}}, {x}));
+}
+
+// Integers have no negative powers: TensorFlow fails the run.
+Result<Values> LowerPow(TfLowering& b) {
+  const DType dtype = b.in_fact(1).dtype;
+  const Fact& exponent = b.in_fact(1);
+  bool checked = !IsInteger(dtype) || !IsSigned(dtype);
+  if (!checked && exponent.has_value()) {
+    ONCILLA_ASSIGN(const auto values, ToInt64s(exponent.value));
+    checked = std::all_of(values.begin(), values.end(), [](int64_t v) { return v >= 0; });
+  }
+  if (!checked) {
+    ONCILLA_ASSIGN(const ValueId zero, b.Scalar(dtype, 0));
+    ONCILLA_ASSIGN(const ValueId good, b.Add("GreaterEqual", {}, {b.in(1), zero}, "good"));
+    ONCILLA_ASSIGN(const ValueId flat, b.Add("Reshape", {}, {good, b.Ints({-1})}, "flat"));
+    ONCILLA_ASSIGN(const ValueId all, b.Add("ReduceAll", {}, {flat}, "all"));
+    const ValueId text =
+        b.Constant(Tensor::Strings({}, {"Integers to negative integer powers are not allowed"}));
+    ONCILLA_TRY(b.AddAll("Assert", {}, {all, text}, "check").status());
+  }
+  return One(b.Add("Pow", {}, {b.in(0), b.in(1)}));
 }
 
 // A bias runs along the channels: the last axis, or the second of channel-first images.
@@ -159,7 +222,6 @@ constexpr TfOpRow kRows[] = {
     {"NextAfter", 2, "NextAfter"},
     {"NotEqual", 2, "NotEqual"},
     {"Polygamma", 2, "Polygamma"},
-    {"Pow", 2, "Pow"},
     {"RealDiv", 2, "Div"},
     {"RightShift", 2, "ShiftRight"},
     {"SquaredDifference", 2, "SquaredDifference"},
@@ -172,7 +234,9 @@ constexpr TfOpRow kRows[] = {
     {"Zeta", 2, "Zeta"},
     // the rest
     {"Betainc", 3, "Betainc"},
+    {"AccumulateNV2", 1, "", LowerAddN},
     {"AddN", 1, "", LowerAddN},
+    {"ApproximateEqual", 2, "", LowerApproximateEqual},
     {"BiasAdd", 2, "", LowerBiasAdd},
     {"BiasAddV1", 2, "", LowerBiasAdd},
     {"Cast", 1, "", LowerCast},
@@ -180,6 +244,8 @@ constexpr TfOpRow kRows[] = {
     {"L2Loss", 1, "", LowerSquareSum},
     {"LeakyRelu", 1, "", LowerLeakyRelu},
     {"OnesLike", 1, "", LowerLike},
+    {"PopulationCount", 1, "", LowerPopulationCount},
+    {"Pow", 2, "", LowerPow},
     {"Select", 3, "", LowerSelect},
     {"SelectV2", 3, "", LowerSelectV2},
     {"ZerosLike", 1, "", LowerLike},

@@ -199,6 +199,15 @@ Result<Values> LowerReverseSequence(TfLowering& b) {
 // `num` numbers from start to stop: start + i * step, the last one exactly stop.
 Result<Values> LowerLinSpace(TfLowering& b) {
   const DType dtype = b.in_fact(0).dtype;
+  if (AllIntsKnown(b.in_fact(2))) {
+    ONCILLA_ASSIGN(const int64_t num, b.KnownInt(2, "num"));
+    if (num <= 0) return InvalidArgument("Requires num > 0: ", num);
+  } else {
+    ONCILLA_ASSIGN(const ValueId none, b.Scalar(b.in_fact(2).dtype, 0));
+    ONCILLA_ASSIGN(const ValueId some, b.Add("Greater", {}, {b.in(2), none}, "some"));
+    const ValueId text = b.Constant(Tensor::Strings({}, {"Requires num > 0:"}));
+    ONCILLA_TRY(b.AddAll("Assert", {}, {some, text, b.in(2)}, "check").status());
+  }
   ONCILLA_ASSIGN(const ValueId count, b.Add("Cast", {{"to", DType::kI64}}, {b.in(2)}, "count"));
   ONCILLA_ASSIGN(const ValueId zero, b.Scalar(DType::kI64, 0));
   ONCILLA_ASSIGN(const ValueId one, b.Scalar(DType::kI64, 1));
@@ -216,6 +225,36 @@ Result<Values> LowerLinSpace(TfLowering& b) {
   return One(b.Add("Where", {}, {at_last, b.in(1), value}));
 }
 
+Result<Values> LowerBitcast(TfLowering& b) {
+  ONCILLA_ASSIGN(const DType to, b.attrs().Type("type"));
+  return One(b.Add("Bitcast", {{"to", to}}, {b.in(0)}));
+}
+
+// The slice of the places' own numbers says where the value's elements go.
+Result<Values> LowerSliceUpdate(TfLowering& b) {
+  AttrMap masks;
+  for (const char* mask :
+       {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"}) {
+    ONCILLA_ASSIGN(const int64_t bits, b.attrs().Int(mask));
+    if (bits != 0) masks.emplace(mask, bits);
+  }
+  const ValueId x = b.in(0), zero = b.Constant(Tensor::ScalarInt64(0));
+  const ValueId one = b.Constant(Tensor::ScalarInt64(1));
+  ONCILLA_ASSIGN(const ValueId shape, b.Add("Shape", {}, {x}, "shape"));
+  ONCILLA_ASSIGN(const ValueId size, b.Add("Size", {}, {x}, "size"));
+  ONCILLA_ASSIGN(const ValueId numbers, b.Add("Range", {}, {zero, size, one}, "numbers"));
+  ONCILLA_ASSIGN(const ValueId places, b.Add("Reshape", {}, {numbers, shape}, "places"));
+  ONCILLA_ASSIGN(const ValueId slice, b.Add("StridedSlice", std::move(masks),
+                                            {places, b.in(1), b.in(2), b.in(3)}, "slice"));
+  ONCILLA_ASSIGN(const ValueId to, b.Add("Reshape", {}, {slice, b.Ints({-1, 1})}, "to"));
+  ONCILLA_ASSIGN(const ValueId sizes, b.Add("Shape", {}, {slice}, "sizes"));
+  ONCILLA_ASSIGN(const ValueId spread, b.Add("Expand", {}, {b.in(4), sizes}, "spread"));
+  ONCILLA_ASSIGN(const ValueId updates, b.Add("Reshape", {}, {spread, b.Ints({-1})}, "updates"));
+  ONCILLA_ASSIGN(const ValueId flat, b.Add("Reshape", {}, {x, b.Ints({-1})}, "flat"));
+  ONCILLA_ASSIGN(const ValueId written, b.Add("ScatterND", {}, {flat, to, updates}, "written"));
+  return One(b.Add("Reshape", {}, {written, shape}));
+}
+
 Result<Values> LowerTranspose(TfLowering& b) {
   return One(b.Add("Transpose", {}, {b.in(0), b.in(1)}));
 }
@@ -223,6 +262,7 @@ Result<Values> LowerTranspose(TfLowering& b) {
 constexpr TfOpRow kRows[] = {
     {"BatchToSpaceND", 3, "BatchToSpace"},
     {"BatchToSpace", 2, "", LowerOldBlocks},
+    {"Bitcast", 1, "", LowerBitcast},
     {"BroadcastTo", 2, "Expand"},
     {"Concat", 2, "", LowerConcat},
     {"ConcatV2", 2, "", LowerConcatV2},
@@ -246,6 +286,7 @@ constexpr TfOpRow kRows[] = {
     {"SplitV", 3, "", LowerSplitV},
     {"Squeeze", 1, "", LowerSqueeze},
     {"StridedSlice", 4, "", LowerStridedSlice},
+    {"TensorStridedSliceUpdate", 5, "", LowerSliceUpdate},
     {"Tile", 2, "Tile"},
     {"Transpose", 2, "", LowerTranspose},
     {"Unpack", 1, "", LowerUnpack},

@@ -85,6 +85,11 @@ Result<Values> LowerHistogram(TfLowering& b) {
   ONCILLA_ASSIGN(const ValueId ends, b.Add("Cast", {{"to", DType::kF64}}, {b.in(1)}, "range"));
   ONCILLA_ASSIGN(const Values range,
                  b.AddAll("Split", {{"axis", int64_t{0}}, {"parts", int64_t{2}}}, {ends}, "ends"));
+  ONCILLA_ASSIGN(const ValueId rises, b.Add("Less", {}, {range[0], range[1]}, "rises"));
+  const ValueId text = b.Constant(
+      Tensor::Strings({}, {"value_range should satisfy value_range[0] < value_range[1]"}));
+  ONCILLA_TRY(
+      b.AddAll("Assert", {{"summarize", int64_t{2}}}, {rises, text, b.in(1)}, "check").status());
   ONCILLA_ASSIGN(const ValueId bins, b.Add("Cast", {{"to", DType::kF64}}, {b.in(2)}, "bins"));
   ONCILLA_ASSIGN(const ValueId width, b.Add("Sub", {}, {range[1], range[0]}, "width"));
   ONCILLA_ASSIGN(const ValueId step, b.Add("Div", {}, {width, bins}, "step"));

@@ -14,6 +14,7 @@ Result<Values> LowerSame(TfLowering& b) {
   return b.AddAll(kCanonical, {}, b.all_inputs());
 }
 constexpr char kReshape[] = "SparseReshape", kReorder[] = "SparseReorder";
+constexpr char kSoftmax[] = "SparseSoftmax", kToSparse[] = "RaggedToSparse";
 constexpr char kFill[] = "SparseFillEmptyRows", kSlice[] = "SparseSlice";
 
 Result<Values> LowerSparseConcat(TfLowering& b) {
@@ -93,6 +94,19 @@ Result<Values> LowerUnique(TfLowering& b) {
   return out;
 }
 
+// Laid out densely: the result is dense anyway.
+Result<Values> LowerSparseSum(TfLowering& b) {
+  ONCILLA_ASSIGN(const bool keep_dims, b.attrs().Bool("keep_dims"));
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(b.in_fact(1).dtype, 0));
+  ONCILLA_ASSIGN(const ValueId zeros, b.Add("Fill", {}, {b.in(2), zero}, "zeros"));
+  ONCILLA_ASSIGN(
+      const ValueId dense,
+      b.Add("ScatterND", {{"reduction", std::string("add")}, {"negative_indices", false}},
+            {zeros, b.in(0), b.in(1)}, "dense"));
+  return One(b.Add("ReduceSum", {{"keep_dims", keep_dims}, {"empty_axes_is_all", false}},
+                   {dense, b.in(3)}));
+}
+
 constexpr TfOpRow kRows[] = {
     {"BroadcastArgs", 2, "BroadcastSizes"},
     {"DynamicPartition", 2, "", LowerDynamicPartition},
@@ -102,12 +116,15 @@ constexpr TfOpRow kRows[] = {
     {"ParallelDynamicStitch", 2, "", LowerDynamicStitch},
     {"RaggedGather", 3, "", LowerRaggedGather},
     {"RaggedRange", 3, "", LowerRaggedRange},
+    {"RaggedTensorToSparse", 2, "", LowerSame<kToSparse>},
     {"RaggedTensorToTensor", 4, "", LowerRaggedToDense},
     {"SparseConcat", 3, "", LowerSparseConcat},
     {"SparseFillEmptyRows", 4, "", LowerSame<kFill>},
+    {"SparseReduceSum", 4, "", LowerSparseSum},
     {"SparseReorder", 3, "", LowerSame<kReorder>},
     {"SparseReshape", 3, "", LowerSame<kReshape>},
     {"SparseSlice", 5, "", LowerSame<kSlice>},
+    {"SparseSoftmax", 3, "", LowerSame<kSoftmax>},
     {"SparseToDense", 4, "", LowerSparseToDense},
     {"Unique", 1, "", LowerUnique},
     {"UniqueV2", 2, "", LowerUnique},

@@ -104,10 +104,31 @@ Result<Values> LowerResizePadConv(TfLowering& b) {
   return ConvOf(b, x, 3);
 }
 
+Result<Values> LowerFractional(TfLowering& b) {
+  ONCILLA_ASSIGN(const std::vector<float> ratios, b.attrs().Floats("pooling_ratio"));
+  if (ratios.size() != 4) return InvalidArgument("pooling_ratio has ", ratios.size(), " numbers");
+  if (ratios[0] != 1 || ratios[3] != 1) {
+    return Unsupported("fractional pooling along the batch or the channels");
+  }
+  AttrMap attrs = {{"mode", std::string(b.op() == "FractionalMaxPool" ? "max" : "average")},
+                   {"ratios", std::vector<double>{ratios[1], ratios[2]}}};
+  for (const char* flag : {"pseudo_random", "overlapping"}) {
+    ONCILLA_ASSIGN(const bool value, b.attrs().Bool(flag));
+    attrs.emplace(flag, value);
+  }
+  for (const char* seed : {"seed", "seed2"}) {
+    ONCILLA_ASSIGN(const int64_t value, b.attrs().Int(seed));
+    attrs.emplace(seed, value);
+  }
+  return b.AddAll("FractionalPool", std::move(attrs), {b.in(0)});
+}
+
 constexpr TfOpRow kRows[] = {
     {"Dilation2D", 2, "", LowerDilation},
     {"ExtractImagePatches", 1, "", LowerPatches},
     {"ExtractVolumePatches", 1, "", LowerPatches},
+    {"FractionalAvgPool", 1, "", LowerFractional},
+    {"FractionalMaxPool", 1, "", LowerFractional},
     {"FusedPadConv2D", 3, "", LowerPadConv},
     {"FusedResizeAndPadConv2D", 4, "", LowerResizePadConv},
     {"MaxPoolV2", 3, "", LowerMaxPoolV2},

@@ -147,6 +147,28 @@ Result<Facts> InferUnsqueeze(const NoAttrs&, std::span<const Fact> in) {
   return Facts{SameElements(in[0], PartialShape(std::move(dims)))};
 }
 
+Result<Facts> InferBitcast(const BitcastAttrs& attrs, std::span<const Fact> in) {
+  auto plain = [](DType t) { return IsFloat(t) || IsInteger(t); };
+  if (!plain(in[0].dtype) || !plain(attrs.to)) {
+    return InvalidArgument("the bytes of ", in[0].dtype, " as ", attrs.to);
+  }
+  const int64_t from = BytesOf(in[0].dtype), to = BytesOf(attrs.to);
+  PartialShape shape = in[0].shape;
+  if (from == to || !shape.ranked()) return Facts{Fact::Of(attrs.to, std::move(shape))};
+  std::vector<Dim> dims = shape.dims();
+  if (from > to) {
+    if (dims.size() == kMaxRank) return Unsupported("rank ", dims.size() + 1);
+    dims.emplace_back(from / to);
+  } else {
+    if (dims.empty() || (dims.back().known() && dims.back().size != to / from)) {
+      return InvalidArgument("Cannot bitcast from ", in[0].dtype, " to ", attrs.to, ": shape ",
+                             shape);
+    }
+    dims.pop_back();
+  }
+  return Facts{Fact::Of(attrs.to, PartialShape(std::move(dims)))};
+}
+
 Result<Facts> InferFlatten(const FlattenAttrs& attrs, std::span<const Fact> in) {
   const PartialShape& from = in[0].shape;
   if (!from.ranked()) return Facts{Fact::Of(in[0].dtype, PartialShape::OfRank(2))};
@@ -376,6 +398,7 @@ constexpr OpDef kMovementOps[] = {
     Op<InferSqueeze>("Squeeze", {.inputs = {1, 2}, .plan_inputs = 0b10, .is_view = true}),
     Op<InferUnsqueeze>("Unsqueeze", {.inputs = {2, 2}, .plan_inputs = 0b10, .is_view = true}),
     Op<InferFlatten>("Flatten", {.inputs = {1, 1}, .is_view = true}),
+    Op<InferBitcast>("Bitcast", {}),
     Op<InferTranspose>("Transpose", {.inputs = {1, 2}, .plan_inputs = 0b10}),
     Op<InferConcat>("Concat", {.inputs = {1, kVariadic}}),
     Op<InferSplit>("Split", {.inputs = {1, 2}, .plan_inputs = 0b10}),

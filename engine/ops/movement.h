@@ -18,6 +18,13 @@ struct ReshapeAttrs {
 // Squeeze(x, *axes?): without axes, every axis of size 1; an empty list removes none.
 // Unsqueeze(x, *axes): axes of the output. Both have no attributes.
 
+// Bitcast(x): the same bytes as numbers of another type. A wider one takes up the last axis, which
+// must be as long as it is wider; a narrower one adds an axis.
+struct BitcastAttrs {
+  DType to = DType::kInvalid;
+  void Fields(auto&& field) { field("to", to); }
+};
+
 // x -> a matrix: the axes before `axis`, and the rest.
 struct FlattenAttrs {
   int64_t axis = 1;

@@ -89,12 +89,39 @@ Result<Facts> InferDilation(const DilationAttrs& attrs, std::span<const Fact> in
   return Facts{Fact::Of(in[0].dtype, std::move(shape))};
 }
 
+Result<Facts> InferFractionalPool(const FractionalPoolAttrs& attrs, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireNumber(in[0], "input"));
+  ONCILLA_TRY(RequireRank(in[0], 4, "input"));
+  if (attrs.mode != "max" && attrs.mode != "average") {
+    return InvalidArgument("there is no mode '", attrs.mode, "'");
+  }
+  if (attrs.ratios.size() != 2 || !(attrs.ratios[0] >= 1) || !(attrs.ratios[1] >= 1)) {
+    return InvalidArgument("the ratios of height and width must be two numbers from 1 on");
+  }
+  PartialShape shape = in[0].shape.ranked() ? in[0].shape : PartialShape::OfRank(4);
+  Facts out(1);
+  for (int i = 1; i < 3; ++i) {
+    const Dim size = shape[i];
+    shape[i] = Dim();
+    if (size.known()) {
+      const auto ratio = static_cast<float>(attrs.ratios[static_cast<size_t>(i - 1)]);
+      shape[i] = Dim(static_cast<int64_t>(static_cast<float>(size.size) / ratio));
+      if (shape[i].size == 0) return InvalidArgument("axis ", i, " has ", size.size, " elements");
+    }
+    out.push_back(
+        Fact::Of(DType::kI64, PartialShape({shape[i].known() ? Dim(shape[i].size + 1) : Dim()})));
+  }
+  out[0] = Fact::Of(in[0].dtype, std::move(shape));
+  return out;
+}
+
 constexpr OpDef kPoolOps[] = {
     Op<InferMaxPool>("MaxPool", {}),
     Op<InferAveragePool>("AveragePool", {}),
     Op<InferLpPool>("LpPool", {}),
     Op<InferExtractPatches>("ExtractPatches", {}),
     Op<InferDilation>("Dilation", {.inputs = {2, 2}}),
+    Op<InferFractionalPool>("FractionalPool", {.inputs = {1, 1}, .is_random = true}),
 };
 
 }  // namespace

@@ -62,6 +62,27 @@ struct ExtractPatchesAttrs : PoolWindow {};
 // each window; `kernel` is the filter's size and not given. Padding never wins.
 struct DilationAttrs : PoolWindow {};
 
+// FractionalPool(x[N, H, W, C]) -> y, rows, columns: windows whose sizes vary, so that an axis
+// shrinks by a ratio that need not be whole. rows and columns say where windows begin, and where
+// the last one ends; with `overlapping` each reaches to the first of the next. The sizes are in
+// random order, or with pseudo_random spread evenly from a random start (TensorFlow's rules and
+// numbers for these seeds).
+struct FractionalPoolAttrs {
+  std::string mode = "max";    // or average
+  std::vector<double> ratios;  // of height and width, at least 1
+  bool pseudo_random = false;
+  bool overlapping = false;
+  int64_t seed = 0, seed2 = 0;
+  void Fields(auto&& field) {
+    field("mode", mode);
+    field("ratios", ratios);
+    field("pseudo_random", pseudo_random);
+    field("overlapping", overlapping);
+    field("seed", seed);
+    field("seed2", seed2);
+  }
+};
+
 // Of a node that passed inference with all sizes known.
 Result<WindowGeometry> PoolGeometry(const PoolWindow& window, const NodeView& node);
 

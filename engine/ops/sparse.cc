@@ -170,6 +170,28 @@ Result<Facts> InferSparseSlice(const NoAttrs&, std::span<const Fact> in) {
                Ints(List(SizeOf(in[2])))};
 }
 
+Result<Facts> InferSparseSoftmax(const NoAttrs&, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireSparse(in[0], &in[1], in[2]));
+  ONCILLA_TRY(RequireFloat(in[1], "values"));
+  return Facts{Fact::Of(in[1].dtype, in[1].shape)};
+}
+
+Result<Facts> InferRaggedToSparse(const NoAttrs&, std::span<const Fact> in) {
+  Dim rank;
+  for (const Fact& fact : in.first(in.size() - 1)) {
+    ONCILLA_TRY(RequireInteger(fact, "splits"));
+    ONCILLA_TRY(RequireRank(fact, 1, "splits"));
+  }
+  const PartialShape& values = in.back().shape;
+  if (values.ranked()) {
+    if (values.rank() == 0) return InvalidArgument("the values have no first axis");
+    rank = Dim(values.rank() + static_cast<int64_t>(in.size()) - 1);
+  }
+  const Dim count = values.elements();
+  return Facts{Ints(PartialShape({count, rank})), Fact::Of(in.back().dtype, List(count)),
+               Ints(List(rank))};
+}
+
 Result<Facts> InferListDiff(const ListDiffAttrs& attrs, std::span<const Fact> in) {
   ONCILLA_TRY(RequireSameDType(in));
   for (const Fact& fact : in) ONCILLA_TRY(RequireRank(fact, 1, "x and y"));
@@ -265,6 +287,8 @@ constexpr OpDef kSparseOps[] = {
     Op<InferSparseFill>("SparseFillEmptyRows", Dependent(4, 4)),
     Op<InferSparseConcat>("SparseConcat", Dependent(3, kVariadic)),
     Op<InferSparseSlice>("SparseSlice", Dependent(5, 5)),
+    Op<InferSparseSoftmax>("SparseSoftmax", Host(3, 3)),
+    Op<InferRaggedToSparse>("RaggedToSparse", Dependent(2, kVariadic)),
     Op<InferRaggedRange>("RaggedRange", Dependent(3, 3)),
     Op<InferRaggedGather>("RaggedGather", Dependent(3, kVariadic)),
     Op<InferRaggedToDense>("RaggedToDense", Dependent(4, kVariadic)),

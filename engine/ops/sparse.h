@@ -55,6 +55,9 @@ struct SparseConcatAttrs {
     field("parts", parts);
   }
 };
+// SparseSoftmax(indices, values, shape) -> values: of each row along the last axis, what is not
+// there counts nothing. Indices must be in order.
+// RaggedToSparse(splits..., values) -> indices, values, shape.
 // SparseSlice(indices, values, shape, start, size) -> indices, values, shape.
 
 // ListDiff(x, y) -> the elements of x that are not in y, and their places.

@@ -95,7 +95,8 @@ class TfOps : public ::testing::Test {
     }
     ONCILLA_ASSIGN(const Module module, ImportTf(*c.graph, request, OpSet::Builtin()));
     ONCILLA_TRY(Verify(module.main));
-    if (!module.functions.empty()) return Status();  // what calls functions needs a session
+    // What calls functions needs a session: see AgreeInASession.
+    if (!module.functions.empty()) return c.error.empty() ? Status() : InvalidArgument(c.error);
     ONCILLA_ASSIGN(const std::vector<Tensor> results, testing::RunGraph(module.main, c.feeds));
     if (!c.error.empty()) return {};
     for (size_t i = 0; i < results.size(); ++i) {
@@ -165,7 +166,8 @@ TEST_F(TfOps, AgreeInASession) {
     const auto result = model->Run(request);
     Status status = result.status();
     // Fused code keeps the digits that a cast to 16 bits and back would cut.
-    const double tolerance = c.name == "Cast_bfloat16" || c.name == "Cast_float16" ? 1e-2 : 1e-5;
+    const bool cut = c.name.find("float16") != c.name.npos || c.name.find("_bf16") != c.name.npos;
+    const double tolerance = cut ? 1e-2 : 1e-5;
     for (size_t i = 0; status.ok() && c.error.empty() && i < c.expected.size(); ++i) {
       status = In(testing::Agree(result->outputs[i].second, c.expected[i], tolerance),
                   StrCat("output ", i));
@@ -203,6 +205,8 @@ TEST_F(TfOps, EveryRowHasACase) {
                                                "ScatterSub",        "ScatterUpdate",
                                                "AssignSub",         "LookupTableFind"};
   for (std::span<const TfOpRow> family : TfOpFamilies()) {
+    // Lists and state have tests of whole graphs.
+    if (family.data() == TfListRows().data() || family.data() == TfStateRows().data()) continue;
     for (const TfOpRow& row : family) {
       const bool case_of_its_own = tested.count(row.op) != 0 || in_models(row.op);
       EXPECT_TRUE(case_of_its_own || elsewhere.count(row.op) + siblings.count(row.op) == 1)

@@ -97,3 +97,9 @@ case("ClipByValue_tensors", lambda a, lo, hi: raw.ClipByValue(t=a, clip_value_mi
 case("Minimum_nan", lambda a, b: [raw.Minimum(x=a, y=b), raw.Maximum(x=a, y=b)], np.array([np.nan, 1, np.inf], np.float32), np.array([1, np.nan, 2], np.float32))
 case("Pow_i32", lambda a, b: raw.Pow(x=a, y=b), np.array([[2], [-3]], np.int32), np.array([0, 1, 5], np.int32))
 case("Empty", lambda a, b: [raw.AddV2(x=a, y=b), raw.Sum(input=a, axis=c([0])), raw.Max(input=a, axis=c([0])), raw.Prod(input=a, axis=c([0])), raw.Lgamma(x=a)], f32(0, 3), f32(1, 3))
+case("ApproximateEqual", lambda a, b: [raw.ApproximateEqual(x=a, y=b), raw.ApproximateEqual(x=a, y=b, tolerance=0.3)], np.array([1, 2, 3, np.nan], np.float32), np.array([1, 2.2, 3.5, 1], np.float32))
+for dtype in (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.int64):
+    case("PopulationCount_" + np.dtype(dtype).name, lambda a: raw.PopulationCount(x=a), np.array([0, 1, 7, 100, np.iinfo(dtype).max, np.iinfo(dtype).min], dtype))
+case("Pow_negative", lambda a, b: raw.Pow(x=a, y=b), np.array([2, 3], np.int32), np.array([1, -1], np.int32), error=True)
+case("Pow_known", lambda a: raw.Pow(x=a, y=c([2, 3], tf.int64)), np.array([-2, 3], np.int64))
+case("AccumulateNV2", lambda a, b: raw.AccumulateNV2(inputs=[a, b], shape=[2, 3]), f32(2, 3), f32(2, 3), sized=True)

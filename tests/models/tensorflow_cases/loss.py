@@ -1,0 +1,22 @@
+"""Cross entropies, rankings."""
+from recorder import *
+
+L = np.abs(f32(3, 5)); L /= L.sum(1, keepdims=True)
+case("SoftmaxCrossEntropyWithLogits", lambda a, b: list(raw.SoftmaxCrossEntropyWithLogits(features=a, labels=b)), f32(3, 5, lo=-5, hi=5), L)
+case("SoftmaxCrossEntropyWithLogits_row", lambda a, b: list(raw.SoftmaxCrossEntropyWithLogits(features=a, labels=b)), f32(3, 5), L[:1])
+case("SparseSoftmaxCrossEntropyWithLogits", lambda a, b: list(raw.SparseSoftmaxCrossEntropyWithLogits(features=a, labels=b)), f32(4, 5), np.array([0, 4, 2, 2], np.int32))
+case("SparseSoftmaxCrossEntropyWithLogits_i64", lambda a, b: list(raw.SparseSoftmaxCrossEntropyWithLogits(features=a, labels=b)), f32(2, 3).astype(np.float64), np.array([1, 0], np.int64))
+case("SparseSoftmaxCrossEntropyWithLogits_beyond", lambda a, b: list(raw.SparseSoftmaxCrossEntropyWithLogits(features=a, labels=b)), f32(2, 3), np.array([1, 3], np.int64), error=True)
+case("TopKV2_ties", lambda a: list(raw.TopKV2(input=a, k=c(4))), np.array([[2, 2, 2, 2, 2, 2], [1, 3, 1, 3, 1, 3]], np.int32))
+case("TopKV2_fed", lambda a, k: list(raw.TopKV2(input=a, k=k)), f32(2, 6), np.int32(2))
+case("TopKV2_zero", lambda a: list(raw.TopKV2(input=a, k=c(0))), f32(2, 6))
+case("TopKV2_beyond", lambda a, k: list(raw.TopKV2(input=a, k=k)), f32(2, 3), np.int32(4), error=True)
+case("TopKV2_unsorted", lambda a: tf.sort(raw.TopKV2(input=a, k=c(3), sorted=False).values), f32(2, 7))
+case("ApproxTopK", lambda a: list(raw.ApproxTopK(input=a, k=3)), f32(2, 9), sized=True)
+case("NthElement", lambda a: [raw.NthElement(input=a, n=c(2)), raw.NthElement(input=a, n=c(1), reverse=True)], f32(3, 6))
+case("NthElement_fed", lambda a, n: raw.NthElement(input=a, n=n), i32(2, 5), np.int32(0))
+case("NthElement_beyond", lambda a, n: raw.NthElement(input=a, n=n), f32(5), np.int32(5), error=True)
+P = np.array([[1, 3, 3, 2], [4, 4, 4, 4], [0, 1, np.inf, 2], [5, 1, 2, 3]], np.float32)
+case("InTopK", lambda p, t: raw.InTopK(predictions=p, targets=t, k=2), P, np.array([3, 0, 1, 0], np.int32))
+case("InTopKV2", lambda p, t, k: raw.InTopKV2(predictions=p, targets=t, k=k), P, np.array([1, 3, 2, 9], np.int32), np.int32(1))
+case("InTopKV2_i64", lambda p, t: raw.InTopKV2(predictions=p, targets=t, k=c(3, tf.int64)), P, np.array([0, -1, 0, 1], np.int64))
