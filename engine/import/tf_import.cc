@@ -47,6 +47,7 @@ class Importer {
     ONCILLA_ASSIGN(flat_, FlattenTfGraph(source_, flatten));
     values_.resize(flat_.nodes.size());
     failed_.assign(flat_.nodes.size(), 0);
+    complex_.assign(flat_.nodes.size(), 0);
     ONCILLA_TRY(AddInputs());
     for (size_t i = 0; i < flat_.nodes.size(); ++i) ONCILLA_TRY(AddNode(i));
     if (!unsupported_.empty()) return unsupported_.ToStatus();
@@ -55,6 +56,10 @@ class Importer {
     }
     for (size_t i = 0; i < request_.outputs.size(); ++i) {
       ONCILLA_ASSIGN(const ValueId value, Get(flat_.outputs[i]));
+      if (complex_[static_cast<size_t>(flat_.outputs[i].node)] != 0) {
+        return Unsupported("output '", request_.outputs[i].name,
+                           "' is complex; a model's outputs must be real");
+      }
       graph().AddOutput(request_.outputs[i].name, value);
     }
     return std::move(module_);
@@ -141,9 +146,15 @@ class Importer {
       values_[i] = {graph().AddConstant(node.value, node.name)};
       return {};
     }
-    const TfOpRow* row = FindTfOp(node.op());
+    // Complex tensors have a last axis for their parts, of which only their own rows know.
+    const bool complex = HasComplexType(*node.source);
+    const TfOpRow* row = complex ? nullptr : FindTfOp(node.op());
     if (row == nullptr) {
-      unsupported_.Add(node.op(), "", node.name);
+      row = FindTfComplexOp(node.op());
+      complex_[i] = row != nullptr && GivesComplex(*node.source, source_.Attrs(*node.source));
+    }
+    if (row == nullptr) {
+      unsupported_.Add(node.op(), complex ? "of complex numbers" : "", node.name);
       failed_[i] = 1;
       return {};
     }
@@ -199,6 +210,7 @@ class Importer {
   TfFlatGraph flat_;
   std::vector<Values> values_;  // per flat node, its outputs
   std::vector<char> failed_;
+  std::vector<char> complex_;  // per flat node, whether its output has an axis of parts
   UnsupportedList unsupported_;
 };
 
