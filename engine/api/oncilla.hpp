@@ -197,7 +197,7 @@ struct RunOptions {
   std::string signature;             // empty: the default one
   std::vector<std::string> outputs;  // empty: all, or none with targets
   int64_t timeout_ms = 0;
-  std::vector<std::string> targets;  // nodes of a TensorFlow graph to run for what they do
+  std::vector<std::string> targets = {};  // nodes of a TensorFlow graph to run for what they do
 };
 
 class Model {
