@@ -156,9 +156,15 @@ Result<std::unique_ptr<Checkpoint>> Checkpoint::Open(const std::string& prefix) 
     if (table.empty() || !table[0].key.empty()) return DataLoss("the header is missing");
     ONCILLA_TRY(checkpoint->ReadHeader(table[0].value));
     for (size_t i = 1; i < table.size(); ++i) {
-      // Slices of partitioned tensors have keys of another encoding, which begins with a zero.
-      if (table[i].key[0] == '\0') continue;
       Entry entry;
+      // Slices of partitioned tensors have keys of another encoding, which begins with a zero.
+      if (table[i].key[0] == '\0') {
+        ONCILLA_ASSIGN(SliceKey key, ParseSliceKey(table[i].key));
+        ONCILLA_TRY(
+            In(ParseEntry(table[i].value, &entry), StrCat("a slice of '", key.tensor, "'")));
+        checkpoint->slices_[std::move(key.tensor)].push_back({std::move(key.box), entry});
+        continue;
+      }
       entry.key = table[i].key;
       ONCILLA_TRY(In(ParseEntry(table[i].value, &entry), StrCat("entry '", entry.key, "'")));
       checkpoint->entries_.push_back(std::move(entry));
@@ -195,62 +201,112 @@ Result<std::span<const std::byte>> Checkpoint::Locate(const Entry& entry) {
   return bytes.subspan(static_cast<size_t>(entry.offset), static_cast<size_t>(entry.size));
 }
 
-Result<Tensor> Checkpoint::Read(std::string_view key) {
+Result<Tensor> Checkpoint::ReadWhole(const Entry& entry) {
+  TensorDesc desc;
+  desc.dtype = DTypeFromTf(entry.tf_type);
+  if (desc.dtype == DType::kInvalid) {
+    return Unsupported("is a tensor of ", TfTypeName(entry.tf_type));
+  }
+  ONCILLA_ASSIGN(desc.shape, StoredShape(entry));
+  if (desc.dtype != DType::kString && desc.bytes() != entry.size) {
+    return DataLoss("has ", entry.size, " bytes; ", desc, " needs ", desc.bytes());
+  }
+  ONCILLA_ASSIGN(const std::span<const std::byte> bytes, Locate(entry));
+  if (desc.dtype != DType::kString) {
+    Tensor tensor = Tensor::View(desc, bytes, shards_[static_cast<size_t>(entry.shard)]);
+    tensor.set_mapped();
+    return tensor;
+  }
+  ONCILLA_ASSIGN(const StringBlock block, ParseStrings(bytes, desc.elements()));
+  std::vector<std::string> values;
+  values.reserve(block.lengths.size());
+  size_t at = 0;
+  for (uint64_t length : block.lengths) {
+    values.emplace_back(reinterpret_cast<const char*>(block.text.data()) + at, length);
+    at += length;
+  }
+  return Tensor::Strings(desc.shape, std::move(values));
+}
+
+Result<Tensor> Checkpoint::ReadBox(const Entry& entry, const SliceBox& box) {
+  ONCILLA_ASSIGN(const Shape whole, StoredShape(entry));
+  ONCILLA_ASSIGN(const SliceBox wanted, Settled(box, whole));
+  if (!entry.partitioned) {
+    ONCILLA_ASSIGN(const SliceBox all, Settled(SliceBox(box.size()), whole));
+    ONCILLA_ASSIGN(Tensor tensor, ReadWhole(entry));
+    const StoredSlice stored[] = {{all, std::move(tensor)}};
+    return Assemble(wanted, stored);
+  }
+  const auto found = slices_.find(entry.key);
+  if (found == slices_.end()) return DataLoss("is partitioned but no slice of it is stored");
+  std::vector<StoredSlice> parts;
+  int64_t bytes = 0;
+  for (const Slice& slice : found->second) {
+    ONCILLA_ASSIGN(SliceBox at, Settled(slice.box, whole));
+    const std::string where = StrCat("its slice ", ToString(at));
+    auto tensor = ReadWhole(slice.entry);
+    if (!tensor.ok()) return In(tensor.status(), where);
+    if (slice.entry.tf_type != entry.tf_type || tensor->shape() != ShapeOf(at)) {
+      return DataLoss(where, " is a ", tensor->desc());
+    }
+    if (at == wanted) return tensor;
+    // Slices that share their bytes would unfold to more than the files hold.
+    bytes = SaturatingAdd(bytes, slice.entry.size);
+    if (bytes > file_bytes_) return DataLoss("its slices lie over each other in the files");
+    parts.push_back({std::move(at), *std::move(tensor)});
+  }
+  return Assemble(wanted, parts);
+}
+
+Result<Tensor> Checkpoint::Read(std::string_view key) { return ReadSlice(key, ""); }
+
+Result<Tensor> Checkpoint::ReadSlice(std::string_view key, std::string_view shape_and_slice) {
   const Entry* entry = Find(key);
   if (entry == nullptr) {
     return NotFound(prefix_, ": key '", key, "' is not in the checkpoint");
   }
   const auto read = [&]() -> Result<Tensor> {
-    if (entry->partitioned) return Unsupported("is a partitioned variable, stored as slices");
-    TensorDesc desc;
-    desc.dtype = DTypeFromTf(entry->tf_type);
-    if (desc.dtype == DType::kInvalid) {
-      return Unsupported("is a tensor of ", TfTypeName(entry->tf_type));
+    if (shape_and_slice.empty()) {
+      if (!entry->partitioned) return ReadWhole(*entry);
+      ONCILLA_ASSIGN(const Shape whole, StoredShape(*entry));
+      return ReadBox(*entry, SliceBox(static_cast<size_t>(whole.rank())));
     }
-    ONCILLA_ASSIGN(desc.shape, StoredShape(*entry));
-    if (desc.dtype != DType::kString && desc.bytes() != entry->size) {
-      return DataLoss("has ", entry->size, " bytes; ", desc, " needs ", desc.bytes());
+    ONCILLA_ASSIGN(const SliceSpec spec, ParseSliceSpec(shape_and_slice));
+    if (!entry->shape.Accepts(spec.whole)) {
+      return DataLoss("has the shape ", entry->shape, "; a slice of ", spec.whole, " is asked for");
     }
-    ONCILLA_ASSIGN(const std::span<const std::byte> bytes, Locate(*entry));
-    if (desc.dtype != DType::kString) {
-      Tensor tensor = Tensor::View(desc, bytes, shards_[static_cast<size_t>(entry->shard)]);
-      tensor.set_mapped();
-      return tensor;
-    }
-    ONCILLA_ASSIGN(const StringBlock block, ParseStrings(bytes, desc.elements()));
-    std::vector<std::string> values;
-    values.reserve(block.lengths.size());
-    size_t at = 0;
-    for (uint64_t length : block.lengths) {
-      values.emplace_back(reinterpret_cast<const char*>(block.text.data()) + at, length);
-      at += length;
-    }
-    return Tensor::Strings(desc.shape, std::move(values));
+    return ReadBox(*entry, spec.box);
   };
   Result<Tensor> tensor = read();
   if (!tensor.ok()) return In(tensor.status(), StrCat(prefix_, ": key '", key, "'"));
   return tensor;
 }
 
+Status Checkpoint::VerifyEntry(const Entry& entry) {
+  ONCILLA_ASSIGN(const std::span<const std::byte> bytes, Locate(entry));
+  uint32_t crc = 0;
+  if (entry.tf_type == tf_type::kString) {
+    ONCILLA_ASSIGN(const Shape shape, StoredShape(entry));
+    ONCILLA_ASSIGN(const StringBlock block, ParseStrings(bytes, shape.elements()));
+    crc = Crc32c(Crc32c(block.lengths_crc, block.checksum), block.text);
+  } else {
+    crc = Crc32c(bytes);
+  }
+  if (MaskCrc(crc) == entry.masked_crc) return {};
+  return DataLoss("the checksum of its bytes does not match the stored one");
+}
+
 Status Checkpoint::VerifyData(std::string_view key) {
   const Entry* entry = Find(key);
   if (entry == nullptr) return NotFound(prefix_, ": key '", key, "' is not in the checkpoint");
-  if (entry->partitioned) return {};
   const std::string where = StrCat(prefix_, ": key '", key, "'");
-  auto bytes = Locate(*entry);
-  if (!bytes.ok()) return In(bytes.status(), where);
-  uint32_t crc = 0;
-  if (entry->tf_type == tf_type::kString) {
-    auto shape = StoredShape(*entry);
-    if (!shape.ok()) return In(shape.status(), where);
-    auto block = ParseStrings(*bytes, shape->elements());
-    if (!block.ok()) return In(block.status(), where);
-    crc = Crc32c(Crc32c(block->lengths_crc, block->checksum), block->text);
-  } else {
-    crc = Crc32c(*bytes);
+  if (!entry->partitioned) return In(VerifyEntry(*entry), where);
+  const auto found = slices_.find(key);
+  if (found == slices_.end()) return {};
+  for (const Slice& slice : found->second) {
+    ONCILLA_TRY(In(VerifyEntry(slice.entry), StrCat(where, ", slice ", ToString(slice.box))));
   }
-  if (MaskCrc(crc) == entry->masked_crc) return {};
-  return DataLoss(where, ": the checksum of its bytes does not match the stored one");
+  return {};
 }
 
 }  // namespace oncilla

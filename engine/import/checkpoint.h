@@ -7,6 +7,7 @@
 // partitioned variables and big-endian files are refused with that reason.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "engine/base/file.h"
+#include "engine/import/checkpoint_slices.h"
 #include "engine/tensor/tensor.h"
 
 namespace oncilla {
@@ -40,6 +42,9 @@ class Checkpoint {
   // The tensor of that key; strings are copied out. NotFound for an unknown key or a missing shard,
   // DataLoss for a size that does not fit, Unimplemented for types and layouts the engine lacks.
   Result<Tensor> Read(std::string_view key);
+  // The part of that tensor that RestoreV2's shape_and_slices asks for; empty: all of it. DataLoss
+  // when the stored tensor has other sizes than the text says, or its slices leave a part out.
+  Result<Tensor> ReadSlice(std::string_view key, std::string_view shape_and_slice);
   // Compares the stored CRC-32C with that of the tensor's bytes, reading all of them.
   Status VerifyData(std::string_view key);
 
@@ -48,12 +53,22 @@ class Checkpoint {
   const std::string& prefix() const { return prefix_; }
 
  private:
+  // A slice of a partitioned tensor: its entry's shape is the slice's own.
+  struct Slice {
+    SliceBox box;
+    Entry entry;
+  };
+
   Result<std::span<const std::byte>> Locate(const Entry& entry);
+  Result<Tensor> ReadWhole(const Entry& entry);
+  Result<Tensor> ReadBox(const Entry& entry, const SliceBox& box);
+  Status VerifyEntry(const Entry& entry);
   Status ReadHeader(std::string_view value);
   std::string ShardPath(int64_t shard) const;
 
   std::string prefix_;
   std::vector<Entry> entries_;
+  std::map<std::string, std::vector<Slice>, std::less<>> slices_;  // by the tensor's key
   int64_t shard_count_ = 0;
   std::vector<std::shared_ptr<const MappedFile>> shards_;  // null until mapped
   int64_t file_bytes_ = 0;

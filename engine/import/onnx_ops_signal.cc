@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "engine/import/fourier.h"
 #include "engine/import/onnx_lowering.h"
 
 namespace oncilla {
@@ -47,25 +48,6 @@ Result<Values> LowerWindow(OnnxLowering& b) {
 }
 
 constexpr int64_t kMostPoints = 2048;
-
-// [points, parts, bins, 2]: what a real (parts 1) or complex (parts 2) point adds to each bin.
-Tensor FourierMatrix(int64_t points, int64_t parts, int64_t bins, bool inverse) {
-  std::vector<float> matrix;
-  matrix.reserve(static_cast<size_t>(points * parts * bins * 2));
-  const double sign = inverse ? 1 : -1, scale = inverse ? 1 / static_cast<double>(points) : 1;
-  for (int64_t p = 0; p < points; ++p) {
-    for (int64_t part = 0; part < parts; ++part) {
-      for (int64_t k = 0; k < bins; ++k) {
-        const double turns = static_cast<double>(p * k % points) / static_cast<double>(points);
-        const double angle = sign * 2 * std::numbers::pi * turns;
-        const double cosine = scale * std::cos(angle), sine = scale * std::sin(angle);
-        matrix.push_back(static_cast<float>(part == 0 ? cosine : -sine));
-        matrix.push_back(static_cast<float>(part == 0 ? sine : cosine));
-      }
-    }
-  }
-  return Tensor::Of<float>(DType::kF32, {points, parts, bins, 2}, matrix);
-}
 
 // How many parts the last axis has: 1 of real numbers, 2 of complex ones.
 Result<int64_t> PartsOf(OnnxLowering& b, int rank) {
@@ -125,7 +107,7 @@ Result<Values> LowerDft(OnnxLowering& b) {
   };
   const AttrMap zeros = {{"zero_copies", true}};
   ONCILLA_ASSIGN(x, b.Add("Reshape", zeros, {x, with({points * parts})}, "points"));
-  const Tensor matrix = FourierMatrix(points, parts, bins, inverse);
+  const Tensor matrix = FourierMatrix(DType::kF32, points, parts, bins, inverse);
   ONCILLA_ASSIGN(const ValueId waves,
                  b.Cast(b.Constant(matrix.Reshaped({points * parts, bins * 2})), dtype, "waves"));
   ONCILLA_ASSIGN(ValueId y, b.Add("MatMul", {}, {x, waves}, "bins"));
@@ -159,7 +141,7 @@ Result<Values> LowerStft(OnnxLowering& b) {
     return InvalidArgument("the signal has rank ", rank);
   }
   const int64_t bins = onesided ? points / 2 + 1 : points;
-  const Tensor matrix = FourierMatrix(points, parts, bins, false);
+  const Tensor matrix = FourierMatrix(DType::kF32, points, parts, bins, false);
   ONCILLA_ASSIGN(ValueId filter, b.Cast(b.Constant(matrix.Reshaped({points, parts, bins * 2})),
                                         b.dtype(), "waves"));
   if (b.has(2)) {

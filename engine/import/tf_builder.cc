@@ -13,6 +13,7 @@ TfBuilder::TfBuilder(TfImportState& state, Graph& graph, const TfFlatGraph& flat
     : state_(state), graph_(graph), flat_(flat) {
   values_.resize(flat_.nodes.size());
   failed_.assign(flat_.nodes.size(), 0);
+  complex_.assign(flat_.nodes.size(), 0);
 }
 
 Status TfBuilder::Build(std::span<const ValueId> inputs) {
@@ -65,6 +66,7 @@ Result<ValueId> TfBuilder::GetForNode(const TfFlatNode& node, size_t input, bool
 
 Status TfBuilder::AddNode(size_t i) {
   const TfFlatNode& node = flat_.nodes[i];
+  if (--state_.budget < 0) return Exhausted("loops within loops make too many nodes");
   if (node.kind == TfFlatNode::Kind::kInput) return {};
   if (node.kind == TfFlatNode::Kind::kVariable) {
     values_[i] = {graph_.AddConstant(node.value, node.name)};
@@ -80,10 +82,20 @@ Status TfBuilder::AddNode(size_t i) {
     failed_[i] = 1;
     any_failed_ = true;
   };
-  if (node.bodies.empty() && FindTfOp(node.op()) == nullptr) {
-    state_.unsupported.Add(node.op(), "", node.name);
-    fail();
-    return {};
+  // Complex tensors have a last axis for their parts, of which only their own rows know. Loops and
+  // branches hand them on.
+  const bool complex = HasComplexType(*node.source);
+  const TfOpRow* row = complex || !node.bodies.empty() ? nullptr : FindTfOp(node.op());
+  if (!node.bodies.empty()) {
+    complex_[i] = complex;
+  } else if (row == nullptr) {
+    row = FindTfComplexOp(node.op());
+    complex_[i] = row != nullptr && GivesComplex(*node.source, state_.source.Attrs(*node.source));
+    if (row == nullptr) {
+      state_.unsupported.Add(node.op(), complex ? "of complex numbers" : "", node.name);
+      fail();
+      return {};
+    }
   }
   // What depends on an unsupported node is not judged, only passed over.
   for (const TfRef& ref : node.inputs) {
@@ -94,7 +106,7 @@ Status TfBuilder::AddNode(size_t i) {
       return {};
     }
   }
-  Result<Values> outputs = Lower(node);
+  Result<Values> outputs = Lower(node, row);
   if (outputs.ok()) {
     values_[i] = *std::move(outputs);
     NameValues(node, values_[i]);
@@ -113,8 +125,7 @@ Status TfBuilder::AddNode(size_t i) {
   return WithNode(In(status, StrCat("node '", node.name, "' (", node.op(), ")")), node.name);
 }
 
-Result<Values> TfBuilder::Lower(const TfFlatNode& node) {
-  const TfOpRow* row = node.bodies.empty() ? FindTfOp(node.op()) : nullptr;
+Result<Values> TfBuilder::Lower(const TfFlatNode& node, const TfOpRow* row) {
   Values inputs;
   std::vector<const TfFlatNode*> handles;
   for (size_t i = 0; i < node.inputs.size(); ++i) {

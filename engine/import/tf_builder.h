@@ -20,6 +20,9 @@ struct TfImportState {
   UnsupportedList unsupported;
   // The first value of a variable that changes; NotFound when nothing gives one.
   std::function<Result<Tensor>(const TfNode&)> variable;
+  // Nodes that may still be lowered: loops lower their functions several times, loops within loops
+  // the more often.
+  int64_t budget = int64_t{1} << 22;
 };
 
 class TfBuilder {
@@ -31,6 +34,11 @@ class TfBuilder {
   // added to the state's list and set failed(); other failures name the node.
   Status Build(std::span<const ValueId> inputs);
   bool failed() const { return any_failed_; }
+  // Output i has a last axis for the parts of complex numbers.
+  bool IsComplex(size_t i) const {
+    const int node = flat_.outputs[i].node;
+    return node >= 0 && complex_[static_cast<size_t>(node)] != 0;
+  }
   // The value of output i; kNoValue for a handle.
   Result<ValueId> Output(size_t i);
 
@@ -38,7 +46,7 @@ class TfBuilder {
   Result<ValueId> Get(const TfRef& ref);
   Result<ValueId> GetForNode(const TfFlatNode& node, size_t input, bool takes_handles);
   Status AddNode(size_t i);
-  Result<Values> Lower(const TfFlatNode& node);
+  Result<Values> Lower(const TfFlatNode& node, const TfOpRow* row);
   void NameValues(const TfFlatNode& node, const Values& values);
 
   TfImportState& state_;
@@ -46,6 +54,7 @@ class TfBuilder {
   const TfFlatGraph& flat_;
   std::vector<Values> values_;  // per flat node, its outputs
   std::vector<char> failed_;
+  std::vector<char> complex_;
   bool any_failed_ = false;
 };
 

@@ -39,7 +39,7 @@ class Importer {
       : source_(source),
         request_(request),
         module_(Graph(ops)),
-        state_{source_, module_, {}, request.variable} {}
+        state_{source_, module_, {}, request.variable, int64_t{1} << 22} {}
 
   Result<Module> Run() {
     TfFlattenRequest flatten;
@@ -58,6 +58,9 @@ class Importer {
     for (size_t i = 0; i < request_.outputs.size(); ++i) {
       const std::string& name = request_.outputs[i].name;
       ONCILLA_ASSIGN(const ValueId value, builder.Output(i));
+      if (builder.IsComplex(i)) {
+        return Unsupported("output '", name, "' is complex; a model's outputs must be real");
+      }
       if (value == kNoValue || graph().fact(value).kind != ValueKind::kTensor) {
         return Unsupported("output '", name, "' is a resource or a list, not a tensor");
       }

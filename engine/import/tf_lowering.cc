@@ -101,6 +101,13 @@ const TfOpRow* FindTfOp(std::string_view op) {
   return it == rows.end() ? nullptr : it->second;
 }
 
+const TfOpRow* FindTfComplexOp(std::string_view op) {
+  for (const TfOpRow& row : TfComplexRows()) {
+    if (row.op == op) return &row;
+  }
+  return nullptr;
+}
+
 std::vector<int64_t> TfLayout::ToLast() const {
   std::vector<int64_t> perm = {0};
   for (int i = 2; i < rank; ++i) perm.push_back(i);

@@ -110,6 +110,15 @@ std::span<const TfOpRow> TfResizeRows();
 std::span<const TfOpRow> TfListRows();
 std::span<const TfOpRow> TfStateRows();
 
+// Rows for nodes that see complex tensors, which are of real numbers with a last axis of two: these
+// take the place of all others there.
+std::span<const TfOpRow> TfComplexRows();
+const TfOpRow* FindTfComplexOp(std::string_view op);
+// A complex type stands among the node's attributes.
+bool HasComplexType(const TfNode& node);
+// Of a node that was lowered by one of these rows.
+bool GivesComplex(const TfNode& node, const TfAttrs& attrs);
+
 // Every family's rows. Null when no family has the op.
 const TfOpRow* FindTfOp(std::string_view op);
 std::vector<std::span<const TfOpRow>> TfOpFamilies();

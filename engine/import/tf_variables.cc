@@ -182,10 +182,7 @@ Status TfVariables::Prepare() {
 }
 
 Result<Tensor> TfVariables::Read(const TfNode& handle, const Source& source) {
-  if (!source.slice.empty()) {
-    return Unsupported("is stored as a slice (", source.slice, ") of '", source.key, "'");
-  }
-  ONCILLA_ASSIGN(Tensor tensor, checkpoint_->Read(source.key));
+  ONCILLA_ASSIGN(Tensor tensor, checkpoint_->ReadSlice(source.key, source.slice));
   const TfAttrs attrs = graph_->Attrs(handle);
   ONCILLA_ASSIGN(const int64_t tf_type, attrs.TypeNumber("dtype"));
   ONCILLA_ASSIGN(const PartialShape shape, attrs.Shape("shape"));

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <snappy.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <random>
@@ -245,6 +247,171 @@ TEST(Checkpoint, VerifyFindsAChangedByte) {
     bad += (*checkpoint)->VerifyData(entry.key).code() == Code::kDataLoss;
   }
   EXPECT_EQ(bad, 1);
+}
+
+// TensorFlow's ordered code of a number from -64 to 63, or of -8192 to 8191 in two bytes.
+std::string Signed(int value) {
+  if (value >= -64 && value < 64) return {static_cast<char>(0x80 ^ value)};
+  const int bits = value ^ (value < 0 ? ~0xc000 : 0xc000);
+  return {static_cast<char>(bits >> 8), static_cast<char>(bits)};
+}
+
+std::string KeyOfSlice(const std::string& name, const std::vector<std::array<int, 2>>& box) {
+  std::string key(1, '\0');
+  for (const char c : name) {
+    key.push_back(c);
+    if (c == '\0') key.push_back('\xff');
+    if (c == '\xff') key.push_back('\0');
+  }
+  key += {'\0', '\1', '\1', static_cast<char>(box.size())};
+  for (const auto& [start, length] : box) key += Signed(start) + Signed(length);
+  return key;
+}
+
+// BundleEntryProto of floats; no offset: a partitioned tensor's.
+std::string EntryOf(const std::vector<int>& shape, int shard, int offset,
+                    bool partitioned = false) {
+  std::string dims, entry = {8, 1};
+  int bytes = 4;
+  for (const int size : shape) {
+    std::string dim = {8};
+    AppendVarint(&dim, static_cast<uint64_t>(size));
+    dims += {0x12, static_cast<char>(dim.size())};
+    dims += dim;
+    bytes *= size;
+  }
+  entry += {0x12, static_cast<char>(dims.size())};
+  entry += dims;
+  if (partitioned) return entry + std::string{0x3a, 0};
+  entry += {0x18, static_cast<char>(shard), 0x20};
+  AppendVarint(&entry, static_cast<uint64_t>(offset));
+  entry += 0x28;
+  AppendVarint(&entry, static_cast<uint64_t>(bytes));
+  return entry;
+}
+
+std::string Floats(const std::vector<float>& values) {
+  return {reinterpret_cast<const char*>(values.data()), 4 * values.size()};
+}
+
+TEST(CheckpointSlices, ReadsTheOrderedCode) {
+  const std::string name("a\0b\xff", 4);
+  for (const int start : {0, 1, 63, 64, 1000, 8191}) {
+    auto key = ParseSliceKey(KeyOfSlice(name, {{start, -1}, {0, 200}}));
+    ASSERT_TRUE(key.ok()) << key.status() << start;
+    EXPECT_EQ(key->tensor, name);
+    EXPECT_EQ(key->box, (SliceBox{{start, -1}, {0, 200}}));
+  }
+  // 2^40 takes six bytes: six one bits, a zero, then 41 bits.
+  auto wide = ParseSliceKey(std::string("\0w\0\1\1\1\xfd\0\0\0\0\0\x80", 13));
+  ASSERT_TRUE(wide.ok()) << wide.status();
+  EXPECT_EQ(wide->box, (SliceBox{{int64_t{1} << 40, 0}}));
+  const std::string whole = KeyOfSlice("weights", {{1000, 3}, {0, -1}});
+  for (size_t n = 0; n < whole.size(); ++n) {
+    EXPECT_EQ(ParseSliceKey(whole.substr(0, n)).status().code(), Code::kDataLoss) << n;
+  }
+  EXPECT_FALSE(ParseSliceKey(whole + "x").ok());
+  EXPECT_FALSE(ParseSliceKey(KeyOfSlice("w", {{-3, 3}})).ok());
+  EXPECT_FALSE(ParseSliceKey(KeyOfSlice("w", {{0, -2}})).ok());
+}
+
+TEST(CheckpointSlices, ReadsTheTextOfARestore) {
+  auto spec = ParseSliceSpec("30 8 10,5:-");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->whole, Shape({30, 8}));
+  EXPECT_EQ(ToString(*Settled(spec->box, spec->whole)), "10,5:0,8");
+  for (const char* wrong :
+       {"30 8 10,5", "30", "30 8 10,5:-:-", "30 8 -1,5:-", "30 8 10;5:-", "30 8 "}) {
+    EXPECT_EQ(ParseSliceSpec(wrong).status().code(), Code::kDataLoss) << wrong;
+  }
+  EXPECT_EQ(Settled({{10, 21}}, Shape({30})).status().code(), Code::kDataLoss);
+  EXPECT_EQ(Settled({{31, SliceExtent::kAll}}, Shape({30})).status().code(), Code::kDataLoss);
+}
+
+// A tensor [4,3] of 0..11: columns 0 and 1 in one shard, column 2, in two slices, in another.
+class PartitionedCheckpoint : public ::testing::Test {
+ protected:
+  void Write(std::vector<TableEntry> entries) {
+    entries.push_back({"", std::string{8, 2}});
+    entries.push_back({"w", EntryOf({4, 3}, 0, 0, true)});
+    std::sort(entries.begin(), entries.end(), [](auto& a, auto& b) { return a.key < b.key; });
+    ASSERT_TRUE(WriteFile(prefix_ + ".index", WriteTable(entries, false)).ok());
+    ASSERT_TRUE(
+        WriteFile(prefix_ + ".data-00000-of-00002", Floats({0, 1, 3, 4, 6, 7, 9, 10})).ok());
+    ASSERT_TRUE(WriteFile(prefix_ + ".data-00001-of-00002", Floats({-1, 2, 5, 8, 11})).ok());
+  }
+  std::vector<TableEntry> Entries() {
+    return {{KeyOfSlice("w", {{0, -1}, {0, 2}}), EntryOf({4, 2}, 0, 0)},
+            {KeyOfSlice("w", {{0, 3}, {2, 1}}), EntryOf({3, 1}, 1, 4)},
+            {KeyOfSlice("w", {{3, 1}, {2, 1}}), EntryOf({1, 1}, 1, 16)}};
+  }
+  Result<Tensor> ReadPart(const std::string& slice) {
+    auto checkpoint = Checkpoint::Open(prefix_);
+    if (!checkpoint.ok()) return checkpoint.status();
+    return (*checkpoint)->ReadSlice("w", slice);
+  }
+  std::vector<double> Values(const std::string& slice) {
+    const auto tensor = ReadPart(slice);
+    EXPECT_TRUE(tensor.ok()) << tensor.status();
+    return tensor.ok() ? *ToDoubles(*tensor) : std::vector<double>();
+  }
+
+  const Folder folder_;
+  const std::string prefix_ = folder_.File("v");
+};
+
+TEST_F(PartitionedCheckpoint, SlicesAreViewsOrCopiedTogether) {
+  Write(Entries());
+  using List = std::vector<double>;
+  EXPECT_EQ(Values(""), (List{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
+  EXPECT_EQ(Values("4 3 1,2:-"), (List{3, 4, 5, 6, 7, 8}));
+  EXPECT_EQ(Values("4 3 2,2:1,2"), (List{7, 8, 10, 11}));
+  EXPECT_EQ(Values("4 3 0,0:-"), (List{}));
+  EXPECT_FALSE(ReadPart("")->mapped());
+  // As stored, and rows of what is stored, are views.
+  EXPECT_EQ(Values("4 3 -:0,2"), (List{0, 1, 3, 4, 6, 7, 9, 10}));
+  EXPECT_TRUE(ReadPart("4 3 -:0,2")->mapped());
+  EXPECT_EQ(Values("4 3 1,2:2,1"), (List{5, 8}));
+  EXPECT_TRUE(ReadPart("4 3 1,2:2,1")->mapped());
+  EXPECT_EQ(Values("4 3 2,2:0,2"), (List{6, 7, 9, 10}));
+  EXPECT_TRUE(ReadPart("4 3 2,2:0,2")->mapped());
+  EXPECT_EQ(Values("4 3 2,1:1,1"), (List{7}));
+  // A column is cut out of two.
+  EXPECT_EQ(Values("4 3 -:1,1"), (List{1, 4, 7, 10}));
+  EXPECT_FALSE(ReadPart("4 3 -:1,1")->mapped());
+  const Status other = ReadPart("4 4 -:-").status();
+  EXPECT_EQ(other.code(), Code::kDataLoss);
+  EXPECT_NE(Message(other).find("[4,4]"), std::string::npos) << other;
+}
+
+TEST_F(PartitionedCheckpoint, WhatIsMissingOrOverlapsIsRefused) {
+  auto entries = Entries();
+  entries.pop_back();
+  Write(entries);
+  const Status missing = ReadPart("").status();
+  EXPECT_EQ(missing.code(), Code::kDataLoss);
+  EXPECT_NE(Message(missing).find("11 of the 12"), std::string::npos) << missing;
+  EXPECT_TRUE(ReadPart("4 3 0,3:-").ok());
+
+  entries = Entries();
+  entries[2].key = KeyOfSlice("w", {{0, 1}, {2, 1}});
+  Write(entries);
+  const Status overlap = ReadPart("").status();
+  EXPECT_EQ(overlap.code(), Code::kDataLoss);
+  EXPECT_NE(Message(overlap).find("overlap"), std::string::npos) << overlap;
+
+  entries = Entries();
+  entries[2].key = KeyOfSlice("w", {{3, 2}, {2, 1}});
+  Write(entries);
+  EXPECT_EQ(ReadPart("").status().code(), Code::kDataLoss);
+
+  Write({});
+  EXPECT_EQ(ReadPart("").status().code(), Code::kDataLoss);
+
+  entries = Entries();
+  entries[0].key = entries[0].key.substr(0, entries[0].key.size() - 1);
+  Write(entries);
+  EXPECT_EQ(Checkpoint::Open(prefix_).status().code(), Code::kDataLoss);
 }
 
 }  // namespace
