@@ -308,6 +308,77 @@ Tensors SparseSoftmax(const NoAttrs&, const NodeView&, std::span<const Tensor> i
   return std::vector<Tensor>{std::move(out)};
 }
 
+// A sparse tensor's lists along the last axis, by their place among all lists of `shape`.
+std::unordered_map<int64_t, IntList> ListsOf(const Places& p, const Shape& shape) {
+  std::unordered_map<int64_t, IntList> lists;
+  for (size_t i = 0; i < p.count; ++i) {
+    int64_t place = 0;
+    for (size_t k = 0; k + 1 < p.rank; ++k) place = place * shape[static_cast<int>(k)] + p[i][k];
+    lists[place].push_back(static_cast<int64_t>(i));
+  }
+  return lists;
+}
+
+// Levenshtein's distance, row by row.
+template <class Same>
+int64_t Distance(int64_t n, int64_t m, Same&& same) {
+  IntList row(static_cast<size_t>(m) + 1);
+  std::iota(row.begin(), row.end(), 0);
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t diagonal = row[0]++;
+    for (size_t j = 0; j < static_cast<size_t>(m); ++j) {
+      const int64_t changed = diagonal + (same(i, static_cast<int64_t>(j)) ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({changed, diagonal + 1, row[j] + 1});
+    }
+  }
+  return row.back();
+}
+
+Tensors EditDistance(const EditDistanceAttrs& attrs, const NodeView&, std::span<const Tensor> in) {
+  const IntList sizes = IntsOf(in[2]), other_sizes = IntsOf(in[5]);
+  if (sizes.size() != other_sizes.size() || sizes.empty() || sizes.size() > kMaxRank) {
+    return InvalidArgument("hypothesis and truth must be of one rank, not ", sizes.size(), " and ",
+                           other_sizes.size());
+  }
+  ONCILLA_ASSIGN(const Places a, PlacesOf(in[0], sizes, in[1].elements()));
+  ONCILLA_ASSIGN(const Places b, PlacesOf(in[3], other_sizes, in[4].elements()));
+  Shape shape;
+  for (size_t k = 0; k + 1 < sizes.size(); ++k) {
+    shape.push_back(std::max(sizes[k], other_sizes[k]));
+  }
+  if (shape.elements() > (int64_t{1} << 40)) return Exhausted("distances of the shape ", shape);
+  const auto lists = ListsOf(a, shape), truths = ListsOf(b, shape);
+  ONCILLA_ASSIGN(Tensor out, Tensor::Allocate({DType::kF32, shape}));
+  auto result = out.MutableAs<float>();
+  auto equal = [&](int64_t i, int64_t j) {
+    const auto x = static_cast<size_t>(i), y = static_cast<size_t>(j);
+    if (in[1].dtype() == DType::kString) return in[1].strings()[x] == in[4].strings()[y];
+    bool same = false;
+    DispatchDType(in[1].dtype(),
+                  [&]<class T>(TypeTag<T>) { same = in[1].As<T>()[x] == in[4].As<T>()[y]; });
+    return same;
+  };
+  const IntList none;
+  auto find = [&](const auto& map, int64_t place) -> const IntList& {
+    const auto it = map.find(place);
+    return it == map.end() ? none : it->second;
+  };
+  auto measure = [&](int64_t place) {
+    const IntList &x = find(lists, place), &y = find(truths, place);
+    const auto n = static_cast<int64_t>(x.size()), m = static_cast<int64_t>(y.size());
+    const int64_t distance = Distance(n, m, [&](int64_t i, int64_t j) {
+      return equal(x[static_cast<size_t>(i)], y[static_cast<size_t>(j)]);
+    });
+    auto value = static_cast<float>(distance);
+    if (attrs.normalize) value = m > 0 ? value / static_cast<float>(m) : n > 0 ? INFINITY : 0.0f;
+    result[static_cast<size_t>(place)] = value;
+  };
+  for (const auto& item : lists) measure(item.first);
+  for (const auto& item : truths) measure(item.first);
+  return std::vector<Tensor>{std::move(out)};
+}
+
 template <class Read>
 IntList NotIn(int64_t n, int64_t m, Read&& read) {
   using T = std::decay_t<decltype(read(0, int64_t{0}))>;
@@ -480,6 +551,7 @@ const KernelRow kRows[] = {
     HostRow<SparseFillEmptyRows>("SparseFillEmptyRows", kIntegers),
     HostRow<SparseConcat>("SparseConcat", kIntegers),
     HostRow<SparseSlice>("SparseSlice", kIntegers),
+    HostRow<EditDistance>("EditDistance", kIntegers),
     HostRow<SparseSoftmax>("SparseSoftmax", kIntegers),
     HostRow<ListDiff>("ListDiff", kAll),
     HostRow<DynamicPartition>("DynamicPartition", kAll),

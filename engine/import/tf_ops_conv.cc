@@ -143,8 +143,27 @@ Result<Values> LowerConvTranspose(TfLowering& b) {
       AddChannelsLast(b, "ConvTranspose", std::move(attrs), {x, b.in(1), kNoValue, sizes}, layout));
 }
 
+// The largest of each `window` neighbouring channels.
+Result<Values> LowerDepthPool(TfLowering& b, int64_t window) {
+  ONCILLA_ASSIGN(const std::vector<int64_t> ksize, b.attrs().Ints("ksize"));
+  ONCILLA_ASSIGN(const std::vector<int64_t> strides, b.attrs().Ints("strides"));
+  const std::vector<int64_t> expected = {1, 1, 1, window};
+  if (window < 1 || ksize != expected || strides != expected) {
+    return Unsupported("a window over channels and anything else, or one that overlaps");
+  }
+  const PartialShape& shape = b.in_fact(0).shape;
+  if (shape.ranked() && shape.rank() != 4) return InvalidArgument("the input is ", shape);
+  ONCILLA_ASSIGN(const ValueId groups, b.Add("Reshape", {{"zero_copies", true}},
+                                             {b.in(0), b.Ints({0, 0, 0, -1, window})}, "groups"));
+  return One(b.Add("ReduceMax", {}, {groups, b.Ints({-1})}));
+}
+
 Result<Values> LowerPool(TfLowering& b) {
   ONCILLA_ASSIGN(const TfLayout layout, ReadLayout(b));
+  if (b.op() == "MaxPool" && !layout.channels_first) {
+    ONCILLA_ASSIGN(const std::vector<int64_t> ksize, b.attrs().Ints("ksize"));
+    if (ksize.size() == 4 && ksize[3] != 1) return LowerDepthPool(b, ksize[3]);
+  }
   ONCILLA_ASSIGN(AttrMap attrs, WindowAttrs(b, layout, false));
   ONCILLA_ASSIGN(std::vector<int64_t> kernel, SpatialInts(b, "ksize", layout));
   attrs.emplace("kernel", std::move(kernel));

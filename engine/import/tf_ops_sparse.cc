@@ -94,6 +94,11 @@ Result<Values> LowerUnique(TfLowering& b) {
   return out;
 }
 
+Result<Values> LowerEditDistance(TfLowering& b) {
+  ONCILLA_ASSIGN(const bool normalize, b.attrs().Bool("normalize"));
+  return One(b.Add("EditDistance", {{"normalize", normalize}}, b.all_inputs()));
+}
+
 // Laid out densely: the result is dense anyway.
 Result<Values> LowerSparseSum(TfLowering& b) {
   ONCILLA_ASSIGN(const bool keep_dims, b.attrs().Bool("keep_dims"));
@@ -111,6 +116,7 @@ constexpr TfOpRow kRows[] = {
     {"BroadcastArgs", 2, "BroadcastSizes"},
     {"DynamicPartition", 2, "", LowerDynamicPartition},
     {"DynamicStitch", 2, "", LowerDynamicStitch},
+    {"EditDistance", 6, "", LowerEditDistance},
     {"InvertPermutation", 1, "InvertPermutation"},
     {"ListDiff", 2, "", LowerListDiff},
     {"ParallelDynamicStitch", 2, "", LowerDynamicStitch},

@@ -176,6 +176,20 @@ Result<Facts> InferSparseSoftmax(const NoAttrs&, std::span<const Fact> in) {
   return Facts{Fact::Of(in[1].dtype, in[1].shape)};
 }
 
+Result<Facts> InferEditDistance(const EditDistanceAttrs&, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireSparse(in[0], &in[1], in[2]));
+  ONCILLA_TRY(RequireSparse(in[3], &in[4], in[5]));
+  if (in[1].dtype != in[4].dtype) {
+    return InvalidArgument("the values are ", in[1].dtype, " and ", in[4].dtype);
+  }
+  const Dim rank = RankOf(in[0]).known() ? RankOf(in[0]) : RankOf(in[3]);
+  if (rank.known() && rank.size < 1) return InvalidArgument("the tensors have no last axis");
+  if (!rank.known() || rank.size > kMaxRank) {
+    return Facts{Fact::Of(DType::kF32, PartialShape())};
+  }
+  return Facts{Fact::Of(DType::kF32, PartialShape::OfRank(static_cast<int>(rank.size) - 1))};
+}
+
 Result<Facts> InferRaggedToSparse(const NoAttrs&, std::span<const Fact> in) {
   Dim rank;
   for (const Fact& fact : in.first(in.size() - 1)) {
@@ -288,6 +302,7 @@ constexpr OpDef kSparseOps[] = {
     Op<InferSparseConcat>("SparseConcat", Dependent(3, kVariadic)),
     Op<InferSparseSlice>("SparseSlice", Dependent(5, 5)),
     Op<InferSparseSoftmax>("SparseSoftmax", Host(3, 3)),
+    Op<InferEditDistance>("EditDistance", Dependent(6, 6)),
     Op<InferRaggedToSparse>("RaggedToSparse", Dependent(2, kVariadic)),
     Op<InferRaggedRange>("RaggedRange", Dependent(3, 3)),
     Op<InferRaggedGather>("RaggedGather", Dependent(3, kVariadic)),

@@ -60,6 +60,14 @@ struct SparseConcatAttrs {
 // RaggedToSparse(splits..., values) -> indices, values, shape.
 // SparseSlice(indices, values, shape, start, size) -> indices, values, shape.
 
+// EditDistance(indices, values, shape, indices, values, shape) -> f32: how many elements must be
+// inserted, left out or changed to make the second sparse tensor's list from the first's, for each
+// list along the last axis; with `normalize` over the length of the second.
+struct EditDistanceAttrs {
+  bool normalize = true;
+  void Fields(auto&& field) { field("normalize", normalize); }
+};
+
 // ListDiff(x, y) -> the elements of x that are not in y, and their places.
 struct ListDiffAttrs {
   DType to = DType::kI32;

@@ -144,8 +144,11 @@ TEST_F(TfOps, AgreeWithTensorFlow) {
 
 // The same through passes, placement and plans.
 TEST_F(TfOps, AgreeInASession) {
+  // Another device on request, OpenCL on a processor included.
   const char* device = std::getenv("ONCILLA_TF_DEVICE");
-  auto session = Session::Create(Runtime::Create({}),
+  RuntimeOptions options;
+  options.opencl_cpu_devices = device != nullptr;
+  auto session = Session::Create(Runtime::Create(options),
                                  {.device = device == nullptr ? "cpu" : device, .verify = true});
   ASSERT_TRUE(session.ok()) << session.status();
   std::string path;

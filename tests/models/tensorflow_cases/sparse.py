@@ -73,3 +73,9 @@ case("SparseSoftmax", lambda i, v: raw.SparseSoftmax(sp_indices=i, sp_values=v, 
 case("SparseSoftmax_deep", lambda i, v: raw.SparseSoftmax(sp_indices=i, sp_values=v, sp_shape=c([2, 2, 3], tf.int64)), np.array([[0, 0, 1], [0, 1, 0], [0, 1, 2], [1, 1, 1]], np.int64), f32(4).astype(np.float64))
 case("RaggedTensorToSparse", lambda s, v: list(raw.RaggedTensorToSparse(rt_nested_splits=[s], rt_dense_values=v)), np.array([0, 2, 2, 5], np.int64), f32(5))
 case("RaggedTensorToSparse_deep", lambda s, t, v: list(raw.RaggedTensorToSparse(rt_nested_splits=[s, t], rt_dense_values=v)), np.array([0, 2, 3], np.int64), np.array([0, 1, 1, 3], np.int64), i32(3, 2))
+H, T = np.array([[0, 0], [0, 1], [1, 0], [1, 1], [1, 2], [2, 0]], np.int64), np.array([[0, 0], [0, 1], [1, 0], [1, 1], [3, 0]], np.int64)
+for normalize in (False, True):
+    case("EditDistance_%d" % normalize, lambda h, a, t, b, k=normalize: raw.EditDistance(hypothesis_indices=h, hypothesis_values=a, hypothesis_shape=c([3, 3], tf.int64), truth_indices=t, truth_values=b, truth_shape=c([4, 2], tf.int64), normalize=k),
+         H, np.array([1, 2, 3, 4, 5, 6], np.int32), T, np.array([1, 3, 4, 5, 7], np.int32))
+case("EditDistance_strings", lambda h, t: raw.EditDistance(hypothesis_indices=h, hypothesis_values=c([b"a", b"b", b"c"]), hypothesis_shape=c([1, 1, 3], tf.int64), truth_indices=t, truth_values=c([b"b", b"c"]), truth_shape=c([1, 1, 2], tf.int64)),
+     np.array([[0, 0, 0], [0, 0, 1], [0, 0, 2]], np.int64), np.array([[0, 0, 0], [0, 0, 1]], np.int64))

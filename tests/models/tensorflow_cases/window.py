@@ -86,3 +86,4 @@ first_case("Conv2D_first_explicit", lambda a, l, f, g: [raw.Conv2D(input=a[0], f
 first_case("FusedBatchNormV3_first", lambda a, l, f, g: [raw.FusedBatchNormV3(x=a[0], scale=c(W["bn"][0]), offset=c(W["bn"][1]), mean=c(W["bn"][2]), variance=c(W["bn"][3]), is_training=False, data_format=f).y], f32(2, 3, 2, 4))
 first_case("FusedBatchNormV3_first_training", lambda a, l, f, g: [raw.FusedBatchNormV3(x=a[0], scale=c(W["bn"][0]), offset=c(W["bn"][1]), mean=c([], tf.float32), variance=c([], tf.float32), is_training=True, data_format=f).y], f32(2, 3, 2, 4))
 first_case("Blocks_first", lambda a, l, f, g: [raw.DepthToSpace(input=a[0], block_size=2, data_format=f), raw.SpaceToDepth(input=a[0], block_size=2, data_format=f)], f32(1, 8, 2, 4))
+case("MaxPool_channels", lambda a: raw.MaxPool(input=a, ksize=[1, 1, 1, 3], strides=[1, 1, 1, 3], padding="VALID"), f32(2, 2, 3, 6))
