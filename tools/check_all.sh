@@ -111,21 +111,25 @@ check_all() {
   local intel ptxas shape
   [[ -x build/release/tests/case_tests ]] || return
   step "cases with lesser SIMD" simd_cases
-  if try_fetch intel fetch_intel_opencl; then
+  if fits "cases on Intel's OpenCL" 7 && try_fetch intel fetch_intel_opencl; then
     for shape in gpu cpu; do
       step "cases on Intel's OpenCL ($shape)" intel_cases "$shape" "$intel"
     done
   fi
   for shape in gpu cpu; do step "cases on Oclgrind ($shape)" oclgrind_cases "$shape"; done
   step "cases on rusticl" rusticl_cases
-  if try_fetch ptxas find_ptxas; then step "kernels compiled offline" offline_compiles "$ptxas"; fi
-  if step "build (clang 14, asan, ubsan)" build_in asan asan "$asan_targets"; then
+  if fits "asan, ubsan and fuzzers" 28 &&
+    step "build (clang 14, asan, ubsan)" build_in asan asan "$asan_targets"; then
     step "unit tests (asan, ubsan)" sanitized build/asan/tests/unit_tests
     step "cases (asan, ubsan)" sanitized_cases
     step "ONNX's tests (asan, ubsan)" sanitized_onnx
     step "fuzzers, a minute each" fuzz_all
   fi
-  if step "build (tsan)" build_in tsan tsan thread_tests -DONCILLA_OPENCL=OFF; then
+  if fits "tsan" 10 &&
+    step "build (tsan)" build_in tsan tsan thread_tests -DONCILLA_OPENCL=OFF; then
     step "threads (tsan)" build/tsan/tests/thread_tests
+  fi
+  if fits "kernels compiled offline" 12 && try_fetch ptxas find_ptxas; then
+    step "kernels compiled offline" offline_compiles "$ptxas"
   fi
 }

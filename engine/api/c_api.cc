@@ -283,6 +283,13 @@ oncilla_status* oncilla_model_run(oncilla_model* model, const char* const* input
       ONCILLA_TRY(NeedHandle(given.outputs[i], StrCat("outputs[", i, "]")));
       request.fetches.emplace_back(given.outputs[i]);
     }
+    if (given.targets == nullptr && given.target_count > 0) {
+      return InvalidArgument("targets is null, but target_count is ", given.target_count);
+    }
+    for (size_t i = 0; given.targets != nullptr && i < given.target_count; ++i) {
+      ONCILLA_TRY(NeedHandle(given.targets[i], StrCat("targets[", i, "]")));
+      request.targets.emplace_back(given.targets[i]);
+    }
     if (input_count > 0) {
       ONCILLA_TRY(NeedHandle(input_names, "input_names"));
       ONCILLA_TRY(NeedHandle(inputs, "inputs"));
@@ -301,6 +308,28 @@ oncilla_status* oncilla_model_run(oncilla_model* model, const char* const* input
     handle->report = ran.report.Line();
     *result = handle.release();
     return Status();
+  });
+}
+
+oncilla_status* oncilla_model_read_variable(oncilla_model* model, const char* name,
+                                            oncilla_tensor** tensor) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(model, "model"));
+    ONCILLA_TRY(NeedHandle(name, "name"));
+    ONCILLA_TRY(NeedHandle(tensor, "tensor"));
+    ONCILLA_ASSIGN(Tensor value, model->model->variables().Read(name));
+    *tensor = new oncilla_tensor(MakeTensor(std::move(value)));
+    return Status();
+  });
+}
+
+oncilla_status* oncilla_model_assign_variable(oncilla_model* model, const char* name,
+                                              const oncilla_tensor* tensor) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(model, "model"));
+    ONCILLA_TRY(NeedHandle(name, "name"));
+    ONCILLA_TRY(NeedHandle(tensor, "tensor"));
+    return model->model->AssignVariable(name, tensor->tensor);
   });
 }
 

@@ -264,9 +264,20 @@ typedef struct oncilla_run_options {
   size_t size;
   const char* signature;      /* null: serving_default, else the only one */
   int64_t timeout_ms;         /* 0: none */
-  const char* const* outputs; /* names; null: all outputs of the signature */
+  const char* const* outputs; /* names; null: all outputs of the signature, none with targets */
   size_t output_count;
+  const char* const* targets; /* nodes of a TensorFlow graph to run for what they do; may be null */
+  size_t target_count;
 } oncilla_run_options;
+
+/* Variables of TensorFlow models that some graph changes are kept between runs; runs that change
+ * them take turns. A variable is there from the first run that needs it (else NotFound or
+ * FailedPrecondition); assigning to one that was a constant so far costs its graphs another
+ * compilation. Names are the nodes' in the graph. */
+ONCILLA_API oncilla_status* oncilla_model_read_variable(oncilla_model* model, const char* name,
+                                                        oncilla_tensor** tensor);
+ONCILLA_API oncilla_status* oncilla_model_assign_variable(oncilla_model* model, const char* name,
+                                                          const oncilla_tensor* tensor);
 
 /* Blocks until the results are there. `options` may be null. */
 ONCILLA_API oncilla_status* oncilla_model_run(oncilla_model* model, const char* const* input_names,

@@ -120,7 +120,7 @@ class Tensor {
     oncilla_tensor* tensor = nullptr;
     Status status(oncilla_tensor_create(dtype, dims.data(), dims.size(), data, bytes, &tensor));
     if (!status.ok()) return status;
-    return Tensor(std::shared_ptr<const oncilla_tensor>(tensor, oncilla_tensor_free_const));
+    return Adopt(tensor);
   }
   static Result<Tensor> Strings(const std::vector<int64_t>& dims,
                                 const std::vector<std::string>& values) {
@@ -131,7 +131,7 @@ class Tensor {
     Status status(oncilla_tensor_create_strings(dims.data(), dims.size(), texts.data(),
                                                 lengths.data(), &tensor));
     if (!status.ok()) return status;
-    return Tensor(std::shared_ptr<const oncilla_tensor>(tensor, oncilla_tensor_free_const));
+    return Adopt(tensor);
   }
 
   oncilla_dtype dtype() const { return oncilla_tensor_dtype(get()); }
@@ -156,7 +156,11 @@ class Tensor {
   const oncilla_tensor* get() const { return tensor_.get(); }
 
  private:
+  friend class Model;
   friend class RunResult;
+  static Tensor Adopt(oncilla_tensor* tensor) {
+    return Tensor(std::shared_ptr<const oncilla_tensor>(tensor, oncilla_tensor_free_const));
+  }
   static void oncilla_tensor_free_const(const oncilla_tensor* tensor) {
     oncilla_tensor_free(const_cast<oncilla_tensor*>(tensor));
   }
@@ -191,32 +195,46 @@ class RunResult {
 
 struct RunOptions {
   std::string signature;             // empty: the default one
-  std::vector<std::string> outputs;  // empty: all
+  std::vector<std::string> outputs;  // empty: all, or none with targets
   int64_t timeout_ms = 0;
+  std::vector<std::string> targets;  // nodes of a TensorFlow graph to run for what they do
 };
 
 class Model {
  public:
   using Inputs = std::vector<std::pair<std::string, Tensor>>;
   Result<RunResult> Run(const Inputs& inputs, const RunOptions& options = {}) const {
-    std::vector<const char*> names, outputs;
+    std::vector<const char*> names, outputs, targets;
     std::vector<const oncilla_tensor*> tensors;
     for (const auto& [name, tensor] : inputs) {
       names.push_back(name.c_str());
       tensors.push_back(tensor.get());
     }
     for (const std::string& o : options.outputs) outputs.push_back(o.c_str());
+    for (const std::string& t : options.targets) targets.push_back(t.c_str());
     oncilla_run_options c{};
     c.size = sizeof(c);
     c.signature = options.signature.empty() ? nullptr : options.signature.c_str();
     c.timeout_ms = options.timeout_ms;
     c.outputs = outputs.empty() ? nullptr : outputs.data();
     c.output_count = outputs.size();
+    c.targets = targets.empty() ? nullptr : targets.data();
+    c.target_count = targets.size();
     oncilla_result* result = nullptr;
     Status status(
         oncilla_model_run(model_.get(), names.data(), tensors.data(), names.size(), &c, &result));
     if (!status.ok()) return status;
     return RunResult(result);
+  }
+  // See oncilla_model_read_variable.
+  Result<Tensor> ReadVariable(const std::string& name) const {
+    oncilla_tensor* tensor = nullptr;
+    Status status(oncilla_model_read_variable(model_.get(), name.c_str(), &tensor));
+    if (!status.ok()) return status;
+    return Tensor::Adopt(tensor);
+  }
+  Status AssignVariable(const std::string& name, const Tensor& value) const {
+    return Status(oncilla_model_assign_variable(model_.get(), name.c_str(), value.get()));
   }
   // Gives the model's memory back; returns the bytes.
   Result<int64_t> Unload() {

@@ -66,6 +66,7 @@ Result<ValueId> TfBuilder::GetForNode(const TfFlatNode& node, size_t input, bool
 
 Status TfBuilder::AddNode(size_t i) {
   const TfFlatNode& node = flat_.nodes[i];
+  if (--state_.budget < 0) return Exhausted("loops within loops make too many nodes");
   if (node.kind == TfFlatNode::Kind::kInput) return {};
   if (node.kind == TfFlatNode::Kind::kVariable) {
     values_[i] = {graph_.AddConstant(node.value, node.name)};
@@ -89,8 +90,7 @@ Status TfBuilder::AddNode(size_t i) {
     complex_[i] = complex;
   } else if (row == nullptr) {
     row = FindTfComplexOp(node.op());
-    complex_[i] =
-        row != nullptr && GivesComplex(*node.source, state_.source.Attrs(*node.source));
+    complex_[i] = row != nullptr && GivesComplex(*node.source, state_.source.Attrs(*node.source));
     if (row == nullptr) {
       state_.unsupported.Add(node.op(), complex ? "of complex numbers" : "", node.name);
       fail();

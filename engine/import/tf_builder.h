@@ -20,6 +20,9 @@ struct TfImportState {
   UnsupportedList unsupported;
   // The first value of a variable that changes; NotFound when nothing gives one.
   std::function<Result<Tensor>(const TfNode&)> variable;
+  // Nodes that may still be lowered: loops lower their functions several times, loops within loops
+  // the more often.
+  int64_t budget = int64_t{1} << 22;
 };
 
 class TfBuilder {

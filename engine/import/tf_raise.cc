@@ -585,6 +585,13 @@ class BranchRaiser {
       }
     }
     AddRaised(graph_, std::move(branch), replaced, effects);
+    for (const Merged& merged : merges_) {
+      // Nobody reads it any more; it must not be found again before the graph is cleaned up.
+      TfFlatNode& merge = graph_.nodes[static_cast<size_t>(merged.node)];
+      merge.raised_op = "NoOp";
+      merge.inputs.clear();
+      merge.controls.clear();
+    }
     return {};
   }
 
@@ -647,9 +654,11 @@ Status RaiseAtDepth(TfFlatGraph& graph, int depth) {
     ONCILLA_TRY(LoopRaiser(graph).Run());
     ONCILLA_TRY(Compact(graph));
   }
-  while (HasOp(graph, "Switch") || HasOp(graph, "Merge")) {
-    ONCILLA_ASSIGN(const bool raised, BranchRaiser(graph).Run());
-    if (!raised) break;
+  if (HasOp(graph, "Switch") || HasOp(graph, "Merge")) {
+    for (bool raised = true; raised;) {
+      SortTfFlatGraph(graph);
+      ONCILLA_ASSIGN(raised, BranchRaiser(graph).Run());
+    }
     ONCILLA_TRY(Compact(graph));
   }
   for (TfFlatNode& node : graph.nodes) {

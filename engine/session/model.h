@@ -20,9 +20,9 @@ using NamedTensor = std::pair<std::string, Tensor>;
 struct RunRequest {
   std::string signature;  // empty: the default one
   std::vector<NamedTensor> feeds;
-  std::vector<std::string> fetches;      // empty: all outputs of the signature, none with targets
-  std::vector<std::string> targets;      // nodes of a TensorFlow graph to run for their effects
-  std::chrono::milliseconds timeout{0};  // 0: none
+  std::vector<std::string> fetches;       // empty: all outputs of the signature, none with targets
+  std::vector<std::string> targets = {};  // nodes of a TensorFlow graph to run for their effects
+  std::chrono::milliseconds timeout{0};   // 0: none
   bool profile = false;
 };
 

@@ -103,10 +103,11 @@ Result<OpenedModel> Open(const ModelFlags& model, const SessionFlags& session) {
 
 Result<std::shared_ptr<Executor>> CompileModel(
     const OpenedModel& opened, const std::vector<std::string>& feeds,
-    const std::vector<std::string>& fetches,
+    const std::vector<std::string>& fetches, const std::vector<std::string>& targets,
     const std::function<void(std::string_view, const Graph&)>& observe) {
   const Progress progress("compiling");
-  auto executor = opened.model->Executable({opened.signature->key, feeds, fetches, {}}, observe);
+  auto executor =
+      opened.model->Executable({opened.signature->key, feeds, fetches, targets}, observe);
   if (!executor.ok()) return OfModel(executor.status());
   return executor;
 }

@@ -55,7 +55,7 @@ Result<OpenedModel> Open(const ModelFlags& model, const SessionFlags& session);
 // inputs that the fetches need.
 Result<std::shared_ptr<Executor>> CompileModel(
     const OpenedModel& opened, const std::vector<std::string>& feeds,
-    const std::vector<std::string>& fetches,
+    const std::vector<std::string>& fetches, const std::vector<std::string>& targets = {},
     const std::function<void(std::string_view, const Graph&)>& observe = nullptr);
 
 // "1x3x224x224" as sizes; an empty text is a scalar's shape.

@@ -343,7 +343,7 @@ Status Inspect(const InspectFlags& flags) {
     }
     if (flags.graph) in.stages += StrCat("== ", stage, "\n", Print(graph));
   };
-  ONCILLA_ASSIGN(in.executor, CompileModel(in.opened, {}, fetches, observe));
+  ONCILLA_ASSIGN(in.executor, CompileModel(in.opened, {}, fetches, {}, observe));
   ONCILLA_TRY(MakeFeeds(flags, in));
   ONCILLA_TRY(MakePlanOf(flags, in));
   if (flags.json) return PrintDocument(ToJson(flags, in));

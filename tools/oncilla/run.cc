@@ -23,7 +23,7 @@ struct RunFlags {
   ModelFlags model;
   SessionFlags session;
   InputFlags input;
-  std::vector<std::string> outputs;
+  std::vector<std::string> outputs, targets;
   std::string output_dir, steps, labels, svg;
   int topk = 0;
   bool placement = false, json = false, quiet = false;
@@ -35,6 +35,7 @@ struct Step {
   InputFlags input;
   std::vector<std::string> outputs;
   std::string output_dir;
+  std::vector<std::string> targets;
 };
 
 template <class... Parts>
@@ -48,7 +49,7 @@ Status CheckFlags(const RunFlags& flags) {
   if (!flags.steps.empty()) {
     const bool more = !flags.input.inputs.empty() || !flags.input.input_dir.empty() ||
                       !flags.outputs.empty() || !flags.output_dir.empty() || !flags.svg.empty() ||
-                      !flags.model.signature.empty() || flags.topk > 0;
+                      !flags.model.signature.empty() || flags.topk > 0 || !flags.targets.empty();
     if (more) {
       return BadOption(
           "--steps says what to run; --signature, --input, --input-dir, --output, --output-dir, "
@@ -75,13 +76,14 @@ Result<Step> ReadStep(const Json& json, size_t index, const InputFlags& common) 
         if (!file.is_string()) return bad("\"inputs\" maps names to files");
         step.input.inputs.push_back(name + "=" + file.get<std::string>());
       }
-    } else if (key == "outputs" && value.is_array()) {
+    } else if ((key == "outputs" || key == "targets") && value.is_array()) {
       for (const auto& name : value) {
-        if (!name.is_string()) return bad("\"outputs\" is a list of names");
-        step.outputs.push_back(name.get<std::string>());
+        if (!name.is_string()) return bad("\"" + key + "\" is a list of names");
+        (key == "outputs" ? step.outputs : step.targets).push_back(name.get<std::string>());
       }
     } else {
-      const std::vector<std::string> keys = {"signature", "inputs", "outputs", "output_dir"};
+      const std::vector<std::string> keys = {"signature", "inputs", "outputs", "output_dir",
+                                             "targets"};
       if (std::find(keys.begin(), keys.end(), key) != keys.end()) {
         return bad("\"" + key + "\" has the wrong type");
       }
@@ -93,7 +95,8 @@ Result<Step> ReadStep(const Json& json, size_t index, const InputFlags& common) 
 
 Result<std::vector<Step>> ReadSteps(const RunFlags& flags) {
   if (flags.steps.empty()) {
-    return std::vector<Step>{{flags.model.signature, flags.input, flags.outputs, flags.output_dir}};
+    return std::vector<Step>{
+        {flags.model.signature, flags.input, flags.outputs, flags.output_dir, flags.targets}};
   }
   ONCILLA_ASSIGN(const std::string text, ReadFile(flags.steps, kMaxStepsBytes));
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -120,7 +123,7 @@ Result<std::vector<std::string>> NeededInputs(const OpenedModel& opened, const S
                                               const std::vector<std::string>& fetches) {
   ONCILLA_ASSIGN(std::vector<std::string> given, GivenInputs(*opened.signature, step.input));
   if (given.size() == opened.signature->inputs.size()) return given;
-  ONCILLA_ASSIGN(const auto executor, CompileModel(opened, {}, fetches));
+  ONCILLA_ASSIGN(const auto executor, CompileModel(opened, {}, fetches, step.targets));
   std::vector<std::string> needed;
   for (const NamedValue& input : executor->compiled().graph.inputs()) {
     needed.push_back(input.name);
@@ -152,7 +155,7 @@ Result<StepResult> RunStep(OpenedModel& opened, const Step& step, const RunFlags
   }
   ONCILLA_ASSIGN(const auto needed, NeededInputs(opened, step, fetches));
   ONCILLA_ASSIGN(Inputs inputs, GatherInputs(*opened.signature, needed, step.input));
-  ONCILLA_ASSIGN(const auto executor, CompileModel(opened, needed, fetches));
+  ONCILLA_ASSIGN(const auto executor, CompileModel(opened, needed, fetches, step.targets));
   StepResult result;
   result.photo = inputs.photo;
   {
@@ -175,6 +178,7 @@ Result<StepResult> RunStep(OpenedModel& opened, const Step& step, const RunFlags
     request.signature = opened.signature->key;
     request.feeds = std::move(inputs.feeds);
     request.fetches = fetches;
+    request.targets = step.targets;
     auto run = opened.model->Run(request);
     if (!run.ok()) return OfRun(run.status());
     result.run = *std::move(run);
@@ -266,7 +270,7 @@ Status PrintPlacement(const OpenedModel& opened, const Step& step) {
     fetches.push_back(FullName(name, opened.signature->outputs));
   }
   ONCILLA_ASSIGN(const auto needed, NeededInputs(opened, step, fetches));
-  ONCILLA_ASSIGN(const auto executor, CompileModel(opened, needed, fetches));
+  ONCILLA_ASSIGN(const auto executor, CompileModel(opened, needed, fetches, step.targets));
   std::fputs(Print(executor->compiled().placement).c_str(), stderr);
   return {};
 }
@@ -311,13 +315,19 @@ Action AddRun(CLI::App& app) {
       ->type_name("NAME")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--target", flags->targets,
+                 "A node of a TensorFlow graph to run for what it does, such as an initialiser")
+      ->type_name("NAME")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--output-dir", flags->output_dir,
                  "Write each output as <NAME>.npy, or .json for strings; bytes of the name outside "
                  "[A-Za-z0-9_.-] become %XX")
       ->type_name("DIR");
   app.add_option("--steps", flags->steps,
                  "Several runs on one loaded model: "
-                 "[{\"signature\",\"inputs\":{NAME:FILE},\"outputs\":[..],\"output_dir\"},..]")
+                 "[{\"signature\",\"inputs\":{NAME:FILE},\"outputs\":[..],\"output_dir\","
+                 "\"targets\":[..]},..]")
       ->type_name("FILE");
   flags->session.AddTo(app);
   app.add_option("--topk", flags->topk, "Show the K best classes as bars")

@@ -1,0 +1,126 @@
+// What a model remembers between runs: variables that signatures change, that the application
+// assigns, and that several runs change at once. On testdata/tensorflow/runs/state, whose
+// signatures are add (count += 1, sum += x, mean), get and reset; and
+// testdata/tensorflow/models/counter.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "engine/session/model.h"
+#include "engine/session/session.h"
+
+namespace oncilla {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class ModelState : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto session = Session::Create(Runtime::Create({}), {.device = "cpu", .verify = true});
+    ASSERT_TRUE(session.ok()) << session.status();
+    session_ = *session;
+    model_ = Load("/testdata/tensorflow/runs/state/model");
+  }
+  std::shared_ptr<Model> Load(const std::string& path) {
+    auto model = session_->Load(ONCILLA_SOURCE_DIR + path, {});
+    EXPECT_TRUE(model.ok()) << model.status();
+    return *model;
+  }
+  Result<RunResult> Run(const std::string& signature, std::vector<NamedTensor> feeds = {}) {
+    RunRequest request;
+    request.signature = signature;
+    request.feeds = std::move(feeds);
+    return model_->Run(request);
+  }
+  static Tensor Floats(std::vector<float> values) {
+    return Tensor::Of<float>(DType::kF32, {static_cast<int64_t>(values.size())}, values);
+  }
+  Tensor Get(const std::string& output) {
+    auto result = Run("get");
+    EXPECT_TRUE(result.ok()) << result.status();
+    for (auto& [name, tensor] : result->outputs) {
+      if (name == output) return tensor;
+    }
+    ADD_FAILURE() << "no output " << output;
+    return Tensor();
+  }
+
+  std::shared_ptr<Session> session_;
+  std::shared_ptr<Model> model_;
+};
+
+TEST_F(ModelState, ASignatureSeesWhatAnotherWrote) {
+  // Read first, as a constant; then it turns out to change.
+  EXPECT_EQ(Get("count").As<int64_t>()[0], 0);
+  ASSERT_TRUE(Run("add", {{"x", Floats({1, 2, 3})}}).ok());
+  ASSERT_TRUE(Run("add", {{"x", Floats({1, 0, 0})}}).ok());
+  EXPECT_EQ(Get("count").As<int64_t>()[0], 2);
+  EXPECT_THAT(Get("sum").As<float>(), ElementsAre(2, 2, 3));
+  ASSERT_TRUE(Run("reset").ok());
+  EXPECT_THAT(Get("sum").As<float>(), ElementsAre(0, 0, 0));
+}
+
+TEST_F(ModelState, TheApplicationReadsAndAssigns) {
+  EXPECT_EQ(model_->variables().Read("Variable_1").status().code(), Code::kFailedPrecondition);
+  ASSERT_TRUE(Run("add", {{"x", Floats({1, 2, 3})}}).ok());
+  auto sum = model_->variables().Read("Variable_1");
+  ASSERT_TRUE(sum.ok()) << sum.status();
+  EXPECT_THAT(sum->As<float>(), ElementsAre(1, 2, 3));
+  ASSERT_TRUE(model_->AssignVariable("Variable_1", Floats({7, 7, 7})).ok());
+  EXPECT_THAT(Get("sum").As<float>(), ElementsAre(7, 7, 7));
+  // A constant becomes state when it is assigned.
+  const Tensor rows = Tensor::Of<float>(DType::kF32, {4, 2}, std::vector<float>(8, 5));
+  ASSERT_TRUE(model_->AssignVariable("Variable", rows).ok());
+  EXPECT_THAT(Get("rows").As<float>(), testing::Each(5));
+}
+
+TEST_F(ModelState, AnAssignmentOfAnotherTypeFailsTheRunThatReadsIt) {
+  ASSERT_TRUE(Run("add", {{"x", Floats({1, 2, 3})}}).ok());
+  ASSERT_TRUE(model_->AssignVariable("Variable_1", Floats({1, 2})).ok());
+  const auto result = Run("add", {{"x", Floats({1, 2, 3})}});
+  EXPECT_EQ(result.status().code(), Code::kInvalidArgument) << result.status();
+  ASSERT_TRUE(Run("reset").ok());
+  EXPECT_TRUE(Run("add", {{"x", Floats({1, 2, 3})}}).ok());
+}
+
+TEST_F(ModelState, NoUpdateIsLostWhenRunsOverlap) {
+  constexpr int kThreads = 4, kRuns = 50;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < kRuns; ++i) {
+        EXPECT_TRUE(Run("add", {{"x", Floats({1, 1, 1})}}).ok());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(Get("count").As<int64_t>()[0], kThreads * kRuns);
+  EXPECT_THAT(Get("sum").As<float>(), testing::Each(kThreads * kRuns));
+}
+
+TEST_F(ModelState, StateBelongsToTheModelAndGoesWithIt) {
+  ASSERT_TRUE(Run("add", {{"x", Floats({1, 2, 3})}}).ok());
+  const auto other = Load("/testdata/tensorflow/runs/state/model");
+  auto result = other->Run({.signature = "get", .feeds = {}, .fetches = {"count"}});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->outputs[0].second.As<int64_t>()[0], 0);
+  EXPECT_GT(model_->variables().bytes(), 0);
+  model_->Unload();
+  EXPECT_EQ(model_->variables().bytes(), 0);
+}
+
+TEST_F(ModelState, TargetsRunForWhatTheyDo) {
+  model_ = Load("/testdata/tensorflow/models/counter");
+  RunRequest request;
+  request.signature = "counting";
+  request.targets = {"no_such_node"};
+  const auto missing = model_->Run(request);
+  EXPECT_EQ(missing.status().code(), Code::kNotFound) << missing.status();
+  EXPECT_THAT(std::string(Message(missing.status())), HasSubstr("no_such_node"));
+}
+
+}  // namespace
+}  // namespace oncilla
