@@ -5,6 +5,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/near_names.h"
+#include "engine/import/container.h"
 #include "engine/import/onnx_reader.h"
 #include "engine/import/onnx_source.h"
 #include "engine/import/saved_model.h"
@@ -76,6 +77,7 @@ Result<std::unique_ptr<ModelSource>> OpenModel(const std::string& path,
                                                const OpenModelOptions& options) {
   if (FolderExists(path)) return OpenSavedModel(path, options.tags);
   ONCILLA_ASSIGN(auto file, MappedFile::Open(path));
+  if (LooksLikeContainer(file->text())) return OpenContainer(std::move(file));
   if (LooksLikeOnnx(file->text())) return OpenOnnx(std::move(file));
   switch (DetectTfFile(file->text())) {
     case TfFileKind::kSavedModel: {

@@ -83,7 +83,7 @@ class CliTest(unittest.TestCase):
 class CommandLine(CliTest):
     def test_help_and_version(self):
         out = self.ok("--help")
-        for command in ("run", "inspect", "devices", "bench", "cache"):
+        for command in ("run", "inspect", "convert", "devices", "bench", "cache"):
             self.assertIn(command, out.stdout)
             self.assertIn("Example", self.ok(command, "--help").stdout)
         self.assertRegex(self.ok("--version").stdout, r"^oncilla \d+\.\d+\.\d+\n.*OpenCL")
@@ -230,6 +230,65 @@ class RunSmall(CliTest):
                                  stderr=subprocess.PIPE, text=True)
         self.assertEqual(out.returncode, 9)
         self.assertIn("standard output", out.stderr.splitlines()[-1])
+
+
+class Convert(CliTest):
+    def converted(self, *flags, model=MODEL):
+        out = self.ok("convert", model, "-o", "m.oncilla", *flags)
+        self.assertEqual(list(self.dir.glob("*.unverified")), [])
+        return out
+
+    def test_quickstart(self):
+        out = self.converted("--input", f"image={COFFEE}")
+        self.assertRegex(out.stdout, r"m.oncilla: .*, from SavedModel, 1 signature")
+        self.assertRegex(out.stdout, r"logits  max error 0 ")
+        inspected = self.document("inspect", self.ok("inspect", "m.oncilla", "--json"))
+        self.assertEqual(inspected["model"]["format"], "Oncilla")
+        self.ok("run", "m.oncilla", "--input", f"image={COFFEE}", "--output-dir", "out")
+        label = json.loads((self.dir / "out/label.json").read_text())
+        self.assertEqual(label, json.loads((RECORDED / "coffee.label.json").read_text()))
+
+    def test_shapes_names_and_precision(self):
+        weights = g.floats(*[i / 7 for i in range(96)])
+        model = self.write("w.pb", g.graph(
+            g.placeholder("x", g.FLOAT, [None, 8]), g.const("w", g.FLOAT, [8, 12], weights),
+            g.node("y", "MatMul", ["x", "w"], g.type_attr("T", g.FLOAT)),
+            g.node("z", "Relu", ["y"], g.type_attr("T", g.FLOAT))))
+        whole = self.converted("--shape", "x=4x8", "--outputs", "y,z", model=model)
+        self.assertIn("x:0 f32[4,8]", whole.stdout)
+        self.assertIn("  y  max error 0", whole.stdout)
+        self.assertIn("f32[4,12]", self.ok("inspect", "m.oncilla").stdout)
+        half = self.converted("--precision", "fp16", model=model)
+        self.assertIn("1 constants stored as f16", half.stdout)
+        self.ok("run", "m.oncilla", "--random", "--output-dir", "half")
+        self.ok("run", model, "--random", "--output-dir", "full")
+        name = next((self.dir / "full").iterdir()).name
+        full = g.read_npy(self.dir / "full" / name)[2]
+        self.close(g.read_npy(self.dir / "half" / name)[2], full, 2e-3)
+        self.assertNotEqual(g.read_npy(self.dir / "half" / name)[2], full)
+        for flags, says in ((["--shape", "x=4x9"], "4x9"), (["--shape", "xx=4x8"], "'xx'"),
+                            (["--outputs", "q"], "'q'"), (["--precision", "int3"], "int3")):
+            with self.subTest(flags=flags):
+                self.fails(2, "convert", model, "-o", "n.oncilla", *flags)
+        self.assertFalse((self.dir / "n.oncilla").exists())
+
+    def test_damaged(self):
+        self.converted(model=self.small)
+        whole = (self.dir / "m.oncilla").read_bytes()
+        self.fails(3, "run", self.write("cut.oncilla", whole[:200]), "--random", says=["cut.oncilla"])
+        self.fails(3, "run", self.write("flip.oncilla", whole[:70] + b"x" + whole[71:]), "--random",
+                   says=["checksum"])
+        self.fails(3, "inspect", self.write("bits.oncilla", whole[:-1] + b"x"), says=["checksum"])
+
+    def test_inputs_that_cannot_be_made_up(self):
+        model = self.write("index.pb", g.graph(
+            g.const("table", g.FLOAT, [2, 2], g.floats(1, 2, 3, 4)),
+            g.placeholder("i", g.INT32, [40]), g.const("axis", g.INT32, [], b"\0\0\0\0"),
+            g.node("rows", "GatherV2", ["table", "i", "axis"], g.type_attr("Tparams", g.FLOAT),
+                   g.type_attr("Tindices", g.INT32), g.type_attr("Taxis", g.INT32))))
+        out = self.fails(1, "convert", model, "-o", "n.oncilla", says=["--input NAME=FILE"])
+        self.assertFalse((self.dir / "n.oncilla").exists())
+        self.ok("convert", model, "-o", "n.oncilla", "--no-verify")
 
 
 class BadModels(CliTest):

@@ -17,6 +17,7 @@ using Action = std::function<Status()>;
 
 Action AddRun(CLI::App& app);
 Action AddInspect(CLI::App& app);
+Action AddConvert(CLI::App& app);
 Action AddDevices(CLI::App& app);
 Action AddBench(CLI::App& app);
 Action AddCache(CLI::App& app);

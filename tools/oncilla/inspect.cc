@@ -2,8 +2,10 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "engine/base/file.h"
 #include "engine/base/format.h"
 #include "engine/graph/print.h"
+#include "engine/import/container.h"
 #include "tools/oncilla/commands.h"
 #include "tools/oncilla/exit_code.h"
 #include "tools/oncilla/flags.h"
@@ -330,6 +332,12 @@ Json ToJson(const InspectFlags& flags, const Inspected& in) {
 Status Inspect(const InspectFlags& flags) {
   Inspected in;
   ONCILLA_ASSIGN(in.opened, Open(flags.model, flags.session));
+  if (in.opened.model->source().format() == "Oncilla") {
+    const Progress progress("verifying the weights");
+    ONCILLA_ASSIGN(const auto file, MappedFile::Open(flags.model.path));
+    Status status = VerifyWeights(file);
+    if (!status.ok()) return OfModel(status);
+  }
   // What a model is can be read even where it cannot run.
   if (!flags.json && !flags.any_part()) ONCILLA_TRY(PrintResult(Head(flags, in.opened)));
   std::vector<std::string> fetches;

@@ -23,6 +23,7 @@ struct Command {
 constexpr Command kCommands[] = {
     {"run", "Run a model on files, write or show its outputs", AddRun},
     {"inspect", "What a model is, and what would run where", AddInspect},
+    {"convert", "Any model as one file that loads at once", AddConvert},
     {"devices", "What this machine has", AddDevices},
     {"bench", "How fast a model runs", AddBench},
     {"cache", "Compiled programs kept on disk", AddCache},

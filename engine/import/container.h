@@ -1,0 +1,45 @@
+// Oncilla's own model file: modules in the canonical IR, ready to compile, and their weights.
+//
+// Layout: a header of 64 bytes; the graph part, a message of proto/oncilla.proto; zeros up to a
+// page; the weights, each constant once and aligned to 64 bytes. The graph part's checksum is
+// verified whenever a file is opened; the weights', one for each constant, by VerifyWeights only,
+// since that reads them all. Opening imports nothing: constants are views into the mapped file.
+// What it is not: a compiled plan. It holds no kernels and runs on any device.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/base/file.h"
+#include "engine/import/model_source.h"
+
+namespace oncilla {
+
+inline constexpr uint32_t kContainerVersion = 1;
+
+struct ContainerContents {
+  struct Entry {
+    Signature signature;
+    Module module;  // its inputs and outputs bear the signature's names
+  };
+  std::string source_format;
+  std::vector<Entry> entries;
+  // For each variable or table that has no initial value in its module: what gives it one.
+  std::vector<std::pair<std::string, Module>> initialisers;
+};
+
+// Writes the file; nobody ever sees half of it. Unimplemented for constants that are lists.
+Status WriteContainer(const std::string& path, const ContainerContents& contents);
+
+bool LooksLikeContainer(std::string_view bytes);
+
+// Imports give the signature's module, or the part of it that other feeds and fetches need.
+// DataLoss for what is damaged, Unimplemented for a version or an op that this engine lacks.
+Result<std::unique_ptr<ModelSource>> OpenContainer(std::shared_ptr<const MappedFile> file);
+
+// Compares every constant's checksum. DataLoss names the first that differs.
+Status VerifyWeights(const std::shared_ptr<const MappedFile>& file);
+
+}  // namespace oncilla

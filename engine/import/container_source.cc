@@ -1,0 +1,131 @@
+// A container behind the ModelSource interface. Modules are made from its messages on demand.
+#include <proto/oncilla.pb.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "engine/import/container.h"
+#include "engine/import/container_bytes.h"
+#include "engine/import/container_read.h"
+
+namespace oncilla {
+namespace {
+
+namespace pb = container::proto;
+
+// Adds the functions and variables of `from` to `to`, and its nodes to its main graph. Neither main
+// graph has inputs or outputs.
+Status Append(Module from, Module* to) {
+  std::vector<ValueId> ids(from.main.values().size(), kNoValue);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const Value& value = from.main.values()[i];
+    if (value.is_constant()) ids[i] = to->main.AddConstant(value.fact.value, value.name);
+  }
+  for (const Node& node : from.main.nodes()) {
+    std::vector<ValueId> inputs;
+    for (const ValueId input : node.inputs) {
+      inputs.push_back(input == kNoValue ? kNoValue : ids[Index(input)]);
+    }
+    ONCILLA_ASSIGN(const auto outputs, to->main.AddNode(node.name, node.op->name, node.attrs,
+                                                        std::move(inputs), node.sources));
+    for (size_t i = 0; i < outputs.size(); ++i) ids[Index(node.outputs[i])] = outputs[i];
+  }
+  for (auto& [name, graph] : from.functions) {
+    for (const auto& [other, ignored] : to->functions) {
+      if (other == name) return DataLoss("two initialisers have a function '", name, "'");
+    }
+    to->functions.emplace_back(name, std::move(graph));
+  }
+  for (ModuleVariable& variable : from.variables) {
+    const bool known =
+        std::any_of(to->variables.begin(), to->variables.end(),
+                    [&](const ModuleVariable& other) { return other.name == variable.name; });
+    if (!known) to->variables.push_back(std::move(variable));
+  }
+  return {};
+}
+
+class ContainerSource : public ModelSource {
+ public:
+  explicit ContainerSource(container::Opened opened) : opened_(std::move(opened)) {
+    for (const pb::Model::Entry& entry : opened_.model->entries()) {
+      signatures_.push_back(container::ReadSignature(entry.signature()));
+    }
+  }
+
+  std::string_view format() const override { return "Oncilla"; }
+  std::span<const Signature> signatures() const override { return signatures_; }
+  int64_t file_bytes() const override { return static_cast<int64_t>(opened_.file->text().size()); }
+
+  Result<Module> Import(const ImportRequest& asked,
+                        const std::shared_ptr<const OpSet>& ops) override {
+    ONCILLA_ASSIGN(const Signature* signature, FindSignature(asked.signature));
+    if (!asked.targets.empty()) {
+      return WithStage(NotFound(opened_.file->path(),
+                                ": a converted model has no nodes to run for their effects alone"),
+                       Stage::kOptions);
+    }
+    const auto entry = static_cast<int>(signature - signatures_.data());
+    container::Part part;
+    part.feeds = asked.feeds;
+    part.fetches = asked.fetches;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    auto module = container::ReadModule(opened_, opened_.model->entries(entry).module(), part, ops,
+                                        &variables_);
+    if (!module.ok()) return In(module.status(), opened_.file->path());
+    return module;
+  }
+
+  Result<Module> ImportInitialiser(const std::vector<std::string>& resources,
+                                   const std::shared_ptr<const OpSet>& ops) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    Module all{Graph(ops)};
+    for (const pb::Model::Initialiser& initialiser : opened_.model->initialisers()) {
+      if (std::find(resources.begin(), resources.end(), initialiser.resource()) ==
+          resources.end()) {
+        continue;
+      }
+      const auto append = [&]() -> Status {
+        ONCILLA_ASSIGN(Module module,
+                       container::ReadModule(opened_, initialiser.module(), {}, ops, &variables_));
+        if (!module.main.inputs().empty()) return DataLoss("takes inputs");
+        return Append(std::move(module), &all);
+      };
+      ONCILLA_TRY(In(append(), StrCat(opened_.file->path(), ": the initialiser of '",
+                                      initialiser.resource(), "'")));
+    }
+    return all;
+  }
+
+ private:
+  const container::Opened opened_;
+  std::vector<Signature> signatures_;
+  std::mutex mutex_;
+  container::VariableTypes variables_;  // under the mutex
+};
+
+}  // namespace
+
+bool LooksLikeContainer(std::string_view bytes) {
+  return bytes.substr(0, container::kMagic.size()) == container::kMagic;
+}
+
+Result<std::unique_ptr<ModelSource>> OpenContainer(std::shared_ptr<const MappedFile> file) {
+  ONCILLA_ASSIGN(container::Opened opened, container::OpenParts(std::move(file)));
+  return std::unique_ptr<ModelSource>(new ContainerSource(std::move(opened)));
+}
+
+Status VerifyWeights(const std::shared_ptr<const MappedFile>& file) {
+  ONCILLA_ASSIGN(const container::Opened opened, container::OpenParts(file));
+  for (int i = 0; i < opened.model->blobs_size(); ++i) {
+    const pb::Blob& blob = opened.model->blobs(i);
+    if (container::Hash(opened.weights.subspan(blob.offset(), blob.bytes())) != blob.hash()) {
+      return WithStage(DataLoss(file->path(), ": the checksum of constant ", i, " (", blob.bytes(),
+                                " bytes) does not match"),
+                       Stage::kFile);
+    }
+  }
+  return {};
+}
+
+}  // namespace oncilla

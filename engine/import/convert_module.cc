@@ -1,0 +1,136 @@
+// Graphs copied node by node, with other inputs and other constants.
+#include "engine/import/convert_module.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "engine/base/half.h"
+
+namespace oncilla {
+namespace {
+
+constexpr int64_t kFewElements = 64;
+
+// Nothing (an invalid tensor) when a finite value would become infinite.
+template <class Narrow>
+Result<Tensor> Narrowed(const Tensor& wide, DType dtype) {
+  ONCILLA_ASSIGN(Tensor out, Tensor::Allocate({dtype, wide.shape()}));
+  const auto to = out.MutableAs<uint16_t>();
+  const std::byte* from = wide.bytes().data();  // perhaps unaligned
+  for (size_t i = 0; i < to.size(); ++i) {
+    float value = 0;
+    std::memcpy(&value, from + 4 * i, 4);
+    const Narrow narrow(value);
+    if (std::isfinite(value) && !std::isfinite(static_cast<float>(narrow))) return Tensor();
+    to[i] = narrow.bits;
+  }
+  return out;
+}
+
+class Copier {
+ public:
+  Copier(const ConvertOptions& options, ConvertCounts* counts)
+      : options_(options), counts_(counts) {}
+
+  Result<Graph> Copy(const Graph& from, bool is_main) {
+    Graph to(from.shared_ops());
+    std::vector<ValueId> ids(from.values().size(), kNoValue);
+    for (const NamedValue& input : from.inputs()) {
+      Fact fact = from.fact(input.value);
+      if (is_main) ONCILLA_TRY(SettleShape(input.name, &fact));
+      ids[Index(input.value)] = to.AddInput(input.name, std::move(fact));
+    }
+    const std::vector<bool> kept = KeptWide(from);
+    const auto readers = Consumers(from);
+    for (size_t i = 0; i < from.values().size(); ++i) {
+      const Value& value = from.values()[i];
+      if (!value.is_constant() || (readers[i].empty() && !kept[i])) continue;
+      ONCILLA_ASSIGN(ids[i], AddConstant(value, kept[i], to));
+    }
+    for (const Node& node : from.nodes()) {
+      std::vector<ValueId> inputs;
+      for (const ValueId input : node.inputs) {
+        inputs.push_back(input == kNoValue ? kNoValue : ids[Index(input)]);
+      }
+      ONCILLA_ASSIGN(const auto outputs, to.AddNode(node.name, node.op->name, node.attrs,
+                                                    std::move(inputs), node.sources));
+      for (size_t i = 0; i < outputs.size(); ++i) {
+        ids[Index(node.outputs[i])] = outputs[i];
+        to.SetValueName(outputs[i], from.value(node.outputs[i]).name);
+      }
+    }
+    for (const NamedValue& output : from.outputs()) {
+      to.AddOutput(output.name, ids[Index(output.value)]);
+    }
+    return to;
+  }
+
+ private:
+  Status SettleShape(const std::string& name, Fact* fact) const {
+    for (const auto& [input, shape] : options_.shapes) {
+      if (input != name) continue;
+      if (fact->kind != ValueKind::kTensor || !fact->shape.Accepts(shape)) {
+        return InvalidArgument("input '", name, "' is ", *fact, ", not ", shape);
+      }
+      fact->shape = PartialShape(shape);
+    }
+    return {};
+  }
+
+  // Constants that are an output, or fix the shape of something.
+  static std::vector<bool> KeptWide(const Graph& graph) {
+    std::vector<bool> kept(graph.values().size(), false);
+    for (const NamedValue& output : graph.outputs()) kept[Index(output.value)] = true;
+    for (const Node& node : graph.nodes()) {
+      for (size_t i = 0; i < node.inputs.size() && i < 32; ++i) {
+        if (node.inputs[i] != kNoValue && (node.op->traits.plan_inputs >> i & 1u) != 0) {
+          kept[Index(node.inputs[i])] = true;
+        }
+      }
+    }
+    return kept;
+  }
+
+  Result<ValueId> AddConstant(const Value& value, bool keep, Graph& to) {
+    const Tensor& tensor = value.fact.value;
+    const bool narrow = options_.weights != DType::kF32 && !keep && !tensor.is_list() &&
+                        tensor.dtype() == DType::kF32 && tensor.elements() >= kFewElements;
+    if (!narrow) return to.AddConstant(tensor, value.name);
+    ONCILLA_ASSIGN(Tensor stored, options_.weights == DType::kF16
+                                      ? Narrowed<Half>(tensor, DType::kF16)
+                                      : Narrowed<BFloat16>(tensor, DType::kBF16));
+    if (!stored.valid()) {
+      ++counts_->overflowing;
+      return to.AddConstant(tensor, value.name);
+    }
+    ++counts_->narrowed;
+    const ValueId constant = to.AddConstant(std::move(stored));
+    const std::string name = value.name.empty() ? "weights" : value.name;
+    ONCILLA_ASSIGN(const ValueId wide,
+                   to.Add(name + "/widened", "Cast", {{"to", DType::kF32}}, {constant}));
+    to.SetValueName(wide, value.name);
+    return wide;
+  }
+
+  const ConvertOptions& options_;
+  ConvertCounts* counts_;
+};
+
+}  // namespace
+
+Result<Module> Converted(const Module& module, const ConvertOptions& options,
+                         ConvertCounts* counts) {
+  Copier copier(options, counts);
+  ONCILLA_ASSIGN(Graph main, copier.Copy(module.main, true));
+  Module out(std::move(main));
+  for (const auto& [name, graph] : module.functions) {
+    auto copy = copier.Copy(graph, false);
+    if (!copy.ok()) return In(copy.status(), StrCat("function '", name, "'"));
+    out.functions.emplace_back(name, *std::move(copy));
+  }
+  out.variables = module.variables;
+  return out;
+}
+
+}  // namespace oncilla

@@ -1,0 +1,331 @@
+// oncilla convert: any model to the engine's own file, checked against its source.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <set>
+
+#include "engine/base/file.h"
+#include "engine/base/format.h"
+#include "engine/import/container.h"
+#include "engine/import/convert_module.h"
+#include "tools/oncilla/commands.h"
+#include "tools/oncilla/convert_check.h"
+#include "tools/oncilla/exit_code.h"
+#include "tools/oncilla/flags.h"
+#include "tools/oncilla/names.h"
+#include "tools/oncilla/report.h"
+#include "tools/oncilla/terminal.h"
+
+namespace oncilla::tool {
+namespace {
+
+struct ConvertFlags {
+  ModelFlags model;
+  InputFlags input;
+  std::string out, inputs, outputs, precision = "fp32";
+  int threads = 0;
+  bool no_verify = false;
+};
+
+template <class... Parts>
+Status BadOption(const Parts&... parts) {
+  return WithStage(InvalidArgument(parts...), Stage::kOptions);
+}
+
+// What is asked of a signature: with the names to import.
+struct Asked {
+  Signature signature;
+  ImportRequest request;
+};
+
+std::vector<std::string> NamesOf(const std::vector<TensorInfo>& infos) {
+  std::vector<std::string> names;
+  for (const TensorInfo& info : infos) names.push_back(info.name);
+  return names;
+}
+
+std::vector<std::string> Chosen(const std::string& text, const std::vector<TensorInfo>& known) {
+  if (text.empty()) return NamesOf(known);
+  std::vector<std::string> names = SplitAt(text, ',');
+  for (std::string& name : names) name = FullName(name, known);
+  return names;
+}
+
+Result<std::vector<Asked>> AskedOf(const ModelSource& source, const ConvertFlags& flags) {
+  std::vector<const Signature*> signatures;
+  const bool one =
+      !flags.model.signature.empty() || !flags.inputs.empty() || !flags.outputs.empty();
+  if (one) {
+    ONCILLA_ASSIGN(const Signature* signature, source.FindSignature(flags.model.signature));
+    signatures.push_back(signature);
+  } else {
+    for (const Signature& signature : source.signatures()) signatures.push_back(&signature);
+  }
+  if (signatures.empty()) {
+    return Unsupported(flags.model.path, ": the model has no signature");
+  }
+  std::vector<Asked> asked;
+  for (const Signature* signature : signatures) {
+    asked.push_back({*signature,
+                     {signature->key, Chosen(flags.inputs, signature->inputs),
+                      Chosen(flags.outputs, signature->outputs)}});
+  }
+  return asked;
+}
+
+// What a user may call them: also without ":0".
+std::vector<std::string> Spellings(const std::vector<TensorInfo>& infos) {
+  std::vector<std::string> names = NamesOf(infos);
+  for (const TensorInfo& info : infos) {
+    if (info.name.ends_with(":0")) names.push_back(info.name.substr(0, info.name.size() - 2));
+  }
+  return names;
+}
+
+// The sizes that --shape gives to inputs of this signature. One signature at least must know each.
+Result<std::vector<std::pair<std::string, Shape>>> ShapesFor(const Signature& signature,
+                                                             const ConvertFlags& flags,
+                                                             std::set<std::string>* used) {
+  std::vector<std::pair<std::string, Shape>> shapes;
+  const std::vector<std::string> names = Spellings(signature.inputs);
+  for (const std::string& text : flags.input.shapes) {
+    auto split = SplitAssignment(text, names, "input");
+    if (!split.ok()) continue;
+    ONCILLA_ASSIGN(Shape shape, ParseShape(split->second));
+    shapes.emplace_back(FullName(split->first, signature.inputs), std::move(shape));
+    used->insert(text);
+  }
+  return shapes;
+}
+
+std::vector<std::string> ResourcesOf(const Module& module) {
+  std::vector<std::string> resources;
+  for (const ModuleVariable& variable : module.variables) resources.push_back(variable.resource);
+  return resources;
+}
+
+// One signature's variable is another's constant until it is known to change: imported anew until
+// nothing new is.
+Result<std::vector<Module>> ImportAll(ModelSource& source, const std::vector<Asked>& asked,
+                                      const std::shared_ptr<const OpSet>& ops) {
+  std::set<std::string> state;
+  for (;;) {
+    std::vector<Module> modules;
+    bool more = false;
+    for (const Asked& one : asked) {
+      auto module = source.Import(one.request, ops);
+      if (!module.ok()) return In(module.status(), StrCat("signature '", one.signature.key, "'"));
+      for (const std::string& resource : ResourcesOf(*module)) {
+        more |= state.insert(resource).second;
+      }
+      modules.push_back(*std::move(module));
+    }
+    if (!more || asked.size() == 1) return modules;
+    source.NoteState({state.begin(), state.end()});
+  }
+}
+
+// Names and sources as the signature has them, types and shapes as the graph knows them.
+std::vector<TensorInfo> InfosOf(const Graph& graph, std::span<const NamedValue> values,
+                                const std::vector<TensorInfo>& known) {
+  std::vector<TensorInfo> infos;
+  for (const NamedValue& value : values) {
+    const Fact& fact = graph.fact(value.value);
+    TensorInfo info{value.name, value.name, fact.dtype, fact.shape};
+    for (const TensorInfo& one : known) {
+      if (one.name != value.name) continue;
+      info.source = one.source;
+      if (auto merged = MergeShapes(fact.shape, one.shape); merged.ok()) info.shape = *merged;
+    }
+    infos.push_back(std::move(info));
+  }
+  return infos;
+}
+
+Status AddInitialisers(ModelSource& source, const std::shared_ptr<const OpSet>& ops,
+                       ContainerContents* contents) {
+  std::map<std::string, bool> has_value;  // by resource
+  for (const auto& entry : contents->entries) {
+    for (const ModuleVariable& variable : entry.module.variables) {
+      has_value[variable.resource] |= variable.initial.valid();
+    }
+  }
+  for (const auto& [resource, known] : has_value) {
+    if (known) continue;
+    auto module = source.ImportInitialiser({resource}, ops);
+    if (!module.ok()) return module.status();
+    if (!module->main.nodes().empty()) {
+      contents->initialisers.emplace_back(resource, *std::move(module));
+    }
+  }
+  return {};
+}
+
+bool DrawsNumbers(const Module& module) {
+  const auto draws = [](const Graph& graph) {
+    return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                       [](const Node& node) { return node.op->traits.is_random; });
+  };
+  return draws(module.main) || std::any_of(module.functions.begin(), module.functions.end(),
+                                           [&](const auto& f) { return draws(f.second); });
+}
+
+Result<ContainerContents> Import(const ConvertFlags& flags, DType weights,
+                                 const std::shared_ptr<const OpSet>& ops, ConvertCounts* counts) {
+  const Progress progress(StrCat("reading ", flags.model.path));
+  OpenModelOptions open;
+  if (!flags.model.tags.empty()) open.tags = SplitAt(flags.model.tags, ',');
+  auto source = OpenModel(flags.model.path, open);
+  if (!source.ok()) return OfModel(source.status());
+  ONCILLA_ASSIGN(const auto asked, AskedOf(**source, flags));
+  auto modules = ImportAll(**source, asked, ops);
+  if (!modules.ok()) return OfModel(modules.status());
+  ContainerContents contents;
+  contents.source_format = (*source)->format();
+  std::set<std::string> used;
+  for (size_t i = 0; i < asked.size(); ++i) {
+    ConvertOptions options;
+    options.weights = weights;
+    ONCILLA_ASSIGN(options.shapes, ShapesFor(asked[i].signature, flags, &used));
+    auto module = Converted((*modules)[i], options, counts);
+    if (!module.ok()) {
+      const bool by_shape = !options.shapes.empty();
+      return by_shape ? WithStage(In(module.status(), "--shape"), Stage::kOptions)
+                      : OfModel(module.status());
+    }
+    Signature signature;
+    signature.key = asked[i].signature.key;
+    signature.inputs = InfosOf(module->main, module->main.inputs(), asked[i].signature.inputs);
+    signature.outputs = InfosOf(module->main, module->main.outputs(), asked[i].signature.outputs);
+    contents.entries.push_back({std::move(signature), *std::move(module)});
+  }
+  for (const std::string& text : flags.input.shapes) {
+    if (used.count(text) > 0) continue;
+    std::vector<std::string> names;
+    for (const Asked& one : asked) {
+      for (const std::string& name : Spellings(one.signature.inputs)) names.push_back(name);
+    }
+    return In(SplitAssignment(text, names, "input").status(), StrCat("--shape ", text));
+  }
+  Status status = AddInitialisers(**source, ops, &contents);
+  if (!status.ok()) return OfModel(status);
+  return contents;
+}
+
+// Says what was compared; fails when something does not fit.
+Status Verify(const ConvertFlags& flags, DType weights, const std::string& path,
+              const ContainerContents& contents, const std::shared_ptr<Runtime>& runtime,
+              std::string* report) {
+  const Progress progress("verifying");
+  SessionOptions options;
+  options.device = "cpu";
+  options.threads = flags.threads;
+  ONCILLA_ASSIGN(const auto session, Session::Create(runtime, options));
+  OpenModelOptions open;
+  if (!flags.model.tags.empty()) open.tags = SplitAt(flags.model.tags, ',');
+  ONCILLA_ASSIGN(const auto source, session->Load(flags.model.path, open));
+  ONCILLA_ASSIGN(const auto result, session->Load(path, {}));
+  std::string wrong;
+  for (const ContainerContents::Entry& entry : contents.entries) {
+    CheckOptions check_options{flags.input, weights, DrawsNumbers(entry.module)};
+    check_options.input.shapes.clear();  // the signature has them
+    auto check = Check(*source, *result, entry.signature, entry.signature.key, check_options);
+    const std::string name =
+        entry.signature.key.empty() ? "" : StrCat(" '", entry.signature.key, "'");
+    if (!check.ok()) {
+      return In(check.status(), StrCat("verifying", name));
+    }
+    *report += StrCat(
+        "verified", name, " on ", check->inputs.empty() ? "no input" : check->inputs,
+        check_options.random_numbers ? "; it draws random numbers, so only types and shapes" : "",
+        "\n");
+    for (const OutputError& output : check->outputs) {
+      const std::string line =
+          StrCat("  ", output.name, "  max error ", output.error, " (largest value ",
+                 output.largest, ")", output.fits ? "" : "  DIFFERS", "\n");
+      *report += line;
+      if (!output.fits && wrong.empty()) {
+        wrong =
+            StrCat("output '", output.name, "'", name.empty() ? "" : " of" + name, " differs by ",
+                   output.error, "; ", ToleranceOf(weights), " of its largest value is allowed");
+      }
+    }
+  }
+  if (wrong.empty()) return {};
+  ONCILLA_TRY(PrintResult(*report));
+  return Error(Code::kDataLoss, wrong);
+}
+
+Status Convert(const ConvertFlags& flags) {
+  if (FolderExists(flags.out)) return BadOption(flags.out, " is a folder");
+  const DType weights = flags.precision == "fp16"   ? DType::kF16
+                        : flags.precision == "bf16" ? DType::kBF16
+                                                    : DType::kF32;
+  const std::shared_ptr<Runtime> runtime = RuntimeFlags{}.Create();
+  ConvertCounts counts;
+  ONCILLA_ASSIGN(const ContainerContents contents, Import(flags, weights, runtime->ops(), &counts));
+  // Only a file that was found right gets its name.
+  const std::string draft = flags.no_verify ? flags.out : flags.out + ".unverified";
+  {
+    const Progress progress(StrCat("writing ", flags.out));
+    ONCILLA_TRY(WriteContainer(draft, contents));
+  }
+  std::string report;
+  if (!flags.no_verify) {
+    const Status verified = Verify(flags, weights, draft, contents, runtime, &report);
+    if (!verified.ok()) {
+      (void)RemoveFile(draft);
+      return verified;
+    }
+    if (std::rename(draft.c_str(), flags.out.c_str()) != 0) {
+      (void)RemoveFile(draft);
+      return WithStage(Error(Code::kUnavailable, flags.out, ": cannot be given its name"),
+                       Stage::kFile);
+    }
+  }
+  ONCILLA_ASSIGN(const auto file, MappedFile::Open(flags.out));
+  std::string text = StrCat(flags.out, ": ", HumanBytes(static_cast<int64_t>(file->text().size())),
+                            ", from ", contents.source_format, ", ", contents.entries.size(),
+                            contents.entries.size() == 1 ? " signature\n" : " signatures\n");
+  if (weights != DType::kF32) {
+    text += StrCat(counts.narrowed, " constants stored as ", Name(weights));
+    if (counts.overflowing > 0) text += StrCat(", ", counts.overflowing, " too large for it");
+    text += "\n";
+  }
+  return PrintResult(text + report);
+}
+
+}  // namespace
+
+Action AddConvert(CLI::App& app) {
+  auto flags = std::make_shared<ConvertFlags>();
+  flags->model.AddTo(app);
+  app.get_option("--signature")->description("Only this signature (else all)");
+  app.add_option("-o,--out", flags->out, "The file to write")->required()->type_name("FILE");
+  app.add_option("--inputs", flags->inputs, "Tensors that are fed (else the signature's)")
+      ->type_name("NAME,..");
+  app.add_option("--outputs", flags->outputs, "Tensors that are computed (else the signature's)")
+      ->type_name("NAME,..");
+  app.add_option("--precision", flags->precision, "How weights are stored: fp32, fp16 or bf16")
+      ->check(CLI::IsMember({"fp32", "fp16", "bf16"}))
+      ->type_name("P")
+      ->capture_default_str();
+  flags->input.AddTo(app);
+  app.remove_option(app.get_option("--random"));
+  app.get_option("--seed")->description("Seed of the inputs that are made up for the check");
+  app.get_option("--input")->description("An input for the check, as run takes it");
+  app.get_option("--shape")->description("Sizes to fix in the converted model, as 1x224x224x3");
+  app.add_option("--threads", flags->threads, "Threads for the check (0: all processors)")
+      ->check(CLI::Range(0, 1024))
+      ->type_name("N");
+  app.add_flag("--no-verify", flags->no_verify, "Do not run source and result to compare them");
+  app.footer(
+      "Examples:\n"
+      "  oncilla convert mobilenet/ -o mobilenet.oncilla\n"
+      "  oncilla convert mobilenet/ -o small.oncilla --precision fp16 --shape image=1x224x224x3\n"
+      "  oncilla convert frozen.pb -o features.oncilla --outputs block_16_project_BN/add:0");
+  return [flags] { return Convert(*flags); };
+}
+
+}  // namespace oncilla::tool

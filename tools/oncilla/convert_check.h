@@ -1,0 +1,44 @@
+// Whether a converted model still answers as its source does: both run on the CPU, on made-up or
+// given inputs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/session/model.h"
+#include "tools/oncilla/inputs.h"
+
+namespace oncilla::tool {
+
+struct CheckOptions {
+  InputFlags input;  // files; the rest is made up, whatever `random` says
+  DType weights = DType::kF32;
+  bool random_numbers = false;  // the model draws some: only types and shapes are compared
+};
+
+struct OutputError {
+  std::string name;
+  double error = 0;    // the largest difference of floats, or the share of other values that differ
+  double largest = 0;  // magnitude in the source's answer
+  bool fits = true;
+};
+
+struct CheckResult {
+  std::vector<OutputError> outputs;
+  std::string inputs;  // what was fed, as "x f32[1,3]"
+  bool fits() const;
+};
+
+// The difference allowed between floats, as a share of the largest magnitude of the output.
+double ToleranceOf(DType weights);
+
+// Runs the signature of both. Sizes that stay open are tried in turn until the source takes them.
+// Failures are those of the runs, or that made-up inputs do not do.
+Result<CheckResult> Check(Model& source, Model& result, const Signature& signature,
+                          const std::string& source_signature, const CheckOptions& options);
+
+// One output of two runs.
+OutputError Compare(const std::string& name, const Tensor& expected, const Tensor& actual,
+                    const CheckOptions& options);
+
+}  // namespace oncilla::tool
