@@ -63,7 +63,7 @@ TEST_P(ModelTest, TwentyShapesCostTwentyPlans) {
   Run(2, 41, 51);
   Run(1, 42, 64);
   const ModelCounters before = model_->counters();
-  for (int i = 0; i < 20; ++i) Run(1 + i % 3, 42 + i, 64 - i);
+  for (int i = 1; i <= 20; ++i) Run(1 + i % 3, 42 + i, 64 - i);
   const ModelCounters after = model_->counters();
   EXPECT_EQ(after.graphs_compiled, 1);
   EXPECT_EQ(after.constants_packed, before.constants_packed);
