@@ -179,11 +179,13 @@ class Colors {
       ONCILLA_ASSIGN(const ValueId d, Op("Sub", {turns, from}));
       return Op("Abs", {d});
     };
+    // Copies: C++20 lets a lambda capture a structured binding, clang 14 does not.
+    const ValueId saturation = s, brightness = v;
     const auto channel = [&](ValueId level) -> Result<ValueId> {
       ONCILLA_ASSIGN(ValueId y, Op("Clip", {level, none, one}));
-      ONCILLA_ASSIGN(y, Op("Mul", {s, y}));
+      ONCILLA_ASSIGN(y, Op("Mul", {saturation, y}));
       ONCILLA_ASSIGN(y, Op("Add", {rest, y}));
-      return Op("Mul", {y, v});
+      return Op("Mul", {y, brightness});
     };
     ONCILLA_ASSIGN(const ValueId d3, distance(three));
     ONCILLA_ASSIGN(const ValueId d2, distance(two));
