@@ -82,6 +82,13 @@ Result<Tensors> Executor::RunControlNode(const Node& node, std::span<const Tenso
   if (node.op->name == "ReadVariable") {
     ONCILLA_ASSIGN(const auto attrs, ReadAttrs<ReadVariableAttrs>(node.attrs));
     ONCILLA_ASSIGN(Tensor value, options_.variables->Read(attrs.variable));
+    ONCILLA_ASSIGN(const Fact declared, ParseFact(attrs.output));
+    // The application may have assigned anything; what follows is made for the declared type.
+    if (value.is_list() || value.dtype() != declared.dtype ||
+        !declared.shape.Accepts(value.shape())) {
+      return InvalidArgument("the variable '", attrs.variable, "' is a ", declared,
+                             ", and was assigned a ", Fact::Of(value));
+    }
     return Tensors{std::move(value)};
   }
   ONCILLA_ASSIGN(const auto attrs, ReadAttrs<AssignVariableAttrs>(node.attrs));

@@ -54,6 +54,10 @@ class ModelSource {
     (void)resources;
     return Module(Graph(ops));
   }
+  // OK when the model has a variable of that name; else NotFound, with near names.
+  virtual Status FindVariable(std::string_view name) const {
+    return NotFound("the model has no variable '", name, "'");
+  }
   // Tells the source that variables change, which later imports must not take for constants.
   virtual void NoteState(const std::vector<std::string>& resources) { (void)resources; }
   // Files of the model and their bytes, for reports.

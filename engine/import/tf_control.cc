@@ -10,6 +10,7 @@
 
 #include "engine/import/tf_op_kinds.h"
 #include "engine/ops/control.h"
+#include "engine/ops/rules.h"
 
 namespace oncilla {
 namespace {
@@ -22,14 +23,6 @@ void DropFunctions(Module& module, size_t size) {
                          module.functions.end());
 }
 
-PartialShape Common(const PartialShape& a, const PartialShape& b) {
-  if (!a.ranked() || !b.ranked() || a.rank() != b.rank()) return PartialShape();
-  PartialShape out = a;
-  for (int i = 0; i < a.rank(); ++i) {
-    if (!a[i].Same(b[i])) out[i] = Dim();
-  }
-  return out;
-}
 bool SameShape(const PartialShape& a, const PartialShape& b) {
   if (a.ranked() != b.ranked() || a.rank() != b.rank()) return false;
   for (int i = 0; i < a.rank(); ++i) {
@@ -168,7 +161,7 @@ class Loop {
         return InvalidArgument("value ", i, " of the loop begins as ", fact, " and becomes ",
                                given);
       }
-      PartialShape common = Common(fact.shape, given.shape);
+      PartialShape common = CommonShape(fact.shape, given.shape);
       if (!SameShape(common, fact.shape)) {
         settled = false;
         fact.shape = give_up ? PartialShape() : std::move(common);
@@ -272,7 +265,7 @@ Result<Values> LowerIf(TfImportState& state, Graph& graph, const TfFlatNode& nod
         return InvalidArgument("result ", i, " is ", given[i], " in one branch and ", fact,
                                " in another");
       } else {
-        given[i].shape = Common(given[i].shape, fact.shape);
+        given[i].shape = CommonShape(given[i].shape, fact.shape);
       }
       branch.AddOutput(StrCat("result", i), value);
     }

@@ -38,24 +38,19 @@ Status Compact(TfFlatGraph& graph) {
   std::vector<TfRef> captures;
   Extraction all(
       graph, no_arguments, no_forwards, [](int) { return true; }, 0, captures);
-  TfFlatGraph out;
-  std::vector<TfRef> inputs;
   for (const TfRef& ref : graph.outputs) all.AddOutput(ref);
   for (int effect : graph.effects) all.AddEffect(effect);
-  for (int input : graph.inputs) inputs.push_back(input < 0 ? TfRef{} : all.Copy({input, 0}));
-  if (all.cyclic()) {
-    return DataLoss("the data edges form a circle that is not a loop");
+  for (int input : graph.inputs) {
+    if (input >= 0) all.Copy({input, 0});
   }
+  if (all.cyclic()) return DataLoss("the data edges form a circle that is not a loop");
+  TfFlatGraph out = all.Finish(false);
   // Finish() sorts, so inputs are found again by their numbers.
-  std::map<int, int> feed_of;
-  out = all.Finish(false);
-  for (size_t n = 0; n < out.nodes.size(); ++n) {
-    if (out.nodes[n].kind == TfFlatNode::Kind::kInput) {
-      feed_of[out.nodes[n].feed] = static_cast<int>(n);
-    }
-  }
   out.inputs.assign(graph.inputs.size(), -1);
-  for (const auto& [feed, node] : feed_of) out.inputs[static_cast<size_t>(feed)] = node;
+  for (size_t n = 0; n < out.nodes.size(); ++n) {
+    if (out.nodes[n].kind != TfFlatNode::Kind::kInput) continue;
+    out.inputs[static_cast<size_t>(out.nodes[n].feed)] = static_cast<int>(n);
+  }
   graph = std::move(out);
   return {};
 }

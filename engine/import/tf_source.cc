@@ -10,6 +10,7 @@
 #include "engine/base/near_names.h"
 #include "engine/import/saved_model.h"
 #include "engine/import/tf_import.h"
+#include "engine/import/tf_op_kinds.h"
 #include "engine/import/tf_variables.h"
 
 namespace oncilla {
@@ -82,6 +83,16 @@ class StateNames {
   std::set<std::string, std::less<>> names_;
 };
 
+Status FindTfVariable(const TfBody& main, std::string_view name) {
+  std::vector<std::string> names;
+  for (const TfNode& node : main.nodes) {
+    if (!IsTfVariable(node.op)) continue;
+    if (node.name == name) return {};
+    names.emplace_back(node.name);
+  }
+  return NotFound("the model has no variable '", name, "'", DidYouMean(name, names));
+}
+
 class SavedModelSource : public ModelSource {
  public:
   explicit SavedModelSource(std::unique_ptr<SavedModel> model)
@@ -120,13 +131,19 @@ class SavedModelSource : public ModelSource {
     return In(module.status(), StrCat("initialising by '", model_->init_op(), "'"));
   }
 
+  Status FindVariable(std::string_view name) const override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ONCILLA_ASSIGN(const TfGraph* graph, model_->Graph());
+    return FindTfVariable(graph->main(), name);
+  }
+
   void NoteState(const std::vector<std::string>& resources) override {
     const std::lock_guard<std::mutex> lock(mutex_);
     state_.Add(resources);
   }
 
  private:
-  std::mutex mutex_;  // the readers below read lazily
+  mutable std::mutex mutex_;  // the readers below read lazily
   std::unique_ptr<SavedModel> model_;
   TfVariables variables_;
   StateNames state_;
@@ -183,6 +200,10 @@ class GraphDefSource : public ModelSource {
     };
     request->is_state = state_.Test();
     return ImportTf(*graph_, *request, ops);
+  }
+
+  Status FindVariable(std::string_view name) const override {
+    return FindTfVariable(graph_->main(), name);
   }
 
   void NoteState(const std::vector<std::string>& resources) override {

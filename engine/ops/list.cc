@@ -45,16 +45,6 @@ PartialShape Row(const PartialShape& shape) {
   return PartialShape(std::vector<Dim>(shape.dims().begin() + 1, shape.dims().end()));
 }
 
-// What lists whose elements have either shape have in common.
-PartialShape Common(const PartialShape& a, const PartialShape& b) {
-  if (!a.ranked() || !b.ranked() || a.rank() != b.rank()) return PartialShape();
-  PartialShape out = a;
-  for (int i = 0; i < a.rank(); ++i) {
-    if (!a[i].Same(b[i])) out[i] = Dim();
-  }
-  return out;
-}
-
 Result<Facts> InferListReserve(const ListReserveAttrs& attrs, std::span<const Fact> in) {
   ONCILLA_TRY(RequireInteger(in[0], "length"));
   ONCILLA_ASSIGN(Fact list, ParseFact(attrs.type));
@@ -140,7 +130,7 @@ Result<Facts> InferListScatter(const ListScatterAttrs&, std::span<const Fact> in
   ONCILLA_TRY(RequireInteger(in[1], "indices"));
   ONCILLA_TRY(RequireRank(in[1], 1, "indices"));
   ONCILLA_TRY(RequireElement(in[0], in[2]));
-  return Facts{Fact::List(in[0].dtype, Common(in[0].shape, Row(in[2].shape)))};
+  return Facts{Fact::List(in[0].dtype, CommonShape(in[0].shape, Row(in[2].shape)))};
 }
 
 Result<Facts> InferListResize(const NoAttrs&, std::span<const Fact> in) {

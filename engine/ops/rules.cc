@@ -71,4 +71,13 @@ Fact WithElements(Fact fact, std::vector<Dim> elements) {
   return fact;
 }
 
+PartialShape CommonShape(const PartialShape& a, const PartialShape& b) {
+  if (!a.ranked() || !b.ranked() || a.rank() != b.rank()) return PartialShape();
+  PartialShape out = a;
+  for (int i = 0; i < a.rank(); ++i) {
+    if (!a[i].Same(b[i])) out[i] = Dim();
+  }
+  return out;
+}
+
 }  // namespace oncilla

@@ -23,4 +23,7 @@ Result<std::vector<int>> NormalizeAxes(std::span<const int64_t> axes, int rank);
 // (as a tensor of fact.dtype and fact.shape), else the partly known elements.
 Fact WithElements(Fact fact, std::vector<Dim> elements);
 
+// What is known of a shape that is either of two: sizes that surely agree stay.
+PartialShape CommonShape(const PartialShape& a, const PartialShape& b);
+
 }  // namespace oncilla

@@ -231,6 +231,9 @@ void Model::BecomeState(const std::vector<std::string>& resources) {
 Status Model::AssignVariable(const std::string& name, Tensor value) {
   ONCILLA_ASSIGN(const Use use, Enter());
   MutexLock compiling(&compile_mutex_);
+  if (!variables_.Has(name)) {
+    if (Status s = source_->FindVariable(name); !s.ok()) return WithStage(s, Stage::kOptions);
+  }
   BecomeState({name});
   variables_.Assign(name, std::move(value));
   return Status();

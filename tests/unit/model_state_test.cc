@@ -86,6 +86,19 @@ TEST_F(ModelState, AnAssignmentOfAnotherTypeFailsTheRunThatReadsIt) {
   EXPECT_TRUE(Run("add", {{"x", Floats({1, 2, 3})}}).ok());
 }
 
+TEST_F(ModelState, AVariableOfAnotherTypeOrNameIsRefusedByName) {
+  const Status missing = model_->AssignVariable("Variable_11", Floats({1, 2, 3}));
+  EXPECT_EQ(missing.code(), Code::kNotFound) << missing;
+  EXPECT_THAT(std::string(Message(missing)), HasSubstr("'Variable_1'"));
+  ASSERT_TRUE(Run("add", {{"x", Floats({1, 2, 3})}}).ok());
+  const Tensor integers = Tensor::Int64s(std::vector<int64_t>{1, 2, 3});
+  ASSERT_TRUE(model_->AssignVariable("Variable_1", integers).ok());
+  const Status status = Run("get").status();
+  EXPECT_EQ(status.code(), Code::kInvalidArgument) << status;
+  EXPECT_THAT(std::string(Message(status)),
+              HasSubstr("the variable 'Variable_1' is a f32[3], and was assigned a i64[3]"));
+}
+
 TEST_F(ModelState, NoUpdateIsLostWhenRunsOverlap) {
   constexpr int kThreads = 4, kRuns = 50;
   std::vector<std::thread> threads;
