@@ -88,10 +88,11 @@ int main(int argc, char** argv) {
   if (!session.ok()) return Fail(session.status());
   auto model = session->Load(argv[1]);
   if (!model.ok()) return Fail(model.status());
+  const double load_ms = Since(start);
   auto result = model->Run(inputs);
   if (!result.ok()) return Fail(result.status());
   const double first_ms = Since(start), loaded = ResidentMegabytes();
-  std::printf("{\"ready_ms\": %.3f}\n", first_ms);
+  std::printf("{\"load_ms\": %.3f, \"ready_ms\": %.3f}\n", load_ms, first_ms);
   std::fflush(stdout);
 
   for (std::string line; std::getline(std::cin, line);) {

@@ -95,7 +95,8 @@ class Compiler {
   // `function` is empty for the main graph.
   Compiled CompileOne(Graph graph, const std::string& function, PlacementOptions placement_options,
                       int depth) {
-    const PassContext context{devices_};
+    PassContext context{devices_};
+    context.functions = &functions_;
     PipelineOptions pipeline{options_.verify, options_.observe};
     if (options_.observe && !function.empty()) {
       pipeline.observe = [this, function](std::string_view stage, const Graph& g) {

@@ -208,7 +208,8 @@ Result<Graph> Patch::Apply() const {
 
   // Effects first, in the order they stood; then whatever else the outputs need.
   for (uint32_t n = 0; n < base_nodes; ++n) {
-    if (old_node(n).op->traits.has_effects) ONCILLA_TRY(visit(n));
+    const bool dropped = std::find(dropped_.begin(), dropped_.end(), NodeId{n}) != dropped_.end();
+    if (old_node(n).op->traits.has_effects && !dropped) ONCILLA_TRY(visit(n));
   }
   for (const NamedValue& output : base_.outputs()) {
     ONCILLA_ASSIGN(const ValueId id, resolve(output.value));

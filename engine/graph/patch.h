@@ -26,6 +26,8 @@ class Patch {
   // Everybody who reads `old_value`, graph outputs included, reads `new_value` instead. Their
   // dtypes must be equal and their shapes must not contradict each other.
   Status Replace(ValueId old_value, ValueId new_value);
+  // The node of the base is not kept for its effects any more, only as long as somebody reads it.
+  void DropEffects(NodeId node) { dropped_.push_back(node); }
 
   const Fact& fact(ValueId id) const;
   bool empty() const { return replaced_.empty(); }
@@ -37,6 +39,7 @@ class Patch {
   std::vector<Value> values_;  // new ones; ids follow the base's
   std::vector<Node> nodes_;
   std::vector<std::pair<ValueId, ValueId>> replaced_;
+  std::vector<NodeId> dropped_;
 };
 
 }  // namespace oncilla

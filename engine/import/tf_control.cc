@@ -81,8 +81,9 @@ class Loop {
     }
     for (size_t i = 0; i < count; ++i) {
       const bool handle = inputs_[i] == kNoValue;
-      const bool same = body.inputs[i] >= 0 && body.outputs[i] == TfRef{body.inputs[i], 0};
       const bool constant = !handle && graph_.value(inputs_[i]).is_constant();
+      const bool same = (body.inputs[i] >= 0 && body.outputs[i] == TfRef{body.inputs[i], 0}) ||
+                        (constant && IsVariable(body, i, graph_.fact(inputs_[i]).value));
       roles_.push_back(handle     ? Role::kHandle
                        : !same    ? Role::kCarried
                        : constant ? Role::kConstant
@@ -119,6 +120,14 @@ class Loop {
 
  private:
   enum class Role { kHandle, kConstant, kInvariant, kCarried };
+
+  // Whether a body hands on a variable that nobody writes, which it finds by itself.
+  static bool IsVariable(const TfFlatGraph& body, size_t i, const Tensor& value) {
+    if (body.inputs[i] >= 0 || body.outputs[i].node < 0) return false;
+    const TfFlatNode& node = body.nodes[static_cast<size_t>(body.outputs[i].node)];
+    return node.kind == TfFlatNode::Kind::kVariable && node.value.desc() == value.desc() &&
+           node.value.bytes().data() == value.bytes().data();
+  }
 
   bool IsCarried(size_t i) const {
     return roles_[i] == Role::kInvariant || roles_[i] == Role::kCarried;

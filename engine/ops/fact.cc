@@ -91,6 +91,7 @@ Result<std::vector<int64_t>> NeedInts(const Fact& fact, std::string_view what) {
   }
   if (AllIntsKnown(fact)) {
     std::vector<int64_t> out;
+    if (!fact.elements.has_value()) return out;
     for (const Dim& d : *fact.elements) out.push_back(d.size);
     return out;
   }
@@ -99,6 +100,7 @@ Result<std::vector<int64_t>> NeedInts(const Fact& fact, std::string_view what) {
 
 bool AllIntsKnown(const Fact& fact) {
   if (fact.has_value()) return IsInteger(fact.dtype) || fact.dtype == DType::kBool;
+  if (IsInteger(fact.dtype) && fact.shape.known() && fact.shape.elements().size == 0) return true;
   // A partly known element may be any integer, so a negative size alone does not mean unknown;
   // elements that are known to be negative are carried by whole values only.
   return fact.elements.has_value() && std::all_of(fact.elements->begin(), fact.elements->end(),

@@ -127,7 +127,11 @@ Result<Facts> InferRange(const NoAttrs&, std::span<const Fact> in) {
   }
   if (known) {
     ONCILLA_ASSIGN(const int64_t size, RangeSize(in));
-    return Facts{Fact::Of(in[0].dtype, Shape{size})};
+    Fact out = Fact::Of(in[0].dtype, Shape{size});
+    if (!ints[0] || !ints[2] || size > kMaxKnownInts) return Facts{std::move(out)};
+    std::vector<Dim> elements;
+    for (int64_t i = 0; i < size; ++i) elements.emplace_back(*ints[0]->value + i * *ints[2]->value);
+    return Facts{WithCarried(std::move(out), std::move(elements))};
   }
   // 0, 1, ... as many as a size that has a name.
   Dim size;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,8 @@ struct PassContext {
   std::span<Device* const> devices;
   // The most bytes one folded constant may have.
   int64_t max_folded_bytes = int64_t{1} << 28;
+  // The functions that control flow calls, as imported; none are known when null.
+  const std::map<std::string, Graph>* functions = nullptr;
 };
 
 // Describes changes in `patch`, made for `graph`. An empty patch means nothing to do.
@@ -38,8 +41,10 @@ Status MoveTransposes(const Graph& graph, const PassContext& context, Patch& pat
 Status RemoveNoOps(const Graph& graph, const PassContext& context, Patch& patch);
 Status RecogniseActivations(const Graph& graph, const PassContext& context, Patch& patch);
 Status RecogniseLayerNorms(const Graph& graph, const PassContext& context, Patch& patch);
+Status RecogniseRecurrent(const Graph& graph, const PassContext& context, Patch& patch);
 Status FuseElementwise(const Graph& graph, const PassContext& context, Patch& patch);
 Status Simplify(const Graph& graph, const PassContext& context, Patch& patch);
+Status SimplifyLists(const Graph& graph, const PassContext& context, Patch& patch);
 
 // Passes before placement; after it (fusions inside one device's part); and last, what takes
 // whatever the fusions before it have left.

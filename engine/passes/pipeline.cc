@@ -9,6 +9,7 @@ std::span<const Pass> GraphPasses() {
       {"remove no-ops", &RemoveNoOps},
       {"move transposes", &MoveTransposes},
       {"simplify", &Simplify},
+      {"simplify lists", &SimplifyLists},
       {"merge movements", &MergeMovements},
       {"lower batch norm", &LowerBatchNorm},
       {"fold scales", &FoldScales},
@@ -17,6 +18,7 @@ std::span<const Pass> GraphPasses() {
       {"merge duplicates", &MergeDuplicates},
       {"recognise activations", &RecogniseActivations},
       {"recognise layer norms", &RecogniseLayerNorms},
+      {"recognise recurrent", &RecogniseRecurrent},
   };
   return kPasses;
 }

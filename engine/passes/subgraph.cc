@@ -35,31 +35,54 @@ std::vector<Subgraph> SubgraphsBefore(const Graph& graph, const Uses& uses, Valu
   return found;
 }
 
-Result<Tensor> ComputeSubgraph(const Graph& graph, const Subgraph& subgraph, const Tensor& entry,
-                               Device& cpu) {
-  std::map<uint32_t, Tensor> values = {{Index(subgraph.entry), entry}};
-  for (uint32_t n : subgraph.nodes) {
+Result<std::vector<Tensor>> ComputeValues(const Graph& graph, std::map<uint32_t, Tensor> given,
+                                          std::span<const ValueId> wanted, Device& cpu) {
+  std::map<uint32_t, Tensor>& values = given;
+  std::set<uint32_t> nodes;  // in graph order
+  std::vector<ValueId> open(wanted.begin(), wanted.end());
+  while (!open.empty()) {
+    const ValueId id = open.back();
+    open.pop_back();
+    if (id == kNoValue || values.contains(Index(id))) continue;
+    const Value& value = graph.value(id);
+    if (value.is_constant() && value.fact.has_value()) {
+      values.emplace(Index(id), value.fact.value);
+      continue;
+    }
+    if (value.producer == kNoNode) return InvalidArgument("the value of an input is not given");
+    if (!nodes.insert(Index(value.producer)).second) continue;
+    const auto& inputs = graph.node(value.producer).inputs;
+    open.insert(open.end(), inputs.begin(), inputs.end());
+  }
+  for (uint32_t n : nodes) {
     const Node& node = graph.node(NodeId{n});
     std::vector<Tensor> in;
     Facts in_facts;
     for (ValueId id : node.inputs) {
       const bool absent = id == kNoValue;
-      in.push_back(absent                          ? Tensor()
-                   : graph.value(id).is_constant() ? graph.fact(id).value
-                                                   : values.at(Index(id)));
+      in.push_back(absent ? Tensor() : values.at(Index(id)));
       in_facts.push_back(absent                          ? Fact::Absent()
                          : graph.value(id).is_constant() ? graph.fact(id)
-                                                         : Fact::Of(in.back().desc()));
+                                                         : Fact::Of(in.back()));
     }
     ONCILLA_ASSIGN(const Facts out,
                    InferNode(graph.ops(), node.name, node.op->name, node.attrs, in_facts));
     ONCILLA_ASSIGN(auto results,
                    cpu.Evaluate({node.op, &node.attrs, in_facts, out, node.name}, in));
     for (size_t i = 0; i < node.outputs.size(); ++i) {
-      values[Index(node.outputs[i])] = std::move(results[i]);
+      values.emplace(Index(node.outputs[i]), std::move(results[i]));
     }
   }
-  return values.at(Index(subgraph.exit));
+  std::vector<Tensor> out;
+  for (ValueId id : wanted) out.push_back(values.at(Index(id)));
+  return out;
+}
+
+Result<Tensor> ComputeSubgraph(const Graph& graph, const Subgraph& subgraph, const Tensor& entry,
+                               Device& cpu) {
+  ONCILLA_ASSIGN(auto exit,
+                 ComputeValues(graph, {{Index(subgraph.entry), entry}}, {&subgraph.exit, 1}, cpu));
+  return std::move(exit[0]);
 }
 
 bool Agree(const Tensor& a, const Tensor& b, double tolerance) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <set>
 
 #include "engine/device/device.h"
@@ -23,7 +24,12 @@ std::vector<Subgraph> SubgraphsBefore(const Graph& graph, const Uses& uses, Valu
                                       const std::function<bool(const Node&)>& belongs,
                                       size_t max_nodes);
 
-// The value of `exit` when `entry` is this tensor, of any shape that the nodes accept.
+// What `wanted` are when the values `given`, by index, are these tensors, of any shapes that the
+// nodes accept; constants are known. InvalidArgument when more would have to be given.
+Result<std::vector<Tensor>> ComputeValues(const Graph& graph, std::map<uint32_t, Tensor> given,
+                                          std::span<const ValueId> wanted, Device& cpu);
+
+// The value of `exit` when `entry` is this tensor.
 Result<Tensor> ComputeSubgraph(const Graph& graph, const Subgraph& subgraph, const Tensor& entry,
                                Device& cpu);
 

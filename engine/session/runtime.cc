@@ -1,4 +1,4 @@
-// Discovery: every backend is asked once what it finds.
+// Discovery: every backend is asked once what it finds, the CPU's at once, others when need be.
 #include "engine/session/runtime.h"
 
 #include <cstdlib>
@@ -42,11 +42,26 @@ std::shared_ptr<Runtime> Runtime::Create(RuntimeOptions options) {
 
 Runtime::Runtime(RuntimeOptions options)
     : options_(std::move(options)), ops_(OpSet::Builtin()), threads_(options_.threads) {
+  // The first backend is the CPU's, which finds one device on every machine.
+  cpu_.backend = LinkedBackends().front();
+  std::vector<std::string> notes;
+  cpu_.info = cpu_.backend->discover({options_.opencl_cpu_devices}, notes).front();
+  cpu_.name = StrCat(kLocalPrefix, "CPU:0");
+}
+
+const Runtime::Found& Runtime::All() const {
+  std::call_once(discovered_, [this] { Discover(); });
+  return found_;
+}
+
+void Runtime::Discover() const {
   const DiscoverOptions discover{options_.opencl_cpu_devices};
-  int cpus = 0, gpus = 0;
+  std::vector<ListedDevice>& devices = found_.devices;
+  devices.push_back(cpu_);
+  int gpus = 0;
   std::vector<ListedDevice> unused;
-  for (const Backend* backend : LinkedBackends()) {
-    for (DeviceInfo& info : backend->discover(discover, notes_)) {
+  for (const Backend* backend : LinkedBackends().subspan(1)) {
+    for (DeviceInfo& info : backend->discover(discover, found_.notes)) {
       ListedDevice device;
       device.backend = backend;
       device.info = std::move(info);
@@ -57,30 +72,29 @@ Runtime::Runtime(RuntimeOptions options)
         unused.push_back(std::move(device));
         continue;
       }
-      int& count = device.info.type == "CPU" ? cpus : gpus;
-      device.name = StrCat(kLocalPrefix, device.info.type, ":", count++);
-      devices_.push_back(std::move(device));
+      device.name = StrCat(kLocalPrefix, device.info.type, ":", gpus++);
+      devices.push_back(std::move(device));
     }
   }
-  for (ListedDevice& device : unused) devices_.push_back(std::move(device));
-  for (const ListedDevice& d : devices_) {
+  for (ListedDevice& device : unused) devices.push_back(std::move(device));
+  for (const ListedDevice& d : devices) {
     log().Info("found ", d.name.empty() ? d.info.name : d.short_name() + " " + d.info.name,
                d.note.empty() ? "" : ": ", d.note);
   }
-  for (const std::string& note : notes_) log().Info(note);
+  for (const std::string& note : found_.notes) log().Info(note);
 }
 
 Result<size_t> Runtime::Resolve(const std::string& spec) const {
   auto missing = [&](const std::string& why) {
     std::string notes;
-    for (const std::string& note : notes_) notes += "; " + note;
+    for (const std::string& note : this->notes()) notes += "; " + note;
     return WithStage(
-        NotFound("there is no device '", spec, "'", why, "; available: ", List(devices_), notes),
+        NotFound("there is no device '", spec, "'", why, "; available: ", List(devices()), notes),
         Stage::kDevice);
   };
   if (spec == "auto" || spec.empty()) {
-    for (size_t i = 0; i < devices_.size(); ++i) {
-      if (!devices_[i].name.empty() && devices_[i].info.type == "GPU") return i;
+    for (size_t i = 0; i < devices().size(); ++i) {
+      if (!devices()[i].name.empty() && devices()[i].info.type == "GPU") return i;
     }
     return 0;
   }
@@ -88,10 +102,14 @@ Result<size_t> Runtime::Resolve(const std::string& spec) const {
   if (text == "gpu" || text == "GPU") text = "GPU:0";
   auto wanted = DeviceName::Parse(text);
   if (!wanted.ok()) return missing(StrCat(" (", Message(wanted.status()), ")"));
-  for (size_t i = 0; i < devices_.size(); ++i) {
-    if (devices_[i].name.empty()) continue;
-    auto name = DeviceName::Parse(devices_[i].name);
-    if (name.ok() && IsCompleteSpecification(*wanted, *name)) return i;
+  auto is = [&](const ListedDevice& device) {
+    if (device.name.empty()) return false;
+    auto name = DeviceName::Parse(device.name);
+    return name.ok() && IsCompleteSpecification(*wanted, *name);
+  };
+  if (is(cpu_)) return 0;
+  for (size_t i = 0; i < devices().size(); ++i) {
+    if (is(devices()[i])) return i;
   }
   return missing("");
 }

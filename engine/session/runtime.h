@@ -1,8 +1,11 @@
 // Runtime: what this machine has, and what all sessions share: the op set and one thread pool.
-// Discovers on creation, opens nothing, and does not change afterwards. Thread-safe.
+//
+// The CPU is known from the start. Drivers of other devices are loaded when somebody first asks for
+// more, once: who names the CPU has no driver in the process. Nothing is opened. Thread-safe.
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -40,9 +43,11 @@ class Runtime {
   static std::shared_ptr<Runtime> Create(RuntimeOptions options);
 
   // The CPU first, then GPUs in the order their backends found them, then what is not usable.
-  const std::vector<ListedDevice>& devices() const { return devices_; }
+  const std::vector<ListedDevice>& devices() const { return All().devices; }
+  // devices()[index], without looking for others when it is the CPU.
+  const ListedDevice& device(size_t index) const { return index == 0 ? cpu_ : devices()[index]; }
   // What discovery has to say: "no OpenCL: libOpenCL.so.1 was not found".
-  const std::vector<std::string>& notes() const { return notes_; }
+  const std::vector<std::string>& notes() const { return All().notes; }
   const std::shared_ptr<const OpSet>& ops() const { return ops_; }
   ThreadPool& threads() { return threads_; }
   const Log& log() const { return options_.log != nullptr ? *options_.log : DefaultLog(); }
@@ -54,13 +59,21 @@ class Runtime {
   Result<size_t> Resolve(const std::string& spec) const;
 
  private:
+  struct Found {
+    std::vector<ListedDevice> devices;
+    std::vector<std::string> notes;
+  };
+
   explicit Runtime(RuntimeOptions options);
+  const Found& All() const;
+  void Discover() const;
 
   RuntimeOptions options_;
   std::shared_ptr<const OpSet> ops_;
   ThreadPool threads_;
-  std::vector<ListedDevice> devices_;
-  std::vector<std::string> notes_;
+  ListedDevice cpu_;
+  mutable std::once_flag discovered_;
+  mutable Found found_;  // what a call of Discover() has set
 };
 
 }  // namespace oncilla

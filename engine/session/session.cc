@@ -38,7 +38,7 @@ Status Session::Open() {
   std::vector<size_t> wanted = {0};
   if (preferred != 0) wanted.push_back(preferred);
   for (size_t index : wanted) {
-    const ListedDevice& listed = runtime_->devices()[index];
+    const ListedDevice& listed = runtime_->device(index);
     OpenOptions open;
     open.threads = own_threads_ != nullptr ? own_threads_.get() : &runtime_->threads();
     open.plain = options_.device == "cpu:plain";

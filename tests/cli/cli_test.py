@@ -397,6 +397,19 @@ class Devices(CliTest):
         self.fails(5, "run", MODEL, "--device", "gpu", env=env, says=["CPU:0"])
         self.ok("run", self.small, "--random", "--output", "probs", env=env)
 
+    @unittest.skipUnless("RECORDING_DRIVER" in os.environ, "needs the driver that ctest names")
+    def test_who_names_the_cpu_loads_no_driver(self):
+        log = self.dir / "loaded"
+        env = {"ONCILLA_OPENCL_LIBRARY": os.environ["RECORDING_DRIVER"],
+               "RECORDING_DRIVER_LOG": str(log)}
+        for spec in ("cpu", "cpu:plain", "/device:CPU:0"):
+            self.ok("run", self.small, "--random", "--output", "probs", "--device", spec, env=env)
+            self.ok("inspect", self.small, "--placement", "--shape", "x=1x3", "--output", "probs",
+                    "--device", spec, env=env)
+            self.assertFalse(log.exists(), spec)
+        self.ok("run", self.small, "--random", "--output", "probs", "--device", "auto", env=env)
+        self.assertTrue(log.exists())
+
     def test_json(self):
         document = self.document("devices", self.ok("devices", "--json"))
         self.assertEqual(document["devices"][0]["backend"], "cpu")
