@@ -11,6 +11,7 @@
 #include "engine/import/saved_model.h"
 #include "engine/import/tf_import.h"
 #include "engine/import/tf_op_kinds.h"
+#include "engine/import/tf_text.h"
 #include "engine/import/tf_variables.h"
 
 namespace oncilla {
@@ -222,13 +223,22 @@ class GraphDefSource : public ModelSource {
 }  // namespace
 
 Result<std::unique_ptr<ModelSource>> OpenSavedModel(const std::string& folder,
-                                                    std::span<const std::string> tags) {
-  ONCILLA_ASSIGN(auto model, SavedModel::Open(folder, tags));
+                                                    std::span<const std::string> tags,
+                                                    const std::string& file_name) {
+  ONCILLA_ASSIGN(auto model, SavedModel::Open(folder, tags, file_name));
   return std::unique_ptr<ModelSource>(new SavedModelSource(std::move(model)));
 }
 
 Result<std::unique_ptr<ModelSource>> OpenGraphDef(std::shared_ptr<const MappedFile> file) {
   ONCILLA_ASSIGN(auto graph, TfGraph::Parse(file->text(), {}, file->path(), file));
+  return std::unique_ptr<ModelSource>(new GraphDefSource(std::move(file), std::move(graph)));
+}
+
+Result<std::unique_ptr<ModelSource>> OpenGraphDefText(std::shared_ptr<const MappedFile> file) {
+  ONCILLA_ASSIGN(std::string converted,
+                 TfTextToBytes(file->text(), TfFileKind::kGraphDef, file->path()));
+  const auto bytes = std::make_shared<const std::string>(std::move(converted));
+  ONCILLA_ASSIGN(auto graph, TfGraph::Parse(*bytes, {}, file->path(), bytes));
   return std::unique_ptr<ModelSource>(new GraphDefSource(std::move(file), std::move(graph)));
 }
 

@@ -10,10 +10,14 @@
 
 namespace oncilla {
 
+// `file_name`: the graph's file in the folder, if not the usual one.
 Result<std::unique_ptr<ModelSource>> OpenSavedModel(const std::string& folder,
-                                                    std::span<const std::string> tags);
+                                                    std::span<const std::string> tags,
+                                                    const std::string& file_name = {});
 // Inputs are the placeholders, outputs the tensors that nobody consumes, both as "node:0". Feeds
 // and fetches may name any tensor, and leave out ":0".
 Result<std::unique_ptr<ModelSource>> OpenGraphDef(std::shared_ptr<const MappedFile> file);
+// The same from its text form.
+Result<std::unique_ptr<ModelSource>> OpenGraphDefText(std::shared_ptr<const MappedFile> file);
 
 }  // namespace oncilla
