@@ -268,7 +268,9 @@ Result<std::unique_ptr<SavedModel>> SavedModel::Open(const std::string& folder,
     if (all.empty()) return DataLoss(model->path_, " holds no meta graph: not a SavedModel");
     auto chosen = Choose(all, tags);
     if (!chosen.ok()) return WithStage(In(chosen.status(), folder), Stage::kOptions);
+    for (const MetaGraphTags& one : all) model->all_tags_.push_back(one.tags);
     model->tags_ = (*chosen)->tags;
+    model->meta_graph_ = (*chosen)->meta_graph;
     return In(model->ReadMetaGraph((*chosen)->meta_graph), model->path_);
   }));
   return model;

@@ -34,6 +34,10 @@ class SavedModel {
 
   const std::string& folder() const { return folder_; }
   const std::vector<std::string>& tags() const { return tags_; }
+  // Every set of tags that there is, in the order of the file.
+  const std::vector<std::vector<std::string>>& all_tags() const { return all_tags_; }
+  // The chosen MetaGraphDef; lives as long as the model.
+  Bytes meta_graph() const { return meta_graph_; }
   // Sorted by key, without TensorFlow's internal ones; inputs and outputs sorted by key. An entry
   // that is a sparse or composite tensor has no source.
   std::span<const Signature> signatures() const { return signatures_; }
@@ -58,6 +62,8 @@ class SavedModel {
   std::shared_ptr<const void> owner_;  // of the bytes: the mapped file, or what a text became
   Bytes bytes_;
   std::vector<std::string> tags_;
+  std::vector<std::vector<std::string>> all_tags_;
+  Bytes meta_graph_;
   std::vector<Signature> signatures_;
   Bytes graph_def_, op_list_, object_graph_;
   std::string restore_op_, init_op_;

@@ -21,6 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 QUICKSTART = ROOT / "testdata/quickstart"
 MODEL = QUICKSTART / "efficientnet_lite0"
 COFFEE = QUICKSTART / "coffee.png"
+MODELS = ROOT / "testdata/tensorflow/models"
 RECORDED = QUICKSTART / "recorded"
 PROGRAM = None
 
@@ -444,6 +445,31 @@ class Inspect(CliTest):
         self.assertAlmostEqual(document["operations"] / 2e6, 407, delta=40)
         open_sizes = self.document("inspect", self.ok("inspect", MODEL, "--json"))
         self.assertIsNone(open_sizes["operations"])
+
+    def test_all(self):
+        out = self.ok("inspect", MODEL, "--all").stdout
+        for text in ("tags {serve}", "signature 'serving_default' (the default), method tensorflow/serving/predict",
+                     "input   image  uint8[?,?,?,3]  serving_default_image:0", "Conv2D 66", "'serving_default'  yes"):
+            self.assertIn(text, out)
+        document = self.document("inspect_all", self.ok("inspect", MODEL, "--all", "--json"))
+        self.assertEqual(document["meta_graphs"][0]["tags"], ["serve"])
+        counter = MODELS / "counter"
+        out = self.ok("inspect", counter, "--all").stdout
+        for text in ("function counting(x: f32[?,3])", "Variable_1  float[]  4 B  changes", "'/device:CPU:*'  5 nodes",
+                     "in the checkpoint 2 tensors, 16 B", "'counting'  yes; state: Variable_1"):
+            self.assertIn(text, out)
+        graph = self.document("inspect_all", self.ok("inspect", counter, "--all", "--json"))["meta_graphs"][0]
+        self.assertEqual(sum(device["nodes"] for device in graph["stored_devices"]), 25)
+        self.assertEqual(graph["checkpoint"], {"tensors": 2, "bytes": 16})
+        tables = MODELS.parent / "runs/old_tables/model"
+        self.assertIn("state: hash_table", self.ok("inspect", tables, "--all").stdout)
+
+    def test_all_of_what_is_not_supported(self):
+        path = self.write("u.pb", g.graph(g.placeholder("x", g.FLOAT, [2]), g.node("y", "MadeUpOp", ["x"])))
+        self.assertRegex(self.ok("inspect", path, "--all").stdout, "no: .*'MadeUpOp' in 1 node: 'y'")
+        found = self.document("inspect_all", self.ok("inspect", path, "--all", "--json"))["supported"]
+        self.assertFalse(found[0]["supported"])
+        self.fails(3, "inspect", self.write("bad.pb", b"nothing"), "--all", says=["not a model"])
 
     def test_an_input_that_is_a_shape(self):
         model = self.write("reshape.pb", g.graph(
