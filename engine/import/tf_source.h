@@ -7,8 +7,17 @@
 
 #include "engine/base/file.h"
 #include "engine/import/model_source.h"
+#include "engine/import/tf_freeze.h"
 
 namespace oncilla {
+
+// What TensorFlow's models can do beyond others.
+class TfSource : public ModelSource {
+ public:
+  // A GraphDef of what is asked for, with the variables as constants; see tf_freeze.h. A view into
+  // the source, which must outlive it. Inputs are all of the signature unless feeds are named.
+  virtual Result<TfFrozenGraph> Freeze(const ImportRequest& asked) = 0;
+};
 
 // `file_name`: the graph's file in the folder, if not the usual one.
 Result<std::unique_ptr<ModelSource>> OpenSavedModel(const std::string& folder,

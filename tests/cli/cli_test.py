@@ -281,6 +281,23 @@ class Convert(CliTest):
                    says=["checksum"])
         self.fails(3, "inspect", self.write("bits.oncilla", whole[:-1] + b"x"), says=["checksum"])
 
+    def test_to_graphdef(self):
+        out = self.ok("convert", MODEL, "-o", "frozen.pb", "--to", "graphdef", "--input", f"image={COFFEE}")
+        for text in ("frozen.pb: ", "a GraphDef with 150 variables", "input   image:0  for 'image'", "logits  max error 0 "):
+            self.assertIn(text, out.stdout)
+        self.ok("run", "frozen.pb", "--input", f"image={COFFEE}", "--output", "label", "--output-dir", "out")
+        label = json.loads((self.dir / "out/label.json").read_text())
+        self.assertEqual(label, json.loads((RECORDED / "coffee.label.json").read_text()))
+        counter = MODELS / "counter"
+        self.fails(2, "convert", counter, "-o", "n.pb", "--to", "graphdef", says=["'counting', 'plain'"])
+        self.fails(4, "convert", counter, "-o", "n.pb", "--to", "graphdef", "--signature", "counting",
+                   says=["AssignAddVariableOp", "no state"])
+        self.ok("convert", counter, "-o", "p.pb", "--to", "graphdef", "--signature", "plain")
+        self.fails(2, "convert", counter, "-o", "n.pb", "--to", "graphdef", "--precision", "fp16", says=["--precision"])
+        self.converted(model=self.small)
+        self.fails(4, "convert", "m.oncilla", "-o", "n.pb", "--to", "graphdef", says=["this is Oncilla"])
+        self.assertFalse((self.dir / "n.pb").exists())
+
     def test_inputs_that_cannot_be_made_up(self):
         model = self.write("index.pb", g.graph(
             g.const("table", g.FLOAT, [2, 2], g.floats(1, 2, 3, 4)),
