@@ -3,7 +3,7 @@
 find_package(Protobuf REQUIRED)
 set(generated ${PROJECT_BINARY_DIR}/generated)
 file(MAKE_DIRECTORY ${generated}/proto)
-foreach(name oncilla)
+foreach(name oncilla tensorflow_text)
   set(outputs ${generated}/proto/${name}.pb.cc ${generated}/proto/${name}.pb.h)
   add_custom_command(OUTPUT ${outputs}
     COMMAND protobuf::protoc --cpp_out=${generated} -I ${PROJECT_SOURCE_DIR} proto/${name}.proto
@@ -12,7 +12,7 @@ foreach(name oncilla)
   target_sources(oncilla_objects PRIVATE ${outputs})
   set_source_files_properties(${outputs} PROPERTIES COMPILE_OPTIONS "-w;-isystem;${generated}")
 endforeach()
-foreach(source container_read container_source container_write)
+foreach(source container_read container_source container_write tf_text)
   set_source_files_properties(engine/import/${source}.cc TARGET_DIRECTORY oncilla_objects
     PROPERTIES COMPILE_OPTIONS "-isystem;${generated}")
 endforeach()

@@ -10,6 +10,7 @@
 #include "engine/import/onnx_source.h"
 #include "engine/import/saved_model.h"
 #include "engine/import/tf_source.h"
+#include "engine/import/tf_text.h"
 
 namespace oncilla {
 namespace {
@@ -18,25 +19,39 @@ bool StartsWith(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
 }
 
+// The first bytes of a Riegeli file, the container of saved_model.cpb.
+constexpr std::string_view kRiegeli("\x83\xaf\x70\xd1\x0d\x88\x4a\x3f", 8);
+// The last bytes of a sorted table, as the .index of a checkpoint is one.
+constexpr std::string_view kSortedTable("\x57\xfb\x80\x8b\x24\x75\x47\xdb", 8);
+
 // Files that people have and that are no model for us: what they are, and the way out.
-Status WhatItIs(std::string_view bytes) {
+Status WhatItIs(std::string_view bytes, const std::string& path) {
   if (bytes.empty()) return DataLoss("the file is empty");
-  if (StartsWith(bytes, "\x89HDF")) {
-    return Unsupported(
-        "an HDF5 file (a Keras .h5 model); export a SavedModel with "
-        "model.export(folder)");
-  }
+  const auto keras = [&](std::string_view what) {
+    return Unsupported(what, ", which is not read; in Keras, keras.saving.load_model('", path,
+                       "').export('FOLDER') writes a SavedModel");
+  };
+  if (StartsWith(bytes, "\x89HDF\r\n\x1a\n")) return keras("an HDF5 file (a Keras .h5 model)");
   if (StartsWith(bytes, "PK\x03\x04")) {
+    // An archive's list of names stands at its end.
+    const std::string_view end =
+        bytes.substr(bytes.size() - std::min(bytes.size(), size_t{1} << 16));
+    if (end.find("model.weights.h5") != std::string_view::npos) return keras("a .keras archive");
+    return Unsupported("a zip archive, which is not read");
+  }
+  if (StartsWith(bytes, kRiegeli)) {
     return Unsupported(
-        "a zip archive (a .keras model?); export a SavedModel with "
-        "model.export(folder)");
+        "a SavedModel in the split form (.cpb), which is not read; in TensorFlow, "
+        "tf.saved_model.save(tf.saved_model.load('OLD'), 'NEW') without experimental_image_format "
+        "writes saved_model.pb");
   }
   if (bytes.size() > 8 && StartsWith(bytes.substr(4), "TFL3")) {
     return Unsupported("a TensorFlow Lite model, which is not read");
   }
-  if (StartsWith(bytes, "node {") || StartsWith(bytes, "node{") ||
-      StartsWith(bytes, "saved_model_schema_version")) {
-    return Unsupported("a model in text form (pbtxt), which is not read; save the binary form");
+  if (bytes.size() > 48 && bytes.substr(bytes.size() - 8) == kSortedTable) {
+    return Unsupported(
+        "the index of a TensorFlow checkpoint, which holds weights and no graph; in TensorFlow, "
+        "restore it into its model and write that with tf.saved_model.save");
   }
   return DataLoss("not a model: neither a SavedModel nor a GraphDef nor ONNX");
 }
@@ -79,23 +94,23 @@ Result<std::unique_ptr<ModelSource>> OpenModel(const std::string& path,
   ONCILLA_ASSIGN(auto file, MappedFile::Open(path));
   if (LooksLikeContainer(file->text())) return OpenContainer(std::move(file));
   if (LooksLikeOnnx(file->text())) return OpenOnnx(std::move(file));
-  switch (DetectTfFile(file->text())) {
+  TfFileKind kind = DetectTfFile(file->text());
+  const bool is_text = kind == TfFileKind::kUnknown;
+  if (is_text) kind = DetectTfText(file->text());
+  switch (kind) {
     case TfFileKind::kSavedModel: {
       // The variables lie beside the file, so its folder is the model.
       const size_t slash = path.rfind('/');
       const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash);
-      if (path.substr(slash + 1) == "saved_model.pb") return OpenSavedModel(folder, options.tags);
-      return WithStage(Unsupported(path,
-                                   ": a SavedModel's graph under another name; it must be "
-                                   "saved_model.pb in a folder with its variables"),
-                       Stage::kFile);
+      return OpenSavedModel(folder, options.tags,
+                            slash == std::string::npos ? path : path.substr(slash + 1));
     }
     case TfFileKind::kGraphDef:
-      return OpenGraphDef(std::move(file));
+      return is_text ? OpenGraphDefText(std::move(file)) : OpenGraphDef(std::move(file));
     case TfFileKind::kUnknown:
       break;
   }
-  return WithStage(In(WhatItIs(file->text()), path), Stage::kFile);
+  return WithStage(In(WhatItIs(file->text(), path), path), Stage::kFile);
 }
 
 }  // namespace oncilla

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "engine/import/tf_text.h"
+
 namespace oncilla {
 namespace {
 
@@ -159,23 +161,19 @@ bool LooksLikeNode(Bytes bytes) {
 
 // A folder that holds no saved_model.pb may hold something else that people call a model.
 Status NoModelFile(const std::string& folder) {
-  if (FileExists(JoinPath(folder, "saved_model.pbtxt"))) {
-    return Unsupported(folder,
-                       ": saved_model.pbtxt (the text form) is not read; save the model in "
-                       "the binary form (saved_model.pb)");
-  }
   if (FileExists(JoinPath(folder, "saved_model.cpb"))) {
     return Unsupported(folder,
-                       ": saved_model.cpb (the split form for graphs above 2 GB) is not "
-                       "read; save the model without experimental_image_format");
+                       ": saved_model.cpb (the split form for graphs above 2 GB) is not read; in "
+                       "TensorFlow, tf.saved_model.save(tf.saved_model.load('OLD'), 'NEW') without "
+                       "experimental_image_format writes saved_model.pb");
   }
   if (FileExists(JoinPath(folder, "keras_metadata.pb")) ||
       FileExists(JoinPath(folder, "config.json"))) {
     return NotFound(folder,
-                    ": there is no saved_model.pb; export a Keras model with "
-                    "model.export(folder)");
+                    ": there is no saved_model.pb; in Keras, "
+                    "keras.saving.load_model(..).export('FOLDER') writes a SavedModel");
   }
-  return NotFound(folder, ": there is no saved_model.pb in this folder");
+  return NotFound(folder, ": there is no saved_model.pb or saved_model.pbtxt in this folder");
 }
 
 }  // namespace
@@ -243,22 +241,36 @@ Status SavedModel::ReadMetaGraph(Bytes meta_graph) {
 }
 
 Result<std::unique_ptr<SavedModel>> SavedModel::Open(const std::string& folder,
-                                                     std::span<const std::string> tags) {
+                                                     std::span<const std::string> tags,
+                                                     const std::string& file_name) {
   auto model = std::make_unique<SavedModel>();
   model->folder_ = folder;
-  model->path_ = JoinPath(folder, "saved_model.pb");
+  model->path_ = JoinPath(folder, file_name.empty() ? "saved_model.pb" : file_name);
+  if (file_name.empty() && !FileExists(model->path_)) model->path_ += "txt";
   if (!FileExists(model->path_)) return WithStage(NoModelFile(folder), Stage::kFile);
-  ONCILLA_ASSIGN(model->file_, MappedFile::Open(model->path_));
+  ONCILLA_ASSIGN(const auto file, MappedFile::Open(model->path_));
+  model->owner_ = file;
+  model->bytes_ = file->text();
+  if (DetectTfFile(model->bytes_) == TfFileKind::kUnknown &&
+      DetectTfText(model->bytes_) == TfFileKind::kSavedModel) {
+    ONCILLA_ASSIGN(std::string converted,
+                   TfTextToBytes(file->text(), TfFileKind::kSavedModel, model->path_));
+    const auto bytes = std::make_shared<const std::string>(std::move(converted));
+    model->owner_ = bytes;
+    model->bytes_ = *bytes;
+  }
   std::vector<MetaGraphTags> all;
   ONCILLA_TRY(ReadWire(model->path_, [&]() -> Status {
-    WireMessage message(model->file_->text());
+    WireMessage message(model->bytes_);
     while (message.Next()) {
       if (message.field() == 2) all.push_back(ReadTags(message.View()));
     }
     if (all.empty()) return DataLoss(model->path_, " holds no meta graph: not a SavedModel");
     auto chosen = Choose(all, tags);
     if (!chosen.ok()) return WithStage(In(chosen.status(), folder), Stage::kOptions);
+    for (const MetaGraphTags& one : all) model->all_tags_.push_back(one.tags);
     model->tags_ = (*chosen)->tags;
+    model->meta_graph_ = (*chosen)->meta_graph;
     return In(model->ReadMetaGraph((*chosen)->meta_graph), model->path_);
   }));
   return model;
@@ -266,7 +278,7 @@ Result<std::unique_ptr<SavedModel>> SavedModel::Open(const std::string& folder,
 
 Result<TfGraph*> SavedModel::Graph() {
   if (graph_ == nullptr) {
-    ONCILLA_ASSIGN(graph_, TfGraph::Parse(graph_def_, op_list_, path_, file_));
+    ONCILLA_ASSIGN(graph_, TfGraph::Parse(graph_def_, op_list_, path_, owner_));
     graph_->SetAssets(JoinPath(folder_, "assets"), assets_);
   }
   return graph_.get();
@@ -303,7 +315,7 @@ Result<Checkpoint*> SavedModel::Variables() {
 }
 
 int64_t SavedModel::file_bytes() const {
-  int64_t bytes = static_cast<int64_t>(file_->text().size());
+  int64_t bytes = static_cast<int64_t>(bytes_.size());
   if (auto entries = ListFolder(JoinPath(folder_, "variables")); entries.ok()) {
     for (const FolderEntry& entry : *entries) bytes += static_cast<int64_t>(entry.bytes);
   }

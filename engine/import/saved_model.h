@@ -25,13 +25,19 @@ TfFileKind DetectTfFile(Bytes bytes);
 class SavedModel {
  public:
   // `tags`: the exact set to load; empty means {"serve"}, else the only set there is. NotFound
-  // lists the sets when none fits. Forms that are not read (.pbtxt, .cpb, .keras, .h5) are
-  // Unimplemented with the way out.
+  // lists the sets when none fits. `file_name`: the graph's file in the folder; empty means
+  // saved_model.pb, else saved_model.pbtxt. Whether it is binary or text is seen from its content.
+  // A folder with a form that is not read (.cpb) is Unimplemented with the way out.
   static Result<std::unique_ptr<SavedModel>> Open(const std::string& folder,
-                                                  std::span<const std::string> tags);
+                                                  std::span<const std::string> tags,
+                                                  const std::string& file_name = {});
 
   const std::string& folder() const { return folder_; }
   const std::vector<std::string>& tags() const { return tags_; }
+  // Every set of tags that there is, in the order of the file.
+  const std::vector<std::vector<std::string>>& all_tags() const { return all_tags_; }
+  // The chosen MetaGraphDef; lives as long as the model.
+  Bytes meta_graph() const { return meta_graph_; }
   // Sorted by key, without TensorFlow's internal ones; inputs and outputs sorted by key. An entry
   // that is a sparse or composite tensor has no source.
   std::span<const Signature> signatures() const { return signatures_; }
@@ -53,8 +59,11 @@ class SavedModel {
   Status ReadMetaGraph(Bytes meta_graph);
 
   std::string folder_, path_;
-  std::shared_ptr<const MappedFile> file_;
+  std::shared_ptr<const void> owner_;  // of the bytes: the mapped file, or what a text became
+  Bytes bytes_;
   std::vector<std::string> tags_;
+  std::vector<std::vector<std::string>> all_tags_;
+  Bytes meta_graph_;
   std::vector<Signature> signatures_;
   Bytes graph_def_, op_list_, object_graph_;
   std::string restore_op_, init_op_;

@@ -11,6 +11,7 @@
 #include "engine/import/saved_model.h"
 #include "engine/import/tf_import.h"
 #include "engine/import/tf_op_kinds.h"
+#include "engine/import/tf_text.h"
 #include "engine/import/tf_variables.h"
 
 namespace oncilla {
@@ -71,6 +72,15 @@ Result<TfImportRequest> MakeRequest(const ImportRequest& asked, const Signature&
   return request;
 }
 
+Result<TfFrozenGraph> Frozen(TfGraph& graph, const ImportRequest& asked, const Signature& signature,
+                             const std::string& path,
+                             std::function<Result<Tensor>(const TfNode&)> variable) {
+  auto named = MakeRequest(asked, signature, graph.main());
+  if (!named.ok()) return In(named.status(), path);
+  TfFreezeRequest request{std::move(named->inputs), std::move(named->outputs), std::move(variable)};
+  return FreezeTfGraph(graph, request);
+}
+
 // The variables of a model that are known to change.
 class StateNames {
  public:
@@ -93,7 +103,7 @@ Status FindTfVariable(const TfBody& main, std::string_view name) {
   return NotFound("the model has no variable '", name, "'", DidYouMean(name, names));
 }
 
-class SavedModelSource : public ModelSource {
+class SavedModelSource : public TfSource {
  public:
   explicit SavedModelSource(std::unique_ptr<SavedModel> model)
       : model_(std::move(model)), variables_(*model_) {}
@@ -112,6 +122,14 @@ class SavedModelSource : public ModelSource {
     request->variable = [this](const TfNode& handle) { return variables_.Value(handle); };
     request->is_state = state_.Test();
     return ImportTf(*graph, *request, ops);
+  }
+
+  Result<TfFrozenGraph> Freeze(const ImportRequest& asked) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ONCILLA_ASSIGN(const Signature* signature, FindSignature(asked.signature));
+    ONCILLA_ASSIGN(TfGraph * graph, model_->Graph());
+    return Frozen(*graph, asked, *signature, model_->folder(),
+                  [this](const TfNode& handle) { return variables_.Value(handle); });
   }
 
   Result<Module> ImportInitialiser(const std::vector<std::string>& resources,
@@ -180,7 +198,7 @@ Signature InferSignature(const TfGraph& graph) {
   return signature;
 }
 
-class GraphDefSource : public ModelSource {
+class GraphDefSource : public TfSource {
  public:
   GraphDefSource(std::shared_ptr<const MappedFile> file, std::unique_ptr<TfGraph> graph)
       : file_(std::move(file)), graph_(std::move(graph)), signature_(InferSignature(*graph_)) {}
@@ -195,11 +213,15 @@ class GraphDefSource : public ModelSource {
     ONCILLA_ASSIGN(const Signature* signature, FindSignature(asked.signature));
     auto request = MakeRequest(asked, *signature, graph_->main());
     if (!request.ok()) return In(request.status(), file_->path());
-    request->variable = [](const TfNode&) -> Result<Tensor> {
-      return Unsupported("the graph is not frozen: this variable's value is in a checkpoint");
-    };
+    request->variable = NoValue;
     request->is_state = state_.Test();
     return ImportTf(*graph_, *request, ops);
+  }
+
+  Result<TfFrozenGraph> Freeze(const ImportRequest& asked) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ONCILLA_ASSIGN(const Signature* signature, FindSignature(asked.signature));
+    return Frozen(*graph_, asked, *signature, file_->path(), NoValue);
   }
 
   Status FindVariable(std::string_view name) const override {
@@ -212,6 +234,10 @@ class GraphDefSource : public ModelSource {
   }
 
  private:
+  static Result<Tensor> NoValue(const TfNode&) {
+    return Unsupported("the graph is not frozen: this variable's value is in a checkpoint");
+  }
+
   std::mutex mutex_;  // the graph reads functions lazily
   std::shared_ptr<const MappedFile> file_;
   std::unique_ptr<TfGraph> graph_;
@@ -222,13 +248,22 @@ class GraphDefSource : public ModelSource {
 }  // namespace
 
 Result<std::unique_ptr<ModelSource>> OpenSavedModel(const std::string& folder,
-                                                    std::span<const std::string> tags) {
-  ONCILLA_ASSIGN(auto model, SavedModel::Open(folder, tags));
+                                                    std::span<const std::string> tags,
+                                                    const std::string& file_name) {
+  ONCILLA_ASSIGN(auto model, SavedModel::Open(folder, tags, file_name));
   return std::unique_ptr<ModelSource>(new SavedModelSource(std::move(model)));
 }
 
 Result<std::unique_ptr<ModelSource>> OpenGraphDef(std::shared_ptr<const MappedFile> file) {
   ONCILLA_ASSIGN(auto graph, TfGraph::Parse(file->text(), {}, file->path(), file));
+  return std::unique_ptr<ModelSource>(new GraphDefSource(std::move(file), std::move(graph)));
+}
+
+Result<std::unique_ptr<ModelSource>> OpenGraphDefText(std::shared_ptr<const MappedFile> file) {
+  ONCILLA_ASSIGN(std::string converted,
+                 TfTextToBytes(file->text(), TfFileKind::kGraphDef, file->path()));
+  const auto bytes = std::make_shared<const std::string>(std::move(converted));
+  ONCILLA_ASSIGN(auto graph, TfGraph::Parse(*bytes, {}, file->path(), bytes));
   return std::unique_ptr<ModelSource>(new GraphDefSource(std::move(file), std::move(graph)));
 }
 

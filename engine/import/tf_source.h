@@ -7,13 +7,26 @@
 
 #include "engine/base/file.h"
 #include "engine/import/model_source.h"
+#include "engine/import/tf_freeze.h"
 
 namespace oncilla {
 
+// What TensorFlow's models can do beyond others.
+class TfSource : public ModelSource {
+ public:
+  // A GraphDef of what is asked for, with the variables as constants; see tf_freeze.h. A view into
+  // the source, which must outlive it. Inputs are all of the signature unless feeds are named.
+  virtual Result<TfFrozenGraph> Freeze(const ImportRequest& asked) = 0;
+};
+
+// `file_name`: the graph's file in the folder, if not the usual one.
 Result<std::unique_ptr<ModelSource>> OpenSavedModel(const std::string& folder,
-                                                    std::span<const std::string> tags);
+                                                    std::span<const std::string> tags,
+                                                    const std::string& file_name = {});
 // Inputs are the placeholders, outputs the tensors that nobody consumes, both as "node:0". Feeds
 // and fetches may name any tensor, and leave out ":0".
 Result<std::unique_ptr<ModelSource>> OpenGraphDef(std::shared_ptr<const MappedFile> file);
+// The same from its text form.
+Result<std::unique_ptr<ModelSource>> OpenGraphDefText(std::shared_ptr<const MappedFile> file);
 
 }  // namespace oncilla

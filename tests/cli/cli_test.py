@@ -21,6 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 QUICKSTART = ROOT / "testdata/quickstart"
 MODEL = QUICKSTART / "efficientnet_lite0"
 COFFEE = QUICKSTART / "coffee.png"
+MODELS = ROOT / "testdata/tensorflow/models"
 RECORDED = QUICKSTART / "recorded"
 PROGRAM = None
 
@@ -280,6 +281,23 @@ class Convert(CliTest):
                    says=["checksum"])
         self.fails(3, "inspect", self.write("bits.oncilla", whole[:-1] + b"x"), says=["checksum"])
 
+    def test_to_graphdef(self):
+        out = self.ok("convert", MODEL, "-o", "frozen.pb", "--to", "graphdef", "--input", f"image={COFFEE}")
+        for text in ("frozen.pb: ", "a GraphDef with 150 variables", "input   image:0  for 'image'", "logits  max error 0 "):
+            self.assertIn(text, out.stdout)
+        self.ok("run", "frozen.pb", "--input", f"image={COFFEE}", "--output", "label", "--output-dir", "out")
+        label = json.loads((self.dir / "out/label.json").read_text())
+        self.assertEqual(label, json.loads((RECORDED / "coffee.label.json").read_text()))
+        counter = MODELS / "counter"
+        self.fails(2, "convert", counter, "-o", "n.pb", "--to", "graphdef", says=["'counting', 'plain'"])
+        self.fails(4, "convert", counter, "-o", "n.pb", "--to", "graphdef", "--signature", "counting",
+                   says=["AssignAddVariableOp", "no state"])
+        self.ok("convert", counter, "-o", "p.pb", "--to", "graphdef", "--signature", "plain")
+        self.fails(2, "convert", counter, "-o", "n.pb", "--to", "graphdef", "--precision", "fp16", says=["--precision"])
+        self.converted(model=self.small)
+        self.fails(4, "convert", "m.oncilla", "-o", "n.pb", "--to", "graphdef", says=["this is Oncilla"])
+        self.assertFalse((self.dir / "n.pb").exists())
+
     def test_inputs_that_cannot_be_made_up(self):
         model = self.write("index.pb", g.graph(
             g.const("table", g.FLOAT, [2, 2], g.floats(1, 2, 3, 4)),
@@ -457,6 +475,31 @@ class Inspect(CliTest):
         self.assertAlmostEqual(document["operations"] / 2e6, 407, delta=40)
         open_sizes = self.document("inspect", self.ok("inspect", MODEL, "--json"))
         self.assertIsNone(open_sizes["operations"])
+
+    def test_all(self):
+        out = self.ok("inspect", MODEL, "--all").stdout
+        for text in ("tags {serve}", "signature 'serving_default' (the default), method tensorflow/serving/predict",
+                     "input   image  uint8[?,?,?,3]  serving_default_image:0", "Conv2D 66", "'serving_default'  yes"):
+            self.assertIn(text, out)
+        document = self.document("inspect_all", self.ok("inspect", MODEL, "--all", "--json"))
+        self.assertEqual(document["meta_graphs"][0]["tags"], ["serve"])
+        counter = MODELS / "counter"
+        out = self.ok("inspect", counter, "--all").stdout
+        for text in ("function counting(x: f32[?,3])", "Variable_1  float[]  4 B  changes", "'/device:CPU:*'  5 nodes",
+                     "in the checkpoint 2 tensors, 16 B", "'counting'  yes; state: Variable_1"):
+            self.assertIn(text, out)
+        graph = self.document("inspect_all", self.ok("inspect", counter, "--all", "--json"))["meta_graphs"][0]
+        self.assertEqual(sum(device["nodes"] for device in graph["stored_devices"]), 25)
+        self.assertEqual(graph["checkpoint"], {"tensors": 2, "bytes": 16})
+        tables = MODELS.parent / "runs/old_tables/model"
+        self.assertIn("state: hash_table", self.ok("inspect", tables, "--all").stdout)
+
+    def test_all_of_what_is_not_supported(self):
+        path = self.write("u.pb", g.graph(g.placeholder("x", g.FLOAT, [2]), g.node("y", "MadeUpOp", ["x"])))
+        self.assertRegex(self.ok("inspect", path, "--all").stdout, "no: .*'MadeUpOp' in 1 node: 'y'")
+        found = self.document("inspect_all", self.ok("inspect", path, "--all", "--json"))["supported"]
+        self.assertFalse(found[0]["supported"])
+        self.fails(3, "inspect", self.write("bad.pb", b"nothing"), "--all", says=["not a model"])
 
     def test_an_input_that_is_a_shape(self):
         model = self.write("reshape.pb", g.graph(

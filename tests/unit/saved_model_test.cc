@@ -79,7 +79,7 @@ TEST(SavedModel, RefusesOtherFormsByName) {
   EXPECT_NE(Message(status).find("saved_model.cpb"), std::string::npos);
   ASSERT_TRUE(WriteFile(folder.File("saved_model.pbtxt"), "x").ok());
   status = SavedModel::Open(folder.path(), {}).status();
-  EXPECT_EQ(status.code(), Code::kUnimplemented);
+  EXPECT_EQ(status.code(), Code::kDataLoss);
   EXPECT_NE(Message(status).find("saved_model.pbtxt"), std::string::npos);
   ASSERT_TRUE(WriteFile(folder.File("saved_model.pb"), "not a model").ok());
   EXPECT_EQ(SavedModel::Open(folder.path(), {}).status().code(), Code::kDataLoss);

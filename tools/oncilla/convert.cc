@@ -9,6 +9,7 @@
 #include "engine/base/format.h"
 #include "engine/import/container.h"
 #include "engine/import/convert_module.h"
+#include "engine/import/tf_source.h"
 #include "tools/oncilla/commands.h"
 #include "tools/oncilla/convert_check.h"
 #include "tools/oncilla/exit_code.h"
@@ -23,7 +24,7 @@ namespace {
 struct ConvertFlags {
   ModelFlags model;
   InputFlags input;
-  std::string out, inputs, outputs, precision = "fp32";
+  std::string out, inputs, outputs, precision = "fp32", to = "oncilla";
   int threads = 0;
   bool no_verify = false;
 };
@@ -54,8 +55,8 @@ std::vector<std::string> Chosen(const std::string& text, const std::vector<Tenso
 
 Result<std::vector<Asked>> AskedOf(const ModelSource& source, const ConvertFlags& flags) {
   std::vector<const Signature*> signatures;
-  const bool one =
-      !flags.model.signature.empty() || !flags.inputs.empty() || !flags.outputs.empty();
+  const bool one = !flags.model.signature.empty() || !flags.inputs.empty() ||
+                   !flags.outputs.empty() || flags.to == "graphdef";
   if (one) {
     ONCILLA_ASSIGN(const Signature* signature, source.FindSignature(flags.model.signature));
     signatures.push_back(signature);
@@ -213,77 +214,170 @@ Result<ContainerContents> Import(const ConvertFlags& flags, DType weights,
   return contents;
 }
 
-// Says what was compared; fails when something does not fit.
-Status Verify(const ConvertFlags& flags, DType weights, const std::string& path,
-              const ContainerContents& contents, const std::shared_ptr<Runtime>& runtime,
-              std::string* report) {
-  const Progress progress("verifying");
-  SessionOptions options;
-  options.device = "cpu";
-  options.threads = flags.threads;
-  ONCILLA_ASSIGN(const auto session, Session::Create(runtime, options));
-  OpenModelOptions open;
-  if (!flags.model.tags.empty()) open.tags = SplitAt(flags.model.tags, ',');
-  ONCILLA_ASSIGN(const auto source, session->Load(flags.model.path, open));
-  ONCILLA_ASSIGN(const auto result, session->Load(path, {}));
-  std::string wrong;
-  for (const ContainerContents::Entry& entry : contents.entries) {
-    CheckOptions check_options{flags.input, weights, DrawsNumbers(entry.module)};
-    check_options.input.shapes.clear();  // the signature has them
-    auto check = Check(*source, *result, entry.signature, entry.signature.key, check_options);
-    const std::string name =
-        entry.signature.key.empty() ? "" : StrCat(" '", entry.signature.key, "'");
-    if (!check.ok()) {
-      return In(check.status(), StrCat("verifying", name));
-    }
-    *report += StrCat(
+// Runs both on the CPU. Says what was compared; fails when something does not fit.
+class Verification {
+ public:
+  static Result<Verification> Begin(const ConvertFlags& flags, DType weights,
+                                    const std::string& path,
+                                    const std::shared_ptr<Runtime>& runtime) {
+    Verification out;
+    SessionOptions options;
+    options.device = "cpu";
+    options.threads = flags.threads;
+    out.weights_ = weights;
+    ONCILLA_ASSIGN(out.session_, Session::Create(runtime, options));
+    OpenModelOptions open;
+    if (!flags.model.tags.empty()) open.tags = SplitAt(flags.model.tags, ',');
+    ONCILLA_ASSIGN(out.source_, out.session_->Load(flags.model.path, open));
+    ONCILLA_ASSIGN(out.result_, out.session_->Load(path, {}));
+    return out;
+  }
+
+  // `signature` is the result's; its names are the source's too, but for those that are renamed.
+  Status Compare(const Signature& signature, const std::string& source_signature,
+                 const CheckOptions& options) {
+    auto check = Check(*source_, *result_, signature, source_signature, options);
+    const std::string name = source_signature.empty() ? "" : StrCat(" '", source_signature, "'");
+    if (!check.ok()) return In(check.status(), StrCat("verifying", name));
+    report_ += StrCat(
         "verified", name, " on ", check->inputs.empty() ? "no input" : check->inputs,
-        check_options.random_numbers ? "; it draws random numbers, so only types and shapes" : "",
-        "\n");
+        options.random_numbers ? "; it draws random numbers, so only types and shapes" : "", "\n");
     for (const OutputError& output : check->outputs) {
-      const std::string line =
-          StrCat("  ", output.name, "  max error ", output.error, " (largest value ",
-                 output.largest, ")", output.fits ? "" : "  DIFFERS", "\n");
-      *report += line;
-      if (!output.fits && wrong.empty()) {
-        wrong =
+      report_ += StrCat("  ", output.name, "  max error ", output.error, " (largest value ",
+                        output.largest, ")", output.fits ? "" : "  DIFFERS", "\n");
+      if (!output.fits && wrong_.empty()) {
+        wrong_ =
             StrCat("output '", output.name, "'", name.empty() ? "" : " of" + name, " differs by ",
-                   output.error, "; ", ToleranceOf(weights), " of its largest value is allowed");
+                   output.error, "; ", ToleranceOf(weights_), " of its largest value is allowed");
       }
     }
+    return {};
   }
-  if (wrong.empty()) return {};
-  ONCILLA_TRY(PrintResult(*report));
-  return Error(Code::kDataLoss, wrong);
+
+  // The report; prints it and fails when something differed.
+  Result<std::string> End() const {
+    if (wrong_.empty()) return report_;
+    ONCILLA_TRY(PrintResult(report_));
+    return Error(Code::kDataLoss, wrong_);
+  }
+
+ private:
+  DType weights_ = DType::kF32;
+  std::shared_ptr<Session> session_;
+  std::shared_ptr<Model> source_, result_;
+  std::string report_, wrong_;
+};
+
+Result<std::string> Verify(const ConvertFlags& flags, DType weights, const std::string& path,
+                           const ContainerContents& contents,
+                           const std::shared_ptr<Runtime>& runtime) {
+  const Progress progress("verifying");
+  ONCILLA_ASSIGN(Verification verification, Verification::Begin(flags, weights, path, runtime));
+  for (const ContainerContents::Entry& entry : contents.entries) {
+    CheckOptions options{flags.input, weights, DrawsNumbers(entry.module)};
+    options.input.shapes.clear();  // the signature has them
+    ONCILLA_TRY(verification.Compare(entry.signature, entry.signature.key, options));
+  }
+  return verification.End();
+}
+
+// Writes to a draft that gets the name of the result once `check`, which gives a report, is
+// content.
+template <class Write, class Check>
+Result<std::string> WriteChecked(const ConvertFlags& flags, Write&& write, Check&& check) {
+  // Only a file that was found right gets its name.
+  const std::string draft = flags.no_verify ? flags.out : flags.out + ".unverified";
+  {
+    const Progress progress(StrCat("writing ", flags.out));
+    ONCILLA_TRY(write(draft));
+  }
+  if (flags.no_verify) return std::string();
+  Result<std::string> report = check(draft);
+  if (!report.ok()) {
+    (void)RemoveFile(draft);
+    return report;
+  }
+  if (std::rename(draft.c_str(), flags.out.c_str()) != 0) {
+    (void)RemoveFile(draft);
+    return WithStage(Error(Code::kUnavailable, flags.out, ": cannot be given its name"),
+                     Stage::kFile);
+  }
+  return report;
+}
+
+// A signature as the graph knows it: types and sizes that the file leaves out.
+Result<Signature> Known(const Module& module, const Asked& asked) {
+  Signature signature;
+  signature.inputs = InfosOf(module.main, module.main.inputs(), asked.signature.inputs);
+  signature.outputs = InfosOf(module.main, module.main.outputs(), asked.signature.outputs);
+  return signature;
+}
+
+std::string NamesText(std::string_view role,
+                      const std::vector<std::pair<std::string, std::string>>& names) {
+  std::string out;
+  for (const auto& [asked, name] : names) {
+    out += StrCat("  ", role, name, asked == name ? "" : "  for '" + asked + "'", "\n");
+  }
+  return out;
+}
+
+Status ConvertToGraphDef(const ConvertFlags& flags) {
+  if (flags.precision != "fp32") return BadOption("--precision is for our own model file");
+  if (!flags.input.shapes.empty()) return BadOption("--shape is for our own model file");
+  OpenModelOptions open;
+  if (!flags.model.tags.empty()) open.tags = SplitAt(flags.model.tags, ',');
+  auto opened = OpenModel(flags.model.path, open);
+  if (!opened.ok()) return OfModel(opened.status());
+  auto* source = dynamic_cast<TfSource*>(opened->get());
+  if (source == nullptr) {
+    return OfModel(Unsupported(flags.model.path,
+                               ": only TensorFlow's models become a GraphDef; "
+                               "this is ",
+                               (*opened)->format()));
+  }
+  ONCILLA_ASSIGN(const auto all_asked, AskedOf(*source, flags));
+  const Asked& asked = all_asked[0];
+  auto frozen = source->Freeze(asked.request);
+  if (!frozen.ok()) return OfModel(frozen.status());
+  const auto write = [&](const std::string& path) { return WriteFrozenGraph(path, *frozen); };
+  const auto check = [&](const std::string& path) -> Result<std::string> {
+    const Progress progress("verifying");
+    const std::shared_ptr<Runtime> runtime = RuntimeFlags{}.Create();
+    auto module = source->Import(asked.request, runtime->ops());
+    if (!module.ok()) {
+      return In(OfModel(module.status()), "--no-verify writes the graph unchecked");
+    }
+    ONCILLA_ASSIGN(auto verification, Verification::Begin(flags, DType::kF32, path, runtime));
+    ONCILLA_ASSIGN(const Signature signature, Known(*module, asked));
+    CheckOptions options{flags.input, DType::kF32, DrawsNumbers(*module), {}};
+    options.renamed.insert(frozen->inputs.begin(), frozen->inputs.end());
+    options.renamed.insert(frozen->outputs.begin(), frozen->outputs.end());
+    ONCILLA_TRY(verification.Compare(signature, asked.signature.key, options));
+    return verification.End();
+  };
+  ONCILLA_ASSIGN(const std::string report, WriteChecked(flags, write, check));
+  return PrintResult(StrCat(
+      flags.out, ": ", HumanBytes(static_cast<int64_t>(frozen->graph_def.bytes())),
+      ", a GraphDef with ", frozen->variables, " variables as constants\n",
+      NamesText("input   ", frozen->inputs), NamesText("output  ", frozen->outputs), report));
 }
 
 Status Convert(const ConvertFlags& flags) {
   if (FolderExists(flags.out)) return BadOption(flags.out, " is a folder");
+  if (flags.to == "graphdef") return ConvertToGraphDef(flags);
   const DType weights = flags.precision == "fp16"   ? DType::kF16
                         : flags.precision == "bf16" ? DType::kBF16
                                                     : DType::kF32;
   const std::shared_ptr<Runtime> runtime = RuntimeFlags{}.Create();
   ConvertCounts counts;
   ONCILLA_ASSIGN(const ContainerContents contents, Import(flags, weights, runtime->ops(), &counts));
-  // Only a file that was found right gets its name.
-  const std::string draft = flags.no_verify ? flags.out : flags.out + ".unverified";
-  {
-    const Progress progress(StrCat("writing ", flags.out));
-    ONCILLA_TRY(WriteContainer(draft, contents));
-  }
-  std::string report;
-  if (!flags.no_verify) {
-    const Status verified = Verify(flags, weights, draft, contents, runtime, &report);
-    if (!verified.ok()) {
-      (void)RemoveFile(draft);
-      return verified;
-    }
-    if (std::rename(draft.c_str(), flags.out.c_str()) != 0) {
-      (void)RemoveFile(draft);
-      return WithStage(Error(Code::kUnavailable, flags.out, ": cannot be given its name"),
-                       Stage::kFile);
-    }
-  }
+  ONCILLA_ASSIGN(const std::string report,
+                 WriteChecked(
+                     flags, [&](const std::string& path) { return WriteContainer(path, contents); },
+                     [&](const std::string& path) {
+                       return Verify(flags, weights, path, contents, runtime);
+                     }));
   ONCILLA_ASSIGN(const auto file, MappedFile::Open(flags.out));
   std::string text = StrCat(flags.out, ": ", HumanBytes(static_cast<int64_t>(file->text().size())),
                             ", from ", contents.source_format, ", ", contents.entries.size(),
@@ -307,6 +401,11 @@ Action AddConvert(CLI::App& app) {
       ->type_name("NAME,..");
   app.add_option("--outputs", flags->outputs, "Tensors that are computed (else the signature's)")
       ->type_name("NAME,..");
+  app.add_option("--to", flags->to,
+                 "What to write: oncilla (our own model file) or graphdef (frozen, for TensorFlow)")
+      ->check(CLI::IsMember({"oncilla", "graphdef"}))
+      ->type_name("FORMAT")
+      ->capture_default_str();
   app.add_option("--precision", flags->precision, "How weights are stored: fp32, fp16 or bf16")
       ->check(CLI::IsMember({"fp32", "fp16", "bf16"}))
       ->type_name("P")
@@ -324,6 +423,7 @@ Action AddConvert(CLI::App& app) {
       "Examples:\n"
       "  oncilla convert mobilenet/ -o mobilenet.oncilla\n"
       "  oncilla convert mobilenet/ -o small.oncilla --precision fp16 --shape image=1x224x224x3\n"
+      "  oncilla convert mobilenet/ -o frozen.pb --to graphdef\n"
       "  oncilla convert frozen.pb -o features.oncilla --outputs block_16_project_BN/add:0");
   return [flags] { return Convert(*flags); };
 }

@@ -2,6 +2,7 @@
 // given inputs.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ struct CheckOptions {
   InputFlags input;  // files; the rest is made up, whatever `random` says
   DType weights = DType::kF32;
   bool random_numbers = false;  // the model draws some: only types and shapes are compared
+  std::map<std::string, std::string> renamed = {};  // names that are others in the result
 };
 
 struct OutputError {

@@ -10,6 +10,7 @@
 #include "tools/oncilla/exit_code.h"
 #include "tools/oncilla/flags.h"
 #include "tools/oncilla/inputs.h"
+#include "tools/oncilla/inspect_all.h"
 #include "tools/oncilla/report.h"
 #include "tools/oncilla/terminal.h"
 #include "tools/oncilla/work.h"
@@ -23,7 +24,7 @@ struct InspectFlags {
   InputFlags input;
   std::vector<std::string> outputs;
   bool graph = false, plan = false, kernels = false, memory = false, placement = false;
-  bool json = false;
+  bool all = false, json = false;
 
   bool any_part() const { return graph || plan || kernels || memory || placement; }
 };
@@ -330,6 +331,21 @@ Json ToJson(const InspectFlags& flags, const Inspected& in) {
 }
 
 Status Inspect(const InspectFlags& flags) {
+  if (flags.all) {
+    OpenModelOptions open;
+    if (!flags.model.tags.empty()) open.tags = SplitAt(flags.model.tags, ',');
+    const auto source = OpenModel(flags.model.path, open);
+    if (!source.ok()) return OfModel(source.status());
+    if (HasTfContents(**source)) {
+      const Status status = InspectAll(flags.model, **source, flags.json);
+      return status.ok() ? status : OfModel(status);
+    }
+    if (flags.json) {
+      return WithStage(
+          InvalidArgument("--all --json is for TensorFlow's models; this is ", (*source)->format()),
+          Stage::kOptions);
+    }
+  }
   Inspected in;
   ONCILLA_ASSIGN(in.opened, Open(flags.model, flags.session));
   if (in.opened.model->source().format() == "Oncilla") {
@@ -377,6 +393,9 @@ Action AddInspect(CLI::App& app) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   flags->session.AddTo(app);
+  app.add_flag("--all", flags->all,
+               "Everything in a TensorFlow model's files: tags, signatures, functions, ops, stored "
+               "devices, variables, what is not supported");
   app.add_flag("--graph", flags->graph, "The graph as imported and after each pass");
   app.add_flag("--placement", flags->placement, "Where each node would run, and why");
   app.add_flag("--plan", flags->plan, "Steps, kernels and memory at the given shapes");
@@ -386,6 +405,7 @@ Action AddInspect(CLI::App& app) {
   app.footer(
       "Examples:\n"
       "  oncilla inspect mobilenet/\n"
+      "  oncilla inspect mobilenet/ --all\n"
       "  oncilla inspect mobilenet/ --shape image=1x224x224x3 --memory\n"
       "  oncilla inspect resizer.onnx --input sizes=sizes.npy --plan\n"
       "  oncilla inspect model.pb --device gpu --placement");
