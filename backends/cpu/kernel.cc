@@ -49,6 +49,7 @@ const KernelRow* FindKernel(std::string_view op) {
              ImageKernels(),
              RandomKernels(),
              QuantizeKernels(),
+             SequenceKernels(),
              TextKernels(),
          }) {
       for (const KernelRow& row : family) map->emplace(row.op, &row);

@@ -210,6 +210,7 @@ std::span<const KernelRow> CodecKernels();
 std::span<const KernelRow> ImageKernels();
 std::span<const KernelRow> RandomKernels();
 std::span<const KernelRow> QuantizeKernels();
+std::span<const KernelRow> SequenceKernels();
 std::span<const KernelRow> TextKernels();
 
 }  // namespace oncilla::cpu

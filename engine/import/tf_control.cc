@@ -31,6 +31,13 @@ bool SameShape(const PartialShape& a, const PartialShape& b) {
   return true;
 }
 
+// A number to count with.
+Fact Count() { return Fact::Of(DType::kI32, PartialShape::OfRank(0)); }
+
+Tensor ScalarInt32(int32_t value) {
+  return Tensor::Copy({DType::kI32, {}}, std::as_bytes(std::span(&value, 1)));
+}
+
 // The fact of a value that changes: nothing of its contents.
 Fact TypeOf(const Fact& fact) {
   return fact.kind == ValueKind::kList ? Fact::List(fact.dtype, fact.shape)
@@ -44,17 +51,18 @@ std::string Declared(const Fact& fact) {
   return StrCat(plain);
 }
 
-// TensorFlow's truth: a number that is not zero, a tensor that is not empty.
+// TensorFlow's truth: a number that is not zero, a string or a tensor that is not empty.
 Result<ValueId> ToBool(Graph& graph, ValueId x, const std::string& name) {
   const Fact& fact = graph.fact(x);
   if (!fact.shape.ranked()) return Unsupported("the rank of its condition is not known");
   const bool scalar = fact.shape.rank() == 0;
   if (scalar && fact.dtype == DType::kBool) return x;
-  if (scalar && fact.dtype == DType::kString) {
-    return Unsupported("a string as its condition");
-  }
+  // The length of a string, the number of elements of a tensor.
+  const std::string_view size = !scalar                        ? "Size"
+                                : fact.dtype == DType::kString ? "StringLength"
+                                                               : "";
   ONCILLA_ASSIGN(const ValueId number,
-                 scalar ? Result<ValueId>(x) : graph.Add(name + "/size", "Size", {}, {x}));
+                 size.empty() ? Result<ValueId>(x) : graph.Add(name + "/size", size, {}, {x}));
   AttrMap to_bool;
   to_bool.emplace("to", DType::kBool);
   return graph.Add(name + "/bool", "Cast", to_bool, {number});
@@ -67,23 +75,33 @@ ValueId AddArgument(Graph& function, const TfFlatGraph& flat, size_t i, const Fa
   return function.AddInput(std::move(name), fact);
 }
 
-// A loop being lowered: while(cond) body, or a for loop over body.
+// A loop being lowered: while(cond) body, or a for loop over body. That one carries its counter,
+// limit and step (inputs 0 to 2) before the values (from input 3 on), and its body takes the
+// counter before them.
 class Loop {
  public:
   Loop(TfImportState& state, Graph& graph, const TfFlatNode& node, std::span<const ValueId> inputs)
-      : state_(state), graph_(graph), node_(node), inputs_(inputs.begin(), inputs.end()) {}
+      : state_(state),
+        graph_(graph),
+        node_(node),
+        counts_(node.op() == "For"),
+        range_(inputs.begin(), inputs.begin() + (counts_ ? 3 : 0)),
+        inputs_(inputs.begin() + (counts_ ? 3 : 0), inputs.end()) {}
 
   Result<Values> Lower() {
-    const TfFlatGraph& body = node_.bodies[1];
+    const TfFlatGraph& body = BodyGraph();
     const size_t count = inputs_.size();
-    if (body.outputs.size() != count || body.inputs.size() != count) {
+    const size_t first = counts_ ? 1 : 0;  // of the body's arguments
+    if (body.outputs.size() != count || body.inputs.size() != count + first) {
       return DataLoss("carries ", count, " values and its body gives ", body.outputs.size());
     }
     for (size_t i = 0; i < count; ++i) {
       const bool handle = inputs_[i] == kNoValue;
       const bool constant = !handle && graph_.value(inputs_[i]).is_constant();
-      const bool same = (body.inputs[i] >= 0 && body.outputs[i] == TfRef{body.inputs[i], 0}) ||
-                        (constant && IsVariable(body, i, graph_.fact(inputs_[i]).value));
+      const int argument = body.inputs[i + first];
+      const bool same =
+          argument >= 0 ? body.outputs[i] == TfRef{argument, 0}
+                        : constant && IsVariable(body, i, graph_.fact(inputs_[i]).value);
       roles_.push_back(handle     ? Role::kHandle
                        : !same    ? Role::kCarried
                        : constant ? Role::kConstant
@@ -97,11 +115,13 @@ class Loop {
       ONCILLA_ASSIGN(lowered, LowerBody(round + 2 >= kMaxRounds));
     }
     if (!lowered.has_value()) return Unsupported("the shapes that it carries do not settle");
-    ONCILLA_ASSIGN(Graph cond, LowerCond());
+    ONCILLA_ASSIGN(Graph cond, counts_ ? CountingCond() : LowerCond());
+    if (counts_) ONCILLA_TRY(CheckRange());
     WhileAttrs attrs{node_.name + "/cond", node_.name + "/body", {}};
     state_.module.functions.emplace_back(attrs.cond, std::move(cond));
     state_.module.functions.emplace_back(attrs.body, *std::move(lowered));
-    Values carried;
+    Values carried = range_;
+    attrs.outputs.assign(range_.size(), Declared(Count()));
     for (size_t i = 0; i < count; ++i) {
       if (!IsCarried(i)) continue;
       carried.push_back(inputs_[i]);
@@ -110,7 +130,7 @@ class Loop {
     ONCILLA_ASSIGN(const Values results, graph_.AddNode(node_.name, "While", WriteAttrs(attrs),
                                                         std::move(carried), {node_.name}));
     Values outputs;
-    size_t next = 0;
+    size_t next = range_.size();
     for (size_t i = 0; i < count; ++i) {
       const ValueId result = IsCarried(i) ? results[next++] : kNoValue;
       outputs.push_back(roles_[i] == Role::kCarried ? result : inputs_[i]);
@@ -121,9 +141,9 @@ class Loop {
  private:
   enum class Role { kHandle, kConstant, kInvariant, kCarried };
 
-  // Whether a body hands on a variable that nobody writes, which it finds by itself.
+  // Whether a body's result is a variable that nobody writes, which it finds by itself.
   static bool IsVariable(const TfFlatGraph& body, size_t i, const Tensor& value) {
-    if (body.inputs[i] >= 0 || body.outputs[i].node < 0) return false;
+    if (body.outputs[i].node < 0) return false;
     const TfFlatNode& node = body.nodes[static_cast<size_t>(body.outputs[i].node)];
     return node.kind == TfFlatNode::Kind::kVariable && node.value.desc() == value.desc() &&
            node.value.bytes().data() == value.bytes().data();
@@ -133,7 +153,16 @@ class Loop {
     return roles_[i] == Role::kInvariant || roles_[i] == Role::kCarried;
   }
 
-  Values Arguments(Graph& function, const TfFlatGraph& flat) {
+  const TfFlatGraph& BodyGraph() const { return node_.bodies[counts_ ? 0 : 1]; }
+
+  // Counter, limit and step of a for loop, as inputs of a function.
+  static Values AddRange(Graph& function) {
+    return {function.AddInput("counter", Count()), function.AddInput("limit", Count()),
+            function.AddInput("delta", Count())};
+  }
+
+  // The values, as arguments of a function whose flat graph numbers them from `first` on.
+  Values Arguments(Graph& function, const TfFlatGraph* flat, size_t first) {
     Values values;
     for (size_t i = 0; i < inputs_.size(); ++i) {
       switch (roles_[i]) {
@@ -144,21 +173,76 @@ class Loop {
           values.push_back(function.AddConstant(graph_.fact(inputs_[i]).value));
           break;
         default:
-          values.push_back(AddArgument(function, flat, i, facts_[i]));
+          values.push_back(flat == nullptr ? function.AddInput(StrCat("argument", i), facts_[i])
+                                           : AddArgument(function, *flat, i + first, facts_[i]));
       }
     }
     return values;
   }
 
+  Result<ValueId> Compare(Graph& graph, const std::string& name, std::string_view op, ValueId a,
+                          ValueId b) {
+    return graph.Add(StrCat(node_.name, "/", name), op, {}, {a, b});
+  }
+
+  // step >= 0 ? counter < limit : counter > limit
+  Result<Graph> CountingCond() {
+    Graph cond(graph_.shared_ops());
+    const Values range = AddRange(cond);
+    Arguments(cond, nullptr, 0);
+    const ValueId zero = cond.AddConstant(ScalarInt32(0));
+    ONCILLA_ASSIGN(const ValueId up, Compare(cond, "up", "GreaterEqual", range[2], zero));
+    ONCILLA_ASSIGN(const ValueId below, Compare(cond, "below", "Less", range[0], range[1]));
+    ONCILLA_ASSIGN(const ValueId above, Compare(cond, "above", "Greater", range[0], range[1]));
+    ONCILLA_ASSIGN(const ValueId more,
+                   cond.Add(node_.name + "/more", "Where", {}, {up, below, above}));
+    cond.AddOutput("more", more);
+    return cond;
+  }
+
+  // TensorFlow refuses to count away from the limit: with the sign s of the step, s * start must
+  // be at most s * limit, and with a step of zero the two must be equal.
+  Status CheckRange() {
+    ONCILLA_ASSIGN(const ValueId sign, graph_.Add(node_.name + "/sign", "Sign", {}, {range_[2]}));
+    ONCILLA_ASSIGN(const ValueId ahead,
+                   Compare(graph_, "ahead", "LessEqual", range_[0], range_[1]));
+    ONCILLA_ASSIGN(const ValueId behind,
+                   Compare(graph_, "behind", "GreaterEqual", range_[0], range_[1]));
+    const ValueId zero = graph_.AddConstant(ScalarInt32(0));
+    ONCILLA_ASSIGN(const ValueId up, Compare(graph_, "rises", "Greater", sign, zero));
+    ONCILLA_ASSIGN(const ValueId down, Compare(graph_, "falls", "Less", sign, zero));
+    ONCILLA_ASSIGN(const ValueId both, Compare(graph_, "both", "And", ahead, behind));
+    ONCILLA_ASSIGN(const ValueId not_up,
+                   graph_.Add(node_.name + "/not_up", "Where", {}, {down, behind, both}));
+    ONCILLA_ASSIGN(const ValueId valid,
+                   graph_.Add(node_.name + "/valid", "Where", {}, {up, ahead, not_up}));
+    const ValueId text =
+        graph_.AddConstant(Tensor::Strings({}, {"Invalid start/limit/delta of a For loop:"}));
+    AttrMap attrs;
+    attrs.emplace("summarize", int64_t{3});
+    return graph_
+        .AddNode(node_.name + "/check", "Assert", attrs,
+                 {valid, text, range_[0], range_[1], range_[2]}, {node_.name})
+        .status();
+  }
+
   // The body for facts_; nothing when its results have shapes that these do not cover: then facts_
   // know less, at the end no shape at all.
   Result<std::optional<Graph>> LowerBody(bool give_up) {
-    const TfFlatGraph& flat = node_.bodies[1];
+    const TfFlatGraph& flat = BodyGraph();
     Graph body(graph_.shared_ops());
-    const Values arguments = Arguments(body, flat);
+    const Values range = counts_ ? AddRange(body) : Values();
+    Values arguments = Arguments(body, &flat, counts_ ? 1 : 0);
+    if (counts_) arguments.insert(arguments.begin(), range[0]);
     TfBuilder builder(state_, body, flat);
     ONCILLA_TRY(builder.Build(arguments));
     if (builder.failed()) return Unsupported(kTfBodyFailed);
+    if (counts_) {
+      ONCILLA_ASSIGN(const ValueId next, Compare(body, "next", "Add", range[0], range[2]));
+      body.AddOutput("counter", next);
+      body.AddOutput("limit", range[1]);
+      body.AddOutput("delta", range[2]);
+    }
     bool settled = true;
     for (size_t i = 0; i < inputs_.size(); ++i) {
       if (!IsCarried(i)) continue;
@@ -184,7 +268,7 @@ class Loop {
   Result<Graph> LowerCond() {
     const TfFlatGraph& flat = node_.bodies[0];
     Graph cond(graph_.shared_ops());
-    const Values arguments = Arguments(cond, flat);
+    const Values arguments = Arguments(cond, &flat, 0);
     TfBuilder builder(state_, cond, flat);
     ONCILLA_TRY(builder.Build(arguments));
     if (builder.failed()) return Unsupported(kTfBodyFailed);
@@ -198,7 +282,9 @@ class Loop {
   TfImportState& state_;
   Graph& graph_;
   const TfFlatNode& node_;
-  const Values inputs_;
+  const bool counts_;
+  const Values range_;   // counter, limit and step
+  const Values inputs_;  // the values
   std::vector<Role> roles_;
   Facts facts_;
 };
@@ -297,7 +383,13 @@ Result<Values> LowerTfControl(TfImportState& state, Graph& graph, const TfFlatNo
     }
     return Loop(state, graph, node, inputs).Lower();
   }
-  if (op == "For") return Unsupported("a For loop; TensorFlow itself writes While");
+  if (op == "For") {
+    if (node.bodies.size() != 1 || inputs.size() < 3) return DataLoss("needs a range and a body");
+    for (size_t i = 0; i < 3; ++i) {
+      if (inputs[i] == kNoValue) return DataLoss("a handle is no number to count with");
+    }
+    return Loop(state, graph, node, inputs).Lower();
+  }
   if (inputs.empty() || node.bodies.empty()) return DataLoss("has no condition or no branch");
   return LowerIf(state, graph, node, inputs);
 }

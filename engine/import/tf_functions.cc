@@ -188,10 +188,11 @@ Result<Site> Flattener::Follow(Site site) {
       const auto& outputs = frame.function->outputs;
       if (output >= outputs.size() || outputs[output].tf_type != kTfResourceType) return site;
       // A handle that comes out of a loop is the one that went in.
-      if (node.op.find("While") == Bytes::npos) {
+      const bool counts = node.op == "For";  // start, limit and delta come before the values
+      if (!counts && node.op.find("While") == Bytes::npos) {
         return Fail(site, Unsupported("a branch chooses between resources"));
       }
-      ONCILLA_ASSIGN(site, Source(site.frame, node.inputs[output]));
+      ONCILLA_ASSIGN(site, Source(site.frame, node.inputs[output + (counts ? 3 : 0)]));
       continue;
     }
     if (!IsTfPassThrough(node.op)) return site;

@@ -83,7 +83,7 @@ Status TfLowering::AssignVariable(std::string_view variable, ValueId value, std:
 
 std::vector<std::span<const TfOpRow>> TfOpFamilies() {
   return {TfElementwiseRows(), TfReduceRows(),   TfNormRows(),   TfMatMulRows(), TfConvRows(),
-          TfMovementRows(),    TfIndexingRows(), TfResizeRows(), TfLinalgRows(), TfSegmentRows(),
+          TfMovementRows(),    TfIndexingRows(), TfRecurrentRows(), TfResizeRows(), TfLinalgRows(), TfSegmentRows(),
           TfLossRows(),        TfSparseRows(),   TfCheckRows(),  TfWindowRows(), TfListRows(),
           TfStateRows(),       TfRecordRows(),   TfTextRows(),   TfImageRows(),  TfRandomRows(),
           TfQuantRows()};

@@ -106,6 +106,7 @@ std::span<const TfOpRow> TfTextRows();
 std::span<const TfOpRow> TfImageRows();
 std::span<const TfOpRow> TfRandomRows();
 std::span<const TfOpRow> TfQuantRows();
+std::span<const TfOpRow> TfRecurrentRows();
 std::span<const TfOpRow> TfResizeRows();
 std::span<const TfOpRow> TfListRows();
 std::span<const TfOpRow> TfStateRows();

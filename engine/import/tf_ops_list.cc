@@ -1,6 +1,7 @@
 // TensorFlow's lists of tensors: TensorList*, a variant that is handed from op to op, and
-// TensorArray* (version 3), a resource. Every op on an array also takes and gives a number, "flow",
-// which orders them; here the flow is the list itself, and the handle means nothing.
+// TensorArray*, a resource. Every op on an array also takes and gives a number, "flow", which
+// orders them; here the flow is the list itself, and the handle means nothing. Makers of the first
+// two versions give no flow: tf_raise_arrays.cc lets it begin here too.
 #include "engine/import/tf_lowering.h"
 #include "engine/ops/list.h"
 
@@ -95,12 +96,21 @@ Result<Values> LowerArray(TfLowering& b) {
   return Values{handle, list};
 }
 
+// The list that comes in as the flow, the last input.
+Result<ValueId> Flow(const TfLowering& b) {
+  const size_t last = b.inputs() - 1;
+  if (b.in(last) != kNoValue && b.in_fact(last).kind == ValueKind::kList) return b.in(last);
+  return Unsupported("its flow does not begin with its array");
+}
+
 Result<Values> LowerArrayWrite(TfLowering& b) {
-  return One(b.Add("ListSet", WriteAttrs(ListSetAttrs{true}), {b.in(3), b.in(1), b.in(2)}));
+  ONCILLA_ASSIGN(const ValueId flow, Flow(b));
+  return One(b.Add("ListSet", WriteAttrs(ListSetAttrs{true}), {flow, b.in(1), b.in(2)}));
 }
 
 Result<Values> LowerArrayRead(TfLowering& b) {
-  return One(b.Add("ListGet", WriteAttrs(ListGetAttrs{false}), {b.in(2), b.in(1)}));
+  ONCILLA_ASSIGN(const ValueId flow, Flow(b));
+  return One(b.Add("ListGet", WriteAttrs(ListGetAttrs{false}), {flow, b.in(1)}));
 }
 
 // Attribute element_shape as an input, when it says something.
@@ -115,37 +125,73 @@ Result<Values> WithElementShape(TfLowering& b, Values inputs, std::string_view a
 }
 
 Result<Values> LowerArrayGather(TfLowering& b) {
-  ONCILLA_ASSIGN(Values inputs, WithElementShape(b, {b.in(2), b.in(1)}, "element_shape"));
+  ONCILLA_ASSIGN(const ValueId flow, Flow(b));
+  ONCILLA_ASSIGN(Values inputs, WithElementShape(b, {flow, b.in(1)}, "element_shape"));
   return One(b.Add("ListGather", {}, std::move(inputs)));
 }
 
 Result<Values> LowerArrayConcat(TfLowering& b) {
-  ONCILLA_ASSIGN(Values inputs, WithElementShape(b, {b.in(1)}, "element_shape_except0"));
+  ONCILLA_ASSIGN(const ValueId flow, Flow(b));
+  ONCILLA_ASSIGN(Values inputs, WithElementShape(b, {flow}, "element_shape_except0"));
   return b.AddAll("ListConcat", {}, std::move(inputs));
 }
 
 Result<Values> LowerArrayScatter(TfLowering& b) {
-  return One(b.Add("ListScatter", {}, {b.in(3), b.in(1), b.in(2)}));
+  ONCILLA_ASSIGN(const ValueId flow, Flow(b));
+  return One(b.Add("ListScatter", {}, {flow, b.in(1), b.in(2)}));
 }
 
 Result<Values> LowerArraySplit(TfLowering& b) {
   return One(b.Add("ListSplit", {}, {b.in(1), b.in(2)}));
 }
 
-Result<Values> LowerArraySize(TfLowering& b) { return One(b.Add("ListLength", {}, {b.in(1)})); }
+Result<Values> LowerArrayPack(TfLowering& b) {
+  ONCILLA_ASSIGN(const ValueId flow, Flow(b));
+  ONCILLA_ASSIGN(Values inputs, WithElementShape(b, {flow}, "element_shape"));
+  return One(b.Add("ListStack", {}, std::move(inputs)));
+}
+
+Result<Values> LowerArrayUnpack(TfLowering& b) {
+  return One(b.Add("ListFromTensor", {}, {b.in(1)}));
+}
+
+Result<Values> LowerArraySize(TfLowering& b) {
+  ONCILLA_ASSIGN(const ValueId flow, Flow(b));
+  return One(b.Add("ListLength", {}, {flow}));
+}
 
 Result<Values> LowerNothing(TfLowering&) { return Values{}; }
 
 constexpr TfOpRow kRows[] = {
     {"EmptyTensorList", 1, "", LowerReserve},
+    {"TensorArray", 1, "", LowerArray},
+    {"TensorArrayClose", 1, "", LowerNothing, true},
+    {"TensorArrayCloseV2", 1, "", LowerNothing, true},
     {"TensorArrayCloseV3", 1, "", LowerNothing, true},
+    {"TensorArrayConcat", 2, "", LowerArrayConcat, true},
+    {"TensorArrayConcatV2", 2, "", LowerArrayConcat, true},
     {"TensorArrayConcatV3", 2, "", LowerArrayConcat, true},
+    {"TensorArrayGather", 3, "", LowerArrayGather, true},
+    {"TensorArrayGatherV2", 3, "", LowerArrayGather, true},
     {"TensorArrayGatherV3", 3, "", LowerArrayGather, true},
+    {"TensorArrayPack", 2, "", LowerArrayPack, true},
+    {"TensorArrayRead", 3, "", LowerArrayRead, true},
+    {"TensorArrayReadV2", 3, "", LowerArrayRead, true},
     {"TensorArrayReadV3", 3, "", LowerArrayRead, true},
+    {"TensorArrayScatter", 4, "", LowerArrayScatter, true},
+    {"TensorArrayScatterV2", 4, "", LowerArrayScatter, true},
     {"TensorArrayScatterV3", 4, "", LowerArrayScatter, true},
+    {"TensorArraySize", 2, "", LowerArraySize, true},
+    {"TensorArraySizeV2", 2, "", LowerArraySize, true},
     {"TensorArraySizeV3", 2, "", LowerArraySize, true},
+    {"TensorArraySplit", 4, "", LowerArraySplit, true},
+    {"TensorArraySplitV2", 4, "", LowerArraySplit, true},
     {"TensorArraySplitV3", 4, "", LowerArraySplit, true},
+    {"TensorArrayUnpack", 3, "", LowerArrayUnpack, true},
+    {"TensorArrayV2", 1, "", LowerArray},
     {"TensorArrayV3", 1, "", LowerArray},
+    {"TensorArrayWrite", 4, "", LowerArrayWrite, true},
+    {"TensorArrayWriteV2", 4, "", LowerArrayWrite, true},
     {"TensorArrayWriteV3", 4, "", LowerArrayWrite, true},
     {"TensorListConcat", 1, "", LowerConcat},
     {"TensorListConcatV2", 2, "", LowerConcat},

@@ -26,6 +26,7 @@ using tf_raise::IsOp;
 using tf_raise::kMaxDepth;
 using tf_raise::RefLess;
 using tf_raise::Refuse;
+using tf_raise::RouteOldArrays;
 
 // The scope that inlined calls put before a node's own name.
 std::string_view ScopeOf(const TfFlatNode& node) {
@@ -283,6 +284,10 @@ class BranchRaiser {
     size_t true_input;
   };
 
+  static size_t InputOf(const Merged& merged, int side) {
+    return side == 1 ? merged.true_input : 1 - merged.true_input;
+  }
+
   // What must have been decided for a value to be there.
   Guards GuardsOf(const TfRef& ref) const {
     if (ref.node < 0) return {};
@@ -357,6 +362,15 @@ class BranchRaiser {
       }
       for (int side : {0, 1}) forwards[side][{static_cast<int>(n), side}] = node.inputs[0];
     }
+    std::vector<size_t> asked;  // merges that tell which side they took
+    for (size_t m = 0; m < merges_.size(); ++m) {
+      const TfRef index{merges_[m].node, 1};
+      bool read = std::count(graph_.outputs.begin(), graph_.outputs.end(), index) > 0;
+      for (const TfFlatNode& node : graph_.nodes) {
+        read |= std::count(node.inputs.begin(), node.inputs.end(), index) > 0;
+      }
+      if (read) asked.push_back(m);
+    }
     std::set<int> effects;
     std::vector<Extraction> sides;
     sides.reserve(2);
@@ -373,7 +387,14 @@ class BranchRaiser {
       }
       for (const Merged& merged : merges_) {
         const TfFlatNode& merge = graph_.nodes[static_cast<size_t>(merged.node)];
-        part.AddOutput(merge.inputs[side == 1 ? merged.true_input : 1 - merged.true_input]);
+        part.AddOutput(merge.inputs[InputOf(merged, side)]);
+      }
+      // And which of its inputs a Merge took, where that is asked for.
+      for (size_t m : asked) {
+        const TfFlatNode& merge = graph_.nodes[static_cast<size_t>(merges_[m].node)];
+        ONCILLA_ASSIGN(Tensor index, Tensor::Allocate({DType::kI32, {}}));
+        index.MutableAs<int32_t>()[0] = static_cast<int32_t>(InputOf(merges_[m], side));
+        part.AddConstantOutput(StrCat(merge.name, "/value_index"), merge.source, std::move(index));
       }
     }
     for (const Extraction& part : sides) {
@@ -386,13 +407,8 @@ class BranchRaiser {
     for (size_t m = 0; m < merges_.size(); ++m) {
       replaced[{merges_[m].node, 0}] = static_cast<int>(m);
     }
-    for (const TfFlatNode& node : graph_.nodes) {
-      for (const TfRef& ref : node.inputs) {
-        if (ref.output == 1 && replaced.count({ref.node, 0}) != 0) {
-          return Refuse(graph_.nodes[static_cast<size_t>(ref.node)],
-                        "tells which side it took, which is not supported");
-        }
-      }
+    for (size_t a = 0; a < asked.size(); ++a) {
+      replaced[{merges_[asked[a]].node, 1}] = static_cast<int>(merges_.size() + a);
     }
     AddRaised(graph_, std::move(branch), replaced, effects);
     for (const Merged& merged : merges_) {
@@ -460,6 +476,7 @@ Status RaiseAtDepth(TfFlatGraph& graph, int depth) {
   if (depth > kMaxDepth) return Exhausted("functions are nested deeper than ", kMaxDepth);
   // A handle may pass several, one inside the other.
   for (int round = 0; round < 4; ++round) BypassHandles(graph);
+  ONCILLA_TRY(RouteOldArrays(graph));
   if (HasOp(graph, "Enter")) {
     ONCILLA_TRY(LoopRaiser(graph).Run());
     ONCILLA_TRY(Compact(graph));

@@ -90,6 +90,15 @@ class Extraction {
   }
 
   void AddOutput(const TfRef& root) { out_.outputs.push_back(Copy(root)); }
+  void AddConstantOutput(std::string name, const TfNode* source, Tensor value) {
+    out_.outputs.push_back({static_cast<int>(out_.nodes.size()), 0});
+    TfFlatNode node;
+    node.kind = TfFlatNode::Kind::kVariable;
+    node.name = std::move(name);
+    node.source = source;
+    node.value = std::move(value);
+    out_.nodes.push_back(std::move(node));
+  }
   void AddEffect(int node) { out_.effects.push_back(Copy({node, 0}).node); }
   // Part of what was copied depends on itself: a loop that is none of TensorFlow's.
   bool cyclic() const { return cyclic_; }
@@ -155,6 +164,9 @@ class Extraction {
 // takes the place of the first of `effects`.
 int AddRaised(TfFlatGraph& graph, TfFlatNode node, const std::map<TfRef, int, RefLess>& replaced,
               const std::set<int>& effects);
+
+// Gives arrays of the first two versions the flow that later ones begin with (tf_raise_arrays.cc).
+Status RouteOldArrays(TfFlatGraph& graph);
 
 // Nodes that nothing needs any more go. Fails when the rest has a cycle.
 Status Compact(TfFlatGraph& graph);

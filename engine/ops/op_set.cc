@@ -26,6 +26,7 @@
 #include "engine/ops/image.h"
 #include "engine/ops/random.h"
 #include "engine/ops/quantize.h"
+#include "engine/ops/sequence.h"
 #include "engine/ops/text.h"
 
 namespace oncilla {
@@ -66,6 +67,7 @@ std::shared_ptr<const OpSet> OpSet::Builtin() {
            BoxOps(),
            RandomOps(),
            QuantizeOps(),
+           SequenceOps(),
            TextOps(),
        }) {
     // Names of built-in ops are unique; a test adds the families one by one and checks.

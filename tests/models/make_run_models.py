@@ -301,6 +301,174 @@ def old_branches():
     record1("old_branches", build, [{"x": f32(3), "p": np.bool_(p), "q": np.bool_(q)} for p, q in ((0, 0), (0, 1), (1, 0), (1, 1), (0, 0))])
 
 
+def write_graph(r, graph_def, inputs, outputs):
+    """A SavedModel without variables, whose graph keeps the version of its producer, as old ones have it."""
+    from tensorflow.core.protobuf import saved_model_pb2
+    saved = saved_model_pb2.SavedModel(saved_model_schema_version=1)
+    meta = saved.meta_graphs.add()
+    meta.meta_info_def.tags.append("serve")
+    meta.graph_def.CopyFrom(graph_def)
+    signature = meta.signature_def["serving_default"]
+    signature.method_name = "tensorflow/serving/predict"
+    for key, tensor in inputs.items(): signature.inputs[key].CopyFrom(v1.saved_model.utils.build_tensor_info(tensor))
+    for key, tensor in outputs.items(): signature.outputs[key].CopyFrom(v1.saved_model.utils.build_tensor_info(tensor))
+    os.makedirs(r.model)
+    with open(os.path.join(r.model, "saved_model.pb"), "wb") as file: file.write(saved.SerializeToString())
+
+
+def record_graph(name, graph_def, inputs, outputs, calls):
+    """A GraphDef; inputs and outputs by key name its tensors."""
+    r = Recorder(name)
+    with tf.Graph().as_default() as graph:
+        tf.import_graph_def(graph_def, name="")
+        find = lambda names: {k: graph.get_tensor_by_name(n) for k, n in names.items()}
+        ins, outs = find(inputs), find(outputs)
+        write_graph(r, graph_def, ins, outs)
+        with v1.Session() as session:
+            for feeds in calls: r.step("serving_default", feeds, session.run(outs, {ins[k]: v for k, v in feeds.items()}))
+    r.finish()
+
+
+def old_graph(build):
+    """What `build` makes with old control flow, as a GraphDef and the names of its inputs and outputs."""
+    with tf.Graph().as_default() as graph:
+        v1.disable_control_flow_v2()
+        inputs, outputs = build()
+        v1.enable_control_flow_v2()
+    return graph.as_graph_def(), {k: t.name for k, t in inputs.items()}, {k: t.name for k, t in outputs.items()}
+
+
+def to_old_arrays(graph, version):
+    """Arrays of version 3 as the versions before: handles are strings, and flows begin as constants."""
+    makers = {n.name for n in graph.node if n.op == "TensorArrayV3"}
+    strings = set(makers)
+    for n in graph.node:
+        handle = n.input[0].split(":")[0] if n.input else ""
+        if n.op in ("Enter", "Switch") and handle in strings and n.attr["T"].type == tf.resource.as_datatype_enum:
+            n.attr["T"].type = tf.string.as_datatype_enum
+            strings.add(n.name)
+        if n.op.startswith("TensorArray"):
+            n.op = n.op[:-2] + version
+            n.attr.pop("identical_element_shapes", None)
+        for i, name in enumerate(n.input):
+            if name.split(":")[0] in makers and name.endswith(":1"): n.input[i] = name[:-2] + "/zero"
+        if n.op == "TensorArrayGather" and version == "" and n.name.startswith("pack"): n.op = "TensorArrayPack"
+    for name in sorted(makers):
+        zero = graph.node.add(name=name + "/zero", op="Const")
+        zero.attr["dtype"].type = tf.float32.as_datatype_enum
+        zero.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(np.float32(0)))
+    graph.versions.producer = 25 if version else 15
+
+
+def old_arrays():
+    """TensorArrayV2, in a loop that reads one array and writes two, one of them in a branch; V1 without a loop."""
+    def build():
+        x, n = v1.placeholder(tf.float32, [None, 3], "x"), v1.placeholder(tf.int32, [], "n")
+        source = tf.TensorArray(tf.float32, n).unstack(x)
+        def body(i, a, b):
+            y = source.read(i)
+            b = tf.cond(tf.equal(i % 2, 0), lambda: b.write(i, y * 2.0), lambda: b.write(i, -y))
+            return i + 1, a.write(i, tf.reduce_sum(y)), b
+        i, a, b = tf.while_loop(lambda i, *_: i < n, body, (tf.constant(0), tf.TensorArray(tf.float32, n), tf.TensorArray(tf.float32, n, element_shape=[3])))
+        parts = tf.TensorArray(tf.float32, 2, infer_shape=False, clear_after_read=False).split(x, [1, tf.shape(x)[0] - 1])
+        return {"x": x, "n": n}, {"a": a.stack(), "b": b.gather([n - 1]), "size": b.size(), "joined": parts.concat(), "late": parts.read(1)}
+    graph, inputs, outputs = old_graph(build)
+    to_old_arrays(graph, "V2")
+    record_graph("old_arrays", graph, inputs, outputs, [{"x": f32(k, 3), "n": np.int32(k)} for k in (4, 1, 5)])
+
+
+def first_arrays():
+    """The very first arrays, with references, Pack and Unpack."""
+    g = v1.GraphDef()
+    g.versions.producer = 15
+    def node(name, op, *inputs, **attrs):
+        n = g.node.add(name=name, op=op, input=inputs)
+        for key, value in attrs.items():
+            if key == "value": n.attr[key].tensor.CopyFrom(tf.make_tensor_proto(value))
+            else: n.attr[key].type = tf.as_dtype(value).as_datatype_enum
+    def const(name, value): node(name, "Const", dtype=np.asarray(value).dtype, value=np.asarray(value))
+    node("x", "Placeholder", dtype=tf.float32)
+    g.node[-1].attr["shape"].shape.unknown_rank = True
+    for name, value in (("n", np.int32(3)), ("two", np.int32(2)), ("zero", np.float32(0)), ("i0", np.int32(0)), ("i1", np.int32(1)), ("some", np.array([2, 0], np.int32)), ("sizes", np.array([1, 2], np.int64))): const(name, value)
+    node("a", "TensorArray", "n", dtype=tf.float32)
+    node("filled", "TensorArrayUnpack", "a", "x", "zero", T=tf.float32)
+    node("row", "TensorArrayRead", "a", "i1", "filled", dtype=tf.float32)
+    node("b", "TensorArray", "two", dtype=tf.float32)
+    node("b1", "TensorArrayWrite", "b", "i1", "row", "zero", T=tf.float32)
+    node("b2", "TensorArrayWrite", "b", "i0", "row", "b1", T=tf.float32)
+    node("packed", "TensorArrayPack", "b", "b2", dtype=tf.float32)
+    node("count", "TensorArraySize", "b", "b2")
+    node("c", "TensorArray", "n", dtype=tf.float32)
+    node("c1", "TensorArrayUnpack", "c", "x", "zero", T=tf.float32)
+    node("chosen", "TensorArrayGather", "c", "some", "c1", dtype=tf.float32)
+    node("d", "TensorArray", "two", dtype=tf.float32)
+    node("d1", "TensorArraySplit", "d", "x", "sizes", "zero", T=tf.float32)
+    node("joined", "TensorArrayConcat", "d", "d1", dtype=tf.float32)
+    node("e", "TensorArray", "n", dtype=tf.float32)
+    node("e1", "TensorArrayScatter", "e", "some", "packed", "zero", T=tf.float32)
+    node("first", "TensorArrayRead", "e", "i0", "e1", dtype=tf.float32)
+    names = {k: k + ":0" for k in ("row", "packed", "count", "chosen", "joined", "first")}
+    names["lengths"] = "joined:1"
+    record_graph("first_arrays", g, {"x": "x:0"}, names, [{"x": f32(3, 2)}, {"x": f32(3, 4)}])
+
+
+def sides():
+    """Which side a Merge took; conditions that are strings, numbers and tensors."""
+    def build():
+        x, p, q = v1.placeholder(tf.float32, [None], "x"), v1.placeholder(tf.bool, [], "p"), v1.placeholder(tf.bool, [], "q")
+        no, yes = tf.raw_ops.Switch(data=x, pred=p)
+        y, index = tf.raw_ops.Merge(inputs=[no + 1.0, yes * 2.0])
+        z, other = tf.raw_ops.Merge(inputs=[tf.exp(yes), tf.sin(no)])
+        far_no, far_yes = tf.raw_ops.Switch(data=tf.cast(index, tf.float32) + y, pred=q)
+        w, third = tf.raw_ops.Merge(inputs=[far_no, far_yes - 1.0])
+        return {"x": x, "p": p, "q": q}, {"y": y, "index": index, "z": z, "other": other, "w": w, "third": third}
+    graph, inputs, outputs = old_graph(build)
+    record_graph("sides", graph, inputs, outputs, [{"x": f32(3), "p": np.bool_(p), "q": np.bool_(q)} for p, q in ((0, 0), (1, 0), (0, 1), (1, 1))])
+
+
+def truth():
+    """Conditions of If and While that are no booleans."""
+    one = lambda dtype: tf.function(lambda x: x + 1.0).get_concrete_function(tf.TensorSpec([], tf.float32))
+    two = tf.function(lambda x: x * 3.0).get_concrete_function(tf.TensorSpec([], tf.float32))
+    cut = tf.function(lambda s, n: (tf.strings.substr(s, 1, 100), n + 1)).get_concrete_function(tf.TensorSpec([], tf.string), tf.TensorSpec([], tf.int32))
+    same = tf.function(lambda s, n: s).get_concrete_function(tf.TensorSpec([], tf.string), tf.TensorSpec([], tf.int32))
+    shorter = tf.function(lambda v: v[1:]).get_concrete_function(tf.TensorSpec([None], tf.float32))
+    all_of = tf.function(lambda v: v).get_concrete_function(tf.TensorSpec([None], tf.float32))
+
+    class M(tf.Module):
+        @sig(s=([], tf.string), i=([], tf.int64), f=([], tf.float32), v=([None], tf.float32))
+        def __call__(self, s, i, f, v):
+            x = tf.constant(5.0)
+            choose = lambda c: tf.raw_ops.If(cond=c, input=[x], Tout=[tf.float32], then_branch=one(0), else_branch=two)[0]
+            left, count = tf.raw_ops.While(input=[s, tf.constant(0)], cond=same, body=cut)
+            none = tf.raw_ops.StatelessWhile(input=[v], cond=all_of, body=shorter)[0]
+            return {"s": choose(s), "i": choose(i), "f": choose(f), "v": choose(v), "left": left, "count": count, "none": none}
+
+    record("truth", M(), None, [("serving_default", {"s": np.array(s, object), "i": np.int64(i), "f": np.float32(f), "v": f32(n)}) for s, i, f, n in ((b"", 0, 0.0, 0), (b"abc", -7, np.nan, 3), (b"\0", 1 << 40, -0.0, 1))])
+
+
+def counted():
+    """For loops: up, down, not at all; with handles and values that stay; one within another."""
+    class M(tf.Module):
+        def __init__(self):
+            self.w = tf.Variable(f32(3, 3) * 0.3)
+
+        @sig(start=([], tf.int32), limit=([], tf.int32), delta=([], tf.int32), x=([None, 3], tf.float32))
+        def __call__(self, start, limit, delta, x):
+            T = tf.TensorSpec
+            inner = tf.function(lambda i, y, k: (y + tf.cast(i * k, tf.float32), k)).get_concrete_function(T([], tf.int32), T([None, 3], tf.float32), T([], tf.int32))
+            grow = tf.function(lambda i, y: tf.concat([y, y[:1] + tf.cast(i, tf.float32)], 0)).get_concrete_function(T([], tf.int32), T([None, 3], tf.float32))
+            def step(i, y, w):
+                z = tf.raw_ops.For(start=0, limit=2, delta=1, input=[y, i], body=inner)[0]
+                return tf.tanh(tf.matmul(z, w)), w
+            body = tf.function(step).get_concrete_function(T([], tf.int32), T([None, 3], tf.float32), T([3, 3], tf.float32))
+            y, _ = tf.raw_ops.For(start=start, limit=limit, delta=delta, input=[x, self.w], body=body)
+            z = tf.raw_ops.For(start=start, limit=limit, delta=delta, input=[x], body=grow)[0]
+            return {"y": y, "z": z}
+
+    record("counted", M(), None, [("serving_default", {"start": np.int32(a), "limit": np.int32(b), "delta": np.int32(d), "x": f32(2, 3)}) for a, b, d in ((0, 4, 1), (5, -2, -3), (3, 3, 0), (2, 2, 1), (0, 5, 2))])
+
+
 def old_recurrent():
     """dynamic_rnn with lengths, as TensorFlow 1 wrote it."""
     def build():
@@ -354,7 +522,8 @@ def partitioned():
     r.finish()
 
 
-for make in (loops, branches, recurrent, masked, state, tables, nested, pixels, old_loops, old_branches, old_recurrent, old_tables, partitioned):
+for make in (loops, branches, recurrent, masked, state, tables, nested, pixels, old_loops, old_branches, old_arrays, first_arrays, sides, truth, counted, old_recurrent,
+             old_tables, partitioned):
     if chosen and make.__name__ not in chosen: continue
     rng = np.random.default_rng(len(make.__name__))
     keras.utils.set_random_seed(7)

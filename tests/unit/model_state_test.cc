@@ -135,5 +135,26 @@ TEST_F(ModelState, TargetsRunForWhatTheyDo) {
   EXPECT_THAT(std::string(Message(missing.status())), HasSubstr("no_such_node"));
 }
 
+TEST_F(ModelState, ALoopThatWouldCountAwayFromItsLimitFails) {
+  model_ = Load("/testdata/tensorflow/runs/counted/model");
+  const auto run = [&](int32_t start, int32_t limit, int32_t delta) {
+    const auto number = [](int32_t value) {
+      return Tensor::Of<int32_t>(DType::kI32, {}, std::vector<int32_t>{value});
+    };
+    const Tensor x = Tensor::Of<float>(DType::kF32, {1, 3}, std::vector<float>(3, 1));
+    return Run("", {{"start", number(start)},
+                    {"limit", number(limit)},
+                    {"delta", number(delta)},
+                    {"x", x}})
+        .status();
+  };
+  EXPECT_TRUE(run(0, 2, 1).ok());
+  EXPECT_TRUE(run(2, 2, 0).ok());
+  for (const Status& status : {run(3, 2, 1), run(0, 2, -1), run(0, 2, 0)}) {
+    EXPECT_EQ(status.code(), Code::kInvalidArgument) << status;
+    EXPECT_THAT(Message(status), HasSubstr("Invalid start/limit/delta"));
+  }
+}
+
 }  // namespace
 }  // namespace oncilla

@@ -193,5 +193,31 @@ TEST(OpenModel, TheQuickstartModelByFolderAndByFile) {
   }
 }
 
+// Complex tensors exist inside a graph only, and only ops that know them may see them.
+TEST(OpenModel, RefusesComplexTensorsThatOthersWouldSee) {
+  GraphText g;
+  g.Node("x", "Placeholder", {}, {{"dtype", 1}});
+  g.Node("z", "Placeholder", {}, {{"dtype", 8}});
+  g.Node("pair", "Complex", {"x", "x"}, {{"T", 1}, {"Tout", 8}});
+  g.Node("real", "Real", {"pair"}, {{"T", 8}, {"Tout", 1}});
+  g.Node("packed", "Pack", {"pair", "pair"}, {{"T", 8}});
+  g.Node("size", "ComplexAbs", {"packed"}, {{"T", 8}, {"Tout", 1}});
+  g.Node("fed", "ComplexAbs", {"z"}, {{"T", 8}, {"Tout", 1}});
+  const File file(g.bytes);
+  const auto import = [&](const std::string& output) {
+    auto model = OpenModel(file.path(), {});
+    if (!model.ok()) return Message(model.status());
+    ImportRequest request;
+    request.fetches = {output};
+    const auto module = Import(**model, request);
+    return module.ok() ? std::string() : Message(module.status());
+  };
+  EXPECT_EQ(import("real"), "");
+  EXPECT_NE(import("pair").find("output 'pair' is complex"), std::string::npos) << import("pair");
+  EXPECT_NE(import("size").find("'Pack' (of complex numbers)"), std::string::npos)
+      << import("size");
+  EXPECT_NE(import("fed").find("not one that the engine has"), std::string::npos) << import("fed");
+}
+
 }  // namespace
 }  // namespace oncilla

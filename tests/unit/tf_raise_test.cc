@@ -105,5 +105,29 @@ TEST(TfRaise, ALoopWithoutAConditionIsRefused) {
   EXPECT_EQ(status.code(), Code::kUnimplemented) << status;
 }
 
+TEST(TfRaise, OldArraysBeginTheirFlow) {
+  FlatText text;
+  const int n = text.Input(), x = text.Input();
+  const int a = text.Add("TensorArrayV2", {{n, 0}}), zero = text.Add("Const", {});
+  const int write = text.Add("TensorArrayWriteV2", {{a, 0}, {n, 0}, {x, 0}, {zero, 0}});
+  const int read = text.Add("TensorArrayReadV2", {{a, 0}, {n, 0}, {write, 0}});
+  text.graph.outputs = {{read, 0}};
+  ASSERT_TRUE(RaiseTfControlFlow(text.graph).ok());
+  EXPECT_EQ(text.graph.nodes[static_cast<size_t>(write)].inputs[3], (TfRef{a, 1}));
+  EXPECT_EQ(text.graph.nodes[static_cast<size_t>(read)].inputs[2], (TfRef{write, 0}));
+}
+
+TEST(TfRaise, AFlowOfTwoOldArraysIsRefused) {
+  FlatText text;
+  const int n = text.Input(), x = text.Input();
+  const int a = text.Add("TensorArrayV2", {{n, 0}}), b = text.Add("TensorArrayV2", {{n, 0}});
+  const int zero = text.Add("Const", {});
+  const int write = text.Add("TensorArrayWriteV2", {{a, 0}, {n, 0}, {x, 0}, {zero, 0}});
+  const int read = text.Add("TensorArrayReadV2", {{b, 0}, {n, 0}, {write, 0}});
+  text.graph.outputs = {{read, 0}};
+  const Status status = RaiseTfControlFlow(text.graph);
+  EXPECT_EQ(status.code(), Code::kUnimplemented) << status;
+}
+
 }  // namespace
 }  // namespace oncilla
