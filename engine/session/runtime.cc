@@ -47,6 +47,12 @@ Runtime::Runtime(RuntimeOptions options)
   std::vector<std::string> notes;
   cpu_.info = cpu_.backend->discover({options_.opencl_cpu_devices}, notes).front();
   cpu_.name = StrCat(kLocalPrefix, "CPU:0");
+  Tell(cpu_);
+}
+
+void Runtime::Tell(const ListedDevice& found) const {
+  log().Info("found ", found.name.empty() ? "" : found.short_name() + " ", found.info.name,
+             found.note.empty() ? "" : ": ", found.note);
 }
 
 const Runtime::Found& Runtime::All() const {
@@ -77,10 +83,7 @@ void Runtime::Discover() const {
     }
   }
   for (ListedDevice& device : unused) devices.push_back(std::move(device));
-  for (const ListedDevice& d : devices) {
-    log().Info("found ", d.name.empty() ? d.info.name : d.short_name() + " " + d.info.name,
-               d.note.empty() ? "" : ": ", d.note);
-  }
+  for (size_t i = 1; i < devices.size(); ++i) Tell(devices[i]);
   for (const std::string& note : found_.notes) log().Info(note);
 }
 

@@ -67,6 +67,7 @@ class Runtime {
   explicit Runtime(RuntimeOptions options);
   const Found& All() const;
   void Discover() const;
+  void Tell(const ListedDevice& found) const;
 
   RuntimeOptions options_;
   std::shared_ptr<const OpSet> ops_;
