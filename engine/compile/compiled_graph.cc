@@ -1,6 +1,7 @@
 // Compilation: passes, placement, constants.
 #include "engine/compile/compiled_graph.h"
 
+#include "engine/base/free_memory.h"
 #include "engine/graph/shape_fixers.h"
 #include "engine/graph/verify.h"
 #include "engine/ops/control.h"
@@ -8,11 +9,36 @@
 namespace oncilla {
 namespace {
 
+// Constants whose bytes only kernels read, from their packed copies. Small ones are kept, since
+// planning may compute with them.
+std::vector<bool> ReadByKernelsAlone(const Graph& graph) {
+  std::vector<bool> alone(graph.values().size());
+  for (uint32_t i = 0; i < alone.size(); ++i) {
+    const Value& value = graph.value(ValueId{i});
+    alone[i] =
+        value.is_constant() && value.fact.fixed() && value.fact.desc().elements() > kMaxKnownInts;
+  }
+  for (const NamedValue& output : graph.outputs()) alone[Index(output.value)] = false;
+  for (const Node& node : graph.nodes()) {
+    const bool on_host = RunsOnHost(graph, node);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const bool plan_input = i < 32 && (node.op->traits.plan_inputs >> i & 1) != 0;
+      if (node.inputs[i] != kNoValue && (on_host || plan_input)) {
+        alone[Index(node.inputs[i])] = false;
+      }
+    }
+  }
+  return alone;
+}
+
+// Packs all constants that kernels read, and lets go of each as soon as it is on its devices: what
+// passes have computed and the packed copies are never in memory together.
 Status PackConstants(CompiledGraph& compiled, std::span<Device* const> devices,
                      ConstantStore& store) {
-  const Graph& graph = compiled.graph;
+  Graph& graph = compiled.graph;
   std::vector<ConstantStore::Wanted> wanted;
   std::vector<std::pair<uint32_t, int>> places;  // (node, input) of each
+  std::vector<int> readers(graph.values().size());
   for (uint32_t n = 0; n < graph.nodes().size(); ++n) {
     const Node& node = graph.node(NodeId{n});
     if (RunsOnHost(graph, node)) continue;
@@ -24,41 +50,36 @@ Status PackConstants(CompiledGraph& compiled, std::span<Device* const> devices,
       ONCILLA_ASSIGN(Packing packing, devices[node.device]->PackingFor(view, static_cast<int>(i)));
       wanted.emplace_back(node.device, in[i].value, std::move(packing));
       places.emplace_back(n, static_cast<int>(i));
+      ++readers[Index(node.inputs[i])];
     }
   }
   ONCILLA_TRY(store.Reserve(wanted));
+  const std::vector<bool> goes = ReadByKernelsAlone(graph);
+  for (uint32_t i = 0; i < goes.size(); ++i) {
+    if (goes[i] && readers[i] == 0) graph.LetGo(ValueId{i});
+  }
+  constexpr int64_t kReturnedAtOnce = int64_t{8} << 20;
+  int64_t free = 0;
   for (size_t w = 0; w < wanted.size(); ++w) {
+    const Node& node = graph.node(NodeId{places[w].first});
     auto memory = store.Get(wanted[w]);
     if (!memory.ok()) {
-      const std::string& name = graph.node(NodeId{places[w].first}).name;
       return WithNode(
-          In(memory.status(), StrCat("constant ", places[w].second, " of node '", name, "'")),
-          name);
+          In(memory.status(), StrCat("constant ", places[w].second, " of node '", node.name, "'")),
+          node.name);
     }
     compiled.packed.emplace(places[w], *memory);
-  }
-  return Status();
-}
-
-// Constants that only kernels read are on their devices now. Their bytes are let go; small ones
-// stay, since planning may compute with them.
-void LetConstantsGo(Graph& graph) {
-  std::vector<bool> needed(graph.values().size());
-  for (const NamedValue& output : graph.outputs()) needed[Index(output.value)] = true;
-  for (const Node& node : graph.nodes()) {
-    const bool on_host = RunsOnHost(graph, node);
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const bool plan_input = i < 32 && (node.op->traits.plan_inputs >> i & 1) != 0;
-      if (node.inputs[i] != kNoValue && (on_host || plan_input)) {
-        needed[Index(node.inputs[i])] = true;
-      }
+    wanted[w].constant = Tensor();
+    const ValueId id = node.inputs[static_cast<size_t>(places[w].second)];
+    if (--readers[Index(id)] > 0 || !goes[Index(id)]) continue;
+    graph.LetGo(id);
+    free += graph.fact(id).desc().bytes();
+    if (free >= kReturnedAtOnce) {
+      ReturnFreeMemory();
+      free = 0;
     }
   }
-  for (uint32_t i = 0; i < needed.size(); ++i) {
-    const Value& value = graph.value(ValueId{i});
-    if (needed[i] || !value.is_constant() || !value.fact.fixed()) continue;
-    if (value.fact.desc().elements() > kMaxKnownInts) graph.LetGo(ValueId{i});
-  }
+  return Status();
 }
 
 constexpr int kMaxFunctionDepth = 64;
@@ -116,7 +137,6 @@ class Compiler {
     compiled->placement = std::move(placement);
     compiled->fixes_shapes = FindShapeFixers(compiled->graph);
     ONCILLA_TRY(PackConstants(*compiled, devices_, constants_));
-    LetConstantsGo(compiled->graph);
     for (const Node& node : compiled->graph.nodes()) {
       compiled->writes_variables |= node.op->name == "AssignVariable";
       for (const std::string& name : CalledFunctions(node.op->name, node.attrs)) {
