@@ -3,8 +3,9 @@
 
   make_saved_models.py FOLDER      (needs the packages tensorflow-cpu and numpy)
 
-Keras' MobileNetV2, EfficientNet-B0 and ResNet-50 for one 224x224 picture, and two LSTM layers of 256 units over 128 steps of
-64 features with a classifier behind them. Each folder has one signature, whose input is x."""
+Keras' MobileNetV2, EfficientNet-B0 and ResNet-50 for one 224x224 picture; two LSTM layers of 256 units over 128 steps of 64
+features with a classifier behind them; one of 64 units that skips masked steps, which stays a loop. Each folder has one
+signature, whose input is x."""
 import os, sys
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import numpy as np, tensorflow as tf
@@ -28,17 +29,24 @@ def recurrent():
     return tf.keras.Model(x, layers.Dense(10, activation="softmax")(y)), (1, 128, 64)
 
 
+def masked():
+    x = layers.Input((128, 64))
+    return tf.keras.Model(x, layers.LSTM(64)(layers.Masking()(x))), (1, 128, 64)
+
+
 def picture(make):
     return make(weights=None, input_shape=(224, 224, 3)), (1, 224, 224, 3)
 
 
 MODELS = {"keras_mobilenet_v2": lambda: picture(applications.MobileNetV2),
           "keras_efficientnet_b0": lambda: picture(applications.EfficientNetB0),
-          "keras_resnet50": lambda: picture(applications.ResNet50), "keras_lstm": recurrent}
+          "keras_resnet50": lambda: picture(applications.ResNet50), "keras_lstm": recurrent,
+          "keras_masked_lstm": masked}
 
 if __name__ == "__main__":
     if len(sys.argv) != 2: sys.exit(__doc__)
     for name, make in MODELS.items():
+        if os.path.exists(os.path.join(sys.argv[1], name)): continue
         model, shape = make()
         spread_weights(model, np.random.default_rng(0))
         module = tf.Module()

@@ -265,6 +265,7 @@ class CpuDevice : public Device {
     if (work.profile) {
       work.event->times.push_back({static_cast<int>(work.next_step), start, Now()});
     }
+    if (status.ok()) return status;
     return WithNode(In(std::move(status), StrCat("node '", step.node, "' (", view.op->name, ")")),
                     step.node);
   }

@@ -52,13 +52,39 @@ Result<SegmentStart> Executor::Start(std::span<const Tensor> feeds) const {
   return start;
 }
 
+namespace {
+
+// Keys are made at each run, in loops at each round: bytes, no text.
+void AppendNumber(std::string& key, int64_t number) {
+  key.append(reinterpret_cast<const char*>(&number), sizeof(number));
+}
+
+void AppendFact(std::string& key, const Fact& fact) {
+  key.push_back(static_cast<char>(fact.kind));
+  key.push_back(static_cast<char>(fact.dtype));
+  key.push_back(static_cast<char>(fact.shape.ranked() ? fact.shape.rank() : -1));
+  if (!fact.shape.ranked()) return;
+  for (const Dim& dim : fact.shape.dims()) {
+    AppendNumber(key, dim.size);
+    if (dim.known()) continue;
+    AppendNumber(key, static_cast<int64_t>(dim.name.size()));
+    key += dim.name;
+  }
+}
+
+}  // namespace
+
 std::string Executor::KeyOf(const SegmentStart& start) const {
   std::string key(start.done.begin(), start.done.end());
   for (const auto& [id, fact] : start.available) {
-    key += StrCat('|', Index(id), fact);
+    AppendNumber(key, Index(id));
+    AppendFact(key, fact);
     if (!fact.has_value()) continue;
     if (fact.dtype == DType::kString) {
-      for (const std::string& s : fact.value.strings()) key += StrCat(s.size(), ':', s);
+      for (const std::string& s : fact.value.strings()) {
+        AppendNumber(key, static_cast<int64_t>(s.size()));
+        key += s;
+      }
     } else {
       key.append(reinterpret_cast<const char*>(fact.value.bytes().data()),
                  fact.value.bytes().size());
@@ -151,22 +177,31 @@ void Executor::DropIdle() {
   }
 }
 
+namespace {
+
+Result<std::vector<Tensor>> EvaluateNode(Device& cpu, const Graph& graph, const Node& node,
+                                         std::span<const Tensor> in) {
+  Facts in_facts;
+  in_facts.reserve(in.size());
+  for (size_t i = 0; i < in.size(); ++i) {
+    in_facts.push_back(node.inputs[i] == kNoValue ? Fact::Absent() : Fact::Constant(in[i]));
+  }
+  const Facts out_facts = graph.FactsOf(node.outputs);
+  return cpu.Evaluate({node.op, &node.attrs, in_facts, out_facts, node.name}, in);
+}
+
+}  // namespace
+
 Status Executor::RunHostNodes(const Plan& plan, std::vector<Tensor>& values,
                               const RunControl& control) {
   const Graph& graph = compiled_->graph;
   for (NodeId id : plan.host_nodes) {
     const Node& node = graph.node(id);
     std::vector<Tensor> in;
-    Facts in_facts;
-    for (ValueId v : node.inputs) {
-      in.push_back(v == kNoValue ? Tensor() : values[Index(v)]);
-      in_facts.push_back(v == kNoValue ? Fact::Absent() : Fact::Constant(in.back()));
-    }
-    const Facts out_facts = graph.FactsOf(node.outputs);
-    auto out =
-        IsControl(node.op->name)
-            ? RunControlNode(node, in, control)
-            : devices_[0]->Evaluate({node.op, &node.attrs, in_facts, out_facts, node.name}, in);
+    in.reserve(node.inputs.size());
+    for (ValueId v : node.inputs) in.push_back(v == kNoValue ? Tensor() : values[Index(v)]);
+    auto out = IsControl(node.op->name) ? RunControlNode(node, in, control)
+                                        : EvaluateNode(*devices_[0], graph, node, in);
     if (!out.ok()) {
       return WithNode(In(out.status(), StrCat("node '", node.name, "' (", node.op->name, ")")),
                       node.name);
