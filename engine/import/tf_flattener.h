@@ -174,6 +174,9 @@ class Flattener {
 
   Result<TfInput> ParseName(const std::string& text);
 
+  // How many outputs a node has by its op's definition; 0 where that is not known.
+  int64_t OutputCount(const TfNode& node) const;
+
   Result<Site> FindInside(const TfInput& input);
 
   TfGraph& graph_;

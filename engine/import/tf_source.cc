@@ -10,6 +10,7 @@
 #include "engine/base/near_names.h"
 #include "engine/import/saved_model.h"
 #include "engine/import/tf_import.h"
+#include "engine/import/tf_messages.h"
 #include "engine/import/tf_op_kinds.h"
 #include "engine/import/tf_text.h"
 #include "engine/import/tf_variables.h"
@@ -41,7 +42,15 @@ Result<TensorInfo> Resolve(const std::string& name, const std::vector<TensorInfo
   const std::string_view node = std::string_view(name).substr(0, name.find(':'));
   if (name.find('/') == std::string::npos && main.Find(node) < 0) {
     const std::vector<std::string> names = NamesOf(known);
-    return WithStage(NotFound("there is no ", role, " '", name, "'", DidYouMean(name, names),
+    std::string near = DidYouMean(name, names);
+    if (near.empty()) {
+      std::vector<std::string> nodes;
+      for (const TfNode& other : main.nodes) nodes.emplace_back(other.name);
+      near = DidYouMean(name, nodes);
+    }
+    const std::string theirs =
+        role == "input" ? tf_messages::UnknownFeed(name) : tf_messages::UnknownFetch(name);
+    return WithStage(NotFound(theirs, "; there is no ", role, " '", name, "'", near,
                               " There is: ", Listed(names)),
                      Stage::kOptions);
   }
@@ -49,6 +58,32 @@ Result<TensorInfo> Resolve(const std::string& name, const std::vector<TensorInfo
   info.name = name;
   info.source = name;
   return info;
+}
+
+// One spelling for "x" and "x:0".
+std::string Canonical(const std::string& tensor) {
+  return tensor.find(':') == std::string::npos ? tensor + ":0" : tensor;
+}
+
+// As TensorFlow's session: no tensor is fed twice, and what is fed by name is not fetched by name.
+// A signature may hand an input on as an output.
+Status CheckNoTensorTwice(const ImportRequest& asked, const Signature& signature,
+                          const TfImportRequest& request) {
+  if (asked.feeds.empty()) return {};
+  std::set<std::string> fed;
+  for (const TensorInfo& info : request.inputs) {
+    if (fed.insert(Canonical(info.source)).second) continue;
+    return WithStage(InvalidArgument(tf_messages::FedTwice(info.name)), Stage::kOptions);
+  }
+  for (const TensorInfo& info : request.outputs) {
+    const auto is_key = [&](const TensorInfo& output) { return output.name == info.name; };
+    if (fed.count(Canonical(info.source)) == 0 ||
+        std::any_of(signature.outputs.begin(), signature.outputs.end(), is_key)) {
+      continue;
+    }
+    return WithStage(InvalidArgument(tf_messages::FedAndFetched(info.name)), Stage::kOptions);
+  }
+  return {};
 }
 
 Result<TfImportRequest> MakeRequest(const ImportRequest& asked, const Signature& signature,
@@ -65,9 +100,11 @@ Result<TfImportRequest> MakeRequest(const ImportRequest& asked, const Signature&
     ONCILLA_ASSIGN(TensorInfo info, Resolve(name, signature.outputs, "output", main));
     request.outputs.push_back(std::move(info));
   }
+  ONCILLA_TRY(CheckNoTensorTwice(asked, signature, request));
   request.targets = asked.targets;
   if (request.outputs.empty() && request.targets.empty()) {
-    return InvalidArgument("no output is asked for, and there is none");
+    return WithStage(InvalidArgument(tf_messages::NothingAsked(), " The model has no outputs."),
+                     Stage::kOptions);
   }
   return request;
 }

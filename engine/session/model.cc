@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/base/free_memory.h"
+#include "engine/import/tf_messages.h"
 
 namespace oncilla {
 namespace {
@@ -256,10 +257,10 @@ Result<RunResult> Model::Run(const RunRequest& request) {
     auto it = std::find_if(request.feeds.begin(), request.feeds.end(),
                            [&](const NamedTensor& f) { return f.first == input.name; });
     if (it == request.feeds.end()) {
-      return WithStage(InvalidArgument("input '", input.name, "' (",
-                                       compiled.graph.fact(input.value), ") is not fed"),
-                       Stage::kOptions);
+      return tf_messages::NotFed(*source_, input.name, compiled.graph.fact(input.value));
     }
+    ONCILLA_TRY(
+        tf_messages::FeedFits(*source_, input.name, compiled.graph.fact(input.value), it->second));
     feeds.push_back(it->second);
   }
   RunResult result;
