@@ -138,6 +138,9 @@ class Flattener {
     return frames_[site.frame]->prefix + std::string(NodeAt(site).name);
   }
 
+  // The device stored on a node, else on the call that it is inside of; mostly empty.
+  Bytes StoredDevice(const Site& site) const;
+
   // The flat node in a region of a site that Follow() returned; new ones wait in `pending_`.
   Result<TfRef> Flat(const Site& site, int region);
 

@@ -91,8 +91,8 @@ Status FeedFits(const ModelSource& source, std::string_view name, const Fact& wa
                 const Tensor& tensor) {
   if (!IsTensorFlow(source) || wanted.kind != ValueKind::kTensor || tensor.is_list()) return {};
   const auto fail = [&](const auto&... theirs) {
-    return WithStage(InvalidArgument(theirs..., "; input '", name, "' must be ", Plain(wanted), ", not ",
-                                     tensor.desc()),
+    return WithStage(InvalidArgument(theirs..., "; input '", name, "' must be ", Plain(wanted),
+                                     ", not ", tensor.desc()),
                      Stage::kOptions);
   };
   if (tensor.dtype() != wanted.dtype) {

@@ -158,6 +158,7 @@ class SavedModelSource : public TfSource {
     if (!request.ok()) return In(request.status(), model_->folder());
     request->variable = [this](const TfNode& handle) { return variables_.Value(handle); };
     request->is_state = state_.Test();
+    request->stored_devices = &stored_devices_;
     return ImportTf(*graph, *request, ops);
   }
 
@@ -178,6 +179,7 @@ class SavedModelSource : public TfSource {
     request.targets = {model_->init_op()};
     request.variable = [this](const TfNode& handle) { return variables_.Value(handle); };
     request.is_state = state_.Test();
+    request.stored_devices = &stored_devices_;
     request.only_effects_on = [&](std::string_view name) {
       return std::find(resources.begin(), resources.end(), name) != resources.end();
     };
@@ -192,6 +194,11 @@ class SavedModelSource : public TfSource {
     return FindTfVariable(graph->main(), name);
   }
 
+  std::map<std::string, std::string, std::less<>> stored_devices() const override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return stored_devices_;
+  }
+
   void NoteState(const std::vector<std::string>& resources) override {
     const std::lock_guard<std::mutex> lock(mutex_);
     state_.Add(resources);
@@ -202,6 +209,7 @@ class SavedModelSource : public TfSource {
   std::unique_ptr<SavedModel> model_;
   TfVariables variables_;
   StateNames state_;
+  std::map<std::string, std::string, std::less<>> stored_devices_;
 };
 
 bool HasNoResult(std::string_view op) {
@@ -252,6 +260,7 @@ class GraphDefSource : public TfSource {
     if (!request.ok()) return In(request.status(), file_->path());
     request->variable = NoValue;
     request->is_state = state_.Test();
+    request->stored_devices = &stored_devices_;
     return ImportTf(*graph_, *request, ops);
   }
 
@@ -265,6 +274,11 @@ class GraphDefSource : public TfSource {
     return FindTfVariable(graph_->main(), name);
   }
 
+  std::map<std::string, std::string, std::less<>> stored_devices() const override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return stored_devices_;
+  }
+
   void NoteState(const std::vector<std::string>& resources) override {
     const std::lock_guard<std::mutex> lock(mutex_);
     state_.Add(resources);
@@ -275,11 +289,12 @@ class GraphDefSource : public TfSource {
     return Unsupported("the graph is not frozen: this variable's value is in a checkpoint");
   }
 
-  std::mutex mutex_;  // the graph reads functions lazily
+  mutable std::mutex mutex_;  // the graph reads functions lazily
   std::shared_ptr<const MappedFile> file_;
   std::unique_ptr<TfGraph> graph_;
   Signature signature_;
   StateNames state_;
+  std::map<std::string, std::string, std::less<>> stored_devices_;
 };
 
 }  // namespace
