@@ -183,6 +183,13 @@ oncilla_status* oncilla_model_load(oncilla_session* session, const char* path,
       open.tags.emplace_back(tags.substr(0, comma));
       tags.remove_prefix(std::min(comma + 1, tags.size()));
     }
+    if (given.stored_devices < ONCILLA_STORED_DEVICES_IGNORE ||
+        given.stored_devices > ONCILLA_STORED_DEVICES_RESPECT) {
+      return WithStage(InvalidArgument("stored_devices: ", given.stored_devices,
+                                       " is none of ONCILLA_STORED_DEVICES_.."),
+                       Stage::kOptions);
+    }
+    open.stored_devices = static_cast<StoredDevices>(given.stored_devices);
     if (given.progress != nullptr) given.progress(given.progress_user, "load", 0);
     ONCILLA_ASSIGN(auto loaded, session->session->Load(path, open));
     if (given.progress != nullptr) given.progress(given.progress_user, "load", 1);

@@ -226,11 +226,21 @@ ONCILLA_API void oncilla_tensor_free(oncilla_tensor* tensor);
  * thread that made the call it is about. */
 typedef void (*oncilla_progress_fn)(void* user, const char* what, double fraction);
 
+/* What to do with the devices that a TensorFlow model's nodes say they were made for. */
+enum {
+  ONCILLA_STORED_DEVICES_IGNORE = 0,
+  ONCILLA_STORED_DEVICES_SOFT =
+      1, /* followed where there is such a device and it can run the node */
+  ONCILLA_STORED_DEVICES_RESPECT =
+      2 /* followed, or the run is refused with the devices there are */
+};
+
 typedef struct oncilla_load_options {
   size_t size;
   const char* tags; /* SavedModel: comma-separated; null: "serve", else the only set there is */
   oncilla_progress_fn progress;
   void* progress_user;
+  int stored_devices; /* ONCILLA_STORED_DEVICES_.. */
 } oncilla_load_options;
 
 /* A SavedModel folder, a frozen GraphDef or an ONNX file, told apart by content. */

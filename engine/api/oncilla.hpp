@@ -251,6 +251,19 @@ class Model {
   internal::Handle<oncilla_model, oncilla_model_free> model_;
 };
 
+// What to do with the devices that a TensorFlow model's nodes say they were made for; see
+// oncilla_load_options.
+enum class StoredDevices {
+  kIgnore = ONCILLA_STORED_DEVICES_IGNORE,
+  kSoft = ONCILLA_STORED_DEVICES_SOFT,
+  kRespect = ONCILLA_STORED_DEVICES_RESPECT,
+};
+
+struct LoadOptions {
+  std::string tags;  // SavedModel, separated by commas; empty: "serve", else the only set there is
+  StoredDevices stored_devices = StoredDevices::kIgnore;
+};
+
 struct SessionOptions {
   std::string device = "auto";
   bool strict = false;
@@ -280,9 +293,13 @@ class Session {
     if (!status.ok()) return status;
     return Session(session);
   }
-  Result<Model> Load(const std::string& path) const {
+  Result<Model> Load(const std::string& path, const LoadOptions& options = {}) const {
+    oncilla_load_options l{};
+    l.size = sizeof(l);
+    l.tags = options.tags.empty() ? nullptr : options.tags.c_str();
+    l.stored_devices = static_cast<int>(options.stored_devices);
     oncilla_model* model = nullptr;
-    Status status(oncilla_model_load(session_.get(), path.c_str(), nullptr, &model));
+    Status status(oncilla_model_load(session_.get(), path.c_str(), &l, &model));
     if (!status.ok()) return status;
     return Model(model);
   }

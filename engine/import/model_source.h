@@ -5,6 +5,7 @@
 // stay open as long as any tensor of them lives. Safe to use from several threads.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -60,12 +61,22 @@ class ModelSource {
   }
   // Tells the source that variables change, which later imports must not take for constants.
   virtual void NoteState(const std::vector<std::string>& resources) { (void)resources; }
+  // Devices stored on the nodes of all graphs imported so far, by the source node's name.
+  virtual std::map<std::string, std::string, std::less<>> stored_devices() const { return {}; }
   // Files of the model and their bytes, for reports.
   virtual int64_t file_bytes() const = 0;
 };
 
+// What to do with the devices that a model's nodes say they were made for.
+enum class StoredDevices {
+  kIgnore,   // they are only reported
+  kSoft,     // followed where the device is there and can run the node; else as if there were none
+  kRespect,  // followed, or the model is refused
+};
+
 struct OpenModelOptions {
   std::vector<std::string> tags;  // SavedModel; empty: {"serve"}, else the only set there is
+  StoredDevices stored_devices = StoredDevices::kIgnore;
 };
 
 // Finds the format from the content. DataLoss for what is damaged or no model, NotFound for a path

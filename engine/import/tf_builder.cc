@@ -73,6 +73,9 @@ Status TfBuilder::AddNode(size_t i) {
     return {};
   }
   if (node.kind == TfFlatNode::Kind::kState) return UseTfState(state_, node);
+  if (!node.device.empty() && state_.stored_devices != nullptr) {
+    (*state_.stored_devices)[node.name] = std::string(node.device);
+  }
   if (const auto asset = state_.source.assets().find(node.name);
       asset != state_.source.assets().end()) {
     values_[i] = {graph_.AddConstant(Tensor::Strings({}, {asset->second}), node.name + ":0")};

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct TfImportState {
   UnsupportedList unsupported;
   // The first value of a variable that changes; NotFound when nothing gives one.
   std::function<Result<Tensor>(const TfNode&)> variable;
+  // Devices stored on nodes, by the node's name; may be null.
+  std::map<std::string, std::string, std::less<>>* stored_devices = nullptr;
   // Nodes that may still be lowered: loops lower their functions several times, loops within loops
   // the more often.
   int64_t budget = int64_t{1} << 22;

@@ -1,6 +1,7 @@
 // Flattening, the walk over everything that runs: its order, its effects, and the names of tensors.
 #include "engine/base/near_names.h"
 #include "engine/import/tf_flattener.h"
+#include "engine/import/tf_messages.h"
 
 namespace oncilla::tf_flat {
 
@@ -160,6 +161,24 @@ Status Flattener::LookAtState(const Site& site, const TfInput& input, bool& effe
   return {};
 }
 
+int64_t Flattener::OutputCount(const TfNode& node) const {
+  const TfOpDef* def = graph_.defs().Find(node.op);
+  if (def == nullptr || def->outputs.empty()) return 0;
+  int64_t outputs = 0;
+  for (const TfOpDef::Output& output : def->outputs) {
+    int64_t count = 1;
+    if (!output.number_attr.empty()) {
+      count = graph_.Attrs(node).Int(output.number_attr).value_or(-1);
+    } else if (!output.type_list_attr.empty()) {
+      const auto types = graph_.Attrs(node).TypeNumbers(output.type_list_attr);
+      count = types.ok() ? static_cast<int64_t>(types->size()) : -1;
+    }
+    if (count < 0) return 0;
+    outputs = SaturatingAdd(outputs, count);
+  }
+  return outputs;
+}
+
 Result<Site> Flattener::FindTensor(const std::string& text, std::string_view role) {
   ONCILLA_ASSIGN(const TfInput input, ParseName(text));
   Site site{0, graph_.main().Find(input.node), input.index};
@@ -169,9 +188,16 @@ Result<Site> Flattener::FindTensor(const std::string& text, std::string_view rol
   if (site.node < 0) {
     std::vector<std::string> names;
     for (const TfNode& node : graph_.main().nodes) names.emplace_back(node.name);
-    return WithStage(
-        NotFound("there is no tensor '", text, "' to ", role, DidYouMean(input.node, names)),
-        Stage::kOptions);
+    const std::string theirs = role == "feed"    ? tf_messages::UnknownFeed(text)
+                               : role == "fetch" ? tf_messages::UnknownFetch(text)
+                                                 : tf_messages::UnknownTarget(text);
+    return WithStage(NotFound(theirs, "; there is no tensor '", text, "' to ", role,
+                              DidYouMean(input.node, names)),
+                     Stage::kOptions);
+  }
+  if (const int64_t outputs = OutputCount(NodeAt(site)); outputs > 0 && site.output >= outputs) {
+    return WithStage(InvalidArgument(tf_messages::NoSuchOutput(text, input.node, outputs)),
+                     Stage::kOptions);
   }
   return site;
 }
@@ -179,7 +205,7 @@ Result<Site> Flattener::FindTensor(const std::string& text, std::string_view rol
 Result<TfInput> Flattener::ParseName(const std::string& text) {
   auto input = ParseTfInput(text);
   if (input.ok() && !input->control && input->arg.empty()) return input;
-  return WithStage(InvalidArgument("'", text, "' is not a tensor name (node:0)"), Stage::kOptions);
+  return WithStage(InvalidArgument(tf_messages::NotATensorName(text)), Stage::kOptions);
 }
 
 Result<Site> Flattener::FindInside(const TfInput& input) {

@@ -138,6 +138,9 @@ class Flattener {
     return frames_[site.frame]->prefix + std::string(NodeAt(site).name);
   }
 
+  // The device stored on a node, else on the call that it is inside of; mostly empty.
+  Bytes StoredDevice(const Site& site) const;
+
   // The flat node in a region of a site that Follow() returned; new ones wait in `pending_`.
   Result<TfRef> Flat(const Site& site, int region);
 
@@ -173,6 +176,9 @@ class Flattener {
   Result<Site> FindTensor(const std::string& text, std::string_view role);
 
   Result<TfInput> ParseName(const std::string& text);
+
+  // How many outputs a node has by its op's definition; 0 where that is not known.
+  int64_t OutputCount(const TfNode& node) const;
 
   Result<Site> FindInside(const TfInput& input);
 

@@ -279,9 +279,19 @@ Result<TfRef> Flattener::Flat(const Site& site, int region) {
   int& id = frames_[site.frame]->flat[static_cast<size_t>(site.node)];
   if (id < 0) {
     ONCILLA_ASSIGN(id, AddFlat(region, TfFlatNode::Kind::kOp, node, NameOf(site)));
+    in.graph.nodes.back().device = StoredDevice(site);
     pending_.push_back(site);
   }
   return TfRef{id, site.output};
+}
+
+Bytes Flattener::StoredDevice(const Site& site) const {
+  Bytes device = NodeAt(site).device;
+  for (int f = site.frame; device.empty() && frames_[f]->caller_frame >= 0;) {
+    device = CallOf(*frames_[f]).device;
+    f = frames_[f]->caller_frame;
+  }
+  return device;
 }
 
 Result<int> Flattener::AddFlat(int region, TfFlatNode::Kind kind, const TfNode& source,

@@ -37,6 +37,7 @@ struct TfFlatNode {
   Kind kind = Kind::kOp;
   std::string name;
   const TfNode* source = nullptr;  // op and attributes; for kInput the node that was fed or called
+  Bytes device = {};  // kOp: the device stored on the node, else on the call that it is inside of
   std::vector<TfRef> inputs;
   Tensor value;   // kVariable
   int feed = -1;  // kInput: which feed or argument

@@ -39,7 +39,7 @@ class Importer {
       : source_(source),
         request_(request),
         module_(Graph(ops)),
-        state_{source_, module_, {}, request.variable, int64_t{1} << 22} {}
+        state_{source_, module_, {}, request.variable, request.stored_devices} {}
 
   Result<Module> Run() {
     TfFlattenRequest flatten;

@@ -1,5 +1,6 @@
 // TensorFlow's constants, shapes, ranges, gathers and one-hots.
 #include "engine/import/tf_lowering.h"
+#include "engine/import/tf_messages.h"
 
 namespace oncilla {
 namespace {
@@ -10,8 +11,12 @@ Result<Values> LowerConst(TfLowering& b) {
 }
 
 // A placeholder that is an input of the graph never gets here.
-Result<Values> LowerPlaceholder(TfLowering&) {
-  return InvalidArgument("this placeholder needs a value, and it is not among the inputs");
+Result<Values> LowerPlaceholder(TfLowering& b) {
+  const DType dtype = b.attrs().Type("dtype").value_or(DType::kInvalid);
+  const PartialShape shape = b.attrs().Shape("shape").value_or(PartialShape());
+  return WithStage(InvalidArgument(tf_messages::PlaceholderNotFed(b.name(), dtype, shape),
+                                   "; it is not among the inputs"),
+                   Stage::kOptions);
 }
 
 Result<Values> LowerShape(TfLowering& b) {

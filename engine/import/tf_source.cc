@@ -10,6 +10,7 @@
 #include "engine/base/near_names.h"
 #include "engine/import/saved_model.h"
 #include "engine/import/tf_import.h"
+#include "engine/import/tf_messages.h"
 #include "engine/import/tf_op_kinds.h"
 #include "engine/import/tf_text.h"
 #include "engine/import/tf_variables.h"
@@ -41,7 +42,15 @@ Result<TensorInfo> Resolve(const std::string& name, const std::vector<TensorInfo
   const std::string_view node = std::string_view(name).substr(0, name.find(':'));
   if (name.find('/') == std::string::npos && main.Find(node) < 0) {
     const std::vector<std::string> names = NamesOf(known);
-    return WithStage(NotFound("there is no ", role, " '", name, "'", DidYouMean(name, names),
+    std::string near = DidYouMean(name, names);
+    if (near.empty()) {
+      std::vector<std::string> nodes;
+      for (const TfNode& other : main.nodes) nodes.emplace_back(other.name);
+      near = DidYouMean(name, nodes);
+    }
+    const std::string theirs =
+        role == "input" ? tf_messages::UnknownFeed(name) : tf_messages::UnknownFetch(name);
+    return WithStage(NotFound(theirs, "; there is no ", role, " '", name, "'", near,
                               " There is: ", Listed(names)),
                      Stage::kOptions);
   }
@@ -49,6 +58,32 @@ Result<TensorInfo> Resolve(const std::string& name, const std::vector<TensorInfo
   info.name = name;
   info.source = name;
   return info;
+}
+
+// One spelling for "x" and "x:0".
+std::string Canonical(const std::string& tensor) {
+  return tensor.find(':') == std::string::npos ? tensor + ":0" : tensor;
+}
+
+// As TensorFlow's session: no tensor is fed twice, and what is fed by name is not fetched by name.
+// A signature may hand an input on as an output.
+Status CheckNoTensorTwice(const ImportRequest& asked, const Signature& signature,
+                          const TfImportRequest& request) {
+  if (asked.feeds.empty()) return {};
+  std::set<std::string> fed;
+  for (const TensorInfo& info : request.inputs) {
+    if (fed.insert(Canonical(info.source)).second) continue;
+    return WithStage(InvalidArgument(tf_messages::FedTwice(info.name)), Stage::kOptions);
+  }
+  for (const TensorInfo& info : request.outputs) {
+    const auto is_key = [&](const TensorInfo& output) { return output.name == info.name; };
+    if (fed.count(Canonical(info.source)) == 0 ||
+        std::any_of(signature.outputs.begin(), signature.outputs.end(), is_key)) {
+      continue;
+    }
+    return WithStage(InvalidArgument(tf_messages::FedAndFetched(info.name)), Stage::kOptions);
+  }
+  return {};
 }
 
 Result<TfImportRequest> MakeRequest(const ImportRequest& asked, const Signature& signature,
@@ -65,9 +100,11 @@ Result<TfImportRequest> MakeRequest(const ImportRequest& asked, const Signature&
     ONCILLA_ASSIGN(TensorInfo info, Resolve(name, signature.outputs, "output", main));
     request.outputs.push_back(std::move(info));
   }
+  ONCILLA_TRY(CheckNoTensorTwice(asked, signature, request));
   request.targets = asked.targets;
   if (request.outputs.empty() && request.targets.empty()) {
-    return InvalidArgument("no output is asked for, and there is none");
+    return WithStage(InvalidArgument(tf_messages::NothingAsked(), " The model has no outputs."),
+                     Stage::kOptions);
   }
   return request;
 }
@@ -121,6 +158,7 @@ class SavedModelSource : public TfSource {
     if (!request.ok()) return In(request.status(), model_->folder());
     request->variable = [this](const TfNode& handle) { return variables_.Value(handle); };
     request->is_state = state_.Test();
+    request->stored_devices = &stored_devices_;
     return ImportTf(*graph, *request, ops);
   }
 
@@ -141,6 +179,7 @@ class SavedModelSource : public TfSource {
     request.targets = {model_->init_op()};
     request.variable = [this](const TfNode& handle) { return variables_.Value(handle); };
     request.is_state = state_.Test();
+    request.stored_devices = &stored_devices_;
     request.only_effects_on = [&](std::string_view name) {
       return std::find(resources.begin(), resources.end(), name) != resources.end();
     };
@@ -155,6 +194,11 @@ class SavedModelSource : public TfSource {
     return FindTfVariable(graph->main(), name);
   }
 
+  std::map<std::string, std::string, std::less<>> stored_devices() const override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return stored_devices_;
+  }
+
   void NoteState(const std::vector<std::string>& resources) override {
     const std::lock_guard<std::mutex> lock(mutex_);
     state_.Add(resources);
@@ -165,6 +209,7 @@ class SavedModelSource : public TfSource {
   std::unique_ptr<SavedModel> model_;
   TfVariables variables_;
   StateNames state_;
+  std::map<std::string, std::string, std::less<>> stored_devices_;
 };
 
 bool HasNoResult(std::string_view op) {
@@ -215,6 +260,7 @@ class GraphDefSource : public TfSource {
     if (!request.ok()) return In(request.status(), file_->path());
     request->variable = NoValue;
     request->is_state = state_.Test();
+    request->stored_devices = &stored_devices_;
     return ImportTf(*graph_, *request, ops);
   }
 
@@ -228,6 +274,11 @@ class GraphDefSource : public TfSource {
     return FindTfVariable(graph_->main(), name);
   }
 
+  std::map<std::string, std::string, std::less<>> stored_devices() const override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return stored_devices_;
+  }
+
   void NoteState(const std::vector<std::string>& resources) override {
     const std::lock_guard<std::mutex> lock(mutex_);
     state_.Add(resources);
@@ -238,11 +289,12 @@ class GraphDefSource : public TfSource {
     return Unsupported("the graph is not frozen: this variable's value is in a checkpoint");
   }
 
-  std::mutex mutex_;  // the graph reads functions lazily
+  mutable std::mutex mutex_;  // the graph reads functions lazily
   std::shared_ptr<const MappedFile> file_;
   std::unique_ptr<TfGraph> graph_;
   Signature signature_;
   StateNames state_;
+  std::map<std::string, std::string, std::less<>> stored_devices_;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "engine/ops/control.h"
+#include "engine/placement/device_name.h"
 
 namespace oncilla {
 
@@ -20,19 +21,36 @@ std::string_view Name(PlacementReason reason) {
       return "unsupported";
     case PlacementReason::kSmall:
       return "small";
+    case PlacementReason::kStored:
+      return "stored";
+    case PlacementReason::kRelaxed:
+      return "stored, relaxed";
   }
   return "";
 }
 
-std::vector<std::pair<std::string, int>> PlacementReport::Refusals() const {
+namespace {
+
+std::vector<std::pair<std::string, int>> CountDetails(const PlacementReport& report,
+                                                      PlacementReason reason) {
   std::map<std::string, int> counts;
-  for (const NodePlacement& n : nodes) {
-    if (n.reason == PlacementReason::kUnsupported) ++counts[n.detail];
+  for (const NodePlacement& n : report.nodes) {
+    if (n.reason == reason) ++counts[n.detail];
   }
   std::vector<std::pair<std::string, int>> out(counts.begin(), counts.end());
   std::stable_sort(out.begin(), out.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   return out;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, int>> PlacementReport::Refusals() const {
+  return CountDetails(*this, PlacementReason::kUnsupported);
+}
+
+std::vector<std::pair<std::string, int>> PlacementReport::Relaxed() const {
+  return CountDetails(*this, PlacementReason::kRelaxed);
 }
 
 int PlacementReport::CountOn(int device) const {
@@ -89,6 +107,60 @@ std::vector<bool> ShapeArithmetic(const Graph& graph) {
   return shapes;
 }
 
+namespace {
+
+// What is stored for a node: for itself, else for the first of its sources that says something.
+const std::string* StoredFor(const Node& node, const StoredPins& pins) {
+  if (const auto own = pins.by_source.find(node.name); own != pins.by_source.end()) {
+    return &own->second;
+  }
+  for (const std::string& source : node.sources) {
+    const auto found = pins.by_source.find(source);
+    if (found != pins.by_source.end()) return &found->second;
+  }
+  return nullptr;
+}
+
+// The device that `stored` means, the preferred one if several do; or why there is none.
+Result<int> FindStored(const std::string& stored, std::span<const std::string> device_names,
+                       int preferred) {
+  const auto pattern = DeviceName::Parse(stored);
+  if (!pattern.ok()) return pattern.status();
+  int found = -1;
+  for (size_t d = 0; d < device_names.size(); ++d) {
+    const auto device = DeviceName::Parse(device_names[d]);
+    if (!device.ok() || !IsCompleteSpecification(*pattern, *device)) continue;
+    if (found < 0 || static_cast<int>(d) == preferred) found = static_cast<int>(d);
+  }
+  if (found < 0) return NotFound("there is no such device");
+  return found;
+}
+
+// A stored device that cannot be followed, in TensorFlow's words.
+Status RefuseStored(const Node& node, const std::string& stored, const Status& why,
+                    std::span<const std::string> device_names) {
+  if (why.code() == Code::kInvalidArgument) {
+    return WithStage(InvalidArgument("Malformed device specification '", stored,
+                                     "' in node: {{node ", node.name, "}}: ", Message(why)),
+                     Stage::kCompile);
+  }
+  if (why.code() != Code::kNotFound) {
+    return WithStage(Unsupported("Cannot assign a device for operation ", node.name, ": {{node ",
+                                 node.name, "}} was explicitly assigned to ", stored,
+                                 ", which cannot run ", node.op->name, ": ", Message(why)),
+                     Stage::kCompile);
+  }
+  std::string all;
+  for (const std::string& name : device_names) all += (all.empty() ? "" : ", ") + name;
+  return WithStage(
+      InvalidArgument("Cannot assign a device for operation ", node.name, ": {{node ", node.name,
+                      "}} was explicitly assigned to ", stored, " but available devices are [ ",
+                      all, " ]. Make sure the device specification refers to a valid device."),
+      Stage::kDevice);
+}
+
+}  // namespace
+
 Result<PlacementReport> Place(Graph& graph, std::span<Device* const> devices,
                               std::span<const std::string> device_names,
                               const PlacementOptions& options) {
@@ -101,7 +173,31 @@ Result<PlacementReport> Place(Graph& graph, std::span<Device* const> devices,
                          PlacementReason::kPreferred, ""};
     const Facts in = graph.FactsOf(node.inputs), out = graph.FactsOf(node.outputs);
     const NodeView view{node.op, &node.attrs, in, out, node.name};
-    if (options.preferred != 0) {
+    const std::string* stored = options.stored == nullptr || IsControl(node.op->name)
+                                    ? nullptr
+                                    : StoredFor(node, *options.stored);
+    std::string relaxed;
+    if (stored != nullptr) {
+      auto device = FindStored(*stored, device_names, options.preferred);
+      if (device.ok() && *device != 0) {
+        Status can = RunsOnHost(graph, node) ? Unsupported("it runs on the host only")
+                                             : devices[*device]->CanRun(view);
+        if (!can.ok()) device = std::move(can);
+      }
+      if (device.ok()) {
+        placed.device = *device;
+        placed.reason = PlacementReason::kStored;
+        placed.detail = *stored;
+      } else if (options.stored->hard) {
+        return WithNode(RefuseStored(node, *stored, device.status(), device_names), node.name);
+      } else {
+        relaxed = StrCat("'", *stored, "': ", Message(device.status()));
+      }
+    }
+    if (placed.reason == PlacementReason::kStored) {
+      // No device runs sizes that are settled while planning.
+      if (shapes[n]) placed.device = 0;
+    } else if (options.preferred != 0) {
       if (shapes[n]) {
         placed.device = 0;
         placed.reason = PlacementReason::kShapes;
@@ -130,6 +226,10 @@ Result<PlacementReport> Place(Graph& graph, std::span<Device* const> devices,
             WithNode(In(can, StrCat("node '", node.name, "' (", node.op->name, ")")), node.name),
             Stage::kCompile);
       }
+    }
+    if (!relaxed.empty()) {
+      placed.reason = PlacementReason::kRelaxed;
+      placed.detail = relaxed;
     }
     graph.SetDevice(NodeId{n}, placed.device);
     report.nodes.push_back(std::move(placed));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,6 +21,8 @@ enum class PlacementReason {
   kHostOnly,     // strings, or a size that depends on data
   kUnsupported,  // the preferred device refused
   kSmall,        // the function of a loop or branch, too small to be worth copies
+  kStored,       // the model says so
+  kRelaxed,      // the model says otherwise, which cannot be followed
 };
 std::string_view Name(PlacementReason reason);
 
@@ -28,7 +31,7 @@ struct NodePlacement {
   std::string op;
   int device = 0;
   PlacementReason reason = PlacementReason::kPreferred;
-  std::string detail;  // the refusal, for kUnsupported
+  std::string detail;  // the refusal, for kUnsupported and kRelaxed; the stored device for kStored
 };
 
 struct PlacementReport {
@@ -37,16 +40,25 @@ struct PlacementReport {
 
   // Refusals by their text, with how many nodes met them, most frequent first.
   std::vector<std::pair<std::string, int>> Refusals() const;
+  // The same of stored devices that were not followed.
+  std::vector<std::pair<std::string, int>> Relaxed() const;
   int CountOn(int device) const;
 };
 // One line per node: name, op, device, reason.
 std::string Print(const PlacementReport& report);
+
+// Devices that a model's nodes ask for.
+struct StoredPins {
+  std::map<std::string, std::string, std::less<>> by_source;  // source node -> a device name
+  bool hard = false;  // refuse what cannot be followed, instead of relaxing it
+};
 
 struct PlacementOptions {
   int preferred = 0;    // index into devices
   bool strict = false;  // refuse instead of falling back
   // The graph is a function with so little work that it belongs on the CPU as a whole.
   bool small = false;
+  std::shared_ptr<const StoredPins> stored = nullptr;  // null: stored devices are ignored
 };
 
 // Devices[0] is the CPU. Sets every node's device in `graph`.

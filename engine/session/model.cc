@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/base/free_memory.h"
+#include "engine/import/tf_messages.h"
 
 namespace oncilla {
 namespace {
@@ -69,6 +70,10 @@ std::string RunReport::Line() const {
     if (refusals.size() > 3) out << "; and " << refusals.size() - 3 << " more reasons";
     out << ')';
   }
+  for (size_t i = 0; i < relaxed.size() && i < 3; ++i) {
+    out << "; " << relaxed[i].second << " not on their stored device " << relaxed[i].first;
+  }
+  if (relaxed.size() > 3) out << "; and " << relaxed.size() - 3 << " more stored devices";
   out << "; " << stats.copies << (stats.copies == 1 ? " copy" : " copies");
   if (stats.copies > 0) {
     out.setf(std::ios::fixed);
@@ -182,6 +187,12 @@ Result<std::shared_ptr<Executor>> Model::Compile(
   options.placement.strict = session_->options().strict;
   options.verify = session_->options().verify;
   options.observe = observe;
+  if (stored_devices_ != StoredDevices::kIgnore) {
+    auto stored = std::make_shared<StoredPins>();
+    stored->by_source = source_->stored_devices();
+    stored->hard = stored_devices_ == StoredDevices::kRespect;
+    options.placement.stored = std::move(stored);
+  }
   ONCILLA_ASSIGN(auto compiled, oncilla::Compile(std::move(module), session_->devices(),
                                                  session_->device_names(), *constants_, options));
   // The constants' sources and what folding made on the way: often as much as the model.
@@ -189,6 +200,10 @@ Result<std::shared_ptr<Executor>> Model::Compile(
   for (const auto& [why, count] : compiled->placement.Refusals()) {
     session_->runtime().log().Info(path_, ": ", count, count == 1 ? " node runs" : " nodes run",
                                    " on the CPU: ", why);
+  }
+  for (const auto& [why, count] : compiled->placement.Relaxed()) {
+    session_->runtime().log().Info(path_, ": ", count, count == 1 ? " node is" : " nodes are",
+                                   " not where the model stores it, ", why);
   }
   std::vector<Pool*> pools;
   for (const auto& pool : session_->pools_) pools.push_back(pool.get());
@@ -256,10 +271,10 @@ Result<RunResult> Model::Run(const RunRequest& request) {
     auto it = std::find_if(request.feeds.begin(), request.feeds.end(),
                            [&](const NamedTensor& f) { return f.first == input.name; });
     if (it == request.feeds.end()) {
-      return WithStage(InvalidArgument("input '", input.name, "' (",
-                                       compiled.graph.fact(input.value), ") is not fed"),
-                       Stage::kOptions);
+      return tf_messages::NotFed(*source_, input.name, compiled.graph.fact(input.value));
     }
+    ONCILLA_TRY(
+        tf_messages::FeedFits(*source_, input.name, compiled.graph.fact(input.value), it->second));
     feeds.push_back(it->second);
   }
   RunResult result;
@@ -297,6 +312,7 @@ Result<RunResult> Model::Run(const RunRequest& request) {
   count(compiled.graph, report.stats.fates);
   for (const auto& [function, fates] : report.stats.functions) count(function->graph, fates);
   report.refusals = compiled.placement.Refusals();
+  report.relaxed = compiled.placement.Relaxed();
   const DeviceCounters after = CountersOf(session_->devices());
   report.flushes = after.flushes - before.flushes;
   report.waits = after.waits - before.waits;

@@ -31,8 +31,9 @@ struct RunReport {
   std::vector<std::string> devices;
   std::vector<int> nodes_on;                          // per device, of those that ran
   std::vector<std::pair<std::string, int>> refusals;  // why nodes are not on the preferred device
-  int host_nodes = 0;                                 // strings, sizes that depend on data
-  int planned_nodes = 0;                              // shape arithmetic, settled while planning
+  std::vector<std::pair<std::string, int>> relaxed;  // why they are not where the model stores them
+  int host_nodes = 0;                                // strings, sizes that depend on data
+  int planned_nodes = 0;                             // shape arithmetic, settled while planning
   RunStats stats;
   // What drivers were asked for meanwhile, over all of the session's devices; of other runs too
   // when some overlap.
@@ -65,6 +66,7 @@ class Model : public std::enable_shared_from_this<Model> {
   ~Model();
 
   const ModelSource& source() const { return *source_; }
+  StoredDevices stored_devices() const { return stored_devices_; }
   const std::string& path() const { return path_; }
   Session& session() { return *session_; }
 
@@ -117,9 +119,10 @@ class Model : public std::enable_shared_from_this<Model> {
   const std::string path_;
   const std::unique_ptr<ModelSource> source_;
   OwnerId owner_ = kNoOwner;
-  std::vector<std::unique_ptr<Pool>> constant_pools_;  // per device, of the model's own
-  Mutex compile_mutex_;                                // taken before mutex_
-  std::unique_ptr<ConstantStore> constants_;           // null once unloaded
+  StoredDevices stored_devices_ = StoredDevices::kIgnore;  // set before anybody has the model
+  std::vector<std::unique_ptr<Pool>> constant_pools_;      // per device, of the model's own
+  Mutex compile_mutex_;                                    // taken before mutex_
+  std::unique_ptr<ConstantStore> constants_;               // null once unloaded
   VariableStore variables_;
   mutable Mutex mutex_;
   bool unloaded_ ABSL_GUARDED_BY(mutex_) = false;

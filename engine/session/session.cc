@@ -82,6 +82,7 @@ Result<std::shared_ptr<Model>> Session::Load(const std::string& path,
   auto source = OpenModel(path, options);
   if (!source.ok()) return WithStage(source.status(), Stage::kLoad);
   std::shared_ptr<Model> model(new Model(shared_from_this(), path, *std::move(source)));
+  model->stored_devices_ = options.stored_devices;
   MutexLock lock(&mutex_);
   if (closed_) return Error(Code::kFailedPrecondition, "the session was closed while loading");
   std::erase_if(models_, [](const auto& m) { return m.expired(); });

@@ -356,6 +356,22 @@ class BadModels(CliTest):
         self.assertEqual(self.run_cli("inspect", path).returncode, 4)
 
 
+class StoredDevices(CliTest):
+    def test_modes(self):
+        t = g.type_attr("T", g.FLOAT)
+        model = self.write("d.pb", g.graph(
+            g.placeholder("x", g.FLOAT, [2]), g.node("a", "Relu", ["x"], t, g.field(4, "/cpu:0")),
+            g.node("b", "Softmax", ["a"], t, g.field(4, "/device:GPU:3"))))
+        self.assertIn("2 nodes have stored devices", self.ok("inspect", model, "--device", "cpu").stdout)
+        self.assertIn("'/device:GPU:3'  1 node: Softmax 1", self.ok("inspect", model, "--all").stdout)
+        run = ("run", model, "--random", "--device", "cpu", "--stored-devices")
+        self.assertNotIn("stored", self.ok(*run, "ignore").stderr)
+        soft = self.ok(*run, "soft", "--placement").stderr
+        self.assertIn("a (Relu): /job:localhost/replica:0/task:0/device:CPU:0  stored: /cpu:0", soft)
+        self.assertIn("1 not on their stored device '/device:GPU:3': there is no such device", soft)
+        self.fails(5, *run, "respect", says=["explicitly assigned to /device:GPU:3 but available devices are [ /job"])
+
+
 class BadInput(CliTest):
     def test_names(self):
         self.fails(2, "run", MODEL, "--input", f"imag={COFFEE}", says=["'imag'", "'image'?"])

@@ -175,8 +175,7 @@ bool DrawsNumbers(const Module& module) {
 Result<ContainerContents> Import(const ConvertFlags& flags, DType weights,
                                  const std::shared_ptr<const OpSet>& ops, ConvertCounts* counts) {
   const Progress progress(StrCat("reading ", flags.model.path));
-  OpenModelOptions open;
-  if (!flags.model.tags.empty()) open.tags = SplitAt(flags.model.tags, ',');
+  const OpenModelOptions open = LoadOptionsOf(flags.model);
   auto source = OpenModel(flags.model.path, open);
   if (!source.ok()) return OfModel(source.status());
   ONCILLA_ASSIGN(const auto asked, AskedOf(**source, flags));
@@ -226,8 +225,7 @@ class Verification {
     options.threads = flags.threads;
     out.weights_ = weights;
     ONCILLA_ASSIGN(out.session_, Session::Create(runtime, options));
-    OpenModelOptions open;
-    if (!flags.model.tags.empty()) open.tags = SplitAt(flags.model.tags, ',');
+    const OpenModelOptions open = LoadOptionsOf(flags.model);
     ONCILLA_ASSIGN(out.source_, out.session_->Load(flags.model.path, open));
     ONCILLA_ASSIGN(out.result_, out.session_->Load(path, {}));
     return out;
@@ -325,8 +323,7 @@ std::string NamesText(std::string_view role,
 Status ConvertToGraphDef(const ConvertFlags& flags) {
   if (flags.precision != "fp32") return BadOption("--precision is for our own model file");
   if (!flags.input.shapes.empty()) return BadOption("--shape is for our own model file");
-  OpenModelOptions open;
-  if (!flags.model.tags.empty()) open.tags = SplitAt(flags.model.tags, ',');
+  const OpenModelOptions open = LoadOptionsOf(flags.model);
   auto opened = OpenModel(flags.model.path, open);
   if (!opened.ok()) return OfModel(opened.status());
   auto* source = dynamic_cast<TfSource*>(opened->get());

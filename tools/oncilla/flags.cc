@@ -79,6 +79,23 @@ void ModelFlags::AddTo(CLI::App& app) {
       ->type_name("KEY");
 }
 
+OpenModelOptions LoadOptionsOf(const ModelFlags& flags) {
+  OpenModelOptions open;
+  if (!flags.tags.empty()) open.tags = SplitAt(flags.tags, ',');
+  if (flags.stored_devices == "soft") open.stored_devices = StoredDevices::kSoft;
+  if (flags.stored_devices == "respect") open.stored_devices = StoredDevices::kRespect;
+  return open;
+}
+
+void AddStoredDevices(CLI::App& app, ModelFlags& flags) {
+  app.add_option("--stored-devices", flags.stored_devices,
+                 "Devices stored on a TensorFlow model's nodes: ignore, soft (followed where that "
+                 "can be) or respect (followed or refused)")
+      ->check(CLI::IsMember({"ignore", "soft", "respect"}))
+      ->type_name("MODE")
+      ->capture_default_str();
+}
+
 Result<OpenedModel> Open(const ModelFlags& model, const SessionFlags& session) {
   ONCILLA_ASSIGN(SessionOptions options, session.Options());
   OpenedModel opened;
@@ -87,8 +104,7 @@ Result<OpenedModel> Open(const ModelFlags& model, const SessionFlags& session) {
     const Progress progress("opening the device");
     ONCILLA_ASSIGN(opened.session, Session::Create(opened.runtime, std::move(options)));
   }
-  OpenModelOptions open;
-  if (!model.tags.empty()) open.tags = SplitAt(model.tags, ',');
+  const OpenModelOptions open = LoadOptionsOf(model);
   const Progress progress(StrCat("loading ", model.path));
   const auto begin = std::chrono::steady_clock::now();
   auto loaded = opened.session->Load(model.path, open);

@@ -36,9 +36,15 @@ struct ModelFlags {
   std::string path;
   std::string tags;  // separated by commas
   std::string signature;
+  std::string stored_devices = "ignore";
 
   void AddTo(CLI::App& app);
 };
+
+// What opening the model takes from these flags.
+OpenModelOptions LoadOptionsOf(const ModelFlags& flags);
+// The flag that only commands have which place nodes.
+void AddStoredDevices(CLI::App& app, ModelFlags& flags);
 
 struct OpenedModel {
   std::shared_ptr<Runtime> runtime;

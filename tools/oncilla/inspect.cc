@@ -195,8 +195,17 @@ std::string PlacementSummary(const Inspected& in) {
   if (planned > 0) {
     out += StrCat("  while planning  ", planned, planned == 1 ? " node\n" : " nodes\n");
   }
+  const size_t stored = in.opened.model->source().stored_devices().size();
+  if (stored > 0 && in.opened.model->stored_devices() == StoredDevices::kIgnore) {
+    out += StrCat("  ", stored,
+                  stored == 1 ? " node has a stored device" : " nodes have stored devices",
+                  ", which --stored-devices follows\n");
+  }
   std::map<std::string, int> reasons;
   for (const NodePlacement& node : compiled.placement.nodes) {
+    if (node.reason == PlacementReason::kRelaxed) ++reasons["stored for " + node.detail];
+    if (node.reason == PlacementReason::kRelaxed || node.reason == PlacementReason::kStored)
+      continue;
     if (static_cast<size_t>(node.device) == preferred) continue;
     ++reasons[node.detail.empty() ? std::string(Name(node.reason)) : node.detail];
   }
@@ -332,8 +341,7 @@ Json ToJson(const InspectFlags& flags, const Inspected& in) {
 
 Status Inspect(const InspectFlags& flags) {
   if (flags.all) {
-    OpenModelOptions open;
-    if (!flags.model.tags.empty()) open.tags = SplitAt(flags.model.tags, ',');
+    const OpenModelOptions open = LoadOptionsOf(flags.model);
     const auto source = OpenModel(flags.model.path, open);
     if (!source.ok()) return OfModel(source.status());
     if (HasTfContents(**source)) {
@@ -393,6 +401,7 @@ Action AddInspect(CLI::App& app) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   flags->session.AddTo(app);
+  AddStoredDevices(app, flags->model);
   app.add_flag("--all", flags->all,
                "Everything in a TensorFlow model's files: tags, signatures, functions, ops, stored "
                "devices, variables, what is not supported");

@@ -89,7 +89,11 @@ int main(int argc, char** argv) {
 
   oncilla_model* model = NULL;
   EXPECT(Refused(oncilla_model_load(session, "/nonexistent", NULL, &model), ONCILLA_NOT_FOUND));
-  Need(oncilla_model_load(session, argv[1], NULL, &model));
+  oncilla_load_options load = ONCILLA_INIT(oncilla_load_options);
+  load.stored_devices = 7;
+  EXPECT(Refused(oncilla_model_load(session, argv[1], &load, &model), ONCILLA_INVALID_ARGUMENT));
+  load.stored_devices = ONCILLA_STORED_DEVICES_SOFT;
+  Need(oncilla_model_load(session, argv[1], &load, &model));
   EXPECT(oncilla_model_signature_count(model) == 1);
   EXPECT(strcmp(oncilla_model_signature_key(model, 0), "serving_default") == 0);
   oncilla_tensor_info info = ONCILLA_INIT(oncilla_tensor_info);
