@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct TfImportState {
   UnsupportedList unsupported;
   // The first value of a variable that changes; NotFound when nothing gives one.
   std::function<Result<Tensor>(const TfNode&)> variable;
+  // What a table that changes holds at first; may be empty.
+  std::function<Result<std::optional<TfTableContents>>(const TfNode&)> table;
   // Nodes that may still be lowered: loops lower their functions several times, loops within loops
   // the more often.
   int64_t budget = int64_t{1} << 22;

@@ -36,10 +36,12 @@ DType OutputType(const TfGraph& graph, const TfNode& node, int output) {
 class Importer {
  public:
   Importer(TfGraph& source, const TfImportRequest& request, const std::shared_ptr<const OpSet>& ops)
-      : source_(source),
-        request_(request),
-        module_(Graph(ops)),
-        state_{source_, module_, {}, request.variable, int64_t{1} << 22} {}
+      : source_(source), request_(request), module_(Graph(ops)), state_{source_,
+                                                                        module_,
+                                                                        {},
+                                                                        request.variable,
+                                                                        request.table,
+                                                                        int64_t{1} << 22} {}
 
   Result<Module> Run() {
     TfFlattenRequest flatten;
