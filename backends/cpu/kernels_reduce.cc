@@ -204,6 +204,18 @@ bool Better(W a, W b, bool larger) {
   return IsNan(a) || (larger ? a > b : a < b);
 }
 
+// The least finite number of a type, or the greatest.
+template <class T>
+T Edge(bool least) {
+  if constexpr (std::is_same_v<T, Half>) {
+    return static_cast<T>(least ? -65504.0f : 65504.0f);
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    return static_cast<T>(least ? -0x1.FEp127f : 0x1.FEp127f);
+  } else {
+    return least ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
+  }
+}
+
 template <bool larger>
 Status Arg(const ArgAttrs& attrs, const Args& args) {
   ONCILLA_ASSIGN(const AroundAxis at, Around(args.in(0).shape, attrs.axis));
@@ -215,10 +227,16 @@ Status Arg(const ArgAttrs& attrs, const Args& args) {
       ParallelFor(args.threads, at.outer * at.inner, grain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           const auto* row = x + i / at.inner * at.size * at.inner + i % at.inner;
-          int64_t best = 0;
-          W value = internal::Widen<T, W>(row[0]);
-          for (int64_t k = 1; k < at.size; ++k) {
+          const auto read = [&](int64_t k) {
             const W v = internal::Widen<T, W>(row[k * at.inner]);
+            if (std::is_integral_v<T> || !attrs.skip_nan) return v;
+            const W edge = internal::Widen<T, W>(Edge<T>(larger));
+            return (larger ? v > edge : v < edge) ? v : edge;
+          };
+          int64_t best = 0;
+          W value = read(0);
+          for (int64_t k = 1; k < at.size; ++k) {
+            const W v = read(k);
             if (attrs.last ? !Better(value, v, larger) : Better(v, value, larger)) {
               best = k;
               value = v;

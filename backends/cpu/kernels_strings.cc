@@ -2,6 +2,7 @@
 #include <re2/re2.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "backends/cpu/kernel.h"
@@ -229,27 +230,58 @@ Result<std::string> Cut(const std::string& text, int64_t position, int64_t lengt
   return text.substr(begin, end - begin);
 }
 
+// Calls fn(places) for every element of a broadcast: which element of each operand it takes.
+template <size_t N, class F>
+void ForEachPlace(const Shape& shape, const Shape (&shapes)[N], F&& fn) {
+  const BroadcastAxes axes = MergeBroadcast(shape, shapes);
+  for (int64_t i = 0; i < axes.elements; ++i) {
+    std::array<size_t, N> at = {};
+    int64_t rest = i;
+    for (int axis = axes.rank - 1; axis >= 0; --axis) {
+      const auto a = static_cast<size_t>(axis);
+      for (size_t k = 0; k < N; ++k) {
+        at[k] += static_cast<size_t>(rest % axes.sizes[a] * axes.strides[k][a]);
+      }
+      rest /= axes.sizes[a];
+    }
+    fn(at);
+  }
+}
+
 Tensors Substring(const StringUnitAttrs& attrs, const NodeView& node, std::span<const Tensor> in) {
   const Shape shape = node.outputs[0].desc().shape;
   ONCILLA_ASSIGN(const std::vector<int64_t> positions, ToInt64s(in[1]));
   ONCILLA_ASSIGN(const std::vector<int64_t> lengths, ToInt64s(in[2]));
   const Shape shapes[] = {in[0].shape(), in[1].shape(), in[2].shape()};
-  const BroadcastAxes axes = MergeBroadcast(shape, shapes);
   std::vector<std::string> out;
-  for (int64_t i = 0; i < axes.elements; ++i) {
-    size_t at[3] = {0, 0, 0};
-    int64_t rest = i;
-    for (int axis = axes.rank - 1; axis >= 0; --axis) {
-      const auto a = static_cast<size_t>(axis);
-      for (size_t k = 0; k < 3; ++k) {
-        at[k] += static_cast<size_t>(rest % axes.sizes[a] * axes.strides[k][a]);
-      }
-      rest /= axes.sizes[a];
-    }
-    ONCILLA_ASSIGN(std::string part,
-                   Cut(in[0].strings()[at[0]], positions[at[1]], lengths[at[2]], attrs.characters));
-    out.push_back(std::move(part));
-  }
+  Status status;
+  ForEachPlace(shape, shapes, [&](const auto& at) {
+    if (!status.ok()) return;
+    auto part = Cut(in[0].strings()[at[0]], positions[at[1]], lengths[at[2]], attrs.characters);
+    status = part.status();
+    if (part.ok()) out.push_back(*std::move(part));
+  });
+  ONCILLA_TRY(std::move(status));
+  return std::vector<Tensor>{Tensor::Strings(shape, std::move(out))};
+}
+
+Tensors EqualStrings(const NoAttrs&, const NodeView& node, std::span<const Tensor> in) {
+  ONCILLA_ASSIGN(Tensor same, Tensor::Allocate({DType::kBool, node.outputs[0].desc().shape}));
+  const Shape shapes[] = {in[0].shape(), in[1].shape()};
+  auto* out = same.MutableAs<bool>().data();
+  ForEachPlace(same.shape(), shapes,
+               [&](const auto& at) { *out++ = in[0].strings()[at[0]] == in[1].strings()[at[1]]; });
+  return std::vector<Tensor>{std::move(same)};
+}
+
+Tensors ChooseStrings(const NoAttrs&, const NodeView& node, std::span<const Tensor> in) {
+  const Shape shape = node.outputs[0].desc().shape;
+  const Shape shapes[] = {in[0].shape(), in[1].shape(), in[2].shape()};
+  std::vector<std::string> out;
+  ForEachPlace(shape, shapes, [&](const auto& at) {
+    out.push_back(in[0].bytes()[at[0]] != std::byte{0} ? in[1].strings()[at[1]]
+                                                       : in[2].strings()[at[2]]);
+  });
   return std::vector<Tensor>{Tensor::Strings(shape, std::move(out))};
 }
 
@@ -363,6 +395,8 @@ Tensors StringNGrams(const StringNGramsAttrs& attrs, const NodeView& node,
 }
 
 const KernelRow kRows[] = {
+    HostRow<ChooseStrings>("ChooseStrings", kBools),
+    HostRow<EqualStrings>("EqualStrings", kStrings),
     HostRow<JoinStrings>("JoinStrings", kStrings),
     HostRow<ReduceJoin>("ReduceJoin", kStrings),
     HostRow<SegmentJoin>("SegmentJoin", kStrings),

@@ -197,6 +197,13 @@ Result<Recipe> ArgOf(const ArgAttrs& attrs, const NodeView& node, const Capabili
                {"GX", StrCat(shape.outputs)},
                {"GY", StrCat(shape.parts)},
                {"IDX", indices.type()}};
+  if (attrs.skip_nan && IsFloat(in.dtype)) {
+    const std::string_view most = in.dtype == DType::kF64    ? "DBL_MAX"
+                                  : in.dtype == DType::kF32  ? "FLT_MAX"
+                                  : in.dtype == DType::kBF16 ? "0x1.FEp127f"
+                                                             : "65504.0f";
+    d.defines.push_back({"EDGE", StrCat(node.op->name == "ArgMax" ? "-" : "", most)});
+  }
   Recipe recipe;
   if (outputs > 0) recipe.dispatches.push_back(std::move(d));
   return recipe;

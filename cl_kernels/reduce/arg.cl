@@ -1,7 +1,9 @@
 // arg: y[o] = place of the largest (WANT_LARGEST 1) or smallest element along one axis of x[outer, size,
-// inner]; of equal ones the first, or the last (LAST 1). NaN is chosen before any number.
+// inner]; of equal ones the first, or the last (LAST 1). NaN is chosen before any number; where EDGE
+// is defined, what is not beyond it counts as EDGE, NaN too.
 // A group has GX outputs side by side and GY parts of each. T, TO: dtypes of x and y.
 // VARIANT: -DT=f32 -DTO=i64 -DWANT_LARGEST=1 -DLAST=0 -DGX=1 -DGY=64 -DIDX=int
+// VARIANT: -DT=f32 -DTO=i32 -DWANT_LARGEST=1 -DLAST=0 -DGX=1 -DGY=64 -DIDX=int -DEDGE=-FLT_MAX
 // VARIANT: -DT=u8 -DTO=i32 -DWANT_LARGEST=0 -DLAST=1 -DGX=64 -DGY=1 -DIDX=long
 #include "common/dtype.clh"
 #include "common/group.clh"
@@ -19,6 +21,15 @@
 #else
 #define PREFERRED(ka, kb) ((ka) < (kb))
 #endif
+#ifdef EDGE
+#if WANT_LARGEST
+#define COUNTED(v) ((v) > EDGE ? (v) : (ACC)(EDGE))
+#else
+#define COUNTED(v) ((v) < EDGE ? (v) : (ACC)(EDGE))
+#endif
+#else
+#define COUNTED(v) (v)
+#endif
 // Whether element ka of value a is chosen rather than kb; kb < 0 is none.
 #define CHOSEN(a, ka, b, kb) \
   ((kb) < 0 || BETTER(a, b) || (EQUAL(a, b) && PREFERRED(ka, kb)))
@@ -33,7 +44,7 @@ void arg(__global const MEM(T)* restrict x, __global MEM(TO)* restrict y, const 
   if (o < outputs) {
     const IDX base = o / inner * size * inner + o % inner;
     for (IDX k = gy; k < size; k += GY) {
-      const ACC v = LOAD(T, x, base + k * inner);
+      const ACC read = LOAD(T, x, base + k * inner), v = COUNTED(read);
       if (CHOSEN(v, k, best, place)) best = v, place = k;
     }
   }

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct TfImportState {
   std::function<Result<Tensor>(const TfNode&)> variable;
   // Devices stored on nodes, by the node's name; may be null.
   std::map<std::string, std::string, std::less<>>* stored_devices = nullptr;
+  // What a table that changes holds at first; may be empty.
+  std::function<Result<std::optional<TfTableContents>>(const TfNode&)> table;
   // Nodes that may still be lowered: loops lower their functions several times, loops within loops
   // the more often.
   int64_t budget = int64_t{1} << 22;

@@ -412,8 +412,13 @@ Status UseTfState(TfImportState& state, const TfFlatNode& node) {
     if (!known) variables.push_back({std::move(name), node.name, std::move(first)});
   };
   if (IsTfTable(node.op())) {
-    use(TfTableKeys(node.name), Tensor());
-    use(TfTableValues(node.name), Tensor());
+    // Tables that do not change must be initialised.
+    TfTableContents first;
+    if (node.op().find("Mutable") != std::string_view::npos) {
+      ONCILLA_ASSIGN(first, FirstTfTable(state, node));
+    }
+    use(TfTableKeys(node.name), std::move(first.keys));
+    use(TfTableValues(node.name), std::move(first.values));
     return {};
   }
   Result<Tensor> first = state.variable(*node.source);

@@ -18,6 +18,8 @@ Result<Values> LowerTfControl(TfImportState& state, Graph& graph, const TfFlatNo
 
 // Notes in the Module that a variable or table is used, with its first value if it has one.
 Status UseTfState(TfImportState& state, const TfFlatNode& node);
+// What a table that changes holds at first, its keys in ascending order. A fresh one holds nothing.
+Result<TfTableContents> FirstTfTable(TfImportState& state, const TfFlatNode& node);
 // Adds a read of the variable.
 Result<ValueId> TfReadVariable(Graph& graph, const TfGraph& source, const TfFlatNode& variable,
                                std::string name);

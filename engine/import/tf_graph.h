@@ -57,6 +57,11 @@ class TfAttr {
   Bytes value_;
 };
 
+// Keys, and a row of values for each.
+struct TfTableContents {
+  Tensor keys, values;
+};
+
 struct TfNode {
   Bytes name, op, device;
   std::vector<TfInput> inputs;  // data inputs first, then control inputs, as in the file

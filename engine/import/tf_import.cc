@@ -36,10 +36,12 @@ DType OutputType(const TfGraph& graph, const TfNode& node, int output) {
 class Importer {
  public:
   Importer(TfGraph& source, const TfImportRequest& request, const std::shared_ptr<const OpSet>& ops)
-      : source_(source),
-        request_(request),
-        module_(Graph(ops)),
-        state_{source_, module_, {}, request.variable, request.stored_devices} {}
+      : source_(source), request_(request), module_(Graph(ops)), state_{source_,
+                                                                        module_,
+                                                                        {},
+                                                                        request.variable,
+                                                                        request.stored_devices,
+                                                                        request.table} {}
 
   Result<Module> Run() {
     TfFlattenRequest flatten;

@@ -24,6 +24,8 @@ struct TfImportRequest {
   // Leave out inputs that no output needs.
   bool only_needed_inputs = false;
   std::function<Result<Tensor>(const TfNode&)> variable;
+  // What a table that changes holds at first; may be empty: then none holds anything.
+  std::function<Result<std::optional<TfTableContents>>(const TfNode&)> table = {};
   // See TfFlattenRequest; may be empty.
   std::function<bool(std::string_view)> is_state;
   std::function<bool(std::string_view)> only_effects_on;

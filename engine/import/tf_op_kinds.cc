@@ -23,14 +23,16 @@ bool IsTfVariable(std::string_view op) {
 }
 
 bool IsTfTable(std::string_view op) {
-  static constexpr std::array<std::string_view, 8> kOps = {"HashTable",
-                                                           "HashTableV2",
-                                                           "AnonymousHashTable",
-                                                           "MutableHashTable",
-                                                           "MutableHashTableV2",
-                                                           "MutableHashTableOfTensors",
-                                                           "MutableDenseHashTable",
-                                                           "AnonymousMutableHashTable"};
+  static constexpr std::array<std::string_view, 10> kOps = {"HashTable",
+                                                            "HashTableV2",
+                                                            "AnonymousHashTable",
+                                                            "MutableHashTable",
+                                                            "MutableHashTableV2",
+                                                            "MutableHashTableOfTensors",
+                                                            "MutableHashTableOfTensorsV2",
+                                                            "MutableDenseHashTableV2",
+                                                            "MutableDenseHashTable",
+                                                            "AnonymousMutableHashTable"};
   return OneOf(op, kOps);
 }
 

@@ -46,14 +46,27 @@ Result<Values> LowerPrintV2(TfLowering& b) {
 
 Result<Values> LowerNothing(TfLowering&) { return Values{}; }
 
+// As the condition of an If counts: not zero, not empty.
+Result<Values> LowerToBool(TfLowering& b) {
+  ONCILLA_ASSIGN(const int rank, b.KnownRank(0, "the input"));
+  ValueId x = b.in(0);
+  const bool text = b.in_fact(0).dtype == DType::kString;
+  if (rank > 0 || text) {
+    ONCILLA_ASSIGN(x, b.Add(rank > 0 ? "Size" : "StringLength", {}, {x}, "size"));
+  }
+  return One(b.Add("Cast", {{"to", DType::kBool}}, {x}));
+}
+
 constexpr TfOpRow kRows[] = {
     {"Assert", 1, "", LowerAssert},
     {"CheckNumerics", 1, "", LowerCheckNumerics},
     {"CheckNumericsV2", 1, "", LowerCheckNumerics},
     {"EnsureShape", 1, "", LowerEnsureShape},
+    {"GuaranteeConst", 1, "Identity"},
     {"NoOp", 0, "", LowerNothing},
     {"Print", 1, "", LowerPrint},
     {"PrintV2", 1, "", LowerPrintV2},
+    {"ToBool", 1, "", LowerToBool},
 };
 
 }  // namespace

@@ -97,11 +97,35 @@ Result<int64_t> GroupsOf(const Fact& x, const Fact& filter, int rank) {
 
 namespace {
 
+// Integers: the patches of x times the filter as a matrix.
+Result<ValueId> AddIntegerConv(TfLowering& b, ValueId x, AttrMap attrs, const TfLayout& layout,
+                               std::string_view role) {
+  const PartialShape filter = b.in_fact(1).shape;
+  if (!filter.known()) {
+    return Unsupported("a convolution of ", b.in_fact(0).dtype, " by a filter of unknown size");
+  }
+  std::vector<int64_t> kernel;
+  int64_t taps = filter[layout.rank - 2].size;
+  for (int axis = 0; axis < layout.rank - 2; ++axis) {
+    kernel.push_back(filter[axis].size);
+    taps = SaturatingMul(taps, filter[axis].size);
+  }
+  attrs.emplace("kernel", std::move(kernel));
+  ONCILLA_ASSIGN(const ValueId patches, b.Add("ExtractPatches", std::move(attrs), {x}, "patches"));
+  ONCILLA_ASSIGN(
+      const ValueId matrix,
+      b.Add("Reshape", {}, {b.in(1), b.Ints({taps, filter[layout.rank - 1].size})}, "matrix"));
+  return AddChannelsLast(b, "MatMul", {}, {patches, matrix}, layout, role);
+}
+
 // A convolution of b.in(0) with b.in(1) that ends channels last; `layout` says how x comes.
 Result<ValueId> AddConv(TfLowering& b, const TfLayout& layout, std::string_view role) {
   ONCILLA_ASSIGN(AttrMap attrs, WindowAttrs(b, layout, true));
   ONCILLA_ASSIGN(const ValueId x, ToChannelsLast(b, b.in(0), layout));
   ONCILLA_ASSIGN(const int64_t groups, GroupsOf(b.fact(x), b.in_fact(1), layout.rank));
+  if (IsInteger(b.in_fact(0).dtype) && groups == 1) {
+    return AddIntegerConv(b, x, std::move(attrs), layout, role);
+  }
   if (groups != 1) attrs.emplace("groups", groups);
   return AddChannelsLast(b, "Conv", std::move(attrs), {x, b.in(1)}, layout, role);
 }
@@ -112,22 +136,28 @@ Result<Values> LowerConv(TfLowering& b) {
 }
 
 // The filter [h, w, in, multiplier] as one of `in` groups: [h, w, 1, in * multiplier].
-Result<Values> LowerDepthwise(TfLowering& b) {
-  ONCILLA_ASSIGN(const TfLayout layout, ReadLayout(b));
-  ONCILLA_ASSIGN(AttrMap attrs, WindowAttrs(b, layout, true));
-  const PartialShape& filter = b.in_fact(1).shape;
+Result<ValueId> GroupFilter(TfLowering& b, AttrMap& attrs) {
+  const PartialShape filter = b.in_fact(1).shape;
   if (!filter.known() || filter.rank() != 4) {
     return Unsupported("the filter's shape ", filter, " is not known with four axes");
   }
   const Shape shape = filter.ToShape();
-  ONCILLA_ASSIGN(
-      const ValueId grouped,
-      b.Add("Reshape", {},
-            {b.in(1), b.Ints({shape[0], shape[1], 1, SaturatingMul(shape[2], shape[3])})},
-            "filter"));
   attrs.emplace("groups", shape[2]);
+  return b.Add("Reshape", {},
+               {b.in(1), b.Ints({shape[0], shape[1], 1, SaturatingMul(shape[2], shape[3])})},
+               "filter");
+}
+
+Result<ValueId> AddDepthwise(TfLowering& b, const TfLayout& layout, std::string_view role) {
+  ONCILLA_ASSIGN(AttrMap attrs, WindowAttrs(b, layout, true));
+  ONCILLA_ASSIGN(const ValueId grouped, GroupFilter(b, attrs));
   ONCILLA_ASSIGN(const ValueId x, ToChannelsLast(b, b.in(0), layout));
-  return One(AddChannelsLast(b, "Conv", std::move(attrs), {x, grouped}, layout));
+  return AddChannelsLast(b, "Conv", std::move(attrs), {x, grouped}, layout, role);
+}
+
+Result<Values> LowerDepthwise(TfLowering& b) {
+  ONCILLA_ASSIGN(const TfLayout layout, ReadLayout(b));
+  return One(AddDepthwise(b, layout, ""));
 }
 
 // Inputs: the shape of the result, filter [spatial.., out, in], x.
@@ -139,8 +169,12 @@ Result<Values> LowerConvTranspose(TfLowering& b) {
       const ValueId sizes,
       b.Add("Slice", {}, {b.in(0), b.Ints({first}), b.Ints({first + layout.spatial()})}, "sizes"));
   ONCILLA_ASSIGN(const ValueId x, ToChannelsLast(b, b.in(2), layout));
+  ValueId filter = b.in(1);
+  if (b.op().substr(0, 9) == "Depthwise") {
+    ONCILLA_ASSIGN(filter, GroupFilter(b, attrs));
+  }
   return One(
-      AddChannelsLast(b, "ConvTranspose", std::move(attrs), {x, b.in(1), kNoValue, sizes}, layout));
+      AddChannelsLast(b, "ConvTranspose", std::move(attrs), {x, filter, kNoValue, sizes}, layout));
 }
 
 // The largest of each `window` neighbouring channels.
@@ -177,7 +211,9 @@ Result<Values> LowerFusedConv(TfLowering& b) {
   ONCILLA_ASSIGN(const TfLayout layout, ReadLayout(b));
   ONCILLA_ASSIGN(const std::vector<std::string> fused, b.attrs().Strings("fused_ops"));
   if (layout.channels_first) return Unsupported("fused and channels first");
-  ONCILLA_ASSIGN(ValueId y, AddConv(b, layout, fused.empty() ? "" : "conv"));
+  const std::string_view inner = fused.empty() ? "" : "conv";
+  ONCILLA_ASSIGN(ValueId y, b.op() == "_FusedDepthwiseConv2dNative" ? AddDepthwise(b, layout, inner)
+                                                                    : AddConv(b, layout, inner));
   size_t arg = 2;
   for (size_t i = 0; i < fused.size(); ++i) {
     const std::string role = i + 1 == fused.size() ? "" : "fused" + std::to_string(i);
@@ -211,9 +247,11 @@ constexpr TfOpRow kRows[] = {
     {"Conv3D", 2, "", LowerConv},
     {"Conv3DBackpropInputV2", 3, "", LowerConvTranspose},
     {"DepthwiseConv2dNative", 2, "", LowerDepthwise},
+    {"DepthwiseConv2dNativeBackpropInput", 3, "", LowerConvTranspose},
     {"MaxPool", 1, "", LowerPool},
     {"MaxPool3D", 1, "", LowerPool},
     {"_FusedConv2D", 2, "", LowerFusedConv},
+    {"_FusedDepthwiseConv2dNative", 2, "", LowerFusedConv},
 };
 
 }  // namespace

@@ -20,6 +20,10 @@ Result<Values> LowerLeakyRelu(TfLowering& b) {
   return One(b.Add("LeakyRelu", {{"alpha", double{alpha}}}, {b.in(0)}));
 }
 
+bool IsString(const TfLowering& b, size_t input) {
+  return b.in_fact(input).dtype == DType::kString;
+}
+
 // The condition of the old Select may be a vector that picks whole rows.
 Result<Values> LowerSelect(TfLowering& b) {
   ValueId condition = b.in(0);
@@ -32,10 +36,46 @@ Result<Values> LowerSelect(TfLowering& b) {
       ONCILLA_ASSIGN(condition, b.Add("Unsqueeze", {}, {condition, b.Ints(axes)}, "condition"));
     }
   }
-  return One(b.Add("Where", {}, {condition, b.in(1), b.in(2)}));
+  return One(b.Add(IsString(b, 1) ? "ChooseStrings" : "Where", {}, {condition, b.in(1), b.in(2)}));
 }
 
-Result<Values> LowerSelectV2(TfLowering& b) { return One(b.Add("Where", {}, b.all_inputs())); }
+Result<Values> LowerSelectV2(TfLowering& b) {
+  return One(b.Add(IsString(b, 1) ? "ChooseStrings" : "Where", {}, b.all_inputs()));
+}
+
+// Adding strings puts them one behind the other.
+Result<Values> LowerAdd(TfLowering& b) {
+  if (!IsString(b, 0)) return One(b.Add("Add", {}, {b.in(0), b.in(1)}));
+  ONCILLA_ASSIGN(const ValueId rows, b.Add("Shape", {}, {b.in(0)}, "rows"));
+  ONCILLA_ASSIGN(const ValueId columns, b.Add("Shape", {}, {b.in(1)}, "columns"));
+  ONCILLA_ASSIGN(const ValueId shape, b.Add("BroadcastSizes", {}, {rows, columns}, "shape"));
+  ONCILLA_ASSIGN(const ValueId left, b.Add("Expand", {}, {b.in(0), shape}, "left"));
+  ONCILLA_ASSIGN(const ValueId right, b.Add("Expand", {}, {b.in(1), shape}, "right"));
+  return One(b.Add("JoinStrings", {}, {left, right}));
+}
+
+Result<Values> LowerEqual(TfLowering& b) {
+  const bool equal = b.op() == "Equal";
+  if (!IsString(b, 0)) return One(b.Add(b.op(), {}, {b.in(0), b.in(1)}));
+  ONCILLA_ASSIGN(const ValueId same,
+                 b.Add("EqualStrings", {}, {b.in(0), b.in(1)}, equal ? "" : "same"));
+  if (equal) return Values{same};
+  return One(b.Add("Not", {}, {same}));
+}
+
+// The quotient of floats without its fraction; that of integers has none.
+Result<Values> LowerTruncateDiv(TfLowering& b) {
+  const DType dtype = b.in_fact(0).dtype;
+  const bool whole = !IsFloat(dtype);
+  ONCILLA_ASSIGN(const ValueId quotient,
+                 b.Add("Div", {}, {b.in(0), b.in(1)}, whole ? "" : "quotient"));
+  if (whole) return Values{quotient};
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(dtype, 0));
+  ONCILLA_ASSIGN(const ValueId below, b.Add("Less", {}, {quotient, zero}, "below"));
+  ONCILLA_ASSIGN(const ValueId up, b.Add("Ceil", {}, {quotient}, "up"));
+  ONCILLA_ASSIGN(const ValueId down, b.Add("Floor", {}, {quotient}, "down"));
+  return One(b.Add("Where", {}, {below, up, down}));
+}
 
 Result<Values> LowerClip(TfLowering& b) {
   ONCILLA_ASSIGN(const ValueId below, b.Add("Min", {}, {b.in(0), b.in(2)}, "max"));
@@ -194,15 +234,15 @@ constexpr TfOpRow kRows[] = {
     {"Tan", 1, "Tan"},
     {"Tanh", 1, "Tanh"},
     // two inputs
-    {"Add", 2, "Add"},
-    {"AddV2", 2, "Add"},
+    {"Add", 2, "", LowerAdd},
+    {"AddV2", 2, "", LowerAdd},
     {"Atan2", 2, "Atan2"},
     {"BitwiseAnd", 2, "BitAnd"},
     {"BitwiseOr", 2, "BitOr"},
     {"BitwiseXor", 2, "BitXor"},
     {"Div", 2, "Div"},
     {"DivNoNan", 2, "DivNoNan"},
-    {"Equal", 2, "Equal"},
+    {"Equal", 2, "", LowerEqual},
     {"FloorDiv", 2, "FloorDiv"},
     {"FloorMod", 2, "FloorMod"},
     {"Greater", 2, "Greater"},
@@ -220,13 +260,13 @@ constexpr TfOpRow kRows[] = {
     {"Mul", 2, "Mul"},
     {"MulNoNan", 2, "MulNoNan"},
     {"NextAfter", 2, "NextAfter"},
-    {"NotEqual", 2, "NotEqual"},
+    {"NotEqual", 2, "", LowerEqual},
     {"Polygamma", 2, "Polygamma"},
     {"RealDiv", 2, "Div"},
     {"RightShift", 2, "ShiftRight"},
     {"SquaredDifference", 2, "SquaredDifference"},
     {"Sub", 2, "Sub"},
-    {"TruncateDiv", 2, "Div"},
+    {"TruncateDiv", 2, "", LowerTruncateDiv},
     {"TruncateMod", 2, "TruncMod"},
     {"Xdivy", 2, "Xdivy"},
     {"Xlog1py", 2, "Xlog1py"},

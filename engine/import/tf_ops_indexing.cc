@@ -97,10 +97,19 @@ Status CheckBadIndices(const TfLowering& b) {
 
 Result<Values> LowerScatterNd(TfLowering& b) {
   ONCILLA_TRY(CheckBadIndices(b));
-  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(b.in_fact(1).dtype, 0));
+  const bool truths = b.in_fact(1).dtype == DType::kBool;  // any of those at one place
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(truths ? DType::kI32 : b.in_fact(1).dtype, 0));
   ONCILLA_ASSIGN(const ValueId zeros, b.Add("Fill", {}, {b.in(2), zero}, "zeros"));
-  return One(b.Add("ScatterND", {{"reduction", std::string("add")}, {"negative_indices", false}},
-                   {zeros, b.in(0), b.in(1)}));
+  ValueId updates = b.in(1);
+  if (truths) {
+    ONCILLA_ASSIGN(updates, b.Add("Cast", {{"to", DType::kI32}}, {updates}, "updates"));
+  }
+  ONCILLA_ASSIGN(
+      const ValueId sums,
+      b.Add("ScatterND", {{"reduction", std::string("add")}, {"negative_indices", false}},
+            {zeros, b.in(0), updates}, truths ? "sums" : ""));
+  if (!truths) return Values{sums};
+  return One(b.Add("Cast", {{"to", DType::kBool}}, {sums}));
 }
 
 Result<Values> LowerGatherNd(TfLowering& b) {

@@ -103,9 +103,80 @@ Result<Values> LowerSetDiag(TfLowering& b) {
   return One(b.Add("MatrixSetDiag", std::move(align), {b.in(0), b.in(1), k}));
 }
 
+// A tensor of twice the rank, with x where the two halves of an index are the same.
+Result<Values> LowerFullDiag(TfLowering& b) {
+  ONCILLA_ASSIGN(const int rank, b.KnownRank(0, "the diagonal"));
+  if (rank < 1 || 2 * rank > kMaxRank) return Unsupported("a diagonal of rank ", rank);
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(b.in_fact(0).dtype, 0));
+  ONCILLA_ASSIGN(const ValueId flat, b.Add("Reshape", {}, {b.in(0), b.Ints({-1})}, "flat"));
+  ONCILLA_ASSIGN(const ValueId matrix,
+                 b.Add("MatrixDiag", {}, {flat, b.Ints({0}), b.Ints({-1}), b.Ints({-1}), zero},
+                       rank == 1 ? "" : "matrix"));
+  if (rank == 1) return Values{matrix};
+  ONCILLA_ASSIGN(const ValueId shape, b.Add("Shape", {}, {b.in(0)}, "shape"));
+  ONCILLA_ASSIGN(const ValueId twice,
+                 b.Add("Concat", {{"axis", int64_t{0}}}, {shape, shape}, "shape_twice"));
+  return One(b.Add("Reshape", {}, {matrix, twice}));
+}
+
+Result<Values> LowerFullDiagPart(TfLowering& b) {
+  ONCILLA_ASSIGN(const int rank, b.KnownRank(0, "the input"));
+  if (rank < 2 || rank % 2 != 0) {
+    return InvalidArgument("The rank of the tensor should be even and positive, got ", rank);
+  }
+  const PartialShape x = b.in_fact(0).shape;
+  for (int i = 0; i < rank / 2; ++i) {
+    const Dim &row = x[i], &column = x[i + rank / 2];
+    if (!row.known() || !column.known()) return Unsupported("the diagonal of an unknown shape");
+    if (row.size != column.size) {
+      return InvalidArgument("Invalid shape ", x, ": the two halves differ");
+    }
+  }
+  std::vector<int64_t> half;
+  int64_t elements = 1;
+  for (int i = 0; i < rank / 2; ++i) {
+    half.push_back(x[i].size);
+    elements = SaturatingMul(elements, x[i].size);
+  }
+  ONCILLA_ASSIGN(const ValueId matrix,
+                 b.Add("Reshape", {}, {b.in(0), b.Ints({elements, elements})}, "matrix"));
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(b.in_fact(0).dtype, 0));
+  ONCILLA_ASSIGN(const ValueId diagonal,
+                 b.Add("MatrixDiagPart", {}, {matrix, b.Ints({0}), zero}, rank == 2 ? "" : "list"));
+  if (rank == 2) return Values{diagonal};
+  return One(b.Add("Reshape", {}, {diagonal, b.Ints(half)}));
+}
+
+// The bands of a triangular matrix, the highest first, each as long as the matrix is high: element
+// i of each stands in row i.
+Result<Values> LowerBanded(TfLowering& b) {
+  ONCILLA_ASSIGN(const bool lower, b.attrs().Bool("lower"));
+  ONCILLA_ASSIGN(const bool adjoint, b.attrs().Bool("adjoint"));
+  const PartialShape bands = b.in_fact(0).shape;
+  if (!bands.ranked() || bands.rank() < 2 || !bands[bands.rank() - 2].known()) {
+    return Unsupported("how many bands there are is not known");
+  }
+  const int64_t others = bands[bands.rank() - 2].size - 1;
+  if (others < 0) return InvalidArgument("there are no bands");
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(b.in_fact(0).dtype, 0));
+  ValueId diagonals = b.in(0), k = lower ? b.Ints({-others, 0}) : b.Ints({0, others});
+  if (others == 0) {
+    ONCILLA_ASSIGN(diagonals, b.Add("Squeeze", {}, {diagonals, b.Ints({-2})}, "diagonal"));
+    k = b.Ints({0});
+  }
+  ONCILLA_ASSIGN(const ValueId matrix,
+                 b.Add("MatrixDiag", {{"align", std::string("left_right")}},
+                       {diagonals, k, b.Ints({-1}), b.Ints({-1}), zero}, "matrix"));
+  return One(
+      b.Add("TriangularSolve", {{"lower", lower}, {"transpose", adjoint}}, {matrix, b.in(1)}));
+}
+
 constexpr TfOpRow kRows[] = {
+    {"BandedTriangularSolve", 2, "", LowerBanded},
     {"Cholesky", 1, "Cholesky"},
     {"Cross", 2, "", LowerCross},
+    {"Diag", 1, "", LowerFullDiag},
+    {"DiagPart", 1, "", LowerFullDiagPart},
     {"LogMatrixDeterminant", 1, "", LowerLogDeterminant},
     {"MatrixBandPart", 3, "", LowerBandPart},
     {"MatrixDeterminant", 1, "MatrixDeterminant"},

@@ -54,6 +54,27 @@ Result<Values> LowerSplit(TfLowering& b) {
   return b.AddAll("Split", {{"axis", axis}, {"parts", parts}}, {b.in(1)});
 }
 
+// Sizes of which one is what the others leave of an axis whose size is only known while running.
+Result<Values> SplitRest(TfLowering& b, int64_t axis, const std::vector<int64_t>& sizes,
+                         ptrdiff_t hole) {
+  int64_t others = 0;
+  Values list;
+  ONCILLA_ASSIGN(const ValueId whole,
+                 b.Add("Shape", {{"start", axis}, {"end", axis + 1}}, {b.in(0)}, "whole"));
+  for (ptrdiff_t i = 0; i < static_cast<ptrdiff_t>(sizes.size()); ++i) {
+    const int64_t size = sizes[static_cast<size_t>(i)];
+    if (i != hole && size < 0) return InvalidArgument("a size is ", size);
+    if (i != hole) others = SaturatingAdd(others, size);
+  }
+  ONCILLA_ASSIGN(const ValueId rest, b.Add("Sub", {}, {whole, b.Ints({others})}, "rest"));
+  for (ptrdiff_t i = 0; i < static_cast<ptrdiff_t>(sizes.size()); ++i) {
+    list.push_back(i == hole ? rest : b.Ints({sizes[static_cast<size_t>(i)]}));
+  }
+  ONCILLA_ASSIGN(const ValueId all, b.Add("Concat", {{"axis", int64_t{0}}}, list, "sizes"));
+  return b.AddAll("Split", {{"axis", axis}, {"parts", static_cast<int64_t>(sizes.size())}},
+                  {b.in(0), all});
+}
+
 // One of the sizes may be -1: what the others leave.
 Result<Values> LowerSplitV(TfLowering& b) {
   ONCILLA_ASSIGN(const int64_t asked_axis, b.KnownInt(2, "the axis"));
@@ -63,7 +84,7 @@ Result<Values> LowerSplitV(TfLowering& b) {
     ONCILLA_ASSIGN(const int rank, b.KnownRank(0, "the input"));
     ONCILLA_ASSIGN(const int axis, NormalizeAxis(asked_axis, rank));
     const Dim& whole = b.in_fact(0).shape[axis];
-    if (!whole.known()) return Unsupported("a size of -1 along an axis of unknown size");
+    if (!whole.known()) return SplitRest(b, axis, sizes, hole - sizes.begin());
     int64_t rest = whole.size;
     for (int64_t size : sizes) {
       if (size < -1) return InvalidArgument("a size is ", size);
@@ -259,6 +280,95 @@ Result<Values> LowerTranspose(TfLowering& b) {
   return One(b.Add("Transpose", {}, {b.in(0), b.in(1)}));
 }
 
+// The letters of both layouts, and where each of the second stands in the first.
+struct Layouts {
+  std::string from, to;
+  std::vector<int64_t> place_in_from, place_in_to;
+};
+Result<Layouts> ReadLayouts(const TfLowering& b) {
+  Layouts out;
+  ONCILLA_ASSIGN(out.from, b.attrs().String("src_format"));
+  ONCILLA_ASSIGN(out.to, b.attrs().String("dst_format"));
+  if (out.from.size() != out.to.size() || out.from.empty() || out.from.size() > 5) {
+    return InvalidArgument("Source format must be of as many letters as the destination's: '",
+                           out.from, "', '", out.to, "'");
+  }
+  for (char c : out.to) {
+    const size_t at = out.from.find(c);
+    if (at == std::string::npos || out.from.find(c, at + 1) != std::string::npos) {
+      return InvalidArgument("the formats '", out.from, "' and '", out.to, "' do not match");
+    }
+    out.place_in_from.push_back(static_cast<int64_t>(at));
+  }
+  for (char c : out.from) out.place_in_to.push_back(static_cast<int64_t>(out.to.find(c)));
+  return out;
+}
+
+// Numbers of axes of one layout as those of another.
+Result<Values> LowerDimMap(TfLowering& b) {
+  ONCILLA_ASSIGN(const Layouts layouts, ReadLayouts(b));
+  ONCILLA_ASSIGN(const ValueId map,
+                 b.Add("Cast", {{"to", b.in_fact(0).dtype}}, {b.Ints(layouts.place_in_to)}, "map"));
+  return One(b.Add("Gather", {{"axis", int64_t{0}}}, {map, b.in(0)}));
+}
+
+// A number, or a pair, per axis (or per spatial axis), in the order of another layout.
+Result<Values> LowerVecPermute(TfLowering& b) {
+  ONCILLA_ASSIGN(Layouts layouts, ReadLayouts(b));
+  const PartialShape& x = b.in_fact(0).shape;
+  if (!x.ranked() || x.rank() < 1 || !x[0].known()) {
+    return Unsupported("the number of axes is not known");
+  }
+  if (x[0].size + 2 == std::ssize(layouts.from)) {
+    std::vector<int64_t> spatial;
+    std::string from;
+    for (char c : layouts.from) {
+      if (c != 'N' && c != 'C') from += c;
+    }
+    for (char c : layouts.to) {
+      if (c != 'N' && c != 'C') spatial.push_back(static_cast<int64_t>(from.find(c)));
+    }
+    layouts.place_in_from = std::move(spatial);
+  }
+  if (x[0].size != std::ssize(layouts.place_in_from)) {
+    return InvalidArgument("the input ", x, " does not fit the format '", layouts.from, "'");
+  }
+  return One(b.Add("Gather", {{"axis", int64_t{0}}}, {b.in(0), b.Ints(layouts.place_in_from)}));
+}
+
+// Rows of x, by numbers that wrap around, set or changed.
+Result<Values> LowerInplace(TfLowering& b) {
+  ONCILLA_ASSIGN(const ValueId sizes,
+                 b.Add("Shape", {{"start", int64_t{0}}, {"end", int64_t{1}}, {"to", DType::kI32}},
+                       {b.in(0)}, "rows"));
+  ONCILLA_ASSIGN(const ValueId list, b.Add("Reshape", {}, {b.in(1), b.Ints({-1})}, "list"));
+  ONCILLA_ASSIGN(const ValueId wrapped, b.Add("FloorMod", {}, {list, sizes}, "wrapped"));
+  ONCILLA_ASSIGN(const ValueId indices, b.Add("Unsqueeze", {}, {wrapped, b.Ints({1})}, "indices"));
+  AttrMap attrs;
+  if (b.op() != "InplaceUpdate") attrs.emplace("reduction", std::string("add"));
+  ValueId updates = b.in(2);
+  if (b.op() == "InplaceSub") {
+    ONCILLA_ASSIGN(updates, b.Add("Neg", {}, {updates}, "updates"));
+  }
+  return One(b.Add("ScatterND", std::move(attrs), {b.in(0), indices, updates}));
+}
+
+Result<Values> LowerParallelConcat(TfLowering& b) {
+  return One(b.Add("Concat", {{"axis", int64_t{0}}}, b.all_inputs()));
+}
+
+// Whatever memory held, in TensorFlow; zeros here.
+Result<Values> LowerEmpty(TfLowering& b) {
+  ONCILLA_ASSIGN(const DType dtype, b.attrs().Type("dtype"));
+  ValueId value = kNoValue;
+  if (dtype == DType::kString) {
+    value = b.Constant(Tensor::Strings({}, {""}));
+  } else {
+    ONCILLA_ASSIGN(value, b.Scalar(dtype, 0));
+  }
+  return One(b.Add("Fill", {}, {b.in(0), value}));
+}
+
 constexpr TfOpRow kRows[] = {
     {"BatchToSpaceND", 3, "BatchToSpace"},
     {"BatchToSpace", 2, "", LowerOldBlocks},
@@ -266,13 +376,21 @@ constexpr TfOpRow kRows[] = {
     {"BroadcastTo", 2, "Expand"},
     {"Concat", 2, "", LowerConcat},
     {"ConcatV2", 2, "", LowerConcatV2},
+    {"ConjugateTranspose", 2, "", LowerTranspose},
+    {"DataFormatDimMap", 1, "", LowerDimMap},
+    {"DataFormatVecPermute", 1, "", LowerVecPermute},
     {"DepthToSpace", 1, "", LowerBlocks},
+    {"Empty", 1, "", LowerEmpty},
     {"ExpandDims", 2, "", LowerExpandDims},
+    {"InplaceAdd", 3, "", LowerInplace},
+    {"InplaceSub", 3, "", LowerInplace},
+    {"InplaceUpdate", 3, "", LowerInplace},
     {"LinSpace", 3, "", LowerLinSpace},
     {"MirrorPad", 2, "", LowerMirrorPad},
     {"Pack", 1, "", LowerPack},
     {"Pad", 2, "", LowerPad},
     {"PadV2", 3, "", LowerPad},
+    {"ParallelConcat", 1, "", LowerParallelConcat},
     {"Reshape", 2, "Reshape"},
     {"Reverse", 2, "", LowerReverse},
     {"ReverseSequence", 2, "", LowerReverseSequence},

@@ -71,6 +71,21 @@ Result<Values> LowerBatchNorm(TfLowering& b) {
   return Values{y, b.in(3), b.in(4), b.in(3), b.in(4), kNoValue};
 }
 
+// The batch norm of the first TensorFlow: mean and variance before offset and scale, which may be
+// left out.
+Result<Values> LowerOldBatchNorm(TfLowering& b) {
+  ONCILLA_ASSIGN(const float epsilon, b.attrs().Float("variance_epsilon"));
+  ONCILLA_ASSIGN(const bool scaled, b.attrs().Bool("scale_after_normalization"));
+  ValueId scale = b.in(4);
+  if (!scaled) {
+    ONCILLA_ASSIGN(const ValueId one, b.Scalar(b.in_fact(0).dtype, 1));
+    ONCILLA_ASSIGN(const ValueId shape, b.Add("Shape", {}, {b.in(2)}, "shape"));
+    ONCILLA_ASSIGN(scale, b.Add("Fill", {}, {shape, one}, "scale"));
+  }
+  return One(b.Add("BatchNorm", {{"axis", int64_t{-1}}, {"epsilon", double{epsilon}}},
+                   {b.in(0), scale, b.in(3), b.in(1), b.in(2)}));
+}
+
 // y = x / (bias + alpha * sum of squares over 2 * depth_radius + 1 channels) ^ beta; the canonical
 // op divides alpha by the window's size first.
 Result<Values> LowerLRN(TfLowering& b) {
@@ -89,9 +104,13 @@ Result<Values> LowerLRN(TfLowering& b) {
 }
 
 constexpr TfOpRow kRows[] = {
-    {"FusedBatchNorm", 5, "", LowerBatchNorm},   {"FusedBatchNormV2", 5, "", LowerBatchNorm},
-    {"FusedBatchNormV3", 5, "", LowerBatchNorm}, {"LRN", 1, "", LowerLRN},
-    {"LogSoftmax", 1, "", LowerSoftmax},         {"Softmax", 1, "", LowerSoftmax},
+    {"BatchNormWithGlobalNormalization", 5, "", LowerOldBatchNorm},
+    {"FusedBatchNorm", 5, "", LowerBatchNorm},
+    {"FusedBatchNormV2", 5, "", LowerBatchNorm},
+    {"FusedBatchNormV3", 5, "", LowerBatchNorm},
+    {"LRN", 1, "", LowerLRN},
+    {"LogSoftmax", 1, "", LowerSoftmax},
+    {"Softmax", 1, "", LowerSoftmax},
 };
 
 }  // namespace

@@ -16,6 +16,14 @@ Result<std::vector<std::string>> KnownStrings(const TfLowering& b, size_t input,
   return fact.value.strings();
 }
 
+// A file that came with the model, as one string.
+Result<Values> LowerReadFile(TfLowering& b) {
+  ONCILLA_ASSIGN(const std::vector<std::string> path, KnownStrings(b, 0, "the name of its file"));
+  if (path.size() != 1) return InvalidArgument("a list of ", path.size(), " files");
+  ONCILLA_ASSIGN(const auto file, b.OpenAsset(path[0]));
+  return Values{b.Constant(Tensor::Strings({}, {std::string(file->text())}))};
+}
+
 Result<std::vector<std::string>> TypeNames(const TfLowering& b, std::string_view attr) {
   std::vector<std::string> names;
   ONCILLA_ASSIGN(const std::vector<int64_t> numbers, b.attrs().TypeNumbers(attr));
@@ -120,6 +128,7 @@ constexpr TfOpRow kRows[] = {
     {"DecodeCSV", 2, "", LowerDecodeCsv},         {"DecodePaddedRaw", 2, "", LowerDecodeRaw},
     {"DecodeRaw", 1, "", LowerDecodeRaw},         {"ParseExample", 2, "", LowerParseExample},
     {"ParseExampleV2", 5, "", LowerParseExample}, {"ParseSingleExample", 1, "", LowerParseExample},
+    {"ReadFile", 1, "", LowerReadFile},
 };
 
 }  // namespace

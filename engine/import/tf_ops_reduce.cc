@@ -19,7 +19,8 @@ constexpr char kAny[] = "ReduceAny", kNorm[] = "ReduceL2";
 Result<Values> LowerArg(TfLowering& b) {
   ONCILLA_ASSIGN(const int64_t axis, b.KnownInt(1, "the dimension"));
   ONCILLA_ASSIGN(const DType to, b.attrs().Type("output_type"));
-  return One(b.Add(b.op(), {{"axis", axis}, {"to", to}}, {b.in(0)}));
+  return One(b.Add(b.op(), {{"axis", axis}, {"to", to}, {"skip_nan", IsFloat(b.in_fact(0).dtype)}},
+                   {b.in(0)}));
 }
 
 Result<Values> LowerScan(TfLowering& b) {

@@ -77,6 +77,71 @@ Result<Values> LowerBincount(TfLowering& b) {
   return One(b.Add("Bincount", std::move(attrs), {x, b.in(1), b.in(2)}));
 }
 
+// Counts row by row: `rows` of `values`, of which there are count[] rows. The place of a number is
+// its row's beginning plus the number; those from `size` on are counted nowhere.
+Result<Values> CountRows(TfLowering& b, ValueId rows, ValueId values, ValueId count, ValueId size,
+                         ValueId weights) {
+  ONCILLA_ASSIGN(const DType to, b.attrs().Type("T"));
+  ONCILLA_ASSIGN(const bool binary, b.attrs().Bool("binary_output"));
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(DType::kI64, 0));
+  ONCILLA_ASSIGN(const ValueId wide, b.Add("Cast", {{"to", DType::kI64}}, {values}, "wide"));
+  ONCILLA_ASSIGN(ValueId width, b.Add("Cast", {{"to", DType::kI64}}, {size}, "width"));
+  ONCILLA_ASSIGN(width, b.Add("Reshape", {}, {width, b.Ints({})}, "columns"));
+  ONCILLA_ASSIGN(const ValueId above, b.Add("GreaterEqual", {}, {wide, zero}, "above"));
+  ONCILLA_ASSIGN(const ValueId good, b.Add("ReduceAll", {}, {above}, "good"));
+  const ValueId text = b.Constant(Tensor::Strings({}, {"Input must be non-negative"}));
+  ONCILLA_TRY(b.AddAll("Assert", {}, {good, text}, "check").status());
+  ONCILLA_ASSIGN(const ValueId begin, b.Add("Mul", {}, {rows, width}, "begin"));
+  ONCILLA_ASSIGN(const ValueId place, b.Add("Add", {}, {begin, wide}, "place"));
+  ONCILLA_ASSIGN(const ValueId all, b.Add("Mul", {}, {count, width}, "all"));
+  ONCILLA_ASSIGN(const ValueId inside, b.Add("Less", {}, {wide, width}, "inside"));
+  ONCILLA_ASSIGN(const ValueId places, b.Add("Where", {}, {inside, place, all}, "places"));
+  AttrMap attrs = {{"to", to}};
+  if (binary) attrs.emplace("binary", true);
+  ONCILLA_ASSIGN(const ValueId counts,
+                 b.Add("Bincount", std::move(attrs), {places, all, weights}, "counts"));
+  ONCILLA_ASSIGN(const ValueId row, b.Add("Reshape", {}, {count, b.Ints({1})}, "row_count"));
+  ONCILLA_ASSIGN(const ValueId column, b.Add("Reshape", {}, {width, b.Ints({1})}, "column_count"));
+  ONCILLA_ASSIGN(const ValueId shape,
+                 b.Add("Concat", {{"axis", int64_t{0}}}, {row, column}, "shape"));
+  return One(b.Add("Reshape", {}, {counts, shape}));
+}
+
+// Of a sparse list, or of a sparse matrix row by row.
+Result<Values> LowerSparseBincount(TfLowering& b) {
+  const PartialShape shape = b.in_fact(2).shape;
+  if (!shape.ranked() || shape.rank() != 1 || !shape[0].known()) {
+    return Unsupported("the rank of the sparse tensor is not known");
+  }
+  if (shape[0].size == 1) {
+    ONCILLA_ASSIGN(const DType to, b.attrs().Type("T"));
+    ONCILLA_ASSIGN(const bool binary, b.attrs().Bool("binary_output"));
+    return One(b.Add("Bincount", {{"to", to}, {"binary", binary}}, {b.in(1), b.in(3), b.in(4)}));
+  }
+  if (shape[0].size != 2) return InvalidArgument("a sparse tensor of rank ", shape[0].size);
+  ONCILLA_ASSIGN(const ValueId first,
+                 b.Add("Slice", {}, {b.in(0), b.Ints({0}), b.Ints({1}), b.Ints({1})}, "first"));
+  ONCILLA_ASSIGN(const ValueId rows, b.Add("Reshape", {}, {first, b.Ints({-1})}, "rows"));
+  ONCILLA_ASSIGN(const ValueId height,
+                 b.Add("Slice", {}, {b.in(2), b.Ints({0}), b.Ints({1})}, "height"));
+  ONCILLA_ASSIGN(const ValueId count, b.Add("Reshape", {}, {height, b.Ints({})}, "count"));
+  return CountRows(b, rows, b.in(1), count, b.in(3), b.in(4));
+}
+
+// Of a ragged matrix: row i holds the values from splits[i] on.
+Result<Values> LowerRaggedBincount(TfLowering& b) {
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(DType::kI64, 0));
+  ONCILLA_ASSIGN(const ValueId one, b.Scalar(DType::kI64, 1));
+  ONCILLA_ASSIGN(const ValueId size, b.Add("Size", {}, {b.in(1)}, "number"));
+  ONCILLA_ASSIGN(const ValueId each, b.Add("Range", {}, {zero, size, one}, "each"));
+  ONCILLA_ASSIGN(const ValueId after, b.Add("SearchSorted", {{"right", true}, {"to", DType::kI64}},
+                                            {b.in(0), each}, "after"));
+  ONCILLA_ASSIGN(const ValueId rows, b.Add("Sub", {}, {after, one}, "rows"));
+  ONCILLA_ASSIGN(const ValueId ends, b.Add("Size", {}, {b.in(0)}, "ends"));
+  ONCILLA_ASSIGN(const ValueId count, b.Add("Sub", {}, {ends, one}, "count"));
+  return CountRows(b, rows, b.in(1), count, b.in(2), b.in(3));
+}
+
 // Each value's place among the equal parts of [low, high], those outside in the first and the last;
 // then how often each place is met.
 Result<Values> LowerHistogram(TfLowering& b) {
@@ -115,11 +180,13 @@ constexpr TfOpRow kRows[] = {
     {"DenseBincount", 3, "", LowerBincount},
     {"HistogramFixedWidth", 3, "", LowerHistogram},
     {"LowerBound", 2, "", LowerSearch<false>},
+    {"RaggedBincount", 4, "", LowerRaggedBincount},
     {"SegmentMax", 2, "", LowerSegment},
     {"SegmentMean", 2, "", LowerSegment},
     {"SegmentMin", 2, "", LowerSegment},
     {"SegmentProd", 2, "", LowerSegment},
     {"SegmentSum", 2, "", LowerSegment},
+    {"SparseBincount", 5, "", LowerSparseBincount},
     {"SparseSegmentMean", 3, "", LowerSparseSegment},
     {"SparseSegmentMeanWithNumSegments", 4, "", LowerSparseSegment},
     {"SparseSegmentSqrtN", 3, "", LowerSparseSegment},

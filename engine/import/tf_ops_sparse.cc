@@ -112,6 +112,21 @@ Result<Values> LowerSparseSum(TfLowering& b) {
                    {dense, b.in(3)}));
 }
 
+Result<Values> LowerSparsePlusDense(TfLowering& b) {
+  return One(b.Add("ScatterND", {{"reduction", std::string("add")}, {"negative_indices", false}},
+                   {b.in(3), b.in(0), b.in(1)}));
+}
+
+// The sparse values with the dense ones at their places, which broadcast to the sparse shape.
+Result<Values> LowerSparseWithDense(TfLowering& b) {
+  std::string_view op = b.op();
+  op.remove_prefix(std::string_view("SparseDenseCwise").size());
+  ONCILLA_ASSIGN(const ValueId wide, b.Add("Expand", {}, {b.in(3), b.in(2)}, "wide"));
+  ONCILLA_ASSIGN(const ValueId dense,
+                 b.Add("GatherND", {{"negative_indices", false}}, {wide, b.in(0)}, "dense"));
+  return One(b.Add(op, {}, {b.in(1), dense}));
+}
+
 constexpr TfOpRow kRows[] = {
     {"BroadcastArgs", 2, "BroadcastSizes"},
     {"DynamicPartition", 2, "", LowerDynamicPartition},
@@ -125,12 +140,16 @@ constexpr TfOpRow kRows[] = {
     {"RaggedTensorToSparse", 2, "", LowerSame<kToSparse>},
     {"RaggedTensorToTensor", 4, "", LowerRaggedToDense},
     {"SparseConcat", 3, "", LowerSparseConcat},
+    {"SparseDenseCwiseAdd", 4, "", LowerSparseWithDense},
+    {"SparseDenseCwiseDiv", 4, "", LowerSparseWithDense},
+    {"SparseDenseCwiseMul", 4, "", LowerSparseWithDense},
     {"SparseFillEmptyRows", 4, "", LowerSame<kFill>},
     {"SparseReduceSum", 4, "", LowerSparseSum},
     {"SparseReorder", 3, "", LowerSame<kReorder>},
     {"SparseReshape", 3, "", LowerSame<kReshape>},
     {"SparseSlice", 5, "", LowerSame<kSlice>},
     {"SparseSoftmax", 3, "", LowerSame<kSoftmax>},
+    {"SparseTensorDenseAdd", 4, "", LowerSparsePlusDense},
     {"SparseToDense", 4, "", LowerSparseToDense},
     {"Unique", 1, "", LowerUnique},
     {"UniqueV2", 2, "", LowerUnique},

@@ -100,6 +100,10 @@ Result<Values> LowerTableSize(TfLowering& b) {
 }
 
 Result<Values> LowerExport(TfLowering& b) {
+  ONCILLA_ASSIGN(const TfFlatNode* node, b.State(0));
+  if (node->op().find("Dense") != std::string_view::npos) {
+    return Unsupported("the buckets of a dense table");
+  }
   ONCILLA_ASSIGN(const Table table, ReadTable(b));
   return Values{table.keys, table.values};
 }

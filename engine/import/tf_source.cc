@@ -157,6 +157,7 @@ class SavedModelSource : public TfSource {
     auto request = MakeRequest(asked, *signature, graph->main());
     if (!request.ok()) return In(request.status(), model_->folder());
     request->variable = [this](const TfNode& handle) { return variables_.Value(handle); };
+    request->table = [this](const TfNode& handle) { return variables_.Table(handle); };
     request->is_state = state_.Test();
     request->stored_devices = &stored_devices_;
     return ImportTf(*graph, *request, ops);
@@ -178,6 +179,7 @@ class SavedModelSource : public TfSource {
     TfImportRequest request;
     request.targets = {model_->init_op()};
     request.variable = [this](const TfNode& handle) { return variables_.Value(handle); };
+    request.table = [this](const TfNode& handle) { return variables_.Table(handle); };
     request.is_state = state_.Test();
     request.stored_devices = &stored_devices_;
     request.only_effects_on = [&](std::string_view name) {

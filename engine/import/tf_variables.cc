@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/import/tf_op_kinds.h"
+
 namespace oncilla {
 namespace {
 
@@ -13,6 +15,9 @@ constexpr char kObjectGraphKey[] = "_CHECKPOINTABLE_OBJECT_GRAPH";
 
 bool IsVariable(std::string_view op) {
   return op == "VarHandleOp" || op == "VariableV2" || op == "Variable";
+}
+bool IsTableImport(std::string_view op) {
+  return op == "LookupTableImport" || op == "LookupTableImportV2";
 }
 bool IsAssign(std::string_view op) { return op == "Assign" || op == "AssignVariableOp"; }
 
@@ -32,7 +37,7 @@ const TfNode* FindNode(const TfBody& body, const TfInput& input, int* output) {
   return nullptr;
 }
 
-// TrackableObjectGraph: the checkpoint key of each object that is a variable.
+// TrackableObjectGraph: the checkpoint key of each object that is a variable or a table.
 std::vector<std::string> ReadObjectKeys(Bytes object_graph) {
   std::vector<std::string> keys;
   WireMessage graph(object_graph);
@@ -48,7 +53,7 @@ std::vector<std::string> ReadObjectKeys(Bytes object_graph) {
         if (attribute.field() == 1) name = attribute.View();
         if (attribute.field() == 3) key = attribute.View();
       }
-      if (name == "VARIABLE_VALUE") found = key;
+      if (name == "VARIABLE_VALUE" || name == "table") found = key;
     }
     keys.push_back(std::move(found));
   }
@@ -80,9 +85,14 @@ Status TfVariables::FollowObjectGraph() {
       int output = 0;
       const TfNode* handle = FindNode(main, call.inputs[static_cast<size_t>(first + j)], &output);
       const int64_t object = bound->second[static_cast<size_t>(j)];
-      if (handle == nullptr || !IsVariable(handle->op) || object < 0 ||
+      if (handle == nullptr || !(IsVariable(handle->op) || IsTfTable(handle->op)) || object < 0 ||
           object >= static_cast<int64_t>(keys.size()) ||
           keys[static_cast<size_t>(object)].empty()) {
+        continue;
+      }
+      if (IsTfTable(handle->op)) {
+        const std::string& key = keys[static_cast<size_t>(object)];
+        tables_.emplace(handle, std::make_pair(key + "-keys", key + "-values"));
         continue;
       }
       const Source source{keys[static_cast<size_t>(object)], ""};
@@ -100,7 +110,8 @@ Status TfVariables::ReadAssignments(const TfBody& body, const TfFunction* functi
   std::unordered_map<const TfNode*, std::pair<std::vector<std::string>, std::vector<std::string>>>
       restores;
   for (const TfNode& assign : body.nodes) {
-    if (!IsAssign(assign.op) || assign.data_inputs() < 2) continue;
+    const bool table = IsTableImport(assign.op);
+    if (!(IsAssign(assign.op) || table) || assign.data_inputs() < (table ? 3 : 2)) continue;
     int output = 0;
     const TfNode* restore = FindNode(body, assign.inputs[1], &output);
     if (restore == nullptr || restore->op != "RestoreV2" || restore->data_inputs() < 3) continue;
@@ -129,7 +140,15 @@ Status TfVariables::ReadAssignments(const TfBody& body, const TfFunction* functi
         handle = FindNode(graph_->main(), call->inputs[static_cast<size_t>(arg)], &ignored);
       }
     }
-    if (handle == nullptr || !IsVariable(handle->op)) continue;
+    if (handle == nullptr || !(table ? IsTfTable(handle->op) : IsVariable(handle->op))) continue;
+    if (table) {
+      int values = 0;
+      const TfNode* from = FindNode(body, assign.inputs[2], &values);
+      if (from != restore || values < 0 || values >= static_cast<int>(names.size())) continue;
+      tables_.emplace(handle, std::make_pair(names[static_cast<size_t>(output)],
+                                             names[static_cast<size_t>(values)]));
+      continue;
+    }
     const auto k = static_cast<size_t>(output);
     from_restore_.emplace(handle, Source{names[k], k < slices.size() ? slices[k] : ""});
   }
@@ -191,6 +210,21 @@ Result<Tensor> TfVariables::Read(const TfNode& handle, const Source& source) {
                     "' is a ", tensor.desc());
   }
   return tensor;
+}
+
+Result<std::optional<TfTableContents>> TfVariables::Table(const TfNode& handle) {
+  if (!prepared_) {
+    Status status = Prepare();
+    // Without a checkpoint there is nothing to restore.
+    if (status.code() == Code::kNotFound) return std::optional<TfTableContents>();
+    if (!status.ok()) return In(std::move(status), "its contents");
+  }
+  const auto table = tables_.find(&handle);
+  if (table == tables_.end()) return std::optional<TfTableContents>();
+  TfTableContents contents;
+  ONCILLA_ASSIGN(contents.keys, checkpoint_->Read(table->second.first));
+  ONCILLA_ASSIGN(contents.values, checkpoint_->Read(table->second.second));
+  return std::optional<TfTableContents>(std::move(contents));
 }
 
 Result<Tensor> TfVariables::Value(const TfNode& handle) {

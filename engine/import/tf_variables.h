@@ -7,8 +7,10 @@
 // the first, some the second; see the README. Use one from one thread at a time.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "engine/import/saved_model.h"
 
@@ -22,6 +24,9 @@ class TfVariables {
   // The tensor of a variable's node in the main graph (VarHandleOp, VariableV2). NotFound when
   // neither road leads to it, DataLoss when dtype or shape contradict the node's own.
   Result<Tensor> Value(const TfNode& handle);
+  // Keys and values of a table's node in the main graph, where the checkpoint holds them; that of
+  // tables that change alone does.
+  Result<std::optional<TfTableContents>> Table(const TfNode& handle);
 
  private:
   struct Source {
@@ -44,6 +49,7 @@ class TfVariables {
   TfGraph* graph_ = nullptr;
   Checkpoint* checkpoint_ = nullptr;
   Sources from_objects_, from_restore_;
+  std::unordered_map<const TfNode*, std::pair<std::string, std::string>> tables_;  // keys, values
   std::unordered_map<const TfNode*, std::string> assets_;  // variables that hold a file's path
 };
 

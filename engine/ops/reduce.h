@@ -18,16 +18,20 @@ struct ReduceAttrs {
   }
 };
 
-// The place of the largest or smallest element; of equal ones the first, or the last. NaN is both.
+// The place of the largest or smallest element; of equal ones the first, or the last. NaN is both;
+// with `skip_nan` (TensorFlow's rule) it is chosen no more than an infinity of the wrong sign is:
+// both count as the least or most finite number.
 struct ArgAttrs {
   int64_t axis = 0;
   bool keep_dims = false;
   bool last = false;
+  bool skip_nan = false;
   DType to = DType::kI64;
   void Fields(auto&& field) {
     field("axis", axis);
     field("keep_dims", keep_dims);
     field("last", last);
+    field("skip_nan", skip_nan);
     field("to", to);
   }
 };

@@ -43,6 +43,24 @@ Result<Facts> InferJoinStrings(const JoinStringsAttrs&, std::span<const Fact> in
   return Facts{Fact::Of(DType::kString, std::move(shape))};
 }
 
+Result<Facts> InferEqualStrings(const NoAttrs&, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireString(in[0], "a"));
+  ONCILLA_TRY(RequireString(in[1], "b"));
+  ONCILLA_ASSIGN(PartialShape shape, BroadcastShapes(in[0].shape, in[1].shape));
+  return Facts{Fact::Of(DType::kBool, std::move(shape))};
+}
+
+Result<Facts> InferChooseStrings(const NoAttrs&, std::span<const Fact> in) {
+  if (in[0].dtype != DType::kBool) {
+    return InvalidArgument("the condition is ", in[0].dtype, ", not bool");
+  }
+  ONCILLA_TRY(RequireString(in[1], "x"));
+  ONCILLA_TRY(RequireString(in[2], "y"));
+  ONCILLA_ASSIGN(PartialShape shape, BroadcastShapes(in[1].shape, in[2].shape));
+  ONCILLA_ASSIGN(shape, BroadcastShapes(in[0].shape, shape));
+  return Facts{Fact::Of(DType::kString, std::move(shape))};
+}
+
 Result<Facts> InferReduceJoin(const ReduceJoinAttrs& attrs, std::span<const Fact> in) {
   ONCILLA_TRY(RequireString(in[0], "x"));
   ONCILLA_TRY(RequireInteger(in[1], "axes"));
@@ -229,6 +247,8 @@ constexpr OpDef kStringOps[] = {
     Op<InferSubstring>("Substring", Host({3, 3})),
     Op<InferStripStrings>("StripStrings", Host({1, 1})),
     Op<InferFormatStrings>("FormatStrings", Host({0, kVariadic})),
+    Op<InferEqualStrings>("EqualStrings", Host({2, 2})),
+    Op<InferChooseStrings>("ChooseStrings", Host({3, 3})),
     Op<InferPrintNumbers>("PrintNumbers", Host({1, 1})),
     Op<InferHashStrings>("HashStrings", Host({1, 1})),
     Op<InferRegexReplace>("RegexReplace", Host({3, 3})),

@@ -412,6 +412,62 @@ def first_arrays():
     record_graph("first_arrays", g, {"x": "x:0"}, names, [{"x": f32(3, 2)}, {"x": f32(3, 4)}])
 
 
+def first_ops():
+    """Ops that TensorFlow gave up long ago, in a graph that says that it is as old."""
+    g = v1.GraphDef()
+    g.versions.producer = 6
+    def node(name, op, *inputs, attrs=(), **types):
+        n = g.node.add(name=name, op=op, input=inputs)
+        for key, value in attrs: n.attr[key].CopyFrom(value)
+        for key, value in types.items(): n.attr[key].type = value.as_datatype_enum
+    A = v1.AttrValue
+    for name in ("x", "mean", "variance", "offset", "scale"): node(name, "Placeholder", dtype=tf.float32, attrs=[("shape", A(shape=tf.TensorShape(None).as_proto()))])
+    for scaled in (False, True):
+        node("norm%d" % scaled, "BatchNormWithGlobalNormalization", "x", "mean", "variance", "offset", "scale", T=tf.float32, attrs=[("variance_epsilon", A(f=1e-3)), ("scale_after_normalization", A(b=scaled))])
+    outputs = {"plain": "norm0:0", "scaled": "norm1:0"}
+    calls = [{"x": f32(2, 3, 4, 5), "mean": f32(5), "variance": np.abs(f32(5)), "offset": f32(5), "scale": f32(5)} for _ in range(2)]
+    record_graph("first_ops", g, {k: k + ":0" for k in ("x", "mean", "variance", "offset", "scale")}, outputs, calls)
+
+
+def files():
+    """An asset read as one string; tables that change, whose keys are hashed densely."""
+    path = "/tmp/notes.txt"
+    with open(path, "wb") as file: file.write(b"two\nlines, \x00\xff bytes")
+
+    class M(tf.Module):
+        def __init__(self):
+            self.notes = tf.saved_model.Asset(path)
+            self.table = tf.lookup.experimental.DenseHashTable(tf.int64, tf.float32, default_value=-1.0, empty_key=-1, deleted_key=-2, initial_num_buckets=16)
+            self.words = tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, default_value=0)
+            self.vectors = tf.lookup.experimental.MutableHashTable(tf.int64, tf.float32, default_value=[0.5, 0.25])
+            self.table.insert(tf.constant([3, 4, 5], tf.int64), tf.constant([30.0, 40.0, 50.0]))
+            self.table.remove(tf.constant([5], tf.int64))
+            self.words.insert(tf.constant(["z", "b", "m"]), tf.constant([26, 2, 13], tf.int64))
+
+        @sig(k=([None], tf.int64), v=([None], tf.float32), w=([None], tf.string))
+        def put(self, k, v, w):
+            self.table.insert(k, v)
+            self.words.insert(w, k)
+            self.vectors.insert(k, tf.stack([v, -v], 1))
+            return {"size": self.table.size()}
+
+        @sig(k=([None], tf.int64), w=([None], tf.string))
+        def get(self, k, w):
+            return {"v": self.table.lookup(k), "k": self.words.lookup(w), "two": self.vectors.lookup(k), "notes": tf.io.decode_raw(tf.io.read_file(self.notes.asset_path), tf.uint8)}
+
+        @sig(k=([None], tf.int64))
+        def drop(self, k):
+            self.table.remove(k)
+            return {"size": self.table.size()}
+
+    m = M()
+    keys = lambda *k: np.array(k, np.int64)
+    words = lambda *w: np.array(w, object)
+    record("files", m, {"put": m.put, "get": m.get, "drop": m.drop},
+           [("get", {"k": keys(3, 7), "w": words(b"a")}), ("put", {"k": keys(7, 3, 9), "v": f32(3), "w": words(b"a", b"b", b"a")}), ("get", {"k": keys(3, 7, 8), "w": words(b"b", b"a", b"")}),
+            ("drop", {"k": keys(3, 100)}), ("get", {"k": keys(9, 3), "w": words(b"b")})])
+
+
 def sides():
     """Which side a Merge took; conditions that are strings, numbers and tensors."""
     def build():
@@ -522,7 +578,7 @@ def partitioned():
     r.finish()
 
 
-for make in (loops, branches, recurrent, masked, state, tables, nested, pixels, old_loops, old_branches, old_arrays, first_arrays, sides, truth, counted, old_recurrent,
+for make in (loops, branches, recurrent, masked, state, tables, nested, pixels, old_loops, old_branches, old_arrays, first_arrays, first_ops, files, sides, truth, counted, old_recurrent,
              old_tables, partitioned):
     if chosen and make.__name__ not in chosen: continue
     rng = np.random.default_rng(len(make.__name__))

@@ -25,7 +25,6 @@ case("CheckNumericsV2", lambda x: raw.CheckNumericsV2(tensor=x, message="bad"), 
 case("CheckNumericsV2_all", lambda x: raw.CheckNumericsV2(tensor=x, message="bad"), np.array([-np.inf, np.nan, np.inf], np.float32), error=True)
 case("EnsureShape", lambda x: raw.EnsureShape(input=x, shape=[2, None]) * 2.0, f32(2, 3))
 case("EnsureShape_size", lambda x: raw.EnsureShape(input=x, shape=[2, 4]), f32(2, 3), error=True)
-case("EnsureShape_beside", lambda x: guarded(x, raw.EnsureShape(input=x, shape=[3, None])), f32(2, 3))
 case("Print", lambda x: raw.Print(input=x, data=[x, c(b"text")], message="seen: "), f32(3))
 case("PrintV2", lambda x: guarded(x, raw.PrintV2(input=c(b"a line"))), f32(3))
 case("NoOp", lambda x: guarded(x, raw.NoOp()), f32(3))
@@ -42,3 +41,6 @@ def old_guard(x, k):
 
 case("Assert_switch", old_guard, f32(3), np.array(False), error=True)
 case("Assert_switch_holds", old_guard, f32(3), np.array(True))
+case("GuaranteeConst", lambda x: raw.GuaranteeConst(input=x), f32(3))
+for name, x in (("nan", np.float32(np.nan)), ("zero", np.float32(-0.0)), ("int", np.int64(-5)), ("bool", np.bool_(True)), ("text", np.array(b"x", object)), ("no_text", np.array(b"", object)), ("list", np.zeros(2, np.float32)), ("empty", np.zeros((0, 2), np.int32)), ("texts", np.array([b""], object))):
+    case("ToBool_" + name, lambda x: raw.ToBool(input=x), x)

@@ -20,3 +20,7 @@ case("AvgPool3D", lambda a: raw.AvgPool3D(input=a, ksize=[1, 2, 2, 2, 1], stride
 for k, (stride, pad, size, out) in enumerate([(2, "SAME", 4, 8), (2, "SAME", 4, 7), (2, "VALID", 3, 8), (1, "VALID", 5, 7), (3, "SAME", 3, 9), (2, "VALID", 3, 7)]):
     case("Conv2DBackpropInput_%d" % k, lambda a, s=stride, p=pad, o=out: raw.Conv2DBackpropInput(input_sizes=c([2, o, o, 3]), filter=f32(3, 3, 3, 2), out_backprop=a, strides=[1, s, s, 1], padding=p), f32(2, size, size, 2))
 case("Conv2DBackpropInput_dynamic", lambda a: raw.Conv2DBackpropInput(input_sizes=tf.stack([tf.shape(a)[0], tf.shape(a)[1] * 2, tf.shape(a)[2] * 2, 3]), filter=f32(2, 2, 3, 2), out_backprop=a, strides=[1, 2, 2, 1], padding="SAME"), f32(1, 3, 4, 2))
+for stride, padding, size in ((1, "SAME", 5), (2, "VALID", 7), (2, "SAME", 6)):
+    out = {"SAME": -(-size // stride), "VALID": (size - 3) // stride + 1}[padding]
+    case("DepthwiseConv2dNativeBackpropInput_%d_%s" % (stride, padding), lambda w, g, stride=stride, padding=padding, size=size: raw.DepthwiseConv2dNativeBackpropInput(input_sizes=c([2, size, size, 3]), filter=w, out_backprop=g, strides=[1, stride, stride, 1], padding=padding),
+         f32(3, 3, 3, 2), f32(2, out, out, 6), const=(0,))

@@ -54,3 +54,12 @@ case("MatrixDiagV2", lambda d: raw.MatrixDiagV2(diagonal=d, k=c([-1, 1]), num_ro
 case("MatrixDiagV3_rows", lambda d: raw.MatrixDiagV3(diagonal=d, k=c(1), num_rows=c(6), num_cols=c(-1), padding_value=c(0)), i32(2, 3), sized=True)
 case("MatrixDiagV3_columns", lambda d: raw.MatrixDiagV3(diagonal=d, k=c(-1), num_rows=c(-1), num_cols=c(7), padding_value=c(0)), i32(3), sized=True)
 case("MatrixDiagPartV3_beyond", lambda a: raw.MatrixDiagPartV3(input=a, k=c(5), padding_value=c(0.0)), M, error=True)
+for dtype in (np.float32, np.int64):
+    case("Diag_" + dtype.__name__, lambda x, y: [raw.Diag(diagonal=x), raw.Diag(diagonal=y)], np.arange(4).astype(dtype), (np.arange(6).reshape(2, 3) - 2).astype(dtype))
+    case("DiagPart_" + dtype.__name__, lambda x, y: [raw.DiagPart(input=x), raw.DiagPart(input=y)], np.arange(9).reshape(3, 3).astype(dtype), np.arange(36).reshape(2, 3, 2, 3).astype(dtype), const=(0, 1))
+BANDS = [f32(3, 5) + np.float32([[4], [0], [0]]), f32(3, 5) + np.float32([[0], [0], [4]])]
+for lower in (True, False):
+    for adjoint in (True, False):
+        case("BandedTriangularSolve_%d_%d" % (lower, adjoint), lambda m, r, lower=lower, adjoint=adjoint: raw.BandedTriangularSolve(matrix=m, rhs=r, lower=lower, adjoint=adjoint), BANDS[not lower], f32(5, 2), sized=True)
+case("BandedTriangularSolve_batch", lambda m, r: raw.BandedTriangularSolve(matrix=m, rhs=r), np.stack([BANDS[0], BANDS[0] * 2]).astype(np.float64), f32(2, 5, 1).astype(np.float64), sized=True)
+case("BandedTriangularSolve_one", lambda m, r: raw.BandedTriangularSolve(matrix=m, rhs=r), f32(1, 4, lo=1, hi=2), f32(4, 2), sized=True)

@@ -64,3 +64,14 @@ case("TensorStridedSliceUpdate", lambda a, v: raw.TensorStridedSliceUpdate(input
 case("TensorStridedSliceUpdate_masks", lambda a, v: raw.TensorStridedSliceUpdate(input=a, begin=c([1, 0]), end=c([9, -9]), strides=c([1, -2]), value=v, begin_mask=2, shrink_axis_mask=1), i32(3, 5), i32(3))
 case("TensorStridedSliceUpdate_fed", lambda a, b, e, v: raw.TensorStridedSliceUpdate(input=a, begin=b, end=e, strides=c([1]), value=v), f32(6), np.array([2], np.int32), np.array([5], np.int32), f32(3))
 case("LinSpace_none", lambda a, n: raw.LinSpace(start=a, stop=c(2.0), num=n), np.float32(1), np.int32(0), error=True)
+for src, dst, values in (("NHWC", "NCHW", [0, 1, 2, 3, -1, -3]), ("NCHW", "NHWC", [3, -4, 1]), ("NDHWC", "NCDHW", [4, 1, -2]), ("NHWC", "HWNC", [0, 2])):
+    case("DataFormatDimMap_%s_%s" % (src, dst), lambda x, src=src, dst=dst: raw.DataFormatDimMap(x=x, src_format=src, dst_format=dst), np.array(values, np.int32))
+case("DataFormatDimMap_i64", lambda x: raw.DataFormatDimMap(x=x), np.array([[3, 1]], np.int64))
+for src, dst, values in (("NHWC", "NCHW", [7, 8, 9, 10]), ("NCHW", "NHWC", [7, 8, 9, 10]), ("NHWC", "HWNC", [[1, 2], [3, 4], [5, 6], [7, 8]]), ("NHWC", "NCHW", [5, 6]), ("NHWC", "NCHW", [[5, 6], [7, 8]]), ("NDHWC", "NCDHW", [1, 2, 3, 4, 5])):
+    case("DataFormatVecPermute_%s_%s_%d_%d" % (src, dst, len(values), np.ndim(values)), lambda x, src=src, dst=dst: raw.DataFormatVecPermute(x=x, src_format=src, dst_format=dst), np.array(values, np.int32), sized=True, const=(0,))
+case("ConjugateTranspose", lambda x: raw.ConjugateTranspose(x=x, perm=c([1, 0, 2])), f32(2, 3, 4))
+for op in "Update Add Sub".split():
+    case("Inplace" + op, lambda x, i, v, op=op: getattr(raw, "Inplace" + op)(x=x + 0.0, i=i, v=v), f32(4, 3), np.array([3, 0, -2], np.int32), f32(3, 3))
+case("InplaceUpdate_twice", lambda x, i, v: raw.InplaceUpdate(x=x + 0, i=i, v=v), i32(4, 2), np.array([1, 5, 1], np.int32), i32(3, 2))
+case("Empty", lambda n: [raw.Empty(shape=n, dtype=tf.float32, init=True), raw.Empty(shape=c([2]), dtype=tf.int64, init=True)], np.array([2, 0, 3], np.int32))
+case("ParallelConcat", lambda a, b: raw.ParallelConcat(values=[tf.ensure_shape(a, [1, 3]), tf.ensure_shape(b, [1, 3])], shape=[2, 3]), f32(1, 3), f32(1, 3))

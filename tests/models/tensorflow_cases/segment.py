@@ -44,3 +44,12 @@ case("CumulativeLogsumexp_f64", lambda x: raw.CumulativeLogsumexp(x=x, axis=c(0)
 case("EuclideanNorm_keep", lambda x: [raw.EuclideanNorm(input=x, axis=c([0, 2]), keep_dims=True), raw.EuclideanNorm(input=x, axis=c([], tf.int32))], f32(2, 3, 4))
 case("EuclideanNorm_i32", lambda x: raw.EuclideanNorm(input=x, axis=c(-1)), np.array([[3, 4], [5, 12]], np.int32))
 case("HistogramFixedWidth_range", lambda x, r: raw.HistogramFixedWidth(values=x, value_range=r, nbins=c(5)), f32(4), np.array([5, 5], np.float32), error=True)
+COUNTED, SPLITS, SHOWN = np.array([1, 3, 0, 7, 3, 1], np.int64), np.array([0, 2, 2, 6], np.int64), np.array([[0, 1], [0, 4], [1, 0], [3, 1], [3, 2], [3, 9]], np.int64)
+for binary in (False, True):
+    for name, weights in (("", np.zeros(0, np.float32)), ("_weights", f32(6)), ("_i64", np.zeros(0, np.int64))):
+        if binary and weights.size: continue
+        case("RaggedBincount_%d%s" % (binary, name), lambda s, v, w, binary=binary: raw.RaggedBincount(splits=s, values=v, size=c(np.int64(5)), weights=w, binary_output=binary), SPLITS, COUNTED, weights)
+        case("SparseBincount_%d%s" % (binary, name), lambda i, v, w, binary=binary: raw.SparseBincount(indices=i, values=v, dense_shape=c(np.array([4, 10], np.int64)), size=c(np.int64(5)), weights=w, binary_output=binary), SHOWN, COUNTED, weights)
+        case("SparseBincount_list_%d%s" % (binary, name), lambda i, v, w, binary=binary: raw.SparseBincount(indices=i, values=v, dense_shape=c(np.array([10], np.int64)), size=c(np.int32(5)), weights=w, binary_output=binary), SHOWN[:, 1:], COUNTED.astype(np.int32), weights)
+case("RaggedBincount_negative", lambda s, v: raw.RaggedBincount(splits=s, values=v, size=c(np.int64(5)), weights=c([], tf.float32)), SPLITS, -COUNTED, error=True)
+case("RaggedBincount_empty", lambda s, v: raw.RaggedBincount(splits=s, values=v, size=c(np.int64(3)), weights=c([], tf.float32)), np.zeros(3, np.int64), np.zeros(0, np.int64))

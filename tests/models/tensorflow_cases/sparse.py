@@ -79,3 +79,9 @@ for normalize in (False, True):
          H, np.array([1, 2, 3, 4, 5, 6], np.int32), T, np.array([1, 3, 4, 5, 7], np.int32))
 case("EditDistance_strings", lambda h, t: raw.EditDistance(hypothesis_indices=h, hypothesis_values=c([b"a", b"b", b"c"]), hypothesis_shape=c([1, 1, 3], tf.int64), truth_indices=t, truth_values=c([b"b", b"c"]), truth_shape=c([1, 1, 2], tf.int64)),
      np.array([[0, 0, 0], [0, 0, 1], [0, 0, 2]], np.int64), np.array([[0, 0, 0], [0, 0, 1]], np.int64))
+AT, SOME = np.array([[0, 1], [1, 0], [1, 2]], np.int64), f32(3)
+case("SparseTensorDenseAdd", lambda i, v, d: raw.SparseTensorDenseAdd(a_indices=i, a_values=v, a_shape=c(np.array([2, 3], np.int64)), b=d), AT, SOME, f32(2, 3))
+for op in "Add Mul Div".split():
+    for shape in ((2, 3), (3,), (2, 1), ()):
+        if op == "Add" and shape == (): continue
+        case("SparseDenseCwise%s_%s" % (op, "x".join(map(str, shape))), lambda i, v, d, op=op: getattr(raw, "SparseDenseCwise" + op)(sp_indices=i, sp_values=v, sp_shape=c(np.array([2, 3], np.int64)), dense=d), AT, SOME, f32(*shape, lo=1))

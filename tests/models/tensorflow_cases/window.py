@@ -87,3 +87,10 @@ first_case("FusedBatchNormV3_first", lambda a, l, f, g: [raw.FusedBatchNormV3(x=
 first_case("FusedBatchNormV3_first_training", lambda a, l, f, g: [raw.FusedBatchNormV3(x=a[0], scale=c(W["bn"][0]), offset=c(W["bn"][1]), mean=c([], tf.float32), variance=c([], tf.float32), is_training=True, data_format=f).y], f32(2, 3, 2, 4))
 first_case("Blocks_first", lambda a, l, f, g: [raw.DepthToSpace(input=a[0], block_size=2, data_format=f), raw.SpaceToDepth(input=a[0], block_size=2, data_format=f)], f32(1, 8, 2, 4))
 case("MaxPool_channels", lambda a: raw.MaxPool(input=a, ksize=[1, 1, 1, 3], strides=[1, 1, 1, 3], padding="VALID"), f32(2, 2, 3, 6))
+W, BIAS = f32(3, 3, 2, 2), f32(4)
+for fused in (["BiasAdd"], ["BiasAdd", "Relu6"]):
+    # This TensorFlow computes it on accelerators only.
+    def apart(a, fused=fused):
+        y = raw.BiasAdd(value=raw.DepthwiseConv2dNative(input=a, filter=c(W), strides=[1, 2, 2, 1], padding="SAME"), bias=c(BIAS))
+        return raw.Relu6(features=y) if len(fused) > 1 else y
+    case("FusedDepthwise_" + "_".join(fused), lambda a, fused=fused: optimised("_FusedDepthwiseConv2dNative", [a, c(W), c(BIAS)], fused, strides=A(list=A.ListValue(i=[1, 2, 2, 1])), padding=A(s=b"SAME")), f32(1, 4, 5, 2), reference=apart)
