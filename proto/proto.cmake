@@ -3,7 +3,7 @@
 find_package(Protobuf REQUIRED)
 set(generated ${PROJECT_BINARY_DIR}/generated)
 file(MAKE_DIRECTORY ${generated}/proto)
-foreach(name oncilla tensorflow_text)
+foreach(name config oncilla tensorflow_config tensorflow_text)
   set(outputs ${generated}/proto/${name}.pb.cc ${generated}/proto/${name}.pb.h)
   add_custom_command(OUTPUT ${outputs}
     COMMAND protobuf::protoc --cpp_out=${generated} -I ${PROJECT_SOURCE_DIR} proto/${name}.proto
@@ -12,8 +12,9 @@ foreach(name oncilla tensorflow_text)
   target_sources(oncilla_objects PRIVATE ${outputs})
   set_source_files_properties(${outputs} PROPERTIES COMPILE_OPTIONS "-w;-isystem;${generated}")
 endforeach()
-foreach(source container_read container_source container_write tf_text)
-  set_source_files_properties(engine/import/${source}.cc TARGET_DIRECTORY oncilla_objects
+foreach(source import/container_read import/container_source import/container_write import/tf_text
+    session/config)
+  set_source_files_properties(engine/${source}.cc TARGET_DIRECTORY oncilla_objects
     PROPERTIES COMPILE_OPTIONS "-isystem;${generated}")
 endforeach()
 target_link_libraries(oncilla_objects PUBLIC protobuf::libprotobuf)

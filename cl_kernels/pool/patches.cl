@@ -43,7 +43,7 @@ __kernel void dilation(__global const MEM(T)* restrict x, __global const MEM(T)*
         const IDX from = line * in2 + s2 + k2 * dilation2;
         const WIDE sum = (WIDE)(LOAD(T, x, from * channels + c) +
                                 LOAD(T, w, ((k0 * kernel1 + k1) * kernel2 + k2) * channels + c));
-        if (sum > best || (sum != sum && best == best)) best = sum;
+        if (sum > best || (isnan((float)sum) && !isnan((float)best))) best = sum;
       }
     }
   }

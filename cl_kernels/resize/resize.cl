@@ -96,7 +96,10 @@ void taps_of(const float x, const int in, const WIDE a, int* index, float* weigh
   weight[0] = 1 - weight[1];
 #else
   const float base = floor(x);
-  WIDE t = (WIDE)(x - base), sum = 0, w[4];
+  WIDE t = (WIDE)(x - base), w[4];
+#ifdef EXCLUDE_OUTSIDE
+  WIDE sum = 0;
+#endif
 #ifdef STEPS
   t = rint(t * STEPS) / STEPS;
 #endif
@@ -110,8 +113,8 @@ void taps_of(const float x, const int in, const WIDE a, int* index, float* weigh
                    : (WIDE)0;
 #ifdef EXCLUDE_OUTSIDE
     if (i != index[k]) w[k] = 0;
-#endif
     sum += w[k];
+#endif
   }
 #pragma unroll
   for (int k = 0; k < 4; ++k) {

@@ -2,6 +2,7 @@
 // thing, and turns a Status into a handle.
 #include "engine/api/build_info.h"
 #include "engine/api/handles.h"
+#include "engine/session/config.h"
 
 using namespace oncilla;       // NOLINT: this file is the border between the two namespaces
 using namespace oncilla::api;  // NOLINT
@@ -123,18 +124,33 @@ oncilla_status* oncilla_session_create(oncilla_runtime* runtime,
     oncilla_session_options given{};
     ONCILLA_TRY(ReadStruct(options, "oncilla_session_options", &given));
     SessionOptions ours;
+    if (given.config == nullptr && given.config_size > 0) {
+      return InvalidArgument("oncilla_session_options: config is null and has ", given.config_size,
+                             " bytes");
+    }
+    if (given.config != nullptr) {
+      std::vector<std::string> notes;
+      ONCILLA_TRY(ReadSessionConfig({static_cast<const char*>(given.config), given.config_size},
+                                    ours, notes));
+      for (const std::string& note : notes) runtime->runtime->log().Warning(note);
+    }
     if (given.device != nullptr) ours.device = given.device;
-    ours.strict = given.strict != 0;
+    if (given.strict != 0) ours.strict = true;
     if (given.threads < 0 || given.memory_limit_bytes < 0 || given.max_concurrent_runs < 0) {
       return InvalidArgument("oncilla_session_options: a count is negative");
     }
-    ours.threads = given.threads;
-    ours.memory_limit_bytes = given.memory_limit_bytes;
+    if (given.threads > 0) ours.threads = given.threads;
+    if (given.memory_limit_bytes > 0) ours.memory_limit_bytes = given.memory_limit_bytes;
     if (given.max_concurrent_runs > 0) ours.max_concurrent_runs = given.max_concurrent_runs;
     ONCILLA_ASSIGN(auto created, Session::Create(runtime->runtime, std::move(ours)));
-    *session = new oncilla_session{std::move(created)};
+    std::string config = PrintSessionConfig(created->options(), ConfigForm::kJson);
+    *session = new oncilla_session{std::move(created), std::move(config)};
     return Status();
   });
+}
+
+const char* oncilla_session_config(oncilla_session* session) {
+  return session == nullptr ? "" : session->config.c_str();
 }
 
 oncilla_status* oncilla_session_close(oncilla_session* session, int64_t* released_bytes) {

@@ -18,6 +18,7 @@ struct oncilla_runtime {
 };
 struct oncilla_session {
   std::shared_ptr<oncilla::Session> session;
+  std::string config;
 };
 struct oncilla_tensor {
   oncilla::Tensor tensor;

@@ -151,11 +151,17 @@ typedef struct oncilla_session_options {
   int threads;        /* > 0: threads of the session's own */
   int64_t memory_limit_bytes; /* per device; 0: nearly all of it */
   int max_concurrent_runs;    /* per model and shape; 0: 4 */
+  /* A configuration as text, as JSON or as a serialized ConfigProto of TensorFlow (docs/config.md);
+   * what is set above wins over it. May be null. */
+  const void* config;
+  size_t config_size;
 } oncilla_session_options;
 
 ONCILLA_API oncilla_status* oncilla_session_create(oncilla_runtime* runtime,
                                                    const oncilla_session_options* options,
                                                    oncilla_session** session);
+/* Everything that was set, as JSON that `config` takes. Belongs to the session. */
+ONCILLA_API const char* oncilla_session_config(oncilla_session* session);
 /* Waits for runs under way, gives all memory back and says how much it was (`released_bytes` may be
  * null). The session's models refuse to run afterwards. oncilla_session_free closes too. */
 ONCILLA_API oncilla_status* oncilla_session_close(oncilla_session* session,

@@ -270,6 +270,8 @@ struct SessionOptions {
   int threads = 0;
   int64_t memory_limit_bytes = 0;
   bool opencl_cpu_devices = false;
+  // A configuration as text, JSON or a serialized ConfigProto of TensorFlow; what is set above wins.
+  std::string config = {};
 };
 
 class Session {
@@ -284,7 +286,9 @@ class Session {
     internal::Handle<oncilla_runtime, oncilla_runtime_free> guard(runtime);
     oncilla_session_options s{};
     s.size = sizeof(s);
-    s.device = options.device.c_str();
+    if (options.device != "auto") s.device = options.device.c_str();
+    if (!options.config.empty()) s.config = options.config.data();
+    s.config_size = options.config.size();
     s.strict = options.strict;
     s.threads = options.threads;
     s.memory_limit_bytes = options.memory_limit_bytes;

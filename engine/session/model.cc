@@ -205,6 +205,13 @@ Result<std::shared_ptr<Executor>> Model::Compile(
     session_->runtime().log().Info(path_, ": ", count, count == 1 ? " node is" : " nodes are",
                                    " not where the model stores it, ", why);
   }
+  if (session_->options().log_device_placement) {
+    for (const NodePlacement& node : compiled->placement.nodes) {
+      session_->runtime().log().Warning(
+          node.node, ": (", node.op,
+          "): ", compiled->placement.devices[static_cast<size_t>(node.device)]);
+    }
+  }
   std::vector<Pool*> pools;
   for (const auto& pool : session_->pools_) pools.push_back(pool.get());
   ExecutorOptions executor_options;

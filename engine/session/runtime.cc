@@ -1,22 +1,21 @@
 // Discovery: every backend is asked once what it finds, the CPU's at once, others when need be.
 #include "engine/session/runtime.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
 #include "engine/api/backends.h"
-#include "engine/placement/device_name.h"
 
 namespace oncilla {
 namespace {
 
-constexpr char kLocalPrefix[] = "/job:localhost/replica:0/task:0/device:";
-
-std::string List(const std::vector<ListedDevice>& devices) {
-  std::string out;
-  for (const ListedDevice& d : devices) {
-    if (!d.name.empty())
-      out += (out.empty() ? "" : ", ") + d.short_name() + " (" + d.info.name + ")";
+std::vector<std::string> Entries(std::string_view text) {
+  std::vector<std::string> out;
+  while (!text.empty()) {
+    const std::string_view entry = text.substr(0, text.find(','));
+    if (!entry.empty()) out.emplace_back(entry);
+    text.remove_prefix(std::min(entry.size() + 1, text.size()));
   }
   return out;
 }
@@ -28,12 +27,10 @@ RuntimeOptions RuntimeOptionsFromEnvironment() {
   const char* cpus = std::getenv("ONCILLA_OPENCL_CPU_DEVICES");
   options.opencl_cpu_devices = cpus != nullptr && std::strcmp(cpus, "1") == 0;
   if (const char* dir = std::getenv("ONCILLA_CACHE_DIR")) options.cache_dir = dir;
+  if (const char* seen = std::getenv("ONCILLA_VISIBLE_DEVICES")) {
+    options.visible_devices = Entries(seen);
+  }
   return options;
-}
-
-std::string ListedDevice::short_name() const {
-  const size_t at = name.rfind("device:");
-  return at == std::string::npos ? name : name.substr(at + 7);
 }
 
 std::shared_ptr<Runtime> Runtime::Create(RuntimeOptions options) {
@@ -46,7 +43,7 @@ Runtime::Runtime(RuntimeOptions options)
   cpu_.backend = LinkedBackends().front();
   std::vector<std::string> notes;
   cpu_.info = cpu_.backend->discover({options_.opencl_cpu_devices}, notes).front();
-  cpu_.name = StrCat(kLocalPrefix, "CPU:0");
+  cpu_.name = LocalDeviceName("CPU", 0);
   Tell(cpu_);
 }
 
@@ -64,6 +61,12 @@ void Runtime::Discover() const {
   const DiscoverOptions discover{options_.opencl_cpu_devices};
   std::vector<ListedDevice>& devices = found_.devices;
   devices.push_back(cpu_);
+  const auto& visible = options_.visible_devices;
+  if (visible.has_value() && visible->empty()) {
+    found_.notes.push_back("visible devices: none, so no driver was looked for");
+    log().Info(found_.notes.back());
+    return;
+  }
   int gpus = 0;
   std::vector<ListedDevice> unused;
   for (const Backend* backend : LinkedBackends().subspan(1)) {
@@ -78,43 +81,34 @@ void Runtime::Discover() const {
         unused.push_back(std::move(device));
         continue;
       }
-      device.name = StrCat(kLocalPrefix, device.info.type, ":", gpus++);
+      device.name = LocalDeviceName(device.info.type, gpus++);
       devices.push_back(std::move(device));
     }
   }
   for (ListedDevice& device : unused) devices.push_back(std::move(device));
+  if (visible.has_value()) Hide(*visible);
   for (size_t i = 1; i < devices.size(); ++i) Tell(devices[i]);
   for (const std::string& note : found_.notes) log().Info(note);
 }
 
+void Runtime::Hide(std::vector<std::string> visible) const {
+  constexpr std::string_view kWhy = "not among the visible devices";
+  for (size_t i = 0; i < visible.size(); ++i) {
+    // As CUDA has it: behind an entry that means nothing, nothing is seen.
+    auto one = SeeOnly(found_.devices, {&visible[i], 1}, kWhy);
+    if (one.ok()) continue;
+    found_.notes.emplace_back(Message(one.status()));
+    visible.resize(i);
+  }
+  auto seen = SeeOnly(found_.devices, visible, kWhy);
+  if (seen.ok()) found_.devices = *std::move(seen);
+}
+
 Result<size_t> Runtime::Resolve(const std::string& spec) const {
-  auto missing = [&](const std::string& why) {
-    std::string notes;
-    for (const std::string& note : this->notes()) notes += "; " + note;
-    return WithStage(
-        NotFound("there is no device '", spec, "'", why, "; available: ", List(devices()), notes),
-        Stage::kDevice);
-  };
-  if (spec == "auto" || spec.empty()) {
-    for (size_t i = 0; i < devices().size(); ++i) {
-      if (!devices()[i].name.empty() && devices()[i].info.type == "GPU") return i;
-    }
-    return 0;
+  if (spec != "auto" && !spec.empty()) {
+    if (auto cpu = ResolveDevice(spec, {&cpu_, 1}, {}); cpu.ok()) return 0;
   }
-  std::string text = spec == "cpu:plain" || spec == "cpu" ? "CPU:0" : spec;
-  if (text == "gpu" || text == "GPU") text = "GPU:0";
-  auto wanted = DeviceName::Parse(text);
-  if (!wanted.ok()) return missing(StrCat(" (", Message(wanted.status()), ")"));
-  auto is = [&](const ListedDevice& device) {
-    if (device.name.empty()) return false;
-    auto name = DeviceName::Parse(device.name);
-    return name.ok() && IsCompleteSpecification(*wanted, *name);
-  };
-  if (is(cpu_)) return 0;
-  for (size_t i = 0; i < devices().size(); ++i) {
-    if (is(devices()[i])) return i;
-  }
-  return missing("");
+  return ResolveDevice(spec, devices(), notes());
 }
 
 }  // namespace oncilla

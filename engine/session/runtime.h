@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "engine/base/thread_pool.h"
 #include "engine/device/device.h"
 #include "engine/ops/op_set.h"
+#include "engine/session/visible_devices.h"
 
 namespace oncilla {
 
@@ -22,21 +24,16 @@ struct RuntimeOptions {
   bool opencl_cpu_devices = false;
   int threads = 0;        // of the shared pool; 0: the processors this process may use
   std::string cache_dir;  // compiled programs; empty: the user's cache folder
+  // Of SeeOnly(): the GPUs that this process sees. Nothing given: all; empty: none, and no driver
+  // is loaded. An entry that means none is told in notes(), and those behind it count no more.
+  std::optional<std::vector<std::string>> visible_devices = std::nullopt;
   std::shared_ptr<const Log> log = nullptr;                 // null: DefaultLog()
   std::shared_ptr<const HostMemory> host_memory = nullptr;  // null: the system's
 };
 
-// The defaults as the environment sets them: ONCILLA_OPENCL_CPU_DEVICES=1, ONCILLA_CACHE_DIR.
+// The defaults as the environment sets them: ONCILLA_OPENCL_CPU_DEVICES=1, ONCILLA_CACHE_DIR,
+// ONCILLA_VISIBLE_DEVICES=ENTRY,..
 RuntimeOptions RuntimeOptionsFromEnvironment();
-
-struct ListedDevice {
-  std::string name;  // "/job:localhost/replica:0/task:0/device:GPU:0"; empty when not usable
-  std::string note;  // why it is not usable
-  DeviceInfo info;
-  const Backend* backend = nullptr;
-
-  std::string short_name() const;  // "GPU:0"
-};
 
 class Runtime {
  public:
@@ -53,9 +50,7 @@ class Runtime {
   const Log& log() const { return options_.log != nullptr ? *options_.log : DefaultLog(); }
   const RuntimeOptions& options() const { return options_; }
 
-  // The place in devices() that a SPEC means: "auto" (the first GPU, else the CPU), "cpu",
-  // "cpu:plain", "gpu", "gpu:1" or a full or partial TensorFlow device name. NotFound lists what
-  // there is; "auto" never fails.
+  // ResolveDevice() among devices(); the CPU is found without looking for others.
   Result<size_t> Resolve(const std::string& spec) const;
 
  private:
@@ -67,6 +62,7 @@ class Runtime {
   explicit Runtime(RuntimeOptions options);
   const Found& All() const;
   void Discover() const;
+  void Hide(std::vector<std::string> visible) const;
   void Tell(const ListedDevice& found) const;
 
   RuntimeOptions options_;

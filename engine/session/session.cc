@@ -1,6 +1,7 @@
 // Opening devices, and giving everything back.
 #include "engine/session/session.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 
@@ -31,14 +32,39 @@ Result<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime> runtim
   return session;
 }
 
+Status Session::SeeDevices() {
+  const auto count = options_.device_count.find("GPU");
+  const bool none = count != options_.device_count.end() && count->second == 0;
+  if (none) notes_.push_back("device_count allows no GPU");
+  const std::vector<ListedDevice> cpu = {runtime_->device(0)};
+  const bool named = options_.device != "auto" && !options_.device.empty() &&
+                     ResolveDevice(options_.device, cpu, {}).ok();
+  if (none || named) {
+    visible_ = cpu;
+    return Status();
+  }
+  visible_ = runtime_->devices();
+  notes_ = runtime_->notes();
+  if (!options_.visible_devices.empty()) {
+    ONCILLA_ASSIGN(visible_, SeeOnly(visible_, options_.visible_devices,
+                                     "not among the session's visible devices"));
+  }
+  if (count != options_.device_count.end()) {
+    visible_ = SeeFirst(std::move(visible_), count->second,
+                        StrCat("device_count allows ", count->second, " GPU"));
+  }
+  return Status();
+}
+
 Status Session::Open() {
   if (options_.threads > 0) own_threads_ = std::make_unique<ThreadPool>(options_.threads);
   owner_ = ledger_.AddOwner(OwnerKind::kSession, "session");
-  ONCILLA_ASSIGN(const size_t preferred, runtime_->Resolve(options_.device));
+  ONCILLA_TRY(SeeDevices());
+  ONCILLA_ASSIGN(const size_t preferred, ResolveDevice(options_.device, visible_, notes_));
   std::vector<size_t> wanted = {0};
   if (preferred != 0) wanted.push_back(preferred);
   for (size_t index : wanted) {
-    const ListedDevice& listed = runtime_->device(index);
+    const ListedDevice& listed = visible_[index];
     OpenOptions open;
     open.threads = own_threads_ != nullptr ? own_threads_.get() : &runtime_->threads();
     open.plain = options_.device == "cpu:plain";
@@ -55,10 +81,22 @@ Status Session::Open() {
     devices_.push_back(*std::move(device));
     device_ptrs_.push_back(devices_.back().get());
     device_names_.push_back(listed.name);
-    const int64_t limit = options_.memory_limit_bytes > 0 ? options_.memory_limit_bytes
-                                                          : DefaultLimitBytes(listed.info);
+    int64_t limit = options_.memory_limit_bytes > 0 ? options_.memory_limit_bytes
+                                                    : DefaultLimitBytes(listed.info);
+    if (options_.memory_limit_fraction > 0) {
+      limit = std::min(limit, static_cast<int64_t>(options_.memory_limit_fraction *
+                                                   static_cast<double>(listed.info.memory_bytes)));
+    }
     budgets_.push_back(std::make_shared<MemoryBudget>(limit));
     pools_.push_back(MakePool(devices_.size() - 1, "arenas", owner_));
+  }
+  if (options_.log_device_placement) {
+    // TensorFlow's words: what was asked for is told whatever the level of the log.
+    runtime_->log().Warning("Device mapping:");
+    for (size_t index : wanted) {
+      const ListedDevice& device = visible_[index];
+      runtime_->log().Warning(device.name, " -> ", device.info.name, ", ", device.info.id);
+    }
   }
   return Status();
 }

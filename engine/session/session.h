@@ -2,6 +2,7 @@
 // Nothing is shared with other sessions but the Runtime. Thread-safe.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,7 +24,14 @@ struct SessionOptions {
   bool strict = false;          // refuse where a node would fall back to another device
   int threads = 0;              // > 0: a pool of the session's own
   int64_t memory_limit_bytes =
-      0;                // per device, for everything the engine takes there; 0: the device's
+      0;  // per device, for everything the engine takes there; 0: the device's
+  // The same as a share of the device's memory, in (0, 1]; the smaller of both holds. 0: none.
+  double memory_limit_fraction = 0;
+  // The most devices of a type that take part; "GPU": 0 means that no driver is loaded.
+  std::map<std::string, int> device_count = {};
+  // Only these GPUs, numbered anew (SeeOnly in visible_devices.h); empty: all.
+  std::vector<std::string> visible_devices = {};
+  bool log_device_placement = false;  // where each node of a plan runs, in TensorFlow's words
   bool verify = false;  // check every pass and device call; ONCILLA_VERIFY=1 has the same effect
   int max_concurrent_runs = 4;  // per model and shape; bounds the memory of overlapping runs
 };
@@ -55,6 +63,9 @@ class Session : public std::enable_shared_from_this<Session> {
   Released Close();
 
   Runtime& runtime() { return *runtime_; }
+  // What this session sees: the runtime's devices, filtered and numbered as its options say. Who
+  // names the CPU, or allows no GPU, sees the CPU alone, and no driver is loaded.
+  const std::vector<ListedDevice>& visible() const { return visible_; }
   const SessionOptions& options() const { return options_; }
   // The devices in use: the CPU first, then the preferred one when that is another.
   std::span<Device* const> devices() const { return device_ptrs_; }
@@ -70,6 +81,7 @@ class Session : public std::enable_shared_from_this<Session> {
   friend class Model;
   Session(std::shared_ptr<Runtime> runtime, SessionOptions options);
   Status Open();
+  Status SeeDevices();
   std::unique_ptr<Pool> MakePool(size_t device, std::string name, OwnerId owner);
 
   const std::shared_ptr<Runtime> runtime_;
@@ -77,6 +89,8 @@ class Session : public std::enable_shared_from_this<Session> {
   std::unique_ptr<ThreadPool> own_threads_;
   Ledger ledger_;
   OwnerId owner_ = kNoOwner;
+  std::vector<ListedDevice> visible_;
+  std::vector<std::string> notes_;  // on why no more are
   std::vector<std::unique_ptr<Device>> devices_;
   std::vector<Device*> device_ptrs_;
   std::vector<std::string> device_names_;

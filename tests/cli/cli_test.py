@@ -441,8 +441,38 @@ class Devices(CliTest):
             self.ok("inspect", self.small, "--placement", "--shape", "x=1x3", "--output", "probs",
                     "--device", spec, env=env)
             self.assertFalse(log.exists(), spec)
+        none = self.write("none.txt", 'device_count { key: "GPU" value: 0 }')
+        self.ok("run", self.small, "--random", "--output", "probs", "--config", none, env=env)
+        self.ok("run", self.small, "--random", "--output", "probs",
+                env={**env, "ONCILLA_VISIBLE_DEVICES": ""})
+        self.assertFalse(log.exists(), "no GPU is allowed")
         self.ok("run", self.small, "--random", "--output", "probs", "--device", "auto", env=env)
         self.assertTrue(log.exists())
+
+    def test_configuration(self):
+        text = self.write("config.txt", 'threads: 1\ndevice_count { key: "GPU" value: 0 }\n'
+                                        "log_device_placement: true")
+        out = self.ok("run", self.small, "--random", "--output", "probs", "--config", text)
+        self.assertIn("Device mapping:", out.stderr)
+        self.assertIn("probs: (Softmax): /job:localhost/replica:0/task:0/device:CPU:0", out.stderr)
+        self.fails(5, "run", self.small, "--random", "--config", text, "--device", "gpu",
+                   says=["device_count allows no GPU"])
+        dumped = self.ok("bench", "--config", text, "--threads", "2", "--dump-config").stdout
+        self.assertEqual(json.loads(dumped), {"threads": 2, "device_count": {"GPU": 0},
+                                              "log_device_placement": True})
+        again = self.write("again.json", dumped)
+        self.assertEqual(self.ok("run", "--config", again, "--dump-config").stdout, dumped)
+        bad = self.write("bad.txt", "threads: 1\nstrikt: true")
+        self.fails(2, "run", self.small, "--config", bad, says=["bad.txt", "line 2", "strikt"])
+        self.fails(2, "run", "--config", bad, "--dump-config", says=["strikt"])
+        self.fails(9, "run", self.small, "--config", self.dir / "none", says=["none"])
+
+    def test_visible_devices(self):
+        env = {"OCL_ICD_VENDORS": "pocl.icd", "ONCILLA_OPENCL_CPU_DEVICES": "1",
+               "ONCILLA_VISIBLE_DEVICES": "5"}
+        out = self.ok("devices", env=env)
+        self.assertIn("visible devices: there is no GPU '5'", out.stdout)
+        self.assertIn("--device auto takes CPU:0", out.stdout)
 
     def test_json(self):
         document = self.document("devices", self.ok("devices", "--json"))

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cmath>
 
+#include "engine/base/file.h"
+#include "engine/session/config.h"
 #include "tools/oncilla/exit_code.h"
 #include "tools/oncilla/terminal.h"
 
@@ -42,10 +44,9 @@ std::shared_ptr<Runtime> RuntimeFlags::Create() const {
 
 void SessionFlags::AddTo(CLI::App& app) {
   app.add_option("--device", device,
-                 "auto, cpu, cpu:plain (exact code only), gpu, gpu:1, or a full TensorFlow device "
-                 "name")
-      ->type_name("SPEC")
-      ->capture_default_str();
+                 "auto (the default), cpu, cpu:plain (exact code only), gpu, gpu:1, or a full "
+                 "TensorFlow device name")
+      ->type_name("SPEC");
   app.add_flag("--strict", strict, "Refuse if a node cannot run on the device asked for");
   app.add_option("--threads", threads, "Threads of the CPU device (0: all processors)")
       ->check(CLI::Range(0, 1024))
@@ -53,14 +54,35 @@ void SessionFlags::AddTo(CLI::App& app) {
   app.add_option("--memory-limit", memory_limit,
                  "Most bytes taken on each device, for example 512MiB")
       ->type_name("BYTES");
+  app.add_option("--config", config,
+                 "Session options as text, JSON or a serialized ConfigProto of TensorFlow; flags "
+                 "win over it")
+      ->type_name("FILE");
   runtime.AddTo(app);
+  // Behind all others: by then they have their values. MODEL need not be given.
+  app.add_flag_callback(
+      "--dump-config",
+      [this] {
+        auto options = Options();
+        if (!options.ok()) throw CLI::ValidationError(std::string(Message(options.status())));
+        std::fputs(PrintSessionConfig(*options, ConfigForm::kJson).c_str(), stdout);
+        throw CLI::Success();
+      },
+      "Print the session options that the flags and --config come to, as JSON, and do no more");
 }
 
 Result<SessionOptions> SessionFlags::Options() const {
   SessionOptions options;
-  options.device = device;
-  options.strict = strict;
-  options.threads = threads;
+  if (!config.empty()) {
+    constexpr int64_t kMostBytes = int64_t{1} << 20;
+    auto bytes = ReadFile(config, kMostBytes);
+    if (!bytes.ok()) return WithStage(bytes.status(), Stage::kOptions);
+    notes.clear();
+    ONCILLA_TRY(In(ReadSessionConfig(*bytes, options, notes), config));
+  }
+  if (!device.empty()) options.device = device;
+  if (strict) options.strict = true;
+  if (threads > 0) options.threads = threads;
   if (!memory_limit.empty()) {
     ONCILLA_ASSIGN(options.memory_limit_bytes, ParseBytes(memory_limit));
     if (options.memory_limit_bytes == 0) return BadOption("--memory-limit must not be 0");
@@ -100,6 +122,7 @@ Result<OpenedModel> Open(const ModelFlags& model, const SessionFlags& session) {
   ONCILLA_ASSIGN(SessionOptions options, session.Options());
   OpenedModel opened;
   opened.runtime = session.runtime.Create();
+  for (const std::string& note : session.notes) opened.runtime->log().Warning(note);
   {
     const Progress progress("opening the device");
     ONCILLA_ASSIGN(opened.session, Session::Create(opened.runtime, std::move(options)));

@@ -21,15 +21,19 @@ struct RuntimeFlags {
   std::shared_ptr<Runtime> Create() const;
 };
 
+// What the flags say wins over what the file of --config says.
 struct SessionFlags {
   RuntimeFlags runtime;
-  std::string device = "auto";
+  std::string config;  // path
+  std::string device;  // empty: not given
   bool strict = false;
   int threads = 0;
   std::string memory_limit;
 
   void AddTo(CLI::App& app);
   Result<SessionOptions> Options() const;
+  // Which fields of the configuration have no effect.
+  mutable std::vector<std::string> notes;
 };
 
 struct ModelFlags {

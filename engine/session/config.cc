@@ -1,0 +1,199 @@
+// Between the struct, our message and TensorFlow's, through protobuf.
+#include "engine/session/config.h"
+
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/text_format.h>
+#include <google/protobuf/util/json_util.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/base/near_names.h"
+#include "proto/config.pb.h"
+#include "proto/tensorflow_config.pb.h"
+
+namespace oncilla {
+namespace {
+
+namespace pb = google::protobuf;
+using config::proto::SessionConfig;
+using tensorflow_config::proto::ConfigProto;
+
+template <class... Parts>
+Status Bad(const Parts&... parts) {
+  return WithStage(InvalidArgument("the configuration: ", parts...), Stage::kOptions);
+}
+
+class FirstError : public pb::io::ErrorCollector {
+ public:
+  void AddError(int line, pb::io::ColumnNumber column, const std::string& message) override {
+    if (text.empty()) text = StrCat("line ", line + 1, ", column ", column + 1, ": ", message);
+  }
+  std::string text;
+};
+
+Result<SessionConfig> ParseText(const std::string& text) {
+  SessionConfig message;
+  FirstError error;
+  pb::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&error);
+  if (!parser.ParseFromString(text, &message)) return Bad(error.text);
+  return message;
+}
+
+Result<SessionConfig> ParseJson(const std::string& text) {
+  SessionConfig message;
+  const auto status = pb::util::JsonStringToMessage(text, &message);
+  if (!status.ok()) return Bad(std::string_view(status.message().data(), status.message().size()));
+  return message;
+}
+
+Status CheckCounts(const SessionOptions& options) {
+  for (const auto& [type, count] : options.device_count) {
+    if (type != "CPU" && type != "GPU") {
+      return Bad("device_count has the type '", type, "'; there are CPU and GPU");
+    }
+    if (count < 0) return Bad("device_count of ", type, " is ", count);
+    if (type == "CPU" && count == 0) return Bad("device_count of CPU is 0: it always takes part");
+  }
+  return Status();
+}
+
+Status Apply(const SessionConfig& from, SessionOptions& to) {
+  if (from.has_device()) to.device = from.device();
+  if (from.has_strict()) to.strict = from.strict();
+  if (from.has_threads()) to.threads = from.threads();
+  if (from.has_memory_limit_bytes()) to.memory_limit_bytes = from.memory_limit_bytes();
+  if (from.has_memory_limit_fraction()) to.memory_limit_fraction = from.memory_limit_fraction();
+  if (from.has_max_concurrent_runs()) to.max_concurrent_runs = from.max_concurrent_runs();
+  for (const auto& [type, count] : from.device_count()) to.device_count[type] = count;
+  if (from.visible_devices_size() > 0) {
+    to.visible_devices.assign(from.visible_devices().begin(), from.visible_devices().end());
+  }
+  if (from.has_log_device_placement()) to.log_device_placement = from.log_device_placement();
+  if (to.threads < 0 || to.threads > 1024) return Bad("threads is ", to.threads);
+  if (to.memory_limit_bytes < 0) return Bad("memory_limit_bytes is ", to.memory_limit_bytes);
+  if (!(to.memory_limit_fraction >= 0 && to.memory_limit_fraction <= 1)) {
+    return Bad("memory_limit_fraction is ", to.memory_limit_fraction, ", not in [0, 1]");
+  }
+  if (to.max_concurrent_runs < 1) return Bad("max_concurrent_runs is ", to.max_concurrent_runs);
+  return CheckCounts(to);
+}
+
+// What is set of a message and not among `used`, by name.
+void NoteOthers(const pb::Message& message, std::string_view where,
+                const std::vector<std::string_view>& used, std::vector<std::string>& notes) {
+  std::vector<const pb::FieldDescriptor*> fields;
+  message.GetReflection()->ListFields(message, &fields);
+  for (const pb::FieldDescriptor* field : fields) {
+    if (std::find(used.begin(), used.end(), field->name()) != used.end()) continue;
+    notes.push_back(StrCat("ConfigProto: ", where, field->name(), " has no effect"));
+  }
+  const pb::UnknownFieldSet& others = message.GetReflection()->GetUnknownFields(message);
+  for (int i = 0; i < others.field_count(); ++i) {
+    notes.push_back(
+        StrCat("ConfigProto: ", where, "field ", others.field(i).number(), " has no effect"));
+  }
+}
+
+Status ApplyTensorFlow(const ConfigProto& from, SessionOptions& to,
+                       std::vector<std::string>& notes) {
+  const auto& gpu = from.gpu_options();
+  if (gpu.experimental().virtual_devices_size() > 0) {
+    return WithStage(Unsupported("the configuration: ConfigProto: gpu_options.experimental.",
+                                 "virtual_devices is not supported"),
+                     Stage::kOptions);
+  }
+  for (const auto& [type, count] : from.device_count()) to.device_count[type] = count;
+  if (const int threads = from.intra_op_parallelism_threads(); threads != 0) {
+    if (threads < 0 || threads > 1024) return Bad("intra_op_parallelism_threads is ", threads);
+    to.threads = threads;
+  }
+  const double fraction = gpu.per_process_gpu_memory_fraction();
+  if (!(fraction >= 0 && fraction <= 1)) {
+    return Bad("gpu_options.per_process_gpu_memory_fraction is ", fraction, ", not in [0, 1]");
+  }
+  if (fraction > 0) to.memory_limit_fraction = fraction;
+  std::string_view list = gpu.visible_device_list();
+  if (!list.empty()) to.visible_devices.clear();
+  while (!list.empty()) {
+    const std::string_view entry = list.substr(0, list.find(','));
+    to.visible_devices.emplace_back(entry);
+    list.remove_prefix(std::min(entry.size() + 1, list.size()));
+  }
+  to.log_device_placement |= from.log_device_placement();
+  // Soft placement is about nodes that ask for a device, which stored_devices is for; memory always
+  // grows as it is needed.
+  NoteOthers(from, "",
+             {"device_count", "intra_op_parallelism_threads", "gpu_options", "allow_soft_placement",
+              "log_device_placement"},
+             notes);
+  NoteOthers(gpu, "gpu_options.",
+             {"per_process_gpu_memory_fraction", "visible_device_list", "allow_growth"}, notes);
+  return CheckCounts(to);
+}
+
+bool IsText(std::string_view bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](char c) {
+    return (c >= ' ' && c < 0x7f) || c == '\n' || c == '\r' || c == '\t';
+  });
+}
+
+}  // namespace
+
+Status ReadSessionConfig(std::string_view bytes, SessionOptions& options,
+                         std::vector<std::string>& notes) {
+  constexpr size_t kMostBytes = size_t{1} << 20;
+  if (bytes.size() > kMostBytes) return Bad("has ", bytes.size(), " bytes");
+  SessionOptions changed = options;
+  // A ConfigProto has at least one byte that is no text: the tag of a field.
+  if (!IsText(bytes)) {
+    ConfigProto message;
+    if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+      return Bad("is neither JSON nor text nor a serialized ConfigProto");
+    }
+    ONCILLA_TRY(ApplyTensorFlow(message, changed, notes));
+  } else {
+    const size_t first = bytes.find_first_not_of(" \t\r\n");
+    const bool json = first != std::string_view::npos && bytes[first] == '{';
+    ONCILLA_ASSIGN(const SessionConfig message,
+                   json ? ParseJson(std::string(bytes)) : ParseText(std::string(bytes)));
+    ONCILLA_TRY(Apply(message, changed));
+  }
+  options = std::move(changed);
+  return Status();
+}
+
+std::string PrintSessionConfig(const SessionOptions& options, ConfigForm form) {
+  const SessionOptions defaults;
+  SessionConfig message;
+  if (options.device != defaults.device) message.set_device(options.device);
+  if (options.strict) message.set_strict(true);
+  if (options.threads != 0) message.set_threads(options.threads);
+  if (options.memory_limit_bytes != 0) {
+    message.set_memory_limit_bytes(options.memory_limit_bytes);
+  }
+  if (options.memory_limit_fraction != 0) {
+    message.set_memory_limit_fraction(options.memory_limit_fraction);
+  }
+  if (options.max_concurrent_runs != defaults.max_concurrent_runs) {
+    message.set_max_concurrent_runs(options.max_concurrent_runs);
+  }
+  for (const auto& [type, count] : options.device_count) {
+    (*message.mutable_device_count())[type] = count;
+  }
+  for (const std::string& entry : options.visible_devices) message.add_visible_devices(entry);
+  if (options.log_device_placement) message.set_log_device_placement(true);
+  std::string out;
+  if (form == ConfigForm::kText) {
+    pb::TextFormat::PrintToString(message, &out);
+    return out;
+  }
+  pb::util::JsonPrintOptions print;
+  print.preserve_proto_field_names = true;
+  print.add_whitespace = true;
+  pb::util::MessageToJsonString(message, &out, print);
+  return out;
+}
+
+}  // namespace oncilla

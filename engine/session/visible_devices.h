@@ -1,0 +1,49 @@
+// Which of a machine's devices are seen, and under which names: filters and numbering, on lists.
+//
+// A list has the CPU first, then GPUs in order; what is not usable has no name and comes last.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/device/device.h"
+
+namespace oncilla {
+
+struct ListedDevice {
+  std::string name;  // "/job:localhost/replica:0/task:0/device:GPU:0"; empty when not usable
+  std::string note;  // why it is not usable
+  DeviceInfo info;
+  const Backend* backend = nullptr;
+
+  std::string short_name() const;  // "GPU:0"
+};
+
+// The full name of device `number` of a type ("CPU", "GPU").
+std::string LocalDeviceName(std::string_view type, int number);
+
+// "CPU:0 (AMD EPYC), GPU:0 (..)": the usable ones, for messages.
+std::string ListText(std::span<const ListedDevice> devices);
+
+// The GPUs that the entries mean, in their order, each once, numbered anew from 0; the others lose
+// their names, with `why` as their note. An entry is a number ("1", of GPU:1), a device's name
+// ("GPU:1"), its stable id, or a part of the driver's name for it, in any case. The CPU is always
+// seen. NotFound for an entry that means no GPU, with the list; InvalidArgument for a part of
+// several names.
+Result<std::vector<ListedDevice>> SeeOnly(std::span<const ListedDevice> devices,
+                                          std::span<const std::string> entries,
+                                          std::string_view why);
+
+// The first `count` GPUs keep their names, as TensorFlow's device_count has it.
+std::vector<ListedDevice> SeeFirst(std::vector<ListedDevice> devices, int count,
+                                   std::string_view why);
+
+// The place in the list that a SPEC means: "auto" (the first GPU, else the CPU), "cpu",
+// "cpu:plain", "gpu", "gpu:1" or a full or partial TensorFlow device name. NotFound lists what
+// there is, and `notes` on why there is no more; "auto" never fails.
+Result<size_t> ResolveDevice(const std::string& spec, std::span<const ListedDevice> devices,
+                             std::span<const std::string> notes);
+
+}  // namespace oncilla

@@ -1,0 +1,183 @@
+// Session options as text, JSON and TensorFlow's bytes; and which devices a session sees.
+#include "engine/session/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace oncilla {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+SessionOptions Read(std::string_view bytes, std::vector<std::string>* notes = nullptr) {
+  SessionOptions options;
+  std::vector<std::string> own;
+  const Status status = ReadSessionConfig(bytes, options, notes != nullptr ? *notes : own);
+  EXPECT_TRUE(status.ok()) << status;
+  return options;
+}
+
+Status Refused(std::string_view bytes) {
+  SessionOptions options;
+  options.threads = 5;
+  std::vector<std::string> notes;
+  const Status status = ReadSessionConfig(bytes, options, notes);
+  EXPECT_FALSE(status.ok()) << bytes;
+  EXPECT_EQ(Details(status).stage, Stage::kOptions);
+  EXPECT_EQ(options.threads, 5);  // nothing is changed by half
+  return status;
+}
+
+TEST(SessionConfig, TextAndJsonSayTheSame) {
+  const SessionOptions text = Read(R"(
+      device: "gpu:1"  # a comment
+      strict: true
+      threads: 3
+      memory_limit_bytes: 5000000000
+      memory_limit_fraction: 0.5
+      max_concurrent_runs: 2
+      device_count { key: "GPU" value: 2 }
+      visible_devices: "1"
+      visible_devices: "H100"
+      log_device_placement: true)");
+  EXPECT_EQ(text.device, "gpu:1");
+  EXPECT_TRUE(text.strict);
+  EXPECT_EQ(text.threads, 3);
+  EXPECT_EQ(text.memory_limit_bytes, 5000000000);
+  EXPECT_EQ(text.memory_limit_fraction, 0.5);
+  EXPECT_EQ(text.max_concurrent_runs, 2);
+  EXPECT_EQ(text.device_count.at("GPU"), 2);
+  EXPECT_THAT(text.visible_devices, ElementsAre("1", "H100"));
+  EXPECT_TRUE(text.log_device_placement);
+
+  for (ConfigForm form : {ConfigForm::kText, ConfigForm::kJson}) {
+    const std::string printed = PrintSessionConfig(text, form);
+    EXPECT_EQ(PrintSessionConfig(Read(printed), form), printed);
+  }
+  EXPECT_EQ(PrintSessionConfig(text, ConfigForm::kJson),
+            PrintSessionConfig(Read(R"({"device": "gpu:1", "strict": true, "threads": 3,
+                "memory_limit_bytes": "5000000000", "memory_limit_fraction": 0.5,
+                "max_concurrent_runs": 2, "device_count": {"GPU": 2},
+                "visible_devices": ["1", "H100"], "log_device_placement": true})"),
+                               ConfigForm::kJson));
+}
+
+TEST(SessionConfig, WhatIsNotGivenStays) {
+  SessionOptions options;
+  options.threads = 7;
+  options.strict = true;
+  std::vector<std::string> notes;
+  ASSERT_TRUE(ReadSessionConfig("strict: false", options, notes).ok());
+  EXPECT_EQ(options.threads, 7);
+  EXPECT_FALSE(options.strict);
+  EXPECT_EQ(PrintSessionConfig(SessionOptions(), ConfigForm::kText), "");
+}
+
+TEST(SessionConfig, TensorFlowsBytes) {
+  // device_count {GPU: 0}, intra 2, inter 4, log_device_placement, and gpu_options with fraction
+  // 0.25, allow_growth and visible_device_list "1,0"; written out by hand.
+  const std::string gpu =
+      std::string("\x09\0\0\0\0\0\0\xd0\x3f", 9) + "\x20\x01" + "\x2a\x03" + "1,0";
+  const std::string bytes = std::string("\x0a\x07\x0a\x03GPU\x10\x00", 9) + "\x10\x02" +
+                            "\x28\x04" + "\x32" + static_cast<char>(gpu.size()) + gpu + "\x40\x01";
+  std::vector<std::string> notes;
+  const SessionOptions options = Read(bytes, &notes);
+  EXPECT_EQ(options.device_count.at("GPU"), 0);
+  EXPECT_EQ(options.threads, 2);
+  EXPECT_TRUE(options.log_device_placement);
+  EXPECT_EQ(options.memory_limit_fraction, 0.25);
+  EXPECT_THAT(options.visible_devices, ElementsAre("1", "0"));
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("inter_op_parallelism_threads has no effect")));
+}
+
+TEST(SessionConfig, RefusesWithTheReason) {
+  EXPECT_THAT(std::string(Message(Refused("threads: 2\nstrikt: true"))),
+              testing::AllOf(HasSubstr("line 2"), HasSubstr("strikt")));
+  EXPECT_THAT(std::string(Message(Refused("{\"threads\": }"))), HasSubstr("configuration"));
+  EXPECT_THAT(std::string(Message(Refused("threads: -1"))), HasSubstr("threads is -1"));
+  EXPECT_THAT(std::string(Message(Refused("memory_limit_fraction: 1.5"))), HasSubstr("1.5"));
+  EXPECT_THAT(std::string(Message(Refused("memory_limit_fraction: nan"))), HasSubstr("nan"));
+  EXPECT_THAT(std::string(Message(Refused("device_count { key: 'TPU' value: 1 }"))),
+              HasSubstr("'TPU'"));
+  EXPECT_THAT(std::string(Message(Refused("device_count { key: 'CPU' value: 0 }"))),
+              HasSubstr("CPU is 0"));
+  EXPECT_THAT(std::string(Message(Refused("\xff\xff\xff"))), HasSubstr("ConfigProto"));
+  // gpu_options.experimental.virtual_devices with one limit: what it asks for would be lost.
+  const std::string virtuals = "\x32\x0a\x4a\x08\x0a\x06\x0a\x04" + std::string("\0\0\x80\x44", 4);
+  EXPECT_EQ(Refused(virtuals).code(), Code::kUnimplemented);
+}
+
+std::vector<ListedDevice> Three() {
+  std::vector<ListedDevice> devices(5);
+  const char* names[] = {"EPYC", "Card One", "Card Two", "Other Three", "a processor"};
+  for (size_t i = 0; i < devices.size(); ++i) {
+    devices[i].info.type = i == 0 ? "CPU" : "GPU";
+    devices[i].info.name = names[i];
+    devices[i].info.id = StrCat("0000:0", i, ":00.0");
+    if (i == 4) continue;  // not usable
+    devices[i].name = LocalDeviceName(devices[i].info.type, i == 0 ? 0 : static_cast<int>(i) - 1);
+  }
+  devices[4].note = "an OpenCL device of type CPU";
+  return devices;
+}
+
+std::vector<std::string> Names(const std::vector<ListedDevice>& devices) {
+  std::vector<std::string> out;
+  for (const ListedDevice& d : devices) {
+    if (!d.name.empty()) out.push_back(d.short_name() + " " + d.info.name);
+  }
+  return out;
+}
+
+TEST(VisibleDevices, AreChosenByWhateverNamesThem) {
+  const auto all = Three();
+  auto see = [&](std::vector<std::string> entries) {
+    return Names(SeeOnly(all, entries, "").value());
+  };
+  EXPECT_THAT(see({"1"}), ElementsAre("CPU:0 EPYC", "GPU:0 Card Two"));
+  EXPECT_THAT(see({"GPU:2", "0"}),
+              ElementsAre("CPU:0 EPYC", "GPU:0 Other Three", "GPU:1 Card One"));
+  EXPECT_THAT(see({"0000:02:00.0"}), ElementsAre("CPU:0 EPYC", "GPU:0 Card Two"));
+  EXPECT_THAT(see({"three", "gpu:2"}), ElementsAre("CPU:0 EPYC", "GPU:0 Other Three"));
+  EXPECT_THAT(see({}), ElementsAre("CPU:0 EPYC"));
+}
+
+TEST(VisibleDevices, TheOthersSayWhyTheyAreNotThere) {
+  const std::vector<std::string> second = {"1"};
+  const auto seen = SeeOnly(Three(), second, "hidden").value();
+  ASSERT_EQ(seen.size(), 5u);
+  EXPECT_EQ(seen[2].note, "hidden");
+  EXPECT_EQ(seen[4].note, "an OpenCL device of type CPU");
+  const auto first = SeeFirst(Three(), 1, "one is enough");
+  EXPECT_THAT(Names(first), ElementsAre("CPU:0 EPYC", "GPU:0 Card One"));
+  EXPECT_EQ(first[2].note, "one is enough");
+}
+
+TEST(VisibleDevices, UnknownAndAmbiguousEntriesAreRefused) {
+  for (const char* entry : {"3", "GPU:7", "-1", "CPU:0", "processor", "Radeon"}) {
+    const std::vector<std::string> entries = {entry};
+    const Status status = SeeOnly(Three(), entries, "").status();
+    EXPECT_EQ(status.code(), Code::kNotFound) << entry;
+    EXPECT_THAT(std::string(Message(status)), HasSubstr("GPU:1 (Card Two)"));
+  }
+  const std::vector<std::string> card = {"card"};
+  EXPECT_EQ(SeeOnly(Three(), card, "").status().code(), Code::kInvalidArgument);
+}
+
+TEST(VisibleDevices, SpecsAreResolvedAmongThem) {
+  const std::vector<std::string> second = {"1"};
+  const auto seen = SeeOnly(Three(), second, "hidden").value();
+  EXPECT_EQ(ResolveDevice("auto", seen, {}).value(), 1u);
+  EXPECT_EQ(ResolveDevice("gpu", seen, {}).value(), 1u);
+  EXPECT_EQ(ResolveDevice("/device:CPU:0", seen, {}).value(), 0u);
+  const std::vector<std::string> notes = {"a note"};
+  const Status status = ResolveDevice("gpu:1", seen, notes).status();
+  EXPECT_EQ(status.code(), Code::kNotFound);
+  EXPECT_THAT(std::string(Message(status)), HasSubstr("GPU:0 (Card Two); a note"));
+  const std::vector<std::string> none = {};
+  EXPECT_EQ(ResolveDevice("auto", SeeOnly(Three(), none, "").value(), {}).value(), 0u);
+}
+
+}  // namespace
+}  // namespace oncilla
