@@ -281,6 +281,41 @@ class Convert(CliTest):
                    says=["checksum"])
         self.fails(3, "inspect", self.write("bits.oncilla", whole[:-1] + b"x"), says=["checksum"])
 
+    def test_bfloat16(self):
+        weights = [1 + i / 97 for i in range(96)]
+        model = self.write("w.pb", g.graph(
+            g.placeholder("x", g.FLOAT, [1, 8]), g.const("w", g.FLOAT, [8, 12], g.floats(*weights)),
+            g.node("y", "MatMul", ["x", "w"], g.type_attr("T", g.FLOAT))))
+        out = self.converted("--precision", "bf16", model=model)
+        self.assertIn("1 constants stored as bf16", out.stdout)
+        ones = self.write("x.npy", g.npy("<f4", (1, 8), g.floats(*[1] * 8)))
+        self.ok("run", "m.oncilla", "--input", f"x={ones}", "--output-dir", "out")
+        rounded = [struct.unpack("<f", struct.pack("<I", bits & ~0xFFFF))[0] for bits in (
+            bits + 0x7FFF + (bits >> 16 & 1) for bits in
+            (struct.unpack("<I", struct.pack("<f", w))[0] for w in weights))]
+        expected = [sum(rounded[12 * k + j] for k in range(8)) for j in range(12)]
+        self.close(g.read_npy(next((self.dir / "out").iterdir()))[2], expected, 1e-6)
+
+    def test_targets(self):
+        state = MODELS.parent / "runs/state/model"
+        add, reset = "StatefulPartitionedCall", "StatefulPartitionedCall_2"
+        out = self.ok("convert", state, "-o", "m.oncilla", "--targets", f"{add},{reset}", "--no-verify")
+        self.assertIn("4 signatures, 2 targets", out.stdout)
+        x = self.write("x.npy", g.npy("<f4", (3,), g.floats(1, 2, 3)))
+        steps = [{"signature": "add", "inputs": {"x": str(x)}},
+                 {"signature": "add", "inputs": {"x": str(x)}, "targets": [add]},
+                 {"signature": "get", "outputs": ["sum"], "output_dir": "before"},
+                 {"signature": "get", "targets": [reset]},
+                 {"signature": "get", "outputs": ["sum"], "output_dir": "after"}]
+        for model in state, "m.oncilla":
+            self.ok("run", model, "--steps", self.write("steps.json", json.dumps(steps)))
+            self.assertEqual(g.read_npy(self.dir / "before/sum.npy")[2], (2, 4, 6))
+            self.assertEqual(g.read_npy(self.dir / "after/sum.npy")[2], (0, 0, 0))
+        run = ("run", "m.oncilla", "--signature", "get", "--target")
+        self.fails(2, *run, "StatefulPartitionedCall_9", says=["did you mean", reset])
+        self.fails(2, *run, reset, "--output", "sum", says=["one target at a time"])
+        self.fails(2, "convert", state, "-o", "n.oncilla", "--targets", "nope", says=["Some target nodes not found"])
+
     def test_to_graphdef(self):
         out = self.ok("convert", MODEL, "-o", "frozen.pb", "--to", "graphdef", "--input", f"image={COFFEE}")
         for text in ("frozen.pb: ", "a GraphDef with 150 variables", "input   image:0  for 'image'", "logits  max error 0 "):
