@@ -391,6 +391,27 @@ class BadModels(CliTest):
         self.assertEqual(self.run_cli("inspect", path).returncode, 4)
 
 
+class InnerTensors(CliTest):
+    def test_feeds_and_fetches(self):
+        graph = MODELS.parent / "text/frozen.pbtxt"
+        y = self.write("y.npy", g.npy("<f4", (1, 2), g.floats(3, -1)))
+        self.ok("run", graph, "--input", f"y:0={y}", "--output", "z:0", "--output-dir", "out")
+        # z is y where that is positive, else the largest constant less y.
+        self.close(g.read_npy(self.dir / "out/z%3A0.npy")[2], (3, 1e10))
+        module = MODELS / "module"
+        k = self.write("k.npy", g.npy("<f4", (), g.floats(2)))
+        x = self.write("x.npy", g.npy("<f4", (1, 5), g.floats(1, 2, 3, 4, 5)))
+        self.ok("run", module, "--input", f"k={k}", "--input", f"x={x}", "--output-dir", "keys")
+        self.ok("run", module, "--input", f"serving_default_k:0={k}", "--input", f"serving_default_x:0={x}",
+                "--output", "StatefulPartitionedCall:1", "--output-dir", "names")
+        self.assertEqual((self.dir / "keys/z.npy").read_bytes(),
+                         (self.dir / "names/StatefulPartitionedCall%3A1.npy").read_bytes())
+        self.fails(2, "run", module, "--input", f"serving_default_k:0={k}", "--output", "y",
+                   says=["You must feed a value for placeholder tensor 'serving_default_x' with dtype float"])
+        self.fails(2, "run", graph, "--input", f"nope:0={y}", says=["FeedInputs: unable to find feed output nope:0"])
+        self.fails(2, "run", graph, "--input", f"nope={y}", says=["there is no input 'nope'"])
+
+
 class StoredDevices(CliTest):
     def test_modes(self):
         t = g.type_attr("T", g.FLOAT)
