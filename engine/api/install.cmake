@@ -53,6 +53,41 @@ configure_package_config_file(engine/api/oncillaConfig.cmake.in oncillaConfig.cm
 write_basic_package_version_file(oncillaConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/oncillaConfig.cmake
   ${PROJECT_BINARY_DIR}/oncillaConfigVersion.cmake DESTINATION ${package})
+# What the archive needs, for `pkg-config --static`: CMake's targets by the names of their .pc files,
+# plain libraries as they are. Written out as libraries, since packages required there would have to
+# be installed for those too who link the shared library.
+set(ONCILLA_PC_REQUIRES)
+set(ONCILLA_PC_LIBS)
+foreach(library ${ONCILLA_LIBRARIES})
+  if(library MATCHES "^::@")  # CMake's mark of the folder that added what follows
+    continue()
+  elseif(library MATCHES "^absl::(.*)")
+    list(APPEND ONCILLA_PC_REQUIRES absl_${CMAKE_MATCH_1})
+  elseif(library MATCHES "^(hwy::hwy|protobuf::libprotobuf|Snappy::snappy|PNG::PNG|JPEG::JPEG)$")
+    string(REGEX REPLACE ".*::" "" name ${library})
+    string(TOLOWER ${name} name)
+    string(REGEX REPLACE "^(hwy|png|jpeg)$" "lib\\1" name ${name})
+    string(REGEX REPLACE "^libprotobuf$" "protobuf" name ${name})
+    list(APPEND ONCILLA_PC_REQUIRES ${name})
+  elseif(library STREQUAL Threads::Threads)
+    list(APPEND ONCILLA_PC_LIBS ${CMAKE_THREAD_LIBS_INIT})
+  elseif(library MATCHES "::|\\$<")
+    message(FATAL_ERROR "oncilla.pc does not know the name of ${library}")
+  else()
+    list(APPEND ONCILLA_PC_LIBS -l${library})
+  endif()
+endforeach()
+find_package(PkgConfig QUIET)
+if(PKG_CONFIG_FOUND)
+  execute_process(COMMAND ${PKG_CONFIG_EXECUTABLE} --libs ${ONCILLA_PC_REQUIRES}
+    OUTPUT_VARIABLE libs OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed ERROR_QUIET)
+  if(failed)
+    message(STATUS "oncilla.pc does not list what the archive needs: some library has no .pc file")
+  endif()
+  list(PREPEND ONCILLA_PC_LIBS ${libs})
+endif()
+list(APPEND ONCILLA_PC_LIBS -lstdc++ -lm)
+list(JOIN ONCILLA_PC_LIBS " " ONCILLA_PC_LIBS)
 configure_file(engine/api/oncilla.pc.in oncilla.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/oncilla.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 

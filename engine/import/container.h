@@ -28,6 +28,8 @@ struct ContainerContents {
   std::vector<Entry> entries;
   // For each variable or table that has no initial value in its module: what gives it one.
   std::vector<std::pair<std::string, Module>> initialisers;
+  // Nodes of the source that can be run for their effects, by name; their modules have no outputs.
+  std::vector<std::pair<std::string, Module>> targets = {};
 };
 
 // Writes the file; nobody ever sees half of it. Unimplemented for constants that are lists.
@@ -35,7 +37,8 @@ Status WriteContainer(const std::string& path, const ContainerContents& contents
 
 bool LooksLikeContainer(std::string_view bytes);
 
-// Imports give the signature's module, or the part of it that other feeds and fetches need.
+// Imports give the signature's module, or the part of it that other feeds and fetches need; or what
+// one target does, on its own.
 // DataLoss for what is damaged, Unimplemented for a version or an op that this engine lacks.
 Result<std::unique_ptr<ModelSource>> OpenContainer(std::shared_ptr<const MappedFile> file);
 

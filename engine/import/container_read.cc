@@ -151,6 +151,12 @@ class GraphReader {
       const pb::Graph::Output& output = message_.outputs(o);
       graph_.AddOutput(output.name(), ids_[output.value()]);
     }
+    std::set<std::string_view> names;
+    for (const Value& value : graph_.values()) {
+      if (!value.name.empty() && !names.insert(value.name).second) {
+        return DataLoss("two values are called '", value.name, "'");
+      }
+    }
     return std::move(graph_);
   }
 

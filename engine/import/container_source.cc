@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "engine/base/near_names.h"
 #include "engine/import/container.h"
 #include "engine/import/container_bytes.h"
 #include "engine/import/container_read.h"
@@ -60,11 +61,7 @@ class ContainerSource : public ModelSource {
   Result<Module> Import(const ImportRequest& asked,
                         const std::shared_ptr<const OpSet>& ops) override {
     ONCILLA_ASSIGN(const Signature* signature, FindSignature(asked.signature));
-    if (!asked.targets.empty()) {
-      return WithStage(NotFound(opened_.file->path(),
-                                ": a converted model has no nodes to run for their effects alone"),
-                       Stage::kOptions);
-    }
+    if (!asked.targets.empty()) return ImportTarget(asked, ops);
     const auto entry = static_cast<int>(signature - signatures_.data());
     container::Part part;
     part.feeds = asked.feeds;
@@ -98,6 +95,33 @@ class ContainerSource : public ModelSource {
   }
 
  private:
+  Result<Module> ImportTarget(const ImportRequest& asked, const std::shared_ptr<const OpSet>& ops) {
+    const auto fail = [&](const auto&... what) {
+      return WithStage(NotFound(opened_.file->path(), ": ", what...), Stage::kOptions);
+    };
+    if (asked.targets.size() > 1 || !asked.fetches.empty()) {
+      return WithStage(InvalidArgument(opened_.file->path(),
+                                       ": a converted model runs one target at a time, on its own"),
+                       Stage::kOptions);
+    }
+    const std::string& name = asked.targets[0];
+    std::vector<std::string> names;
+    for (const pb::Model::Target& target : opened_.model->targets()) {
+      names.push_back(target.name());
+      if (target.name() != name) continue;
+      container::Part part;
+      part.feeds = asked.feeds;
+      const std::lock_guard<std::mutex> lock(mutex_);
+      auto module = container::ReadModule(opened_, target.module(), part, ops, &variables_);
+      if (!module.ok()) return In(module.status(), opened_.file->path());
+      return module;
+    }
+    if (names.empty()) {
+      return fail("the model was converted without --targets, so that none can be run");
+    }
+    return fail("there is no target '", name, "'", DidYouMean(name, names));
+  }
+
   const container::Opened opened_;
   std::vector<Signature> signatures_;
   std::mutex mutex_;

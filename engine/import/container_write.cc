@@ -211,6 +211,11 @@ Status WriteContainer(const std::string& path, const ContainerContents& contents
     ONCILLA_TRY(In(SetModule(module, blobs, to->mutable_module()),
                    StrCat("the initialiser of '", resource, "'")));
   }
+  for (const auto& [name, module] : contents.targets) {
+    pb::Model::Target* to = model.add_targets();
+    to->set_name(name);
+    ONCILLA_TRY(In(SetModule(module, blobs, to->mutable_module()), StrCat("target '", name, "'")));
+  }
   std::string graph;
   if (model.ByteSizeLong() > INT32_MAX || !model.SerializeToString(&graph)) {
     return Exhausted("the graph without its weights is larger than 2 GB");

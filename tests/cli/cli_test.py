@@ -233,82 +233,6 @@ class RunSmall(CliTest):
         self.assertIn("standard output", out.stderr.splitlines()[-1])
 
 
-class Convert(CliTest):
-    def converted(self, *flags, model=MODEL):
-        out = self.ok("convert", model, "-o", "m.oncilla", *flags)
-        self.assertEqual(list(self.dir.glob("*.unverified")), [])
-        return out
-
-    def test_quickstart(self):
-        out = self.converted("--input", f"image={COFFEE}")
-        self.assertRegex(out.stdout, r"m.oncilla: .*, from SavedModel, 1 signature")
-        self.assertRegex(out.stdout, r"logits  max error 0 ")
-        inspected = self.document("inspect", self.ok("inspect", "m.oncilla", "--json"))
-        self.assertEqual(inspected["model"]["format"], "Oncilla")
-        self.ok("run", "m.oncilla", "--input", f"image={COFFEE}", "--output-dir", "out")
-        label = json.loads((self.dir / "out/label.json").read_text())
-        self.assertEqual(label, json.loads((RECORDED / "coffee.label.json").read_text()))
-
-    def test_shapes_names_and_precision(self):
-        weights = g.floats(*[i / 7 for i in range(96)])
-        model = self.write("w.pb", g.graph(
-            g.placeholder("x", g.FLOAT, [None, 8]), g.const("w", g.FLOAT, [8, 12], weights),
-            g.node("y", "MatMul", ["x", "w"], g.type_attr("T", g.FLOAT)),
-            g.node("z", "Relu", ["y"], g.type_attr("T", g.FLOAT))))
-        whole = self.converted("--shape", "x=4x8", "--outputs", "y,z", model=model)
-        self.assertIn("x:0 f32[4,8]", whole.stdout)
-        self.assertIn("  y  max error 0", whole.stdout)
-        self.assertIn("f32[4,12]", self.ok("inspect", "m.oncilla").stdout)
-        half = self.converted("--precision", "fp16", model=model)
-        self.assertIn("1 constants stored as f16", half.stdout)
-        self.ok("run", "m.oncilla", "--random", "--output-dir", "half")
-        self.ok("run", model, "--random", "--output-dir", "full")
-        name = next((self.dir / "full").iterdir()).name
-        full = g.read_npy(self.dir / "full" / name)[2]
-        self.close(g.read_npy(self.dir / "half" / name)[2], full, 2e-3)
-        self.assertNotEqual(g.read_npy(self.dir / "half" / name)[2], full)
-        for flags, says in ((["--shape", "x=4x9"], "4x9"), (["--shape", "xx=4x8"], "'xx'"),
-                            (["--outputs", "q"], "'q'"), (["--precision", "int3"], "int3")):
-            with self.subTest(flags=flags):
-                self.fails(2, "convert", model, "-o", "n.oncilla", *flags)
-        self.assertFalse((self.dir / "n.oncilla").exists())
-
-    def test_damaged(self):
-        self.converted(model=self.small)
-        whole = (self.dir / "m.oncilla").read_bytes()
-        self.fails(3, "run", self.write("cut.oncilla", whole[:200]), "--random", says=["cut.oncilla"])
-        self.fails(3, "run", self.write("flip.oncilla", whole[:70] + b"x" + whole[71:]), "--random",
-                   says=["checksum"])
-        self.fails(3, "inspect", self.write("bits.oncilla", whole[:-1] + b"x"), says=["checksum"])
-
-    def test_to_graphdef(self):
-        out = self.ok("convert", MODEL, "-o", "frozen.pb", "--to", "graphdef", "--input", f"image={COFFEE}")
-        for text in ("frozen.pb: ", "a GraphDef with 150 variables", "input   image:0  for 'image'", "logits  max error 0 "):
-            self.assertIn(text, out.stdout)
-        self.ok("run", "frozen.pb", "--input", f"image={COFFEE}", "--output", "label", "--output-dir", "out")
-        label = json.loads((self.dir / "out/label.json").read_text())
-        self.assertEqual(label, json.loads((RECORDED / "coffee.label.json").read_text()))
-        counter = MODELS / "counter"
-        self.fails(2, "convert", counter, "-o", "n.pb", "--to", "graphdef", says=["'counting', 'plain'"])
-        self.fails(4, "convert", counter, "-o", "n.pb", "--to", "graphdef", "--signature", "counting",
-                   says=["AssignAddVariableOp", "no state"])
-        self.ok("convert", counter, "-o", "p.pb", "--to", "graphdef", "--signature", "plain")
-        self.fails(2, "convert", counter, "-o", "n.pb", "--to", "graphdef", "--precision", "fp16", says=["--precision"])
-        self.converted(model=self.small)
-        self.fails(4, "convert", "m.oncilla", "-o", "n.pb", "--to", "graphdef", says=["this is Oncilla"])
-        self.assertFalse((self.dir / "n.pb").exists())
-
-    def test_inputs_that_cannot_be_made_up(self):
-        model = self.write("index.pb", g.graph(
-            g.const("table", g.FLOAT, [2, 2], g.floats(1, 2, 3, 4)),
-            g.placeholder("i", g.INT32, [40]), g.const("axis", g.INT32, [], b"\0\0\0\0"),
-            g.node("rows", "GatherV2", ["table", "i", "axis"], g.type_attr("Tparams", g.FLOAT),
-                   g.type_attr("Tindices", g.INT32), g.type_attr("Taxis", g.INT32))))
-        out = self.fails(1, "convert", model, "-o", "n.oncilla", says=["--input NAME=FILE"])
-        self.assertFalse((self.dir / "n.oncilla").exists())
-        self.ok("convert", model, "-o", "n.oncilla", "--no-verify")
-
-
 class BadModels(CliTest):
     def test_not_a_model(self):
         self.fails(3, "run", self.write("x", "hello"), says=["not a model"])
@@ -354,22 +278,6 @@ class BadModels(CliTest):
             self.assertIn(text, out.stderr)
         self.assertRegex(out.stderr.splitlines()[-1], r"^oncilla run: error: ")
         self.assertEqual(self.run_cli("inspect", path).returncode, 4)
-
-
-class StoredDevices(CliTest):
-    def test_modes(self):
-        t = g.type_attr("T", g.FLOAT)
-        model = self.write("d.pb", g.graph(
-            g.placeholder("x", g.FLOAT, [2]), g.node("a", "Relu", ["x"], t, g.field(4, "/cpu:0")),
-            g.node("b", "Softmax", ["a"], t, g.field(4, "/device:GPU:3"))))
-        self.assertIn("2 nodes have stored devices", self.ok("inspect", model, "--device", "cpu").stdout)
-        self.assertIn("'/device:GPU:3'  1 node: Softmax 1", self.ok("inspect", model, "--all").stdout)
-        run = ("run", model, "--random", "--device", "cpu", "--stored-devices")
-        self.assertNotIn("stored", self.ok(*run, "ignore").stderr)
-        soft = self.ok(*run, "soft", "--placement").stderr
-        self.assertIn("a (Relu): /job:localhost/replica:0/task:0/device:CPU:0  stored: /cpu:0", soft)
-        self.assertIn("1 not on their stored device '/device:GPU:3': there is no such device", soft)
-        self.fails(5, *run, "respect", says=["explicitly assigned to /device:GPU:3 but available devices are [ /job"])
 
 
 class BadInput(CliTest):
@@ -521,31 +429,6 @@ class Inspect(CliTest):
         self.assertAlmostEqual(document["operations"] / 2e6, 407, delta=40)
         open_sizes = self.document("inspect", self.ok("inspect", MODEL, "--json"))
         self.assertIsNone(open_sizes["operations"])
-
-    def test_all(self):
-        out = self.ok("inspect", MODEL, "--all").stdout
-        for text in ("tags {serve}", "signature 'serving_default' (the default), method tensorflow/serving/predict",
-                     "input   image  uint8[?,?,?,3]  serving_default_image:0", "Conv2D 66", "'serving_default'  yes"):
-            self.assertIn(text, out)
-        document = self.document("inspect_all", self.ok("inspect", MODEL, "--all", "--json"))
-        self.assertEqual(document["meta_graphs"][0]["tags"], ["serve"])
-        counter = MODELS / "counter"
-        out = self.ok("inspect", counter, "--all").stdout
-        for text in ("function counting(x: f32[?,3])", "Variable_1  float[]  4 B  changes", "'/device:CPU:*'  5 nodes",
-                     "in the checkpoint 2 tensors, 16 B", "'counting'  yes; state: Variable_1"):
-            self.assertIn(text, out)
-        graph = self.document("inspect_all", self.ok("inspect", counter, "--all", "--json"))["meta_graphs"][0]
-        self.assertEqual(sum(device["nodes"] for device in graph["stored_devices"]), 25)
-        self.assertEqual(graph["checkpoint"], {"tensors": 2, "bytes": 16})
-        tables = MODELS.parent / "runs/old_tables/model"
-        self.assertIn("state: hash_table", self.ok("inspect", tables, "--all").stdout)
-
-    def test_all_of_what_is_not_supported(self):
-        path = self.write("u.pb", g.graph(g.placeholder("x", g.FLOAT, [2]), g.node("y", "MadeUpOp", ["x"])))
-        self.assertRegex(self.ok("inspect", path, "--all").stdout, "no: .*'MadeUpOp' in 1 node: 'y'")
-        found = self.document("inspect_all", self.ok("inspect", path, "--all", "--json"))["supported"]
-        self.assertFalse(found[0]["supported"])
-        self.fails(3, "inspect", self.write("bad.pb", b"nothing"), "--all", says=["not a model"])
 
     def test_an_input_that_is_a_shape(self):
         model = self.write("reshape.pb", g.graph(

@@ -10,6 +10,8 @@
 
 #include "engine/graph/verify.h"
 #include "engine/import/model_source.h"
+#include "engine/import/tf_contents.h"
+#include "engine/import/tf_source.h"
 #include "engine/ops/op_set.h"
 
 namespace oncilla::fuzz {
@@ -51,7 +53,11 @@ void ImportEverything(const std::string& path) {
   static const auto ops = OpSet::Builtin();
   auto model = OpenModel(path, {});
   if (!model.ok()) return;
+  (void)ReadTfContents(path, {});
   for (const Signature& signature : (*model)->signatures()) {
+    if (auto* tensorflow = dynamic_cast<TfSource*>(model->get()); tensorflow != nullptr) {
+      (void)tensorflow->Freeze({signature.key, {}, {}});
+    }
     auto module = (*model)->Import({signature.key, {}, {}}, ops);
     if (!module.ok()) continue;
     if (Status status = Verify(module->main); !status.ok()) {

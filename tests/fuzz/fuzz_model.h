@@ -32,7 +32,8 @@ class MemoryFolder {
   std::string path_;
 };
 
-// Opens the model and imports each of its signatures; what is imported must be a correct graph.
+// Opens the model, describes it, and imports and freezes each of its signatures; what is imported
+// must be a correct graph.
 void ImportEverything(const std::string& path);
 
 }  // namespace oncilla::fuzz

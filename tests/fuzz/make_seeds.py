@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Writes what the fuzzers start from:
-    tests/fuzz/make_seeds.py FOLDER
+    tests/fuzz/make_seeds.py FOLDER PROGRAM
 FOLDER/onnx: the smallest of ONNX's own node tests (Debian's libonnx-testdata); FOLDER/saved_model and
 FOLDER/graphdef: the small SavedModels of testdata and the graphs inside them; FOLDER/checkpoint: their
-indexes, as a whole and as entries (see checkpoint_fuzz.cc)."""
+indexes, as a whole and as entries (see checkpoint_fuzz.cc); FOLDER/text: texts, the small one in parts;
+FOLDER/container: the graph parts of what PROGRAM (oncilla) converts the SavedModels to."""
 
 import pathlib
+import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 ONNX_NODE_TESTS = pathlib.Path("/usr/share/libonnx-testdata/data/node")
@@ -59,7 +62,7 @@ def entries(index):
 
 def main():
     folder = pathlib.Path(sys.argv[1])
-    for name in ("onnx", "saved_model", "graphdef", "checkpoint"):
+    for name in ("onnx", "saved_model", "graphdef", "checkpoint", "text", "container"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     models = sorted((ROOT / "testdata/tensorflow/models").glob("*/saved_model.pb"))
     for path in models:
@@ -72,13 +75,26 @@ def main():
         (folder / "checkpoint" / f"{name}_file").write_bytes(b"\0" + index)
         (folder / "checkpoint" / f"{name}_block").write_bytes(b"\1" + index[:-48])
         (folder / "checkpoint" / f"{name}_entries").write_bytes(entries(index))
+    texts = ROOT / "testdata/tensorflow/text"
+    (folder / "text/frozen").write_bytes((texts / "frozen.pbtxt").read_bytes())
+    (folder / "text/version1").write_bytes((texts / "version1/saved_model.pbtxt").read_bytes())
+    (folder / "text/node").write_bytes((texts / "frozen.pbtxt").read_bytes()[:700])
+    with tempfile.TemporaryDirectory() as work:
+        file = pathlib.Path(work) / "model"
+        for path in models + sorted((ROOT / "testdata/tensorflow/runs").glob("*/model/saved_model.pb")):
+            command = [sys.argv[2], "convert", path.parent, "-o", file, "--no-verify"]
+            if subprocess.run(command, capture_output=True).returncode == 0:
+                data = file.read_bytes()
+                size = int.from_bytes(data[16:24], "little")
+                name = path.parent.parent.name if path.parent.name == "model" else path.parent.name
+                (folder / "container" / name).write_bytes(data[64:64 + size])
     count = 0
     for path in sorted(ONNX_NODE_TESTS.glob("*/model.onnx")):
         if path.stat().st_size <= MAX_ONNX_BYTES:
             (folder / "onnx" / path.parent.name).write_bytes(path.read_bytes())
             count += 1
     print(f"{len(models)} SavedModels, {count} ONNX files")
-    if not models or not count:
+    if not models or not count or not any((folder / "container").iterdir()):
         sys.exit("there are no seeds")
 
 

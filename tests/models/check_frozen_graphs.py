@@ -18,7 +18,7 @@ MODELS = [DATA / f"models/{m}" for m in ("mlp", "module", "encoder", "convnet", 
 
 
 def made_up(rng, spec):
-    shape = [2 if i == 0 else 32 if d is None else d for i, d in enumerate(spec.shape.as_list())]
+    shape = [d if d is not None else 2 if i == 0 else 32 for i, d in enumerate(spec.shape.as_list())]
     if spec.dtype == tf.bool: return np.ones(shape, bool)
     if spec.dtype.is_integer: return rng.integers(1, 5, shape).astype(spec.dtype.as_numpy_dtype)
     return rng.uniform(0, 1, shape).astype(spec.dtype.as_numpy_dtype)

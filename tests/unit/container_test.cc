@@ -277,6 +277,19 @@ TEST_F(Container, FunctionsMustFitTheirCallsAndEnd) {
   EXPECT_NE(Message(variable).find("'total'"), std::string::npos) << variable;
 }
 
+TEST_F(Container, NamesOfValuesBelongToOne) {
+  ContainerContents contents = SmallModel();
+  Graph& graph = contents.entries[0].module.main;
+  ASSERT_FALSE(graph.nodes().empty());
+  graph.SetValueName(graph.node(NodeId{0}).outputs[0], "second:0");
+  ASSERT_TRUE(WriteContainer(path_, contents).ok());
+  auto model = Open();
+  ASSERT_TRUE(model.ok()) << model.status();
+  const Status status = (*model)->Import({}, Ops()).status();
+  EXPECT_EQ(status.code(), Code::kDataLoss);
+  EXPECT_NE(Message(status).find("two values are called 'second:0'"), std::string::npos) << status;
+}
+
 TEST(ConvertModule, SettlesSizesAndNarrowsWeights) {
   const ContainerContents contents = SmallModel();
   ConvertOptions options;

@@ -24,7 +24,7 @@ namespace {
 struct ConvertFlags {
   ModelFlags model;
   InputFlags input;
-  std::string out, inputs, outputs, precision = "fp32", to = "oncilla";
+  std::string out, inputs, outputs, targets, precision = "fp32", to = "oncilla";
   int threads = 0;
   bool no_verify = false;
 };
@@ -38,6 +38,7 @@ Status BadOption(const Parts&... parts) {
 struct Asked {
   Signature signature;
   ImportRequest request;
+  std::string target = "";  // a node to run for its effects, instead of the outputs
 };
 
 std::vector<std::string> NamesOf(const std::vector<TensorInfo>& infos) {
@@ -71,6 +72,12 @@ Result<std::vector<Asked>> AskedOf(const ModelSource& source, const ConvertFlags
     asked.push_back({*signature,
                      {signature->key, Chosen(flags.inputs, signature->inputs),
                       Chosen(flags.outputs, signature->outputs)}});
+  }
+  if (!flags.targets.empty()) {
+    const Signature& first = *signatures[0];
+    for (const std::string& target : SplitAt(flags.targets, ',')) {
+      asked.push_back({first, {first.key, {}, {}, {target}}, target});
+    }
   }
   return asked;
 }
@@ -116,7 +123,11 @@ Result<std::vector<Module>> ImportAll(ModelSource& source, const std::vector<Ask
     bool more = false;
     for (const Asked& one : asked) {
       auto module = source.Import(one.request, ops);
-      if (!module.ok()) return In(module.status(), StrCat("signature '", one.signature.key, "'"));
+      if (!module.ok()) {
+        return In(module.status(), one.target.empty()
+                                       ? StrCat("signature '", one.signature.key, "'")
+                                       : StrCat("target '", one.target, "'"));
+      }
       for (const std::string& resource : ResourcesOf(*module)) {
         more |= state.insert(resource).second;
       }
@@ -147,11 +158,13 @@ std::vector<TensorInfo> InfosOf(const Graph& graph, std::span<const NamedValue> 
 Status AddInitialisers(ModelSource& source, const std::shared_ptr<const OpSet>& ops,
                        ContainerContents* contents) {
   std::map<std::string, bool> has_value;  // by resource
-  for (const auto& entry : contents->entries) {
-    for (const ModuleVariable& variable : entry.module.variables) {
+  const auto look = [&](const Module& module) {
+    for (const ModuleVariable& variable : module.variables) {
       has_value[variable.resource] |= variable.initial.valid();
     }
-  }
+  };
+  for (const auto& entry : contents->entries) look(entry.module);
+  for (const auto& [name, module] : contents->targets) look(module);
   for (const auto& [resource, known] : has_value) {
     if (known) continue;
     auto module = source.ImportInitialiser({resource}, ops);
@@ -193,6 +206,10 @@ Result<ContainerContents> Import(const ConvertFlags& flags, DType weights,
       const bool by_shape = !options.shapes.empty();
       return by_shape ? WithStage(In(module.status(), "--shape"), Stage::kOptions)
                       : OfModel(module.status());
+    }
+    if (!asked[i].target.empty()) {
+      contents.targets.emplace_back(asked[i].target, *std::move(module));
+      continue;
     }
     Signature signature;
     signature.key = asked[i].signature.key;
@@ -323,6 +340,7 @@ std::string NamesText(std::string_view role,
 Status ConvertToGraphDef(const ConvertFlags& flags) {
   if (flags.precision != "fp32") return BadOption("--precision is for our own model file");
   if (!flags.input.shapes.empty()) return BadOption("--shape is for our own model file");
+  if (!flags.targets.empty()) return BadOption("--targets is for our own model file");
   const OpenModelOptions open = LoadOptionsOf(flags.model);
   auto opened = OpenModel(flags.model.path, open);
   if (!opened.ok()) return OfModel(opened.status());
@@ -378,7 +396,12 @@ Status Convert(const ConvertFlags& flags) {
   ONCILLA_ASSIGN(const auto file, MappedFile::Open(flags.out));
   std::string text = StrCat(flags.out, ": ", HumanBytes(static_cast<int64_t>(file->text().size())),
                             ", from ", contents.source_format, ", ", contents.entries.size(),
-                            contents.entries.size() == 1 ? " signature\n" : " signatures\n");
+                            contents.entries.size() == 1 ? " signature" : " signatures");
+  if (!contents.targets.empty()) {
+    text += StrCat(", ", contents.targets.size(),
+                   contents.targets.size() == 1 ? " target" : " targets");
+  }
+  text += "\n";
   if (weights != DType::kF32) {
     text += StrCat(counts.narrowed, " constants stored as ", Name(weights));
     if (counts.overflowing > 0) text += StrCat(", ", counts.overflowing, " too large for it");
@@ -398,6 +421,9 @@ Action AddConvert(CLI::App& app) {
       ->type_name("NAME,..");
   app.add_option("--outputs", flags->outputs, "Tensors that are computed (else the signature's)")
       ->type_name("NAME,..");
+  app.add_option("--targets", flags->targets,
+                 "Nodes of a TensorFlow graph that run --target shall find in the converted model")
+      ->type_name("NODE,..");
   app.add_option("--to", flags->to,
                  "What to write: oncilla (our own model file) or graphdef (frozen, for TensorFlow)")
       ->check(CLI::IsMember({"oncilla", "graphdef"}))

@@ -109,6 +109,25 @@ void InputFlags::AddTo(CLI::App& app) {
       ->type_name("L");
 }
 
+Signature WithInnerInputs(const Signature& signature, const InputFlags& flags) {
+  Signature out = signature;
+  const std::vector<std::string> names = Spellings(signature);
+  for (const std::string& text : flags.inputs) {
+    if (SplitAssignment(text, names, "input").ok()) continue;
+    for (size_t at = text.rfind('='); at != std::string::npos && at > 0;
+         at = text.rfind('=', at - 1)) {
+      const std::string name = text.substr(0, at);
+      const size_t digits = name.find_last_not_of("0123456789");
+      if (digits == std::string::npos || name[digits] != ':' || digits + 1 == name.size()) continue;
+      TensorInfo info;
+      info.name = name;
+      if (Find(out, name) == nullptr) out.inputs.push_back(std::move(info));
+      break;
+    }
+  }
+  return out;
+}
+
 Result<std::vector<std::string>> GivenInputs(const Signature& signature, const InputFlags& flags) {
   ONCILLA_ASSIGN(const auto files, ByName(flags.inputs, signature, "--input"));
   std::vector<std::string> names;

@@ -32,6 +32,10 @@ struct Inputs {
 Result<Inputs> GatherInputs(const Signature& signature, const std::vector<std::string>& needed,
                             const InputFlags& flags);
 
+// The signature with what --input gives beyond it: tensors inside the graph, named with their
+// output ("scope/op:0"). Their types are those of the files.
+Signature WithInnerInputs(const Signature& signature, const InputFlags& flags);
+
 // The names of the inputs that some flag gives a value, in the signature's order; all of them with
 // --random or --input-dir.
 Result<std::vector<std::string>> GivenInputs(const Signature& signature, const InputFlags& flags);

@@ -169,7 +169,7 @@ std::string Text(const ModelFlags& model, const ModelSource& source, const All& 
     out += "\n";
   }
   for (const TfContents& other : all.other_sets) {
-    out += StrCat("tags {", Joined(other.chosen), "}, with --tags ", Joined(other.chosen), "\n",
+    out += StrCat("tags {", Joined(other.chosen), "}, chosen with --tags\n",
                   SignaturesText(other, nullptr));
   }
   return out;

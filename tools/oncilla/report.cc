@@ -154,6 +154,10 @@ Json RunReportJson(const RunReport& report) {
   for (const auto& [reason, count] : report.refusals) {
     json["refusals"].push_back({{"reason", JsonText(reason)}, {"nodes", count}});
   }
+  json["relaxed"] = Json::array();
+  for (const auto& [reason, count] : report.relaxed) {
+    json["relaxed"].push_back({{"reason", JsonText(reason)}, {"nodes", count}});
+  }
   json["copies"] = report.stats.copies;
   json["copied_bytes"] = report.stats.copied_bytes;
   json["segments"] = report.stats.segments;

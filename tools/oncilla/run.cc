@@ -118,11 +118,16 @@ struct StepResult {
   std::vector<std::string> files;  // written, per output
 };
 
-// The inputs to feed: those given when nothing is missing, else those that the outputs need.
-Result<std::vector<std::string>> NeededInputs(const OpenedModel& opened, const Step& step,
+// The inputs to feed: those given when nothing is missing or a tensor inside the graph is among
+// them, else those that the outputs need.
+Result<std::vector<std::string>> NeededInputs(const OpenedModel& opened, const Signature& signature,
+                                              const Step& step,
                                               const std::vector<std::string>& fetches) {
-  ONCILLA_ASSIGN(std::vector<std::string> given, GivenInputs(*opened.signature, step.input));
-  if (given.size() == opened.signature->inputs.size()) return given;
+  ONCILLA_ASSIGN(std::vector<std::string> given, GivenInputs(signature, step.input));
+  if (given.size() == signature.inputs.size() ||
+      signature.inputs.size() > opened.signature->inputs.size()) {
+    return given;
+  }
   ONCILLA_ASSIGN(const auto executor, CompileModel(opened, {}, fetches, step.targets));
   std::vector<std::string> needed;
   for (const NamedValue& input : executor->compiled().graph.inputs()) {
@@ -153,8 +158,9 @@ Result<StepResult> RunStep(OpenedModel& opened, const Step& step, const RunFlags
     asked.push_back(name);
     fetches.push_back(FullName(name, opened.signature->outputs));
   }
-  ONCILLA_ASSIGN(const auto needed, NeededInputs(opened, step, fetches));
-  ONCILLA_ASSIGN(Inputs inputs, GatherInputs(*opened.signature, needed, step.input));
+  const Signature known = WithInnerInputs(*opened.signature, step.input);
+  ONCILLA_ASSIGN(const auto needed, NeededInputs(opened, known, step, fetches));
+  ONCILLA_ASSIGN(Inputs inputs, GatherInputs(known, needed, step.input));
   ONCILLA_ASSIGN(const auto executor, CompileModel(opened, needed, fetches, step.targets));
   StepResult result;
   result.photo = inputs.photo;
@@ -269,7 +275,8 @@ Status PrintPlacement(const OpenedModel& opened, const Step& step) {
   for (const std::string& name : step.outputs) {
     fetches.push_back(FullName(name, opened.signature->outputs));
   }
-  ONCILLA_ASSIGN(const auto needed, NeededInputs(opened, step, fetches));
+  const Signature known = WithInnerInputs(*opened.signature, step.input);
+  ONCILLA_ASSIGN(const auto needed, NeededInputs(opened, known, step, fetches));
   ONCILLA_ASSIGN(const auto executor, CompileModel(opened, needed, fetches, step.targets));
   std::fputs(Print(executor->compiled().placement).c_str(), stderr);
   return {};
