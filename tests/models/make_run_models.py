@@ -398,7 +398,7 @@ def counted():
     """For loops: up, down, not at all; with handles and values that stay; one within another."""
     class M(tf.Module):
         def __init__(self):
-            self.w = tf.Variable(f32(3, 3) * 0.3)
+            self.w, self.total = tf.Variable(f32(3, 3) * 0.3), tf.Variable(0.0)
 
         @sig(start=([], tf.int32), limit=([], tf.int32), delta=([], tf.int32), x=([None, 3], tf.float32))
         def __call__(self, start, limit, delta, x):
@@ -411,7 +411,12 @@ def counted():
             body = tf.function(step).get_concrete_function(T([], tf.int32), T([None, 3], tf.float32), T([3, 3], tf.float32))
             y, _ = tf.raw_ops.For(start=start, limit=limit, delta=delta, input=[x, self.w], body=body)
             z = tf.raw_ops.For(start=start, limit=limit, delta=delta, input=[x], body=grow)[0]
-            return {"y": y, "z": z}
+            def add(i, handle, k):
+                tf.raw_ops.AssignAddVariableOp(resource=handle, value=tf.cast(i, tf.float32))
+                return handle, k + tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32)
+            add = tf.function(add).get_concrete_function(T([], tf.int32), T([], tf.resource), T([], tf.float32))
+            k = tf.raw_ops.For(start=start, limit=limit, delta=delta, input=[self.total.handle, 0.0], body=add)[1]
+            return {"y": y, "z": z, "k": k, "total": self.total.read_value()}
 
     record("counted", M(), None, [("serving_default", {"start": np.int32(a), "limit": np.int32(b), "delta": np.int32(d), "x": f32(2, 3)}) for a, b, d in ((0, 4, 1), (5, -2, -3), (3, 3, 0), (2, 2, 1), (0, 5, 2))])
 
