@@ -281,13 +281,15 @@ Status RandomStream(const RandomAttrs& attrs, const Stream& stream, const Args& 
   return FillOutput(attrs, stream.Take(count * kReserved), args, 1);
 }
 
-Status ShuffleStream(const ShuffleAttrs&, const Stream& stream, const Args& args) {
+// `take` gives a generator with so many steps.
+template <class F>
+Status Shuffle(const Args& args, F&& take) {
   const TensorDesc x = args.in(0);
   const int64_t rows = x.shape[0];
   std::vector<int64_t> order(static_cast<size_t>(rows));
   std::iota(order.begin(), order.end(), 0);
   if (rows > 1) {
-    PhiloxSequence next(stream.Take(static_cast<uint64_t>(rows - 1 + 3) / 4));
+    PhiloxSequence next(take(static_cast<uint64_t>(rows - 1 + 3) / 4));
     for (int64_t i = 0; i + 1 < rows; ++i) {
       const auto offset = static_cast<int64_t>(next() % static_cast<uint32_t>(rows - i));
       std::swap(order[static_cast<size_t>(i)], order[static_cast<size_t>(i + offset)]);
@@ -301,6 +303,14 @@ Status ShuffleStream(const ShuffleAttrs&, const Stream& stream, const Args& args
   return {};
 }
 
+Status ShuffleStream(const ShuffleAttrs&, const Stream& stream, const Args& args) {
+  return Shuffle(args, [&](uint64_t steps) { return stream.Take(steps); });
+}
+
+Status ShuffleRows(const NoAttrs&, const Args& args) {
+  return Shuffle(args, [&](uint64_t) { return Keyed(args, 1); });
+}
+
 Status SampleStream(const SampleAttrs& attrs, const Stream& stream, const Args& args) {
   const Shape out = args.out(0).shape;
   const auto used = static_cast<uint64_t>(out[0] * ((out[1] + 3) / 4 * 4) * 2);
@@ -310,6 +320,7 @@ Status SampleStream(const SampleAttrs& attrs, const Stream& stream, const Args& 
 const KernelRow kRows[] = {
     Row<RandomKey>("RandomKey", kIntegers),
     Row<RandomNumbers>("RandomNumbers", kIntegers),
+    Row<ShuffleRows>("ShuffleRows", kFixedSize),
     StreamRow<RandomStream>("RandomStream", kIntegers),
     Row<SampleClasses>("SampleClasses", kNumbers),
     StreamRow<SampleStream>("SampleStream", kNumbers),

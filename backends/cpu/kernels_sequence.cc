@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backends/cpu/ctc_beam.h"
 #include "backends/cpu/indices.h"
 #include "backends/cpu/kernel.h"
 #include "engine/ops/sequence.h"
@@ -119,7 +120,58 @@ Result<std::vector<Tensor>> CtcGreedy(const CtcGreedyAttrs& attrs, const NodeVie
                              Tensor::Int64s(std::vector<int64_t>{batch, widest}), std::move(sums)};
 }
 
+Result<std::vector<Tensor>> CtcBeam(const CtcBeamAttrs& attrs, const NodeView&,
+                                    std::span<const Tensor> in) {
+  const Shape& x = in[0].shape();
+  const int64_t steps = x[0], batch = x[1], classes = x[2];
+  ONCILLA_ASSIGN(const std::vector<int64_t> lengths, ToInt64s(in[1]));
+  ONCILLA_ASSIGN(const std::vector<double> logits, ToDoubles(in[0]));
+  const auto paths = static_cast<size_t>(attrs.paths);
+  std::vector<std::vector<int64_t>> places(paths), values(paths);
+  std::vector<int64_t> widest(paths);
+  std::vector<double> chances;
+  for (int64_t n = 0; n < batch; ++n) {
+    const int64_t length = lengths[static_cast<size_t>(n)];
+    if (length < 0 || length > steps) {
+      return InvalidArgument("sequence_length ", length, " is not between 0 and ", steps);
+    }
+    ONCILLA_ASSIGN(const std::vector<CtcPath> best, SearchCtcBeam(attrs, length, [&](int64_t t) {
+                     return std::span(logits).subspan(
+                         static_cast<size_t>((t * batch + n) * classes),
+                         static_cast<size_t>(classes));
+                   }));
+    for (size_t p = 0; p < paths; ++p) {
+      const auto count = std::ssize(best[p].classes);
+      for (int64_t i = 0; i < count; ++i) places[p].insert(places[p].end(), {n, i});
+      values[p].insert(values[p].end(), best[p].classes.begin(), best[p].classes.end());
+      widest[p] = std::max(widest[p], count);
+      chances.push_back(best[p].chance);
+    }
+  }
+  std::vector<Tensor> out;
+  for (size_t p = 0; p < paths; ++p) {
+    out.push_back(Tensor::Of<int64_t>(DType::kI64, {std::ssize(values[p]), 2}, places[p]));
+  }
+  for (size_t p = 0; p < paths; ++p) out.push_back(Tensor::Int64s(values[p]));
+  for (size_t p = 0; p < paths; ++p) {
+    out.push_back(Tensor::Int64s(std::vector<int64_t>{batch, widest[p]}));
+  }
+  ONCILLA_ASSIGN(Tensor sums, Tensor::Allocate({in[0].dtype(), {batch, attrs.paths}}));
+  DispatchDType(in[0].dtype(), [&]<class T>(TypeTag<T>) {
+    if constexpr (std::is_same_v<T, double>) {
+      std::copy(chances.begin(), chances.end(), sums.MutableAs<T>().begin());
+    } else if constexpr (!std::is_integral_v<T>) {
+      for (size_t i = 0; i < chances.size(); ++i) {
+        sums.MutableAs<T>()[i] = static_cast<T>(static_cast<float>(chances[i]));
+      }
+    }
+  });
+  out.push_back(std::move(sums));
+  return out;
+}
+
 const KernelRow kRows[] = {
+    HostRow<CtcBeam>("CtcBeam", kFloats),
     Row<BlockLstm>("BlockLstm", kFloats),
     HostRow<CtcGreedy>("CtcGreedy", kFloats),
 };

@@ -173,18 +173,6 @@ Tensors SplitStrings(const SplitStringsAttrs& attrs, const NodeView&, std::span<
                              Tensor::Int64s(std::vector<int64_t>{row, widest})};
 }
 
-Tensors ChangeCase(const ChangeCaseAttrs& attrs, const NodeView&, std::span<const Tensor> in) {
-  return MapStrings(in[0], [&](std::string text) -> Result<std::string> {
-    for (char& c : text) {
-      if (attrs.unicode && (c & 0x80) != 0) {
-        return Unsupported("the case of letters beyond ASCII");
-      }
-      if (attrs.upper ? c >= 'a' && c <= 'z' : c >= 'A' && c <= 'Z') c ^= 0x20;
-    }
-    return text;
-  });
-}
-
 bool Continues(char c) { return (c & 0xC0) == 0x80; }  // a byte inside a character
 
 Tensors StringLength(const StringUnitAttrs& attrs, const NodeView&, std::span<const Tensor> in) {
@@ -401,7 +389,6 @@ const KernelRow kRows[] = {
     HostRow<ReduceJoin>("ReduceJoin", kStrings),
     HostRow<SegmentJoin>("SegmentJoin", kStrings),
     HostRow<SplitStrings>("SplitStrings", kStrings),
-    HostRow<ChangeCase>("ChangeCase", kStrings),
     HostRow<StringLength>("StringLength", kStrings),
     HostRow<Substring>("Substring", kStrings),
     HostRow<StripStrings>("StripStrings", kStrings),

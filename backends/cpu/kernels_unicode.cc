@@ -2,6 +2,7 @@
 // as Unicode recommends: the longest beginning of a character counts as one fault.
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/strings.h"
+#include "backends/cpu/unicode_case.h"
 #include "engine/ops/strings.h"
 #include "engine/tensor/dispatch.h"
 
@@ -169,7 +170,41 @@ Tensors TranscodeUnicode(const UnicodeAttrs& attrs, const NodeView&, std::span<c
   });
 }
 
+// What is no character becomes one that says so.
+Tensors ChangeCase(const ChangeCaseAttrs& attrs, const NodeView&, std::span<const Tensor> in) {
+  UnicodeAttrs utf8;
+  utf8.from = "utf-8";
+  utf8.errors = "replace";
+  utf8.replacement = 0xFFFD;
+  return MapStrings(in[0], [&](std::string x) -> Result<std::string> {
+    const bool ascii = std::all_of(x.begin(), x.end(), [](char c) { return (c & 0x80) == 0; });
+    if (!attrs.unicode || ascii) {
+      for (char& c : x) {
+        if (attrs.upper ? c >= 'a' && c <= 'z' : c >= 'A' && c <= 'Z') c ^= 0x20;
+      }
+      return x;
+    }
+    Text text;
+    ONCILLA_TRY(Decode(x, utf8, text));
+    std::string out;
+    for (int32_t c : WithCase(text.characters, attrs.upper)) {
+      Append(out, static_cast<uint32_t>(c), "utf-8");
+    }
+    return out;
+  });
+}
+
+Status CharacterScripts(const NoAttrs&, const Args& args) {
+  const int64_t count = args.out(0).elements();
+  for (int64_t i = 0; i < count; ++i) {
+    args.Out<int32_t>(0)[i] = ScriptOf(args.In<int32_t>(0)[i]);
+  }
+  return {};
+}
+
 const KernelRow kRows[] = {
+    HostRow<ChangeCase>("ChangeCase", kStrings),
+    Row<CharacterScripts>("CharacterScripts", Set(DType::kI32)),
     HostRow<DecodeUnicode>("DecodeUnicode", kStrings),
     HostRow<EncodeUnicode>("EncodeUnicode", kIntegers),
     HostRow<TranscodeUnicode>("TranscodeUnicode", kStrings),

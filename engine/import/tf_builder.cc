@@ -141,7 +141,8 @@ Result<Values> TfBuilder::Lower(const TfFlatNode& node, const TfOpRow* row) {
   if (static_cast<int>(inputs.size()) < row->min_inputs) {
     return DataLoss("has ", inputs.size(), " inputs and needs ", row->min_inputs);
   }
-  TfLowering lowering(graph_, state_.source, node, std::move(inputs), std::move(handles));
+  TfLowering lowering(state_.module, graph_, state_.source, node, std::move(inputs),
+                      std::move(handles));
   if (row->lower != nullptr) return row->lower(lowering);
   return One(lowering.Add(row->canonical, {}, lowering.all_inputs()));
 }

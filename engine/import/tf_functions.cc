@@ -318,7 +318,9 @@ Status Flattener::Expand() {
     std::vector<TfRef> inputs, controls;
     for (const TfInput& input : node.inputs) {
       if (input.control) {
-        if (IsTfEffect(node.op)) ONCILLA_TRY(FindPivots(site.frame, input, controls));
+        if (IsTfEffect(node.op) || IsTfRandom(node.op)) {
+          ONCILLA_TRY(FindPivots(site.frame, input, controls));
+        }
         continue;
       }
       ONCILLA_ASSIGN(const Site named, Source(site.frame, input));
@@ -328,6 +330,10 @@ Status Flattener::Expand() {
       if (node.op == "Merge" || node.op == "RefMerge") {
         ONCILLA_ASSIGN(const TfRef pivot, FindPivotBehind(named));
         controls.push_back(pivot);
+      } else if (IsTfRandom(node.op)) {
+        // Its only tie may be that of a constant, its shape.
+        ONCILLA_ASSIGN(const TfRef pivot, FindPivotBehind(named));
+        if (pivot.node >= 0) controls.push_back(pivot);
       }
     }
     ONCILLA_ASSIGN(const std::vector<int> bodies, Bodies(site.frame, site.node));

@@ -43,7 +43,7 @@ struct TfFlatNode {
   int feed = -1;  // kInput: which feed or argument
   // kOp, of loops and branches: {cond, body} or one per branch. Their inputs are the arguments.
   std::vector<TfFlatGraph> bodies;
-  // kOp with effects: the pivots (Switch) of old-style branches that it waits for.
+  // kOp with effects, or random: the pivots (Switch) of old-style branches that it waits for.
   std::vector<TfRef> controls;
   // Set where old-style control flow was raised: stands for the source's op.
   std::string_view raised_op;

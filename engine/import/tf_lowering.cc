@@ -1,6 +1,7 @@
 // What all families' lowering functions share, and the list of families.
 #include "engine/import/tf_lowering.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "engine/import/tf_control.h"
@@ -76,17 +77,27 @@ Result<ValueId> TfLowering::ReadVariable(const TfFlatNode& variable, std::string
   return TfReadVariable(graph_, source_, variable, std::move(name));
 }
 
+Result<ValueId> TfLowering::ReadOwnVariable(const std::string& variable, Tensor first,
+                                            std::string_view role) {
+  auto& variables = module_.variables;
+  const bool known = std::any_of(variables.begin(), variables.end(),
+                                 [&](const ModuleVariable& v) { return v.name == variable; });
+  const ReadVariableAttrs attrs{variable, StrCat(first.desc())};
+  if (!known) variables.push_back({variable, variable, std::move(first)});
+  return Add("ReadVariable", WriteAttrs(attrs), {}, role);
+}
+
 Status TfLowering::AssignVariable(std::string_view variable, ValueId value, std::string_view role) {
   const AssignVariableAttrs attrs{std::string(variable)};
   return AddAll("AssignVariable", WriteAttrs(attrs), {value}, role).status();
 }
 
 std::vector<std::span<const TfOpRow>> TfOpFamilies() {
-  return {TfElementwiseRows(), TfReduceRows(),   TfNormRows(),   TfMatMulRows(), TfConvRows(),
-          TfMovementRows(),    TfIndexingRows(), TfRecurrentRows(), TfResizeRows(), TfLinalgRows(), TfSegmentRows(),
-          TfLossRows(),        TfSparseRows(),   TfCheckRows(),  TfWindowRows(), TfListRows(),
-          TfStateRows(),       TfRecordRows(),   TfTextRows(),   TfImageRows(),  TfRandomRows(),
-          TfQuantRows()};
+  return {TfElementwiseRows(), TfReduceRows(),   TfNormRows(),      TfMatMulRows(), TfConvRows(),
+          TfMovementRows(),    TfIndexingRows(), TfRecurrentRows(), TfResizeRows(), TfLinalgRows(),
+          TfSegmentRows(),     TfLossRows(),     TfSparseRows(),    TfCheckRows(),  TfWindowRows(),
+          TfListRows(),        TfStateRows(),    TfRecordRows(),    TfTextRows(),   TfImageRows(),
+          TfRandomRows(),      TfQuantRows()};
 }
 
 const TfOpRow* FindTfOp(std::string_view op) {

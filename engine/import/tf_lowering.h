@@ -22,9 +22,10 @@ using Values = std::vector<ValueId>;
 // call names the node.
 class TfLowering {
  public:
-  TfLowering(Graph& graph, TfGraph& source, const TfFlatNode& node, Values inputs,
+  TfLowering(Module& module, Graph& graph, TfGraph& source, const TfFlatNode& node, Values inputs,
              std::vector<const TfFlatNode*> producers)
-      : graph_(graph),
+      : module_(module),
+        graph_(graph),
         source_(source),
         node_(node),
         inputs_(std::move(inputs)),
@@ -63,6 +64,8 @@ class TfLowering {
   Result<const TfFlatNode*> State(size_t i) const;
   Result<ValueId> ReadVariable(const TfFlatNode& variable, std::string_view role = "");
   Status AssignVariable(std::string_view variable, ValueId value, std::string_view role = "");
+  // A variable of the node's own, which the source has not: its value before it is assigned.
+  Result<ValueId> ReadOwnVariable(const std::string& variable, Tensor first, std::string_view role);
 
   // A file that came with the model, by the path that its graph names.
   Result<std::shared_ptr<const MappedFile>> OpenAsset(const std::string& path) const {
@@ -72,6 +75,7 @@ class TfLowering {
   const std::string& name() const { return node_.name; }
 
  private:
+  Module& module_;
   Graph& graph_;
   TfGraph& source_;
   const TfFlatNode& node_;

@@ -62,6 +62,11 @@ bool IsTfEffect(std::string_view op) {
   return IsTfWrite(op) || OneOf(op, kOps);
 }
 
+bool IsTfRandom(std::string_view op) {
+  return StartsWith(op, "Random") || op == "TruncatedNormal" || op == "Multinomial" ||
+         op == "ParameterizedTruncatedNormal";
+}
+
 TfControlForm TfControlFormOf(std::string_view op) {
   if (op == "While" || op == "StatelessWhile") return {{"cond", "body"}, {"cond", "body"}, 0};
   if (op == "If" || op == "StatelessIf") {

@@ -20,6 +20,10 @@ bool IsTfWrite(std::string_view op);
 // may fail the run, or write a message.
 bool IsTfEffect(std::string_view op);
 
+// Ops that give something else each time they run: one within a loop or branch runs as often as
+// that does, even where nothing of the loop goes into it.
+bool IsTfRandom(std::string_view op);
+
 // The functions of an op of functional control flow, and how its inputs stand to their arguments.
 struct TfControlForm {
   std::vector<std::string_view> attrs;  // that name the functions; empty for other ops

@@ -19,18 +19,74 @@ Result<AttrMap> Seeds(const TfLowering& b) {
   return AttrMap{{"seed", seed}, {"seed2", seed2}};
 }
 
+// The generators of TensorFlow's ops with seeds set a number of steps aside for each output that
+// they may need.
+constexpr int64_t kReserved = 256;
+
+// Both seeds zero: any numbers will do.
+Result<bool> AnyStart(const TfLowering& b) {
+  ONCILLA_ASSIGN(const int64_t seed, b.attrs().Int("seed"));
+  ONCILLA_ASSIGN(const int64_t seed2, b.attrs().Int("seed2"));
+  return seed == 0 && seed2 == 0;
+}
+
+// Key and counter of the generator that has the op's seeds. It goes on from run to run: a variable
+// counts the steps that runs before have used; this one uses so many (i64[]).
+Result<Values> TakeSteps(TfLowering& b, ValueId steps) {
+  ONCILLA_ASSIGN(const int64_t seed, b.attrs().Int("seed"));
+  ONCILLA_ASSIGN(const int64_t seed2, b.attrs().Int("seed2"));
+  const auto number = [](int64_t value) {
+    const auto bits = static_cast<uint64_t>(value);
+    return Tensor::Of<uint64_t>(DType::kU64, {1}, {&bits, 1});
+  };
+  const std::string variable = b.name() + "/stream";
+  ONCILLA_ASSIGN(const ValueId used, b.ReadOwnVariable(variable, number(0), "used"));
+  ONCILLA_ASSIGN(const ValueId wide, b.Add("Cast", {{"to", DType::kU64}}, {steps}, "wide"));
+  ONCILLA_ASSIGN(const ValueId next, b.Add("Add", {}, {used, wide}, "next"));
+  ONCILLA_TRY(b.AssignVariable(variable, next, "keep"));
+  ONCILLA_ASSIGN(const ValueId counter, b.Add("Concat", {{"axis", int64_t{0}}},
+                                              {used, b.Constant(number(seed2))}, "counter"));
+  return Values{b.Constant(number(seed)), counter};
+}
+
+Result<ValueId> Times(TfLowering& b, ValueId x, int64_t factor, std::string_view role) {
+  ONCILLA_ASSIGN(const ValueId by, b.Scalar(DType::kI64, static_cast<double>(factor)));
+  return b.Add("Mul", {}, {x, by}, role);
+}
+
 Result<Values> LowerStream(TfLowering& b) {
   ONCILLA_ASSIGN(AttrMap attrs, Seeds(b));
   ONCILLA_ASSIGN(const DType to, b.attrs().Type(b.op() == "RandomUniformInt" ? "Tout" : "dtype"));
-  attrs.emplace("distribution", Distribution(b.op()));
-  attrs.emplace("to", to);
-  return One(b.Add("RandomStream", std::move(attrs), b.all_inputs()));
+  AttrMap how = {{"distribution", Distribution(b.op())}, {"to", to}};
+  ONCILLA_ASSIGN(const bool any_start, AnyStart(b));
+  if (any_start) {
+    attrs.merge(how);
+    return One(b.Add("RandomStream", std::move(attrs), b.all_inputs()));
+  }
+  ONCILLA_ASSIGN(const ValueId sizes, b.Add("Cast", {{"to", DType::kI64}}, {b.in(0)}, "sizes"));
+  ONCILLA_ASSIGN(const ValueId count, b.Add("ReduceProd", {}, {sizes}, "count"));
+  ONCILLA_ASSIGN(const ValueId steps, Times(b, count, kReserved, "steps"));
+  ONCILLA_ASSIGN(Values inputs, TakeSteps(b, steps));
+  inputs.insert(inputs.begin(), b.in(0));
+  inputs.insert(inputs.end(), b.all_inputs().begin() + 1, b.all_inputs().end());
+  return One(b.Add("RandomNumbers", std::move(how), std::move(inputs)));
 }
 
+// Four numbers come of a step, and each row but the last takes one.
 Result<Values> LowerShuffle(TfLowering& b) {
   ONCILLA_ASSIGN(AttrMap attrs, Seeds(b));
   if (b.in_fact(0).shape.ranked() && b.in_fact(0).shape.rank() == 0) return Values{b.in(0)};
-  return One(b.Add("ShuffleStream", std::move(attrs), {b.in(0)}));
+  ONCILLA_ASSIGN(const bool any_start, AnyStart(b));
+  if (any_start) return One(b.Add("ShuffleStream", std::move(attrs), {b.in(0)}));
+  ONCILLA_ASSIGN(const ValueId size,
+                 b.Add("Shape", {{"start", int64_t{0}}, {"end", int64_t{1}}}, {b.in(0)}, "size"));
+  ONCILLA_ASSIGN(const ValueId two, b.Scalar(DType::kI64, 2));
+  ONCILLA_ASSIGN(const ValueId four, b.Scalar(DType::kI64, 4));
+  ONCILLA_ASSIGN(const ValueId more, b.Add("Add", {}, {size, two}, "more"));
+  ONCILLA_ASSIGN(const ValueId steps, b.Add("FloorDiv", {}, {more, four}, "steps"));
+  ONCILLA_ASSIGN(Values inputs, TakeSteps(b, steps));
+  inputs.insert(inputs.begin(), b.in(0));
+  return One(b.Add("ShuffleRows", {}, std::move(inputs)));
 }
 
 Result<Values> LowerMultinomial(TfLowering& b) {
@@ -38,6 +94,22 @@ Result<Values> LowerMultinomial(TfLowering& b) {
   if (b.op() == "Multinomial") {
     ONCILLA_ASSIGN(AttrMap attrs, Seeds(b));
     attrs.emplace("to", to);
+    ONCILLA_ASSIGN(const bool any_start, AnyStart(b));
+    if (!any_start) {
+      // Two numbers for each sample, of which each row has a multiple of four.
+      ONCILLA_ASSIGN(
+          const ValueId rows,
+          b.Add("Shape", {{"start", int64_t{0}}, {"end", int64_t{1}}}, {b.in(0)}, "rows"));
+      ONCILLA_ASSIGN(const ValueId count, b.Add("Cast", {{"to", DType::kI64}}, {b.in(1)}, "count"));
+      ONCILLA_ASSIGN(const ValueId three, b.Scalar(DType::kI64, 3));
+      ONCILLA_ASSIGN(const ValueId four, b.Scalar(DType::kI64, 4));
+      ONCILLA_ASSIGN(const ValueId more, b.Add("Add", {}, {count, three}, "more"));
+      ONCILLA_ASSIGN(const ValueId fours, b.Add("FloorDiv", {}, {more, four}, "fours"));
+      ONCILLA_ASSIGN(const ValueId samples, b.Add("Mul", {}, {rows, fours}, "samples"));
+      ONCILLA_ASSIGN(const ValueId steps, Times(b, samples, 8 * kReserved, "steps"));
+      ONCILLA_ASSIGN(const Values key, TakeSteps(b, steps));
+      return One(b.Add("SampleClasses", {{"to", to}}, {b.in(0), b.in(1), key[0], key[1]}));
+    }
     return One(b.Add("SampleStream", std::move(attrs), {b.in(0), b.in(1)}));
   }
   ONCILLA_ASSIGN(const Values key, b.AddAll("RandomKey", {}, {b.in(2)}, "key"));

@@ -1,5 +1,6 @@
 // TensorFlow's fused recurrent cells and layers, and decoding what they give.
 #include "engine/import/tf_lowering.h"
+#include "engine/ops/sequence.h"
 
 namespace oncilla {
 namespace {
@@ -94,9 +95,18 @@ Result<Values> LowerCtcGreedy(TfLowering& b) {
   return b.AddAll("CtcGreedy", {{"merge", merge}, {"blank", blank}}, {b.in(0), b.in(1)});
 }
 
+Result<Values> LowerCtcBeam(TfLowering& b) {
+  CtcBeamAttrs attrs;
+  ONCILLA_ASSIGN(attrs.beam, b.attrs().Int("beam_width"));
+  ONCILLA_ASSIGN(attrs.paths, b.attrs().Int("top_paths"));
+  ONCILLA_ASSIGN(attrs.merge, b.attrs().Bool("merge_repeated"));
+  return b.AddAll("CtcBeam", WriteAttrs(attrs), {b.in(0), b.in(1)});
+}
+
 constexpr TfOpRow kRows[] = {
     {"BlockLSTM", 9, "", LowerLstm},
     {"BlockLSTMV2", 9, "", LowerLstm},
+    {"CTCBeamSearchDecoder", 2, "", LowerCtcBeam},
     {"CTCGreedyDecoder", 2, "", LowerCtcGreedy},
     {"GRUBlockCell", 6, "", LowerGruCell},
     {"LSTMBlockCell", 8, "", LowerLstm},

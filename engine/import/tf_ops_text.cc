@@ -217,6 +217,7 @@ constexpr TfOpRow kRows[] = {
     {"StringUpper", 1, "", LowerCase},
     {"Substr", 3, "", LowerSubstr},
     {"UnicodeDecode", 1, "", LowerUnicodeDecode},
+    {"UnicodeScript", 1, "CharacterScripts"},
     {"UnicodeDecodeWithOffsets", 1, "", LowerUnicodeDecode},
     {"UnicodeEncode", 2, "", LowerUnicodeEncode},
     {"UnicodeTranscode", 1, "", LowerUnicodeTranscode},

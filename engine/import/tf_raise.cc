@@ -125,7 +125,8 @@ class LoopRaiser {
       if (frames_[from].depth > frames_[frame].depth) frame = from;
     };
     for (const TfRef& ref : node.inputs) look(ref);
-    if (IsTfEffect(node.kind == TfFlatNode::Kind::kOp ? node.op() : "")) {
+    const std::string_view op = node.kind == TfFlatNode::Kind::kOp ? node.op() : "";
+    if (IsTfEffect(op) || IsTfRandom(op)) {
       for (const TfRef& ref : node.controls) look(ref);
     }
     if (const auto enter = enter_frame_.find(n); enter != enter_frame_.end()) {
@@ -262,8 +263,9 @@ class BranchRaiser {
         continue;
       }
       const bool effect = effects.count(static_cast<int>(i)) != 0;
+      const bool tied = effect || (node.kind == TfFlatNode::Kind::kOp && IsTfRandom(node.op()));
       for (const TfRef& ref : node.inputs) Inherit(i, ref);
-      for (size_t c = 0; c < node.controls.size() && effect; ++c) Inherit(i, node.controls[c]);
+      for (size_t c = 0; c < node.controls.size() && tied; ++c) Inherit(i, node.controls[c]);
       if (effect && !guards_[i].empty()) guarded_effect_ = static_cast<int>(i);
     }
     if (merges_.empty()) {

@@ -76,6 +76,12 @@ Result<Facts> InferShuffle(const ShuffleAttrs&, std::span<const Fact> in) {
   return Facts{Fact::Of(in[0].dtype, in[0].shape)};
 }
 
+Result<Facts> InferShuffleRows(const NoAttrs&, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireU64(in[1], 1, "key"));
+  ONCILLA_TRY(RequireU64(in[2], 2, "counter"));
+  return InferShuffle({}, in);
+}
+
 Result<Facts> InferSample(const SampleAttrs& attrs, std::span<const Fact> in) {
   ONCILLA_TRY(RequireNumber(in[0], "logits"));
   ONCILLA_TRY(RequireRank(in[0], 2, "logits"));
@@ -107,6 +113,7 @@ constexpr OpDef kRandomOps[] = {
     Op<InferRandomNumbers>("RandomNumbers", {.inputs = {3, 5}, .plan_inputs = 0b1}),
     Op<InferRandomStream>("RandomStream",
                           {.inputs = {1, 3}, .plan_inputs = 0b1, .is_random = true}),
+    Op<InferShuffleRows>("ShuffleRows", {.inputs = {3, 3}}),
     Op<InferShuffle>("ShuffleStream", {.inputs = {1, 1}, .is_random = true}),
     Op<InferSample>("SampleClasses", {.inputs = {4, 4}, .plan_inputs = 0b10}),
     Op<InferSample>("SampleStream", {.inputs = {2, 2}, .plan_inputs = 0b10, .is_random = true}),

@@ -29,7 +29,7 @@ struct RandomAttrs {
   }
 };
 
-// ShuffleStream(x): the slices along the first axis in another order.
+// ShuffleRows(x, key, counter) and ShuffleStream(x): the slices along the first axis in another order.
 struct ShuffleAttrs {
   int64_t seed = 0, seed2 = 0;
   void Fields(auto&& field) {

@@ -57,7 +57,28 @@ Result<Facts> InferCtcGreedy(const CtcGreedyAttrs& attrs, std::span<const Fact> 
                Fact::Of(in[0].dtype, PartialShape({batch, Dim(1)}))};
 }
 
+Result<Facts> InferCtcBeam(const CtcBeamAttrs& attrs, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireFloat(in[0], "inputs"));
+  ONCILLA_TRY(RequireInteger(in[1], "sequence_length"));
+  ONCILLA_TRY(RequireRank(in[0], 3, "inputs"));
+  ONCILLA_TRY(RequireRank(in[1], 1, "sequence_length"));
+  if (attrs.paths < 1 || attrs.beam < attrs.paths || attrs.beam > (int64_t{1} << 20)) {
+    return InvalidArgument("a beam of ", attrs.beam, " for ", attrs.paths, " paths");
+  }
+  const Dim batch = in[0].shape.ranked() ? in[0].shape[1] : Dim();
+  if (in[0].shape.ranked() && in[0].shape[2].size == 0) return InvalidArgument("no classes");
+  const auto merged = MergeShapes(in[1].shape, PartialShape({batch}));
+  if (!merged.ok()) return In(merged.status(), "sequence_length");
+  const auto paths = static_cast<size_t>(attrs.paths);
+  Facts out(paths, Fact::Of(DType::kI64, PartialShape({Dim(), Dim(2)})));
+  out.insert(out.end(), paths, Fact::Of(DType::kI64, PartialShape::OfRank(1)));
+  out.insert(out.end(), paths, Fact::Of(DType::kI64, PartialShape({Dim(2)})));
+  out.push_back(Fact::Of(in[0].dtype, PartialShape({batch, Dim(attrs.paths)})));
+  return out;
+}
+
 constexpr OpDef kSequenceOps[] = {
+    Op<InferCtcBeam>("CtcBeam", {.inputs = {2, 2}, .data_dependent = true}),
     Op<InferBlockLstm>("BlockLstm", {.inputs = {5, 6}}),
     Op<InferCtcGreedy>("CtcGreedy", {.inputs = {2, 2}, .data_dependent = true}),
 };

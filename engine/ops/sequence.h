@@ -32,6 +32,21 @@ struct CtcGreedyAttrs {
   }
 };
 
+// CtcBeam(x[T, N, C], lengths[N]) -> of each of the `paths` best: places i64[m, 2], classes i64[m],
+// sizes i64[2]; then logarithms of their probabilities [N, paths]. The last class is blank. Graves'
+// prefix search with at most `beam` prefixes, as TensorFlow prunes them; x are logits. With `merge`
+// a class counts once in a run of itself, also where a blank was between.
+struct CtcBeamAttrs {
+  int64_t beam = 100;
+  int64_t paths = 1;
+  bool merge = false;
+  void Fields(auto&& field) {
+    field("beam", beam);
+    field("paths", paths);
+    field("merge", merge);
+  }
+};
+
 std::span<const OpDef> SequenceOps();
 
 }  // namespace oncilla

@@ -308,7 +308,14 @@ Result<Facts> InferTranscode(const UnicodeAttrs& attrs, std::span<const Fact> in
   return SameShape(in[0], DType::kString);
 }
 
+Result<Facts> InferScripts(const NoAttrs&, std::span<const Fact> in) {
+  if (in[0].dtype != DType::kI32)
+    return InvalidArgument("characters are ", in[0].dtype, ", not i32");
+  return Facts{Fact::Of(DType::kI32, in[0].shape)};
+}
+
 constexpr OpDef kUnicodeOps[] = {
+    Op<InferScripts>("CharacterScripts", {}),
     Op<InferDecodeUnicode>("DecodeUnicode", Host({1, 1}, 0, true)),
     Op<InferEncodeUnicode>("EncodeUnicode", Host({2, 2})),
     Op<InferTranscode>("TranscodeUnicode", Host({1, 1})),

@@ -53,6 +53,7 @@ NETS = {
     "resnet50": application(keras.applications.ResNet50),
     "efficientnet_b0": application(keras.applications.EfficientNetB0),
     "encoder": encoder,
+    "densenet121": application(keras.applications.DenseNet121),
 }
 
 

@@ -7,101 +7,12 @@ loops and branches (functional and old style), recurrent layers, variables that 
 
 Each folder NAME holds model/ (the SavedModel) and runs/: steps.json, which `oncilla run --steps` takes, and the files of each step, in_K_<key>
 and out_K_<key>. tests/models/run_models.py runs and compares. No TensorFlow is needed for that."""
-import json, os, shutil, sys
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
-import numpy as np, tensorflow as tf
+import os, sys
+import numpy as np
+from run_recorder import keras, tf, v1, f32, old_graph, record, record1, record_graph, record_keras, Recorder, settings, sig
 
-root, chosen = sys.argv[1], sys.argv[2:]
-keras, v1 = tf.keras, tf.compat.v1
+settings.root, chosen = sys.argv[1], sys.argv[2:]
 rng = None
-
-
-def f32(*shape):
-    return rng.standard_normal(shape).astype(np.float32)
-
-
-def save_value(path, value):
-    """As the program reads and writes them: .npy, or .json for strings. Returns the file's name."""
-    value = np.asarray(value)
-    if value.dtype.kind in "OSU":
-        data = [s.decode() if isinstance(s, bytes) else str(s) for s in value.ravel()]
-        with open(path + ".json", "w") as file: json.dump({"dtype": "string", "shape": list(value.shape), "encoding": "utf8", "data": data}, file)
-        return os.path.basename(path) + ".json"
-    np.save(path + ".npy", value)
-    return os.path.basename(path) + ".npy"
-
-
-class Recorder:
-    """Collects the steps of one model."""
-
-    def __init__(self, name):
-        self.folder = os.path.join(root, name)
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self.model = os.path.join(self.folder, "model")
-        self.steps = []
-        os.makedirs(os.path.join(self.folder, "runs"))
-
-    def step(self, signature, feeds, results):
-        k = len(self.steps)
-        step = {"signature": signature, "inputs": {}, "outputs": sorted(results), "output_dir": "out_%d" % k}
-        for key, value in feeds.items():
-            step["inputs"][key] = save_value(os.path.join(self.folder, "runs", "in_%d_%s" % (k, key)), value)
-        for key, value in results.items():
-            save_value(os.path.join(self.folder, "runs", "out_%d_%s" % (k, key)), value)
-        self.steps.append(step)
-
-    def finish(self):
-        with open(os.path.join(self.folder, "runs", "steps.json"), "w") as file: json.dump(self.steps, file, indent=1)
-        for leftover in ("fingerprint.pb", "keras_metadata.pb"):
-            if os.path.exists(os.path.join(self.model, leftover)): os.remove(os.path.join(self.model, leftover))
-        for empty in ("assets", "variables"):
-            path = os.path.join(self.model, empty)
-            if os.path.isdir(path) and not os.listdir(path): os.rmdir(path)
-        print(os.path.basename(self.folder), len(self.steps), "steps", flush=True)
-
-
-def record(name, module, signatures, calls):
-    """Saves a module, loads it as TensorFlow does and records calls: (signature, {key: value})."""
-    r = Recorder(name)
-    tf.saved_model.save(module, r.model, signatures=signatures)
-    loaded = tf.saved_model.load(r.model)
-    for signature, feeds in calls:
-        out = loaded.signatures[signature](**{k: tf.constant(v) for k, v in feeds.items()})
-        r.step(signature, feeds, {k: v.numpy() for k, v in out.items()})
-    r.finish()
-
-
-def record_keras(name, model, calls):
-    r = Recorder(name)
-    model.export(r.model, verbose=False)
-    f = tf.saved_model.load(r.model).signatures["serving_default"]
-    for feeds in calls:
-        out = f(**{k: tf.constant(v) for k, v in feeds.items()})
-        r.step("serving_default", feeds, {k: v.numpy() for k, v in out.items()})
-    r.finish()
-
-
-def record1(name, build, calls, initialise=True):
-    """A TensorFlow 1 graph. `build` gives (inputs, outputs) by key; calls are lists of feeds."""
-    r = Recorder(name)
-    with tf.Graph().as_default():
-        v1.disable_control_flow_v2()
-        v1.disable_resource_variables()
-        inputs, outputs = build()
-        with v1.Session() as session:
-            session.run([v1.global_variables_initializer(), v1.tables_initializer()])
-            v1.saved_model.simple_save(session, r.model, inputs, outputs, legacy_init_op=v1.tables_initializer())
-            for feeds in calls:
-                out = session.run(outputs, {inputs[k]: v for k, v in feeds.items()})
-                r.step("serving_default", feeds, out)
-        v1.enable_control_flow_v2()
-        v1.enable_resource_variables()
-    r.finish()
-
-
-def sig(**specs):
-    return tf.function(input_signature=[tf.TensorSpec(shape, dtype, key) for key, (shape, dtype) in specs.items()])
 
 
 def loops():
@@ -301,43 +212,6 @@ def old_branches():
     record1("old_branches", build, [{"x": f32(3), "p": np.bool_(p), "q": np.bool_(q)} for p, q in ((0, 0), (0, 1), (1, 0), (1, 1), (0, 0))])
 
 
-def write_graph(r, graph_def, inputs, outputs):
-    """A SavedModel without variables, whose graph keeps the version of its producer, as old ones have it."""
-    from tensorflow.core.protobuf import saved_model_pb2
-    saved = saved_model_pb2.SavedModel(saved_model_schema_version=1)
-    meta = saved.meta_graphs.add()
-    meta.meta_info_def.tags.append("serve")
-    meta.graph_def.CopyFrom(graph_def)
-    signature = meta.signature_def["serving_default"]
-    signature.method_name = "tensorflow/serving/predict"
-    for key, tensor in inputs.items(): signature.inputs[key].CopyFrom(v1.saved_model.utils.build_tensor_info(tensor))
-    for key, tensor in outputs.items(): signature.outputs[key].CopyFrom(v1.saved_model.utils.build_tensor_info(tensor))
-    os.makedirs(r.model)
-    with open(os.path.join(r.model, "saved_model.pb"), "wb") as file: file.write(saved.SerializeToString())
-
-
-def record_graph(name, graph_def, inputs, outputs, calls):
-    """A GraphDef; inputs and outputs by key name its tensors."""
-    r = Recorder(name)
-    with tf.Graph().as_default() as graph:
-        tf.import_graph_def(graph_def, name="")
-        find = lambda names: {k: graph.get_tensor_by_name(n) for k, n in names.items()}
-        ins, outs = find(inputs), find(outputs)
-        write_graph(r, graph_def, ins, outs)
-        with v1.Session() as session:
-            for feeds in calls: r.step("serving_default", feeds, session.run(outs, {ins[k]: v for k, v in feeds.items()}))
-    r.finish()
-
-
-def old_graph(build):
-    """What `build` makes with old control flow, as a GraphDef and the names of its inputs and outputs."""
-    with tf.Graph().as_default() as graph:
-        v1.disable_control_flow_v2()
-        inputs, outputs = build()
-        v1.enable_control_flow_v2()
-    return graph.as_graph_def(), {k: t.name for k, t in inputs.items()}, {k: t.name for k, t in outputs.items()}
-
-
 def to_old_arrays(graph, version):
     """Arrays of version 3 as the versions before: handles are strings, and flows begin as constants."""
     makers = {n.name for n in graph.node if n.op == "TensorArrayV3"}
@@ -431,7 +305,7 @@ def first_ops():
 
 def files():
     """An asset read as one string; tables that change, whose keys are hashed densely."""
-    path = "/tmp/notes.txt"
+    path = "/tmp/notes.bin"
     with open(path, "wb") as file: file.write(b"two\nlines, \x00\xff bytes")
 
     class M(tf.Module):
@@ -466,6 +340,23 @@ def files():
     record("files", m, {"put": m.put, "get": m.get, "drop": m.drop},
            [("get", {"k": keys(3, 7), "w": words(b"a")}), ("put", {"k": keys(7, 3, 9), "v": f32(3), "w": words(b"a", b"b", b"a")}), ("get", {"k": keys(3, 7, 8), "w": words(b"b", b"a", b"")}),
             ("drop", {"k": keys(3, 100)}), ("get", {"k": keys(9, 3), "w": words(b"b")})])
+
+
+def streams():
+    """Random numbers by op seeds, which go on from run to run, whatever the sizes are, and within a loop."""
+    def build():
+        n, m, x = v1.placeholder(tf.int32, [None], "n"), v1.placeholder(tf.int32, [], "m"), v1.placeholder(tf.float32, [None, 2], "x")
+        seeds = dict(seed=7, seed2=11)
+        uniform = tf.raw_ops.RandomUniform(shape=n, dtype=tf.float32, **seeds)
+        normal = tf.raw_ops.RandomStandardNormal(shape=n, dtype=tf.float32, seed=5)
+        cut = tf.raw_ops.TruncatedNormal(shape=n, dtype=tf.float32, seed2=3)
+        whole = tf.raw_ops.RandomUniformInt(shape=n, minval=-5, maxval=100, **seeds)
+        order = tf.raw_ops.RandomShuffle(value=x, **seeds)
+        classes = tf.raw_ops.Multinomial(logits=x, num_samples=m, **seeds)
+        walk = tf.while_loop(lambda i, _: i < m, lambda i, y: (i + 1, y + tf.raw_ops.RandomUniform(shape=[2], dtype=tf.float32, seed=1, seed2=2)), (tf.constant(0), tf.zeros([2])))[1]
+        side = tf.cond(m > 2, lambda: tf.raw_ops.RandomUniform(shape=[2], dtype=tf.float32, seed=9), lambda: tf.zeros([2]))
+        return {"n": n, "m": m, "x": x}, {"uniform": uniform, "normal": normal, "cut": cut, "whole": whole, "order": order, "classes": classes, "walk": walk, "side": side}
+    record1("streams", build, [{"n": np.array(n, np.int32), "m": np.int32(m), "x": f32(rows, 2)} for n, m, rows in (([3], 3, 5), ([3], 3, 5), ([2, 5], 1, 9), ([3], 0, 2), ([0, 4], 5, 1), ([3], 3, 5))])
 
 
 def sides():
@@ -507,7 +398,7 @@ def counted():
     """For loops: up, down, not at all; with handles and values that stay; one within another."""
     class M(tf.Module):
         def __init__(self):
-            self.w = tf.Variable(f32(3, 3) * 0.3)
+            self.w, self.total = tf.Variable(f32(3, 3) * 0.3), tf.Variable(0.0)
 
         @sig(start=([], tf.int32), limit=([], tf.int32), delta=([], tf.int32), x=([None, 3], tf.float32))
         def __call__(self, start, limit, delta, x):
@@ -520,7 +411,12 @@ def counted():
             body = tf.function(step).get_concrete_function(T([], tf.int32), T([None, 3], tf.float32), T([3, 3], tf.float32))
             y, _ = tf.raw_ops.For(start=start, limit=limit, delta=delta, input=[x, self.w], body=body)
             z = tf.raw_ops.For(start=start, limit=limit, delta=delta, input=[x], body=grow)[0]
-            return {"y": y, "z": z}
+            def add(i, handle, k):
+                tf.raw_ops.AssignAddVariableOp(resource=handle, value=tf.cast(i, tf.float32))
+                return handle, k + tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32)
+            add = tf.function(add).get_concrete_function(T([], tf.int32), T([], tf.resource), T([], tf.float32))
+            k = tf.raw_ops.For(start=start, limit=limit, delta=delta, input=[self.total.handle, 0.0], body=add)[1]
+            return {"y": y, "z": z, "k": k, "total": self.total.read_value()}
 
     record("counted", M(), None, [("serving_default", {"start": np.int32(a), "limit": np.int32(b), "delta": np.int32(d), "x": f32(2, 3)}) for a, b, d in ((0, 4, 1), (5, -2, -3), (3, 3, 0), (2, 2, 1), (0, 5, 2))])
 
@@ -578,9 +474,9 @@ def partitioned():
     r.finish()
 
 
-for make in (loops, branches, recurrent, masked, state, tables, nested, pixels, old_loops, old_branches, old_arrays, first_arrays, first_ops, files, sides, truth, counted, old_recurrent,
+for make in (loops, branches, recurrent, masked, state, tables, nested, pixels, old_loops, old_branches, old_arrays, first_arrays, first_ops, files, streams, sides, truth, counted, old_recurrent,
              old_tables, partitioned):
     if chosen and make.__name__ not in chosen: continue
-    rng = np.random.default_rng(len(make.__name__))
+    rng = settings.rng = np.random.default_rng(len(make.__name__))
     keras.utils.set_random_seed(7)
     make()

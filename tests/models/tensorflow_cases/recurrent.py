@@ -36,3 +36,10 @@ LOGITS[4, 1, :] = -np.inf
 case("CTCGreedyDecoder_nan", lambda x, n: list(raw.CTCGreedyDecoder(inputs=x, sequence_length=n)), LOGITS, np.array([6, 6], np.int32))
 TIES = np.zeros((4, 1, 3), np.float32)
 case("CTCGreedyDecoder_ties", lambda x, n: list(raw.CTCGreedyDecoder(inputs=x, sequence_length=n, merge_repeated=True)), TIES, np.array([4], np.int32))
+for beam, paths, merge in ((4, 1, False), (4, 3, True), (20, 2, True), (2, 2, False), (100, 5, False)):
+    case("CTCBeamSearchDecoder_%d_%d_%d" % (beam, paths, merge), lambda x, n, beam=beam, paths=paths, merge=merge: sum(map(list, raw.CTCBeamSearchDecoder(inputs=x, sequence_length=n, beam_width=beam, top_paths=paths, merge_repeated=merge)[:3]), []) +
+         [raw.CTCBeamSearchDecoder(inputs=x, sequence_length=n, beam_width=beam, top_paths=paths, merge_repeated=merge).log_probability], f32(9, 3, 5, lo=-3, hi=3), np.array([9, 6, 4], np.int32))
+case("CTCBeamSearchDecoder_f64", lambda x, n: list(raw.CTCBeamSearchDecoder(inputs=x, sequence_length=n, beam_width=8, top_paths=1).decoded_values), f32(12, 2, 6).astype(np.float64), np.array([12, 0], np.int32))
+case("CTCBeamSearchDecoder_two", lambda x, n: [raw.CTCBeamSearchDecoder(inputs=x, sequence_length=n, beam_width=3, top_paths=1).log_probability], f32(5, 1, 2), np.array([5], np.int32))
+case("CTCBeamSearchDecoder_few", lambda x, n: raw.CTCBeamSearchDecoder(inputs=x, sequence_length=n, beam_width=9, top_paths=9).log_probability, f32(1, 1, 3), np.array([1], np.int32), error=True)
+case("CTCBeamSearchDecoder_long", lambda x, n: raw.CTCBeamSearchDecoder(inputs=x, sequence_length=n, beam_width=9, top_paths=1).log_probability, f32(1, 1, 3), np.array([2], np.int32), error=True)

@@ -100,3 +100,10 @@ case("EncodeBase64", lambda a: [raw.EncodeBase64(input=a), raw.EncodeBase64(inpu
 case("DecodeBase64", lambda a: raw.DecodeBase64(input=a), s(b"", b"Zg", b"Zg==", b"Zm8", b"Zm9v", b"__79_A", b"aGVsbG8gd29ybGQ="))
 case("DecodeBase64_bad", lambda a: raw.DecodeBase64(input=a), s(b"Z"), error=True)
 case("DecodeBase64_letters", lambda a: raw.DecodeBase64(input=a), s(b"Zm+v"), error=True)
+LETTERS = np.array(["Stra\u00dfe \u01c4 \u01c5 \ufb03", "\u039f\u0394\u039f\u03a3 \u03a3 \u03a3\u03a3", "a\u03a3. \u03a3a a.\u03a3 a'\u03a3", "\u0130I\u0131i \u1e9e", "\u0416\u0436 \u10d0\u1c90 \u13a0\uab70 \U00010400\U0001e900", "plain ASCII", "", "caf\u00e9\u0301 \u0149\u0390"], object)
+LETTERS = np.array([s.encode() for s in LETTERS] + [b"A\xff\xc3B\xe2\x82C", b"\xed\xa0\x80Z"], object)
+for op in "StringLower StringUpper".split(): case(op + "_letters", lambda x, op=op: getattr(raw, op)(input=x, encoding="utf-8"), LETTERS)
+case("UnicodeScript", lambda x: raw.UnicodeScript(input=x), np.array([[0x41, 0x416, 0x5d0, 0x4e00, 0x20, 0x301], [-1, 0x10ffff, 0x110000, 0xd800, 0x1f600, 0x10480], [0, 0xe9, 0x3b1, 0xac00, 0x3042, 0x30a2]], np.int32))
+case("UnicodeScript_all", lambda: raw.UnicodeScript(input=tf.range(0, 0x110000, 97)))
+for op in "Lower Upper".split():
+    case("String%s_all" % op, lambda op=op: getattr(raw, "String" + op)(input=raw.UnicodeEncode(input_values=tf.range(1, 12111), input_splits=tf.range(0, 12111, 173, tf.int64), output_encoding="UTF-8"), encoding="utf-8"))

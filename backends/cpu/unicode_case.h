@@ -1,0 +1,17 @@
+// Scripts and letter case of characters, by the Unicode Character Database.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace oncilla::cpu {
+
+// ICU's number of the script; -1 for what is no character.
+int32_t ScriptOf(int32_t character);
+
+// Full mappings that do not depend on a language: some characters become several, and a sigma at
+// the end of a word another small one.
+std::vector<int32_t> WithCase(std::span<const int32_t> text, bool upper);
+
+}  // namespace oncilla::cpu
