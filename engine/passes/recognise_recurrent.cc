@@ -33,8 +33,8 @@ Tensor Matrix(int64_t rows, int64_t columns, const Floats& values) {
 struct Layer {
   std::string_view op;
   AttrMap attrs;
-  Floats input_weights, recurrent_weights;  // gates in the op's order
-  Floats bias, candidate_bias;
+  std::vector<int> order;
+  Floats bias, candidate_bias;  // gates in the op's order
 };
 
 // Columns are blocks of `units`; block order[k] comes to k.
@@ -65,11 +65,14 @@ template <class Add, class Constant>
 Result<std::vector<ValueId>> AddLayer(const RecurrentLoop& loop, const Layer& layer, ValueId x,
                                       ValueId h0, ValueId c0, Add&& add, Constant&& constant) {
   const int64_t width = loop.gates * loop.units;
-  const ValueId weights = constant(Matrix(loop.features, width, layer.input_weights));
+  auto ordered = [&](const Tensor& weights) {
+    const Floats values = Ordered(FloatsOf(weights), layer.order, loop.units);
+    return constant(Matrix(weights.shape()[0], width, values));
+  };
+  const ValueId weights = ordered(loop.input_weights);
   const ValueId bias = constant(Tensor::Of<float>(DType::kF32, Shape{width}, layer.bias));
   ONCILLA_ASSIGN(const auto gates, add("MatMul", AttrMap(), {x, weights, bias}));
-  std::vector<ValueId> in = {gates[0], constant(Matrix(loop.units, width, layer.recurrent_weights)),
-                             kNoValue, h0};
+  std::vector<ValueId> in = {gates[0], ordered(loop.recurrent_weights), kNoValue, h0};
   if (layer.op == "Lstm") in.push_back(c0);
   if (!layer.candidate_bias.empty()) {
     in.push_back(constant(Tensor::Of<float>(DType::kF32, Shape{loop.units}, layer.candidate_bias)));
@@ -80,10 +83,7 @@ Result<std::vector<ValueId>> AddLayer(const RecurrentLoop& loop, const Layer& la
 // All readings of a loop, the usual ones first.
 class Readings {
  public:
-  explicit Readings(const RecurrentLoop& loop)
-      : loop_(loop),
-        input_(FloatsOf(loop.input_weights)),
-        state_(FloatsOf(loop.recurrent_weights)) {}
+  explicit Readings(const RecurrentLoop& loop) : loop_(loop) {}
 
   std::vector<Layer> All() {
     if (loop_.gates == 1 && loop_.states.size() == 1) Add("Rnn", {0});
@@ -97,8 +97,7 @@ class Readings {
     const Floats bias = Sum(loop_.biases, loop_.gates * loop_.units);
     Layer layer;
     layer.op = op;
-    layer.input_weights = Ordered(input_, order, loop_.units);
-    layer.recurrent_weights = Ordered(state_, order, loop_.units);
+    layer.order = order;
     layer.bias = Ordered(bias, order, loop_.units);
     layers_.push_back(std::move(layer));
     return layers_.back();
@@ -142,7 +141,6 @@ class Readings {
   }
 
   const RecurrentLoop& loop_;
-  const Floats input_, state_;
   std::vector<Layer> layers_;
 };
 
