@@ -109,11 +109,23 @@ Result<TfImportRequest> MakeRequest(const ImportRequest& asked, const Signature&
   return request;
 }
 
-Result<TfFrozenGraph> Frozen(TfGraph& graph, const ImportRequest& asked, const Signature& signature,
+Result<TfFrozenGraph> Frozen(TfGraph& graph, const ImportRequest& asked,
+                             const TfSource::Shapes& shapes, const Signature& signature,
                              const std::string& path,
                              std::function<Result<Tensor>(const TfNode&)> variable) {
   auto named = MakeRequest(asked, signature, graph.main());
   if (!named.ok()) return In(named.status(), path);
+  for (const auto& [name, shape] : shapes) {
+    for (TensorInfo& info : named->inputs) {
+      if (info.name != name) continue;
+      if (!info.shape.Accepts(shape)) {
+        return WithStage(InvalidArgument("input '", name, "' is ", Fact::Of(info.dtype, info.shape),
+                                         ", not ", shape),
+                         Stage::kOptions);
+      }
+      info.shape = PartialShape(shape);
+    }
+  }
   TfFreezeRequest request{std::move(named->inputs), std::move(named->outputs), std::move(variable)};
   return FreezeTfGraph(graph, request);
 }
@@ -163,11 +175,11 @@ class SavedModelSource : public TfSource {
     return ImportTf(*graph, *request, ops);
   }
 
-  Result<TfFrozenGraph> Freeze(const ImportRequest& asked) override {
+  Result<TfFrozenGraph> Freeze(const ImportRequest& asked, const Shapes& shapes) override {
     const std::lock_guard<std::mutex> lock(mutex_);
     ONCILLA_ASSIGN(const Signature* signature, FindSignature(asked.signature));
     ONCILLA_ASSIGN(TfGraph * graph, model_->Graph());
-    return Frozen(*graph, asked, *signature, model_->folder(),
+    return Frozen(*graph, asked, shapes, *signature, model_->folder(),
                   [this](const TfNode& handle) { return variables_.Value(handle); });
   }
 
@@ -266,10 +278,10 @@ class GraphDefSource : public TfSource {
     return ImportTf(*graph_, *request, ops);
   }
 
-  Result<TfFrozenGraph> Freeze(const ImportRequest& asked) override {
+  Result<TfFrozenGraph> Freeze(const ImportRequest& asked, const Shapes& shapes) override {
     const std::lock_guard<std::mutex> lock(mutex_);
     ONCILLA_ASSIGN(const Signature* signature, FindSignature(asked.signature));
-    return Frozen(*graph_, asked, *signature, file_->path(), NoValue);
+    return Frozen(*graph_, asked, shapes, *signature, file_->path(), NoValue);
   }
 
   Status FindVariable(std::string_view name) const override {

@@ -15,8 +15,10 @@ namespace oncilla {
 class TfSource : public ModelSource {
  public:
   // A GraphDef of what is asked for, with the variables as constants; see tf_freeze.h. A view into
-  // the source, which must outlive it. Inputs are all of the signature unless feeds are named.
-  virtual Result<TfFrozenGraph> Freeze(const ImportRequest& asked) = 0;
+  // the source, which must outlive it. Inputs are all of the signature unless feeds are named;
+  // `shapes` fixes sizes of some. InvalidArgument for one that contradicts the signature.
+  using Shapes = std::vector<std::pair<std::string, Shape>>;
+  virtual Result<TfFrozenGraph> Freeze(const ImportRequest& asked, const Shapes& shapes) = 0;
 };
 
 // `file_name`: the graph's file in the folder, if not the usual one.

@@ -56,7 +56,7 @@ void ImportEverything(const std::string& path) {
   (void)ReadTfContents(path, {});
   for (const Signature& signature : (*model)->signatures()) {
     if (auto* tensorflow = dynamic_cast<TfSource*>(model->get()); tensorflow != nullptr) {
-      (void)tensorflow->Freeze({signature.key, {}, {}});
+      (void)tensorflow->Freeze({signature.key, {}, {}}, {});
     }
     auto module = (*model)->Import({signature.key, {}, {}}, ops);
     if (!module.ok()) continue;

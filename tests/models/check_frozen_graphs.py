@@ -14,7 +14,7 @@ DATA = pathlib.Path(__file__).resolve().parent.parent.parent / "testdata/tensorf
 MODELS = [DATA / f"models/{m}" for m in ("mlp", "module", "encoder", "convnet", "tensorflow1", "counter:plain")] + [
     DATA / f"text/{m}" for m in ("version1", "version2")] + [
     DATA / f"runs/{m}" for m in ("branches/model", "masked/model", "nested/model", "pixels/model", "recurrent/model",
-                                 "old_loops/model", "old_recurrent/model", "partitioned/model", "loops/model:grow", "loops/model:table")]
+                                 "old_loops/model", "old_recurrent/model", "partitioned/model", "loops/model:grow", "loops/model:table", "sides/model")]
 
 
 def made_up(rng, spec):

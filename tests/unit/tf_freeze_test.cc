@@ -35,12 +35,13 @@ struct Frozen {
   Status status;
 };
 
-void Freeze(const std::string& model, const ImportRequest& request, Frozen* out) {
+void Freeze(const std::string& model, const ImportRequest& request, Frozen* out,
+            const TfSource::Shapes& shapes = {}) {
   auto source = OpenModel(kData + model, {});
   ASSERT_TRUE(source.ok()) << source.status();
   auto* tensorflow = dynamic_cast<TfSource*>(source->get());
   ASSERT_NE(tensorflow, nullptr);
-  auto frozen = tensorflow->Freeze(request);
+  auto frozen = tensorflow->Freeze(request, shapes);
   out->status = frozen.status();
   if (!frozen.ok()) return;
   out->inputs = frozen->inputs;
@@ -126,6 +127,18 @@ TEST(TfFreeze, InnerTensorsAreFedAndFetched) {
   ASSERT_TRUE(source.ok()) << source.status();
   ASSERT_EQ((*source)->signatures()[0].inputs.size(), 1u);
   EXPECT_EQ((*source)->signatures()[0].inputs[0].name, "y:0");
+}
+
+TEST(TfFreeze, SizesAreFixed) {
+  Frozen frozen;
+  Freeze("text/version1", {}, &frozen, {{"x", Shape({4, 3})}});
+  ASSERT_TRUE(frozen.status.ok()) << frozen.status;
+  auto source = OpenModel(frozen.path, {});
+  ASSERT_TRUE(source.ok()) << source.status();
+  EXPECT_EQ(StrCat((*source)->signatures()[0].inputs[0].shape), "[4,3]");
+  Freeze("text/version1", {}, &frozen, {{"x", Shape({4, 2})}});
+  EXPECT_EQ(frozen.status.code(), Code::kInvalidArgument);
+  EXPECT_EQ(Details(frozen.status).stage, Stage::kOptions);
 }
 
 TEST(TfFreeze, RefusesStateAndTablesByName) {

@@ -107,6 +107,19 @@ Result<std::vector<std::pair<std::string, Shape>>> ShapesFor(const Signature& si
   return shapes;
 }
 
+Status AllShapesUsed(const std::vector<Asked>& asked, const ConvertFlags& flags,
+                     const std::set<std::string>& used) {
+  for (const std::string& text : flags.input.shapes) {
+    if (used.count(text) > 0) continue;
+    std::vector<std::string> names;
+    for (const Asked& one : asked) {
+      for (const std::string& name : Spellings(one.signature.inputs)) names.push_back(name);
+    }
+    return In(SplitAssignment(text, names, "input").status(), StrCat("--shape ", text));
+  }
+  return {};
+}
+
 std::vector<std::string> ResourcesOf(const Module& module) {
   std::vector<std::string> resources;
   for (const ModuleVariable& variable : module.variables) resources.push_back(variable.resource);
@@ -217,14 +230,7 @@ Result<ContainerContents> Import(const ConvertFlags& flags, DType weights,
     signature.outputs = InfosOf(module->main, module->main.outputs(), asked[i].signature.outputs);
     contents.entries.push_back({std::move(signature), *std::move(module)});
   }
-  for (const std::string& text : flags.input.shapes) {
-    if (used.count(text) > 0) continue;
-    std::vector<std::string> names;
-    for (const Asked& one : asked) {
-      for (const std::string& name : Spellings(one.signature.inputs)) names.push_back(name);
-    }
-    return In(SplitAssignment(text, names, "input").status(), StrCat("--shape ", text));
-  }
+  ONCILLA_TRY(AllShapesUsed(asked, flags, used));
   Status status = AddInitialisers(**source, ops, &contents);
   if (!status.ok()) return OfModel(status);
   return contents;
@@ -339,7 +345,6 @@ std::string NamesText(std::string_view role,
 
 Status ConvertToGraphDef(const ConvertFlags& flags) {
   if (flags.precision != "fp32") return BadOption("--precision is for our own model file");
-  if (!flags.input.shapes.empty()) return BadOption("--shape is for our own model file");
   if (!flags.targets.empty()) return BadOption("--targets is for our own model file");
   const OpenModelOptions open = LoadOptionsOf(flags.model);
   auto opened = OpenModel(flags.model.path, open);
@@ -353,7 +358,10 @@ Status ConvertToGraphDef(const ConvertFlags& flags) {
   }
   ONCILLA_ASSIGN(const auto all_asked, AskedOf(*source, flags));
   const Asked& asked = all_asked[0];
-  auto frozen = source->Freeze(asked.request);
+  std::set<std::string> used;
+  ONCILLA_ASSIGN(const auto shapes, ShapesFor(asked.signature, flags, &used));
+  ONCILLA_TRY(AllShapesUsed(all_asked, flags, used));
+  auto frozen = source->Freeze(asked.request, shapes);
   if (!frozen.ok()) return OfModel(frozen.status());
   const auto write = [&](const std::string& path) { return WriteFrozenGraph(path, *frozen); };
   const auto check = [&](const std::string& path) -> Result<std::string> {
@@ -364,10 +372,16 @@ Status ConvertToGraphDef(const ConvertFlags& flags) {
       return In(OfModel(module.status()), "--no-verify writes the graph unchecked");
     }
     ONCILLA_ASSIGN(auto verification, Verification::Begin(flags, DType::kF32, path, runtime));
-    ONCILLA_ASSIGN(const Signature signature, Known(*module, asked));
-    CheckOptions options{flags.input, DType::kF32, DrawsNumbers(*module), {}};
-    options.renamed.insert(frozen->inputs.begin(), frozen->inputs.end());
-    options.renamed.insert(frozen->outputs.begin(), frozen->outputs.end());
+    ONCILLA_ASSIGN(Signature signature, Known(*module, asked));
+    for (TensorInfo& info : signature.inputs) {
+      for (const auto& [name, shape] : shapes) {
+        if (info.name == name) info.shape = PartialShape(shape);
+      }
+    }
+    CheckOptions options{flags.input, DType::kF32, DrawsNumbers(*module)};
+    options.input.shapes.clear();  // the signature has them
+    options.renamed_inputs.insert(frozen->inputs.begin(), frozen->inputs.end());
+    options.renamed_outputs.insert(frozen->outputs.begin(), frozen->outputs.end());
     ONCILLA_TRY(verification.Compare(signature, asked.signature.key, options));
     return verification.End();
   };

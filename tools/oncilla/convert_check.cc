@@ -148,12 +148,12 @@ Result<CheckResult> Check(Model& source, Model& result, const Signature& signatu
       continue;
     }
     request.signature = signature.key;
-    const auto rename = [&](std::string& name) {
-      const auto other = options.renamed.find(name);
-      if (other != options.renamed.end()) name = other->second;
+    const auto rename = [](const std::map<std::string, std::string>& renamed, std::string& name) {
+      const auto other = renamed.find(name);
+      if (other != renamed.end()) name = other->second;
     };
-    for (NamedTensor& feed : request.feeds) rename(feed.first);
-    for (std::string& fetch : request.fetches) rename(fetch);
+    for (NamedTensor& feed : request.feeds) rename(options.renamed_inputs, feed.first);
+    for (std::string& fetch : request.fetches) rename(options.renamed_outputs, fetch);
     auto actual = result.Run(request);
     if (!actual.ok()) return In(actual.status(), "the converted model");
     CheckResult check;

@@ -15,7 +15,8 @@ struct CheckOptions {
   InputFlags input;  // files; the rest is made up, whatever `random` says
   DType weights = DType::kF32;
   bool random_numbers = false;  // the model draws some: only types and shapes are compared
-  std::map<std::string, std::string> renamed = {};  // names that are others in the result
+  // Names that are others in the result.
+  std::map<std::string, std::string> renamed_inputs = {}, renamed_outputs = {};
 };
 
 struct OutputError {
