@@ -167,6 +167,24 @@ void oncilla_session_free(oncilla_session* session) {
   delete session;
 }
 
+oncilla_status* oncilla_session_trim(oncilla_session* session, int64_t* released_bytes) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(session, "session"));
+    const int64_t bytes = session->session->Trim().bytes;
+    if (released_bytes != nullptr) *released_bytes = bytes;
+    return Status();
+  });
+}
+
+oncilla_status* oncilla_session_set_memory_limit(oncilla_session* session, const char* device,
+                                                 int64_t bytes) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(session, "session"));
+    ONCILLA_TRY(NeedHandle(device, "device"));
+    return session->session->SetMemoryLimit(device, bytes);
+  });
+}
+
 oncilla_status* oncilla_session_memory(oncilla_session* session, const char* device,
                                        oncilla_memory_info* info) {
   return Guard([&]() -> Status {

@@ -168,6 +168,14 @@ ONCILLA_API oncilla_status* oncilla_session_close(oncilla_session* session,
                                                   int64_t* released_bytes);
 ONCILLA_API void oncilla_session_free(oncilla_session* session);
 
+/* Gives back what no run holds at the moment (the next run takes it again) and says how much it was;
+ * weights stay. `released_bytes` may be null. */
+ONCILLA_API oncilla_status* oncilla_session_trim(oncilla_session* session, int64_t* released_bytes);
+/* From now on the most bytes taken on a device in use, by its full name. What is taken above it stays
+ * until it is let go. */
+ONCILLA_API oncilla_status* oncilla_session_set_memory_limit(oncilla_session* session,
+                                                             const char* device, int64_t bytes);
+
 typedef struct oncilla_memory_info {
   size_t size;
   int64_t in_use_bytes; /* what the engine's owners hold */

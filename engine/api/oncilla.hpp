@@ -308,6 +308,18 @@ class Session {
     return Model(model);
   }
   // Gives all memory back; returns the bytes.
+  // Gives back what no run holds at the moment, and says how much it was; weights stay.
+  Result<int64_t> Trim() {
+    int64_t bytes = 0;
+    Status status(oncilla_session_trim(session_.get(), &bytes));
+    if (!status.ok()) return status;
+    return bytes;
+  }
+  Status SetMemoryLimit(const std::string& device, int64_t bytes) {
+    return Status(oncilla_session_set_memory_limit(session_.get(), device.c_str(), bytes));
+  }
+  // Everything that was set, as JSON that SessionOptions::config takes.
+  std::string config() const { return oncilla_session_config(session_.get()); }
   Result<int64_t> Close() {
     int64_t bytes = 0;
     Status status(oncilla_session_close(session_.get(), &bytes));

@@ -346,6 +346,15 @@ ModelCounters Model::counters() const {
   return out;
 }
 
+void Model::DropIdle() {
+  std::vector<std::shared_ptr<Executor>> executors;
+  {
+    MutexLock lock(&mutex_);
+    for (const Entry& entry : executors_) executors.push_back(entry.executor);
+  }
+  for (const auto& executor : executors) executor->DropIdle();
+}
+
 Released Model::Unload() {
   std::unique_ptr<ConstantStore> constants;
   std::list<Entry> executors;

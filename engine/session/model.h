@@ -89,6 +89,8 @@ class Model : public std::enable_shared_from_this<Model> {
   // cannot be read; assigning to one makes it change, which costs its graphs another compilation.
   const VariableStore& variables() const { return variables_; }
   Status AssignVariable(const std::string& name, Tensor value);
+  // Lets go of plans' memory that no run holds; constants stay.
+  void DropIdle();
   // Takes the model out of its session; later runs fail with FailedPrecondition.
   Released Unload();
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "engine/base/free_memory.h"
 #include "engine/device/checked_device.h"
 #include "engine/session/model.h"
 
@@ -149,6 +150,42 @@ Released Session::Close() {
     released.by_device.emplace_back(name, bytes);
   }
   return released;
+}
+
+Released Session::Trim() {
+  std::vector<std::shared_ptr<Model>> models;
+  {
+    MutexLock lock(&mutex_);
+    if (closed_) return {};
+    for (const auto& weak : models_) {
+      if (auto model = weak.lock()) models.push_back(std::move(model));
+    }
+  }
+  std::vector<int64_t> before;
+  for (const auto& budget : budgets_) before.push_back(budget->used_bytes());
+  for (const auto& model : models) model->DropIdle();
+  Released released;
+  for (size_t d = 0; d < pools_.size(); ++d) {
+    pools_[d]->Trim();
+    const int64_t bytes = std::max<int64_t>(0, before[d] - budgets_[d]->used_bytes());
+    released.bytes += bytes;
+    released.by_device.emplace_back(device_names_[d], bytes);
+  }
+  ReturnFreeMemory();
+  return released;
+}
+
+Status Session::SetMemoryLimit(std::string_view device, int64_t bytes) {
+  if (bytes < 1) return WithStage(InvalidArgument("the limit is ", bytes), Stage::kOptions);
+  std::string names;
+  for (size_t d = 0; d < device_names_.size(); ++d) {
+    if (device_names_[d] == device) {
+      budgets_[d]->SetLimit(bytes);
+      return Status();
+    }
+    names += " " + device_names_[d];
+  }
+  return WithStage(NotFound("device '", device, "' is not in use; in use:", names), Stage::kDevice);
 }
 
 std::vector<DeviceMemory> Session::Memory() const {

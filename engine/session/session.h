@@ -62,6 +62,13 @@ class Session : public std::enable_shared_from_this<Session> {
   // Releases everything; models of the session refuse to run afterwards. Waits for runs under way.
   Released Close();
 
+  // Gives back what no run holds at the moment: memory of idle plans, which the next run takes
+  // again, and empty regions. Constants stay.
+  Released Trim();
+  // From now on the most bytes taken on a device in use. What is taken above it stays until it is
+  // let go: Trim() first. NotFound for another device, InvalidArgument below 1.
+  Status SetMemoryLimit(std::string_view device, int64_t bytes);
+
   Runtime& runtime() { return *runtime_; }
   // What this session sees: the runtime's devices, filtered and numbered as its options say. Who
   // names the CPU, or allows no GPU, sees the CPU alone, and no driver is loaded.

@@ -121,6 +121,34 @@ TEST_P(UnloadCycles, ARealModelToo) {
   }
 }
 
+TEST_P(UnloadCycles, TrimGivesBackWhatNoRunHoldsAndLimitsChange) {
+  SessionOptions options;
+  options.device = GetParam();
+  auto session = Session::Create(runtime_, options);
+  ASSERT_TRUE(session.ok()) << session.status();
+  std::shared_ptr<Model> model;
+  ASSERT_NO_FATAL_FAILURE(LoadAndRun(**session, "/testdata/quickstart/efficientnet_lite0", model));
+  const int used = (*session)->preferred();
+  auto taken = [&] { return (*session)->Memory()[static_cast<size_t>(used)].pool_bytes; };
+  const int64_t before = taken();
+  const Released released = (*session)->Trim();
+  EXPECT_GT(released.by_device[static_cast<size_t>(used)].second, 0);
+  EXPECT_EQ(taken(), before - released.by_device[static_cast<size_t>(used)].second);
+  EXPECT_GT(taken(), 0);  // the weights
+  EXPECT_EQ((*session)->Trim().bytes, 0);
+
+  const std::string name = (*session)->device_names()[static_cast<size_t>(used)];
+  ASSERT_TRUE((*session)->SetMemoryLimit(name, taken() + 1000).ok());
+  auto refused = model->Run(RequestFor(*model));
+  EXPECT_EQ(refused.status().code(), Code::kResourceExhausted) << refused.status();
+  ASSERT_TRUE((*session)->SetMemoryLimit(name, 2 * before).ok());
+  auto result = model->Run(RequestFor(*model));
+  EXPECT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(taken(), before);
+  EXPECT_EQ((*session)->SetMemoryLimit("/device:GPU:9", 1).code(), Code::kNotFound);
+  EXPECT_EQ((*session)->SetMemoryLimit(name, 0).code(), Code::kInvalidArgument);
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, UnloadCycles, ::testing::Values("cpu", "gpu"));
 
 }  // namespace
