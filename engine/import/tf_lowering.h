@@ -128,6 +128,10 @@ bool GivesComplex(const TfNode& node, const TfAttrs& attrs);
 const TfOpRow* FindTfOp(std::string_view op);
 std::vector<std::span<const TfOpRow>> TfOpFamilies();
 
+// x with the slice that inputs 1 to 3 (begin, end, strides) and the node's masks name set to
+// `value`, which broadcasts.
+Result<ValueId> UpdateTfSlice(TfLowering& b, ValueId x, ValueId value, std::string_view role);
+
 // {value}, or the failure.
 inline Result<Values> One(Result<ValueId> value) {
   if (!value.ok()) return value.status();

@@ -59,6 +59,15 @@ Result<Values> LowerScatter(TfLowering& b) {
   return Values{value};
 }
 
+// A part of a variable, set.
+Result<Values> LowerSliceAssign(TfLowering& b) {
+  ONCILLA_ASSIGN(const TfFlatNode* variable, b.State(0));
+  ONCILLA_ASSIGN(const ValueId old, b.ReadVariable(*variable, "read"));
+  ONCILLA_ASSIGN(const ValueId value, UpdateTfSlice(b, old, b.in(4), "updated"));
+  ONCILLA_TRY(b.AssignVariable(variable->name, value));
+  return Values{value};
+}
+
 Result<Values> LowerIdentity(TfLowering& b) { return Values{b.in(0)}; }
 
 struct Table {
@@ -255,6 +264,17 @@ constexpr TfOpRow kRows[] = {
     {"ResourceScatterNdUpdate", 3, "", LowerScatter, true},
     {"ResourceScatterSub", 3, "", LowerScatter, true},
     {"ResourceScatterUpdate", 3, "", LowerScatter, true},
+    {"ResourceScatterNdMax", 3, "", LowerScatter, true},
+    {"ResourceScatterNdMin", 3, "", LowerScatter, true},
+    {"ResourceStridedSliceAssign", 5, "", LowerSliceAssign, true},
+    {"ScatterMax", 3, "", LowerScatter, true},
+    {"ScatterMin", 3, "", LowerScatter, true},
+    {"ScatterMul", 3, "", LowerScatter, true},
+    {"ScatterNdAdd", 3, "", LowerScatter, true},
+    {"ScatterNdMax", 3, "", LowerScatter, true},
+    {"ScatterNdMin", 3, "", LowerScatter, true},
+    {"ScatterNdSub", 3, "", LowerScatter, true},
+    {"StridedSliceAssign", 5, "", LowerSliceAssign, true},
     {"ScatterAdd", 3, "", LowerScatter, true},
     {"ScatterNdUpdate", 3, "", LowerScatter, true},
     {"ScatterSub", 3, "", LowerScatter, true},
