@@ -64,6 +64,8 @@ class TfLowering {
   Result<const TfFlatNode*> State(size_t i) const;
   Result<ValueId> ReadVariable(const TfFlatNode& variable, std::string_view role = "");
   Status AssignVariable(std::string_view variable, ValueId value, std::string_view role = "");
+  // Something that changes was stored with a value.
+  bool HasFirstValue(std::string_view variable) const;
   // A variable of the node's own, which the source has not: its value before it is assigned.
   Result<ValueId> ReadOwnVariable(const std::string& variable, Tensor first, std::string_view role);
 

@@ -59,6 +59,19 @@ Result<Values> LowerScatter(TfLowering& b) {
   return Values{value};
 }
 
+// A variable that stays as it was stored has a value; of one that changes only the run knows,
+// unless it was stored with one.
+Result<Values> LowerHasValue(TfLowering& b) {
+  bool known = b.in(0) != kNoValue;
+  if (!known) {
+    ONCILLA_ASSIGN(const TfFlatNode* variable, b.State(0));
+    known = b.HasFirstValue(variable->name);
+  }
+  if (!known) return Unsupported("whether a variable that is assigned while running has a value");
+  const std::byte yes{1};
+  return Values{b.Constant(Tensor::Copy({DType::kBool, {}}, {&yes, 1}))};
+}
+
 // A part of a variable, set.
 Result<Values> LowerSliceAssign(TfLowering& b) {
   ONCILLA_ASSIGN(const TfFlatNode* variable, b.State(0));
@@ -243,6 +256,7 @@ constexpr TfOpRow kRows[] = {
     {"InitializeTableFromTextFile", 2, "", LowerInitialiseFromFile, true},
     {"InitializeTableFromTextFileV2", 2, "", LowerInitialiseFromFile, true},
     {"InitializeTableV2", 3, "", LowerInitialise, true},
+    {"IsVariableInitialized", 1, "", LowerHasValue, true},
     {"LookupTableExport", 1, "", LowerExport, true},
     {"LookupTableExportV2", 1, "", LowerExport, true},
     {"LookupTableFind", 3, "", LowerFind, true},
@@ -274,6 +288,7 @@ constexpr TfOpRow kRows[] = {
     {"ScatterNdMax", 3, "", LowerScatter, true},
     {"ScatterNdMin", 3, "", LowerScatter, true},
     {"ScatterNdSub", 3, "", LowerScatter, true},
+    {"VarIsInitializedOp", 1, "", LowerHasValue, true},
     {"StridedSliceAssign", 5, "", LowerSliceAssign, true},
     {"ScatterAdd", 3, "", LowerScatter, true},
     {"ScatterNdUpdate", 3, "", LowerScatter, true},

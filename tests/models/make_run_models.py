@@ -373,13 +373,13 @@ def parts():
             self.v[..., 0].assign(7.0)
             tf.raw_ops.ResourceScatterNdMax(ref=self.v.handle, indices=tf.stack([[i % 4, 1], [0, 2]]), updates=x[1, :2])
             tf.raw_ops.ResourceScatterNdMin(ref=self.v.handle, indices=[[3]], updates=x[:1])
-            return {"v": self.v.read_value()}
+            return {"v": self.v.read_value(), "there": tf.raw_ops.VarIsInitializedOp(resource=self.v.handle)}
 
         @sig(x=([2], tf.float32))
         def push(self, x):
             self.ring[:, :-1].assign(self.ring[:, 1:])
             self.ring[:, 4].assign(x)
-            return {"ring": self.ring.read_value()}
+            return {"ring": self.ring.read_value(), "other": tf.raw_ops.VarIsInitializedOp(resource=self.v.handle)}
 
     m = M()
     record("parts", m, {"put": m.put, "push": m.push}, [("put", {"x": f32(2, 3), "i": np.int32(0)}), ("push", {"x": f32(2)}), ("push", {"x": f32(2)}), ("put", {"x": f32(3, 3), "i": np.int32(-1)}), ("push", {"x": f32(2)})])
