@@ -77,6 +77,11 @@ Result<ValueId> TfLowering::ReadVariable(const TfFlatNode& variable, std::string
   return TfReadVariable(graph_, source_, variable, std::move(name));
 }
 
+bool TfLowering::HasFirstValue(std::string_view variable) const {
+  return std::any_of(module_.variables.begin(), module_.variables.end(),
+                     [&](const auto& v) { return v.name == variable && v.initial.valid(); });
+}
+
 Result<ValueId> TfLowering::ReadOwnVariable(const std::string& variable, Tensor first,
                                             std::string_view role) {
   auto& variables = module_.variables;

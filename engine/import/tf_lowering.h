@@ -64,6 +64,8 @@ class TfLowering {
   Result<const TfFlatNode*> State(size_t i) const;
   Result<ValueId> ReadVariable(const TfFlatNode& variable, std::string_view role = "");
   Status AssignVariable(std::string_view variable, ValueId value, std::string_view role = "");
+  // Something that changes was stored with a value.
+  bool HasFirstValue(std::string_view variable) const;
   // A variable of the node's own, which the source has not: its value before it is assigned.
   Result<ValueId> ReadOwnVariable(const std::string& variable, Tensor first, std::string_view role);
 
@@ -127,6 +129,10 @@ bool GivesComplex(const TfNode& node, const TfAttrs& attrs);
 // Every family's rows. Null when no family has the op.
 const TfOpRow* FindTfOp(std::string_view op);
 std::vector<std::span<const TfOpRow>> TfOpFamilies();
+
+// x with the slice that inputs 1 to 3 (begin, end, strides) and the node's masks name set to
+// `value`, which broadcasts.
+Result<ValueId> UpdateTfSlice(TfLowering& b, ValueId x, ValueId value, std::string_view role);
 
 // {value}, or the failure.
 inline Result<Values> One(Result<ValueId> value) {

@@ -44,11 +44,11 @@ bool IsTfPassThrough(std::string_view op) {
 }
 
 bool IsTfWrite(std::string_view op) {
-  static constexpr std::array<std::string_view, 14> kPrefixes = {
+  static constexpr std::array<std::string_view, 15> kPrefixes = {
       "Assign",     "ResourceApply",     "ResourceSparseApply",  "ResourceScatter",
       "Apply",      "SparseApply",       "ResourceStridedSlice", "ResourceCountUpTo",
       "CountUpTo",  "LookupTableInsert", "ResourceAccumulator",  "LookupTableRemove",
-      "Initialize", "LookupTableImport"};
+      "Initialize", "LookupTableImport", "StridedSliceAssign"};
   for (std::string_view prefix : kPrefixes) {
     if (StartsWith(op, prefix)) return true;
   }

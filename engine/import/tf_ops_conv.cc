@@ -163,6 +163,7 @@ Result<Values> LowerDepthwise(TfLowering& b) {
 // Inputs: the shape of the result, filter [spatial.., out, in], x.
 Result<Values> LowerConvTranspose(TfLowering& b) {
   ONCILLA_ASSIGN(const TfLayout layout, ReadLayout(b));
+  if (IsInteger(b.in_fact(2).dtype)) return Unsupported("of ", b.in_fact(2).dtype);
   ONCILLA_ASSIGN(AttrMap attrs, WindowAttrs(b, layout, true));
   const int64_t first = layout.channels_first ? 2 : 1;
   ONCILLA_ASSIGN(

@@ -63,6 +63,15 @@ Result<Values> LowerEqual(TfLowering& b) {
   return One(b.Add("Not", {}, {same}));
 }
 
+// exp(|x|) times the scaled function, which overflows where exp does, as TensorFlow's does.
+Result<Values> LowerBessel(TfLowering& b) {
+  const std::string_view scaled_op = b.op() == "BesselI0" ? "BesselI0e" : "BesselI1e";
+  ONCILLA_ASSIGN(const ValueId scaled, b.Add(scaled_op, {}, {b.in(0)}, "scaled"));
+  ONCILLA_ASSIGN(const ValueId size, b.Add("Abs", {}, {b.in(0)}, "size"));
+  ONCILLA_ASSIGN(const ValueId growth, b.Add("Exp", {}, {size}, "growth"));
+  return One(b.Add("Mul", {}, {growth, scaled}));
+}
+
 // The quotient of floats without its fraction; that of integers has none.
 Result<Values> LowerTruncateDiv(TfLowering& b) {
   const DType dtype = b.in_fact(0).dtype;
@@ -192,6 +201,8 @@ constexpr TfOpRow kRows[] = {
     {"Asinh", 1, "Asinh"},
     {"Atan", 1, "Atan"},
     {"Atanh", 1, "Atanh"},
+    {"BesselI0", 1, "", LowerBessel},
+    {"BesselI1", 1, "", LowerBessel},
     {"BesselI0e", 1, "BesselI0e"},
     {"BesselI1e", 1, "BesselI1e"},
     {"Ceil", 1, "Ceil"},

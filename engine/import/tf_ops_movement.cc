@@ -20,6 +20,31 @@ Result<ValueId> PadsOf(TfLowering& b, size_t i) {
   return b.Add("Reshape", {}, {sides, b.Ints({-1})}, "pads");
 }
 
+// The slice of the places' own numbers says where the value's elements go.
+Result<ValueId> UpdateTfSlice(TfLowering& b, ValueId x, ValueId value, std::string_view role) {
+  AttrMap masks;
+  for (const char* mask :
+       {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"}) {
+    ONCILLA_ASSIGN(const int64_t bits, b.attrs().Int(mask));
+    if (bits != 0) masks.emplace(mask, bits);
+  }
+  const ValueId zero = b.Constant(Tensor::ScalarInt64(0));
+  const ValueId one = b.Constant(Tensor::ScalarInt64(1));
+  ONCILLA_ASSIGN(const ValueId shape, b.Add("Shape", {}, {x}, "shape"));
+  ONCILLA_ASSIGN(const ValueId size, b.Add("Size", {}, {x}, "size"));
+  ONCILLA_ASSIGN(const ValueId numbers, b.Add("Range", {}, {zero, size, one}, "numbers"));
+  ONCILLA_ASSIGN(const ValueId places, b.Add("Reshape", {}, {numbers, shape}, "places"));
+  ONCILLA_ASSIGN(const ValueId slice, b.Add("StridedSlice", std::move(masks),
+                                            {places, b.in(1), b.in(2), b.in(3)}, "slice"));
+  ONCILLA_ASSIGN(const ValueId to, b.Add("Reshape", {}, {slice, b.Ints({-1, 1})}, "to"));
+  ONCILLA_ASSIGN(const ValueId sizes, b.Add("Shape", {}, {slice}, "sizes"));
+  ONCILLA_ASSIGN(const ValueId spread, b.Add("Expand", {}, {value, sizes}, "spread"));
+  ONCILLA_ASSIGN(const ValueId updates, b.Add("Reshape", {}, {spread, b.Ints({-1})}, "updates"));
+  ONCILLA_ASSIGN(const ValueId flat, b.Add("Reshape", {}, {x, b.Ints({-1})}, "flat"));
+  ONCILLA_ASSIGN(const ValueId written, b.Add("ScatterND", {}, {flat, to, updates}, "written"));
+  return b.Add("Reshape", {}, {written, shape}, role);
+}
+
 namespace {
 
 constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
@@ -251,29 +276,8 @@ Result<Values> LowerBitcast(TfLowering& b) {
   return One(b.Add("Bitcast", {{"to", to}}, {b.in(0)}));
 }
 
-// The slice of the places' own numbers says where the value's elements go.
 Result<Values> LowerSliceUpdate(TfLowering& b) {
-  AttrMap masks;
-  for (const char* mask :
-       {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"}) {
-    ONCILLA_ASSIGN(const int64_t bits, b.attrs().Int(mask));
-    if (bits != 0) masks.emplace(mask, bits);
-  }
-  const ValueId x = b.in(0), zero = b.Constant(Tensor::ScalarInt64(0));
-  const ValueId one = b.Constant(Tensor::ScalarInt64(1));
-  ONCILLA_ASSIGN(const ValueId shape, b.Add("Shape", {}, {x}, "shape"));
-  ONCILLA_ASSIGN(const ValueId size, b.Add("Size", {}, {x}, "size"));
-  ONCILLA_ASSIGN(const ValueId numbers, b.Add("Range", {}, {zero, size, one}, "numbers"));
-  ONCILLA_ASSIGN(const ValueId places, b.Add("Reshape", {}, {numbers, shape}, "places"));
-  ONCILLA_ASSIGN(const ValueId slice, b.Add("StridedSlice", std::move(masks),
-                                            {places, b.in(1), b.in(2), b.in(3)}, "slice"));
-  ONCILLA_ASSIGN(const ValueId to, b.Add("Reshape", {}, {slice, b.Ints({-1, 1})}, "to"));
-  ONCILLA_ASSIGN(const ValueId sizes, b.Add("Shape", {}, {slice}, "sizes"));
-  ONCILLA_ASSIGN(const ValueId spread, b.Add("Expand", {}, {b.in(4), sizes}, "spread"));
-  ONCILLA_ASSIGN(const ValueId updates, b.Add("Reshape", {}, {spread, b.Ints({-1})}, "updates"));
-  ONCILLA_ASSIGN(const ValueId flat, b.Add("Reshape", {}, {x, b.Ints({-1})}, "flat"));
-  ONCILLA_ASSIGN(const ValueId written, b.Add("ScatterND", {}, {flat, to, updates}, "written"));
-  return One(b.Add("Reshape", {}, {written, shape}));
+  return One(UpdateTfSlice(b, b.in(0), b.in(4), ""));
 }
 
 Result<Values> LowerTranspose(TfLowering& b) {

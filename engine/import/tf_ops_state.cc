@@ -59,6 +59,28 @@ Result<Values> LowerScatter(TfLowering& b) {
   return Values{value};
 }
 
+// A variable that stays as it was stored has a value; of one that changes only the run knows,
+// unless it was stored with one.
+Result<Values> LowerHasValue(TfLowering& b) {
+  bool known = b.in(0) != kNoValue;
+  if (!known) {
+    ONCILLA_ASSIGN(const TfFlatNode* variable, b.State(0));
+    known = b.HasFirstValue(variable->name);
+  }
+  if (!known) return Unsupported("whether a variable that is assigned while running has a value");
+  const std::byte yes{1};
+  return Values{b.Constant(Tensor::Copy({DType::kBool, {}}, {&yes, 1}))};
+}
+
+// A part of a variable, set.
+Result<Values> LowerSliceAssign(TfLowering& b) {
+  ONCILLA_ASSIGN(const TfFlatNode* variable, b.State(0));
+  ONCILLA_ASSIGN(const ValueId old, b.ReadVariable(*variable, "read"));
+  ONCILLA_ASSIGN(const ValueId value, UpdateTfSlice(b, old, b.in(4), "updated"));
+  ONCILLA_TRY(b.AssignVariable(variable->name, value));
+  return Values{value};
+}
+
 Result<Values> LowerIdentity(TfLowering& b) { return Values{b.in(0)}; }
 
 struct Table {
@@ -234,6 +256,7 @@ constexpr TfOpRow kRows[] = {
     {"InitializeTableFromTextFile", 2, "", LowerInitialiseFromFile, true},
     {"InitializeTableFromTextFileV2", 2, "", LowerInitialiseFromFile, true},
     {"InitializeTableV2", 3, "", LowerInitialise, true},
+    {"IsVariableInitialized", 1, "", LowerHasValue, true},
     {"LookupTableExport", 1, "", LowerExport, true},
     {"LookupTableExportV2", 1, "", LowerExport, true},
     {"LookupTableFind", 3, "", LowerFind, true},
@@ -255,6 +278,18 @@ constexpr TfOpRow kRows[] = {
     {"ResourceScatterNdUpdate", 3, "", LowerScatter, true},
     {"ResourceScatterSub", 3, "", LowerScatter, true},
     {"ResourceScatterUpdate", 3, "", LowerScatter, true},
+    {"ResourceScatterNdMax", 3, "", LowerScatter, true},
+    {"ResourceScatterNdMin", 3, "", LowerScatter, true},
+    {"ResourceStridedSliceAssign", 5, "", LowerSliceAssign, true},
+    {"ScatterMax", 3, "", LowerScatter, true},
+    {"ScatterMin", 3, "", LowerScatter, true},
+    {"ScatterMul", 3, "", LowerScatter, true},
+    {"ScatterNdAdd", 3, "", LowerScatter, true},
+    {"ScatterNdMax", 3, "", LowerScatter, true},
+    {"ScatterNdMin", 3, "", LowerScatter, true},
+    {"ScatterNdSub", 3, "", LowerScatter, true},
+    {"VarIsInitializedOp", 1, "", LowerHasValue, true},
+    {"StridedSliceAssign", 5, "", LowerSliceAssign, true},
     {"ScatterAdd", 3, "", LowerScatter, true},
     {"ScatterNdUpdate", 3, "", LowerScatter, true},
     {"ScatterSub", 3, "", LowerScatter, true},

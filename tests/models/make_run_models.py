@@ -359,6 +359,54 @@ def streams():
     record1("streams", build, [{"n": np.array(n, np.int32), "m": np.int32(m), "x": f32(rows, 2)} for n, m, rows in (([3], 3, 5), ([3], 3, 5), ([2, 5], 1, 9), ([3], 0, 2), ([0, 4], 5, 1), ([3], 3, 5))])
 
 
+def parts():
+    """Parts of variables, set and changed: slices, rows and elements, by handle."""
+    class M(tf.Module):
+        def __init__(self):
+            self.v = tf.Variable(f32(4, 3))
+            self.ring = tf.Variable(tf.zeros([2, 5]))
+
+        @sig(x=([None, 3], tf.float32), i=([], tf.int32))
+        def put(self, x, i):
+            self.v[1:3].assign(x[:2])
+            self.v[i, ::-2].assign(x[0, :2])
+            self.v[..., 0].assign(7.0)
+            tf.raw_ops.ResourceScatterNdMax(ref=self.v.handle, indices=tf.stack([[i % 4, 1], [0, 2]]), updates=x[1, :2])
+            tf.raw_ops.ResourceScatterNdMin(ref=self.v.handle, indices=[[3]], updates=x[:1])
+            return {"v": self.v.read_value(), "there": tf.raw_ops.VarIsInitializedOp(resource=self.v.handle)}
+
+        @sig(x=([2], tf.float32))
+        def push(self, x):
+            self.ring[:, :-1].assign(self.ring[:, 1:])
+            self.ring[:, 4].assign(x)
+            return {"ring": self.ring.read_value(), "other": tf.raw_ops.VarIsInitializedOp(resource=self.v.handle)}
+
+    m = M()
+    record("parts", m, {"put": m.put, "push": m.push}, [("put", {"x": f32(2, 3), "i": np.int32(0)}), ("push", {"x": f32(2)}), ("push", {"x": f32(2)}), ("put", {"x": f32(3, 3), "i": np.int32(-1)}), ("push", {"x": f32(2)})])
+
+
+def old_parts():
+    """The same by reference, as TensorFlow 1 has it."""
+    def build():
+        x, i = v1.placeholder(tf.float32, [None, 3], "x"), v1.placeholder(tf.int32, [None], "i")
+        v = v1.get_variable("v", [4, 3], initializer=v1.random_normal_initializer(seed=1))
+        outs, last = {}, []
+        def then(key, make):
+            # A copy, since what follows changes the variable's memory in place.
+            with tf.control_dependencies(last): outs[key] = tf.cast(make(), tf.float64)
+            last[:] = [outs[key]]
+        then("slice", lambda: tf.raw_ops.StridedSliceAssign(ref=v, begin=[1, 0], end=[3, 2], strides=[1, 1], value=x[:2, :2]))
+        then("max", lambda: v1.scatter_max(v, i, x))
+        then("min", lambda: v1.scatter_min(v, i, x * 0.5))
+        then("mul", lambda: v1.scatter_mul(v, i, x))
+        then("nd_add", lambda: v1.scatter_nd_add(v, tf.expand_dims(i, 1), x))
+        then("nd_sub", lambda: v1.scatter_nd_sub(v, tf.stack([i, i % 3], 1), x[:, 0]))
+        then("nd_max", lambda: tf.raw_ops.ScatterNdMax(ref=v, indices=tf.stack([i, i % 3], 1), updates=x[:, 1]))
+        then("nd_min", lambda: tf.raw_ops.ScatterNdMin(ref=v, indices=tf.stack([i, i % 3], 1), updates=x[:, 2]))
+        return {"x": x, "i": i}, outs
+    record1("old_parts", build, [{"x": f32(n, 3), "i": np.array(i, np.int32)} for n, i in ((2, [1, 3]), (3, [0, 2, 2]), (2, [3, 0]))])
+
+
 def sides():
     """Which side a Merge took; conditions that are strings, numbers and tensors."""
     def build():
@@ -474,7 +522,7 @@ def partitioned():
     r.finish()
 
 
-for make in (loops, branches, recurrent, masked, state, tables, nested, pixels, old_loops, old_branches, old_arrays, first_arrays, first_ops, files, streams, sides, truth, counted, old_recurrent,
+for make in (loops, branches, recurrent, masked, state, tables, nested, pixels, old_loops, old_branches, old_arrays, first_arrays, first_ops, files, streams, parts, old_parts, sides, truth, counted, old_recurrent,
              old_tables, partitioned):
     if chosen and make.__name__ not in chosen: continue
     rng = settings.rng = np.random.default_rng(len(make.__name__))

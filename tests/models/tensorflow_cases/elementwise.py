@@ -103,3 +103,6 @@ for dtype in (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.int64):
 case("Pow_negative", lambda a, b: raw.Pow(x=a, y=b), np.array([2, 3], np.int32), np.array([1, -1], np.int32), error=True)
 case("Pow_known", lambda a: raw.Pow(x=a, y=c([2, 3], tf.int64)), np.array([-2, 3], np.int64))
 case("AccumulateNV2", lambda a, b: raw.AccumulateNV2(inputs=[a, b], shape=[2, 3]), f32(2, 3), f32(2, 3), sized=True)
+for op in "BesselI0 BesselI1".split():
+    for dtype in (np.float32, np.float64):
+        case("%s_%s" % (op, dtype.__name__), lambda x, op=op: getattr(raw, op)(x=x), np.array([0, 0.3, -1, 4, -7.9, 8.1, 30, 90, -700, np.nan], dtype))

@@ -58,6 +58,62 @@ def case(name, build, *feeds, const=(), error=False, sized=False, reference=None
         state.cases.append((name, [(i, t, x) for i, (t, x) in enumerate(zip(ins, feeds)) if i not in const], outs, asked if reference else outs, error))
 
 
+# Cases for every dtype that TensorFlow has a kernel for.
+INTS = "int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()
+FLOATS = "float16 bfloat16 float32 float64".split()
+np_type = lambda d: tf.as_dtype(d).as_numpy_dtype
+
+
+def least(d): return np.iinfo(np_type(d)).min
+def most(d): return np.iinfo(np_type(d)).max
+
+
+def numbers(d):
+    """Seven numbers of a dtype."""
+    if d == "bool": return np.array([1, 0, 0, 1, 1, 0, 1], bool)
+    if d == "string": return np.array([b"b", b"", b"a", b"b", b"\xc3\xa4", b"zz", b"a"], object)
+    if d in INTS: return np.array([least(d), most(d), 0, 1, 7, 3, 100 if d[0] == "u" else -5], np_type(d))
+    return np.array([-np.inf, np.inf, np.nan, -0.0, 2.5, -1.5, 0.375]).astype(np_type(d))
+
+
+def small(d, *shape):
+    """Numbers whose sums and products fit every type, with ties."""
+    n = int(np.prod(shape))
+    values = (np.arange(n) * 5 + 2) % 7 - (0 if d[0] in "ub" and d != "bfloat16" else 3)
+    if d == "string": return np.array([b"v%d" % v for v in values], object).reshape(shape)
+    return values.reshape(shape).astype(np_type(d))
+
+
+def runs(build, feeds):
+    """TensorFlow's CPU can."""
+    with tf.Graph().as_default() as graph:
+        try:
+            ins = [v1.placeholder(tf.as_dtype(x.dtype if x.dtype.kind not in "OSU" else tf.string), [None] * x.ndim) for x in feeds]
+            outs = build(*ins)
+            outs = list(outs) if isinstance(outs, (list, tuple)) else [outs]
+            v1.Session(graph=graph).run(outs, dict(zip(ins, feeds)))
+        except (tf.errors.OpError, TypeError, ValueError):
+            return False
+    return True
+
+
+def each(name, dtypes, build, feeds, const=(), close=False):
+    """A case for each dtype. `close`: TensorFlow computes 16-bit floats in steps of 16 bits."""
+    for d in dtypes.split() if isinstance(dtypes, str) else dtypes:
+        args = [np.asarray(x) for x in (feeds(d) if callable(feeds) else feeds)]
+        for x in args:
+            if x.dtype.kind == "O" and not isinstance(x.ravel()[0] if x.size else b"", bytes): raise SystemExit(name)
+        make = (lambda *t, d=d: build(d, *t))
+        fixed = lambda *t, args=args: make(*[tf.constant(args[i]) if i in const else t[i] for i in range(len(t))])
+        if not runs(fixed, args): continue
+        sixteen = close and d in ("float16", "bfloat16")
+        case("%s_%s%s" % (name, d, "_inner16" if sixteen else ""), make, *args, const=const)
+
+
+ANY = ["bool"] + INTS + FLOATS
+TEXT = ANY + ["string"]
+
+
 def write(path):
     with v1.Session(graph=state.graph, config=v1.ConfigProto(graph_options=v1.GraphOptions(place_pruned_graph=True))) as session:
         for name, ins, outs, asked, error in state.cases:
