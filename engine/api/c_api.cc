@@ -359,6 +359,7 @@ oncilla_status* oncilla_model_read_variable(oncilla_model* model, const char* na
     ONCILLA_TRY(NeedHandle(name, "name"));
     ONCILLA_TRY(NeedHandle(tensor, "tensor"));
     ONCILLA_ASSIGN(Tensor value, model->model->variables().Read(name));
+    if (value.is_list()) return Unsupported("'", name, "' is a stack, which has no value to read");
     *tensor = new oncilla_tensor(MakeTensor(std::move(value)));
     return Status();
   });

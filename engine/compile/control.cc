@@ -84,8 +84,9 @@ Result<Tensors> Executor::RunControlNode(const Node& node, std::span<const Tenso
     ONCILLA_ASSIGN(Tensor value, options_.variables->Read(attrs.variable));
     ONCILLA_ASSIGN(const Fact declared, ParseFact(attrs.output));
     // The application may have assigned anything; what follows is made for the declared type.
-    if (value.is_list() || value.dtype() != declared.dtype ||
-        !declared.shape.Accepts(value.shape())) {
+    const bool list = declared.kind == ValueKind::kList;
+    if (value.is_list() != list || value.dtype() != declared.dtype ||
+        (!list && !declared.shape.Accepts(value.shape()))) {
       return InvalidArgument("the variable '", attrs.variable, "' is a ", declared,
                              ", and was assigned a ", Fact::Of(value));
     }

@@ -60,7 +60,9 @@ Result<ValueId> TfBuilder::GetForNode(const TfFlatNode& node, size_t input, bool
   const TfRef& ref = node.inputs[input];
   if (takes_handles || ref.node < 0) return Get(ref);
   const TfFlatNode& from = flat_.nodes[static_cast<size_t>(ref.node)];
-  if (from.kind != TfFlatNode::Kind::kState || IsTfTable(from.op())) return Get(ref);
+  if (from.kind != TfFlatNode::Kind::kState || IsTfTable(from.op()) || IsTfStack(from.op())) {
+    return Get(ref);
+  }
   return TfReadVariable(graph_, state_.source, from, StrCat(node.name, "/read", input));
 }
 
@@ -72,7 +74,7 @@ Status TfBuilder::AddNode(size_t i) {
     values_[i] = {graph_.AddConstant(node.value, node.name)};
     return {};
   }
-  if (node.kind == TfFlatNode::Kind::kState) return UseTfState(state_, node);
+  if (node.kind == TfFlatNode::Kind::kState) return UseTfState(state_, graph_, node);
   if (!node.device.empty() && state_.stored_devices != nullptr) {
     (*state_.stored_devices)[node.name] = std::string(node.device);
   }

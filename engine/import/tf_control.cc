@@ -10,6 +10,7 @@
 
 #include "engine/import/tf_op_kinds.h"
 #include "engine/ops/control.h"
+#include "engine/ops/list.h"
 #include "engine/ops/rules.h"
 
 namespace oncilla {
@@ -99,9 +100,9 @@ class Loop {
       const bool handle = inputs_[i] == kNoValue;
       const bool constant = !handle && graph_.value(inputs_[i]).is_constant();
       const int argument = body.inputs[i + first];
-      const bool same =
-          argument >= 0 ? body.outputs[i] == TfRef{argument, 0}
-                        : constant && IsVariable(body, i, graph_.fact(inputs_[i]).value);
+      const bool same = argument >= 0
+                            ? body.outputs[i] == TfRef{argument, 0}
+                            : constant && IsVariable(body, i, graph_.fact(inputs_[i]).value);
       roles_.push_back(handle     ? Role::kHandle
                        : !same    ? Role::kCarried
                        : constant ? Role::kConstant
@@ -401,10 +402,15 @@ Result<Fact> TfVariableFact(const TfGraph& graph, const TfNode& node) {
   return Fact::Of(dtype, std::move(shape));
 }
 
+Result<Fact> TfStackFact(const TfGraph& graph, const TfNode& node) {
+  ONCILLA_ASSIGN(const DType dtype, graph.Attrs(node).Type("elem_type"));
+  return Fact::List(dtype, PartialShape());
+}
+
 std::string TfTableKeys(std::string_view table) { return StrCat(table, "/keys"); }
 std::string TfTableValues(std::string_view table) { return StrCat(table, "/values"); }
 
-Status UseTfState(TfImportState& state, const TfFlatNode& node) {
+Status UseTfState(TfImportState& state, Graph& graph, const TfFlatNode& node) {
   const auto use = [&](std::string name, Tensor first) {
     auto& variables = state.module.variables;
     const bool known = std::any_of(variables.begin(), variables.end(),
@@ -421,6 +427,29 @@ Status UseTfState(TfImportState& state, const TfFlatNode& node) {
     use(TfTableValues(node.name), std::move(first.values));
     return {};
   }
+  if (IsTfStack(node.op())) {
+    ONCILLA_ASSIGN(const Fact list, TfStackFact(state.source, *node.source));
+    use(node.name, Tensor());
+    // Empty when a run begins; the bodies of its loops push and pop. One that a function makes for
+    // itself would have to be as many as its calls.
+    if (&graph != &state.module.main) {
+      const bool known =
+          std::any_of(state.module.main.nodes().begin(), state.module.main.nodes().end(),
+                      [&](const Node& made) { return made.name == node.name + "/begin"; });
+      if (known) return {};
+      return WithNode(Unsupported("node '", node.name, "' (", node.op(),
+                                  "): a stack that a function makes for itself"),
+                      node.name);
+    }
+    const Tensor none = Tensor::ScalarInt64(0);
+    ONCILLA_ASSIGN(const ValueId empty, graph.Add(node.name + "/empty", "ListReserve",
+                                                  WriteAttrs(ListReserveAttrs{Declared(list)}),
+                                                  {graph.AddConstant(none)}));
+    return graph
+        .AddNode(node.name + "/begin", "AssignVariable", WriteAttrs(AssignVariableAttrs{node.name}),
+                 {empty})
+        .status();
+  }
   Result<Tensor> first = state.variable(*node.source);
   // Without one it must be assigned before it is read, which the run checks.
   use(node.name, first.ok() ? *std::move(first) : Tensor());
@@ -429,7 +458,9 @@ Status UseTfState(TfImportState& state, const TfFlatNode& node) {
 
 Result<ValueId> TfReadVariable(Graph& graph, const TfGraph& source, const TfFlatNode& variable,
                                std::string name) {
-  ONCILLA_ASSIGN(const Fact fact, TfVariableFact(source, *variable.source));
+  ONCILLA_ASSIGN(const Fact fact, IsTfStack(variable.op())
+                                      ? TfStackFact(source, *variable.source)
+                                      : TfVariableFact(source, *variable.source));
   const ReadVariableAttrs attrs{variable.name, Declared(fact)};
   return graph.Add(std::move(name), "ReadVariable", WriteAttrs(attrs), {});
 }

@@ -17,7 +17,7 @@ Result<Values> LowerTfControl(TfImportState& state, Graph& graph, const TfFlatNo
                               std::span<const ValueId> inputs);
 
 // Notes in the Module that a variable or table is used, with its first value if it has one.
-Status UseTfState(TfImportState& state, const TfFlatNode& node);
+Status UseTfState(TfImportState& state, Graph& graph, const TfFlatNode& node);
 // What a table that changes holds at first, its keys in ascending order. A fresh one holds nothing.
 Result<TfTableContents> FirstTfTable(TfImportState& state, const TfFlatNode& node);
 // Adds a read of the variable.

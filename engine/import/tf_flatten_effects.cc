@@ -5,7 +5,8 @@
 
 namespace oncilla::tf_flat {
 
-Status Flattener::FindPivots(int frame, const TfInput& input, std::vector<TfRef>& pivots) {
+Status Flattener::FindPivots(int frame, const TfInput& input, std::vector<TfRef>& pivots,
+                             bool through) {
   std::vector<TfInput> stack = {input};
   for (int steps = 0; !stack.empty() && steps < 256; ++steps) {
     TfInput next = stack.back();
@@ -23,6 +24,8 @@ Status Flattener::FindPivots(int frame, const TfInput& input, std::vector<TfRef>
       pivots.push_back(ref);
     } else if (node.op == "NoOp" || node.op == "Const") {
       for (const TfInput& further : node.inputs) stack.push_back(further);
+    } else if (through && node.data_inputs() > 0 && node.op != "Merge" && node.op != "Enter") {
+      stack.push_back(node.inputs[0]);
     }
   }
   return {};
@@ -118,7 +121,8 @@ Result<std::vector<Site>> Flattener::RunsBefore(const Site& site) {
 Status Flattener::FindEffects() {
   for (const Site& site : visited_) {
     const TfNode& node = NodeAt(site);
-    has_state_ |= IsTfTable(node.op) || (IsTfVariable(node.op) && IsState(site));
+    has_state_ |=
+        IsTfTable(node.op) || IsTfStack(node.op) || (IsTfVariable(node.op) && IsState(site));
     if (!IsTfWrite(node.op) || node.data_inputs() == 0 || IsTfAssetPath(graph_, node)) continue;
     ONCILLA_ASSIGN(const Site named, Source(site.frame, node.inputs[0]));
     ONCILLA_ASSIGN(const Site target, FollowHandle(named));

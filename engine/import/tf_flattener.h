@@ -151,7 +151,9 @@ class Flattener {
   Status Expand();
 
   // The old-style pivots that a control edge waits for, by identities and nodes that do nothing.
-  Status FindPivots(int frame, const TfInput& input, std::vector<TfRef>& pivots);
+  // With `through`, also behind ops that compute.
+  Status FindPivots(int frame, const TfInput& input, std::vector<TfRef>& pivots,
+                    bool through = false);
 
   // A constant's only tie to its branch is a control edge: of the constant, or of an identity
   // between it and the Merge.

@@ -346,6 +346,7 @@ class Freezer {
   Status TryAddNode(const Scope& scope, const TfNode& node, uint32_t field, WireRope& to) {
     if (IsTfVariable(node.op)) return AddVariable(scope, node, to);
     if (IsTfTable(node.op)) return Unsupported("a frozen graph cannot hold a table");
+    if (IsTfStack(node.op)) return Unsupported("stacks are not written");
     if (IsTfWrite(node.op)) {
       return Unsupported("a frozen graph has no state, and this node changes some");
     }

@@ -229,7 +229,7 @@ Result<Site> Flattener::FollowHandle(Site site) {
 bool Flattener::IsState(const Site& site) const {
   if (IsArgument(site)) return false;
   const TfNode& node = NodeAt(site);
-  if (IsTfTable(node.op)) return true;
+  if (IsTfTable(node.op) || IsTfStack(node.op)) return true;
   if (!IsTfVariable(node.op)) return false;
   return written_.count({site.frame, site.node, 0}) != 0 ||
          (request_.is_state && request_.is_state(NameOf(site)));
@@ -259,7 +259,7 @@ Result<TfRef> Flattener::Flat(const Site& site, int region) {
     return TfRef{id, 0};
   }
   const TfNode& node = NodeAt(site);
-  if (IsTfVariable(node.op) || IsTfTable(node.op)) {
+  if (IsTfVariable(node.op) || IsTfTable(node.op) || IsTfStack(node.op)) {
     const auto [known, added] = in.shared.emplace(Site{site.frame, site.node, 0}, -1);
     if (!added) return TfRef{known->second, 0};
     const bool state = IsState(site);
@@ -319,7 +319,9 @@ Status Flattener::Expand() {
     for (const TfInput& input : node.inputs) {
       if (input.control) {
         if (IsTfEffect(node.op) || IsTfRandom(node.op)) {
-          ONCILLA_TRY(FindPivots(site.frame, input, controls));
+          // What is popped has no other tie to the loop it is popped in.
+          const bool pops = node.op == "StackPopV2" || node.op == "StackPop";
+          ONCILLA_TRY(FindPivots(site.frame, input, controls, pops));
         }
         continue;
       }

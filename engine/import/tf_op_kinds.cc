@@ -36,6 +36,8 @@ bool IsTfTable(std::string_view op) {
   return OneOf(op, kOps);
 }
 
+bool IsTfStack(std::string_view op) { return op == "StackV2" || op == "Stack"; }
+
 bool IsTfPassThrough(std::string_view op) {
   static constexpr std::array<std::string_view, 7> kOps = {
       "Identity", "IdentityN",      "StopGradient",          "PreventGradient",
@@ -44,11 +46,12 @@ bool IsTfPassThrough(std::string_view op) {
 }
 
 bool IsTfWrite(std::string_view op) {
-  static constexpr std::array<std::string_view, 15> kPrefixes = {
+  static constexpr std::array<std::string_view, 17> kPrefixes = {
       "Assign",     "ResourceApply",     "ResourceSparseApply",  "ResourceScatter",
       "Apply",      "SparseApply",       "ResourceStridedSlice", "ResourceCountUpTo",
       "CountUpTo",  "LookupTableInsert", "ResourceAccumulator",  "LookupTableRemove",
-      "Initialize", "LookupTableImport", "StridedSliceAssign"};
+      "Initialize", "LookupTableImport", "StridedSliceAssign",   "StackPush",
+      "StackPop"};
   for (std::string_view prefix : kPrefixes) {
     if (StartsWith(op, prefix)) return true;
   }

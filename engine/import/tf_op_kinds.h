@@ -12,6 +12,8 @@ namespace oncilla {
 // Nodes whose value is a variable, or a handle of one; and the same of tables.
 bool IsTfVariable(std::string_view op);
 bool IsTfTable(std::string_view op);
+// TensorFlow 1's stacks, which loops push to and pop from; each run makes its own.
+bool IsTfStack(std::string_view op);
 // Ops whose output is their input.
 bool IsTfPassThrough(std::string_view op);
 // Ops that change a variable, a table or another resource.

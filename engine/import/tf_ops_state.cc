@@ -83,6 +83,25 @@ Result<Values> LowerSliceAssign(TfLowering& b) {
 
 Result<Values> LowerIdentity(TfLowering& b) { return Values{b.in(0)}; }
 
+// The size that a stack was made for is not looked at: it only ends what would go wrong anyway.
+Result<Values> LowerStackPush(TfLowering& b) {
+  ONCILLA_ASSIGN(const TfFlatNode* stack, b.State(0));
+  ONCILLA_ASSIGN(const ValueId old, b.ReadVariable(*stack, "read"));
+  ONCILLA_ASSIGN(const ValueId longer, b.Add("ListPush", {}, {old, b.in(1)}, "pushed"));
+  ONCILLA_TRY(b.AssignVariable(stack->name, longer));
+  return Values{b.in(1)};
+}
+
+Result<Values> LowerStackPop(TfLowering& b) {
+  ONCILLA_ASSIGN(const TfFlatNode* stack, b.State(0));
+  ONCILLA_ASSIGN(const ValueId old, b.ReadVariable(*stack, "read"));
+  ONCILLA_ASSIGN(const Values rest_and_top, b.AddAll("ListPop", {}, {old}));
+  ONCILLA_TRY(b.AssignVariable(stack->name, rest_and_top[0]));
+  return Values{rest_and_top[1]};
+}
+
+Result<Values> LowerStackClose(TfLowering&) { return Values{}; }
+
 struct Table {
   std::string name;
   ValueId keys, values;
@@ -274,13 +293,14 @@ constexpr TfOpRow kRows[] = {
     {"ResourceScatterMin", 3, "", LowerScatter, true},
     {"ResourceScatterMul", 3, "", LowerScatter, true},
     {"ResourceScatterNdAdd", 3, "", LowerScatter, true},
+    {"ResourceScatterNdMax", 3, "", LowerScatter, true},
+    {"ResourceScatterNdMin", 3, "", LowerScatter, true},
     {"ResourceScatterNdSub", 3, "", LowerScatter, true},
     {"ResourceScatterNdUpdate", 3, "", LowerScatter, true},
     {"ResourceScatterSub", 3, "", LowerScatter, true},
     {"ResourceScatterUpdate", 3, "", LowerScatter, true},
-    {"ResourceScatterNdMax", 3, "", LowerScatter, true},
-    {"ResourceScatterNdMin", 3, "", LowerScatter, true},
     {"ResourceStridedSliceAssign", 5, "", LowerSliceAssign, true},
+    {"ScatterAdd", 3, "", LowerScatter, true},
     {"ScatterMax", 3, "", LowerScatter, true},
     {"ScatterMin", 3, "", LowerScatter, true},
     {"ScatterMul", 3, "", LowerScatter, true},
@@ -288,12 +308,17 @@ constexpr TfOpRow kRows[] = {
     {"ScatterNdMax", 3, "", LowerScatter, true},
     {"ScatterNdMin", 3, "", LowerScatter, true},
     {"ScatterNdSub", 3, "", LowerScatter, true},
-    {"VarIsInitializedOp", 1, "", LowerHasValue, true},
-    {"StridedSliceAssign", 5, "", LowerSliceAssign, true},
-    {"ScatterAdd", 3, "", LowerScatter, true},
     {"ScatterNdUpdate", 3, "", LowerScatter, true},
     {"ScatterSub", 3, "", LowerScatter, true},
     {"ScatterUpdate", 3, "", LowerScatter, true},
+    {"StackClose", 1, "", LowerStackClose, true},
+    {"StackCloseV2", 1, "", LowerStackClose, true},
+    {"StackPop", 1, "", LowerStackPop, true},
+    {"StackPopV2", 1, "", LowerStackPop, true},
+    {"StackPush", 2, "", LowerStackPush, true},
+    {"StackPushV2", 2, "", LowerStackPush, true},
+    {"StridedSliceAssign", 5, "", LowerSliceAssign, true},
+    {"VarIsInitializedOp", 1, "", LowerHasValue, true},
 };
 
 }  // namespace

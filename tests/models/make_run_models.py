@@ -198,6 +198,21 @@ def old_loops():
     record1("old_loops", build, [{"x": f32(2, 3), "n": np.int32(5)}, {"x": f32(1, 3), "n": np.int32(0)}, {"x": f32(2, 3), "n": np.int32(4)}][0:3:2] + [{"x": f32(4, 3), "n": np.int32(1)}])
 
 
+def old_stacks():
+    """The gradient of an old loop pushes what its rounds compute to stacks and pops it on the way back; a stack used by hand."""
+    def build():
+        x, n = v1.placeholder(tf.float32, [2, 3], "x"), v1.placeholder(tf.int32, [], "n")
+        y = tf.while_loop(lambda i, _: i < n, lambda i, y: (i + 1, tf.sin(y) * x), (tf.constant(0), x))[1]
+        slope = tf.gradients(tf.reduce_sum(y), x)[0]
+        stack = tf.raw_ops.StackV2(max_size=tf.constant(-1), elem_type=tf.float32)
+        first = tf.raw_ops.StackPushV2(handle=stack, elem=x)
+        with tf.control_dependencies([first]): second = tf.raw_ops.StackPushV2(handle=stack, elem=x * 2.0)
+        with tf.control_dependencies([second]): top = tf.raw_ops.StackPopV2(handle=stack, elem_type=tf.float32)
+        with tf.control_dependencies([top]): below = tf.raw_ops.StackPopV2(handle=stack, elem_type=tf.float32)
+        return {"x": x, "n": n}, {"y": y, "slope": slope, "top": top + 1.0, "below": below}
+    record1("old_stacks", build, [{"x": f32(2, 3), "n": np.int32(k)} for k in (3, 0, 1, 5)])
+
+
 def old_branches():
     """tf.cond of TensorFlow 1: constants on both sides, nested, several results, effects inside; a predicate that is a constant."""
     def build():
@@ -522,7 +537,7 @@ def partitioned():
     r.finish()
 
 
-for make in (loops, branches, recurrent, masked, state, tables, nested, pixels, old_loops, old_branches, old_arrays, first_arrays, first_ops, files, streams, parts, old_parts, sides, truth, counted, old_recurrent,
+for make in (loops, branches, recurrent, masked, state, tables, nested, pixels, old_loops, old_stacks, old_branches, old_arrays, first_arrays, first_ops, files, streams, parts, old_parts, sides, truth, counted, old_recurrent,
              old_tables, partitioned):
     if chosen and make.__name__ not in chosen: continue
     rng = settings.rng = np.random.default_rng(len(make.__name__))
