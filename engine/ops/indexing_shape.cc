@@ -130,7 +130,12 @@ Result<Facts> InferRange(const NoAttrs&, std::span<const Fact> in) {
     Fact out = Fact::Of(in[0].dtype, Shape{size});
     if (!ints[0] || !ints[2] || size > kMaxKnownInts) return Facts{std::move(out)};
     std::vector<Dim> elements;
-    for (int64_t i = 0; i < size; ++i) elements.emplace_back(*ints[0]->value + i * *ints[2]->value);
+    // Each number fits; how far it is from the first need not.
+    const auto first = static_cast<uint64_t>(*ints[0]->value);
+    const auto step = static_cast<uint64_t>(*ints[2]->value);
+    for (uint64_t i = 0; i < static_cast<uint64_t>(size); ++i) {
+      elements.emplace_back(static_cast<int64_t>(first + i * step));
+    }
     return Facts{WithCarried(std::move(out), std::move(elements))};
   }
   // 0, 1, ... as many as a size that has a name.
