@@ -36,8 +36,9 @@ class CountingDevice : public Device {
   Result<std::unique_ptr<Region>> AllocateRegion(int64_t bytes) override {
     if (bytes > info_.max_allocation_bytes) return InvalidArgument("too large a region");
     if (held + bytes > physical) return Exhausted("the driver has no ", bytes, " bytes");
-    held += bytes;
-    peak = std::max<int64_t>(peak, held);
+    const int64_t now = held += bytes;
+    for (int64_t most = peak; most < now && !peak.compare_exchange_weak(most, now);) {
+    }
     return std::unique_ptr<Region>(std::make_unique<Region>(bytes));
   }
   Status ReleaseRegion(std::unique_ptr<Region> region) override {
@@ -63,8 +64,8 @@ class CountingDevice : public Device {
   bool Poll(const EventPtr&) override { return true; }
   Status Wait(const EventPtr&, Deadline) override { return No(); }
 
-  std::atomic<int64_t> held{0};
-  int64_t peak = 0, physical = INT64_MAX;
+  std::atomic<int64_t> held{0}, peak{0};
+  int64_t physical = INT64_MAX;
   bool stuck = false;
 
  private:
