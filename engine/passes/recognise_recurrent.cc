@@ -203,6 +203,16 @@ class RecurrentRecogniser {
         x.shape[2].size != loop.features) {
       return false;
     }
+    // A state of one sample that the first step stretches to all is not for the layer.
+    for (int n : loop.states) {
+      const PartialShape& state = graph_.fact(Input(node, n)).shape;
+      if (!state.ranked() || state.rank() != 2) return false;
+      const bool one = state[0].known() && state[0].size == 1;
+      if (one != (x.shape[1].known() && x.shape[1].size == 1) ||
+          !MergeShapes(state, PartialShape({x.shape[1], Dim(loop.units)})).ok()) {
+        return false;
+      }
+    }
     steps_ = x.shape[0];
     limit_ = kNoValue;
     for (int64_t limit : loop.limits) {

@@ -28,7 +28,8 @@ struct Form {
   bool only_last = false;  // result number 0 is written at each step
   bool keeps_cell = false;
   bool writes_variable = false;
-  bool counted = true;  // else the start is an input of the graph, and nothing is recognised
+  bool one_state = false;  // of one sample, which the first step stretches
+  bool counted = true;     // else the start is an input of the graph, and nothing is recognised
 };
 
 class Maker {
@@ -38,7 +39,8 @@ class Maker {
   Module Make() {
     Graph main(OpSet::Builtin()), cond(OpSet::Builtin()), body(OpSet::Builtin());
     const Fact number = Fact::Of(DType::kI32, PartialShape::OfRank(0));
-    const Fact state = Fact::Of(DType::kF32, Shape{kSamples, kUnits});
+    const Fact state =
+        Fact::Of(DType::kF32, PartialShape({form_.one_state ? Dim() : Dim(kSamples), Dim(kUnits)}));
     const std::string xs_type = StrCat("list<f32[", kSamples, ",", kFeatures, "]>");
     const std::string ys_type = StrCat("list<f32[", kSamples, ",", kUnits, "]>");
     const Fact xs_fact = ParseFact(xs_type).value(), ys_fact = ParseFact(ys_type).value();
@@ -81,7 +83,7 @@ class Maker {
             .value();
     std::vector<ValueId> initial = {start, main.AddConstant(Int(form_.limit)), list, results};
     for (size_t k = 0; k < next.size(); ++k) {
-      initial.push_back(main.AddConstant(Random({kSamples, kUnits})));
+      initial.push_back(main.AddConstant(Random({form_.one_state ? 1 : kSamples, kUnits})));
     }
     WhileAttrs attrs{"cond", "body", {"i32[]", "i32[]", xs_type, ys_type}};
     for (size_t k = 0; k < next.size(); ++k) attrs.outputs.push_back(StrCat(state));
@@ -294,6 +296,9 @@ TEST_F(RecogniseRecurrentTest, OtherLoopsAreLeftAlone) {
   Expect(form, "");
   form = Form();
   form.writes_variable = true;
+  Expect(form, "");
+  form = Form();
+  form.one_state = true;
   Expect(form, "");
 }
 
