@@ -61,19 +61,23 @@ int64_t Bfc::Rounded(int64_t bytes) const {
   return std::max(granularity_, (bytes + granularity_ - 1) / granularity_ * granularity_);
 }
 
-Result<BfcChunk> Bfc::Allocate(int64_t bytes, int64_t tag) {
+Result<BfcChunk> Bfc::Allocate(int64_t bytes, int64_t tag, int64_t freed_before) {
   if (bytes < 0) return InvalidArgument("cannot allocate ", bytes, " bytes");
   if (bytes == 0) return BfcChunk{};
   if (bytes > options_.max_region_bytes) return Shortage(bytes, Status());
   const int64_t rounded = Rounded(bytes);  // still no more: the maximum is a multiple too
-  int handle = TakeBestFit(rounded);
+  int handle = TakeBestFit(rounded, freed_before);
   if (handle < 0) {
     Status refusal = Extend(rounded);
+    if (refusal.code() == Code::kResourceExhausted && freed_before == kAnyStamp &&
+        MergeWaiting(rounded)) {
+      refusal = Status();
+    }
     const bool short_of_room = refusal.code() == Code::kResourceExhausted;
     if (short_of_room && CollectFor(rounded)) refusal = Extend(rounded);
     if (refusal.code() == Code::kResourceExhausted) return Shortage(bytes, refusal);
     ONCILLA_TRY(refusal);  // a lost device, say: that is the news, not the shortage
-    handle = TakeBestFit(rounded);
+    handle = TakeBestFit(rounded, freed_before);
     if (handle < 0) return Internal("a new region does not hold the ", rounded, " bytes asked");
   }
   Chunk& chunk = At(handle);
@@ -95,31 +99,89 @@ bool Bfc::InUse(const BfcChunk& chunk) const {
          At(chunk.handle).id == chunk.id;
 }
 
-Status Bfc::Free(const BfcChunk& freed) {
+Status Bfc::Free(const BfcChunk& freed, int64_t stamp) {
   if (freed.region < 0) return Status();
   if (!InUse(freed)) {
     return Internal("the chunk at offset ", freed.offset, " of region ", freed.region,
                     " is freed but not in use");
   }
-  int handle = freed.handle;
+  const int handle = freed.handle;
   Chunk& chunk = At(handle);
   --regions_[chunk.region].in_use;
   --stats_.chunks_in_use;
   stats_.bytes_in_use -= chunk.bytes;
   stats_.requested_bytes -= chunk.requested;
   chunk.id = -1, chunk.requested = 0, chunk.tag = 0;
-  const int next = chunk.next, prev = chunk.prev;
-  if (next >= 0 && At(next).id < 0) {
-    RemoveFree(next);
-    MergeWithNext(handle);
+  if (stamp > reached_) {
+    SetStamp(handle, stamp);
+    InsertFree(handle);
+  } else {
+    InsertFree(MergeAround(handle, false));
   }
-  if (prev >= 0 && At(prev).id < 0) {
-    RemoveFree(prev);
-    MergeWithNext(prev);
-    handle = prev;
-  }
-  InsertFree(handle);
   return Status();
+}
+
+// Merges a free chunk that is in no bin with its free neighbours, those that wait only if
+// `stamped`; the whole waits for the latest of their stamps. Returns its handle.
+int Bfc::MergeAround(int handle, bool stamped) {
+  auto joins = [&](int other) {
+    return other >= 0 && At(other).id < 0 && (stamped || At(other).stamp == 0);
+  };
+  auto absorb = [&](int left, int other) {
+    RemoveFree(other);
+    const int64_t stamp = std::max(At(left).stamp, At(At(left).next).stamp);
+    SetStamp(At(left).next, 0);
+    SetStamp(left, 0);
+    MergeWithNext(left);
+    SetStamp(left, stamp);
+  };
+  while (joins(At(handle).next)) absorb(handle, At(handle).next);
+  while (joins(At(handle).prev)) {
+    handle = At(handle).prev;
+    absorb(handle, handle);
+  }
+  return handle;
+}
+
+void Bfc::SetStamp(int handle, int64_t stamp) {
+  Chunk& chunk = At(handle);
+  if (chunk.stamp == stamp) return;
+  RegionState& region = regions_[chunk.region];
+  if (chunk.stamp > 0) {
+    waiting_.erase({chunk.stamp, handle});
+    stats_.waiting_bytes -= chunk.bytes;
+    --region.waiting;
+  }
+  chunk.stamp = stamp;
+  if (stamp > 0) {
+    waiting_.insert({stamp, handle});
+    stats_.waiting_bytes += chunk.bytes;
+    ++region.waiting;
+  }
+}
+
+void Bfc::SetReached(int64_t stamp) {
+  reached_ = std::max(reached_, stamp);
+  while (!waiting_.empty() && waiting_.begin()->first <= reached_) {
+    const int handle = waiting_.begin()->second;
+    RemoveFree(handle);
+    SetStamp(handle, 0);
+    InsertFree(MergeAround(handle, false));
+  }
+}
+
+// Merges chunks that wait with their neighbours, oldest first, until one is large enough.
+bool Bfc::MergeWaiting(int64_t rounded) {
+  std::vector<int> handles;
+  for (const auto& [stamp, handle] : waiting_) handles.push_back(handle);
+  for (int handle : handles) {
+    if (At(handle).stamp == 0) continue;  // merged already
+    RemoveFree(handle);
+    const int whole = MergeAround(handle, true);
+    InsertFree(whole);
+    if (At(whole).bytes >= rounded) return true;
+  }
+  return false;
 }
 
 void Bfc::SetTag(const BfcChunk& chunk, int64_t tag) {
@@ -173,15 +235,21 @@ void Bfc::Split(int handle, int64_t bytes) {
   InsertFree(rest);
 }
 
-int Bfc::TakeBestFit(int64_t rounded) {
+int Bfc::TakeBestFit(int64_t rounded, int64_t freed_before) {
   for (int bin = BinOf(rounded); bin < kBins; ++bin) {
-    const auto found = bins_[bin].lower_bound({rounded, INT32_MIN, 0, 0});
+    auto found = bins_[bin].lower_bound({rounded, INT32_MIN, 0, 0});
+    while (found != bins_[bin].end() && At(found->handle).stamp > freed_before) ++found;
     if (found == bins_[bin].end()) continue;
     const int handle = found->handle;
     bins_[bin].erase(found);
+    const int64_t stamp = At(handle).stamp;
+    SetStamp(handle, 0);
     const int64_t spare = At(handle).bytes - rounded;
     const bool split = options_.exact || spare >= rounded || spare >= cap_bytes_;
-    if (spare >= granularity_ && split) Split(handle, rounded);
+    if (spare >= granularity_ && split) {
+      Split(handle, rounded);
+      SetStamp(At(handle).next, stamp);
+    }
     return handle;
   }
   return -1;
@@ -234,7 +302,7 @@ Status Bfc::AddRegion(int64_t wanted, int64_t least) {
 
 bool Bfc::CollectFor(int64_t rounded) {
   int64_t empty = 0;
-  for (const auto& [id, region] : regions_) empty += region.in_use == 0 ? region.bytes : 0;
+  for (const auto& [id, region] : regions_) empty += region.empty() ? region.bytes : 0;
   if (empty == 0 || Growable() < rounded - empty) return false;
   Trim();
   return true;
@@ -244,7 +312,7 @@ int64_t Bfc::Trim() {
   std::vector<int> empty;
   int64_t bytes = 0;
   for (const auto& [id, region] : regions_) {
-    if (region.in_use > 0) continue;
+    if (!region.empty()) continue;
     empty.push_back(id);
     bytes += region.bytes;
   }
@@ -272,6 +340,7 @@ void Bfc::DropRegion(int id) {
     const int next = chunk.next;
     if (chunk.id < 0) {
       RemoveFree(handle);
+      SetStamp(handle, 0);
     } else {
       stats_.bytes_in_use -= chunk.bytes;
       stats_.requested_bytes -= chunk.requested;
@@ -319,6 +388,7 @@ BfcSnapshot Bfc::Snapshot() const {
                                .requested = c.requested,
                                .id = c.id,
                                .tag = c.tag,
+                               .stamp = c.stamp,
                                .bin = BinOf(c.bytes),
                                .in_use = c.id >= 0});
     }
@@ -338,6 +408,9 @@ Status Bfc::Shortage(int64_t asked, const Status& driver) const {
                   ", largest free chunk ", s.largest_free_bytes, ", could still be added ",
                   s.growable_bytes, ", pool ", s.pool_bytes, ", limit ", s.limit_bytes,
                   ", largest allocation ", s.max_region_bytes);
+    if (s.waiting_bytes > 0) {
+      text += StrCat("; of the free bytes the device may still use ", s.waiting_bytes);
+    }
     if (Rounded(asked) <= s.growable_bytes) text += StrCat("; refused: ", Message(driver));
   }
   return Error(Code::kResourceExhausted, text);

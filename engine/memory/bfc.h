@@ -3,7 +3,8 @@
 // The allocator that TensorFlow's users know, without pointers: an OpenCL buffer has no address, so
 // a chunk is a place in a region, and regions come and go through a RegionSource. Free chunks are
 // kept in 21 bins by size and merged with free neighbours at once; a pool grows by regions that
-// double, and gives back empty regions only before it would fail, in Trim or in Close.
+// double, and gives back empty regions only before it would fail, in Trim or in Close. A chunk may
+// be freed before the device is done with it, under a stamp: it then waits until that is reached.
 // It holds no memory itself, is not thread-safe, and knows nothing of devices or owners: Pool adds
 // those. All sizes are in bytes; a chunk's size is rounded up to the granularity.
 #pragma once
@@ -11,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "engine/base/status.h"
@@ -58,6 +60,7 @@ struct BfcStats {
   int64_t bytes_in_use = 0;  // of chunks, padding included
   int64_t peak_bytes_in_use = 0;
   int64_t requested_bytes = 0;  // what clients asked for of what is in use
+  int64_t waiting_bytes = 0;    // freed under a stamp that is not reached
   int64_t largest_allocation_bytes = 0;
   int64_t pool_bytes = 0;  // of regions
   int64_t peak_pool_bytes = 0;
@@ -79,6 +82,7 @@ struct BfcSnapshot {
   struct Chunk {
     int64_t offset = 0, bytes = 0;
     int64_t requested = 0, id = -1, tag = 0;  // of a chunk in use
+    int64_t stamp = 0;                        // of a free chunk that waits
     int bin = 0;
     bool in_use = false;
   };
@@ -108,13 +112,21 @@ class Bfc {
   Bfc& operator=(const Bfc&) = delete;
 
   // ResourceExhausted with the numbers that explain it. `tag` is the caller's, kept with the chunk.
-  Result<BfcChunk> Allocate(int64_t bytes, int64_t tag = 0);
-  // Internal when the chunk is not (or no longer) in use.
-  Status Free(const BfcChunk& chunk);
+  // Chunks that wait for a stamp above `freed_before` are left alone. kAnyStamp: the caller's work
+  // comes behind whatever still uses them (the same in-order queue), so they serve as any other,
+  // and before failing neighbours among them are merged, oldest first.
+  static constexpr int64_t kAnyStamp = INT64_MAX;
+  Result<BfcChunk> Allocate(int64_t bytes, int64_t tag = 0, int64_t freed_before = 0);
+  // Internal when the chunk is not (or no longer) in use. With a stamp above 0 the device may use
+  // the chunk until that stamp is reached: until then it is not merged, and its region stays.
+  Status Free(const BfcChunk& chunk, int64_t stamp = 0);
+  // The device has done everything up to and including this stamp. Lower ones than before have no
+  // effect.
+  void SetReached(int64_t stamp);
   void SetTag(const BfcChunk& chunk, int64_t tag);
 
-  // Gives back the regions in which nothing is in use; returns their bytes. The next region is then
-  // sized after those that are left.
+  // Gives back the regions in which nothing is in use or waits; returns their bytes. The next
+  // region is then sized after those that are left.
   int64_t Trim();
   // Gives back every region, also those in use, whose chunks are then gone; returns the bytes.
   int64_t Close();
@@ -136,12 +148,15 @@ class Bfc {
     int64_t offset = 0, bytes = 0, requested = 0;
     int64_t id = -1;  // -1: free
     int64_t tag = 0;
+    int64_t stamp = 0;         // > 0: free, and waits
     int prev = -1, next = -1;  // neighbours in the region
   };
   struct RegionState {
     int64_t bytes = 0;
-    int first = -1;  // its chunk at offset 0
-    int in_use = 0;  // chunks
+    int first = -1;   // its chunk at offset 0
+    int in_use = 0;   // chunks
+    int waiting = 0;  // chunks
+    bool empty() const { return in_use == 0 && waiting == 0; }
   };
   struct FreeKey {
     int64_t bytes;
@@ -158,7 +173,10 @@ class Bfc {
   void RemoveFree(int handle);
   void MergeWithNext(int handle);
   void Split(int handle, int64_t bytes);
-  int TakeBestFit(int64_t rounded);  // -1: none
+  int TakeBestFit(int64_t rounded, int64_t freed_before);  // -1: none
+  void SetStamp(int handle, int64_t stamp);
+  int MergeAround(int handle, bool stamped);
+  bool MergeWaiting(int64_t rounded);
   bool InUse(const BfcChunk& chunk) const;
 
   int64_t FirstRegionBytes() const;
@@ -178,6 +196,8 @@ class Bfc {
   std::vector<Chunk> chunks_;
   std::vector<int> unused_chunks_;
   std::set<FreeKey> bins_[kBins];
+  int64_t reached_ = 0;
+  std::set<std::pair<int64_t, int>> waiting_;  // (stamp, handle)
   std::map<int, RegionState> regions_;
   BfcStats stats_;
 };

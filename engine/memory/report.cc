@@ -82,6 +82,7 @@ void PrintRegions(std::ostream& out, const BfcSnapshot& snapshot, const TagName&
         out << " (" << c.requested << " asked) by "
             << (tag_name ? tag_name(c.tag) : std::to_string(c.tag));
       }
+      if (c.stamp > 0) out << ", waits for stamp " << c.stamp;
       out << "\n";
     }
   }

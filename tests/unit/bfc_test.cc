@@ -1,5 +1,5 @@
-// Bfc: recorded vectors, the rules one by one, and 100,000 random steps against a naive model that
-// states the same rules by plain search.
+// Bfc: recorded vectors, the rules one by one, and a million random steps against a naive model
+// that states the same rules by plain search.
 #include "engine/memory/bfc.h"
 
 #include <gmock/gmock.h>
@@ -8,6 +8,19 @@
 #include <algorithm>
 #include <functional>
 #include <random>
+#include <utility>
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define ONCILLA_SANITIZED 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define ONCILLA_SANITIZED 1
+#endif
+#ifndef ONCILLA_SANITIZED
+#define ONCILLA_SANITIZED 0
+#endif
 
 namespace oncilla {
 namespace {
@@ -373,10 +386,116 @@ TEST(Bfc, StatisticsCountChunksNotRequests) {
   EXPECT_TRUE(bfc.Free(a).ok());
 }
 
+// Freed while the device may still work with them.
+TEST(Bfc, AChunkThatWaitsIsLeftAloneUntilItsStampIsReached) {
+  TestSource source;
+  Bfc bfc({.limit_bytes = 2 * kMiB}, &source);
+  const BfcChunk a = *bfc.Allocate(kMiB), b = *bfc.Allocate(kMiB);
+  ASSERT_TRUE(bfc.Free(a, 7).ok());
+  EXPECT_EQ(bfc.stats().waiting_bytes, kMiB);
+  EXPECT_EQ(bfc.stats().bytes_in_use, kMiB);
+  EXPECT_EQ(bfc.Free(a, 7).code(), Code::kInternal);
+  const Status early = bfc.Allocate(1000).status();
+  EXPECT_EQ(early.code(), Code::kResourceExhausted);
+  EXPECT_THAT(Message(early), HasSubstr("the device may still use 1048576"));
+  EXPECT_FALSE(bfc.Allocate(1000, 0, 6).ok());  // whose work comes behind stamp 6
+  bfc.SetReached(6);
+  EXPECT_FALSE(bfc.Allocate(1000).ok());
+  bfc.SetReached(7);
+  EXPECT_EQ(bfc.stats().waiting_bytes, 0);
+  EXPECT_EQ(PlaceOf(bfc.Allocate(1000)), (Place{0, 0, 1024}));
+  bfc.SetReached(3);  // it never goes back
+  ASSERT_TRUE(bfc.Free(b, 7).ok());
+  EXPECT_EQ(bfc.stats().waiting_bytes, 0);
+}
+
+TEST(Bfc, WhoComesBehindTheStampTakesTheChunkAtOnce) {
+  TestSource source;
+  Bfc bfc({.limit_bytes = 2 * kMiB}, &source);
+  const BfcChunk a = *bfc.Allocate(kMiB), b = *bfc.Allocate(kMiB);
+  ASSERT_TRUE(bfc.Free(a, 7).ok());
+  const BfcChunk same = *bfc.Allocate(512 * 1024, 0, 7);
+  EXPECT_EQ(same.offset, 0);
+  EXPECT_EQ(bfc.stats().waiting_bytes, 512 * 1024);  // the rest still waits
+  EXPECT_EQ(PlaceOf(bfc.Allocate(512 * 1024, 0, Bfc::kAnyStamp)),
+            (Place{0, 512 * 1024, 512 * 1024}));
+  EXPECT_TRUE(bfc.Free(b).ok());
+}
+
+TEST(Bfc, ChunksThatWaitAreMergedOnlyWhenNothingElseIsLeftAndTheCallerAllowsIt) {
+  TestSource source;
+  Bfc bfc({.limit_bytes = 3 * kMiB, .growth = false}, &source);
+  BfcChunk chunks[] = {*bfc.Allocate(kMiB), *bfc.Allocate(kMiB), *bfc.Allocate(kMiB)};
+  ASSERT_TRUE(bfc.Free(chunks[0], 5).ok() && bfc.Free(chunks[1], 6).ok());
+  EXPECT_THAT(FreePlaces(bfc), ElementsAre(Place{0, 0, kMiB}, Place{0, kMiB, kMiB}));
+  EXPECT_FALSE(bfc.Allocate(2 * kMiB).ok());
+  EXPECT_FALSE(bfc.Allocate(2 * kMiB, 0, 6).ok());  // a stamp is asked for: nothing is merged
+  EXPECT_EQ(FreePlaces(bfc).size(), 2u);
+  const BfcChunk both = *bfc.Allocate(2 * kMiB, 0, Bfc::kAnyStamp);
+  EXPECT_EQ(both.bytes, 2 * kMiB);
+  ASSERT_TRUE(bfc.Free(both, 9).ok());
+  // What is merged waits for the later stamp of its parts.
+  ASSERT_TRUE(bfc.Free(chunks[2], 8).ok());
+  EXPECT_FALSE(bfc.Allocate(4 * kMiB, 0, Bfc::kAnyStamp).ok());
+  EXPECT_THAT(FreePlaces(bfc), ElementsAre(Place{0, 0, 3 * kMiB}));
+  bfc.SetReached(8);
+  EXPECT_EQ(bfc.stats().waiting_bytes, 3 * kMiB);
+  bfc.SetReached(9);
+  EXPECT_EQ(bfc.stats().waiting_bytes, 0);
+}
+
+TEST(Bfc, ARegionStaysWhileAChunkOfItWaits) {
+  TestSource source;
+  Bfc bfc({.limit_bytes = 4 * kMiB}, &source);
+  ASSERT_TRUE(bfc.Free(*bfc.Allocate(kMiB), 5).ok());
+  EXPECT_EQ(bfc.Trim(), 0);
+  EXPECT_FALSE(bfc.Allocate(3 * kMiB).ok());  // nor is it collected
+  EXPECT_TRUE(source.freed.empty());
+  bfc.SetReached(5);
+  EXPECT_EQ(bfc.Trim(), 2 * kMiB);
+  ASSERT_TRUE(bfc.Free(*bfc.Allocate(kMiB), 6).ok());
+  EXPECT_EQ(bfc.Close(), 2 * kMiB);
+  EXPECT_EQ(bfc.stats().waiting_bytes, 0);
+}
+
+// TensorFlow's cap on what an unsplit chunk may waste, when no fraction is given.
+TEST(Bfc, AChunkNeverWastes128MiB) {
+  TestSource source;
+  Bfc bfc({.limit_bytes = 1024 * kMiB, .growth = false}, &source);
+  const BfcChunk all = *bfc.Allocate(1024 * kMiB - 128 * kMiB + 256);  // would waste less: whole
+  EXPECT_EQ(all.bytes, 1024 * kMiB);
+  ASSERT_TRUE(bfc.Free(all).ok());
+  EXPECT_EQ(bfc.Allocate(1024 * kMiB - 128 * kMiB)->bytes, 1024 * kMiB - 128 * kMiB);
+}
+
+// The first region is no larger than a limit below it.
+TEST(Bfc, TheFirstRegionIsTwoMiBOrTheLimit) {
+  TestSource source;
+  Bfc small({.limit_bytes = kMiB}, &source), large({.limit_bytes = 100 * kMiB}, &source);
+  ASSERT_TRUE(small.Allocate(1).ok() && large.Allocate(1).ok());
+  EXPECT_THAT(source.sizes, ElementsAre(kMiB, 2 * kMiB));
+}
+
+// Among chunks of one size the lowest address.
+TEST(Bfc, TheBestFitIsTheSmallestThenTheLowest) {
+  TestSource source;
+  Bfc bfc({.limit_bytes = kMiB, .growth = false}, &source);
+  std::vector<BfcChunk> chunks;
+  for (int64_t bytes : {1024, 256, 512, 256, 512, 256, 768, 256}) {
+    chunks.push_back(*bfc.Allocate(bytes));
+  }
+  for (size_t i : {4u, 2u, 0u, 6u}) ASSERT_TRUE(bfc.Free(chunks[i]).ok());
+  EXPECT_EQ(bfc.Allocate(512)->offset, chunks[2].offset);
+  EXPECT_EQ(bfc.Allocate(512)->offset, chunks[4].offset);
+  EXPECT_EQ(bfc.Allocate(512)->offset, chunks[6].offset);
+}
+
 // The same rules by plain search over plain lists.
 struct NaiveChunk {
   int64_t bytes;
   bool used;
+  int64_t stamp = 0;
+  bool Joins(bool stamped) const { return !used && (stamped || stamp == 0); }
 };
 struct Naive {
   BfcOptions options;
@@ -385,6 +504,7 @@ struct Naive {
   std::map<int, std::vector<NaiveChunk>> regions = {};
   int64_t next = 0;
   int next_region = 0;
+  int64_t reached = 0;
 
   int64_t Up(int64_t bytes) const { return (bytes + granularity - 1) / granularity * granularity; }
   int64_t Down(int64_t bytes) const { return bytes / granularity * granularity; }
@@ -395,13 +515,14 @@ struct Naive {
     }
     return sum;
   }
-  bool Fit(int64_t rounded, Place* place) {
+  bool Fit(int64_t rounded, int64_t freed_before, Place* place) {
     std::vector<NaiveChunk>* best = nullptr;
     size_t best_index = 0;
     for (auto& [id, chunks] : regions) {
       int64_t offset = 0;
       for (size_t i = 0; i < chunks.size(); offset += chunks[i].bytes, ++i) {
         if (chunks[i].used || chunks[i].bytes < rounded) continue;
+        if (chunks[i].stamp > freed_before) continue;
         if (best != nullptr && (*best)[best_index].bytes <= chunks[i].bytes) continue;
         best = &chunks, best_index = i;
         *place = {id, offset, chunks[i].bytes};
@@ -414,9 +535,11 @@ struct Naive {
                                                    static_cast<double>(options.limit_bytes))
                             : 128 * kMiB;
     (*best)[best_index].used = true;
+    const int64_t stamp = std::exchange((*best)[best_index].stamp, 0);
     if (all - rounded >= granularity && (all >= 2 * rounded || all - rounded >= cap)) {
       (*best)[best_index].bytes = place->bytes = rounded;
-      best->insert(best->begin() + static_cast<int64_t>(best_index) + 1, {all - rounded, false});
+      best->insert(best->begin() + static_cast<int64_t>(best_index) + 1,
+                   {all - rounded, false, stamp});
     }
     return true;
   }
@@ -425,7 +548,7 @@ struct Naive {
       bytes = std::min(Up(bytes - bytes / 10), bytes - granularity);
       if (bytes < least) return false;
     }
-    regions[next_region++] = {{bytes, false}};
+    regions[next_region++] = {{.bytes = bytes, .used = false}};
     return true;
   }
   bool Extend(int64_t rounded) {
@@ -441,38 +564,77 @@ struct Naive {
     }
     return true;
   }
-  bool Allocate(int64_t bytes, Place* place) {
+  bool Allocate(int64_t bytes, int64_t freed_before, Place* place) {
     const int64_t rounded = Up(bytes);
     if (rounded > options.max_region_bytes) return false;
-    if (Fit(rounded, place)) return true;
-    if (!Extend(rounded)) {
-      int64_t empty = 0;
-      for (const auto& [id, chunks] : regions) {
-        if (chunks.size() == 1 && !chunks[0].used) empty += chunks[0].bytes;
-      }
-      if (empty == 0 || Down(options.limit_bytes - Pool()) + empty < rounded) return false;
-      Trim();
-      if (!Extend(rounded)) return false;
+    if (Fit(rounded, freed_before, place)) return true;
+    if (Extend(rounded)) return Fit(rounded, freed_before, place);
+    if (freed_before == Bfc::kAnyStamp && MergeWaiting(rounded)) {
+      return Fit(rounded, freed_before, place);
     }
-    return Fit(rounded, place);
+    int64_t empty = 0;
+    for (const auto& [id, chunks] : regions) empty += IsEmpty(chunks) ? chunks[0].bytes : 0;
+    if (empty == 0 || Down(options.limit_bytes - Pool()) + empty < rounded) return false;
+    Trim();
+    return Extend(rounded) && Fit(rounded, freed_before, place);
   }
-  void Free(const Place& place) {
+  static bool IsEmpty(const std::vector<NaiveChunk>& chunks) {
+    return chunks.size() == 1 && chunks[0].Joins(false);
+  }
+  // The chunk at `i`, which is free, with its free neighbours; returns where the whole is.
+  static size_t Merge(std::vector<NaiveChunk>& chunks, size_t i, bool stamped) {
+    auto absorb_next = [&](size_t left) {
+      chunks[left].bytes += chunks[left + 1].bytes;
+      chunks[left].stamp = std::max(chunks[left].stamp, chunks[left + 1].stamp);
+      chunks.erase(chunks.begin() + static_cast<int64_t>(left) + 1);
+    };
+    while (i + 1 < chunks.size() && chunks[i + 1].Joins(stamped)) absorb_next(i);
+    for (; i > 0 && chunks[i - 1].Joins(stamped); --i) absorb_next(i - 1);
+    return i;
+  }
+  void Free(const Place& place, int64_t stamp) {
     std::vector<NaiveChunk>& chunks = regions[place.region];
     size_t i = 0;
     for (int64_t offset = 0; offset < place.offset; ++i) offset += chunks[i].bytes;
     chunks[i].used = false;
-    auto merge = [&](size_t left) {
-      if (left + 1 >= chunks.size() || chunks[left].used || chunks[left + 1].used) return;
-      chunks[left].bytes += chunks[left + 1].bytes;
-      chunks.erase(chunks.begin() + static_cast<int64_t>(left) + 1);
-    };
-    merge(i);
-    if (i > 0) merge(i - 1);
+    chunks[i].stamp = stamp > reached ? stamp : 0;
+    if (chunks[i].stamp == 0) Merge(chunks, i, false);
+  }
+  // The chunk that waits for the earliest stamp above `after`; null: none does.
+  std::vector<NaiveChunk>* Waiting(int64_t after, size_t* index) {
+    std::vector<NaiveChunk>* found = nullptr;
+    for (auto& [id, chunks] : regions) {
+      for (size_t i = 0; i < chunks.size(); ++i) {
+        if (chunks[i].stamp <= after) continue;
+        if (found != nullptr && (*found)[*index].stamp <= chunks[i].stamp) continue;
+        found = &chunks, *index = i;
+      }
+    }
+    return found;
+  }
+  void SetReached(int64_t stamp) {
+    reached = std::max(reached, stamp);
+    size_t i = 0;
+    for (std::vector<NaiveChunk>* chunks; (chunks = Waiting(0, &i)) != nullptr;) {
+      if ((*chunks)[i].stamp > reached) return;
+      (*chunks)[i].stamp = 0;
+      Merge(*chunks, i, false);
+    }
+  }
+  bool MergeWaiting(int64_t rounded) {
+    int64_t after = 0;
+    size_t i = 0;
+    for (std::vector<NaiveChunk>* chunks; (chunks = Waiting(after, &i)) != nullptr;) {
+      after = (*chunks)[i].stamp;
+      i = Merge(*chunks, i, true);
+      if ((*chunks)[i].bytes >= rounded) return true;
+    }
+    return false;
   }
   int64_t Trim() {
     int64_t bytes = 0;
     std::erase_if(regions, [&](const auto& entry) {
-      const bool empty = entry.second.size() == 1 && !entry.second[0].used;
+      const bool empty = IsEmpty(entry.second);
       if (empty) bytes += entry.second[0].bytes;
       return empty;
     });
@@ -492,7 +654,7 @@ struct Naive {
 void ExpectSameState(const Bfc& bfc, const Naive& naive) {
   const BfcSnapshot snapshot = bfc.Snapshot();
   ASSERT_EQ(snapshot.regions.size(), naive.regions.size());
-  int64_t in_use = 0, largest_free = 0;
+  int64_t in_use = 0, largest_free = 0, waiting = 0;
   for (const auto& region : snapshot.regions) {
     const auto& expected = naive.regions.at(region.id);
     ASSERT_EQ(region.chunks.size(), expected.size());
@@ -503,8 +665,10 @@ void ExpectSameState(const Bfc& bfc, const Naive& naive) {
       ASSERT_EQ(c.offset % snapshot.granularity, 0);
       ASSERT_EQ(c.bytes, expected[i].bytes);
       ASSERT_EQ(c.in_use, expected[i].used);
-      // Two free neighbours would have been merged.
-      ASSERT_FALSE(i > 0 && !c.in_use && !region.chunks[i - 1].in_use);
+      ASSERT_EQ(c.stamp, expected[i].stamp);
+      waiting += c.stamp > 0 ? c.bytes : 0;
+      // Two free neighbours would have been merged, unless one waits.
+      ASSERT_FALSE(i > 0 && expected[i].Joins(false) && expected[i - 1].Joins(false));
       (c.in_use ? in_use : largest_free) =
           c.in_use ? in_use + c.bytes : std::max(largest_free, c.bytes);
       offset += c.bytes;
@@ -513,20 +677,35 @@ void ExpectSameState(const Bfc& bfc, const Naive& naive) {
   }
   ASSERT_EQ(snapshot.stats.bytes_in_use, in_use);
   ASSERT_EQ(snapshot.stats.largest_free_bytes, largest_free);
+  ASSERT_EQ(snapshot.stats.waiting_bytes, waiting);
   ASSERT_EQ(snapshot.stats.pool_bytes, naive.Pool());
 }
 
+// Every answer is compared, and every 200 steps the whole state: order, sizes and merging of
+// chunks.
 TEST(Bfc, AgreesWithTheNaiveModel) {
-  const BfcOptions variants[] = {
-      {.limit_bytes = 64 * kMiB},
-      {.limit_bytes = 64 * kMiB, .growth = false},
-      {.limit_bytes = 48 * kMiB + 77, .max_region_bytes = 6 * kMiB + 300, .alignment_bytes = 1024},
-      {.limit_bytes = 40 * kMiB, .max_region_bytes = 16 * kMiB, .growth = false},
-      {.limit_bytes = 64 * kMiB, .fragmentation_fraction = 0.001},
+  struct Variant {
+    BfcOptions options;
+    bool stamps = false;  // half of what is freed waits for the device
   };
-  int64_t refused = 0, placed = 0;
+  const Variant variants[] = {
+      {{.limit_bytes = 64 * kMiB}},
+      {{.limit_bytes = 64 * kMiB, .growth = false}},
+      {{.limit_bytes = 48 * kMiB + 77,
+        .max_region_bytes = 6 * kMiB + 300,
+        .alignment_bytes = 1024}},
+      {{.limit_bytes = 40 * kMiB, .max_region_bytes = 16 * kMiB, .growth = false}},
+      {{.limit_bytes = 64 * kMiB, .fragmentation_fraction = 0.001}},
+      {{.limit_bytes = 64 * kMiB}, true},
+      {{.limit_bytes = 40 * kMiB, .max_region_bytes = 16 * kMiB, .growth = false}, true},
+      {{.limit_bytes = 16 * kMiB, .fragmentation_fraction = 0.01}, true},
+  };
+  constexpr int kSteps = ONCILLA_SANITIZED ? 40'000 : 1'000'000;
+  constexpr int kStepsEach = kSteps / static_cast<int>(std::size(variants));
+  int64_t refused = 0, placed = 0, reused_early = 0;
   for (uint32_t variant = 0; variant < std::size(variants); ++variant) {
     SCOPED_TRACE(variant);
+    const auto& [options, stamps] = variants[variant];
     // Refuses by size and by how often it was asked for it: the same for both.
     auto refusal = [variant](std::map<int64_t, int>* seen) {
       return [variant, seen](int64_t bytes) {
@@ -536,10 +715,9 @@ TEST(Bfc, AgreesWithTheNaiveModel) {
     std::map<int64_t, int> seen_here, seen_there;
     TestSource source;
     source.refuse = refusal(&seen_here);
-    Bfc bfc(variants[variant], &source);
-    Naive naive{.options = variants[variant],
-                .granularity = bfc.granularity(),
-                .refuse = refusal(&seen_there)};
+    Bfc bfc(options, &source);
+    Naive naive{
+        .options = options, .granularity = bfc.granularity(), .refuse = refusal(&seen_there)};
     naive.options.max_region_bytes = naive.Down(naive.options.max_region_bytes);
     naive.next = naive.Up(naive.options.growth ? 2 * kMiB : naive.options.limit_bytes);
 
@@ -547,21 +725,31 @@ TEST(Bfc, AgreesWithTheNaiveModel) {
     std::vector<std::pair<BfcChunk, Place>> live;
     int64_t in_use = 0, requested = 0, peak = 0;
     std::map<int64_t, int64_t> asked_of;
-    for (int step = 0; step < 20'000; ++step) {
+    for (int step = 1; step <= kStepsEach; ++step) {
       const uint32_t what = random() % 1000;
       // Phases that fill the pool and phases that empty it.
       const uint32_t allocate_share = step / 1000 % 2 == 0 ? 700 : 350;
       if (what == 999) {
         ASSERT_EQ(bfc.Trim(), naive.Trim());
+      } else if (stamps && what >= 980) {
+        const int64_t reached = step - static_cast<int64_t>(random() % 200);
+        bfc.SetReached(reached);
+        naive.SetReached(reached);
       } else if (what < allocate_share) {
         const int64_t bytes = 1 + static_cast<int64_t>(random() % (int64_t{1} << (random() % 24)));
+        const uint32_t choice = random() % 3;
+        const int64_t freed_before = !stamps || choice == 0 ? 0
+                                     : choice == 1          ? Bfc::kAnyStamp
+                                                            : step - 100;
         Place expected{};
-        const bool fits = naive.Allocate(bytes, &expected);
-        auto chunk = bfc.Allocate(bytes, step);
+        const bool fits = naive.Allocate(bytes, freed_before, &expected);
+        const int64_t waiting = bfc.stats().waiting_bytes;
+        auto chunk = bfc.Allocate(bytes, step, freed_before);
         ASSERT_EQ(chunk.ok(), fits) << "step " << step << ": " << chunk.status();
         (fits ? placed : refused)++;
         if (!fits) continue;
         ASSERT_EQ(PlaceOf(chunk), expected) << "step " << step;
+        reused_early += bfc.stats().waiting_bytes < waiting;
         live.emplace_back(*chunk, expected);
         asked_of[chunk->id] = bytes;
         in_use += chunk->bytes, requested += bytes;
@@ -571,9 +759,11 @@ TEST(Bfc, AgreesWithTheNaiveModel) {
         std::swap(live[victim], live.back());
         const auto [chunk, place] = live.back();
         live.pop_back();
-        ASSERT_TRUE(bfc.Free(chunk).ok());
-        naive.Free(place);
+        const int64_t stamp = stamps && random() % 2 == 0 ? step : 0;
+        ASSERT_TRUE(bfc.Free(chunk, stamp).ok());
+        naive.Free(place, stamp);
         in_use -= chunk.bytes, requested -= asked_of[chunk.id];
+        asked_of.erase(chunk.id);
       }
       const BfcStats s = bfc.stats();
       ASSERT_EQ(s.bytes_in_use, in_use);
@@ -585,14 +775,16 @@ TEST(Bfc, AgreesWithTheNaiveModel) {
       if (HasFatalFailure()) return;
     }
     for (const auto& [chunk, place] : live) ASSERT_TRUE(bfc.Free(chunk).ok());
+    bfc.SetReached(kStepsEach);
     for (const auto& region : bfc.Snapshot().regions) EXPECT_EQ(region.chunks.size(), 1u);
     const int64_t pool = bfc.stats().pool_bytes;
     EXPECT_EQ(bfc.Close(), pool);
     EXPECT_EQ(source.freed.size(), source.sizes.size());
   }
-  // The mix is worth something: both outcomes were frequent.
-  EXPECT_GT(placed, 20'000);
-  EXPECT_GT(refused, 1'000);
+  // The mix is worth something: all outcomes were frequent.
+  EXPECT_GT(placed, kSteps / 5);
+  EXPECT_GT(refused, kSteps / 100);
+  EXPECT_GT(reused_early, kSteps / 1000);
 }
 
 }  // namespace
