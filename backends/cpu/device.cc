@@ -13,7 +13,9 @@
 #include <fstream>
 
 #include "backends/cpu/kernel.h"
+#include "engine/base/free_memory.h"
 #include "engine/base/thread_pool.h"
+#include "engine/device/free_memory.h"
 
 namespace oncilla::cpu {
 namespace {
@@ -75,7 +77,7 @@ class CpuQueue : public Queue {
   std::deque<Work> pending;
 };
 
-class CpuDevice : public Device {
+class CpuDevice : public Device, public TellsFreeMemory {
  public:
   CpuDevice(DeviceInfo info, const OpenOptions& options)
       : info_(std::move(info)),
@@ -84,6 +86,13 @@ class CpuDevice : public Device {
         host_memory_(options.host_memory) {}
 
   const DeviceInfo& info() const override { return info_; }
+
+  std::optional<FreeMemory> free_memory() const override {
+    FreeMemory free;
+    free.bytes = AvailableHostMemory(&free.source);
+    if (free.bytes < 0) return std::nullopt;
+    return free;
+  }
 
   Status CanRun(const NodeView& node) const override { return Find(node).status(); }
 

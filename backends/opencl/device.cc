@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cl_kernels/kernels.gen.h"
+#include "engine/base/free_memory.h"
 #include "engine/base/hash.h"
 
 namespace oncilla::opencl {
@@ -211,6 +212,27 @@ Result<std::unique_ptr<Region>> ClDevice::AllocateRegion(int64_t bytes) {
   }
   return std::unique_ptr<Region>(
       std::make_unique<ClRegion>(api(), *std::move(buffer), bytes, capabilities_.base_alignment));
+}
+
+std::optional<FreeMemory> ClDevice::free_memory() const {
+  constexpr std::string_view kExtension = "cl_amd_device_attribute_query";
+  if (found_.facts.HasExtension(kExtension)) {
+    constexpr cl_device_info kGlobalFreeMemory = 0x4039;  // in KiB: all, then the largest piece
+    size_t kib[2] = {};
+    const auto lock = Caller();
+    if (api().GetDeviceInfo(found_.id, kGlobalFreeMemory, sizeof(kib), kib, nullptr) ==
+            CL_SUCCESS &&
+        kib[0] > 0 && static_cast<int64_t>(kib[0]) <= found_.facts.global_memory / 1024) {
+      return FreeMemory{static_cast<int64_t>(kib[0]) * 1024, std::string(kExtension)};
+    }
+  }
+  if (!found_.facts.unified_memory) return std::nullopt;
+  FreeMemory free;
+  free.bytes = AvailableHostMemory(&free.source);
+  if (free.bytes < 0) return std::nullopt;
+  free.bytes = std::min(free.bytes, found_.facts.global_memory);
+  free.source += ", which the device shares";
+  return free;
 }
 
 Status ClDevice::ReleaseRegion(std::unique_ptr<Region> region) {

@@ -15,6 +15,7 @@
 #include "backends/opencl/queue.h"
 #include "backends/opencl/recipe.h"
 #include "backends/opencl/recording.h"
+#include "engine/device/free_memory.h"
 
 namespace oncilla::opencl {
 
@@ -23,7 +24,7 @@ struct ClDeviceOptions {
   std::optional<KernelShape> shape;
 };
 
-class ClDevice : public Device {
+class ClDevice : public Device, public TellsFreeMemory {
  public:
   // Probes the device, or takes up what an earlier process found. `info` is kept as it is.
   static Result<std::unique_ptr<ClDevice>> Open(const FoundDevice& found, DeviceInfo info,
@@ -51,6 +52,8 @@ class ClDevice : public Device {
                             std::span<const Download> downloads) override;
   bool Poll(const EventPtr& event) override;
   Status Wait(const EventPtr& event, Deadline deadline) override;
+  // Where cl_amd_device_attribute_query is, or the memory is the host's.
+  std::optional<FreeMemory> free_memory() const override;
   // live_objects counts those of all OpenCL devices of the process.
   DeviceCounters counters() const override;
 

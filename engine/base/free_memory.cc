@@ -1,7 +1,11 @@
 // glibc keeps freed memory that has something alive above it, until told otherwise.
 #include "engine/base/free_memory.h"
 
+#include <algorithm>
+#include <charconv>
 #include <cstdlib>  // says whether this is glibc
+#include <fstream>
+#include <iterator>
 
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -13,6 +17,46 @@ void ReturnFreeMemory() {
 #ifdef __GLIBC__
   malloc_trim(0);
 #endif
+}
+
+namespace {
+
+std::string Contents(const char* path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The number at the front of a text, spaces before it left out; -1: there is none.
+int64_t NumberIn(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+  int64_t number = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() ? number : -1;
+}
+
+}  // namespace
+
+int64_t MemAvailableIn(std::string_view meminfo) {
+  constexpr std::string_view kKey = "MemAvailable:";
+  const size_t at = meminfo.find(kKey);
+  if (at == meminfo.npos || (at > 0 && meminfo[at - 1] != '\n')) return -1;
+  const int64_t kilobytes = NumberIn(meminfo.substr(at + kKey.size()));
+  return kilobytes < 0 || kilobytes > INT64_MAX / 1024 ? -1 : kilobytes * 1024;
+}
+
+int64_t AvailableHostMemory(std::string* source) {
+  int64_t bytes = MemAvailableIn(Contents("/proc/meminfo"));
+  if (source != nullptr) *source = "MemAvailable of /proc/meminfo";
+  const int64_t most = NumberIn(Contents("/sys/fs/cgroup/memory.max"));  // "max": no limit
+  const int64_t used = NumberIn(Contents("/sys/fs/cgroup/memory.current"));
+  if (most >= 0 && used >= 0) {
+    const int64_t left = std::max<int64_t>(most - used, 0);
+    if (bytes < 0 || left < bytes) {
+      bytes = left;
+      if (source != nullptr) *source = "the control group's memory.max";
+    }
+  }
+  return bytes;
 }
 
 }  // namespace oncilla

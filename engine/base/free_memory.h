@@ -1,10 +1,21 @@
-// Memory that was freed and that the C library keeps for later.
+// The system's memory: what is left of it, and what was freed and the C library keeps for later.
 #pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
 
 namespace oncilla {
 
 // Gives it back to the system, where the C library can (glibc). A few milliseconds after much was
 // freed; for ends of long work: a graph compiled, a model unloaded.
 void ReturnFreeMemory();
+
+// What this process may still take before the system has to push something else out: MemAvailable
+// of /proc/meminfo, or what its control group leaves when that is less; `source` says which. -1
+// where the system tells neither.
+int64_t AvailableHostMemory(std::string* source);
+// MemAvailable of the text of /proc/meminfo, in bytes; -1: it is not there.
+int64_t MemAvailableIn(std::string_view meminfo);
 
 }  // namespace oncilla

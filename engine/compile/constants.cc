@@ -99,6 +99,15 @@ Status ConstantStore::Reserve(std::span<const Wanted> wanted) {
   return Status();
 }
 
+std::vector<ConstantStore::Kept> ConstantStore::List() const {
+  MutexLock lock(&mutex_);
+  std::vector<Kept> out;
+  for (const auto& [key, memory] : entries_) {
+    out.push_back({std::get<0>(key), std::get<3>(key), memory.bytes()});
+  }
+  return out;
+}
+
 int64_t ConstantStore::bytes() const {
   MutexLock lock(&mutex_);
   return bytes_;

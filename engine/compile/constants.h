@@ -38,6 +38,13 @@ class ConstantStore {
   // the driver refuses is left to Get, piece by piece.
   Status Reserve(std::span<const Wanted> wanted);
 
+  // What is there now: "f32[3,3,16,32] dense", by device.
+  struct Kept {
+    int device = 0;
+    std::string what;
+    int64_t bytes = 0;
+  };
+  std::vector<Kept> List() const;
   int64_t bytes() const;
   int64_t packings() const;  // copies made so far, for tests
 

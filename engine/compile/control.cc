@@ -5,6 +5,7 @@
 #include "engine/ops/control.h"
 
 #include "engine/compile/executor.h"
+#include "engine/tensor/tensor_list.h"
 
 namespace oncilla {
 namespace {
@@ -58,7 +59,11 @@ Result<Tensors> Executor::RunWhile(const Node& node, std::span<const Tensor> in,
                                    const RunControl& control) {
   ONCILLA_ASSIGN(const auto attrs, ReadAttrs<WhileAttrs>(node.attrs));
   Tensors values(in.begin(), in.end());
+  LedgerEntry carried = pools_[0]->Line({owner_, MemoryCategory::kValues});
   for (;;) {
+    int64_t bytes = 0;
+    for (const Tensor& value : values) bytes += HeldBytesOf(value);
+    carried.Set(bytes);
     ONCILLA_TRY(PastDeadline(control));
     ONCILLA_ASSIGN(const Tensors decided, Call(attrs.cond, values, control));
     if (decided.size() != 1 || decided[0].is_list() || decided[0].dtype() != DType::kBool ||

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/ops/control.h"
+#include "engine/tensor/tensor_list.h"
 
 namespace oncilla {
 
@@ -228,6 +229,8 @@ Result<std::vector<Tensor>> Executor::Run(std::span<const Tensor> feeds,
     control.stats->fates.assign(graph.nodes().size(), NodeFate::kElsewhere);
   }
 
+  // What the run holds between its segments.
+  LedgerEntry held = pools_[0]->Line({owner_, MemoryCategory::kValues});
   for (;;) {
     auto entry = FindOrMake(*start);
     if (!entry.ok()) return fail(entry.status());
@@ -250,6 +253,13 @@ Result<std::vector<Tensor>> Executor::Run(std::span<const Tensor> feeds,
       if (plan.fates[n] != NodeFate::kElsewhere) control.stats->fates[n] = plan.fates[n];
     }
     if (plan.complete) break;
+
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < values.size(); ++i) {
+      const Value& value = graph.value(ValueId{i});
+      if (value.producer != kNoNode && !value.is_constant()) bytes += HeldBytesOf(values[i]);
+    }
+    held.Set(bytes);
 
     // The next segment starts with what its nodes read and is at hand.
     SegmentStart next;
@@ -286,6 +296,27 @@ Result<std::shared_ptr<const Plan>> Executor::PlanFor(std::span<const Tensor> fe
   ONCILLA_ASSIGN(const SegmentStart start, Start(feeds));
   ONCILLA_ASSIGN(const EntryPtr entry, FindOrMake(start));
   return entry->plan;
+}
+
+Result<std::shared_ptr<const Plan>> Executor::PlanAlone(std::span<const Tensor> feeds) {
+  ONCILLA_ASSIGN(const SegmentStart start, Start(feeds));
+  ONCILLA_ASSIGN(std::shared_ptr<const Plan> plan,
+                 MakePlan(compiled_, devices_, start, /*arena_work=*/0));
+  return plan;
+}
+
+std::vector<Executor::KeptPlan> Executor::KeptPlans() const {
+  std::vector<KeptPlan> plans;
+  {
+    MutexLock lock(&mutex_);
+    for (const EntryPtr& entry : entries_) {
+      plans.push_back({entry->plan, entry->alive, static_cast<int>(entry->idle.size())});
+    }
+  }
+  for (const auto& [name, function] : functions_) {
+    for (KeptPlan& plan : function->KeptPlans()) plans.push_back(std::move(plan));
+  }
+  return plans;
 }
 
 ExecutorCounters Executor::counters() const {

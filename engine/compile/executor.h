@@ -43,6 +43,18 @@ class Executor {
   // where they fix shapes.
   Result<std::shared_ptr<const Plan>> PlanFor(std::span<const Tensor> feeds);
 
+  // A plan of its own for these feeds, made quickly and kept nowhere: its arenas are no smaller
+  // than those of the plan that a run would take.
+  Result<std::shared_ptr<const Plan>> PlanAlone(std::span<const Tensor> feeds);
+  // The plans that are kept, with how many instances of each hold memory and how many of those
+  // idle.
+  struct KeptPlan {
+    std::shared_ptr<const Plan> plan;
+    int instances = 0;
+    int idle = 0;
+  };
+  std::vector<KeptPlan> KeptPlans() const;
+
   const CompiledGraph& compiled() const { return *compiled_; }
   // Of this graph and its functions together.
   ExecutorCounters counters() const;

@@ -19,8 +19,9 @@ bool IsPlanInput(const Node& node, size_t i) {
 class Planner {
  public:
   Planner(std::shared_ptr<const CompiledGraph> compiled, std::span<Device* const> devices,
-          Classified classified)
-      : graph_(compiled->graph),
+          Classified classified, int64_t arena_work)
+      : arena_work_(arena_work),
+        graph_(compiled->graph),
         compiled_(*compiled),
         devices_(devices),
         in_(std::move(classified)),
@@ -266,7 +267,7 @@ class Planner {
     }
     std::vector<PlannedStep> kept;
     for (PlannedStep& step : stretch.steps) {
-      ++clock_;
+      step.clock = ++clock_;
       ONCILLA_ASSIGN(const bool runs, PlaceStep(step, stretch.device));
       FateOf(step.node) = runs ? NodeFate::kStep : NodeFate::kView;
       if (runs) kept.push_back(std::move(step));
@@ -391,7 +392,7 @@ class Planner {
         which.push_back(s);
       }
       const DeviceInfo& info = devices_[d]->info();
-      auto arena = PackArena(uses, {info.alignment_bytes, info.max_allocation_bytes});
+      auto arena = PackArena(uses, {info.alignment_bytes, info.max_allocation_bytes, arena_work_});
       if (!arena.ok()) return WithDevice(arena.status(), info.name);
       for (size_t i = 0; i < which.size(); ++i) {
         plan_->storages[which[i]].block = arena->places[i].block;
@@ -405,6 +406,7 @@ class Planner {
   static constexpr int kPinned = 1 << 20;  // reads that never end
   static constexpr int kEnd = 1 << 30;     // of the plan's clock
 
+  const int64_t arena_work_;
   const Graph& graph_;
   const CompiledGraph& compiled_;
   std::span<Device* const> devices_;
@@ -447,10 +449,10 @@ int64_t Plan::copied_bytes() const {
 }
 
 Result<std::shared_ptr<Plan>> MakePlan(std::shared_ptr<const CompiledGraph> compiled,
-                                       std::span<Device* const> devices,
-                                       const SegmentStart& start) {
+                                       std::span<Device* const> devices, const SegmentStart& start,
+                                       int64_t arena_work) {
   ONCILLA_ASSIGN(Classified classified, Classify(*compiled, *devices[0], start));
-  return Planner(std::move(compiled), devices, std::move(classified)).Run();
+  return Planner(std::move(compiled), devices, std::move(classified), arena_work).Run();
 }
 
 std::string Print(const Plan& plan, std::span<const std::string> device_names) {

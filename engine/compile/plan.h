@@ -47,6 +47,7 @@ struct PlannedStep {
   std::vector<Home> inputs;
   std::vector<Home> outputs;
   int scratch = -1;  // a storage
+  int clock = 0;     // when it runs, by the clock of storages
 };
 
 // A value brought to a device before a stretch of steps.
@@ -120,9 +121,11 @@ struct SegmentStart {
 };
 
 // Refusals are the user's shapes not fitting the model (InvalidArgument, naming the node) or a
-// kernel that cannot be prepared.
+// kernel that cannot be prepared. `arena_work` is of ArenaOptions: with 0 the plan is made sooner,
+// and its arenas are never smaller than those of more work.
 Result<std::shared_ptr<Plan>> MakePlan(std::shared_ptr<const CompiledGraph> compiled,
-                                       std::span<Device* const> devices, const SegmentStart& start);
+                                       std::span<Device* const> devices, const SegmentStart& start,
+                                       int64_t arena_work = ArenaOptions().work);
 
 // Stable text: stretches, steps with kernels and homes, arenas.
 std::string Print(const Plan& plan, std::span<const std::string> device_names);

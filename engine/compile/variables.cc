@@ -1,6 +1,8 @@
 // Variables by name.
 #include "engine/compile/variables.h"
 
+#include "engine/tensor/tensor_list.h"
+
 namespace oncilla {
 
 Result<Tensor> VariableStore::Read(std::string_view name) const {
@@ -11,14 +13,32 @@ Result<Tensor> VariableStore::Read(std::string_view name) const {
                "' has no value: nothing has initialised it");
 }
 
+void VariableStore::Put(std::string_view name, Tensor value) {
+  auto& slot = values_[std::string(name)];
+  bytes_ += HeldBytesOf(value) - HeldBytesOf(slot);
+  slot = std::move(value);
+  line_.Set(bytes_);
+}
+
 void VariableStore::Assign(std::string_view name, Tensor value) {
   MutexLock lock(&mutex_);
-  values_.insert_or_assign(std::string(name), std::move(value));
+  Put(name, std::move(value));
 }
 
 void VariableStore::Initialise(std::string_view name, Tensor value) {
   MutexLock lock(&mutex_);
-  values_.emplace(std::string(name), std::move(value));
+  if (values_.find(name) == values_.end()) Put(name, std::move(value));
+}
+
+void VariableStore::CountOn(LedgerEntry line) {
+  MutexLock lock(&mutex_);
+  line_ = std::move(line);
+  line_.Set(bytes_);
+}
+
+std::vector<std::pair<std::string, Tensor>> VariableStore::Values() const {
+  MutexLock lock(&mutex_);
+  return {values_.begin(), values_.end()};
 }
 
 bool VariableStore::Has(std::string_view name) const {
@@ -35,17 +55,15 @@ std::vector<std::string> VariableStore::Names() const {
 
 int64_t VariableStore::bytes() const {
   MutexLock lock(&mutex_);
-  int64_t bytes = 0;
-  for (const auto& [name, value] : values_) {
-    if (!value.is_list()) bytes = SaturatingAdd(bytes, value.desc().bytes());
-  }
-  return bytes;
+  return bytes_;
 }
 
 void VariableStore::Clear() {
   std::map<std::string, Tensor, std::less<>> dropped;  // its memory goes back after the lock
   MutexLock lock(&mutex_);
   dropped.swap(values_);
+  bytes_ = 0;
+  line_.Set(0);
 }
 
 Result<VariableStore::Turn> VariableStore::TakeTurn(Deadline deadline) {

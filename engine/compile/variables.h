@@ -12,6 +12,7 @@
 
 #include "engine/base/mutex.h"
 #include "engine/device/device.h"
+#include "engine/memory/ledger.h"
 #include "engine/tensor/tensor.h"
 
 namespace oncilla {
@@ -25,8 +26,12 @@ class VariableStore {
   void Initialise(std::string_view name, Tensor value);
   bool Has(std::string_view name) const;
   std::vector<std::string> Names() const;
+  // With those of lists.
   int64_t bytes() const;
   void Clear();
+  // From now on the values' bytes follow this line.
+  void CountOn(LedgerEntry line);
+  std::vector<std::pair<std::string, Tensor>> Values() const;
 
   // A writer's turn, until the object goes. DeadlineExceeded when others took too long.
   class Turn {
@@ -48,7 +53,12 @@ class VariableStore {
 
  private:
   mutable Mutex mutex_;
+  void Put(std::string_view name, Tensor value) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Count() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   std::map<std::string, Tensor, std::less<>> values_ ABSL_GUARDED_BY(mutex_);
+  int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  LedgerEntry line_ ABSL_GUARDED_BY(mutex_);
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

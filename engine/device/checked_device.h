@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "engine/device/device.h"
+#include "engine/device/free_memory.h"
 
 namespace oncilla {
 
@@ -14,7 +15,7 @@ namespace oncilla {
 // recording or an event of another device, a packing that writes past its end, a step without
 // kernel or scratch. What the wrapped device returns is checked as well. Regions that are
 // alive when the device is closed are said in the log: a driver that hangs may keep some.
-class CheckedDevice : public Device {
+class CheckedDevice : public Device, public TellsFreeMemory {
  public:
   explicit CheckedDevice(std::unique_ptr<Device> device);
   ~CheckedDevice() override;
@@ -36,6 +37,10 @@ class CheckedDevice : public Device {
   bool Poll(const EventPtr& event) override;
   Status Wait(const EventPtr& event, Deadline deadline) override;
   DeviceCounters counters() const override { return device_->counters(); }
+  std::optional<FreeMemory> free_memory() const override {
+    const auto* tells = dynamic_cast<const TellsFreeMemory*>(device_.get());
+    return tells == nullptr ? std::nullopt : tells->free_memory();
+  }
 
   // What was made here and is alive.
   struct Alive {

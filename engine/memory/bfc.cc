@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 
 namespace oncilla {
 namespace {
@@ -308,15 +309,25 @@ bool Bfc::CollectFor(int64_t rounded) {
   return true;
 }
 
-int64_t Bfc::Trim() {
-  std::vector<int> empty;
-  int64_t bytes = 0;
+int64_t Bfc::Trim(int64_t keep_bytes) {
+  std::vector<std::pair<int64_t, int>> empty;  // bytes and id
   for (const auto& [id, region] : regions_) {
-    if (!region.empty()) continue;
-    empty.push_back(id);
-    bytes += region.bytes;
+    if (region.empty()) empty.emplace_back(region.bytes, id);
   }
-  for (int id : empty) DropRegion(id);
+  if (keep_bytes > 0) {
+    std::sort(empty.begin(), empty.end(), std::greater<>());
+    int64_t left = stats_.pool_bytes;
+    std::erase_if(empty, [&](const auto& region) {
+      if (left - region.first < keep_bytes) return true;
+      left -= region.first;
+      return false;
+    });
+  }
+  int64_t bytes = 0;
+  for (const auto& [size, id] : empty) {
+    bytes += size;
+    DropRegion(id);
+  }
   if (empty.empty()) return 0;
   // Growth goes on from what is left; otherwise a pool that fills and empties in turns would take
   // twice as much each time.
@@ -325,6 +336,19 @@ int64_t Bfc::Trim() {
   next_region_bytes_ =
       largest == 0 ? FirstRegionBytes() : std::min(next_region_bytes_, Doubled(largest));
   return bytes;
+}
+
+Result<int64_t> Bfc::Grow(int64_t bytes) {
+  while (stats_.pool_bytes < bytes) {
+    const int64_t wanted =
+        std::min({Rounded(bytes - stats_.pool_bytes), Growable(), options_.max_region_bytes});
+    if (wanted < granularity_) break;
+    const Status added =
+        AddRegion(wanted, std::max(granularity_, FloorTo(wanted / 4, granularity_)));
+    if (added.code() == Code::kResourceExhausted) break;
+    ONCILLA_TRY(added);
+  }
+  return stats_.pool_bytes;
 }
 
 int64_t Bfc::Close() {

@@ -125,9 +125,14 @@ class Bfc {
   void SetReached(int64_t stamp);
   void SetTag(const BfcChunk& chunk, int64_t tag);
 
-  // Gives back the regions in which nothing is in use or waits; returns their bytes. The next
-  // region is then sized after those that are left.
-  int64_t Trim();
+  // Gives back regions in which nothing is in use or waits, the largest first, as far as the pool
+  // then still has `keep_bytes`; returns their bytes. The next region is then sized after those
+  // that are left.
+  int64_t Trim(int64_t keep_bytes = 0);
+  // Takes regions now until the pool has so many bytes, in as few as may be; less when the limit or
+  // the source allows less. Returns what the pool then has; fails as the source does for another
+  // reason than memory.
+  Result<int64_t> Grow(int64_t bytes);
   // Gives back every region, also those in use, whose chunks are then gone; returns the bytes.
   int64_t Close();
   // Holds for growth from now on. When the pool is larger, empty regions are given back first; what

@@ -145,8 +145,76 @@ Status Ledger::Change(std::string_view device, Account account, int64_t bytes, i
     part->second.with_parts.Change(sign * bytes);
     id = record.parent;
   }
+  if (timeline_ != nullptr) Keep(device, account, sign * bytes);
   if (sign < 0) ForgetIfDone(account.owner);
   return Status();
+}
+
+void Ledger::StartTimeline(size_t capacity) {
+  std::lock_guard lock(mutex_);
+  if (capacity == 0) {
+    timeline_.reset();
+    return;
+  }
+  timeline_ = std::make_unique<TimelineState>();
+  timeline_->start = std::chrono::steady_clock::now();
+  timeline_->capacity = capacity;
+  for (const auto& [id, record] : owners_) {
+    for (const auto& [device, on] : record.devices) {
+      TimelineState::Sums& sums = timeline_->devices[device];
+      sums.taken += on.own();
+      sums.slack += on.lines[static_cast<size_t>(MemoryCategory::kPool)].bytes;
+    }
+  }
+}
+
+void Ledger::Keep(std::string_view device, Account account, int64_t change) {
+  auto found = timeline_->devices.find(device);
+  if (found == timeline_->devices.end()) {
+    found = timeline_->devices.emplace(device, TimelineState::Sums()).first;
+  }
+  TimelineState::Sums& sums = found->second;
+  sums.taken += change;
+  if (account.category == MemoryCategory::kPool) sums.slack += change;
+  MemoryEvent event;
+  event.time_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                      std::chrono::steady_clock::now() - timeline_->start)
+                      .count();
+  event.device = device;
+  event.in_use_bytes = sums.taken - sums.slack;
+  event.taken_bytes = sums.taken;
+  event.change_bytes = change;
+  event.what = StrCat(NameOf(account.owner), " ", Name(account.category));
+  const size_t place = static_cast<size_t>(timeline_->seen++) % timeline_->capacity;
+  if (place == timeline_->ring.size()) {
+    timeline_->ring.push_back(std::move(event));
+  } else {
+    timeline_->ring[place] = std::move(event);
+  }
+}
+
+std::vector<MemoryEvent> Ledger::Timeline(int64_t* dropped) const {
+  std::lock_guard lock(mutex_);
+  if (dropped != nullptr) *dropped = 0;
+  if (timeline_ == nullptr) return {};
+  std::vector<MemoryEvent> events = timeline_->ring;
+  const int64_t gone = timeline_->seen - static_cast<int64_t>(events.size());
+  if (dropped != nullptr) *dropped = gone;
+  if (gone > 0) {
+    const size_t oldest = static_cast<size_t>(timeline_->seen) % timeline_->capacity;
+    std::rotate(events.begin(), events.begin() + static_cast<int64_t>(oldest), events.end());
+  }
+  return events;
+}
+
+void Ledger::ResetPeaks() {
+  std::lock_guard lock(mutex_);
+  for (auto& [id, record] : owners_) {
+    for (auto& [device, on] : record.devices) {
+      for (Amount& line : on.lines) line.peak = line.bytes;
+      on.with_parts.peak = on.with_parts.bytes;
+    }
+  }
 }
 
 int64_t Ledger::TotalBytes(std::string_view device) const {

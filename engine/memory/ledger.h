@@ -7,8 +7,10 @@
 // Thread-safe throughout. A session has one.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -63,6 +65,16 @@ struct OwnerTotal {
   int64_t peak_bytes = 0;        // of bytes_with_parts
 };
 
+// What was on a device after one change.
+struct MemoryEvent {
+  int64_t time_ns = 0;  // since the timeline was started
+  std::string device;
+  int64_t in_use_bytes = 0;  // handed out
+  int64_t taken_bytes = 0;   // with what is in pools and not handed out
+  int64_t change_bytes = 0;
+  std::string what;  // "model 'resnet' constants"
+};
+
 class Ledger {
  public:
   // `parent` kNoOwner: a root. Names need not be unique.
@@ -75,6 +87,9 @@ class Ledger {
   Status Add(std::string_view device, Account account, int64_t bytes);
   Status Remove(std::string_view device, Account account, int64_t bytes);
 
+  // Peaks become what is held now.
+  void ResetPeaks();
+
   // An empty device stands for all devices in every query.
   int64_t TotalBytes(std::string_view device = {}) const;
   int64_t EstimatedBytes(std::string_view device = {}) const;  // the part that is guessed
@@ -84,6 +99,12 @@ class Ledger {
   std::vector<OwnerTotal> TopOwners(size_t count, std::string_view device = {}) const;
   // Lines that hold bytes now, by device, then largest first.
   std::vector<LedgerLine> Lines(std::string_view device = {}) const;
+
+  // Keeps the last `capacity` changes from now on, forgetting those before; 0 keeps none any more.
+  // While it keeps none, changes cost nothing more.
+  void StartTimeline(size_t capacity);
+  // Oldest first; `dropped` gets how many older ones are no longer there.
+  std::vector<MemoryEvent> Timeline(int64_t* dropped = nullptr) const;
 
   // "model 'resnet'", with "(ended)" behind it when it has; "no owner" for kNoOwner.
   std::string OwnerName(OwnerId owner) const;
@@ -111,6 +132,18 @@ class Ledger {
     std::map<std::string, OnDevice, std::less<>> devices;
   };
 
+  struct TimelineState {
+    std::chrono::steady_clock::time_point start;
+    size_t capacity = 0;
+    std::vector<MemoryEvent> ring;
+    int64_t seen = 0;
+    struct Sums {
+      int64_t taken = 0, slack = 0;
+    };
+    std::map<std::string, Sums, std::less<>> devices;
+  };
+  void Keep(std::string_view device, Account account, int64_t change);
+
   std::string NameOf(OwnerId owner) const;
   OwnerTotal TotalOf(OwnerId owner, const Record& record, std::string_view device) const;
   void ForgetIfDone(OwnerId owner);
@@ -119,6 +152,7 @@ class Ledger {
   mutable std::mutex mutex_;
   OwnerId next_ = 1;
   std::map<OwnerId, Record> owners_;
+  std::unique_ptr<TimelineState> timeline_;
 };
 
 // A line of a fixed owner that follows a changing size, and is taken back at the end of its life.

@@ -133,6 +133,11 @@ struct Allocation::PoolState {
       text += StrCat("; with other pools ", budget.used_bytes(), " of ", budget.limit_bytes(),
                      " bytes are taken");
     }
+    if (const MemoryBudget* total = budget.parent();
+        total != nullptr && total->used_bytes() > budget.used_bytes()) {
+      text += StrCat("; with other sessions ", total->used_bytes(), " of the device's ",
+                     total->limit_bytes(), " bytes are taken");
+    }
     const char* before = "; the most is held by ";
     for (const OwnerTotal& owner : ledger->TopOwners(kOwnersInError, options.device_name)) {
       text += StrCat(before, owner.owner_name, " (", HumanBytes(owner.bytes), ")");
@@ -141,11 +146,19 @@ struct Allocation::PoolState {
     return WithDevice(Error(status.code(), text), options.device_name);
   }
 
+  PoolReportRequest Request() const {
+    return {.pool = {}, .asked_bytes = 0, .asked_by = {}, .tag_name = [this](int64_t tag) {
+              return ledger->AccountName(AccountOf(tag));
+            }};
+  }
+
   const PoolOptions options;
+  int budget_id = 0;
   int64_t own_limit, bfc_limit = -1;
   Ledger* const ledger;
   std::mutex mutex;  // guards all below
   bool closed = false;
+  int64_t committed = 0;  // kept from other pools
   DeviceRegions regions;
   Bfc bfc;
   LedgerEntry slack;
@@ -174,11 +187,11 @@ Allocation& Allocation::operator=(Allocation&& other) noexcept {
   return *this;
 }
 
-void Allocation::Release() {
+void Allocation::Release(int64_t stamp) {
   if (state_ == nullptr) return;
   {
     std::lock_guard lock(state_->mutex);
-    if (!state_->closed && state_->bfc.Free(chunk_).ok()) {
+    if (!state_->closed && state_->bfc.Free(chunk_, stamp).ok()) {
       state_->Discount(account_, chunk_.bytes);
       state_->CountSlack();
     }
@@ -203,19 +216,66 @@ Status Allocation::Transfer(Account to) {
 
 Pool::Pool(Device* device, Ledger* ledger, PoolOptions options)
     : state_(std::make_shared<Allocation::PoolState>(device, ledger, std::move(options))) {
-  budget_id_ = state_->options.budget->AddPool([this] { return Trim(); });
+  state_->budget_id = state_->options.budget->AddPool([this] {
+    int64_t committed;
+    {
+      std::lock_guard lock(state_->mutex);
+      committed = state_->committed;
+    }
+    return TrimTo(std::max(committed, state_->options.reserve_bytes));
+  });
 }
 
+Pool::Pool(std::shared_ptr<Allocation::PoolState> state)
+    : state_(std::move(state)), shared_(true) {}
+
 Pool::~Pool() {
-  state_->options.budget->RemovePool(budget_id_);
+  if (shared_) return;
+  state_->options.budget->RemovePool(state_->budget_id);
   Close();
+}
+
+std::unique_ptr<Pool> Pool::Share() { return std::unique_ptr<Pool>(new Pool(state_)); }
+
+Result<int64_t> Pool::Commit(int64_t bytes) {
+  int64_t has = 0;
+  for (bool last = false;; last = true) {
+    {
+      std::lock_guard lock(state_->mutex);
+      if (state_->closed) {
+        return Error(Code::kFailedPrecondition, "pool '", name(), "' of ", device_name(),
+                     " is closed");
+      }
+      state_->FollowLimit();
+      ONCILLA_ASSIGN(has, state_->bfc.Grow(bytes));
+      state_->committed = std::max(state_->committed, std::min(has, bytes));
+      state_->CountSlack();
+    }
+    if (has >= bytes) return has;
+    if (last || budget()->TrimOthers(state_->budget_id) == 0) break;
+  }
+  return WithDevice(Exhausted(device_name(), ", pool '", name(), "': ", bytes,
+                              " bytes were to be taken beforehand, but there are only ", has,
+                              " (limit ", budget()->limit_bytes(), ", of which are still free ",
+                              budget()->available_bytes(), ")"),
+                    device_name());
+}
+
+LedgerEntry Pool::Line(Account account) const {
+  return LedgerEntry(state_->ledger, state_->options.device_name, account);
+}
+
+void Pool::SetReached(int64_t stamp) {
+  std::lock_guard lock(state_->mutex);
+  state_->bfc.SetReached(stamp);
 }
 
 Result<Allocation> Pool::Allocate(int64_t bytes, Account account) {
   Allocation allocation;
   allocation.account_ = account;
+  Status shortage;
+  PoolShortage explained;
   for (bool last = false;; last = true) {
-    Status shortage;
     {
       std::lock_guard lock(state_->mutex);
       if (state_->closed) {
@@ -232,11 +292,26 @@ Result<Allocation> Pool::Allocate(int64_t bytes, Account account) {
       }
       if (chunk.status().code() != Code::kResourceExhausted) return chunk.status();
       shortage = state_->Explain(chunk.status());
-      if (last || bytes > state_->bfc.stats().max_region_bytes) return shortage;
+      if (bytes > state_->bfc.stats().max_region_bytes) last = true;
     }
     // Without this pool's lock: another may be asking this one.
-    if (budget()->TrimOthers(budget_id_) == 0) return shortage;
+    if (last || budget()->TrimOthers(state_->budget_id) == 0) break;
   }
+  if (state_->options.on_shortage != nullptr) {
+    const BfcSnapshot snapshot = Snapshot();
+    PoolReportRequest request = state_->Request();
+    const std::string title = StrCat(device_name(), ", pool '", name(), "'");
+    explained.asked_bytes = bytes;
+    explained.asked_by = state_->ledger->AccountName(account);
+    explained.device_name = device_name();
+    request.pool = title;
+    request.asked_bytes = bytes;
+    request.asked_by = explained.asked_by;
+    explained.text = PoolReport(snapshot, request);
+    explained.json = PoolReportJson(snapshot, request);
+    state_->options.on_shortage(explained);
+  }
+  return shortage;
 }
 
 int64_t Pool::Rounded(int64_t bytes) const {
@@ -244,15 +319,19 @@ int64_t Pool::Rounded(int64_t bytes) const {
   return bytes <= 0 ? 0 : state_->bfc.Rounded(bytes);
 }
 
-int64_t Pool::Trim() {
+int64_t Pool::Trim() { return TrimTo(state_->options.reserve_bytes); }
+
+int64_t Pool::TrimTo(int64_t keep_bytes) {
   std::lock_guard lock(state_->mutex);
   const int64_t lost_before = state_->regions.abandoned_bytes();
-  const int64_t bytes = state_->bfc.Trim();
+  const int64_t bytes = state_->bfc.Trim(keep_bytes);
+  state_->committed = std::min(state_->committed, state_->bfc.stats().pool_bytes);
   state_->CountSlack();
   return bytes - (state_->regions.abandoned_bytes() - lost_before);
 }
 
 int64_t Pool::Close() {
+  if (shared_) return 0;
   std::lock_guard lock(state_->mutex);
   if (state_->closed) return 0;
   for (const auto& region : state_->bfc.Snapshot().regions) {
@@ -290,11 +369,17 @@ BfcSnapshot Pool::Snapshot() const {
 }
 
 std::string Pool::Report() const {
-  const Ledger* ledger = state_->ledger;
-  return PoolReport(Snapshot(), {.pool = StrCat(device_name(), ", pool '", name(), "'"),
-                                 .tag_name = [ledger](int64_t tag) {
-                                   return ledger->AccountName(AccountOf(tag));
-                                 }});
+  const std::string title = StrCat(device_name(), ", pool '", name(), "'");
+  PoolReportRequest request = state_->Request();
+  request.pool = title;
+  return PoolReport(Snapshot(), request);
+}
+
+std::string Pool::ReportJson() const {
+  const std::string title = StrCat(device_name(), ", pool '", name(), "'");
+  PoolReportRequest request = state_->Request();
+  request.pool = title;
+  return PoolReportJson(Snapshot(), request);
 }
 
 int64_t Pool::abandoned_bytes() const {

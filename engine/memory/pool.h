@@ -7,6 +7,7 @@
 // Thread-safe. The device and the ledger must outlive the pool; allocations may outlive it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -17,6 +18,14 @@
 
 namespace oncilla {
 
+// A request that a pool could not meet, as it stood then.
+struct PoolShortage {
+  int64_t asked_bytes = 0;
+  std::string asked_by;    // "model 'resnet' arena"
+  std::string text, json;  // PoolReport() and PoolReportJson()
+  std::string device_name;
+};
+
 struct PoolOptions {
   std::string name = {};         // in reports: "arenas"
   std::string device_name = {};  // in reports and the ledger; empty: the driver's name for it
@@ -25,6 +34,10 @@ struct PoolOptions {
   bool growth = true;                              // false: the first request takes the whole limit
   double fragmentation_fraction = 0;               // see BfcOptions
   bool exact = false;                              // see BfcOptions; for arenas and constants
+  // What Trim leaves in the pool once it is there (Commit).
+  int64_t reserve_bytes = 0;
+  // Called when a request fails for want of memory, without any lock of the pool; may be empty.
+  std::function<void(const PoolShortage&)> on_shortage = nullptr;
   int64_t granularity_bytes = 0;  // 0: from the device's alignment, which is the least anyway
   // Whose line holds what is in regions but not handed out, so that the ledger's total is what the
   // device gave. kNoOwner: nobody's.
@@ -50,8 +63,8 @@ class Allocation {
   Account account() const { return account_; }
   // Gives the bytes to another owner or category. On failure nothing changes.
   Status Transfer(Account to);
-  // Frees it now.
-  void Release();
+  // Frees it now; with a stamp (see Bfc::Free) once Pool::SetReached has told of it.
+  void Release(int64_t stamp = 0);
 
  private:
   friend class Pool;
@@ -66,14 +79,23 @@ class Pool {
  public:
   Pool(Device* device, Ledger* ledger, PoolOptions options);
   ~Pool();  // Close()
+  // Another face of this pool: its allocations come from the same regions, its Close does nothing.
+  std::unique_ptr<Pool> Share();
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
   // ResourceExhausted names what was asked, what is free, the limits and who holds the most; before
   // that, empty regions are given back, here and in the pools that share the budget.
   Result<Allocation> Allocate(int64_t bytes, Account account);
+  // Takes regions from the device now until the pool has so many bytes, which it then keeps from
+  // other pools that are short; returns what it has. ResourceExhausted when that is less.
+  Result<int64_t> Commit(int64_t bytes);
+  // A line for memory on this device that comes from elsewhere than pools.
+  LedgerEntry Line(Account account) const;
+  // See Bfc::SetReached.
+  void SetReached(int64_t stamp);
 
-  // Gives back regions in which nothing is in use; returns the bytes.
+  // Gives back regions in which nothing is in use, but for the reserve; returns the bytes.
   int64_t Trim();
   // Gives back every region and returns the bytes; what is still allocated is gone, and freeing it
   // later does nothing. Allocate fails from now on. Only the first call returns more than 0.
@@ -87,6 +109,7 @@ class Pool {
   void ClearStats();
   BfcSnapshot Snapshot() const;
   std::string Report() const;
+  std::string ReportJson() const;
   // Of regions that the device failed to take back: lost to the budget.
   int64_t abandoned_bytes() const;
   const std::string& name() const;
@@ -94,8 +117,11 @@ class Pool {
   const std::shared_ptr<MemoryBudget>& budget() const;
 
  private:
+  explicit Pool(std::shared_ptr<Allocation::PoolState> state);
+  int64_t TrimTo(int64_t keep_bytes);
+
   std::shared_ptr<Allocation::PoolState> state_;
-  int budget_id_ = 0;
+  bool shared_ = false;
 };
 
 }  // namespace oncilla

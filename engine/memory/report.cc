@@ -3,8 +3,10 @@
 
 #include <map>
 #include <sstream>
+#include <vector>
 
 #include "engine/base/format.h"
+#include "engine/base/json_writer.h"
 
 namespace oncilla {
 namespace {
@@ -42,14 +44,15 @@ void PrintFreeChunk(std::ostream& out, const BfcSnapshot::Region& region, size_t
   out << "\n";
 }
 
-void PrintBins(std::ostream& out, const BfcSnapshot& snapshot) {
-  struct Total {
-    int64_t chunks = 0, in_use = 0, bytes = 0, bytes_in_use = 0, requested = 0;
-  };
-  Total totals[Bfc::kBins];
+struct BinTotal {
+  int64_t chunks = 0, in_use = 0, bytes = 0, bytes_in_use = 0, requested = 0;
+};
+
+std::vector<BinTotal> BinTotals(const BfcSnapshot& snapshot) {
+  std::vector<BinTotal> totals(Bfc::kBins);
   for (const auto& region : snapshot.regions) {
     for (const Chunk& c : region.chunks) {
-      Total& t = totals[c.bin];
+      BinTotal& t = totals[static_cast<size_t>(c.bin)];
       ++t.chunks;
       t.bytes += c.bytes;
       if (!c.in_use) continue;
@@ -58,9 +61,14 @@ void PrintBins(std::ostream& out, const BfcSnapshot& snapshot) {
       t.requested += c.requested;
     }
   }
+  return totals;
+}
+
+void PrintBins(std::ostream& out, const BfcSnapshot& snapshot) {
+  const std::vector<BinTotal> totals = BinTotals(snapshot);
   out << "bins:\n";
   for (int bin = 0; bin < Bfc::kBins; ++bin) {
-    const Total& t = totals[bin];
+    const BinTotal& t = totals[static_cast<size_t>(bin)];
     if (t.chunks == 0) continue;
     out << "  " << HumanBytes(Bfc::BinBytes(bin)) << ": " << t.chunks << " chunks, " << t.in_use
         << " in use; " << t.bytes << " bytes, " << t.bytes_in_use << " in use, " << t.requested
@@ -141,6 +149,63 @@ std::string PoolReport(const BfcSnapshot& snapshot, const PoolReportRequest& req
   PrintStats(out, snapshot.stats);
   out << "[" << OccupancyBar(snapshot) << "]\n";
   return std::move(out).str();
+}
+
+std::string PoolReportJson(const BfcSnapshot& snapshot, const PoolReportRequest& request) {
+  const BfcStats& s = snapshot.stats;
+  JsonWriter json;
+  json.Open('{').Field("pool", request.pool);
+  if (request.asked_bytes > 0) {
+    json.Field("asked_bytes", request.asked_bytes).Field("asked_by", request.asked_by);
+  }
+  json.Field("granularity", snapshot.granularity).Field("growth", snapshot.growth);
+  json.Key("stats").Open('{');
+  json.Field("limit_bytes", s.limit_bytes)
+      .Field("pool_bytes", s.pool_bytes)
+      .Field("peak_pool_bytes", s.peak_pool_bytes)
+      .Field("bytes_in_use", s.bytes_in_use)
+      .Field("peak_bytes_in_use", s.peak_bytes_in_use)
+      .Field("requested_bytes", s.requested_bytes)
+      .Field("waiting_bytes", s.waiting_bytes)
+      .Field("largest_free_bytes", s.largest_free_bytes)
+      .Field("growable_bytes", s.growable_bytes)
+      .Field("next_region_bytes", s.next_region_bytes)
+      .Field("max_region_bytes", s.max_region_bytes)
+      .Field("largest_allocation_bytes", s.largest_allocation_bytes)
+      .Field("allocations", s.allocations)
+      .Field("chunks_in_use", s.chunks_in_use)
+      .Field("fragmentation", s.fragmentation())
+      .Close('}');
+  json.Key("bins").Open('[');
+  const std::vector<BinTotal> totals = BinTotals(snapshot);
+  for (int bin = 0; bin < Bfc::kBins; ++bin) {
+    const BinTotal& t = totals[static_cast<size_t>(bin)];
+    if (t.chunks == 0) continue;
+    json.Open('{')
+        .Field("bytes", Bfc::BinBytes(bin))
+        .Field("chunks", t.chunks)
+        .Field("chunks_in_use", t.in_use)
+        .Field("total_bytes", t.bytes)
+        .Field("bytes_in_use", t.bytes_in_use)
+        .Field("requested_bytes", t.requested)
+        .Close('}');
+  }
+  json.Close(']').Key("regions").Open('[');
+  for (const auto& region : snapshot.regions) {
+    json.Open('{').Field("id", region.id).Field("bytes", region.bytes).Key("chunks").Open('[');
+    for (const Chunk& c : region.chunks) {
+      json.Open('{').Field("offset", c.offset).Field("bytes", c.bytes).Field("in_use", c.in_use);
+      if (c.in_use) {
+        json.Field("requested_bytes", c.requested)
+            .Field("owner", request.tag_name ? request.tag_name(c.tag) : std::to_string(c.tag));
+      }
+      if (c.stamp > 0) json.Field("waits_for", c.stamp);
+      json.Close('}');
+    }
+    json.Close(']').Close('}');
+  }
+  json.Close(']').Close('}');
+  return json.Take();
 }
 
 }  // namespace oncilla

@@ -24,6 +24,9 @@ struct PoolReportRequest {
   TagName tag_name = nullptr;  // null: tags as numbers
 };
 std::string PoolReport(const BfcSnapshot& snapshot, const PoolReportRequest& request);
+// The same as a JSON object: "pool", "asked_bytes", "asked_by", "stats", "bins", "regions" with
+// their chunks by offset.
+std::string PoolReportJson(const BfcSnapshot& snapshot, const PoolReportRequest& request);
 
 // `columns` characters over all regions: '_' free, '*' asked for, 'x' padding inside chunks. Each
 // shows the byte in the middle of its stretch.

@@ -26,6 +26,8 @@ class TensorList {
   const PartialShape& element() const { return element_; }
   void set_element(PartialShape element) { element_ = std::move(element); }
   int64_t size() const { return size_; }
+  // Of all elements (HeldBytesOf); memory that versions share counts in each.
+  int64_t bytes() const { return bytes_; }
 
   // Invalid when the element is empty. The index must be in [0, size()).
   const Tensor& at(int64_t index) const;
@@ -42,7 +44,11 @@ class TensorList {
   DType dtype_;
   PartialShape element_;
   int64_t size_ = 0;
+  int64_t bytes_ = 0;
   std::vector<std::shared_ptr<const Chunk>> chunks_;  // null: all empty
 };
+
+// The memory that a value holds: none for pages of a mapped file, which are not the process's own.
+int64_t HeldBytesOf(const Tensor& tensor);
 
 }  // namespace oncilla

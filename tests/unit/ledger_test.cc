@@ -134,5 +134,51 @@ TEST(Ledger, ThreadsAddUp) {
   EXPECT_EQ(ledger.Lines().size(), 400u);
 }
 
+TEST(Ledger, TheTimelineKeepsTheLastChanges) {
+  Ledger ledger;
+  const OwnerId session = ledger.AddOwner(OwnerKind::kSession, "main");
+  const OwnerId model = ledger.AddOwner(OwnerKind::kModel, "m", session);
+  ASSERT_TRUE(ledger.Add("GPU:0", {model, kConstants}, 1000).ok());
+  EXPECT_TRUE(ledger.Timeline().empty());
+  ledger.StartTimeline(3);
+  EXPECT_TRUE(ledger.Timeline().empty());
+  ASSERT_TRUE(ledger.Add("GPU:0", {session, MemoryCategory::kPool}, 500).ok());
+  ASSERT_TRUE(ledger.Add("GPU:0", {model, kArena}, 200).ok());
+  int64_t dropped = -1;
+  std::vector<MemoryEvent> events = ledger.Timeline(&dropped);
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(dropped, 0);
+  EXPECT_EQ(events[1].device, "GPU:0");
+  EXPECT_EQ(events[1].in_use_bytes, 1200);
+  EXPECT_EQ(events[1].taken_bytes, 1700);
+  EXPECT_EQ(events[1].change_bytes, 200);
+  EXPECT_EQ(events[1].what, "model 'm' arena");
+  EXPECT_LE(events[0].time_ns, events[1].time_ns);
+  ASSERT_TRUE(ledger.Remove("GPU:0", {model, kArena}, 200).ok());
+  ASSERT_TRUE(ledger.Add("CPU:0", {model, kArena}, 7).ok());
+  events = ledger.Timeline(&dropped);
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(dropped, 1);
+  EXPECT_EQ(events[0].change_bytes, 200);
+  EXPECT_EQ(events[1].change_bytes, -200);
+  EXPECT_EQ(events[1].in_use_bytes, 1000);
+  EXPECT_EQ(events[2].device, "CPU:0");
+  EXPECT_EQ(events[2].taken_bytes, 7);
+  ledger.StartTimeline(0);
+  ASSERT_TRUE(ledger.Add("CPU:0", {model, kArena}, 7).ok());
+  EXPECT_TRUE(ledger.Timeline().empty());
+}
+
+TEST(Ledger, PeaksAreReset) {
+  Ledger ledger;
+  const OwnerId model = ledger.AddOwner(OwnerKind::kModel, "m");
+  ASSERT_TRUE(ledger.Add("GPU:0", {model, kArena}, 1000).ok());
+  ASSERT_TRUE(ledger.Remove("GPU:0", {model, kArena}, 900).ok());
+  EXPECT_EQ(ledger.Total(model).peak_bytes, 1000);
+  ledger.ResetPeaks();
+  EXPECT_EQ(ledger.Total(model).peak_bytes, 100);
+  EXPECT_EQ(ledger.Lines()[0].peak_bytes, 100);
+}
+
 }  // namespace
 }  // namespace oncilla

@@ -50,6 +50,25 @@ limit 4096, in use 512 (456 asked for), peak in use 1536, pool 4096, peak pool 4
 allocations 3, largest 1024, chunks in use 2, regions 1, largest free chunk 2560, fragmentation 0.2857
 [*****x_________________________******_______________________________________________________________]
 )");
+  EXPECT_EQ(PoolReportJson(bfc.Snapshot(), {.pool = "GPU:0 \"arenas\""}),
+            R"({"pool":"GPU:0 \"arenas\"","granularity":256,"growth":false,)"
+            R"("stats":{"limit_bytes":4096,"pool_bytes":4096,"peak_pool_bytes":4096,)"
+            R"("bytes_in_use":512,"peak_bytes_in_use":1536,"requested_bytes":456,)"
+            R"("waiting_bytes":0,"largest_free_bytes":2560,"growable_bytes":0,)"
+            R"("next_region_bytes":8192,"max_region_bytes":9223372036854775552,)"
+            R"("largest_allocation_bytes":1024,"allocations":3,"chunks_in_use":2,)"
+            R"("fragmentation":0.285714},)"
+            R"("bins":[{"bytes":256,"chunks":2,"chunks_in_use":2,"total_bytes":512,)"
+            R"("bytes_in_use":512,"requested_bytes":456},)"
+            R"({"bytes":1024,"chunks":1,"chunks_in_use":0,"total_bytes":1024,)"
+            R"("bytes_in_use":0,"requested_bytes":0},)"
+            R"({"bytes":2048,"chunks":1,"chunks_in_use":0,"total_bytes":2560,)"
+            R"("bytes_in_use":0,"requested_bytes":0}],)"
+            R"("regions":[{"id":0,"bytes":4096,"chunks":[)"
+            R"({"offset":0,"bytes":256,"in_use":true,"requested_bytes":200,"owner":"7"},)"
+            R"({"offset":256,"bytes":1024,"in_use":false},)"
+            R"({"offset":1280,"bytes":256,"in_use":true,"requested_bytes":256,"owner":"9"},)"
+            R"({"offset":1536,"bytes":2560,"in_use":false}]}]})");
   EXPECT_EQ(OccupancyBar(bfc.Snapshot(), 16), "*____*__________");
   ASSERT_TRUE(bfc.Free(a).ok());
   EXPECT_EQ(OccupancyBar(BfcSnapshot(), 16), "");

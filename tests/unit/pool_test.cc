@@ -315,6 +315,155 @@ TEST_F(PoolTest, ARegionThatTheDeviceKeepsIsNotCountedAsReturned) {
   EXPECT_EQ(pool.Close(), 0);
 }
 
+// Two sessions on one device, each with a limit of its own: the device's total holds for both.
+TEST_F(PoolTest, SessionsShareADevicesTotal) {
+  auto total = std::make_shared<MemoryBudget>(20 * kMiB);
+  auto here = std::make_shared<MemoryBudget>(16 * kMiB, total);
+  auto there = std::make_shared<MemoryBudget>(16 * kMiB, total);
+  PoolOptions options{.device_name = "GPU:0", .exact = true, .owner = session_};
+  options.budget = here;
+  Pool first(&device_, &ledger_, options);
+  options.budget = there;
+  auto second = std::make_unique<Pool>(&device_, &ledger_, options);
+
+  Allocation a = *first.Allocate(12 * kMiB, {model_, kArena});
+  EXPECT_EQ(total->used_bytes(), 12 * kMiB);
+  EXPECT_EQ(there->available_bytes(), 8 * kMiB);
+  const Status status = second->Allocate(10 * kMiB, {model_, kArena}).status();
+  EXPECT_EQ(status.code(), Code::kResourceExhausted);
+  EXPECT_THAT(Message(status), HasSubstr("other sessions"));
+  EXPECT_EQ(there->used_bytes(), 0);
+
+  // What the first session has no use for at the moment goes to the second.
+  a.Release();
+  EXPECT_EQ(device_.held, 12 * kMiB);
+  Allocation b = *second->Allocate(10 * kMiB, {model_, kArena});
+  EXPECT_EQ(device_.held, 10 * kMiB);
+  EXPECT_EQ(here->used_bytes(), 0);
+  EXPECT_EQ(total->used_bytes(), 10 * kMiB);
+  EXPECT_EQ(total->peak_bytes(), 12 * kMiB);
+  EXPECT_EQ(second->Allocate(7 * kMiB, {model_, kArena}).status().code(),
+            Code::kResourceExhausted);  // its own limit still holds
+  b.Release();
+  second.reset();
+  there.reset();
+  options = PoolOptions();
+  EXPECT_TRUE(first.Allocate(16 * kMiB, {model_, kArena}).ok());
+}
+
+// Every pool is short at times and asks every other one, from all threads at once.
+TEST_F(PoolTest, SessionsOfOneDeviceNeverDeadlock) {
+  constexpr int64_t kTotal = 24 * kMiB;
+  auto total = std::make_shared<MemoryBudget>(kTotal);
+  std::atomic<int64_t> got = 0, refused = 0;
+  std::vector<std::thread> threads;
+  for (uint32_t t = 0; t < 6; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937 random(t);
+      for (int life = 0; life < 8; ++life) {  // sessions come and go
+        auto budget = std::make_shared<MemoryBudget>(20 * kMiB, total);
+        PoolOptions options{.device_name = "GPU:0", .budget = budget, .owner = session_};
+        options.exact = random() % 2 == 0;
+        Pool arenas(&device_, &ledger_, options), constants(&device_, &ledger_, options);
+        std::vector<Allocation> live;
+        for (int step = 0; step < 100; ++step) {
+          Pool& pool = random() % 2 == 0 ? arenas : constants;
+          if (random() % 5 < 3) {
+            auto a =
+                pool.Allocate(1 + static_cast<int64_t>(random() % (4 * kMiB)), {model_, kArena});
+            (a.ok() ? got : refused)++;
+            if (a.ok()) live.push_back(std::move(*a));
+          } else if (!live.empty()) {
+            live.erase(live.begin() + static_cast<int64_t>(random() % live.size()));
+          }
+          EXPECT_LE(total->used_bytes(), kTotal);
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(got, 100);
+  EXPECT_GT(refused, 10);
+  EXPECT_LE(device_.peak, kTotal);
+  EXPECT_EQ(device_.held, 0);
+  EXPECT_EQ(total->used_bytes(), 0);
+}
+
+TEST_F(PoolTest, CommittedMemoryIsKeptFromOthersAndReservesFromTrimToo) {
+  auto budget = std::make_shared<MemoryBudget>(150 * kMiB);
+  PoolOptions options{.name = "arenas",
+                      .device_name = "GPU:0",
+                      .budget = budget,
+                      .exact = true,
+                      .reserve_bytes = 50 * kMiB,
+                      .owner = session_};
+  Pool pool(&device_, &ledger_, options);
+  options.name = "others";
+  options.reserve_bytes = 0;
+  Pool others(&device_, &ledger_, options);
+  EXPECT_EQ(*pool.Commit(100 * kMiB), 100 * kMiB);
+  EXPECT_EQ(device_.held, 100 * kMiB);  // 64 + 36: the largest allocation is 64
+  EXPECT_EQ(pool.stats().regions, 2);
+  EXPECT_EQ(ledger_.TotalBytes(), 100 * kMiB);
+  EXPECT_FALSE(others.Allocate(60 * kMiB, {model_, kArena}).ok());
+  EXPECT_EQ(device_.held, 100 * kMiB);
+  {
+    Allocation a = *pool.Allocate(30 * kMiB, {model_, kArena});  // no driver call
+    EXPECT_EQ(device_.held, 100 * kMiB);
+  }
+  EXPECT_EQ(pool.Trim(), 36 * kMiB);  // the rest is the reserve
+  EXPECT_EQ(pool.Trim(), 0);
+  EXPECT_EQ(device_.held, 64 * kMiB);
+  EXPECT_TRUE(others.Allocate(60 * kMiB, {model_, kArena}).ok());
+  const Status status = pool.Commit(200 * kMiB).status();
+  EXPECT_EQ(status.code(), Code::kResourceExhausted);
+  EXPECT_THAT(Message(status), HasSubstr("209715200 bytes were to be taken beforehand"));
+}
+
+TEST_F(PoolTest, SharedFacesUseTheSameRegionsAndCloseNothing) {
+  Pool pool(&device_, &ledger_, Options(64 * kMiB));
+  ASSERT_TRUE(pool.Commit(16 * kMiB).ok());
+  Allocation a;
+  {
+    const std::unique_ptr<Pool> face = pool.Share();
+    a = *face->Allocate(8 * kMiB, {model_, kConstants});
+    EXPECT_EQ(face->Close(), 0);
+  }
+  EXPECT_EQ(device_.held, 16 * kMiB);
+  EXPECT_EQ(pool.stats().bytes_in_use, a.chunk_bytes());
+  a.Release();
+  EXPECT_EQ(pool.stats().bytes_in_use, 0);
+  EXPECT_EQ(pool.Close(), 16 * kMiB);
+}
+
+TEST_F(PoolTest, MemoryTheDeviceStillUsesWaitsForItsStamp) {
+  Pool pool(&device_, &ledger_, Options(2 * kMiB));
+  Allocation a = *pool.Allocate(2 * kMiB, {model_, kArena});
+  a.Release(5);
+  EXPECT_EQ(ledger_.Total(model_).bytes, 0);
+  EXPECT_FALSE(pool.Allocate(kMiB, {model_, kArena}).ok());
+  EXPECT_EQ(pool.Trim(), 0);
+  pool.SetReached(5);
+  EXPECT_TRUE(pool.Allocate(kMiB, {model_, kArena}).ok());
+}
+
+TEST_F(PoolTest, AShortageIsReportedWholeOnce) {
+  std::vector<PoolShortage> seen;
+  PoolOptions options = Options(10 * kMiB);
+  options.on_shortage = [&](const PoolShortage& shortage) { seen.push_back(shortage); };
+  Pool pool(&device_, &ledger_, options);
+  Allocation a = *pool.Allocate(6 * kMiB, {model_, kConstants});
+  EXPECT_TRUE(seen.empty());
+  EXPECT_FALSE(pool.Allocate(5 * kMiB, {session_, kArena}).ok());
+  ASSERT_EQ(seen.size(), 1u);
+  EXPECT_EQ(seen[0].asked_bytes, 5 * kMiB);
+  EXPECT_EQ(seen[0].asked_by, "session 's' arena");
+  EXPECT_THAT(seen[0].text, HasSubstr("asked: 5242880 (5.00 MiB) by session 's' arena"));
+  EXPECT_THAT(seen[0].text, HasSubstr("by model 'm' constants"));
+  EXPECT_THAT(seen[0].json, HasSubstr(R"("asked_bytes":5242880,"asked_by":"session 's' arena")"));
+  EXPECT_THAT(seen[0].json, HasSubstr(R"("owner":"model 'm' constants")"));
+}
+
 TEST_F(PoolTest, ThreadsAndPoolsTogether) {
   auto budget = std::make_shared<MemoryBudget>(24 * kMiB);
   PoolOptions options{.device_name = "GPU:0", .budget = budget, .owner = session_};

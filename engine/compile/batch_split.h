@@ -1,0 +1,42 @@
+// Whether a graph treats the samples of a batch one by one, so that a run may be done in parts.
+//
+// The batch is the leading axis of those inputs whose leading size is open. The graph is looked at
+// with two sizes of it: every value must either not depend on the batch at all or have a row for
+// each sample, and every op on such a value must be one that is known to leave axis 0 alone. What
+// is not known to be is refused, with the node and the reason: wrong numbers would be worse.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "engine/compile/compiled_graph.h"
+
+namespace oncilla {
+
+struct BatchAxis {
+  int64_t size = 0;          // of the feeds looked at
+  std::vector<bool> inputs;  // per input of the graph: has a row per sample
+};
+
+// The leading size that the feeds with an open leading axis share. FailedPrecondition when no input
+// has one or they differ.
+Result<BatchAxis> FindBatch(const CompiledGraph& compiled, std::span<const Tensor> feeds);
+
+// FailedPrecondition, naming the node, when rows of the outputs may depend on other rows of the
+// inputs than their own. `size` of the axis must be at least 2.
+Status CheckBatchIndependent(const CompiledGraph& compiled, Device& cpu,
+                             std::span<const Tensor> feeds, const BatchAxis& batch);
+
+// Rows [first, first + count) of the inputs that have the batch, the others whole. No bytes are
+// copied.
+std::vector<Tensor> RowsOf(std::span<const Tensor> feeds, const BatchAxis& batch, int64_t first,
+                           int64_t count);
+// Parts one behind the other: each is a list of results, of which every one has rows.
+Result<std::vector<Tensor>> JoinRows(std::span<const std::vector<Tensor>> parts);
+
+// The largest size below batch.size for which `fits` says yes, found with few questions when what
+// is needed grows evenly with the size; 0: none. Stops at the first failure of `fits`.
+Result<int64_t> LargestThatFits(int64_t size, const std::function<Result<bool>(int64_t)>& fits);
+
+}  // namespace oncilla

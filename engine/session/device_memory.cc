@@ -1,0 +1,164 @@
+// Limits from options, and from what a device says of itself.
+#include "engine/session/device_memory.h"
+
+#include <algorithm>
+
+#include "engine/base/format.h"
+#include "engine/placement/device_name.h"
+
+namespace oncilla {
+namespace {
+
+template <class... Parts>
+Status Bad(std::string_view where, const Parts&... parts) {
+  return WithStage(InvalidArgument(where, ": ", parts...), Stage::kOptions);
+}
+
+// A share of some bytes, never more than they are.
+int64_t Share(double fraction, int64_t bytes) {
+  return std::min(bytes, static_cast<int64_t>(fraction * static_cast<double>(bytes)));
+}
+
+bool IsShare(double fraction) { return fraction >= 0 && fraction <= 1; }
+
+FreeMemory FreeOf(const DeviceInfo& info, const Device* device) {
+  if (const auto* tells = dynamic_cast<const TellsFreeMemory*>(device)) {
+    if (const auto free = tells->free_memory(); free.has_value()) return *free;
+  }
+  return {DefaultLimitBytes(info), "nobody tells what is free, so: all but 300 MiB or 6 %"};
+}
+
+}  // namespace
+
+Status CheckMemoryOptions(const DeviceMemoryOptions& o, std::string_view where) {
+  if (o.limit_bytes < 0) return Bad(where, "limit_bytes is ", o.limit_bytes);
+  if (!IsShare(o.limit_fraction)) {
+    return Bad(where, "limit_fraction is ", o.limit_fraction, ", not in [0, 1]");
+  }
+  if (o.free_minus_bytes < -1) return Bad(where, "free_minus_bytes is ", o.free_minus_bytes);
+  if (o.preallocate_bytes < 0) return Bad(where, "preallocate_bytes is ", o.preallocate_bytes);
+  if (!IsShare(o.preallocate_fraction)) {
+    return Bad(where, "preallocate_fraction is ", o.preallocate_fraction, ", not in [0, 1]");
+  }
+  if (o.reserve_bytes < 0) return Bad(where, "reserve_bytes is ", o.reserve_bytes);
+  if (!(o.fragmentation >= 0 && o.fragmentation < 1)) {
+    return Bad(where, "fragmentation is ", o.fragmentation, ", not in [0, 1)");
+  }
+  if (o.limit_bytes > 0 && o.limit_fraction > 0) {
+    return Bad(where, "limit_bytes is ", o.limit_bytes, " and limit_fraction is ", o.limit_fraction,
+               "; give one");
+  }
+  if (o.free_minus_bytes >= 0 && o.limit_bytes > 0) {
+    return Bad(where, "limit_bytes is ", o.limit_bytes, " and free_minus_bytes is ",
+               o.free_minus_bytes, "; give one");
+  }
+  if (o.free_minus_bytes >= 0 && o.limit_fraction > 0) {
+    return Bad(where, "limit_fraction is ", o.limit_fraction, " and free_minus_bytes is ",
+               o.free_minus_bytes, "; give one");
+  }
+  if (o.preallocate_bytes > 0 && o.preallocate_fraction > 0) {
+    return Bad(where, "preallocate_bytes is ", o.preallocate_bytes, " and preallocate_fraction is ",
+               o.preallocate_fraction, "; give one");
+  }
+  if (o.limit_bytes > 0 && o.reserve_bytes > o.limit_bytes) {
+    return Bad(where, "reserve_bytes is ", o.reserve_bytes, ", above limit_bytes, which is ",
+               o.limit_bytes);
+  }
+  if (o.limit_bytes > 0 && o.preallocate_bytes > o.limit_bytes) {
+    return Bad(where, "preallocate_bytes is ", o.preallocate_bytes,
+               ", above limit_bytes, which is ", o.limit_bytes);
+  }
+  return Status();
+}
+
+Result<std::map<std::string, DeviceMemoryOptions>> AllMemoryOptions(
+    std::map<std::string, DeviceMemoryOptions> given, int64_t limit_bytes, double limit_fraction) {
+  if (given.count("") != 0 && given.count("*") != 0) {
+    return Bad("device_memory", "both '*' and '' mean every device; give one");
+  }
+  if (const auto empty = given.find(""); empty != given.end()) {
+    given["*"] = empty->second;
+    given.erase("");
+  }
+  for (const auto& [name, options] : given) {
+    const bool type = name == "*" || name == "CPU" || name == "GPU";
+    if (!type && !DeviceName::Parse(name).ok()) {
+      return Bad("device_memory", "'", name, "' is none of CPU, GPU, '*' and the name of a device");
+    }
+    ONCILLA_TRY(CheckMemoryOptions(options, StrCat("device_memory of '", name, "'")));
+  }
+  if (limit_bytes == 0 && limit_fraction == 0) return given;
+  if (limit_bytes > 0 && limit_fraction > 0) {
+    return Bad("the memory limit", "memory_limit_bytes is ", limit_bytes,
+               " and memory_limit_fraction is ", limit_fraction, "; give one");
+  }
+  DeviceMemoryOptions& all = given["*"];
+  if (all.limit_bytes > 0 || all.limit_fraction > 0 || all.free_minus_bytes >= 0) {
+    return Bad("the memory limit", limit_bytes > 0 ? "memory_limit_bytes" : "memory_limit_fraction",
+               " and device_memory of '*' both limit every device; give one");
+  }
+  all.limit_bytes = limit_bytes;
+  all.limit_fraction = limit_fraction;
+  ONCILLA_TRY(CheckMemoryOptions(all, "the memory of every device"));
+  return given;
+}
+
+DeviceMemoryOptions OptionsFor(const std::map<std::string, DeviceMemoryOptions>& options,
+                               const ListedDevice& device) {
+  const std::string candidates[] = {device.name,
+                                    device.short_name(),
+                                    "/" + device.short_name(),
+                                    "/device:" + device.short_name(),
+                                    device.info.type,
+                                    "*",
+                                    ""};
+  for (const std::string& key : candidates) {
+    if (auto found = options.find(key); found != options.end()) return found->second;
+  }
+  return {};
+}
+
+Result<DeviceMemoryPlan> PlanDeviceMemory(const DeviceMemoryOptions& options,
+                                          const DeviceInfo& info, const Device* device,
+                                          std::string_view where) {
+  ONCILLA_TRY(CheckMemoryOptions(options, where));
+  DeviceMemoryPlan plan;
+  plan.reserve_bytes = options.reserve_bytes;
+  plan.fragmentation = options.fragmentation;
+  if (options.limit_bytes > 0) {
+    plan.limit_bytes = options.limit_bytes;
+    plan.limit_source = "as set";
+  } else if (options.limit_fraction > 0 && info.memory_bytes > 0) {
+    plan.limit_bytes = std::max<int64_t>(1, Share(options.limit_fraction, info.memory_bytes));
+    plan.limit_source = StrCat(options.limit_fraction, " of ", HumanBytes(info.memory_bytes));
+  } else if (options.free_minus_bytes >= 0) {
+    const FreeMemory free = FreeOf(info, device);
+    if (options.free_minus_bytes >= free.bytes) {
+      return Bad(where, "free_minus_bytes is ", options.free_minus_bytes, ", but free are ",
+                 free.bytes, " bytes (", free.source, ")");
+    }
+    plan.limit_bytes = free.bytes - options.free_minus_bytes;
+    plan.limit_source = StrCat("free ", HumanBytes(free.bytes), " (", free.source, ") less ",
+                               HumanBytes(options.free_minus_bytes));
+  } else {
+    plan.limit_bytes = DefaultLimitBytes(info);
+    plan.limit_source = info.memory_bytes > 0 ? StrCat("all of ", HumanBytes(info.memory_bytes),
+                                                       " but 300 MiB or 6 %")
+                                              : "none: the device does not tell its memory";
+  }
+  const int64_t ahead = options.preallocate_fraction > 0
+                            ? Share(options.preallocate_fraction, plan.limit_bytes)
+                            : options.preallocate_bytes;
+  if (ahead > plan.limit_bytes) {
+    return Bad(where, "preallocate_bytes is ", ahead, ", above the limit of ", plan.limit_bytes,
+               " (", plan.limit_source, ")");
+  }
+  if (options.reserve_bytes > plan.limit_bytes) {
+    return Bad(where, "reserve_bytes is ", options.reserve_bytes, ", above the limit of ",
+               plan.limit_bytes, " (", plan.limit_source, ")");
+  }
+  plan.commit_bytes = std::max(ahead, options.reserve_bytes);
+  return plan;
+}
+
+}  // namespace oncilla

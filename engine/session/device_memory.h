@@ -1,0 +1,46 @@
+// What a session's memory options come to on one device: the limit, where it comes from, and what
+// is taken beforehand. Pure but for the question to the device what is free.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "engine/device/free_memory.h"
+#include "engine/memory/pool.h"
+#include "engine/session/memory_options.h"
+#include "engine/session/visible_devices.h"
+
+namespace oncilla {
+
+struct DeviceMemoryPlan {
+  int64_t limit_bytes = 0;
+  // In words, for reports: "0.5 of 8.00 GiB", "free 7.2 GiB (MemAvailable of /proc/meminfo) less
+  // 1.00 GiB".
+  std::string limit_source;
+  int64_t commit_bytes = 0;  // taken when the device is opened
+  int64_t reserve_bytes = 0;
+  double fragmentation = 0;
+};
+
+// InvalidArgument for options that contradict each other, naming both, or are out of range; `where`
+// begins the message: "memory of 'GPU:0'".
+Status CheckMemoryOptions(const DeviceMemoryOptions& options, std::string_view where);
+
+// The options per device as a session means them: `given`, with the short forms (bytes or a
+// fraction for every device) under "*". InvalidArgument when a name is no device, options
+// contradict each other, or the short forms do what "*" does already.
+Result<std::map<std::string, DeviceMemoryOptions>> AllMemoryOptions(
+    std::map<std::string, DeviceMemoryOptions> given, int64_t limit_bytes, double limit_fraction);
+
+// The options of `device`: those under its own name, short or full, else under its type ("GPU"),
+// else under "*" or "".
+DeviceMemoryOptions OptionsFor(const std::map<std::string, DeviceMemoryOptions>& options,
+                               const ListedDevice& device);
+
+// `device` tells what is free, where it can; it may be null. InvalidArgument where what is taken
+// beforehand is above the limit.
+Result<DeviceMemoryPlan> PlanDeviceMemory(const DeviceMemoryOptions& options,
+                                          const DeviceInfo& info, const Device* device,
+                                          std::string_view where);
+
+}  // namespace oncilla

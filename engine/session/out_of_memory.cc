@@ -1,0 +1,171 @@
+// The ladder of steps, and the advice.
+#include "engine/session/out_of_memory.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "engine/base/format.h"
+#include "engine/compile/batch_split.h"
+#include "engine/compile/plan_memory.h"
+#include "engine/session/session.h"
+
+namespace oncilla {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kAdviceTime(40);
+
+std::string ShortName(const std::string& device) {
+  const size_t at = device.rfind("device:");
+  return at == std::string::npos ? device : device.substr(at + 7);
+}
+
+// The largest number of rows whose plan fits; `rows_seen` gets the best one known should the time
+// run out, which is DeadlineExceeded.
+Result<int64_t> LargestBatch(Session& session, Executor& executor, std::span<const Tensor> feeds,
+                             const BatchAxis& batch, Clock::time_point deadline,
+                             int64_t* rows_seen) {
+  *rows_seen = 0;
+  return LargestThatFits(batch.size, [&](int64_t rows) -> Result<bool> {
+    if (Clock::now() > deadline) return Error(Code::kDeadlineExceeded, "no time left");
+    ONCILLA_ASSIGN(const auto plan, executor.PlanAlone(RowsOf(feeds, batch, 0, rows)));
+    const bool fits = Fits(*plan, session);
+    if (fits) *rows_seen = rows;
+    return fits;
+  });
+}
+
+Result<std::vector<Tensor>> RunInParts(Session& session, Executor& executor,
+                                       std::span<const Tensor> feeds, const RunControl& control,
+                                       MemoryOutcome& outcome) {
+  ONCILLA_ASSIGN(const BatchAxis batch, FindBatch(executor.compiled(), feeds));
+  ONCILLA_TRY(CheckBatchIndependent(executor.compiled(), *session.devices()[0], feeds, batch));
+  int64_t seen = 0;
+  ONCILLA_ASSIGN(const int64_t most,
+                 LargestBatch(session, executor, feeds, batch, Clock::time_point::max(), &seen));
+  if (most == 0) return Exhausted("not even one row fits");
+  // Parts as even as may be: each size is a plan.
+  const int64_t count = (batch.size + most - 1) / most;
+  const int64_t rows = (batch.size + count - 1) / count;
+  std::vector<std::vector<Tensor>> parts;
+  for (int64_t first = 0; first < batch.size; first += rows) {
+    const int64_t here = std::min(rows, batch.size - first);
+    const std::vector<Tensor> part = RowsOf(feeds, batch, first, here);
+    ONCILLA_ASSIGN(auto results, executor.Run(part, control));
+    parts.push_back(std::move(results));
+  }
+  outcome.parts = static_cast<int>(parts.size());
+  outcome.steps.push_back(StrCat("ran ", batch.size, " rows in ", parts.size(), " parts"));
+  return JoinRows(parts);
+}
+
+}  // namespace
+
+bool Fits(const Plan& plan, Session& session) {
+  for (size_t d = 0; d < plan.arenas.size(); ++d) {
+    std::vector<int64_t> blocks = plan.arenas[d].block_bytes;
+    if (blocks.empty()) continue;
+    const Pool& pool = session.device_set().pool(d);
+    std::sort(blocks.begin(), blocks.end(), std::greater<>());
+    int64_t room = session.device_set().budget(d).available_bytes();
+    int64_t piece = pool.stats().largest_free_bytes;
+    for (const int64_t block : blocks) {
+      const int64_t bytes = pool.Rounded(block);
+      int64_t& from = bytes <= piece ? piece : room;
+      if (bytes > from) return false;
+      from -= bytes;
+    }
+  }
+  return true;
+}
+
+Status WithMemoryAdvice(Status failure, Session& session, Executor& executor,
+                        std::span<const Tensor> feeds) {
+  const auto deadline = Clock::now() + kAdviceTime;
+  const auto plan = executor.PlanAlone(feeds);
+  if (!plan.ok()) return failure;
+  std::string text;
+  for (const PlanMemory& memory : MemoryOf(**plan)) {
+    const auto& name = session.device_names()[static_cast<size_t>(memory.device)];
+    text += StrCat("; the run takes ", HumanBytes(session.ArenaBytes(**plan, memory.device)),
+                   " on ", ShortName(name), ": ", PeakText(memory, 3));
+    if (!memory.by_dtype.empty()) text += StrCat(" (", DTypesText(memory.by_dtype), ")");
+  }
+  if (!(*plan)->complete) text += "; more where sizes depend on data";
+  const auto batch = FindBatch(executor.compiled(), feeds);
+  if (batch.ok() && batch->size > 1) {
+    int64_t seen = 0;
+    const auto most = LargestBatch(session, executor, feeds, *batch, deadline, &seen);
+    if (most.ok()) {
+      text += *most > 0 ? StrCat("; of a batch of ", batch->size, " rows ", *most, " would fit")
+                        : StrCat("; not even one of ", batch->size, " rows would fit");
+    } else if (seen > 0) {
+      text += StrCat("; of a batch of ", batch->size, " rows at least ", seen, " would fit");
+    }
+  }
+  if (text.empty()) return failure;
+  const StatusDetails details = Details(failure);
+  Status out = Error(failure.code(), Message(failure), text);
+  out = WithStage(std::move(out), details.stage == Stage::kUnknown ? Stage::kRun : details.stage);
+  if (!details.node.empty()) out = WithNode(std::move(out), details.node);
+  if (!details.device.empty()) out = WithDevice(std::move(out), details.device);
+  return details.driver_code ? WithDriverCode(std::move(out), *details.driver_code) : out;
+}
+
+Result<std::vector<Tensor>> RunWithinMemory(Session& session, Executor& executor,
+                                            std::span<const Tensor> feeds,
+                                            const RunControl& control,
+                                            const OutOfMemoryPolicy& policy,
+                                            MemoryOutcome& outcome) {
+  const auto is_short = [](const Status& s) { return s.code() == Code::kResourceExhausted; };
+  int64_t ended = session.runs_under_way().ended();
+  auto result = executor.Run(feeds, control);
+  if (result.ok() || !is_short(result.status())) return result;
+  const bool once = executor.compiled().writes_variables;
+  std::string tried;
+  for (size_t s = 0; s < policy.steps.size() && !once; ++s) {
+    switch (policy.steps[s]) {
+      case OutOfMemoryStep::kTrim: {
+        const int64_t bytes = session.Trim().bytes;
+        if (bytes == 0) break;
+        outcome.steps.push_back(StrCat("gave back ", HumanBytes(bytes)));
+        ended = session.runs_under_way().ended();
+        result = executor.Run(feeds, control);
+        break;
+      }
+      case OutOfMemoryStep::kWait: {
+        const auto begin = Clock::now();
+        const auto deadline = std::min(control.deadline, begin + policy.wait);
+        while (!result.ok() && is_short(result.status()) &&
+               session.runs_under_way().AwaitAnEnd(ended, deadline)) {
+          ended = session.runs_under_way().ended();
+          session.Trim();  // what the ended run keeps for the next one of its kind
+          result = executor.Run(feeds, control);
+        }
+        const auto waited =
+            std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin).count();
+        if (result.ok()) outcome.steps.push_back(StrCat("waited ", waited, " ms"));
+        tried += StrCat("; waited ", waited, " ms");
+        break;
+      }
+      case OutOfMemoryStep::kSplit: {
+        session.Trim();
+        auto parts = RunInParts(session, executor, feeds, control, outcome);
+        if (parts.ok() ||
+            !(is_short(parts.status()) || parts.status().code() == Code::kFailedPrecondition)) {
+          return parts;
+        }
+        tried += StrCat("; the batch cannot be run in parts: ", Message(parts.status()));
+        break;
+      }
+    }
+    if (result.ok() || !is_short(result.status())) return result;
+  }
+  const Status failure = result.status();
+  const Status advised = WithMemoryAdvice(failure, session, executor, feeds);
+  if (tried.empty()) return advised;
+  return In(advised, StrCat("out of memory", tried));
+}
+
+}  // namespace oncilla

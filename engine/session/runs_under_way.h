@@ -1,0 +1,59 @@
+// RunsUnderWay: how many runs a session carries out, and waiting for one of them to end, for runs
+// that need the memory that others hold. Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "engine/base/mutex.h"
+
+namespace oncilla {
+
+class RunsUnderWay {
+ public:
+  // A run, from its beginning to its end.
+  class Run {
+   public:
+    explicit Run(RunsUnderWay& runs) : runs_(runs) {
+      MutexLock lock(&runs_.mutex_);
+      ++runs_.running_;
+    }
+    ~Run() {
+      MutexLock lock(&runs_.mutex_);
+      --runs_.running_;
+      ++runs_.ended_;
+    }
+    Run(const Run&) = delete;
+    Run& operator=(const Run&) = delete;
+
+   private:
+    RunsUnderWay& runs_;
+  };
+
+  // How many runs have ended so far.
+  int64_t ended() const {
+    MutexLock lock(&mutex_);
+    return ended_;
+  }
+
+  // For a run under way: waits until `ended()` is above `seen`. False at the deadline, and at once
+  // when no other run is under way but such as wait here too: nobody would free anything.
+  bool AwaitAnEnd(int64_t seen, std::chrono::steady_clock::time_point deadline) {
+    MutexLock lock(&mutex_);
+    ++waiting_;
+    const auto over = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return ended_ > seen || waiting_ >= running_;
+    };
+    mutex_.AwaitUntil(deadline, over);
+    --waiting_;
+    return ended_ > seen;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  int running_ ABSL_GUARDED_BY(mutex_) = 0;
+  int waiting_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t ended_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace oncilla

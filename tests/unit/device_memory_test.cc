@@ -1,0 +1,184 @@
+// Memory options: what they come to, what contradicts what, where a limit comes from.
+#include "engine/session/device_memory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/api/backends.h"
+#include "engine/base/free_memory.h"
+#include "engine/base/thread_pool.h"
+
+namespace oncilla {
+namespace {
+
+using ::testing::HasSubstr;
+constexpr int64_t kMiB = int64_t{1} << 20;
+constexpr int64_t kGiB = int64_t{1} << 30;
+
+DeviceInfo EightGigabytes() {
+  DeviceInfo info;
+  info.type = "GPU";
+  info.memory_bytes = 8 * kGiB;
+  return info;
+}
+Result<DeviceMemoryPlan> PlanOf(const DeviceMemoryOptions& options) {
+  return PlanDeviceMemory(options, EightGigabytes(), nullptr, "memory of 'GPU:0'");
+}
+
+TEST(DeviceMemory, EachWayToSetALimitSaysWhereItComesFrom) {
+  auto plan = PlanOf({});
+  EXPECT_EQ(plan->limit_bytes, DefaultLimitBytes(EightGigabytes()));
+  EXPECT_EQ(plan->limit_source, "all of 8.00 GiB but 300 MiB or 6 %");
+  EXPECT_EQ(plan->commit_bytes, 0);
+
+  DeviceMemoryOptions options;
+  options.limit_bytes = 100 * kMiB;
+  EXPECT_EQ(PlanOf(options)->limit_bytes, 100 * kMiB);
+  EXPECT_EQ(PlanOf(options)->limit_source, "as set");
+
+  options = {};
+  options.limit_fraction = 0.25;
+  EXPECT_EQ(PlanOf(options)->limit_bytes, 2 * kGiB);
+  EXPECT_EQ(PlanOf(options)->limit_source, "0.25 of 8.00 GiB");
+
+  options = {};
+  options.free_minus_bytes = kGiB;
+  plan = PlanOf(options);
+  EXPECT_EQ(plan->limit_bytes, DefaultLimitBytes(EightGigabytes()) - kGiB);
+  EXPECT_THAT(plan->limit_source, HasSubstr("nobody tells what is free"));
+  EXPECT_THAT(plan->limit_source, HasSubstr("less 1.00 GiB"));
+}
+
+TEST(DeviceMemory, TheCpuTellsWhatIsFree) {
+  std::vector<std::string> notes;
+  const Backend& cpu = *LinkedBackends()[0];
+  ThreadPool threads(1);
+  OpenOptions open;
+  open.threads = &threads;
+  const DeviceInfo info = cpu.discover({}, notes)[0];
+  const auto device = cpu.open(info, open).value();
+  DeviceMemoryOptions options;
+  options.free_minus_bytes = 64 * kMiB;
+  const auto plan = PlanDeviceMemory(options, info, device.get(), "memory of 'CPU:0'");
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->limit_source, HasSubstr("free "));
+  EXPECT_THAT(plan->limit_source, ::testing::AnyOf(HasSubstr("(MemAvailable of /proc/meminfo)"),
+                                                   HasSubstr("(the control group's memory.max)")));
+  EXPECT_GT(plan->limit_bytes, 0);
+  EXPECT_LT(plan->limit_bytes, info.memory_bytes);
+  options.free_minus_bytes = info.memory_bytes;
+  EXPECT_THAT(Message(PlanDeviceMemory(options, info, device.get(), "memory of 'CPU:0'").status()),
+              HasSubstr("but free are"));
+}
+
+TEST(DeviceMemory, MemAvailableIsReadAsTheKernelWritesIt) {
+  EXPECT_EQ(MemAvailableIn("MemTotal:  100 kB\nMemFree: 3 kB\nMemAvailable:     42 kB\n"),
+            42 * 1024);
+  EXPECT_EQ(MemAvailableIn("MemAvailable: 7 kB"), 7 * 1024);
+  EXPECT_EQ(MemAvailableIn("NotMemAvailable: 7 kB"), -1);
+  EXPECT_EQ(MemAvailableIn("MemAvailable: none"), -1);
+  EXPECT_EQ(MemAvailableIn("MemAvailable: 9223372036854775807 kB"), -1);
+  EXPECT_EQ(MemAvailableIn("MemAvailable:"), -1);
+  EXPECT_EQ(MemAvailableIn(""), -1);
+}
+
+TEST(DeviceMemory, ContradictionsNameBoth) {
+  struct Wrong {
+    DeviceMemoryOptions options;
+    const char* first;
+    const char* second;
+  };
+  const Wrong all[] = {
+      {{.limit_bytes = 1, .limit_fraction = 0.5}, "limit_bytes", "limit_fraction"},
+      {{.limit_bytes = 1, .free_minus_bytes = 5}, "limit_bytes", "free_minus_bytes"},
+      {{.limit_fraction = 0.5, .free_minus_bytes = 5}, "limit_fraction", "free_minus_bytes"},
+      {{.preallocate_bytes = 1, .preallocate_fraction = 0.5},
+       "preallocate_bytes",
+       "preallocate_fraction"},
+      {{.limit_bytes = 10, .reserve_bytes = 11}, "reserve_bytes", "limit_bytes"},
+      {{.limit_bytes = 10, .preallocate_bytes = 11}, "preallocate_bytes", "limit_bytes"},
+      {{.limit_fraction = 0.5, .reserve_bytes = 5 * kGiB}, "reserve_bytes", "0.5 of 8.00 GiB"},
+      {{.preallocate_bytes = 8 * kGiB}, "preallocate_bytes", "300 MiB or 6 %"},
+      {{.limit_bytes = -1}, "limit_bytes", "-1"},
+      {{.limit_fraction = 1.5}, "limit_fraction", "1.5"},
+      {{.limit_fraction = -0.1}, "limit_fraction", "-0.1"},
+      {{.free_minus_bytes = -2}, "free_minus_bytes", "-2"},
+      {{.free_minus_bytes = 9 * kGiB}, "free_minus_bytes", "but free are"},
+      {{.preallocate_bytes = -1}, "preallocate_bytes", "-1"},
+      {{.preallocate_fraction = 2}, "preallocate_fraction", "2"},
+      {{.reserve_bytes = -1}, "reserve_bytes", "-1"},
+      {{.fragmentation = 1}, "fragmentation", "[0, 1)"},
+  };
+  for (const Wrong& wrong : all) {
+    const Status status = PlanOf(wrong.options).status();
+    EXPECT_EQ(status.code(), Code::kInvalidArgument) << wrong.first << ' ' << wrong.second;
+    EXPECT_EQ(Details(status).stage, Stage::kOptions);
+    EXPECT_THAT(Message(status), HasSubstr("memory of 'GPU:0': "));
+    EXPECT_THAT(Message(status), HasSubstr(wrong.first));
+    EXPECT_THAT(Message(status), HasSubstr(wrong.second));
+  }
+}
+
+TEST(DeviceMemory, WhatIsTakenBeforehand) {
+  EXPECT_EQ(PlanOf({.limit_bytes = kGiB, .preallocate_fraction = 1})->commit_bytes, kGiB);
+  EXPECT_EQ(PlanOf({.limit_bytes = kGiB, .preallocate_bytes = kMiB})->commit_bytes, kMiB);
+  const auto both =
+      PlanOf({.limit_bytes = kGiB, .preallocate_bytes = kMiB, .reserve_bytes = 2 * kMiB});
+  EXPECT_EQ(both->commit_bytes, 2 * kMiB);
+  EXPECT_EQ(both->reserve_bytes, 2 * kMiB);
+}
+
+TEST(DeviceMemory, TheClosestNameWins) {
+  ListedDevice gpu;
+  gpu.name = LocalDeviceName("GPU", 1);
+  gpu.info.type = "GPU";
+  std::map<std::string, DeviceMemoryOptions> options;
+  EXPECT_EQ(OptionsFor(options, gpu), DeviceMemoryOptions());
+  const auto add = [&](const char* key, int64_t limit) { options[key].limit_bytes = limit; };
+  add("", 1);
+  EXPECT_EQ(OptionsFor(options, gpu).limit_bytes, 1);
+  add("*", 2);
+  EXPECT_EQ(OptionsFor(options, gpu).limit_bytes, 2);
+  add("GPU", 3);
+  add("CPU", 4);
+  EXPECT_EQ(OptionsFor(options, gpu).limit_bytes, 3);
+  add("GPU:1", 5);
+  add("GPU:0", 6);
+  EXPECT_EQ(OptionsFor(options, gpu).limit_bytes, 5);
+  add(gpu.name.c_str(), 7);
+  EXPECT_EQ(OptionsFor(options, gpu).limit_bytes, 7);
+}
+
+TEST(DeviceMemory, ShortFormsMeanEveryDevice) {
+  const auto all = [](std::map<std::string, DeviceMemoryOptions> given, int64_t bytes,
+                      double fraction) {
+    return AllMemoryOptions(std::move(given), bytes, fraction);
+  };
+  EXPECT_TRUE(all({}, 0, 0)->empty());
+  EXPECT_EQ(all({}, 100, 0)->at("*").limit_bytes, 100);
+  const auto merged = all({{"GPU", {.limit_bytes = 5}}, {"*", {.reserve_bytes = 7}}}, 100, 0);
+  ASSERT_TRUE(merged.ok()) << merged.status();
+  EXPECT_EQ(merged->at("GPU").limit_bytes, 5);
+  EXPECT_EQ(merged->at("*").limit_bytes, 100);
+  EXPECT_EQ(merged->at("*").reserve_bytes, 7);
+  EXPECT_EQ(all({{"", {.limit_bytes = 5}}}, 0, 0)->at("*").limit_bytes, 5);
+
+  const auto refusal = [&](std::map<std::string, DeviceMemoryOptions> given, int64_t bytes,
+                           double fraction) {
+    const Status status = all(std::move(given), bytes, fraction).status();
+    EXPECT_EQ(status.code(), Code::kInvalidArgument);
+    return Message(status);
+  };
+  EXPECT_THAT(refusal({}, 100, 0.5),
+              HasSubstr("memory_limit_bytes is 100 and memory_limit_fraction is 0.5"));
+  EXPECT_THAT(refusal({{"*", {.limit_bytes = 5}}}, 100, 0),
+              HasSubstr("memory_limit_bytes and device_memory of '*'"));
+  EXPECT_THAT(refusal({{"*", {.reserve_bytes = 200}}}, 100, 0), HasSubstr("reserve_bytes"));
+  EXPECT_THAT(refusal({{"", {}}, {"*", {}}}, 0, 0), HasSubstr("both '*' and ''"));
+  EXPECT_THAT(refusal({{"the big one", {}}}, 0, 0), HasSubstr("'the big one'"));
+  EXPECT_THAT(refusal({{"GPU:1", {.limit_bytes = 1, .limit_fraction = 0.5}}}, 0, 0),
+              HasSubstr("device_memory of 'GPU:1': limit_bytes"));
+}
+
+}  // namespace
+}  // namespace oncilla
