@@ -203,6 +203,42 @@ oncilla_status* oncilla_session_memory(oncilla_session* session, const char* dev
   });
 }
 
+namespace oncilla::api {
+
+Result<OpenModelOptions> ReadLoadOptions(const oncilla_load_options& given) {
+  OpenModelOptions open;
+  for (std::string_view tags = given.tags == nullptr ? "" : given.tags; !tags.empty();) {
+    const size_t comma = std::min(tags.find(','), tags.size());
+    open.tags.emplace_back(tags.substr(0, comma));
+    tags.remove_prefix(std::min(comma + 1, tags.size()));
+  }
+  if (given.stored_devices < ONCILLA_STORED_DEVICES_IGNORE ||
+      given.stored_devices > ONCILLA_STORED_DEVICES_RESPECT) {
+    return WithStage(InvalidArgument("stored_devices: ", given.stored_devices,
+                                     " is none of ONCILLA_STORED_DEVICES_.."),
+                     Stage::kOptions);
+  }
+  open.stored_devices = static_cast<StoredDevices>(given.stored_devices);
+  return open;
+}
+
+std::unique_ptr<oncilla_model> MakeModel(std::shared_ptr<Model> loaded) {
+  auto handle = std::make_unique<oncilla_model>();
+  for (const Signature& s : loaded->source().signatures()) {
+    auto& dims = handle->dims.emplace_back();
+    for (const auto* side : {&s.inputs, &s.outputs}) {
+      for (const TensorInfo& t : *side) {
+        auto& sizes = dims.emplace_back();
+        for (const Dim& d : t.shape.dims()) sizes.push_back(d.known() ? d.size : -1);
+      }
+    }
+  }
+  handle->model = std::move(loaded);
+  return handle;
+}
+
+}  // namespace oncilla::api
+
 oncilla_status* oncilla_model_load(oncilla_session* session, const char* path,
                                    const oncilla_load_options* options, oncilla_model** model) {
   return Guard([&]() -> Status {
@@ -211,34 +247,11 @@ oncilla_status* oncilla_model_load(oncilla_session* session, const char* path,
     ONCILLA_TRY(NeedHandle(model, "model"));
     oncilla_load_options given{};
     ONCILLA_TRY(ReadStruct(options, "oncilla_load_options", &given));
-    OpenModelOptions open;
-    for (std::string_view tags = given.tags == nullptr ? "" : given.tags; !tags.empty();) {
-      const size_t comma = std::min(tags.find(','), tags.size());
-      open.tags.emplace_back(tags.substr(0, comma));
-      tags.remove_prefix(std::min(comma + 1, tags.size()));
-    }
-    if (given.stored_devices < ONCILLA_STORED_DEVICES_IGNORE ||
-        given.stored_devices > ONCILLA_STORED_DEVICES_RESPECT) {
-      return WithStage(InvalidArgument("stored_devices: ", given.stored_devices,
-                                       " is none of ONCILLA_STORED_DEVICES_.."),
-                       Stage::kOptions);
-    }
-    open.stored_devices = static_cast<StoredDevices>(given.stored_devices);
+    ONCILLA_ASSIGN(const OpenModelOptions open, ReadLoadOptions(given));
     if (given.progress != nullptr) given.progress(given.progress_user, "load", 0);
     ONCILLA_ASSIGN(auto loaded, session->session->Load(path, open));
     if (given.progress != nullptr) given.progress(given.progress_user, "load", 1);
-    auto handle = std::make_unique<oncilla_model>();
-    for (const Signature& s : loaded->source().signatures()) {
-      auto& dims = handle->dims.emplace_back();
-      for (const auto* side : {&s.inputs, &s.outputs}) {
-        for (const TensorInfo& t : *side) {
-          auto& sizes = dims.emplace_back();
-          for (const Dim& d : t.shape.dims()) sizes.push_back(d.known() ? d.size : -1);
-        }
-      }
-    }
-    handle->model = std::move(loaded);
-    *model = handle.release();
+    *model = MakeModel(std::move(loaded)).release();
     return Status();
   });
 }
@@ -340,6 +353,7 @@ oncilla_status* oncilla_model_run(oncilla_model* model, const char* const* input
       ONCILLA_TRY(NeedHandle(inputs[i], StrCat("inputs[", i, "]")));
       request.feeds.emplace_back(input_names[i], inputs[i]->tensor);
     }
+    if (given.device != nullptr) request.device = given.device;
     ONCILLA_ASSIGN(RunResult ran, model->model->Run(request));
     auto handle = std::make_unique<oncilla_result>();
     for (auto& [name, tensor] : ran.outputs) {

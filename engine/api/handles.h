@@ -90,5 +90,7 @@ oncilla_dtype ToC(DType dtype);
 // kInvalid for a number that is no type.
 DType FromC(oncilla_dtype dtype);
 oncilla_tensor MakeTensor(Tensor tensor);
+Result<OpenModelOptions> ReadLoadOptions(const oncilla_load_options& given);
+std::unique_ptr<oncilla_model> MakeModel(std::shared_ptr<Model> loaded);
 
 }  // namespace oncilla::api

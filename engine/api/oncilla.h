@@ -292,6 +292,8 @@ typedef struct oncilla_run_options {
   size_t output_count;
   const char* const* targets; /* nodes of a TensorFlow graph to run for what they do; may be null */
   size_t target_count;
+  const char* device; /* where to run this time, but for nodes that are placed; null: the session's
+                         device. Graphs and weights are kept on each device that was used. */
 } oncilla_run_options;
 
 /* Variables of TensorFlow models that some graph changes are kept between runs; runs that change
@@ -320,6 +322,75 @@ ONCILLA_API const oncilla_tensor* oncilla_result_find(const oncilla_result* resu
 /* One line: what ran where, why, and what it cost in copies. */
 ONCILLA_API const char* oncilla_result_report(const oncilla_result* result);
 ONCILLA_API void oncilla_result_free(oncilla_result* result);
+
+/* ---- Placement: which node runs where -------------------------------------------------------- */
+
+/* From the next run on, nodes whose name matches `nodes` ('*' any text, '?' one character; null: all)
+ * and whose type is `op` (of the model's format or canonical; null: any) run on `device`, where it has
+ * a kernel for them; a weight's name stands for the nodes that read it. What was asked for last wins;
+ * an empty device takes back. Weights move with their nodes. In a strict session a device that is not
+ * there is NotFound, and a node that cannot run there fails the next run. */
+ONCILLA_API oncilla_status* oncilla_model_place(oncilla_model* model, const char* nodes,
+                                                const char* op, const char* device);
+/* The device for a node, or null for no opinion. Called from any thread, for each node of a graph
+ * that is compiled, as long as the model lives; the text must stay until the next call on that
+ * thread. `stored` is the device that the model stores for it, or "". */
+typedef const char* (*oncilla_place_fn)(void* user, const char* node, const char* op,
+                                        const char* stored);
+ONCILLA_API oncilla_status* oncilla_model_place_by(oncilla_model* model, oncilla_place_fn rule,
+                                                   void* user);
+ONCILLA_API oncilla_status* oncilla_model_clear_placement(oncilla_model* model);
+/* Where each node of a signature runs (null: the default one) when the run is on `device` (null: the
+ * session's) and why: a line each, with a zero byte behind the last. Fills as much of `text` as `size`
+ * has room for; `needed` (may be null) gets the size of the whole. */
+ONCILLA_API oncilla_status* oncilla_model_placement(oncilla_model* model, const char* signature,
+                                                    const char* device, char* text, size_t size,
+                                                    size_t* needed);
+
+/* ---- Graphs built in code -------------------------------------------------------------------- */
+
+/* A TensorFlow graph, node by node. A name that is null is made from the op; one that is taken gets a
+ * number behind it. `tensor` gets the name of the node's first output ("add:0"), which belongs to the
+ * graph. Not thread-safe. */
+typedef struct oncilla_graph oncilla_graph;
+ONCILLA_API oncilla_status* oncilla_graph_create(oncilla_graph** graph);
+ONCILLA_API void oncilla_graph_free(oncilla_graph* graph);
+ONCILLA_API oncilla_status* oncilla_graph_constant(oncilla_graph* graph, const char* name,
+                                                   const oncilla_tensor* value,
+                                                   const char** tensor);
+/* A size of -1 is not known. */
+ONCILLA_API oncilla_status* oncilla_graph_placeholder(oncilla_graph* graph, const char* name,
+                                                      oncilla_dtype dtype, const int64_t* dims,
+                                                      size_t rank, const char** tensor);
+/* Any op of TensorFlow, with the attributes given since the last one. Types that follow from inputs
+ * need not be given; `dtype` is the first output's, 0 for that of the first input. */
+ONCILLA_API oncilla_status* oncilla_graph_op(oncilla_graph* graph, const char* op,
+                                             const char* name, const char* const* inputs,
+                                             size_t input_count, oncilla_dtype dtype,
+                                             const char** tensor);
+ONCILLA_API oncilla_status* oncilla_graph_attr_int(oncilla_graph* graph, const char* name,
+                                                   int64_t value);
+ONCILLA_API oncilla_status* oncilla_graph_attr_float(oncilla_graph* graph, const char* name,
+                                                     float value);
+ONCILLA_API oncilla_status* oncilla_graph_attr_bool(oncilla_graph* graph, const char* name,
+                                                    int value);
+ONCILLA_API oncilla_status* oncilla_graph_attr_type(oncilla_graph* graph, const char* name,
+                                                    oncilla_dtype value);
+ONCILLA_API oncilla_status* oncilla_graph_attr_string(oncilla_graph* graph, const char* name,
+                                                      const char* value);
+ONCILLA_API oncilla_status* oncilla_graph_attr_ints(oncilla_graph* graph, const char* name,
+                                                    const int64_t* values, size_t count);
+/* What is built until the scope is popped is for this device, merged into the scope around it;
+ * "" stands for no device. */
+ONCILLA_API oncilla_status* oncilla_graph_push_device(oncilla_graph* graph, const char* device);
+ONCILLA_API oncilla_status* oncilla_graph_pop_device(oncilla_graph* graph);
+/* A serialized GraphDef. */
+ONCILLA_API oncilla_status* oncilla_graph_save(const oncilla_graph* graph, const char* path);
+/* As oncilla_model_load. Scopes are the nodes' stored devices. */
+ONCILLA_API oncilla_status* oncilla_model_load_graph(oncilla_session* session,
+                                                     const oncilla_graph* graph,
+                                                     const oncilla_load_options* options,
+                                                     oncilla_model** model);
 
 #ifdef __cplusplus
 }

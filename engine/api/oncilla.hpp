@@ -198,6 +198,7 @@ struct RunOptions {
   std::vector<std::string> outputs;  // empty: all, or none with targets
   int64_t timeout_ms = 0;
   std::vector<std::string> targets = {};  // nodes of a TensorFlow graph to run for what they do
+  std::string device = {};                // where to run this time; empty: the session's device
 };
 
 class Model {
@@ -220,6 +221,7 @@ class Model {
     c.output_count = outputs.size();
     c.targets = targets.empty() ? nullptr : targets.data();
     c.target_count = targets.size();
+    c.device = options.device.empty() ? nullptr : options.device.c_str();
     oncilla_result* result = nullptr;
     Status status(
         oncilla_model_run(model_.get(), names.data(), tensors.data(), names.size(), &c, &result));
@@ -235,6 +237,29 @@ class Model {
   }
   Status AssignVariable(const std::string& name, const Tensor& value) const {
     return Status(oncilla_model_assign_variable(model_.get(), name.c_str(), value.get()));
+  }
+  // From the next run on, the nodes that match run on `device`; see oncilla_model_place.
+  Status Place(const std::string& nodes, const std::string& device) const {
+    return Status(oncilla_model_place(model_.get(), nodes.c_str(), nullptr, device.c_str()));
+  }
+  // The same for all nodes of a type: "Conv2D".
+  Status PlaceType(const std::string& op, const std::string& device) const {
+    return Status(oncilla_model_place(model_.get(), nullptr, op.c_str(), device.c_str()));
+  }
+  Status ClearPlacement() const { return Status(oncilla_model_clear_placement(model_.get())); }
+  // Where each node of a signature runs and why, a line each.
+  Result<std::string> Placement(const std::string& signature = {},
+                                const std::string& device = {}) const {
+    size_t needed = 0;
+    const char* s = signature.empty() ? nullptr : signature.c_str();
+    const char* d = device.empty() ? nullptr : device.c_str();
+    Status status(oncilla_model_placement(model_.get(), s, d, nullptr, 0, &needed));
+    if (!status.ok()) return status;
+    std::string text(needed, ' ');
+    status = Status(oncilla_model_placement(model_.get(), s, d, text.data(), needed, nullptr));
+    if (!status.ok()) return status;
+    text.pop_back();
+    return text;
   }
   // Gives the model's memory back; returns the bytes.
   Result<int64_t> Unload() {
@@ -264,13 +289,26 @@ struct LoadOptions {
   StoredDevices stored_devices = StoredDevices::kIgnore;
 };
 
+namespace internal {
+inline oncilla_load_options ToC(const LoadOptions& options) {
+  oncilla_load_options l{};
+  l.size = sizeof(l);
+  l.tags = options.tags.empty() ? nullptr : options.tags.c_str();
+  l.stored_devices = static_cast<int>(options.stored_devices);
+  return l;
+}
+}  // namespace internal
+
+class GraphBuilder;  // oncilla_graph.hpp
+
 struct SessionOptions {
   std::string device = "auto";
   bool strict = false;
   int threads = 0;
   int64_t memory_limit_bytes = 0;
   bool opencl_cpu_devices = false;
-  // A configuration as text, JSON or a serialized ConfigProto of TensorFlow; what is set above wins.
+  // A configuration as text, JSON or a serialized ConfigProto of TensorFlow; what is set above
+  // wins.
   std::string config = {};
 };
 
@@ -298,16 +336,14 @@ class Session {
     return Session(session);
   }
   Result<Model> Load(const std::string& path, const LoadOptions& options = {}) const {
-    oncilla_load_options l{};
-    l.size = sizeof(l);
-    l.tags = options.tags.empty() ? nullptr : options.tags.c_str();
-    l.stored_devices = static_cast<int>(options.stored_devices);
+    const oncilla_load_options l = internal::ToC(options);
     oncilla_model* model = nullptr;
     Status status(oncilla_model_load(session_.get(), path.c_str(), &l, &model));
     if (!status.ok()) return status;
     return Model(model);
   }
-  // Gives all memory back; returns the bytes.
+  // What a builder holds. Its device scopes are followed as options.stored_devices says.
+  Result<Model> Load(const GraphBuilder& graph, const LoadOptions& options = {}) const;
   // Gives back what no run holds at the moment, and says how much it was; weights stay.
   Result<int64_t> Trim() {
     int64_t bytes = 0;
@@ -320,6 +356,7 @@ class Session {
   }
   // Everything that was set, as JSON that SessionOptions::config takes.
   std::string config() const { return oncilla_session_config(session_.get()); }
+  // Gives all memory back; returns the bytes.
   Result<int64_t> Close() {
     int64_t bytes = 0;
     Status status(oncilla_session_close(session_.get(), &bytes));
@@ -335,5 +372,7 @@ class Session {
 
 }  // namespace v0
 }  // namespace oncilla
+
+#include <oncilla/oncilla_graph.hpp>
 
 #endif  // ONCILLA_HPP_

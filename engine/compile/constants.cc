@@ -23,7 +23,17 @@ Tensor AtItsAlignment(const Tensor& t) {
 
 ConstantStore::ConstantStore(std::span<Device* const> devices, std::vector<Pool*> pools,
                              OwnerId owner)
-    : devices_(devices), pools_(std::move(pools)), owner_(owner), queues_(devices.size()) {}
+    : owner_(owner),
+      devices_(devices.begin(), devices.end()),
+      pools_(std::move(pools)),
+      queues_(devices.size()) {}
+
+void ConstantStore::AddDevice(Device* device, Pool* pool) {
+  MutexLock lock(&mutex_);
+  devices_.push_back(device);
+  pools_.push_back(pool);
+  queues_.emplace_back();
+}
 
 ConstantStore::Wanted::Wanted(int on, Tensor what, Packing how)
     : device(on), constant(std::move(what)), packing(std::move(how)) {

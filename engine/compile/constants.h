@@ -20,6 +20,8 @@ class ConstantStore {
  public:
   // One pool per device, in the session's order; pools and devices must outlive the store.
   ConstantStore(std::span<Device* const> devices, std::vector<Pool*> pools, OwnerId owner);
+  // One more, behind those there are.
+  void AddDevice(Device* device, Pool* pool);
 
   // A constant on device `device` in the form `packing` asks for. Constants are the same when their
   // desc and bytes are (by a 128-bit hash).
@@ -49,10 +51,10 @@ class ConstantStore {
   int64_t packings() const;  // copies made so far, for tests
 
  private:
-  std::span<Device* const> devices_;
-  std::vector<Pool*> pools_;
   const OwnerId owner_;
   mutable Mutex mutex_;
+  std::vector<Device*> devices_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Pool*> pools_ ABSL_GUARDED_BY(mutex_);
   std::map<decltype(Wanted::key), Allocation> entries_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Queue>> queues_ ABSL_GUARDED_BY(mutex_);
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -102,7 +102,7 @@ Result<std::unique_ptr<Instance>> Instance::Create(std::shared_ptr<const Plan> p
     }
     auto recording = devices[stretch.device]->Record(std::move(steps));
     if (!recording.ok()) {
-      return WithDevice(recording.status(), devices[stretch.device]->info().name);
+      return WithDevice(recording.status(), plan->compiled->placement.devices[stretch.device]);
     }
     state.recordings.push_back(*std::move(recording));
   }
@@ -158,13 +158,14 @@ Result<std::vector<Tensor>> Instance::Run(std::span<const Tensor> inputs,
   auto wait = [&](int device) -> Status {
     if (state.last[device] == nullptr) return Status();
     return WithDevice(state.devices[device]->Wait(state.last[device], control.deadline),
-                      state.devices[device]->info().name);
+                      plan.compiled->placement.devices[device]);
   };
   auto transfer = [&](int device, std::span<const Upload> up,
                       std::span<const Download> down) -> Status {
     if (up.empty() && down.empty()) return Status();
-    ONCILLA_ASSIGN(state.last[device],
-                   state.devices[device]->Transfer(*state.queues[device], up, down));
+    auto event = state.devices[device]->Transfer(*state.queues[device], up, down);
+    if (!event.ok()) return WithDevice(event.status(), plan.compiled->placement.devices[device]);
+    state.last[device] = *std::move(event);
     return Status();
   };
 
@@ -204,7 +205,8 @@ Result<std::vector<Tensor>> Instance::Run(std::span<const Tensor> inputs,
     ONCILLA_TRY(transfer(stretch.device, uploads, {}));
     auto event = device.Submit(*state.queues[stretch.device], *state.recordings[s], externals,
                                control.profile);
-    if (!event.ok()) return WithDevice(event.status(), device.info().name);
+    if (!event.ok())
+      return WithDevice(event.status(), plan.compiled->placement.devices[stretch.device]);
     state.last[stretch.device] = *event;
     events.push_back(*std::move(event));
   }

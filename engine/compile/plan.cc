@@ -328,7 +328,7 @@ class Planner {
       return WithDevice(
           WithNode(In(kernel.status(), StrCat("node '", node.name, "' (", node.op->name, ")")),
                    node.name),
-          devices_[device]->info().name);
+          compiled_.placement.devices[device]);
     }
     step.kernel = *std::move(kernel);
     if (step.kernel->scratch_bytes() > 0) {
@@ -393,7 +393,7 @@ class Planner {
       }
       const DeviceInfo& info = devices_[d]->info();
       auto arena = PackArena(uses, {info.alignment_bytes, info.max_allocation_bytes, arena_work_});
-      if (!arena.ok()) return WithDevice(arena.status(), info.name);
+      if (!arena.ok()) return WithDevice(arena.status(), compiled_.placement.devices[d]);
       for (size_t i = 0; i < which.size(); ++i) {
         plan_->storages[which[i]].block = arena->places[i].block;
         plan_->storages[which[i]].offset = arena->places[i].offset;

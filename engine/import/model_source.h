@@ -5,12 +5,12 @@
 // stay open as long as any tensor of them lives. Safe to use from several threads.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "engine/graph/graph.h"
+#include "engine/graph/source_nodes.h"
 
 namespace oncilla {
 
@@ -61,8 +61,8 @@ class ModelSource {
   }
   // Tells the source that variables change, which later imports must not take for constants.
   virtual void NoteState(const std::vector<std::string>& resources) { (void)resources; }
-  // Devices stored on the nodes of all graphs imported so far, by the source node's name.
-  virtual std::map<std::string, std::string, std::less<>> stored_devices() const { return {}; }
+  // The nodes of all graphs imported so far.
+  virtual SourceNodes source_nodes() const { return {}; }
   // Files of the model and their bytes, for reports.
   virtual int64_t file_bytes() const = 0;
 };

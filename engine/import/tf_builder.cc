@@ -9,6 +9,28 @@
 
 namespace oncilla {
 
+namespace {
+
+SourceNode SourceNodeOf(const TfFlatNode& node) {
+  SourceNode out{std::string(node.source->op), std::string(node.device)};
+  const Bytes classes = node.source->FindAttr("_class");
+  if (classes.empty()) return out;
+  const auto groups = TfAttr(classes).Strings();
+  if (!groups.ok()) return out;
+  constexpr std::string_view kLocation = "loc:@";
+  for (std::string_view group : *groups) {
+    if (group.substr(0, kLocation.size()) != kLocation) continue;
+    // Names inside a call are spelled with the call's in front.
+    const size_t own = std::min(node.source->name.size(), node.name.size());
+    const auto call = std::string_view(node.name).substr(0, node.name.size() - own);
+    out.group = StrCat(call, group.substr(kLocation.size()));
+    break;
+  }
+  return out;
+}
+
+}  // namespace
+
 TfBuilder::TfBuilder(TfImportState& state, Graph& graph, const TfFlatGraph& flat)
     : state_(state), graph_(graph), flat_(flat) {
   values_.resize(flat_.nodes.size());
@@ -75,9 +97,7 @@ Status TfBuilder::AddNode(size_t i) {
     return {};
   }
   if (node.kind == TfFlatNode::Kind::kState) return UseTfState(state_, graph_, node);
-  if (!node.device.empty() && state_.stored_devices != nullptr) {
-    (*state_.stored_devices)[node.name] = std::string(node.device);
-  }
+  if (state_.source_nodes != nullptr) (*state_.source_nodes)[node.name] = SourceNodeOf(node);
   if (const auto asset = state_.source.assets().find(node.name);
       asset != state_.source.assets().end()) {
     values_[i] = {graph_.AddConstant(Tensor::Strings({}, {asset->second}), node.name + ":0")};

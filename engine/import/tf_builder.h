@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/graph/source_nodes.h"
 #include "engine/import/tf_lowering.h"
 #include "engine/import/unsupported_list.h"
 
@@ -22,8 +23,7 @@ struct TfImportState {
   UnsupportedList unsupported;
   // The first value of a variable that changes; NotFound when nothing gives one.
   std::function<Result<Tensor>(const TfNode&)> variable;
-  // Devices stored on nodes, by the node's name; may be null.
-  std::map<std::string, std::string, std::less<>>* stored_devices = nullptr;
+  SourceNodes* source_nodes = nullptr;  // gets the nodes that were lowered; may be null
   // What a table that changes holds at first; may be empty.
   std::function<Result<std::optional<TfTableContents>>(const TfNode&)> table;
   // Nodes that may still be lowered: loops lower their functions several times, loops within loops

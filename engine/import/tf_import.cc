@@ -40,7 +40,7 @@ class Importer {
                                                                         module_,
                                                                         {},
                                                                         request.variable,
-                                                                        request.stored_devices,
+                                                                        request.source_nodes,
                                                                         request.table} {}
 
   Result<Module> Run() {

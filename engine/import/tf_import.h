@@ -5,7 +5,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <vector>
 
@@ -29,8 +28,8 @@ struct TfImportRequest {
   // See TfFlattenRequest; may be empty.
   std::function<bool(std::string_view)> is_state;
   std::function<bool(std::string_view)> only_effects_on;
-  // Gets the devices stored on the nodes that were imported, by the node's name; may be null.
-  std::map<std::string, std::string, std::less<>>* stored_devices = nullptr;
+  // Gets the nodes that were imported; may be null.
+  SourceNodes* source_nodes = nullptr;
 };
 
 // Unimplemented lists everything that is not supported at once: ops, the reason where an op is

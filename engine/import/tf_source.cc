@@ -171,7 +171,7 @@ class SavedModelSource : public TfSource {
     request->variable = [this](const TfNode& handle) { return variables_.Value(handle); };
     request->table = [this](const TfNode& handle) { return variables_.Table(handle); };
     request->is_state = state_.Test();
-    request->stored_devices = &stored_devices_;
+    request->source_nodes = &source_nodes_;
     return ImportTf(*graph, *request, ops);
   }
 
@@ -193,7 +193,7 @@ class SavedModelSource : public TfSource {
     request.variable = [this](const TfNode& handle) { return variables_.Value(handle); };
     request.table = [this](const TfNode& handle) { return variables_.Table(handle); };
     request.is_state = state_.Test();
-    request.stored_devices = &stored_devices_;
+    request.source_nodes = &source_nodes_;
     request.only_effects_on = [&](std::string_view name) {
       return std::find(resources.begin(), resources.end(), name) != resources.end();
     };
@@ -208,9 +208,9 @@ class SavedModelSource : public TfSource {
     return FindTfVariable(graph->main(), name);
   }
 
-  std::map<std::string, std::string, std::less<>> stored_devices() const override {
+  SourceNodes source_nodes() const override {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return stored_devices_;
+    return source_nodes_;
   }
 
   void NoteState(const std::vector<std::string>& resources) override {
@@ -223,7 +223,7 @@ class SavedModelSource : public TfSource {
   std::unique_ptr<SavedModel> model_;
   TfVariables variables_;
   StateNames state_;
-  std::map<std::string, std::string, std::less<>> stored_devices_;
+  SourceNodes source_nodes_;
 };
 
 bool HasNoResult(std::string_view op) {
@@ -259,38 +259,42 @@ Signature InferSignature(const TfGraph& graph) {
 
 class GraphDefSource : public TfSource {
  public:
-  GraphDefSource(std::shared_ptr<const MappedFile> file, std::unique_ptr<TfGraph> graph)
-      : file_(std::move(file)), graph_(std::move(graph)), signature_(InferSignature(*graph_)) {}
+  // The graph keeps its bytes alive.
+  GraphDefSource(std::unique_ptr<TfGraph> graph, std::string name, size_t bytes)
+      : graph_(std::move(graph)),
+        name_(std::move(name)),
+        bytes_(static_cast<int64_t>(bytes)),
+        signature_(InferSignature(*graph_)) {}
 
   std::string_view format() const override { return "GraphDef"; }
   std::span<const Signature> signatures() const override { return {&signature_, 1}; }
-  int64_t file_bytes() const override { return static_cast<int64_t>(file_->text().size()); }
+  int64_t file_bytes() const override { return bytes_; }
 
   Result<Module> Import(const ImportRequest& asked,
                         const std::shared_ptr<const OpSet>& ops) override {
     const std::lock_guard<std::mutex> lock(mutex_);
     ONCILLA_ASSIGN(const Signature* signature, FindSignature(asked.signature));
     auto request = MakeRequest(asked, *signature, graph_->main());
-    if (!request.ok()) return In(request.status(), file_->path());
+    if (!request.ok()) return In(request.status(), name_);
     request->variable = NoValue;
     request->is_state = state_.Test();
-    request->stored_devices = &stored_devices_;
+    request->source_nodes = &source_nodes_;
     return ImportTf(*graph_, *request, ops);
   }
 
   Result<TfFrozenGraph> Freeze(const ImportRequest& asked, const Shapes& shapes) override {
     const std::lock_guard<std::mutex> lock(mutex_);
     ONCILLA_ASSIGN(const Signature* signature, FindSignature(asked.signature));
-    return Frozen(*graph_, asked, shapes, *signature, file_->path(), NoValue);
+    return Frozen(*graph_, asked, shapes, *signature, name_, NoValue);
   }
 
   Status FindVariable(std::string_view name) const override {
     return FindTfVariable(graph_->main(), name);
   }
 
-  std::map<std::string, std::string, std::less<>> stored_devices() const override {
+  SourceNodes source_nodes() const override {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return stored_devices_;
+    return source_nodes_;
   }
 
   void NoteState(const std::vector<std::string>& resources) override {
@@ -304,11 +308,12 @@ class GraphDefSource : public TfSource {
   }
 
   mutable std::mutex mutex_;  // the graph reads functions lazily
-  std::shared_ptr<const MappedFile> file_;
   std::unique_ptr<TfGraph> graph_;
+  const std::string name_;
+  const int64_t bytes_;
   Signature signature_;
   StateNames state_;
-  std::map<std::string, std::string, std::less<>> stored_devices_;
+  SourceNodes source_nodes_;
 };
 
 }  // namespace
@@ -322,7 +327,14 @@ Result<std::unique_ptr<ModelSource>> OpenSavedModel(const std::string& folder,
 
 Result<std::unique_ptr<ModelSource>> OpenGraphDef(std::shared_ptr<const MappedFile> file) {
   ONCILLA_ASSIGN(auto graph, TfGraph::Parse(file->text(), {}, file->path(), file));
-  return std::unique_ptr<ModelSource>(new GraphDefSource(std::move(file), std::move(graph)));
+  return std::unique_ptr<ModelSource>(
+      new GraphDefSource(std::move(graph), file->path(), file->text().size()));
+}
+
+Result<std::unique_ptr<ModelSource>> OpenGraphDefBytes(std::shared_ptr<const std::string> bytes,
+                                                       const std::string& name) {
+  ONCILLA_ASSIGN(auto graph, TfGraph::Parse(*bytes, {}, name, bytes));
+  return std::unique_ptr<ModelSource>(new GraphDefSource(std::move(graph), name, bytes->size()));
 }
 
 Result<std::unique_ptr<ModelSource>> OpenGraphDefText(std::shared_ptr<const MappedFile> file) {
@@ -330,7 +342,8 @@ Result<std::unique_ptr<ModelSource>> OpenGraphDefText(std::shared_ptr<const Mapp
                  TfTextToBytes(file->text(), TfFileKind::kGraphDef, file->path()));
   const auto bytes = std::make_shared<const std::string>(std::move(converted));
   ONCILLA_ASSIGN(auto graph, TfGraph::Parse(*bytes, {}, file->path(), bytes));
-  return std::unique_ptr<ModelSource>(new GraphDefSource(std::move(file), std::move(graph)));
+  return std::unique_ptr<ModelSource>(
+      new GraphDefSource(std::move(graph), file->path(), file->text().size()));
 }
 
 }  // namespace oncilla

@@ -28,6 +28,9 @@ Result<std::unique_ptr<ModelSource>> OpenSavedModel(const std::string& folder,
 // Inputs are the placeholders, outputs the tensors that nobody consumes, both as "node:0". Feeds
 // and fetches may name any tensor, and leave out ":0".
 Result<std::unique_ptr<ModelSource>> OpenGraphDef(std::shared_ptr<const MappedFile> file);
+// The same from bytes in memory; `name` stands for the file in messages.
+Result<std::unique_ptr<ModelSource>> OpenGraphDefBytes(std::shared_ptr<const std::string> bytes,
+                                                       const std::string& name);
 // The same from its text form.
 Result<std::unique_ptr<ModelSource>> OpenGraphDefText(std::shared_ptr<const MappedFile> file);
 

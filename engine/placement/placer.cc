@@ -23,8 +23,12 @@ std::string_view Name(PlacementReason reason) {
       return "small";
     case PlacementReason::kStored:
       return "stored";
+    case PlacementReason::kRequested:
+      return "requested";
+    case PlacementReason::kColocated:
+      return "colocated";
     case PlacementReason::kRelaxed:
-      return "stored, relaxed";
+      return "relaxed";
   }
   return "";
 }
@@ -109,22 +113,10 @@ std::vector<bool> ShapeArithmetic(const Graph& graph) {
 
 namespace {
 
-// What is stored for a node: for itself, else for the first of its sources that says something.
-const std::string* StoredFor(const Node& node, const StoredPins& pins) {
-  if (const auto own = pins.by_source.find(node.name); own != pins.by_source.end()) {
-    return &own->second;
-  }
-  for (const std::string& source : node.sources) {
-    const auto found = pins.by_source.find(source);
-    if (found != pins.by_source.end()) return &found->second;
-  }
-  return nullptr;
-}
-
-// The device that `stored` means, the preferred one if several do; or why there is none.
-Result<int> FindStored(const std::string& stored, std::span<const std::string> device_names,
+// The device that a wish means, the preferred one if several do; or why there is none.
+Result<int> FindWished(const std::string& wished, std::span<const std::string> device_names,
                        int preferred) {
-  const auto pattern = DeviceName::Parse(stored);
+  const auto pattern = DeviceName::Parse(wished);
   if (!pattern.ok()) return pattern.status();
   int found = -1;
   for (size_t d = 0; d < device_names.size(); ++d) {
@@ -136,105 +128,148 @@ Result<int> FindStored(const std::string& stored, std::span<const std::string> d
   return found;
 }
 
-// A stored device that cannot be followed, in TensorFlow's words.
-Status RefuseStored(const Node& node, const std::string& stored, const Status& why,
-                    std::span<const std::string> device_names) {
+// A wish that cannot be met, in TensorFlow's words.
+Status RefuseWish(const Node& node, const std::string& wished, const Status& why,
+                  std::span<const std::string> device_names) {
   if (why.code() == Code::kInvalidArgument) {
-    return WithStage(InvalidArgument("Malformed device specification '", stored,
+    return WithStage(InvalidArgument("Malformed device specification '", wished,
                                      "' in node: {{node ", node.name, "}}: ", Message(why)),
                      Stage::kCompile);
   }
+  const std::string text = DeviceName::Parse(wished)->text();
   if (why.code() != Code::kNotFound) {
-    return WithStage(Unsupported("Cannot assign a device for operation ", node.name, ": {{node ",
-                                 node.name, "}} was explicitly assigned to ", stored,
-                                 ", which cannot run ", node.op->name, ": ", Message(why)),
+    return WithStage(Unsupported("Cannot assign a device for operation ", node.name,
+                                 ": Could not satisfy explicit device specification '", text,
+                                 "' because no supported kernel for ", node.op->name,
+                                 " is available there: ", Message(why)),
                      Stage::kCompile);
   }
   std::string all;
   for (const std::string& name : device_names) all += (all.empty() ? "" : ", ") + name;
   return WithStage(
       InvalidArgument("Cannot assign a device for operation ", node.name, ": {{node ", node.name,
-                      "}} was explicitly assigned to ", stored, " but available devices are [ ",
-                      all, " ]. Make sure the device specification refers to a valid device."),
+                      "}} was explicitly assigned to ", text, " but available devices are [ ", all,
+                      " ]. Make sure the device specification refers to a valid device."),
       Stage::kDevice);
 }
+
+PlacementReason ReasonOf(Wish::Origin origin) {
+  switch (origin) {
+    case Wish::kRequested:
+      return PlacementReason::kRequested;
+    case Wish::kColocated:
+      return PlacementReason::kColocated;
+    default:
+      return PlacementReason::kStored;
+  }
+}
+
+class Placer {
+ public:
+  Placer(Graph& graph, std::span<Device* const> devices, std::span<const std::string> device_names,
+         const PlacementOptions& options)
+      : graph_(graph),
+        devices_(devices),
+        device_names_(device_names),
+        options_(options),
+        shapes_(ShapeArithmetic(graph)) {}
+
+  Result<PlacementReport> Run() {
+    PlacementReport report;
+    report.devices.assign(device_names_.begin(), device_names_.end());
+    WishOptions wishes = options_.wishes;
+    wishes.strict_groups |= options_.strict || options_.stored_hard;
+    ONCILLA_ASSIGN(const std::vector<Wish> wished, GatherWishes(graph_, wishes));
+    for (uint32_t n = 0; n < graph_.nodes().size(); ++n) {
+      ONCILLA_ASSIGN(NodePlacement placed, PlaceOne(NodeId{n}, wished[n]));
+      graph_.SetDevice(NodeId{n}, placed.device);
+      report.nodes.push_back(std::move(placed));
+    }
+    return report;
+  }
+
+ private:
+  Result<NodePlacement> PlaceOne(NodeId id, const Wish& wish) {
+    const Node& node = graph_.node(id);
+    NodePlacement placed{node.name, std::string(node.op->name), options_.preferred,
+                         PlacementReason::kPreferred, ""};
+    const Facts in = graph_.FactsOf(node.inputs), out = graph_.FactsOf(node.outputs);
+    const NodeView view{node.op, &node.attrs, in, out, node.name};
+    bool granted = false;
+    Status refused;
+    if (wish.origin != Wish::kNone) {
+      auto device = Grant(id, view, wish);
+      granted = device.ok();
+      if (granted) {
+        placed.device = *device;
+        placed.reason = ReasonOf(wish.origin);
+        placed.detail = wish.why.empty() ? wish.device : StrCat(wish.device, " for ", wish.why);
+        if (wish.origin == Wish::kColocated) placed.detail = StrCat("with '", wish.why, "'");
+      } else if (wish.origin == Wish::kStored ? options_.stored_hard : options_.strict) {
+        return WithNode(RefuseWish(node, wish.device, device.status(), device_names_), node.name);
+      } else {
+        refused = device.status();
+      }
+    }
+    if (!granted && options_.preferred != 0) ONCILLA_TRY(PlaceByDefault(id, view, placed));
+    if (devices_[placed.device]->info().can_evaluate && !IsControl(node.op->name)) {
+      if (Status can = devices_[placed.device]->CanRun(view); !can.ok()) {
+        return WithStage(
+            WithNode(In(can, StrCat("node '", node.name, "' (", node.op->name, ")")), node.name),
+            Stage::kCompile);
+      }
+    }
+    if (!refused.ok()) {
+      placed.reason = PlacementReason::kRelaxed;
+      placed.detail = StrCat("'", wish.device, "': ", Message(refused));
+    }
+    return placed;
+  }
+
+  Result<int> Grant(NodeId id, const NodeView& view, const Wish& wish) const {
+    ONCILLA_ASSIGN(int device, FindWished(wish.device, device_names_, options_.preferred));
+    // No device runs sizes that are settled while planning.
+    if (device == 0 || shapes_[Index(id)]) return 0;
+    if (RunsOnHost(graph_, graph_.node(id))) return Unsupported("it runs on the host only");
+    ONCILLA_TRY(devices_[device]->CanRun(view));
+    return device;
+  }
+
+  // On the preferred device, which is not the CPU, or on the CPU with the reason.
+  Status PlaceByDefault(NodeId id, const NodeView& view, NodePlacement& placed) const {
+    const Node& node = graph_.node(id);
+    const auto on_the_cpu = [&](PlacementReason reason) {
+      placed.device = 0;
+      placed.reason = reason;
+      return Status();
+    };
+    if (shapes_[Index(id)]) return on_the_cpu(PlacementReason::kShapes);
+    if (RunsOnHost(graph_, node)) return on_the_cpu(PlacementReason::kHostOnly);
+    if (options_.small) return on_the_cpu(PlacementReason::kSmall);
+    const Status can = devices_[options_.preferred]->CanRun(view);
+    if (can.ok()) return can;
+    placed.detail = Message(can);
+    if (!options_.strict) return on_the_cpu(PlacementReason::kUnsupported);
+    return WithStage(
+        WithNode(Unsupported("node '", node.name, "' (", node.op->name, ") cannot run on ",
+                             device_names_[options_.preferred], ": ", placed.detail),
+                 node.name),
+        Stage::kCompile);
+  }
+
+  Graph& graph_;
+  const std::span<Device* const> devices_;
+  const std::span<const std::string> device_names_;
+  const PlacementOptions& options_;
+  const std::vector<bool> shapes_;
+};
 
 }  // namespace
 
 Result<PlacementReport> Place(Graph& graph, std::span<Device* const> devices,
                               std::span<const std::string> device_names,
                               const PlacementOptions& options) {
-  PlacementReport report;
-  report.devices.assign(device_names.begin(), device_names.end());
-  const std::vector<bool> shapes = ShapeArithmetic(graph);
-  for (uint32_t n = 0; n < graph.nodes().size(); ++n) {
-    const Node& node = graph.node(NodeId{n});
-    NodePlacement placed{node.name, std::string(node.op->name), options.preferred,
-                         PlacementReason::kPreferred, ""};
-    const Facts in = graph.FactsOf(node.inputs), out = graph.FactsOf(node.outputs);
-    const NodeView view{node.op, &node.attrs, in, out, node.name};
-    const std::string* stored = options.stored == nullptr || IsControl(node.op->name)
-                                    ? nullptr
-                                    : StoredFor(node, *options.stored);
-    std::string relaxed;
-    if (stored != nullptr) {
-      auto device = FindStored(*stored, device_names, options.preferred);
-      if (device.ok() && *device != 0) {
-        Status can = RunsOnHost(graph, node) ? Unsupported("it runs on the host only")
-                                             : devices[*device]->CanRun(view);
-        if (!can.ok()) device = std::move(can);
-      }
-      if (device.ok()) {
-        placed.device = *device;
-        placed.reason = PlacementReason::kStored;
-        placed.detail = *stored;
-      } else if (options.stored->hard) {
-        return WithNode(RefuseStored(node, *stored, device.status(), device_names), node.name);
-      } else {
-        relaxed = StrCat("'", *stored, "': ", Message(device.status()));
-      }
-    }
-    if (placed.reason == PlacementReason::kStored) {
-      // No device runs sizes that are settled while planning.
-      if (shapes[n]) placed.device = 0;
-    } else if (options.preferred != 0) {
-      if (shapes[n]) {
-        placed.device = 0;
-        placed.reason = PlacementReason::kShapes;
-      } else if (RunsOnHost(graph, node)) {
-        placed.device = 0;
-        placed.reason = PlacementReason::kHostOnly;
-      } else if (options.small) {
-        placed.device = 0;
-        placed.reason = PlacementReason::kSmall;
-      } else if (Status can = devices[options.preferred]->CanRun(view); !can.ok()) {
-        placed.device = 0;
-        placed.reason = PlacementReason::kUnsupported;
-        placed.detail = Message(can);
-        if (options.strict) {
-          return WithStage(
-              WithNode(Unsupported("node '", node.name, "' (", node.op->name, ") cannot run on ",
-                                   device_names[options.preferred], ": ", placed.detail),
-                       node.name),
-              Stage::kCompile);
-        }
-      }
-    }
-    if (placed.device == 0 && !IsControl(node.op->name)) {
-      if (Status can = devices[0]->CanRun(view); !can.ok()) {
-        return WithStage(
-            WithNode(In(can, StrCat("node '", node.name, "' (", node.op->name, ")")), node.name),
-            Stage::kCompile);
-      }
-    }
-    if (!relaxed.empty()) {
-      placed.reason = PlacementReason::kRelaxed;
-      placed.detail = relaxed;
-    }
-    graph.SetDevice(NodeId{n}, placed.device);
-    report.nodes.push_back(std::move(placed));
-  }
-  return report;
+  return Placer(graph, devices, device_names, options).Run();
 }
 
 }  // namespace oncilla

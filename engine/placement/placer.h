@@ -2,14 +2,13 @@
 // what the devices say they can run.
 #pragma once
 
-#include <map>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "engine/device/device.h"
 #include "engine/graph/graph.h"
+#include "engine/placement/wishes.h"
 
 namespace oncilla {
 
@@ -22,7 +21,9 @@ enum class PlacementReason {
   kUnsupported,  // the preferred device refused
   kSmall,        // the function of a loop or branch, too small to be worth copies
   kStored,       // the model says so
-  kRelaxed,      // the model says otherwise, which cannot be followed
+  kRequested,    // the program says so
+  kColocated,    // it belongs to a node that runs there
+  kRelaxed,      // model or program say otherwise, which cannot be followed
 };
 std::string_view Name(PlacementReason reason);
 
@@ -31,7 +32,8 @@ struct NodePlacement {
   std::string op;
   int device = 0;
   PlacementReason reason = PlacementReason::kPreferred;
-  std::string detail;  // the refusal, for kUnsupported and kRelaxed; the stored device for kStored
+  // The refusal, for kUnsupported and kRelaxed; else what was stored or asked for, or with whom.
+  std::string detail;
 };
 
 struct PlacementReport {
@@ -40,25 +42,20 @@ struct PlacementReport {
 
   // Refusals by their text, with how many nodes met them, most frequent first.
   std::vector<std::pair<std::string, int>> Refusals() const;
-  // The same of stored devices that were not followed.
+  // The same of stored devices and requests that were not followed.
   std::vector<std::pair<std::string, int>> Relaxed() const;
   int CountOn(int device) const;
 };
 // One line per node: name, op, device, reason.
 std::string Print(const PlacementReport& report);
 
-// Devices that a model's nodes ask for.
-struct StoredPins {
-  std::map<std::string, std::string, std::less<>> by_source;  // source node -> a device name
-  bool hard = false;  // refuse what cannot be followed, instead of relaxing it
-};
-
 struct PlacementOptions {
-  int preferred = 0;    // index into devices
-  bool strict = false;  // refuse instead of falling back
+  int preferred = 0;         // index into devices
+  bool strict = false;       // refuse instead of falling back, or instead of relaxing a request
+  bool stored_hard = false;  // refuse what is stored and cannot be followed, instead of relaxing it
   // The graph is a function with so little work that it belongs on the CPU as a whole.
   bool small = false;
-  std::shared_ptr<const StoredPins> stored = nullptr;  // null: stored devices are ignored
+  WishOptions wishes = {};
 };
 
 // Devices[0] is the CPU. Sets every node's device in `graph`.

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "engine/base/near_names.h"
+#include "engine/session/fallback.h"
 #include "proto/config.pb.h"
 #include "proto/tensorflow_config.pb.h"
 
@@ -71,6 +72,24 @@ Status Apply(const SessionConfig& from, SessionOptions& to) {
     to.visible_devices.assign(from.visible_devices().begin(), from.visible_devices().end());
   }
   if (from.has_log_device_placement()) to.log_device_placement = from.log_device_placement();
+  if (from.logical_devices_size() > 0) to.logical_devices.clear();
+  for (const auto& part : from.logical_devices()) {
+    if (part.memory_limit_bytes() < 0) {
+      return Bad("logical_devices: memory_limit_bytes is ", part.memory_limit_bytes());
+    }
+    to.logical_devices.push_back({part.physical(), part.memory_limit_bytes()});
+  }
+  if (from.has_fallback()) {
+    to.fallback = {};
+    for (const std::string& name : from.fallback().on()) {
+      const auto cause = FallbackCauseNamed(name);
+      if (!cause.has_value()) {
+        return Bad("fallback.on has '", name, "'; there are ", FallbackCauseNames());
+      }
+      to.fallback.on.insert(*cause);
+    }
+    to.fallback.chain.assign(from.fallback().chain().begin(), from.fallback().chain().end());
+  }
   if (to.threads < 0 || to.threads > 1024) return Bad("threads is ", to.threads);
   if (to.memory_limit_bytes < 0) return Bad("memory_limit_bytes is ", to.memory_limit_bytes);
   if (!(to.memory_limit_fraction >= 0 && to.memory_limit_fraction <= 1)) {
@@ -99,10 +118,22 @@ void NoteOthers(const pb::Message& message, std::string_view where,
 Status ApplyTensorFlow(const ConfigProto& from, SessionOptions& to,
                        std::vector<std::string>& notes) {
   const auto& gpu = from.gpu_options();
-  if (gpu.experimental().virtual_devices_size() > 0) {
-    return WithStage(Unsupported("the configuration: ConfigProto: gpu_options.experimental.",
-                                 "virtual_devices is not supported"),
-                     Stage::kOptions);
+  const auto& parts = gpu.experimental().virtual_devices();
+  if (parts.size() > 0) {
+    if (gpu.per_process_gpu_memory_fraction() > 0) {
+      return Bad("ConfigProto: gpu_options has both per_process_gpu_memory_fraction and ",
+                 "virtual_devices; give one");
+    }
+    to.logical_devices.clear();
+  }
+  for (int device = 0; device < parts.size(); ++device) {
+    for (const float limit_mb : parts[device].memory_limit_mb()) {
+      if (!(limit_mb >= 1 && limit_mb < 1e9f)) {
+        return Bad("ConfigProto: virtual_devices: memory_limit_mb is ", limit_mb);
+      }
+      to.logical_devices.push_back(
+          {StrCat("GPU:", device), static_cast<int64_t>(double{limit_mb} * 1024 * 1024)});
+    }
   }
   for (const auto& [type, count] : from.device_count()) to.device_count[type] = count;
   if (const int threads = from.intra_op_parallelism_threads(); threads != 0) {
@@ -128,8 +159,11 @@ Status ApplyTensorFlow(const ConfigProto& from, SessionOptions& to,
              {"device_count", "intra_op_parallelism_threads", "gpu_options", "allow_soft_placement",
               "log_device_placement"},
              notes);
-  NoteOthers(gpu, "gpu_options.",
-             {"per_process_gpu_memory_fraction", "visible_device_list", "allow_growth"}, notes);
+  NoteOthers(
+      gpu, "gpu_options.",
+      {"per_process_gpu_memory_fraction", "visible_device_list", "allow_growth", "experimental"},
+      notes);
+  NoteOthers(gpu.experimental(), "gpu_options.experimental.", {"virtual_devices"}, notes);
   return CheckCounts(to);
 }
 
@@ -184,6 +218,17 @@ std::string PrintSessionConfig(const SessionOptions& options, ConfigForm form) {
   }
   for (const std::string& entry : options.visible_devices) message.add_visible_devices(entry);
   if (options.log_device_placement) message.set_log_device_placement(true);
+  for (const LogicalDevice& part : options.logical_devices) {
+    auto* to = message.add_logical_devices();
+    to->set_physical(part.physical);
+    to->set_memory_limit_bytes(part.memory_limit_bytes);
+  }
+  for (FallbackCause cause : options.fallback.on) {
+    message.mutable_fallback()->add_on(std::string(Name(cause)));
+  }
+  for (const std::string& device : options.fallback.chain) {
+    message.mutable_fallback()->add_chain(device);
+  }
   std::string out;
   if (form == ConfigForm::kText) {
     pb::TextFormat::PrintToString(message, &out);

@@ -7,6 +7,8 @@
 
 #include "engine/base/free_memory.h"
 #include "engine/import/tf_messages.h"
+#include "engine/placement/device_name.h"
+#include "engine/session/fallback.h"
 
 namespace oncilla {
 namespace {
@@ -54,11 +56,16 @@ std::string ShortName(const std::string& device) {
 
 std::string RunReport::Line() const {
   std::ostringstream out;
-  for (size_t d = devices.size(); d-- > 0;) {
-    if (nodes_on[d] == 0 && d != devices.size() - 1) continue;
-    if (d + 1 != devices.size()) out << ", ";
+  const auto ran = [&](size_t d) {
     out << ShortName(devices[d]) << " ran " << nodes_on[d]
         << (nodes_on[d] == 1 ? " node" : " nodes");
+  };
+  const auto first = static_cast<size_t>(preferred);
+  if (first < devices.size()) ran(first);
+  for (size_t d = devices.size(); d-- > 0;) {
+    if (d == first || nodes_on[d] == 0) continue;
+    out << ", ";
+    ran(d);
   }
   if (host_nodes > 0) out << ", the host " << host_nodes;
   if (planned_nodes > 0) out << ", " << planned_nodes << " computed while planning";
@@ -71,14 +78,17 @@ std::string RunReport::Line() const {
     out << ')';
   }
   for (size_t i = 0; i < relaxed.size() && i < 3; ++i) {
-    out << "; " << relaxed[i].second << " not on their stored device " << relaxed[i].first;
+    out << "; " << relaxed[i].second << " not on " << relaxed[i].first;
   }
-  if (relaxed.size() > 3) out << "; and " << relaxed.size() - 3 << " more stored devices";
+  if (relaxed.size() > 3) out << "; and " << relaxed.size() - 3 << " more such reasons";
   out << "; " << stats.copies << (stats.copies == 1 ? " copy" : " copies");
   if (stats.copies > 0) {
     out.setf(std::ios::fixed);
     out.precision(2);
     out << ", " << static_cast<double>(stats.copied_bytes) / 1e6 << " MB";
+  }
+  for (const FallbackStep& step : fallbacks) {
+    out << "; not on " << ShortName(step.device) << ": " << Message(step.why);
   }
   return std::move(out).str();
 }
@@ -87,12 +97,9 @@ Model::Model(std::shared_ptr<Session> session, std::string path,
              std::unique_ptr<ModelSource> source)
     : session_(std::move(session)), path_(std::move(path)), source_(std::move(source)) {
   owner_ = session_->ledger().AddOwner(OwnerKind::kModel, path_, session_->owner_);
-  std::vector<Pool*> pools;
-  for (size_t d = 0; d < session_->devices().size(); ++d) {
-    constant_pools_.push_back(session_->MakePool(d, "constants", owner_));
-    pools.push_back(constant_pools_.back().get());
-  }
-  constants_ = std::make_unique<ConstantStore>(session_->devices(), std::move(pools), owner_);
+  MutexLock lock(&mutex_);
+  constants_ =
+      std::make_shared<ConstantStore>(std::span<Device* const>(), std::vector<Pool*>(), owner_);
 }
 
 Model::~Model() { Unload(); }
@@ -132,8 +139,9 @@ std::shared_ptr<Executor> Model::FindExecutor(const std::string& key) {
 
 Result<std::shared_ptr<Executor>> Model::Executable(
     const ImportRequest& request,
-    const std::function<void(std::string_view, const Graph&)>& observe) {
-  const std::string asked = "asked\n" + KeyOf(request);
+    const std::function<void(std::string_view, const Graph&)>& observe, const std::string& device) {
+  ONCILLA_ASSIGN(const int preferred, session_->device_set().Use(device));
+  const std::string asked = StrCat("asked\n", preferred, '\n', KeyOf(request));
   const auto find = [&](const std::string& key) {
     MutexLock lock(&mutex_);
     return observe ? nullptr : FindExecutor(key);
@@ -158,7 +166,7 @@ Result<std::shared_ptr<Executor>> Model::Executable(
       std::sort(taken.feeds.begin(), taken.feeds.end());
     }
   }
-  const std::string own = "takes\n" + KeyOf(taken);
+  const std::string own = StrCat("takes\n", preferred, '\n', KeyOf(taken));
   {
     MutexLock lock(&mutex_);
     if (auto found = observe ? nullptr : FindExecutor(own)) {
@@ -168,7 +176,7 @@ Result<std::shared_ptr<Executor>> Model::Executable(
     }
   }
   ONCILLA_TRY(PrepareVariables(*module));
-  ONCILLA_ASSIGN(auto executor, Compile(*std::move(module), observe));
+  ONCILLA_ASSIGN(auto executor, Compile(*std::move(module), preferred, observe));
   std::shared_ptr<Executor> dropped;  // its memory goes back after the lock
   MutexLock lock(&mutex_);
   ++graphs_compiled_;
@@ -180,21 +188,58 @@ Result<std::shared_ptr<Executor>> Model::Executable(
   return executor;
 }
 
+void Model::KnowDevices() {
+  MutexLock lock(&mutex_);
+  for (size_t d = constant_pools_.size(); d < session_->devices().size(); ++d) {
+    constant_pools_.push_back(session_->device_set().MakePool(d, "constants", owner_));
+    constants_->AddDevice(session_->devices()[d], constant_pools_.back().get());
+  }
+}
+
+// Opens what nodes are wanted on, so that they can be placed there.
+PlacementOptions Model::Placement(const Module& module, int preferred) {
+  PlacementOptions options;
+  options.preferred = preferred;
+  options.strict = session_->options().strict;
+  options.stored_hard = stored_devices_ == StoredDevices::kRespect;
+  options.wishes.follow_stored = stored_devices_ != StoredDevices::kIgnore;
+  options.wishes.requests = requests_;
+  if (!options.wishes.follow_stored && requests_ == nullptr) return options;
+  options.wishes.sources = std::make_shared<SourceNodes>(source_->source_nodes());
+  std::set<std::string> wanted;
+  const auto look = [&](const Graph& graph) {
+    const auto wishes = GatherWishes(graph, options.wishes);
+    for (size_t n = 0; wishes.ok() && n < wishes->size(); ++n) wanted.insert((*wishes)[n].device);
+  };
+  look(module.main);
+  for (const auto& [name, function] : module.functions) look(function);
+  for (const std::string& device : wanted) {
+    if (device.empty()) continue;
+    // One that is not there, or not to be opened, is told by placement.
+    if (const auto used = session_->device_set().Use(device); !used.ok()) {
+      session_->runtime().log().Info(path_, ": ", Message(used.status()));
+    }
+  }
+  return options;
+}
+
 Result<std::shared_ptr<Executor>> Model::Compile(
-    Module module, const std::function<void(std::string_view, const Graph&)>& observe) {
+    Module module, int preferred,
+    const std::function<void(std::string_view, const Graph&)>& observe) {
   CompileOptions options;
-  options.placement.preferred = session_->preferred();
-  options.placement.strict = session_->options().strict;
+  options.placement = Placement(module, preferred);
   options.verify = session_->options().verify;
   options.observe = observe;
-  if (stored_devices_ != StoredDevices::kIgnore) {
-    auto stored = std::make_shared<StoredPins>();
-    stored->by_source = source_->stored_devices();
-    stored->hard = stored_devices_ == StoredDevices::kRespect;
-    options.placement.stored = std::move(stored);
+  KnowDevices();
+  const auto devices = session_->devices().first(constant_pools_.size());
+  const auto names = session_->device_names().first(devices.size());
+  std::shared_ptr<ConstantStore> constants;
+  {
+    MutexLock lock(&mutex_);
+    constants = constants_;
   }
-  ONCILLA_ASSIGN(auto compiled, oncilla::Compile(std::move(module), session_->devices(),
-                                                 session_->device_names(), *constants_, options));
+  ONCILLA_ASSIGN(auto compiled,
+                 oncilla::Compile(std::move(module), devices, names, *constants, options));
   // The constants' sources and what folding made on the way: often as much as the model.
   ReturnFreeMemory();
   for (const auto& [why, count] : compiled->placement.Refusals()) {
@@ -203,7 +248,7 @@ Result<std::shared_ptr<Executor>> Model::Compile(
   }
   for (const auto& [why, count] : compiled->placement.Relaxed()) {
     session_->runtime().log().Info(path_, ": ", count, count == 1 ? " node is" : " nodes are",
-                                   " not where the model stores it, ", why);
+                                   " not on ", why);
   }
   if (session_->options().log_device_placement) {
     for (const NodePlacement& node : compiled->placement.nodes) {
@@ -213,12 +258,18 @@ Result<std::shared_ptr<Executor>> Model::Compile(
     }
   }
   std::vector<Pool*> pools;
-  for (const auto& pool : session_->pools_) pools.push_back(pool.get());
+  for (size_t d = 0; d < devices.size(); ++d) pools.push_back(&session_->device_set().pool(d));
   ExecutorOptions executor_options;
   executor_options.max_instances = session_->options().max_concurrent_runs;
   executor_options.variables = &variables_;
-  return std::make_shared<Executor>(std::move(compiled), session_->devices(), std::move(pools),
-                                    owner_, executor_options);
+  // Kernels read the constants where they are: the store goes after the executor.
+  auto* executor =
+      new Executor(std::move(compiled), devices, std::move(pools), owner_, executor_options);
+  return std::shared_ptr<Executor>(executor,
+                                   [constants = std::move(constants)](Executor* e) mutable {
+                                     delete e;
+                                     constants.reset();
+                                   });
 }
 
 // Called with compile_mutex_ held.
@@ -237,7 +288,8 @@ Status Model::PrepareVariables(const Module& module) {
   for (const ModuleVariable& variable : initialiser->variables) {
     if (variable.initial.valid()) variables_.Initialise(variable.name, variable.initial);
   }
-  ONCILLA_ASSIGN(const auto executor, Compile(*std::move(initialiser), nullptr));
+  // Values that change live in host memory.
+  ONCILLA_ASSIGN(const auto executor, Compile(*std::move(initialiser), 0, nullptr));
   return executor->Run({}, {}).status();
 }
 
@@ -261,17 +313,122 @@ Status Model::AssignVariable(const std::string& name, Tensor value) {
   return Status();
 }
 
+Status Model::Place(std::vector<PlacementRequest> requests) {
+  ONCILLA_ASSIGN(const Use use, Enter());
+  for (const PlacementRequest& request : requests) {
+    if (request.rule != nullptr || request.device.empty()) continue;
+    if (const auto name = DeviceName::Parse(request.device); !name.ok()) {
+      return WithStage(In(name.status(), StrCat("device of ", Describe(request))), Stage::kOptions);
+    }
+    const Status there = session_->device_set().Use(request.device).status();
+    if (!there.ok() && session_->options().strict) return there;
+  }
+  MutexLock compiling(&compile_mutex_);
+  auto all = std::make_shared<std::vector<PlacementRequest>>();
+  if (requests_ != nullptr) *all = *requests_;
+  for (PlacementRequest& request : requests) all->push_back(std::move(request));
+  PlaceAnew(std::move(all));
+  return Status();
+}
+
+void Model::ClearPlacement() {
+  MutexLock compiling(&compile_mutex_);
+  PlaceAnew(nullptr);
+}
+
+void Model::PlaceAnew(std::shared_ptr<const std::vector<PlacementRequest>> requests) {
+  requests_ = std::move(requests);
+  std::list<Entry> executors;  // their memory goes back after the lock
+  std::shared_ptr<ConstantStore> constants;
+  std::vector<Pool*> pools;
+  {
+    MutexLock lock(&mutex_);
+    if (unloaded_) return;
+    executors.swap(executors_);
+    for (size_t d = 0; d < constant_pools_.size(); ++d) pools.push_back(constant_pools_[d].get());
+    constants = std::exchange(
+        constants_, std::make_shared<ConstantStore>(
+                        session_->devices().first(constant_pools_.size()), pools, owner_));
+  }
+  executors.clear();
+  constants.reset();
+  for (Pool* pool : pools) pool->Trim();
+}
+
 Status Model::Prepare(const std::string& signature, const std::vector<std::string>& feeds,
                       const std::vector<std::string>& fetches) {
   return Executable({signature, feeds, fetches, {}}).status();
 }
 
 Result<RunResult> Model::Run(const RunRequest& request) {
+  const FallbackPolicy& policy =
+      request.fallback.has_value() ? *request.fallback : session_->options().fallback;
+  DeviceSet& devices = session_->device_set();
+  std::vector<FallbackStep> steps;
+  std::set<int> tried;
+  std::string device = request.device;
+  auto next = policy.chain.begin();
+  for (;;) {
+    if (const auto used = devices.Use(device); used.ok()) tried.insert(*used);
+    bool may_repeat = true;
+    auto result = RunOn(device, request, may_repeat);
+    if (result.ok()) {
+      result->report.fallbacks = std::move(steps);
+      if (steps.empty() && request.device.empty() && !devices.preferred_note().empty()) {
+        result->report.fallbacks.push_back(
+            {session_->options().device, NotFound(devices.preferred_note())});
+      }
+      return result;
+    }
+    const Status failure = AfterFailure(result.status(), device);
+    steps.push_back(
+        {device.empty() ? std::string(devices.names()[devices.preferred()]) : device, failure});
+    const auto cause = CauseOf(failure);
+    const bool goes_on = cause.has_value() && policy.on.count(*cause) != 0 && may_repeat;
+    while (goes_on && next != policy.chain.end()) {
+      const auto used = devices.Use(*next);
+      if (used.ok() && tried.count(*used) == 0) break;
+      ++next;
+    }
+    if (!goes_on || next == policy.chain.end()) {
+      if (steps.size() == 1) return failure;
+      std::string before;
+      for (size_t i = 0; i + 1 < steps.size(); ++i) {
+        before += StrCat(i ? "; " : "", ShortName(steps[i].device), ": ", Message(steps[i].why));
+      }
+      return In(failure, StrCat(ShortName(device), ", after others (", before, ")"));
+    }
+    device = *next++;
+    session_->runtime().log().Warning(path_, ": going on with ", device, ": ", Message(failure));
+  }
+}
+
+// Notes a device that was lost, and names it where the failure does not.
+Status Model::AfterFailure(const Status& failure, const std::string& device) {
+  if (failure.code() != Code::kUnavailable || Details(failure).stage == Stage::kFile) {
+    return failure;
+  }
+  DeviceSet& devices = session_->device_set();
+  Status named = failure;
+  if (const auto used = devices.Use(device); used.ok()) {
+    named = WithDevice(std::move(named), devices.names()[static_cast<size_t>(*used)]);
+  }
+  const std::string lost = Details(named).device;
+  for (size_t d = 1; d < devices.size(); ++d) {
+    if (devices.names()[d] == lost) devices.MarkLost(d, failure);
+  }
+  return named;
+}
+
+Result<RunResult> Model::RunOn(const std::string& device, const RunRequest& request,
+                               bool& may_repeat) {
   const auto begin = std::chrono::steady_clock::now();
   ImportRequest names{request.signature, {}, request.fetches, request.targets};
   for (const NamedTensor& feed : request.feeds) names.feeds.push_back(feed.first);
   ONCILLA_ASSIGN(const Use use, Enter());
-  ONCILLA_ASSIGN(const auto executor, Executable(names));
+  ONCILLA_ASSIGN(const int preferred, session_->device_set().Use(device));
+  ONCILLA_TRY(session_->device_set().CheckAlive(static_cast<size_t>(preferred)));
+  ONCILLA_ASSIGN(const auto executor, Executable(names, nullptr, device));
   const CompiledGraph& compiled = executor->compiled();
   std::vector<Tensor> feeds;
   for (const NamedValue& input : compiled.graph.inputs()) {
@@ -293,13 +450,15 @@ Result<RunResult> Model::Run(const RunRequest& request) {
   std::optional<VariableStore::Turn> turn;
   if (compiled.writes_variables) {
     ONCILLA_ASSIGN(turn, variables_.TakeTurn(control.deadline));
+    may_repeat = false;
   }
   ONCILLA_ASSIGN(auto outputs, executor->Run(feeds, control));
   for (size_t i = 0; i < outputs.size(); ++i) {
     result.outputs.emplace_back(compiled.graph.outputs()[i].name, std::move(outputs[i]));
   }
   RunReport& report = result.report;
-  report.devices.assign(session_->device_names().begin(), session_->device_names().end());
+  report.devices = compiled.placement.devices;
+  report.preferred = preferred;
   report.nodes_on.resize(report.devices.size());
   const auto count = [&](const Graph& graph, std::span<const NodeFate> fates) {
     for (size_t n = 0; n < fates.size(); ++n) {
@@ -356,7 +515,7 @@ void Model::DropIdle() {
 }
 
 Released Model::Unload() {
-  std::unique_ptr<ConstantStore> constants;
+  std::shared_ptr<ConstantStore> constants;
   std::list<Entry> executors;
   {
     MutexLock lock(&mutex_);
@@ -372,7 +531,7 @@ Released Model::Unload() {
   constants.reset();
   variables_.Clear();
   for (size_t d = 0; d < constant_pools_.size(); ++d) {
-    const int64_t bytes = constant_pools_[d]->Close() + session_->pools_[d]->Trim();
+    const int64_t bytes = constant_pools_[d]->Close() + session_->device_set().pool(d).Trim();
     released.bytes += bytes;
     released.by_device.emplace_back(session_->device_names()[d], bytes);
   }

@@ -24,6 +24,16 @@ struct RunRequest {
   std::vector<std::string> targets = {};  // nodes of a TensorFlow graph to run for their effects
   std::chrono::milliseconds timeout{0};   // 0: none
   bool profile = false;
+  // Where to run, but for nodes that Place() put elsewhere; empty: the session's device. Graphs are
+  // kept per device, weights stay on all devices that a run needed them on.
+  std::string device = {};
+  std::optional<FallbackPolicy> fallback = std::nullopt;  // the session's, unless given
+};
+
+// A device that a run was to be on, and why it is not.
+struct FallbackStep {
+  std::string device;
+  Status why;
 };
 
 // What ran where, why, and what it cost.
@@ -31,9 +41,11 @@ struct RunReport {
   std::vector<std::string> devices;
   std::vector<int> nodes_on;                          // per device, of those that ran
   std::vector<std::pair<std::string, int>> refusals;  // why nodes are not on the preferred device
-  std::vector<std::pair<std::string, int>> relaxed;  // why they are not where the model stores them
-  int host_nodes = 0;                                // strings, sizes that depend on data
-  int planned_nodes = 0;                             // shape arithmetic, settled while planning
+  int preferred = 0;                                  // index into devices
+  std::vector<std::pair<std::string, int>> relaxed;   // why they are not where somebody wants them
+  std::vector<FallbackStep> fallbacks;                // before this run, in order
+  int host_nodes = 0;                                 // strings, sizes that depend on data
+  int planned_nodes = 0;                              // shape arithmetic, settled while planning
   RunStats stats;
   // What drivers were asked for meanwhile, over all of the session's devices; of other runs too
   // when some overlap.
@@ -72,15 +84,26 @@ class Model : public std::enable_shared_from_this<Model> {
 
   Result<RunResult> Run(const RunRequest& request);
 
+  // From the next run on nodes are placed as asked; what was asked for last wins. Weights move with
+  // their nodes: the copies that no graph reads any more go back once no run under way does.
+  // InvalidArgument for what is no device name; NotFound for a device that is not there, if the
+  // session is strict (otherwise its nodes are placed as if nothing had been asked, with that
+  // reason).
+  Status Place(std::vector<PlacementRequest> requests);
+  // Takes back all that Place() asked for.
+  void ClearPlacement();
+
   // Imports and compiles without running, so that the first run need not.
   Status Prepare(const std::string& signature, const std::vector<std::string>& feeds,
                  const std::vector<std::string>& fetches);
 
   // The executor for these names (empty feeds: those of the signature that the fetches need), for
-  // inspect; `observe` sees the graph after each stage when it is compiled now.
+  // inspect; `observe` sees the graph after each stage when it is compiled now. `device` is
+  // RunRequest's.
   Result<std::shared_ptr<Executor>> Executable(
       const ImportRequest& request,
-      const std::function<void(std::string_view, const Graph&)>& observe = nullptr);
+      const std::function<void(std::string_view, const Graph&)>& observe = nullptr,
+      const std::string& device = {});
 
   ModelCounters counters() const;
 
@@ -109,8 +132,18 @@ class Model : public std::enable_shared_from_this<Model> {
   static constexpr size_t kMaxKeys = 16;  // per executor
   Result<Use> Enter();
   Result<std::shared_ptr<Executor>> Compile(
-      Module module, const std::function<void(std::string_view, const Graph&)>& observe);
-  Status PrepareVariables(const Module& module);
+      Module module, int preferred,
+      const std::function<void(std::string_view, const Graph&)>& observe)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(compile_mutex_);
+  PlacementOptions Placement(const Module& module, int preferred)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(compile_mutex_);
+  void KnowDevices() ABSL_EXCLUSIVE_LOCKS_REQUIRED(compile_mutex_);
+  void PlaceAnew(std::shared_ptr<const std::vector<PlacementRequest>> requests)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(compile_mutex_);
+  // One attempt. `may_repeat`: nothing has changed that a second attempt would change again.
+  Result<RunResult> RunOn(const std::string& device, const RunRequest& request, bool& may_repeat);
+  Status AfterFailure(const Status& failure, const std::string& device);
+  Status PrepareVariables(const Module& module) ABSL_EXCLUSIVE_LOCKS_REQUIRED(compile_mutex_);
   // Drops the graphs that took these for constants.
   void BecomeState(const std::vector<std::string>& resources);
   // Null when there is none.
@@ -122,9 +155,12 @@ class Model : public std::enable_shared_from_this<Model> {
   const std::unique_ptr<ModelSource> source_;
   OwnerId owner_ = kNoOwner;
   StoredDevices stored_devices_ = StoredDevices::kIgnore;  // set before anybody has the model
-  std::vector<std::unique_ptr<Pool>> constant_pools_;      // per device, of the model's own
   Mutex compile_mutex_;                                    // taken before mutex_
-  std::unique_ptr<ConstantStore> constants_;               // null once unloaded
+  // Per device in use when something was last compiled, of the model's own.
+  std::vector<std::unique_ptr<Pool>> constant_pools_;
+  std::shared_ptr<const std::vector<PlacementRequest>> requests_ ABSL_GUARDED_BY(compile_mutex_);
+  // Of the present placement; null once unloaded. Executors hold on to theirs.
+  std::shared_ptr<ConstantStore> constants_ ABSL_GUARDED_BY(mutex_);
   VariableStore variables_;
   mutable Mutex mutex_;
   bool unloaded_ ABSL_GUARDED_BY(mutex_) = false;

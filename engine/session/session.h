@@ -1,8 +1,7 @@
-// Session: devices opened for use, their memory pools and limits, and the models loaded into it.
+// Session: devices in use, their memory pools and limits, and the models loaded into it.
 // Nothing is shared with other sessions but the Runtime. Thread-safe.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,31 +9,11 @@
 #include "engine/base/mutex.h"
 #include "engine/compile/plan.h"
 #include "engine/import/model_source.h"
-#include "engine/memory/budget.h"
-#include "engine/memory/ledger.h"
-#include "engine/memory/pool.h"
-#include "engine/session/runtime.h"
+#include "engine/session/device_set.h"
 
 namespace oncilla {
 
 class Model;
-
-struct SessionOptions {
-  std::string device = "auto";  // see Runtime::Resolve
-  bool strict = false;          // refuse where a node would fall back to another device
-  int threads = 0;              // > 0: a pool of the session's own
-  int64_t memory_limit_bytes =
-      0;  // per device, for everything the engine takes there; 0: the device's
-  // The same as a share of the device's memory, in (0, 1]; the smaller of both holds. 0: none.
-  double memory_limit_fraction = 0;
-  // The most devices of a type that take part; "GPU": 0 means that no driver is loaded.
-  std::map<std::string, int> device_count = {};
-  // Only these GPUs, numbered anew (SeeOnly in visible_devices.h); empty: all.
-  std::vector<std::string> visible_devices = {};
-  bool log_device_placement = false;  // where each node of a plan runs, in TensorFlow's words
-  bool verify = false;  // check every pass and device call; ONCILLA_VERIFY=1 has the same effect
-  int max_concurrent_runs = 4;  // per model and shape; bounds the memory of overlapping runs
-};
 
 // What closing or unloading gave back.
 struct Released {
@@ -59,6 +38,11 @@ class Session : public std::enable_shared_from_this<Session> {
 
   Result<std::shared_ptr<Model>> Load(const std::string& path, const OpenModelOptions& options);
 
+  // The same from a serialized GraphDef in memory (graph_builder.h makes such); `name` stands for
+  // the file in messages. Devices stored on its nodes are followed as `options` say.
+  Result<std::shared_ptr<Model>> LoadGraph(std::string graph_def, const std::string& name,
+                                           const OpenModelOptions& options);
+
   // Releases everything; models of the session refuse to run afterwards. Waits for runs under way.
   Released Close();
 
@@ -70,14 +54,16 @@ class Session : public std::enable_shared_from_this<Session> {
   Status SetMemoryLimit(std::string_view device, int64_t bytes);
 
   Runtime& runtime() { return *runtime_; }
-  // What this session sees: the runtime's devices, filtered and numbered as its options say. Who
-  // names the CPU, or allows no GPU, sees the CPU alone, and no driver is loaded.
-  const std::vector<ListedDevice>& visible() const { return visible_; }
   const SessionOptions& options() const { return options_; }
-  // The devices in use: the CPU first, then the preferred one when that is another.
-  std::span<Device* const> devices() const { return device_ptrs_; }
-  std::span<const std::string> device_names() const { return device_names_; }
-  int preferred() const { return static_cast<int>(device_ptrs_.size()) - 1; }
+  // What this session sees: the runtime's devices, filtered, divided and numbered as its options
+  // say. Who names the CPU, or allows no GPU, sees the CPU alone, and no driver is loaded.
+  const std::vector<ListedDevice>& visible() const { return devices_.visible(); }
+  // The devices in use, which never become fewer: the CPU first, then the preferred one when that
+  // is another, then those that something was asked to run on.
+  std::span<Device* const> devices() const { return devices_.devices(); }
+  std::span<const std::string> device_names() const { return devices_.names(); }
+  int preferred() const { return devices_.preferred(); }
+  DeviceSet& device_set() { return devices_; }
   Ledger& ledger() { return ledger_; }
   std::vector<DeviceMemory> Memory() const;
   // What an instance of a plan takes from the pool of a device.
@@ -87,22 +73,14 @@ class Session : public std::enable_shared_from_this<Session> {
  private:
   friend class Model;
   Session(std::shared_ptr<Runtime> runtime, SessionOptions options);
-  Status Open();
-  Status SeeDevices();
-  std::unique_ptr<Pool> MakePool(size_t device, std::string name, OwnerId owner);
-
+  Result<std::shared_ptr<Model>> Adopt(Result<std::unique_ptr<ModelSource>> source,
+                                       const std::string& name, const OpenModelOptions& options);
   const std::shared_ptr<Runtime> runtime_;
   const SessionOptions options_;
   std::unique_ptr<ThreadPool> own_threads_;
   Ledger ledger_;
   OwnerId owner_ = kNoOwner;
-  std::vector<ListedDevice> visible_;
-  std::vector<std::string> notes_;  // on why no more are
-  std::vector<std::unique_ptr<Device>> devices_;
-  std::vector<Device*> device_ptrs_;
-  std::vector<std::string> device_names_;
-  std::vector<std::shared_ptr<MemoryBudget>> budgets_;  // per device
-  std::vector<std::unique_ptr<Pool>> pools_;            // per device: arenas and values
+  DeviceSet devices_;
   mutable Mutex mutex_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::weak_ptr<Model>> models_ ABSL_GUARDED_BY(mutex_);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 
 #include "engine/placement/device_name.h"
 
@@ -106,6 +107,35 @@ std::vector<ListedDevice> SeeFirst(std::vector<ListedDevice> devices, int count,
     device.note = why;
   }
   return devices;
+}
+
+Result<std::vector<ListedDevice>> Divide(std::vector<ListedDevice> devices,
+                                         std::span<const LogicalDevice> parts) {
+  if (parts.empty()) return devices;
+  std::vector<std::vector<int64_t>> limits(devices.size());
+  for (const LogicalDevice& part : parts) {
+    auto index = ResolveDevice(part.physical, devices, {});
+    if (!index.ok()) return In(index.status(), "logical devices");
+    const int64_t most = devices[*index].info.memory_bytes;
+    if (part.memory_limit_bytes < 0 || part.memory_limit_bytes > most) {
+      return WithStage(InvalidArgument("logical devices: a limit of ", part.memory_limit_bytes,
+                                       " bytes on ", part.physical, ", which has ", most),
+                       Stage::kOptions);
+    }
+    limits[*index].push_back(part.memory_limit_bytes);
+  }
+  std::vector<ListedDevice> out;
+  std::map<std::string, int> numbers;  // by type
+  for (size_t i = 0; i < devices.size(); ++i) {
+    if (limits[i].empty()) limits[i].push_back(0);
+    for (int64_t limit : limits[i]) {
+      out.push_back(devices[i]);
+      if (out.back().name.empty()) continue;
+      out.back().name = LocalDeviceName(out.back().info.type, numbers[out.back().info.type]++);
+      out.back().part_limit_bytes = limit;
+    }
+  }
+  return out;
 }
 
 Result<size_t> ResolveDevice(const std::string& spec, std::span<const ListedDevice> devices,

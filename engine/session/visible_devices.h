@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/device/device.h"
+#include "engine/session/session_options.h"
 
 namespace oncilla {
 
@@ -17,6 +18,7 @@ struct ListedDevice {
   std::string note;  // why it is not usable
   DeviceInfo info;
   const Backend* backend = nullptr;
+  int64_t part_limit_bytes = 0;  // of a logical device; 0: the physical one's
 
   std::string short_name() const;  // "GPU:0"
 };
@@ -39,6 +41,12 @@ Result<std::vector<ListedDevice>> SeeOnly(std::span<const ListedDevice> devices,
 // The first `count` GPUs keep their names, as TensorFlow's device_count has it.
 std::vector<ListedDevice> SeeFirst(std::vector<ListedDevice> devices, int count,
                                    std::string_view why);
+
+// The devices that are named in `parts` replaced by their parts, in the order of the devices and,
+// of one device, in that of the parts; all are numbered anew. NotFound for a device that is not in
+// the list, InvalidArgument for a limit below 0 or above the device's memory.
+Result<std::vector<ListedDevice>> Divide(std::vector<ListedDevice> devices,
+                                         std::span<const LogicalDevice> parts);
 
 // The place in the list that a SPEC means: "auto" (the first GPU, else the CPU), "cpu",
 // "cpu:plain", "gpu", "gpu:1" or a full or partial TensorFlow device name. NotFound lists what

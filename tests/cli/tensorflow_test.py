@@ -185,7 +185,7 @@ class StoredDevices(CliTest):
         self.assertNotIn("stored", self.ok(*run, "ignore").stderr)
         soft = self.ok(*run, "soft", "--placement").stderr
         self.assertIn("a (Relu): /job:localhost/replica:0/task:0/device:CPU:0  stored: /cpu:0", soft)
-        self.assertIn("1 not on their stored device '/device:GPU:3': there is no such device", soft)
+        self.assertIn("1 not on '/device:GPU:3': there is no such device", soft)
         report = self.document("run", self.ok(*run, "soft", "--json"))["steps"][0]["run"]
         self.assertEqual(report["relaxed"], [{"reason": "'/device:GPU:3': there is no such device", "nodes": 1}])
         self.fails(5, *run, "respect", says=["explicitly assigned to /device:GPU:3 but available devices are [ /job"])

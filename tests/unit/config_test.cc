@@ -103,9 +103,31 @@ TEST(SessionConfig, RefusesWithTheReason) {
   EXPECT_THAT(std::string(Message(Refused("device_count { key: 'CPU' value: 0 }"))),
               HasSubstr("CPU is 0"));
   EXPECT_THAT(std::string(Message(Refused("\xff\xff\xff"))), HasSubstr("ConfigProto"));
-  // gpu_options.experimental.virtual_devices with one limit: what it asks for would be lost.
+  EXPECT_THAT(std::string(Message(Refused("fallback { on: 'rain' }"))), HasSubstr("'rain'"));
+  EXPECT_THAT(std::string(Message(Refused("logical_devices { memory_limit_bytes: -1 }"))),
+              HasSubstr("-1"));
+}
+
+TEST(SessionConfig, VirtualDevicesAndFallbacks) {
+  // gpu_options.experimental.virtual_devices with one limit of 1024 MB.
   const std::string virtuals = "\x32\x0a\x4a\x08\x0a\x06\x0a\x04" + std::string("\0\0\x80\x44", 4);
-  EXPECT_EQ(Refused(virtuals).code(), Code::kUnimplemented);
+  SessionOptions options;
+  std::vector<std::string> notes;
+  ASSERT_TRUE(ReadSessionConfig(virtuals, options, notes).ok());
+  ASSERT_EQ(options.logical_devices.size(), 1u);
+  EXPECT_EQ(options.logical_devices[0].physical, "GPU:0");
+  EXPECT_EQ(options.logical_devices[0].memory_limit_bytes, 1 << 30);
+  ASSERT_TRUE(ReadSessionConfig("fallback { on: 'device_lost' on: 'no_device' chain: 'cpu' }",
+                                options, notes)
+                  .ok());
+  for (ConfigForm form : {ConfigForm::kText, ConfigForm::kJson}) {
+    SessionOptions again;
+    ASSERT_TRUE(ReadSessionConfig(PrintSessionConfig(options, form), again, notes).ok());
+    ASSERT_EQ(again.logical_devices.size(), 1u);
+    EXPECT_EQ(again.logical_devices[0].memory_limit_bytes, 1 << 30);
+    EXPECT_EQ(again.fallback.on, options.fallback.on);
+    EXPECT_EQ(again.fallback.chain, std::vector<std::string>{"cpu"});
+  }
 }
 
 std::vector<ListedDevice> Three() {

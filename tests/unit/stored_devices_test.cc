@@ -27,14 +27,15 @@ class Placing : public ::testing::Test {
     for (const char* name : {"a", "b", "c"}) x = graph_.Add(name, "Relu", {}, {x}).value();
     graph_.AddOutput("y", x);
   }
-  Result<PlacementReport> PlaceWith(std::map<std::string, std::string, std::less<>> stored,
-                                    bool hard, int preferred) {
-    auto pins = std::make_shared<StoredPins>();
-    pins->by_source = std::move(stored);
-    pins->hard = hard;
+  Result<PlacementReport> PlaceWith(const std::map<std::string, std::string>& stored, bool hard,
+                                    int preferred) {
+    auto sources = std::make_shared<SourceNodes>();
+    for (const auto& [name, device] : stored) (*sources)[name] = {"", device};
     PlacementOptions options;
     options.preferred = preferred;
-    options.stored = std::move(pins);
+    options.wishes.sources = std::move(sources);
+    options.wishes.follow_stored = true;
+    options.stored_hard = hard;
     const std::vector<Device*> devices = {parts_.cpu.get(), parts_.cpu.get()};
     const std::vector<std::string> names = {kCpu, kGpu};
     return Place(graph_, devices, names, options);
@@ -165,11 +166,11 @@ TEST(StoredDevices, AreFoundInsideCallsAndFollowedAsAsked) {
     RunRequest request;
     request.feeds = {{"x:0", Tensor::Scalar(2)}};
     auto result = (*model)->Run(request);
-    const auto stored = (*model)->source().stored_devices();
-    EXPECT_EQ(stored.size(), 3u);
-    EXPECT_EQ(stored.at("relu"), "/device:CPU:0");
-    EXPECT_EQ(stored.at("call/neg"), "/device:CPU:0");
-    EXPECT_EQ(stored.at("call/exp"), "/device:GPU:0");
+    const SourceNodes nodes = (*model)->source().source_nodes();
+    EXPECT_EQ(nodes.at("relu").device, "/device:CPU:0");
+    EXPECT_EQ(nodes.at("call/neg").device, "/device:CPU:0");
+    EXPECT_EQ(nodes.at("call/exp").device, "/device:GPU:0");
+    EXPECT_EQ(nodes.at("call/exp").op, "Exp");
     return result;
   };
   const auto ignored = run(StoredDevices::kIgnore);
@@ -178,8 +179,7 @@ TEST(StoredDevices, AreFoundInsideCallsAndFollowedAsAsked) {
   const auto soft = run(StoredDevices::kSoft);
   ASSERT_TRUE(soft.ok()) << soft.status();
   ASSERT_EQ(soft->report.relaxed.size(), 1u);
-  EXPECT_THAT(soft->report.Line(),
-              HasSubstr("1 not on their stored device '/device:GPU:0': there is no such device"));
+  EXPECT_THAT(soft->report.Line(), HasSubstr("1 not on '/device:GPU:0': there is no such device"));
   const Status hard = run(StoredDevices::kRespect).status();
   EXPECT_THAT(std::string(Message(hard)),
               HasSubstr("operation call/exp: {{node call/exp}} was explicitly assigned to "

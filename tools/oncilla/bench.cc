@@ -284,7 +284,7 @@ Action AddBench(CLI::App& app) {
       ->type_name("N")
       ->capture_default_str();
   flags->session.AddTo(app);
-  AddStoredDevices(app, flags->model);
+  AddPlacement(app, flags->model);
   app.add_flag("--json", flags->json, "One JSON document, with every sample");
   app.footer(
       "Inputs without a file are made up as by run --random.\n"

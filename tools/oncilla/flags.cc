@@ -8,6 +8,7 @@
 
 #include "engine/base/file.h"
 #include "engine/session/config.h"
+#include "engine/session/fallback.h"
 #include "tools/oncilla/exit_code.h"
 #include "tools/oncilla/terminal.h"
 
@@ -54,6 +55,11 @@ void SessionFlags::AddTo(CLI::App& app) {
   app.add_option("--memory-limit", memory_limit,
                  "Most bytes taken on each device, for example 512MiB")
       ->type_name("BYTES");
+  app.add_option(
+         "--fallback", fallback,
+         "Devices to go on with, in order, when one is missing, is lost, or lacks memory or, "
+         "with --strict, a kernel")
+      ->type_name("SPEC,..");
   app.add_option("--config", config,
                  "Session options as text, JSON or a serialized ConfigProto of TensorFlow; flags "
                  "win over it")
@@ -87,6 +93,7 @@ Result<SessionOptions> SessionFlags::Options() const {
     ONCILLA_ASSIGN(options.memory_limit_bytes, ParseBytes(memory_limit));
     if (options.memory_limit_bytes == 0) return BadOption("--memory-limit must not be 0");
   }
+  if (!fallback.empty()) options.fallback = FallbackOnAll(SplitAt(fallback, ','));
   return options;
 }
 
@@ -109,14 +116,44 @@ OpenModelOptions LoadOptionsOf(const ModelFlags& flags) {
   return open;
 }
 
-void AddStoredDevices(CLI::App& app, ModelFlags& flags) {
+void AddPlacement(CLI::App& app, ModelFlags& flags) {
   app.add_option("--stored-devices", flags.stored_devices,
                  "Devices stored on a TensorFlow model's nodes: ignore, soft (followed where that "
                  "can be) or respect (followed or refused)")
       ->check(CLI::IsMember({"ignore", "soft", "respect"}))
       ->type_name("MODE")
       ->capture_default_str();
+  app.add_option(
+         "--place", flags.places,
+         "Runs nodes whose name matches ('*' any text), or op:TYPE for a type, on a device; "
+         "may be given several times, the last one wins")
+      ->allow_extra_args(false)
+      ->type_name("NODES=SPEC");
 }
+
+namespace {
+
+Result<std::vector<PlacementRequest>> RequestsOf(const ModelFlags& flags) {
+  std::vector<PlacementRequest> requests;
+  for (const std::string& text : flags.places) {
+    const size_t equals = text.rfind('=');
+    if (equals == std::string::npos || equals == 0) {
+      return BadOption(StrCat("--place ", text, ": expected NODES=SPEC or op:TYPE=SPEC"));
+    }
+    PlacementRequest request;
+    request.device = text.substr(equals + 1);
+    const std::string what = text.substr(0, equals);
+    if (what.compare(0, 3, "op:") == 0) {
+      request.op = what.substr(3);
+    } else {
+      request.nodes = what;
+    }
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+}  // namespace
 
 Result<OpenedModel> Open(const ModelFlags& model, const SessionFlags& session) {
   ONCILLA_ASSIGN(SessionOptions options, session.Options());
@@ -133,6 +170,8 @@ Result<OpenedModel> Open(const ModelFlags& model, const SessionFlags& session) {
   auto loaded = opened.session->Load(model.path, open);
   if (!loaded.ok()) return OfModel(loaded.status());
   opened.model = *std::move(loaded);
+  ONCILLA_ASSIGN(auto requests, RequestsOf(model));
+  if (!requests.empty()) ONCILLA_TRY(opened.model->Place(std::move(requests)));
   auto signature = opened.model->source().FindSignature(model.signature);
   if (!signature.ok()) return In(signature.status(), model.path);
   opened.signature = *signature;

@@ -29,6 +29,7 @@ struct SessionFlags {
   bool strict = false;
   int threads = 0;
   std::string memory_limit;
+  std::string fallback;  // devices, separated by commas
 
   void AddTo(CLI::App& app);
   Result<SessionOptions> Options() const;
@@ -41,14 +42,15 @@ struct ModelFlags {
   std::string tags;  // separated by commas
   std::string signature;
   std::string stored_devices = "ignore";
+  std::vector<std::string> places;  // NODES=DEVICE, or op:TYPE=DEVICE
 
   void AddTo(CLI::App& app);
 };
 
 // What opening the model takes from these flags.
 OpenModelOptions LoadOptionsOf(const ModelFlags& flags);
-// The flag that only commands have which place nodes.
-void AddStoredDevices(CLI::App& app, ModelFlags& flags);
+// The flags that only commands have which place nodes.
+void AddPlacement(CLI::App& app, ModelFlags& flags);
 
 struct OpenedModel {
   std::shared_ptr<Runtime> runtime;

@@ -195,7 +195,10 @@ std::string PlacementSummary(const Inspected& in) {
   if (planned > 0) {
     out += StrCat("  while planning  ", planned, planned == 1 ? " node\n" : " nodes\n");
   }
-  const size_t stored = in.opened.model->source().stored_devices().size();
+  size_t stored = 0;
+  for (const auto& [name, node] : in.opened.model->source().source_nodes()) {
+    stored += !node.device.empty();
+  }
   if (stored > 0 && in.opened.model->stored_devices() == StoredDevices::kIgnore) {
     out += StrCat("  ", stored,
                   stored == 1 ? " node has a stored device" : " nodes have stored devices",
@@ -401,7 +404,7 @@ Action AddInspect(CLI::App& app) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   flags->session.AddTo(app);
-  AddStoredDevices(app, flags->model);
+  AddPlacement(app, flags->model);
   app.add_flag("--all", flags->all,
                "Everything in a TensorFlow model's files: tags, signatures, functions, ops, stored "
                "devices, variables, what is not supported");

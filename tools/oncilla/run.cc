@@ -337,7 +337,7 @@ Action AddRun(CLI::App& app) {
                  "\"targets\":[..]},..]")
       ->type_name("FILE");
   flags->session.AddTo(app);
-  AddStoredDevices(app, flags->model);
+  AddPlacement(app, flags->model);
   app.add_option("--topk", flags->topk, "Show the K best classes as bars")
       ->check(CLI::Range(1, 1000000))
       ->type_name("K");

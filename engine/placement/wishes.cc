@@ -1,0 +1,182 @@
+// Requests by pattern, type and rule, then what is stored, then groups.
+#include "engine/placement/wishes.h"
+
+#include <map>
+
+#include "engine/ops/control.h"
+#include "engine/placement/device_name.h"
+
+namespace oncilla {
+namespace {
+
+const SourceNode* Find(const WishOptions& options, std::string_view name) {
+  if (options.sources == nullptr) return nullptr;
+  const auto found = options.sources->find(name);
+  return found == options.sources->end() ? nullptr : &found->second;
+}
+
+// The node's own name, then those of the source nodes that it came from.
+std::vector<std::string_view> NamesOf(const Node& node) {
+  std::vector<std::string_view> names = {node.name};
+  for (const std::string& source : node.sources) {
+    if (source != node.name) names.push_back(source);
+  }
+  return names;
+}
+
+class Gatherer {
+ public:
+  Gatherer(const Graph& graph, const WishOptions& options) : graph_(graph), options_(options) {}
+
+  Result<std::vector<Wish>> Run() {
+    wishes_.resize(graph_.nodes().size());
+    for (size_t n = 0; n < wishes_.size(); ++n) {
+      const Node& node = graph_.node(NodeId{static_cast<uint32_t>(n)});
+      if (IsControl(node.op->name)) continue;
+      if (!AskRequests(node, wishes_[n])) AskFile(node, wishes_[n]);
+    }
+    ONCILLA_TRY(FollowGroups());
+    return std::move(wishes_);
+  }
+
+ private:
+  // True when a request decides, be it that there shall be no wish.
+  bool AskRequests(const Node& node, Wish& wish) const {
+    if (options_.requests == nullptr || options_.requests->empty()) return false;
+    const std::vector<std::string_view> names = NamesOf(node);
+    for (auto request = options_.requests->rbegin(); request != options_.requests->rend();
+         ++request) {
+      for (std::string_view name : names) {
+        const SourceNode* source = Find(options_, name);
+        const std::string_view op =
+            source == nullptr ? std::string_view(node.op->name) : std::string_view(source->op);
+        if (!request->op.empty() && request->op != op && request->op != node.op->name) continue;
+        if (!MatchesPattern(request->nodes, name)) continue;
+        std::string device = request->device;
+        if (request->rule != nullptr) {
+          device =
+              request->rule({name, op, source == nullptr ? std::string_view() : source->device});
+          if (device.empty()) continue;
+        }
+        if (!device.empty()) wish = {Wish::kRequested, std::move(device), Describe(*request)};
+        return true;
+      }
+      if (AskForWeights(node, *request, wish)) return true;
+    }
+    return false;
+  }
+
+  bool AskForWeights(const Node& node, const PlacementRequest& request, Wish& wish) const {
+    if (request.rule != nullptr || !request.op.empty() || request.nodes == "*") return false;
+    for (ValueId id : node.inputs) {
+      if (id == kNoValue || !graph_.value(id).is_constant()) continue;
+      std::string_view name = graph_.value(id).name;
+      name = name.substr(0, name.rfind(':'));
+      if (name.empty() || !MatchesPattern(request.nodes, name)) continue;
+      if (!request.device.empty()) {
+        wish = {Wish::kRequested, request.device, StrCat("its weight '", name, "'")};
+      }
+      return true;
+    }
+    return false;
+  }
+
+  void AskFile(const Node& node, Wish& wish) const {
+    if (!options_.follow_stored) return;
+    for (std::string_view name : NamesOf(node)) {
+      const SourceNode* source = Find(options_, name);
+      if (source == nullptr || source->device.empty()) continue;
+      wish = {Wish::kStored, source->device, ""};
+      return;
+    }
+  }
+
+  // The name of the group that a node is in; every node is in one, if alone.
+  std::string_view GroupOf(const Node& node) const {
+    for (std::string_view name : NamesOf(node)) {
+      const SourceNode* source = Find(options_, name);
+      if (source != nullptr && !source->group.empty()) return source->group;
+    }
+    return node.name;
+  }
+
+  Status FollowGroups() {
+    bool any = false;
+    for (const Wish& wish : wishes_) any |= wish.origin != Wish::kNone;
+    if (!any || options_.sources == nullptr) return Status();
+    std::map<std::string_view, uint32_t> leaders;  // by group: the first member with a wish
+    for (uint32_t n = 0; n < wishes_.size(); ++n) {
+      if (wishes_[n].origin == Wish::kNone) continue;
+      const Node& node = graph_.node(NodeId{n});
+      const auto [leader, first] = leaders.emplace(GroupOf(node), n);
+      if (!first && options_.strict_groups) ONCILLA_TRY(Agree(leader->second, n));
+    }
+    for (uint32_t n = 0; n < wishes_.size(); ++n) {
+      const Node& node = graph_.node(NodeId{n});
+      if (wishes_[n].origin != Wish::kNone || IsControl(node.op->name)) continue;
+      const auto leader = leaders.find(GroupOf(node));
+      if (leader == leaders.end()) continue;
+      wishes_[n] = {Wish::kColocated, wishes_[leader->second].device,
+                    graph_.node(NodeId{leader->second}).name};
+    }
+    return Status();
+  }
+
+  Status Agree(uint32_t leader, uint32_t member) const {
+    auto a = DeviceName::Parse(wishes_[leader].device);
+    const auto b = DeviceName::Parse(wishes_[member].device);
+    if (!a.ok() || !b.ok()) return Status();  // told where they are looked up
+    const Status merged = Merge(*a, *b);
+    if (merged.ok()) return Status();
+    const Node& node = graph_.node(NodeId{member});
+    return WithNode(
+        WithStage(InvalidArgument("Cannot colocate nodes {{colocation_node ", node.name,
+                                  "}} and {{colocation_node ", graph_.node(NodeId{leader}).name,
+                                  "}}: ", Message(merged)),
+                  Stage::kCompile),
+        node.name);
+  }
+
+  const Graph& graph_;
+  const WishOptions& options_;
+  std::vector<Wish> wishes_;
+};
+
+}  // namespace
+
+std::string Describe(const PlacementRequest& request) {
+  std::string text = request.rule != nullptr ? "a rule" : "";
+  if (request.nodes != "*")
+    text += StrCat(text.empty() ? "" : " for ", "nodes '", request.nodes, "'");
+  if (!request.op.empty()) {
+    text += StrCat(text.empty() ? "nodes" : "", " of type ", request.op);
+  }
+  return text.empty() ? "all nodes" : text;
+}
+
+bool MatchesPattern(std::string_view pattern, std::string_view name) {
+  // Greedy with one point to come back to: the last star.
+  size_t p = 0, n = 0, star = std::string_view::npos, resume = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      resume = n;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
+      ++p;
+      ++n;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      n = ++resume;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+Result<std::vector<Wish>> GatherWishes(const Graph& graph, const WishOptions& options) {
+  return Gatherer(graph, options).Run();
+}
+
+}  // namespace oncilla

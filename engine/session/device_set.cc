@@ -1,0 +1,169 @@
+// Seeing devices, opening them on demand, and remembering which are lost.
+#include "engine/session/device_set.h"
+
+#include <algorithm>
+
+#include "engine/device/checked_device.h"
+
+namespace oncilla {
+
+DeviceSet::DeviceSet(Runtime& runtime, const SessionOptions& options, ThreadPool& threads,
+                     Ledger& ledger, OwnerId owner)
+    : runtime_(runtime), options_(options), threads_(threads), ledger_(ledger), owner_(owner) {}
+
+Status DeviceSet::SeeDevices() {
+  const auto gpus = options_.device_count.find("GPU");
+  const auto cpus = options_.device_count.find("CPU");
+  const bool none = gpus != options_.device_count.end() && gpus->second == 0;
+  if (none) notes_.push_back("device_count allows no GPU");
+  std::vector<LogicalDevice> parts = options_.logical_devices;
+  if (cpus != options_.device_count.end() && cpus->second > 1) {
+    const bool divided = std::any_of(parts.begin(), parts.end(), [](const LogicalDevice& part) {
+      return part.physical.find("CPU") != std::string::npos;
+    });
+    if (divided) {
+      return WithStage(InvalidArgument("device_count asks for ", cpus->second,
+                                       " CPUs and logical_devices divides the CPU; give one"),
+                       Stage::kOptions);
+    }
+    parts.resize(parts.size() + static_cast<size_t>(cpus->second), {"CPU:0"});
+  }
+  std::vector<ListedDevice> cpu = {runtime_.device(0)};
+  const bool only_cpu = std::all_of(parts.begin(), parts.end(), [&](const LogicalDevice& part) {
+    return ResolveDevice(part.physical, cpu, {}).ok();
+  });
+  if (only_cpu) {
+    ONCILLA_ASSIGN(cpu, Divide(std::move(cpu), parts));
+  }
+  const bool named = only_cpu && options_.device != "auto" && !options_.device.empty() &&
+                     ResolveDevice(options_.device, cpu, {}).ok();
+  // Who names the CPU loads no driver, unless it may go on with other devices.
+  const bool others = std::any_of(options_.fallback.chain.begin(), options_.fallback.chain.end(),
+                                  [&](const std::string& spec) {
+                                    return spec == "auto" || !ResolveDevice(spec, cpu, {}).ok();
+                                  });
+  if (none || (named && !others)) {
+    visible_ = cpu;
+    return Status();
+  }
+  visible_ = runtime_.devices();
+  notes_ = runtime_.notes();
+  if (!options_.visible_devices.empty()) {
+    ONCILLA_ASSIGN(visible_, SeeOnly(visible_, options_.visible_devices,
+                                     "not among the session's visible devices"));
+  }
+  if (gpus != options_.device_count.end()) {
+    visible_ = SeeFirst(std::move(visible_), gpus->second,
+                        StrCat("device_count allows ", gpus->second, " GPU"));
+  }
+  ONCILLA_ASSIGN(visible_, Divide(std::move(visible_), parts));
+  return Status();
+}
+
+Status DeviceSet::Open() {
+  ONCILLA_TRY(SeeDevices());
+  devices_.reserve(visible_.size());
+  pointers_.reserve(visible_.size());
+  names_.reserve(visible_.size());
+  budgets_.reserve(visible_.size());
+  pools_.reserve(visible_.size());
+  auto preferred = ResolveDevice(options_.device, visible_, notes_);
+  if (!preferred.ok() && options_.fallback.on.count(FallbackCause::kNoDevice) != 0) {
+    for (const std::string& spec : options_.fallback.chain) {
+      auto next = ResolveDevice(spec, visible_, notes_);
+      if (!next.ok()) continue;
+      preferred_note_ = Message(preferred.status());
+      preferred = std::move(next);
+      break;
+    }
+  }
+  if (!preferred.ok()) return preferred.status();
+  MutexLock lock(&mutex_);
+  ONCILLA_TRY(UseVisible(0).status());
+  ONCILLA_ASSIGN(preferred_, UseVisible(*preferred));
+  return Status();
+}
+
+int64_t DeviceSet::LimitOf(const ListedDevice& device) const {
+  int64_t limit = options_.memory_limit_bytes > 0 ? options_.memory_limit_bytes
+                                                  : DefaultLimitBytes(device.info);
+  if (options_.memory_limit_fraction > 0) {
+    limit = std::min(limit, static_cast<int64_t>(options_.memory_limit_fraction *
+                                                 static_cast<double>(device.info.memory_bytes)));
+  }
+  return device.part_limit_bytes > 0 ? std::min(limit, device.part_limit_bytes) : limit;
+}
+
+Result<int> DeviceSet::Use(const std::string& spec) {
+  if (spec.empty() || spec == "auto") return preferred_;
+  ONCILLA_ASSIGN(const size_t index, ResolveDevice(spec, visible_, notes_));
+  MutexLock lock(&mutex_);
+  return UseVisible(index);
+}
+
+Result<int> DeviceSet::UseVisible(size_t index) {
+  const ListedDevice& listed = visible_[index];
+  const auto known = std::find(names_.begin(), names_.end(), listed.name);
+  if (known != names_.end()) return static_cast<int>(known - names_.begin());
+  OpenOptions open;
+  open.threads = &threads_;
+  open.plain = options_.device == "cpu:plain";
+  open.cache_dir = runtime_.options().cache_dir;
+  open.host_memory = runtime_.options().host_memory;
+  auto device = listed.backend->open(listed.info, open);
+  if (!device.ok()) {
+    return WithStage(WithDevice(In(device.status(), StrCat("opening ", listed.short_name(), " (",
+                                                           listed.info.name, ")")),
+                                listed.name),
+                     Stage::kDevice);
+  }
+  if (options_.verify) *device = std::make_unique<CheckedDevice>(*std::move(device));
+  devices_.push_back(*std::move(device));
+  pointers_.push_back(devices_.back().get());
+  names_.push_back(listed.name);
+  budgets_.push_back(std::make_shared<MemoryBudget>(LimitOf(listed)));
+  pools_.push_back(MakePool(devices_.size() - 1, "arenas", owner_));
+  lost_.emplace_back();
+  used_ = devices_.size();
+  if (options_.log_device_placement) {
+    // TensorFlow's words: what was asked for is told whatever the level of the log.
+    if (used_ == 1) runtime_.log().Warning("Device mapping:");
+    runtime_.log().Warning(listed.name, " -> ", listed.info.name, ", ", listed.info.id);
+  }
+  return static_cast<int>(used_) - 1;
+}
+
+size_t DeviceSet::size() const {
+  MutexLock lock(&mutex_);
+  return used_;
+}
+
+std::span<Device* const> DeviceSet::devices() const { return {pointers_.data(), size()}; }
+
+std::span<const std::string> DeviceSet::names() const { return {names_.data(), size()}; }
+
+std::unique_ptr<Pool> DeviceSet::MakePool(size_t device, std::string name, OwnerId owner) const {
+  PoolOptions options;
+  options.name = std::move(name);
+  options.device_name = names_[device];
+  options.budget = budgets_[device];
+  options.exact = true;
+  options.owner = owner;
+  return std::make_unique<Pool>(devices_[device].get(), &ledger_, std::move(options));
+}
+
+void DeviceSet::MarkLost(size_t device, const Status& why) {
+  MutexLock lock(&mutex_);
+  if (!lost_[device].ok()) return;
+  lost_[device] =
+      WithStage(WithDevice(Error(Code::kUnavailable, names_[device], " is lost: ", Message(why)),
+                           names_[device]),
+                Stage::kDevice);
+}
+
+Status DeviceSet::CheckAlive(size_t device) const {
+  MutexLock lock(&mutex_);
+  return lost_[device];
+}
+
+}  // namespace oncilla

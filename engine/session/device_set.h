@@ -1,0 +1,82 @@
+// DeviceSet: the devices of one session: which it sees, and which of them are in use.
+//
+// The CPU and the preferred device are in use from the start; another is opened when something is
+// first asked to run there, so that a device that nobody asks for is never opened. Devices in use
+// keep their place until the set goes, and spans of them stay valid: who took one before a device
+// was added does not know of it. Thread-safe.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/base/mutex.h"
+#include "engine/memory/budget.h"
+#include "engine/memory/ledger.h"
+#include "engine/memory/pool.h"
+#include "engine/session/runtime.h"
+#include "engine/session/session_options.h"
+
+namespace oncilla {
+
+class DeviceSet {
+ public:
+  // All must outlive the set.
+  DeviceSet(Runtime& runtime, const SessionOptions& options, ThreadPool& threads, Ledger& ledger,
+            OwnerId owner);
+
+  // Sees what the options allow and opens the CPU and the preferred device. NotFound for one that
+  // is not there, with the list.
+  Status Open();
+  // The place among the devices in use of what `spec` means (see ResolveDevice), opened if it was
+  // not in use; "" and "auto" are the preferred one.
+  Result<int> Use(const std::string& spec);
+
+  // What is seen: the runtime's devices, filtered, divided and numbered as the options say.
+  const std::vector<ListedDevice>& visible() const { return visible_; }
+  int preferred() const { return preferred_; }
+  // Why the preferred device is not the one that the options name; empty when it is.
+  const std::string& preferred_note() const { return preferred_note_; }
+
+  // The devices in use, the CPU first.
+  size_t size() const;
+  std::span<Device* const> devices() const;
+  std::span<const std::string> names() const;                  // full
+  Pool& pool(size_t device) const { return *pools_[device]; }  // arenas and values
+  MemoryBudget& budget(size_t device) const { return *budgets_[device]; }
+  std::unique_ptr<Pool> MakePool(size_t device, std::string name, OwnerId owner) const;
+
+  // A device that is lost takes no further runs; its memory is still given back where that works.
+  void MarkLost(size_t device, const Status& why);
+  // Unavailable, with the reason, for a device that was lost.
+  Status CheckAlive(size_t device) const;
+
+ private:
+  Status SeeDevices();
+  Result<int> UseVisible(size_t index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  int64_t LimitOf(const ListedDevice& device) const;
+
+  Runtime& runtime_;
+  const SessionOptions& options_;
+  ThreadPool& threads_;
+  Ledger& ledger_;
+  const OwnerId owner_;
+  std::vector<ListedDevice> visible_;
+  std::vector<std::string> notes_;  // on why no more are
+  int preferred_ = 0;
+  std::string preferred_note_;
+
+  // Never more than there are visible devices, for which there is room from the start: what is in
+  // them never moves, so that it is read without the lock by who knows its place.
+  std::vector<std::unique_ptr<Device>> devices_;
+  std::vector<Device*> pointers_;
+  std::vector<std::string> names_;
+  std::vector<std::shared_ptr<MemoryBudget>> budgets_;
+  std::vector<std::unique_ptr<Pool>> pools_;
+  mutable Mutex mutex_;
+  size_t used_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<Status> lost_ ABSL_GUARDED_BY(mutex_);  // per device in use
+};
+
+}  // namespace oncilla

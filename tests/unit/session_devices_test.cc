@@ -1,0 +1,339 @@
+// Several devices in one session: which node runs where because somebody asks for it, runs that
+// change the device, parts of a device, and going on elsewhere after a failure. The devices are
+// logical ones of the CPU, so that this runs everywhere, and of the first OpenCL device.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "engine/import/graph_builder.h"
+#include "engine/session/model.h"
+#include "engine/session/session.h"
+
+namespace oncilla {
+namespace {
+
+using ::testing::HasSubstr;
+
+Tensor Floats(Shape shape, std::vector<float> values) {
+  return Tensor::Of<float>(DType::kF32, std::move(shape), values);
+}
+
+template <class T>
+Code CodeOf(const Result<T>& result) {
+  return result.status().code();
+}
+Code CodeOf(const Status& status) { return status.code(); }
+
+std::string Full(const std::string& local) {
+  return "/job:localhost/replica:0/task:0/device:" + local;
+}
+
+// y = relu(x) @ w + b with 2 x 3 by 3 x 2.
+std::string Network(const std::string& scope = {}) {
+  GraphBuilder g;
+  const auto x = g.Placeholder(DType::kF32, PartialShape(Shape{2, 3}), "x");
+  const auto w = g.Constant(Floats({3, 2}, {1, 2, 3, 4, 5, 6}), "w");
+  const auto b = g.Constant(Floats({2}, {10, 20}), "b");
+  g.PushDevice(scope);
+  const auto product = g.Op("MatMul", {g.Op("Relu", {x}, {}, "relu"), w}, {}, "product");
+  g.PopDevice();
+  const auto root = g.Op("Sqrt", {product}, {}, "root");
+  g.Op("Add", {root, b}, {}, "y");
+  return g.GraphDef().value();
+}
+
+RunRequest Feeds() {
+  RunRequest request;
+  request.feeds = {{"x:0", Floats({2, 3}, {-1, 0, 1, 1, 1, 1})}};
+  return request;
+}
+
+// The devices of a session: two of a kind, or the CPU and a GPU.
+class SessionDevices : public ::testing::TestWithParam<const char*> {
+ protected:
+  std::shared_ptr<Session> Open(SessionOptions options = {}) {
+    RuntimeOptions runtime = RuntimeOptionsFromEnvironment();
+    runtime.opencl_cpu_devices = true;
+    runtime.threads = 2;
+    const std::string kind = GetParam();
+    if (options.logical_devices.empty()) {
+      options.logical_devices = {{kind + ":0", 64 << 20}, {kind + ":0", 32 << 20}};
+    }
+    if (options.device == "auto") options.device = First();
+    auto session = Session::Create(Runtime::Create(runtime), options);
+    EXPECT_TRUE(session.ok()) << session.status();
+    return session.ok() ? *session : nullptr;
+  }
+  void SetUp() override {
+    RuntimeOptions runtime;
+    runtime.opencl_cpu_devices = true;
+    if (!Runtime::Create(runtime)->Resolve(First()).ok()) {
+      GTEST_SKIP() << "not run: no device " << First();
+    }
+  }
+  std::string First() const { return std::string(GetParam()) + ":0"; }
+  std::string Second() const { return std::string(GetParam()) + ":1"; }
+
+  std::shared_ptr<Model> LoadNetwork(Session& session, const std::string& scope = {},
+                                     StoredDevices stored = StoredDevices::kIgnore) {
+    OpenModelOptions options;
+    options.stored_devices = stored;
+    auto model = session.LoadGraph(Network(scope), "network", options);
+    EXPECT_TRUE(model.ok()) << model.status();
+    return *model;
+  }
+  static void ExpectRight(const Result<RunResult>& result) {
+    ASSERT_TRUE(result.ok()) << result.status();
+    const auto y = result->outputs[0].second.As<float>();
+    const float want[] = {std::sqrt(5.0f) + 10, std::sqrt(6.0f) + 20, 13, std::sqrt(12.0f) + 20};
+    for (int i = 0; i < 4; ++i) EXPECT_NEAR(y[i], want[i], 1e-5) << i;
+  }
+  static NodePlacement Where(Model& model, const std::string& node) {
+    auto executor = model.Executable({"", {"x:0"}, {}, {}});
+    EXPECT_TRUE(executor.ok()) << executor.status();
+    for (const NodePlacement& placed : (*executor)->compiled().placement.nodes) {
+      if (placed.node == node) return placed;
+    }
+    ADD_FAILURE() << "no node " << node;
+    return {};
+  }
+  static std::string DeviceOf(Model& model, const NodePlacement& placed) {
+    auto executor = model.Executable({"", {"x:0"}, {}, {}});
+    return (*executor)->compiled().placement.devices[static_cast<size_t>(placed.device)];
+  }
+};
+
+TEST_P(SessionDevices, PartsAreDevicesWithLimitsOfTheirOwn) {
+  const auto session = Open();
+  const auto names = session->visible();
+  int parts = 0;
+  for (const ListedDevice& device : names) {
+    parts += device.short_name() == First() || device.short_name() == Second();
+  }
+  EXPECT_EQ(parts, 2);
+  const auto model = LoadNetwork(*session);
+  RunRequest request = Feeds();
+  ExpectRight(model->Run(request));
+  request.device = Second();
+  ExpectRight(model->Run(request));
+  for (const DeviceMemory& memory : session->Memory()) {
+    if (memory.device == Full(First())) {
+      EXPECT_EQ(memory.limit_bytes, 64 << 20);
+    } else if (memory.device == Full(Second())) {
+      EXPECT_EQ(memory.limit_bytes, 32 << 20);
+      EXPECT_GT(memory.pool_bytes, 0);
+    }
+  }
+}
+
+TEST_P(SessionDevices, ALimitOfAPartIsItsOwn) {
+  SessionOptions options;
+  options.logical_devices = {{First(), 64 << 20}, {First(), 100}};
+  const auto session = Open(options);
+  const auto model = LoadNetwork(*session);
+  RunRequest request = Feeds();
+  request.device = Second();
+  const Status full = model->Run(request).status();
+  EXPECT_EQ(full.code(), Code::kResourceExhausted) << full;
+  EXPECT_EQ(Details(full).device, Full(Second()));
+  request.device = First();
+  ExpectRight(model->Run(request));
+}
+
+TEST_P(SessionDevices, RequestsByNameTypeAndRule) {
+  const auto session = Open();
+  const auto model = LoadNetwork(*session);
+  ASSERT_TRUE(model->Place({{.nodes = "prod*", .device = Full(Second())}}).ok());
+  NodePlacement placed = Where(*model, "product");
+  EXPECT_EQ(DeviceOf(*model, placed), Full(Second()));
+  EXPECT_EQ(placed.reason, PlacementReason::kRequested);
+  EXPECT_THAT(placed.detail, HasSubstr("nodes 'prod*'"));
+  EXPECT_EQ(DeviceOf(*model, Where(*model, "root")), Full(First()));
+  auto result = model->Run(Feeds());
+  ExpectRight(result);
+  EXPECT_GT(result->report.stats.copies, 0);
+
+  // By the type in the words of the format; what was asked last wins.
+  ASSERT_TRUE(model
+                  ->Place({{.op = "Sqrt", .device = "/device:" + Second()},
+                           {.nodes = "product", .device = First()}})
+                  .ok());
+  EXPECT_EQ(DeviceOf(*model, Where(*model, "root")), Full(Second()));
+  EXPECT_EQ(DeviceOf(*model, Where(*model, "product")), Full(First()));
+  ExpectRight(model->Run(Feeds()));
+
+  // A rule sees names and types.
+  model->ClearPlacement();
+  std::set<std::string> seen;
+  PlacementRequest rule;
+  rule.rule = [&](const NodeInQuestion& node) -> std::string {
+    seen.insert(std::string(node.op));
+    return node.op == "MatMul" ? Full(Second()) : "";
+  };
+  ASSERT_TRUE(model->Place({rule}).ok());
+  EXPECT_EQ(DeviceOf(*model, Where(*model, "product")), Full(Second()));
+  EXPECT_TRUE(seen.count("Sqrt")) << "rules see the format's own types";
+  ExpectRight(model->Run(Feeds()));
+
+  // A weight's name means who reads it.
+  model->ClearPlacement();
+  ASSERT_TRUE(model->Place({{.nodes = "w", .device = Second()}}).ok());
+  EXPECT_EQ(DeviceOf(*model, Where(*model, "product")), Full(Second()));
+  EXPECT_THAT(Where(*model, "product").detail, HasSubstr("its weight 'w'"));
+  ExpectRight(model->Run(Feeds()));
+}
+
+TEST_P(SessionDevices, WeightsMoveWithTheirNodes) {
+  const auto session = Open();
+  GraphBuilder g;
+  const auto x = g.Placeholder(DType::kF32, PartialShape(Shape{2, 512}), "x");
+  Tensor weights = Tensor::Allocate({DType::kF32, {512, 512}}).value();
+  std::fill(weights.mutable_bytes().begin(), weights.mutable_bytes().end(), std::byte{0});
+  g.Op("MatMul", {x, g.Constant(weights, "w")}, {}, "y");
+  const auto model = *session->LoadGraph(g.GraphDef().value(), "weights", {});
+  RunRequest request;
+  Tensor zeros = Tensor::Allocate({DType::kF32, {2, 512}}).value();
+  std::fill(zeros.mutable_bytes().begin(), zeros.mutable_bytes().end(), std::byte{0});
+  request.feeds = {{"x:0", zeros}};
+  const auto taken = [&](const std::string& device) {
+    for (const DeviceMemory& memory : session->Memory()) {
+      if (memory.device == Full(device)) return memory.pool_bytes;
+    }
+    return int64_t{0};
+  };
+  ASSERT_TRUE(model->Run(request).ok());
+  EXPECT_GE(taken(First()), 512 * 512 * 4);
+  EXPECT_EQ(taken(Second()), 0);
+  ASSERT_TRUE(model->Place({{.nodes = "y", .device = Second()}}).ok());
+  ASSERT_TRUE(model->Run(request).ok());
+  session->Trim();
+  EXPECT_LT(taken(First()), 512 * 512 * 4);
+  EXPECT_GE(taken(Second()), 512 * 512 * 4);
+}
+
+TEST_P(SessionDevices, RunsTakeTurnsOnDevicesWithPlansKept) {
+  const auto session = Open();
+  const auto model = LoadNetwork(*session);
+  RunRequest request = Feeds();
+  for (int round = 0; round < 3; ++round) {
+    for (const std::string& device : {First(), Second(), std::string("cpu")}) {
+      request.device = device;
+      auto result = model->Run(request);
+      ExpectRight(result);
+      const RunReport& report = result->report;
+      EXPECT_GT(report.nodes_on[static_cast<size_t>(report.preferred)], 0);
+      if (device != "cpu") {
+        EXPECT_EQ(report.devices[static_cast<size_t>(report.preferred)], Full(device));
+      }
+    }
+  }
+  const bool cpu = std::string(GetParam()) == "CPU";
+  EXPECT_EQ(model->counters().graphs_compiled, cpu ? 2 : 3);
+  request.device = "gpu:7";
+  EXPECT_EQ(CodeOf(model->Run(request)), Code::kNotFound);
+}
+
+TEST_P(SessionDevices, ScopesInTheGraphAndColocation) {
+  const auto session = Open();
+  const auto model = LoadNetwork(*session, "/device:" + Second(), StoredDevices::kRespect);
+  EXPECT_EQ(DeviceOf(*model, Where(*model, "product")), Full(Second()));
+  EXPECT_EQ(DeviceOf(*model, Where(*model, "root")), Full(First()));
+  ExpectRight(model->Run(Feeds()));
+  const auto absent = LoadNetwork(*session, "/device:GPU:7", StoredDevices::kRespect);
+  EXPECT_THAT(Message(absent->Run(Feeds()).status()),
+              HasSubstr("explicitly assigned to /device:GPU:7 but available devices are"));
+
+  // Root belongs to product, wherever that is.
+  GraphBuilder g;
+  const auto x = g.Placeholder(DType::kF32, PartialShape(Shape{2, 3}), "x");
+  const auto a = g.Op("Exp", {x}, {}, "a");
+  g.Op("Sqrt", {a}, {{"_class", std::vector<std::string>{"loc:@a"}}}, "b");
+  const auto together = *session->LoadGraph(g.GraphDef().value(), "together", {});
+  ASSERT_TRUE(together->Place({{.nodes = "a", .device = Second()}}).ok());
+  NodePlacement placed = Where(*together, "b");
+  EXPECT_EQ(DeviceOf(*together, placed), Full(Second()));
+  EXPECT_EQ(placed.reason, PlacementReason::kColocated);
+  EXPECT_EQ(placed.detail, "with 'a'");
+}
+
+TEST_P(SessionDevices, MissingDevicesAreRelaxedOrRefused) {
+  const auto session = Open();
+  const auto model = LoadNetwork(*session);
+  ASSERT_TRUE(model->Place({{.nodes = "root", .device = "/device:GPU:9"}}).ok());
+  EXPECT_EQ(Where(*model, "root").reason, PlacementReason::kRelaxed);
+  ExpectRight(model->Run(Feeds()));
+  EXPECT_EQ(CodeOf(model->Place({{.nodes = "root", .device = "/gpu:x"}})), Code::kInvalidArgument);
+  SessionOptions options;
+  options.strict = true;
+  const auto strict = Open(options);
+  EXPECT_EQ(CodeOf(LoadNetwork(*strict)->Place({{.nodes = "root", .device = "/device:GPU:9"}})),
+            Code::kNotFound);
+}
+
+TEST_P(SessionDevices, GoesOnElsewhereWhenMemoryIsShort) {
+  SessionOptions options;
+  options.logical_devices = {{First(), 100}, {First(), 32 << 20}};
+  options.fallback.on = {FallbackCause::kLoadOutOfMemory, FallbackCause::kRunOutOfMemory};
+  options.fallback.chain = {"gpu:5", First(), Second()};
+  const auto session = Open(options);
+  const auto model = LoadNetwork(*session);
+  auto result = model->Run(Feeds());
+  ExpectRight(result);
+  ASSERT_EQ(result->report.fallbacks.size(), 1u);
+  EXPECT_EQ(result->report.fallbacks[0].device, Full(First()));
+  EXPECT_EQ(result->report.fallbacks[0].why.code(), Code::kResourceExhausted);
+  EXPECT_THAT(result->report.Line(), HasSubstr("not on " + First()));
+  EXPECT_EQ(result->report.devices[static_cast<size_t>(result->report.preferred)], Full(Second()));
+  // Not asked for, the failure stands.
+  RunRequest request = Feeds();
+  request.fallback = FallbackPolicy{};
+  EXPECT_EQ(CodeOf(model->Run(request)), Code::kResourceExhausted);
+}
+
+TEST_P(SessionDevices, ADeviceThatIsNotThere) {
+  SessionOptions options;
+  options.device = "gpu:7";
+  options.fallback.on = {FallbackCause::kNoDevice};
+  options.fallback.chain = {Second()};
+  const auto session = Open(options);
+  auto result = LoadNetwork(*session)->Run(Feeds());
+  ExpectRight(result);
+  ASSERT_EQ(result->report.fallbacks.size(), 1u);
+  EXPECT_EQ(result->report.fallbacks[0].device, "gpu:7");
+  EXPECT_EQ(session->device_names()[static_cast<size_t>(session->preferred())], Full(Second()));
+}
+
+TEST_P(SessionDevices, LostDevicesTakeNoRuns) {
+  SessionOptions options;
+  options.fallback.on = {FallbackCause::kDeviceLost};
+  options.fallback.chain = {Second()};
+  const auto session = Open(options);
+  const auto model = LoadNetwork(*session);
+  ExpectRight(model->Run(Feeds()));
+  const auto first = static_cast<size_t>(session->preferred());
+  session->device_set().MarkLost(first, Error(Code::kUnavailable, "unplugged"));
+  auto result = model->Run(Feeds());
+  ExpectRight(result);
+  ASSERT_EQ(result->report.fallbacks.size(), 1u);
+  EXPECT_THAT(Message(result->report.fallbacks[0].why), HasSubstr("is lost: unplugged"));
+  RunRequest request = Feeds();
+  request.fallback = FallbackPolicy{};
+  EXPECT_EQ(CodeOf(model->Run(request)), Code::kUnavailable);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, SessionDevices, ::testing::Values("CPU", "GPU"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(Patterns, StarsAndQuestionMarks) {
+  EXPECT_TRUE(MatchesPattern("*", ""));
+  EXPECT_TRUE(MatchesPattern("conv*", "conv1/Conv2D"));
+  EXPECT_TRUE(MatchesPattern("*/Conv?D", "a/b/Conv2D"));
+  EXPECT_TRUE(MatchesPattern("a*b*c", "a-b-b-c"));
+  EXPECT_FALSE(MatchesPattern("conv", "conv1"));
+  EXPECT_FALSE(MatchesPattern("a*b*c", "a-c-b"));
+  EXPECT_FALSE(MatchesPattern("?", ""));
+}
+
+}  // namespace
+}  // namespace oncilla
