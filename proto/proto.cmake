@@ -13,7 +13,7 @@ foreach(name config oncilla tensorflow_config tensorflow_text)
   set_source_files_properties(${outputs} PROPERTIES COMPILE_OPTIONS "-w;-isystem;${generated}")
 endforeach()
 foreach(source import/container_read import/container_source import/container_write import/tf_text
-    session/config)
+    session/config session/config_memory)
   set_source_files_properties(engine/${source}.cc TARGET_DIRECTORY oncilla_objects
     PROPERTIES COMPILE_OPTIONS "-isystem;${generated}")
 endforeach()

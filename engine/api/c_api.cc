@@ -193,9 +193,11 @@ oncilla_status* oncilla_session_memory(oncilla_session* session, const char* dev
     std::string names;
     for (const DeviceMemory& memory : session->session->Memory()) {
       if (memory.device == device) {
-        return WriteStruct(oncilla_memory_info{0, memory.in_use_bytes, memory.pool_bytes,
-                                               memory.peak_bytes, memory.limit_bytes},
-                           info, "oncilla_memory_info");
+        return WriteStruct(
+            oncilla_memory_info{0, memory.in_use_bytes, memory.pool_bytes, memory.peak_bytes,
+                                memory.limit_bytes, memory.largest_free_bytes, memory.fragmentation,
+                                memory.reserve_bytes, memory.total_bytes, memory.total_limit_bytes},
+            info, "oncilla_memory_info");
       }
       names += " " + memory.device;
     }

@@ -180,8 +180,13 @@ typedef struct oncilla_memory_info {
   size_t size;
   int64_t in_use_bytes; /* what the engine's owners hold */
   int64_t pool_bytes;   /* taken from the driver */
-  int64_t peak_bytes;   /* the most ever taken */
+  int64_t peak_bytes;   /* the most ever taken, or since oncilla_session_reset_peaks */
   int64_t limit_bytes;
+  int64_t largest_free_bytes; /* of what is taken and not handed out, the largest piece */
+  double fragmentation;       /* the share of it that lies elsewhere, 0 to 1 */
+  int64_t reserve_bytes;      /* kept whatever is trimmed */
+  int64_t total_bytes;        /* taken by all sessions of the runtime on the physical device */
+  int64_t total_limit_bytes;
 } oncilla_memory_info;
 
 /* Of a device in use, by its full name. */
@@ -346,6 +351,32 @@ ONCILLA_API oncilla_status* oncilla_model_clear_placement(oncilla_model* model);
 ONCILLA_API oncilla_status* oncilla_model_placement(oncilla_model* model, const char* signature,
                                                     const char* device, char* text, size_t size,
                                                     size_t* needed);
+
+/* ---- Memory, further ------------------------------------------------------------------------ */
+
+/* Moves weights together between runs, makes graphs anew where that needs it, and gives back what is
+ * left over; ONCILLA_FAILED_PRECONDITION while runs are under way. `released_bytes` may be null, here
+ * and below. */
+ONCILLA_API oncilla_status* oncilla_session_defragment(oncilla_session* session,
+                                                       int64_t* released_bytes);
+/* Unloads all models, waiting for their runs; the session goes on, with its devices open. */
+ONCILLA_API oncilla_status* oncilla_session_reset(oncilla_session* session,
+                                                  int64_t* released_bytes);
+/* Peaks become what is taken now. */
+ONCILLA_API oncilla_status* oncilla_session_reset_peaks(oncilla_session* session);
+/* From now on the last so many changes of memory are kept for the report; 0: none. */
+ONCILLA_API oncilla_status* oncilla_session_record_memory(oncilla_session* session, size_t changes);
+/* Limits, owners, weights, variables, plans with the node at which their peak falls, changes over
+ * time, and the pool as it was when memory last ran out: text, or JSON where `json` is not 0. Fills as
+ * much of `text` as `size` has room for, with a zero byte behind it; `needed` (may be null) gets the
+ * size of the whole, which may have changed by the next call. */
+ONCILLA_API oncilla_status* oncilla_session_memory_report(oncilla_session* session, int json,
+                                                          char* text, size_t size, size_t* needed);
+/* Closes all sessions of the runtime, waiting for their runs. `text` gets a line for each session and
+ * model that the program still holds, as above; free those as ever. */
+ONCILLA_API oncilla_status* oncilla_runtime_close_sessions(oncilla_runtime* runtime,
+                                                           int64_t* released_bytes, char* text,
+                                                           size_t size, size_t* needed);
 
 /* ---- Graphs built in code -------------------------------------------------------------------- */
 

@@ -351,6 +351,48 @@ class Session {
     if (!status.ok()) return status;
     return bytes;
   }
+  // Moves weights together and gives back what is left over; not while runs are under way.
+  Result<int64_t> Defragment() {
+    int64_t bytes = 0;
+    Status status(oncilla_session_defragment(session_.get(), &bytes));
+    if (!status.ok()) return status;
+    return bytes;
+  }
+  // Unloads all models; the session goes on.
+  Result<int64_t> Reset() {
+    int64_t bytes = 0;
+    Status status(oncilla_session_reset(session_.get(), &bytes));
+    if (!status.ok()) return status;
+    return bytes;
+  }
+  // Of a device in use, by its full name.
+  Result<oncilla_memory_info> MemoryInfo(const std::string& device) const {
+    oncilla_memory_info info{};
+    info.size = sizeof(info);
+    Status status(oncilla_session_memory(session_.get(), device.c_str(), &info));
+    if (!status.ok()) return status;
+    return info;
+  }
+  Status ResetPeaks() { return Status(oncilla_session_reset_peaks(session_.get())); }
+  // Keeps the last so many changes of memory for MemoryReport(); 0: none.
+  Status RecordMemory(size_t changes) {
+    return Status(oncilla_session_record_memory(session_.get(), changes));
+  }
+  // Who holds what, where peaks fall, what happened when memory ran out.
+  Result<std::string> MemoryReport(bool json = false) const {
+    for (size_t size = 1 << 16;;) {
+      std::string text(size, ' ');
+      size_t needed = 0;
+      Status status(
+          oncilla_session_memory_report(session_.get(), json, text.data(), size, &needed));
+      if (!status.ok()) return status;
+      if (needed <= size) {
+        text.resize(needed - 1);
+        return text;
+      }
+      size = needed + needed / 8;  // runs may be under way
+    }
+  }
   Status SetMemoryLimit(const std::string& device, int64_t bytes) {
     return Status(oncilla_session_set_memory_limit(session_.get(), device.c_str(), bytes));
   }

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "engine/base/near_names.h"
+#include "engine/session/config_memory.h"
 #include "engine/session/fallback.h"
 #include "proto/config.pb.h"
 #include "proto/tensorflow_config.pb.h"
@@ -91,6 +92,7 @@ Status Apply(const SessionConfig& from, SessionOptions& to) {
     to.fallback.chain.assign(from.fallback().chain().begin(), from.fallback().chain().end());
   }
   if (to.threads < 0 || to.threads > 1024) return Bad("threads is ", to.threads);
+  ONCILLA_TRY(ApplyMemoryConfig(from, to));
   if (to.memory_limit_bytes < 0) return Bad("memory_limit_bytes is ", to.memory_limit_bytes);
   if (!(to.memory_limit_fraction >= 0 && to.memory_limit_fraction <= 1)) {
     return Bad("memory_limit_fraction is ", to.memory_limit_fraction, ", not in [0, 1]");
@@ -144,7 +146,18 @@ Status ApplyTensorFlow(const ConfigProto& from, SessionOptions& to,
   if (!(fraction >= 0 && fraction <= 1)) {
     return Bad("gpu_options.per_process_gpu_memory_fraction is ", fraction, ", not in [0, 1]");
   }
-  if (fraction > 0) to.memory_limit_fraction = fraction;
+  if (fraction > 0) {
+    DeviceMemoryOptions& options = to.device_memory["GPU"];
+    options.limit_bytes = 0;
+    options.limit_fraction = fraction;
+    options.free_minus_bytes = -1;
+  }
+  if (gpu.allow_growth()) {
+    if (const auto given = to.device_memory.find("GPU"); given != to.device_memory.end()) {
+      given->second.preallocate_bytes = 0;
+      given->second.preallocate_fraction = 0;
+    }
+  }
   std::string_view list = gpu.visible_device_list();
   if (!list.empty()) to.visible_devices.clear();
   while (!list.empty()) {
@@ -229,6 +242,7 @@ std::string PrintSessionConfig(const SessionOptions& options, ConfigForm form) {
   for (const std::string& device : options.fallback.chain) {
     message.mutable_fallback()->add_chain(device);
   }
+  PrintMemoryConfig(options, message);
   std::string out;
   if (form == ConfigForm::kText) {
     pb::TextFormat::PrintToString(message, &out);

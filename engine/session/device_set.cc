@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "engine/base/file.h"
+#include "engine/base/format.h"
 #include "engine/device/checked_device.h"
 
 namespace oncilla {
@@ -61,7 +63,11 @@ Status DeviceSet::SeeDevices() {
 }
 
 Status DeviceSet::Open() {
+  ONCILLA_ASSIGN(memory_options_,
+                 AllMemoryOptions(options_.device_memory, options_.memory_limit_bytes,
+                                  options_.memory_limit_fraction));
   ONCILLA_TRY(SeeDevices());
+  plans_.reserve(visible_.size());
   devices_.reserve(visible_.size());
   pointers_.reserve(visible_.size());
   names_.reserve(visible_.size());
@@ -82,16 +88,6 @@ Status DeviceSet::Open() {
   ONCILLA_TRY(UseVisible(0).status());
   ONCILLA_ASSIGN(preferred_, UseVisible(*preferred));
   return Status();
-}
-
-int64_t DeviceSet::LimitOf(const ListedDevice& device) const {
-  int64_t limit = options_.memory_limit_bytes > 0 ? options_.memory_limit_bytes
-                                                  : DefaultLimitBytes(device.info);
-  if (options_.memory_limit_fraction > 0) {
-    limit = std::min(limit, static_cast<int64_t>(options_.memory_limit_fraction *
-                                                 static_cast<double>(device.info.memory_bytes)));
-  }
-  return device.part_limit_bytes > 0 ? std::min(limit, device.part_limit_bytes) : limit;
 }
 
 Result<int> DeviceSet::Use(const std::string& spec) {
@@ -118,11 +114,33 @@ Result<int> DeviceSet::UseVisible(size_t index) {
                      Stage::kDevice);
   }
   if (options_.verify) *device = std::make_unique<CheckedDevice>(*std::move(device));
+  ONCILLA_ASSIGN(DeviceMemoryPlan memory,
+                 PlanDeviceMemory(OptionsFor(memory_options_, listed), listed.info, device->get(),
+                                  StrCat("memory of '", listed.short_name(), "'")));
+  if (listed.part_limit_bytes > 0 && listed.part_limit_bytes < memory.limit_bytes) {
+    memory.limit_bytes = listed.part_limit_bytes;
+    memory.limit_source = "of the logical device";
+    memory.commit_bytes = std::min(memory.commit_bytes, memory.limit_bytes);
+  }
+  auto budget = std::make_shared<MemoryBudget>(memory.limit_bytes, runtime_.DeviceTotal(listed));
+  runtime_.log().Info(listed.short_name(), ": memory limit ", HumanBytes(memory.limit_bytes), " (",
+                      memory.limit_source, ")");
   devices_.push_back(*std::move(device));
   pointers_.push_back(devices_.back().get());
   names_.push_back(listed.name);
-  budgets_.push_back(std::make_shared<MemoryBudget>(LimitOf(listed)));
-  pools_.push_back(MakePool(devices_.size() - 1, "arenas", owner_));
+  budgets_.push_back(std::move(budget));
+  plans_.push_back(std::move(memory));
+  const size_t place = devices_.size() - 1;
+  pools_.push_back(std::make_unique<Pool>(devices_[place].get(), &ledger_,
+                                          PoolOptionsFor(place, "arenas", owner_)));
+  if (plans_[place].commit_bytes > 0) {
+    const Status taken = pools_[place]->Commit(plans_[place].commit_bytes).status();
+    if (!taken.ok()) {
+      pools_.pop_back(), plans_.pop_back(), budgets_.pop_back();
+      names_.pop_back(), pointers_.pop_back(), devices_.pop_back();
+      return WithStage(In(taken, StrCat("opening ", listed.short_name())), Stage::kDevice);
+    }
+  }
   lost_.emplace_back();
   used_ = devices_.size();
   if (options_.log_device_placement) {
@@ -142,14 +160,49 @@ std::span<Device* const> DeviceSet::devices() const { return {pointers_.data(), 
 
 std::span<const std::string> DeviceSet::names() const { return {names_.data(), size()}; }
 
-std::unique_ptr<Pool> DeviceSet::MakePool(size_t device, std::string name, OwnerId owner) const {
+PoolOptions DeviceSet::PoolOptionsFor(size_t device, std::string name, OwnerId owner) const {
   PoolOptions options;
   options.name = std::move(name);
   options.device_name = names_[device];
   options.budget = budgets_[device];
   options.exact = true;
+  options.reserve_bytes = plans_[device].reserve_bytes;
+  options.on_shortage = [this](const PoolShortage& shortage) { NoteShortage(shortage); };
   options.owner = owner;
+  return options;
+}
+
+std::unique_ptr<Pool> DeviceSet::MakePool(size_t device, std::string name, OwnerId owner) const {
+  if (plans_[device].commit_bytes > 0) return pools_[device]->Share();
+  PoolOptions options = PoolOptionsFor(device, std::move(name), owner);
   return std::make_unique<Pool>(devices_[device].get(), &ledger_, std::move(options));
+}
+
+void DeviceSet::NoteShortage(const PoolShortage& shortage) const {
+  int number = 0;
+  {
+    MutexLock lock(&shortage_mutex_);
+    shortage_ = shortage;
+    number = shortages_++;
+  }
+  if (options_.memory_dump.empty()) return;
+  constexpr int kMostFiles = 100;  // a program that goes on trying must not fill the disk
+  if (number >= kMostFiles) return;
+  const size_t at = shortage.device_name.rfind("device:");
+  std::string device =
+      at == std::string::npos ? shortage.device_name : shortage.device_name.substr(at + 7);
+  std::replace(device.begin(), device.end(), ':', '_');
+  const std::string path = StrCat(options_.memory_dump, ".", device, ".", number);
+  for (const auto& [ending, text] :
+       {std::pair(".txt", &shortage.text), std::pair(".json", &shortage.json)}) {
+    const Status written = WriteFile(path + ending, *text);
+    if (!written.ok()) runtime_.log().Warning("memory dump: ", Message(written));
+  }
+}
+
+std::optional<PoolShortage> DeviceSet::last_shortage() const {
+  MutexLock lock(&shortage_mutex_);
+  return shortage_;
 }
 
 void DeviceSet::MarkLost(size_t device, const Status& why) {

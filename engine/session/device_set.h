@@ -6,7 +6,9 @@
 // was added does not know of it. Thread-safe.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +17,7 @@
 #include "engine/memory/budget.h"
 #include "engine/memory/ledger.h"
 #include "engine/memory/pool.h"
+#include "engine/session/device_memory.h"
 #include "engine/session/runtime.h"
 #include "engine/session/session_options.h"
 
@@ -45,7 +48,12 @@ class DeviceSet {
   std::span<const std::string> names() const;                  // full
   Pool& pool(size_t device) const { return *pools_[device]; }  // arenas and values
   MemoryBudget& budget(size_t device) const { return *budgets_[device]; }
+  // Of a session that took memory beforehand it is another face of pool().
   std::unique_ptr<Pool> MakePool(size_t device, std::string name, OwnerId owner) const;
+  // What the options came to.
+  const DeviceMemoryPlan& memory_plan(size_t device) const { return plans_[device]; }
+  // Of the last request that found no memory; nothing when there was none.
+  std::optional<PoolShortage> last_shortage() const;
 
   // A device that is lost takes no further runs; its memory is still given back where that works.
   void MarkLost(size_t device, const Status& why);
@@ -55,7 +63,8 @@ class DeviceSet {
  private:
   Status SeeDevices();
   Result<int> UseVisible(size_t index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  int64_t LimitOf(const ListedDevice& device) const;
+  PoolOptions PoolOptionsFor(size_t device, std::string name, OwnerId owner) const;
+  void NoteShortage(const PoolShortage& shortage) const;
 
   Runtime& runtime_;
   const SessionOptions& options_;
@@ -74,6 +83,11 @@ class DeviceSet {
   std::vector<std::string> names_;
   std::vector<std::shared_ptr<MemoryBudget>> budgets_;
   std::vector<std::unique_ptr<Pool>> pools_;
+  std::vector<DeviceMemoryPlan> plans_;
+  std::map<std::string, DeviceMemoryOptions> memory_options_;
+  mutable Mutex shortage_mutex_;
+  mutable std::optional<PoolShortage> shortage_ ABSL_GUARDED_BY(shortage_mutex_);
+  mutable int shortages_ ABSL_GUARDED_BY(shortage_mutex_) = 0;
   mutable Mutex mutex_;
   size_t used_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<Status> lost_ ABSL_GUARDED_BY(mutex_);  // per device in use

@@ -87,6 +87,7 @@ std::string RunReport::Line() const {
     out.precision(2);
     out << ", " << static_cast<double>(stats.copied_bytes) / 1e6 << " MB";
   }
+  for (const std::string& step : memory.steps) out << "; " << step << " for want of memory";
   for (const FallbackStep& step : fallbacks) {
     out << "; not on " << ShortName(step.device) << ": " << Message(step.why);
   }
@@ -97,6 +98,8 @@ Model::Model(std::shared_ptr<Session> session, std::string path,
              std::unique_ptr<ModelSource> source)
     : session_(std::move(session)), path_(std::move(path)), source_(std::move(source)) {
   owner_ = session_->ledger().AddOwner(OwnerKind::kModel, path_, session_->owner_);
+  // Values that change live in host memory.
+  variables_.CountOn(session_->device_set().pool(0).Line({owner_, MemoryCategory::kVariables}));
   MutexLock lock(&mutex_);
   constants_ =
       std::make_shared<ConstantStore>(std::span<Device* const>(), std::vector<Pool*>(), owner_);
@@ -180,7 +183,7 @@ Result<std::shared_ptr<Executor>> Model::Executable(
   std::shared_ptr<Executor> dropped;  // its memory goes back after the lock
   MutexLock lock(&mutex_);
   ++graphs_compiled_;
-  executors_.push_front({{own, asked}, executor});
+  executors_.push_front({{own, asked}, executor, request, device});
   if (executors_.size() > kMaxExecutors) {
     dropped = std::move(executors_.back().executor);
     executors_.pop_back();
@@ -423,12 +426,19 @@ Status Model::AfterFailure(const Status& failure, const std::string& device) {
 Result<RunResult> Model::RunOn(const std::string& device, const RunRequest& request,
                                bool& may_repeat) {
   const auto begin = std::chrono::steady_clock::now();
+  const RunsUnderWay::Run running(session_->runs_under_way());
   ImportRequest names{request.signature, {}, request.fetches, request.targets};
   for (const NamedTensor& feed : request.feeds) names.feeds.push_back(feed.first);
   ONCILLA_ASSIGN(const Use use, Enter());
   ONCILLA_ASSIGN(const int preferred, session_->device_set().Use(device));
   ONCILLA_TRY(session_->device_set().CheckAlive(static_cast<size_t>(preferred)));
-  ONCILLA_ASSIGN(const auto executor, Executable(names, nullptr, device));
+  auto found = Executable(names, nullptr, device);
+  if (found.status().code() == Code::kResourceExhausted && session_->Trim().bytes > 0) {
+    // What weights lacked, idle plans of other models held.
+    found = Executable(names, nullptr, device);
+  }
+  ONCILLA_TRY(found.status());
+  const auto executor = *std::move(found);
   const CompiledGraph& compiled = executor->compiled();
   std::vector<Tensor> feeds;
   for (const NamedValue& input : compiled.graph.inputs()) {
@@ -452,10 +462,13 @@ Result<RunResult> Model::RunOn(const std::string& device, const RunRequest& requ
     ONCILLA_ASSIGN(turn, variables_.TakeTurn(control.deadline));
     may_repeat = false;
   }
-  ONCILLA_ASSIGN(auto outputs, executor->Run(feeds, control));
+  ONCILLA_ASSIGN(auto outputs,
+                 RunWithinMemory(*session_, *executor, feeds, control,
+                                 session_->options().on_out_of_memory, result.report.memory));
   for (size_t i = 0; i < outputs.size(); ++i) {
     result.outputs.emplace_back(compiled.graph.outputs()[i].name, std::move(outputs[i]));
   }
+  session_->HoldFragmentation();
   RunReport& report = result.report;
   report.devices = compiled.placement.devices;
   report.preferred = preferred;
@@ -512,6 +525,70 @@ void Model::DropIdle() {
     for (const Entry& entry : executors_) executors.push_back(entry.executor);
   }
   for (const auto& executor : executors) executor->DropIdle();
+}
+
+namespace {
+
+// Where constants lie that the graph or its functions read.
+using Places = std::map<std::pair<const Region*, int64_t>, int64_t>;
+void ReadPlaces(const CompiledGraph& graph, Places& places) {
+  for (const auto& [input, view] : graph.packed) {
+    if (view.bytes > 0) places[{view.region, view.offset}] = view.bytes;
+  }
+  for (const auto& [name, function] : graph.functions) ReadPlaces(*function, places);
+}
+
+}  // namespace
+
+Status Model::Repack() {
+  ONCILLA_ASSIGN(const Use use, Enter());
+  std::vector<std::pair<ImportRequest, std::string>> graphs;
+  {
+    MutexLock compiling(&compile_mutex_);
+    {
+      MutexLock lock(&mutex_);
+      Places read;
+      for (const Entry& entry : executors_) {
+        ReadPlaces(entry.executor->compiled(), read);
+        graphs.emplace_back(entry.request, entry.device);
+      }
+      int64_t needed = 0;
+      for (const auto& [place, bytes] : read) needed += bytes;
+      bool tight = constants_ == nullptr || constants_->bytes() <= needed;
+      for (size_t d = 0; d < constant_pools_.size() && tight; ++d) {
+        // Where memory was taken beforehand, constants lie in the pool of everything else.
+        if (session_->device_set().memory_plan(d).commit_bytes > 0) continue;
+        const BfcStats stats = constant_pools_[d]->stats();
+        const int64_t most = std::max<int64_t>(stats.max_region_bytes, 1);
+        tight = stats.free_in_pool() == 0 && stats.regions <= 1 + stats.pool_bytes / most;
+      }
+      if (tight) return Status();
+    }
+    PlaceAnew(requests_);
+  }
+  Status failure;
+  for (auto graph = graphs.rbegin(); graph != graphs.rend(); ++graph) {
+    const Status made = Executable(graph->first, nullptr, graph->second).status();
+    if (!made.ok() && failure.ok()) failure = made;
+  }
+  return failure;
+}
+
+ModelMemory Model::memory() const {
+  ModelMemory out;
+  std::vector<std::shared_ptr<Executor>> executors;
+  std::shared_ptr<ConstantStore> constants;
+  {
+    MutexLock lock(&mutex_);
+    for (const Entry& entry : executors_) executors.push_back(entry.executor);
+    constants = constants_;
+  }
+  if (constants != nullptr) out.constants = constants->List();
+  out.variables = variables_.Values();
+  for (const auto& executor : executors) {
+    for (Executor::KeptPlan& plan : executor->KeptPlans()) out.plans.push_back(std::move(plan));
+  }
+  return out;
 }
 
 Released Model::Unload() {

@@ -11,6 +11,7 @@
 
 #include "engine/base/mutex.h"
 #include "engine/compile/executor.h"
+#include "engine/session/out_of_memory.h"
 #include "engine/session/session.h"
 
 namespace oncilla {
@@ -44,6 +45,7 @@ struct RunReport {
   int preferred = 0;                                  // index into devices
   std::vector<std::pair<std::string, int>> relaxed;   // why they are not where somebody wants them
   std::vector<FallbackStep> fallbacks;                // before this run, in order
+  MemoryOutcome memory;                               // what it took to find its memory
   int host_nodes = 0;                                 // strings, sizes that depend on data
   int planned_nodes = 0;                              // shape arithmetic, settled while planning
   RunStats stats;
@@ -61,6 +63,13 @@ struct RunReport {
 struct RunResult {
   std::vector<NamedTensor> outputs;  // in the order asked for
   RunReport report;
+};
+
+// What a model holds, piece by piece.
+struct ModelMemory {
+  std::vector<ConstantStore::Kept> constants;
+  std::vector<std::pair<std::string, Tensor>> variables;
+  std::vector<Executor::KeptPlan> plans;
 };
 
 // How often the three stages were entered, for tests and --json.
@@ -114,6 +123,14 @@ class Model : public std::enable_shared_from_this<Model> {
   Status AssignVariable(const std::string& name, Tensor value);
   // Lets go of plans' memory that no run holds; constants stay.
   void DropIdle();
+  // See Session::Defragment.
+  Status Repack();
+  bool unloaded() const {
+    MutexLock lock(&mutex_);
+    return unloaded_;
+  }
+  // What the model holds: constants, variables and plans, for reports.
+  ModelMemory memory() const;
   // Takes the model out of its session; later runs fail with FailedPrecondition.
   Released Unload();
 
@@ -127,6 +144,9 @@ class Model : public std::enable_shared_from_this<Model> {
   struct Entry {
     std::vector<std::string> keys;  // the graph's own first
     std::shared_ptr<Executor> executor;
+    // To make it anew.
+    ImportRequest request;
+    std::string device;
   };
   static constexpr size_t kMaxExecutors = 16;
   static constexpr size_t kMaxKeys = 16;  // per executor

@@ -143,6 +143,12 @@ Result<std::vector<Tensor>> RunWithinMemory(Session& session, Executor& executor
           session.Trim();  // what the ended run keeps for the next one of its kind
           result = executor.Run(feeds, control);
         }
+        if (!result.ok() && is_short(result.status()) &&
+            session.runs_under_way().AwaitTurn(deadline)) {
+          session.Trim();
+          result = executor.Run(feeds, control);
+          session.runs_under_way().EndTurn();
+        }
         const auto waited =
             std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin).count();
         if (result.ok()) outcome.steps.push_back(StrCat("waited ", waited, " ms"));

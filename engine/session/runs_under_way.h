@@ -30,6 +30,10 @@ class RunsUnderWay {
     RunsUnderWay& runs_;
   };
 
+  int running() const {
+    MutexLock lock(&mutex_);
+    return running_;
+  }
   // How many runs have ended so far.
   int64_t ended() const {
     MutexLock lock(&mutex_);
@@ -49,11 +53,25 @@ class RunsUnderWay {
     return ended_ > seen;
   }
 
+  // Runs that all wait for each other try again one at a time: each may have held a part of what
+  // another needed. False at the deadline.
+  bool AwaitTurn(std::chrono::steady_clock::time_point deadline) {
+    MutexLock lock(&mutex_);
+    const auto free = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !turn_taken_; };
+    if (!mutex_.AwaitUntil(deadline, free)) return false;
+    return turn_taken_ = true;
+  }
+  void EndTurn() {
+    MutexLock lock(&mutex_);
+    turn_taken_ = false;
+  }
+
  private:
   mutable Mutex mutex_;
   int running_ ABSL_GUARDED_BY(mutex_) = 0;
   int waiting_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t ended_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool turn_taken_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace oncilla

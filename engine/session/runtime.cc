@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "engine/api/backends.h"
+#include "engine/memory/pool.h"
 
 namespace oncilla {
 namespace {
@@ -102,6 +104,33 @@ void Runtime::Hide(std::vector<std::string> visible) const {
   }
   auto seen = SeeOnly(found_.devices, visible, kWhy);
   if (seen.ok()) found_.devices = *std::move(seen);
+}
+
+std::shared_ptr<MemoryBudget> Runtime::DeviceTotal(const ListedDevice& device) {
+  int64_t limit = DefaultLimitBytes(device.info);
+  const auto& given = options_.device_total_bytes;
+  for (const std::string& key :
+       {device.name, device.short_name(), device.info.type, std::string("*")}) {
+    const auto found = given.find(key);
+    if (found == given.end()) continue;
+    limit = found->second;
+    break;
+  }
+  MutexLock lock(&mutex_);
+  auto& total = totals_[StrCat(device.info.backend, ' ', device.info.id)];
+  if (total == nullptr) total = std::make_shared<MemoryBudget>(limit);
+  return total;
+}
+
+void Runtime::Note(std::weak_ptr<Session> session) {
+  MutexLock lock(&mutex_);
+  std::erase_if(sessions_, [](const auto& s) { return s.expired(); });
+  sessions_.push_back(std::move(session));
+}
+
+std::vector<std::weak_ptr<Session>> Runtime::TakeSessions() {
+  MutexLock lock(&mutex_);
+  return std::exchange(sessions_, {});
 }
 
 Result<size_t> Runtime::Resolve(const std::string& spec) const {

@@ -4,6 +4,7 @@
 // more, once: who names the CPU has no driver in the process. Nothing is opened. Thread-safe.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -11,12 +12,16 @@
 #include <vector>
 
 #include "engine/base/log.h"
+#include "engine/base/mutex.h"
 #include "engine/base/thread_pool.h"
 #include "engine/device/device.h"
+#include "engine/memory/budget.h"
 #include "engine/ops/op_set.h"
 #include "engine/session/visible_devices.h"
 
 namespace oncilla {
+
+class Session;
 
 struct RuntimeOptions {
   // OpenCL devices of type CPU serve as GPU:n too, so that the OpenCL road can be used and tested
@@ -29,6 +34,9 @@ struct RuntimeOptions {
   std::optional<std::vector<std::string>> visible_devices = std::nullopt;
   std::shared_ptr<const Log> log = nullptr;                 // null: DefaultLog()
   std::shared_ptr<const HostMemory> host_memory = nullptr;  // null: the system's
+  // The most that all sessions together take of a physical device, by its name ("GPU:0"), its type
+  // or "*"; else all but 300 MiB or 6 %.
+  std::map<std::string, int64_t> device_total_bytes = {};
 };
 
 // The defaults as the environment sets them: ONCILLA_OPENCL_CPU_DEVICES=1, ONCILLA_CACHE_DIR,
@@ -50,6 +58,12 @@ class Runtime {
   const Log& log() const { return options_.log != nullptr ? *options_.log : DefaultLog(); }
   const RuntimeOptions& options() const { return options_; }
 
+  // What all sessions of this runtime take of the physical device together, parts of it included.
+  std::shared_ptr<MemoryBudget> DeviceTotal(const ListedDevice& device);
+  // Sessions tell of themselves, for CloseSessions().
+  void Note(std::weak_ptr<Session> session);
+  std::vector<std::weak_ptr<Session>> TakeSessions();
+
   // ResolveDevice() among devices(); the CPU is found without looking for others.
   Result<size_t> Resolve(const std::string& spec) const;
 
@@ -69,6 +83,10 @@ class Runtime {
   std::shared_ptr<const OpSet> ops_;
   ThreadPool threads_;
   ListedDevice cpu_;
+  Mutex mutex_;
+  std::map<std::string, std::shared_ptr<MemoryBudget>> totals_
+      ABSL_GUARDED_BY(mutex_);  // by backend and stable id
+  std::vector<std::weak_ptr<Session>> sessions_ ABSL_GUARDED_BY(mutex_);
   mutable std::once_flag discovered_;
   mutable Found found_;  // what a call of Discover() has set
 };

@@ -7,6 +7,7 @@
 
 #include "engine/base/free_memory.h"
 #include "engine/import/tf_source.h"
+#include "engine/session/memory_report.h"
 #include "engine/session/model.h"
 
 namespace oncilla {
@@ -35,6 +36,7 @@ Result<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime> runtim
                                                  SessionOptions options) {
   std::shared_ptr<Session> session(new Session(std::move(runtime), std::move(options)));
   ONCILLA_TRY(session->devices_.Open());
+  session->runtime_->Note(session);
   return session;
 }
 
@@ -137,6 +139,16 @@ std::vector<DeviceMemory> Session::Memory() const {
     memory.pool_bytes = budget.used_bytes();
     memory.peak_bytes = budget.peak_bytes();
     memory.limit_bytes = budget.limit_bytes();
+    const DeviceMemoryPlan& plan = devices_.memory_plan(d);
+    memory.limit_source = memory.limit_bytes == plan.limit_bytes ? plan.limit_source : "set later";
+    memory.reserve_bytes = plan.reserve_bytes;
+    const BfcStats stats = devices_.pool(d).stats();
+    memory.largest_free_bytes = stats.largest_free_bytes;
+    memory.fragmentation = stats.fragmentation();
+    if (const MemoryBudget* total = budget.parent()) {
+      memory.total_bytes = total->used_bytes();
+      memory.total_limit_bytes = total->limit_bytes();
+    }
     out.push_back(std::move(memory));
   }
   return out;
@@ -150,6 +162,107 @@ int64_t Session::ArenaBytes(const Plan& plan, int device) const {
   return sum;
 }
 
-std::string Session::MemoryReport() const { return ledger_.Report(); }
+std::vector<std::shared_ptr<Model>> Session::models() const {
+  std::vector<std::shared_ptr<Model>> models;
+  MutexLock lock(&mutex_);
+  for (const auto& weak : models_) {
+    if (auto model = weak.lock()) models.push_back(std::move(model));
+  }
+  return models;
+}
+
+Result<Released> Session::Defragment() {
+  {
+    MutexLock lock(&mutex_);
+    if (closed_) return Error(Code::kFailedPrecondition, "the session is closed");
+  }
+  if (const int running = runs_under_way_.running(); running > 0) {
+    return Error(Code::kFailedPrecondition, running, running == 1 ? " run is" : " runs are",
+                 " under way: weights are moved between runs only");
+  }
+  std::vector<int64_t> before;
+  for (size_t d = 0; d < devices_.size(); ++d) before.push_back(devices_.budget(d).used_bytes());
+  Status failure;
+  for (const auto& model : models()) {
+    model->DropIdle();
+    if (Status s = model->Repack(); !s.ok() && failure.ok()) failure = s;
+  }
+  Released released;
+  for (size_t d = 0; d < before.size(); ++d) {
+    devices_.pool(d).Trim();
+    const int64_t bytes = std::max<int64_t>(0, before[d] - devices_.budget(d).used_bytes());
+    released.bytes += bytes;
+    released.by_device.emplace_back(devices_.names()[d], bytes);
+  }
+  ReturnFreeMemory();
+  if (!failure.ok()) return failure;
+  return released;
+}
+
+Released Session::Reset() {
+  std::map<std::string, int64_t> by_device;
+  for (const auto& model : models()) {
+    for (const auto& [name, bytes] : model->Unload().by_device) by_device[name] += bytes;
+  }
+  {
+    MutexLock lock(&mutex_);
+    std::erase_if(models_, [](const auto& weak) {
+      const auto model = weak.lock();
+      return model == nullptr || model->unloaded();
+    });
+  }
+  for (const auto& [name, bytes] : Trim().by_device) by_device[name] += bytes;
+  Released released;
+  for (const auto& [name, bytes] : by_device) {
+    released.bytes += bytes;
+    released.by_device.emplace_back(name, bytes);
+  }
+  return released;
+}
+
+void Session::ResetPeaks() {
+  ledger_.ResetPeaks();
+  for (size_t d = 0; d < devices_.size(); ++d) {
+    devices_.budget(d).ResetPeak();
+    devices_.pool(d).ClearStats();
+  }
+}
+
+void Session::HoldFragmentation() {
+  for (size_t d = 0; d < devices_.size(); ++d) {
+    const double most = devices_.memory_plan(d).fragmentation;
+    Pool& pool = devices_.pool(d);
+    if (most <= 0 || pool.stats().fragmentation() <= most) continue;
+    pool.Trim();
+    if (pool.stats().fragmentation() <= most) continue;
+    for (const auto& model : models()) model->DropIdle();
+    pool.Trim();
+  }
+}
+
+std::string Session::MemoryReport() const { return MemoryReportText(*this); }
+std::string Session::MemoryReportJson() const { return oncilla::MemoryReportJson(*this); }
+
+ResetReport CloseSessions(Runtime& runtime) {
+  ResetReport report;
+  const auto note = [&](const std::string& what, int64_t times) {
+    if (times <= 0) return;
+    report.still_referenced.push_back(StrCat(what, " (", times, times == 1 ? " time)" : " times)"));
+  };
+  int number = 0;
+  for (const auto& weak : runtime.TakeSessions()) {
+    std::shared_ptr<Session> session = weak.lock();
+    if (session == nullptr) continue;
+    std::vector<std::shared_ptr<Model>> models = session->models();
+    report.bytes += session->Close().bytes;
+    const auto count = static_cast<int64_t>(models.size());
+    for (const auto& model : models) {
+      note(StrCat("model '", model->path(), "'"), model.use_count() - 1);
+    }
+    // Each model holds its session too.
+    note(StrCat("session ", number++), session.use_count() - 1 - count);
+  }
+  return report;
+}
 
 }  // namespace oncilla

@@ -10,6 +10,7 @@
 #include "engine/compile/plan.h"
 #include "engine/import/model_source.h"
 #include "engine/session/device_set.h"
+#include "engine/session/runs_under_way.h"
 
 namespace oncilla {
 
@@ -27,6 +28,15 @@ struct DeviceMemory {
   int64_t peak_bytes = 0;
   int64_t pool_bytes = 0;  // taken from the driver
   int64_t limit_bytes = 0;
+  std::string limit_source;  // where the limit comes from, in words
+  // Of the pool of arenas: what is not handed out in one piece, and the share of the free bytes
+  // that lies elsewhere.
+  int64_t largest_free_bytes = 0;
+  double fragmentation = 0;
+  int64_t reserve_bytes = 0;  // kept whatever is trimmed
+  // What all sessions of the runtime take of the physical device, and may take.
+  int64_t total_bytes = 0;
+  int64_t total_limit_bytes = 0;
 };
 
 class Session : public std::enable_shared_from_this<Session> {
@@ -65,10 +75,29 @@ class Session : public std::enable_shared_from_this<Session> {
   int preferred() const { return devices_.preferred(); }
   DeviceSet& device_set() { return devices_; }
   Ledger& ledger() { return ledger_; }
+  const Ledger& ledger() const { return ledger_; }
   std::vector<DeviceMemory> Memory() const;
   // What an instance of a plan takes from the pool of a device.
   int64_t ArenaBytes(const Plan& plan, int device) const;
+
+  // Moves weights together: where a model's lie in more regions than they need, or beside constants
+  // that no graph reads any more, its graphs are made anew, and what they leave is given back.
+  // FailedPrecondition while runs are under way. A model whose graphs cannot be made anew is made
+  // again by its next run.
+  Result<Released> Defragment();
+  // Unloads all models; the session goes on, with its devices open and its reserve.
+  Released Reset();
+  // Peaks become what is taken now.
+  void ResetPeaks();
+  // After a run: keeps the fragmentation of pools below the cap of the options, if there is one.
+  void HoldFragmentation();
+
+  // Owners and lines as text; with everything there is to say as JSON (memory_report.h).
   std::string MemoryReport() const;
+  std::string MemoryReportJson() const;
+  std::vector<std::shared_ptr<Model>> models() const;
+  RunsUnderWay& runs_under_way() { return runs_under_way_; }
+  const DeviceSet& device_set() const { return devices_; }
 
  private:
   friend class Model;
@@ -81,9 +110,18 @@ class Session : public std::enable_shared_from_this<Session> {
   Ledger ledger_;
   OwnerId owner_ = kNoOwner;
   DeviceSet devices_;
+  RunsUnderWay runs_under_way_;
   mutable Mutex mutex_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::weak_ptr<Model>> models_ ABSL_GUARDED_BY(mutex_);
 };
+
+// Closes all sessions of a runtime, waiting for their runs.
+struct ResetReport {
+  int64_t bytes = 0;  // given back
+  // What somebody still holds on to: "model 'resnet' (2 times)".
+  std::vector<std::string> still_referenced;
+};
+ResetReport CloseSessions(Runtime& runtime);
 
 }  // namespace oncilla

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/session/memory_options.h"
+
 namespace oncilla {
 
 // A part of a device that is a device of its own: with its own pool, queues and hard limit.
@@ -36,10 +38,15 @@ struct SessionOptions {
   std::string device = "auto";  // see Runtime::Resolve
   bool strict = false;          // refuse where a node would fall back to another device
   int threads = 0;              // > 0: a pool of the session's own
-  int64_t memory_limit_bytes =
-      0;  // per device, for everything the engine takes there; 0: the device's
-  // The same as a share of the device's memory, in (0, 1]; the smaller of both holds. 0: none.
-  double memory_limit_fraction = 0;
+  // The short forms of device_memory for every device; at most one is given. Everything that the
+  // engine takes there counts. 0: the device's.
+  int64_t memory_limit_bytes = 0;
+  double memory_limit_fraction = 0;  // of the device's memory, in (0, 1]
+  // By a device's name ("GPU:0" or longer), a type ("GPU") or "*"; the closest one holds, alone.
+  std::map<std::string, DeviceMemoryOptions> device_memory = {};
+  OutOfMemoryPolicy on_out_of_memory = {};
+  // Where memory runs out, the pool is written to PREFIX.DEVICE.NUMBER.txt and .json; empty: no.
+  std::string memory_dump = {};
   // The most devices of a type that take part; "GPU": 0 means that no driver is loaded, "CPU": n
   // that the CPU is seen as n devices.
   std::map<std::string, int> device_count = {};

@@ -319,6 +319,19 @@ class BadInput(CliTest):
                          says=["rows", "7"])
         self.assertEqual(out.stdout, "")
 
+    def test_memory_report(self):
+        run = ["run", MODEL, "--input", f"image={COFFEE}", "-q"]
+        text = self.ok(*run, "--memory-report", "-").stdout
+        for words in ("taken of a limit of", "constants on CPU:0", "while node '", "over time"):
+            self.assertIn(words, text)
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "memory.json")
+            self.fails(6, *run, "--memory-limit", "21MiB", "--memory-report", file,
+                       says=["the run takes ", "while node '"])
+            with open(file, encoding="utf-8") as report:
+                shortage = json.load(report)["last_shortage"]
+            self.assertGreater(shortage["asked_bytes"], 0)
+
     def test_memory_limit(self):
         self.fails(6, "run", MODEL, "--input", f"image={COFFEE}", "--memory-limit", "1MiB",
                    says=["1.00 MiB"])

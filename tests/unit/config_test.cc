@@ -35,7 +35,6 @@ TEST(SessionConfig, TextAndJsonSayTheSame) {
       strict: true
       threads: 3
       memory_limit_bytes: 5000000000
-      memory_limit_fraction: 0.5
       max_concurrent_runs: 2
       device_count { key: "GPU" value: 2 }
       visible_devices: "1"
@@ -45,7 +44,6 @@ TEST(SessionConfig, TextAndJsonSayTheSame) {
   EXPECT_TRUE(text.strict);
   EXPECT_EQ(text.threads, 3);
   EXPECT_EQ(text.memory_limit_bytes, 5000000000);
-  EXPECT_EQ(text.memory_limit_fraction, 0.5);
   EXPECT_EQ(text.max_concurrent_runs, 2);
   EXPECT_EQ(text.device_count.at("GPU"), 2);
   EXPECT_THAT(text.visible_devices, ElementsAre("1", "H100"));
@@ -57,7 +55,7 @@ TEST(SessionConfig, TextAndJsonSayTheSame) {
   }
   EXPECT_EQ(PrintSessionConfig(text, ConfigForm::kJson),
             PrintSessionConfig(Read(R"({"device": "gpu:1", "strict": true, "threads": 3,
-                "memory_limit_bytes": "5000000000", "memory_limit_fraction": 0.5,
+                "memory_limit_bytes": "5000000000",
                 "max_concurrent_runs": 2, "device_count": {"GPU": 2},
                 "visible_devices": ["1", "H100"], "log_device_placement": true})"),
                                ConfigForm::kJson));
@@ -86,7 +84,7 @@ TEST(SessionConfig, TensorFlowsBytes) {
   EXPECT_EQ(options.device_count.at("GPU"), 0);
   EXPECT_EQ(options.threads, 2);
   EXPECT_TRUE(options.log_device_placement);
-  EXPECT_EQ(options.memory_limit_fraction, 0.25);
+  EXPECT_EQ(options.device_memory.at("GPU").limit_fraction, 0.25);
   EXPECT_THAT(options.visible_devices, ElementsAre("1", "0"));
   EXPECT_THAT(notes, ElementsAre(HasSubstr("inter_op_parallelism_threads has no effect")));
 }

@@ -4,6 +4,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/format.h"
+#include "engine/compile/plan_memory.h"
 #include "engine/graph/print.h"
 #include "engine/import/container.h"
 #include "tools/oncilla/commands.h"
@@ -166,6 +167,11 @@ std::string MemoryText(const Inspected& in) {
     out += StrCat("  ", ShortName(bytes.device), "  peak ", HumanBytes(bytes.peak()),
                   ": intermediates ", HumanBytes(bytes.arena_bytes), ", constants ",
                   HumanBytes(bytes.constant_bytes), "\n");
+  }
+  for (const PlanMemory& memory : oncilla::MemoryOf(*in.plan)) {
+    const auto device = static_cast<size_t>(memory.device);
+    out += StrCat("  ", ShortName(in.opened.session->device_names()[device]), "  ",
+                  PeakText(memory), "\n");
   }
   return out;
 }

@@ -24,7 +24,7 @@ struct RunFlags {
   SessionFlags session;
   InputFlags input;
   std::vector<std::string> outputs, targets;
-  std::string output_dir, steps, labels, svg;
+  std::string output_dir, steps, labels, svg, memory_report;
   int topk = 0;
   bool placement = false, json = false, quiet = false;
 };
@@ -282,6 +282,16 @@ Status PrintPlacement(const OpenedModel& opened, const Step& step) {
   return {};
 }
 
+// What --memory-report asks for: JSON where the name says so.
+Status WriteMemoryReport(const std::string& file, const Session& session) {
+  if (file == "-") return PrintResult(session.MemoryReport());
+  constexpr std::string_view kJson = ".json";
+  const bool json = file.size() > kJson.size() && file.ends_with(kJson);
+  const NoInterrupt writing;
+  return In(WriteFile(file, json ? session.MemoryReportJson() + "\n" : session.MemoryReport()),
+            "--memory-report");
+}
+
 Status Run(const RunFlags& flags) {
   ONCILLA_TRY(CheckFlags(flags));
   ONCILLA_ASSIGN(const std::vector<Step> steps, ReadSteps(flags));
@@ -298,17 +308,28 @@ Status Run(const RunFlags& flags) {
                        {"format", std::string(opened.model->source().format())}};
   document["devices"] = DevicesJson(*opened.session);
   document["steps"] = Json::array();
+  constexpr size_t kMostChanges = 10'000;
+  if (!flags.memory_report.empty()) opened.session->ledger().StartTimeline(kMostChanges);
   for (size_t i = 0; i < steps.size(); ++i) {
     const auto in = [&](Status status) {
       return steps.size() > 1 ? In(std::move(status), StrCat("step ", i)) : status;
     };
     auto result = RunStep(opened, steps[i], flags);
-    if (!result.ok()) return in(result.status());
+    if (!result.ok()) {
+      // Most of all when memory has run out.
+      if (!flags.memory_report.empty()) {
+        ONCILLA_TRY(WriteMemoryReport(flags.memory_report, *opened.session));
+      }
+      return in(result.status());
+    }
     if (flags.placement) ONCILLA_TRY(in(PrintPlacement(opened, steps[i])));
     ONCILLA_TRY(in(Report(flags, opened, steps[i], *result, labels, document)));
   }
   document["memory"] = MemoryJson(*opened.session);
   document["counters"] = CountersJson(opened.model->counters());
+  if (!flags.memory_report.empty()) {
+    ONCILLA_TRY(WriteMemoryReport(flags.memory_report, *opened.session));
+  }
   return flags.json ? PrintDocument(document) : Status();
 }
 
@@ -344,6 +365,10 @@ Action AddRun(CLI::App& app) {
   app.add_option("--labels", flags->labels, "Names of the classes, one per line or a JSON list")
       ->type_name("FILE");
   app.add_option("--svg", flags->svg, "Draw the photograph beside the bars of --topk")
+      ->type_name("FILE");
+  app.add_option("--memory-report", flags->memory_report,
+                 "Who holds what memory, where peaks fall and how it came: text, JSON for a name "
+                 "that ends in .json, or - for standard output; also when the run fails")
       ->type_name("FILE");
   app.add_flag("--placement", flags->placement, "Say for each node where it ran and why (stderr)");
   app.add_flag("--json", flags->json, "Results and costs as one JSON document");

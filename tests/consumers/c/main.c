@@ -128,9 +128,27 @@ int main(int argc, char** argv) {
   oncilla_memory_info memory = ONCILLA_INIT(oncilla_memory_info);
   Need(oncilla_session_memory(session, "/job:localhost/replica:0/task:0/device:CPU:0", &memory));
   EXPECT(memory.pool_bytes > 0 && memory.in_use_bytes > 0);
+  EXPECT(memory.total_bytes == memory.pool_bytes && memory.total_limit_bytes > 0);
+  EXPECT(memory.fragmentation >= 0 && memory.fragmentation <= 1);
   int64_t released = 0;
+  size_t needed = 0;
+  char report[4096];
+  Need(oncilla_session_memory_report(session, 1, report, sizeof(report), &needed));
+  EXPECT(needed > sizeof(report) ? strlen(report) == sizeof(report) - 1 : needed > 100);
+  EXPECT(strstr(report, "\"limit_source\"") != NULL);
+  Need(oncilla_session_record_memory(session, 10));
+  Need(oncilla_session_defragment(session, &released));
+  EXPECT(released > 0);
+  memory.size = sizeof(memory);
+  Need(oncilla_session_memory(session, "/job:localhost/replica:0/task:0/device:CPU:0", &memory));
+  EXPECT(memory.peak_bytes > memory.pool_bytes);
+  Need(oncilla_session_reset_peaks(session));
+  Need(oncilla_session_memory(session, "/job:localhost/replica:0/task:0/device:CPU:0", &memory));
+  EXPECT(memory.peak_bytes == memory.pool_bytes);
   Need(oncilla_session_close(session, &released));
   EXPECT(released == memory.pool_bytes);
+  Need(oncilla_runtime_close_sessions(runtime, &released, report, sizeof(report), &needed));
+  EXPECT(released == 0);
   EXPECT(allocated == 0);
   EXPECT(Refused(oncilla_model_run(model, names, inputs, 0, NULL, &result),
                  ONCILLA_FAILED_PRECONDITION));

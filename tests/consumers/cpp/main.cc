@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
                   result["logits"].dims() == std::vector<int64_t>{1, 1000} && only.size() == 1 &&
                   !only[0].string(0).empty() && !missing.ok() &&
                   missing.status().code() == ONCILLA_INVALID_ARGUMENT &&
+                  session.MemoryReport().value().find("limit") != std::string::npos &&
                   session.Close().value() > 0;
   std::printf("%s: %s\n", only[0].string(0).c_str(), ok ? "consumer ok" : "consumer FAILED");
   return ok ? 0 : 1;

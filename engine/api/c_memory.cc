@@ -1,0 +1,80 @@
+// The C interface: what of memory goes beyond one number per device.
+#include <algorithm>
+#include <cstring>
+
+#include "engine/api/handles.h"
+
+using namespace oncilla;       // NOLINT: this file is the border between the two namespaces
+using namespace oncilla::api;  // NOLINT
+
+namespace {
+
+Status WriteText(const std::string& all, char* text, size_t size, size_t* needed) {
+  if (needed != nullptr) *needed = all.size() + 1;
+  if (size == 0) return Status();
+  ONCILLA_TRY(NeedHandle(text, "text"));
+  const size_t fits = std::min(all.size(), size - 1);
+  std::memcpy(text, all.data(), fits);
+  text[fits] = 0;
+  return Status();
+}
+
+}  // namespace
+
+oncilla_status* oncilla_session_defragment(oncilla_session* session, int64_t* released_bytes) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(session, "session"));
+    ONCILLA_ASSIGN(const Released released, session->session->Defragment());
+    if (released_bytes != nullptr) *released_bytes = released.bytes;
+    return Status();
+  });
+}
+
+oncilla_status* oncilla_session_reset(oncilla_session* session, int64_t* released_bytes) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(session, "session"));
+    const int64_t bytes = session->session->Reset().bytes;
+    if (released_bytes != nullptr) *released_bytes = bytes;
+    return Status();
+  });
+}
+
+oncilla_status* oncilla_session_reset_peaks(oncilla_session* session) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(session, "session"));
+    session->session->ResetPeaks();
+    return Status();
+  });
+}
+
+oncilla_status* oncilla_session_record_memory(oncilla_session* session, size_t changes) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(session, "session"));
+    constexpr size_t kMost = size_t{1} << 24;
+    if (changes > kMost) return InvalidArgument("at most ", kMost, " changes are kept");
+    session->session->ledger().StartTimeline(changes);
+    return Status();
+  });
+}
+
+oncilla_status* oncilla_session_memory_report(oncilla_session* session, int json, char* text,
+                                              size_t size, size_t* needed) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(session, "session"));
+    return WriteText(
+        json != 0 ? session->session->MemoryReportJson() : session->session->MemoryReport(), text,
+        size, needed);
+  });
+}
+
+oncilla_status* oncilla_runtime_close_sessions(oncilla_runtime* runtime, int64_t* released_bytes,
+                                               char* text, size_t size, size_t* needed) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(runtime, "runtime"));
+    const ResetReport report = CloseSessions(*runtime->runtime);
+    if (released_bytes != nullptr) *released_bytes = report.bytes;
+    std::string lines;
+    for (const std::string& line : report.still_referenced) lines += line + "\n";
+    return WriteText(lines, text, size, needed);
+  });
+}
