@@ -116,9 +116,14 @@ class Model::Use {
 
 Result<Model::Use> Model::Enter() {
   MutexLock lock(&mutex_);
-  if (unloaded_) return Error(Code::kFailedPrecondition, "the model is unloaded");
+  if (unloaded_ || draining_) return Error(Code::kFailedPrecondition, "the model is unloaded");
   ++users_;
   return Use(this);
+}
+
+Result<std::shared_ptr<const Model::Use>> Model::EnterShared() {
+  ONCILLA_ASSIGN(Use use, Enter());
+  return std::make_shared<const Use>(std::move(use));
 }
 
 std::shared_ptr<Executor> Model::FindExecutor(const std::string& key) {
@@ -133,12 +138,18 @@ std::shared_ptr<Executor> Model::FindExecutor(const std::string& key) {
 Result<std::shared_ptr<Executor>> Model::Executable(
     const ImportRequest& request,
     const std::function<void(std::string_view, const Graph&)>& observe) {
+  ONCILLA_ASSIGN(const Use use, Enter());
+  return ExecutableInUse(request, observe);
+}
+
+Result<std::shared_ptr<Executor>> Model::ExecutableInUse(
+    const ImportRequest& request,
+    const std::function<void(std::string_view, const Graph&)>& observe) {
   const std::string asked = "asked\n" + KeyOf(request);
   const auto find = [&](const std::string& key) {
     MutexLock lock(&mutex_);
     return observe ? nullptr : FindExecutor(key);
   };
-  ONCILLA_ASSIGN(const Use use, Enter());
   if (auto found = find(asked)) return found;
   // One compilation at a time: two of the same names would pack the same constants twice.
   MutexLock compiling(&compile_mutex_);
@@ -217,6 +228,8 @@ Result<std::shared_ptr<Executor>> Model::Compile(
   ExecutorOptions executor_options;
   executor_options.max_instances = session_->options().max_concurrent_runs;
   executor_options.variables = &variables_;
+  executor_options.abandoned_bytes = session_->abandoned_bytes_;
+  executor_options.links = session_->links_;
   return std::make_shared<Executor>(std::move(compiled), session_->devices(), std::move(pools),
                                     owner_, executor_options);
 }
@@ -238,16 +251,28 @@ Status Model::PrepareVariables(const Module& module) {
     if (variable.initial.valid()) variables_.Initialise(variable.name, variable.initial);
   }
   ONCILLA_ASSIGN(const auto executor, Compile(*std::move(initialiser), nullptr));
-  return executor->Run({}, {}).status();
+  return executor->Run({}, ControlOf({}, {}, {})).status();
 }
 
 void Model::BecomeState(const std::vector<std::string>& resources) {
   source_->NoteState(resources);
   std::list<Entry> dropped;  // their memory goes back after the lock
-  MutexLock lock(&mutex_);
-  bool changed = false;
-  for (const std::string& name : resources) changed |= state_.insert(name).second;
-  if (changed) dropped.swap(executors_);
+  {
+    MutexLock lock(&mutex_);
+    bool changed = false;
+    for (const std::string& name : resources) changed |= state_.insert(name).second;
+    if (!changed) return;
+    dropped.swap(executors_);
+  }
+  ReleaseCallables();
+}
+
+void Model::ReleaseCallables() {
+  for (const auto& callable : Callables()) {
+    std::shared_ptr<const CallableState::Bound> dropped;
+    MutexLock lock(&callable->mutex);
+    dropped.swap(callable->bound);
+  }
 }
 
 Status Model::AssignVariable(const std::string& name, Tensor value) {
@@ -268,35 +293,44 @@ Status Model::Prepare(const std::string& signature, const std::vector<std::strin
 
 Result<RunResult> Model::Run(const RunRequest& request) {
   const auto begin = std::chrono::steady_clock::now();
+  ONCILLA_ASSIGN(const Use use, Enter());
+  return RunSince(request, begin);
+}
+
+Result<RunResult> Model::RunSince(const RunRequest& request,
+                                  std::chrono::steady_clock::time_point begin) {
   ImportRequest names{request.signature, {}, request.fetches, request.targets};
   for (const NamedTensor& feed : request.feeds) names.feeds.push_back(feed.first);
-  ONCILLA_ASSIGN(const Use use, Enter());
-  ONCILLA_ASSIGN(const auto executor, Executable(names));
+  for (const auto& feed : request.device_feeds) names.feeds.push_back(feed.first);
+  ONCILLA_ASSIGN(const auto executor, ExecutableInUse(names, nullptr));
   const CompiledGraph& compiled = executor->compiled();
-  std::vector<Tensor> feeds;
+  std::vector<RunValue> feeds;
   for (const NamedValue& input : compiled.graph.inputs()) {
+    auto far = std::find_if(request.device_feeds.begin(), request.device_feeds.end(),
+                            [&](const auto& f) { return f.first == input.name; });
+    if (far != request.device_feeds.end()) {
+      feeds.push_back(far->second);
+      continue;
+    }
     auto it = std::find_if(request.feeds.begin(), request.feeds.end(),
                            [&](const NamedTensor& f) { return f.first == input.name; });
     if (it == request.feeds.end()) {
-      return tf_messages::NotFed(*source_, input.name, compiled.graph.fact(input.value));
+      return NotFed(input.name, compiled.graph.fact(input.value));
     }
     ONCILLA_TRY(
         tf_messages::FeedFits(*source_, input.name, compiled.graph.fact(input.value), it->second));
     feeds.push_back(it->second);
   }
   RunResult result;
-  RunControl control;
+  RunControl control = ControlOf(begin, request.timeout, request.cancel);
   const DeviceCounters before = CountersOf(session_->devices());
-  if (request.timeout.count() > 0) control.deadline = begin + request.timeout;
   control.profile = request.profile;
   control.stats = &result.report.stats;
-  std::optional<VariableStore::Turn> turn;
-  if (compiled.writes_variables) {
-    ONCILLA_ASSIGN(turn, variables_.TakeTurn(control.deadline));
-  }
-  ONCILLA_ASSIGN(auto outputs, executor->Run(feeds, control));
+  ONCILLA_ASSIGN(const auto keep, KeepMask(compiled.graph, request.keep, request.keep_all));
+  ONCILLA_ASSIGN(auto outputs, Execute(*executor, feeds, keep, control));
   for (size_t i = 0; i < outputs.size(); ++i) {
-    result.outputs.emplace_back(compiled.graph.outputs()[i].name, std::move(outputs[i]));
+    result.outputs.emplace_back(compiled.graph.outputs()[i].name, outputs[i].host());
+    if (request.keep_all || !request.keep.empty()) result.kept.push_back(outputs[i].device());
   }
   RunReport& report = result.report;
   report.devices.assign(session_->device_names().begin(), session_->device_names().end());
@@ -329,6 +363,61 @@ Result<RunResult> Model::Run(const RunRequest& request) {
   return result;
 }
 
+RunControl Model::ControlOf(std::chrono::steady_clock::time_point begin,
+                            std::chrono::milliseconds timeout,
+                            const CancellationToken& cancel) const {
+  RunControl control;
+  if (timeout.count() > 0) control.deadline = begin + timeout;
+  control.cancel = cancel;
+  control.stop = session_->stop();
+  control.watchdog = std::chrono::milliseconds(session_->options().watchdog_ms);
+  return control;
+}
+
+Result<std::vector<RunValue>> Model::Execute(Executor& executor, std::span<const RunValue> feeds,
+                                             const std::vector<bool>& keep,
+                                             const RunControl& control) {
+  std::optional<VariableStore::Turn> turn;
+  if (executor.compiled().writes_variables) {
+    ONCILLA_ASSIGN(turn, variables_.TakeTurn(control));
+  }
+  return executor.RunValues(feeds, keep, control);
+}
+
+Result<std::vector<bool>> Model::KeepMask(const Graph& graph, const std::vector<std::string>& keep,
+                                          bool all) {
+  std::vector<bool> mask(graph.outputs().size(), all);
+  for (const std::string& name : keep) {
+    const auto it = std::find_if(graph.outputs().begin(), graph.outputs().end(),
+                                 [&](const NamedValue& output) { return output.name == name; });
+    if (it == graph.outputs().end()) {
+      return WithStage(InvalidArgument("'", name, "' is to be kept, but is no output of the run"),
+                       Stage::kOptions);
+    }
+    mask[static_cast<size_t>(it - graph.outputs().begin())] = true;
+  }
+  return mask;
+}
+
+Status Model::NotFed(const std::string& input, const Fact& fact) const {
+  return tf_messages::NotFed(*source_, input, fact);
+}
+
+void Model::AddCallable(const std::shared_ptr<CallableState>& callable) {
+  MutexLock lock(&mutex_);
+  std::erase_if(callables_, [](const auto& weak) { return weak.expired(); });
+  callables_.push_back(callable);
+}
+
+std::vector<std::shared_ptr<CallableState>> Model::Callables() {
+  std::vector<std::shared_ptr<CallableState>> alive;
+  MutexLock lock(&mutex_);
+  for (const auto& weak : callables_) {
+    if (auto callable = weak.lock()) alive.push_back(std::move(callable));
+  }
+  return alive;
+}
+
 ModelCounters Model::counters() const {
   ModelCounters out;
   MutexLock lock(&mutex_);
@@ -352,7 +441,18 @@ void Model::DropIdle() {
     MutexLock lock(&mutex_);
     for (const Entry& entry : executors_) executors.push_back(entry.executor);
   }
+  for (const auto& callable : Callables()) {
+    MutexLock lock(&callable->mutex);
+    if (callable->bound != nullptr) executors.push_back(callable->bound->executor);
+  }
   for (const auto& executor : executors) executor->DropIdle();
+}
+
+bool Model::Drain(Deadline deadline) {
+  MutexLock lock(&mutex_);
+  draining_ = true;
+  return mutex_.AwaitUntil(deadline,
+                           [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return users_ == 0; });
 }
 
 Released Model::Unload() {
@@ -369,6 +469,7 @@ Released Model::Unload() {
   Released released;
 
   executors.clear();
+  ReleaseCallables();
   constants.reset();
   variables_.Clear();
   for (size_t d = 0; d < constant_pools_.size(); ++d) {

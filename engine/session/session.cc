@@ -22,7 +22,9 @@ SessionOptions WithEnvironment(SessionOptions options) {
 }  // namespace
 
 Session::Session(std::shared_ptr<Runtime> runtime, SessionOptions options)
-    : runtime_(std::move(runtime)), options_(WithEnvironment(std::move(options))) {}
+    : runtime_(std::move(runtime)),
+      options_(WithEnvironment(std::move(options))),
+      tasks_(options_.max_concurrent_runs) {}
 
 Session::~Session() { Close(); }
 
@@ -90,6 +92,9 @@ Status Session::Open() {
     }
     budgets_.push_back(std::make_shared<MemoryBudget>(limit));
     pools_.push_back(MakePool(devices_.size() - 1, "arenas", owner_));
+    links_.push_back(std::make_shared<DeviceLink>(devices_.back().get(), pools_.back().get(),
+                                                  listed.name,
+                                                  std::chrono::milliseconds(options_.watchdog_ms)));
   }
   if (options_.log_device_placement) {
     // TensorFlow's words: what was asked for is told whatever the level of the log.
@@ -129,7 +134,7 @@ Result<std::shared_ptr<Model>> Session::Load(const std::string& path,
   return model;
 }
 
-Released Session::Close() {
+Released Session::Close(const CloseOptions& options) {
   std::vector<std::shared_ptr<Model>> models;
   {
     MutexLock lock(&mutex_);
@@ -139,11 +144,19 @@ Released Session::Close() {
       if (auto model = weak.lock()) models.push_back(std::move(model));
     }
   }
+  if (options.mode == CloseMode::kDrain && options.timeout.count() > 0) {
+    const auto deadline = std::chrono::steady_clock::now() + options.timeout;
+    bool idle = true;
+    for (const auto& model : models) idle &= model->Drain(deadline);
+    if (!idle) stop_.Cancel();
+  }
+  if (options.mode == CloseMode::kCancel) stop_.Cancel();
   Released released;
   std::map<std::string, int64_t> by_device;
   for (const auto& model : models) {
     for (const auto& [name, bytes] : model->Unload().by_device) by_device[name] += bytes;
   }
+  for (const auto& link : links_) link->Close();
   for (size_t d = 0; d < pools_.size(); ++d) by_device[device_names_[d]] += pools_[d]->Close();
   for (const auto& [name, bytes] : by_device) {
     released.bytes += bytes;
@@ -208,6 +221,18 @@ int64_t Session::ArenaBytes(const Plan& plan, int device) const {
     sum = SaturatingAdd(sum, pools_[device]->Rounded(bytes));
   }
   return sum;
+}
+
+Result<DeviceTensor> Session::ToDevice(const Tensor& tensor, std::string_view device) {
+  for (size_t d = 0; d < links_.size(); ++d) {
+    if (device_names_[d] != device) continue;
+    if (device_ptrs_[d]->info().host_memory) {
+      return WithStage(InvalidArgument("the memory of ", device, " is the host's: feed the tensor"),
+                       Stage::kOptions);
+    }
+    return links_[d]->Write(tensor, owner_);
+  }
+  return WithStage(NotFound("device '", device, "' is not in use"), Stage::kDevice);
 }
 
 std::string Session::MemoryReport() const { return ledger_.Report(); }

@@ -2,12 +2,17 @@
 // Nothing is shared with other sessions but the Runtime. Thread-safe.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "engine/base/cancellation.h"
 #include "engine/base/mutex.h"
+#include "engine/base/task_queue.h"
+#include "engine/compile/device_tensor.h"
 #include "engine/compile/plan.h"
 #include "engine/import/model_source.h"
 #include "engine/memory/budget.h"
@@ -34,6 +39,15 @@ struct SessionOptions {
   bool log_device_placement = false;  // where each node of a plan runs, in TensorFlow's words
   bool verify = false;  // check every pass and device call; ONCILLA_VERIFY=1 has the same effect
   int max_concurrent_runs = 4;  // per model and shape; bounds the memory of overlapping runs
+  // A run without a deadline ends when a device has finished nothing for so long; 0: never.
+  int64_t watchdog_ms = 60000;
+};
+
+// What becomes of runs under way when a session closes.
+enum class CloseMode { kDrain, kCancel };
+struct CloseOptions {
+  CloseMode mode = CloseMode::kDrain;
+  std::chrono::milliseconds timeout{0};  // of draining; what then still runs is cancelled. 0: none
 };
 
 // What closing or unloading gave back.
@@ -59,8 +73,9 @@ class Session : public std::enable_shared_from_this<Session> {
 
   Result<std::shared_ptr<Model>> Load(const std::string& path, const OpenModelOptions& options);
 
-  // Releases everything; models of the session refuse to run afterwards. Waits for runs under way.
-  Released Close();
+  // Releases everything; models of the session refuse to run afterwards. Waits for runs under way,
+  // those that are queued included, or cancels them. It never waits for a device that hangs.
+  Released Close(const CloseOptions& options = {});
 
   // Gives back what no run holds at the moment: memory of idle plans, which the next run takes
   // again, and empty regions. Constants stay.
@@ -83,6 +98,15 @@ class Session : public std::enable_shared_from_this<Session> {
   // What an instance of a plan takes from the pool of a device.
   int64_t ArenaBytes(const Plan& plan, int device) const;
   std::string MemoryReport() const;
+  // Memory that was given up with work that hangs: a device may still write to it.
+  int64_t abandoned_bytes() const { return *abandoned_bytes_; }
+  // Cancelled when the session closes in a hurry.
+  const CancellationToken& stop() const { return stop_; }
+  // Copies a tensor of numbers to a device in use, by its full name, to be fed to runs.
+  Result<DeviceTensor> ToDevice(const Tensor& tensor, std::string_view device);
+  const std::vector<std::shared_ptr<DeviceLink>>& links() const { return links_; }
+  // Where asynchronous runs are done.
+  TaskQueue& tasks() { return tasks_; }
 
  private:
   friend class Model;
@@ -94,6 +118,10 @@ class Session : public std::enable_shared_from_this<Session> {
   const std::shared_ptr<Runtime> runtime_;
   const SessionOptions options_;
   std::unique_ptr<ThreadPool> own_threads_;
+  const CancellationToken stop_ = CancellationToken::Create();
+  TaskQueue tasks_;
+  const std::shared_ptr<std::atomic<int64_t>> abandoned_bytes_ =
+      std::make_shared<std::atomic<int64_t>>(0);
   Ledger ledger_;
   OwnerId owner_ = kNoOwner;
   std::vector<ListedDevice> visible_;
@@ -103,6 +131,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::vector<std::string> device_names_;
   std::vector<std::shared_ptr<MemoryBudget>> budgets_;  // per device
   std::vector<std::unique_ptr<Pool>> pools_;            // per device: arenas and values
+  std::vector<std::shared_ptr<DeviceLink>> links_;      // per device, for tensors that stay there
   mutable Mutex mutex_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::weak_ptr<Model>> models_ ABSL_GUARDED_BY(mutex_);
