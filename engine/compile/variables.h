@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/base/mutex.h"
-#include "engine/device/device.h"
+#include "engine/compile/run_control.h"
 #include "engine/tensor/tensor.h"
 
 namespace oncilla {
@@ -28,7 +28,7 @@ class VariableStore {
   int64_t bytes() const;
   void Clear();
 
-  // A writer's turn, until the object goes. DeadlineExceeded when others took too long.
+  // A writer's turn, until the object goes. DeadlineExceeded or Cancelled when the run ends first.
   class Turn {
    public:
     Turn(Turn&& other) noexcept : store_(std::exchange(other.store_, nullptr)) {}
@@ -44,7 +44,7 @@ class VariableStore {
     explicit Turn(VariableStore* store) : store_(store) {}
     VariableStore* store_;
   };
-  Result<Turn> TakeTurn(Deadline deadline);
+  Result<Turn> TakeTurn(const RunControl& control);
 
  private:
   mutable Mutex mutex_;

@@ -123,6 +123,9 @@ Result<int> DeviceSet::UseVisible(size_t index) {
   names_.push_back(listed.name);
   budgets_.push_back(std::make_shared<MemoryBudget>(LimitOf(listed)));
   pools_.push_back(MakePool(devices_.size() - 1, "arenas", owner_));
+  links_.push_back(std::make_shared<DeviceLink>(devices_.back().get(), pools_.back().get(),
+                                                listed.name,
+                                                std::chrono::milliseconds(options_.watchdog_ms)));
   lost_.emplace_back();
   used_ = devices_.size();
   if (options_.log_device_placement) {
@@ -141,6 +144,15 @@ size_t DeviceSet::size() const {
 std::span<Device* const> DeviceSet::devices() const { return {pointers_.data(), size()}; }
 
 std::span<const std::string> DeviceSet::names() const { return {names_.data(), size()}; }
+
+std::vector<std::shared_ptr<DeviceLink>> DeviceSet::links() const {
+  MutexLock lock(&mutex_);
+  return links_;
+}
+
+void DeviceSet::CloseLinks() {
+  for (const auto& link : links()) link->Close();
+}
 
 std::unique_ptr<Pool> DeviceSet::MakePool(size_t device, std::string name, OwnerId owner) const {
   PoolOptions options;

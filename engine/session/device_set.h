@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/base/mutex.h"
+#include "engine/compile/device_tensor.h"
 #include "engine/memory/budget.h"
 #include "engine/memory/ledger.h"
 #include "engine/memory/pool.h"
@@ -42,7 +43,10 @@ class DeviceSet {
   // The devices in use, the CPU first.
   size_t size() const;
   std::span<Device* const> devices() const;
-  std::span<const std::string> names() const;                  // full
+  std::span<const std::string> names() const;              // full
+  std::vector<std::shared_ptr<DeviceLink>> links() const;  // for tensors that stay on a device
+  // Before the pools close: what tensors hold of the devices is taken away.
+  void CloseLinks();
   Pool& pool(size_t device) const { return *pools_[device]; }  // arenas and values
   MemoryBudget& budget(size_t device) const { return *budgets_[device]; }
   std::unique_ptr<Pool> MakePool(size_t device, std::string name, OwnerId owner) const;
@@ -74,6 +78,7 @@ class DeviceSet {
   std::vector<std::string> names_;
   std::vector<std::shared_ptr<MemoryBudget>> budgets_;
   std::vector<std::unique_ptr<Pool>> pools_;
+  std::vector<std::shared_ptr<DeviceLink>> links_ ABSL_GUARDED_BY(mutex_);
   mutable Mutex mutex_;
   size_t used_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<Status> lost_ ABSL_GUARDED_BY(mutex_);  // per device in use

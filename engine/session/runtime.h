@@ -29,6 +29,7 @@ struct RuntimeOptions {
   std::optional<std::vector<std::string>> visible_devices = std::nullopt;
   std::shared_ptr<const Log> log = nullptr;                 // null: DefaultLog()
   std::shared_ptr<const HostMemory> host_memory = nullptr;  // null: the system's
+  std::vector<const Backend*> more_backends = {};  // beside those that are linked; must stay
 };
 
 // The defaults as the environment sets them: ONCILLA_OPENCL_CPU_DEVICES=1, ONCILLA_CACHE_DIR,
