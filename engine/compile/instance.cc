@@ -104,7 +104,7 @@ Result<std::unique_ptr<Instance>> Instance::Create(std::shared_ptr<const Plan> p
       piece.last_of_stretch = next == stretch.steps.size();
       auto recording = devices[stretch.device]->Record(std::move(steps));
       if (!recording.ok()) {
-        return WithDevice(recording.status(), devices[stretch.device]->info().name);
+        return WithDevice(recording.status(), plan->compiled->placement.devices[stretch.device]);
       }
       piece.recording = *std::move(recording);
       state.pieces.push_back(std::move(piece));
@@ -124,7 +124,8 @@ Result<std::unique_ptr<Instance>> Instance::Create(std::shared_ptr<const Plan> p
     if (control.watchdog.count() > 0) {
       limit = std::min(limit, std::chrono::steady_clock::now() + control.watchdog);
     }
-    ONCILLA_TRY(WithDevice(device.Wait(event, limit), device.info().name));
+    ONCILLA_TRY(
+        WithDevice(device.Wait(event, limit), plan->compiled->placement.devices[upload.device]));
   }
   return instance;
 }

@@ -175,7 +175,7 @@ class Instance::Walk {
   Status Transfer(int device, std::span<const Upload> up, std::span<const Download> down) {
     if (up.empty() && down.empty()) return Status();
     auto event = state_.devices[device]->Transfer(*state_.queues[device], up, down);
-    if (!event.ok()) return WithDevice(event.status(), state_.devices[device]->info().name);
+    if (!event.ok()) return WithDevice(event.status(), plan_.compiled->placement.devices[device]);
     state_.last[device] = *event;
     in_flight_[device].push_back({*std::move(event), nullptr});
     return Status();
@@ -185,7 +185,7 @@ class Instance::Walk {
     const int d = plan_.stretches[piece.stretch].device;
     Device& device = *state_.devices[d];
     auto event = device.Submit(*state_.queues[d], *piece.recording, externals_, control_.profile);
-    if (!event.ok()) return WithDevice(event.status(), device.info().name);
+    if (!event.ok()) return WithDevice(event.status(), plan_.compiled->placement.devices[d]);
     state_.last[d] = *event;
     if (control_.profile) profiled_.push_back({*event, &piece});
     std::deque<Submitted>& queue = in_flight_[d];
@@ -214,10 +214,11 @@ class Instance::Walk {
       if (watches) look = std::min(look, now + std::min(kLookForProgress, control_.watchdog));
       const Status status = device.Wait(event, look);
       if (status.code() != Code::kDeadlineExceeded) {
-        return WithDevice(status, device.info().name);
+        return WithDevice(status, plan_.compiled->placement.devices[d]);
       }
       if (Status ends = MayGoOn(control_); !ends.ok()) {
-        return WithDevice(WithStage(std::move(ends), Stage::kRun), device.info().name);
+        return WithDevice(WithStage(std::move(ends), Stage::kRun),
+                          plan_.compiled->placement.devices[d]);
       }
       if (!watches) continue;
       now = Clock::now();
@@ -247,7 +248,7 @@ class Instance::Walk {
       const PlannedStep& planned = plan_.stretches[piece.stretch].steps[step];
       return plan_.compiled->graph.node(planned.node).name;
     };
-    const std::string& on = state_.devices[device]->info().name;
+    const std::string& on = plan_.compiled->placement.devices[device];
     const std::string what =
         StrCat(on, " has finished nothing for ", control_.watchdog.count(), " ms and is given up");
     Status status = Error(Code::kUnavailable, what, ": a transfer hangs");
