@@ -124,7 +124,8 @@ Result<std::unique_ptr<Instance>> Instance::Create(std::shared_ptr<const Plan> p
     if (control.watchdog.count() > 0) {
       limit = std::min(limit, std::chrono::steady_clock::now() + control.watchdog);
     }
-    ONCILLA_TRY(WithDevice(device.Wait(event, limit), device.info().name));
+    ONCILLA_TRY(
+        WithDevice(device.Wait(event, limit), plan->compiled->placement.devices[upload.device]));
   }
   return instance;
 }

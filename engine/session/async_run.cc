@@ -41,7 +41,7 @@ Result<RunResult> RunHandle::Take() const {
 void RunHandle::Cancel() const { state_->cancel.Cancel(); }
 
 Result<RunHandle> Model::RunAsync(RunRequest request,
-                                  std::function<void(Result<RunResult>& outcome)> done) {
+                                  std::function<void(const RunHandle& run)> done) {
   const auto begin = std::chrono::steady_clock::now();
   if (!request.cancel.possible()) request.cancel = CancellationToken::Create();
   auto state = std::make_shared<RunHandle::State>(request.cancel);
@@ -52,10 +52,12 @@ Result<RunHandle> Model::RunAsync(RunRequest request,
     Result<RunResult> outcome = self->RunSince(request, begin);
     use.reset();  // `done` may unload the model
     request = {};
-    if (done) done(outcome);
-    MutexLock lock(&state->mutex);
-    state->outcome = std::move(outcome);
-    state->done = true;
+    {
+      MutexLock lock(&state->mutex);
+      state->outcome = std::move(outcome);
+      state->done = true;
+    }
+    if (done) done(RunHandle(state));
   };
   ONCILLA_TRY(session_->tasks().Post(std::move(task)));
   return RunHandle(std::move(state));

@@ -123,11 +123,11 @@ class Model : public std::enable_shared_from_this<Model> {
 
   Result<RunResult> Run(const RunRequest& request);
   // The same on a thread of the session's, of which there are max_concurrent_runs; others wait in
-  // line, a bounded number. `done`, which may be empty, is called there at the end with the
-  // outcome, which it may take; it may do anything but wait for other runs. The time limit begins
-  // now. ResourceExhausted when too many wait.
+  // line, a bounded number. `done`, which may be empty, is called there when the run is over, and
+  // may take the result; it may do anything but wait for other runs. The time limit begins now.
+  // ResourceExhausted when too many wait.
   Result<RunHandle> RunAsync(RunRequest request,
-                             std::function<void(Result<RunResult>& outcome)> done = nullptr);
+                             std::function<void(const RunHandle& run)> done = nullptr);
 
   // From the next run on nodes are placed as asked; what was asked for last wins. Weights move with
   // their nodes: the copies that no graph reads any more go back once no run under way does.

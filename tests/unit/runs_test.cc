@@ -144,7 +144,7 @@ TEST_F(Runs, AsynchronousRunsAnswerOnceEach) {
   std::atomic<int> called = 0;
   for (int i = 0; i < 40; ++i) {
     auto handle = model->RunAsync(Request(testing::Row(static_cast<float>(i), 2, 3, 4)),
-                                  [&](Result<RunResult>& out) { called += out.ok() ? 1 : 100; });
+                                  [&](const RunHandle& run) { called += run.Done() ? 1 : 100; });
     ASSERT_TRUE(handle.ok()) << handle.status();
     handles.push_back(*handle);
   }
@@ -154,6 +154,7 @@ TEST_F(Runs, AsynchronousRunsAnswerOnceEach) {
     EXPECT_THAT(Values(result->outputs[0].second), ElementsAre(3, 4, static_cast<float>(i), 2));
     EXPECT_TRUE(handles[static_cast<size_t>(i)].Done());
   }
+  WaitUntil([&] { return called >= 40; });
   EXPECT_EQ(called, 40);
   EXPECT_EQ(handles[0].Take().status().code(), Code::kFailedPrecondition);
 }
@@ -231,12 +232,12 @@ TEST_F(Runs, ACallbackMayUnloadAndLetGoOfEverything) {
   std::atomic<int64_t> released = 0;
   Model* const raw = model.get();
   auto handle = model->RunAsync(Request(testing::Row(1, 2, 3, 4)),
-                                [&, raw](Result<RunResult>&) { released = raw->Unload().bytes; });
+                                [&, raw](const RunHandle&) { released = raw->Unload().bytes; });
   ASSERT_TRUE(handle.ok());
   model.reset();
   session_.reset();
   EXPECT_TRUE(handle->Take().ok());
-  EXPECT_GT(released, 0);
+  WaitUntil([&] { return released > 0; });
 }
 
 }  // namespace
