@@ -175,7 +175,7 @@ Status WaitFor(const Api& api, cl_event event, std::chrono::steady_clock::time_p
         std::this_thread::yield();
       } else {
         std::this_thread::sleep_for(
-            std::min<Clock::duration>(waited / 16, std::chrono::microseconds(250)));
+            std::min<Clock::duration>(waited / 32, std::chrono::microseconds(250)));
       }
     }
   }

@@ -9,7 +9,7 @@
 namespace oncilla::opencl {
 namespace {
 
-constexpr std::chrono::seconds kCloseLimit(5), kLateCloseLimit(1);
+constexpr std::chrono::milliseconds kCloseLimit(5000), kLateCloseLimit(1000);
 
 // Host memory that a hung driver may still write to; kept for good.
 void Bury(std::deque<std::shared_ptr<ClEvent>> events) {
@@ -61,7 +61,17 @@ bool IsOver(const Api& api, cl_event event) {
 
 }  // namespace
 
-bool ClQueue::Drain(std::chrono::seconds limit) {
+std::chrono::milliseconds ClQueue::Patience() const {
+  using std::chrono::milliseconds;
+  if (device_hung_) return milliseconds(0);
+  if (last_late_ == std::chrono::steady_clock::time_point()) return kCloseLimit;
+  if (last_late_ - first_late_ >= kCloseLimit) return milliseconds(0);
+  const auto since =
+      std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - last_late_);
+  return std::max(milliseconds(0), kLateCloseLimit - since);
+}
+
+bool ClQueue::Drain(std::chrono::milliseconds limit) {
   // In order, so a marker is done when all is.
   cl_event raw = nullptr;
   if (api_.EnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, &raw) == CL_SUCCESS) {
@@ -82,7 +92,7 @@ bool ClQueue::Drain(std::chrono::seconds limit) {
 ClQueue::~ClQueue() {
   SettleDone();
   const bool pending = dirty_ || !in_flight_.empty();
-  if (!pending || Drain(late_ ? kLateCloseLimit : kCloseLimit)) {
+  if (!pending || Drain(Patience())) {
     SettleDone();
     return;
   }
@@ -219,10 +229,11 @@ Status ClQueue::Wait(ClEvent& event, Deadline deadline) {
   (void)Flush().ok();  // waiting flushes too, and alone tells what became of the work
   const Status status = WaitFor(api_, event.last.get(), deadline);
   if (status.code() == Code::kDeadlineExceeded) {
-    late_ = true;
+    last_late_ = std::chrono::steady_clock::now();
+    if (first_late_ == std::chrono::steady_clock::time_point()) first_late_ = last_late_;
     return status;
   }
-  late_ = false;
+  first_late_ = last_late_ = {};
   // All before it are done too, whatever the driver says of them.
   while (event.queue != nullptr) {
     const std::shared_ptr<ClEvent> first = std::move(in_flight_.front());

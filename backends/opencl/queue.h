@@ -41,7 +41,8 @@ class ClQueue : public Queue {
   ClQueue(const Api& api, CommandQueue queue, std::atomic<bool>& device_hung,
           std::atomic<int64_t>& flushes)
       : api_(api), queue_(std::move(queue)), device_hung_(device_hung), flushes_(flushes) {}
-  // Gives work in flight a few seconds, less when a wait for it has already timed out.
+  // Gives work in flight a few seconds, less when waits for it have already timed out, and none
+  // when they have for long or the device is known to hang.
   ~ClQueue() override;
 
   // Neither blocks. Work is sure to be under way after a Transfer with downloads, a Poll or a Wait,
@@ -56,11 +57,12 @@ class ClQueue : public Queue {
   Status Wait(ClEvent& event, Deadline deadline);
 
  private:
+  std::chrono::milliseconds Patience() const;
   Status EnqueueTransfers(std::span<const Upload> uploads, std::span<const Download> downloads);
   Result<EventPtr> Finish(std::shared_ptr<ClEvent> event, cl_event last);
   Status Flush();
   // Waits until all is done; false when it takes too long.
-  bool Drain(std::chrono::seconds limit);
+  bool Drain(std::chrono::milliseconds limit);
   void Settle(ClEvent& event);
   void SettleDone();
 
@@ -71,7 +73,8 @@ class ClQueue : public Queue {
   std::deque<std::shared_ptr<ClEvent>> in_flight_;  // not settled, in the order of submission
   const std::shared_ptr<Status> untold_ = std::make_shared<Status>();
   bool unflushed_ = false;
-  bool late_ = false;   // a wait timed out and none has succeeded since
+  // The first and the last wait that timed out since one has succeeded; zero when none has.
+  std::chrono::steady_clock::time_point first_late_{}, last_late_{};
   bool dirty_ = false;  // something was enqueued that no event covers
 };
 

@@ -320,50 +320,74 @@ oncilla_status* oncilla_model_output(const oncilla_model* model, size_t signatur
   return Guard([&] { return WriteTensorInfo(model, signature, true, index, info); });
 }
 
+namespace oncilla::api {
+
+Status ReadNames(const char* const* names, size_t count, std::string_view what,
+                 std::vector<std::string>* out) {
+  if (names == nullptr && count > 0) {
+    return InvalidArgument(what, " is null, but their number is ", count);
+  }
+  for (size_t i = 0; i < count; ++i) {
+    ONCILLA_TRY(NeedHandle(names[i], StrCat(what, "[", i, "]")));
+    out->emplace_back(names[i]);
+  }
+  return Status();
+}
+
+Status ReadRunRequest(const char* const* input_names, const oncilla_tensor* const* inputs,
+                      size_t input_count, const oncilla_run_options* options, RunRequest* request) {
+  oncilla_run_options given{};
+  ONCILLA_TRY(ReadStruct(options, "oncilla_run_options", &given));
+  if (given.signature != nullptr) request->signature = given.signature;
+  if (given.timeout_ms < 0) return InvalidArgument("timeout_ms is ", given.timeout_ms);
+  request->timeout = std::chrono::milliseconds(given.timeout_ms);
+  if (given.device != nullptr) request->device = given.device;
+  ONCILLA_TRY(ReadNames(given.outputs, given.output_count, "outputs", &request->fetches));
+  ONCILLA_TRY(ReadNames(given.targets, given.target_count, "targets", &request->targets));
+  ONCILLA_TRY(ReadNames(given.keep, given.keep_count, "keep", &request->keep));
+  request->keep_all = given.keep_all != 0;
+  if (given.cancellation != nullptr) request->cancel = given.cancellation->token;
+  if (input_count > 0) {
+    ONCILLA_TRY(NeedHandle(input_names, "input_names"));
+    ONCILLA_TRY(NeedHandle(inputs, "inputs"));
+  }
+  for (size_t i = 0; i < input_count; ++i) {
+    ONCILLA_TRY(NeedHandle(input_names[i], StrCat("input_names[", i, "]")));
+    ONCILLA_TRY(NeedHandle(inputs[i], StrCat("inputs[", i, "]")));
+    if (inputs[i]->device.valid()) {
+      request->device_feeds.emplace_back(input_names[i], inputs[i]->device);
+    } else {
+      request->feeds.emplace_back(input_names[i], inputs[i]->tensor);
+    }
+  }
+  return Status();
+}
+
+std::unique_ptr<oncilla_result> MakeResult(RunResult ran) {
+  auto handle = std::make_unique<oncilla_result>();
+  for (size_t i = 0; i < ran.outputs.size(); ++i) {
+    auto& [name, tensor] = ran.outputs[i];
+    handle->names.push_back(name);
+    const bool kept = i < ran.kept.size() && ran.kept[i].valid();
+    handle->tensors.push_back(kept ? MakeTensor(std::move(ran.kept[i]))
+                                   : MakeTensor(std::move(tensor)));
+  }
+  handle->report = ran.report.Line();
+  return handle;
+}
+
+}  // namespace oncilla::api
+
 oncilla_status* oncilla_model_run(oncilla_model* model, const char* const* input_names,
                                   const oncilla_tensor* const* inputs, size_t input_count,
                                   const oncilla_run_options* options, oncilla_result** result) {
   return Guard([&]() -> Status {
     ONCILLA_TRY(NeedHandle(model, "model"));
     ONCILLA_TRY(NeedHandle(result, "result"));
-    oncilla_run_options given{};
-    ONCILLA_TRY(ReadStruct(options, "oncilla_run_options", &given));
     RunRequest request;
-    if (given.signature != nullptr) request.signature = given.signature;
-    if (given.timeout_ms < 0) return InvalidArgument("timeout_ms is ", given.timeout_ms);
-    request.timeout = std::chrono::milliseconds(given.timeout_ms);
-    if (given.outputs == nullptr && given.output_count > 0) {
-      return InvalidArgument("outputs is null, but output_count is ", given.output_count);
-    }
-    for (size_t i = 0; given.outputs != nullptr && i < given.output_count; ++i) {
-      ONCILLA_TRY(NeedHandle(given.outputs[i], StrCat("outputs[", i, "]")));
-      request.fetches.emplace_back(given.outputs[i]);
-    }
-    if (given.targets == nullptr && given.target_count > 0) {
-      return InvalidArgument("targets is null, but target_count is ", given.target_count);
-    }
-    for (size_t i = 0; given.targets != nullptr && i < given.target_count; ++i) {
-      ONCILLA_TRY(NeedHandle(given.targets[i], StrCat("targets[", i, "]")));
-      request.targets.emplace_back(given.targets[i]);
-    }
-    if (input_count > 0) {
-      ONCILLA_TRY(NeedHandle(input_names, "input_names"));
-      ONCILLA_TRY(NeedHandle(inputs, "inputs"));
-    }
-    for (size_t i = 0; i < input_count; ++i) {
-      ONCILLA_TRY(NeedHandle(input_names[i], StrCat("input_names[", i, "]")));
-      ONCILLA_TRY(NeedHandle(inputs[i], StrCat("inputs[", i, "]")));
-      request.feeds.emplace_back(input_names[i], inputs[i]->tensor);
-    }
-    if (given.device != nullptr) request.device = given.device;
+    ONCILLA_TRY(ReadRunRequest(input_names, inputs, input_count, options, &request));
     ONCILLA_ASSIGN(RunResult ran, model->model->Run(request));
-    auto handle = std::make_unique<oncilla_result>();
-    for (auto& [name, tensor] : ran.outputs) {
-      handle->names.push_back(name);
-      handle->tensors.push_back(MakeTensor(std::move(tensor)));
-    }
-    handle->report = ran.report.Line();
-    *result = handle.release();
+    *result = MakeResult(std::move(ran)).release();
     return Status();
   });
 }
@@ -387,7 +411,8 @@ oncilla_status* oncilla_model_assign_variable(oncilla_model* model, const char* 
     ONCILLA_TRY(NeedHandle(model, "model"));
     ONCILLA_TRY(NeedHandle(name, "name"));
     ONCILLA_TRY(NeedHandle(tensor, "tensor"));
-    return model->model->AssignVariable(name, tensor->tensor);
+    ONCILLA_ASSIGN(Tensor value, tensor->value().ToHost());
+    return model->model->AssignVariable(name, std::move(value));
   });
 }
 

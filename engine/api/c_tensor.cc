@@ -59,10 +59,12 @@ DType FromC(oncilla_dtype dtype) {
   return DType::kInvalid;
 }
 
-oncilla_tensor MakeTensor(Tensor tensor) {
+oncilla_tensor MakeTensor(RunValue value) {
   oncilla_tensor handle;
-  handle.dims.assign(tensor.shape().begin(), tensor.shape().end());
-  handle.tensor = std::move(tensor);
+  const Shape& shape = value.desc().shape;
+  handle.dims.assign(shape.begin(), shape.end());
+  handle.tensor = value.host();
+  handle.device = value.device();
   return handle;
 }
 
@@ -118,7 +120,7 @@ oncilla_status* oncilla_tensor_create_strings(const int64_t* dims, size_t rank,
 }
 
 oncilla_dtype oncilla_tensor_dtype(const oncilla_tensor* tensor) {
-  return tensor == nullptr ? static_cast<oncilla_dtype>(0) : ToC(tensor->tensor.dtype());
+  return tensor == nullptr ? static_cast<oncilla_dtype>(0) : ToC(tensor->desc().dtype);
 }
 size_t oncilla_tensor_rank(const oncilla_tensor* tensor) {
   return tensor == nullptr ? 0 : tensor->dims.size();
@@ -127,13 +129,13 @@ const int64_t* oncilla_tensor_dims(const oncilla_tensor* tensor) {
   return tensor == nullptr ? nullptr : tensor->dims.data();
 }
 size_t oncilla_tensor_elements(const oncilla_tensor* tensor) {
-  return tensor == nullptr ? 0 : static_cast<size_t>(tensor->tensor.elements());
+  return tensor == nullptr ? 0 : static_cast<size_t>(tensor->desc().elements());
 }
 const void* oncilla_tensor_data(const oncilla_tensor* tensor) {
   return tensor == nullptr ? nullptr : tensor->tensor.bytes().data();
 }
 size_t oncilla_tensor_bytes(const oncilla_tensor* tensor) {
-  return tensor == nullptr ? 0 : tensor->tensor.bytes().size();
+  return tensor == nullptr ? 0 : static_cast<size_t>(tensor->desc().bytes());
 }
 const char* oncilla_tensor_string(const oncilla_tensor* tensor, size_t index, size_t* length) {
   if (tensor == nullptr || tensor->tensor.dtype() != DType::kString ||

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/api/oncilla.h"
+#include "engine/session/callable.h"
 #include "engine/session/model.h"
 
 struct oncilla_status {
@@ -21,8 +22,22 @@ struct oncilla_session {
   std::string config;
 };
 struct oncilla_tensor {
-  oncilla::Tensor tensor;
+  oncilla::Tensor tensor;        // invalid when it is on a device
+  oncilla::DeviceTensor device;  // else invalid
   std::vector<int64_t> dims;
+  const oncilla::TensorDesc& desc() const { return device.valid() ? device.desc() : tensor.desc(); }
+  oncilla::RunValue value() const {
+    return device.valid() ? oncilla::RunValue(device) : oncilla::RunValue(tensor);
+  }
+};
+struct oncilla_cancellation {
+  oncilla::CancellationToken token;
+};
+struct oncilla_run {
+  oncilla::RunHandle handle;
+};
+struct oncilla_callable {
+  std::shared_ptr<oncilla::Callable> callable;
 };
 struct oncilla_model {
   std::shared_ptr<oncilla::Model> model;
@@ -89,8 +104,14 @@ Status NeedHandle(const void* handle, std::string_view what);
 oncilla_dtype ToC(DType dtype);
 // kInvalid for a number that is no type.
 DType FromC(oncilla_dtype dtype);
-oncilla_tensor MakeTensor(Tensor tensor);
 Result<OpenModelOptions> ReadLoadOptions(const oncilla_load_options& given);
 std::unique_ptr<oncilla_model> MakeModel(std::shared_ptr<Model> loaded);
+oncilla_tensor MakeTensor(RunValue value);
+// "names[i]" is checked; null with a count is refused.
+Status ReadNames(const char* const* names, size_t count, std::string_view what,
+                 std::vector<std::string>* out);
+Status ReadRunRequest(const char* const* input_names, const oncilla_tensor* const* inputs,
+                      size_t input_count, const oncilla_run_options* options, RunRequest* request);
+std::unique_ptr<oncilla_result> MakeResult(RunResult ran);
 
 }  // namespace oncilla::api

@@ -16,9 +16,7 @@
  * model overlap. A tensor may be read from several threads. Statuses, results and anything being
  * freed belong to one thread at a time.
  *
- * Asynchronous runs will join as oncilla_model_run_async beside oncilla_model_run; sharing of
- * cl_context, cl_command_queue and cl_mem as oncilla_opencl.h beside this header; custom ops as
- * rows given to oncilla_runtime_options.
+ * Custom ops will join as rows given to oncilla_runtime_options.
  */
 #ifndef ONCILLA_H_
 #define ONCILLA_H_
@@ -50,6 +48,9 @@ typedef struct oncilla_session oncilla_session;
 typedef struct oncilla_model oncilla_model;
 typedef struct oncilla_tensor oncilla_tensor;
 typedef struct oncilla_result oncilla_result;
+typedef struct oncilla_cancellation oncilla_cancellation;
+typedef struct oncilla_run oncilla_run;
+typedef struct oncilla_callable oncilla_callable;
 
 /* ---- Failures ------------------------------------------------------------------------------ */
 
@@ -231,7 +232,7 @@ ONCILLA_API oncilla_dtype oncilla_tensor_dtype(const oncilla_tensor* tensor);
 ONCILLA_API size_t oncilla_tensor_rank(const oncilla_tensor* tensor);
 ONCILLA_API const int64_t* oncilla_tensor_dims(const oncilla_tensor* tensor);
 ONCILLA_API size_t oncilla_tensor_elements(const oncilla_tensor* tensor);
-/* Null and 0 for strings. */
+/* Null and 0 for strings; null for a tensor on a device. */
 ONCILLA_API const void* oncilla_tensor_data(const oncilla_tensor* tensor);
 ONCILLA_API size_t oncilla_tensor_bytes(const oncilla_tensor* tensor);
 /* String `index`; null outside, or when the tensor holds no strings. `length` may be null. */
@@ -297,6 +298,10 @@ typedef struct oncilla_run_options {
   size_t output_count;
   const char* const* targets; /* nodes of a TensorFlow graph to run for what they do; may be null */
   size_t target_count;
+  const oncilla_cancellation* cancellation; /* may be null */
+  const char* const* keep; /* outputs that stay on the device that computes them; may be null */
+  size_t keep_count;
+  int keep_all; /* all of them */
   const char* device; /* where to run this time, but for nodes that are placed; null: the session's
                          device. Graphs and weights are kept on each device that was used. */
 } oncilla_run_options;
@@ -327,6 +332,92 @@ ONCILLA_API const oncilla_tensor* oncilla_result_find(const oncilla_result* resu
 /* One line: what ran where, why, and what it cost in copies. */
 ONCILLA_API const char* oncilla_result_report(const oncilla_result* result);
 ONCILLA_API void oncilla_result_free(oncilla_result* result);
+
+/* ---- Runs that end early, on the session's threads; tensors on devices; callables ----------- */
+
+/* A wish that runs end: given to any number of runs, uttered once from any thread. A run that is
+ * cancelled ends as ONCILLA_CANCELLED within milliseconds, whatever its device does; the caller's
+ * memory is not touched afterwards. May be freed while runs have it. */
+ONCILLA_API oncilla_status* oncilla_cancellation_create(oncilla_cancellation** cancellation);
+ONCILLA_API void oncilla_cancellation_cancel(oncilla_cancellation* cancellation);
+ONCILLA_API void oncilla_cancellation_free(oncilla_cancellation* cancellation);
+
+/* Called on a thread of the session's when the run is over; oncilla_run_wait then returns at once. It
+ * may unload and free, but must not wait for other runs. */
+typedef void (*oncilla_done_fn)(void* user);
+
+/* As oncilla_model_run, on a thread of the session's. Inputs are copied or, where wrapped, held until
+ * the run is over. The time limit begins now. ONCILLA_RESOURCE_EXHAUSTED when too many runs wait in
+ * line. `done` may be null. */
+ONCILLA_API oncilla_status* oncilla_model_run_async(oncilla_model* model,
+                                                    const char* const* input_names,
+                                                    const oncilla_tensor* const* inputs,
+                                                    size_t input_count,
+                                                    const oncilla_run_options* options,
+                                                    oncilla_done_fn done, void* user,
+                                                    oncilla_run** run);
+/* 1 when it is over. */
+ONCILLA_API int oncilla_run_done(const oncilla_run* run);
+/* Waits for the outcome, at most so long; negative: as long as it takes. ONCILLA_DEADLINE_EXCEEDED
+ * with a null `*result` means that it is not over yet (or, as the run's own failure, that its time
+ * limit has passed: oncilla_run_done tells). The result is given once, to the first who asks. */
+ONCILLA_API oncilla_status* oncilla_run_wait(oncilla_run* run, int64_t timeout_ms,
+                                             oncilla_result** result);
+ONCILLA_API void oncilla_run_cancel(oncilla_run* run);
+/* The run goes on. */
+ONCILLA_API void oncilla_run_free(oncilla_run* run);
+
+/* As oncilla_session_close; runs under way are cancelled at once (`cancel`), or when they take
+ * longer than `timeout_ms` (0: they may take as long as they like). */
+ONCILLA_API oncilla_status* oncilla_session_close_within(oncilla_session* session, int cancel,
+                                                         int64_t timeout_ms,
+                                                         int64_t* released_bytes);
+
+/* The full name of the device that the tensor is on; "" for host memory. A tensor on a device may be
+ * fed to runs of its session's models, where it is used without a copy if the device is the same. It
+ * holds memory of the device until it is freed, or its session closed; after that all that is asked
+ * of it is ONCILLA_FAILED_PRECONDITION. Runs make such tensors where `keep` says so. */
+ONCILLA_API const char* oncilla_tensor_device(const oncilla_tensor* tensor);
+/* A copy in host memory. */
+ONCILLA_API oncilla_status* oncilla_tensor_read(const oncilla_tensor* tensor,
+                                                oncilla_tensor** host);
+/* Copies a tensor to a device of the session's, by its full name (null: the session's device). */
+ONCILLA_API oncilla_status* oncilla_session_upload(oncilla_session* session, const char* device,
+                                                   const oncilla_tensor* tensor,
+                                                   oncilla_tensor** on_device);
+
+typedef struct oncilla_callable_options {
+  size_t size;
+  const char* signature;     /* null: as oncilla_run_options */
+  const char* const* inputs; /* names, in the order of the calls' inputs */
+  size_t input_count;
+  const char* const* outputs; /* in the order of the results; null: as oncilla_run_options */
+  size_t output_count;
+  const char* const* targets;
+  size_t target_count;
+  const char* const* keep;
+  size_t keep_count;
+  int keep_all;
+} oncilla_callable_options;
+
+typedef struct oncilla_call_options {
+  size_t size;
+  int64_t timeout_ms; /* 0: none */
+  const oncilla_cancellation* cancellation;
+} oncilla_call_options;
+
+/* A run whose names are settled once: calls give inputs by position, on the host or on devices.
+ * Calls of one callable may overlap. */
+ONCILLA_API oncilla_status* oncilla_model_make_callable(oncilla_model* model,
+                                                        const oncilla_callable_options* options,
+                                                        oncilla_callable** callable);
+/* `options` may be null. The result has no report. */
+ONCILLA_API oncilla_status* oncilla_callable_run(oncilla_callable* callable,
+                                                 const oncilla_tensor* const* inputs,
+                                                 size_t input_count,
+                                                 const oncilla_call_options* options,
+                                                 oncilla_result** result);
+ONCILLA_API void oncilla_callable_free(oncilla_callable* callable);
 
 /* ---- Placement: which node runs where -------------------------------------------------------- */
 

@@ -19,6 +19,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -106,7 +107,8 @@ constexpr oncilla_dtype DTypeOf() {
 }
 }  // namespace internal
 
-// A tensor in host memory, or a view of one that a Result holds. Copies share the memory.
+// A tensor in host memory or on a device, or a view of one that a Result holds. Copies share the
+// memory.
 class Tensor {
  public:
   // Copies the values, whose number must be the product of dims.
@@ -153,11 +155,21 @@ class Tensor {
     const char* text = oncilla_tensor_string(get(), index, &length);
     return text == nullptr ? std::string() : std::string(text, length);
   }
+  // The device that it is on; empty for host memory. Of one on a device, data is null: Read() it.
+  std::string device() const { return oncilla_tensor_device(get()); }
+  // A copy in host memory.
+  Result<Tensor> Read() const {
+    oncilla_tensor* tensor = nullptr;
+    Status status(oncilla_tensor_read(get(), &tensor));
+    if (!status.ok()) return status;
+    return Adopt(tensor);
+  }
   const oncilla_tensor* get() const { return tensor_.get(); }
 
  private:
   friend class Model;
   friend class RunResult;
+  friend class Session;
   static Tensor Adopt(oncilla_tensor* tensor) {
     return Tensor(std::shared_ptr<const oncilla_tensor>(tensor, oncilla_tensor_free_const));
   }
@@ -186,11 +198,86 @@ class RunResult {
 
  private:
   friend class Model;
+  friend class AsyncRun;
+  friend class Callable;
   explicit RunResult(oncilla_result* owned) : result_(owned, oncilla_result_free) {}
   Tensor View(const oncilla_tensor* tensor) const {
     return Tensor(std::shared_ptr<const oncilla_tensor>(result_, tensor));
   }
   std::shared_ptr<oncilla_result> result_;
+};
+
+// A wish that runs end, which any thread may utter; copies are the same wish.
+class Cancellation {
+ public:
+  // Whether there is one: the default is none.
+  explicit operator bool() const { return wish_ != nullptr; }
+  static Result<Cancellation> Create() {
+    oncilla_cancellation* wish = nullptr;
+    Status status(oncilla_cancellation_create(&wish));
+    if (!status.ok()) return status;
+    Cancellation made;
+    made.wish_ = std::shared_ptr<oncilla_cancellation>(wish, oncilla_cancellation_free);
+    return made;
+  }
+  void Cancel() const { oncilla_cancellation_cancel(wish_.get()); }
+  const oncilla_cancellation* get() const { return wish_.get(); }
+
+ private:
+  std::shared_ptr<oncilla_cancellation> wish_;
+};
+
+// A run on a thread of the session's, under way or over. The run goes on when this goes.
+class AsyncRun {
+ public:
+  bool Done() const { return oncilla_run_done(run_.get()) != 0; }
+  // Waits for the outcome; the result is given once. With a limit that passes before the run is
+  // over, ONCILLA_DEADLINE_EXCEEDED while Done() is false.
+  Result<RunResult> Wait(int64_t timeout_ms = -1) const {
+    oncilla_result* result = nullptr;
+    Status status(oncilla_run_wait(run_.get(), timeout_ms, &result));
+    if (!status.ok()) return status;
+    return RunResult(result);
+  }
+  void Cancel() const { oncilla_run_cancel(run_.get()); }
+
+ private:
+  friend class Model;
+  explicit AsyncRun(oncilla_run* owned) : run_(owned, oncilla_run_free) {}
+  std::shared_ptr<oncilla_run> run_;
+};
+
+struct CallableOptions {
+  std::vector<std::string> inputs;        // names, in the order of the calls' inputs
+  std::vector<std::string> outputs = {};  // in the order of the results; empty: as RunOptions
+  std::string signature = {};
+  std::vector<std::string> targets = {};
+  std::vector<std::string> keep = {};  // outputs that stay on the device that computes them
+  bool keep_all = false;
+};
+
+// A run whose names are settled once. Calls may overlap.
+class Callable {
+ public:
+  Result<RunResult> operator()(const std::vector<Tensor>& inputs, int64_t timeout_ms = 0,
+                               const Cancellation& cancellation = {}) const {
+    std::vector<const oncilla_tensor*> tensors;
+    for (const Tensor& t : inputs) tensors.push_back(t.get());
+    oncilla_call_options c{};
+    c.size = sizeof(c);
+    c.timeout_ms = timeout_ms;
+    c.cancellation = cancellation.get();
+    oncilla_result* result = nullptr;
+    Status status(
+        oncilla_callable_run(callable_.get(), tensors.data(), tensors.size(), &c, &result));
+    if (!status.ok()) return status;
+    return RunResult(result);
+  }
+
+ private:
+  friend class Model;
+  explicit Callable(oncilla_callable* owned) : callable_(owned, oncilla_callable_free) {}
+  std::shared_ptr<oncilla_callable> callable_;
 };
 
 struct RunOptions {
@@ -199,34 +286,60 @@ struct RunOptions {
   int64_t timeout_ms = 0;
   std::vector<std::string> targets = {};  // nodes of a TensorFlow graph to run for what they do
   std::string device = {};                // where to run this time; empty: the session's device
+  Cancellation cancellation = {};
+  std::vector<std::string> keep = {};  // outputs that stay on the device that computes them
+  bool keep_all = false;
 };
 
 class Model {
  public:
   using Inputs = std::vector<std::pair<std::string, Tensor>>;
   Result<RunResult> Run(const Inputs& inputs, const RunOptions& options = {}) const {
-    std::vector<const char*> names, outputs, targets;
-    std::vector<const oncilla_tensor*> tensors;
-    for (const auto& [name, tensor] : inputs) {
-      names.push_back(name.c_str());
-      tensors.push_back(tensor.get());
-    }
-    for (const std::string& o : options.outputs) outputs.push_back(o.c_str());
-    for (const std::string& t : options.targets) targets.push_back(t.c_str());
-    oncilla_run_options c{};
-    c.size = sizeof(c);
-    c.signature = options.signature.empty() ? nullptr : options.signature.c_str();
-    c.timeout_ms = options.timeout_ms;
-    c.outputs = outputs.empty() ? nullptr : outputs.data();
-    c.output_count = outputs.size();
-    c.targets = targets.empty() ? nullptr : targets.data();
-    c.target_count = targets.size();
-    c.device = options.device.empty() ? nullptr : options.device.c_str();
+    const Arguments a(inputs, options);
     oncilla_result* result = nullptr;
-    Status status(
-        oncilla_model_run(model_.get(), names.data(), tensors.data(), names.size(), &c, &result));
+    Status status(oncilla_model_run(model_.get(), a.names.data(), a.tensors.data(), a.names.size(),
+                                    &a.c, &result));
     if (!status.ok()) return status;
     return RunResult(result);
+  }
+  // On a thread of the session's. `done` is called there when the run is over; see
+  // oncilla_done_fn.
+  Result<AsyncRun> RunAsync(const Inputs& inputs, const RunOptions& options = {},
+                            std::function<void()> done = nullptr) const {
+    const Arguments a(inputs, options);
+    std::unique_ptr<std::function<void()>> kept;
+    if (done) kept = std::make_unique<std::function<void()>>(std::move(done));
+    const oncilla_done_fn call = [](void* user) {
+      const std::unique_ptr<std::function<void()>> own(static_cast<std::function<void()>*>(user));
+      (*own)();
+    };
+    oncilla_run* run = nullptr;
+    Status status(oncilla_model_run_async(model_.get(), a.names.data(), a.tensors.data(),
+                                          a.names.size(), &a.c, kept ? call : nullptr, kept.get(),
+                                          &run));
+    if (!status.ok()) return status;
+    (void)kept.release();  // `call` has it
+    return AsyncRun(run);
+  }
+  Result<Callable> MakeCallable(const CallableOptions& options) const {
+    const auto inputs = Pointers(options.inputs), outputs = Pointers(options.outputs),
+               targets = Pointers(options.targets), keep = Pointers(options.keep);
+    oncilla_callable_options c{};
+    c.size = sizeof(c);
+    c.signature = options.signature.empty() ? nullptr : options.signature.c_str();
+    c.inputs = inputs.data();
+    c.input_count = inputs.size();
+    c.outputs = outputs.data();
+    c.output_count = outputs.size();
+    c.targets = targets.data();
+    c.target_count = targets.size();
+    c.keep = keep.data();
+    c.keep_count = keep.size();
+    c.keep_all = options.keep_all;
+    oncilla_callable* callable = nullptr;
+    Status status(oncilla_model_make_callable(model_.get(), &c, &callable));
+    if (!status.ok()) return status;
+    return Callable(callable);
   }
   // See oncilla_model_read_variable.
   Result<Tensor> ReadVariable(const std::string& name) const {
@@ -272,6 +385,38 @@ class Model {
 
  private:
   friend class Session;
+  static std::vector<const char*> Pointers(const std::vector<std::string>& texts) {
+    std::vector<const char*> pointers;
+    for (const std::string& t : texts) pointers.push_back(t.c_str());
+    return pointers;
+  }
+  // What a run is asked for, as C wants it; borrows from both.
+  struct Arguments {
+    Arguments(const Inputs& inputs, const RunOptions& options)
+        : outputs(Pointers(options.outputs)),
+          targets(Pointers(options.targets)),
+          keep(Pointers(options.keep)) {
+      for (const auto& [name, tensor] : inputs) {
+        names.push_back(name.c_str());
+        tensors.push_back(tensor.get());
+      }
+      c.size = sizeof(c);
+      c.signature = options.signature.empty() ? nullptr : options.signature.c_str();
+      c.timeout_ms = options.timeout_ms;
+      c.outputs = outputs.data();
+      c.output_count = outputs.size();
+      c.targets = targets.data();
+      c.target_count = targets.size();
+      c.cancellation = options.cancellation.get();
+      c.keep = keep.data();
+      c.keep_count = keep.size();
+      c.keep_all = options.keep_all;
+      c.device = options.device.empty() ? nullptr : options.device.c_str();
+    }
+    std::vector<const char*> names, outputs, targets, keep;
+    std::vector<const oncilla_tensor*> tensors;
+    oncilla_run_options c{};
+  };
   explicit Model(oncilla_model* owned) : model_(owned) {}
   internal::Handle<oncilla_model, oncilla_model_free> model_;
 };
@@ -398,6 +543,21 @@ class Session {
   }
   // Everything that was set, as JSON that SessionOptions::config takes.
   std::string config() const { return oncilla_session_config(session_.get()); }
+  // Copies a tensor to a device of the session's, by its full name; empty: the session's device.
+  Result<Tensor> Upload(const Tensor& tensor, const std::string& device = {}) const {
+    oncilla_tensor* copy = nullptr;
+    Status status(oncilla_session_upload(session_.get(), device.empty() ? nullptr : device.c_str(),
+                                         tensor.get(), &copy));
+    if (!status.ok()) return status;
+    return Tensor::Adopt(copy);
+  }
+  // Cancels runs under way, at once or when they take longer.
+  Result<int64_t> CloseWithin(bool cancel, int64_t timeout_ms = 0) {
+    int64_t bytes = 0;
+    Status status(oncilla_session_close_within(session_.get(), cancel, timeout_ms, &bytes));
+    if (!status.ok()) return status;
+    return bytes;
+  }
   // Gives all memory back; returns the bytes.
   Result<int64_t> Close() {
     int64_t bytes = 0;

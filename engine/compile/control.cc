@@ -10,25 +10,20 @@
 namespace oncilla {
 namespace {
 
-using Tensors = std::vector<Tensor>;
-
-Status PastDeadline(const RunControl& control) {
-  if (std::chrono::steady_clock::now() < control.deadline) return Status();
-  return Error(Code::kDeadlineExceeded, "the run took longer than its time limit");
-}
+using Values = std::vector<RunValue>;
 
 }  // namespace
 
-Result<Tensors> Executor::Call(const std::string& name, std::span<const Tensor> arguments,
-                               const RunControl& control) {
+Result<Values> Executor::Call(const std::string& name, std::span<const RunValue> arguments,
+                              const std::vector<bool>& keep, const RunControl& control) {
   auto it = functions_.find(name);
   if (it == functions_.end()) return Internal("function '", name, "' was not compiled");
   Executor& function = *it->second;
-  if (control.stats == nullptr) return function.Run(arguments, control);
+  if (control.stats == nullptr) return function.RunValues(arguments, keep, control);
   RunStats stats;
   RunControl inner = control;
   inner.stats = &stats;
-  auto out = function.Run(arguments, inner);
+  auto out = function.RunValues(arguments, keep, inner);
   RunStats& total = *control.stats;
   total.copies += stats.copies;
   total.copied_bytes += stats.copied_bytes;
@@ -40,38 +35,42 @@ Result<Tensors> Executor::Call(const std::string& name, std::span<const Tensor> 
   return out;
 }
 
-Result<Tensors> Executor::RunIf(const Node& node, std::span<const Tensor> in,
-                                const RunControl& control) {
+Result<Values> Executor::RunIf(const Node& node, std::span<const RunValue> in,
+                               const RunControl& control) {
   ONCILLA_ASSIGN(const auto attrs, ReadAttrs<IfAttrs>(node.attrs));
-  ONCILLA_ASSIGN(const auto selector, ToInt64s(in[0]));
+  ONCILLA_ASSIGN(const auto selector, ToInt64s(in[0].host()));
   if (selector.size() != 1) return InvalidArgument("the selector is ", in[0].desc());
   const auto count = static_cast<int64_t>(attrs.branches.size());
   int64_t branch = selector[0];
-  if (in[0].dtype() == DType::kBool) {
+  if (in[0].desc().dtype == DType::kBool) {
     branch = branch != 0 ? 0 : 1;
   } else if (branch < 0 || branch >= count) {
     branch = count - 1;
   }
-  return Call(attrs.branches[static_cast<size_t>(branch)], in.subspan(1), control);
+  return Call(attrs.branches[static_cast<size_t>(branch)], in.subspan(1), {}, control);
 }
 
-Result<Tensors> Executor::RunWhile(const Node& node, std::span<const Tensor> in,
-                                   const RunControl& control) {
+Result<Values> Executor::RunWhile(const Node& node, std::span<const RunValue> in,
+                                  const RunControl& control) {
   ONCILLA_ASSIGN(const auto attrs, ReadAttrs<WhileAttrs>(node.attrs));
-  Tensors values(in.begin(), in.end());
+  Values values(in.begin(), in.end());
+  std::vector<bool> keep;
+  if (auto body = functions_.find(attrs.body); body != functions_.end()) {
+    keep = body->second->RoundsOnDevice();
+  }
   LedgerEntry carried = pools_[0]->Line({owner_, MemoryCategory::kValues});
   for (;;) {
     int64_t bytes = 0;
-    for (const Tensor& value : values) bytes += HeldBytesOf(value);
+    for (const RunValue& value : values) bytes += HeldBytesOf(value.host());
     carried.Set(bytes);
-    ONCILLA_TRY(PastDeadline(control));
-    ONCILLA_ASSIGN(const Tensors decided, Call(attrs.cond, values, control));
-    if (decided.size() != 1 || decided[0].is_list() || decided[0].dtype() != DType::kBool ||
-        decided[0].elements() != 1) {
+    ONCILLA_TRY(MayGoOn(control));
+    ONCILLA_ASSIGN(const Values results, Call(attrs.cond, values, {}, control));
+    const Tensor decided = results.size() == 1 ? results[0].host() : Tensor();
+    if (decided.is_list() || decided.dtype() != DType::kBool || decided.elements() != 1) {
       return InvalidArgument("the loop's condition must be one bool");
     }
-    if (!decided[0].As<bool>()[0]) return values;
-    ONCILLA_ASSIGN(Tensors next, Call(attrs.body, values, control));
+    if (!decided.As<bool>()[0]) return values;
+    ONCILLA_ASSIGN(Values next, Call(attrs.body, values, keep, control));
     if (next.size() != values.size()) {
       return Internal("the loop's body gave ", next.size(), " values for ", values.size());
     }
@@ -79,8 +78,29 @@ Result<Tensors> Executor::RunWhile(const Node& node, std::span<const Tensor> in,
   }
 }
 
-Result<Tensors> Executor::RunControlNode(const Node& node, std::span<const Tensor> in,
-                                         const RunControl& control) {
+std::vector<bool> Executor::RoundsOnDevice() const {
+  const Graph& graph = compiled_->graph;
+  std::vector<bool> keep(graph.outputs().size());
+  if (options_.links.empty() || graph.inputs().size() != keep.size()) return {};
+  std::vector<int> read_on(graph.values().size(), -1);  // -1: nowhere, 0: the host or several
+  for (const Node& node : graph.nodes()) {
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] == kNoValue) continue;
+      int& on = read_on[Index(node.inputs[i])];
+      const bool plan_input = i < 32 && (node.op->traits.plan_inputs >> i & 1) != 0;
+      const int device = plan_input || RunsOnHost(graph, node) ? 0 : node.device;
+      on = on < 0 || on == device ? device : 0;
+    }
+  }
+  for (size_t i = 0; i < keep.size(); ++i) {
+    const ValueId input = graph.inputs()[i].value;
+    keep[i] = read_on[Index(input)] > 0 && !compiled_->fixes_shapes[Index(input)];
+  }
+  return keep;
+}
+
+Result<Values> Executor::RunControlNode(const Node& node, std::span<const RunValue> in,
+                                        const RunControl& control) {
   if (node.op->name == "If") return RunIf(node, in, control);
   if (node.op->name == "While") return RunWhile(node, in, control);
   if (options_.variables == nullptr) return Internal("there is no store for variables");
@@ -95,11 +115,11 @@ Result<Tensors> Executor::RunControlNode(const Node& node, std::span<const Tenso
       return InvalidArgument("the variable '", attrs.variable, "' is a ", declared,
                              ", and was assigned a ", Fact::Of(value));
     }
-    return Tensors{std::move(value)};
+    return Values{std::move(value)};
   }
   ONCILLA_ASSIGN(const auto attrs, ReadAttrs<AssignVariableAttrs>(node.attrs));
-  options_.variables->Assign(attrs.variable, in[0]);
-  return Tensors{};
+  options_.variables->Assign(attrs.variable, in[0].host());
+  return Values{};
 }
 
 }  // namespace oncilla

@@ -29,7 +29,32 @@ Executor::Executor(std::shared_ptr<const CompiledGraph> compiled, std::span<Devi
 
 Executor::~Executor() = default;
 
-Result<SegmentStart> Executor::Start(std::span<const Tensor> feeds) const {
+Result<int> Executor::DeviceOf(const RunValue& value) const {
+  if (!value.on_device()) return 0;
+  const std::shared_ptr<DeviceLink>& link = value.device().link();
+  if (link->closed()) {
+    return WithStage(Error(Code::kFailedPrecondition, "the session of the tensor on ",
+                           link->device_name(), " is closed, and the tensor's memory with it"),
+                     Stage::kOptions);
+  }
+  for (size_t d = 0; d < options_.links.size(); ++d) {
+    if (options_.links[d] == link) return static_cast<int>(d);
+  }
+  return WithStage(InvalidArgument("the tensor is on ", link->device_name(),
+                                   " of another session; read it to the host first"),
+                   Stage::kOptions);
+}
+
+Result<Tensor> Executor::ToHost(const RunValue& value, RunStats* stats) const {
+  if (!value.on_device()) return value.host();
+  if (stats != nullptr) {
+    ++stats->copies;
+    stats->copied_bytes += value.desc().bytes();
+  }
+  return value.device().Read();
+}
+
+Result<SegmentStart> Executor::Start(std::span<RunValue> feeds, RunStats* stats) const {
   const Graph& graph = compiled_->graph;
   if (feeds.size() != graph.inputs().size()) {
     return InvalidArgument("the model takes ", graph.inputs().size(), " inputs, got ",
@@ -39,15 +64,24 @@ Result<SegmentStart> Executor::Start(std::span<const Tensor> feeds) const {
   for (size_t i = 0; i < feeds.size(); ++i) {
     const NamedValue& input = graph.inputs()[i];
     const Fact& wanted = graph.fact(input.value);
-    const bool list = feeds[i].is_list();
-    if (feeds[i].dtype() != wanted.dtype || list != (wanted.kind == ValueKind::kList) ||
-        (!list && !wanted.shape.Accepts(feeds[i].shape()))) {
-      return WithStage(
-          InvalidArgument("input '", input.name, "' must be ", wanted, ", not ", feeds[i].desc()),
-          Stage::kOptions);
+    RunValue& feed = feeds[i];
+    const bool list = !feed.on_device() && feed.host().is_list();
+    const TensorDesc desc = feed.desc();
+    if (desc.dtype != wanted.dtype || list != (wanted.kind == ValueKind::kList) ||
+        (!list && !wanted.shape.Accepts(desc.shape))) {
+      return WithStage(InvalidArgument("input '", input.name, "' must be ", wanted, ", not ", desc),
+                       Stage::kOptions);
     }
-    Fact fact = Fact::Of(feeds[i]);
-    if (!list && compiled_->fixes_shapes[Index(input.value)]) fact.value = feeds[i];
+    auto device = DeviceOf(feed);
+    if (!device.ok()) return In(device.status(), StrCat("input '", input.name, "'"));
+    const bool fixes = !list && compiled_->fixes_shapes[Index(input.value)];
+    if (fixes && *device > 0) {
+      ONCILLA_ASSIGN(feed, ToHost(feed, stats));
+    } else if (*device > 0) {
+      start.on_device.emplace_back(input.value, *device);
+    }
+    Fact fact = feed.on_device() ? Fact::Of(desc) : Fact::Of(feed.host());
+    if (fixes) fact.value = feed.host();
     start.available.emplace_back(input.value, std::move(fact));
   }
   return start;
@@ -77,6 +111,11 @@ void AppendFact(std::string& key, const Fact& fact) {
 
 std::string Executor::KeyOf(const SegmentStart& start) const {
   std::string key(start.done.begin(), start.done.end());
+  key.append(start.keep.begin(), start.keep.end());
+  for (const auto& [id, device] : start.on_device) {
+    AppendNumber(key, Index(id));
+    AppendNumber(key, device);
+  }
   for (const auto& [id, fact] : start.available) {
     AppendNumber(key, Index(id));
     AppendFact(key, fact);
@@ -123,18 +162,16 @@ Result<Executor::EntryPtr> Executor::FindOrMake(const SegmentStart& start) {
   return entry;
 }
 
-Result<std::unique_ptr<Instance>> Executor::Acquire(Entry& entry, Deadline deadline) {
+Result<std::unique_ptr<Instance>> Executor::Acquire(Entry& entry, const RunControl& control) {
   {
     MutexLock lock(&mutex_);
     std::erase_if(quarantine_, [](const auto& instance) { return instance->Idle(); });
     auto free = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       return !entry.idle.empty() || entry.alive < options_.max_instances;
     };
-    if (deadline == kNoDeadline) {
-      mutex_.Await(free);
-    } else if (!mutex_.AwaitUntil(deadline, free)) {
-      return Error(Code::kDeadlineExceeded, "all ", options_.max_instances,
-                   " instances of the plan were busy until the deadline");
+    if (!AwaitReady(mutex_, control, free)) {
+      return In(MayGoOn(control),
+                StrCat("while all ", options_.max_instances, " instances of the plan were busy"));
     }
     if (!entry.idle.empty()) {
       auto instance = std::move(entry.idle.back());
@@ -144,11 +181,12 @@ Result<std::unique_ptr<Instance>> Executor::Acquire(Entry& entry, Deadline deadl
     ++entry.alive;
     ++counters_.instances_made;
   }
-  auto instance = Instance::Create(entry.plan, devices_, pools_, owner_);
+  const InstanceOptions options{pools_, owner_, options_.links, options_.abandoned_bytes};
+  auto instance = Instance::Create(entry.plan, devices_, options, control);
   if (!instance.ok() && instance.status().code() == Code::kResourceExhausted) {
     // Idle instances of other shapes may hold what is missing.
     DropIdle();
-    instance = Instance::Create(entry.plan, devices_, pools_, owner_);
+    instance = Instance::Create(entry.plan, devices_, options, control);
   }
   if (!instance.ok()) {
     MutexLock lock(&mutex_);
@@ -180,29 +218,42 @@ void Executor::DropIdle() {
 
 namespace {
 
-Result<std::vector<Tensor>> EvaluateNode(Device& cpu, const Graph& graph, const Node& node,
-                                         std::span<const Tensor> in) {
+Result<std::vector<RunValue>> EvaluateNode(Device& cpu, const Graph& graph, const Node& node,
+                                           std::span<const RunValue> in) {
   Facts in_facts;
+  std::vector<Tensor> tensors;
   in_facts.reserve(in.size());
   for (size_t i = 0; i < in.size(); ++i) {
-    in_facts.push_back(node.inputs[i] == kNoValue ? Fact::Absent() : Fact::Constant(in[i]));
+    tensors.push_back(in[i].host());
+    in_facts.push_back(node.inputs[i] == kNoValue ? Fact::Absent() : Fact::Constant(tensors[i]));
   }
   const Facts out_facts = graph.FactsOf(node.outputs);
-  return cpu.Evaluate({node.op, &node.attrs, in_facts, out_facts, node.name}, in);
+  ONCILLA_ASSIGN(const auto out,
+                 cpu.Evaluate({node.op, &node.attrs, in_facts, out_facts, node.name}, tensors));
+  return std::vector<RunValue>(out.begin(), out.end());
 }
 
 }  // namespace
 
-Status Executor::RunHostNodes(const Plan& plan, std::vector<Tensor>& values,
+Status Executor::RunHostNodes(const Plan& plan, std::vector<RunValue>& values,
                               const RunControl& control) {
   const Graph& graph = compiled_->graph;
   for (NodeId id : plan.host_nodes) {
     const Node& node = graph.node(id);
-    std::vector<Tensor> in;
+    ONCILLA_TRY(MayGoOn(control));
+    const bool is_control = IsControl(node.op->name);
+    std::vector<RunValue> in;
     in.reserve(node.inputs.size());
-    for (ValueId v : node.inputs) in.push_back(v == kNoValue ? Tensor() : values[Index(v)]);
-    auto out = IsControl(node.op->name) ? RunControlNode(node, in, control)
-                                        : EvaluateNode(*devices_[0], graph, node, in);
+    for (ValueId v : node.inputs) {
+      in.push_back(v == kNoValue ? RunValue() : values[Index(v)]);
+      // Control flow hands values on; all else computes with them here.
+      if (is_control && node.op->name == "While") continue;
+      if (in.back().on_device()) {
+        ONCILLA_ASSIGN(in.back(), ToHost(in.back(), control.stats));
+      }
+    }
+    auto out = is_control ? RunControlNode(node, in, control)
+                          : EvaluateNode(*devices_[0], graph, node, in);
     if (!out.ok()) {
       return WithNode(In(out.status(), StrCat("node '", node.name, "' (", node.op->name, ")")),
                       node.name);
@@ -216,11 +267,25 @@ Status Executor::RunHostNodes(const Plan& plan, std::vector<Tensor>& values,
 
 Result<std::vector<Tensor>> Executor::Run(std::span<const Tensor> feeds,
                                           const RunControl& control) {
+  const std::vector<RunValue> values(feeds.begin(), feeds.end());
+  ONCILLA_ASSIGN(const auto results, RunValues(values, {}, control));
+  std::vector<Tensor> out;
+  out.reserve(results.size());
+  for (const RunValue& result : results) out.push_back(result.host());
+  return out;
+}
+
+Result<std::vector<RunValue>> Executor::RunValues(std::span<const RunValue> given,
+                                                  const std::vector<bool>& keep,
+                                                  const RunControl& control) {
   const Graph& graph = compiled_->graph;
   auto fail = [](Status status) { return WithStage(std::move(status), Stage::kRun); };
-  auto start = Start(feeds);
+  std::vector<RunValue> feeds(given.begin(), given.end());
+  auto start = Start(feeds, control.stats);
   if (!start.ok()) return fail(start.status());
-  std::vector<Tensor> values(graph.values().size());
+  const bool stays = !options_.links.empty();
+  if (stays) start->keep = keep;
+  std::vector<RunValue> values(graph.values().size());
   for (uint32_t i = 0; i < values.size(); ++i) {
     if (graph.value(ValueId{i}).is_constant()) values[i] = graph.fact(ValueId{i}).value;
   }
@@ -232,13 +297,14 @@ Result<std::vector<Tensor>> Executor::Run(std::span<const Tensor> feeds,
   // What the run holds between its segments.
   LedgerEntry held = pools_[0]->Line({owner_, MemoryCategory::kValues});
   for (;;) {
+    if (Status s = MayGoOn(control); !s.ok()) return fail(s);
     auto entry = FindOrMake(*start);
     if (!entry.ok()) return fail(entry.status());
     const Plan& plan = *(*entry)->plan;
-    std::vector<Tensor> in;
+    std::vector<RunValue> in;
     for (ValueId id : plan.inputs) in.push_back(values[Index(id)]);
     if (!plan.outputs.empty() || !plan.stretches.empty()) {
-      auto instance = Acquire(**entry, control.deadline);
+      auto instance = Acquire(**entry, control);
       if (!instance.ok()) return fail(instance.status());
       auto out = (*instance)->Run(in, control);
       Release(**entry, *std::move(instance), out.ok());
@@ -257,7 +323,7 @@ Result<std::vector<Tensor>> Executor::Run(std::span<const Tensor> feeds,
     int64_t bytes = 0;
     for (uint32_t i = 0; i < values.size(); ++i) {
       const Value& value = graph.value(ValueId{i});
-      if (value.producer != kNoNode && !value.is_constant()) bytes += HeldBytesOf(values[i]);
+      if (value.producer != kNoNode && !value.is_constant()) bytes += HeldBytesOf(values[i].host());
     }
     held.Set(bytes);
 
@@ -271,35 +337,54 @@ Result<std::vector<Tensor>> Executor::Run(std::span<const Tensor> feeds,
         if (id == kNoValue || listed[Index(id)] || graph.value(id).is_constant()) continue;
         if (!values[Index(id)].valid()) continue;
         listed[Index(id)] = true;
-        Fact fact = Fact::Of(values[Index(id)]);
-        const bool small =
-            !values[Index(id)].is_list() && values[Index(id)].elements() <= kMaxKnownInts;
-        if (compiled_->fixes_shapes[Index(id)] && small) fact.value = values[Index(id)];
+        RunValue& value = values[Index(id)];
+        const bool list = !value.on_device() && value.host().is_list();
+        const bool small = !list && value.desc().elements() <= kMaxKnownInts;
+        const bool fixes = small && compiled_->fixes_shapes[Index(id)];
+        if (fixes && value.on_device()) {
+          auto host = ToHost(value, control.stats);
+          if (!host.ok()) return fail(host.status());
+          value = *std::move(host);
+        }
+        auto device = DeviceOf(value);
+        if (!device.ok()) return fail(device.status());
+        if (*device > 0) next.on_device.emplace_back(id, *device);
+        Fact fact = value.on_device() ? Fact::Of(value.desc()) : Fact::Of(value.host());
+        if (fixes) fact.value = value.host();
         next.available.emplace_back(id, std::move(fact));
       }
     }
+    next.keep = start->keep;
     if (next.done == start->done && next.available.size() == start->available.size()) {
       return fail(Internal("planning makes no progress"));
     }
     start = std::move(next);
   }
-  std::vector<Tensor> results;
-  for (const NamedValue& output : graph.outputs()) {
-    Tensor& value = values[Index(output.value)];
+  std::vector<RunValue> results;
+  for (size_t i = 0; i < graph.outputs().size(); ++i) {
+    const NamedValue& output = graph.outputs()[i];
+    RunValue value = values[Index(output.value)];
     if (!value.valid()) return fail(Internal("output '", output.name, "' was not computed"));
-    results.push_back(value);
+    if (value.on_device() && !(i < keep.size() && keep[i])) {
+      auto host = ToHost(value, control.stats);
+      if (!host.ok()) return fail(host.status());
+      value = *std::move(host);
+    }
+    results.push_back(std::move(value));
   }
   return results;
 }
 
 Result<std::shared_ptr<const Plan>> Executor::PlanFor(std::span<const Tensor> feeds) {
-  ONCILLA_ASSIGN(const SegmentStart start, Start(feeds));
+  std::vector<RunValue> values(feeds.begin(), feeds.end());
+  ONCILLA_ASSIGN(const SegmentStart start, Start(values, nullptr));
   ONCILLA_ASSIGN(const EntryPtr entry, FindOrMake(start));
   return entry->plan;
 }
 
 Result<std::shared_ptr<const Plan>> Executor::PlanAlone(std::span<const Tensor> feeds) {
-  ONCILLA_ASSIGN(const SegmentStart start, Start(feeds));
+  std::vector<RunValue> values(feeds.begin(), feeds.end());
+  ONCILLA_ASSIGN(const SegmentStart start, Start(values, nullptr));
   ONCILLA_ASSIGN(std::shared_ptr<const Plan> plan,
                  MakePlan(compiled_, devices_, start, /*arena_work=*/0));
   return plan;

@@ -3,6 +3,7 @@
 // that control flow calls have executors of their own (control.cc).
 #pragma once
 
+#include <atomic>
 #include <list>
 #include <map>
 #include <memory>
@@ -19,6 +20,10 @@ struct ExecutorOptions {
   size_t max_plans = 32;               // kept, least recently used first out
   int max_instances = 4;               // of one plan: so many runs at once; more wait
   VariableStore* variables = nullptr;  // the model's, when its graphs have any
+  // Counts the memory of runs that were given up with work that hangs; may be null.
+  std::shared_ptr<std::atomic<int64_t>> abandoned_bytes = nullptr;
+  // One per device, of the session's; empty: nothing stays on devices.
+  std::vector<std::shared_ptr<DeviceLink>> links = {};
 };
 
 struct ExecutorCounters {
@@ -38,6 +43,12 @@ class Executor {
   // Feeds in the order of the graph's inputs, results in the order of its outputs. Feeds of other
   // dtypes or shapes than the graph accepts are InvalidArgument, naming the input.
   Result<std::vector<Tensor>> Run(std::span<const Tensor> feeds, const RunControl& control);
+  // The same with values on devices. Feeds may be on any device of this session: they are used
+  // there, or copied to where they are needed. Results for which `keep` is true stay where they are
+  // computed; it may be empty. InvalidArgument for a feed of another session, FailedPrecondition
+  // for one of a closed session.
+  Result<std::vector<RunValue>> RunValues(std::span<const RunValue> feeds,
+                                          const std::vector<bool>& keep, const RunControl& control);
 
   // The plan that feeds of these descriptions would take first, for inspect; contents are read only
   // where they fix shapes.
@@ -65,20 +76,27 @@ class Executor {
   struct Entry;
   using EntryPtr = std::shared_ptr<Entry>;
 
-  Result<SegmentStart> Start(std::span<const Tensor> feeds) const;
+  // May bring feeds to the host, whose contents fix shapes.
+  Result<SegmentStart> Start(std::span<RunValue> feeds, RunStats* stats) const;
+  // The index of the device that the value is on; 0: the host.
+  Result<int> DeviceOf(const RunValue& value) const;
+  Result<Tensor> ToHost(const RunValue& value, RunStats* stats) const;
+  // Per output of this body: it may stay on a device, for the next round reads it only there.
+  std::vector<bool> RoundsOnDevice() const;
   std::string KeyOf(const SegmentStart& start) const;
   Result<EntryPtr> FindOrMake(const SegmentStart& start);
-  Result<std::unique_ptr<Instance>> Acquire(Entry& entry, Deadline deadline);
+  Result<std::unique_ptr<Instance>> Acquire(Entry& entry, const RunControl& control);
   void Release(Entry& entry, std::unique_ptr<Instance> instance, bool reusable);
-  Status RunHostNodes(const Plan& plan, std::vector<Tensor>& values, const RunControl& control);
-  Result<std::vector<Tensor>> RunControlNode(const Node& node, std::span<const Tensor> in,
-                                             const RunControl& control);
-  Result<std::vector<Tensor>> RunIf(const Node& node, std::span<const Tensor> in,
-                                    const RunControl& control);
-  Result<std::vector<Tensor>> RunWhile(const Node& node, std::span<const Tensor> in,
-                                       const RunControl& control);
-  Result<std::vector<Tensor>> Call(const std::string& function, std::span<const Tensor> arguments,
-                                   const RunControl& control);
+  Status RunHostNodes(const Plan& plan, std::vector<RunValue>& values, const RunControl& control);
+  Result<std::vector<RunValue>> RunControlNode(const Node& node, std::span<const RunValue> in,
+                                               const RunControl& control);
+  Result<std::vector<RunValue>> RunIf(const Node& node, std::span<const RunValue> in,
+                                      const RunControl& control);
+  Result<std::vector<RunValue>> RunWhile(const Node& node, std::span<const RunValue> in,
+                                         const RunControl& control);
+  Result<std::vector<RunValue>> Call(const std::string& function,
+                                     std::span<const RunValue> arguments,
+                                     const std::vector<bool>& keep, const RunControl& control);
 
   const std::shared_ptr<const CompiledGraph> compiled_;
   const std::span<Device* const> devices_;

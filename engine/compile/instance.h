@@ -2,13 +2,16 @@
 // a queue per device. It serves one run at a time; nothing in it is thread-safe.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "engine/compile/device_tensor.h"
 #include "engine/compile/plan.h"
+#include "engine/compile/run_control.h"
 #include "engine/memory/pool.h"
 
 namespace oncilla {
@@ -34,30 +37,35 @@ struct RunStats {
   std::map<const CompiledGraph*, std::vector<NodeFate>> functions;
 };
 
-struct RunControl {
-  Deadline deadline = kNoDeadline;
-  bool profile = false;
-  RunStats* stats = nullptr;
+struct InstanceOptions {
+  std::span<Pool* const> pools;  // one per device
+  OwnerId owner = kNoOwner;
+  std::span<const std::shared_ptr<DeviceLink>> links = {};  // one per device, for what stays there
+  std::shared_ptr<std::atomic<int64_t>> abandoned_bytes = nullptr;  // see ExecutorOptions
 };
 
 class Instance {
  public:
-  // Takes the arenas from `pools` (one per device) on `owner`'s account. ResourceExhausted when
-  // they do not fit. Everything given must outlive the instance.
+  // Takes the arenas on the owner's account. ResourceExhausted when they do not fit. Everything
+  // given must outlive the instance.
   static Result<std::unique_ptr<Instance>> Create(std::shared_ptr<const Plan> plan,
                                                   std::span<Device* const> devices,
-                                                  std::span<Pool* const> pools, OwnerId owner);
+                                                  const InstanceOptions& options,
+                                                  const RunControl& control);
   ~Instance();
 
-  // Inputs in the order of plan().inputs; results in the order of plan().outputs. After
-  // DeadlineExceeded work may still be under way: keep the instance until Idle().
-  Result<std::vector<Tensor>> Run(std::span<const Tensor> inputs, const RunControl& control);
+  // Inputs in the order of plan().inputs; results in the order of plan().outputs. After a failure,
+  // Cancelled and DeadlineExceeded among them, work may still be under way: keep the instance until
+  // Idle(). A device that finished nothing for as long as the watchdog allows is Unavailable, and
+  // named with the nodes it stopped at.
+  Result<std::vector<RunValue>> Run(std::span<const RunValue> inputs, const RunControl& control);
   bool Idle();
   const Plan& plan() const { return *plan_; }
 
  private:
   Instance() = default;
   struct State;
+  class Walk;
   std::shared_ptr<const Plan> plan_;
   std::unique_ptr<State> state_;
 };

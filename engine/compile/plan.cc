@@ -19,8 +19,9 @@ bool IsPlanInput(const Node& node, size_t i) {
 class Planner {
  public:
   Planner(std::shared_ptr<const CompiledGraph> compiled, std::span<Device* const> devices,
-          Classified classified, int64_t arena_work)
-      : arena_work_(arena_work),
+          Classified classified, const SegmentStart& start, int64_t arena_work)
+      : start_(start),
+        arena_work_(arena_work),
         graph_(compiled->graph),
         compiled_(*compiled),
         devices_(devices),
@@ -28,6 +29,7 @@ class Planner {
         plan_(std::make_shared<Plan>()) {
     plan_->compiled = std::move(compiled);
     homes_.resize(graph_.values().size() * devices.size());
+    for (const auto& [id, device] : start.on_device) given_on_[Index(id)] = device;
   }
 
   Result<std::shared_ptr<Plan>> Run() {
@@ -203,9 +205,17 @@ class Planner {
     if (home.kind == Home::kStorage) pending_[home.index] += Reads(id, device);
   }
 
+  int GivenOn(ValueId id) const {
+    const auto it = given_on_.find(Index(id));
+    return it == given_on_.end() ? 0 : it->second;
+  }
+
   int InputIndex(ValueId id) {
     auto it = std::find(plan_->inputs.begin(), plan_->inputs.end(), id);
-    if (it == plan_->inputs.end()) it = plan_->inputs.insert(it, id);
+    if (it == plan_->inputs.end()) {
+      it = plan_->inputs.insert(it, id);
+      plan_->input_devices.push_back(GivenOn(id));
+    }
     return static_cast<int>(it - plan_->inputs.begin());
   }
 
@@ -231,7 +241,8 @@ class Planner {
     int from_device = 0;
     if (StateOf(id) == Availability::kGiven) {
       from = {Home::kInput, InputIndex(id), {}};
-      if (devices_[device]->info().host_memory) {
+      from_device = GivenOn(id);
+      if (from_device == device || (from_device == 0 && devices_[device]->info().host_memory)) {
         SetHome(id, device, from);
         return Status();
       }
@@ -364,19 +375,57 @@ class Planner {
     return -1;
   }
 
-  // An output's own memory, where the device's memory is the host's; else it is read back.
+  // Whether the value stays on the device that computes it: when it was asked for there, or when
+  // only later nodes of that device read it.
+  bool StaysOnDevice(const SegmentOutput& output) const {
+    if (devices_[output.device]->info().host_memory || output.desc.bytes() == 0) return false;
+    bool fetched = false, asked = true;
+    for (size_t i = 0; i < graph_.outputs().size(); ++i) {
+      if (graph_.outputs()[i].value != output.value) continue;
+      fetched = true;
+      asked &= i < start_.keep.size() && start_.keep[i];
+    }
+    if (fetched) return asked;
+    for (ValueId id : in_.wanted_on_host) {
+      if (id == output.value) return false;
+    }
+    for (uint32_t n = 0; n < graph_.nodes().size(); ++n) {
+      const Node& node = graph_.node(NodeId{n});
+      const bool later = !in_.done[n];
+      const bool host = plan_->fates[n] == NodeFate::kHost;
+      if (!later && !host) continue;
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        if (node.inputs[i] != output.value) continue;
+        const bool there = later && node.device == output.device && !IsPlanInput(node, i) &&
+                           !RunsOnHost(graph_, node);
+        if (!there || compiled_.fixes_shapes[Index(output.value)]) return false;
+      }
+    }
+    return true;
+  }
+
+  // An output's own memory, where the device's memory is the host's or the output stays on the
+  // device; else it is read back.
   void PlaceOutputs() {
     for (size_t i = 0; i < plan_->outputs.size(); ++i) {
       SegmentOutput& output = plan_->outputs[i];
       output.device = graph_.node(graph_.value(output.value).producer).device;
       output.home = HomeOf(output.value, output.device);
+      const bool stays = StaysOnDevice(output);
+      if (output.home.kind == Home::kInput) {
+        output.on_device = stays && plan_->input_devices[output.home.index] == output.device;
+      }
       if (output.home.kind != Home::kStorage) continue;
       Storage& storage = plan_->storages[output.home.index];
       storage.last = kEnd;
-      if (devices_[output.device]->info().host_memory && storage.output < 0 &&
-          storage.bytes == output.desc.bytes()) {
+      if (!stays && !devices_[output.device]->info().host_memory) continue;
+      if (storage.output < 0 && storage.bytes == output.desc.bytes()) {
         storage.output = static_cast<int>(i);
         output.direct = true;
+        output.on_device = stays;
+      } else if (stays && storage.output >= 0) {
+        output.same_as = storage.output;
+        output.on_device = true;
       }
     }
   }
@@ -406,15 +455,17 @@ class Planner {
   static constexpr int kPinned = 1 << 20;  // reads that never end
   static constexpr int kEnd = 1 << 30;     // of the plan's clock
 
+  const SegmentStart& start_;
   const int64_t arena_work_;
   const Graph& graph_;
   const CompiledGraph& compiled_;
   std::span<Device* const> devices_;
   Classified in_;
   std::shared_ptr<Plan> plan_;
-  std::vector<Home> homes_;   // per (value, device)
-  std::vector<int> reads_;    // per (value, device)
-  std::vector<int> pending_;  // per storage: reads to come
+  std::map<uint32_t, int> given_on_;  // values that are given on another device than the host's
+  std::vector<Home> homes_;           // per (value, device)
+  std::vector<int> reads_;            // per (value, device)
+  std::vector<int> pending_;          // per storage: reads to come
   int clock_ = 0;
 };
 
@@ -433,7 +484,7 @@ int Plan::steps_on(int device) const {
 int Plan::copies() const {
   int count = 0;
   for (const Stretch& s : stretches) count += static_cast<int>(s.copies.size());
-  for (const SegmentOutput& o : outputs) count += !o.direct && o.home.kind == Home::kStorage;
+  for (const SegmentOutput& o : outputs) count += o.read_back(input_devices);
   return count;
 }
 
@@ -443,7 +494,7 @@ int64_t Plan::copied_bytes() const {
     for (const PlannedCopy& c : s.copies) bytes += c.bytes;
   }
   for (const SegmentOutput& o : outputs) {
-    if (!o.direct && o.home.kind == Home::kStorage) bytes += o.desc.bytes();
+    if (o.read_back(input_devices)) bytes += o.desc.bytes();
   }
   return bytes;
 }
@@ -452,7 +503,7 @@ Result<std::shared_ptr<Plan>> MakePlan(std::shared_ptr<const CompiledGraph> comp
                                        std::span<Device* const> devices, const SegmentStart& start,
                                        int64_t arena_work) {
   ONCILLA_ASSIGN(Classified classified, Classify(*compiled, *devices[0], start));
-  return Planner(std::move(compiled), devices, std::move(classified), arena_work).Run();
+  return Planner(std::move(compiled), devices, std::move(classified), start, arena_work).Run();
 }
 
 std::string Print(const Plan& plan, std::span<const std::string> device_names) {
@@ -479,7 +530,9 @@ std::string Print(const Plan& plan, std::span<const std::string> device_names) {
     return text;
   };
   for (size_t i = 0; i < plan.inputs.size(); ++i) {
-    out << "input in" << i << " %" << Index(plan.inputs[i]) << '\n';
+    out << "input in" << i << " %" << Index(plan.inputs[i]);
+    if (plan.input_devices[i] > 0) out << " on " << device_names[plan.input_devices[i]];
+    out << '\n';
   }
   for (const Stretch& stretch : plan.stretches) {
     out << "on " << device_names[stretch.device] << '\n';
@@ -493,7 +546,8 @@ std::string Print(const Plan& plan, std::span<const std::string> device_names) {
     }
   }
   for (const SegmentOutput& o : plan.outputs) {
-    out << "output %" << Index(o.value) << ' ' << o.desc << " from " << show(o.home) << '\n';
+    out << "output %" << Index(o.value) << ' ' << o.desc << " from " << show(o.home)
+        << (o.on_device ? " kept there\n" : "\n");
   }
   for (NodeId id : plan.host_nodes) {
     out << "host " << graph.node(id).op->name << " '" << graph.node(id).name << "'\n";

@@ -23,7 +23,7 @@ struct Home {
   enum Kind : uint8_t {
     kNone,
     kStorage,   // index: a Storage of the plan
-    kInput,     // index: an input of the segment, read where the caller has it (host memory)
+    kInput,     // index: an input of the segment, read where it is (see Plan::input_devices)
     kConstant,  // view: packed memory of the model
   };
   Kind kind = kNone;
@@ -73,6 +73,17 @@ struct SegmentOutput {
   bool direct = false;
   int device = 0;
   Home home;
+  // It stays on its device, whose memory the host does not see: as memory of its own (direct), as
+  // the input that it is, or as another output that it shares memory with.
+  bool on_device = false;
+  int same_as = -1;
+
+  // It is copied to the host at the end.
+  bool read_back(std::span<const int> input_devices) const {
+    if (direct || on_device) return false;
+    return home.kind == Home::kStorage ||
+           (home.kind == Home::kInput && input_devices[static_cast<size_t>(home.index)] > 0);
+  }
 };
 
 // A value that planning itself computed and a kernel reads: uploaded when an instance is made.
@@ -95,6 +106,7 @@ enum class NodeFate : uint8_t {
 struct Plan {
   std::shared_ptr<const CompiledGraph> compiled;
   std::vector<ValueId> inputs;
+  std::vector<int> input_devices;  // per input: where it is given; 0: in host memory
   std::vector<SegmentOutput> outputs;
   std::vector<Stretch> stretches;
   std::vector<PlannedUpload> uploads;
@@ -118,6 +130,9 @@ struct SegmentStart {
   std::vector<bool> done;                           // per node; empty: none
   std::vector<std::pair<ValueId, Fact>> available;  // values at hand as host tensors; with their
                                                     // contents where those fix shapes
+  std::vector<std::pair<ValueId, int>> on_device;   // those that are on another device than 0
+  std::vector<bool>
+      keep;  // per output of the graph: it shall stay where it is computed; empty: none
 };
 
 // Refusals are the user's shapes not fitting the model (InvalidArgument, naming the node) or a

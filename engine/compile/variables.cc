@@ -66,13 +66,11 @@ void VariableStore::Clear() {
   line_.Set(0);
 }
 
-Result<VariableStore::Turn> VariableStore::TakeTurn(Deadline deadline) {
+Result<VariableStore::Turn> VariableStore::TakeTurn(const RunControl& control) {
   MutexLock lock(&mutex_);
   auto free = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !writing_; };
-  if (deadline == kNoDeadline) {
-    mutex_.Await(free);
-  } else if (!mutex_.AwaitUntil(deadline, free)) {
-    return Error(Code::kDeadlineExceeded, "another run was writing the model's variables");
+  if (!AwaitReady(mutex_, control, free)) {
+    return In(MayGoOn(control), "while another run was writing the model's variables");
   }
   writing_ = true;
   return Turn(this);

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/base/mutex.h"
-#include "engine/device/device.h"
+#include "engine/compile/run_control.h"
 #include "engine/memory/ledger.h"
 #include "engine/tensor/tensor.h"
 
@@ -33,7 +33,7 @@ class VariableStore {
   void CountOn(LedgerEntry line);
   std::vector<std::pair<std::string, Tensor>> Values() const;
 
-  // A writer's turn, until the object goes. DeadlineExceeded when others took too long.
+  // A writer's turn, until the object goes. DeadlineExceeded or Cancelled when the run ends first.
   class Turn {
    public:
     Turn(Turn&& other) noexcept : store_(std::exchange(other.store_, nullptr)) {}
@@ -49,7 +49,7 @@ class VariableStore {
     explicit Turn(VariableStore* store) : store_(store) {}
     VariableStore* store_;
   };
-  Result<Turn> TakeTurn(Deadline deadline);
+  Result<Turn> TakeTurn(const RunControl& control);
 
  private:
   mutable Mutex mutex_;

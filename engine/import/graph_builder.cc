@@ -217,10 +217,10 @@ void GraphBuilder::PopDevice() {
 
 Result<std::string> GraphBuilder::GraphDef() const {
   if (!status_.ok()) return status_;
+  std::string versions;
+  protozero::pbf_writer(versions).add_int32(1, 1087);  // a producer that knows the ops' versions
   std::string out = nodes_;
-  protozero::pbf_writer versions_in(out);
-  protozero::pbf_writer versions(versions_in, 4);
-  versions.add_int32(1, 1087);  // a producer that knows all ops above
+  protozero::pbf_writer(out).add_message(4, versions);
   return out;
 }
 

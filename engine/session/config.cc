@@ -68,6 +68,7 @@ Status Apply(const SessionConfig& from, SessionOptions& to) {
   if (from.has_memory_limit_bytes()) to.memory_limit_bytes = from.memory_limit_bytes();
   if (from.has_memory_limit_fraction()) to.memory_limit_fraction = from.memory_limit_fraction();
   if (from.has_max_concurrent_runs()) to.max_concurrent_runs = from.max_concurrent_runs();
+  if (from.has_watchdog_ms()) to.watchdog_ms = from.watchdog_ms();
   for (const auto& [type, count] : from.device_count()) to.device_count[type] = count;
   if (from.visible_devices_size() > 0) {
     to.visible_devices.assign(from.visible_devices().begin(), from.visible_devices().end());
@@ -97,6 +98,7 @@ Status Apply(const SessionConfig& from, SessionOptions& to) {
   if (!(to.memory_limit_fraction >= 0 && to.memory_limit_fraction <= 1)) {
     return Bad("memory_limit_fraction is ", to.memory_limit_fraction, ", not in [0, 1]");
   }
+  if (to.watchdog_ms < 0) return Bad("watchdog_ms is ", to.watchdog_ms);
   if (to.max_concurrent_runs < 1) return Bad("max_concurrent_runs is ", to.max_concurrent_runs);
   return CheckCounts(to);
 }
@@ -223,6 +225,7 @@ std::string PrintSessionConfig(const SessionOptions& options, ConfigForm form) {
   if (options.memory_limit_fraction != 0) {
     message.set_memory_limit_fraction(options.memory_limit_fraction);
   }
+  if (options.watchdog_ms != defaults.watchdog_ms) message.set_watchdog_ms(options.watchdog_ms);
   if (options.max_concurrent_runs != defaults.max_concurrent_runs) {
     message.set_max_concurrent_runs(options.max_concurrent_runs);
   }

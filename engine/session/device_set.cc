@@ -141,6 +141,9 @@ Result<int> DeviceSet::UseVisible(size_t index) {
       return WithStage(In(taken, StrCat("opening ", listed.short_name())), Stage::kDevice);
     }
   }
+  links_.push_back(std::make_shared<DeviceLink>(devices_.back().get(), pools_.back().get(),
+                                                listed.name,
+                                                std::chrono::milliseconds(options_.watchdog_ms)));
   lost_.emplace_back();
   used_ = devices_.size();
   if (options_.log_device_placement) {
@@ -159,6 +162,15 @@ size_t DeviceSet::size() const {
 std::span<Device* const> DeviceSet::devices() const { return {pointers_.data(), size()}; }
 
 std::span<const std::string> DeviceSet::names() const { return {names_.data(), size()}; }
+
+std::vector<std::shared_ptr<DeviceLink>> DeviceSet::links() const {
+  MutexLock lock(&mutex_);
+  return links_;
+}
+
+void DeviceSet::CloseLinks() {
+  for (const auto& link : links()) link->Close();
+}
 
 PoolOptions DeviceSet::PoolOptionsFor(size_t device, std::string name, OwnerId owner) const {
   PoolOptions options;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/base/mutex.h"
+#include "engine/compile/device_tensor.h"
 #include "engine/memory/budget.h"
 #include "engine/memory/ledger.h"
 #include "engine/memory/pool.h"
@@ -45,7 +46,10 @@ class DeviceSet {
   // The devices in use, the CPU first.
   size_t size() const;
   std::span<Device* const> devices() const;
-  std::span<const std::string> names() const;                  // full
+  std::span<const std::string> names() const;              // full
+  std::vector<std::shared_ptr<DeviceLink>> links() const;  // for tensors that stay on a device
+  // Before the pools close: what tensors hold of the devices is taken away.
+  void CloseLinks();
   Pool& pool(size_t device) const { return *pools_[device]; }  // arenas and values
   MemoryBudget& budget(size_t device) const { return *budgets_[device]; }
   // Of a session that took memory beforehand it is another face of pool().
@@ -88,6 +92,7 @@ class DeviceSet {
   mutable Mutex shortage_mutex_;
   mutable std::optional<PoolShortage> shortage_ ABSL_GUARDED_BY(shortage_mutex_);
   mutable int shortages_ ABSL_GUARDED_BY(shortage_mutex_) = 0;
+  std::vector<std::shared_ptr<DeviceLink>> links_ ABSL_GUARDED_BY(mutex_);
   mutable Mutex mutex_;
   size_t used_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<Status> lost_ ABSL_GUARDED_BY(mutex_);  // per device in use

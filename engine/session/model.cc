@@ -1,14 +1,11 @@
-// Runs by name: which graph, which order of feeds, and what to report.
+// From names to a compiled graph: which graph, on which device, and what is kept of it.
 #include "engine/session/model.h"
 
 #include <algorithm>
-#include <sstream>
 #include <utility>
 
 #include "engine/base/free_memory.h"
-#include "engine/import/tf_messages.h"
 #include "engine/placement/device_name.h"
-#include "engine/session/fallback.h"
 
 namespace oncilla {
 namespace {
@@ -36,63 +33,7 @@ std::vector<std::string> NeededInputs(const Graph& graph) {
   return names;
 }
 
-DeviceCounters CountersOf(std::span<Device* const> devices) {
-  DeviceCounters sum;
-  for (Device* device : devices) {
-    const DeviceCounters c = device->counters();
-    sum.flushes += c.flushes;
-    sum.waits += c.waits;
-    sum.kernels_built += c.kernels_built;
-  }
-  return sum;
-}
-
-std::string ShortName(const std::string& device) {
-  const size_t at = device.rfind("device:");
-  return at == std::string::npos ? device : device.substr(at + 7);
-}
-
 }  // namespace
-
-std::string RunReport::Line() const {
-  std::ostringstream out;
-  const auto ran = [&](size_t d) {
-    out << ShortName(devices[d]) << " ran " << nodes_on[d]
-        << (nodes_on[d] == 1 ? " node" : " nodes");
-  };
-  const auto first = static_cast<size_t>(preferred);
-  if (first < devices.size()) ran(first);
-  for (size_t d = devices.size(); d-- > 0;) {
-    if (d == first || nodes_on[d] == 0) continue;
-    out << ", ";
-    ran(d);
-  }
-  if (host_nodes > 0) out << ", the host " << host_nodes;
-  if (planned_nodes > 0) out << ", " << planned_nodes << " computed while planning";
-  if (!refusals.empty()) {
-    out << " (";
-    for (size_t i = 0; i < refusals.size() && i < 3; ++i) {
-      out << (i ? "; " : "") << refusals[i].second << ": " << refusals[i].first;
-    }
-    if (refusals.size() > 3) out << "; and " << refusals.size() - 3 << " more reasons";
-    out << ')';
-  }
-  for (size_t i = 0; i < relaxed.size() && i < 3; ++i) {
-    out << "; " << relaxed[i].second << " not on " << relaxed[i].first;
-  }
-  if (relaxed.size() > 3) out << "; and " << relaxed.size() - 3 << " more such reasons";
-  out << "; " << stats.copies << (stats.copies == 1 ? " copy" : " copies");
-  if (stats.copies > 0) {
-    out.setf(std::ios::fixed);
-    out.precision(2);
-    out << ", " << static_cast<double>(stats.copied_bytes) / 1e6 << " MB";
-  }
-  for (const std::string& step : memory.steps) out << "; " << step << " for want of memory";
-  for (const FallbackStep& step : fallbacks) {
-    out << "; not on " << ShortName(step.device) << ": " << Message(step.why);
-  }
-  return std::move(out).str();
-}
 
 Model::Model(std::shared_ptr<Session> session, std::string path,
              std::unique_ptr<ModelSource> source)
@@ -126,9 +67,20 @@ class Model::Use {
 
 Result<Model::Use> Model::Enter() {
   MutexLock lock(&mutex_);
-  if (unloaded_) return Error(Code::kFailedPrecondition, "the model is unloaded");
+  if (unloaded_ || draining_) return Error(Code::kFailedPrecondition, "the model is unloaded");
   ++users_;
   return Use(this);
+}
+
+Result<RunResult> Model::Run(const RunRequest& request) {
+  const auto begin = std::chrono::steady_clock::now();
+  ONCILLA_ASSIGN(const Use use, Enter());
+  return RunSince(request, begin);
+}
+
+Result<std::shared_ptr<const Model::Use>> Model::EnterShared() {
+  ONCILLA_ASSIGN(Use use, Enter());
+  return std::make_shared<const Use>(std::move(use));
 }
 
 std::shared_ptr<Executor> Model::FindExecutor(const std::string& key) {
@@ -143,13 +95,19 @@ std::shared_ptr<Executor> Model::FindExecutor(const std::string& key) {
 Result<std::shared_ptr<Executor>> Model::Executable(
     const ImportRequest& request,
     const std::function<void(std::string_view, const Graph&)>& observe, const std::string& device) {
+  ONCILLA_ASSIGN(const Use use, Enter());
+  return ExecutableInUse(request, observe, device);
+}
+
+Result<std::shared_ptr<Executor>> Model::ExecutableInUse(
+    const ImportRequest& request,
+    const std::function<void(std::string_view, const Graph&)>& observe, const std::string& device) {
   ONCILLA_ASSIGN(const int preferred, session_->device_set().Use(device));
   const std::string asked = StrCat("asked\n", preferred, '\n', KeyOf(request));
   const auto find = [&](const std::string& key) {
     MutexLock lock(&mutex_);
     return observe ? nullptr : FindExecutor(key);
   };
-  ONCILLA_ASSIGN(const Use use, Enter());
   if (auto found = find(asked)) return found;
   // One compilation at a time: two of the same names would pack the same constants twice.
   MutexLock compiling(&compile_mutex_);
@@ -265,6 +223,8 @@ Result<std::shared_ptr<Executor>> Model::Compile(
   ExecutorOptions executor_options;
   executor_options.max_instances = session_->options().max_concurrent_runs;
   executor_options.variables = &variables_;
+  executor_options.abandoned_bytes = session_->abandoned_bytes_;
+  executor_options.links = session_->device_set().links();
   // Kernels read the constants where they are: the store goes after the executor.
   auto* executor =
       new Executor(std::move(compiled), devices, std::move(pools), owner_, executor_options);
@@ -293,16 +253,28 @@ Status Model::PrepareVariables(const Module& module) {
   }
   // Values that change live in host memory.
   ONCILLA_ASSIGN(const auto executor, Compile(*std::move(initialiser), 0, nullptr));
-  return executor->Run({}, {}).status();
+  return executor->Run({}, ControlOf({}, {}, {})).status();
 }
 
 void Model::BecomeState(const std::vector<std::string>& resources) {
   source_->NoteState(resources);
   std::list<Entry> dropped;  // their memory goes back after the lock
-  MutexLock lock(&mutex_);
-  bool changed = false;
-  for (const std::string& name : resources) changed |= state_.insert(name).second;
-  if (changed) dropped.swap(executors_);
+  {
+    MutexLock lock(&mutex_);
+    bool changed = false;
+    for (const std::string& name : resources) changed |= state_.insert(name).second;
+    if (!changed) return;
+    dropped.swap(executors_);
+  }
+  ReleaseCallables();
+}
+
+void Model::ReleaseCallables() {
+  for (const auto& callable : Callables()) {
+    std::shared_ptr<const CallableState::Bound> dropped;
+    MutexLock lock(&callable->mutex);
+    dropped.swap(callable->bound);
+  }
 }
 
 Status Model::AssignVariable(const std::string& name, Tensor value) {
@@ -354,6 +326,7 @@ void Model::PlaceAnew(std::shared_ptr<const std::vector<PlacementRequest>> reque
                         session_->devices().first(constant_pools_.size()), pools, owner_));
   }
   executors.clear();
+  ReleaseCallables();
   constants.reset();
   for (Pool* pool : pools) pool->Trim();
 }
@@ -363,159 +336,19 @@ Status Model::Prepare(const std::string& signature, const std::vector<std::strin
   return Executable({signature, feeds, fetches, {}}).status();
 }
 
-Result<RunResult> Model::Run(const RunRequest& request) {
-  const FallbackPolicy& policy =
-      request.fallback.has_value() ? *request.fallback : session_->options().fallback;
-  DeviceSet& devices = session_->device_set();
-  std::vector<FallbackStep> steps;
-  std::set<int> tried;
-  std::string device = request.device;
-  auto next = policy.chain.begin();
-  for (;;) {
-    if (const auto used = devices.Use(device); used.ok()) tried.insert(*used);
-    bool may_repeat = true;
-    auto result = RunOn(device, request, may_repeat);
-    if (result.ok()) {
-      result->report.fallbacks = std::move(steps);
-      if (steps.empty() && request.device.empty() && !devices.preferred_note().empty()) {
-        result->report.fallbacks.push_back(
-            {session_->options().device, NotFound(devices.preferred_note())});
-      }
-      return result;
-    }
-    const Status failure = AfterFailure(result.status(), device);
-    steps.push_back(
-        {device.empty() ? std::string(devices.names()[devices.preferred()]) : device, failure});
-    const auto cause = CauseOf(failure);
-    const bool goes_on = cause.has_value() && policy.on.count(*cause) != 0 && may_repeat;
-    while (goes_on && next != policy.chain.end()) {
-      const auto used = devices.Use(*next);
-      if (used.ok() && tried.count(*used) == 0) break;
-      ++next;
-    }
-    if (!goes_on || next == policy.chain.end()) {
-      if (steps.size() == 1) return failure;
-      std::string before;
-      for (size_t i = 0; i + 1 < steps.size(); ++i) {
-        before += StrCat(i ? "; " : "", ShortName(steps[i].device), ": ", Message(steps[i].why));
-      }
-      return In(failure, StrCat(ShortName(device), ", after others (", before, ")"));
-    }
-    device = *next++;
-    session_->runtime().log().Warning(path_, ": going on with ", device, ": ", Message(failure));
-  }
-}
-
-// Notes a device that was lost, and names it where the failure does not.
-Status Model::AfterFailure(const Status& failure, const std::string& device) {
-  if (failure.code() != Code::kUnavailable || Details(failure).stage == Stage::kFile) {
-    return failure;
-  }
-  DeviceSet& devices = session_->device_set();
-  Status named = failure;
-  if (const auto used = devices.Use(device); used.ok()) {
-    named = WithDevice(std::move(named), devices.names()[static_cast<size_t>(*used)]);
-  }
-  const std::string lost = Details(named).device;
-  for (size_t d = 1; d < devices.size(); ++d) {
-    if (devices.names()[d] == lost) devices.MarkLost(d, failure);
-  }
-  return named;
-}
-
-Result<RunResult> Model::RunOn(const std::string& device, const RunRequest& request,
-                               bool& may_repeat) {
-  const auto begin = std::chrono::steady_clock::now();
-  const RunsUnderWay::Run running(session_->runs_under_way());
-  ImportRequest names{request.signature, {}, request.fetches, request.targets};
-  for (const NamedTensor& feed : request.feeds) names.feeds.push_back(feed.first);
-  ONCILLA_ASSIGN(const Use use, Enter());
-  ONCILLA_ASSIGN(const int preferred, session_->device_set().Use(device));
-  ONCILLA_TRY(session_->device_set().CheckAlive(static_cast<size_t>(preferred)));
-  auto found = Executable(names, nullptr, device);
-  if (found.status().code() == Code::kResourceExhausted && session_->Trim().bytes > 0) {
-    // What weights lacked, idle plans of other models held.
-    found = Executable(names, nullptr, device);
-  }
-  ONCILLA_TRY(found.status());
-  const auto executor = *std::move(found);
-  const CompiledGraph& compiled = executor->compiled();
-  std::vector<Tensor> feeds;
-  for (const NamedValue& input : compiled.graph.inputs()) {
-    auto it = std::find_if(request.feeds.begin(), request.feeds.end(),
-                           [&](const NamedTensor& f) { return f.first == input.name; });
-    if (it == request.feeds.end()) {
-      return tf_messages::NotFed(*source_, input.name, compiled.graph.fact(input.value));
-    }
-    ONCILLA_TRY(
-        tf_messages::FeedFits(*source_, input.name, compiled.graph.fact(input.value), it->second));
-    feeds.push_back(it->second);
-  }
-  RunResult result;
-  RunControl control;
-  const DeviceCounters before = CountersOf(session_->devices());
-  if (request.timeout.count() > 0) control.deadline = begin + request.timeout;
-  control.profile = request.profile;
-  control.stats = &result.report.stats;
-  std::optional<VariableStore::Turn> turn;
-  if (compiled.writes_variables) {
-    ONCILLA_ASSIGN(turn, variables_.TakeTurn(control.deadline));
-    may_repeat = false;
-  }
-  ONCILLA_ASSIGN(auto outputs,
-                 RunWithinMemory(*session_, *executor, feeds, control,
-                                 session_->options().on_out_of_memory, result.report.memory));
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    result.outputs.emplace_back(compiled.graph.outputs()[i].name, std::move(outputs[i]));
-  }
-  session_->HoldFragmentation();
-  RunReport& report = result.report;
-  report.devices = compiled.placement.devices;
-  report.preferred = preferred;
-  report.nodes_on.resize(report.devices.size());
-  const auto count = [&](const Graph& graph, std::span<const NodeFate> fates) {
-    for (size_t n = 0; n < fates.size(); ++n) {
-      switch (fates[n]) {
-        case NodeFate::kStep:
-        case NodeFate::kView:
-          ++report.nodes_on[graph.node(NodeId{static_cast<uint32_t>(n)}).device];
-          break;
-        case NodeFate::kHost:
-          ++report.host_nodes;
-          break;
-        default:
-          ++report.planned_nodes;
-      }
-    }
-  };
-  count(compiled.graph, report.stats.fates);
-  for (const auto& [function, fates] : report.stats.functions) count(function->graph, fates);
-  report.refusals = compiled.placement.Refusals();
-  report.relaxed = compiled.placement.Relaxed();
-  const DeviceCounters after = CountersOf(session_->devices());
-  report.flushes = after.flushes - before.flushes;
-  report.waits = after.waits - before.waits;
-  report.wall_ns =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin)
-          .count();
-  return result;
-}
-
-ModelCounters Model::counters() const {
-  ModelCounters out;
+void Model::AddCallable(const std::shared_ptr<CallableState>& callable) {
   MutexLock lock(&mutex_);
-  out.graphs_compiled = graphs_compiled_;
-  for (const Entry& entry : executors_) {
-    const ExecutorCounters c = entry.executor->counters();
-    out.plans_made += c.plans_made;
-    out.instances_made += c.instances_made;
+  std::erase_if(callables_, [](const auto& weak) { return weak.expired(); });
+  callables_.push_back(callable);
+}
+
+std::vector<std::shared_ptr<CallableState>> Model::Callables() {
+  std::vector<std::shared_ptr<CallableState>> alive;
+  MutexLock lock(&mutex_);
+  for (const auto& weak : callables_) {
+    if (auto callable = weak.lock()) alive.push_back(std::move(callable));
   }
-  if (constants_ != nullptr) {
-    out.constants_packed = constants_->packings();
-    out.constant_bytes = constants_->bytes();
-  }
-  out.kernels_built = CountersOf(session_->devices()).kernels_built;
-  return out;
+  return alive;
 }
 
 void Model::DropIdle() {
@@ -523,6 +356,10 @@ void Model::DropIdle() {
   {
     MutexLock lock(&mutex_);
     for (const Entry& entry : executors_) executors.push_back(entry.executor);
+  }
+  for (const auto& callable : Callables()) {
+    MutexLock lock(&callable->mutex);
+    if (callable->bound != nullptr) executors.push_back(callable->bound->executor);
   }
   for (const auto& executor : executors) executor->DropIdle();
 }
@@ -568,7 +405,7 @@ Status Model::Repack() {
   }
   Status failure;
   for (auto graph = graphs.rbegin(); graph != graphs.rend(); ++graph) {
-    const Status made = Executable(graph->first, nullptr, graph->second).status();
+    const Status made = ExecutableInUse(graph->first, nullptr, graph->second).status();
     if (!made.ok() && failure.ok()) failure = made;
   }
   return failure;
@@ -591,6 +428,13 @@ ModelMemory Model::memory() const {
   return out;
 }
 
+bool Model::Drain(Deadline deadline) {
+  MutexLock lock(&mutex_);
+  draining_ = true;
+  return mutex_.AwaitUntil(deadline,
+                           [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return users_ == 0; });
+}
+
 Released Model::Unload() {
   std::shared_ptr<ConstantStore> constants;
   std::list<Entry> executors;
@@ -605,6 +449,7 @@ Released Model::Unload() {
   Released released;
 
   executors.clear();
+  ReleaseCallables();
   constants.reset();
   variables_.Clear();
   for (size_t d = 0; d < constant_pools_.size(); ++d) {

@@ -29,6 +29,12 @@ struct RunRequest {
   // kept per device, weights stay on all devices that a run needed them on.
   std::string device = {};
   std::optional<FallbackPolicy> fallback = std::nullopt;  // the session's, unless given
+  // Feeds on devices of the model's session, beside `feeds`.
+  std::vector<std::pair<std::string, DeviceTensor>> device_feeds = {};
+  // Results that stay on the device that computes them (RunResult::kept): these, or all.
+  std::vector<std::string> keep = {};
+  bool keep_all = false;
+  CancellationToken cancel = {};  // of CancellationToken::Create(); cancelling ends the run
 };
 
 // A device that a run was to be on, and why it is not.
@@ -61,7 +67,10 @@ struct RunReport {
 };
 
 struct RunResult {
-  std::vector<NamedTensor> outputs;  // in the order asked for
+  std::vector<NamedTensor> outputs;  // in the order asked for; invalid where the result is kept
+  // Per output, valid where it stayed on its device; empty when no such thing was asked for. What
+  // the CPU computed, strings, and what has no bytes is in `outputs` even so.
+  std::vector<DeviceTensor> kept;
   RunReport report;
 };
 
@@ -82,6 +91,36 @@ struct ModelCounters {
   int64_t kernels_built = 0;  // programs, on OpenCL devices
 };
 
+// A run under way or done. Copies are the same run. Thread-safe.
+class RunHandle {
+ public:
+  bool Done() const;
+  // False when it is not done by then.
+  bool Wait(Deadline deadline = kNoDeadline) const;
+  // Waits, and gives the result to the first who asks; FailedPrecondition to others.
+  Result<RunResult> Take() const;
+  // The run ends as Cancelled, unless it is done before it notices.
+  void Cancel() const;
+
+ private:
+  friend class Model;
+  struct State;
+  explicit RunHandle(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  std::shared_ptr<State> state_;
+};
+
+// What a callable has bound to the model's graph as it is now. The model takes it away when it
+// changes or goes, and it is made anew.
+struct CallableState {
+  struct Bound {
+    std::shared_ptr<Executor> executor;
+    std::vector<size_t> feed_of_input;
+    std::vector<bool> keep;  // per output
+  };
+  Mutex mutex;
+  std::shared_ptr<const Bound> bound ABSL_GUARDED_BY(mutex);
+};
+
 class Model : public std::enable_shared_from_this<Model> {
  public:
   ~Model();
@@ -92,6 +131,12 @@ class Model : public std::enable_shared_from_this<Model> {
   Session& session() { return *session_; }
 
   Result<RunResult> Run(const RunRequest& request);
+  // The same on a thread of the session's, of which there are max_concurrent_runs; others wait in
+  // line, a bounded number. `done`, which may be empty, is called there when the run is over, and
+  // may take the result; it may do anything but wait for other runs. The time limit begins now.
+  // ResourceExhausted when too many wait.
+  Result<RunHandle> RunAsync(RunRequest request,
+                             std::function<void(const RunHandle& run)> done = nullptr);
 
   // From the next run on nodes are placed as asked; what was asked for last wins. Weights move with
   // their nodes: the copies that no graph reads any more go back once no run under way does.
@@ -136,6 +181,7 @@ class Model : public std::enable_shared_from_this<Model> {
 
  private:
   friend class Session;
+  friend class Callable;
   Model(std::shared_ptr<Session> session, std::string path, std::unique_ptr<ModelSource> source);
 
   class Use;
@@ -151,6 +197,30 @@ class Model : public std::enable_shared_from_this<Model> {
   static constexpr size_t kMaxExecutors = 16;
   static constexpr size_t kMaxKeys = 16;  // per executor
   Result<Use> Enter();
+  Result<std::shared_ptr<const Use>> EnterShared();
+  // Refuses runs from now on; false when some are still under way at the deadline.
+  bool Drain(Deadline deadline);
+  RunControl ControlOf(std::chrono::steady_clock::time_point begin,
+                       std::chrono::milliseconds timeout, const CancellationToken& cancel) const;
+  // Runs, in turn where variables change. Feeds in the order of the graph's inputs.
+  Result<std::vector<RunValue>> Execute(Executor& executor, std::span<const RunValue> feeds,
+                                        const std::vector<bool>& keep, const RunControl& control,
+                                        MemoryOutcome* memory = nullptr);
+  static Result<std::vector<bool>> KeepMask(const Graph& graph,
+                                            const std::vector<std::string>& keep, bool all);
+  Status NotFed(const std::string& input, const Fact& fact) const;
+  void AddCallable(const std::shared_ptr<CallableState>& callable);
+  // Takes their executors away.
+  void ReleaseCallables();
+  // Those that are alive.
+  std::vector<std::shared_ptr<CallableState>> Callables();
+  // Executable(), by who has entered.
+  Result<std::shared_ptr<Executor>> ExecutableInUse(
+      const ImportRequest& request,
+      const std::function<void(std::string_view, const Graph&)>& observe,
+      const std::string& device);
+  Result<RunResult> RunSince(const RunRequest& request,
+                             std::chrono::steady_clock::time_point begin);
   Result<std::shared_ptr<Executor>> Compile(
       Module module, int preferred,
       const std::function<void(std::string_view, const Graph&)>& observe)
@@ -161,7 +231,8 @@ class Model : public std::enable_shared_from_this<Model> {
   void PlaceAnew(std::shared_ptr<const std::vector<PlacementRequest>> requests)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(compile_mutex_);
   // One attempt. `may_repeat`: nothing has changed that a second attempt would change again.
-  Result<RunResult> RunOn(const std::string& device, const RunRequest& request, bool& may_repeat);
+  Result<RunResult> RunOn(const std::string& device, const RunRequest& request,
+                          std::chrono::steady_clock::time_point begin, bool& may_repeat);
   Status AfterFailure(const Status& failure, const std::string& device);
   Status PrepareVariables(const Module& module) ABSL_EXCLUSIVE_LOCKS_REQUIRED(compile_mutex_);
   // Drops the graphs that took these for constants.
@@ -184,9 +255,11 @@ class Model : public std::enable_shared_from_this<Model> {
   VariableStore variables_;
   mutable Mutex mutex_;
   bool unloaded_ ABSL_GUARDED_BY(mutex_) = false;
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   int users_ ABSL_GUARDED_BY(mutex_) = 0;  // runs and compilations under way
   int64_t graphs_compiled_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::list<Entry> executors_ ABSL_GUARDED_BY(mutex_);   // most recently used first
+  std::list<Entry> executors_ ABSL_GUARDED_BY(mutex_);  // most recently used first
+  std::vector<std::weak_ptr<CallableState>> callables_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> state_ ABSL_GUARDED_BY(mutex_);  // resources that change
 };
 

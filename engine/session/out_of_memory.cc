@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include "engine/base/format.h"
 #include "engine/compile/batch_split.h"
@@ -34,6 +35,16 @@ Result<int64_t> LargestBatch(Session& session, Executor& executor, std::span<con
     if (fits) *rows_seen = rows;
     return fits;
   });
+}
+
+// The feeds, when all of them are the host's.
+std::optional<std::vector<Tensor>> OnHost(std::span<const RunValue> feeds) {
+  std::vector<Tensor> out;
+  for (const RunValue& feed : feeds) {
+    if (feed.on_device()) return std::nullopt;
+    out.push_back(feed.host());
+  }
+  return out;
 }
 
 Result<std::vector<Tensor>> RunInParts(Session& session, Executor& executor,
@@ -113,14 +124,15 @@ Status WithMemoryAdvice(Status failure, Session& session, Executor& executor,
   return details.driver_code ? WithDriverCode(std::move(out), *details.driver_code) : out;
 }
 
-Result<std::vector<Tensor>> RunWithinMemory(Session& session, Executor& executor,
-                                            std::span<const Tensor> feeds,
-                                            const RunControl& control,
-                                            const OutOfMemoryPolicy& policy,
-                                            MemoryOutcome& outcome) {
+Result<std::vector<RunValue>> RunWithinMemory(Session& session, Executor& executor,
+                                              std::span<const RunValue> feeds,
+                                              const std::vector<bool>& keep,
+                                              const RunControl& control,
+                                              const OutOfMemoryPolicy& policy,
+                                              MemoryOutcome& outcome) {
   const auto is_short = [](const Status& s) { return s.code() == Code::kResourceExhausted; };
   int64_t ended = session.runs_under_way().ended();
-  auto result = executor.Run(feeds, control);
+  auto result = executor.RunValues(feeds, keep, control);
   if (result.ok() || !is_short(result.status())) return result;
   const bool once = executor.compiled().writes_variables;
   std::string tried;
@@ -131,7 +143,7 @@ Result<std::vector<Tensor>> RunWithinMemory(Session& session, Executor& executor
         if (bytes == 0) break;
         outcome.steps.push_back(StrCat("gave back ", HumanBytes(bytes)));
         ended = session.runs_under_way().ended();
-        result = executor.Run(feeds, control);
+        result = executor.RunValues(feeds, keep, control);
         break;
       }
       case OutOfMemoryStep::kWait: {
@@ -141,12 +153,12 @@ Result<std::vector<Tensor>> RunWithinMemory(Session& session, Executor& executor
                session.runs_under_way().AwaitAnEnd(ended, deadline)) {
           ended = session.runs_under_way().ended();
           session.Trim();  // what the ended run keeps for the next one of its kind
-          result = executor.Run(feeds, control);
+          result = executor.RunValues(feeds, keep, control);
         }
         if (!result.ok() && is_short(result.status()) &&
             session.runs_under_way().AwaitTurn(deadline)) {
           session.Trim();
-          result = executor.Run(feeds, control);
+          result = executor.RunValues(feeds, keep, control);
           session.runs_under_way().EndTurn();
         }
         const auto waited =
@@ -157,11 +169,17 @@ Result<std::vector<Tensor>> RunWithinMemory(Session& session, Executor& executor
       }
       case OutOfMemoryStep::kSplit: {
         session.Trim();
-        auto parts = RunInParts(session, executor, feeds, control, outcome);
-        if (parts.ok() ||
-            !(is_short(parts.status()) || parts.status().code() == Code::kFailedPrecondition)) {
-          return parts;
+        const auto host = OnHost(feeds);
+        const bool kept = std::find(keep.begin(), keep.end(), true) != keep.end();
+        if (!host.has_value() || kept) {
+          tried += StrCat("; the batch cannot be run in parts: some ",
+                          kept ? "results stay" : "feeds are", " on a device");
+          break;
         }
+        auto parts = RunInParts(session, executor, *host, control, outcome);
+        if (parts.ok()) return std::vector<RunValue>(parts->begin(), parts->end());
+        const Code code = parts.status().code();
+        if (!is_short(parts.status()) && code != Code::kFailedPrecondition) return parts.status();
         tried += StrCat("; the batch cannot be run in parts: ", Message(parts.status()));
         break;
       }
@@ -169,7 +187,9 @@ Result<std::vector<Tensor>> RunWithinMemory(Session& session, Executor& executor
     if (result.ok() || !is_short(result.status())) return result;
   }
   const Status failure = result.status();
-  const Status advised = WithMemoryAdvice(failure, session, executor, feeds);
+  const auto host = OnHost(feeds);
+  const Status advised =
+      host.has_value() ? WithMemoryAdvice(failure, session, executor, *host) : failure;
   if (tried.empty()) return advised;
   return In(advised, StrCat("out of memory", tried));
 }

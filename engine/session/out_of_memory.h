@@ -22,13 +22,14 @@ struct MemoryOutcome {
   int parts = 1;
 };
 
-// executor.Run(), and when memory is short the steps of the policy. The run must be counted among
-// the session's runs under way. ResourceExhausted as below, with stage kRun.
-Result<std::vector<Tensor>> RunWithinMemory(Session& session, Executor& executor,
-                                            std::span<const Tensor> feeds,
-                                            const RunControl& control,
-                                            const OutOfMemoryPolicy& policy,
-                                            MemoryOutcome& outcome);
+// executor.RunValues(), and when memory is short the steps of the policy. The run must be counted
+// among the session's runs under way. ResourceExhausted as below, with stage kRun.
+Result<std::vector<RunValue>> RunWithinMemory(Session& session, Executor& executor,
+                                              std::span<const RunValue> feeds,
+                                              const std::vector<bool>& keep,
+                                              const RunControl& control,
+                                              const OutOfMemoryPolicy& policy,
+                                              MemoryOutcome& outcome);
 
 // Whether an instance of the plan would find its memory now, on every device.
 bool Fits(const Plan& plan, Session& session);

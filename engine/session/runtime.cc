@@ -71,7 +71,9 @@ void Runtime::Discover() const {
   }
   int gpus = 0;
   std::vector<ListedDevice> unused;
-  for (const Backend* backend : LinkedBackends().subspan(1)) {
+  std::vector<const Backend*> backends = options_.more_backends;
+  backends.insert(backends.end(), LinkedBackends().begin() + 1, LinkedBackends().end());
+  for (const Backend* backend : backends) {
     for (DeviceInfo& info : backend->discover(discover, found_.notes)) {
       ListedDevice device;
       device.backend = backend;

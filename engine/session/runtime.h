@@ -37,6 +37,7 @@ struct RuntimeOptions {
   // The most that all sessions together take of a physical device, by its name ("GPU:0"), its type
   // or "*"; else all but 300 MiB or 6 %.
   std::map<std::string, int64_t> device_total_bytes = {};
+  std::vector<const Backend*> more_backends = {};  // beside those that are linked; must stay
 };
 
 // The defaults as the environment sets them: ONCILLA_OPENCL_CPU_DEVICES=1, ONCILLA_CACHE_DIR,

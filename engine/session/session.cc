@@ -26,6 +26,7 @@ Session::Session(std::shared_ptr<Runtime> runtime, SessionOptions options)
     : runtime_(std::move(runtime)),
       options_(WithEnvironment(std::move(options))),
       own_threads_(options_.threads > 0 ? std::make_unique<ThreadPool>(options_.threads) : nullptr),
+      tasks_(options_.max_concurrent_runs),
       owner_(ledger_.AddOwner(OwnerKind::kSession, "session")),
       devices_(*runtime_, options_, own_threads_ != nullptr ? *own_threads_ : runtime_->threads(),
                ledger_, owner_) {}
@@ -68,7 +69,7 @@ Result<std::shared_ptr<Model>> Session::Adopt(Result<std::unique_ptr<ModelSource
   return model;
 }
 
-Released Session::Close() {
+Released Session::Close(const CloseOptions& options) {
   std::vector<std::shared_ptr<Model>> models;
   {
     MutexLock lock(&mutex_);
@@ -78,11 +79,19 @@ Released Session::Close() {
       if (auto model = weak.lock()) models.push_back(std::move(model));
     }
   }
+  if (options.mode == CloseMode::kDrain && options.timeout.count() > 0) {
+    const auto deadline = std::chrono::steady_clock::now() + options.timeout;
+    bool idle = true;
+    for (const auto& model : models) idle &= model->Drain(deadline);
+    if (!idle) stop_.Cancel();
+  }
+  if (options.mode == CloseMode::kCancel) stop_.Cancel();
   Released released;
   std::map<std::string, int64_t> by_device;
   for (const auto& model : models) {
     for (const auto& [name, bytes] : model->Unload().by_device) by_device[name] += bytes;
   }
+  devices_.CloseLinks();
   for (size_t d = 0; d < devices_.size(); ++d) {
     by_device[devices_.names()[d]] += devices_.pool(d).Close();
   }
@@ -263,6 +272,18 @@ ResetReport CloseSessions(Runtime& runtime) {
     note(StrCat("session ", number++), session.use_count() - 1 - count);
   }
   return report;
+}
+
+Result<DeviceTensor> Session::ToDevice(const Tensor& tensor, std::string_view device) {
+  for (size_t d = 0; d < devices_.size(); ++d) {
+    if (devices_.names()[d] != device) continue;
+    if (devices_.devices()[d]->info().host_memory) {
+      return WithStage(InvalidArgument("the memory of ", device, " is the host's: feed the tensor"),
+                       Stage::kOptions);
+    }
+    return devices_.links()[d]->Write(tensor, owner_);
+  }
+  return WithStage(NotFound("device '", device, "' is not in use"), Stage::kDevice);
 }
 
 }  // namespace oncilla

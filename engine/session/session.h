@@ -2,11 +2,16 @@
 // Nothing is shared with other sessions but the Runtime. Thread-safe.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "engine/base/cancellation.h"
 #include "engine/base/mutex.h"
+#include "engine/base/task_queue.h"
+#include "engine/compile/device_tensor.h"
 #include "engine/compile/plan.h"
 #include "engine/import/model_source.h"
 #include "engine/session/device_set.h"
@@ -15,6 +20,13 @@
 namespace oncilla {
 
 class Model;
+
+// What becomes of runs under way when a session closes.
+enum class CloseMode { kDrain, kCancel };
+struct CloseOptions {
+  CloseMode mode = CloseMode::kDrain;
+  std::chrono::milliseconds timeout{0};  // of draining; what then still runs is cancelled. 0: none
+};
 
 // What closing or unloading gave back.
 struct Released {
@@ -53,8 +65,9 @@ class Session : public std::enable_shared_from_this<Session> {
   Result<std::shared_ptr<Model>> LoadGraph(std::string graph_def, const std::string& name,
                                            const OpenModelOptions& options);
 
-  // Releases everything; models of the session refuse to run afterwards. Waits for runs under way.
-  Released Close();
+  // Releases everything; models of the session refuse to run afterwards. Waits for runs under way,
+  // those that are queued included, or cancels them. It never waits for a device that hangs.
+  Released Close(const CloseOptions& options = {});
 
   // Gives back what no run holds at the moment: memory of idle plans, which the next run takes
   // again, and empty regions. Constants stay.
@@ -98,6 +111,14 @@ class Session : public std::enable_shared_from_this<Session> {
   std::vector<std::shared_ptr<Model>> models() const;
   RunsUnderWay& runs_under_way() { return runs_under_way_; }
   const DeviceSet& device_set() const { return devices_; }
+  // Memory that was given up with work that hangs: a device may still write to it.
+  int64_t abandoned_bytes() const { return *abandoned_bytes_; }
+  // Cancelled when the session closes in a hurry.
+  const CancellationToken& stop() const { return stop_; }
+  // Copies a tensor of numbers to a device in use, by its full name, to be fed to runs.
+  Result<DeviceTensor> ToDevice(const Tensor& tensor, std::string_view device);
+  // Where asynchronous runs are done.
+  TaskQueue& tasks() { return tasks_; }
 
  private:
   friend class Model;
@@ -107,6 +128,10 @@ class Session : public std::enable_shared_from_this<Session> {
   const std::shared_ptr<Runtime> runtime_;
   const SessionOptions options_;
   std::unique_ptr<ThreadPool> own_threads_;
+  const CancellationToken stop_ = CancellationToken::Create();
+  TaskQueue tasks_;
+  const std::shared_ptr<std::atomic<int64_t>> abandoned_bytes_ =
+      std::make_shared<std::atomic<int64_t>>(0);
   Ledger ledger_;
   OwnerId owner_ = kNoOwner;
   DeviceSet devices_;

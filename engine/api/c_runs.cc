@@ -1,0 +1,150 @@
+// The C interface: cancellation, asynchronous runs, tensors on devices, callables.
+#include "engine/api/handles.h"
+
+using namespace oncilla;       // NOLINT: this file is the border between the two namespaces
+using namespace oncilla::api;  // NOLINT
+
+oncilla_status* oncilla_cancellation_create(oncilla_cancellation** cancellation) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(cancellation, "cancellation"));
+    *cancellation = new oncilla_cancellation{CancellationToken::Create()};
+    return Status();
+  });
+}
+void oncilla_cancellation_cancel(oncilla_cancellation* cancellation) {
+  if (cancellation != nullptr) cancellation->token.Cancel();
+}
+void oncilla_cancellation_free(oncilla_cancellation* cancellation) { delete cancellation; }
+
+oncilla_status* oncilla_model_run_async(oncilla_model* model, const char* const* input_names,
+                                        const oncilla_tensor* const* inputs, size_t input_count,
+                                        const oncilla_run_options* options, oncilla_done_fn done,
+                                        void* user, oncilla_run** run) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(model, "model"));
+    ONCILLA_TRY(NeedHandle(run, "run"));
+    RunRequest request;
+    ONCILLA_TRY(ReadRunRequest(input_names, inputs, input_count, options, &request));
+    std::function<void(const RunHandle&)> tell;
+    if (done != nullptr) tell = [done, user](const RunHandle&) { done(user); };
+    ONCILLA_ASSIGN(RunHandle handle, model->model->RunAsync(std::move(request), std::move(tell)));
+    *run = new oncilla_run{std::move(handle)};
+    return Status();
+  });
+}
+int oncilla_run_done(const oncilla_run* run) {
+  return run != nullptr && run->handle.Done() ? 1 : 0;
+}
+oncilla_status* oncilla_run_wait(oncilla_run* run, int64_t timeout_ms, oncilla_result** result) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(run, "run"));
+    ONCILLA_TRY(NeedHandle(result, "result"));
+    *result = nullptr;
+    constexpr int64_t kLongest = int64_t{1} << 40;  // more overflows the clock
+    const Deadline deadline = timeout_ms < 0
+                                  ? kNoDeadline
+                                  : std::chrono::steady_clock::now() +
+                                        std::chrono::milliseconds(std::min(timeout_ms, kLongest));
+    if (!run->handle.Wait(deadline)) {
+      return Error(Code::kDeadlineExceeded, "the run is not over after ", timeout_ms, " ms");
+    }
+    ONCILLA_ASSIGN(RunResult ran, run->handle.Take());
+    *result = MakeResult(std::move(ran)).release();
+    return Status();
+  });
+}
+void oncilla_run_cancel(oncilla_run* run) {
+  if (run != nullptr) run->handle.Cancel();
+}
+void oncilla_run_free(oncilla_run* run) { delete run; }
+
+oncilla_status* oncilla_session_close_within(oncilla_session* session, int cancel,
+                                             int64_t timeout_ms, int64_t* released_bytes) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(session, "session"));
+    if (timeout_ms < 0) return InvalidArgument("timeout_ms is ", timeout_ms);
+    CloseOptions options;
+    options.mode = cancel != 0 ? CloseMode::kCancel : CloseMode::kDrain;
+    options.timeout = std::chrono::milliseconds(timeout_ms);
+    const int64_t bytes = session->session->Close(options).bytes;
+    if (released_bytes != nullptr) *released_bytes = bytes;
+    return Status();
+  });
+}
+
+const char* oncilla_tensor_device(const oncilla_tensor* tensor) {
+  return tensor == nullptr || !tensor->device.valid() ? "" : tensor->device.device_name().c_str();
+}
+oncilla_status* oncilla_tensor_read(const oncilla_tensor* tensor, oncilla_tensor** host) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(tensor, "tensor"));
+    ONCILLA_TRY(NeedHandle(host, "host"));
+    ONCILLA_ASSIGN(Tensor value, tensor->value().ToHost());
+    *host = new oncilla_tensor(MakeTensor(std::move(value)));
+    return Status();
+  });
+}
+oncilla_status* oncilla_session_upload(oncilla_session* session, const char* device,
+                                       const oncilla_tensor* tensor, oncilla_tensor** on_device) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(session, "session"));
+    ONCILLA_TRY(NeedHandle(tensor, "tensor"));
+    ONCILLA_TRY(NeedHandle(on_device, "on_device"));
+    Session& to = *session->session;
+    const auto preferred = static_cast<size_t>(to.preferred());
+    const std::string name = device != nullptr ? device : to.device_names()[preferred];
+    ONCILLA_ASSIGN(const Tensor host, tensor->value().ToHost());
+    ONCILLA_ASSIGN(DeviceTensor copy, to.ToDevice(host, name));
+    *on_device = new oncilla_tensor(MakeTensor(std::move(copy)));
+    return Status();
+  });
+}
+
+oncilla_status* oncilla_model_make_callable(oncilla_model* model,
+                                            const oncilla_callable_options* options,
+                                            oncilla_callable** callable) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(model, "model"));
+    ONCILLA_TRY(NeedHandle(callable, "callable"));
+    oncilla_callable_options given{};
+    ONCILLA_TRY(ReadStruct(options, "oncilla_callable_options", &given));
+    CallableOptions wanted;
+    if (given.signature != nullptr) wanted.signature = given.signature;
+    ONCILLA_TRY(ReadNames(given.inputs, given.input_count, "inputs", &wanted.feeds));
+    ONCILLA_TRY(ReadNames(given.outputs, given.output_count, "outputs", &wanted.fetches));
+    ONCILLA_TRY(ReadNames(given.targets, given.target_count, "targets", &wanted.targets));
+    ONCILLA_TRY(ReadNames(given.keep, given.keep_count, "keep", &wanted.keep));
+    wanted.keep_all = given.keep_all != 0;
+    ONCILLA_ASSIGN(auto made, Callable::Create(model->model, std::move(wanted)));
+    *callable = new oncilla_callable{std::move(made)};
+    return Status();
+  });
+}
+oncilla_status* oncilla_callable_run(oncilla_callable* callable,
+                                     const oncilla_tensor* const* inputs, size_t input_count,
+                                     const oncilla_call_options* options, oncilla_result** result) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(callable, "callable"));
+    ONCILLA_TRY(NeedHandle(result, "result"));
+    oncilla_call_options given{};
+    ONCILLA_TRY(ReadStruct(options, "oncilla_call_options", &given));
+    if (given.timeout_ms < 0) return InvalidArgument("timeout_ms is ", given.timeout_ms);
+    CallOptions call;
+    call.timeout = std::chrono::milliseconds(given.timeout_ms);
+    if (given.cancellation != nullptr) call.cancel = given.cancellation->token;
+    if (input_count > 0) ONCILLA_TRY(NeedHandle(inputs, "inputs"));
+    std::vector<RunValue> feeds;
+    feeds.reserve(input_count);
+    for (size_t i = 0; i < input_count; ++i) {
+      ONCILLA_TRY(NeedHandle(inputs[i], StrCat("inputs[", i, "]")));
+      feeds.push_back(inputs[i]->value());
+    }
+    ONCILLA_ASSIGN(auto out, callable->callable->Run(feeds, call));
+    auto handle = std::make_unique<oncilla_result>();
+    handle->names = callable->callable->outputs();
+    for (RunValue& value : out) handle->tensors.push_back(MakeTensor(std::move(value)));
+    *result = handle.release();
+    return Status();
+  });
+}
+void oncilla_callable_free(oncilla_callable* callable) { delete callable; }

@@ -1,0 +1,66 @@
+// What an instance holds, for the two files that make it and run it. Not for others.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/compile/instance.h"
+
+namespace oncilla {
+
+// Part of a stretch that is submitted as a whole. Pieces are short, so that what is queued ahead of
+// a cancelled run is bounded, and that it shows which nodes a device got stuck at.
+struct Piece {
+  std::unique_ptr<Recording> recording;
+  int stretch = 0;
+  size_t first_step = 0, steps = 0;
+  bool last_of_stretch = false;
+};
+
+struct Instance::State {
+  std::span<Device* const> devices;
+  std::span<const std::shared_ptr<DeviceLink>> links;
+  OwnerId owner = kNoOwner;
+  std::vector<std::vector<Allocation>> arenas;  // [device][block]
+  std::vector<std::unique_ptr<Queue>> queues;   // [device], null where nothing runs
+  std::vector<Piece> pieces;                    // in the order of stretches and steps
+  std::vector<std::vector<std::byte>> staging;  // per copy between two devices, in order
+  std::vector<EventPtr> last;                   // [device]
+  // Of the run under way; kept when it is given up so that late work has somewhere to write.
+  std::vector<RunValue> inputs;
+  std::vector<RunValue> outputs;
+  std::vector<std::unique_ptr<HostRegion>> host_regions;
+  std::shared_ptr<std::atomic<int64_t>> abandoned_bytes;
+
+  int64_t bytes() const {
+    int64_t sum = 0;
+    for (const auto& blocks : arenas) {
+      for (const Allocation& block : blocks) sum = SaturatingAdd(sum, block.chunk_bytes());
+    }
+    for (const auto& copy : staging) sum = SaturatingAdd(sum, static_cast<int64_t>(copy.size()));
+    return sum;
+  }
+  BufferView ViewOf(const Plan& plan, const Home& home, int64_t bytes) const {
+    if (home.kind == Home::kConstant) return home.view;
+    const Storage& storage = plan.storages[home.index];
+    const BufferView block = arenas[storage.device][storage.block].view();
+    return {block.region, block.offset + storage.offset, bytes};
+  }
+};
+
+// Whether a copy's source is in host memory.
+inline bool FromHost(const Plan& plan, std::span<Device* const> devices, const PlannedCopy& copy) {
+  if (copy.from.kind == Home::kInput) return plan.input_devices[copy.from.index] == 0;
+  return devices[copy.from_device]->info().host_memory;
+}
+
+// Homes that are memory of the caller or of a result are slots filled in at each run; else -1.
+inline int ExternalSlot(const Plan& plan, const Home& home) {
+  if (home.kind == Home::kInput) return home.index;
+  if (home.kind == Home::kStorage && plan.storages[home.index].output >= 0) {
+    return static_cast<int>(plan.inputs.size()) + plan.storages[home.index].output;
+  }
+  return -1;
+}
+
+}  // namespace oncilla

@@ -1,0 +1,52 @@
+// RunControl: how a run is to be done, and what may end it early.
+//
+// A run ends early at its deadline, when its caller cancels it, when its session is closed in a
+// hurry, or when a device has finished nothing for as long as the watchdog allows. It looks at
+// these between segments, stretches, host nodes and rounds of a loop, and while it waits.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+
+#include "engine/base/cancellation.h"
+#include "engine/base/mutex.h"
+#include "engine/device/device.h"
+
+namespace oncilla {
+
+struct RunStats;
+
+struct RunControl {
+  Deadline deadline = kNoDeadline;
+  bool profile = false;
+  RunStats* stats = nullptr;
+  CancellationToken cancel = {};          // the caller's
+  CancellationToken stop = {};            // the session's
+  std::chrono::milliseconds watchdog{0};  // only for runs without a deadline; 0: none
+
+  // The caller may have its memory back while a device is still at work: nothing that a device
+  // reads or writes late may be the caller's own.
+  bool may_end_early() const { return deadline != kNoDeadline || cancel.possible(); }
+};
+
+// Cancelled or DeadlineExceeded once the run should end.
+Status MayGoOn(const RunControl& control);
+
+// Waits for `ready` as Mutex::Await does, at most until the run should end. False when it should.
+template <class Ready>
+bool AwaitReady(Mutex& mutex, const RunControl& control, const Ready& ready)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+  constexpr std::chrono::milliseconds kLook(2);  // how soon a cancelled run is noticed
+  const bool looks = control.cancel.possible() || control.stop.possible();
+  if (!looks && control.deadline == kNoDeadline) {
+    mutex.Await(ready);
+    return true;
+  }
+  for (;;) {
+    const Deadline look = looks ? std::chrono::steady_clock::now() + kLook : kNoDeadline;
+    if (mutex.AwaitUntil(std::min(look, control.deadline), ready)) return true;
+    if (!MayGoOn(control).ok()) return false;
+  }
+}
+
+}  // namespace oncilla

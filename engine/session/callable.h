@@ -1,0 +1,60 @@
+// Callable: a run whose names are settled once. Feeds go in by position, results come out by
+// position, on the host or on devices; nothing is looked up per call.
+//
+// It keeps the model's object, not its memory: once that is unloaded, calls fail with
+// FailedPrecondition. Thread-safe: calls may overlap.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/session/model.h"
+
+namespace oncilla {
+
+struct CallableOptions {
+  std::string signature;                  // empty: the default one
+  std::vector<std::string> feeds;         // in the order of the calls' feeds
+  std::vector<std::string> fetches;       // in the order of the results; empty: as RunRequest
+  std::vector<std::string> targets = {};  // as RunRequest
+  std::string device = {};                // as in RunRequest
+  std::vector<std::string> keep = {};     // results that stay on the device that computes them
+  bool keep_all = false;
+};
+
+struct CallOptions {
+  std::chrono::milliseconds timeout{0};  // 0: none
+  CancellationToken cancel = {};
+  RunStats* stats = nullptr;  // gets what the call cost
+};
+
+class Callable {
+ public:
+  // Names that are not there, and feeds that are missing, are refused now; what nothing needs may
+  // be fed and is ignored.
+  static Result<std::shared_ptr<Callable>> Create(std::shared_ptr<Model> model,
+                                                  CallableOptions options);
+  ~Callable();
+
+  // A feed may be a tensor of the host or on any device of the session, from call to call.
+  Result<std::vector<RunValue>> Run(std::span<const RunValue> feeds,
+                                    const CallOptions& options = {});
+
+  const CallableOptions& options() const { return options_; }
+  // Names of the results.
+  const std::vector<std::string>& outputs() const { return outputs_; }
+  Model& model() { return *model_; }
+
+ private:
+  using Bound = CallableState::Bound;
+  Callable(std::shared_ptr<Model> model, CallableOptions options);
+  Result<std::shared_ptr<const Bound>> Bind();
+
+  const std::shared_ptr<Model> model_;
+  const CallableOptions options_;
+  std::vector<std::string> outputs_;
+  const std::shared_ptr<CallableState> state_ = std::make_shared<CallableState>();
+};
+
+}  // namespace oncilla

@@ -1,0 +1,270 @@
+// Runs: feeds by name, fallbacks, and the report of what ran where.
+#include <algorithm>
+#include <sstream>
+
+#include "engine/import/tf_messages.h"
+#include "engine/session/fallback.h"
+#include "engine/session/model.h"
+
+namespace oncilla {
+namespace {
+
+DeviceCounters CountersOf(std::span<Device* const> devices) {
+  DeviceCounters sum;
+  for (Device* device : devices) {
+    const DeviceCounters c = device->counters();
+    sum.flushes += c.flushes;
+    sum.waits += c.waits;
+    sum.kernels_built += c.kernels_built;
+  }
+  return sum;
+}
+
+std::string ShortName(const std::string& device) {
+  const size_t at = device.rfind("device:");
+  return at == std::string::npos ? device : device.substr(at + 7);
+}
+
+}  // namespace
+
+std::string RunReport::Line() const {
+  std::ostringstream out;
+  const auto ran = [&](size_t d) {
+    out << ShortName(devices[d]) << " ran " << nodes_on[d]
+        << (nodes_on[d] == 1 ? " node" : " nodes");
+  };
+  const auto first = static_cast<size_t>(preferred);
+  if (first < devices.size()) ran(first);
+  for (size_t d = devices.size(); d-- > 0;) {
+    if (d == first || nodes_on[d] == 0) continue;
+    out << ", ";
+    ran(d);
+  }
+  if (host_nodes > 0) out << ", the host " << host_nodes;
+  if (planned_nodes > 0) out << ", " << planned_nodes << " computed while planning";
+  if (!refusals.empty()) {
+    out << " (";
+    for (size_t i = 0; i < refusals.size() && i < 3; ++i) {
+      out << (i ? "; " : "") << refusals[i].second << ": " << refusals[i].first;
+    }
+    if (refusals.size() > 3) out << "; and " << refusals.size() - 3 << " more reasons";
+    out << ')';
+  }
+  for (size_t i = 0; i < relaxed.size() && i < 3; ++i) {
+    out << "; " << relaxed[i].second << " not on " << relaxed[i].first;
+  }
+  if (relaxed.size() > 3) out << "; and " << relaxed.size() - 3 << " more such reasons";
+  out << "; " << stats.copies << (stats.copies == 1 ? " copy" : " copies");
+  if (stats.copies > 0) {
+    out.setf(std::ios::fixed);
+    out.precision(2);
+    out << ", " << static_cast<double>(stats.copied_bytes) / 1e6 << " MB";
+  }
+  for (const std::string& step : memory.steps) out << "; " << step << " for want of memory";
+  for (const FallbackStep& step : fallbacks) {
+    out << "; not on " << ShortName(step.device) << ": " << Message(step.why);
+  }
+  return std::move(out).str();
+}
+
+Result<RunResult> Model::RunSince(const RunRequest& request,
+                                  std::chrono::steady_clock::time_point begin) {
+  const FallbackPolicy& policy =
+      request.fallback.has_value() ? *request.fallback : session_->options().fallback;
+  DeviceSet& devices = session_->device_set();
+  std::vector<FallbackStep> steps;
+  std::set<int> tried;
+  std::string device = request.device;
+  auto next = policy.chain.begin();
+  for (;;) {
+    if (const auto used = devices.Use(device); used.ok()) tried.insert(*used);
+    bool may_repeat = true;
+    auto result = RunOn(device, request, begin, may_repeat);
+    if (result.ok()) {
+      result->report.fallbacks = std::move(steps);
+      if (steps.empty() && request.device.empty() && !devices.preferred_note().empty()) {
+        result->report.fallbacks.push_back(
+            {session_->options().device, NotFound(devices.preferred_note())});
+      }
+      return result;
+    }
+    const Status failure = AfterFailure(result.status(), device);
+    steps.push_back(
+        {device.empty() ? std::string(devices.names()[devices.preferred()]) : device, failure});
+    const auto cause = CauseOf(failure);
+    const bool goes_on = cause.has_value() && policy.on.count(*cause) != 0 && may_repeat;
+    while (goes_on && next != policy.chain.end()) {
+      const auto used = devices.Use(*next);
+      if (used.ok() && tried.count(*used) == 0) break;
+      ++next;
+    }
+    if (!goes_on || next == policy.chain.end()) {
+      if (steps.size() == 1) return failure;
+      std::string before;
+      for (size_t i = 0; i + 1 < steps.size(); ++i) {
+        before += StrCat(i ? "; " : "", ShortName(steps[i].device), ": ", Message(steps[i].why));
+      }
+      return In(failure, StrCat(ShortName(device), ", after others (", before, ")"));
+    }
+    device = *next++;
+    session_->runtime().log().Warning(path_, ": going on with ", device, ": ", Message(failure));
+  }
+}
+
+// Notes a device that was lost, and names it where the failure does not.
+Status Model::AfterFailure(const Status& failure, const std::string& device) {
+  if (failure.code() != Code::kUnavailable || Details(failure).stage == Stage::kFile) {
+    return failure;
+  }
+  DeviceSet& devices = session_->device_set();
+  Status named = failure;
+  if (const auto used = devices.Use(device); used.ok()) {
+    named = WithDevice(std::move(named), devices.names()[static_cast<size_t>(*used)]);
+  }
+  const std::string lost = Details(named).device;
+  for (size_t d = 1; d < devices.size(); ++d) {
+    if (devices.names()[d] == lost) devices.MarkLost(d, failure);
+  }
+  return named;
+}
+
+Result<RunResult> Model::RunOn(const std::string& device, const RunRequest& request,
+                               std::chrono::steady_clock::time_point begin, bool& may_repeat) {
+  ImportRequest names{request.signature, {}, request.fetches, request.targets};
+  for (const NamedTensor& feed : request.feeds) names.feeds.push_back(feed.first);
+  for (const auto& feed : request.device_feeds) names.feeds.push_back(feed.first);
+  ONCILLA_ASSIGN(const int preferred, session_->device_set().Use(device));
+  ONCILLA_TRY(session_->device_set().CheckAlive(static_cast<size_t>(preferred)));
+  auto found = ExecutableInUse(names, nullptr, device);
+  if (found.status().code() == Code::kResourceExhausted && session_->Trim().bytes > 0) {
+    // What weights lacked, idle plans of other models held.
+    found = ExecutableInUse(names, nullptr, device);
+  }
+  ONCILLA_TRY(found.status());
+  const auto executor = *std::move(found);
+  const CompiledGraph& compiled = executor->compiled();
+  std::vector<RunValue> feeds;
+  for (const NamedValue& input : compiled.graph.inputs()) {
+    auto far = std::find_if(request.device_feeds.begin(), request.device_feeds.end(),
+                            [&](const auto& f) { return f.first == input.name; });
+    if (far != request.device_feeds.end()) {
+      feeds.push_back(far->second);
+      continue;
+    }
+    auto it = std::find_if(request.feeds.begin(), request.feeds.end(),
+                           [&](const NamedTensor& f) { return f.first == input.name; });
+    if (it == request.feeds.end()) {
+      return NotFed(input.name, compiled.graph.fact(input.value));
+    }
+    ONCILLA_TRY(
+        tf_messages::FeedFits(*source_, input.name, compiled.graph.fact(input.value), it->second));
+    feeds.push_back(it->second);
+  }
+  RunResult result;
+  RunControl control = ControlOf(begin, request.timeout, request.cancel);
+  const DeviceCounters before = CountersOf(session_->devices());
+  control.profile = request.profile;
+  control.stats = &result.report.stats;
+  if (compiled.writes_variables) may_repeat = false;
+  ONCILLA_ASSIGN(const auto keep, KeepMask(compiled.graph, request.keep, request.keep_all));
+  ONCILLA_ASSIGN(auto outputs, Execute(*executor, feeds, keep, control, &result.report.memory));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    result.outputs.emplace_back(compiled.graph.outputs()[i].name, outputs[i].host());
+    if (request.keep_all || !request.keep.empty()) result.kept.push_back(outputs[i].device());
+  }
+  RunReport& report = result.report;
+  report.devices = compiled.placement.devices;
+  report.preferred = preferred;
+  report.nodes_on.resize(report.devices.size());
+  const auto count = [&](const Graph& graph, std::span<const NodeFate> fates) {
+    for (size_t n = 0; n < fates.size(); ++n) {
+      switch (fates[n]) {
+        case NodeFate::kStep:
+        case NodeFate::kView:
+          ++report.nodes_on[graph.node(NodeId{static_cast<uint32_t>(n)}).device];
+          break;
+        case NodeFate::kHost:
+          ++report.host_nodes;
+          break;
+        default:
+          ++report.planned_nodes;
+      }
+    }
+  };
+  count(compiled.graph, report.stats.fates);
+  for (const auto& [function, fates] : report.stats.functions) count(function->graph, fates);
+  report.refusals = compiled.placement.Refusals();
+  report.relaxed = compiled.placement.Relaxed();
+  const DeviceCounters after = CountersOf(session_->devices());
+  report.flushes = after.flushes - before.flushes;
+  report.waits = after.waits - before.waits;
+  report.wall_ns =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin)
+          .count();
+  return result;
+}
+
+RunControl Model::ControlOf(std::chrono::steady_clock::time_point begin,
+                            std::chrono::milliseconds timeout,
+                            const CancellationToken& cancel) const {
+  RunControl control;
+  if (timeout.count() > 0) control.deadline = begin + timeout;
+  control.cancel = cancel;
+  control.stop = session_->stop();
+  control.watchdog = std::chrono::milliseconds(session_->options().watchdog_ms);
+  return control;
+}
+
+Result<std::vector<RunValue>> Model::Execute(Executor& executor, std::span<const RunValue> feeds,
+                                             const std::vector<bool>& keep,
+                                             const RunControl& control, MemoryOutcome* memory) {
+  const RunsUnderWay::Run running(session_->runs_under_way());
+  std::optional<VariableStore::Turn> turn;
+  if (executor.compiled().writes_variables) {
+    ONCILLA_ASSIGN(turn, variables_.TakeTurn(control));
+  }
+  MemoryOutcome outcome;
+  auto results = RunWithinMemory(*session_, executor, feeds, keep, control,
+                                 session_->options().on_out_of_memory, outcome);
+  if (memory != nullptr) *memory = std::move(outcome);
+  session_->HoldFragmentation();
+  return results;
+}
+
+Result<std::vector<bool>> Model::KeepMask(const Graph& graph, const std::vector<std::string>& keep,
+                                          bool all) {
+  std::vector<bool> mask(graph.outputs().size(), all);
+  for (const std::string& name : keep) {
+    const auto it = std::find_if(graph.outputs().begin(), graph.outputs().end(),
+                                 [&](const NamedValue& output) { return output.name == name; });
+    if (it == graph.outputs().end()) {
+      return WithStage(InvalidArgument("'", name, "' is to be kept, but is no output of the run"),
+                       Stage::kOptions);
+    }
+    mask[static_cast<size_t>(it - graph.outputs().begin())] = true;
+  }
+  return mask;
+}
+
+Status Model::NotFed(const std::string& input, const Fact& fact) const {
+  return tf_messages::NotFed(*source_, input, fact);
+}
+
+ModelCounters Model::counters() const {
+  ModelCounters out;
+  MutexLock lock(&mutex_);
+  out.graphs_compiled = graphs_compiled_;
+  for (const Entry& entry : executors_) {
+    const ExecutorCounters c = entry.executor->counters();
+    out.plans_made += c.plans_made;
+    out.instances_made += c.instances_made;
+  }
+  if (constants_ != nullptr) {
+    out.constants_packed = constants_->packings();
+    out.constant_bytes = constants_->bytes();
+  }
+  out.kernels_built = CountersOf(session_->devices()).kernels_built;
+  return out;
+}
+
+}  // namespace oncilla

@@ -1,0 +1,125 @@
+// Runs through the public face, as an application has it: asynchronous, cancelled, chained on a
+// device, by position. Includes nothing of the engine.
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <cstring>
+#include <oncilla/oncilla.hpp>
+#include <string>
+#include <thread>
+
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::string kModel =
+    std::string(ONCILLA_SOURCE_DIR) + "/testdata/quickstart/efficientnet_lite0";
+
+class ApiRuns : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    oncilla::SessionOptions options;
+    options.device = GetParam();
+    options.opencl_cpu_devices = true;
+    auto session = oncilla::Session::Create(options);
+    if (!session.ok() && session.status().code() == ONCILLA_NOT_FOUND) {
+      GTEST_SKIP() << "not run: no OpenCL";
+    }
+    session_ = std::make_unique<oncilla::Session>(std::move(session).value());
+    model_ = std::make_unique<oncilla::Model>(session_->Load(kModel).value());
+    image_ = std::make_unique<oncilla::Tensor>(
+        oncilla::Tensor::Of<uint8_t>({1, 16, 16, 3}, std::vector<uint8_t>(16 * 16 * 3, 77))
+            .value());
+    options_.outputs = {"logits"};
+    const auto result = model_->Run({{"image", *image_}}, options_).value();
+    logits_.assign(result[0].data<float>(), result[0].data<float>() + 1000);
+  }
+  bool far() const { return std::string(GetParam()) == "gpu"; }
+  void ExpectLogits(const oncilla::Tensor& t) const {
+    const oncilla::Tensor host = t.Read().value();
+    ASSERT_EQ(host.size(), 1000u);
+    EXPECT_EQ(std::memcmp(host.data<float>(), logits_.data(), 4000), 0);
+  }
+
+  std::unique_ptr<oncilla::Session> session_;
+  std::unique_ptr<oncilla::Model> model_;
+  std::unique_ptr<oncilla::Tensor> image_;
+  oncilla::RunOptions options_;
+  std::vector<float> logits_;
+};
+
+TEST_P(ApiRuns, RunOnThreadsOfTheSession) {
+  std::atomic<int> done = 0;
+  std::vector<oncilla::AsyncRun> runs;
+  for (int i = 0; i < 6; ++i) {
+    runs.push_back(model_->RunAsync({{"image", *image_}}, options_, [&] { ++done; }).value());
+  }
+  for (const oncilla::AsyncRun& run : runs) {
+    const auto result = run.Wait().value();
+    EXPECT_TRUE(run.Done());
+    ExpectLogits(result[0]);
+    EXPECT_EQ(run.Wait().status().code(), ONCILLA_FAILED_PRECONDITION) << "given once";
+  }
+  while (done < 6) std::this_thread::yield();
+  EXPECT_EQ(model_->RunAsync({}).value().Wait().status().code(), ONCILLA_INVALID_ARGUMENT);
+}
+
+TEST_P(ApiRuns, AreCancelled) {
+  options_.cancellation = oncilla::Cancellation::Create().value();
+  ASSERT_TRUE(model_->Run({{"image", *image_}}, options_).ok());
+  options_.cancellation.Cancel();
+  EXPECT_EQ(model_->Run({{"image", *image_}}, options_).status().code(), ONCILLA_CANCELLED);
+  const auto run = model_->RunAsync({{"image", *image_}}, options_).value();
+  EXPECT_EQ(run.Wait(60000).status().code(), ONCILLA_CANCELLED);
+  options_.cancellation = {};
+  const auto other = model_->RunAsync({{"image", *image_}}, options_).value();
+  other.Cancel();
+  const oncilla_code code = other.Wait().status().code();
+  EXPECT_TRUE(code == ONCILLA_CANCELLED || code == ONCILLA_OK) << code;
+  EXPECT_TRUE(session_->CloseWithin(/*cancel=*/true).ok());
+  EXPECT_EQ(model_->Run({{"image", *image_}}).status().code(), ONCILLA_FAILED_PRECONDITION);
+}
+
+TEST_P(ApiRuns, ValuesStayOnTheDevice) {
+  options_.keep_all = true;
+  auto result = model_->Run({{"image", *image_}}, options_).value();
+  const oncilla::Tensor kept = result[0];
+  EXPECT_EQ(kept.dims(), (std::vector<int64_t>{1, 1000}));
+  EXPECT_EQ(kept.bytes(), 4000u);
+  if (!far()) {
+    EXPECT_EQ(kept.device(), "") << "the CPU's memory is the host's";
+    EXPECT_EQ(session_->Upload(*image_).status().code(), ONCILLA_INVALID_ARGUMENT);
+    return;
+  }
+  EXPECT_THAT(kept.device(), HasSubstr("device:GPU:0"));
+  EXPECT_EQ(kept.raw(), nullptr);
+  ExpectLogits(kept);
+  const auto image = session_->Upload(*image_).value();
+  result = model_->Run({{"image", image}}, options_).value();
+  ExpectLogits(result[0]);
+  EXPECT_THAT(result.report(), HasSubstr("0 copies"));
+  session_->Close().value();
+  EXPECT_EQ(kept.Read().status().code(), ONCILLA_FAILED_PRECONDITION);
+}
+
+TEST_P(ApiRuns, CallablesTakePositions) {
+  oncilla::CallableOptions wanted;
+  wanted.inputs = {"image"};
+  wanted.outputs = {"label", "logits"};
+  const auto classify = model_->MakeCallable(wanted).value();
+  for (int i = 0; i < 3; ++i) {
+    const auto result = classify({*image_}).value();
+    ASSERT_EQ(result.size(), 2u);
+    EXPECT_EQ(result.name(1), "logits");
+    EXPECT_FALSE(result[0].string(0).empty());
+    ExpectLogits(result[1]);
+  }
+  EXPECT_EQ(classify({}).status().code(), ONCILLA_INVALID_ARGUMENT);
+  wanted.outputs = {"nothing"};
+  EXPECT_FALSE(model_->MakeCallable(wanted).ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(On, ApiRuns, ::testing::Values("cpu", "gpu"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace

@@ -1,0 +1,246 @@
+// Tensors that stay on a device: from one run to the next without a copy, counted and given back,
+// refused elsewhere. On a far device that counts what it is sent, and on OpenCL where there is
+// some.
+#include <gmock/gmock.h>
+
+#include <thread>
+
+#include "tests/unit/far_session.h"
+
+namespace oncilla {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class DeviceTensors : public testing::FarSession, public ::testing::WithParamInterface<bool> {
+ protected:
+  // True: on OpenCL.
+  void SetUp() override {
+    if (!GetParam()) return Open();
+    RuntimeOptions runtime = RuntimeOptionsFromEnvironment();
+    runtime.opencl_cpu_devices = true;
+    runtime.threads = 2;
+    auto made = Runtime::Create(runtime);
+    if (!made->Resolve("gpu").ok()) GTEST_SKIP() << "not run: no OpenCL";
+    auto session = Session::Create(made, SessionOptions{.device = "gpu"});
+    ASSERT_TRUE(session.ok()) << session.status();
+    session_ = *session;
+  }
+  RunResult Run(Model& model, const RunRequest& request) {
+    auto result = model.Run(request);
+    EXPECT_TRUE(result.ok()) << result.status();
+    return result.ok() ? *std::move(result) : RunResult{};
+  }
+  static RunRequest From(DeviceTensor x) {
+    RunRequest request;
+    request.device_feeds = {{"x", std::move(x)}};
+    return request;
+  }
+  int64_t ValueBytes() {
+    int64_t bytes = 0;
+    for (const LedgerLine& line : session_->ledger().Lines(session_->device_names()[1])) {
+      if (line.category == MemoryCategory::kValues) bytes += line.bytes;
+    }
+    return bytes;
+  }
+};
+
+TEST_P(DeviceTensors, GoFromModelToModelWithoutACopy) {
+  const auto one = LoadTurns(1), two = LoadTurns(2);
+  Run(*one, Request(testing::Row(1, 2, 3, 4)));
+  Run(*two, Request(testing::Row(1, 2, 3, 4)));
+  if (!GetParam()) script_->uploaded_bytes = script_->downloaded_bytes = 0;
+  RunRequest first = Request(testing::Row(1, 2, 3, 4));
+  first.keep_all = true;
+  RunResult a = Run(*one, first);
+  ASSERT_EQ(a.kept.size(), 1u);
+  ASSERT_TRUE(a.kept[0].valid());
+  EXPECT_FALSE(a.outputs[0].second.valid());
+  EXPECT_EQ(a.report.stats.copies, 1) << "the feed";
+  EXPECT_EQ(a.kept[0].device_name(), session_->device_names()[1]);
+  RunRequest second = From(a.kept[0]);
+  second.keep = {"y"};
+  const RunResult b = Run(*two, second);
+  EXPECT_EQ(b.report.stats.copies, 0);
+  EXPECT_EQ(b.report.stats.copied_bytes, 0);
+  const RunResult c = Run(*one, From(b.kept[0]));
+  EXPECT_EQ(c.report.stats.copies, 1) << "the fetch";
+  EXPECT_TRUE(c.kept.empty());
+  EXPECT_THAT(Values(c.outputs[0].second), ElementsAre(1, 2, 3, 4));
+  if (!GetParam()) {
+    EXPECT_EQ(script_->uploaded_bytes, 16);
+    EXPECT_EQ(script_->downloaded_bytes, 16);
+  }
+  // Neither the feed nor what came of it was overwritten.
+  EXPECT_THAT(Values(*a.kept[0].Read()), ElementsAre(4, 1, 2, 3));
+  EXPECT_THAT(Values(*b.kept[0].Read()), ElementsAre(2, 3, 4, 1));
+}
+
+TEST_P(DeviceTensors, AreCountedAndGoBack) {
+  const auto model = LoadTurns(1);
+  EXPECT_EQ(ValueBytes(), 0);
+  {
+    RunRequest request = Request(testing::Row(1, 2, 3, 4));
+    request.keep_all = true;
+    const RunResult result = Run(*model, request);
+    EXPECT_GE(ValueBytes(), 16);
+    EXPECT_THAT(session_->MemoryReport(), HasSubstr("values"));
+    DeviceTensor copy = result.kept[0].Reshaped({4});
+    EXPECT_EQ(copy.desc().shape, Shape{4});
+  }
+  EXPECT_EQ(ValueBytes(), 0);
+  const auto uploaded = session_->ToDevice(testing::Row(5, 6, 7, 8), session_->device_names()[1]);
+  ASSERT_TRUE(uploaded.ok()) << uploaded.status();
+  EXPECT_GE(ValueBytes(), 16);
+  EXPECT_THAT(Values(Run(*model, From(*uploaded)).outputs[0].second), ElementsAre(8, 5, 6, 7));
+}
+
+TEST_P(DeviceTensors, OfOtherOrClosedSessionsAreRefused) {
+  const auto model = LoadTurns(1);
+  const auto tensor = session_->ToDevice(testing::Row(1, 2, 3, 4), session_->device_names()[1]);
+  ASSERT_TRUE(tensor.ok());
+  const auto first = session_;
+  SetUp();
+  const auto other = LoadTurns(1);
+  Status refused = other->Run(From(*tensor)).status();
+  EXPECT_EQ(refused.code(), Code::kInvalidArgument);
+  EXPECT_THAT(Message(refused), HasSubstr("of another session"));
+  EXPECT_THAT(Message(refused), HasSubstr("input 'x'"));
+  EXPECT_TRUE(tensor->Read().ok());
+  first->Close();
+  EXPECT_EQ(tensor->Read().status().code(), Code::kFailedPrecondition);
+  refused = other->Run(From(*tensor)).status();
+  EXPECT_EQ(refused.code(), Code::kFailedPrecondition);
+  EXPECT_THAT(Message(refused), HasSubstr("closed"));
+}
+
+TEST_P(DeviceTensors, OutputsThatAreInputsOrEachOther) {
+  testing::OnnxGraphText graph;
+  graph.Input("x", {"n", 4}).Output("y", {"n", 4}).Output("z", {"n", 4}).Output("x2", {"n", 4});
+  graph.Floats("turn", {4, 4}, {0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 1, 0, 0, 0});
+  graph.Node({"MatMul", {"x", "turn"}, {"y"}, "y"});
+  graph.Node({"Identity", {"y"}, {"z"}, "z"});
+  graph.Node({"Identity", {"x"}, {"x2"}, "x2"});
+  const auto model = *session_->Load(folder_.Write("all.onnx", testing::OnnxModelText(graph)), {});
+  const auto x = session_->ToDevice(testing::Row(1, 2, 3, 4), session_->device_names()[1]);
+  ASSERT_TRUE(x.ok()) << x.status();
+  for (const bool keep : {true, false}) {
+    RunRequest request = From(*x);
+    request.keep_all = keep;
+    const RunResult result = Run(*model, request);
+    ASSERT_EQ(result.outputs.size(), 3u);
+    const std::vector<std::vector<float>> want = {{4, 1, 2, 3}, {4, 1, 2, 3}, {1, 2, 3, 4}};
+    for (size_t i = 0; i < 3; ++i) {
+      ASSERT_EQ(keep, i < result.kept.size() && result.kept[i].valid()) << i;
+      const Tensor got = keep ? *result.kept[i].Read() : result.outputs[i].second;
+      EXPECT_EQ(Values(got), want[i]) << result.outputs[i].first;
+    }
+  }
+}
+
+TEST_P(DeviceTensors, HaveTheirOwnShapeAndType) {
+  const auto model = LoadTurns(1);
+  // Another shape is another plan; the tensor's own shape is what counts.
+  const auto two = session_->ToDevice(
+      Tensor::Of<float>(DType::kF32, {2, 4}, std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8}),
+      session_->device_names()[1]);
+  ASSERT_TRUE(two.ok());
+  const RunResult result = Run(*model, From(*two));
+  EXPECT_THAT(Values(result.outputs[0].second), ElementsAre(4, 1, 2, 3, 8, 5, 6, 7));
+  const auto bad = session_->ToDevice(Tensor::Of<float>(DType::kF32, {2}, std::vector<float>{1, 2}),
+                                      session_->device_names()[1]);
+  ASSERT_TRUE(bad.ok());
+  const Status refused = model->Run(From(*bad)).status();
+  EXPECT_EQ(refused.code(), Code::kInvalidArgument);
+  EXPECT_THAT(Message(refused), HasSubstr("must be f32[n,4], not f32[2]"));
+}
+
+// The contents of such an input are part of the plan, so they come to the host.
+TEST_P(DeviceTensors, ThoseThatFixShapesAreReadByTheRun) {
+  testing::OnnxGraphText graph;
+  graph.Input("x", {"n", 4}).Input("shape", {2}, 7).Output("y", {"a", "b"});
+  graph.Floats("turn", {4, 4}, {0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 1, 0, 0, 0});
+  graph.Node({"MatMul", {"x", "turn"}, {"t"}, "t"});
+  graph.Node({"Reshape", {"t", "shape"}, {"y"}, "y"});
+  const auto model = *session_->Load(folder_.Write("view.onnx", testing::OnnxModelText(graph)), {});
+  for (const auto& sizes : {std::vector<int64_t>{2, 2}, std::vector<int64_t>{4, 1}}) {
+    const auto shape = session_->ToDevice(Tensor::Int64s(sizes), session_->device_names()[1]);
+    ASSERT_TRUE(shape.ok()) << shape.status();
+    RunRequest request = Request(testing::Row(1, 2, 3, 4));
+    request.device_feeds = {{"shape", *shape}};
+    const RunResult result = Run(*model, request);
+    EXPECT_EQ(result.outputs[0].second.shape(), Shape(sizes.begin(), sizes.end()));
+    EXPECT_THAT(Values(result.outputs[0].second), ElementsAre(4, 1, 2, 3));
+  }
+}
+
+TEST_P(DeviceTensors, ManyThreadsChainAtOnce) {
+  const auto model = LoadTurns(3);
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      const auto f = static_cast<float>(t);
+      RunRequest request = Request(testing::Row(f, 2, 3, 4));
+      request.keep_all = true;
+      auto result = model->Run(request);
+      for (int round = 0; round < 11 && result.ok(); ++round) {
+        RunRequest next;
+        next.device_feeds = {{"x", result->kept[0]}};
+        next.keep_all = true;
+        result = model->Run(next);
+      }
+      if (!result.ok() || Values(*result->kept[0].Read()) != std::vector<float>{f, 2, 3, 4}) {
+        ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(ValueBytes(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(On, DeviceTensors, ::testing::Values(false, true),
+                         [](const auto& info) { return info.param ? "OpenCl" : "Far"; });
+
+class DeviceTensorsFar : public testing::FarSession {};
+
+// A node in between that the device cannot run: what it needs comes to the host, once.
+TEST_F(DeviceTensorsFar, AreCopiedToWhereTheyAreNeeded) {
+  Open();
+  script_->refused_op = "Neg";
+  testing::OnnxGraphText graph;
+  graph.Input("x", {"n", 4}).Output("y", {"n", 4});
+  graph.Floats("turn", {4, 4}, {0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 1, 0, 0, 0});
+  graph.Node({"Neg", {"x"}, {"m"}, "m"});
+  graph.Node({"MatMul", {"m", "turn"}, {"y"}, "y"});
+  const auto model = *session_->Load(folder_.Write("neg.onnx", testing::OnnxModelText(graph)), {});
+  const auto x = session_->ToDevice(testing::Row(1, 2, 3, 4), session_->device_names()[1]);
+  ASSERT_TRUE(x.ok());
+  RunRequest request;
+  request.device_feeds = {{"x", *x}};
+  request.keep_all = true;
+  const auto result = model->Run(request);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->report.stats.copies, 2) << "down for Neg, and up again";
+  EXPECT_THAT(Values(*result->kept[0].Read()), ElementsAre(-4, -1, -2, -3));
+}
+
+TEST_F(DeviceTensorsFar, ReadingFromAHungDeviceEndsWithTheWatchdogOrTheSession) {
+  Open(SessionOptions{.watchdog_ms = 100});
+  auto x = session_->ToDevice(testing::Row(1, 2, 3, 4), session_->device_names()[1]);
+  ASSERT_TRUE(x.ok());
+  script_->hang = true;
+  EXPECT_EQ(x->Read().status().code(), Code::kUnavailable);
+  std::thread closer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    session_->Close();
+  });
+  EXPECT_FALSE(x->Read().ok());
+  closer.join();
+  script_->hang = false;
+}
+
+}  // namespace
+}  // namespace oncilla
