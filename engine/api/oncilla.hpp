@@ -446,6 +446,64 @@ inline oncilla_load_options ToC(const LoadOptions& options) {
 
 class GraphBuilder;  // oncilla_graph.hpp
 
+struct DeviceInfo {
+  std::string name;  // "/job:localhost/replica:0/task:0/device:GPU:0"; empty when not usable
+  std::string note;  // why it is not usable
+  std::string id;    // stable from run to run
+  std::string driver_name, vendor, driver_version, backend;
+  int64_t memory_bytes = 0, max_allocation_bytes = 0;
+  int compute_units = 0;
+};
+
+struct RuntimeOptions {
+  bool opencl_cpu_devices = false;  // OpenCL devices of type CPU serve as GPU:n too
+  int threads = 0;                  // shared by sessions; 0: the processors of this process
+};
+
+// What this machine has. Sessions of one runtime share its threads, and what they take of a device
+// together has a limit. Listing opens nothing. Copies are the same runtime.
+class Runtime {
+ public:
+  static Result<Runtime> Create(const RuntimeOptions& options = {}) {
+    oncilla_runtime_options r{};
+    r.size = sizeof(r);
+    r.opencl_cpu_devices = options.opencl_cpu_devices;
+    r.threads = options.threads;
+    oncilla_runtime* runtime = nullptr;
+    Status status(oncilla_runtime_create(&r, &runtime));
+    if (!status.ok()) return status;
+    return Runtime(runtime);
+  }
+  // The CPU first, then GPUs, then what is not usable, with the reason.
+  std::vector<DeviceInfo> Devices() const {
+    std::vector<DeviceInfo> all(oncilla_runtime_device_count(get()));
+    for (size_t i = 0; i < all.size(); ++i) {
+      oncilla_device_info c{};
+      c.size = sizeof(c);
+      if (!Status(oncilla_runtime_device(get(), i, &c)).ok()) continue;
+      all[i] = {
+          c.name,           c.note,    c.id,           c.driver_name,          c.vendor,
+          c.driver_version, c.backend, c.memory_bytes, c.max_allocation_bytes, c.compute_units};
+    }
+    return all;
+  }
+  // By a full name, or by what it ends in: "GPU:0".
+  bool HasDevice(const std::string& name) const {
+    for (const DeviceInfo& device : Devices()) {
+      const std::string& full = device.name;
+      if (full.empty() || name.empty() || full.size() < name.size()) continue;
+      if (full.compare(full.size() - name.size(), name.size(), name) != 0) continue;
+      if (full.size() == name.size() || full[full.size() - name.size() - 1] == ':') return true;
+    }
+    return false;
+  }
+  oncilla_runtime* get() const { return runtime_.get(); }
+
+ private:
+  explicit Runtime(oncilla_runtime* owned) : runtime_(owned, oncilla_runtime_free) {}
+  std::shared_ptr<oncilla_runtime> runtime_;
+};
+
 struct SessionOptions {
   std::string device = "auto";
   bool strict = false;
@@ -459,14 +517,15 @@ struct SessionOptions {
 
 class Session {
  public:
+  // With a runtime of its own.
   static Result<Session> Create(const SessionOptions& options = {}) {
-    oncilla_runtime_options r{};
-    r.size = sizeof(r);
+    RuntimeOptions r;
     r.opencl_cpu_devices = options.opencl_cpu_devices;
-    oncilla_runtime* runtime = nullptr;
-    Status status(oncilla_runtime_create(&r, &runtime));
-    if (!status.ok()) return status;
-    internal::Handle<oncilla_runtime, oncilla_runtime_free> guard(runtime);
+    auto runtime = Runtime::Create(r);
+    if (!runtime.ok()) return runtime.status();
+    return Create(*runtime, options);
+  }
+  static Result<Session> Create(const Runtime& runtime, const SessionOptions& options = {}) {
     oncilla_session_options s{};
     s.size = sizeof(s);
     if (options.device != "auto") s.device = options.device.c_str();
@@ -476,7 +535,7 @@ class Session {
     s.threads = options.threads;
     s.memory_limit_bytes = options.memory_limit_bytes;
     oncilla_session* session = nullptr;
-    status = Status(oncilla_session_create(runtime, &s, &session));
+    Status status(oncilla_session_create(runtime.get(), &s, &session));
     if (!status.ok()) return status;
     return Session(session);
   }
