@@ -179,9 +179,10 @@ TEST_P(SessionMemoryTest, RunsThatCannotFitFailAtOnceAndSayWhatWould) {
               static_cast<long long>(fits));
 }
 
+// Twelve pictures of 224 by 224 are as many rows of a product as their square does not fit 31 bits.
 TEST_P(SessionMemoryTest, ABatchIsRunInPartsWhenThatIsAskedFor) {
   const auto free = Open({});
-  const auto whole = Load(*free, kNet)->Run(Request(10));
+  const auto whole = Load(*free, kNet)->Run(Request(12));
   ASSERT_TRUE(whole.ok()) << whole.status();
   EXPECT_EQ(whole->report.memory.parts, 1);
   SessionOptions options;
@@ -189,10 +190,10 @@ TEST_P(SessionMemoryTest, ABatchIsRunInPartsWhenThatIsAskedFor) {
   options.on_out_of_memory.steps = {OutOfMemoryStep::kTrim, OutOfMemoryStep::kSplit};
   const auto session = Open(options);
   const auto model = Load(*session, kNet);
-  const auto parts = model->Run(Request(10));
+  const auto parts = model->Run(Request(12));
   ASSERT_TRUE(parts.ok()) << parts.status();
   EXPECT_GT(parts->report.memory.parts, 1);
-  EXPECT_THAT(parts->report.Line(), HasSubstr("ran 10 rows in "));
+  EXPECT_THAT(parts->report.Line(), HasSubstr("ran 12 rows in "));
   const Tensor &a = parts->outputs[0].second, &b = whole->outputs[0].second;
   ASSERT_EQ(a.desc(), b.desc());
   for (int64_t i = 0; i < a.elements(); ++i) {
@@ -205,7 +206,7 @@ TEST_P(SessionMemoryTest, ABatchIsRunInPartsWhenThatIsAskedFor) {
   const DeviceMemory now = MemoryOf(*session);
   session->Trim();
   ASSERT_TRUE(session->SetMemoryLimit(now.device, MemoryOf(*session).pool_bytes + 1000).ok());
-  const auto none = model->Run(Request(10));
+  const auto none = model->Run(Request(12));
   EXPECT_EQ(none.status().code(), Code::kResourceExhausted);
   EXPECT_THAT(Message(none.status()), HasSubstr("not even one row fits"));
 }
