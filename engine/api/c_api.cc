@@ -111,6 +111,7 @@ oncilla_status* oncilla_runtime_device(const oncilla_runtime* runtime, size_t in
     value.memory_bytes = device.info.memory_bytes;
     value.max_allocation_bytes = device.info.max_allocation_bytes;
     value.compute_units = device.info.compute_units;
+    value.id = device.info.id.c_str();
     return WriteStruct(value, info, "oncilla_device_info");
   });
 }

@@ -136,6 +136,7 @@ typedef struct oncilla_device_info {
   int64_t memory_bytes;
   int64_t max_allocation_bytes;
   int compute_units;
+  const char* id; /* stable from run to run: PCI or UUID where the driver tells */
 } oncilla_device_info;
 
 ONCILLA_API size_t oncilla_runtime_device_count(const oncilla_runtime* runtime);

@@ -17,168 +17,15 @@
 
 #include <oncilla/oncilla.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <memory>
-#include <stdexcept>
+#include <oncilla/oncilla_tensor.hpp>
 #include <string>
-#include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace oncilla {
-// Named, so that a program that links the static library can never mix these classes up with the
-// engine's own of the same names.
 inline namespace v0 {
-
-// Success, or what went wrong. Cheap to copy.
-class Status {
- public:
-  Status() = default;
-  explicit Status(oncilla_status* owned)
-      : status_(owned == nullptr ? nullptr
-                                 : std::shared_ptr<oncilla_status>(owned, oncilla_status_free)) {}
-
-  bool ok() const { return status_ == nullptr; }
-  oncilla_code code() const { return oncilla_status_code(status_.get()); }
-  std::string message() const { return oncilla_status_message(status_.get()); }
-  std::string stage() const { return oncilla_status_stage(status_.get()); }
-  std::string node() const { return oncilla_status_node(status_.get()); }
-  std::string device() const { return oncilla_status_device(status_.get()); }
-
- private:
-  std::shared_ptr<oncilla_status> status_;
-};
-
-// A value, or why there is none.
-template <class T>
-class Result {
- public:
-  Result(T value) : state_(std::move(value)) {}         // NOLINT: return value;
-  Result(Status status) : state_(std::move(status)) {}  // NOLINT: return status;
-
-  bool ok() const { return std::holds_alternative<T>(state_); }
-  Status status() const { return ok() ? Status() : std::get<Status>(state_); }
-  // The value; on a failure throws std::runtime_error with its message.
-  T& value() & { return Check(); }
-  T value() && { return std::move(Check()); }
-  T& operator*() & { return std::get<T>(state_); }
-  T* operator->() { return &std::get<T>(state_); }
-
- private:
-  T& Check() {
-    if (!ok()) {
-#if defined(__cpp_exceptions)
-      throw std::runtime_error(std::get<Status>(state_).message());
-#else
-      std::fprintf(stderr, "%s\n", std::get<Status>(state_).message().c_str());
-      std::abort();
-#endif
-    }
-    return std::get<T>(state_);
-  }
-  std::variant<T, Status> state_;
-};
-
-namespace internal {
-template <class T, void (*Free)(T*)>
-struct Freer {
-  void operator()(T* handle) const { Free(handle); }
-};
-template <class T, void (*Free)(T*)>
-using Handle = std::unique_ptr<T, Freer<T, Free>>;
-
-template <class T>
-constexpr oncilla_dtype DTypeOf() {
-  if constexpr (std::is_same_v<T, float>) return ONCILLA_FLOAT32;
-  if constexpr (std::is_same_v<T, double>) return ONCILLA_FLOAT64;
-  if constexpr (std::is_same_v<T, int8_t>) return ONCILLA_INT8;
-  if constexpr (std::is_same_v<T, int16_t>) return ONCILLA_INT16;
-  if constexpr (std::is_same_v<T, int32_t>) return ONCILLA_INT32;
-  if constexpr (std::is_same_v<T, int64_t>) return ONCILLA_INT64;
-  if constexpr (std::is_same_v<T, uint8_t>) return ONCILLA_UINT8;
-  if constexpr (std::is_same_v<T, uint16_t>) return ONCILLA_UINT16;
-  if constexpr (std::is_same_v<T, uint32_t>) return ONCILLA_UINT32;
-  if constexpr (std::is_same_v<T, uint64_t>) return ONCILLA_UINT64;
-  if constexpr (std::is_same_v<T, bool>) return ONCILLA_BOOL;
-  return static_cast<oncilla_dtype>(0);
-}
-}  // namespace internal
-
-// A tensor in host memory or on a device, or a view of one that a Result holds. Copies share the
-// memory.
-class Tensor {
- public:
-  // Copies the values, whose number must be the product of dims.
-  template <class T>
-  static Result<Tensor> Of(const std::vector<int64_t>& dims, const std::vector<T>& values) {
-    static_assert(!std::is_same_v<T, bool>, "use Copy with bytes of 0 and 1");
-    return Copy(internal::DTypeOf<T>(), dims, values.data(), values.size() * sizeof(T));
-  }
-  static Result<Tensor> Copy(oncilla_dtype dtype, const std::vector<int64_t>& dims,
-                             const void* data, size_t bytes) {
-    oncilla_tensor* tensor = nullptr;
-    Status status(oncilla_tensor_create(dtype, dims.data(), dims.size(), data, bytes, &tensor));
-    if (!status.ok()) return status;
-    return Adopt(tensor);
-  }
-  static Result<Tensor> Strings(const std::vector<int64_t>& dims,
-                                const std::vector<std::string>& values) {
-    std::vector<const char*> texts;
-    std::vector<size_t> lengths;
-    for (const std::string& v : values) texts.push_back(v.data()), lengths.push_back(v.size());
-    oncilla_tensor* tensor = nullptr;
-    Status status(oncilla_tensor_create_strings(dims.data(), dims.size(), texts.data(),
-                                                lengths.data(), &tensor));
-    if (!status.ok()) return status;
-    return Adopt(tensor);
-  }
-
-  oncilla_dtype dtype() const { return oncilla_tensor_dtype(get()); }
-  std::vector<int64_t> dims() const {
-    const int64_t* d = oncilla_tensor_dims(get());
-    return {d, d + oncilla_tensor_rank(get())};
-  }
-  size_t size() const { return oncilla_tensor_elements(get()); }
-  size_t bytes() const { return oncilla_tensor_bytes(get()); }
-  const void* raw() const { return oncilla_tensor_data(get()); }
-  // Null when the tensor holds something else.
-  template <class T>
-  const T* data() const {
-    return dtype() == internal::DTypeOf<T>() ? static_cast<const T*>(raw()) : nullptr;
-  }
-  // String `index`; empty outside and for numbers.
-  std::string string(size_t index) const {
-    size_t length = 0;
-    const char* text = oncilla_tensor_string(get(), index, &length);
-    return text == nullptr ? std::string() : std::string(text, length);
-  }
-  // The device that it is on; empty for host memory. Of one on a device, data is null: Read() it.
-  std::string device() const { return oncilla_tensor_device(get()); }
-  // A copy in host memory.
-  Result<Tensor> Read() const {
-    oncilla_tensor* tensor = nullptr;
-    Status status(oncilla_tensor_read(get(), &tensor));
-    if (!status.ok()) return status;
-    return Adopt(tensor);
-  }
-  const oncilla_tensor* get() const { return tensor_.get(); }
-
- private:
-  friend class Model;
-  friend class RunResult;
-  friend class Session;
-  static Tensor Adopt(oncilla_tensor* tensor) {
-    return Tensor(std::shared_ptr<const oncilla_tensor>(tensor, oncilla_tensor_free_const));
-  }
-  static void oncilla_tensor_free_const(const oncilla_tensor* tensor) {
-    oncilla_tensor_free(const_cast<oncilla_tensor*>(tensor));
-  }
-  explicit Tensor(std::shared_ptr<const oncilla_tensor> tensor) : tensor_(std::move(tensor)) {}
-  std::shared_ptr<const oncilla_tensor> tensor_;
-};
 
 // The outputs of a run, in order or by name, and what the run cost.
 class RunResult {
@@ -446,6 +293,64 @@ inline oncilla_load_options ToC(const LoadOptions& options) {
 
 class GraphBuilder;  // oncilla_graph.hpp
 
+struct DeviceInfo {
+  std::string name;  // "/job:localhost/replica:0/task:0/device:GPU:0"; empty when not usable
+  std::string note;  // why it is not usable
+  std::string id;    // stable from run to run
+  std::string driver_name, vendor, driver_version, backend;
+  int64_t memory_bytes = 0, max_allocation_bytes = 0;
+  int compute_units = 0;
+};
+
+struct RuntimeOptions {
+  bool opencl_cpu_devices = false;  // OpenCL devices of type CPU serve as GPU:n too
+  int threads = 0;                  // shared by sessions; 0: the processors of this process
+};
+
+// What this machine has. Sessions of one runtime share its threads, and what they take of a device
+// together has a limit. Listing opens nothing. Copies are the same runtime.
+class Runtime {
+ public:
+  static Result<Runtime> Create(const RuntimeOptions& options = {}) {
+    oncilla_runtime_options r{};
+    r.size = sizeof(r);
+    r.opencl_cpu_devices = options.opencl_cpu_devices;
+    r.threads = options.threads;
+    oncilla_runtime* runtime = nullptr;
+    Status status(oncilla_runtime_create(&r, &runtime));
+    if (!status.ok()) return status;
+    return Runtime(runtime);
+  }
+  // The CPU first, then GPUs, then what is not usable, with the reason.
+  std::vector<DeviceInfo> Devices() const {
+    std::vector<DeviceInfo> all(oncilla_runtime_device_count(get()));
+    for (size_t i = 0; i < all.size(); ++i) {
+      oncilla_device_info c{};
+      c.size = sizeof(c);
+      if (!Status(oncilla_runtime_device(get(), i, &c)).ok()) continue;
+      all[i] = {
+          c.name,           c.note,    c.id,           c.driver_name,          c.vendor,
+          c.driver_version, c.backend, c.memory_bytes, c.max_allocation_bytes, c.compute_units};
+    }
+    return all;
+  }
+  // By a full name, or by what it ends in: "GPU:0".
+  bool HasDevice(const std::string& name) const {
+    for (const DeviceInfo& device : Devices()) {
+      const std::string& full = device.name;
+      if (full.empty() || name.empty() || full.size() < name.size()) continue;
+      if (full.compare(full.size() - name.size(), name.size(), name) != 0) continue;
+      if (full.size() == name.size() || full[full.size() - name.size() - 1] == ':') return true;
+    }
+    return false;
+  }
+  oncilla_runtime* get() const { return runtime_.get(); }
+
+ private:
+  explicit Runtime(oncilla_runtime* owned) : runtime_(owned, oncilla_runtime_free) {}
+  std::shared_ptr<oncilla_runtime> runtime_;
+};
+
 struct SessionOptions {
   std::string device = "auto";
   bool strict = false;
@@ -459,14 +364,15 @@ struct SessionOptions {
 
 class Session {
  public:
+  // With a runtime of its own.
   static Result<Session> Create(const SessionOptions& options = {}) {
-    oncilla_runtime_options r{};
-    r.size = sizeof(r);
+    RuntimeOptions r;
     r.opencl_cpu_devices = options.opencl_cpu_devices;
-    oncilla_runtime* runtime = nullptr;
-    Status status(oncilla_runtime_create(&r, &runtime));
-    if (!status.ok()) return status;
-    internal::Handle<oncilla_runtime, oncilla_runtime_free> guard(runtime);
+    auto runtime = Runtime::Create(r);
+    if (!runtime.ok()) return runtime.status();
+    return Create(*runtime, options);
+  }
+  static Result<Session> Create(const Runtime& runtime, const SessionOptions& options = {}) {
     oncilla_session_options s{};
     s.size = sizeof(s);
     if (options.device != "auto") s.device = options.device.c_str();
@@ -476,7 +382,7 @@ class Session {
     s.threads = options.threads;
     s.memory_limit_bytes = options.memory_limit_bytes;
     oncilla_session* session = nullptr;
-    status = Status(oncilla_session_create(runtime, &s, &session));
+    Status status(oncilla_session_create(runtime.get(), &s, &session));
     if (!status.ok()) return status;
     return Session(session);
   }
