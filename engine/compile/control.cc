@@ -79,23 +79,10 @@ Result<Values> Executor::RunWhile(const Node& node, std::span<const RunValue> in
 }
 
 std::vector<bool> Executor::RoundsOnDevice() const {
-  const Graph& graph = compiled_->graph;
-  std::vector<bool> keep(graph.outputs().size());
-  if (options_.links.empty() || graph.inputs().size() != keep.size()) return {};
-  std::vector<int> read_on(graph.values().size(), -1);  // -1: nowhere, 0: the host or several
-  for (const Node& node : graph.nodes()) {
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (node.inputs[i] == kNoValue) continue;
-      int& on = read_on[Index(node.inputs[i])];
-      const bool plan_input = i < 32 && (node.op->traits.plan_inputs >> i & 1) != 0;
-      const int device = plan_input || RunsOnHost(graph, node) ? 0 : node.device;
-      on = on < 0 || on == device ? device : 0;
-    }
-  }
-  for (size_t i = 0; i < keep.size(); ++i) {
-    const ValueId input = graph.inputs()[i].value;
-    keep[i] = read_on[Index(input)] > 0 && !compiled_->fixes_shapes[Index(input)];
-  }
+  const std::vector<int> devices = InputDevices();
+  if (options_.links.empty() || devices.size() != compiled_->graph.outputs().size()) return {};
+  std::vector<bool> keep;
+  for (const int device : devices) keep.push_back(device > 0);
   return keep;
 }
 

@@ -13,9 +13,13 @@ void KeepForever(std::shared_ptr<const void> memory) {
   kept->push_back(std::move(memory));
 }
 
-DeviceLink::DeviceLink(Device* device, Pool* pool, std::string device_name,
+DeviceLink::DeviceLink(Device* device, Pool* pool, std::string device_name, OwnerId owner,
                        std::chrono::milliseconds watchdog)
-    : device_(device), pool_(pool), device_name_(std::move(device_name)), watchdog_(watchdog) {}
+    : device_(device),
+      pool_(pool),
+      device_name_(std::move(device_name)),
+      owner_(owner),
+      watchdog_(watchdog) {}
 
 DeviceLink::~DeviceLink() = default;
 
@@ -69,8 +73,8 @@ Status DeviceLink::Transfer(std::span<const Upload> uploads, std::span<const Dow
   }
 }
 
-Result<DeviceTensor> DeviceLink::Write(const Tensor& tensor, OwnerId owner) {
-  ONCILLA_ASSIGN(DeviceTensor on_device, Allocate(tensor.desc(), owner));
+Result<DeviceTensor> DeviceLink::Write(const Tensor& tensor) {
+  ONCILLA_ASSIGN(DeviceTensor on_device, Allocate(tensor.desc(), owner_));
   const Upload upload{on_device.view(), tensor.bytes()};
   MutexLock lock(&mutex_);
   Status status = Transfer({&upload, 1}, {}, tensor);

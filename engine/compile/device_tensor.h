@@ -22,8 +22,9 @@ class DeviceTensor;
 // Thread-safe.
 class DeviceLink : public std::enable_shared_from_this<DeviceLink> {
  public:
-  // Everything given must live until Close(). `watchdog` as in RunControl.
-  DeviceLink(Device* device, Pool* pool, std::string device_name,
+  // Everything given must live until Close(). `owner`: of what is written; `watchdog` as in
+  // RunControl.
+  DeviceLink(Device* device, Pool* pool, std::string device_name, OwnerId owner,
              std::chrono::milliseconds watchdog);
   ~DeviceLink();
 
@@ -32,7 +33,7 @@ class DeviceLink : public std::enable_shared_from_this<DeviceLink> {
   // Takes memory for a tensor whose contents a run will write. ResourceExhausted.
   Result<DeviceTensor> Allocate(TensorDesc desc, OwnerId owner);
   // Copies a tensor of numbers to the device, on a queue of its own, and waits for it.
-  Result<DeviceTensor> Write(const Tensor& tensor, OwnerId owner);
+  Result<DeviceTensor> Write(const Tensor& tensor);
   Result<Tensor> Read(const DeviceTensor& tensor);
   // The device is about to go. Waits for nothing that hangs.
   void Close();
@@ -44,6 +45,7 @@ class DeviceLink : public std::enable_shared_from_this<DeviceLink> {
   Device* const device_;
   Pool* const pool_;
   const std::string device_name_;
+  const OwnerId owner_;
   const std::chrono::milliseconds watchdog_;
   std::atomic<bool> closed_ = false;
   Mutex mutex_;  // held around use of the queue

@@ -376,6 +376,28 @@ Result<std::vector<RunValue>> Executor::RunValues(std::span<const RunValue> give
   return results;
 }
 
+std::vector<int> Executor::InputDevices() const {
+  const Graph& graph = compiled_->graph;
+  std::vector<int> read_on(graph.values().size(), -1);  // -1: nowhere, 0: the host, or several
+  for (const Node& node : graph.nodes()) {
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] == kNoValue) continue;
+      int& on = read_on[Index(node.inputs[i])];
+      const bool plan_input = i < 32 && (node.op->traits.plan_inputs >> i & 1) != 0;
+      const bool host = plan_input || RunsOnHost(graph, node) ||
+                        devices_[static_cast<size_t>(node.device)]->info().host_memory;
+      const int device = host ? 0 : node.device;
+      on = on < 0 || on == device ? device : 0;
+    }
+  }
+  std::vector<int> devices;
+  for (const NamedValue& input : graph.inputs()) {
+    const bool fixes = compiled_->fixes_shapes[Index(input.value)];
+    devices.push_back(fixes ? 0 : std::max(0, read_on[Index(input.value)]));
+  }
+  return devices;
+}
+
 Result<std::shared_ptr<const Plan>> Executor::PlanFor(std::span<const Tensor> feeds) {
   std::vector<RunValue> values(feeds.begin(), feeds.end());
   ONCILLA_ASSIGN(const SegmentStart start, Start(values, nullptr));

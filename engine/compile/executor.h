@@ -65,6 +65,9 @@ class Executor {
     int idle = 0;
   };
   std::vector<KeptPlan> KeptPlans() const;
+  // Per input of the graph: the one device other than the host's that reads it; 0 when there are
+  // several or none, or its contents fix shapes.
+  std::vector<int> InputDevices() const;
 
   const CompiledGraph& compiled() const { return *compiled_; }
   // Of this graph and its functions together.

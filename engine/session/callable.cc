@@ -38,6 +38,19 @@ Result<std::shared_ptr<const Callable::Bound>> Callable::Bind() {
   return std::shared_ptr<const Bound>(std::move(bound));
 }
 
+Result<std::vector<std::shared_ptr<DeviceLink>>> Callable::FeedLinks() {
+  ONCILLA_ASSIGN(const auto use, model_->EnterShared());
+  ONCILLA_ASSIGN(const auto bound, Bind());
+  std::vector<std::shared_ptr<DeviceLink>> links(options_.feeds.size());
+  const std::vector<int> devices = bound->executor->InputDevices();
+  for (size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i] == 0) continue;
+    links[bound->feed_of_input[i]] =
+        model_->session().device_set().links()[static_cast<size_t>(devices[i])];
+  }
+  return links;
+}
+
 Result<std::vector<RunValue>> Callable::Run(std::span<const RunValue> feeds,
                                             const CallOptions& options) {
   const auto begin = std::chrono::steady_clock::now();

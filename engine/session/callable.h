@@ -18,9 +18,9 @@ struct CallableOptions {
   std::vector<std::string> feeds;         // in the order of the calls' feeds
   std::vector<std::string> fetches;       // in the order of the results; empty: as RunRequest
   std::vector<std::string> targets = {};  // as RunRequest
-  std::string device = {};                // as in RunRequest
   std::vector<std::string> keep = {};     // results that stay on the device that computes them
   bool keep_all = false;
+  std::string device = {};  // as RunRequest
 };
 
 struct CallOptions {
@@ -40,6 +40,9 @@ class Callable {
   // A feed may be a tensor of the host or on any device of the session, from call to call.
   Result<std::vector<RunValue>> Run(std::span<const RunValue> feeds,
                                     const CallOptions& options = {});
+
+  // Per feed, the device that it is best put on beforehand (DeviceLink::Write); null: the host.
+  Result<std::vector<std::shared_ptr<DeviceLink>>> FeedLinks();
 
   const CallableOptions& options() const { return options_; }
   // Names of the results.

@@ -142,7 +142,7 @@ Result<int> DeviceSet::UseVisible(size_t index) {
     }
   }
   links_.push_back(std::make_shared<DeviceLink>(devices_.back().get(), pools_.back().get(),
-                                                listed.name,
+                                                listed.name, owner_,
                                                 std::chrono::milliseconds(options_.watchdog_ms)));
   lost_.emplace_back();
   used_ = devices_.size();

@@ -281,7 +281,7 @@ Result<DeviceTensor> Session::ToDevice(const Tensor& tensor, std::string_view de
       return WithStage(InvalidArgument("the memory of ", device, " is the host's: feed the tensor"),
                        Stage::kOptions);
     }
-    return devices_.links()[d]->Write(tensor, owner_);
+    return devices_.links()[d]->Write(tensor);
   }
   return WithStage(NotFound("device '", device, "' is not in use"), Stage::kDevice);
 }
