@@ -5,10 +5,12 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "engine/base/file.h"
+#include "engine/import/graph_builder.h"
 #include "engine/session/config.h"
 #include "engine/session/model.h"
 #include "engine/session/runtime.h"
@@ -419,6 +421,88 @@ TEST(SessionMemory, VariablesAndListsAreOnTheLedger) {
   EXPECT_THAT(session->MemoryReport(), HasSubstr("  variable '"));
   model->Unload();
   EXPECT_EQ(variables(), 0);
+}
+
+// Memory of the CPU as an application makes it: what is alive is counted.
+struct CountedMemory {
+  std::shared_ptr<HostMemory> Make() {
+    auto memory = std::make_shared<HostMemory>();
+    memory->allocate = [this](size_t bytes, size_t alignment) {
+      ++regions, held += static_cast<int64_t>(bytes);
+      return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+    };
+    memory->release = [this](void* data, size_t bytes) {
+      --regions, held -= static_cast<int64_t>(bytes);
+      std::free(data);
+    };
+    return memory;
+  }
+  std::atomic<int64_t> regions = 0, held = 0;
+};
+
+TEST(SessionMemory, DefragmentedWeightsLieInFewerRegionsAndThoseNobodyReadsAreGone) {
+  CountedMemory counted;
+  RuntimeOptions runtime;
+  runtime.threads = 1;
+  runtime.host_memory = counted.Make();
+  SessionOptions options;
+  options.device = "cpu";
+  const auto session = Session::Create(Runtime::Create(runtime), options).value();
+  // Two products, of which the first is asked for alone at first: each brings weights of its own.
+  GraphBuilder graph;
+  const auto weights = [&](float value) {
+    return graph.Constant(
+        Tensor::Of<float>(DType::kF32, {64, 64}, std::vector<float>(4096, value)));
+  };
+  const auto x = graph.Placeholder(DType::kF32, PartialShape({Dim(), Dim(64)}), "x");
+  const auto first = graph.Op("MatMul", {x, weights(0.5f)});
+  const auto second = graph.Op("MatMul", {first, weights(0.25f)});
+  const auto model = session->LoadGraph(graph.GraphDef().value(), "products", {}).value();
+  const auto run = [&](const std::string& fetch) {
+    RunRequest request;
+    request.feeds = {
+        {x.tensor, Tensor::Of<float>(DType::kF32, {2, 64}, std::vector<float>(128, 1.0f))}};
+    request.fetches = {fetch};
+    auto result = model->Run(request);
+    EXPECT_TRUE(result.ok()) << result.status();
+    return result.ok() ? result->outputs[0].second.As<float>()[0] : 0.0f;
+  };
+  EXPECT_EQ(run(first.tensor), 32);
+  EXPECT_EQ(run(second.tensor), 32 * 64 * 0.25f);
+  session->Trim();
+  EXPECT_EQ(counted.regions, 2);
+  const int64_t held = counted.held;
+  ASSERT_TRUE(session->Defragment().ok());
+  EXPECT_EQ(counted.regions, 1);
+  EXPECT_EQ(counted.held, held);  // both graphs still read them
+  EXPECT_EQ(run(first.tensor), 32);
+  EXPECT_EQ(run(second.tensor), 32 * 64 * 0.25f);
+  model->Unload();
+  EXPECT_EQ(counted.held, 0);
+
+  // A weight that becomes a variable is no constant any more, and what folding made of it neither.
+  const auto mlp = session->Load(kMlp, {}).value();
+  RunRequest request;
+  request.feeds = {{mlp->source().signatures()[0].inputs[0].name,
+                    Tensor::Of<float>(DType::kF32, {2, 6}, std::vector<float>(12, 0.5f))}};
+  const auto before = mlp->Run(request);
+  ASSERT_TRUE(before.ok()) << before.status();
+  const Status assigned =
+      mlp->AssignVariable("sequential/dense/kernel_1",
+                          Tensor::Of<float>(DType::kF32, {6, 8}, std::vector<float>(48, 0.1f)));
+  ASSERT_TRUE(assigned.ok()) << assigned;
+  const auto after = mlp->Run(request);
+  ASSERT_TRUE(after.ok()) << after.status();
+  session->Trim();
+  const int64_t too_much = counted.held;
+  const auto released = session->Defragment();
+  ASSERT_TRUE(released.ok()) << released.status();
+  EXPECT_GT(released->bytes, 0);
+  EXPECT_EQ(counted.held, too_much - released->bytes);
+  const auto again = mlp->Run(request);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_TRUE(
+      std::ranges::equal(again->outputs[0].second.bytes(), after->outputs[0].second.bytes()));
 }
 
 TEST(SessionMemory, OptionsAreReadAndWritten) {
