@@ -120,18 +120,36 @@ oncilla_status* oncilla_model_make_callable(oncilla_model* model,
     return Status();
   });
 }
+
+namespace {
+
+Result<CallOptions> ReadCallOptions(const oncilla_call_options* options) {
+  oncilla_call_options given{};
+  ONCILLA_TRY(ReadStruct(options, "oncilla_call_options", &given));
+  if (given.timeout_ms < 0) return InvalidArgument("timeout_ms is ", given.timeout_ms);
+  CallOptions call;
+  call.timeout = std::chrono::milliseconds(given.timeout_ms);
+  if (given.cancellation != nullptr) call.cancel = given.cancellation->token;
+  return call;
+}
+
+std::unique_ptr<oncilla_result> MakeResult(const std::vector<std::string>& names,
+                                           std::vector<RunValue> values) {
+  auto handle = std::make_unique<oncilla_result>();
+  handle->names = names;
+  for (RunValue& value : values) handle->tensors.push_back(MakeTensor(std::move(value)));
+  return handle;
+}
+
+}  // namespace
+
 oncilla_status* oncilla_callable_run(oncilla_callable* callable,
                                      const oncilla_tensor* const* inputs, size_t input_count,
                                      const oncilla_call_options* options, oncilla_result** result) {
   return Guard([&]() -> Status {
     ONCILLA_TRY(NeedHandle(callable, "callable"));
     ONCILLA_TRY(NeedHandle(result, "result"));
-    oncilla_call_options given{};
-    ONCILLA_TRY(ReadStruct(options, "oncilla_call_options", &given));
-    if (given.timeout_ms < 0) return InvalidArgument("timeout_ms is ", given.timeout_ms);
-    CallOptions call;
-    call.timeout = std::chrono::milliseconds(given.timeout_ms);
-    if (given.cancellation != nullptr) call.cancel = given.cancellation->token;
+    ONCILLA_ASSIGN(const CallOptions call, ReadCallOptions(options));
     if (input_count > 0) ONCILLA_TRY(NeedHandle(inputs, "inputs"));
     std::vector<RunValue> feeds;
     feeds.reserve(input_count);
@@ -140,11 +158,46 @@ oncilla_status* oncilla_callable_run(oncilla_callable* callable,
       feeds.push_back(inputs[i]->value());
     }
     ONCILLA_ASSIGN(auto out, callable->callable->Run(feeds, call));
-    auto handle = std::make_unique<oncilla_result>();
-    handle->names = callable->callable->outputs();
-    for (RunValue& value : out) handle->tensors.push_back(MakeTensor(std::move(value)));
-    *result = handle.release();
+    *result = MakeResult(callable->callable->outputs(), std::move(out)).release();
     return Status();
   });
 }
 void oncilla_callable_free(oncilla_callable* callable) { delete callable; }
+
+oncilla_status* oncilla_prefetcher_create(oncilla_callable* callable, oncilla_source_fn source,
+                                          void* user, int depth, oncilla_prefetcher** prefetcher) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(callable, "callable"));
+    ONCILLA_TRY(NeedHandle(reinterpret_cast<const void*>(source), "source"));
+    ONCILLA_TRY(NeedHandle(prefetcher, "prefetcher"));
+    const auto fill = [source, user](std::span<Tensor> feeds) -> Result<bool> {
+      std::vector<const oncilla_tensor*> inputs(feeds.size());
+      const int answer = source(user, inputs.data(), inputs.size());
+      if (answer == 0) return false;
+      if (answer != 1) return Error(Code::kAborted, "the source failed with ", answer);
+      for (size_t i = 0; i < feeds.size(); ++i) {
+        if (inputs[i] == nullptr) continue;  // the prefetcher says which
+        ONCILLA_ASSIGN(feeds[i], inputs[i]->value().ToHost());
+      }
+      return true;
+    };
+    ONCILLA_ASSIGN(auto made, Prefetcher::Create(callable->callable, fill, depth == 0 ? 2 : depth));
+    *prefetcher = new oncilla_prefetcher{std::move(made), callable->callable->outputs()};
+    return Status();
+  });
+}
+oncilla_status* oncilla_prefetcher_next(oncilla_prefetcher* prefetcher,
+                                        const oncilla_call_options* options,
+                                        oncilla_result** result) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(prefetcher, "prefetcher"));
+    ONCILLA_TRY(NeedHandle(result, "result"));
+    *result = nullptr;
+    ONCILLA_ASSIGN(const CallOptions call, ReadCallOptions(options));
+    ONCILLA_ASSIGN(auto out, prefetcher->prefetcher->Next(call));
+    if (!out.has_value()) return Status();
+    *result = MakeResult(prefetcher->outputs, *std::move(out)).release();
+    return Status();
+  });
+}
+void oncilla_prefetcher_free(oncilla_prefetcher* prefetcher) { delete prefetcher; }

@@ -8,6 +8,7 @@
 #include "engine/api/oncilla.h"
 #include "engine/session/callable.h"
 #include "engine/session/model.h"
+#include "engine/session/prefetch.h"
 
 struct oncilla_status {
   oncilla::Status status;
@@ -35,6 +36,10 @@ struct oncilla_cancellation {
 };
 struct oncilla_run {
   oncilla::RunHandle handle;
+};
+struct oncilla_prefetcher {
+  std::unique_ptr<oncilla::Prefetcher> prefetcher;
+  std::vector<std::string> outputs;
 };
 struct oncilla_callable {
   std::shared_ptr<oncilla::Callable> callable;

@@ -420,6 +420,24 @@ ONCILLA_API oncilla_status* oncilla_callable_run(oncilla_callable* callable,
                                                  oncilla_result** result);
 ONCILLA_API void oncilla_callable_free(oncilla_callable* callable);
 
+/* Makes the next inputs of a callable, in its order: 1 when all are set, 0 when there are no more,
+ * anything else for a failure. They stay the source's, which may free or reuse them when it is called
+ * again or the prefetcher is freed. Called on a thread of the prefetcher's. */
+typedef struct oncilla_prefetcher oncilla_prefetcher;
+typedef int (*oncilla_source_fn)(void* user, const oncilla_tensor** inputs, size_t input_count);
+/* Inputs are made, and put on the device, while the device computes: up to `depth` sets ahead (0: 2),
+ * fewer where the memory limit leaves no room. */
+ONCILLA_API oncilla_status* oncilla_prefetcher_create(oncilla_callable* callable,
+                                                      oncilla_source_fn source, void* user,
+                                                      int depth, oncilla_prefetcher** prefetcher);
+/* Runs the callable on the next inputs; `*result` is null at the end. A failure of the source is
+ * ONCILLA_ABORTED and ends the stream; one of a run does not. `options` may be null. */
+ONCILLA_API oncilla_status* oncilla_prefetcher_next(oncilla_prefetcher* prefetcher,
+                                                    const oncilla_call_options* options,
+                                                    oncilla_result** result);
+/* Waits for a call of the source that is under way. */
+ONCILLA_API void oncilla_prefetcher_free(oncilla_prefetcher* prefetcher);
+
 /* ---- Placement: which node runs where -------------------------------------------------------- */
 
 /* From the next run on, nodes whose name matches `nodes` ('*' any text, '?' one character; null: all)

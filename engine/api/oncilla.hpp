@@ -47,6 +47,7 @@ class RunResult {
   friend class Model;
   friend class AsyncRun;
   friend class Callable;
+  friend class Prefetcher;
   explicit RunResult(oncilla_result* owned) : result_(owned, oncilla_result_free) {}
   Tensor View(const oncilla_tensor* tensor) const {
     return Tensor(std::shared_ptr<const oncilla_tensor>(result_, tensor));
@@ -123,9 +124,68 @@ class Callable {
 
  private:
   friend class Model;
+  friend class Prefetcher;
   explicit Callable(oncilla_callable* owned) : callable_(owned, oncilla_callable_free) {}
   std::shared_ptr<oncilla_callable> callable_;
 };
+
+// Runs a callable on what a function makes, which is put on the device while the device computes.
+class Prefetcher {
+ public:
+  // Makes the next inputs, in the callable's order; false when there are no more. Called on a
+  // thread of its own; must not throw.
+  using Source = std::function<bool(std::vector<Tensor>& inputs)>;
+  static Result<Prefetcher> Create(const Callable& callable, Source source, int depth = 2);
+
+  // The results for the next inputs; empty() at the end.
+  struct Item {
+    std::shared_ptr<RunResult> result;
+    bool empty() const { return result == nullptr; }
+    Tensor operator[](size_t index) const { return (*result)[index]; }
+  };
+  Result<Item> Next(int64_t timeout_ms = 0, const Cancellation& cancellation = {}) const;
+
+ private:
+  struct State {
+    Source source;
+    std::vector<Tensor> inputs;  // of the last call
+  };
+  Prefetcher(std::unique_ptr<State> state, oncilla_prefetcher* owned)
+      : state_(std::move(state)), prefetcher_(owned) {}
+  std::unique_ptr<State> state_;  // outlives the other
+  internal::Handle<oncilla_prefetcher, oncilla_prefetcher_free> prefetcher_;
+};
+
+inline Result<Prefetcher> Prefetcher::Create(const Callable& callable, Source source, int depth) {
+  auto state = std::make_unique<State>();
+  state->source = std::move(source);
+  const oncilla_source_fn fill = [](void* user, const oncilla_tensor** inputs,
+                                    size_t count) -> int {
+    auto& s = *static_cast<State*>(user);
+    s.inputs.clear();
+    if (!s.source(s.inputs)) return 0;
+    for (size_t i = 0; i < count && i < s.inputs.size(); ++i) inputs[i] = s.inputs[i].get();
+    return 1;
+  };
+  oncilla_prefetcher* prefetcher = nullptr;
+  Status status(
+      oncilla_prefetcher_create(callable.callable_.get(), fill, state.get(), depth, &prefetcher));
+  if (!status.ok()) return status;
+  return Prefetcher(std::move(state), prefetcher);
+}
+
+inline Result<Prefetcher::Item> Prefetcher::Next(int64_t timeout_ms,
+                                                 const Cancellation& cancellation) const {
+  oncilla_call_options c{};
+  c.size = sizeof(c);
+  c.timeout_ms = timeout_ms;
+  c.cancellation = cancellation.get();
+  oncilla_result* result = nullptr;
+  Status status(oncilla_prefetcher_next(prefetcher_.get(), &c, &result));
+  if (!status.ok()) return status;
+  if (result == nullptr) return Item{};
+  return Item{std::make_shared<RunResult>(RunResult(result))};
+}
 
 struct RunOptions {
   std::string signature;             // empty: the default one

@@ -30,6 +30,8 @@ Result<Values> Executor::Call(const std::string& name, std::span<const RunValue>
   total.segments += stats.segments;
   total.steps.insert(total.steps.end(), std::make_move_iterator(stats.steps.begin()),
                      std::make_move_iterator(stats.steps.end()));
+  total.spans.insert(total.spans.end(), std::make_move_iterator(stats.spans.begin()),
+                     std::make_move_iterator(stats.spans.end()));
   total.functions[function.compiled_.get()] = std::move(stats.fates);
   total.functions.merge(stats.functions);
   return out;

@@ -218,6 +218,32 @@ void Executor::DropIdle() {
 
 namespace {
 
+// Notes on the trace what the host does meanwhile.
+class HostSpan {
+ public:
+  HostSpan(const RunControl& control, std::string_view name) : control_(control), name_(name) {
+    if (On()) begin_ns_ = Now();
+  }
+  ~HostSpan() {
+    if (!On()) return;
+    control_.stats->spans.push_back(
+        {TraceSpan::kHost, std::string(name_), 0, begin_ns_, begin_ns_, Now(), 0});
+  }
+  HostSpan(const HostSpan&) = delete;
+  HostSpan& operator=(const HostSpan&) = delete;
+
+ private:
+  bool On() const { return control_.profile && control_.stats != nullptr; }
+  static int64_t Now() {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+  }
+  const RunControl& control_;
+  const std::string_view name_;
+  int64_t begin_ns_ = 0;
+};
+
 Result<std::vector<RunValue>> EvaluateNode(Device& cpu, const Graph& graph, const Node& node,
                                            std::span<const RunValue> in) {
   Facts in_facts;
@@ -252,6 +278,7 @@ Status Executor::RunHostNodes(const Plan& plan, std::vector<RunValue>& values,
         ONCILLA_ASSIGN(in.back(), ToHost(in.back(), control.stats));
       }
     }
+    const HostSpan span(control, node.name);
     auto out = is_control ? RunControlNode(node, in, control)
                           : EvaluateNode(*devices_[0], graph, node, in);
     if (!out.ok()) {
@@ -299,13 +326,19 @@ Result<std::vector<RunValue>> Executor::RunValues(std::span<const RunValue> give
   LedgerEntry held = pools_[0]->Line({owner_, MemoryCategory::kValues});
   for (;;) {
     if (Status s = MayGoOn(control); !s.ok()) return fail(s);
-    auto entry = FindOrMake(*start);
+    auto entry = [&] {
+      const HostSpan span(control, "find or make the plan");
+      return FindOrMake(*start);
+    }();
     if (!entry.ok()) return fail(entry.status());
     const Plan& plan = *(*entry)->plan;
     std::vector<RunValue> in;
     for (ValueId id : plan.inputs) in.push_back(values[Index(id)]);
     if (!plan.outputs.empty() || !plan.stretches.empty()) {
-      auto instance = Acquire(**entry, control);
+      auto instance = [&] {
+        const HostSpan span(control, "take an instance");
+        return Acquire(**entry, control);
+      }();
       if (!instance.ok()) return fail(instance.status());
       auto out = (*instance)->Run(in, control);
       Release(**entry, *std::move(instance), out.ok());

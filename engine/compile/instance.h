@@ -22,8 +22,21 @@ struct StepProfile {
   std::string op;
   std::string kernel;
   int device = 0;
-  int64_t start_ns = 0;
+  int64_t start_ns = 0;  // on the host's steady clock, as near as can be told
+  int64_t end_ns = 0;    // both 0 where the driver does not tell
+  int64_t output_bytes = 0;
+};
+
+// Something else that a profiled run did, on the host's steady clock.
+struct TraceSpan {
+  enum Kind : uint8_t { kHost, kUpload, kDownload };
+  Kind kind = kHost;
+  std::string name;
+  int device = 0;
+  int64_t asked_ns = 0;  // of a copy: when the host asked for it
+  int64_t begin_ns = 0;
   int64_t end_ns = 0;
+  int64_t bytes = 0;
 };
 
 // What runs cost, added up over segments.
@@ -33,6 +46,7 @@ struct RunStats {
   int segments = 0;
   std::vector<NodeFate> fates;     // per node of the compiled graph, of the last run
   std::vector<StepProfile> steps;  // only when profiling
+  std::vector<TraceSpan> spans;    // likewise
   // The same of the functions that control flow called.
   std::map<const CompiledGraph*, std::vector<NodeFate>> functions;
 };

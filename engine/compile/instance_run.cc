@@ -23,7 +23,11 @@ constexpr size_t kQueueDepth = 2;
 class Instance::Walk {
  public:
   Walk(const Plan& plan, State& state, const RunControl& control)
-      : plan_(plan), state_(state), control_(control), in_flight_(state.devices.size()) {}
+      : plan_(plan),
+        state_(state),
+        control_(control),
+        in_flight_(state.devices.size()),
+        known_done_ns_(state.devices.size()) {}
 
   Result<std::vector<RunValue>> Go(std::span<const RunValue> inputs) {
     ONCILLA_TRY(Bind(inputs));
@@ -67,6 +71,14 @@ class Instance::Walk {
   struct Submitted {
     EventPtr event;
     const Piece* piece;  // null: a transfer
+  };
+  // Of a profiled run, in the order of submission.
+  struct Profiled {
+    int device = 0;
+    const Piece* piece = nullptr;  // null: a transfer
+    EventPtr event;
+    int64_t asked_ns = 0;
+    int64_t up_bytes = 0, down_bytes = 0;
   };
 
   Status Bind(std::span<const RunValue> inputs) {
@@ -174,9 +186,18 @@ class Instance::Walk {
 
   Status Transfer(int device, std::span<const Upload> up, std::span<const Download> down) {
     if (up.empty() && down.empty()) return Status();
+    const int64_t asked = control_.profile ? NowNs() : 0;
     auto event = state_.devices[device]->Transfer(*state_.queues[device], up, down);
     if (!event.ok()) return WithDevice(event.status(), NameOf(device));
     state_.last[device] = *event;
+    if (control_.profile) {
+      Profiled& copy = profiled_.emplace_back();
+      copy.device = device;
+      copy.event = *event;
+      copy.asked_ns = asked;
+      for (const Upload& u : up) copy.up_bytes += static_cast<int64_t>(u.from.size());
+      for (const Download& d : down) copy.down_bytes += static_cast<int64_t>(d.to.size());
+    }
     in_flight_[device].push_back({*std::move(event), nullptr});
     return Status();
   }
@@ -187,7 +208,7 @@ class Instance::Walk {
     auto event = device.Submit(*state_.queues[d], *piece.recording, externals_, control_.profile);
     if (!event.ok()) return WithDevice(event.status(), NameOf(d));
     state_.last[d] = *event;
-    if (control_.profile) profiled_.push_back({*event, &piece});
+    if (control_.profile) profiled_.push_back({d, &piece, *event, NowNs()});
     std::deque<Submitted>& queue = in_flight_[d];
     queue.push_back({*std::move(event), &piece});
     if (!control_.may_end_early() || device.info().can_evaluate) return Status();
@@ -207,6 +228,16 @@ class Instance::Walk {
   }
 
   Status WaitFor(int d, const EventPtr& event) {
+    const int64_t begin = control_.profile ? NowNs() : 0;
+    Status status = WaitWatched(d, event);
+    if (control_.profile) {
+      known_done_ns_[d] = NowNs();
+      waits_.push_back({begin, known_done_ns_[d]});
+    }
+    return status;
+  }
+
+  Status WaitWatched(int d, const EventPtr& event) {
     Device& device = *state_.devices[d];
     const bool looks = control_.cancel.possible() || control_.stop.possible();
     const bool watches = control_.deadline == kNoDeadline && control_.watchdog.count() > 0 &&
@@ -274,25 +305,81 @@ class Instance::Walk {
     stats.copies += plan_.copies();
     stats.copied_bytes += plan_.copied_bytes();
     ++stats.segments;
-    for (const Submitted& done : profiled_) {
-      const Stretch& stretch = plan_.stretches[done.piece->stretch];
-      for (const StepTime& t : done.event->step_times()) {
-        const PlannedStep& step = stretch.steps[done.piece->first_step + t.step];
+    for (const auto& [begin, end] : waits_) {
+      stats.spans.push_back({TraceSpan::kHost, "wait", 0, begin, begin, end, 0});
+    }
+    for (size_t d = 0; control_.profile && d < state_.devices.size(); ++d) {
+      ReportDevice(static_cast<int>(d), stats);
+    }
+  }
+
+  // Steps as the device's events tell; where its clock is not the host's, moved so that the last
+  // one ends when the host learned of it. Copies lie between what is known around them.
+  void ReportDevice(int device, RunStats& stats) const {
+    int64_t last = 0;
+    for (const Profiled& p : profiled_) {
+      if (p.device != device || p.piece == nullptr) continue;
+      for (const StepTime& t : p.event->step_times()) last = std::max(last, t.end_ns);
+    }
+    const bool own_clock = !state_.devices[device]->info().can_evaluate && last > 0;
+    const int64_t shift = own_clock ? known_done_ns_[device] - last : 0;
+    std::vector<TraceSpan> copies;
+    int64_t before = 0;  // the end of what stands before in the queue
+    const auto settle = [&](int64_t next) {
+      for (TraceSpan& copy : copies) {
+        copy.end_ns = std::max(copy.begin_ns, next);
+        stats.spans.push_back(std::move(copy));
+      }
+      copies.clear();
+    };
+    for (const Profiled& p : profiled_) {
+      if (p.device != device) continue;
+      if (p.piece == nullptr) {
+        for (const bool up : {true, false}) {
+          const int64_t bytes = up ? p.up_bytes : p.down_bytes;
+          if (bytes == 0) continue;
+          copies.push_back({up ? TraceSpan::kUpload : TraceSpan::kDownload,
+                            up ? "upload" : "download", device, p.asked_ns,
+                            std::max(p.asked_ns, before), 0, bytes});
+        }
+        continue;
+      }
+      const Stretch& stretch = plan_.stretches[p.piece->stretch];
+      bool first = true;
+      for (const StepTime& t : p.event->step_times()) {
+        const PlannedStep& step = stretch.steps[p.piece->first_step + t.step];
         const Node& node = plan_.compiled->graph.node(step.node);
+        const bool told = t.end_ns != 0;
+        const int64_t begin = told ? t.start_ns + shift : 0, end = told ? t.end_ns + shift : 0;
+        if (told && first) settle(begin);
+        first &= !told;
+        before = std::max(before, end);
+        int64_t bytes = 0;
+        for (const Home& home : step.outputs) {
+          if (home.kind == Home::kStorage) bytes += plan_.storages[home.index].bytes;
+        }
         stats.steps.push_back({node.name, std::string(node.op->name), step.kernel->description(),
-                               stretch.device, t.start_ns, t.end_ns});
+                               device, begin, end, bytes});
       }
     }
+    settle(known_done_ns_[device]);
+  }
+
+  static int64_t NowNs() {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
+        .count();
   }
 
   const Plan& plan_;
   State& state_;
   const RunControl& control_;
   std::vector<BufferView> externals_;
-  std::vector<std::deque<Submitted>> in_flight_;   // [device]: submitted, not known to be done
-  std::vector<Submitted> profiled_;                // pieces, in order
-  bool stuck_ = false;                             // a device was given up by the watchdog
-  std::vector<std::pair<int, EventPtr>> reading_;  // uploads that may read inputs
+  std::vector<std::deque<Submitted>> in_flight_;  // [device]: submitted, not known to be done
+  std::vector<Profiled> profiled_;
+  std::vector<int64_t> known_done_ns_;              // [device]: when the last wait was over
+  std::vector<std::pair<int64_t, int64_t>> waits_;  // of a profiled run
+  bool stuck_ = false;                              // a device was given up by the watchdog
+  std::vector<std::pair<int, EventPtr>> reading_;   // uploads that may read inputs
 };
 
 Result<std::vector<RunValue>> Instance::Run(std::span<const RunValue> inputs,

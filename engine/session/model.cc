@@ -66,6 +66,7 @@ class Model::Use {
 };
 
 Result<Model::Use> Model::Enter() {
+  ONCILLA_TRY(session_->runtime().CheckProcess());
   MutexLock lock(&mutex_);
   if (unloaded_ || draining_) return Error(Code::kFailedPrecondition, "the model is unloaded");
   ++users_;

@@ -24,7 +24,7 @@ struct RunRequest {
   std::vector<std::string> fetches;       // empty: all outputs of the signature, none with targets
   std::vector<std::string> targets = {};  // nodes of a TensorFlow graph to run for their effects
   std::chrono::milliseconds timeout{0};   // 0: none
-  bool profile = false;
+  bool profile = false;                   // the report tells what ran when (trace.h)
   // Where to run, but for nodes that Place() put elsewhere; empty: the session's device. Graphs are
   // kept per device, weights stay on all devices that a run needed them on.
   std::string device = {};
@@ -41,6 +41,15 @@ struct RunRequest {
 struct FallbackStep {
   std::string device;
   Status why;
+};
+
+// A device's pool at a moment, for traces.
+struct PoolSample {
+  std::string device;
+  int64_t at_ns = 0;
+  int64_t in_use_bytes = 0;
+  int64_t pool_bytes = 0;
+  double fragmentation = 0;
 };
 
 // What ran where, why, and what it cost.
@@ -60,6 +69,8 @@ struct RunReport {
   int64_t flushes = 0;
   int64_t waits = 0;
   int64_t wall_ns = 0;
+  int64_t begin_ns = 0;                       // on the host's steady clock
+  std::vector<PoolSample> pool_samples = {};  // before and after, only when profiling
 
   // "GPU:0 ran 120 nodes, CPU:0 ran 3 nodes, 18 computed while planning (2: opencl has no TopK for
   // i8); 2 copies, 0.60 MB"
@@ -208,6 +219,7 @@ class Model : public std::enable_shared_from_this<Model> {
                                         MemoryOutcome* memory = nullptr);
   static Result<std::vector<bool>> KeepMask(const Graph& graph,
                                             const std::vector<std::string>& keep, bool all);
+  void SamplePools(std::vector<PoolSample>& samples) const;
   Status NotFed(const std::string& input, const Fact& fact) const;
   void AddCallable(const std::shared_ptr<CallableState>& callable);
   // Takes their executors away.

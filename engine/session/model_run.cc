@@ -164,6 +164,7 @@ Result<RunResult> Model::RunOn(const std::string& device, const RunRequest& requ
   RunControl control = ControlOf(begin, request.timeout, request.cancel);
   const DeviceCounters before = CountersOf(session_->devices());
   control.profile = request.profile;
+  if (request.profile) SamplePools(result.report.pool_samples);
   control.stats = &result.report.stats;
   if (compiled.writes_variables) may_repeat = false;
   ONCILLA_ASSIGN(const auto keep, KeepMask(compiled.graph, request.keep, request.keep_all));
@@ -201,7 +202,22 @@ Result<RunResult> Model::RunOn(const std::string& device, const RunRequest& requ
   report.wall_ns =
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin)
           .count();
+  report.begin_ns =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(begin.time_since_epoch()).count();
+  if (request.profile) SamplePools(report.pool_samples);
   return result;
+}
+
+void Model::SamplePools(std::vector<PoolSample>& samples) const {
+  const int64_t now = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                          std::chrono::steady_clock::now().time_since_epoch())
+                          .count();
+  const DeviceSet& devices = session_->device_set();
+  for (size_t d = 0; d < devices.size(); ++d) {
+    const BfcStats stats = devices.pool(d).stats();
+    samples.push_back(
+        {devices.names()[d], now, stats.bytes_in_use, stats.pool_bytes, stats.fragmentation()});
+  }
 }
 
 RunControl Model::ControlOf(std::chrono::steady_clock::time_point begin,

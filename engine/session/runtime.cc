@@ -1,6 +1,8 @@
 // Discovery: every backend is asked once what it finds, the CPU's at once, others when need be.
 #include "engine/session/runtime.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -40,7 +42,10 @@ std::shared_ptr<Runtime> Runtime::Create(RuntimeOptions options) {
 }
 
 Runtime::Runtime(RuntimeOptions options)
-    : options_(std::move(options)), ops_(OpSet::Builtin()), threads_(options_.threads) {
+    : process_(getpid()),
+      options_(std::move(options)),
+      ops_(OpSet::Builtin()),
+      threads_(options_.threads) {
   // The first backend is the CPU's, which finds one device on every machine.
   cpu_.backend = LinkedBackends().front();
   std::vector<std::string> notes;
@@ -133,6 +138,17 @@ void Runtime::Note(std::weak_ptr<Session> session) {
 std::vector<std::weak_ptr<Session>> Runtime::TakeSessions() {
   MutexLock lock(&mutex_);
   return std::exchange(sessions_, {});
+}
+
+Status Runtime::CheckProcess() const {
+  if (getpid() == process_) return Status();
+  return WithStage(
+      Error(
+          Code::kFailedPrecondition,
+          "this process was forked from one that was using Oncilla, whose threads and devices ",
+          "stayed there: fork before the first use, create a runtime of its own in the child, or ",
+          "start the child by exec; leave it by _exit"),
+      Stage::kDevice);
 }
 
 Result<size_t> Runtime::Resolve(const std::string& spec) const {

@@ -65,6 +65,10 @@ class Runtime {
   void Note(std::weak_ptr<Session> session);
   std::vector<std::weak_ptr<Session>> TakeSessions();
 
+  // FailedPrecondition in a process that was forked after the runtime was made: its threads and the
+  // drivers' stayed in the parent, and whoever waits for them waits for ever.
+  Status CheckProcess() const;
+
   // ResolveDevice() among devices(); the CPU is found without looking for others.
   Result<size_t> Resolve(const std::string& spec) const;
 
@@ -80,6 +84,7 @@ class Runtime {
   void Hide(std::vector<std::string> visible) const;
   void Tell(const ListedDevice& found) const;
 
+  const int64_t process_;
   RuntimeOptions options_;
   std::shared_ptr<const OpSet> ops_;
   ThreadPool threads_;

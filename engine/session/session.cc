@@ -35,6 +35,7 @@ Session::~Session() { Close(); }
 
 Result<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime> runtime,
                                                  SessionOptions options) {
+  ONCILLA_TRY(runtime->CheckProcess());
   std::shared_ptr<Session> session(new Session(std::move(runtime), std::move(options)));
   ONCILLA_TRY(session->devices_.Open());
   session->runtime_->Note(session);
@@ -59,6 +60,7 @@ Result<std::shared_ptr<Model>> Session::LoadGraph(std::string graph_def, const s
 Result<std::shared_ptr<Model>> Session::Adopt(Result<std::unique_ptr<ModelSource>> source,
                                               const std::string& name,
                                               const OpenModelOptions& options) {
+  ONCILLA_TRY(runtime_->CheckProcess());
   if (!source.ok()) return WithStage(source.status(), Stage::kLoad);
   std::shared_ptr<Model> model(new Model(shared_from_this(), name, *std::move(source)));
   model->stored_devices_ = options.stored_devices;

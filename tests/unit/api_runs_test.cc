@@ -119,6 +119,32 @@ TEST_P(ApiRuns, CallablesTakePositions) {
   EXPECT_FALSE(model_->MakeCallable(wanted).ok());
 }
 
+TEST_P(ApiRuns, AreFedAhead) {
+  oncilla::CallableOptions wanted;
+  wanted.inputs = {"image"};
+  wanted.outputs = {"logits"};
+  const auto classify = model_->MakeCallable(wanted).value();
+  int made = 0;
+  const auto prefetcher =
+      oncilla::Prefetcher::Create(classify, [&](std::vector<oncilla::Tensor>& inputs) {
+        if (made == 5) return false;
+        ++made;
+        inputs.push_back(*image_);
+        return true;
+      }).value();
+  for (int i = 0; i < 5; ++i) {
+    const auto item = prefetcher.Next().value();
+    ASSERT_FALSE(item.empty());
+    ExpectLogits(item[0]);
+  }
+  EXPECT_TRUE(prefetcher.Next().value().empty());
+  const auto broken = oncilla::Prefetcher::Create(classify, [](std::vector<oncilla::Tensor>&) {
+                        return true;
+                      }).value();
+  EXPECT_EQ(broken.Next().status().code(), ONCILLA_INVALID_ARGUMENT);
+  EXPECT_FALSE(oncilla::Prefetcher::Create(classify, nullptr, -1).ok());
+}
+
 INSTANTIATE_TEST_SUITE_P(On, ApiRuns, ::testing::Values("cpu", "gpu"),
                          [](const auto& info) { return std::string(info.param); });
 

@@ -5,6 +5,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/near_names.h"
+#include "engine/session/trace.h"
 #include "tools/oncilla/commands.h"
 #include "tools/oncilla/exit_code.h"
 #include "tools/oncilla/flags.h"
@@ -24,7 +25,7 @@ struct RunFlags {
   SessionFlags session;
   InputFlags input;
   std::vector<std::string> outputs, targets;
-  std::string output_dir, steps, labels, svg, memory_report;
+  std::string output_dir, steps, labels, svg, memory_report, trace;
   int topk = 0;
   bool placement = false, json = false, quiet = false;
 };
@@ -49,11 +50,12 @@ Status CheckFlags(const RunFlags& flags) {
   if (!flags.steps.empty()) {
     const bool more = !flags.input.inputs.empty() || !flags.input.input_dir.empty() ||
                       !flags.outputs.empty() || !flags.output_dir.empty() || !flags.svg.empty() ||
-                      !flags.model.signature.empty() || flags.topk > 0 || !flags.targets.empty();
+                      !flags.model.signature.empty() || flags.topk > 0 || !flags.targets.empty() ||
+                      !flags.trace.empty();
     if (more) {
       return BadOption(
           "--steps says what to run; --signature, --input, --input-dir, --output, --output-dir, "
-          "--topk and --svg do not go with it");
+          "--topk, --svg and --trace do not go with it");
     }
   }
   return {};
@@ -185,6 +187,7 @@ Result<StepResult> RunStep(OpenedModel& opened, const Step& step, const RunFlags
     request.feeds = std::move(inputs.feeds);
     request.fetches = fetches;
     request.targets = step.targets;
+    request.profile = !flags.trace.empty();
     auto run = opened.model->Run(request);
     if (!run.ok()) return OfRun(run.status());
     result.run = *std::move(run);
@@ -258,6 +261,19 @@ Status Report(const RunFlags& flags, OpenedModel& opened, const Step& step,
     if (!flags.svg.empty()) ONCILLA_TRY(WritePicture(flags, opened, result, top));
   }
   json["run"] = RunReportJson(result.run.report);
+  if (!flags.trace.empty()) {
+    const NoInterrupt writing;
+    ONCILLA_TRY(In(WriteFile(flags.trace, ChromeTrace(result.run.report)), "--trace"));
+    json["shares"] = Json::array();
+    for (const DeviceShare& share : SharesOf(result.run.report)) {
+      json["shares"].push_back(
+          {{"device", share.device}, {"busy", share.busy}, {"copying", share.copying}});
+      if (!flags.quiet) {
+        std::fprintf(stderr, "%s: %.0f %% of the run in kernels, %.0f %% in copies\n",
+                     share.device.c_str(), 100 * share.busy, 100 * share.copying);
+      }
+    }
+  }
   document["steps"].push_back(std::move(json));
   if (!flags.json) ONCILLA_TRY(PrintResult(text));
   if (!flags.quiet) {
@@ -364,6 +380,9 @@ Action AddRun(CLI::App& app) {
       ->type_name("K");
   app.add_option("--labels", flags->labels, "Names of the classes, one per line or a JSON list")
       ->type_name("FILE");
+  app.add_option("--trace", flags->trace,
+                 "Write what ran when as a Chrome trace, which Perfetto opens (ui.perfetto.dev)")
+      ->type_name("FILE.json");
   app.add_option("--svg", flags->svg, "Draw the photograph beside the bars of --topk")
       ->type_name("FILE");
   app.add_option("--memory-report", flags->memory_report,

@@ -1,0 +1,36 @@
+// Traces: what a profiled run did when, as others read it. Pure functions of its report.
+//
+// All times are on the host's steady clock. Steps are as the device's own events tell, moved so
+// that the last one ends when the host learns of it; a copy begins and ends, as near as can be
+// told, between what the host knows of it and the steps around it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/session/model.h"
+
+namespace oncilla {
+
+// Chrome's trace event format, as JSON, which Perfetto and chrome://tracing open: a row for the
+// host, and for each device one for its steps and one for its copies, with arrows from where the
+// host asked for a copy; counters of each device's pool: bytes in use, taken, and how scattered
+// what is free is. Format: "Trace Event Format",
+// docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU.
+std::string ChromeTrace(const RunReport& report);
+
+// A serialized tensorflow.RunMetadata with step_stats: per device, per node its name, start, end,
+// op and the bytes of its outputs. Copies are nodes "MEMCPYHtoD" and "MEMCPYDtoH" of a device
+// ".../stream:copies", as TensorFlow's own tracer has them.
+std::string RunMetadata(const RunReport& report);
+
+// How a run's time went, per device of the report: the shares of the wall time in which a step, or
+// a copy, was under way there.
+struct DeviceShare {
+  std::string device;
+  double busy = 0;
+  double copying = 0;
+};
+std::vector<DeviceShare> SharesOf(const RunReport& report);
+
+}  // namespace oncilla

@@ -1,0 +1,164 @@
+// Traces: the JSON against the format's rules, the message against its fields, and both against
+// what a far device noted of itself.
+#include "engine/session/trace.h"
+
+#include <gmock/gmock.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <protozero/pbf_reader.hpp>
+#include <set>
+
+#include "tests/unit/far_session.h"
+
+namespace oncilla {
+namespace {
+
+using Json = nlohmann::json;
+
+class Traces : public testing::FarSession {
+ protected:
+  static constexpr int kNodes = 5;
+  void SetUp() override {
+    Open();
+    const auto model = LoadTurns(kNodes);
+    ASSERT_TRUE(model->Run(Request(testing::Row(1, 2, 3, 4))).ok());
+    script_->step_us = 2000;
+    script_->transfer_us = 1000;
+    RunRequest request = Request(testing::Row(1, 2, 3, 4));
+    request.profile = true;
+    auto run = model->Run(request);
+    ASSERT_TRUE(run.ok()) << run.status();
+    report_ = run->report;
+  }
+  RunReport report_;
+};
+
+TEST_F(Traces, ObeyTheRulesOfTheFormat) {
+  const Json trace = Json::parse(ChromeTrace(report_));
+  std::map<int, std::string> rows;
+  std::map<int, std::vector<std::pair<double, double>>> slices;
+  std::map<int, int> begun, ended;
+  std::set<std::string> counters;
+  for (const Json& event : trace["traceEvents"]) {
+    const auto ph = event["ph"].get<std::string>();
+    ASSERT_EQ(event["pid"], 1);
+    ASSERT_TRUE(event["name"].is_string());
+    if (ph == "M") {
+      if (event["name"] == "thread_name") rows[event["tid"]] = event["args"]["name"];
+      continue;
+    }
+    ASSERT_GE(event["ts"].get<double>(), 0);
+    if (ph == "X") {
+      ASSERT_GE(event["dur"].get<double>(), 0);
+      ASSERT_TRUE(event["args"].is_object());
+      slices[event["tid"]].emplace_back(event["ts"], event["dur"]);
+      ASSERT_LE(event["ts"].get<double>() + event["dur"].get<double>(),
+                static_cast<double>(report_.wall_ns) / 1000 + 1);
+    } else if (ph == "s") {
+      ++begun[event["id"]];
+    } else if (ph == "f") {
+      ++ended[event["id"]];
+    } else {
+      ASSERT_EQ(ph, "C");
+      counters.insert(event["name"]);
+      for (const auto& [name, value] : event["args"].items())
+        ASSERT_TRUE(value.is_number()) << name;
+    }
+  }
+  EXPECT_EQ(begun, ended) << "every arrow has a head";
+  EXPECT_EQ(begun.size(), 2u) << "the feed and the fetch";
+  for (const auto& [row, list] : slices) EXPECT_EQ(rows.count(row), 1u) << row;
+  EXPECT_EQ(rows[1], "host");
+  EXPECT_EQ(rows[4], "GPU:0");
+  EXPECT_EQ(rows[5], "GPU:0 copies");
+  ASSERT_EQ(slices[4].size(), static_cast<size_t>(kNodes));
+  for (size_t i = 0; i + 1 < slices[4].size(); ++i) {
+    EXPECT_LE(slices[4][i].first + slices[4][i].second, slices[4][i + 1].first + 0.002) << i;
+  }
+  ASSERT_EQ(slices[5].size(), 2u);
+  EXPECT_LE(slices[5][0].first + slices[5][0].second, slices[4][0].first + 0.002) << "up, steps,";
+  EXPECT_GE(slices[5][1].first + 0.002, slices[4][kNodes - 1].first) << "down";
+  EXPECT_EQ(counters.count("GPU:0 pool bytes"), 1u);
+  EXPECT_EQ(counters.count("GPU:0 fragmentation"), 1u);
+}
+
+// The far device's clock is the host's, so that what it noted itself can be compared.
+TEST_F(Traces, TellWhatTheDeviceDid) {
+  std::vector<testing::FarScript::Span> steps;
+  for (const auto& span : script_->Spans()) {
+    if (span.kind == 's') steps.push_back(span);
+  }
+  ASSERT_EQ(report_.stats.steps.size(), static_cast<size_t>(kNodes));
+  for (int i = 0; i < kNodes; ++i) {
+    const auto& noted = steps[steps.size() - kNodes + static_cast<size_t>(i)];
+    const StepProfile& told = report_.stats.steps[static_cast<size_t>(i)];
+    EXPECT_EQ(told.end_ns - told.start_ns, noted.end_ns - noted.begin_ns) << i;
+    EXPECT_EQ(told.output_bytes, 16);
+    EXPECT_EQ(told.node, StrCat("turn", i));
+  }
+  const auto shares = SharesOf(report_);
+  ASSERT_EQ(shares.size(), 1u);
+  EXPECT_EQ(shares[0].device, session_->device_names()[1]);
+  EXPECT_GT(shares[0].busy, 0.1);
+  EXPECT_LE(shares[0].busy, 1.01);
+  EXPECT_GT(shares[0].copying, 0);
+}
+
+TEST_F(Traces, AreStepStatsToo) {
+  const std::string bytes = RunMetadata(report_);
+  protozero::pbf_reader metadata(bytes);
+  ASSERT_TRUE(metadata.next(1));
+  protozero::pbf_reader step_stats = metadata.get_message();
+  std::map<std::string, std::vector<std::string>> nodes;
+  while (step_stats.next(1)) {
+    protozero::pbf_reader device = step_stats.get_message();
+    std::string name;
+    while (device.next()) {
+      if (device.tag() == 1) {
+        name = device.get_string();
+      } else if (device.tag() == 2) {
+        protozero::pbf_reader node = device.get_message();
+        int64_t micros = 0, nanos = 0, took = 0, took_nanos = 0;
+        std::string node_name, label;
+        while (node.next()) {
+          switch (node.tag()) {
+            case 1:
+              node_name = node.get_string();
+              break;
+            case 2:
+              micros = node.get_int64();
+              break;
+            case 5:
+              took = node.get_int64();
+              break;
+            case 8:
+              label = node.get_string();
+              break;
+            case 13:
+              nanos = node.get_int64();
+              break;
+            case 16:
+              took_nanos = node.get_int64();
+              break;
+            default:
+              node.skip();
+          }
+        }
+        EXPECT_EQ(micros, nanos / 1000);
+        EXPECT_EQ(took, took_nanos / 1000);
+        EXPECT_GE(took_nanos, 0);
+        EXPECT_FALSE(label.empty());
+        nodes[name].push_back(node_name);
+      } else {
+        device.skip();
+      }
+    }
+  }
+  const std::string gpu = session_->device_names()[1];
+  EXPECT_THAT(nodes[gpu], ::testing::ElementsAre("turn0", "turn1", "turn2", "turn3", "turn4"));
+  EXPECT_THAT(nodes[gpu + "/stream:copies"], ::testing::ElementsAre("MEMCPYHtoD", "MEMCPYDtoH"));
+}
+
+}  // namespace
+}  // namespace oncilla
