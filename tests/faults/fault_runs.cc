@@ -175,6 +175,13 @@ class Trials {
       // Bytes are numbers of any type; floats get sizes that nothing overflows on.
       auto bytes = t.mutable_bytes();
       for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i % 5);
+      if (input.dtype == DType::kI32 || input.dtype == DType::kI64) {
+        // Indices, mostly: within any table.
+        const size_t size = static_cast<size_t>(BytesOf(input.dtype));
+        for (size_t i = 0; i < bytes.size(); ++i) {
+          bytes[i] = static_cast<std::byte>(i % size == 0 ? i / size % 3 : 0);
+        }
+      }
       if (input.dtype == DType::kF32) {
         auto values = t.MutableAs<float>();
         for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 9) / 9;
