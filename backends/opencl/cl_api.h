@@ -12,48 +12,11 @@
 #include <string_view>
 #include <vector>
 
+#include "backends/opencl/cl_calls.h"
 #include "backends/opencl/cl_headers.h"
 #include "engine/base/status.h"
 
 namespace oncilla::opencl {
-
-// Every call the backend makes; all of them exist in any OpenCL 1.2 driver.
-#define ONCILLA_CL_CALLS(X)     \
-  X(GetPlatformIDs)             \
-  X(GetPlatformInfo)            \
-  X(GetDeviceIDs)               \
-  X(GetDeviceInfo)              \
-  X(CreateContext)              \
-  X(ReleaseContext)             \
-  X(CreateCommandQueue)         \
-  X(ReleaseCommandQueue)        \
-  X(CreateBuffer)               \
-  X(CreateSubBuffer)            \
-  X(ReleaseMemObject)           \
-  X(CreateProgramWithSource)    \
-  X(CreateProgramWithBinary)    \
-  X(BuildProgram)               \
-  X(GetProgramInfo)             \
-  X(GetProgramBuildInfo)        \
-  X(ReleaseProgram)             \
-  X(CreateKernel)               \
-  X(SetKernelArg)               \
-  X(GetKernelWorkGroupInfo)     \
-  X(ReleaseKernel)              \
-  X(EnqueueNDRangeKernel)       \
-  X(EnqueueReadBuffer)          \
-  X(EnqueueWriteBuffer)         \
-  X(EnqueueCopyBuffer)          \
-  X(EnqueueFillBuffer)          \
-  X(EnqueueMigrateMemObjects)   \
-  X(EnqueueMarkerWithWaitList)  \
-  X(EnqueueBarrierWithWaitList) \
-  X(Flush)                      \
-  X(Finish)                     \
-  X(WaitForEvents)              \
-  X(GetEventInfo)               \
-  X(GetEventProfilingInfo)      \
-  X(ReleaseEvent)
 
 struct Api {
 #define ONCILLA_CL_MEMBER(name) decltype(&oncilla_type_of_cl##name) name = nullptr;

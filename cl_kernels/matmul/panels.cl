@@ -83,8 +83,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void panels(
 #endif
   for (IDX tile = first; tile < last; ++tile) {
     const IDX line = tile / tiles_per_line, part = tile % tiles_per_line;
-    const IDX row = line_rows * part / tiles_per_line;
-    const IDX rows = line_rows * (part + 1) / tiles_per_line - row;
+    // The first tiles of a line have a row more; no product here is above the number of rows.
+    const IDX even = line_rows / tiles_per_line, more = line_rows % tiles_per_line;
+    const IDX row = part * even + min(part, more);
+    const IDX rows = even + (part < more ? 1 : 0);
     __global const float* base = a + a0 + line % lines2 * line_step2 +
                                  line / lines2 % lines1 * line_step1 +
                                  line / lines2 / lines1 * line_step0 + row * row_step;

@@ -455,8 +455,22 @@ Result<std::vector<Tensor>> JoinRows(std::span<const std::vector<Tensor>> parts)
   return out;
 }
 
-Result<int64_t> LargestThatFits(int64_t size, const std::function<Result<bool>(int64_t)>& fits) {
+Result<int64_t> LargestThatFits(int64_t size, const std::function<Result<bool>(int64_t)>& fits,
+                                int64_t guess) {
   int64_t yes = 0, no = size;
+  // Around the guess in growing steps, then by halves.
+  for (int64_t step = 1; guess > yes && guess < no; step *= 4) {
+    ONCILLA_ASSIGN(const bool fit, fits(guess));
+    if (fit) {
+      yes = guess;
+      if (no < size) break;
+      guess = std::min(guess + step, size - 1);
+    } else {
+      no = guess;
+      if (yes > 0) break;
+      guess = std::max<int64_t>(guess - step, 1);
+    }
+  }
   while (no - yes > 1) {
     const int64_t middle = yes + (no - yes) / 2;
     ONCILLA_ASSIGN(const bool fit, fits(middle));

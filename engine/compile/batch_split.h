@@ -35,8 +35,9 @@ std::vector<Tensor> RowsOf(std::span<const Tensor> feeds, const BatchAxis& batch
 // Parts one behind the other: each is a list of results, of which every one has rows.
 Result<std::vector<Tensor>> JoinRows(std::span<const std::vector<Tensor>> parts);
 
-// The largest size below batch.size for which `fits` says yes, found with few questions when what
-// is needed grows evenly with the size; 0: none. Stops at the first failure of `fits`.
-Result<int64_t> LargestThatFits(int64_t size, const std::function<Result<bool>(int64_t)>& fits);
+// The largest number below `size` for which `fits` says yes; 0: none. Two questions are enough when
+// `guess` is the answer. Stops at the first failure of `fits`.
+Result<int64_t> LargestThatFits(int64_t size, const std::function<Result<bool>(int64_t)>& fits,
+                                int64_t guess = 0);
 
 }  // namespace oncilla

@@ -311,7 +311,8 @@ Result<std::vector<RunValue>> Executor::RunValues(std::span<const RunValue> give
   auto start = Start(feeds, control.stats);
   if (!start.ok()) return fail(start.status());
   const bool stays = !options_.links.empty();
-  if (stays) start->keep = keep;
+  const bool any = std::find(keep.begin(), keep.end(), true) != keep.end();
+  if (stays && any) start->keep = keep;  // a run that keeps nothing shares its plan with PlanFor
   std::vector<RunValue> values(graph.values().size());
   for (uint32_t i = 0; i < values.size(); ++i) {
     if (graph.value(ValueId{i}).is_constant()) values[i] = graph.fact(ValueId{i}).value;

@@ -367,11 +367,13 @@ void Model::DropIdle() {
 
 namespace {
 
-// Where constants lie that the graph or its functions read.
-using Places = std::map<std::pair<const Region*, int64_t>, int64_t>;
+// Where constants lie that the graph or its functions read: device and bytes of each.
+using Places = std::map<std::pair<const Region*, int64_t>, std::pair<int, int64_t>>;
 void ReadPlaces(const CompiledGraph& graph, Places& places) {
   for (const auto& [input, view] : graph.packed) {
-    if (view.bytes > 0) places[{view.region, view.offset}] = view.bytes;
+    if (view.bytes == 0) continue;
+    const int device = graph.graph.node(NodeId{input.first}).device;
+    places[{view.region, view.offset}] = {device, view.bytes};
   }
   for (const auto& [name, function] : graph.functions) ReadPlaces(*function, places);
 }
@@ -381,6 +383,7 @@ void ReadPlaces(const CompiledGraph& graph, Places& places) {
 Status Model::Repack() {
   ONCILLA_ASSIGN(const Use use, Enter());
   std::vector<std::pair<ImportRequest, std::string>> graphs;
+  std::vector<int64_t> needed;  // per device, in chunks
   {
     MutexLock compiling(&compile_mutex_);
     {
@@ -390,9 +393,16 @@ Status Model::Repack() {
         ReadPlaces(entry.executor->compiled(), read);
         graphs.emplace_back(entry.request, entry.device);
       }
-      int64_t needed = 0;
-      for (const auto& [place, bytes] : read) needed += bytes;
-      bool tight = constants_ == nullptr || constants_->bytes() <= needed;
+      int64_t bytes = 0;
+      needed.resize(constant_pools_.size());
+      for (const auto& [place, held] : read) {
+        const auto device = static_cast<size_t>(held.first);
+        bytes += held.second;
+        if (device < needed.size()) {
+          needed[device] += constant_pools_[device]->Rounded(held.second);
+        }
+      }
+      bool tight = constants_ == nullptr || constants_->bytes() <= bytes;
       for (size_t d = 0; d < constant_pools_.size() && tight; ++d) {
         // Where memory was taken beforehand, constants lie in the pool of everything else.
         if (session_->device_set().memory_plan(d).commit_bytes > 0) continue;
@@ -403,6 +413,10 @@ Status Model::Repack() {
       if (tight) return Status();
     }
     PlaceAnew(requests_);
+    // Room for all of them at once; what a driver refuses is then taken piece by piece.
+    for (size_t d = 0; d < needed.size(); ++d) {
+      if (needed[d] > 0) (void)constant_pools_[d]->Commit(needed[d]);
+    }
   }
   Status failure;
   for (auto graph = graphs.rbegin(); graph != graphs.rend(); ++graph) {

@@ -195,6 +195,7 @@ Result<Released> Session::Defragment() {
   for (size_t d = 0; d < devices_.size(); ++d) before.push_back(devices_.budget(d).used_bytes());
   Status failure;
   for (const auto& model : models()) {
+    if (model->unloaded()) continue;
     model->DropIdle();
     if (Status s = model->Repack(); !s.ok() && failure.ok()) failure = s;
   }

@@ -169,6 +169,23 @@ TEST(BatchSplit, TheLargestThatFitsIsFoundInFewQuestions) {
     EXPECT_EQ(*found, truth);
     EXPECT_LE(asked, 6);
   }
+  // With a guess that is right, near, or wrong.
+  for (int64_t truth : {0, 1, 36, 37, 38, 60, 63}) {
+    for (int64_t guess : {-1, 0, 1, 37, 63, 64, 100}) {
+      int asked = 0;
+      const auto found = LargestThatFits(
+          64,
+          [&](int64_t size) -> Result<bool> {
+            EXPECT_GT(size, 0);
+            EXPECT_LT(size, 64);
+            ++asked;
+            return size <= truth;
+          },
+          guess);
+      EXPECT_EQ(*found, truth) << guess;
+      EXPECT_LE(asked, guess == truth && truth > 0 ? 2 : 12) << truth << ' ' << guess;
+    }
+  }
   EXPECT_FALSE(LargestThatFits(8, [](int64_t) -> Result<bool> { return Internal("no"); }).ok());
 }
 

@@ -5,10 +5,12 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "engine/base/file.h"
+#include "engine/import/graph_builder.h"
 #include "engine/session/config.h"
 #include "engine/session/model.h"
 #include "engine/session/runtime.h"
@@ -163,32 +165,37 @@ TEST_P(SessionMemoryTest, RunsThatCannotFitFailAtOnceAndSayWhatWould) {
                   HasSubstr("while node '"), HasSubstr("the most is held by model '")));
   const size_t at = text.find("of a batch of 96 rows ");
   ASSERT_NE(at, text.npos) << text;
-  const int64_t fits = std::atoll(text.c_str() + at + 22);
+  const bool at_least = text.compare(at + 22, 9, "at least ") == 0;  // on a slow machine
+  const int64_t fits = std::atoll(text.c_str() + at + (at_least ? 31 : 22));
   EXPECT_GT(fits, 1);
   EXPECT_LT(fits, 96);
   const auto most = model->Run(Request(fits));
   EXPECT_TRUE(most.ok()) << fits << ": " << most.status();
   // Plans of advice are packed with less effort: a few rows more may fit.
-  EXPECT_FALSE(model->Run(Request(fits + 2 + fits / 8)).ok());
+  if (!at_least) {
+    EXPECT_FALSE(model->Run(Request(fits + 2 + fits / 8)).ok());
+  }
   EXPECT_LT(took.count(), 1000) << text;
   RecordProperty("milliseconds", static_cast<int>(took.count()));
   std::printf("refused after %.1f ms, %lld of 96 rows would fit\n", took.count(),
               static_cast<long long>(fits));
 }
 
+// Twelve pictures of 224 by 224 are as many rows of a product as their square does not fit 31 bits.
 TEST_P(SessionMemoryTest, ABatchIsRunInPartsWhenThatIsAskedFor) {
   const auto free = Open({});
-  const auto whole = Load(*free, kNet)->Run(Request(40));
+  const auto whole = Load(*free, kNet)->Run(Request(12));
   ASSERT_TRUE(whole.ok()) << whole.status();
   EXPECT_EQ(whole->report.memory.parts, 1);
   SessionOptions options;
   options.memory_limit_bytes = 40 * kMiB;
   options.on_out_of_memory.steps = {OutOfMemoryStep::kTrim, OutOfMemoryStep::kSplit};
   const auto session = Open(options);
-  const auto parts = Load(*session, kNet)->Run(Request(40));
+  const auto model = Load(*session, kNet);
+  const auto parts = model->Run(Request(12));
   ASSERT_TRUE(parts.ok()) << parts.status();
   EXPECT_GT(parts->report.memory.parts, 1);
-  EXPECT_THAT(parts->report.Line(), HasSubstr("ran 40 rows in "));
+  EXPECT_THAT(parts->report.Line(), HasSubstr("ran 12 rows in "));
   const Tensor &a = parts->outputs[0].second, &b = whole->outputs[0].second;
   ASSERT_EQ(a.desc(), b.desc());
   for (int64_t i = 0; i < a.elements(); ++i) {
@@ -201,7 +208,7 @@ TEST_P(SessionMemoryTest, ABatchIsRunInPartsWhenThatIsAskedFor) {
   const DeviceMemory now = MemoryOf(*session);
   session->Trim();
   ASSERT_TRUE(session->SetMemoryLimit(now.device, MemoryOf(*session).pool_bytes + 1000).ok());
-  const auto none = session->models()[0]->Run(Request(40));
+  const auto none = model->Run(Request(12));
   EXPECT_EQ(none.status().code(), Code::kResourceExhausted);
   EXPECT_THAT(Message(none.status()), HasSubstr("not even one row fits"));
 }
@@ -414,6 +421,88 @@ TEST(SessionMemory, VariablesAndListsAreOnTheLedger) {
   EXPECT_THAT(session->MemoryReport(), HasSubstr("  variable '"));
   model->Unload();
   EXPECT_EQ(variables(), 0);
+}
+
+// Memory of the CPU as an application makes it: what is alive is counted.
+struct CountedMemory {
+  std::shared_ptr<HostMemory> Make() {
+    auto memory = std::make_shared<HostMemory>();
+    memory->allocate = [this](size_t bytes, size_t alignment) {
+      ++regions, held += static_cast<int64_t>(bytes);
+      return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+    };
+    memory->release = [this](void* data, size_t bytes) {
+      --regions, held -= static_cast<int64_t>(bytes);
+      std::free(data);
+    };
+    return memory;
+  }
+  std::atomic<int64_t> regions = 0, held = 0;
+};
+
+TEST(SessionMemory, DefragmentedWeightsLieInFewerRegionsAndThoseNobodyReadsAreGone) {
+  CountedMemory counted;
+  RuntimeOptions runtime;
+  runtime.threads = 1;
+  runtime.host_memory = counted.Make();
+  SessionOptions options;
+  options.device = "cpu";
+  const auto session = Session::Create(Runtime::Create(runtime), options).value();
+  // Two products, of which the first is asked for alone at first: each brings weights of its own.
+  GraphBuilder graph;
+  const auto weights = [&](float value) {
+    return graph.Constant(
+        Tensor::Of<float>(DType::kF32, {64, 64}, std::vector<float>(4096, value)));
+  };
+  const auto x = graph.Placeholder(DType::kF32, PartialShape({Dim(), Dim(64)}), "x");
+  const auto first = graph.Op("MatMul", {x, weights(0.5f)});
+  const auto second = graph.Op("MatMul", {first, weights(0.25f)});
+  const auto model = session->LoadGraph(graph.GraphDef().value(), "products", {}).value();
+  const auto run = [&](const std::string& fetch) {
+    RunRequest request;
+    request.feeds = {
+        {x.tensor, Tensor::Of<float>(DType::kF32, {2, 64}, std::vector<float>(128, 1.0f))}};
+    request.fetches = {fetch};
+    auto result = model->Run(request);
+    EXPECT_TRUE(result.ok()) << result.status();
+    return result.ok() ? result->outputs[0].second.As<float>()[0] : 0.0f;
+  };
+  EXPECT_EQ(run(first.tensor), 32);
+  EXPECT_EQ(run(second.tensor), 32 * 64 * 0.25f);
+  session->Trim();
+  EXPECT_EQ(counted.regions, 2);
+  const int64_t held = counted.held;
+  ASSERT_TRUE(session->Defragment().ok());
+  EXPECT_EQ(counted.regions, 1);
+  EXPECT_EQ(counted.held, held);  // both graphs still read them
+  EXPECT_EQ(run(first.tensor), 32);
+  EXPECT_EQ(run(second.tensor), 32 * 64 * 0.25f);
+  model->Unload();
+  EXPECT_EQ(counted.held, 0);
+
+  // A weight that becomes a variable is no constant any more, and what folding made of it neither.
+  const auto mlp = session->Load(kMlp, {}).value();
+  RunRequest request;
+  request.feeds = {{mlp->source().signatures()[0].inputs[0].name,
+                    Tensor::Of<float>(DType::kF32, {2, 6}, std::vector<float>(12, 0.5f))}};
+  const auto before = mlp->Run(request);
+  ASSERT_TRUE(before.ok()) << before.status();
+  const Status assigned =
+      mlp->AssignVariable("sequential/dense/kernel_1",
+                          Tensor::Of<float>(DType::kF32, {6, 8}, std::vector<float>(48, 0.1f)));
+  ASSERT_TRUE(assigned.ok()) << assigned;
+  const auto after = mlp->Run(request);
+  ASSERT_TRUE(after.ok()) << after.status();
+  session->Trim();
+  const int64_t too_much = counted.held;
+  const auto released = session->Defragment();
+  ASSERT_TRUE(released.ok()) << released.status();
+  EXPECT_GT(released->bytes, 0);
+  EXPECT_EQ(counted.held, too_much - released->bytes);
+  const auto again = mlp->Run(request);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_TRUE(
+      std::ranges::equal(again->outputs[0].second.bytes(), after->outputs[0].second.bytes()));
 }
 
 TEST(SessionMemory, OptionsAreReadAndWritten) {

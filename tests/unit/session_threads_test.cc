@@ -105,6 +105,71 @@ TEST(SessionThreads, OneModelFromManyThreadsOnOpenCl) {
   OneModelFromManyThreads("gpu");
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSlow = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool kSlow = true;
+#else
+constexpr bool kSlow = false;
+#endif
+#else
+constexpr bool kSlow = false;
+#endif
+
+TEST(SessionThreads, EightThreadsTenThousandRunsEach) {
+  constexpr int kRuns = kSlow ? 100 : 10000;
+  const auto runtime = MakeRuntime();
+  const auto session = Open(runtime);
+  const auto model = LoadMlp(session);
+  std::vector<Tensor> in, alone;
+  for (int64_t rows = 1; rows <= 5; ++rows) {
+    in.push_back(Rows(rows, 1));
+    alone.push_back(RunMlp(*model, in.back()).value());
+  }
+  std::atomic<int> wrong{0};
+  InThreads(8, [&](int thread) {
+    for (int run = 0; run < kRuns; ++run) {
+      const size_t which = static_cast<size_t>(run * (thread + 1)) % in.size();
+      auto out = RunMlp(*model, in[which]);
+      wrong += !out.ok() || !Same(*out, alone[which]);
+    }
+  });
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(model->counters().plans_made, 5);
+}
+
+TEST(SessionThreads, EightThreadsAHundredRunsEachOfARealModel) {
+  constexpr int kRuns = kSlow ? 2 : 100;
+  const auto session = Open(MakeRuntime());
+  auto model = session->Load(
+      std::string(ONCILLA_SOURCE_DIR) + "/testdata/quickstart/efficientnet_lite0", {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  const auto run = [&](int seed) -> Result<Tensor> {
+    Tensor image = Tensor::Allocate({DType::kU8, {1, 224, 224, 3}}).value();
+    auto bytes = image.mutable_bytes();
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      bytes[i] = static_cast<std::byte>(i * 31 + static_cast<size_t>(seed) * 7);
+    }
+    RunRequest request;
+    request.feeds = {{"image", image}};
+    request.fetches = {"logits"};
+    ONCILLA_ASSIGN(RunResult result, (*model)->Run(request));
+    return result.outputs[0].second;
+  };
+  std::vector<Tensor> alone;
+  for (int seed = 0; seed < 3; ++seed) alone.push_back(run(seed).value());
+  std::atomic<int> wrong{0};
+  InThreads(8, [&](int thread) {
+    for (int i = 0; i < kRuns; ++i) {
+      const int seed = (i + thread) % 3;
+      auto out = run(seed);
+      wrong += !out.ok() || !Same(*out, alone[static_cast<size_t>(seed)]);
+    }
+  });
+  EXPECT_EQ(wrong, 0);
+}
+
 // They share the Runtime's thread pool and nothing else.
 TEST(SessionThreads, SessionsOfOneRuntime) {
   const auto runtime = MakeRuntime();

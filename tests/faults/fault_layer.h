@@ -1,0 +1,27 @@
+// What the fault-injecting layer lets a test in the same process do: found by dlopen with
+// RTLD_NOLOAD and the symbol "oncilla_faults". All thread-safe.
+#pragma once
+
+struct FaultControl {
+  // Call number `n` from now on (1: the next) of "CreateBuffer" and the like fails with an error of
+  // OpenCL's; with `sticky` every later one too.
+  void (*fail)(const char* call, long n, int sticky, int error);
+  // How often it was called since reset().
+  long (*count)(const char* call);
+  // No faults, counts from 0. What is alive stays counted.
+  void (*reset)();
+  // Objects of all kinds that were made and not released, and bytes of buffers.
+  long (*live_objects)();
+  long long (*live_bytes)();
+  // Buffers beyond so many bytes are refused; 0: no limit.
+  void (*limit_memory)(long long bytes);
+  // Each wait takes so much longer.
+  void (*delay)(int microseconds);
+  // While on, nothing that was enqueued gets done.
+  void (*hang)(int on);
+  // After so many more enqueues the device is lost: whatever uses it fails. Negative: never.
+  void (*lose_after)(long enqueues);
+  // Names of all calls there are, with an error that drivers give there, until a null:
+  // "call:error".
+  const char* const* calls;
+};
