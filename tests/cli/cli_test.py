@@ -158,6 +158,9 @@ class RunQuickstart(CliTest):
         run = next(e for e in events if e["name"] == "run")
         for e in kernels:
             self.assertLessEqual(e["ts"] + e["dur"], run["dur"] + 1)
+        document = self.document("run", self.ok("run", MODEL, "--input", f"image={COFFEE}",
+                                                "--trace", "t.json", "--json"))
+        self.assertGreater(document["steps"][0]["shares"][0]["busy"], 0.1)
         steps = self.write("steps.json", "[]")
         self.fails(2, "run", MODEL, "--steps", steps, "--trace", "t.json", says=["--trace"])
 
