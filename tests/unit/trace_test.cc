@@ -6,9 +6,9 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
-#include <protozero/pbf_reader.hpp>
 #include <set>
 
+#include "engine/import/wire.h"  // protozero with the engine's own view
 #include "tests/unit/far_session.h"
 
 namespace oncilla {
