@@ -205,10 +205,11 @@ class Instance::Walk {
   Status SubmitPiece(const Piece& piece) {
     const int d = plan_.stretches[piece.stretch].device;
     Device& device = *state_.devices[d];
+    const int64_t asked = control_.profile ? NowNs() : 0;
     auto event = device.Submit(*state_.queues[d], *piece.recording, externals_, control_.profile);
     if (!event.ok()) return WithDevice(event.status(), NameOf(d));
     state_.last[d] = *event;
-    if (control_.profile) profiled_.push_back({d, &piece, *event, NowNs()});
+    if (control_.profile) profiled_.push_back({d, &piece, *event, asked});
     std::deque<Submitted>& queue = in_flight_[d];
     queue.push_back({*std::move(event), &piece});
     if (!control_.may_end_early() || device.info().can_evaluate) return Status();
@@ -313,16 +314,33 @@ class Instance::Walk {
     }
   }
 
-  // Steps as the device's events tell; where its clock is not the host's, moved so that the last
-  // one ends when the host learned of it. Copies lie between what is known around them.
-  void ReportDevice(int device, RunStats& stats) const {
-    int64_t last = 0;
+  // From the device's clock to the host's, such that the first step begins after it was submitted
+  // and the last one ends before the host learned of it; what is left open is given to copies in
+  // and out, by their bytes. The CPU's clock is the host's.
+  int64_t ClockShift(int device) const {
+    if (state_.devices[device]->info().can_evaluate) return 0;
+    int64_t submitted = 0, first = 0, last = 0, up = 0, down = 0;
     for (const Profiled& p : profiled_) {
-      if (p.device != device || p.piece == nullptr) continue;
-      for (const StepTime& t : p.event->step_times()) last = std::max(last, t.end_ns);
+      if (p.device != device) continue;
+      up += p.up_bytes;
+      down += p.down_bytes;
+      if (p.piece == nullptr) continue;
+      for (const StepTime& t : p.event->step_times()) {
+        if (t.end_ns == 0) continue;
+        if (first == 0) first = t.start_ns, submitted = p.asked_ns;
+        last = std::max(last, t.end_ns);
+      }
     }
-    const bool own_clock = !state_.devices[device]->info().can_evaluate && last > 0;
-    const int64_t shift = own_clock ? known_done_ns_[device] - last : 0;
+    if (first == 0) return 0;
+    const int64_t least = submitted - first, most = known_done_ns_[device] - last;
+    if (least >= most || up + down == 0) return std::min(least, most);
+    const double share = static_cast<double>(up) / static_cast<double>(up + down);
+    return least + static_cast<int64_t>(share * static_cast<double>(most - least));
+  }
+
+  // Steps as the device's events tell; copies lie between what is known around them.
+  void ReportDevice(int device, RunStats& stats) const {
+    const int64_t shift = ClockShift(device);
     std::vector<TraceSpan> copies;
     int64_t before = 0;  // the end of what stands before in the queue
     const auto settle = [&](int64_t next) {

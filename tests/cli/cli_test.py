@@ -147,6 +147,23 @@ class RunQuickstart(CliTest):
         self.fails(2, "run", MODEL, "--input", f"image={COFFEE}", "--topk", "1", "--labels", short,
                    says=["1000 classes", "2"])
 
+    def test_trace(self):
+        out = self.ok("run", MODEL, "--input", f"image={COFFEE}", "--trace", "t.json")
+        self.assertRegex(out.stderr, r"device:CPU:0: \d+ % of the run in kernels")
+        events = json.loads((self.dir / "t.json").read_text())["traceEvents"]
+        rows = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+        self.assertEqual(rows[1], "host")
+        kernels = [e for e in events if e["ph"] == "X" and rows[e["tid"]] == "CPU:0"]
+        self.assertGreater(len(kernels), 30)
+        run = next(e for e in events if e["name"] == "run")
+        for e in kernels:
+            self.assertLessEqual(e["ts"] + e["dur"], run["dur"] + 1)
+        document = self.document("run", self.ok("run", MODEL, "--input", f"image={COFFEE}",
+                                                "--trace", "t.json", "--json"))
+        self.assertGreater(document["steps"][0]["shares"][0]["busy"], 0.1)
+        steps = self.write("steps.json", "[]")
+        self.fails(2, "run", MODEL, "--steps", steps, "--trace", "t.json", says=["--trace"])
+
     def test_json(self):
         out = self.ok("run", MODEL, "--input", f"image={COFFEE}", "--topk", "2", "--json")
         document = self.document("run", out)

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "engine/base/format.h"
+#include "engine/session/trace.h"
 #include "tools/oncilla/commands.h"
 #include "tools/oncilla/exit_code.h"
 #include "tools/oncilla/flags.h"
@@ -52,6 +53,7 @@ struct Measured {
   std::vector<OpRow> rows;   // slowest first
   double profiled_s = 0;     // sum of the rows
   double outside_share = 0;  // of a profiled run's time: what no kernel's time covers
+  std::map<std::string, DeviceShare> shares;  // of profiled runs, on average
   RunReport report;
   GraphWork work;
 };
@@ -78,6 +80,11 @@ Status Profile(OpenedModel& opened, RunRequest request, const Executor& executor
       const double time_s = static_cast<double>(step.end_ns - step.start_ns) * 1e-9;
       sums[step.node] += time_s;
       kernels_s += time_s;
+    }
+    for (const DeviceShare& share : SharesOf(result->report)) {
+      DeviceShare& mean = measured.shares[share.device];
+      mean.busy += share.busy / kRuns;
+      mean.copying += share.copying / kRuns;
     }
     // Clocks of devices and of the host differ a little.
     outside.push_back(std::max(0.0, wall_s - kernels_s) / wall_s);
@@ -186,7 +193,14 @@ std::string TableText(const BenchFlags& flags, const Measured& measured) {
   char line[64];
   std::snprintf(line, sizeof(line), "outside kernels: %.1f %% of a run\n",
                 100 * measured.outside_share);
-  return out + line;
+  out += line;
+  for (const auto& [device, share] : measured.shares) {
+    out += StrCat(device, ": ");
+    std::snprintf(line, sizeof(line), "%.1f %% of a run in kernels, %.1f %% in copies\n",
+                  100 * share.busy, 100 * share.copying);
+    out += line;
+  }
+  return out;
 }
 
 std::string Text(const BenchFlags& flags, const OpenedModel& opened, const Measured& measured) {
@@ -227,6 +241,11 @@ Json ToJson(const BenchFlags& flags, const OpenedModel& opened, const Measured& 
   json["operations"] = measured.work.operations;
   json["outside_kernels_share"] = nullptr;
   if (measured.profiled_s > 0) json["outside_kernels_share"] = measured.outside_share;
+  json["shares"] = Json::array();
+  for (const auto& [device, share] : measured.shares) {
+    json["shares"].push_back(
+        {{"device", device}, {"busy", share.busy}, {"copying", share.copying}});
+  }
   json["ops"] = Json::array();
   for (const OpRow& row : measured.rows) {
     Json one = {{"node", JsonText(row.node)},
