@@ -5,6 +5,9 @@
 
 #include <thread>
 
+#include "engine/api/backends.h"
+#include "engine/compile/executor.h"
+#include "engine/ops/control.h"
 #include "tests/unit/far_session.h"
 
 namespace oncilla {
@@ -240,6 +243,80 @@ TEST_F(DeviceTensorsFar, ReadingFromAHungDeviceEndsWithTheWatchdogOrTheSession) 
   EXPECT_FALSE(x->Read().ok());
   closer.join();
   script_->hang = false;
+}
+
+// (i, x) -> i < rounds; (i + 1, x turned one place by a product large enough for a device)
+Module TurningLoop(int32_t rounds, int64_t width) {
+  const auto constant = [](Graph& g, int32_t v) {
+    return g.AddConstant(Tensor::Of<int32_t>(DType::kI32, {}, {&v, 1}));
+  };
+  const Fact i_fact = Fact::Of(DType::kI32, PartialShape::OfRank(0));
+  const Fact x_fact = Fact::Of(DType::kF32, Shape{1, width});
+  Graph cond(OpSet::Builtin()), body(OpSet::Builtin()), main(OpSet::Builtin());
+  ValueId i = cond.AddInput("i", i_fact);
+  cond.AddInput("x", x_fact);
+  cond.AddOutput("more", cond.Add("less", "Less", {}, {i, constant(cond, rounds)}).value());
+  i = body.AddInput("i", i_fact);
+  ValueId x = body.AddInput("x", x_fact);
+  Tensor turn = *Tensor::Allocate({DType::kF32, {width, width}});
+  for (int64_t row = 0; row < width; ++row) {
+    turn.MutableAs<float>()[static_cast<size_t>(row * width + (row + 1) % width)] = 1;
+  }
+  body.AddOutput("i", body.Add("next", "Add", {}, {i, constant(body, 1)}).value());
+  body.AddOutput("x", body.Add("turn", "MatMul", {}, {x, body.AddConstant(turn)}).value());
+  x = main.AddInput("x", x_fact);
+  const WhileAttrs attrs{"cond", "body", {"i32[]", StrCat("f32[1,", width, "]")}};
+  const auto out = main.AddNode("loop", "While", WriteAttrs(attrs), {constant(main, 0), x}).value();
+  main.AddOutput("x", out[1]);
+  Module module(std::move(main));
+  module.functions.emplace_back("cond", std::move(cond));
+  module.functions.emplace_back("body", std::move(body));
+  return module;
+}
+
+TEST(DeviceTensorsInLoops, StayBetweenRounds) {
+  constexpr int32_t kRounds = 6;
+  constexpr int64_t kWidth = 512;
+  ThreadPool threads(2);
+  const auto script = std::make_shared<testing::FarScript>();
+  std::vector<std::string> notes;
+  const Backend* backend = LinkedBackends()[0];
+  OpenOptions open;
+  open.threads = &threads;
+  const auto cpu = *backend->open(backend->discover({}, notes)[0], open);
+  const auto far = testing::MakeFarDevice(&threads, script);
+  Ledger ledger;
+  const OwnerId owner = ledger.AddOwner(OwnerKind::kModel, "loop");
+  Pool cpu_pool(cpu.get(), &ledger, {}), far_pool(far.get(), &ledger, {});
+  const std::vector<Device*> devices = {cpu.get(), far.get()};
+  const std::vector<Pool*> pools = {&cpu_pool, &far_pool};
+  const std::vector<std::string> names = {"/job:localhost/replica:0/task:0/device:CPU:0",
+                                          "/job:localhost/replica:0/task:0/device:GPU:0"};
+  ConstantStore constants(devices, pools, owner);
+  CompileOptions options;
+  options.placement.preferred = 1;
+  auto compiled = Compile(TurningLoop(kRounds, kWidth), devices, names, constants, options);
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  ExecutorOptions with_links;
+  for (size_t d = 0; d < 2; ++d) {
+    with_links.links.push_back(std::make_shared<DeviceLink>(devices[d], pools[d], names[d], owner,
+                                                            std::chrono::milliseconds(0)));
+  }
+  for (const bool stays : {true, false}) {
+    Executor executor(*compiled, devices, pools, owner, stays ? with_links : ExecutorOptions());
+    Tensor x = *Tensor::Allocate({DType::kF32, {1, kWidth}});
+    x.MutableAs<float>()[0] = 7;
+    RunStats stats;
+    RunControl control;
+    control.stats = &stats;
+    auto out = executor.Run(std::vector<Tensor>{x}, control);
+    ASSERT_TRUE(out.ok()) << out.status();
+    EXPECT_EQ((*out)[0].As<float>()[kRounds], 7);
+    // Both values up once and x down at the end, and the count for each decision of the host's; or
+    // both up and down in each round.
+    EXPECT_EQ(stats.copies, stays ? 3 + kRounds : 4 * kRounds);
+  }
+  for (const auto& link : with_links.links) link->Close();
 }
 
 }  // namespace
