@@ -98,7 +98,8 @@ Status ConstantStore::Reserve(std::span<const Wanted> wanted) {
       auto memory = pools_[d]->Allocate(bytes, {owner_, MemoryCategory::kConstants});
       if (memory.ok()) {
         held.push_back(*std::move(memory));
-      } else if (bytes > pools_[d]->budget()->available_bytes()) {
+      } else if (bytes > SaturatingAdd(pools_[d]->budget()->available_bytes(),
+                                       pools_[d]->stats().free_in_pool())) {
         int64_t all = 0;
         for (int64_t b : groups[d]) all = SaturatingAdd(all, b);
         return In(memory.status(), StrCat("the constants take ", HumanBytes(all), " of a limit of ",

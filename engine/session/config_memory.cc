@@ -54,6 +54,7 @@ Status ApplyMemoryConfig(const config::proto::SessionConfig& from, SessionOption
       to.on_out_of_memory.wait = std::chrono::milliseconds(wait);
     }
   }
+  if (from.has_auto_split_batch()) to.auto_split_batch = from.auto_split_batch();
   if (from.has_memory_dump()) to.memory_dump = from.memory_dump();
   return In(
       AllMemoryOptions(to.device_memory, to.memory_limit_bytes, to.memory_limit_fraction).status(),
@@ -84,6 +85,7 @@ void PrintMemoryConfig(const SessionOptions& from, config::proto::SessionConfig&
       out.set_wait_ms(from.on_out_of_memory.wait.count());
     }
   }
+  if (from.auto_split_batch) to.set_auto_split_batch(true);
   if (!from.memory_dump.empty()) to.set_memory_dump(from.memory_dump);
 }
 

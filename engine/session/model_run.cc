@@ -240,8 +240,12 @@ Result<std::vector<RunValue>> Model::Execute(Executor& executor, std::span<const
     ONCILLA_ASSIGN(turn, variables_.TakeTurn(control));
   }
   MemoryOutcome outcome;
-  auto results = RunWithinMemory(*session_, executor, feeds, keep, control,
-                                 session_->options().on_out_of_memory, outcome);
+  OutOfMemoryPolicy policy = session_->options().on_out_of_memory;
+  const auto split = std::find(policy.steps.begin(), policy.steps.end(), OutOfMemoryStep::kSplit);
+  if (session_->options().auto_split_batch && split == policy.steps.end()) {
+    policy.steps.push_back(OutOfMemoryStep::kSplit);
+  }
+  auto results = RunWithinMemory(*session_, executor, feeds, keep, control, policy, outcome);
   if (memory != nullptr) *memory = std::move(outcome);
   session_->HoldFragmentation();
   return results;

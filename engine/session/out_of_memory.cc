@@ -171,21 +171,25 @@ Result<std::vector<RunValue>> RunWithinMemory(Session& session, Executor& execut
       }
       case OutOfMemoryStep::kWait: {
         const auto begin = Clock::now();
-        const auto deadline = std::min(control.deadline, begin + policy.wait);
+        RunControl bounded = control;
+        bounded.deadline = std::min(control.deadline, begin + policy.wait);
         while (!result.ok() && is_short(result.status()) &&
-               session.runs_under_way().AwaitAnEnd(ended, deadline)) {
+               session.runs_under_way().AwaitAnEnd(ended, bounded)) {
           ended = session.runs_under_way().ended();
           session.Trim();  // what the ended run keeps for the next one of its kind
           result = executor.RunValues(feeds, keep, control);
         }
         if (!result.ok() && is_short(result.status()) &&
-            session.runs_under_way().AwaitTurn(deadline)) {
+            session.runs_under_way().AwaitTurn(bounded)) {
           session.Trim();
           result = executor.RunValues(feeds, keep, control);
           session.runs_under_way().EndTurn();
         }
         const auto waited =
             std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin).count();
+        if (Status s = MayGoOn(control); !result.ok() && !s.ok()) {
+          return WithStage(s, Stage::kRun);
+        }
         if (result.ok()) outcome.steps.push_back(StrCat("waited ", waited, " ms"));
         tried += StrCat("; waited ", waited, " ms");
         break;

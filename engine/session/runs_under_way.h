@@ -2,10 +2,10 @@
 // that need the memory that others hold. Thread-safe.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 
 #include "engine/base/mutex.h"
+#include "engine/compile/run_control.h"
 
 namespace oncilla {
 
@@ -40,25 +40,25 @@ class RunsUnderWay {
     return ended_;
   }
 
-  // For a run under way: waits until `ended()` is above `seen`. False at the deadline, and at once
-  // when no other run is under way but such as wait here too: nobody would free anything.
-  bool AwaitAnEnd(int64_t seen, std::chrono::steady_clock::time_point deadline) {
+  // For a run under way: waits until `ended()` is above `seen`. False when the run should end, and
+  // at once when no other run is under way but such as wait here too: nobody would free anything.
+  bool AwaitAnEnd(int64_t seen, const RunControl& control) {
     MutexLock lock(&mutex_);
     ++waiting_;
     const auto over = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       return ended_ > seen || waiting_ >= running_;
     };
-    mutex_.AwaitUntil(deadline, over);
+    AwaitReady(mutex_, control, over);
     --waiting_;
     return ended_ > seen;
   }
 
   // Runs that all wait for each other try again one at a time: each may have held a part of what
-  // another needed. False at the deadline.
-  bool AwaitTurn(std::chrono::steady_clock::time_point deadline) {
+  // another needed. False when the run should end.
+  bool AwaitTurn(const RunControl& control) {
     MutexLock lock(&mutex_);
     const auto free = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !turn_taken_; };
-    if (!mutex_.AwaitUntil(deadline, free)) return false;
+    if (!AwaitReady(mutex_, control, free)) return false;
     return turn_taken_ = true;
   }
   void EndTurn() {

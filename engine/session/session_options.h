@@ -45,6 +45,7 @@ struct SessionOptions {
   // By a device's name ("GPU:0" or longer), a type ("GPU") or "*"; the closest one holds, alone.
   std::map<std::string, DeviceMemoryOptions> device_memory = {};
   OutOfMemoryPolicy on_out_of_memory = {};
+  bool auto_split_batch = false;  // kSplit as the last step, if it is not among them
   // Where memory runs out, the pool is written to PREFIX.DEVICE.NUMBER.txt and .json; empty: no.
   std::string memory_dump = {};
   // The most devices of a type that take part; "GPU": 0 means that no driver is loaded, "CPU": n

@@ -9,6 +9,7 @@
 #include "engine/import/graph_builder.h"
 #include "engine/session/model.h"
 #include "engine/session/session.h"
+#include "tests/unit/far_device.h"
 
 namespace oncilla {
 namespace {
@@ -324,6 +325,49 @@ TEST_P(SessionDevices, LostDevicesTakeNoRuns) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, SessionDevices, ::testing::Values("CPU", "GPU"),
                          [](const auto& info) { return std::string(info.param); });
+
+// Two chains of products that know nothing of each other, on two parts of a device whose steps take
+// their time: some step of one runs while some step of the other does.
+TEST(SeveralDevices, ComputeAtTheSameTime) {
+  const auto script = testing::NewFarScript();
+  RuntimeOptions runtime;
+  runtime.threads = 2;
+  runtime.more_backends = {testing::FarBackend()};
+  SessionOptions options;
+  options.device = "gpu:0";
+  options.logical_devices = {{"GPU:0"}, {"GPU:0"}};
+  auto session = Session::Create(Runtime::Create(runtime), options);
+  ASSERT_TRUE(session.ok()) << session.status();
+  GraphBuilder g;
+  const auto x = g.Placeholder(DType::kF32, PartialShape(Shape{1, 2}), "x");
+  for (const float factor : {1.0f, 2.0f}) {
+    const auto turn = g.Constant(Floats({2, 2}, {0, factor, factor, 0}));
+    auto y = x;
+    for (int i = 0; i < 5; ++i)
+      y = g.Op("MatMul", {y, turn}, {}, StrCat(factor == 1 ? "a" : "b", i));
+  }
+  auto model = (*session)->LoadGraph(g.GraphDef().value(), "chains", {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  ASSERT_TRUE((*model)->Place({{.nodes = "b?", .device = "GPU:1"}}).ok());
+  RunRequest request;
+  request.feeds = {{"x:0", Floats({1, 2}, {3, 5})}};
+  request.fetches = {"a4:0", "b4:0"};
+  ASSERT_TRUE((*model)->Prepare("", {"x:0"}, request.fetches).ok());
+  script->step_us = 10000;
+  auto result = (*model)->Run(request);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->outputs[0].second.As<float>()[0], 5);
+  EXPECT_EQ(result->outputs[1].second.As<float>()[0], 5 * 32);
+  int together = 0;
+  const auto spans = script->Spans();
+  for (const auto& a : spans) {
+    for (const auto& b : spans) {
+      if (&a == &b || a.kind != 's' || b.kind != 's') continue;
+      together += a.begin_ns <= b.begin_ns && b.begin_ns < a.end_ns;
+    }
+  }
+  EXPECT_GT(together, 0);
+}
 
 TEST(Patterns, StarsAndQuestionMarks) {
   EXPECT_TRUE(MatchesPattern("*", ""));

@@ -189,7 +189,7 @@ TEST_P(SessionMemoryTest, ABatchIsRunInPartsWhenThatIsAskedFor) {
   EXPECT_EQ(whole->report.memory.parts, 1);
   SessionOptions options;
   options.memory_limit_bytes = 40 * kMiB;
-  options.on_out_of_memory.steps = {OutOfMemoryStep::kTrim, OutOfMemoryStep::kSplit};
+  options.auto_split_batch = true;
   const auto session = Open(options);
   const auto model = Load(*session, kNet);
   const auto parts = model->Run(Request(12));
@@ -243,6 +243,31 @@ TEST_P(SessionMemoryTest, ARunMayWaitForOthersToEnd) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(good, 12);
   EXPECT_LE(MemoryOf(*session).peak_bytes, 40 * kMiB);
+}
+
+TEST_P(SessionMemoryTest, WhoWaitsForMemoryEndsWhenToldTo) {
+  SessionOptions options;
+  options.memory_limit_bytes = 40 * kMiB;
+  options.on_out_of_memory.steps = {OutOfMemoryStep::kWait};
+  options.on_out_of_memory.wait = std::chrono::minutes(10);
+  const auto session = Open(options);
+  const auto model = Load(*session, kNet);
+  ASSERT_TRUE(model->Run(Request(1)).ok());
+  const RunsUnderWay::Run other(session->runs_under_way());  // one that does not end
+  RunRequest request = Request(64);
+  request.timeout = std::chrono::milliseconds(60);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(model->Run(request).status().code(), Code::kDeadlineExceeded);
+  request.timeout = {};
+  request.cancel = CancellationToken::Create();
+  std::thread canceller([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    request.cancel.Cancel();
+  });
+  RunRequest same = request;
+  EXPECT_EQ(model->Run(same).status().code(), Code::kCancelled);
+  canceller.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
 }
 
 TEST_P(SessionMemoryTest, TheReportTellsOwnersPeaksAndTime) {
@@ -513,7 +538,8 @@ TEST(SessionMemory, OptionsAreReadAndWritten) {
       device_memory { key: "CPU" value { free_minus_bytes: 0 preallocate_fraction: 0.5
                                          fragmentation: 0.25 } }
       on_out_of_memory { steps: "wait" steps: "split" wait_ms: 50 }
-      memory_dump: "/tmp/dump")",
+      memory_dump: "/tmp/dump"
+      auto_split_batch: true)",
                                           options, notes);
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(options.device_memory.at("GPU:0").limit_bytes, 1000);
@@ -531,6 +557,7 @@ TEST(SessionMemory, OptionsAreReadAndWritten) {
     EXPECT_EQ(again.device_memory, options.device_memory);
     EXPECT_EQ(again.on_out_of_memory, options.on_out_of_memory);
     EXPECT_EQ(again.memory_dump, options.memory_dump);
+    EXPECT_TRUE(again.auto_split_batch);
   }
   SessionOptions none;
   ASSERT_TRUE(ReadSessionConfig("on_out_of_memory { steps: \"fail\" }", none, notes).ok());
