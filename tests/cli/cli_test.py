@@ -194,6 +194,27 @@ class RunQuickstart(CliTest):
         out = self.ok("run", MODEL, "--input", f"image={COFFEE}", "--placement")
         self.assertRegex(out.stderr, r"\(Conv\): /job:localhost/replica:0/task:0/device:CPU:0")
 
+    def test_places_and_fallbacks(self):
+        two = self.write("two.txt", b"device_count { key: 'CPU' value: 2 }")
+        run = ("run", MODEL, "--input", f"image={COFFEE}", "--output", "logits", "--config", two,
+               "--device", "cpu")
+        out = self.ok(*run, "--place", "op:Conv2D=/CPU:1", "--place", "*head*=cpu:0", "--placement")
+        self.assertRegex(out.stderr, r"\(Conv\): \S+/device:CPU:1  requested: /CPU:1 for nodes of type Conv2D")
+        self.assertRegex(out.stderr, r"CPU:0 ran \d+ nodes, CPU:1 ran \d+ nodes")
+        out = self.ok(*run, "--place", "*=/GPU:9")
+        self.assertIn("not on '/GPU:9': there is no such device", out.stderr)
+        self.fails(5, *run, "--place", "*=/GPU:9", "--strict", says=["there is no device '/GPU:9'"])
+        self.fails(2, *run, "--place", "conv", says=["--place conv: expected NODES=SPEC"])
+        self.fails(2, *run, "--place", "*=/gpu:x", says=["expected a number"])
+        small = self.write("small.txt", b"""
+            logical_devices { physical: 'CPU:0' memory_limit_bytes: 100000 }
+            logical_devices { physical: 'CPU:0' }""")
+        run = ("run", MODEL, "--input", f"image={COFFEE}", "--output", "logits", "--config", small,
+               "--device", "cpu")
+        self.fails(6, *run, says=["of a limit of 97.66 KiB"])
+        out = self.ok(*run, "--fallback", "gpu:7,cpu:1")
+        self.assertIn("not on CPU:0: ", out.stderr)
+
 
 class RunSmall(CliTest):
     def test_names_with_equal_signs_and_without_index(self):

@@ -5,6 +5,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/near_names.h"
+#include "engine/session/fallback.h"
 #include "engine/session/trace.h"
 #include "tools/oncilla/commands.h"
 #include "tools/oncilla/exit_code.h"
@@ -151,6 +152,29 @@ Status WriteOutputs(const Step& step, StepResult& result) {
   return {};
 }
 
+// Whether a run goes on with another device after this failure.
+bool RunsElsewhere(const OpenedModel& opened, const Status& failure) {
+  const FallbackPolicy& policy = opened.session->options().fallback;
+  const auto cause = CauseOf(failure);
+  return cause.has_value() && policy.on.count(*cause) != 0;
+}
+
+// Shapes that cannot meet show here, before anything runs, and are the command line's.
+Status ShapesMeet(Executor& executor, const std::vector<NamedTensor>& given) {
+  std::vector<Tensor> feeds;
+  // Given inputs that nothing needs are no inputs of the graph.
+  for (const NamedValue& input : executor.compiled().graph.inputs()) {
+    for (const NamedTensor& feed : given) {
+      if (feed.first == input.name) feeds.push_back(feed.second);
+    }
+  }
+  const Status status = executor.PlanFor(feeds).status();
+  const Stage stage = Details(status).stage;
+  const bool shapes =
+      status.code() == Code::kInvalidArgument && (stage == Stage::kUnknown || stage == Stage::kRun);
+  return shapes ? Restaged(status, Stage::kOptions) : status;
+}
+
 Result<StepResult> RunStep(OpenedModel& opened, const Step& step, const RunFlags& flags) {
   auto signature = opened.model->source().FindSignature(step.signature);
   if (!signature.ok()) return In(signature.status(), flags.model.path);
@@ -163,25 +187,13 @@ Result<StepResult> RunStep(OpenedModel& opened, const Step& step, const RunFlags
   const Signature known = WithInnerInputs(*opened.signature, step.input);
   ONCILLA_ASSIGN(const auto needed, NeededInputs(opened, known, step, fetches));
   ONCILLA_ASSIGN(Inputs inputs, GatherInputs(known, needed, step.input));
-  ONCILLA_ASSIGN(const auto executor, CompileModel(opened, needed, fetches, step.targets));
+  const auto executor = CompileModel(opened, needed, fetches, step.targets);
+  if (!executor.ok() && !RunsElsewhere(opened, executor.status())) return executor.status();
   StepResult result;
   result.photo = inputs.photo;
   {
     const Progress progress("running");
-    std::vector<Tensor> feeds;
-    // Given inputs that nothing needs are no inputs of the graph.
-    for (const NamedValue& input : executor->compiled().graph.inputs()) {
-      for (const NamedTensor& feed : inputs.feeds) {
-        if (feed.first == input.name) feeds.push_back(feed.second);
-      }
-    }
-    // Shapes that cannot meet show here, before anything runs, and are the command line's.
-    if (auto plan = executor->PlanFor(feeds); !plan.ok()) {
-      const Stage stage = Details(plan.status()).stage;
-      const bool shapes = plan.status().code() == Code::kInvalidArgument &&
-                          (stage == Stage::kUnknown || stage == Stage::kRun);
-      return shapes ? Restaged(plan.status(), Stage::kOptions) : plan.status();
-    }
+    if (executor.ok()) ONCILLA_TRY(ShapesMeet(**executor, inputs.feeds));
     RunRequest request;
     request.signature = opened.signature->key;
     request.feeds = std::move(inputs.feeds);
@@ -293,8 +305,11 @@ Status PrintPlacement(const OpenedModel& opened, const Step& step) {
   }
   const Signature known = WithInnerInputs(*opened.signature, step.input);
   ONCILLA_ASSIGN(const auto needed, NeededInputs(opened, known, step, fetches));
-  ONCILLA_ASSIGN(const auto executor, CompileModel(opened, needed, fetches, step.targets));
-  std::fputs(Print(executor->compiled().placement).c_str(), stderr);
+  const auto executor = CompileModel(opened, needed, fetches, step.targets);
+  if (!executor.ok()) {
+    return RunsElsewhere(opened, executor.status()) ? Status() : executor.status();
+  }
+  std::fputs(Print((*executor)->compiled().placement).c_str(), stderr);
   return {};
 }
 
