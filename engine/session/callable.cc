@@ -25,7 +25,8 @@ Result<std::shared_ptr<Callable>> Callable::Create(std::shared_ptr<Model> model,
 Result<std::shared_ptr<const Callable::Bound>> Callable::Bind() {
   auto bound = std::make_shared<Bound>();
   const ImportRequest names{options_.signature, options_.feeds, options_.fetches, options_.targets};
-  ONCILLA_ASSIGN(bound->executor, model_->ExecutableInUse(names, nullptr, options_.device));
+  ONCILLA_ASSIGN(const int preferred, model_->session().device_set().Use(options_.device));
+  ONCILLA_ASSIGN(bound->executor, model_->ExecutableInUse(names, nullptr, preferred));
   const Graph& graph = bound->executor->compiled().graph;
   for (const NamedValue& input : graph.inputs()) {
     const auto it = std::find(options_.feeds.begin(), options_.feeds.end(), input.name);

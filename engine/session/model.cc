@@ -97,14 +97,15 @@ Result<std::shared_ptr<Executor>> Model::Executable(
     const ImportRequest& request,
     const std::function<void(std::string_view, const Graph&)>& observe, const std::string& device) {
   ONCILLA_ASSIGN(const Use use, Enter());
-  return ExecutableInUse(request, observe, device);
+  ONCILLA_ASSIGN(const int preferred, session_->device_set().Use(device));
+  return ExecutableInUse(request, observe, preferred);
 }
 
 Result<std::shared_ptr<Executor>> Model::ExecutableInUse(
     const ImportRequest& request,
-    const std::function<void(std::string_view, const Graph&)>& observe, const std::string& device) {
-  ONCILLA_ASSIGN(const int preferred, session_->device_set().Use(device));
-  const std::string asked = StrCat("asked\n", preferred, '\n', KeyOf(request));
+    const std::function<void(std::string_view, const Graph&)>& observe, int preferred) {
+  // Made at each run: no stream.
+  const std::string asked = "asked\n" + std::to_string(preferred) + '\n' + KeyOf(request);
   const auto find = [&](const std::string& key) {
     MutexLock lock(&mutex_);
     return observe ? nullptr : FindExecutor(key);
@@ -142,7 +143,7 @@ Result<std::shared_ptr<Executor>> Model::ExecutableInUse(
   std::shared_ptr<Executor> dropped;  // its memory goes back after the lock
   MutexLock lock(&mutex_);
   ++graphs_compiled_;
-  executors_.push_front({{own, asked}, executor, request, device});
+  executors_.push_front({{own, asked}, executor, request, preferred});
   if (executors_.size() > kMaxExecutors) {
     dropped = std::move(executors_.back().executor);
     executors_.pop_back();
@@ -382,7 +383,7 @@ void ReadPlaces(const CompiledGraph& graph, Places& places) {
 
 Status Model::Repack() {
   ONCILLA_ASSIGN(const Use use, Enter());
-  std::vector<std::pair<ImportRequest, std::string>> graphs;
+  std::vector<std::pair<ImportRequest, int>> graphs;
   std::vector<int64_t> needed;  // per device, in chunks
   {
     MutexLock compiling(&compile_mutex_);
@@ -391,7 +392,7 @@ Status Model::Repack() {
       Places read;
       for (const Entry& entry : executors_) {
         ReadPlaces(entry.executor->compiled(), read);
-        graphs.emplace_back(entry.request, entry.device);
+        graphs.emplace_back(entry.request, entry.preferred);
       }
       int64_t bytes = 0;
       needed.resize(constant_pools_.size());

@@ -203,7 +203,7 @@ class Model : public std::enable_shared_from_this<Model> {
     std::shared_ptr<Executor> executor;
     // To make it anew.
     ImportRequest request;
-    std::string device;
+    int preferred = 0;
   };
   static constexpr size_t kMaxExecutors = 16;
   static constexpr size_t kMaxKeys = 16;  // per executor
@@ -229,8 +229,7 @@ class Model : public std::enable_shared_from_this<Model> {
   // Executable(), by who has entered.
   Result<std::shared_ptr<Executor>> ExecutableInUse(
       const ImportRequest& request,
-      const std::function<void(std::string_view, const Graph&)>& observe,
-      const std::string& device);
+      const std::function<void(std::string_view, const Graph&)>& observe, int preferred);
   Result<RunResult> RunSince(const RunRequest& request,
                              std::chrono::steady_clock::time_point begin);
   Result<std::shared_ptr<Executor>> Compile(

@@ -77,7 +77,6 @@ Result<RunResult> Model::RunSince(const RunRequest& request,
   std::string device = request.device;
   auto next = policy.chain.begin();
   for (;;) {
-    if (const auto used = devices.Use(device); used.ok()) tried.insert(*used);
     bool may_repeat = true;
     auto result = RunOn(device, request, begin, may_repeat);
     if (result.ok()) {
@@ -89,6 +88,7 @@ Result<RunResult> Model::RunSince(const RunRequest& request,
       return result;
     }
     const Status failure = AfterFailure(result.status(), device);
+    if (const auto used = devices.Use(device); used.ok()) tried.insert(*used);
     steps.push_back(
         {device.empty() ? std::string(devices.names()[devices.preferred()]) : device, failure});
     const auto cause = CauseOf(failure);
@@ -135,10 +135,10 @@ Result<RunResult> Model::RunOn(const std::string& device, const RunRequest& requ
   for (const auto& feed : request.device_feeds) names.feeds.push_back(feed.first);
   ONCILLA_ASSIGN(const int preferred, session_->device_set().Use(device));
   ONCILLA_TRY(session_->device_set().CheckAlive(static_cast<size_t>(preferred)));
-  auto found = ExecutableInUse(names, nullptr, device);
+  auto found = ExecutableInUse(names, nullptr, preferred);
   if (found.status().code() == Code::kResourceExhausted && session_->Trim().bytes > 0) {
     // What weights lacked, idle plans of other models held.
-    found = ExecutableInUse(names, nullptr, device);
+    found = ExecutableInUse(names, nullptr, preferred);
   }
   ONCILLA_TRY(found.status());
   const auto executor = *std::move(found);
