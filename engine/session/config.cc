@@ -65,6 +65,7 @@ Status Apply(const SessionConfig& from, SessionOptions& to) {
   if (from.has_device()) to.device = from.device();
   if (from.has_strict()) to.strict = from.strict();
   if (from.has_threads()) to.threads = from.threads();
+  if (from.has_thread_pool()) to.thread_pool = from.thread_pool();
   if (from.has_memory_limit_bytes()) to.memory_limit_bytes = from.memory_limit_bytes();
   if (from.has_memory_limit_fraction()) to.memory_limit_fraction = from.memory_limit_fraction();
   if (from.has_max_concurrent_runs()) to.max_concurrent_runs = from.max_concurrent_runs();
@@ -144,6 +145,19 @@ Status ApplyTensorFlow(const ConfigProto& from, SessionOptions& to,
     if (threads < 0 || threads > 1024) return Bad("intra_op_parallelism_threads is ", threads);
     to.threads = threads;
   }
+  // Here one pool does what both of TensorFlow's do: it divides ops, and runs them.
+  if (from.session_inter_op_thread_pool_size() == 1) {
+    const auto& pool = from.session_inter_op_thread_pool(0);
+    if (pool.num_threads() < 0 || pool.num_threads() > 1024) {
+      return Bad("session_inter_op_thread_pool: num_threads is ", pool.num_threads());
+    }
+    to.thread_pool = pool.global_name();
+    if (from.intra_op_parallelism_threads() == 0 && pool.num_threads() > 0) {
+      to.threads = pool.num_threads();
+    }
+  } else if (from.session_inter_op_thread_pool_size() > 1) {
+    notes.push_back("ConfigProto: several of session_inter_op_thread_pool have no effect");
+  }
   const double fraction = gpu.per_process_gpu_memory_fraction();
   if (!(fraction >= 0 && fraction <= 1)) {
     return Bad("gpu_options.per_process_gpu_memory_fraction is ", fraction, ", not in [0, 1]");
@@ -172,7 +186,7 @@ Status ApplyTensorFlow(const ConfigProto& from, SessionOptions& to,
   // grows as it is needed.
   NoteOthers(from, "",
              {"device_count", "intra_op_parallelism_threads", "gpu_options", "allow_soft_placement",
-              "log_device_placement"},
+              "log_device_placement", "session_inter_op_thread_pool"},
              notes);
   NoteOthers(
       gpu, "gpu_options.",
@@ -219,6 +233,7 @@ std::string PrintSessionConfig(const SessionOptions& options, ConfigForm form) {
   if (options.device != defaults.device) message.set_device(options.device);
   if (options.strict) message.set_strict(true);
   if (options.threads != 0) message.set_threads(options.threads);
+  if (!options.thread_pool.empty()) message.set_thread_pool(options.thread_pool);
   if (options.memory_limit_bytes != 0) {
     message.set_memory_limit_bytes(options.memory_limit_bytes);
   }

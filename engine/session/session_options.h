@@ -37,7 +37,8 @@ struct FallbackPolicy {
 struct SessionOptions {
   std::string device = "auto";  // see Runtime::Resolve
   bool strict = false;          // refuse where a node would fall back to another device
-  int threads = 0;              // > 0: a pool of the session's own
+  int threads = 0;              // > 0: a pool of so many, the session's own unless it has a name
+  std::string thread_pool = {};  // one name, one pool: shared by the runtime's sessions that give it
   // The short forms of device_memory for every device; at most one is given. Everything that the
   // engine takes there counts. 0: the device's.
   int64_t memory_limit_bytes = 0;
