@@ -8,6 +8,7 @@
 #include "engine/base/format.h"
 #include "engine/compile/batch_split.h"
 #include "engine/compile/plan_memory.h"
+#include "engine/placement/device_name.h"
 #include "engine/session/session.h"
 
 namespace oncilla {
@@ -16,11 +17,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kAdviceTime(40);
-
-std::string ShortName(const std::string& device) {
-  const size_t at = device.rfind("device:");
-  return at == std::string::npos ? device : device.substr(at + 7);
-}
 
 // The largest number of rows whose plan fits, `all` being that of all rows; `rows_seen` gets the
 // best one known should the time run out, which is DeadlineExceeded.
@@ -123,7 +119,7 @@ Status WithMemoryAdvice(Status failure, Session& session, Executor& executor,
   for (const PlanMemory& memory : MemoryOf(**plan)) {
     const auto& name = session.device_names()[static_cast<size_t>(memory.device)];
     text += StrCat("; the run takes ", HumanBytes(session.ArenaBytes(**plan, memory.device)),
-                   " on ", ShortName(name), ": ", PeakText(memory, 3));
+                   " on ", ShortDeviceName(name), ": ", PeakText(memory, 3));
     if (!memory.by_dtype.empty()) text += StrCat(" (", DTypesText(memory.by_dtype), ")");
   }
   if (!(*plan)->complete) text += "; more where sizes depend on data";
