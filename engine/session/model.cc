@@ -259,7 +259,7 @@ Status Model::PrepareVariables(const Module& module) {
   }
   // Values that change live in host memory.
   ONCILLA_ASSIGN(const auto executor, Compile(*std::move(initialiser), 0, nullptr));
-  return executor->Run({}, ControlOf({}, {}, {})).status();
+  return executor->Run({}, ControlOf(std::chrono::steady_clock::now(), {}, {})).status();
 }
 
 void Model::BecomeState(const std::vector<std::string>& resources) {

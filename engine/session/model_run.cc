@@ -220,6 +220,9 @@ RunControl Model::ControlOf(std::chrono::steady_clock::time_point begin,
                             std::chrono::milliseconds timeout,
                             const CancellationToken& cancel) const {
   RunControl control;
+  if (timeout.count() <= 0) {
+    timeout = std::chrono::milliseconds(session_->options().run_timeout_ms);
+  }
   if (timeout.count() > 0) control.deadline = begin + timeout;
   control.cancel = cancel;
   control.stop = session_->stop();

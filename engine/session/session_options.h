@@ -61,6 +61,7 @@ struct SessionOptions {
   bool log_device_placement = false;  // where each node of a plan runs, in TensorFlow's words
   bool verify = false;  // check every pass and device call; ONCILLA_VERIFY=1 has the same effect
   int max_concurrent_runs = 4;  // per model and shape; bounds the memory of overlapping runs
+  int64_t run_timeout_ms = 0;   // of runs that give none themselves; 0: none
   // A run without a deadline ends when a device has finished nothing for so long; 0: never.
   int64_t watchdog_ms = 60000;
 };

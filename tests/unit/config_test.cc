@@ -38,6 +38,7 @@ TEST(SessionConfig, TextAndJsonSayTheSame) {
       memory_limit_bytes: 5000000000
       max_concurrent_runs: 2
       watchdog_ms: 1500
+      run_timeout_ms: 700
       device_count { key: "GPU" value: 2 }
       visible_devices: "1"
       visible_devices: "H100"
@@ -49,6 +50,7 @@ TEST(SessionConfig, TextAndJsonSayTheSame) {
   EXPECT_EQ(text.memory_limit_bytes, 5000000000);
   EXPECT_EQ(text.max_concurrent_runs, 2);
   EXPECT_EQ(text.watchdog_ms, 1500);
+  EXPECT_EQ(text.run_timeout_ms, 700);
   EXPECT_EQ(text.device_count.at("GPU"), 2);
   EXPECT_THAT(text.visible_devices, ElementsAre("1", "H100"));
   EXPECT_TRUE(text.log_device_placement);
@@ -60,7 +62,8 @@ TEST(SessionConfig, TextAndJsonSayTheSame) {
   EXPECT_EQ(PrintSessionConfig(text, ConfigForm::kJson),
             PrintSessionConfig(Read(R"({"device": "gpu:1", "strict": true, "threads": 3, "thread_pool": "vision",
                 "memory_limit_bytes": "5000000000",
-                "max_concurrent_runs": 2, "watchdog_ms": "1500", "device_count": {"GPU": 2},
+                "max_concurrent_runs": 2, "watchdog_ms": "1500", "run_timeout_ms": 700,
+                "device_count": {"GPU": 2},
                 "visible_devices": ["1", "H100"], "log_device_placement": true})"),
                                ConfigForm::kJson));
 }
