@@ -63,6 +63,31 @@ Status CheckCounts(const SessionOptions& options) {
   return Status();
 }
 
+Status ApplyPrecision(const config::proto::Precision& from, PrecisionOptions& to) {
+  to = {};
+  if (from.has_storage()) {
+    const auto storage = PrecisionFromName(from.storage());
+    if (!storage.ok()) return Bad("precision.storage: ", Message(storage.status()));
+    to.storage = *storage;
+  }
+  const auto entries = [](std::string_view name, const auto& list,
+                          std::vector<std::string>& into) -> Status {
+    for (const std::string& entry : list) {
+      if (entry.empty() || entry == "op:") {
+        return Bad("precision.", name, " has an entry that names nothing");
+      }
+      into.push_back(entry);
+    }
+    return Status();
+  };
+  ONCILLA_TRY(entries("allow", from.allow(), to.allow));
+  ONCILLA_TRY(entries("deny", from.deny(), to.deny));
+  if (!to.narrow() && !(to.allow.empty() && to.deny.empty())) {
+    return Bad("precision has lists, but its storage is fp32: they would have no effect");
+  }
+  return Status();
+}
+
 Status Apply(const SessionConfig& from, SessionOptions& to) {
   if (from.has_device()) to.device = from.device();
   if (from.has_strict()) to.strict = from.strict();
@@ -96,6 +121,7 @@ Status Apply(const SessionConfig& from, SessionOptions& to) {
     }
     to.fallback.chain.assign(from.fallback().chain().begin(), from.fallback().chain().end());
   }
+  if (from.has_precision()) ONCILLA_TRY(ApplyPrecision(from.precision(), to.precision));
   if (to.threads < 0 || to.threads > 1024) return Bad("threads is ", to.threads);
   ONCILLA_TRY(ApplyMemoryConfig(from, to));
   if (to.memory_limit_bytes < 0) return Bad("memory_limit_bytes is ", to.memory_limit_bytes);
@@ -270,6 +296,12 @@ std::string PrintSessionConfig(const SessionOptions& options, ConfigForm form) {
   }
   for (const std::string& device : options.fallback.chain) {
     message.mutable_fallback()->add_chain(device);
+  }
+  if (options.precision.narrow()) {
+    auto* precision = message.mutable_precision();
+    precision->set_storage(std::string(PrecisionName(options.precision.storage)));
+    for (const std::string& entry : options.precision.allow) precision->add_allow(entry);
+    for (const std::string& entry : options.precision.deny) precision->add_deny(entry);
   }
   PrintMemoryConfig(options, message);
   std::string out;

@@ -193,6 +193,13 @@ Result<std::shared_ptr<Executor>> Model::Compile(
   options.placement = Placement(module, preferred);
   options.verify = session_->options().verify;
   options.observe = observe;
+  options.precision.options = session_->options().precision;
+  if (!options.precision.options.allow.empty() || !options.precision.options.deny.empty()) {
+    options.precision.sources =
+        options.placement.wishes.sources != nullptr
+            ? options.placement.wishes.sources
+            : std::make_shared<const SourceNodes>(source_->source_nodes());
+  }
   KnowDevices();
   const auto devices = session_->devices().first(constant_pools_.size());
   const auto names = session_->device_names().first(devices.size());
@@ -212,6 +219,9 @@ Result<std::shared_ptr<Executor>> Model::Compile(
   for (const auto& [why, count] : compiled->placement.Relaxed()) {
     session_->runtime().log().Info(path_, ": ", count, count == 1 ? " node is" : " nodes are",
                                    " not on ", why);
+  }
+  for (const std::string& entry : compiled->precision.unmatched) {
+    session_->runtime().log().Warning(path_, ": precision: ", entry, " names no node");
   }
   if (session_->options().log_device_placement) {
     for (const NodePlacement& node : compiled->placement.nodes) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/passes/precision.h"
 #include "engine/session/memory_options.h"
 
 namespace oncilla {
@@ -58,6 +59,7 @@ struct SessionOptions {
   // as they are, all numbered anew.
   std::vector<LogicalDevice> logical_devices = {};
   FallbackPolicy fallback = {};
+  PrecisionOptions precision = {};  // of weights and intermediate values; docs/precision.md
   bool log_device_placement = false;  // where each node of a plan runs, in TensorFlow's words
   bool verify = false;  // check every pass and device call; ONCILLA_VERIFY=1 has the same effect
   int max_concurrent_runs = 4;  // per model and shape; bounds the memory of overlapping runs
