@@ -1,4 +1,5 @@
-// The fast Conv for float: one product per group, over an input padded once; or depthwise.
+// The fast Conv for float and for 16-bit floats: one product per group, over an input padded once;
+// or depthwise.
 //
 // See engine/ops/conv_product.h for how a convolution is a product; a 1x1 one is a plain one.
 #include <algorithm>
@@ -13,11 +14,13 @@
 namespace oncilla::cpu {
 namespace {
 
-Epilogue EpilogueOf(const Args& args, Activation activation) {
-  return {args.has_input(2) ? args.In<float>(2) : nullptr,
-          args.has_input(3) ? args.In<float>(3) : nullptr, activation};
+template <class T>
+Epilogue<T> EpilogueOf(const Args& args, Activation activation) {
+  return {args.has_input(2) ? args.In<T>(2) : nullptr, args.has_input(3) ? args.In<T>(3) : nullptr,
+          activation};
 }
 
+template <class T>
 class DepthwiseConv : public CpuKernel {
  public:
   DepthwiseConv(const NodeView& node, const WindowGeometry& g, Activation activation)
@@ -25,8 +28,8 @@ class DepthwiseConv : public CpuKernel {
   std::string description() const override { return "depthwise"; }
 
   Status Run(const Args& args) const override {
-    RunDepthwise(args.threads, {g_, args.In<float>(0), args.In<float>(1), args.Out<float>(0),
-                                EpilogueOf(args, activation_)});
+    RunDepthwise(args.threads, Depthwise<T>{g_, args.In<T>(0), args.In<T>(1), args.Out<T>(0),
+                                            EpilogueOf<T>(args, activation_)});
     return Status();
   }
 
@@ -35,6 +38,7 @@ class DepthwiseConv : public CpuKernel {
   const Activation activation_;
 };
 
+template <class T>
 class ProductConv : public CpuKernel {
  public:
   ProductConv(const NodeView& node, const WindowGeometry& g, Activation activation, bool packed)
@@ -55,46 +59,46 @@ class ProductConv : public CpuKernel {
     product_.line_rows = shape_.line_rows;
     std::copy_n(shape_.line_count.begin(), kMaxSpatial, product_.line_count);
     std::copy_n(shape_.line_step.begin(), kMaxSpatial, product_.line_step);
-    padded_floats_ = shape_.pads ? shape_.in_floats : 0;
-    packed_floats_ = PackedFloats(product_.depth(), product_.columns);
+    padded_elements_ = shape_.pads ? shape_.in_floats : 0;
+    packed_elements_ = PackedElements(product_.depth(), product_.columns);
   }
 
   int64_t scratch_bytes() const override {
-    const int64_t filter = packed_ ? 0 : g_.groups * packed_floats_;
-    return SaturatingMul(4, SaturatingAdd(RoundedPadding(), filter));
+    const int64_t filter = packed_ ? 0 : g_.groups * packed_elements_;
+    return SaturatingMul(sizeof(T), SaturatingAdd(RoundedPadding(), filter));
   }
   std::string description() const override {
-    return StrCat("gemm ", TileName(), packed_ ? " packed" : " packs", shape_.pads ? " pads" : "",
-                  " ", product_.rows(), 'x', product_.columns, 'x', product_.depth(),
-                  g_.groups > 1 ? StrCat(" in ", g_.groups, " groups") : "");
+    return StrCat("gemm ", TileName(), Stored<T>(), packed_ ? " packed" : " packs",
+                  shape_.pads ? " pads" : "", " ", product_.rows(), 'x', product_.columns, 'x',
+                  product_.depth(), g_.groups > 1 ? StrCat(" in ", g_.groups, " groups") : "");
   }
 
   Status Run(const Args& args) const override {
-    auto* scratch = reinterpret_cast<float*>(args.scratch);
-    const float* packed = args.In<float>(1);
-    Product p = product_;
+    auto* scratch = reinterpret_cast<T*>(args.scratch);
+    const T* packed = args.In<T>(1);
+    Product<T> p = product_;
     p.taps = taps_.data();
-    p.a = args.In<float>(0);
+    p.a = args.In<T>(0);
     if (shape_.pads) {
       FillPadded(args, scratch);
       p.a = scratch;
     }
     if (!packed_) {
-      float* to = scratch + RoundedPadding();
+      T* to = scratch + RoundedPadding();
       ParallelFor(args.threads, g_.groups, 1, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) PackGroup(args.In<float>(1), i, to);
+        for (int64_t i = begin; i < end; ++i) PackGroup(args.In<T>(1), i, to);
       });
       packed = to;
     }
-    p.epilogue = EpilogueOf(args, activation_);
+    p.epilogue = EpilogueOf<T>(args, activation_);
     const Split split = SplitOf(p, g_.groups);
     ParallelFor(args.threads, g_.groups * split.tasks(), 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t group = i / split.tasks(), column = group * p.columns;
-        Product part = p;
+        Product<T> part = p;
         part.a += group * (g_.in_channels / g_.groups);
-        part.b = packed + group * packed_floats_;
-        part.c = args.Out<float>(0) + column;
+        part.b = packed + group * packed_elements_;
+        part.c = args.Out<T>(0) + column;
         if (part.epilogue.bias != nullptr) part.epilogue.bias += column;
         if (part.epilogue.residual != nullptr) part.epilogue.residual += column;
         RunTask(part, split, i % split.tasks());
@@ -104,17 +108,20 @@ class ProductConv : public CpuKernel {
   }
 
   // Packs one group of a filter[taps, in_group, out_channels].
-  void PackGroup(const float* filter, int64_t group, float* to) const {
+  void PackGroup(const T* filter, int64_t group, T* to) const {
     Pack(filter + group * product_.columns, g_.out_channels, 1, product_.depth(), product_.columns,
-         to + group * packed_floats_);
+         to + group * packed_elements_);
   }
 
  private:
   // The padded input ends at a multiple of 64 bytes, where the packed filter begins.
-  int64_t RoundedPadding() const { return SaturatingAdd(padded_floats_, 15) / 16 * 16; }
+  int64_t RoundedPadding() const {
+    constexpr int64_t kStep = 64 / sizeof(T);
+    return SaturatingAdd(padded_elements_, kStep - 1) / kStep * kStep;
+  }
 
   // The input with zeros around it.
-  void FillPadded(const Args& args, float* to) const {
+  void FillPadded(const Args& args, T* to) const {
     const int64_t channels = g_.in_channels, row = shape_.size[2] * channels;
     const WindowAxis &depth = g_.axis[0], &height = g_.axis[1], &width = g_.axis[2];
     const int64_t rows = g_.batch * shape_.size[0] * shape_.size[1];
@@ -124,18 +131,18 @@ class ProductConv : public CpuKernel {
     const int64_t grain = std::max<int64_t>(1, 32768 / row);
     ParallelFor(args.threads, rows, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        float* at = to + i * row;
+        T* at = to + i * row;
         const int64_t h = i % shape_.size[1] - shape_.before[1],
                       d = i / shape_.size[1] % shape_.size[0] - shape_.before[0];
         if (h < 0 || h >= height.in || d < 0 || d >= depth.in) {
-          std::fill_n(at, row, 0.0f);
+          std::fill_n(at, row, T());
           continue;
         }
         const int64_t line = (i / shape_.size[1] / shape_.size[0] * depth.in + d) * height.in + h;
-        std::fill_n(at, left, 0.0f);
-        std::memcpy(at + left, args.In<float>(0) + line * width.in * channels,
-                    static_cast<size_t>(middle) * sizeof(float));
-        std::fill(at + left + middle, at + row, 0.0f);
+        std::fill_n(at, left, T());
+        std::memcpy(at + left, args.In<T>(0) + line * width.in * channels,
+                    static_cast<size_t>(middle) * sizeof(T));
+        std::fill(at + left + middle, at + row, T());
       }
     });
   }
@@ -145,8 +152,8 @@ class ProductConv : public CpuKernel {
   const Activation activation_;
   const bool packed_;
   std::vector<int64_t> taps_;
-  Product product_;
-  int64_t padded_floats_ = 0, packed_floats_ = 0;
+  Product<T> product_;
+  int64_t padded_elements_ = 0, packed_elements_ = 0;
 };
 
 // By the filter alone: one input channel per group, and one filter for each.
@@ -154,42 +161,58 @@ bool IsDepthwise(const ConvAttrs& attrs, const Shape& filter) {
   return attrs.groups > 1 && filter[filter.rank() - 2] == 1 && filter.back() == attrs.groups;
 }
 
+template <class T>
+Result<std::unique_ptr<CpuKernel>> MakeConvOf(const NodeView& node, const ConvAttrs& attrs,
+                                              Activation activation) {
+  ONCILLA_ASSIGN(const WindowGeometry g, ConvGeometry(attrs, node));
+  if (IsDepthwise(attrs, node.inputs[1].desc().shape)) {
+    return std::unique_ptr<CpuKernel>(std::make_unique<DepthwiseConv<T>>(node, g, activation));
+  }
+  return std::unique_ptr<CpuKernel>(
+      std::make_unique<ProductConv<T>>(node, g, activation, node.inputs[1].constant));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<CpuKernel>> MakeFastConv(const NodeView& node) {
   ONCILLA_ASSIGN(const auto attrs, ReadAttrs<ConvAttrs>(*node.attrs));
   ONCILLA_ASSIGN(const Activation activation, ActivationFromName(attrs.activation));
-  ONCILLA_ASSIGN(const WindowGeometry g, ConvGeometry(attrs, node));
   const TensorDesc filter = node.inputs[1].desc();
-  if (filter.dtype != DType::kF32 || filter.elements() == 0 ||
-      node.outputs[0].desc().elements() == 0) {
-    return nullptr;
+  if (filter.elements() == 0 || node.outputs[0].desc().elements() == 0) return nullptr;
+  switch (filter.dtype) {
+    case DType::kF32:
+      return MakeConvOf<float>(node, attrs, activation);
+    case DType::kF16:
+      return MakeConvOf<Half>(node, attrs, activation);
+    case DType::kBF16:
+      return MakeConvOf<BFloat16>(node, attrs, activation);
+    default:
+      return nullptr;
   }
-  if (IsDepthwise(attrs, filter.shape)) {
-    return std::unique_ptr<CpuKernel>(std::make_unique<DepthwiseConv>(node, g, activation));
-  }
-  return std::unique_ptr<CpuKernel>(
-      std::make_unique<ProductConv>(node, g, activation, node.inputs[1].constant));
 }
 
 Result<Packing> ConvPacking(const NodeView& node, int input) {
   const Fact& fact = node.inputs[static_cast<size_t>(input)];
   const TensorDesc desc = fact.desc();
   ONCILLA_ASSIGN(const auto attrs, ReadAttrs<ConvAttrs>(*node.attrs));
-  if (input != 1 || desc.dtype != DType::kF32 || desc.elements() == 0 ||
+  if (input != 1 || !IsCarried(desc.dtype) || desc.elements() == 0 ||
       IsDepthwise(attrs, desc.shape)) {
     return Packing{"dense", desc.bytes(), nullptr};
   }
   const int64_t groups = attrs.groups, out_channels = desc.shape.back();
   const int64_t columns = out_channels / groups, depth = desc.elements() / out_channels;
-  const int64_t floats = PackedFloats(depth, columns);
+  const int64_t elements = PackedElements(depth, columns);
+  const auto pack = [=](auto type, const Tensor& constant, std::span<std::byte> to) {
+    using T = typename decltype(type)::type;
+    for (int64_t i = 0; i < groups; ++i) {
+      Pack(constant.As<T>().data() + i * columns, out_channels, 1, depth, columns,
+           reinterpret_cast<T*>(to.data()) + i * elements);
+    }
+  };
   return Packing{StrCat("panels", PanelColumns(), groups > 1 ? StrCat("g", groups) : ""),
-                 SaturatingMul(4 * groups, floats),
-                 [=](const Tensor& constant, std::span<std::byte> to) {
-                   for (int64_t i = 0; i < groups; ++i) {
-                     Pack(constant.As<float>().data() + i * columns, out_channels, 1, depth,
-                          columns, reinterpret_cast<float*>(to.data()) + i * floats);
-                   }
+                 SaturatingMul(BytesOf(desc.dtype) * groups, elements),
+                 [=, dtype = desc.dtype](const Tensor& constant, std::span<std::byte> to) {
+                   ForCarried(dtype, [&](auto type) { pack(type, constant, to); });
                    return Status();
                  }};
 }

@@ -23,17 +23,18 @@
 HWY_BEFORE_NAMESPACE();
 namespace oncilla::cpu::HWY_NAMESPACE {
 
-// What a row of outputs needs.
+// What a row of outputs needs. T is what lies in memory.
+template <class T>
 struct DepthwiseRow {
-  const Depthwise& d;
+  const Depthwise<T>& d;
   const WindowAxis& width;
   int64_t channels;
   // The rows of input that its windows see, with their rows of the filter.
-  const float* const* inputs;
-  const float* const* filters;
+  const T* const* inputs;
+  const T* const* filters;
   int rows;
-  const float* residual;
-  float* y;
+  const T* residual;
+  T* y;
   Vector low, high;
   bool curved;
 };
@@ -43,7 +44,8 @@ HWY_NOINLINE Vector Curve(Activation activation, Vector v) {
   return Activate(Floats(), activation, v);
 }
 
-HWY_INLINE void Finish(const DepthwiseRow& r, Vector sum, int64_t at, int64_t count) {
+template <class T>
+HWY_INLINE void Finish(const DepthwiseRow<T>& r, Vector sum, int64_t at, int64_t count) {
   if (r.residual != nullptr) sum = hn::Add(sum, LoadSome(r.residual + at, count));
   sum = hn::Min(r.high, hn::Max(r.low, sum));
   if (r.curved) sum = Curve(r.d.epilogue.activation, sum);
@@ -51,14 +53,15 @@ HWY_INLINE void Finish(const DepthwiseRow& r, Vector sum, int64_t at, int64_t co
 }
 
 // One pixel, any window.
-HWY_INLINE void OnePixel(const DepthwiseRow& r, int64_t o, int64_t c, int64_t count) {
+template <class T>
+HWY_INLINE void OnePixel(const DepthwiseRow<T>& r, int64_t o, int64_t c, int64_t count) {
   constexpr Floats d;
-  const float* bias = r.d.epilogue.bias;
+  const T* bias = r.d.epilogue.bias;
   Vector sum = bias != nullptr ? LoadSome(bias + c, count) : hn::Zero(d);
   const auto taps = r.width.Seen(o);
   for (int i = 0; i < r.rows; ++i) {
     for (int64_t k = taps.begin; k < taps.end; ++k) {
-      const float* x = r.inputs[i] + (r.width.start(o) + k * r.width.dilation) * r.channels + c;
+      const T* x = r.inputs[i] + (r.width.start(o) + k * r.width.dilation) * r.channels + c;
       sum = hn::MulAdd(LoadSome(x, count), LoadSome(r.filters[i] + k * r.channels + c, count), sum);
     }
   }
@@ -66,20 +69,21 @@ HWY_INLINE void OnePixel(const DepthwiseRow& r, int64_t o, int64_t c, int64_t co
 }
 
 // Four pixels from `o` on, windows of any width that lie inside the input.
-HWY_INLINE void FourPixels(const DepthwiseRow& r, int64_t o, int64_t c) {
+template <class T>
+HWY_INLINE void FourPixels(const DepthwiseRow<T>& r, int64_t o, int64_t c) {
   constexpr Floats d;
-  const float* bias = r.d.epilogue.bias;
-  Vector s0 = bias != nullptr ? hn::LoadU(d, bias + c) : hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+  const T* bias = r.d.epilogue.bias;
+  Vector s0 = bias != nullptr ? LoadAll(bias + c) : hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
   const int64_t step = r.width.stride * r.channels, next = r.width.dilation * r.channels;
   for (int i = 0; i < r.rows; ++i) {
-    const float* x = r.inputs[i] + r.width.start(o) * r.channels + c;
-    const float* filter = r.filters[i] + c;
+    const T* x = r.inputs[i] + r.width.start(o) * r.channels + c;
+    const T* filter = r.filters[i] + c;
     for (int64_t k = 0; k < r.width.kernel; ++k, x += next, filter += r.channels) {
-      const Vector w = hn::LoadU(d, filter);
-      s0 = hn::MulAdd(hn::LoadU(d, x), w, s0);
-      s1 = hn::MulAdd(hn::LoadU(d, x + step), w, s1);
-      s2 = hn::MulAdd(hn::LoadU(d, x + 2 * step), w, s2);
-      s3 = hn::MulAdd(hn::LoadU(d, x + 3 * step), w, s3);
+      const Vector w = LoadAll(filter);
+      s0 = hn::MulAdd(LoadAll(x), w, s0);
+      s1 = hn::MulAdd(LoadAll(x + step), w, s1);
+      s2 = hn::MulAdd(LoadAll(x + 2 * step), w, s2);
+      s3 = hn::MulAdd(LoadAll(x + 3 * step), w, s3);
     }
   }
   const int64_t at = o * r.channels + c;
@@ -91,20 +95,19 @@ HWY_INLINE void FourPixels(const DepthwiseRow& r, int64_t o, int64_t c) {
 
 // Windows three wide, without holes, kStride apart: pixels from `o` to `end` that all lie inside.
 // Returns where it stopped.
-template <int kStride, int kRows>
-HWY_INLINE int64_t ThreeWide(const DepthwiseRow& r, int64_t o, int64_t end, int64_t c) {
+template <int kStride, int kRows, class T>
+HWY_INLINE int64_t ThreeWide(const DepthwiseRow<T>& r, int64_t o, int64_t end, int64_t c) {
   constexpr Floats d;
   constexpr int kPixels = kStride == 1 ? 4 : 2, kInputs = (kPixels - 1) * kStride + 3;
   Vector w[kRows][3];
   ONCILLA_UNROLL for (int i = 0; i < kRows; ++i) {
     ONCILLA_UNROLL for (int k = 0; k < 3; ++k) {
-      w[i][k] = hn::LoadU(d, r.filters[i] + k * r.channels + c);
+      w[i][k] = LoadAll(r.filters[i] + k * r.channels + c);
     }
   }
-  const Vector bias =
-      r.d.epilogue.bias != nullptr ? hn::LoadU(d, r.d.epilogue.bias + c) : hn::Zero(d);
+  const Vector bias = r.d.epilogue.bias != nullptr ? LoadAll(r.d.epilogue.bias + c) : hn::Zero(d);
   for (; o + kPixels <= end; o += kPixels) {
-    const float* x[kRows];
+    const T* x[kRows];
     ONCILLA_UNROLL for (int i = 0; i < kRows; ++i) {
       x[i] = r.inputs[i] + r.width.start(o) * r.channels + c;
     }
@@ -112,7 +115,7 @@ HWY_INLINE int64_t ThreeWide(const DepthwiseRow& r, int64_t o, int64_t end, int6
     ONCILLA_UNROLL for (int p = 0; p < kPixels; ++p) sum[p] = bias;
     ONCILLA_UNROLL for (int j = 0; j < kInputs; ++j) {
       ONCILLA_UNROLL for (int i = 0; i < kRows; ++i) {
-        const Vector in = hn::LoadU(d, x[i]);
+        const Vector in = LoadAll(x[i]);
         x[i] += r.channels;
         ONCILLA_UNROLL for (int p = 0; p < kPixels; ++p) {
           const int k = j - p * kStride;
@@ -127,8 +130,8 @@ HWY_INLINE int64_t ThreeWide(const DepthwiseRow& r, int64_t o, int64_t end, int6
   return o;
 }
 
-template <int kStride>
-HWY_INLINE int64_t ThreeWideRows(const DepthwiseRow& r, int64_t o, int64_t end, int64_t c) {
+template <int kStride, class T>
+HWY_INLINE int64_t ThreeWideRows(const DepthwiseRow<T>& r, int64_t o, int64_t end, int64_t c) {
   switch (r.rows) {
     case 1:
       return ThreeWide<kStride, 1>(r, o, end, c);
@@ -141,7 +144,8 @@ HWY_INLINE int64_t ThreeWideRows(const DepthwiseRow& r, int64_t o, int64_t end, 
   }
 }
 
-void RunRow(const DepthwiseRow& r) {
+template <class T>
+void RunRow(const DepthwiseRow<T>& r) {
   const WindowAxis& width = r.width;
   // Pixels [first, last) have their whole window inside the input.
   const int64_t room = width.in + width.pad_begin - width.extent();
@@ -163,8 +167,9 @@ void RunRow(const DepthwiseRow& r) {
 }
 
 // Output rows [begin, end), counted over samples, depth and height.
-void DepthwiseRows(const Depthwise& d, int64_t begin, int64_t end,
-                   std::vector<const float*>& inputs, std::vector<const float*>& filters) {
+template <class T>
+void DepthwiseRows(const Depthwise<T>& d, int64_t begin, int64_t end, std::vector<const T*>& inputs,
+                   std::vector<const T*>& filters) {
   const WindowAxis &depth = d.geometry.axis[0], &height = d.geometry.axis[1];
   const WindowAxis& width = d.geometry.axis[2];
   const int64_t channels = d.geometry.in_channels;
@@ -187,12 +192,23 @@ void DepthwiseRows(const Depthwise& d, int64_t begin, int64_t end,
       }
     }
     const int64_t at = row * width.out * channels;
-    RunRow({d, width, channels, inputs.data(), filters.data(), static_cast<int>(inputs.size()),
-            d.epilogue.residual != nullptr ? d.epilogue.residual + at : nullptr, d.y + at,
-            hn::Set(tag, bounded ? 0 : -kInf),
-            hn::Set(tag, activation == Activation::kRelu6 ? 6 : kInf),
-            activation != Activation::kNone && !bounded});
+    RunRow<T>({d, width, channels, inputs.data(), filters.data(), static_cast<int>(inputs.size()),
+               d.epilogue.residual != nullptr ? d.epilogue.residual + at : nullptr, d.y + at,
+               hn::Set(tag, bounded ? 0 : -kInf),
+               hn::Set(tag, activation == Activation::kRelu6 ? 6 : kInf),
+               activation != Activation::kNone && !bounded});
   }
+}
+
+template <class T>
+void RowsOf(const Depthwise<T>& d, int64_t begin, int64_t end) {
+  std::vector<const T*> inputs, filters;
+  DepthwiseRows(d, begin, end, inputs, filters);
+}
+void FloatRows(const Depthwise<float>& d, int64_t begin, int64_t end) { RowsOf(d, begin, end); }
+void HalfRows(const Depthwise<Half>& d, int64_t begin, int64_t end) { RowsOf(d, begin, end); }
+void BFloat16Rows(const Depthwise<BFloat16>& d, int64_t begin, int64_t end) {
+  RowsOf(d, begin, end);
 }
 
 }  // namespace oncilla::cpu::HWY_NAMESPACE
@@ -201,18 +217,36 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace oncilla::cpu {
 
-HWY_EXPORT(DepthwiseRows);
+namespace {
 
-void RunDepthwise(ThreadPool* threads, const Depthwise& d) {
+HWY_EXPORT(FloatRows);
+HWY_EXPORT(HalfRows);
+HWY_EXPORT(BFloat16Rows);
+
+void Rows(const Depthwise<float>& d, int64_t begin, int64_t end) {
+  HWY_DYNAMIC_DISPATCH(FloatRows)(d, begin, end);
+}
+void Rows(const Depthwise<Half>& d, int64_t begin, int64_t end) {
+  HWY_DYNAMIC_DISPATCH(HalfRows)(d, begin, end);
+}
+void Rows(const Depthwise<BFloat16>& d, int64_t begin, int64_t end) {
+  HWY_DYNAMIC_DISPATCH(BFloat16Rows)(d, begin, end);
+}
+
+}  // namespace
+
+template <class T>
+void RunDepthwise(ThreadPool* threads, const Depthwise<T>& d) {
   const WindowGeometry& g = d.geometry;
   const int64_t rows = g.batch * g.axis[0].out * g.axis[1].out;
   const int64_t work = g.axis[2].out * g.in_channels * g.taps();
   const int64_t grain = std::clamp<int64_t>(150'000 / std::max<int64_t>(1, work), 1, rows);
-  ParallelFor(threads, rows, grain, [&](int64_t begin, int64_t end) {
-    std::vector<const float*> inputs, filters;
-    HWY_DYNAMIC_DISPATCH(DepthwiseRows)(d, begin, end, inputs, filters);
-  });
+  ParallelFor(threads, rows, grain, [&](int64_t begin, int64_t end) { Rows(d, begin, end); });
 }
+
+template void RunDepthwise(ThreadPool*, const Depthwise<float>&);
+template void RunDepthwise(ThreadPool*, const Depthwise<Half>&);
+template void RunDepthwise(ThreadPool*, const Depthwise<BFloat16>&);
 
 }  // namespace oncilla::cpu
 #endif

@@ -7,14 +7,17 @@
 namespace oncilla::cpu {
 
 // x[batch, in.., C], filter[taps, C] as it stands -> y[batch, out.., C].
+// T: float, Half or BFloat16, in memory; sums are of float.
+template <class T>
 struct Depthwise {
   WindowGeometry geometry;
-  const float* x = nullptr;
-  const float* filter = nullptr;
-  float* y = nullptr;
-  Epilogue epilogue;
+  const T* x = nullptr;
+  const T* filter = nullptr;
+  T* y = nullptr;
+  Epilogue<T> epilogue;
 };
 
-void RunDepthwise(ThreadPool* threads, const Depthwise& d);
+template <class T>
+void RunDepthwise(ThreadPool* threads, const Depthwise<T>& d);
 
 }  // namespace oncilla::cpu

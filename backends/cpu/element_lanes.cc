@@ -133,6 +133,15 @@ void BytesToFloats(const uint8_t* from, int64_t n, float* to, bool condition) {
   for (; i < n; ++i) to[i] = condition ? (from[i] != 0 ? 1.0f : 0.0f) : from[i];
 }
 
+template <class From, class To>
+void ConvertLanes(const From* from, int64_t n, To* to) {
+  for (int64_t i = 0; i < n; i += kLanes) StoreSome(LoadSome(from + i, n - i), to + i, n - i);
+}
+void HalfToFloats(const Half* from, int64_t n, float* to) { ConvertLanes(from, n, to); }
+void BFloat16ToFloats(const BFloat16* from, int64_t n, float* to) { ConvertLanes(from, n, to); }
+void FloatsToHalf(const float* from, int64_t n, Half* to) { ConvertLanes(from, n, to); }
+void FloatsToBFloat16(const float* from, int64_t n, BFloat16* to) { ConvertLanes(from, n, to); }
+
 }  // namespace oncilla::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -141,6 +150,10 @@ namespace oncilla::cpu {
 
 HWY_EXPORT(Functions);
 HWY_EXPORT(BytesToFloats);
+HWY_EXPORT(HalfToFloats);
+HWY_EXPORT(BFloat16ToFloats);
+HWY_EXPORT(FloatsToHalf);
+HWY_EXPORT(FloatsToBFloat16);
 
 LaneFunction LaneFunctionOf(const ElementwiseRow& row, ElementClass operands) {
   const LaneFunctions& f = HWY_DYNAMIC_DISPATCH(Functions)()[&row - ElementwiseRows().data()];
@@ -154,6 +167,14 @@ void ToFloats(DType dtype, const void* from, int64_t n, float* to) {
     (static_cast<const uint8_t*>(from), n, to, dtype == DType::kBool);
     return;
   }
+  if (dtype == DType::kF16) {
+    HWY_DYNAMIC_DISPATCH(HalfToFloats)(static_cast<const Half*>(from), n, to);
+    return;
+  }
+  if (dtype == DType::kBF16) {
+    HWY_DYNAMIC_DISPATCH(BFloat16ToFloats)(static_cast<const BFloat16*>(from), n, to);
+    return;
+  }
   DispatchDType(dtype, [&]<class T>(TypeTag<T>) {
     const auto* x = static_cast<const internal::Stored<T>*>(from);
     for (int64_t i = 0; i < n; ++i) to[i] = static_cast<float>(x[i]);
@@ -161,6 +182,14 @@ void ToFloats(DType dtype, const void* from, int64_t n, float* to) {
 }
 
 void FromFloats(const float* from, int64_t n, DType dtype, void* to) {
+  if (dtype == DType::kF16) {
+    HWY_DYNAMIC_DISPATCH(FloatsToHalf)(from, n, static_cast<Half*>(to));
+    return;
+  }
+  if (dtype == DType::kBF16) {
+    HWY_DYNAMIC_DISPATCH(FloatsToBFloat16)(from, n, static_cast<BFloat16*>(to));
+    return;
+  }
   DispatchDType(dtype, [&]<class T>(TypeTag<T>) {
     for (int64_t i = 0; i < n; ++i) static_cast<T*>(to)[i] = ConvertElement<T>(from[i]);
   });

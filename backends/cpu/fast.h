@@ -6,8 +6,31 @@
 #pragma once
 
 #include "backends/cpu/kernel.h"
+#include "engine/base/half.h"
+#include "engine/tensor/dispatch.h"
 
 namespace oncilla::cpu {
+
+// Dtypes that are carried in vectors of float: what T stands for in fast kernels.
+constexpr bool IsCarried(DType t) {
+  return t == DType::kF32 || t == DType::kF16 || t == DType::kBF16;
+}
+// Calls fn(TypeTag<T>) with float, Half or BFloat16 for a carried dtype.
+template <class F>
+void ForCarried(DType t, F&& fn) {
+  if (t == DType::kF16) {
+    fn(TypeTag<Half>{});
+  } else if (t == DType::kBF16) {
+    fn(TypeTag<BFloat16>{});
+  } else {
+    fn(TypeTag<float>{});
+  }
+}
+// For descriptions.
+template <class T>
+constexpr std::string_view Stored() {
+  return std::is_same_v<T, Half> ? " f16" : std::is_same_v<T, BFloat16> ? " bf16" : "";
+}
 
 Result<std::unique_ptr<CpuKernel>> MakeFastMatMul(const NodeView& node);
 Result<Packing> MatMulPacking(const NodeView& node, int input);

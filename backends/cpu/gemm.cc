@@ -23,20 +23,21 @@ int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t PanelColumns() { return Target().tile_columns; }
 const char* TileName() { return Target().name; }
 
-int64_t PackedFloats(int64_t depth, int64_t columns) {
+int64_t PackedElements(int64_t depth, int64_t columns) {
   return CeilDiv(columns, PanelColumns()) * PanelColumns() * depth;
 }
 
-void PackPanels(const float* b, int64_t row_step, int64_t column_step, int64_t depth,
-                int64_t columns, int64_t first, int64_t last, float* to) {
+template <class T>
+void PackPanels(const T* b, int64_t row_step, int64_t column_step, int64_t depth, int64_t columns,
+                int64_t first, int64_t last, T* to) {
   const int64_t width = PanelColumns();
   for (int64_t panel = first; panel < last; ++panel) {
-    Target().pack(b + panel * width * column_step, row_step, column_step, depth,
-                  columns - panel * width, to + panel * width * depth);
+    FunctionsFor<T>(Target()).pack(b + panel * width * column_step, row_step, column_step, depth,
+                                   columns - panel * width, to + panel * width * depth);
   }
 }
 
-Split SplitOf(const Product& p, int64_t others) {
+Split SplitOf(const ProductSizes& p, int64_t others) {
   const int64_t width = Target().tile_columns;
   const int64_t panels = CeilDiv(p.columns, width);
   const int64_t tiles = p.lines() * TilesPerLine(p, Target().tile_rows);
@@ -69,7 +70,8 @@ Split SplitOf(const Product& p, int64_t others) {
   return split;
 }
 
-void RunTask(const Product& p, const Split& split, int64_t task) {
+template <class T>
+void RunTask(const Product<T>& p, const Split& split, int64_t task) {
   const int64_t panels = CeilDiv(p.columns, Target().tile_columns);
   const int64_t tiles = p.lines() * TilesPerLine(p, Target().tile_rows);
   const int64_t i = task / split.row_tasks, j = task % split.row_tasks;
@@ -80,16 +82,28 @@ void RunTask(const Product& p, const Split& split, int64_t task) {
   block.last_tile = tiles * (j + 1) / split.row_tasks;
   const int64_t floats = (block.last_panel - block.first_panel) * Target().tile_columns * p.depth();
   block.panels_outside = p.tap_count > 1 && floats > 384 * 1024 / 4;
-  Target().run(p, block);
+  FunctionsFor<T>(Target()).run(p, block);
 }
 
-void RunProduct(ThreadPool* threads, const Product& product) {
+void RunProduct(ThreadPool* threads, const Product<float>& product) {
   const Split split = SplitOf(product);
   ParallelFor(threads, split.tasks(), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) RunTask(product, split, i);
   });
 }
 
-float Dot(const float* a, const float* b, int64_t count) { return Target().dot(a, b, count); }
+template <class T>
+float Dot(const T* a, const T* b, int64_t count) {
+  return FunctionsFor<T>(Target()).dot(a, b, count);
+}
+
+#define ONCILLA_FOR(T)                                                                          \
+  template void PackPanels(const T*, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, T*); \
+  template void RunTask(const Product<T>&, const Split&, int64_t);                              \
+  template float Dot(const T*, const T*, int64_t);
+ONCILLA_FOR(float)
+ONCILLA_FOR(Half)
+ONCILLA_FOR(BFloat16)
+#undef ONCILLA_FOR
 
 }  // namespace oncilla::cpu

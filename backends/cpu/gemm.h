@@ -4,43 +4,53 @@
 // A may be apart by any step and may consist of several runs ("taps"), so that a convolution over a
 // padded channels-last input is the same product: an output pixel is a row, a row of its window is
 // a run. Sums start at bias and residual, so that a tile ends with bounds and a store.
+//
+// Matrices may be stored in 16 bits: A is widened tile by tile, B as it is read, and results are
+// cut when a tile is done, so that sums are of float throughout.
 #pragma once
 
 #include <cstdint>
 
+#include "engine/base/half.h"
 #include "engine/base/thread_pool.h"
 #include "engine/ops/activation.h"
 
 namespace oncilla::cpu {
 
+// T: float, Half or BFloat16, in memory.
+template <class T>
 struct Epilogue {
-  const float* bias = nullptr;      // one per column
-  const float* residual = nullptr;  // laid out like C
+  const T* bias = nullptr;      // one per column
+  const T* residual = nullptr;  // laid out like C
   Activation activation = Activation::kNone;
 };
 
-// C[row][column] = sum over taps t and i < run of A[row][t][i] * B[t * run + i][column].
-struct Product {
+// The sizes of C[row][column] = sum over taps t and i < run of A[row][t][i] * B[t * run +
+// i][column].
+struct ProductSizes {
   // Rows come in lines of `line_rows`; lines are counted over three axes.
   int64_t line_count[3] = {1, 1, 1};
-  int64_t line_step[3] = {0, 0, 0};  // floats from one line's first row to the next's
+  int64_t line_step[3] = {0, 0, 0};  // elements from one line's first row to the next's
   int64_t line_rows = 0;
-  const float* a = nullptr;
-  int64_t row_step = 0;           // floats from one row of A to the next
-  int64_t run_step = 1;           // floats from one element of a run to the next
+  int64_t row_step = 0;           // elements from one row of A to the next
+  int64_t run_step = 1;           // elements from one element of a run to the next
   const int64_t* taps = nullptr;  // where the runs of a row begin
   int64_t tap_count = 1;
   int64_t run = 0;
-
-  const float* b = nullptr;  // packed
   int64_t columns = 0;
-  float* c = nullptr;  // rows follow one another without gaps between lines
-  int64_t c_step = 0;  // floats from one row of C to the next
-  Epilogue epilogue;
+  int64_t c_step = 0;  // elements from one row of C to the next
 
   int64_t lines() const { return line_count[0] * line_count[1] * line_count[2]; }
   int64_t rows() const { return lines() * line_rows; }
   int64_t depth() const { return tap_count * run; }  // K
+};
+
+template <class T>
+struct Product : ProductSizes {
+  const T* a = nullptr;
+  const T* b = nullptr;  // packed
+  T* c = nullptr;        // rows follow one another without gaps between lines
+  Epilogue<T> epilogue;
 };
 
 // Columns of a panel on this machine; packings are named after it.
@@ -48,14 +58,16 @@ int64_t PanelColumns();
 // Rows of a tile and the instruction set, for descriptions ("14x32 AVX3").
 const char* TileName();
 
-// Floats that a packed B[depth][columns] takes: whole panels, the last one filled with zeros.
-int64_t PackedFloats(int64_t depth, int64_t columns);
+// Elements that a packed B[depth][columns] takes: whole panels, the last one filled with zeros.
+int64_t PackedElements(int64_t depth, int64_t columns);
 // Packs panels [first, last) of B; element (k, n) stands at b[k * row_step + n * column_step].
-void PackPanels(const float* b, int64_t row_step, int64_t column_step, int64_t depth,
-                int64_t columns, int64_t first, int64_t last, float* to);
+template <class T>
+void PackPanels(const T* b, int64_t row_step, int64_t column_step, int64_t depth, int64_t columns,
+                int64_t first, int64_t last, T* to);
 // All of it, on the calling thread.
-inline void Pack(const float* b, int64_t row_step, int64_t column_step, int64_t depth,
-                 int64_t columns, float* to) {
+template <class T>
+void Pack(const T* b, int64_t row_step, int64_t column_step, int64_t depth, int64_t columns,
+          T* to) {
   const int64_t panels = (columns + PanelColumns() - 1) / PanelColumns();
   PackPanels(b, row_step, column_step, depth, columns, 0, panels, to);
 }
@@ -66,13 +78,15 @@ struct Split {
   int64_t tasks() const { return row_tasks * panel_tasks; }
 };
 // Depends on sizes only. `others` like products are computed in the same call.
-Split SplitOf(const Product& product, int64_t others = 1);
+Split SplitOf(const ProductSizes& product, int64_t others = 1);
 // One piece; pieces are independent.
-void RunTask(const Product& product, const Split& split, int64_t task);
+template <class T>
+void RunTask(const Product<T>& product, const Split& split, int64_t task);
 // The whole product.
-void RunProduct(ThreadPool* threads, const Product& product);
+void RunProduct(ThreadPool* threads, const Product<float>& product);
 
 // The sum of a[i] * b[i].
-float Dot(const float* a, const float* b, int64_t count);
+template <class T>
+float Dot(const T* a, const T* b, int64_t count);
 
 }  // namespace oncilla::cpu

@@ -44,11 +44,11 @@ void ActivateRows(Activation activation, float* c, int64_t step, int rows, int64
 
 // A tile whose last vector of columns is not full: through a small copy of C, because the tile
 // reads and writes whole vectors.
-HWY_NOINLINE void RunRaggedTile(int rows, int64_t columns, const TileArgs& tile) {
+HWY_NOINLINE void RunRaggedTile(int rows, int64_t columns, const TileArgs<float>& tile) {
   HWY_ALIGN float c[kTileRows * kTileColumns], bias[kTileColumns];
   HWY_ALIGN float residual[kTileRows * kTileColumns];
   columns = std::min<int64_t>(columns, kTileColumns);  // as is; compilers warn without it
-  TileArgs inside = tile;
+  TileArgs<float> inside = tile;
   inside.c = c;
   inside.c_step = kTileColumns;
   if (tile.add_to_c) CopyRows(tile.c, tile.c_step, c, kTileColumns, rows, columns);
@@ -65,7 +65,7 @@ HWY_NOINLINE void RunRaggedTile(int rows, int64_t columns, const TileArgs& tile)
   CopyRows(c, kTileColumns, tile.c, tile.c_step, rows, columns);
 }
 
-void RunBlock(const Product& p, const Block& block) {
+void RunBlock(const Product<float>& p, const Block& block) {
   const Activation activation = p.epilogue.activation;
   constexpr float kInf = std::numeric_limits<float>::infinity();
   const float bounds[2] = {0, activation == Activation::kRelu6 ? 6 : kInf};
@@ -75,7 +75,7 @@ void RunBlock(const Product& p, const Block& block) {
   const int64_t passes =
       p.tap_count == 1 ? std::max<int64_t>(1, (p.run + kDepthBlock - 1) / kDepthBlock) : 1;
 
-  TileArgs t;
+  TileArgs<float> t;
   t.row_step = p.row_step;
   t.run_step = p.run_step;
   t.taps = p.taps;
@@ -123,6 +123,158 @@ void RunBlock(const Product& p, const Block& block) {
         for (int64_t panel = block.first_panel; panel < block.last_panel; ++panel) run(tile, panel);
       }
     }
+  }
+}
+
+// A tile of a product stored in 16 bits, all of its depth: A is widened into `a`, a stretch of K at
+// a time, unless it is there already; sums stay in a tile of float until they are finished.
+template <class T>
+class NarrowTiles {
+ public:
+  explicit NarrowTiles(const Product<T>& p)
+      : p_(p),
+        depth_(p.depth()),
+        passes_(std::max<int64_t>(1, (depth_ + kDepthBlock - 1) / kDepthBlock)),
+        bounded_(p.epilogue.activation == Activation::kRelu ||
+                 p.epilogue.activation == Activation::kRelu6) {
+    static constexpr int64_t kOneTap = 0;
+    t_.a = a_;
+    t_.run_step = 1;
+    t_.taps = &kOneTap;
+    t_.tap_count = 1;
+    t_.prefetch = kPrefetchSteps * kTileColumns;
+    t_.c = c_;
+    t_.c_step = kTileColumns;
+    t_.residual = nullptr;
+    t_.residual_step = 0;
+    t_.bounds = nullptr;
+  }
+
+  void Run(int64_t tile, int64_t panel) {
+    const int64_t tiles_per_line = TilesPerLine(p_, kTileRows);
+    const int64_t line = tile / tiles_per_line, part = tile % tiles_per_line;
+    const int64_t row = p_.line_rows * part / tiles_per_line;
+    const int rows = static_cast<int>(p_.line_rows * (part + 1) / tiles_per_line - row);
+    const int64_t l2 = line % p_.line_count[2], l1 = line / p_.line_count[2] % p_.line_count[1];
+    const int64_t l0 = line / p_.line_count[2] / p_.line_count[1];
+    const T* a = p_.a + l0 * p_.line_step[0] + l1 * p_.line_step[1] + l2 * p_.line_step[2] +
+                 row * p_.row_step;
+    const int64_t column = panel * kTileColumns;
+    const int64_t columns = std::min<int64_t>(kTileColumns, p_.columns - column);
+    const int vectors = static_cast<int>((columns + kLanes - 1) / kLanes);
+    if (p_.epilogue.bias != nullptr) {
+      for (int64_t j = 0; j < columns; j += kLanes) {
+        StoreAll(LoadSome(p_.epilogue.bias + column + j, columns - j), bias_ + j);
+      }
+    }
+    t_.bias = p_.epilogue.bias != nullptr ? bias_ : nullptr;
+    for (int64_t pass = 0; pass < passes_; ++pass) {
+      const int64_t k = depth_ * pass / passes_, end = depth_ * (pass + 1) / passes_;
+      t_.run = end - k;
+      t_.row_step = t_.run;
+      if (passes_ > 1 || tile != widened_) Widen(a, rows, k, end);
+      t_.b = p_.b + (panel * depth_ + k) * kTileColumns;
+      t_.add_to_c = pass > 0;
+      RunTile(rows, vectors, t_);
+    }
+    widened_ = tile;
+    Finish((line * p_.line_rows + row) * p_.c_step + column, rows, columns);
+  }
+
+ private:
+  // Elements [k, end) of the depth of `rows` rows.
+  void Widen(const T* a, int rows, int64_t k, int64_t end) {
+    float* to = a_;
+    for (int i = 0; i < rows; ++i) {
+      const T* row = a + i * p_.row_step;
+      for (int64_t at = k; at < end;) {
+        const int64_t tap = at / p_.run, first = at % p_.run;
+        const int64_t count = std::min(end - at, p_.run - first);
+        const T* from = row + p_.taps[tap] + first * p_.run_step;
+        if (p_.run_step == 1) {
+          for (int64_t j = 0; j < count; j += kLanes) {
+            StoreSome(LoadSome(from + j, count - j), to + j, count - j);
+          }
+        } else {
+          for (int64_t j = 0; j < count; ++j) to[j] = static_cast<float>(from[j * p_.run_step]);
+        }
+        to += count;
+        at += count;
+      }
+    }
+  }
+
+  void Finish(int64_t at, int rows, int64_t columns) {
+    constexpr Floats d;
+    const Activation activation = p_.epilogue.activation;
+    constexpr float kInf = std::numeric_limits<float>::infinity();
+    const Vector low = hn::Set(d, bounded_ ? 0 : -kInf);
+    const Vector high = hn::Set(d, activation == Activation::kRelu6 ? 6 : kInf);
+    const bool curved = activation != Activation::kNone && !bounded_;
+    const T* residual = p_.epilogue.residual;
+    if (curved && residual == nullptr) {
+      ActivateRows(activation, c_, kTileColumns, rows, columns);
+    } else if (curved) {
+      AddRows(residual + at, rows, columns);
+      residual = nullptr;
+      ActivateRows(activation, c_, kTileColumns, rows, columns);
+    }
+    for (int i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < columns; j += kLanes) {
+        const int64_t to = at + i * p_.c_step + j;
+        Vector v = hn::LoadU(d, c_ + i * kTileColumns + j);
+        if (residual != nullptr) v = hn::Add(v, LoadSome(residual + to, columns - j));
+        v = hn::Min(high, hn::Max(low, v));
+        StoreSome(v, p_.c + to, columns - j);
+      }
+    }
+  }
+
+  void AddRows(const T* residual, int rows, int64_t columns) {
+    constexpr Floats d;
+    for (int i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < columns; j += kLanes) {
+        float* c = c_ + i * kTileColumns + j;
+        StoreAll(hn::Add(hn::LoadU(d, c), LoadSome(residual + i * p_.c_step + j, columns - j)), c);
+      }
+    }
+  }
+
+  const Product<T>& p_;
+  const int64_t depth_, passes_;
+  const bool bounded_;
+  int64_t widened_ = -1;  // the tile whose rows are in a_, when they are there whole
+  TileArgs<T> t_;
+  HWY_ALIGN float a_[kTileRows * (kDepthBlock + 1)];
+  HWY_ALIGN float c_[kTileRows * kTileColumns];
+  HWY_ALIGN float bias_[kTileColumns];
+};
+
+template <class T>
+void RunNarrowBlock(const Product<T>& p, const Block& block) {
+  NarrowTiles<T> tiles(p);
+  if (block.panels_outside) {
+    for (int64_t panel = block.first_panel; panel < block.last_panel; ++panel) {
+      for (int64_t tile = block.first_tile; tile < block.last_tile; ++tile) tiles.Run(tile, panel);
+    }
+  } else {
+    for (int64_t tile = block.first_tile; tile < block.last_tile; ++tile) {
+      for (int64_t panel = block.first_panel; panel < block.last_panel; ++panel) {
+        tiles.Run(tile, panel);
+      }
+    }
+  }
+}
+
+// One panel of 16-bit elements; `columns` of it are there, the others are zeros.
+template <class T>
+void PackNarrowPanel(const T* b, int64_t row_step, int64_t column_step, int64_t depth,
+                     int64_t columns, T* to) {
+  columns = std::min<int64_t>(columns, kTileColumns);
+  for (int64_t k = 0; k < depth; ++k) {
+    T* row = to + k * kTileColumns;
+    for (int64_t n = 0; n < columns; ++n) row[n] = b[k * row_step + n * column_step];
+    std::fill(row + columns, row + kTileColumns, T());
   }
 }
 
@@ -178,14 +330,15 @@ void PackPanel(const float* b, int64_t row_step, int64_t column_step, int64_t de
   }
 }
 
-float DotProduct(const float* a, const float* b, int64_t count) {
+template <class T>
+float DotProduct(const T* a, const T* b, int64_t count) {
   constexpr Floats d;
   Vector sum[4] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
   int64_t i = 0;
   for (; i + 4 * kLanes <= count; i += 4 * kLanes) {
     ONCILLA_UNROLL for (int v = 0; v < 4; ++v) {
       const int64_t at = i + v * kLanes;
-      sum[v] = hn::MulAdd(hn::LoadU(d, a + at), hn::LoadU(d, b + at), sum[v]);
+      sum[v] = hn::MulAdd(LoadAll(a + at), LoadAll(b + at), sum[v]);
     }
   }
   for (; i < count; i += kLanes) {
@@ -198,8 +351,13 @@ float DotProduct(const float* a, const float* b, int64_t count) {
 const GemmTarget* GetTarget() {
   static const std::string name =
       StrCat(kTileRows, 'x', kTileColumns, ' ', hwy::TargetName(HWY_TARGET));
-  static const GemmTarget target{name.c_str(), kTileRows,  kTileColumns,
-                                 &RunBlock,    &PackPanel, &DotProduct};
+  static const GemmTarget target{
+      name.c_str(),
+      kTileRows,
+      kTileColumns,
+      {&RunBlock, &PackPanel, &DotProduct<float>},
+      {&RunNarrowBlock<Half>, &PackNarrowPanel<Half>, &DotProduct<Half>},
+      {&RunNarrowBlock<BFloat16>, &PackNarrowPanel<BFloat16>, &DotProduct<BFloat16>}};
   return &target;
 }
 

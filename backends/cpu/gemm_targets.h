@@ -1,6 +1,8 @@
 // The part of a product that is compiled once per instruction set, as a table of functions.
 #pragma once
 
+#include <type_traits>
+
 #include "backends/cpu/gemm.h"
 
 namespace oncilla::cpu {
@@ -12,17 +14,36 @@ struct Block {
   bool panels_outside;  // stay with a panel for all tiles, rather than with a tile for all panels
 };
 
+// What depends on how elements are stored.
+template <class T>
+struct GemmFunctions {
+  void (*run)(const Product<T>&, const Block&);
+  void (*pack)(const T* b, int64_t row_step, int64_t column_step, int64_t depth, int64_t columns,
+               T* to);
+  float (*dot)(const T* a, const T* b, int64_t count);
+};
+
 struct GemmTarget {
   const char* name;  // "14x32 AVX3"
   int tile_rows, tile_columns;
-  void (*run)(const Product&, const Block&);
-  void (*pack)(const float* b, int64_t row_step, int64_t column_step, int64_t depth,
-               int64_t columns, float* to);
-  float (*dot)(const float* a, const float* b, int64_t count);
+  GemmFunctions<float> floats;
+  GemmFunctions<Half> halves;
+  GemmFunctions<BFloat16> bfloats;
 };
 
+template <class T>
+const GemmFunctions<T>& FunctionsFor(const GemmTarget& target) {
+  if constexpr (std::is_same_v<T, Half>) {
+    return target.halves;
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    return target.bfloats;
+  } else {
+    return target.floats;
+  }
+}
+
 // Tiles of one line of a product.
-inline int64_t TilesPerLine(const Product& p, int tile_rows) {
+inline int64_t TilesPerLine(const ProductSizes& p, int tile_rows) {
   return (p.line_rows + tile_rows - 1) / tile_rows;
 }
 

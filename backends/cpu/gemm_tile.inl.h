@@ -30,13 +30,15 @@ constexpr int kTileRows = 4;
 constexpr int kTileVectors = 2;
 constexpr int kTileColumns = kTileVectors * kLanes;
 
+// B: how the packed matrix is stored; all else is float here.
+template <class B>
 struct TileArgs {
   const float* a;
   int64_t row_step, run_step;
   const int64_t* taps;
   int64_t tap_count, run;
-  const float* b;    // at kTileColumns floats per k
-  int64_t prefetch;  // floats of B to fetch ahead
+  const B* b;        // at kTileColumns elements per k
+  int64_t prefetch;  // elements of B to fetch ahead
   float* c;
   int64_t c_step;
   bool add_to_c;          // sums start at C rather than at bias and residual
@@ -46,8 +48,8 @@ struct TileArgs {
   const float* bounds;  // lowest and highest result, or null
 };
 
-template <int kRows, int kVectors>
-void TileOf(const TileArgs& t) {
+template <class B, int kRows, int kVectors>
+void TileOf(const TileArgs<B>& t) {
   constexpr Floats d;
   Vector sum[kRows][kVectors];
   if (t.add_to_c) {
@@ -77,7 +79,7 @@ void TileOf(const TileArgs& t) {
 
   const int64_t step = t.row_step, step2 = 2 * step, step3 = 3 * step, run_step = t.run_step;
   const int64_t prefetch = t.prefetch;
-  const float* HWY_RESTRICT b = t.b;
+  const B* HWY_RESTRICT b = t.b;
   for (int64_t tap = 0; tap < t.tap_count; ++tap) {
     const float* p0 = t.a + t.taps[tap];
     const float* p4 = p0 + (kRows > 4 ? 4 : 0) * step;
@@ -85,10 +87,8 @@ void TileOf(const TileArgs& t) {
     const float* p12 = p0 + (kRows > 12 ? 12 : 0) * step;
     for (int64_t k = t.run; k > 0; --k) {
       Vector column[kVectors];
-      ONCILLA_UNROLL for (int v = 0; v < kVectors; ++v) {
-        column[v] = hn::LoadU(d, b + v * kLanes);
-      }
-      ONCILLA_UNROLL for (int v = 0; v < kVectors * kLanes; v += 16) {
+      ONCILLA_UNROLL for (int v = 0; v < kVectors; ++v) { column[v] = LoadAll(b + v * kLanes); }
+      ONCILLA_UNROLL for (int v = 0; v < kVectors * kLanes; v += static_cast<int>(64 / sizeof(B))) {
         __builtin_prefetch(b + prefetch + v, 0, 3);
       }
       b += kTileColumns;
@@ -125,20 +125,22 @@ void TileOf(const TileArgs& t) {
   }
 }
 
-using TileFunction = void (*)(const TileArgs&);
+template <class B>
+using TileFunction = void (*)(const TileArgs<B>&);
 
 // Every height of tile, for one and for two vectors of columns.
-template <int... kRow>
+template <class B, int... kRow>
 constexpr auto TileTable(std::integer_sequence<int, kRow...>) {
   struct Table {
-    TileFunction of[kTileVectors][sizeof...(kRow)];
+    TileFunction<B> of[kTileVectors][sizeof...(kRow)];
   };
-  return Table{{{&TileOf<kRow + 1, 1>...}, {&TileOf<kRow + 1, 2>...}}};
+  return Table{{{&TileOf<B, kRow + 1, 1>...}, {&TileOf<B, kRow + 1, 2>...}}};
 }
 
 // A tile of `rows` rows and `vectors` vectors of columns.
-HWY_INLINE void RunTile(int rows, int vectors, const TileArgs& args) {
-  static constexpr auto kTable = TileTable(std::make_integer_sequence<int, kTileRows>());
+template <class B>
+HWY_INLINE void RunTile(int rows, int vectors, const TileArgs<B>& args) {
+  static constexpr auto kTable = TileTable<B>(std::make_integer_sequence<int, kTileRows>());
   kTable.of[vectors - 1][rows - 1](args);
 }
 

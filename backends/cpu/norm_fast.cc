@@ -1,8 +1,11 @@
-// Normalisations of f32: one row, or one group of columns, after the other on vectors.
+// Normalisations of f32: one row, or one group of columns, after the other on vectors. Rows of
+// 16-bit floats are widened into a row of float, and cut when they are done.
 #include "backends/cpu/norm_fast.h"
 
 #include <algorithm>
 
+#include "backends/cpu/element_lanes.h"
+#include "backends/cpu/fast.h"
 #include "backends/cpu/row_lanes.h"
 #include "engine/ops/norm.h"
 
@@ -27,6 +30,7 @@ class FastSoftmax : public CpuKernel {
   }
 
   Status Run(const Args& args) const override {
+    if (args.in(0).dtype != DType::kF32) return RunNarrow(args);
     const float* x = args.In<float>(0);
     float* y = args.Out<float>(0);
     const int64_t blocks = inner_ == 1 ? 1 : (inner_ + kWidth - 1) / kWidth;
@@ -46,6 +50,35 @@ class FastSoftmax : public CpuKernel {
   }
 
  private:
+  Status RunNarrow(const Args& args) const {
+    const DType dtype = args.in(0).dtype;
+    const int64_t blocks = inner_ == 1 ? 1 : (inner_ + kWidth - 1) / kWidth;
+    const int64_t task = n_ * std::min(inner_, kWidth);
+    const int64_t grain = std::max<int64_t>(1, kChunkCost / task);
+    ParallelFor(args.threads, outer_ * blocks, grain, [&](int64_t begin, int64_t end) {
+      std::vector<float> wide(static_cast<size_t>(task));
+      for (int64_t i = begin; i < end; ++i) {
+        // The whole row, or a piece as wide as columns go down together of each of n rows.
+        const int64_t column = i % blocks * kWidth;
+        const int64_t width = inner_ == 1 ? n_ : std::min(kWidth, inner_ - column);
+        const int64_t rows = inner_ == 1 ? 1 : n_;
+        const int64_t at = (i / blocks * n_ * inner_ + column) * 2;
+        for (int64_t r = 0; r < rows; ++r) {
+          ToFloats(dtype, args.inputs[0] + at + r * inner_ * 2, width, &wide[r * width]);
+        }
+        if (inner_ == 1) {
+          SoftmaxRow(wide.data(), wide.data(), n_, log_);
+        } else {
+          SoftmaxColumns(wide.data(), wide.data(), n_, width, width, log_);
+        }
+        for (int64_t r = 0; r < rows; ++r) {
+          FromFloats(&wide[r * width], width, dtype, args.outputs[0] + at + r * inner_ * 2);
+        }
+      }
+    });
+    return Status();
+  }
+
   const int64_t outer_, n_, inner_;
   const bool log_;
 };
@@ -62,6 +95,7 @@ class FastLayerNorm : public CpuKernel {
   std::string description() const override { return "vectors along rows"; }
 
   Status Run(const Args& args) const override {
+    if (args.in(0).dtype != DType::kF32) return RunNarrow(args);
     const float* x = args.In<float>(0);
     float* y = args.Out<float>(0);
     const float* scale = args.has_input(1) ? args.In<float>(1) : nullptr;
@@ -76,6 +110,28 @@ class FastLayerNorm : public CpuKernel {
   }
 
  private:
+  Status RunNarrow(const Args& args) const {
+    const DType dtype = args.in(0).dtype;
+    const int64_t grain = std::max<int64_t>(1, kChunkCost / n_);
+    std::vector<float> parameters[2];
+    const float* at[2] = {nullptr, nullptr};
+    for (size_t i = 0; i < 2; ++i) {
+      if (!args.has_input(i + 1)) continue;
+      parameters[i].resize(static_cast<size_t>(n_));
+      ToFloats(dtype, args.inputs[i + 1], n_, parameters[i].data());
+      at[i] = parameters[i].data();
+    }
+    ParallelFor(args.threads, rows_, grain, [&](int64_t begin, int64_t end) {
+      std::vector<float> wide(static_cast<size_t>(n_));
+      for (int64_t i = begin; i < end; ++i) {
+        ToFloats(dtype, args.inputs[0] + 2 * i * n_, n_, wide.data());
+        NormalizeRow(wide.data(), wide.data(), n_, centered_, epsilon_, at[0], at[1]);
+        FromFloats(wide.data(), n_, dtype, args.outputs[0] + 2 * i * n_);
+      }
+    });
+    return Status();
+  }
+
   const int64_t rows_, n_;
   const double epsilon_;
   const bool centered_;
@@ -85,7 +141,7 @@ class FastLayerNorm : public CpuKernel {
 
 Result<std::unique_ptr<CpuKernel>> MakeFastSoftmax(const NodeView& node) {
   std::unique_ptr<CpuKernel> none;
-  if (node.inputs[0].dtype != DType::kF32) return none;
+  if (!IsCarried(node.inputs[0].dtype)) return none;
   const Shape shape = node.inputs[0].shape.ToShape();
   ONCILLA_ASSIGN(const auto attrs, ReadAttrs<SoftmaxAttrs>(*node.attrs));
   ONCILLA_ASSIGN(const int axis, NormalizeAxis(attrs.axis, shape.rank()));
@@ -96,7 +152,7 @@ Result<std::unique_ptr<CpuKernel>> MakeFastSoftmax(const NodeView& node) {
 
 Result<std::unique_ptr<CpuKernel>> MakeFastLayerNorm(const NodeView& node) {
   std::unique_ptr<CpuKernel> none;
-  if (node.inputs[0].dtype != DType::kF32) return none;
+  if (!IsCarried(node.inputs[0].dtype)) return none;
   const Shape shape = node.inputs[0].shape.ToShape();
   ONCILLA_ASSIGN(const auto attrs, ReadAttrs<LayerNormAttrs>(*node.attrs));
   ONCILLA_ASSIGN(const int axis, NormalizeAxis(attrs.axis, shape.rank()));
@@ -105,7 +161,7 @@ Result<std::unique_ptr<CpuKernel>> MakeFastLayerNorm(const NodeView& node) {
   for (size_t i = 1; i < node.inputs.size(); ++i) {
     if (!node.has_input(i)) continue;
     const TensorDesc desc = node.inputs[i].desc();
-    if (desc.dtype != DType::kF32 || desc.elements() != n) return none;
+    if (desc.dtype != node.inputs[0].dtype || desc.elements() != n) return none;
   }
   return std::unique_ptr<CpuKernel>(
       std::make_unique<FastLayerNorm>(node, shape.Product(0, axis), n, attrs.epsilon));

@@ -5,12 +5,14 @@
 
 namespace oncilla::cpu {
 
+// x and y are of `dtype`: f32, f16 or bf16.
 struct PoolRows {
   WindowGeometry geometry;
   bool maximum = false;
   bool count_pads = false;
-  const float* x = nullptr;
-  float* y = nullptr;
+  DType dtype = DType::kF32;
+  const void* x = nullptr;
+  void* y = nullptr;
 
   // The divisor's share of one axis: taps of window o in the input, or up to the end of padding.
   int64_t Counted(int axis, int64_t o) const {

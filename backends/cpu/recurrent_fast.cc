@@ -95,8 +95,10 @@ HWY_EXPORT(RnnUnits);
 struct Weights {
   int64_t units = 0, gates = 0;
   int64_t first() const { return (gates == 3 ? 2 : gates) * units; }  // columns of the first part
-  int64_t first_floats() const { return PackedFloats(units, first()); }
-  int64_t floats() const { return first_floats() + (gates == 3 ? PackedFloats(units, units) : 0); }
+  int64_t first_floats() const { return PackedElements(units, first()); }
+  int64_t floats() const {
+    return first_floats() + (gates == 3 ? PackedElements(units, units) : 0);
+  }
   void PackAll(const float* from, float* to) const {
     const int64_t width = gates * units;
     Pack(from, width, 1, units, first(), to);
@@ -168,7 +170,7 @@ class FastRecurrent : public CpuKernel {
   void Multiply(const Args& args, const float* a, const float* packed, int64_t begin, int64_t count,
                 const float* more, float* sums) const {
     static constexpr int64_t kOneTap = 0;
-    Product p;
+    Product<float> p;
     p.line_rows = samples_;
     p.a = a;
     p.row_step = weights_.units;

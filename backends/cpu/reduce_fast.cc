@@ -1,5 +1,5 @@
-// Reductions of f32 on vectors: along the innermost axis each run is a row; along other axes rows
-// are added to each other, as wide as the innermost kept axis.
+// Reductions of f32 and of 16-bit floats on vectors: along the innermost axis each run is a row;
+// along other axes rows are added to each other, as wide as the innermost kept axis.
 //
 // Long reductions are cut into pieces of a fixed size whose results are combined in order, so the
 // result does not depend on the threads.
@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backends/cpu/element_lanes.h"
+#include "backends/cpu/fast.h"
 #include "backends/cpu/row_lanes.h"
 #include "engine/ops/reduce.h"
 
@@ -39,6 +41,42 @@ int64_t OffsetOf(std::span<const ReduceLoops::Axis> axes, int64_t index) {
   return offset;
 }
 
+// The same for rows of 16-bit floats, widened a little at a time.
+constexpr int64_t kWidened = 2048;  // elements
+
+double ReduceRowOf(RowReduction kind, const float* x, int64_t n) { return ReduceRow(kind, x, n); }
+template <class T>
+double ReduceRowOf(RowReduction kind, const T* x, int64_t n) {
+  float wide[kWidened];
+  double total = StartOf(kind);
+  for (int64_t i = 0; i < n; i += kWidened) {
+    const int64_t count = std::min(kWidened, n - i);
+    ToFloats(kDTypeOf<T>, x + i, count, wide);
+    total = Combine(kind, total, ReduceRow(kind, wide, count));
+  }
+  return total;
+}
+
+void ReduceColumnsOf(RowReduction kind, const float* x, int64_t rows, int64_t step, int64_t width,
+                     double* total) {
+  ReduceColumns(kind, x, rows, step, width, total);
+}
+// width <= kWidened.
+template <class T>
+void ReduceColumnsOf(RowReduction kind, const T* x, int64_t rows, int64_t step, int64_t width,
+                     double* total) {
+  float wide[kWidened];
+  const int64_t together = kWidened / width;
+  for (int64_t r = 0; r < rows; r += together) {
+    const int64_t count = std::min(together, rows - r);
+    for (int64_t i = 0; i < count; ++i) {
+      ToFloats(kDTypeOf<T>, x + (r + i) * step, width, wide + i * width);
+    }
+    ReduceColumns(kind, wide, count, width, width, total);
+  }
+}
+
+template <class T>
 class FastReduce : public CpuKernel {
  public:
   FastReduce(const NodeView& node, RowReduction kind, ReduceLoops loops)
@@ -60,7 +98,7 @@ class FastReduce : public CpuKernel {
       if (op == "ReduceMean") v /= count;
       if (op == "ReduceL2") v = std::sqrt(v);
       if (op == "ReduceLogSum") v = std::log(v);
-      return static_cast<float>(v);
+      return T(static_cast<float>(v));
     };
     if (rows_) {
       AlongRows(args, finish);
@@ -73,14 +111,14 @@ class FastReduce : public CpuKernel {
  private:
   template <class F>
   void AlongRows(const Args& args, F&& finish) const {
-    const float* x = args.In<float>(0);
-    float* y = args.Out<float>(0);
+    const T* x = args.In<T>(0);
+    T* y = args.Out<T>(0);
     const int64_t runs = loops_.count / run_;  // per output
     const int64_t pieces = (run_ + kPiece - 1) / kPiece;
     auto piece = [&](int64_t output, int64_t i) {
       const int64_t from = i % pieces * kPiece;
-      const float* row = x + OffsetOf(loops_.kept, output) + OffsetOf(loops_.reduced, i / pieces);
-      return ReduceRow(kind_, row + from, std::min(kPiece, run_ - from));
+      const T* row = x + OffsetOf(loops_.kept, output) + OffsetOf(loops_.reduced, i / pieces);
+      return ReduceRowOf(kind_, row + from, std::min(kPiece, run_ - from));
     };
     auto whole = [&](int64_t output) {
       double total = StartOf(kind_);
@@ -112,8 +150,8 @@ class FastReduce : public CpuKernel {
 
   template <class F>
   void AcrossRows(const Args& args, F&& finish) const {
-    const float* x = args.In<float>(0);
-    float* y = args.Out<float>(0);
+    const T* x = args.In<T>(0);
+    T* y = args.Out<T>(0);
     // The innermost reduced axis gives the rows of a piece; columns are cut to fit a cache.
     const ReduceLoops::Axis rows = loops_.reduced.back();
     const std::span<const ReduceLoops::Axis> outer(loops_.reduced.data(),
@@ -126,14 +164,14 @@ class FastReduce : public CpuKernel {
     const int64_t pieces = (rows.size + piece_rows - 1) / piece_rows;
     auto add = [&](int64_t output, int64_t i, double* total) {
       const int64_t first = output % blocks * columns, row = i % pieces * piece_rows;
-      const float* from = x + OffsetOf(loops_.kept, output / blocks) + first +
-                          OffsetOf(outer, i / pieces) + row * rows.stride;
-      ReduceColumns(kind_, from, std::min(piece_rows, rows.size - row), rows.stride,
-                    std::min(columns, run_ - first), total);
+      const T* from = x + OffsetOf(loops_.kept, output / blocks) + first +
+                      OffsetOf(outer, i / pieces) + row * rows.stride;
+      ReduceColumnsOf(kind_, from, std::min(piece_rows, rows.size - row), rows.stride,
+                      std::min(columns, run_ - first), total);
     };
     auto store = [&](int64_t output, const double* total) {
       const int64_t first = output % blocks * columns;
-      float* to = y + output / blocks * run_ + first;
+      T* to = y + output / blocks * run_ + first;
       for (int64_t c = 0; c < std::min(columns, run_ - first); ++c) to[c] = finish(total[c]);
     };
     const int64_t per_output = repeats * pieces;
@@ -181,7 +219,7 @@ Result<std::unique_ptr<CpuKernel>> MakeFastReduce(const NodeView& node) {
   std::unique_ptr<CpuKernel> none;
   const auto* row = std::find_if(std::begin(kKinds), std::end(kKinds),
                                  [&](const auto& r) { return r.op == node.op->name; });
-  if (row == std::end(kKinds) || node.inputs[0].dtype != DType::kF32) return none;
+  if (row == std::end(kKinds) || !IsCarried(node.inputs[0].dtype)) return none;
   const Shape shape = node.inputs[0].shape.ToShape();
   ONCILLA_ASSIGN(const auto attrs, ReadAttrs<ReduceAttrs>(*node.attrs));
   ONCILLA_ASSIGN(const auto axes,
@@ -190,8 +228,11 @@ Result<std::unique_ptr<CpuKernel>> MakeFastReduce(const NodeView& node) {
   if (loops.count == 0 || loops.outputs == 0 || loops.reduced.empty()) return none;
   const bool along = loops.reduced.back().stride == 1;
   if ((along ? loops.reduced : loops.kept).back().size < 8) return none;
-  return std::unique_ptr<CpuKernel>(
-      std::make_unique<FastReduce>(node, row->kind, std::move(loops)));
+  std::unique_ptr<CpuKernel> kernel;
+  ForCarried(node.inputs[0].dtype, [&]<class T>(TypeTag<T>) {
+    kernel = std::make_unique<FastReduce<T>>(node, row->kind, std::move(loops));
+  });
+  return kernel;
 }
 
 }  // namespace oncilla::cpu

@@ -1,4 +1,5 @@
-// Whole and partial vectors of float. Included once per instruction set.
+// Whole and partial vectors of float, out of memory that holds float, float16 or bfloat16. Included
+// once per instruction set.
 #if defined(ONCILLA_CPU_VECTOR_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ONCILLA_CPU_VECTOR_INL_H_
 #undef ONCILLA_CPU_VECTOR_INL_H_
@@ -6,6 +7,7 @@
 #define ONCILLA_CPU_VECTOR_INL_H_
 #endif
 
+#include "engine/base/half.h"
 #include "hwy/highway.h"
 
 // Loops of a few steps over arrays of vectors, which must end up in registers.
@@ -52,6 +54,80 @@ HWY_INLINE void StoreSome(Vector v, float* to, int64_t count) {
 #else
   hn::BlendedStore(v, hn::FirstN(d, count), d, to);
 #endif
+}
+
+// Half where the instruction set converts it. The others go lane by lane.
+#undef ONCILLA_CONVERTS_HALF
+#ifdef HWY_DISABLE_F16C
+#define ONCILLA_CONVERTS_HALF 0
+#else
+#define ONCILLA_CONVERTS_HALF \
+  ((HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2) || (HWY_ARCH_ARM_A64 && HWY_TARGET == HWY_NEON))
+#endif
+
+HWY_INLINE Vector LoadAll(const float* from) { return hn::LoadU(Floats(), from); }
+HWY_INLINE Vector LoadAll(const Half* from) {
+  constexpr Floats d;
+#if ONCILLA_CONVERTS_HALF
+  const hn::Rebind<hwy::float16_t, Floats> halves;
+  return hn::PromoteTo(d, hn::LoadU(halves, reinterpret_cast<const hwy::float16_t*>(from)));
+#else
+  HWY_ALIGN float lanes[kLanes];
+  for (int i = 0; i < kLanes; ++i) lanes[i] = static_cast<float>(from[i]);
+  return hn::Load(d, lanes);
+#endif
+}
+HWY_INLINE Vector LoadAll(const BFloat16* from) {
+  constexpr Floats d;
+  const hn::RebindToUnsigned<Floats> words;
+  const hn::Rebind<uint16_t, Floats> halves;
+  const auto bits = hn::LoadU(halves, reinterpret_cast<const uint16_t*>(from));
+  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(words, bits)));
+}
+
+HWY_INLINE void StoreAll(Vector v, float* to) { hn::StoreU(v, Floats(), to); }
+HWY_INLINE void StoreAll(Vector v, Half* to) {
+#if ONCILLA_CONVERTS_HALF
+  const hn::Rebind<hwy::float16_t, Floats> halves;
+  hn::StoreU(hn::DemoteTo(halves, v), halves, reinterpret_cast<hwy::float16_t*>(to));
+#else
+  HWY_ALIGN float lanes[kLanes];
+  hn::Store(v, Floats(), lanes);
+  for (int i = 0; i < kLanes; ++i) to[i] = Half(lanes[i]);
+#endif
+}
+// To the nearest, ties to even; a NaN stays one.
+HWY_INLINE void StoreAll(Vector v, BFloat16* to) {
+  const hn::RebindToUnsigned<Floats> words;
+  const hn::RebindToSigned<Floats> ints;
+  const hn::Rebind<uint16_t, Floats> halves;
+  const auto u = hn::BitCast(words, v);
+  const auto high = hn::ShiftRight<16>(u);
+  const auto odd = hn::And(high, hn::Set(words, 1));
+  const auto rounded = hn::ShiftRight<16>(hn::Add(u, hn::Add(odd, hn::Set(words, 0x7fff))));
+  const auto nan = hn::Or(high, hn::Set(words, 0x40));
+  const auto bits = hn::IfThenElse(hn::RebindMask(words, hn::IsNaN(v)), nan, rounded);
+  hn::StoreU(hn::DemoteTo(halves, hn::BitCast(ints, bits)), halves,
+             reinterpret_cast<uint16_t*>(to));
+}
+
+// Parts of 16-bit vectors go through a whole one.
+template <class T>
+HWY_INLINE Vector LoadSome(const T* from, int64_t count) {
+  if (count >= kLanes) return LoadAll(from);
+  T lanes[kLanes] = {};
+  for (int64_t i = 0; i < count; ++i) lanes[i] = from[i];
+  return LoadAll(lanes);
+}
+template <class T>
+HWY_INLINE void StoreSome(Vector v, T* to, int64_t count) {
+  if (count >= kLanes) {
+    StoreAll(v, to);
+    return;
+  }
+  T lanes[kLanes];
+  StoreAll(v, lanes);
+  for (int64_t i = 0; i < count; ++i) to[i] = lanes[i];
 }
 
 }  // namespace oncilla::cpu::HWY_NAMESPACE

@@ -86,6 +86,7 @@ Recipe Depthwise(const ConvAttrs& attrs, const WindowGeometry& g, const NodeView
   Dispatch d{.source = &cl::kConvDepthwise, .entry = "depthwise"};
   d.defines = {
       {"VEC", StrCat(vector)}, {"PIXELS", StrCat(pixels)}, {"IDX", IndexType(MostOf(node))}};
+  AddStored(node.inputs[1].dtype, d);
   d.args = {In{0}, In{1}};
   AddEpilogue(node, attrs.activation, d);
   d.args.push_back(Out{0});
@@ -105,13 +106,16 @@ Recipe Panels(const ConvAttrs& attrs, const WindowGeometry& g, bool packed, cons
   PanelLaunch launch;
   launch.shape = ProductOf(g);
   const ConvProduct& p = launch.shape;
-  const int64_t floats = PackedFloats(p.depth(), p.columns, caps);
+  const int64_t elements = PackedElements(p.depth(), p.columns, caps);
   Recipe recipe;
+  const DType dtype = node.inputs[1].dtype;
+  const int64_t bytes = BytesOf(dtype);
   Arg a = In{0}, b = In{1};
   if (p.pads) {
-    a = recipe.AddScratch(p.in_floats * 4, caps);
+    a = recipe.AddScratch(p.in_floats * bytes, caps);
     Dispatch d{.source = &cl::kConvPad, .entry = "pad"};
     d.defines = {{"IDX", IndexType(p.in_floats)}};
+    AddStored(dtype, d);
     d.args = {In{0}, a, static_cast<int32_t>(g.in_channels)};
     for (const WindowAxis& axis : g.axis) d.args.push_back(static_cast<int32_t>(axis.in));
     for (const int64_t v : p.size) d.args.push_back(static_cast<int32_t>(v));
@@ -121,15 +125,15 @@ Recipe Panels(const ConvAttrs& attrs, const WindowGeometry& g, bool packed, cons
     recipe.dispatches.push_back(std::move(d));
   }
   if (!packed) {
-    b = recipe.AddScratch(g.groups * floats * 4, caps);
-    recipe.dispatches.push_back(
-        MakePack(In{1}, b, g.groups, p.columns, g.out_channels, 1, p.depth(), p.columns, caps));
+    b = recipe.AddScratch(g.groups * elements * bytes, caps);
+    recipe.dispatches.push_back(MakePack(In{1}, b, dtype, g.groups, p.columns, g.out_channels, 1,
+                                         p.depth(), p.columns, caps));
   }
   launch.row_y = g.out_channels;
   launch.y_step = launch.bias_step = p.columns;
-  if (g.groups > 1) launch.batch.axes = {{g.groups, g.in_channels / g.groups, floats}};
+  if (g.groups > 1) launch.batch.axes = {{g.groups, g.in_channels / g.groups, elements}};
   launch.products = g.groups;
-  launch.most = std::max({MostOf(node), p.in_floats, g.groups * floats});
+  launch.most = std::max({MostOf(node), p.in_floats, g.groups * elements});
   recipe.dispatches.push_back(MakePanels(launch, a, b, node, attrs.activation, caps));
   return recipe;
 }
@@ -142,7 +146,7 @@ bool IsDepthwise(const ConvAttrs& attrs, const TensorDesc& filter) {
 
 // By the filter alone, so that it can be packed before other sizes are known.
 bool TakesPanels(const ConvAttrs& attrs, const TensorDesc& filter, const Capabilities& caps) {
-  return caps.shape == KernelShape::kCpu && filter.dtype == DType::kF32 && filter.elements() > 0 &&
+  return caps.shape == KernelShape::kCpu && IsCarried(filter.dtype) && filter.elements() > 0 &&
          attrs.groups <= kMostGroups && filter.shape.back() <= kMostGroups &&
          !IsDepthwise(attrs, filter);
 }
@@ -157,8 +161,8 @@ Result<Recipe> Conv(const ConvAttrs& attrs, const NodeView& node, const Capabili
   if (!empty && TakesPanels(attrs, filter, caps)) {
     return Panels(attrs, g, node.inputs[1].constant, node, caps);
   }
-  if (!empty && dtype == DType::kF32 && IsDepthwise(attrs, filter) &&
-      g.axis[2].out / 4 < kMostGroups && g.batch * g.axis[0].out * g.axis[1].out <= kMostGroups) {
+  if (!empty && IsCarried(dtype) && IsDepthwise(attrs, filter) && g.axis[2].out / 4 < kMostGroups &&
+      g.batch * g.axis[0].out * g.axis[1].out <= kMostGroups) {
     return Depthwise(attrs, g, node, caps);
   }
   const int64_t out_group = g.out_channels / g.groups;
@@ -179,12 +183,20 @@ Result<Packing> PackFilter(const ConvAttrs& attrs, const NodeView& node, int inp
   }
   const int64_t groups = attrs.groups, out_channels = desc.shape.back();
   const int64_t columns = out_channels / groups, depth = desc.elements() / out_channels;
-  const int64_t floats = PackedFloats(depth, columns, caps), width = PanelColumns(caps);
+  const int64_t elements = PackedElements(depth, columns, caps), width = PanelColumns(caps);
   return Packing{StrCat("panels", width, groups > 1 ? StrCat("g", groups) : ""),
-                 groups * floats * 4, [=](const Tensor& constant, std::span<std::byte> to) {
-                   for (int64_t i = 0; i < groups; ++i) {
-                     PackPanels(constant.As<float>().data() + i * columns, out_channels, 1, depth,
-                                columns, width, reinterpret_cast<float*>(to.data()) + i * floats);
+                 groups * elements * BytesOf(desc.dtype),
+                 [=](const Tensor& constant, std::span<std::byte> to) {
+                   const auto pack = [&]<class T>(T*) {
+                     for (int64_t i = 0; i < groups; ++i) {
+                       PackPanels(constant.As<T>().data() + i * columns, out_channels, 1, depth,
+                                  columns, width, reinterpret_cast<T*>(to.data()) + i * elements);
+                     }
+                   };
+                   if (desc.dtype == DType::kF32) {
+                     pack(static_cast<float*>(nullptr));
+                   } else {
+                     pack(static_cast<uint16_t*>(nullptr));
                    }
                    return Status();
                  }};

@@ -57,7 +57,7 @@ Recipe Tiled(const MatMulAttrs& attrs, const MatMulGeometry& g, const TileChoice
 
 // By the constant alone, like everything that decides about packing: weights of one column stay.
 bool IsPacked(const MatMulAttrs& attrs, const Fact& b, const Capabilities& caps) {
-  if (caps.shape != KernelShape::kCpu || !b.constant || b.dtype != DType::kF32) return false;
+  if (caps.shape != KernelShape::kCpu || !b.constant || !IsCarried(b.dtype)) return false;
   const Shape shape = b.shape.ToShape();
   return shape.rank() >= 2 && shape.elements() > 0 &&
          shape[shape.rank() - (attrs.transpose_b ? 2 : 1)] > 1;
@@ -65,14 +65,14 @@ bool IsPacked(const MatMulAttrs& attrs, const Fact& b, const Capabilities& caps)
 
 Recipe Panels(const MatMulAttrs& attrs, const MatMulGeometry& g, bool packed, const NodeView& node,
               int64_t most, const Capabilities& caps) {
-  const int64_t matrix = g.k * g.n, floats = PackedFloats(g.k, g.n, caps);
+  const int64_t matrix = g.k * g.n, elements = PackedElements(g.k, g.n, caps);
   const int64_t matrices = node.inputs[1].desc().elements() / matrix;
   Recipe recipe;
   Arg b = In{1};
   if (!packed) {
-    b = recipe.AddScratch(matrices * floats * 4, caps);
-    recipe.dispatches.push_back(
-        MakePack(In{1}, b, matrices, matrix, g.b_row, g.b_col, g.k, g.n, caps));
+    b = recipe.AddScratch(matrices * elements * BytesOf(node.inputs[1].dtype), caps);
+    recipe.dispatches.push_back(MakePack(In{1}, b, node.inputs[1].dtype, matrices, matrix, g.b_row,
+                                         g.b_col, g.k, g.n, caps));
   }
   PanelLaunch launch;
   launch.shape.run = g.k;
@@ -87,9 +87,9 @@ Recipe Panels(const MatMulAttrs& attrs, const MatMulGeometry& g, bool packed, co
   launch.row_y = g.n;
   launch.y_step = g.m * g.n;
   launch.batch = BatchOf(g);
-  for (BatchAxes::Axis& axis : launch.batch.axes) axis.b_step = axis.b_step / matrix * floats;
+  for (BatchAxes::Axis& axis : launch.batch.axes) axis.b_step = axis.b_step / matrix * elements;
   launch.products = g.batch;
-  launch.most = std::max(most, matrices * floats);
+  launch.most = std::max(most, matrices * elements);
   recipe.dispatches.push_back(MakePanels(launch, In{0}, b, node, attrs.activation, caps));
   return recipe;
 }
@@ -104,10 +104,8 @@ Result<Recipe> MatMul(const MatMulAttrs& attrs, const NodeView& node, const Capa
   if (packed && !small_counts) {
     return Unsupported("opencl: a product of ", g.batch, " matrices with ", g.n, " columns");
   }
-  const bool single = a.dtype == DType::kF32 || a.dtype == DType::kF16 || a.dtype == DType::kBF16;
-  if (single && small_counts && g.k > 0) {
-    if (packed ||
-        (caps.shape == KernelShape::kCpu && a.dtype == DType::kF32 && g.m > 1 && g.n > 1)) {
+  if (IsCarried(a.dtype) && small_counts && g.k > 0) {
+    if (packed || (caps.shape == KernelShape::kCpu && g.m > 1 && g.n > 1)) {
       return Panels(attrs, g, packed, node, most, caps);
     }
     const TileChoice tile = ChooseTile(g.m, g.n, g.batch, caps);
@@ -128,13 +126,21 @@ Result<Packing> PackWeights(const MatMulAttrs& attrs, const NodeView& node, int 
   const int64_t rows = desc.shape[rank - 2], columns = desc.shape[rank - 1];
   const int64_t k = attrs.transpose_b ? columns : rows, n = attrs.transpose_b ? rows : columns;
   const int64_t row_step = attrs.transpose_b ? 1 : n, column_step = attrs.transpose_b ? k : 1;
-  const int64_t count = desc.elements() / (k * n), floats = PackedFloats(k, n, caps);
+  const int64_t count = desc.elements() / (k * n), elements = PackedElements(k, n, caps);
   const int64_t width = PanelColumns(caps);
-  return Packing{StrCat("panels", width, attrs.transpose_b ? "t" : ""), count * floats * 4,
+  return Packing{StrCat("panels", width, attrs.transpose_b ? "t" : ""),
+                 count * elements * BytesOf(desc.dtype),
                  [=](const Tensor& constant, std::span<std::byte> to) {
-                   for (int64_t i = 0; i < count; ++i) {
-                     PackPanels(constant.As<float>().data() + i * k * n, row_step, column_step, k,
-                                n, width, reinterpret_cast<float*>(to.data()) + i * floats);
+                   const auto pack = [&]<class T>(T*) {
+                     for (int64_t i = 0; i < count; ++i) {
+                       PackPanels(constant.As<T>().data() + i * k * n, row_step, column_step, k, n,
+                                  width, reinterpret_cast<T*>(to.data()) + i * elements);
+                     }
+                   };
+                   if (desc.dtype == DType::kF32) {
+                     pack(static_cast<float*>(nullptr));
+                   } else {
+                     pack(static_cast<uint16_t*>(nullptr));
                    }
                    return Status();
                  }};

@@ -100,21 +100,32 @@ int64_t PanelVector(const Capabilities& caps) {
   return caps.vector_width >= 16 ? 16 : caps.vector_width >= 8 ? 8 : 4;
 }
 
-int64_t PackedFloats(int64_t depth, int64_t columns, const Capabilities& caps) {
+int64_t PackedElements(int64_t depth, int64_t columns, const Capabilities& caps) {
   return RoundUp(columns, PanelColumns(caps)) * depth;
 }
 
-void PackPanels(const float* b, int64_t row_step, int64_t column_step, int64_t depth,
-                int64_t columns, int64_t panel_columns, float* to) {
+bool IsCarried(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
+}
+
+void AddStored(DType dtype, Dispatch& d) {
+  if (dtype != DType::kF32) d.defines.emplace_back("T", std::string(Name(dtype)));
+}
+
+template <class T>
+void PackPanels(const T* b, int64_t row_step, int64_t column_step, int64_t depth, int64_t columns,
+                int64_t panel_columns, T* to) {
   for (int64_t first = 0; first < columns; first += panel_columns) {
     const int64_t count = std::min(panel_columns, columns - first);
     for (int64_t k = 0; k < depth; ++k, to += panel_columns) {
-      const float* from = b + k * row_step + first * column_step;
+      const T* from = b + k * row_step + first * column_step;
       for (int64_t j = 0; j < count; ++j) to[j] = from[j * column_step];
-      std::fill(to + count, to + panel_columns, 0.0f);
+      std::fill(to + count, to + panel_columns, T());
     }
   }
 }
+template void PackPanels(const float*, int64_t, int64_t, int64_t, int64_t, int64_t, float*);
+template void PackPanels(const uint16_t*, int64_t, int64_t, int64_t, int64_t, int64_t, uint16_t*);
 
 Dispatch MakePanels(const PanelLaunch& launch, Arg a, Arg b, const NodeView& node,
                     const std::string& activation, const Capabilities& caps) {
@@ -137,6 +148,7 @@ Dispatch MakePanels(const PanelLaunch& launch, Arg a, Arg b, const NodeView& nod
   const std::string type = IndexType(launch.most);
   const bool wide = type == "long";
   d.defines = {{"V", StrCat(vector)}, {"ROWS", StrCat(rows)}, {"IDX", type}};
+  AddStored(node.inputs[0].dtype, d);
   d.args = {a, b};
   AddEpilogue(node, activation, d);
   d.args.push_back(Out{0});
@@ -154,10 +166,11 @@ Dispatch MakePanels(const PanelLaunch& launch, Arg a, Arg b, const NodeView& nod
   return d;
 }
 
-Dispatch MakePack(Arg from, Arg to, int64_t matrices, int64_t b_matrix, int64_t row_step,
-                  int64_t column_step, int64_t depth, int64_t columns, const Capabilities& caps) {
+Dispatch MakePack(Arg from, Arg to, DType dtype, int64_t matrices, int64_t b_matrix,
+                  int64_t row_step, int64_t column_step, int64_t depth, int64_t columns,
+                  const Capabilities& caps) {
   Dispatch d{.source = &cl::kMatmulPanels, .entry = "pack"};
-  const int64_t packed = PackedFloats(depth, columns, caps);
+  const int64_t packed = PackedElements(depth, columns, caps);
   const std::string type =
       IndexType(SaturatingMul(matrices, std::max(packed, SaturatingMul(depth, columns))));
   const bool wide = type == "long";
@@ -166,6 +179,7 @@ Dispatch MakePack(Arg from, Arg to, int64_t matrices, int64_t b_matrix, int64_t 
                {"IDX", type},
                {"ACTIVATION", "ACT_none"},
                {"AXES", "0"}};
+  AddStored(dtype, d);
   d.args = {from,
             to,
             Index(columns, wide),

@@ -44,14 +44,19 @@ void AddTile(const TileChoice& tile, Dispatch& d);
 // The panels of matmul/panels.cl on a device that wants them.
 int64_t PanelVector(const Capabilities& caps);  // V
 inline int64_t PanelColumns(const Capabilities& caps) { return 2 * PanelVector(caps); }
-int64_t PackedFloats(int64_t depth, int64_t columns, const Capabilities& caps);
+int64_t PackedElements(int64_t depth, int64_t columns, const Capabilities& caps);
 // What `write` of a Packing does with one matrix; element (k, n) stands at row_step * k +
-// column_step * n.
-void PackPanels(const float* b, int64_t row_step, int64_t column_step, int64_t depth,
-                int64_t columns, int64_t panel_columns, float* to);
+// column_step * n. T: float, or uint16_t for any 16-bit element.
+template <class T>
+void PackPanels(const T* b, int64_t row_step, int64_t column_step, int64_t depth, int64_t columns,
+                int64_t panel_columns, T* to);
+// Dtypes that panels.cl and depthwise.cl take: sums are of float.
+bool IsCarried(DType dtype);
+// Their define, which f32 goes without.
+void AddStored(DType dtype, Dispatch& d);
 
 // One launch of `panels`: products of `shape` (row and run steps are those of a), as many as
-// `batch` says, `b_step`s of which count packed floats.
+// `batch` says, `b_step`s of which count packed elements.
 struct PanelLaunch {
   ConvProduct shape;
   int64_t run_step = 1;
@@ -63,7 +68,8 @@ struct PanelLaunch {
 Dispatch MakePanels(const PanelLaunch& launch, Arg a, Arg b, const NodeView& node,
                     const std::string& activation, const Capabilities& caps);
 // The launch that packs `matrices` matrices which lie b_matrix apart.
-Dispatch MakePack(Arg from, Arg to, int64_t matrices, int64_t b_matrix, int64_t row_step,
-                  int64_t column_step, int64_t depth, int64_t columns, const Capabilities& caps);
+Dispatch MakePack(Arg from, Arg to, DType dtype, int64_t matrices, int64_t b_matrix,
+                  int64_t row_step, int64_t column_step, int64_t depth, int64_t columns,
+                  const Capabilities& caps);
 
 }  // namespace oncilla::opencl

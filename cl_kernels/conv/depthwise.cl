@@ -1,29 +1,24 @@
-// depthwise: every channel with its own filter[taps][channels]; float, channels a multiple of VEC.
+// depthwise: every channel with its own filter[taps][channels]; channels a multiple of VEC. T is
+// as in common/vector.clh; sums are of float.
 // Work-item (vector of channels, stretch of a row, row of y): the pixels of the stretch, PIXELS at a
 // time, so that a weight is read once for several of them. Taps outside the input are left out.
 // VARIANT: -DVEC=1 -DPIXELS=4 -DIDX=int -DACTIVATION=ACT_none
 // VARIANT: -DVEC=4 -DPIXELS=2 -DIDX=long -DACTIVATION=ACT_relu6 -DBIAS -DRESIDUAL
+// VARIANT: -DT=f16 -DVEC=8 -DPIXELS=4 -DIDX=int -DACTIVATION=ACT_relu6 -DBIAS
+// VARIANT: -DT=bf16 -DVEC=4 -DPIXELS=4 -DIDX=int -DACTIVATION=ACT_none -DRESIDUAL
+// VARIANT: -DT=f16 -DVEC=1 -DPIXELS=1 -DIDX=int -DACTIVATION=ACT_none
 // VARIANT: -DVEC=16 -DPIXELS=4 -DIDX=int -DACTIVATION=ACT_silu -DBIAS
-#include "common/activation.clh"
+#include "common/vector.clh"
 #include "common/window.clh"
-#if VEC == 1
-#define VF float
-#define VLOAD(p) (*(p))
-#define VSTORE(v, p) (*(p) = (v))
-#else
-#define VF ACT_CAT(float, VEC)
-#define VLOAD(p) ACT_CAT(vload, VEC)(0, p)
-#define VSTORE(v, p) ACT_CAT(vstore, VEC)(v, 0, p)
-#endif
 
-__kernel void depthwise(__global const float* restrict x, __global const float* restrict filter,
+__kernel void depthwise(__global const MEM(T)* restrict x, __global const MEM(T)* restrict filter,
 #ifdef BIAS
-                        __global const float* restrict bias,
+                        __global const MEM(T)* restrict bias,
 #endif
 #ifdef RESIDUAL
-                        __global const float* restrict residual,
+                        __global const MEM(T)* restrict residual,
 #endif
-                        __global float* restrict y, const int channels, const int stretch,
+                        __global MEM(T)* restrict y, const int channels, const int stretch,
                         WINDOW_PARAMS) {
   const int c = (int)get_global_id(0) * VEC;
   if (c >= channels) return;
@@ -48,9 +43,9 @@ __kernel void depthwise(__global const float* restrict x, __global const float* 
     }
     for (int k0 = f0; k0 < l0; ++k0) {
       for (int k1 = f1; k1 < l1; ++k1) {
-        __global const float* line =
+        __global const MEM(T)* line =
             x + ((sample * in0 + s0 + k0 * dilation0) * in1 + s1 + k1 * dilation1) * in_row + c;
-        __global const float* w = filter + (IDX)(k0 * kernel1 + k1) * kernel2 * channels + c;
+        __global const MEM(T)* w = filter + (IDX)(k0 * kernel1 + k1) * kernel2 * channels + c;
         for (int k2 = 0; k2 < kernel2; ++k2) {
           const VF weight = VLOAD(w + k2 * channels);
           const int i = s2 + k2 * dilation2;

@@ -1,4 +1,5 @@
-// Products for devices that want one work-item per group and wide private vectors; float only.
+// Products for devices that want one work-item per group and wide private vectors. T: f32 (where it
+// is not given), f16 or bf16, in memory; sums are of float.
 //
 // pack: b[matrix][l][j] (any steps) -> panels of PANEL = 2 V columns: packed[matrix][panel][l][PANEL],
 // the last panel filled with zeros. One work-item per row of a panel.
@@ -9,23 +10,22 @@
 // tile lacks repeat its last one and are not stored. y, bias and residual of z lie y_step, bias_step
 // and y_step apart; rows of y row_y apart.
 // VARIANT: -DV=16 -DROWS=8 -DIDX=int -DAXES=0 -DACTIVATION=ACT_none
+// VARIANT: -DT=f16 -DV=16 -DROWS=8 -DIDX=int -DAXES=0 -DACTIVATION=ACT_relu6 -DBIAS -DRESIDUAL
+// VARIANT: -DT=bf16 -DV=8 -DROWS=4 -DIDX=long -DAXES=1 -DACTIVATION=ACT_silu -DBIAS
 // VARIANT: -DV=8 -DROWS=6 -DIDX=int -DAXES=1 -DACTIVATION=ACT_gelu -DBIAS -DRESIDUAL
 // VARIANT: -DV=4 -DROWS=1 -DIDX=long -DAXES=2 -DACTIVATION=ACT_relu -DBIAS
-#include "common/activation.clh"
 #include "common/batch.clh"
+#include "common/vector.clh"
 #define PANEL (2 * V)
-#define VF ACT_CAT(float, V)
-#define VLOAD(p) ACT_CAT(vload, V)(0, p)
-#define VSTORE(v, p) ACT_CAT(vstore, V)(v, 0, p)
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pack(
-    __global const float* restrict b, __global float* restrict packed, const IDX n, const IDX k,
+    __global const RAW(T)* restrict b, __global RAW(T)* restrict packed, const IDX n, const IDX k,
     const IDX b_row, const IDX b_col, const IDX b_matrix) {
   const IDX l = get_global_id(0), panel = get_global_id(1), matrix = get_global_id(2);
-  __global const float* from = b + matrix * b_matrix + l * b_row + panel * PANEL * b_col;
-  __global float* to = packed + ((matrix * get_global_size(1) + panel) * k + l) * PANEL;
+  __global const RAW(T)* from = b + matrix * b_matrix + l * b_row + panel * PANEL * b_col;
+  __global RAW(T)* to = packed + ((matrix * get_global_size(1) + panel) * k + l) * PANEL;
   const IDX columns = n - panel * PANEL;
-  for (IDX j = 0; j < PANEL; ++j) to[j] = j < columns ? from[j * b_col] : 0.0f;
+  for (IDX j = 0; j < PANEL; ++j) to[j] = j < columns ? from[j * b_col] : 0;
 }
 
 #if ROWS == 8
@@ -39,31 +39,31 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pack(
 #endif
 
 // The first `count` floats of a vector, and reading as many.
-VF load_some(__global const float* p, const IDX count) {
+VF load_some(__global const MEM(T)* p, const IDX count) {
   if (count >= V) return VLOAD(p);
   float some[V];
-  for (int i = 0; i < V; ++i) some[i] = i < count ? p[i] : 0.0f;
+  for (int i = 0; i < V; ++i) some[i] = i < count ? LOAD(T, p, i) : 0.0f;
   return ACT_CAT(vload, V)(0, some);
 }
-void store_some(const VF v, __global float* p, const IDX count) {
+void store_some(const VF v, __global MEM(T)* p, const IDX count) {
   if (count >= V) {
     VSTORE(v, p);
   } else {
     float some[V];
     ACT_CAT(vstore, V)(v, 0, some);
-    for (int i = 0; i < count; ++i) p[i] = some[i];
+    for (int i = 0; i < count; ++i) STORE(T, p, i, some[i]);
   }
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void panels(
-    __global const float* restrict a, __global const float* restrict b,
+    __global const MEM(T)* restrict a, __global const MEM(T)* restrict b,
 #ifdef BIAS
-    __global const float* restrict bias,
+    __global const MEM(T)* restrict bias,
 #endif
 #ifdef RESIDUAL
-    __global const float* restrict residual,
+    __global const MEM(T)* restrict residual,
 #endif
-    __global float* restrict y, const IDX columns, const IDX row_y, const IDX y_step,
+    __global MEM(T)* restrict y, const IDX columns, const IDX row_y, const IDX y_step,
     const IDX bias_step, const IDX tiles, const IDX tiles_per_item, const IDX tiles_per_line,
     const IDX line_rows, const IDX lines1, const IDX lines2, const IDX line_step0,
     const IDX line_step1, const IDX line_step2, const IDX row_step, const IDX run_step,
@@ -87,7 +87,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void panels(
     const IDX even = line_rows / tiles_per_line, more = line_rows % tiles_per_line;
     const IDX row = part * even + min(part, more);
     const IDX rows = even + (part < more ? 1 : 0);
-    __global const float* base = a + a0 + line % lines2 * line_step2 +
+    __global const MEM(T)* base = a + a0 + line % lines2 * line_step2 +
                                  line / lines2 % lines1 * line_step1 +
                                  line / lines2 / lines1 * line_step0 + row * row_step;
     const IDX at = y0 + (line * line_rows + row) * row_y;
@@ -103,16 +103,16 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void panels(
   }
     EACH(ADD)
 #endif
-    __global const float* w = b + b0;
+    __global const MEM(T)* w = b + b0;
     for (IDX d0_ = 0; d0_ < taps0; ++d0_) {
       for (IDX d1_ = 0; d1_ < taps1; ++d1_) {
         for (IDX d2_ = 0; d2_ < taps2; ++d2_) {
-          __global const float* p = base + d0_ * tap_step0 + d1_ * tap_step1 + d2_ * tap_step2;
+          __global const MEM(T)* p = base + d0_ * tap_step0 + d1_ * tap_step1 + d2_ * tap_step2;
           for (IDX l = 0; l < run; ++l) {
             const VF w0 = VLOAD(w), w1 = VLOAD(w + V);
 #define MULTIPLY(i)                  \
   {                                  \
-    const VF x = (VF)(p[r##i]);      \
+    const VF x = (VF)(LOAD(T, p, r##i)); \
     s##i = fma(x, w0, s##i);         \
     t##i = fma(x, w1, t##i);         \
   }

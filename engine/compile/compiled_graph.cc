@@ -106,6 +106,7 @@ class Compiler {
       : devices_(devices), device_names_(device_names), constants_(constants), options_(options) {}
 
   Result<std::shared_ptr<const CompiledGraph>> Run(Module module) {
+    FindUnmatched(module);
     for (auto& [name, graph] : module.functions) functions_.emplace(name, std::move(graph));
     return CompileOne(std::move(module.main), "", options_.placement, 0);
   }
@@ -132,8 +133,12 @@ class Compiler {
     ONCILLA_ASSIGN(auto placement, Place(graph, devices_, device_names_, placement_options));
     if (pipeline.observe) pipeline.observe("placed", graph);
     ONCILLA_ASSIGN(graph, RunPasses(std::move(graph), DevicePasses(), context, pipeline));
+    PrecisionReport precision;
+    precision.unmatched = unmatched_;
+    ONCILLA_ASSIGN(graph, StoredNarrow(std::move(graph), pipeline, precision));
     ONCILLA_ASSIGN(graph, RunPasses(std::move(graph), LastPasses(), context, pipeline));
     auto compiled = std::make_shared<CompiledGraph>(std::move(graph));
+    compiled->precision = std::move(precision);
     compiled->placement = std::move(placement);
     compiled->fixes_shapes = FindShapeFixers(compiled->graph);
     ONCILLA_TRY(PackConstants(*compiled, devices_, constants_));
@@ -149,6 +154,41 @@ class Compiler {
       }
     }
     return std::shared_ptr<const CompiledGraph>(std::move(compiled));
+  }
+
+  Result<Graph> StoredNarrow(Graph graph, const PipelineOptions& pipeline,
+                             PrecisionReport& report) {
+    if (!options_.precision.options.narrow()) return graph;
+    Patch patch(graph);
+    ONCILLA_TRY(In(NarrowStorage(graph, devices_, options_.precision, patch, report),
+                   "pass 'narrow storage'"));
+    if (patch.empty()) return graph;
+    auto next = patch.Apply();
+    if (!next.ok()) return In(next.status(), "pass 'narrow storage'");
+    if (options_.verify) ONCILLA_TRY(In(Verify(*next), "after pass 'narrow storage'"));
+    if (pipeline.observe) pipeline.observe("narrow storage", *next);
+    return next;
+  }
+
+  // Entries of the precision's lists that name nothing in the module as it was imported.
+  void FindUnmatched(const Module& module) {
+    const StorageRequest& request = options_.precision;
+    if (!request.options.narrow()) return;
+    const auto look = [&](std::string_view list, const std::vector<std::string>& entries) {
+      for (const std::string& entry : entries) {
+        const auto in = [&](const Graph& graph) {
+          for (const Node& node : graph.nodes()) {
+            if (NamesNode(entry, node, request.sources.get())) return true;
+          }
+          return false;
+        };
+        bool found = in(module.main);
+        for (const auto& [name, graph] : module.functions) found = found || in(graph);
+        if (!found) unmatched_.push_back(StrCat(list, " '", entry, "'"));
+      }
+    };
+    look("allow", request.options.allow);
+    look("deny", request.options.deny);
   }
 
   Compiled CompileFunction(const std::string& name, int depth) {
@@ -167,6 +207,7 @@ class Compiler {
   const std::span<const std::string> device_names_;
   ConstantStore& constants_;
   const CompileOptions& options_;
+  std::vector<std::string> unmatched_;
   std::map<std::string, Graph> functions_;
   std::map<std::string, std::shared_ptr<const CompiledGraph>> compiled_;
 };

@@ -10,12 +10,14 @@
 
 #include "engine/compile/constants.h"
 #include "engine/passes/pass.h"
+#include "engine/passes/precision.h"
 #include "engine/placement/placer.h"
 
 namespace oncilla {
 
 struct CompileOptions {
   PlacementOptions placement;
+  StorageRequest precision = {};
   bool verify = false;
   // See PipelineOptions::observe; also called with "imported" and "placed".
   std::function<void(std::string_view stage, const Graph& graph)> observe;
@@ -26,6 +28,7 @@ struct CompiledGraph {
 
   Graph graph;
   PlacementReport placement;
+  PrecisionReport precision = {};
   // Per value: its contents fix a shape somewhere, so they belong to a plan's key.
   std::vector<bool> fixes_shapes;
   // Constant inputs as their kernels want them, on the node's device: (node, input) -> memory,

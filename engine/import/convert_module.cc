@@ -1,32 +1,12 @@
 // Graphs copied node by node, with other inputs and other constants.
 #include "engine/import/convert_module.h"
 
-#include <bit>
-#include <cmath>
-#include <cstring>
-
-#include "engine/base/half.h"
+#include "engine/tensor/narrow.h"
 
 namespace oncilla {
 namespace {
 
 constexpr int64_t kFewElements = 64;
-
-// Nothing (an invalid tensor) when a finite value would become infinite.
-template <class Narrow>
-Result<Tensor> Narrowed(const Tensor& wide, DType dtype) {
-  ONCILLA_ASSIGN(Tensor out, Tensor::Allocate({dtype, wide.shape()}));
-  const auto to = out.MutableAs<uint16_t>();
-  const std::byte* from = wide.bytes().data();  // perhaps unaligned
-  for (size_t i = 0; i < to.size(); ++i) {
-    float value = 0;
-    std::memcpy(&value, from + 4 * i, 4);
-    const Narrow narrow(value);
-    if (std::isfinite(value) && !std::isfinite(static_cast<float>(narrow))) return Tensor();
-    to[i] = narrow.bits;
-  }
-  return out;
-}
 
 class Copier {
  public:
@@ -97,9 +77,8 @@ class Copier {
     const bool narrow = options_.weights != DType::kF32 && !keep && !tensor.is_list() &&
                         tensor.dtype() == DType::kF32 && tensor.elements() >= kFewElements;
     if (!narrow) return to.AddConstant(tensor, value.name);
-    ONCILLA_ASSIGN(Tensor stored, options_.weights == DType::kF16
-                                      ? Narrowed<Half>(tensor, DType::kF16)
-                                      : Narrowed<BFloat16>(tensor, DType::kBF16));
+    ONCILLA_ASSIGN(Narrowing narrowing, Narrowed(tensor, options_.weights));
+    Tensor& stored = narrowing.tensor;
     if (!stored.valid()) {
       ++counts_->overflowing;
       return to.AddConstant(tensor, value.name);

@@ -154,27 +154,6 @@ std::string Describe(const PlacementRequest& request) {
   return text.empty() ? "all nodes" : text;
 }
 
-bool MatchesPattern(std::string_view pattern, std::string_view name) {
-  // Greedy with one point to come back to: the last star.
-  size_t p = 0, n = 0, star = std::string_view::npos, resume = 0;
-  while (n < name.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      resume = n;
-    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
-      ++p;
-      ++n;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      n = ++resume;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
-}
-
 Result<std::vector<Wish>> GatherWishes(const Graph& graph, const WishOptions& options) {
   return Gatherer(graph, options).Run();
 }

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/name_pattern.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/source_nodes.h"
 
@@ -36,8 +37,6 @@ struct PlacementRequest {
 };
 // "nodes 'conv*' of type Conv2D".
 std::string Describe(const PlacementRequest& request);
-
-bool MatchesPattern(std::string_view pattern, std::string_view name);
 
 struct Wish {
   enum Origin { kNone, kStored, kRequested, kColocated };

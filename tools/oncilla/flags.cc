@@ -60,6 +60,21 @@ void SessionFlags::AddTo(CLI::App& app) {
          "Devices to go on with, in order, when one is missing, is lost, or lacks memory or, "
          "with --strict, a kernel")
       ->type_name("SPEC,..");
+  app.add_option("--precision", precision,
+                 "How weights and intermediate values are stored: fp32, fp16 or bf16; sums are in "
+                 "fp32 in any case")
+      ->check(CLI::IsMember({"fp32", "fp16", "bf16"}))
+      ->type_name("TYPE");
+  app.add_option(
+         "--keep-fp32", wide,
+         "With --precision: leave these nodes alone ('*' any text), or op:TYPE; may be given "
+         "several times")
+      ->allow_extra_args(false)
+      ->type_name("NODES");
+  app.add_option("--also-narrow", narrow,
+                 "With --precision: store these narrow although their op is left alone by default")
+      ->allow_extra_args(false)
+      ->type_name("NODES");
   app.add_option("--config", config,
                  "Session options as text, JSON or a serialized ConfigProto of TensorFlow; flags "
                  "win over it")
@@ -93,6 +108,16 @@ Result<SessionOptions> SessionFlags::Options() const {
     ONCILLA_ASSIGN(options.memory_limit_bytes, ParseBytes(memory_limit));
     if (options.memory_limit_bytes == 0) return BadOption("--memory-limit must not be 0");
   }
+  if (!precision.empty()) {
+    ONCILLA_ASSIGN(options.precision.storage, PrecisionFromName(precision));
+    if (!options.precision.narrow()) options.precision = {};
+  }
+  if (!options.precision.narrow() && !(wide.empty() && narrow.empty())) {
+    return BadOption(
+        "--keep-fp32 and --also-narrow have no effect without --precision fp16 or bf16");
+  }
+  options.precision.deny.insert(options.precision.deny.end(), wide.begin(), wide.end());
+  options.precision.allow.insert(options.precision.allow.end(), narrow.begin(), narrow.end());
   if (!fallback.empty()) options.fallback = FallbackOnAll(SplitAt(fallback, ','));
   return options;
 }

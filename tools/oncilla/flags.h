@@ -29,7 +29,10 @@ struct SessionFlags {
   bool strict = false;
   int threads = 0;
   std::string memory_limit;
-  std::string fallback;  // devices, separated by commas
+  std::string precision;            // empty: not given
+  std::vector<std::string> wide;    // entries for the deny list
+  std::vector<std::string> narrow;  // and for the allow list
+  std::string fallback;             // devices, separated by commas
 
   void AddTo(CLI::App& app);
   Result<SessionOptions> Options() const;

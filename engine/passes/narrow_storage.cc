@@ -1,0 +1,264 @@
+// Values of f32 become values of 16 bits, in one walk in the graph's order.
+//
+// A node is taken when its op carries or starts narrow numbers (storage_rules.cc), nobody denies
+// it, its weights survive, and its device has a kernel for it. Kernels take one dtype: what comes
+// in as f32 is cast, once per value and device, and each result also exists cast back; what nobody
+// reads of these goes when the patch is applied.
+#include <cmath>
+#include <map>
+
+#include "engine/graph/shape_fixers.h"
+#include "engine/passes/precision.h"
+#include "engine/passes/rewrite.h"
+#include "engine/tensor/narrow.h"
+
+namespace oncilla {
+namespace {
+
+// Constants of fewer elements are no weights but parameters (an epsilon, a mask's value): they must
+// survive nearly unchanged.
+constexpr int64_t kFewElements = 64;
+constexpr double kParameterError = 1.0 / 256;
+constexpr double kLargestHalf = 65504;
+
+class Narrower {
+ public:
+  Narrower(const Graph& graph, std::span<Device* const> devices, const StorageRequest& request,
+           Patch& patch, PrecisionReport& report)
+      : graph_(graph),
+        devices_(devices),
+        options_(request.options),
+        sources_(request.sources.get()),
+        patch_(patch),
+        report_(report),
+        fixes_shapes_(FindShapeFixers(graph)),
+        narrow_(graph.values().size(), kNoValue),
+        large_(graph.values().size()),
+        fetched_(graph.values().size()) {
+    for (const NamedValue& output : graph.outputs()) fetched_[Index(output.value)] = true;
+  }
+
+  Status Run() {
+    for (uint32_t n = 0; n < graph_.nodes().size(); ++n) {
+      const Node& node = graph_.node(NodeId{n});
+      if (!TouchesFloats(node)) continue;
+      ONCILLA_ASSIGN(const std::string why, TryNode(NodeId{n}));
+      if (why.empty()) {
+        ++report_.narrow_nodes;
+        continue;
+      }
+      MarkLarge(node);
+      report_.kept.push_back({node.name, std::string(node.op->name), why});
+    }
+    for (const auto& [id, constant] : constants_) {
+      report_.narrow_constants += constant.narrow != kNoValue && constant.used;
+    }
+    return Status();
+  }
+
+ private:
+  struct Constant {
+    ValueId narrow = kNoValue;
+    std::string why = {};  // there is none
+    bool used = false;
+  };
+
+  bool IsFloat32(ValueId id) const {
+    return id != kNoValue && graph_.fact(id).kind == ValueKind::kTensor &&
+           graph_.fact(id).dtype == DType::kF32;
+  }
+  static bool IsPlanInput(const Node& node, size_t i) {
+    return i < 32 && (node.op->traits.plan_inputs >> i & 1) != 0;
+  }
+  bool IsData(const Node& node, size_t i) const {
+    return !IsPlanInput(node, i) && IsFloat32(node.inputs[i]);
+  }
+  bool TouchesFloats(const Node& node) const {
+    for (ValueId id : node.outputs) {
+      if (IsFloat32(id)) return true;
+    }
+    return false;
+  }
+
+  std::string_view EntryFor(const std::vector<std::string>& list, const Node& node) const {
+    for (const std::string& entry : list) {
+      if (NamesNode(entry, node, sources_)) return entry;
+    }
+    return {};
+  }
+
+  // Empty when the node is narrow now, else why it stays.
+  Result<std::string> TryNode(NodeId id) {
+    const Node& node = graph_.node(id);
+    if (const auto entry = EntryFor(options_.deny, node); !entry.empty()) {
+      return StrCat("denied by '", entry, "'");
+    }
+    StorageRuling ruling = StorageRulingOf(node.op->name);
+    const bool allowed =
+        ruling.rule == StorageRule::kKeeps && !EntryFor(options_.allow, node).empty();
+    if (ruling.rule == StorageRule::kKeeps && !allowed) return std::string(ruling.why);
+    for (ValueId value : node.outputs) {
+      if (fixes_shapes_[Index(value)]) return std::string("its result fixes a shape");
+    }
+    bool any = allowed, weights = false;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (!IsData(node, i)) continue;
+      const ValueId input = node.inputs[i];
+      any |= narrow_[Index(input)] != kNoValue;
+      weights |=
+          graph_.value(input).is_constant() && graph_.fact(input).desc().elements() >= kFewElements;
+      if (large_[Index(input)]) {
+        return std::string("it reads numbers that may lie beyond what 16 bits hold");
+      }
+    }
+    if (ruling.rule == StorageRule::kStarts) any = true;
+    if (!any) return std::string("what it reads is f32");
+    // The last step keeps its digits, unless its weights are what the memory goes into.
+    for (ValueId value : node.outputs) {
+      if (fetched_[Index(value)] && !weights && !allowed)
+        return std::string("its result is fetched");
+    }
+    return Narrow(id);
+  }
+
+  Result<std::string> Narrow(NodeId id) {
+    const Node& node = graph_.node(id);
+    // Facts first: the device is asked before anything is made.
+    Facts in = graph_.FactsOf(node.inputs);
+    for (size_t i = 0; i < in.size(); ++i) {
+      if (!IsData(node, i)) continue;
+      ONCILLA_ASSIGN(in[i], NarrowFact(node.inputs[i]));
+      if (in[i].absent()) return constants_[Index(node.inputs[i])].why;
+    }
+    const AttrMap& attrs = node.attrs;
+    const auto out = InferNode(graph_.ops(), node.name, node.op->name, attrs, in);
+    if (!out.ok()) return StrCat("no such op: ", Message(out.status()));
+    for (size_t i = 0; i < out->size(); ++i) {
+      const bool was = IsFloat32(node.outputs[i]);
+      const DType expected = was ? options_.storage : graph_.fact(node.outputs[i]).dtype;
+      if ((*out)[i].dtype != expected) return std::string("its result's dtype is its own");
+    }
+    const NodeView view{node.op, &attrs, in, *out, node.name};
+    if (const Status can = devices_[node.device]->CanRun(view); !can.ok()) {
+      return std::string(Message(can));
+    }
+    std::vector<ValueId> inputs = node.inputs;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (!IsData(node, i)) continue;
+      ONCILLA_ASSIGN(inputs[i], NarrowValue(inputs[i], id));
+    }
+    ONCILLA_ASSIGN(const auto made, patch_.AddNode(node.op->name, attrs, inputs, {id}));
+    for (size_t i = 0; i < made.size(); ++i) {
+      ValueId wide = made[i];
+      if (IsFloat32(node.outputs[i])) {
+        narrow_[Index(node.outputs[i])] = made[i];
+        ONCILLA_ASSIGN(wide, patch_.Add("Cast", {{"to", DType::kF32}}, {made[i]}, {id}));
+      }
+      ONCILLA_TRY(patch_.Replace(node.outputs[i], wide));
+    }
+    return std::string();
+  }
+
+  // Absent for a constant that does not survive.
+  Result<Fact> NarrowFact(ValueId id) {
+    if (narrow_[Index(id)] != kNoValue) return patch_.fact(narrow_[Index(id)]);
+    if (graph_.value(id).is_constant()) {
+      ONCILLA_ASSIGN(const Constant* constant, NarrowConstant(id));
+      return constant->narrow == kNoValue ? Fact::Absent() : patch_.fact(constant->narrow);
+    }
+    return Fact::Of(options_.storage, graph_.fact(id).shape);
+  }
+
+  Result<ValueId> NarrowValue(ValueId id, NodeId reader) {
+    if (narrow_[Index(id)] != kNoValue) return narrow_[Index(id)];
+    if (graph_.value(id).is_constant()) {
+      ONCILLA_ASSIGN(Constant * constant, NarrowConstant(id));
+      constant->used = true;
+      return constant->narrow;
+    }
+    const std::pair key(Index(id), graph_.node(reader).device);
+    auto it = casts_.find(key);
+    if (it == casts_.end()) {
+      // It belongs to what it reads, where that is on the same device.
+      const NodeId producer = graph_.value(id).producer;
+      const bool near =
+          producer != kNoNode && graph_.node(producer).device == graph_.node(reader).device;
+      ONCILLA_ASSIGN(const ValueId cast, patch_.Add("Cast", {{"to", options_.storage}}, {id},
+                                                    {near ? producer : reader}));
+      it = casts_.emplace(key, cast).first;
+    }
+    return it->second;
+  }
+
+  Result<Constant*> NarrowConstant(ValueId id) {
+    const auto [it, fresh] = constants_.try_emplace(Index(id));
+    Constant& constant = it->second;
+    if (!fresh) return &constant;
+    const Tensor& value = graph_.fact(id).value;
+    ONCILLA_ASSIGN(Narrowing narrowing, Narrowed(value, options_.storage));
+    if (!narrowing.tensor.valid()) {
+      constant.why = StrCat("a constant holds ", narrowing.largest, ", which ",
+                            PrecisionName(options_.storage), " does not");
+    } else if (value.elements() < kFewElements && narrowing.relative_error > kParameterError) {
+      constant.why = StrCat("a constant of few elements would lose its value in ",
+                            PrecisionName(options_.storage));
+    } else {
+      constant.narrow = patch_.AddConstant(std::move(narrowing.tensor), graph_.value(id).name);
+    }
+    return &constant;
+  }
+
+  // Masks are made of numbers that stand for infinity: what is made of them stays f32 as well, up
+  // to the first op that brings numbers back into bounds.
+  void MarkLarge(const Node& node) {
+    const StorageRule rule = StorageRulingOf(node.op->name).rule;
+    const bool bounds = node.op->name == "Softmax" || node.op->name == "Tanh" ||
+                        node.op->name == "Sigmoid" || node.op->name == "Clip" ||
+                        node.op->name == "Relu6";
+    if (rule != StorageRule::kCarries || bounds) return;
+    bool large = false;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (!IsData(node, i)) continue;
+      const Value& value = graph_.value(node.inputs[i]);
+      const auto known = constants_.find(Index(node.inputs[i]));
+      large |= large_[Index(node.inputs[i])] ||
+               (known != constants_.end() && known->second.narrow == kNoValue) ||
+               (value.is_constant() && value.fact.has_value() &&
+                value.fact.value.elements() < kFewElements &&
+                Largest(value.fact.value) >= kLargestHalf / 2);
+    }
+    for (ValueId id : node.outputs) large_[Index(id)] = large && IsFloat32(id);
+  }
+
+  static double Largest(const Tensor& tensor) {
+    double largest = 0;
+    if (const auto values = ToDoubles(tensor); values.ok()) {
+      for (const double v : *values) largest = std::max(largest, std::abs(v));
+    }
+    return largest;
+  }
+
+  const Graph& graph_;
+  const std::span<Device* const> devices_;
+  const PrecisionOptions& options_;
+  const SourceNodes* const sources_;
+  Patch& patch_;
+  PrecisionReport& report_;
+  const std::vector<bool> fixes_shapes_;
+  std::vector<ValueId> narrow_;  // per value of the graph; kNoValue: it is f32
+  std::vector<bool> large_;      // per value: f32 that may lie beyond 16 bits
+  std::vector<bool> fetched_;
+  std::map<uint32_t, Constant> constants_;
+  std::map<std::pair<uint32_t, int>, ValueId> casts_;  // by value and device
+};
+
+}  // namespace
+
+Status NarrowStorage(const Graph& graph, std::span<Device* const> devices,
+                     const StorageRequest& request, Patch& patch, PrecisionReport& report) {
+  report.storage = request.options.storage;
+  if (!request.options.narrow()) return Status();
+  return Narrower(graph, devices, request, patch, report).Run();
+}
+
+}  // namespace oncilla

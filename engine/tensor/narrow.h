@@ -1,0 +1,17 @@
+// Numbers of 32 bits stored in 16: float16 or bfloat16, rounded to nearest even.
+#pragma once
+
+#include "engine/tensor/tensor.h"
+
+namespace oncilla {
+
+struct Narrowing {
+  Tensor tensor;              // invalid when a finite number would become infinite
+  double largest = 0;         // of the finite magnitudes
+  double relative_error = 0;  // the worst, of numbers other than zero; 1 where one became zero
+};
+
+// `dtype` is kF16 or kBF16. Fails only for want of memory. The bytes may lie anywhere.
+Result<Narrowing> Narrowed(const Tensor& f32, DType dtype);
+
+}  // namespace oncilla
