@@ -220,15 +220,25 @@ Result<EventPtr> ClQueue::Transfer(std::span<const Upload> uploads,
                                    std::span<const Download> downloads) {
   SettleDone();
   dirty_ = unflushed_ = true;
-  Status status = EnqueueTransfers(uploads, downloads);
+  std::vector<std::pair<int, EventObject>> stamps;
+  Status status = EnqueueTransfers(uploads, downloads, stamps);
   if (status.ok()) {
-    auto event = Finish(std::make_shared<ClEvent>(), nullptr);
+    // In order, so that the last copy's event is the transfer's; what copies nothing needs a
+    // marker.
+    cl_event last = stamps.empty() ? nullptr : stamps.back().second.get();
+    if (last != nullptr && api_.RetainEvent(last) != CL_SUCCESS) last = nullptr;
+    auto made = std::make_shared<ClEvent>();
+    made->stamps = std::move(stamps);
+    auto event = Finish(std::move(made), last);
     status = event.status();
     if (status.ok() && !downloads.empty()) status = Flush();
     if (status.ok()) return event;
   }
   // What was enqueued still touches the caller's memory.
-  if (foreign_ ? !SeeItOver(kCloseLimit) : !Drain(kCloseLimit)) device_hung_ = true;
+  if (foreign_ ? !SeeItOver(kCloseLimit) : !Drain(kCloseLimit)) {
+    device_hung_ = true;
+    for (auto& [number, stamp] : stamps) stamp.Abandon();
+  }
   return status;
 }
 
@@ -259,8 +269,16 @@ Status ClQueue::EnqueueAfter(std::span<const cl_event> events) {
 }
 
 Status ClQueue::EnqueueTransfers(std::span<const Upload> uploads,
-                                 std::span<const Download> downloads) {
+                                 std::span<const Download> downloads,
+                                 std::vector<std::pair<int, EventObject>>& stamps) {
+  int number = -1;
+  cl_event stamp = nullptr;
+  const auto keep = [&] {
+    if (stamp != nullptr) stamps.emplace_back(number, EventObject(api_, stamp));
+    stamp = nullptr;
+  };
   for (const Upload& u : uploads) {
+    ++number;
     if (u.from.empty()) continue;
     ONCILLA_ASSIGN(ClRegion * region, RegionOf(u.to));
     if (static_cast<int64_t>(u.from.size()) > u.to.bytes) {
@@ -268,10 +286,12 @@ Status ClQueue::EnqueueTransfers(std::span<const Upload> uploads,
     }
     ONCILLA_TRY(Check(api_.EnqueueWriteBuffer(queue_.get(), region->raw(), CL_FALSE,
                                               static_cast<size_t>(u.to.offset), u.from.size(),
-                                              u.from.data(), 0, nullptr, nullptr),
+                                              u.from.data(), 0, nullptr, &stamp),
                       "clEnqueueWriteBuffer"));
+    keep();
   }
   for (const Download& d : downloads) {
+    ++number;
     if (d.to.empty()) continue;
     ONCILLA_ASSIGN(ClRegion * region, RegionOf(d.from));
     if (static_cast<int64_t>(d.to.size()) > d.from.bytes) {
@@ -279,8 +299,9 @@ Status ClQueue::EnqueueTransfers(std::span<const Upload> uploads,
     }
     ONCILLA_TRY(Check(api_.EnqueueReadBuffer(queue_.get(), region->raw(), CL_FALSE,
                                              static_cast<size_t>(d.from.offset), d.to.size(),
-                                             d.to.data(), 0, nullptr, nullptr),
+                                             d.to.data(), 0, nullptr, &stamp),
                       "clEnqueueReadBuffer"));
+    keep();
   }
   return Status();
 }

@@ -71,7 +71,9 @@ class ClQueue : public Queue {
 
  private:
   std::chrono::milliseconds Patience() const;
-  Status EnqueueTransfers(std::span<const Upload> uploads, std::span<const Download> downloads);
+  // `stamps` gets an event per copy, numbered as in device.h.
+  Status EnqueueTransfers(std::span<const Upload> uploads, std::span<const Download> downloads,
+                          std::vector<std::pair<int, EventObject>>& stamps);
   Result<EventPtr> Finish(std::shared_ptr<ClEvent> event, cl_event last);
   Status Flush();
   // Waits until all is done; false when it takes too long.

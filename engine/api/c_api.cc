@@ -203,7 +203,8 @@ oncilla_status* oncilla_session_memory(oncilla_session* session, const char* dev
         return WriteStruct(
             oncilla_memory_info{0, memory.in_use_bytes, memory.pool_bytes, memory.peak_bytes,
                                 memory.limit_bytes, memory.largest_free_bytes, memory.fragmentation,
-                                memory.reserve_bytes, memory.total_bytes, memory.total_limit_bytes},
+                                memory.reserve_bytes, memory.total_bytes, memory.total_limit_bytes,
+                                session->session->abandoned_bytes()},
             info, "oncilla_memory_info");
       }
       names += " " + memory.device;
@@ -354,6 +355,10 @@ Status ReadRunRequest(const char* const* input_names, const oncilla_tensor* cons
   ONCILLA_TRY(ReadNames(given.keep, given.keep_count, "keep", &request->keep));
   request->keep_all = given.keep_all != 0;
   if (given.cancellation != nullptr) request->cancel = given.cancellation->token;
+  if (given.trace_level < ONCILLA_TRACE_NONE || given.trace_level > ONCILLA_TRACE_FULL) {
+    return InvalidArgument("trace_level is ", given.trace_level);
+  }
+  request->trace = static_cast<TraceLevel>(given.trace_level);
   if (input_count > 0) {
     ONCILLA_TRY(NeedHandle(input_names, "input_names"));
     ONCILLA_TRY(NeedHandle(inputs, "inputs"));
@@ -380,6 +385,7 @@ std::unique_ptr<oncilla_result> MakeResult(RunResult ran) {
                                    : MakeTensor(std::move(tensor)));
   }
   handle->report = ran.report.Line();
+  if (ran.report.traced) handle->trace = std::make_unique<RunReport>(std::move(ran.report));
   return handle;
 }
 

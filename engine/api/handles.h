@@ -57,6 +57,7 @@ struct oncilla_result {
   std::vector<std::string> names;
   std::vector<oncilla_tensor> tensors;
   std::string report;
+  std::unique_ptr<oncilla::RunReport> trace = nullptr;  // of a run with a trace level
 };
 
 namespace oncilla::api {

@@ -189,6 +189,7 @@ typedef struct oncilla_memory_info {
   int64_t reserve_bytes;      /* kept whatever is trimmed */
   int64_t total_bytes;        /* taken by all sessions of the runtime on the physical device */
   int64_t total_limit_bytes;
+  int64_t abandoned_bytes; /* of the session: given up with work that hangs, on all devices */
 } oncilla_memory_info;
 
 /* Of a device in use, by its full name. */
@@ -305,6 +306,7 @@ typedef struct oncilla_run_options {
   int keep_all; /* all of them */
   const char* device; /* where to run this time, but for nodes that are placed; null: the session's
                          device. Graphs and weights are kept on each device that was used. */
+  int trace_level;    /* ONCILLA_TRACE_..: what oncilla_result_trace tells */
 } oncilla_run_options;
 
 /* Variables of TensorFlow models that some graph changes are kept between runs; runs that change
@@ -333,6 +335,29 @@ ONCILLA_API const oncilla_tensor* oncilla_result_find(const oncilla_result* resu
 /* One line: what ran where, why, and what it cost in copies. */
 ONCILLA_API const char* oncilla_result_report(const oncilla_result* result);
 ONCILLA_API void oncilla_result_free(oncilla_result* result);
+
+/* ---- Traces: what a run did when ------------------------------------------------------------- */
+
+/* As tensorflow.RunOptions has them. */
+enum {
+  ONCILLA_TRACE_NONE = 0,
+  ONCILLA_TRACE_SOFTWARE = 1, /* what the host did, and how memory went */
+  ONCILLA_TRACE_HARDWARE = 2, /* steps and copies, by the devices' own clocks */
+  ONCILLA_TRACE_FULL = 3      /* both */
+};
+typedef enum oncilla_trace_format {
+  ONCILLA_TRACE_CHROME = 0, /* JSON for Perfetto and chrome://tracing */
+  ONCILLA_TRACE_STEP_STATS = 1 /* a serialized tensorflow.RunMetadata */
+} oncilla_trace_format;
+/* Of a run with a trace level; ONCILLA_FAILED_PRECONDITION without. Fills as much of `bytes` as `size`
+ * has room for; `needed` gets the size of the whole. There is no zero byte behind it. */
+ONCILLA_API oncilla_status* oncilla_result_trace(const oncilla_result* result,
+                                                 oncilla_trace_format format, char* bytes,
+                                                 size_t size, size_t* needed);
+/* The same into a file. */
+ONCILLA_API oncilla_status* oncilla_result_save_trace(const oncilla_result* result,
+                                                      oncilla_trace_format format,
+                                                      const char* path);
 
 /* ---- Runs that end early, on the session's threads; tensors on devices; callables ----------- */
 

@@ -42,6 +42,20 @@ class RunResult {
     return View(oncilla_result_find(result_.get(), name));
   }
   std::string report() const { return oncilla_result_report(result_.get()); }
+  // Of a run with a trace level; see oncilla_result_trace.
+  Result<std::string> Trace(oncilla_trace_format format = ONCILLA_TRACE_CHROME) const {
+    size_t needed = 0;
+    Status status(oncilla_result_trace(result_.get(), format, nullptr, 0, &needed));
+    if (!status.ok()) return status;
+    std::string bytes(needed, ' ');
+    status = Status(oncilla_result_trace(result_.get(), format, bytes.data(), needed, nullptr));
+    if (!status.ok()) return status;
+    return bytes;
+  }
+  Status SaveTrace(const std::string& path,
+                   oncilla_trace_format format = ONCILLA_TRACE_CHROME) const {
+    return Status(oncilla_result_save_trace(result_.get(), format, path.c_str()));
+  }
 
  private:
   friend class Model;
@@ -197,6 +211,7 @@ struct RunOptions {
   Cancellation cancellation = {};
   std::vector<std::string> keep = {};  // outputs that stay on the device that computes them
   bool keep_all = false;
+  int trace_level = ONCILLA_TRACE_NONE;  // for RunResult::Trace
 };
 
 class Model {
@@ -320,6 +335,7 @@ class Model {
       c.keep_count = keep.size();
       c.keep_all = options.keep_all;
       c.device = options.device.empty() ? nullptr : options.device.c_str();
+      c.trace_level = options.trace_level;
     }
     std::vector<const char*> names, outputs, targets, keep;
     std::vector<const oncilla_tensor*> tensors;

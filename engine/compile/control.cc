@@ -32,6 +32,7 @@ Result<Values> Executor::Call(const std::string& name, std::span<const RunValue>
                      std::make_move_iterator(stats.steps.end()));
   total.spans.insert(total.spans.end(), std::make_move_iterator(stats.spans.begin()),
                      std::make_move_iterator(stats.spans.end()));
+  total.pools.insert(total.pools.end(), stats.pools.begin(), stats.pools.end());
   total.functions[function.compiled_.get()] = std::move(stats.fates);
   total.functions.merge(stats.functions);
   return out;

@@ -94,8 +94,9 @@ Result<std::vector<EventPtr>> Instance::Enqueue(int device, std::span<const RunV
     copies.push_back({targets[i].view(), from});
   }
   if (!copies.empty() || events.empty()) {
-    ONCILLA_ASSIGN(EventPtr event,
-                   dynamic_cast<HostObjects&>(*state.devices[device]).Copy(queue, copies));
+    auto* objects = dynamic_cast<HostObjects*>(state.devices[device]);
+    if (objects == nullptr) return Internal("a device without queues of the application's");
+    ONCILLA_ASSIGN(EventPtr event, objects->Copy(queue, copies));
     note(std::move(event));
   }
   return events;

@@ -351,7 +351,15 @@ Result<std::vector<RunValue>> Executor::RunValues(std::span<const RunValue> give
         return Acquire(**entry, control);
       }();
       if (!instance.ok()) return fail(instance.status());
+      const auto sample = [&] {  // arenas are taken, and results of the segment join them
+        if (!control.profile || control.stats == nullptr) return;
+        for (size_t d = 0; d < pools_.size(); ++d) {
+          SamplePool(*pools_[d], compiled_->placement.devices[d], control.stats->pools);
+        }
+      };
+      sample();
       auto out = (*instance)->Run(in, control);
+      sample();
       Release(**entry, *std::move(instance), out.ok());
       if (!out.ok()) return fail(out.status());
       for (size_t i = 0; i < plan.outputs.size(); ++i) {

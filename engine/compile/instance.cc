@@ -10,6 +10,14 @@ constexpr size_t kPieceSteps = 32;
 
 }  // namespace
 
+void SamplePool(const Pool& pool, const std::string& device, std::vector<PoolSample>& samples) {
+  const int64_t now = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                          std::chrono::steady_clock::now().time_since_epoch())
+                          .count();
+  const BfcStats stats = pool.stats();
+  samples.push_back({device, now, stats.bytes_in_use, stats.pool_bytes, stats.fragmentation()});
+}
+
 Instance::~Instance() {
   if (state_ == nullptr) return;
   State& state = *state_;

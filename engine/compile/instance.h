@@ -25,6 +25,7 @@ struct StepProfile {
   int64_t start_ns = 0;  // on the host's steady clock, as near as can be told
   int64_t end_ns = 0;    // both 0 where the driver does not tell
   int64_t output_bytes = 0;
+  int64_t live_bytes = 0;  // of the device's arena while it runs
 };
 
 // Something else that a profiled run did, on the host's steady clock.
@@ -37,7 +38,18 @@ struct TraceSpan {
   int64_t begin_ns = 0;
   int64_t end_ns = 0;
   int64_t bytes = 0;
+  bool by_device = false;  // begin and end are the driver's own stamps
 };
+
+// A device's pool at a moment, for traces.
+struct PoolSample {
+  std::string device;
+  int64_t at_ns = 0;
+  int64_t in_use_bytes = 0;
+  int64_t pool_bytes = 0;
+  double fragmentation = 0;
+};
+void SamplePool(const Pool& pool, const std::string& device, std::vector<PoolSample>& samples);
 
 // What runs cost, added up over segments.
 struct RunStats {
@@ -51,6 +63,7 @@ struct RunStats {
   std::vector<NodeFate> fates;     // per node of the compiled graph, of the last run
   std::vector<StepProfile> steps;  // only when profiling
   std::vector<TraceSpan> spans;    // likewise
+  std::vector<PoolSample> pools;   // likewise: around each segment
   // The same of the functions that control flow called.
   std::map<const CompiledGraph*, std::vector<NodeFate>> functions;
 };

@@ -3,7 +3,10 @@
 // Nothing here blocks but WaitFor, which looks up now and then: whether the run should end, and
 // whether the device still finishes things. Where the caller may have its memory back before a
 // device is done with it, inputs are staged first.
+#include <algorithm>
 #include <deque>
+#include <iterator>
+#include <map>
 
 #include "engine/compile/instance_state.h"
 
@@ -79,6 +82,7 @@ class Instance::Walk {
     EventPtr event;
     int64_t asked_ns = 0;
     int64_t up_bytes = 0, down_bytes = 0;
+    int up_count = 0;  // steps of the event's times from there on are copies out
   };
 
   Status Bind(std::span<const RunValue> inputs) {
@@ -211,6 +215,7 @@ class Instance::Walk {
       copy.device = device;
       copy.event = *event;
       copy.asked_ns = asked;
+      copy.up_count = static_cast<int>(up.size());
       for (const Upload& u : up) copy.up_bytes += static_cast<int64_t>(u.from.size());
       for (const Download& d : down) copy.down_bytes += static_cast<int64_t>(d.to.size());
     }
@@ -222,7 +227,8 @@ class Instance::Walk {
     const int d = plan_.stretches[piece.stretch].device;
     Device& device = *state_.devices[d];
     const int64_t asked = control_.profile ? NowNs() : 0;
-    auto event = device.Submit(*state_.queues[d], *piece.recording, externals_, control_.profile);
+    auto event = device.Submit(*state_.queues[d], *piece.recording, externals_,
+                               control_.profile && control_.stamps);
     if (!event.ok()) return WithDevice(event.status(), NameOf(d));
     state_.last[d] = *event;
     if (control_.profile) profiled_.push_back({d, &piece, *event, asked});
@@ -338,10 +344,9 @@ class Instance::Walk {
     int64_t submitted = 0, first = 0, last = 0, up = 0, down = 0;
     for (const Profiled& p : profiled_) {
       if (p.device != device) continue;
-      up += p.up_bytes;
-      down += p.down_bytes;
-      if (p.piece == nullptr) continue;
-      for (const StepTime& t : p.event->step_times()) {
+      const std::vector<StepTime> times = TimesOf(p);
+      if (p.piece == nullptr && times.empty()) up += p.up_bytes, down += p.down_bytes;
+      for (const StepTime& t : times) {
         if (t.end_ns == 0) continue;
         if (first == 0) first = t.start_ns, submitted = p.asked_ns;
         last = std::max(last, t.end_ns);
@@ -354,9 +359,33 @@ class Instance::Walk {
     return least + static_cast<int64_t>(share * static_cast<double>(most - least));
   }
 
-  // Steps as the device's events tell; copies lie between what is known around them.
+  // What the device tells of a submission; nothing where it tells not of all of a transfer.
+  std::vector<StepTime> TimesOf(const Profiled& p) const {
+    if (!control_.stamps) return {};
+    std::vector<StepTime> times = p.event->step_times();
+    const auto told = [](const StepTime& t) { return t.end_ns != 0; };
+    if (p.piece == nullptr && !std::all_of(times.begin(), times.end(), told)) times.clear();
+    return times;
+  }
+
+  // Of the arena of a device while each step of a stretch runs, by the plan's clock.
+  std::map<int, int64_t> LiveBytes(int device) const {
+    std::map<int, int64_t> changes;
+    for (const Storage& storage : plan_.storages) {
+      if (storage.device != device || storage.output >= 0) continue;
+      changes[storage.first] += storage.bytes;
+      changes[storage.last + 1] -= storage.bytes;
+    }
+    int64_t live = 0;
+    for (auto& [clock, bytes] : changes) bytes = live += bytes;
+    return changes;
+  }
+
+  // Steps and copies as the device's events tell; where it says nothing of a copy, that lies
+  // between what is known around it.
   void ReportDevice(int device, RunStats& stats) const {
     const int64_t shift = ClockShift(device);
+    const std::map<int, int64_t> live = LiveBytes(device);
     std::vector<TraceSpan> copies;
     int64_t before = 0;  // the end of what stands before in the queue
     const auto settle = [&](int64_t next) {
@@ -369,6 +398,11 @@ class Instance::Walk {
     for (const Profiled& p : profiled_) {
       if (p.device != device) continue;
       if (p.piece == nullptr) {
+        if (const std::vector<StepTime> times = TimesOf(p); !times.empty()) {
+          settle(times.front().start_ns + shift);
+          before = ReportStamped(p, times, shift, stats);
+          continue;
+        }
         for (const bool up : {true, false}) {
           const int64_t bytes = up ? p.up_bytes : p.down_bytes;
           if (bytes == 0) continue;
@@ -383,7 +417,7 @@ class Instance::Walk {
       for (const StepTime& t : p.event->step_times()) {
         const PlannedStep& step = stretch.steps[p.piece->first_step + t.step];
         const Node& node = plan_.compiled->graph.node(step.node);
-        const bool told = t.end_ns != 0;
+        const bool told = control_.stamps && t.end_ns != 0;
         const int64_t begin = told ? t.start_ns + shift : 0, end = told ? t.end_ns + shift : 0;
         if (told && first) settle(begin);
         first &= !told;
@@ -392,11 +426,41 @@ class Instance::Walk {
         for (const Home& home : step.outputs) {
           if (home.kind == Home::kStorage) bytes += plan_.storages[home.index].bytes;
         }
+        const auto after = live.upper_bound(step.clock);
         stats.steps.push_back({node.name, std::string(node.op->name), step.kernel->description(),
-                               device, begin, end, bytes});
+                               device, begin, end, bytes,
+                               after == live.begin() ? 0 : std::prev(after)->second});
       }
     }
     settle(known_done_ns_[device]);
+  }
+
+  // A transfer's copies, first those in, as one slice each way; returns the end.
+  static int64_t ReportStamped(const Profiled& p, const std::vector<StepTime>& times, int64_t shift,
+                               RunStats& stats) {
+    int64_t end = 0;
+    for (const bool up : {true, false}) {
+      const int64_t bytes = up ? p.up_bytes : p.down_bytes;
+      int64_t first = 0, last = 0;
+      for (const StepTime& t : times) {
+        if ((t.step < p.up_count) != up) continue;
+        if (last == 0) first = t.start_ns;
+        first = std::min(first, t.start_ns);
+        last = std::max(last, t.end_ns);
+      }
+      if (last == 0) continue;
+      end = std::max(end, last + shift);
+      TraceSpan& span = stats.spans.emplace_back();
+      span.kind = up ? TraceSpan::kUpload : TraceSpan::kDownload;
+      span.name = up ? "upload" : "download";
+      span.device = p.device;
+      span.asked_ns = p.asked_ns;
+      span.begin_ns = first + shift;
+      span.end_ns = last + shift;
+      span.bytes = bytes;
+      span.by_device = true;
+    }
+    return end;
   }
 
   static int64_t NowNs() {

@@ -19,7 +19,8 @@ struct OutputTargets;
 
 struct RunControl {
   Deadline deadline = kNoDeadline;
-  bool profile = false;
+  bool profile = false;  // what the host does is noted
+  bool stamps = true;    // and, with `profile`, what devices tell of steps and copies
   RunStats* stats = nullptr;
   const OutputTargets* into = nullptr;    // where results are to be written, if they can be
   CancellationToken cancel = {};          // the caller's

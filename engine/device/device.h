@@ -122,7 +122,7 @@ struct StepTime {
 class Event {
  public:
   virtual ~Event() = default;
-  // After a Wait that succeeded, of a submission with `profile` set; else empty.
+  // After a successful Wait: of a submission with `profile`; of a transfer, per copy, if at all.
   virtual std::vector<StepTime> step_times() const { return {}; }
 };
 using EventPtr = std::shared_ptr<Event>;

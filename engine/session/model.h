@@ -18,13 +18,18 @@ namespace oncilla {
 
 using NamedTensor = std::pair<std::string, Tensor>;
 
+// As tensorflow.RunOptions has it: what the host did and how memory went; what devices tell of
+// steps and copies by their own clocks; both.
+enum class TraceLevel { kNone = 0, kSoftware = 1, kHardware = 2, kFull = 3 };
+
 struct RunRequest {
   std::string signature;  // empty: the default one
   std::vector<NamedTensor> feeds;
   std::vector<std::string> fetches;       // empty: all outputs of the signature, none with targets
   std::vector<std::string> targets = {};  // nodes of a TensorFlow graph to run for their effects
   std::chrono::milliseconds timeout{0};   // 0: none
-  bool profile = false;                   // the report tells what ran when (trace.h)
+  bool profile = false;                   // the report tells what ran when (trace.h): all of it
+  TraceLevel trace = TraceLevel::kNone;   // or less
   // Where to run, but for nodes that Place() put elsewhere; empty: the session's device. Graphs are
   // kept per device, weights stay on all devices that a run needed them on.
   std::string device = {};
@@ -41,15 +46,6 @@ struct RunRequest {
 struct FallbackStep {
   std::string device;
   Status why;
-};
-
-// A device's pool at a moment, for traces.
-struct PoolSample {
-  std::string device;
-  int64_t at_ns = 0;
-  int64_t in_use_bytes = 0;
-  int64_t pool_bytes = 0;
-  double fragmentation = 0;
 };
 
 // What ran where, why, and what it cost.
@@ -69,8 +65,9 @@ struct RunReport {
   int64_t flushes = 0;
   int64_t waits = 0;
   int64_t wall_ns = 0;
+  bool traced = false;                        // there was a trace level
   int64_t begin_ns = 0;                       // on the host's steady clock
-  std::vector<PoolSample> pool_samples = {};  // before and after, only when profiling
+  std::vector<PoolSample> pool_samples = {};  // before, meanwhile, after; only when profiling
 
   // "GPU:0 ran 120 nodes, CPU:0 ran 3 nodes, 18 computed while planning (2: opencl has no TopK for
   // i8); 2 copies, 0.60 MB"

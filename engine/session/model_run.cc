@@ -98,7 +98,8 @@ Result<RunResult> Model::RunSince(const RunRequest& request,
       if (steps.size() == 1) return failure;
       std::string before;
       for (size_t i = 0; i + 1 < steps.size(); ++i) {
-        before += StrCat(i ? "; " : "", ShortDeviceName(steps[i].device), ": ", Message(steps[i].why));
+        before +=
+            StrCat(i ? "; " : "", ShortDeviceName(steps[i].device), ": ", Message(steps[i].why));
       }
       return In(failure, StrCat(ShortDeviceName(device), ", after others (", before, ")"));
     }
@@ -159,8 +160,11 @@ Result<RunResult> Model::RunOn(const std::string& device, const RunRequest& requ
   RunResult result;
   RunControl control = ControlOf(begin, request.timeout, request.cancel);
   const DeviceCounters before = CountersOf(session_->devices());
-  control.profile = request.profile;
-  if (request.profile) SamplePools(result.report.pool_samples);
+  const TraceLevel trace = request.profile ? TraceLevel::kFull : request.trace;
+  const bool software = trace == TraceLevel::kSoftware || trace == TraceLevel::kFull;
+  control.profile = trace != TraceLevel::kNone;
+  control.stamps = trace != TraceLevel::kSoftware;
+  if (software) SamplePools(result.report.pool_samples);
   control.stats = &result.report.stats;
   if (compiled.writes_variables) may_repeat = false;
   ONCILLA_ASSIGN(const auto keep, KeepMask(compiled.graph, request.keep, request.keep_all));
@@ -200,19 +204,22 @@ Result<RunResult> Model::RunOn(const std::string& device, const RunRequest& requ
           .count();
   report.begin_ns =
       std::chrono::duration_cast<std::chrono::nanoseconds>(begin.time_since_epoch()).count();
-  if (request.profile) SamplePools(report.pool_samples);
+  if (software) {
+    auto& samples = report.pool_samples;
+    samples.insert(samples.end(), report.stats.pools.begin(), report.stats.pools.end());
+    SamplePools(samples);
+  } else {
+    std::erase_if(report.stats.spans, [](const auto& s) { return s.kind == TraceSpan::kHost; });
+  }
+  report.traced = trace != TraceLevel::kNone;
+  report.stats.pools.clear();
   return result;
 }
 
 void Model::SamplePools(std::vector<PoolSample>& samples) const {
-  const int64_t now = std::chrono::duration_cast<std::chrono::nanoseconds>(
-                          std::chrono::steady_clock::now().time_since_epoch())
-                          .count();
   const DeviceSet& devices = session_->device_set();
   for (size_t d = 0; d < devices.size(); ++d) {
-    const BfcStats stats = devices.pool(d).stats();
-    samples.push_back(
-        {devices.names()[d], now, stats.bytes_in_use, stats.pool_bytes, stats.fragmentation()});
+    SamplePool(devices.pool(d), devices.names()[d], samples);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 
 namespace oncilla {
 namespace {
@@ -58,8 +59,10 @@ class Events {
     Add(StrCat("\"name\":", Quoted(name), ",\"ph\":\"C\",\"ts\":", Time(at),
                ",\"pid\":1,\"args\":{", args, "}"));
   }
-  std::string Finish() && {
-    return "{\"traceEvents\":[\n" + text_ + "\n],\"displayTimeUnit\":\"ns\"}\n";
+  // `others`: what a reader of events alone passes over.
+  std::string Finish(const std::string& others) && {
+    return "{\"traceEvents\":[\n" + text_ + "\n],\"displayTimeUnit\":\"ns\",\"otherData\":{" +
+           others + "}}\n";
   }
 
  private:
@@ -145,6 +148,37 @@ int64_t Covered(std::vector<std::pair<int64_t, int64_t>> slices) {
 
 }  // namespace
 
+namespace {
+
+std::string PeaksText(const RunReport& report) {
+  std::string text;
+  for (const OpPeak& peak : PeaksOf(report)) {
+    text +=
+        StrCat(text.empty() ? "" : ",", "\n{\"device\":", Quoted(ShortName(peak.device)),
+               ",\"op\":", Quoted(peak.op), ",\"node\":", Quoted(peak.node),
+               ",\"live_bytes\":", peak.live_bytes, ",\"output_bytes\":", peak.output_bytes, "}");
+  }
+  return StrCat("\"peak_by_op\":[", text, "]");
+}
+
+}  // namespace
+
+std::vector<OpPeak> PeaksOf(const RunReport& report) {
+  std::map<std::pair<int, std::string>, const StepProfile*> most;
+  for (const StepProfile& s : report.stats.steps) {
+    const StepProfile*& known = most[{s.device, s.op}];
+    if (known == nullptr || s.live_bytes > known->live_bytes) known = &s;
+  }
+  std::vector<OpPeak> peaks;
+  for (const auto& [key, s] : most) {
+    peaks.push_back({report.devices[static_cast<size_t>(s->device)], s->op, s->node, s->live_bytes,
+                     s->output_bytes});
+  }
+  std::stable_sort(peaks.begin(), peaks.end(),
+                   [](const OpPeak& a, const OpPeak& b) { return a.live_bytes > b.live_bytes; });
+  return peaks;
+}
+
 std::string ChromeTrace(const RunReport& report) {
   Events events(report.begin_ns);
   events.Row(kHostRow, "host");
@@ -165,15 +199,18 @@ std::string ChromeTrace(const RunReport& report) {
       events.Slice(kHostRow, s.name, "host", s.begin_ns, s.end_ns, "");
       continue;
     }
-    events.Slice(CopyRow(s.device), s.name, "copy", s.begin_ns, s.end_ns,
-                 StrCat("\"bytes\":", s.bytes));
+    events.Slice(
+        CopyRow(s.device), s.name, "copy", s.begin_ns, s.end_ns,
+        StrCat("\"bytes\":", s.bytes, ",\"timed_by\":\"", s.by_device ? "device" : "host", "\""));
     events.Arrow(kHostRow, s.asked_ns, CopyRow(s.device), s.begin_ns);
   }
   for (const StepProfile& s : report.stats.steps) {
     if (s.end_ns == 0) continue;  // the driver does not tell
     events.Slice(StepRow(s.device), s.node, s.op, s.start_ns, s.end_ns,
                  StrCat("\"op\":", Quoted(s.op), ",\"kernel\":", Quoted(s.kernel),
-                        ",\"output_bytes\":", s.output_bytes));
+                        ",\"output_bytes\":", s.output_bytes, ",\"live_bytes\":", s.live_bytes));
+    events.Counter(ShortName(report.devices[static_cast<size_t>(s.device)]) + " live bytes",
+                   s.start_ns, StrCat("\"arena\":", s.live_bytes));
   }
   for (const PoolSample& p : report.pool_samples) {
     const std::string name = ShortName(p.device);
@@ -182,7 +219,7 @@ std::string ChromeTrace(const RunReport& report) {
         StrCat("\"in_use\":", p.in_use_bytes, ",\"free\":", p.pool_bytes - p.in_use_bytes));
     events.Counter(name + " fragmentation", p.at_ns, StrCat("\"share\":", p.fragmentation));
   }
-  return std::move(events).Finish();
+  return std::move(events).Finish(PeaksText(report));
 }
 
 std::string RunMetadata(const RunReport& report) {

@@ -1,8 +1,9 @@
 // Traces: what a profiled run did when, as others read it. Pure functions of its report.
 //
 // All times are on the host's steady clock. Steps are as the device's own events tell, moved so
-// that the last one ends when the host learns of it; a copy begins and ends, as near as can be
-// told, between what the host knows of it and the steps around it.
+// that the last one ends when the host learns of it; so are copies where the driver tells of them.
+// Elsewhere a copy begins and ends, as near as can be told, between what the host knows of it and
+// the steps around it.
 #pragma once
 
 #include <string>
@@ -14,8 +15,9 @@ namespace oncilla {
 
 // Chrome's trace event format, as JSON, which Perfetto and chrome://tracing open: a row for the
 // host, and for each device one for its steps and one for its copies, with arrows from where the
-// host asked for a copy; counters of each device's pool: bytes in use, taken, and how scattered
-// what is free is. Format: "Trace Event Format",
+// host asked for a copy; counters of each device's pool (bytes in use, taken, and how scattered
+// what is free is: before and after the run and each segment) and of its arena's live bytes at each
+// step. PeaksOf() is in its "otherData". Format: "Trace Event Format",
 // docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU.
 std::string ChromeTrace(const RunReport& report);
 
@@ -23,6 +25,14 @@ std::string ChromeTrace(const RunReport& report);
 // op and the bytes of its outputs. Copies are nodes "MEMCPYHtoD" and "MEMCPYDtoH" of a device
 // ".../stream:copies", as TensorFlow's own tracer has them.
 std::string RunMetadata(const RunReport& report);
+
+// Per device and op, the node during which most of the arena was in use, the most first.
+struct OpPeak {
+  std::string device, op, node;
+  int64_t live_bytes = 0;
+  int64_t output_bytes = 0;  // of that node
+};
+std::vector<OpPeak> PeaksOf(const RunReport& report);
 
 // How a run's time went, per device of the report: the shares of the wall time in which a step, or
 // a copy, was under way there.

@@ -408,6 +408,19 @@ class Devices(CliTest):
         self.ok("run", self.small, "--random", "--output", "probs", "--device", "auto", env=env)
         self.assertTrue(log.exists())
 
+    @unittest.skipUnless("RECORDING_DRIVER" in os.environ, "needs the driver that ctest names")
+    def test_a_named_driver_is_the_only_one_loaded(self):
+        log = self.dir / "loaded"
+        vendor = self.write("vendor.icd", os.environ["RECORDING_DRIVER"] + "\n")
+        env = {"OCL_ICD_VENDORS": str(vendor), "RECORDING_DRIVER_LOG": str(log),
+               "ONCILLA_OPENCL_CPU_DEVICES": "1"}
+        out = self.ok("devices", env={**env, "ONCILLA_OPENCL_LIBRARY": "libpocl.so.2"})
+        if "GPU:0" not in out.stdout:
+            self.skipTest("needs PoCL")
+        self.assertFalse(log.exists())
+        self.ok("devices", env=env)
+        self.assertTrue(log.exists(), "the loader loads what is installed")
+
     def test_configuration(self):
         text = self.write("config.txt", 'threads: 1\ndevice_count { key: "GPU" value: 0 }\n'
                                         "log_device_placement: true")

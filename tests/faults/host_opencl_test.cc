@@ -498,6 +498,27 @@ TEST_F(HostOpenCl, NothingIsUsedAfterCloseNorStaysBehind) {
   ExpectRight(host_.Read(out_));
 }
 
+// Work that the application holds up while the session closes: its memory is given up, not reused.
+TEST_F(HostOpenCl, ClosingDoesNotWaitForAQueueThatIsHeldUp) {
+  const auto x = Wrap(in_).value(), y = Wrap(out_).value();
+  cl_event gate = clCreateUserEvent(host_.context, nullptr);
+  clEnqueueBarrierWithWaitList(host_.queue, 1, &gate, nullptr);
+  const auto run = oncilla::opencl::Enqueue(*callable_, host_.queue, {x}, {y}).value();
+  Faults()->reset();
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_TRUE(session_->Close().ok());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  EXPECT_EQ(Calls("Finish"), 0);
+  EXPECT_EQ(run.Finish().code(), ONCILLA_FAILED_PRECONDITION);
+  callable_ = nullptr;
+  model_ = nullptr;
+  session_ = nullptr;
+  runtime_ = nullptr;
+  ASSERT_EQ(clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
+  ExpectRight(host_.Read(out_));  // even so
+  clReleaseEvent(gate);
+}
+
 // The layer counts the application's objects too.
 TEST(HostOpenClObjects, AreAllGivenBack) {
   if (Faults() == nullptr) GTEST_SKIP() << "not run: the layer is not in the process";

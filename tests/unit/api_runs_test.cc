@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <oncilla/oncilla.hpp>
 #include <string>
 #include <thread>
@@ -62,6 +65,27 @@ TEST_P(ApiRuns, RunOnThreadsOfTheSession) {
   }
   while (done < 6) std::this_thread::yield();
   EXPECT_EQ(model_->RunAsync({}).value().Wait().status().code(), ONCILLA_INVALID_ARGUMENT);
+}
+
+TEST_P(ApiRuns, AreTraced) {
+  auto result = model_->Run({{"image", *image_}}, options_).value();
+  EXPECT_EQ(result.Trace().status().code(), ONCILLA_FAILED_PRECONDITION);
+  options_.trace_level = ONCILLA_TRACE_FULL;
+  result = model_->Run({{"image", *image_}}, options_).value();
+  const std::string chrome = result.Trace().value();
+  EXPECT_THAT(chrome, HasSubstr("\"traceEvents\""));
+  EXPECT_THAT(chrome, HasSubstr("\"peak_by_op\""));
+  EXPECT_THAT(chrome, HasSubstr(far() ? "GPU:0 fragmentation" : "CPU:0 fragmentation"));
+  EXPECT_THAT(result.Trace(ONCILLA_TRACE_STEP_STATS).value(), HasSubstr("device:"));
+  const std::string path = ::testing::TempDir() + "oncilla_api_trace.json";
+  ASSERT_TRUE(result.SaveTrace(path).ok());
+  std::ifstream file(path);
+  std::string saved((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  EXPECT_EQ(saved, chrome);
+  std::remove(path.c_str());
+  EXPECT_EQ(result.SaveTrace("/no/such/folder/trace.json").code(), ONCILLA_NOT_FOUND);
+  options_.trace_level = 7;
+  EXPECT_EQ(model_->Run({{"image", *image_}}, options_).status().code(), ONCILLA_INVALID_ARGUMENT);
 }
 
 TEST_P(ApiRuns, AreCancelled) {

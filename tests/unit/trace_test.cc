@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "engine/import/graph_builder.h"
 #include "engine/import/wire.h"  // protozero with the engine's own view
 #include "tests/unit/far_session.h"
 
@@ -30,8 +31,10 @@ class Traces : public testing::FarSession {
     auto run = model->Run(request);
     ASSERT_TRUE(run.ok()) << run.status();
     report_ = run->report;
+    model_ = model;
   }
   RunReport report_;
+  std::shared_ptr<Model> model_;
 };
 
 TEST_F(Traces, ObeyTheRulesOfTheFormat) {
@@ -103,6 +106,105 @@ TEST_F(Traces, TellWhatTheDeviceDid) {
   EXPECT_GT(shares[0].busy, 0.1);
   EXPECT_LE(shares[0].busy, 1.01);
   EXPECT_GT(shares[0].copying, 0);
+}
+
+TEST_F(Traces, FollowMemoryWhileTheRunGoesOn) {
+  // Before, around the only segment, and after; of both devices.
+  ASSERT_EQ(report_.pool_samples.size(), 8u);
+  const int64_t first_step = report_.stats.steps.front().start_ns;
+  const int64_t last_step = report_.stats.steps.back().end_ns;
+  int before = 0, after = 0;
+  int64_t last = 0;
+  for (const PoolSample& sample : report_.pool_samples) {
+    EXPECT_GE(sample.at_ns, last);
+    last = sample.at_ns;
+    before += sample.at_ns <= first_step;
+    after += sample.at_ns >= last_step;
+  }
+  EXPECT_EQ(before, 4);
+  EXPECT_EQ(after, 4);
+  for (const StepProfile& step : report_.stats.steps) EXPECT_GT(step.live_bytes, 0) << step.node;
+  const auto peaks = PeaksOf(report_);
+  ASSERT_EQ(peaks.size(), 1u) << "one op";
+  EXPECT_EQ(peaks[0].device, session_->device_names()[1]);
+  EXPECT_EQ(peaks[0].output_bytes, 16);
+  int64_t most = 0;
+  for (const StepProfile& step : report_.stats.steps) most = std::max(most, step.live_bytes);
+  EXPECT_EQ(peaks[0].live_bytes, most);
+  EXPECT_LE(most, model_->memory().plans[0].plan->arena_bytes(1));
+  const Json trace = Json::parse(ChromeTrace(report_));
+  ASSERT_EQ(trace["otherData"]["peak_by_op"].size(), 1u);
+  EXPECT_EQ(trace["otherData"]["peak_by_op"][0]["live_bytes"], most);
+  int live = 0;
+  for (const Json& event : trace["traceEvents"]) live += event["name"] == "GPU:0 live bytes";
+  EXPECT_EQ(live, kNodes);
+}
+
+TEST_F(Traces, TellAsMuchAsTheirLevelAsksFor) {
+  const auto trace = [&](TraceLevel level) {
+    RunRequest request = Request(testing::Row(1, 2, 3, 4));
+    request.trace = level;
+    auto run = model_->Run(request);
+    EXPECT_TRUE(run.ok()) << run.status();
+    return run->report;
+  };
+  const auto host = [](const RunReport& report) {
+    return std::any_of(report.stats.spans.begin(), report.stats.spans.end(),
+                       [](const TraceSpan& s) { return s.kind == TraceSpan::kHost; });
+  };
+  const auto stamped = [](const RunReport& report) {
+    return std::any_of(report.stats.steps.begin(), report.stats.steps.end(),
+                       [](const StepProfile& s) { return s.end_ns != 0; });
+  };
+  const RunReport none = trace(TraceLevel::kNone), software = trace(TraceLevel::kSoftware),
+                  hardware = trace(TraceLevel::kHardware), full = trace(TraceLevel::kFull);
+  EXPECT_FALSE(none.traced);
+  EXPECT_TRUE(none.stats.spans.empty() && none.stats.steps.empty() && none.pool_samples.empty());
+  EXPECT_TRUE(host(software) && !stamped(software) && !software.pool_samples.empty());
+  EXPECT_TRUE(!host(hardware) && stamped(hardware) && hardware.pool_samples.empty());
+  EXPECT_TRUE(host(full) && stamped(full) && !full.pool_samples.empty());
+  for (const RunReport* report : {&none, &software, &hardware, &full}) {
+    EXPECT_TRUE(Json::accept(ChromeTrace(*report)));
+  }
+}
+
+// Copies by the driver's own stamps: they lie one behind the other with the steps, in the queue's
+// order, and within the run.
+TEST(TracesOnOpenCl, CopiesAreTimedByTheDriver) {
+  RuntimeOptions runtime = RuntimeOptionsFromEnvironment();
+  runtime.opencl_cpu_devices = true;
+  auto made = Runtime::Create(runtime);
+  if (!made->Resolve("gpu").ok()) GTEST_SKIP() << "not run: no OpenCL";
+  auto session = *Session::Create(made, SessionOptions{.device = "gpu"});
+  GraphBuilder g;
+  const auto x = g.Placeholder(DType::kF32, PartialShape(Shape{256, 1024}), "x");
+  g.Op("Tanh", {g.Op("Exp", {x})}, {}, "y");
+  auto model = session->LoadGraph(*g.GraphDef(), "net", {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  RunRequest request;
+  request.feeds = {{"x:0", *Tensor::Allocate({DType::kF32, Shape{256, 1024}})}};
+  ASSERT_TRUE((*model)->Run(request).ok());
+  request.trace = TraceLevel::kFull;
+  auto run = (*model)->Run(request);
+  ASSERT_TRUE(run.ok()) << run.status();
+  const RunReport& report = run->report;
+  if (report.stats.steps.front().end_ns == 0) GTEST_SKIP() << "the driver gives no stamps";
+  int copies = 0;
+  int64_t up_end = 0, down_begin = 0;
+  for (const TraceSpan& span : report.stats.spans) {
+    if (span.kind == TraceSpan::kHost) continue;
+    ++copies;
+    EXPECT_TRUE(span.by_device);
+    EXPECT_LE(span.begin_ns, span.end_ns);
+    EXPECT_EQ(span.bytes, 256 * 1024 * 4);
+    (span.kind == TraceSpan::kUpload ? up_end : down_begin) =
+        span.kind == TraceSpan::kUpload ? span.end_ns : span.begin_ns;
+    EXPECT_GE(span.begin_ns, report.begin_ns);
+    EXPECT_LE(span.end_ns, report.begin_ns + report.wall_ns);
+  }
+  EXPECT_EQ(copies, 2);
+  EXPECT_LE(up_end, report.stats.steps.front().start_ns);
+  EXPECT_GE(down_begin, report.stats.steps.back().end_ns);
 }
 
 TEST_F(Traces, AreStepStatsToo) {

@@ -1,5 +1,6 @@
 /* The C interface as a plain C program uses it: load, run, read, close; and what it refuses. */
 #include <oncilla/oncilla.h>
+#include <oncilla/oncilla_opencl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,9 @@ int main(int argc, char** argv) {
   oncilla_runtime* runtime = NULL;
   Need(oncilla_runtime_create(&runtime_options, &runtime));
   EXPECT(logged > 0);
+  oncilla_opencl_host host = ONCILLA_INIT(oncilla_opencl_host);
+  oncilla_runtime* borrowed = NULL;
+  EXPECT(Refused(oncilla_opencl_runtime_create(NULL, &host, &borrowed), ONCILLA_INVALID_ARGUMENT));
   oncilla_device_info device = ONCILLA_INIT(oncilla_device_info);
   Need(oncilla_runtime_device(runtime, 0, &device));
   EXPECT(strcmp(device.backend, "cpu") == 0);

@@ -1,5 +1,6 @@
 // The C++ face as an application uses it.
 #include <oncilla/oncilla.hpp>
+#include <oncilla/oncilla_opencl.hpp>
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
@@ -16,6 +17,7 @@ int main(int argc, char** argv) {
                   result["logits"].dims() == std::vector<int64_t>{1, 1000} && only.size() == 1 &&
                   !only[0].string(0).empty() && !missing.ok() &&
                   missing.status().code() == ONCILLA_INVALID_ARGUMENT &&
+                  !oncilla::opencl::MakeRuntime(nullptr).ok() &&
                   session.MemoryReport().value().find("limit") != std::string::npos &&
                   session.Close().value() > 0;
   std::printf("%s: %s\n", only[0].string(0).c_str(), ok ? "consumer ok" : "consumer FAILED");
