@@ -158,16 +158,8 @@ Result<std::unique_ptr<ClKernel>> ClDevice::PrepareRecipe(std::string op, const 
 
 Status ClDevice::CheckKernel(const ClKernel::Launch& launch, int64_t& limit) const {
   const Dispatch& d = launch.dispatch;
-  ONCILLA_ASSIGN(KernelObject kernel, CreateKernel(api(), launch.program->program.get(), d.entry));
-  size_t most = 0;
-  cl_ulong static_local = 0;
-  ONCILLA_TRY(Check(api().GetKernelWorkGroupInfo(kernel.get(), found_.id, CL_KERNEL_WORK_GROUP_SIZE,
-                                                 sizeof(most), &most, nullptr),
-                    "clGetKernelWorkGroupInfo(CL_KERNEL_WORK_GROUP_SIZE)"));
-  ONCILLA_TRY(Check(api().GetKernelWorkGroupInfo(kernel.get(), found_.id, CL_KERNEL_LOCAL_MEM_SIZE,
-                                                 sizeof(static_local), &static_local, nullptr),
-                    "clGetKernelWorkGroupInfo(CL_KERNEL_LOCAL_MEM_SIZE)"));
-  int64_t local = static_cast<int64_t>(static_local);
+  ONCILLA_ASSIGN(const KernelLimits kernel, launch.program->LimitsOf(api(), found_.id, d.entry));
+  int64_t local = kernel.local_bytes;
   for (const Arg& arg : d.args) {
     if (const auto* bytes = std::get_if<Local>(&arg)) local += bytes->bytes;
   }
@@ -175,7 +167,7 @@ Status ClDevice::CheckKernel(const ClKernel::Launch& launch, int64_t& limit) con
     return Unsupported("kernel ", d.entry, " of ", launch.program->name, " needs ", local,
                        " bytes of local memory, the device has ", capabilities_.local_memory);
   }
-  limit = static_cast<int64_t>(most);
+  limit = kernel.work_group;
   const int64_t group = d.local[0] * d.local[1] * d.local[2];
   if (group > limit) {
     return Unsupported("kernel ", d.entry, " of ", launch.program->name, " allows groups of ",

@@ -38,6 +38,24 @@ std::string CacheIdentity(const DeviceFacts& f) {
   return hash.FinishHex();
 }
 
+Result<KernelLimits> BuiltProgram::LimitsOf(const Api& api, cl_device_id device,
+                                            const std::string& kernel) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (const auto known = limits_.find(kernel); known != limits_.end()) return known->second;
+  ONCILLA_ASSIGN(const KernelObject object, CreateKernel(api, program.get(), kernel));
+  size_t most = 0;
+  cl_ulong local = 0;
+  ONCILLA_TRY(Check(api.GetKernelWorkGroupInfo(object.get(), device, CL_KERNEL_WORK_GROUP_SIZE,
+                                               sizeof(most), &most, nullptr),
+                    "clGetKernelWorkGroupInfo(CL_KERNEL_WORK_GROUP_SIZE)"));
+  ONCILLA_TRY(Check(api.GetKernelWorkGroupInfo(object.get(), device, CL_KERNEL_LOCAL_MEM_SIZE,
+                                               sizeof(local), &local, nullptr),
+                    "clGetKernelWorkGroupInfo(CL_KERNEL_LOCAL_MEM_SIZE)"));
+  const KernelLimits limits{static_cast<int64_t>(most), static_cast<int64_t>(local)};
+  limits_[kernel] = limits;
+  return limits;
+}
+
 ProgramCache::ProgramCache(const Api& api, cl_context context, const FoundDevice& device,
                            bool keep_binaries, DiskCache* disk, size_t most_programs)
     : api_(api),
@@ -52,16 +70,11 @@ ProgramCache::ProgramCache(const Api& api, cl_context context, const FoundDevice
 Result<std::shared_ptr<const BuiltProgram>> ProgramCache::Get(const Source& source,
                                                               std::string_view generated,
                                                               const Defines& defines) {
-  ONCILLA_ASSIGN(const std::string text, ProgramText(source, generated, defines));
   std::string name(source.path);
   for (const auto& [macro, value] : defines) name += StrCat(" -D", macro, "=", value);
-
-  Sha256 hash;
-  hash.UpdateField(kFormat);
-  hash.UpdateField(identity_);
-  hash.UpdateField(options_);
-  hash.UpdateField(text);
-  const std::string key = hash.FinishHex();
+  // Two sources of one name differ by where they are.
+  const std::string key = StrCat(name, "\n", reinterpret_cast<uintptr_t>(source.text.data()), " ",
+                                 source.text.size(), "\n", generated);
 
   std::shared_ptr<Slot> slot;
   {
@@ -82,15 +95,22 @@ Result<std::shared_ptr<const BuiltProgram>> ProgramCache::Get(const Source& sour
   std::lock_guard<std::mutex> lock(slot->mutex);
   // A failure stays out of the slot, so that the next call tries again.
   if (slot->program == nullptr) {
-    ONCILLA_ASSIGN(slot->program, Make(key, source, text, std::move(name)));
+    ONCILLA_ASSIGN(const std::string text, ProgramText(source, generated, defines));
+    ONCILLA_ASSIGN(slot->program, Make(source, text, std::move(name)));
   }
   return slot->program;
 }
 
-Result<std::shared_ptr<const BuiltProgram>> ProgramCache::Make(const std::string& key,
-                                                               const Source& source,
+Result<std::shared_ptr<const BuiltProgram>> ProgramCache::Make(const Source& source,
                                                                const std::string& text,
                                                                std::string name) {
+  Sha256 hash;
+  hash.UpdateField(kFormat);
+  hash.UpdateField(identity_);
+  hash.UpdateField(options_);
+  hash.UpdateField(text);
+  const std::string key = hash.FinishHex();
+
   auto made = std::make_shared<BuiltProgram>();
   made->name = std::move(name);
   made->bytes = static_cast<int64_t>(text.size());

@@ -1,8 +1,9 @@
 // ProgramCache: compiled programs of one device, in memory and, through a DiskCache, on disk.
 //
-// The key is a SHA-256 over the cache's format, the whole source text (defines included), the build
-// options, the device and its platform's and driver's versions. A binary that the driver refuses is
-// dropped and built from source again.
+// On disk the key is a SHA-256 over the cache's format, the whole source text (defines included),
+// the build options, the device and its platform's and driver's versions. In memory, where only the
+// text differs, it is what the text is put together from: each kernel of each plan asks for its
+// program. A binary that the driver refuses is dropped and built from source again.
 #pragma once
 
 #include <atomic>
@@ -21,10 +22,24 @@
 
 namespace oncilla::opencl {
 
+// What a kernel takes for itself, as the driver says once it is compiled.
+struct KernelLimits {
+  int64_t work_group = 0;   // the most work-items of a group
+  int64_t local_bytes = 0;  // of local memory, without what is given as arguments
+};
+
 struct BuiltProgram {
+  // Asks the driver once per kernel; thread-safe.
+  Result<KernelLimits> LimitsOf(const Api& api, cl_device_id device,
+                                const std::string& kernel) const;
+
   Program program;
   std::string name;   // "norm/softmax.cl -DT=float", for messages
   int64_t bytes = 0;  // estimate of what it costs the host: text and binary
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::map<std::string, KernelLimits> limits_;
 };
 
 class ProgramCache {
@@ -35,7 +50,8 @@ class ProgramCache {
   ProgramCache(const Api& api, cl_context context, const FoundDevice& device, bool keep_binaries,
                DiskCache* disk, size_t most_programs = kMostPrograms);
 
-  // `generated` is OpenCL C put between the defines and the source. Thread-safe; two threads that
+  // `source` lives as long as the program (source.h); `generated` is OpenCL C put between the
+  // defines and the source. Thread-safe; two threads that
   // want one program build it once. A program lives as long as someone holds it, even after the
   // cache dropped it.
   Result<std::shared_ptr<const BuiltProgram>> Get(const Source& source, std::string_view generated,
@@ -56,8 +72,8 @@ class ProgramCache {
     std::list<std::string>::iterator place;
   };
 
-  Result<std::shared_ptr<const BuiltProgram>> Make(const std::string& key, const Source& source,
-                                                   const std::string& text, std::string name);
+  Result<std::shared_ptr<const BuiltProgram>> Make(const Source& source, const std::string& text,
+                                                   std::string name);
 
   const Api& api_;
   const cl_context context_;

@@ -60,11 +60,11 @@ Result<Values> Executor::RunWhile(const Node& node, std::span<const RunValue> in
   if (auto body = functions_.find(attrs.body); body != functions_.end()) {
     keep = body->second->RoundsOnDevice();
   }
-  LedgerEntry carried = pools_[0]->Line({owner_, MemoryCategory::kValues});
+  HeldMemory carried = pools_[0]->Hold({owner_, MemoryCategory::kValues});
   for (;;) {
     int64_t bytes = 0;
     for (const RunValue& value : values) bytes += HeldBytesOf(value.host());
-    carried.Set(bytes);
+    ONCILLA_TRY(carried.Set(bytes));
     ONCILLA_TRY(MayGoOn(control));
     ONCILLA_ASSIGN(const Values results, Call(attrs.cond, values, {}, control));
     const Tensor decided = results.size() == 1 ? results[0].host() : Tensor();
@@ -107,7 +107,7 @@ Result<Values> Executor::RunControlNode(const Node& node, std::span<const RunVal
     return Values{std::move(value)};
   }
   ONCILLA_ASSIGN(const auto attrs, ReadAttrs<AssignVariableAttrs>(node.attrs));
-  options_.variables->Assign(attrs.variable, in[0].host());
+  ONCILLA_TRY(options_.variables->Assign(attrs.variable, in[0].host()));
   return Values{};
 }
 

@@ -323,7 +323,7 @@ Result<std::vector<RunValue>> Executor::RunValues(std::span<const RunValue> give
   }
 
   // What the run holds between its segments.
-  LedgerEntry held = pools_[0]->Line({owner_, MemoryCategory::kValues});
+  HeldMemory held = pools_[0]->Hold({owner_, MemoryCategory::kValues});
   for (;;) {
     if (Status s = MayGoOn(control); !s.ok()) return fail(s);
     auto entry = [&] {
@@ -359,7 +359,7 @@ Result<std::vector<RunValue>> Executor::RunValues(std::span<const RunValue> give
       const Value& value = graph.value(ValueId{i});
       if (value.producer != kNoNode && !value.is_constant()) bytes += HeldBytesOf(values[i].host());
     }
-    held.Set(bytes);
+    if (Status s = held.Set(bytes); !s.ok()) return fail(s);
 
     // The next segment starts with what its nodes read and is at hand.
     SegmentStart next;

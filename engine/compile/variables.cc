@@ -13,27 +13,29 @@ Result<Tensor> VariableStore::Read(std::string_view name) const {
                "' has no value: nothing has initialised it");
 }
 
-void VariableStore::Put(std::string_view name, Tensor value) {
-  auto& slot = values_[std::string(name)];
-  bytes_ += HeldBytesOf(value) - HeldBytesOf(slot);
-  slot = std::move(value);
-  line_.Set(bytes_);
+Status VariableStore::Put(std::string_view name, Tensor value) {
+  const auto known = values_.find(name);
+  const int64_t before = known == values_.end() ? 0 : HeldBytesOf(known->second);
+  const int64_t bytes = bytes_ + HeldBytesOf(value) - before;
+  if (Status s = held_.Set(bytes); !s.ok()) return In(s, StrCat("variable '", name, "'"));
+  bytes_ = bytes;
+  values_.insert_or_assign(std::string(name), std::move(value));
+  return Status();
 }
 
-void VariableStore::Assign(std::string_view name, Tensor value) {
+Status VariableStore::Assign(std::string_view name, Tensor value) {
   MutexLock lock(&mutex_);
-  Put(name, std::move(value));
+  return Put(name, std::move(value));
 }
 
-void VariableStore::Initialise(std::string_view name, Tensor value) {
+Status VariableStore::Initialise(std::string_view name, Tensor value) {
   MutexLock lock(&mutex_);
-  if (values_.find(name) == values_.end()) Put(name, std::move(value));
+  return values_.find(name) == values_.end() ? Put(name, std::move(value)) : Status();
 }
 
-void VariableStore::CountOn(LedgerEntry line) {
+void VariableStore::CountOn(HeldMemory held) {
   MutexLock lock(&mutex_);
-  line_ = std::move(line);
-  line_.Set(bytes_);
+  held_ = std::move(held);
 }
 
 std::vector<std::pair<std::string, Tensor>> VariableStore::Values() const {
@@ -63,7 +65,7 @@ void VariableStore::Clear() {
   MutexLock lock(&mutex_);
   dropped.swap(values_);
   bytes_ = 0;
-  line_.Set(0);
+  (void)held_.Set(0);
 }
 
 Result<VariableStore::Turn> VariableStore::TakeTurn(const RunControl& control) {

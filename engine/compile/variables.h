@@ -12,7 +12,7 @@
 
 #include "engine/base/mutex.h"
 #include "engine/compile/run_control.h"
-#include "engine/memory/ledger.h"
+#include "engine/memory/pool.h"
 #include "engine/tensor/tensor.h"
 
 namespace oncilla {
@@ -21,16 +21,17 @@ class VariableStore {
  public:
   // FailedPrecondition for a variable that has no value yet.
   Result<Tensor> Read(std::string_view name) const;
-  void Assign(std::string_view name, Tensor value);
+  // ResourceExhausted when the limit leaves no room; the variable then keeps what it has.
+  Status Assign(std::string_view name, Tensor value);
   // Gives a value to a variable that has none.
-  void Initialise(std::string_view name, Tensor value);
+  Status Initialise(std::string_view name, Tensor value);
   bool Has(std::string_view name) const;
   std::vector<std::string> Names() const;
   // With those of lists.
   int64_t bytes() const;
   void Clear();
-  // From now on the values' bytes follow this line.
-  void CountOn(LedgerEntry line);
+  // From now on the values' bytes are held there. Before there are any.
+  void CountOn(HeldMemory held);
   std::vector<std::pair<std::string, Tensor>> Values() const;
 
   // A writer's turn, until the object goes. DeadlineExceeded or Cancelled when the run ends first.
@@ -53,12 +54,12 @@ class VariableStore {
 
  private:
   mutable Mutex mutex_;
-  void Put(std::string_view name, Tensor value) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Status Put(std::string_view name, Tensor value) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Count() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   std::map<std::string, Tensor, std::less<>> values_ ABSL_GUARDED_BY(mutex_);
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  LedgerEntry line_ ABSL_GUARDED_BY(mutex_);
+  HeldMemory held_ ABSL_GUARDED_BY(mutex_);
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -261,8 +261,41 @@ Result<int64_t> Pool::Commit(int64_t bytes) {
                     device_name());
 }
 
-LedgerEntry Pool::Line(Account account) const {
-  return LedgerEntry(state_->ledger, state_->options.device_name, account);
+HeldMemory Pool::Hold(Account account) const {
+  HeldMemory held;
+  held.state_ = state_;
+  held.line_ = LedgerEntry(state_->ledger, state_->options.device_name, account);
+  return held;
+}
+
+HeldMemory::HeldMemory(HeldMemory&& other) noexcept
+    : state_(std::move(other.state_)), line_(std::move(other.line_)) {}
+
+HeldMemory& HeldMemory::operator=(HeldMemory&& other) noexcept {
+  if (this != &other) {
+    (void)Set(0);
+    state_ = std::move(other.state_);
+    line_ = std::move(other.line_);
+  }
+  return *this;
+}
+
+Status HeldMemory::Set(int64_t bytes) {
+  if (state_ == nullptr) return Status();
+  MemoryBudget& budget = *state_->options.budget;
+  const int64_t more = bytes - line_.bytes();
+  if (more > 0 && !budget.TryReserve(more)) {
+    constexpr int kNoPool = -1;  // all of them may be asked
+    if (budget.TrimOthers(kNoPool) == 0 || !budget.TryReserve(more)) {
+      std::lock_guard lock(state_->mutex);
+      return state_->Explain(Exhausted("asked for ", more, " bytes for values; free are ",
+                                       budget.available_bytes(), ", limit ",
+                                       budget.limit_bytes()));
+    }
+  }
+  line_.Set(bytes);
+  if (more < 0) budget.Release(-more);
+  return Status();
 }
 
 void Pool::SetReached(int64_t stamp) {

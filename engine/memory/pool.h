@@ -68,11 +68,32 @@ class Allocation {
 
  private:
   friend class Pool;
+  friend class HeldMemory;
   struct PoolState;
   std::shared_ptr<PoolState> state_;
   BfcChunk chunk_;
   BufferView view_;
   Account account_;
+};
+
+// Memory of a pool's device that does not come from the pool, on the ledger and under the limit all
+// the same, until the end of its life. Not thread-safe; may outlive the pool, not the ledger.
+class HeldMemory {
+ public:
+  HeldMemory() = default;
+  HeldMemory(HeldMemory&& other) noexcept;
+  HeldMemory& operator=(HeldMemory&& other) noexcept;
+  ~HeldMemory() { (void)Set(0); }
+
+  // What is held now. When it has grown and the limit leaves no room, even once empty regions have
+  // gone back: ResourceExhausted, and what was counted before stays so. Never fails for less.
+  Status Set(int64_t bytes);
+  int64_t bytes() const { return line_.bytes(); }
+
+ private:
+  friend class Pool;
+  std::shared_ptr<Allocation::PoolState> state_;
+  LedgerEntry line_;
 };
 
 class Pool {
@@ -90,8 +111,8 @@ class Pool {
   // Takes regions from the device now until the pool has so many bytes, which it then keeps from
   // other pools that are short; returns what it has. ResourceExhausted when that is less.
   Result<int64_t> Commit(int64_t bytes);
-  // A line for memory on this device that comes from elsewhere than pools.
-  LedgerEntry Line(Account account) const;
+  // Counts memory of this device that comes from elsewhere than pools: tensors that the host keeps.
+  HeldMemory Hold(Account account) const;
   // See Bfc::SetReached.
   void SetReached(int64_t stamp);
 

@@ -135,6 +135,12 @@ std::string DeviceName::short_text() const {
 
 std::ostream& operator<<(std::ostream& out, const DeviceName& name) { return out << name.text(); }
 
+std::string ShortDeviceName(std::string_view name) {
+  constexpr std::string_view kMark = "device:";
+  const size_t at = name.rfind(kMark);
+  return std::string(at == name.npos ? name : name.substr(at + kMark.size()));
+}
+
 bool IsSpecification(const DeviceName& general, const DeviceName& specific) {
   auto within = [](const auto& g, const auto& s) { return !g || g == s; };
   return within(general.job, specific.job) && within(general.replica, specific.replica) &&

@@ -39,6 +39,9 @@ struct DeviceName {
 };
 std::ostream& operator<<(std::ostream& out, const DeviceName& name);
 
+// "GPU:0" of a long name, as people read it; what has no type in it stays as it is.
+std::string ShortDeviceName(std::string_view name);
+
 // Every component that `general` sets is set, and equal, in `specific`.
 bool IsSpecification(const DeviceName& general, const DeviceName& specific);
 // `device` is complete and `pattern` matches it.

@@ -21,6 +21,8 @@ namespace pb = google::protobuf;
 using config::proto::SessionConfig;
 using tensorflow_config::proto::ConfigProto;
 
+constexpr int64_t kLongestMs = int64_t{366} * 24 * 3600 * 1000;  // clocks overflow later than that
+
 template <class... Parts>
 Status Bad(const Parts&... parts) {
   return WithStage(InvalidArgument("the configuration: ", parts...), Stage::kOptions);
@@ -90,10 +92,12 @@ Status Apply(const SessionConfig& from, SessionOptions& to) {
   if (from.has_device()) to.device = from.device();
   if (from.has_strict()) to.strict = from.strict();
   if (from.has_threads()) to.threads = from.threads();
+  if (from.has_thread_pool()) to.thread_pool = from.thread_pool();
   if (from.has_memory_limit_bytes()) to.memory_limit_bytes = from.memory_limit_bytes();
   if (from.has_memory_limit_fraction()) to.memory_limit_fraction = from.memory_limit_fraction();
   if (from.has_max_concurrent_runs()) to.max_concurrent_runs = from.max_concurrent_runs();
   if (from.has_watchdog_ms()) to.watchdog_ms = from.watchdog_ms();
+  if (from.has_run_timeout_ms()) to.run_timeout_ms = from.run_timeout_ms();
   for (const auto& [type, count] : from.device_count()) to.device_count[type] = count;
   if (from.visible_devices_size() > 0) {
     to.visible_devices.assign(from.visible_devices().begin(), from.visible_devices().end());
@@ -123,6 +127,9 @@ Status Apply(const SessionConfig& from, SessionOptions& to) {
   if (to.memory_limit_bytes < 0) return Bad("memory_limit_bytes is ", to.memory_limit_bytes);
   if (!(to.memory_limit_fraction >= 0 && to.memory_limit_fraction <= 1)) {
     return Bad("memory_limit_fraction is ", to.memory_limit_fraction, ", not in [0, 1]");
+  }
+  if (to.run_timeout_ms < 0 || to.run_timeout_ms > kLongestMs) {
+    return Bad("run_timeout_ms is ", to.run_timeout_ms);
   }
   if (to.watchdog_ms < 0) return Bad("watchdog_ms is ", to.watchdog_ms);
   if (to.max_concurrent_runs < 1) return Bad("max_concurrent_runs is ", to.max_concurrent_runs);
@@ -170,6 +177,23 @@ Status ApplyTensorFlow(const ConfigProto& from, SessionOptions& to,
     if (threads < 0 || threads > 1024) return Bad("intra_op_parallelism_threads is ", threads);
     to.threads = threads;
   }
+  if (const int64_t timeout = from.operation_timeout_in_ms(); timeout != 0) {
+    if (timeout < 0 || timeout > kLongestMs) return Bad("operation_timeout_in_ms is ", timeout);
+    to.run_timeout_ms = timeout;
+  }
+  // Here one pool does what both of TensorFlow's do: it divides ops, and runs them.
+  if (from.session_inter_op_thread_pool_size() == 1) {
+    const auto& pool = from.session_inter_op_thread_pool(0);
+    if (pool.num_threads() < 0 || pool.num_threads() > 1024) {
+      return Bad("session_inter_op_thread_pool: num_threads is ", pool.num_threads());
+    }
+    to.thread_pool = pool.global_name();
+    if (from.intra_op_parallelism_threads() == 0 && pool.num_threads() > 0) {
+      to.threads = pool.num_threads();
+    }
+  } else if (from.session_inter_op_thread_pool_size() > 1) {
+    notes.push_back("ConfigProto: several of session_inter_op_thread_pool have no effect");
+  }
   const double fraction = gpu.per_process_gpu_memory_fraction();
   if (!(fraction >= 0 && fraction <= 1)) {
     return Bad("gpu_options.per_process_gpu_memory_fraction is ", fraction, ", not in [0, 1]");
@@ -198,7 +222,7 @@ Status ApplyTensorFlow(const ConfigProto& from, SessionOptions& to,
   // grows as it is needed.
   NoteOthers(from, "",
              {"device_count", "intra_op_parallelism_threads", "gpu_options", "allow_soft_placement",
-              "log_device_placement"},
+              "log_device_placement", "session_inter_op_thread_pool", "operation_timeout_in_ms"},
              notes);
   NoteOthers(
       gpu, "gpu_options.",
@@ -245,12 +269,14 @@ std::string PrintSessionConfig(const SessionOptions& options, ConfigForm form) {
   if (options.device != defaults.device) message.set_device(options.device);
   if (options.strict) message.set_strict(true);
   if (options.threads != 0) message.set_threads(options.threads);
+  if (!options.thread_pool.empty()) message.set_thread_pool(options.thread_pool);
   if (options.memory_limit_bytes != 0) {
     message.set_memory_limit_bytes(options.memory_limit_bytes);
   }
   if (options.memory_limit_fraction != 0) {
     message.set_memory_limit_fraction(options.memory_limit_fraction);
   }
+  if (options.run_timeout_ms != 0) message.set_run_timeout_ms(options.run_timeout_ms);
   if (options.watchdog_ms != defaults.watchdog_ms) message.set_watchdog_ms(options.watchdog_ms);
   if (options.max_concurrent_runs != defaults.max_concurrent_runs) {
     message.set_max_concurrent_runs(options.max_concurrent_runs);

@@ -6,6 +6,7 @@
 #include "engine/base/file.h"
 #include "engine/base/format.h"
 #include "engine/device/checked_device.h"
+#include "engine/placement/device_name.h"
 
 namespace oncilla {
 
@@ -200,9 +201,7 @@ void DeviceSet::NoteShortage(const PoolShortage& shortage) const {
   if (options_.memory_dump.empty()) return;
   constexpr int kMostFiles = 100;  // a program that goes on trying must not fill the disk
   if (number >= kMostFiles) return;
-  const size_t at = shortage.device_name.rfind("device:");
-  std::string device =
-      at == std::string::npos ? shortage.device_name : shortage.device_name.substr(at + 7);
+  std::string device = ShortDeviceName(shortage.device_name);
   std::replace(device.begin(), device.end(), ':', '_');
   const std::string path = StrCat(options_.memory_dump, ".", device, ".", number);
   for (const auto& [ending, text] :

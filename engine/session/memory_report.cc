@@ -7,16 +7,12 @@
 #include "engine/base/format.h"
 #include "engine/base/json_writer.h"
 #include "engine/compile/plan_memory.h"
+#include "engine/placement/device_name.h"
 #include "engine/session/model.h"
 #include "engine/tensor/tensor_list.h"
 
 namespace oncilla {
 namespace {
-
-std::string ShortName(const std::string& device) {
-  const size_t at = device.rfind("device:");
-  return at == std::string::npos ? device : device.substr(at + 7);
-}
 
 std::string Percent(double share) {
   char text[16];
@@ -25,7 +21,7 @@ std::string Percent(double share) {
 }
 
 void PrintDevice(std::ostream& out, const DeviceMemory& m) {
-  out << ShortName(m.device) << ": " << HumanBytes(m.pool_bytes) << " taken of a limit of "
+  out << ShortDeviceName(m.device) << ": " << HumanBytes(m.pool_bytes) << " taken of a limit of "
       << HumanBytes(m.limit_bytes) << " (" << m.limit_source << "), peak "
       << HumanBytes(m.peak_bytes);
   if (m.reserve_bytes > 0) out << ", reserve " << HumanBytes(m.reserve_bytes);
@@ -49,7 +45,7 @@ void PrintModel(std::ostream& out, const Model& model, std::span<const std::stri
     ++count, bytes += kept.bytes;
   }
   for (const auto& [device, sum] : constants) {
-    out << "  " << sum.first << " constants on " << ShortName(devices[static_cast<size_t>(device)])
+    out << "  " << sum.first << " constants on " << ShortDeviceName(devices[static_cast<size_t>(device)])
         << ", " << HumanBytes(sum.second) << "\n";
   }
   for (const auto& [name, value] : memory.variables) {
@@ -65,7 +61,7 @@ void PrintModel(std::ostream& out, const Model& model, std::span<const std::stri
     out << ": " << kept.instances << (kept.instances == 1 ? " instance, " : " instances, ")
         << kept.idle << " idle\n";
     for (const PlanMemory& m : MemoryOf(*kept.plan)) {
-      out << "    " << ShortName(devices[static_cast<size_t>(m.device)]) << " "
+      out << "    " << ShortDeviceName(devices[static_cast<size_t>(m.device)]) << " "
           << HumanBytes(m.arena_bytes) << " each: " << PeakText(m) << "\n";
     }
   }
@@ -158,7 +154,7 @@ std::string MemoryReportText(const Session& session) {
     out << "\n";
   }
   for (const MemoryEvent& event : events) {
-    out << "  " << event.time_ns / 1000 << " us " << ShortName(event.device) << " in use "
+    out << "  " << event.time_ns / 1000 << " us " << ShortDeviceName(event.device) << " in use "
         << HumanBytes(event.in_use_bytes) << ", taken " << HumanBytes(event.taken_bytes) << ": "
         << (event.change_bytes < 0 ? "" : "+") << event.change_bytes << " " << event.what << "\n";
   }
@@ -168,11 +164,18 @@ std::string MemoryReportText(const Session& session) {
   return std::move(out).str();
 }
 
+std::string DeviceMemoryJson(const Session& session) {
+  JsonWriter json;
+  json.Open('[');
+  for (const DeviceMemory& memory : session.Memory()) WriteDevice(json, memory);
+  json.Close(']');
+  return json.Take();
+}
+
 std::string MemoryReportJson(const Session& session) {
   JsonWriter json;
-  json.Open('{').Key("devices").Open('[');
-  for (const DeviceMemory& memory : session.Memory()) WriteDevice(json, memory);
-  json.Close(']').Key("owners").Open('[');
+  json.Open('{').Key("devices").Raw(DeviceMemoryJson(session));
+  json.Key("owners").Open('[');
   for (const LedgerLine& line : session.ledger().Lines()) {
     json.Open('{')
         .Field("device", line.device)

@@ -9,8 +9,10 @@ namespace oncilla {
 
 class Session;
 
+// A JSON list: per device limits, totals and fragmentation.
+std::string DeviceMemoryJson(const Session& session);
 std::string MemoryReportText(const Session& session);
-// One JSON object: "devices", "owners", "models", "timeline", "last_shortage" (null when there was
+// One JSON object: "devices" (DeviceMemoryJson), "owners", "models", "timeline", "last_shortage" (null when there was
 // none).
 std::string MemoryReportJson(const Session& session);
 

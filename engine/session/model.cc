@@ -40,7 +40,7 @@ Model::Model(std::shared_ptr<Session> session, std::string path,
     : session_(std::move(session)), path_(std::move(path)), source_(std::move(source)) {
   owner_ = session_->ledger().AddOwner(OwnerKind::kModel, path_, session_->owner_);
   // Values that change live in host memory.
-  variables_.CountOn(session_->device_set().pool(0).Line({owner_, MemoryCategory::kVariables}));
+  variables_.CountOn(session_->device_set().pool(0).Hold({owner_, MemoryCategory::kVariables}));
   MutexLock lock(&mutex_);
   constants_ =
       std::make_shared<ConstantStore>(std::span<Device* const>(), std::vector<Pool*>(), owner_);
@@ -252,7 +252,9 @@ Status Model::PrepareVariables(const Module& module) {
   std::vector<std::string> resources, missing;
   for (const ModuleVariable& variable : module.variables) {
     resources.push_back(variable.resource);
-    if (variable.initial.valid()) variables_.Initialise(variable.name, variable.initial);
+    if (variable.initial.valid()) {
+      ONCILLA_TRY(variables_.Initialise(variable.name, variable.initial));
+    }
     if (!variables_.Has(variable.name)) missing.push_back(variable.resource);
   }
   BecomeState(resources);
@@ -261,11 +263,13 @@ Status Model::PrepareVariables(const Module& module) {
   if (!initialiser.ok()) return WithStage(initialiser.status(), Stage::kLoad);
   if (initialiser->main.nodes().empty()) return Status();
   for (const ModuleVariable& variable : initialiser->variables) {
-    if (variable.initial.valid()) variables_.Initialise(variable.name, variable.initial);
+    if (variable.initial.valid()) {
+      ONCILLA_TRY(variables_.Initialise(variable.name, variable.initial));
+    }
   }
   // Values that change live in host memory.
   ONCILLA_ASSIGN(const auto executor, Compile(*std::move(initialiser), 0, nullptr));
-  return executor->Run({}, ControlOf({}, {}, {})).status();
+  return executor->Run({}, ControlOf(std::chrono::steady_clock::now(), {}, {})).status();
 }
 
 void Model::BecomeState(const std::vector<std::string>& resources) {
@@ -296,8 +300,7 @@ Status Model::AssignVariable(const std::string& name, Tensor value) {
     if (Status s = source_->FindVariable(name); !s.ok()) return WithStage(s, Stage::kOptions);
   }
   BecomeState({name});
-  variables_.Assign(name, std::move(value));
-  return Status();
+  return WithStage(variables_.Assign(name, std::move(value)), Stage::kRun);
 }
 
 Status Model::Place(std::vector<PlacementRequest> requests) {

@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "engine/import/tf_messages.h"
+#include "engine/placement/device_name.h"
 #include "engine/session/fallback.h"
 #include "engine/session/model.h"
 
@@ -20,17 +21,12 @@ DeviceCounters CountersOf(std::span<Device* const> devices) {
   return sum;
 }
 
-std::string ShortName(const std::string& device) {
-  const size_t at = device.rfind("device:");
-  return at == std::string::npos ? device : device.substr(at + 7);
-}
-
 }  // namespace
 
 std::string RunReport::Line() const {
   std::ostringstream out;
   const auto ran = [&](size_t d) {
-    out << ShortName(devices[d]) << " ran " << nodes_on[d]
+    out << ShortDeviceName(devices[d]) << " ran " << nodes_on[d]
         << (nodes_on[d] == 1 ? " node" : " nodes");
   };
   const auto first = static_cast<size_t>(preferred);
@@ -62,7 +58,7 @@ std::string RunReport::Line() const {
   }
   for (const std::string& step : memory.steps) out << "; " << step << " for want of memory";
   for (const FallbackStep& step : fallbacks) {
-    out << "; not on " << ShortName(step.device) << ": " << Message(step.why);
+    out << "; not on " << ShortDeviceName(step.device) << ": " << Message(step.why);
   }
   return std::move(out).str();
 }
@@ -102,9 +98,9 @@ Result<RunResult> Model::RunSince(const RunRequest& request,
       if (steps.size() == 1) return failure;
       std::string before;
       for (size_t i = 0; i + 1 < steps.size(); ++i) {
-        before += StrCat(i ? "; " : "", ShortName(steps[i].device), ": ", Message(steps[i].why));
+        before += StrCat(i ? "; " : "", ShortDeviceName(steps[i].device), ": ", Message(steps[i].why));
       }
-      return In(failure, StrCat(ShortName(device), ", after others (", before, ")"));
+      return In(failure, StrCat(ShortDeviceName(device), ", after others (", before, ")"));
     }
     device = *next++;
     session_->runtime().log().Warning(path_, ": going on with ", device, ": ", Message(failure));
@@ -224,6 +220,9 @@ RunControl Model::ControlOf(std::chrono::steady_clock::time_point begin,
                             std::chrono::milliseconds timeout,
                             const CancellationToken& cancel) const {
   RunControl control;
+  if (timeout.count() <= 0) {
+    timeout = std::chrono::milliseconds(session_->options().run_timeout_ms);
+  }
   if (timeout.count() > 0) control.deadline = begin + timeout;
   control.cancel = cancel;
   control.stop = session_->stop();

@@ -8,6 +8,7 @@
 #include "engine/base/format.h"
 #include "engine/compile/batch_split.h"
 #include "engine/compile/plan_memory.h"
+#include "engine/placement/device_name.h"
 #include "engine/session/session.h"
 
 namespace oncilla {
@@ -17,25 +18,19 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kAdviceTime(40);
 
-std::string ShortName(const std::string& device) {
-  const size_t at = device.rfind("device:");
-  return at == std::string::npos ? device : device.substr(at + 7);
-}
-
-// The largest number of rows whose plan fits; `rows_seen` gets the best one known should the time
-// run out, which is DeadlineExceeded.
+// The largest number of rows whose plan fits, `all` being that of all rows; `rows_seen` gets the
+// best one known should the time run out, which is DeadlineExceeded.
 Result<int64_t> LargestBatch(Session& session, Executor& executor, std::span<const Tensor> feeds,
-                             const BatchAxis& batch, Clock::time_point deadline,
+                             const BatchAxis& batch, const Plan& all, Clock::time_point deadline,
                              int64_t* rows_seen) {
   *rows_seen = 0;
   // What is needed grows nearly evenly with the rows: a line through two sizes is a good guess.
   ONCILLA_ASSIGN(const auto one, executor.PlanAlone(RowsOf(feeds, batch, 0, 1)));
-  ONCILLA_ASSIGN(const auto all, executor.PlanAlone(feeds));
   int64_t guess = batch.size - 1;
-  for (size_t d = 0; d < all->arenas.size(); ++d) {
+  for (size_t d = 0; d < all.arenas.size(); ++d) {
     const auto device = static_cast<int>(d);
     const double least = static_cast<double>(one->arena_bytes(device));
-    const double per_row = (static_cast<double>(all->arena_bytes(device)) - least) /
+    const double per_row = (static_cast<double>(all.arena_bytes(device)) - least) /
                            static_cast<double>(batch.size - 1);
     const double room = static_cast<double>(session.device_set().budget(d).available_bytes());
     if (per_row <= 0) continue;
@@ -76,8 +71,9 @@ Result<std::vector<Tensor>> RunInParts(Session& session, Executor& executor,
   if (batch.size < 2) return Exhausted("it has ", batch.size, " rows");
   ONCILLA_TRY(CheckBatchIndependent(executor.compiled(), *session.devices()[0], feeds, batch));
   int64_t seen = 0;
-  ONCILLA_ASSIGN(const int64_t most,
-                 LargestBatch(session, executor, feeds, batch, Clock::time_point::max(), &seen));
+  ONCILLA_ASSIGN(const auto all, executor.PlanAlone(feeds));
+  ONCILLA_ASSIGN(const int64_t most, LargestBatch(session, executor, feeds, batch, *all,
+                                                  Clock::time_point::max(), &seen));
   if (most == 0) return Exhausted("not even one row fits");
   // Parts as even as may be: each size is a plan.
   const int64_t count = (batch.size + most - 1) / most;
@@ -123,14 +119,14 @@ Status WithMemoryAdvice(Status failure, Session& session, Executor& executor,
   for (const PlanMemory& memory : MemoryOf(**plan)) {
     const auto& name = session.device_names()[static_cast<size_t>(memory.device)];
     text += StrCat("; the run takes ", HumanBytes(session.ArenaBytes(**plan, memory.device)),
-                   " on ", ShortName(name), ": ", PeakText(memory, 3));
+                   " on ", ShortDeviceName(name), ": ", PeakText(memory, 3));
     if (!memory.by_dtype.empty()) text += StrCat(" (", DTypesText(memory.by_dtype), ")");
   }
   if (!(*plan)->complete) text += "; more where sizes depend on data";
   const auto batch = FindBatch(executor.compiled(), feeds);
   if (batch.ok() && batch->size > 1) {
     int64_t seen = 0;
-    const auto most = LargestBatch(session, executor, feeds, *batch, deadline, &seen);
+    const auto most = LargestBatch(session, executor, feeds, *batch, **plan, deadline, &seen);
     if (most.ok()) {
       text += *most > 0 ? StrCat("; of a batch of ", batch->size, " rows ", *most, " would fit")
                         : StrCat("; not even one of ", batch->size, " rows would fit");

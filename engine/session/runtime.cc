@@ -113,6 +113,25 @@ void Runtime::Hide(std::vector<std::string> visible) const {
   if (seen.ok()) found_.devices = *std::move(seen);
 }
 
+Result<std::shared_ptr<ThreadPool>> Runtime::NamedThreads(const std::string& name, int threads) {
+  MutexLock lock(&mutex_);
+  std::erase_if(named_pools_, [](const auto& entry) { return entry.second.pool.expired(); });
+  if (const auto known = named_pools_.find(name); known != named_pools_.end()) {
+    if (std::shared_ptr<ThreadPool> pool = known->second.pool.lock()) {
+      if (threads > 0 && threads != known->second.threads) {
+        return WithStage(InvalidArgument("the thread pool '", name, "' is in use with ",
+                                         known->second.threads, " threads, not ", threads),
+                         Stage::kOptions);
+      }
+      return pool;
+    }
+  }
+  if (threads <= 0) threads = threads_.size();
+  auto pool = std::make_shared<ThreadPool>(threads);
+  named_pools_[name] = {threads, pool};
+  return pool;
+}
+
 std::shared_ptr<MemoryBudget> Runtime::DeviceTotal(const ListedDevice& device) {
   int64_t limit = DefaultLimitBytes(device.info);
   const auto& given = options_.device_total_bytes;

@@ -59,6 +59,11 @@ class Runtime {
   const Log& log() const { return options_.log != nullptr ? *options_.log : DefaultLog(); }
   const RuntimeOptions& options() const { return options_; }
 
+  // The pool of this name, made when the first asks for it and gone with the last who holds it.
+  // `threads` 0: as many as it has, or as the shared pool would. InvalidArgument for a number that
+  // is not the one it was made with.
+  Result<std::shared_ptr<ThreadPool>> NamedThreads(const std::string& name, int threads);
+
   // What all sessions of this runtime take of the physical device together, parts of it included.
   std::shared_ptr<MemoryBudget> DeviceTotal(const ListedDevice& device);
   // Sessions tell of themselves, for CloseSessions().
@@ -92,6 +97,11 @@ class Runtime {
   Mutex mutex_;
   std::map<std::string, std::shared_ptr<MemoryBudget>> totals_
       ABSL_GUARDED_BY(mutex_);  // by backend and stable id
+  struct NamedPool {
+    int threads;
+    std::weak_ptr<ThreadPool> pool;
+  };
+  std::map<std::string, NamedPool> named_pools_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::weak_ptr<Session>> sessions_ ABSL_GUARDED_BY(mutex_);
   mutable std::once_flag discovered_;
   mutable Found found_;  // what a call of Discover() has set

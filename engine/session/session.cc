@@ -20,23 +20,39 @@ SessionOptions WithEnvironment(SessionOptions options) {
   return options;
 }
 
+Released Sum(const std::map<std::string, int64_t>& by_device) {
+  Released sum;
+  for (const auto& [name, bytes] : by_device) {
+    sum.bytes += bytes;
+    sum.by_device.emplace_back(name, bytes);
+  }
+  return sum;
+}
+
 }  // namespace
 
-Session::Session(std::shared_ptr<Runtime> runtime, SessionOptions options)
+Session::Session(std::shared_ptr<Runtime> runtime, SessionOptions options,
+                 std::shared_ptr<ThreadPool> pool)
     : runtime_(std::move(runtime)),
       options_(WithEnvironment(std::move(options))),
-      own_threads_(options_.threads > 0 ? std::make_unique<ThreadPool>(options_.threads) : nullptr),
+      threads_(std::move(pool)),
       tasks_(options_.max_concurrent_runs),
       owner_(ledger_.AddOwner(OwnerKind::kSession, "session")),
-      devices_(*runtime_, options_, own_threads_ != nullptr ? *own_threads_ : runtime_->threads(),
-               ledger_, owner_) {}
+      devices_(*runtime_, options_, threads(), ledger_, owner_) {}
 
 Session::~Session() { Close(); }
 
 Result<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime> runtime,
                                                  SessionOptions options) {
   ONCILLA_TRY(runtime->CheckProcess());
-  std::shared_ptr<Session> session(new Session(std::move(runtime), std::move(options)));
+  std::shared_ptr<ThreadPool> threads;
+  if (!options.thread_pool.empty()) {
+    ONCILLA_ASSIGN(threads, runtime->NamedThreads(options.thread_pool, options.threads));
+  } else if (options.threads > 0) {
+    threads = std::make_shared<ThreadPool>(options.threads);
+  }
+  std::shared_ptr<Session> session(
+      new Session(std::move(runtime), std::move(options), std::move(threads)));
   ONCILLA_TRY(session->devices_.Open());
   session->runtime_->Note(session);
   return session;
@@ -44,10 +60,7 @@ Result<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime> runtim
 
 Result<std::shared_ptr<Model>> Session::Load(const std::string& path,
                                              const OpenModelOptions& options) {
-  {
-    MutexLock lock(&mutex_);
-    if (closed_) return Error(Code::kFailedPrecondition, "the session is closed");
-  }
+  if (closed()) return Error(Code::kFailedPrecondition, "the session is closed");
   return Adopt(OpenModel(path, options), path, options);
 }
 
@@ -72,15 +85,12 @@ Result<std::shared_ptr<Model>> Session::Adopt(Result<std::unique_ptr<ModelSource
 }
 
 Released Session::Close(const CloseOptions& options) {
-  std::vector<std::shared_ptr<Model>> models;
   {
     MutexLock lock(&mutex_);
     if (closed_) return {};
     closed_ = true;
-    for (const auto& weak : models_) {
-      if (auto model = weak.lock()) models.push_back(std::move(model));
-    }
   }
+  const std::vector<std::shared_ptr<Model>> models = this->models();
   if (options.mode == CloseMode::kDrain && options.timeout.count() > 0) {
     const auto deadline = std::chrono::steady_clock::now() + options.timeout;
     bool idle = true;
@@ -88,7 +98,6 @@ Released Session::Close(const CloseOptions& options) {
     if (!idle) stop_.Cancel();
   }
   if (options.mode == CloseMode::kCancel) stop_.Cancel();
-  Released released;
   std::map<std::string, int64_t> by_device;
   for (const auto& model : models) {
     for (const auto& [name, bytes] : model->Unload().by_device) by_device[name] += bytes;
@@ -97,34 +106,37 @@ Released Session::Close(const CloseOptions& options) {
   for (size_t d = 0; d < devices_.size(); ++d) {
     by_device[devices_.names()[d]] += devices_.pool(d).Close();
   }
-  for (const auto& [name, bytes] : by_device) {
-    released.bytes += bytes;
-    released.by_device.emplace_back(name, bytes);
-  }
-  return released;
+  return Sum(by_device);
 }
 
-Released Session::Trim() {
-  std::vector<std::shared_ptr<Model>> models;
-  {
-    MutexLock lock(&mutex_);
-    if (closed_) return {};
-    for (const auto& weak : models_) {
-      if (auto model = weak.lock()) models.push_back(std::move(model));
-    }
-  }
-  std::vector<int64_t> before;
-  for (size_t d = 0; d < devices_.size(); ++d) before.push_back(devices_.budget(d).used_bytes());
-  for (const auto& model : models) model->DropIdle();
+bool Session::closed() const {
+  MutexLock lock(&mutex_);
+  return closed_;
+}
+
+std::vector<int64_t> Session::TakenBytes() const {
+  std::vector<int64_t> taken;
+  for (size_t d = 0; d < devices_.size(); ++d) taken.push_back(devices_.budget(d).used_bytes());
+  return taken;
+}
+
+Released Session::GiveBackSince(const std::vector<int64_t>& taken) {
   Released released;
-  for (size_t d = 0; d < before.size(); ++d) {
+  for (size_t d = 0; d < taken.size(); ++d) {
     devices_.pool(d).Trim();
-    const int64_t bytes = std::max<int64_t>(0, before[d] - devices_.budget(d).used_bytes());
+    const int64_t bytes = std::max<int64_t>(0, taken[d] - devices_.budget(d).used_bytes());
     released.bytes += bytes;
     released.by_device.emplace_back(devices_.names()[d], bytes);
   }
   ReturnFreeMemory();
   return released;
+}
+
+Released Session::Trim() {
+  if (closed()) return {};
+  const std::vector<int64_t> taken = TakenBytes();
+  for (const auto& model : models()) model->DropIdle();
+  return GiveBackSince(taken);
 }
 
 Status Session::SetMemoryLimit(std::string_view device, int64_t bytes) {
@@ -183,30 +195,19 @@ std::vector<std::shared_ptr<Model>> Session::models() const {
 }
 
 Result<Released> Session::Defragment() {
-  {
-    MutexLock lock(&mutex_);
-    if (closed_) return Error(Code::kFailedPrecondition, "the session is closed");
-  }
+  if (closed()) return Error(Code::kFailedPrecondition, "the session is closed");
   if (const int running = runs_under_way_.running(); running > 0) {
     return Error(Code::kFailedPrecondition, running, running == 1 ? " run is" : " runs are",
                  " under way: weights are moved between runs only");
   }
-  std::vector<int64_t> before;
-  for (size_t d = 0; d < devices_.size(); ++d) before.push_back(devices_.budget(d).used_bytes());
+  const std::vector<int64_t> taken = TakenBytes();
   Status failure;
   for (const auto& model : models()) {
     if (model->unloaded()) continue;
     model->DropIdle();
     if (Status s = model->Repack(); !s.ok() && failure.ok()) failure = s;
   }
-  Released released;
-  for (size_t d = 0; d < before.size(); ++d) {
-    devices_.pool(d).Trim();
-    const int64_t bytes = std::max<int64_t>(0, before[d] - devices_.budget(d).used_bytes());
-    released.bytes += bytes;
-    released.by_device.emplace_back(devices_.names()[d], bytes);
-  }
-  ReturnFreeMemory();
+  const Released released = GiveBackSince(taken);
   if (!failure.ok()) return failure;
   return released;
 }
@@ -224,12 +225,7 @@ Released Session::Reset() {
     });
   }
   for (const auto& [name, bytes] : Trim().by_device) by_device[name] += bytes;
-  Released released;
-  for (const auto& [name, bytes] : by_device) {
-    released.bytes += bytes;
-    released.by_device.emplace_back(name, bytes);
-  }
-  return released;
+  return Sum(by_device);
 }
 
 void Session::ResetPeaks() {

@@ -77,6 +77,8 @@ class Session : public std::enable_shared_from_this<Session> {
   Status SetMemoryLimit(std::string_view device, int64_t bytes);
 
   Runtime& runtime() { return *runtime_; }
+  // Where the CPU device's work is divided: the session's own pool, a named one or the runtime's.
+  ThreadPool& threads() { return threads_ != nullptr ? *threads_ : runtime_->threads(); }
   const SessionOptions& options() const { return options_; }
   // What this session sees: the runtime's devices, filtered, divided and numbered as its options
   // say. Who names the CPU, or allows no GPU, sees the CPU alone, and no driver is loaded.
@@ -122,12 +124,19 @@ class Session : public std::enable_shared_from_this<Session> {
 
  private:
   friend class Model;
-  Session(std::shared_ptr<Runtime> runtime, SessionOptions options);
+  // `pool`: null for the runtime's.
+  Session(std::shared_ptr<Runtime> runtime, SessionOptions options,
+          std::shared_ptr<ThreadPool> pool);
   Result<std::shared_ptr<Model>> Adopt(Result<std::unique_ptr<ModelSource>> source,
                                        const std::string& name, const OpenModelOptions& options);
+  bool closed() const;
+  // Per device, what is taken now; and, after trimming the pools, what is taken less than then.
+  std::vector<int64_t> TakenBytes() const;
+  Released GiveBackSince(const std::vector<int64_t>& taken);
+
   const std::shared_ptr<Runtime> runtime_;
   const SessionOptions options_;
-  std::unique_ptr<ThreadPool> own_threads_;
+  const std::shared_ptr<ThreadPool> threads_;
   const CancellationToken stop_ = CancellationToken::Create();
   TaskQueue tasks_;
   const std::shared_ptr<std::atomic<int64_t>> abandoned_bytes_ =

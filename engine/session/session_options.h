@@ -38,7 +38,8 @@ struct FallbackPolicy {
 struct SessionOptions {
   std::string device = "auto";  // see Runtime::Resolve
   bool strict = false;          // refuse where a node would fall back to another device
-  int threads = 0;              // > 0: a pool of the session's own
+  int threads = 0;              // > 0: a pool of so many, the session's own unless it has a name
+  std::string thread_pool = {};  // one name, one pool: shared by the runtime's sessions that give it
   // The short forms of device_memory for every device; at most one is given. Everything that the
   // engine takes there counts. 0: the device's.
   int64_t memory_limit_bytes = 0;
@@ -62,6 +63,7 @@ struct SessionOptions {
   bool log_device_placement = false;  // where each node of a plan runs, in TensorFlow's words
   bool verify = false;  // check every pass and device call; ONCILLA_VERIFY=1 has the same effect
   int max_concurrent_runs = 4;  // per model and shape; bounds the memory of overlapping runs
+  int64_t run_timeout_ms = 0;   // of runs that give none themselves; 0: none
   // A run without a deadline ends when a device has finished nothing for so long; 0: never.
   int64_t watchdog_ms = 60000;
 };

@@ -45,8 +45,7 @@ std::vector<size_t> Meant(std::span<const ListedDevice> devices, std::string_vie
 }  // namespace
 
 std::string ListedDevice::short_name() const {
-  const size_t at = name.rfind("device:");
-  return at == std::string::npos ? name : name.substr(at + 7);
+  return ShortDeviceName(name);
 }
 
 std::string LocalDeviceName(std::string_view type, int number) {

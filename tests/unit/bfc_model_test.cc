@@ -8,18 +8,7 @@
 #include <utility>
 
 #include "tests/unit/bfc_source.h"
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define ONCILLA_SANITIZED 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define ONCILLA_SANITIZED 1
-#endif
-#ifndef ONCILLA_SANITIZED
-#define ONCILLA_SANITIZED 0
-#endif
+#include "tests/unit/sanitized.h"
 
 namespace oncilla {
 namespace {
@@ -234,7 +223,7 @@ TEST(Bfc, AgreesWithTheNaiveModel) {
       {{.limit_bytes = 40 * kMiB, .max_region_bytes = 16 * kMiB, .growth = false}, true},
       {{.limit_bytes = 16 * kMiB, .fragmentation_fraction = 0.01}, true},
   };
-  constexpr int kSteps = ONCILLA_SANITIZED ? 40'000 : 1'000'000;
+  constexpr int kSteps = kSanitized ? 40'000 : 1'000'000;
   constexpr int kStepsEach = kSteps / static_cast<int>(std::size(variants));
   int64_t refused = 0, placed = 0, reused_early = 0;
   for (uint32_t variant = 0; variant < std::size(variants); ++variant) {

@@ -34,9 +34,11 @@ TEST(SessionConfig, TextAndJsonSayTheSame) {
       device: "gpu:1"  # a comment
       strict: true
       threads: 3
+      thread_pool: "vision"
       memory_limit_bytes: 5000000000
       max_concurrent_runs: 2
       watchdog_ms: 1500
+      run_timeout_ms: 700
       device_count { key: "GPU" value: 2 }
       visible_devices: "1"
       visible_devices: "H100"
@@ -44,9 +46,11 @@ TEST(SessionConfig, TextAndJsonSayTheSame) {
   EXPECT_EQ(text.device, "gpu:1");
   EXPECT_TRUE(text.strict);
   EXPECT_EQ(text.threads, 3);
+  EXPECT_EQ(text.thread_pool, "vision");
   EXPECT_EQ(text.memory_limit_bytes, 5000000000);
   EXPECT_EQ(text.max_concurrent_runs, 2);
   EXPECT_EQ(text.watchdog_ms, 1500);
+  EXPECT_EQ(text.run_timeout_ms, 700);
   EXPECT_EQ(text.device_count.at("GPU"), 2);
   EXPECT_THAT(text.visible_devices, ElementsAre("1", "H100"));
   EXPECT_TRUE(text.log_device_placement);
@@ -56,9 +60,10 @@ TEST(SessionConfig, TextAndJsonSayTheSame) {
     EXPECT_EQ(PrintSessionConfig(Read(printed), form), printed);
   }
   EXPECT_EQ(PrintSessionConfig(text, ConfigForm::kJson),
-            PrintSessionConfig(Read(R"({"device": "gpu:1", "strict": true, "threads": 3,
+            PrintSessionConfig(Read(R"({"device": "gpu:1", "strict": true, "threads": 3, "thread_pool": "vision",
                 "memory_limit_bytes": "5000000000",
-                "max_concurrent_runs": 2, "watchdog_ms": "1500", "device_count": {"GPU": 2},
+                "max_concurrent_runs": 2, "watchdog_ms": "1500", "run_timeout_ms": 700,
+                "device_count": {"GPU": 2},
                 "visible_devices": ["1", "H100"], "log_device_placement": true})"),
                                ConfigForm::kJson));
 }
@@ -89,6 +94,17 @@ TEST(SessionConfig, TensorFlowsBytes) {
   EXPECT_EQ(options.device_memory.at("GPU").limit_fraction, 0.25);
   EXPECT_THAT(options.visible_devices, ElementsAre("1", "0"));
   EXPECT_THAT(notes, ElementsAre(HasSubstr("inter_op_parallelism_threads has no effect")));
+}
+
+TEST(SessionConfig, TensorFlowsNamedThreads) {
+  // session_inter_op_thread_pool {num_threads 3, global_name "pool"}, once and twice.
+  const std::string one = std::string("\x62\x08\x08\x03\x12\x04") + "pool";
+  EXPECT_EQ(Read(one).thread_pool, "pool");
+  EXPECT_EQ(Read(one).threads, 3);
+  EXPECT_EQ(Read(one + "\x10\x02").threads, 2);
+  std::vector<std::string> notes;
+  EXPECT_EQ(Read(one + one, &notes).thread_pool, "");
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("several of session_inter_op_thread_pool")));
 }
 
 TEST(SessionConfig, RefusesWithTheReason) {

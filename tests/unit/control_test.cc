@@ -115,6 +115,24 @@ TEST_F(ControlTest, LoopsEndAtTheDeadline) {
   EXPECT_THAT(std::string(Message(out.status())), HasSubstr("'loop' (While)"));
 }
 
+TEST_F(ControlTest, WhatALoopCarriesIsUnderTheLimit) {
+  auto executor = Make(DoublingLoop(1000));
+  const std::vector<Tensor> in = {Floats({1000}, std::vector<float>(1000, 0.0f))};
+  ASSERT_TRUE(executor->Run(in, {}).ok());
+  MemoryBudget& budget = *parts_.pools()[0]->budget();
+  const int64_t limit = budget.limit_bytes(), before = budget.used_bytes();
+  EXPECT_GT(budget.peak_bytes(), before + 1000 * 1000 * 4);
+  budget.SetLimit(before + 2'000'000);
+  const auto out = executor->Run(in, {});
+  ASSERT_FALSE(out.ok());
+  EXPECT_EQ(out.status().code(), Code::kResourceExhausted) << out.status();
+  EXPECT_THAT(std::string(Message(out.status())), HasSubstr("bytes for values; free are "));
+  EXPECT_THAT(std::string(Message(out.status())), HasSubstr("'loop' (While)"));
+  EXPECT_LE(budget.used_bytes(), before);
+  budget.SetLimit(limit);
+  EXPECT_TRUE(executor->Run(in, {}).ok());
+}
+
 TEST_F(ControlTest, BranchesRunOnlyWhenChosen) {
   Graph yes = NewGraph(), no = NewGraph(), main = NewGraph();
   yes.AddOutput("y", yes.Add("neg", "Neg", {}, {yes.AddInput("x", F32({}))}).value());
@@ -163,7 +181,7 @@ TEST_F(ControlTest, VariablesAreReadAndWrittenInOrder) {
   EXPECT_EQ(out.status().code(), Code::kFailedPrecondition) << out.status();
   EXPECT_THAT(std::string(Message(out.status())), HasSubstr("'v'"));
 
-  variables_.Assign("v", Floats({1}, {10}));
+  ASSERT_TRUE(variables_.Assign("v", Floats({1}, {10})).ok());
   out = executor->Run(std::vector<Tensor>{Floats({1}, {3})}, {});
   ASSERT_TRUE(out.ok()) << out.status();
   EXPECT_THAT(Values((*out)[0]), ElementsAre(10));

@@ -17,25 +17,14 @@
 #include "engine/import/model_source.h"
 #include "engine/session/model.h"
 #include "engine/session/session.h"
+#include "tests/unit/sanitized.h"
 #include "tests/unit/temporary.h"
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define ONCILLA_SANITIZED 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define ONCILLA_SANITIZED 1
-#endif
-#ifndef ONCILLA_SANITIZED
-#define ONCILLA_SANITIZED 0
-#endif
 
 namespace oncilla {
 namespace {
 
 // With sanitizers, which are slow, one in so many.
-constexpr int kOneIn = ONCILLA_SANITIZED ? 16 : 1;
+constexpr int kOneIn = kSanitized ? 16 : 1;
 // Above what the process has mapped when it begins.
 constexpr uint64_t kMemoryBytes = uint64_t{1} << 30;
 
@@ -47,7 +36,7 @@ struct Progress {
 };
 
 void LimitMemory() {
-  if (ONCILLA_SANITIZED) return;  // sanitizers map terabytes
+  if (kSanitized) return;  // sanitizers map terabytes
   std::ifstream statm("/proc/self/statm");
   uint64_t pages = 0;
   statm >> pages;

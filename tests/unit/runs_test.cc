@@ -74,6 +74,15 @@ TEST_F(Runs, WaitingForAnotherRunEndsToo) {
   script_->hang = false;
 }
 
+TEST_F(Runs, RunsWithoutATimeLimitHaveTheSessions) {
+  Open(SessionOptions{.run_timeout_ms = 30});
+  const auto model = LoadTurns(3);
+  script_->hang = true;
+  const auto late = model->Run(Request(testing::Row(1, 2, 3, 4)));
+  EXPECT_EQ(late.status().code(), Code::kDeadlineExceeded) << late.status();
+  script_->hang = false;
+}
+
 // The caller's memory is taken away the moment the run has returned; then the device wakes up.
 TEST_F(Runs, PastTheDeadlineNothingOfTheCallersIsTouched) {
   Open();

@@ -11,6 +11,7 @@
 #include "engine/session/model.h"
 #include "engine/session/runtime.h"
 #include "engine/session/session.h"
+#include "tests/unit/sanitized.h"
 
 namespace oncilla {
 namespace {
@@ -105,20 +106,8 @@ TEST(SessionThreads, OneModelFromManyThreadsOnOpenCl) {
   OneModelFromManyThreads("gpu");
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSlow = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool kSlow = true;
-#else
-constexpr bool kSlow = false;
-#endif
-#else
-constexpr bool kSlow = false;
-#endif
-
 TEST(SessionThreads, EightThreadsTenThousandRunsEach) {
-  constexpr int kRuns = kSlow ? 100 : 10000;
+  constexpr int kRuns = kSanitized ? 100 : 10000;
   const auto runtime = MakeRuntime();
   const auto session = Open(runtime);
   const auto model = LoadMlp(session);
@@ -140,7 +129,7 @@ TEST(SessionThreads, EightThreadsTenThousandRunsEach) {
 }
 
 TEST(SessionThreads, EightThreadsAHundredRunsEachOfARealModel) {
-  constexpr int kRuns = kSlow ? 2 : 100;
+  constexpr int kRuns = kSanitized ? 2 : 100;
   const auto session = Open(MakeRuntime());
   auto model = session->Load(
       std::string(ONCILLA_SOURCE_DIR) + "/testdata/quickstart/efficientnet_lite0", {});
@@ -188,6 +177,47 @@ TEST(SessionThreads, SessionsOfOneRuntime) {
     }
   });
   EXPECT_EQ(wrong, 0);
+}
+
+// One name is one pool, as long as a session has it; sessions without a name share the runtime's or
+// have one of their own.
+TEST(SessionThreads, PoolsByName) {
+  const auto runtime = MakeRuntime();
+  const auto open = [&](const std::string& pool, int threads) {
+    SessionOptions options;
+    options.device = "cpu";
+    options.thread_pool = pool;
+    options.threads = threads;
+    return Session::Create(runtime, options);
+  };
+  std::shared_ptr<Session> first = open("a", 2).value();
+  std::shared_ptr<Session> second = open("a", 0).value();
+  EXPECT_EQ(&first->threads(), &second->threads());
+  EXPECT_EQ(first->threads().size(), 2);
+  EXPECT_NE(&open("b", 2).value()->threads(), &first->threads());
+  EXPECT_NE(&open("", 2).value()->threads(), &first->threads());
+  EXPECT_EQ(&open("", 0).value()->threads(), &runtime->threads());
+  EXPECT_EQ(open("c", 0).value()->threads().size(), 3);
+  const auto other = open("a", 4);
+  ASSERT_FALSE(other.ok());
+  EXPECT_EQ(other.status().code(), Code::kInvalidArgument);
+  EXPECT_NE(other.status().message().find("'a' is in use with 2 threads, not 4"),
+            std::string::npos);
+
+  const Tensor in = Rows(3, 2);
+  const Tensor alone = RunMlp(*LoadMlp(Open(runtime)), in).value();
+  std::atomic<int> wrong{0};
+  InThreads(kThreads, [&](int thread) {
+    const auto model = LoadMlp(thread % 2 == 0 ? first : second);
+    for (int i = 0; i < kRounds; ++i) {
+      auto out = RunMlp(*model, in);
+      if (!out.ok() || !Same(*out, alone)) ++wrong;
+    }
+  });
+  EXPECT_EQ(wrong, 0);
+  first.reset();
+  second.reset();
+  EXPECT_EQ(open("a", 4).value()->threads().size(), 4);
 }
 
 // A run either answers rightly or says that the model is gone.

@@ -9,6 +9,7 @@
 #include "engine/session/model.h"
 #include "engine/session/runtime.h"
 #include "engine/session/session.h"
+#include "tests/unit/sanitized.h"
 #ifdef ONCILLA_OPENCL
 #include "backends/opencl/cl_objects.h"
 #endif
@@ -19,18 +20,8 @@ namespace {
 const std::string kSource = ONCILLA_SOURCE_DIR;
 
 // Sanitizers keep what was freed.
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define ONCILLA_KEEPS_FREED 1
-#endif
-#endif
-#ifdef ONCILLA_KEEPS_FREED
-constexpr bool kCountsOwnBytes = false;
-constexpr int kCycles = 40;
-#else
-constexpr bool kCountsOwnBytes = true;
-constexpr int kCycles = 1000;
-#endif
+constexpr bool kCountsOwnBytes = !kSanitized;
+constexpr int kCycles = kSanitized ? 40 : 1000;
 
 // Memory of this process that is its own: pages of mapped files do not count.
 int64_t OwnBytes() {

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "engine/base/format.h"
+#include "engine/placement/device_name.h"
 #include "engine/session/trace.h"
 #include "tools/oncilla/commands.h"
 #include "tools/oncilla/exit_code.h"
@@ -180,7 +181,7 @@ std::string TableText(const BenchFlags& flags, const Measured& measured) {
                   100 * row.time_s / measured.profiled_s, HumanTime(row.time_s).c_str(),
                   row.work.known ? Rate(row.work.operations, row.time_s).c_str() : "-",
                   row.work.known ? Rate(row.work.bytes, row.time_s).c_str() : "-");
-    const std::string device = row.device.substr(row.device.rfind("device:") + 7);
+    const std::string device = ShortDeviceName(row.device);
     out += StrCat(line, row.op, "  ", row.node, "  [", device, " ", row.kernel, "]\n");
   }
   if (others > 0) {

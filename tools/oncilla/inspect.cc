@@ -7,6 +7,7 @@
 #include "engine/compile/plan_memory.h"
 #include "engine/graph/print.h"
 #include "engine/import/container.h"
+#include "engine/placement/device_name.h"
 #include "tools/oncilla/commands.h"
 #include "tools/oncilla/exit_code.h"
 #include "tools/oncilla/flags.h"
@@ -137,11 +138,6 @@ std::string SignatureText(const Signature& signature, const Signature* chosen) {
   return out;
 }
 
-std::string ShortName(const std::string& device) {
-  const size_t at = device.rfind("device:");
-  return at == std::string::npos ? device : device.substr(at + 7);
-}
-
 struct DeviceBytes {
   std::string device;
   int64_t arena_bytes = 0;
@@ -164,13 +160,13 @@ std::string MemoryText(const Inspected& in) {
   std::string out = "memory\n";
   for (const DeviceBytes& bytes : MemoryOf(in)) {
     if (bytes.peak() == 0) continue;
-    out += StrCat("  ", ShortName(bytes.device), "  peak ", HumanBytes(bytes.peak()),
+    out += StrCat("  ", ShortDeviceName(bytes.device), "  peak ", HumanBytes(bytes.peak()),
                   ": intermediates ", HumanBytes(bytes.arena_bytes), ", constants ",
                   HumanBytes(bytes.constant_bytes), "\n");
   }
   for (const PlanMemory& memory : oncilla::MemoryOf(*in.plan)) {
     const auto device = static_cast<size_t>(memory.device);
-    out += StrCat("  ", ShortName(in.opened.session->device_names()[device]), "  ",
+    out += StrCat("  ", ShortDeviceName(in.opened.session->device_names()[device]), "  ",
                   PeakText(memory), "\n");
   }
   return out;
@@ -194,7 +190,7 @@ std::string PlacementSummary(const Inspected& in) {
   std::string out = "placement\n";
   for (size_t d = counts.size(); d-- > 0;) {
     if (counts[d] == 0 && d != preferred) continue;
-    out += StrCat("  ", ShortName(compiled.placement.devices[d]), "  ", counts[d],
+    out += StrCat("  ", ShortDeviceName(compiled.placement.devices[d]), "  ", counts[d],
                   counts[d] == 1 ? " node" : " nodes", "\n");
   }
   if (on_host > 0) out += StrCat("  the host  ", on_host, on_host == 1 ? " node\n" : " nodes\n");
@@ -219,7 +215,7 @@ std::string PlacementSummary(const Inspected& in) {
     ++reasons[node.detail.empty() ? std::string(Name(node.reason)) : node.detail];
   }
   if (!reasons.empty()) {
-    out += StrCat("  not on ", ShortName(compiled.placement.devices[preferred]), ", because:\n");
+    out += StrCat("  not on ", ShortDeviceName(compiled.placement.devices[preferred]), ", because:\n");
   }
   for (const auto& [reason, n] : reasons) out += StrCat("    ", n, "  ", reason, "\n");
   return out;
@@ -247,7 +243,7 @@ std::string KernelsText(const Inspected& in) {
       const Node& node = graph.node(step.node);
       out += StrCat(
           node.name, " (", node.op->name, ") on ",
-          ShortName(in.opened.session->device_names()[static_cast<size_t>(stretch.device)]), "\n");
+          ShortDeviceName(in.opened.session->device_names()[static_cast<size_t>(stretch.device)]), "\n");
       for (const std::string& line : SplitAt(step.kernel->description(), '\n')) {
         if (!line.empty()) out += "  " + line + "\n";
       }

@@ -6,6 +6,8 @@
 #include <cstdio>
 
 #include "engine/base/format.h"
+#include "engine/placement/device_name.h"
+#include "engine/session/memory_report.h"
 #include "tools/oncilla/json_tensor.h"
 #include "tools/oncilla/terminal.h"
 #include "tools/oncilla/version.h"
@@ -19,11 +21,6 @@ std::string Number(double value) {
   char text[32];
   std::snprintf(text, sizeof(text), "%.6g", value);
   return text;
-}
-
-std::string ShortName(const std::string& device) {
-  const size_t at = device.rfind("device:");
-  return at == std::string::npos ? device : device.substr(at + 7);
 }
 
 }  // namespace
@@ -103,7 +100,7 @@ std::string CostLine(const RunReport& report, Session& session) {
   for (const DeviceMemory& memory : session.Memory()) {
     if (memory.peak_bytes == 0) continue;
     peaks += StrCat(peaks.empty() ? "" : ", ", HumanBytes(memory.peak_bytes), " on ",
-                    ShortName(memory.device));
+                    ShortDeviceName(memory.device));
   }
   if (!peaks.empty()) out += "; memory peak " + peaks;
   return out + "; " + HumanTime(static_cast<double>(report.wall_ns) * 1e-9);
@@ -130,17 +127,7 @@ Json DevicesJson(Session& session) {
   return list;
 }
 
-Json MemoryJson(Session& session) {
-  Json list = Json::array();
-  for (const DeviceMemory& memory : session.Memory()) {
-    list.push_back({{"device", memory.device},
-                    {"in_use_bytes", memory.in_use_bytes},
-                    {"peak_bytes", memory.peak_bytes},
-                    {"pool_bytes", memory.pool_bytes},
-                    {"limit_bytes", memory.limit_bytes}});
-  }
-  return list;
-}
+Json MemoryJson(const Session& session) { return Json::parse(DeviceMemoryJson(session)); }
 
 Json RunReportJson(const RunReport& report) {
   Json json;

@@ -22,7 +22,7 @@ std::string CostLine(const RunReport& report, Session& session);
 // The beginning of every document: schema version, command, program.
 Json DocumentJson(std::string_view command);
 Json DevicesJson(Session& session);
-Json MemoryJson(Session& session);
+Json MemoryJson(const Session& session);
 Json RunReportJson(const RunReport& report);
 Json CountersJson(const ModelCounters& counters);
 
