@@ -42,21 +42,7 @@ std::vector<std::pair<FoundDevice, DeviceInfo>> FindAll(std::vector<std::string>
   }
   std::vector<std::pair<FoundDevice, DeviceInfo>> all;
   for (FoundDevice& device : discovery.devices) {
-    const DeviceFacts& f = device.facts;
-    DeviceInfo info;
-    info.backend = "opencl";
-    info.type = "GPU";
-    info.name = f.name;
-    info.vendor = f.vendor;
-    info.driver = f.driver;
-    info.platform = f.platform;
-    info.ordinal = static_cast<int>(all.size());
-    info.id = f.hardware_id.empty() ? StrCat("opencl:", info.ordinal) : f.hardware_id;
-    info.memory_bytes = f.global_memory;
-    info.max_allocation_bytes = f.max_allocation;
-    info.alignment_bytes = std::max(f.base_alignment, kLeastAlignment);
-    info.compute_units = static_cast<int>(std::min<int64_t>(f.compute_units, 1 << 30));
-    info.is_opencl_cpu = f.type == DeviceType::kCpu;
+    DeviceInfo info = InfoOf(device.facts, static_cast<int>(all.size()));
     all.emplace_back(std::move(device), std::move(info));
   }
   return all;
@@ -72,9 +58,7 @@ std::vector<DeviceInfo> DiscoverDevices(const DiscoverOptions& options,
 }
 
 Result<std::unique_ptr<Device>> OpenDevice(const DeviceInfo& info, const OpenOptions& options) {
-  ClDeviceOptions own;
-  own.cache_folder = options.cache_dir.empty() ? UserCacheFolder() : options.cache_dir;
-  ONCILLA_ASSIGN(own.shape, ForcedShapeFromEnvironment());
+  ONCILLA_ASSIGN(const ClDeviceOptions own, DeviceOptionsOf(options));
   for (auto& [found, now] : FindAll(nullptr)) {
     if (now.ordinal != info.ordinal || now.id != info.id || now.name != info.name) continue;
     ONCILLA_ASSIGN(auto device, ClDevice::Open(found, info, own));
@@ -85,6 +69,31 @@ Result<std::unique_ptr<Device>> OpenDevice(const DeviceInfo& info, const OpenOpt
 }
 
 }  // namespace
+
+Result<ClDeviceOptions> DeviceOptionsOf(const OpenOptions& options) {
+  ClDeviceOptions own;
+  own.cache_folder = options.cache_dir.empty() ? UserCacheFolder() : options.cache_dir;
+  ONCILLA_ASSIGN(own.shape, ForcedShapeFromEnvironment());
+  return own;
+}
+
+DeviceInfo InfoOf(const DeviceFacts& f, int ordinal) {
+  DeviceInfo info;
+  info.backend = "opencl";
+  info.type = "GPU";
+  info.name = f.name;
+  info.vendor = f.vendor;
+  info.driver = f.driver;
+  info.platform = f.platform;
+  info.ordinal = ordinal;
+  info.id = f.hardware_id.empty() ? StrCat("opencl:", ordinal) : f.hardware_id;
+  info.memory_bytes = f.global_memory;
+  info.max_allocation_bytes = f.max_allocation;
+  info.alignment_bytes = std::max(f.base_alignment, kLeastAlignment);
+  info.compute_units = static_cast<int>(std::min<int64_t>(f.compute_units, 1 << 30));
+  info.is_opencl_cpu = f.type == DeviceType::kCpu;
+  return info;
+}
 
 const Backend kBackend = {"opencl", &DiscoverDevices, &OpenDevice};
 

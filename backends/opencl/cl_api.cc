@@ -12,13 +12,18 @@ namespace oncilla::opencl {
 namespace {
 
 // False, with the first missing name in `missing`, when the library is not an OpenCL 1.2 API.
-bool FillFromSymbols(void* library, Api& api, std::string& missing) {
-#define ONCILLA_CL_FILL(name)                                                    \
-  api.name = reinterpret_cast<decltype(api.name)>(::dlsym(library, "cl" #name)); \
+template <class EntryPoint>
+bool Fill(const EntryPoint& entry_point, Api& api, std::string& missing) {
+#define ONCILLA_CL_FILL(name)                                               \
+  api.name = reinterpret_cast<decltype(api.name)>(entry_point("cl" #name)); \
   if (api.name == nullptr && missing.empty()) missing = "cl" #name;
   ONCILLA_CL_CALLS(ONCILLA_CL_FILL)
 #undef ONCILLA_CL_FILL
   return missing.empty();
+}
+
+bool FillFromSymbols(void* library, Api& api, std::string& missing) {
+  return Fill([&](const char* name) { return ::dlsym(library, name); }, api, missing);
 }
 
 bool FillFromDispatch(cl_platform_id platform, Api& api, std::string& missing) {
@@ -231,6 +236,32 @@ Opened OpenPlatforms(const LibraryOptions& options) {
     opened.reason = reason.empty() ? "no OpenCL library was found" : std::move(reason);
   }
   return opened;
+}
+
+Result<std::shared_ptr<const Api>> OpenApi(const LibraryOptions& options) {
+  std::string reason;
+  std::vector<std::string> names = options.loaders;
+  if (!options.library.empty()) names = {options.library};
+  for (const std::string& name : names) {
+    void* library = Open(name, reason);
+    if (library == nullptr) continue;
+    auto api = std::make_shared<Api>();
+    std::string missing;
+    if (FillFromSymbols(library, *api, missing)) return std::shared_ptr<const Api>(std::move(api));
+    reason += StrCat(name, " has no ", missing, "; ");
+  }
+  if (reason.ends_with("; ")) reason.resize(reason.size() - 2);
+  return WithStage(NotFound("no OpenCL library: ", reason), Stage::kDevice);
+}
+
+Result<std::shared_ptr<const Api>> ApiFrom(
+    const std::function<void*(const char* name)>& entry_point) {
+  auto api = std::make_shared<Api>();
+  std::string missing;
+  if (!Fill(entry_point, *api, missing)) {
+    return WithStage(NotFound("the application's OpenCL has no ", missing), Stage::kDevice);
+  }
+  return std::shared_ptr<const Api>(std::move(api));
 }
 
 std::string ErrorName(cl_int error) {

@@ -7,6 +7,7 @@
 // objects has wrappers in cl_objects.h.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -50,6 +51,15 @@ struct Opened {
 
 // Thread-safe.
 Opened OpenPlatforms(const LibraryOptions& options);
+
+// The table of the library that an application's own objects were made with: `library`, if it is
+// not empty, or the loader as OpenPlatforms finds it, which is the one that the process has loaded
+// already. No driver is asked anything. NotFound, with the reason. Thread-safe.
+Result<std::shared_ptr<const Api>> OpenApi(const LibraryOptions& options);
+// The same from a function that knows entry points by their names ("clFinish"), for a loader that
+// is linked statically.
+Result<std::shared_ptr<const Api>> ApiFrom(
+    const std::function<void*(const char* name)>& entry_point);
 
 // "CL_INVALID_BUFFER_SIZE", or "error -9999".
 std::string ErrorName(cl_int error);

@@ -8,11 +8,17 @@
   X(GetDeviceIDs)               \
   X(GetDeviceInfo)              \
   X(CreateContext)              \
+  X(RetainContext)              \
+  X(GetContextInfo)             \
   X(ReleaseContext)             \
   X(CreateCommandQueue)         \
+  X(RetainCommandQueue)         \
+  X(GetCommandQueueInfo)        \
   X(ReleaseCommandQueue)        \
   X(CreateBuffer)               \
   X(CreateSubBuffer)            \
+  X(RetainMemObject)            \
+  X(GetMemObjectInfo)           \
   X(ReleaseMemObject)           \
   X(CreateProgramWithSource)    \
   X(CreateProgramWithBinary)    \
@@ -37,4 +43,5 @@
   X(WaitForEvents)              \
   X(GetEventInfo)               \
   X(GetEventProfilingInfo)      \
+  X(RetainEvent)                \
   X(ReleaseEvent)

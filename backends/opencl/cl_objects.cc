@@ -72,6 +72,21 @@ LiveObjects CountLiveObjects() {
           .abandoned = abandoned_count.load(std::memory_order_relaxed)};
 }
 
+Result<Context> Retain(const Api& api, cl_context context) {
+  ONCILLA_TRY(Check(api.RetainContext(context), "clRetainContext"));
+  return Context(api, context);
+}
+
+Result<CommandQueue> Retain(const Api& api, cl_command_queue queue) {
+  ONCILLA_TRY(Check(api.RetainCommandQueue(queue), "clRetainCommandQueue"));
+  return CommandQueue(api, queue);
+}
+
+Result<Memory> Retain(const Api& api, cl_mem buffer) {
+  ONCILLA_TRY(Check(api.RetainMemObject(buffer), "clRetainMemObject"));
+  return Memory(api, buffer);
+}
+
 Result<Context> CreateContext(const Api& api, cl_platform_id platform, cl_device_id device) {
   const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
                                               reinterpret_cast<cl_context_properties>(platform), 0};

@@ -91,6 +91,11 @@ using Program = Handle<cl_program>;
 using KernelObject = Handle<cl_kernel>;
 using EventObject = Handle<cl_event>;
 
+// One reference more to an object of the application's.
+Result<Context> Retain(const Api& api, cl_context context);
+Result<CommandQueue> Retain(const Api& api, cl_command_queue queue);
+Result<Memory> Retain(const Api& api, cl_mem buffer);
+
 Result<Context> CreateContext(const Api& api, cl_platform_id platform, cl_device_id device);
 // In order.
 Result<CommandQueue> CreateQueue(const Api& api, cl_context context, cl_device_id device,

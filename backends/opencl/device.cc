@@ -69,7 +69,11 @@ Status ClDevice::Start(const ClDeviceOptions& options) {
   if (!probe_.failure.empty()) return Error(Code::kUnavailable, probe_.failure);
   capabilities_ = MakeCapabilities(found_.facts, probe_, options.shape);
   capabilities_.base_alignment = std::max(capabilities_.base_alignment, info_.alignment_bytes);
-  ONCILLA_ASSIGN(context_, CreateContext(api(), found_.platform.id, found_.id));
+  if (options.context != nullptr) {
+    ONCILLA_ASSIGN(context_, Retain(api(), options.context));
+  } else {
+    ONCILLA_ASSIGN(context_, CreateContext(api(), found_.platform.id, found_.id));
+  }
   ONCILLA_ASSIGN(service_, CreateQueue(api(), context_.get(), found_.id, false));
   ONCILLA_ASSIGN(dummy_, CreateBuffer(api(), context_.get(), kDummyBytes));
   programs_ = std::make_unique<ProgramCache>(api(), context_.get(), found_,
@@ -256,9 +260,10 @@ Result<std::unique_ptr<Queue>> ClDevice::OpenQueue() {
 
 Result<std::unique_ptr<Recording>> ClDevice::Record(std::vector<Step> steps) {
   const auto lock = Caller();
-  ONCILLA_ASSIGN(auto recording,
-                 ClRecording::Make(
-                     {api(), context_.get(), capabilities_.base_alignment, dummy_.get()}, steps));
+  ONCILLA_ASSIGN(
+      auto recording,
+      ClRecording::Make(
+          {api(), context_.get(), capabilities_.base_alignment, dummy_.get(), &staged_}, steps));
   return std::unique_ptr<Recording>(std::move(recording));
 }
 

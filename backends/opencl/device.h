@@ -16,15 +16,22 @@
 #include "backends/opencl/recipe.h"
 #include "backends/opencl/recording.h"
 #include "engine/device/free_memory.h"
+#include "engine/device/host_objects.h"
 
 namespace oncilla::opencl {
 
 struct ClDeviceOptions {
   std::string cache_folder;  // empty: no disk cache
   std::optional<KernelShape> shape;
+  cl_context context = nullptr;  // the application's, to be retained; null: one of our own
 };
 
-class ClDevice : public Device, public TellsFreeMemory {
+// As the environment and a caller set them.
+Result<ClDeviceOptions> DeviceOptionsOf(const OpenOptions& options);
+// `ordinal` stands for the device where its driver tells no id.
+DeviceInfo InfoOf(const DeviceFacts& facts, int ordinal);
+
+class ClDevice : public Device, public TellsFreeMemory, public HostObjects {
  public:
   // Probes the device, or takes up what an earlier process found. `info` is kept as it is.
   static Result<std::unique_ptr<ClDevice>> Open(const FoundDevice& found, DeviceInfo info,
@@ -57,6 +64,16 @@ class ClDevice : public Device, public TellsFreeMemory {
   // live_objects counts those of all OpenCL devices of the process.
   DeviceCounters counters() const override;
 
+  // Of HostObjects (host_objects.cc).
+  Result<WrappedMemory> WrapMemory(void* buffer, int64_t offset, int64_t bytes) override;
+  Result<std::pair<void*, int64_t>> MemoryOf(const BufferView& view) override;
+  bool Overlap(const BufferView& a, const BufferView& b) override;
+  Result<std::unique_ptr<Queue>> WrapQueue(void* queue) override;
+  Status EnqueueAfter(Queue& queue, std::span<void* const> events) override;
+  Result<void*> EventOf(const EventPtr& event) override;
+  Result<EventPtr> Copy(Queue& queue, std::span<const DeviceCopy> copies) override;
+  Staged staged() const override { return {staged_.copies, staged_.bytes}; }
+
   // Prepare for a recipe that comes from elsewhere than the rows. `group_limit` is set to the
   // largest group that all kernels of the recipe allow, also when the recipe is refused for
   // exceeding it.
@@ -86,6 +103,7 @@ class ClDevice : public Device, public TellsFreeMemory {
   std::vector<std::unique_ptr<ClRegion>> condemned_;  // released while in use
   mutable std::mutex caller_mutex_;
   std::atomic<int64_t> flushes_{0}, waits_{0};
+  DeviceObjects::Staged staged_;
   std::atomic<bool> hung_{false};
 };
 

@@ -205,6 +205,12 @@ bool DeviceFacts::HasExtension(std::string_view extension) const {
   return std::find(extensions.begin(), extensions.end(), extension) != extensions.end();
 }
 
+FoundDevice Describe(const Platform& platform, cl_device_id device) {
+  DeviceFacts facts = ReadFacts(platform, device);
+  std::string problem = Problem(facts);
+  return {platform, device, std::move(facts), std::move(problem)};
+}
+
 Discovery Discover(const LibraryOptions& options) {
   Discovery discovery;
   Opened opened = OpenPlatforms(options);
@@ -229,9 +235,7 @@ Discovery Discover(const LibraryOptions& options) {
       discovery.notes.push_back(std::move(note));
     }
     for (cl_device_id id : ids) {
-      DeviceFacts facts = ReadFacts(platform, id);
-      std::string problem = Problem(facts);
-      discovery.devices.push_back({platform, id, std::move(facts), std::move(problem)});
+      discovery.devices.push_back(Describe(platform, id));
     }
   }
   if (discovery.devices.empty()) {

@@ -56,4 +56,7 @@ struct Discovery {
 // Thread-safe; runs driver code the first time (tens of milliseconds).
 Discovery Discover(const LibraryOptions& options);
 
+// The same of one device, of which the application has the handle.
+FoundDevice Describe(const Platform& platform, cl_device_id device);
+
 }  // namespace oncilla::opencl

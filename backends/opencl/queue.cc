@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <thread>
 
 #include "backends/opencl/run_error.h"
 
@@ -10,6 +11,8 @@ namespace oncilla::opencl {
 namespace {
 
 constexpr std::chrono::milliseconds kCloseLimit(5000), kLateCloseLimit(1000);
+// Submissions to a queue of the application's whose outcome nobody has asked for.
+constexpr size_t kMostUnasked = 256;
 
 // Host memory that a hung driver may still write to; kept for good.
 void Bury(std::deque<std::shared_ptr<ClEvent>> events) {
@@ -89,10 +92,31 @@ bool ClQueue::Drain(std::chrono::milliseconds limit) {
   return api_.Finish(queue_.get()) == CL_SUCCESS;
 }
 
+bool ClQueue::SeeItOver(std::chrono::milliseconds limit) {
+  // In order: what no event covers lies before a marker.
+  EventObject marker;
+  if (dirty_) {
+    cl_event raw = nullptr;
+    if (api_.EnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, &raw) != CL_SUCCESS) return false;
+    marker = EventObject(api_, raw);
+  }
+  const cl_event last = marker ? marker.get() : in_flight_.back()->last.get();
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  while (!IsOver(api_, last)) {
+    if (std::chrono::steady_clock::now() >= deadline) {
+      marker.Abandon();
+      return false;
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  return true;
+}
+
 ClQueue::~ClQueue() {
+  closing_ = true;
   SettleDone();
   const bool pending = dirty_ || !in_flight_.empty();
-  if (!pending || Drain(Patience())) {
+  if (!pending || (foreign_ ? SeeItOver(Patience()) : Drain(Patience()))) {
     SettleDone();
     return;
   }
@@ -106,11 +130,21 @@ ClQueue::~ClQueue() {
 }
 
 // The event's command must be done, as far as can be told.
-void ClQueue::Settle(ClEvent& event) {
-  Status status = WaitFor(api_, event.last.get(), kNoDeadline);  // returns at once, with the truth
+void ClQueue::Settle(ClEvent& event, bool may_wait) {
+  Status status;
+  if (may_wait) {
+    status = WaitFor(api_, event.last.get(), kNoDeadline);  // returns at once, with the truth
+  } else {
+    cl_int state = CL_COMPLETE;
+    const cl_int error = api_.GetEventInfo(event.last.get(), CL_EVENT_COMMAND_EXECUTION_STATUS,
+                                           sizeof(state), &state, nullptr);
+    status = Check(error != CL_SUCCESS ? error : std::min(state, CL_COMPLETE), "a command failed");
+  }
   // A wait that fails by itself leaves the work running, and with it the use of memory that the
   // caller takes back once it is told.
-  if (!status.ok() && !IsOver(api_, event.last.get()) && !Drain(kCloseLimit)) device_hung_ = true;
+  if (!status.ok() && !IsOver(api_, event.last.get()) && (foreign_ || !Drain(kCloseLimit))) {
+    device_hung_ = true;
+  }
   if (status.ok() && event.error_word != 0) {
     const RunError error = RunError::FromWord(event.error_word);
     const auto step = static_cast<size_t>(error.step);
@@ -123,18 +157,24 @@ void ClQueue::Settle(ClEvent& event) {
     }
   }
   if (status.ok()) event.times = ReadStamps(api_, event.stamps);
-  if (untold_->ok()) *untold_ = status;
-  event.outcome = *untold_;
+  if (foreign_) {
+    event.outcome = std::move(status);  // each of them is asked for by itself
+  } else {
+    if (untold_->ok()) *untold_ = status;
+    event.outcome = *untold_;
+  }
   event.stamps.clear();
   event.last.Reset();
   event.queue = nullptr;
 }
 
 void ClQueue::SettleDone() {
+  // What somebody may still ask for is left to a wait, within bounds.
+  if (foreign_ && !closing_ && in_flight_.size() < kMostUnasked) return;
   while (!in_flight_.empty() && IsDone(api_, in_flight_.front()->last.get())) {
     const std::shared_ptr<ClEvent> event = std::move(in_flight_.front());
     in_flight_.pop_front();
-    Settle(*event);
+    Settle(*event, /*may_wait=*/!foreign_);
   }
 }
 
@@ -153,7 +193,7 @@ Result<EventPtr> ClQueue::Finish(std::shared_ptr<ClEvent> event, cl_event last) 
   }
   event->last = EventObject(api_, last);
   event->queue = this;
-  event->untold = untold_;
+  if (!foreign_) event->untold = untold_;
   in_flight_.push_back(event);
   dirty_ = false;
   return EventPtr(std::move(event));
@@ -188,8 +228,34 @@ Result<EventPtr> ClQueue::Transfer(std::span<const Upload> uploads,
     if (status.ok()) return event;
   }
   // What was enqueued still touches the caller's memory.
-  if (!Drain(kCloseLimit)) device_hung_ = true;
+  if (foreign_ ? !SeeItOver(kCloseLimit) : !Drain(kCloseLimit)) device_hung_ = true;
   return status;
+}
+
+Result<EventPtr> ClQueue::Copy(std::span<const DeviceCopy> copies) {
+  SettleDone();
+  dirty_ = unflushed_ = true;
+  for (const DeviceCopy& c : copies) {
+    if (c.from.bytes == 0) continue;
+    ONCILLA_ASSIGN(ClRegion * to, RegionOf(c.to));
+    ONCILLA_ASSIGN(ClRegion * from, RegionOf(c.from));
+    if (c.from.bytes != c.to.bytes) {
+      return Internal("a copy of ", c.from.bytes, " bytes to ", c.to.bytes);
+    }
+    ONCILLA_TRY(Check(
+        api_.EnqueueCopyBuffer(queue_.get(), from->raw(), to->raw(),
+                               static_cast<size_t>(c.from.offset), static_cast<size_t>(c.to.offset),
+                               static_cast<size_t>(c.from.bytes), 0, nullptr, nullptr),
+        "clEnqueueCopyBuffer"));
+  }
+  return Finish(std::make_shared<ClEvent>(), nullptr);
+}
+
+Status ClQueue::EnqueueAfter(std::span<const cl_event> events) {
+  dirty_ = unflushed_ = true;
+  return Check(api_.EnqueueBarrierWithWaitList(queue_.get(), static_cast<cl_uint>(events.size()),
+                                               events.data(), nullptr),
+               "clEnqueueBarrierWithWaitList");
 }
 
 Status ClQueue::EnqueueTransfers(std::span<const Upload> uploads,
@@ -221,6 +287,7 @@ Status ClQueue::EnqueueTransfers(std::span<const Upload> uploads,
 
 bool ClQueue::Poll(const ClEvent& event) {
   if (event.queue == nullptr) return true;
+  if (foreign_) return IsDone(api_, event.last.get());
   // A flush that fails shows in Wait.
   return !Flush().ok() || IsDone(api_, event.last.get());
 }
@@ -238,7 +305,7 @@ Status ClQueue::Wait(ClEvent& event, Deadline deadline) {
   while (event.queue != nullptr) {
     const std::shared_ptr<ClEvent> first = std::move(in_flight_.front());
     in_flight_.pop_front();
-    Settle(*first);
+    Settle(*first, /*may_wait=*/true);
   }
   return Status();
 }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "backends/opencl/recording.h"
+#include "engine/device/host_objects.h"
 
 namespace oncilla::opencl {
 
@@ -35,12 +36,20 @@ class ClEvent : public Event {
   std::shared_ptr<Status> untold;
 };
 
+// Whose the command queue is. On the application's own we enqueue, and wait or flush only when
+// somebody calls Wait: outcomes are read as far as that goes without either.
+enum class QueueOwner { kEngine, kApplication };
+
 class ClQueue : public Queue {
  public:
   // `device_hung` is set when work is given up; `flushes` counts. Both must outlive the queue.
   ClQueue(const Api& api, CommandQueue queue, std::atomic<bool>& device_hung,
-          std::atomic<int64_t>& flushes)
-      : api_(api), queue_(std::move(queue)), device_hung_(device_hung), flushes_(flushes) {}
+          std::atomic<int64_t>& flushes, QueueOwner owner = QueueOwner::kEngine)
+      : api_(api),
+        queue_(std::move(queue)),
+        device_hung_(device_hung),
+        flushes_(flushes),
+        foreign_(owner == QueueOwner::kApplication) {}
   // Gives work in flight a few seconds, less when waits for it have already timed out, and none
   // when they have for long or the device is known to hang.
   ~ClQueue() override;
@@ -51,6 +60,10 @@ class ClQueue : public Queue {
   Result<EventPtr> Submit(const ClRecording& recording, std::span<const BufferView> externals,
                           bool profile);
   Result<EventPtr> Transfer(std::span<const Upload> uploads, std::span<const Download> downloads);
+  // From memory to memory of the device.
+  Result<EventPtr> Copy(std::span<const DeviceCopy> copies);
+  // What follows begins after these.
+  Status EnqueueAfter(std::span<const cl_event> events);
   // True when Wait would return at once.
   bool Poll(const ClEvent& event);
   // Settles the event and all before it, unless the deadline comes first. For WaitForEvent.
@@ -63,13 +76,18 @@ class ClQueue : public Queue {
   Status Flush();
   // Waits until all is done; false when it takes too long.
   bool Drain(std::chrono::milliseconds limit);
-  void Settle(ClEvent& event);
+  // The same on a queue of the application's, by looking.
+  bool SeeItOver(std::chrono::milliseconds limit);
+  // `may_wait`: the driver is asked for the outcome by a wait, which alone tells the truth.
+  void Settle(ClEvent& event, bool may_wait);
   void SettleDone();
 
   const Api& api_;
   CommandQueue queue_;
   std::atomic<bool>& device_hung_;
   std::atomic<int64_t>& flushes_;
+  const bool foreign_;
+  bool closing_ = false;
   std::deque<std::shared_ptr<ClEvent>> in_flight_;  // not settled, in the order of submission
   const std::shared_ptr<Status> untold_ = std::make_shared<Status>();
   bool unflushed_ = false;

@@ -210,6 +210,8 @@ Status ClRecording::CopyStaged(cl_command_queue queue, const std::vector<Staging
                   : device_.api.EnqueueCopyBuffer(queue, s.outside, s.buffer.get(), s.offset, 0,
                                                   s.bytes, 0, nullptr, nullptr),
               "clEnqueueCopyBuffer"));
+    ++device_.staged->copies;
+    device_.staged->bytes += static_cast<int64_t>(s.bytes);
   }
   return Status();
 }

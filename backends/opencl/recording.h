@@ -7,6 +7,7 @@
 // that is copied around the step.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,6 +42,11 @@ struct DeviceObjects {
   cl_context context;
   int64_t alignment;  // of sub-buffers
   cl_mem dummy;       // stands for absent and empty operands
+  // Counts copies of operands that a kernel cannot take where they lie; outlives recordings.
+  struct Staged {
+    std::atomic<int64_t> copies{0}, bytes{0};
+  };
+  Staged* staged;
 };
 
 class ClRecording : public Recording {

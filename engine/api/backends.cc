@@ -18,4 +18,12 @@ std::span<const Backend* const> LinkedBackends() {
   return kBackends;
 }
 
+#ifdef ONCILLA_OPENCL
+Result<HostDevice> BorrowOpenCl(const HostHandles& handles) { return opencl::Borrow(handles); }
+#else
+Result<HostDevice> BorrowOpenCl(const HostHandles&) {
+  return Unsupported("this build has no OpenCL");
+}
+#endif
+
 }  // namespace oncilla

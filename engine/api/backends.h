@@ -3,10 +3,13 @@
 
 #include <span>
 
-#include "engine/device/device.h"
+#include "engine/device/host_objects.h"
 
 namespace oncilla {
 
 std::span<const Backend* const> LinkedBackends();
+
+// A device in the application's own OpenCL context. Unimplemented in a build without OpenCL.
+Result<HostDevice> BorrowOpenCl(const HostHandles& handles);
 
 }  // namespace oncilla

@@ -25,6 +25,37 @@ Status NeedHandle(const void* handle, std::string_view what) {
   return handle != nullptr ? Status() : InvalidArgument(what, " is null");
 }
 
+Result<RuntimeOptions> ReadRuntimeOptions(const oncilla_runtime_options* options) {
+  oncilla_runtime_options given{};
+  ONCILLA_TRY(ReadStruct(options, "oncilla_runtime_options", &given));
+  RuntimeOptions ours = RuntimeOptionsFromEnvironment();
+  if (given.opencl_cpu_devices != 0) ours.opencl_cpu_devices = true;
+  if (given.threads < 0) return InvalidArgument("threads is ", given.threads);
+  ours.threads = given.threads;
+  if (given.cache_dir != nullptr) ours.cache_dir = given.cache_dir;
+  if (given.log != nullptr) {
+    ours.log = std::make_shared<const Log>(
+        static_cast<LogLevel>(given.log_level),
+        [log = given.log, user = given.log_user](LogLevel level, std::string_view message) {
+          log(user, static_cast<oncilla_log_level>(level), std::string(message).c_str());
+        });
+  }
+  if ((given.allocate == nullptr) != (given.release == nullptr)) {
+    return InvalidArgument("allocate and release must be given together");
+  }
+  if (given.allocate != nullptr) {
+    auto memory = std::make_shared<HostMemory>();
+    memory->allocate = [f = given.allocate, user = given.memory_user](size_t bytes, size_t align) {
+      return f(user, bytes, align);
+    };
+    memory->release = [f = given.release, user = given.memory_user](void* data, size_t bytes) {
+      f(user, data, bytes);
+    };
+    ours.host_memory = std::move(memory);
+  }
+  return ours;
+}
+
 }  // namespace oncilla::api
 
 oncilla_code oncilla_status_code(const oncilla_status* status) {
@@ -56,32 +87,7 @@ oncilla_status* oncilla_runtime_create(const oncilla_runtime_options* options,
                                        oncilla_runtime** runtime) {
   return Guard([&]() -> Status {
     ONCILLA_TRY(NeedHandle(runtime, "runtime"));
-    oncilla_runtime_options given{};
-    ONCILLA_TRY(ReadStruct(options, "oncilla_runtime_options", &given));
-    RuntimeOptions ours = RuntimeOptionsFromEnvironment();
-    if (given.opencl_cpu_devices != 0) ours.opencl_cpu_devices = true;
-    if (given.threads < 0) return InvalidArgument("threads is ", given.threads);
-    ours.threads = given.threads;
-    if (given.cache_dir != nullptr) ours.cache_dir = given.cache_dir;
-    if (given.log != nullptr) {
-      ours.log = std::make_shared<const Log>(
-          static_cast<LogLevel>(given.log_level),
-          [log = given.log, user = given.log_user](LogLevel level, std::string_view message) {
-            log(user, static_cast<oncilla_log_level>(level), std::string(message).c_str());
-          });
-    }
-    if ((given.allocate == nullptr) != (given.release == nullptr)) {
-      return InvalidArgument("allocate and release must be given together");
-    }
-    if (given.allocate != nullptr) {
-      auto memory = std::make_shared<HostMemory>();
-      memory->allocate = [f = given.allocate, user = given.memory_user](
-                             size_t bytes, size_t align) { return f(user, bytes, align); };
-      memory->release = [f = given.release, user = given.memory_user](void* data, size_t bytes) {
-        f(user, data, bytes);
-      };
-      ours.host_memory = std::move(memory);
-    }
+    ONCILLA_ASSIGN(RuntimeOptions ours, ReadRuntimeOptions(options));
     *runtime = new oncilla_runtime{Runtime::Create(std::move(ours))};
     return Status();
   });

@@ -4,6 +4,20 @@
 using namespace oncilla;       // NOLINT: this file is the border between the two namespaces
 using namespace oncilla::api;  // NOLINT
 
+namespace oncilla::api {
+
+Result<CallOptions> ReadCallOptions(const oncilla_call_options* options) {
+  oncilla_call_options given{};
+  ONCILLA_TRY(ReadStruct(options, "oncilla_call_options", &given));
+  if (given.timeout_ms < 0) return InvalidArgument("timeout_ms is ", given.timeout_ms);
+  CallOptions call;
+  call.timeout = std::chrono::milliseconds(given.timeout_ms);
+  if (given.cancellation != nullptr) call.cancel = given.cancellation->token;
+  return call;
+}
+
+}  // namespace oncilla::api
+
 oncilla_status* oncilla_cancellation_create(oncilla_cancellation** cancellation) {
   return Guard([&]() -> Status {
     ONCILLA_TRY(NeedHandle(cancellation, "cancellation"));
@@ -122,16 +136,6 @@ oncilla_status* oncilla_model_make_callable(oncilla_model* model,
 }
 
 namespace {
-
-Result<CallOptions> ReadCallOptions(const oncilla_call_options* options) {
-  oncilla_call_options given{};
-  ONCILLA_TRY(ReadStruct(options, "oncilla_call_options", &given));
-  if (given.timeout_ms < 0) return InvalidArgument("timeout_ms is ", given.timeout_ms);
-  CallOptions call;
-  call.timeout = std::chrono::milliseconds(given.timeout_ms);
-  if (given.cancellation != nullptr) call.cancel = given.cancellation->token;
-  return call;
-}
 
 std::unique_ptr<oncilla_result> MakeResult(const std::vector<std::string>& names,
                                            std::vector<RunValue> values) {

@@ -17,17 +17,6 @@ constexpr std::pair<oncilla_dtype, DType> kTypes[] = {
     {ONCILLA_BOOL, DType::kBool},   {ONCILLA_STRING, DType::kString},
 };
 
-Result<Shape> ReadShape(const int64_t* dims, size_t rank) {
-  if (rank > kMaxRank) return InvalidArgument("rank ", rank, " is above ", kMaxRank);
-  if (rank > 0) ONCILLA_TRY(NeedHandle(dims, "dims"));
-  Shape shape;
-  for (size_t i = 0; i < rank; ++i) {
-    if (dims[i] < 0) return InvalidArgument("dims[", i, "] is ", dims[i]);
-    shape.push_back(dims[i]);
-  }
-  return shape;
-}
-
 Result<TensorDesc> ReadDesc(oncilla_dtype dtype, const int64_t* dims, size_t rank, const void* data,
                             size_t bytes) {
   const DType type = FromC(dtype);
@@ -44,6 +33,17 @@ Result<TensorDesc> ReadDesc(oncilla_dtype dtype, const int64_t* dims, size_t ran
 }
 
 }  // namespace
+
+Result<Shape> ReadShape(const int64_t* dims, size_t rank) {
+  if (rank > kMaxRank) return InvalidArgument("rank ", rank, " is above ", kMaxRank);
+  if (rank > 0) ONCILLA_TRY(NeedHandle(dims, "dims"));
+  Shape shape;
+  for (size_t i = 0; i < rank; ++i) {
+    if (dims[i] < 0) return InvalidArgument("dims[", i, "] is ", dims[i]);
+    shape.push_back(dims[i]);
+  }
+  return shape;
+}
 
 oncilla_dtype ToC(DType dtype) {
   for (const auto& [c, ours] : kTypes) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/api/oncilla.h"
+#include "engine/api/oncilla_opencl.h"
 #include "engine/session/callable.h"
 #include "engine/session/model.h"
 #include "engine/session/prefetch.h"
@@ -40,6 +41,9 @@ struct oncilla_run {
 struct oncilla_prefetcher {
   std::unique_ptr<oncilla::Prefetcher> prefetcher;
   std::vector<std::string> outputs;
+};
+struct oncilla_enqueued {
+  oncilla::EnqueuedRun run;
 };
 struct oncilla_callable {
   std::shared_ptr<oncilla::Callable> callable;
@@ -109,6 +113,9 @@ Status NeedHandle(const void* handle, std::string_view what);
 oncilla_dtype ToC(DType dtype);
 // kInvalid for a number that is no type.
 DType FromC(oncilla_dtype dtype);
+Result<Shape> ReadShape(const int64_t* dims, size_t rank);
+Result<RuntimeOptions> ReadRuntimeOptions(const oncilla_runtime_options* options);
+Result<CallOptions> ReadCallOptions(const oncilla_call_options* options);
 Result<OpenModelOptions> ReadLoadOptions(const oncilla_load_options& given);
 std::unique_ptr<oncilla_model> MakeModel(std::shared_ptr<Model> loaded);
 oncilla_tensor MakeTensor(RunValue value);

@@ -121,6 +121,7 @@ class Callable {
     if (!status.ok()) return status;
     return RunResult(result);
   }
+  oncilla_callable* get() const { return callable_.get(); }
 
  private:
   friend class Model;
@@ -404,6 +405,8 @@ class Runtime {
     }
     return false;
   }
+  // Takes over a handle of the C interface.
+  static Runtime Adopt(oncilla_runtime* runtime) { return Runtime(runtime); }
   oncilla_runtime* get() const { return runtime_.get(); }
 
  private:

@@ -151,14 +151,13 @@ class Tensor {
     return Adopt(tensor);
   }
   const oncilla_tensor* get() const { return tensor_.get(); }
-
- private:
-  friend class Model;
-  friend class RunResult;
-  friend class Session;
+  // Takes over a handle of the C interface.
   static Tensor Adopt(oncilla_tensor* tensor) {
     return Tensor(std::shared_ptr<const oncilla_tensor>(tensor, oncilla_tensor_free_const));
   }
+
+ private:
+  friend class RunResult;
   static void oncilla_tensor_free_const(const oncilla_tensor* tensor) {
     oncilla_tensor_free(const_cast<oncilla_tensor*>(tensor));
   }

@@ -8,16 +8,19 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <string>
 
 #include "engine/base/mutex.h"
+#include "engine/device/host_objects.h"
 #include "engine/memory/pool.h"
 #include "engine/tensor/tensor.h"
 
 namespace oncilla {
 
 class DeviceTensor;
+class RunValue;
 
 // Thread-safe.
 class DeviceLink : public std::enable_shared_from_this<DeviceLink> {
@@ -35,14 +38,31 @@ class DeviceLink : public std::enable_shared_from_this<DeviceLink> {
   // Copies a tensor of numbers to the device, on a queue of its own, and waits for it.
   Result<DeviceTensor> Write(const Tensor& tensor);
   Result<Tensor> Read(const DeviceTensor& tensor);
+  // A tensor in a buffer of the application's, which is retained as long as the tensor lives, at
+  // most until Close(). Whatever writes to the buffer must be over when a run takes the tensor.
+  Result<DeviceTensor> Wrap(TensorDesc desc, void* buffer, int64_t offset);
+  // Copies a value of the same descriptor to a tensor that Wrap() made, and waits for it. True when
+  // it went from memory to memory of the device.
+  Result<bool> Fill(const DeviceTensor& to, const RunValue& from);
+  // The buffer that holds the tensor, as the application knows such, and where it begins there.
+  Result<std::pair<void*, int64_t>> BufferOf(const DeviceTensor& tensor);
+  bool Overlap(const DeviceTensor& a, const DeviceTensor& b);
+  // What the device is too, or null.
+  HostObjects* objects() const { return objects_; }
   // The device is about to go. Waits for nothing that hangs.
   void Close();
 
  private:
+  friend class DeviceTensor;
   Status Transfer(std::span<const Upload> uploads, std::span<const Download> downloads,
                   const Tensor& memory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Status AwaitTransfer(const EventPtr& event, const Tensor& memory)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Status OpenQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReleaseWrapped(const Region* region);
 
   Device* const device_;
+  HostObjects* const objects_;
   Pool* const pool_;
   const std::string device_name_;
   const OwnerId owner_;
@@ -50,6 +70,8 @@ class DeviceLink : public std::enable_shared_from_this<DeviceLink> {
   std::atomic<bool> closed_ = false;
   Mutex mutex_;  // held around use of the queue
   std::unique_ptr<Queue> queue_ ABSL_GUARDED_BY(mutex_);
+  Mutex wrapped_mutex_;
+  std::map<const Region*, std::unique_ptr<Region>> wrapped_ ABSL_GUARDED_BY(wrapped_mutex_);
 };
 
 class DeviceTensor {
@@ -65,13 +87,27 @@ class DeviceTensor {
   DeviceTensor Reshaped(Shape shape) const;
 
   const std::shared_ptr<DeviceLink>& link() const { return memory_->link; }
-  const BufferView& view() const { return memory_->allocation.view(); }
+  const BufferView& view() const { return memory_->view; }
+  // Of the application's buffers: whether kernels may read and write them, and whether it is one.
+  bool readable() const { return memory_->readable; }
+  bool writable() const { return memory_->writable; }
+  bool wrapped() const { return memory_->wrapped != nullptr; }
+  bool SameMemory(const DeviceTensor& other) const { return memory_ == other.memory_; }
 
  private:
   friend class DeviceLink;
   struct Memory {
+    Memory() = default;
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+    ~Memory() {
+      if (wrapped != nullptr) link->ReleaseWrapped(wrapped);
+    }
     std::shared_ptr<DeviceLink> link;
-    Allocation allocation;
+    Allocation allocation;  // the pool's, or none
+    BufferView view;
+    const Region* wrapped = nullptr;  // the application's, which the link has
+    bool readable = true, writable = false;
   };
   TensorDesc desc_;
   std::shared_ptr<const Memory> memory_;

@@ -27,7 +27,7 @@ Executor::Executor(std::shared_ptr<const CompiledGraph> compiled, std::span<Devi
   }
 }
 
-Executor::~Executor() = default;
+Executor::~Executor() { CloseLines(/*all=*/true); }
 
 Result<int> Executor::DeviceOf(const RunValue& value) const {
   if (!value.on_device()) return 0;
@@ -74,6 +74,11 @@ Result<SegmentStart> Executor::Start(std::span<RunValue> feeds, RunStats* stats)
     }
     auto device = DeviceOf(feed);
     if (!device.ok()) return In(device.status(), StrCat("input '", input.name, "'"));
+    if (feed.on_device() && !feed.device().readable()) {
+      return WithStage(InvalidArgument("input '", input.name, "' is in a buffer that kernels may ",
+                                       "only write (CL_MEM_WRITE_ONLY)"),
+                       Stage::kOptions);
+    }
     const bool fixes = !list && compiled_->fixes_shapes[Index(input.value)];
     if (fixes && *device > 0) {
       ONCILLA_ASSIGN(feed, ToHost(feed, stats));
@@ -162,6 +167,11 @@ Result<Executor::EntryPtr> Executor::FindOrMake(const SegmentStart& start) {
   return entry;
 }
 
+Result<std::shared_ptr<const Plan>> Executor::FindOrMakePlan(const SegmentStart& start) {
+  ONCILLA_ASSIGN(const EntryPtr entry, FindOrMake(start));
+  return entry->plan;
+}
+
 Result<std::unique_ptr<Instance>> Executor::Acquire(Entry& entry, const RunControl& control) {
   {
     MutexLock lock(&mutex_);
@@ -207,6 +217,7 @@ void Executor::Release(Entry& entry, std::unique_ptr<Instance> instance, bool re
 
 void Executor::DropIdle() {
   for (const auto& [name, function] : functions_) function->DropIdle();
+  CloseLines(/*all=*/false);
   std::vector<std::unique_ptr<Instance>> dropped;
   MutexLock lock(&mutex_);
   for (const EntryPtr& entry : entries_) {
@@ -434,8 +445,7 @@ std::vector<int> Executor::InputDevices() const {
 Result<std::shared_ptr<const Plan>> Executor::PlanFor(std::span<const Tensor> feeds) {
   std::vector<RunValue> values(feeds.begin(), feeds.end());
   ONCILLA_ASSIGN(const SegmentStart start, Start(values, nullptr));
-  ONCILLA_ASSIGN(const EntryPtr entry, FindOrMake(start));
-  return entry->plan;
+  return FindOrMakePlan(start);
 }
 
 Result<std::shared_ptr<const Plan>> Executor::PlanAlone(std::span<const Tensor> feeds) {

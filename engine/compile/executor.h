@@ -26,6 +26,10 @@ struct ExecutorOptions {
   std::vector<std::shared_ptr<DeviceLink>> links = {};
 };
 
+class EnqueuedRun;
+struct EnqueueRequest;
+struct HostLine;
+
 struct ExecutorCounters {
   int64_t plans_made = 0;
   int64_t instances_made = 0;
@@ -49,6 +53,11 @@ class Executor {
   // for one of a closed session.
   Result<std::vector<RunValue>> RunValues(std::span<const RunValue> feeds,
                                           const std::vector<bool>& keep, const RunControl& control);
+
+  // Enqueues a run on a queue of the application's (enqueue.h). Unimplemented, by name, for a graph
+  // that needs the host or another device; InvalidArgument for feeds and targets that are not all
+  // on one device.
+  Result<EnqueuedRun> Enqueue(const EnqueueRequest& request);
 
   // The plan that feeds of these descriptions would take first, for inspect; contents are read only
   // where they fix shapes.
@@ -78,6 +87,7 @@ class Executor {
  private:
   struct Entry;
   using EntryPtr = std::shared_ptr<Entry>;
+  Result<std::shared_ptr<const Plan>> FindOrMakePlan(const SegmentStart& start);
 
   // May bring feeds to the host, whose contents fix shapes.
   Result<SegmentStart> Start(std::span<RunValue> feeds, RunStats* stats) const;
@@ -90,6 +100,9 @@ class Executor {
   Result<EntryPtr> FindOrMake(const SegmentStart& start);
   Result<std::unique_ptr<Instance>> Acquire(Entry& entry, const RunControl& control);
   void Release(Entry& entry, std::unique_ptr<Instance> instance, bool reusable);
+  Result<std::shared_ptr<HostLine>> FindOrMakeLine(std::shared_ptr<const Plan> plan, int device,
+                                                   void* queue);
+  void CloseLines(bool all);
   Status RunHostNodes(const Plan& plan, std::vector<RunValue>& values, const RunControl& control);
   Result<std::vector<RunValue>> RunControlNode(const Node& node, std::span<const RunValue> in,
                                                const RunControl& control);
@@ -113,6 +126,7 @@ class Executor {
   // Given up at a deadline with work still under way; looked after at the next run.
   std::vector<std::unique_ptr<Instance>> quarantine_ ABSL_GUARDED_BY(mutex_);
   ExecutorCounters counters_ ABSL_GUARDED_BY(mutex_);
+  std::list<std::shared_ptr<HostLine>> lines_ ABSL_GUARDED_BY(mutex_);  // the latest first
 };
 
 }  // namespace oncilla

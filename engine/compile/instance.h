@@ -41,14 +41,25 @@ struct TraceSpan {
 
 // What runs cost, added up over segments.
 struct RunStats {
-  int copies = 0;
+  int64_t copies = 0;
   int64_t copied_bytes = 0;
+  // From memory to memory of a device, because an operand or a result could not be where it was
+  // wanted.
+  int64_t device_copies = 0;
+  int64_t device_copied_bytes = 0;
   int segments = 0;
   std::vector<NodeFate> fates;     // per node of the compiled graph, of the last run
   std::vector<StepProfile> steps;  // only when profiling
   std::vector<TraceSpan> spans;    // likewise
   // The same of the functions that control flow called.
   std::map<const CompiledGraph*, std::vector<NodeFate>> functions;
+};
+
+// Memory of the application's for the results of a graph: a run writes straight into it what it
+// computes on that device in memory of its own, and leaves the rest to whoever gave it.
+struct OutputTargets {
+  const CompiledGraph* graph = nullptr;
+  std::span<const DeviceTensor> targets;  // per output of the graph; invalid: none
 };
 
 struct InstanceOptions {
@@ -74,6 +85,14 @@ class Instance {
   // named with the nodes it stopped at.
   Result<std::vector<RunValue>> Run(std::span<const RunValue> inputs, const RunControl& control);
   bool Idle();
+  // From now on commands for the device go to this queue, which is the application's; nothing may
+  // be under way.
+  void UseQueue(int device, std::unique_ptr<Queue> queue);
+  // Enqueues the plan, which must be one for which CheckEnqueueable() (enqueue.h) is OK, and
+  // returns at once. Inputs in the order of plan().inputs, targets in that of plan().outputs.
+  // Behind what was enqueued before, so that the queue's order keeps runs apart.
+  Result<std::vector<EventPtr>> Enqueue(int device, std::span<const RunValue> inputs,
+                                        std::span<const DeviceTensor> targets);
   const Plan& plan() const { return *plan_; }
 
  private:

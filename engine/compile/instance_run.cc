@@ -104,12 +104,28 @@ class Instance::Walk {
     }
     if (output.same_as >= 0) return state_.outputs[output.same_as].Reshaped(output.desc.shape);
     if (output.on_device) {
+      if (const DeviceTensor* target = TargetOf(output)) return RunValue(*target);
       ONCILLA_ASSIGN(DeviceTensor t,
                      state_.links[output.device]->Allocate(output.desc, state_.owner));
       return RunValue(std::move(t));
     }
     ONCILLA_ASSIGN(Tensor t, Tensor::Allocate(output.desc));
     return RunValue(std::move(t));
+  }
+
+  // Memory of the application's that is as good as our own for this output; else null.
+  const DeviceTensor* TargetOf(const SegmentOutput& output) const {
+    if (control_.into == nullptr || control_.into->graph != plan_.compiled.get()) return nullptr;
+    const std::span<const NamedValue> outputs = plan_.compiled->graph.outputs();
+    for (size_t i = 0; i < control_.into->targets.size(); ++i) {
+      const DeviceTensor& target = control_.into->targets[i];
+      if (outputs[i].value != output.value || !target.valid()) continue;
+      const bool fits = target.link() == state_.links[output.device] &&
+                        target.desc().dtype == output.desc.dtype &&
+                        target.desc().shape == output.desc.shape;
+      return fits ? &target : nullptr;
+    }
+    return nullptr;
   }
 
   // Inputs that a device reads by itself become our own; those that are results keep their memory.

@@ -15,11 +15,13 @@
 namespace oncilla {
 
 struct RunStats;
+struct OutputTargets;
 
 struct RunControl {
   Deadline deadline = kNoDeadline;
   bool profile = false;
   RunStats* stats = nullptr;
+  const OutputTargets* into = nullptr;    // where results are to be written, if they can be
   CancellationToken cancel = {};          // the caller's
   CancellationToken stop = {};            // the session's
   std::chrono::milliseconds watchdog{0};  // only for runs without a deadline; 0: none

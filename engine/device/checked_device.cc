@@ -15,6 +15,7 @@ namespace oncilla {
 struct CheckedDevice::State {
   std::mutex mutex;
   std::set<const Region*> regions;
+  std::set<const Region*> wrapped;  // of the application's buffers
   std::atomic<int> queues = 0, recordings = 0;
 };
 
@@ -76,7 +77,9 @@ Status WriteGuarded(const Packing& packing, const Tensor& constant, std::span<st
 }  // namespace
 
 CheckedDevice::CheckedDevice(std::unique_ptr<Device> device)
-    : state_(std::make_shared<State>()), device_(std::move(device)) {}
+    : state_(std::make_shared<State>()),
+      device_(std::move(device)),
+      objects_(dynamic_cast<HostObjects*>(device_.get())) {}
 
 CheckedDevice::~CheckedDevice() {
   if (const int regions = alive().regions; regions > 0) {
@@ -86,18 +89,21 @@ CheckedDevice::~CheckedDevice() {
 
 CheckedDevice::Alive CheckedDevice::alive() const {
   std::lock_guard lock(state_->mutex);
-  return {static_cast<int>(state_->regions.size()), state_->queues, state_->recordings};
+  return {static_cast<int>(state_->regions.size() + state_->wrapped.size()), state_->queues,
+          state_->recordings};
 }
 
 Status CheckedDevice::CheckView(const BufferView& view, std::string_view what) const {
   if (view.region == nullptr) return Status();
   // Memory of the host's own is not ours to align, nor to know.
-  bool ours = false;
+  bool ours = false, wrapped = false;
   {
     std::lock_guard lock(state_->mutex);
     ours = state_->regions.contains(view.region);
+    wrapped = state_->wrapped.contains(view.region);
   }
-  if (!ours && !info().host_memory) return Internal(what, " is in no region of this device");
+  if (!ours && !wrapped && !info().host_memory)
+    return Internal(what, " is in no region of this device");
   if (view.offset < 0 || view.bytes < 0 || view.offset > view.region->bytes() - view.bytes) {
     return Internal(what, " [", view.offset, ", +", view.bytes, ") lies outside its region of ",
                     view.region->bytes(), " bytes");
@@ -177,7 +183,9 @@ Result<std::unique_ptr<Region>> CheckedDevice::AllocateRegion(int64_t bytes) {
 Status CheckedDevice::ReleaseRegion(std::unique_ptr<Region> region) {
   {
     std::lock_guard lock(state_->mutex);
-    if (state_->regions.erase(region.get()) == 0) return Internal("not a region of this device");
+    if (state_->regions.erase(region.get()) + state_->wrapped.erase(region.get()) == 0) {
+      return Internal("not a region of this device");
+    }
   }
   return device_->ReleaseRegion(std::move(region));
 }
@@ -266,6 +274,74 @@ Status CheckedDevice::Wait(const EventPtr& event, Deadline deadline) {
   const auto* ours = dynamic_cast<const CheckedEvent<State>*>(event.get());
   if (ours == nullptr || ours->state != state_) return Internal("a wait for no event of ours");
   return device_->Wait(ours->inner, deadline);
+}
+
+namespace {
+
+Status NoHostObjects() { return Unsupported("this device takes no objects of the application's"); }
+
+}  // namespace
+
+Result<WrappedMemory> CheckedDevice::WrapMemory(void* buffer, int64_t offset, int64_t bytes) {
+  if (objects_ == nullptr) return NoHostObjects();
+  ONCILLA_ASSIGN(WrappedMemory wrapped, objects_->WrapMemory(buffer, offset, bytes));
+  if (wrapped.region == nullptr || wrapped.view.region != wrapped.region.get() ||
+      wrapped.view.bytes != bytes || wrapped.view.offset > wrapped.region->bytes() - bytes) {
+    return Internal("a buffer was wrapped otherwise than asked for");
+  }
+  std::lock_guard lock(state_->mutex);
+  state_->wrapped.insert(wrapped.region.get());
+  return wrapped;
+}
+
+Result<std::pair<void*, int64_t>> CheckedDevice::MemoryOf(const BufferView& view) {
+  if (objects_ == nullptr) return NoHostObjects();
+  ONCILLA_TRY(CheckView(view, "memory that was asked for"));
+  return objects_->MemoryOf(view);
+}
+
+bool CheckedDevice::Overlap(const BufferView& a, const BufferView& b) {
+  return objects_ != nullptr && objects_->Overlap(a, b);
+}
+
+Result<std::unique_ptr<Queue>> CheckedDevice::WrapQueue(void* queue) {
+  if (objects_ == nullptr) return NoHostObjects();
+  ONCILLA_ASSIGN(auto wrapped, objects_->WrapQueue(queue));
+  if (wrapped == nullptr) return Internal("no queue and no error");
+  return std::make_unique<CheckedQueue<State>>(state_, std::move(wrapped));
+}
+
+Status CheckedDevice::EnqueueAfter(Queue& queue, std::span<void* const> events) {
+  const auto* ours = dynamic_cast<CheckedQueue<State>*>(&queue);
+  if (ours == nullptr || ours->state != state_) return Internal("a queue of another device");
+  return objects_ == nullptr ? NoHostObjects() : objects_->EnqueueAfter(*ours->inner, events);
+}
+
+Result<void*> CheckedDevice::EventOf(const EventPtr& event) {
+  const auto* ours = dynamic_cast<const CheckedEvent<State>*>(event.get());
+  if (ours == nullptr || ours->state != state_) return Internal("an event of another device");
+  if (objects_ == nullptr) return NoHostObjects();
+  return objects_->EventOf(ours->inner);
+}
+
+Result<EventPtr> CheckedDevice::Copy(Queue& queue, std::span<const DeviceCopy> copies) {
+  const auto* ours = dynamic_cast<CheckedQueue<State>*>(&queue);
+  if (ours == nullptr || ours->state != state_) return Internal("a queue of another device");
+  if (objects_ == nullptr) return NoHostObjects();
+  for (const DeviceCopy& c : copies) {
+    ONCILLA_TRY(CheckView(c.to, "the target of a copy"));
+    ONCILLA_TRY(CheckView(c.from, "the source of a copy"));
+    if (c.to.bytes != c.from.bytes || objects_->Overlap(c.to, c.from)) {
+      return Internal("a copy of ", c.from.bytes, " bytes to ", c.to.bytes, ", or onto itself");
+    }
+  }
+  ONCILLA_ASSIGN(EventPtr event, objects_->Copy(*ours->inner, copies));
+  if (event == nullptr) return Internal("no event and no error");
+  return std::make_shared<CheckedEvent<State>>(state_, std::move(event));
+}
+
+HostObjects::Staged CheckedDevice::staged() const {
+  return objects_ == nullptr ? Staged{} : objects_->staged();
 }
 
 }  // namespace oncilla

@@ -7,6 +7,7 @@
 
 #include "engine/device/device.h"
 #include "engine/device/free_memory.h"
+#include "engine/device/host_objects.h"
 
 namespace oncilla {
 
@@ -15,7 +16,7 @@ namespace oncilla {
 // recording or an event of another device, a packing that writes past its end, a step without
 // kernel or scratch. What the wrapped device returns is checked as well. Regions that are
 // alive when the device is closed are said in the log: a driver that hangs may keep some.
-class CheckedDevice : public Device, public TellsFreeMemory {
+class CheckedDevice : public Device, public TellsFreeMemory, public HostObjects {
  public:
   explicit CheckedDevice(std::unique_ptr<Device> device);
   ~CheckedDevice() override;
@@ -42,6 +43,16 @@ class CheckedDevice : public Device, public TellsFreeMemory {
     return tells == nullptr ? std::nullopt : tells->free_memory();
   }
 
+  // Of HostObjects; Unimplemented where the wrapped device is no such thing.
+  Result<WrappedMemory> WrapMemory(void* buffer, int64_t offset, int64_t bytes) override;
+  Result<std::pair<void*, int64_t>> MemoryOf(const BufferView& view) override;
+  bool Overlap(const BufferView& a, const BufferView& b) override;
+  Result<std::unique_ptr<Queue>> WrapQueue(void* queue) override;
+  Status EnqueueAfter(Queue& queue, std::span<void* const> events) override;
+  Result<void*> EventOf(const EventPtr& event) override;
+  Result<EventPtr> Copy(Queue& queue, std::span<const DeviceCopy> copies) override;
+  Staged staged() const override;
+
   // What was made here and is alive.
   struct Alive {
     int regions = 0, queues = 0, recordings = 0;
@@ -55,6 +66,7 @@ class CheckedDevice : public Device, public TellsFreeMemory {
 
   std::shared_ptr<State> state_;  // also of queues and recordings, which may outlive the device
   std::unique_ptr<Device> device_;
+  HostObjects* const objects_;  // what device_ is too, or null
 };
 
 }  // namespace oncilla

@@ -52,35 +52,131 @@ Result<std::vector<std::shared_ptr<DeviceLink>>> Callable::FeedLinks() {
   return links;
 }
 
-Result<std::vector<RunValue>> Callable::Run(std::span<const RunValue> feeds,
-                                            const CallOptions& options) {
-  const auto begin = std::chrono::steady_clock::now();
+Result<std::shared_ptr<const Callable::Bound>> Callable::BoundNow() {
+  {
+    MutexLock lock(&state_->mutex);
+    if (state_->bound != nullptr) return state_->bound;
+  }
+  return Bind();
+}
+
+Result<std::vector<RunValue>> Callable::InOrder(const Bound& bound,
+                                                std::span<const RunValue> feeds) const {
   if (feeds.size() != options_.feeds.size()) {
     return WithStage(
         InvalidArgument("the callable takes ", options_.feeds.size(), " feeds, got ", feeds.size()),
         Stage::kOptions);
   }
-  ONCILLA_ASSIGN(const auto use, model_->EnterShared());
-  std::shared_ptr<const Bound> bound;
-  {
-    MutexLock lock(&state_->mutex);
-    bound = state_->bound;
-  }
-  if (bound == nullptr) {
-    ONCILLA_ASSIGN(bound, Bind());
-  }
   std::vector<RunValue> inputs;
-  inputs.reserve(bound->feed_of_input.size());
-  for (const size_t feed : bound->feed_of_input) {
+  inputs.reserve(bound.feed_of_input.size());
+  for (const size_t feed : bound.feed_of_input) {
     if (!feeds[feed].valid()) {
       return WithStage(InvalidArgument("feed ", feed, " ('", options_.feeds[feed], "') is empty"),
                        Stage::kOptions);
     }
     inputs.push_back(feeds[feed]);
   }
+  return inputs;
+}
+
+Result<std::vector<RunValue>> Callable::Run(std::span<const RunValue> feeds,
+                                            const CallOptions& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  ONCILLA_ASSIGN(const auto use, model_->EnterShared());
+  ONCILLA_ASSIGN(const auto bound, BoundNow());
+  ONCILLA_ASSIGN(const auto inputs, InOrder(*bound, feeds));
   RunControl control = model_->ControlOf(begin, options.timeout, options.cancel);
   control.stats = options.stats;
+  if (!options.into.empty()) return RunInto(*bound, inputs, options.into, std::move(control));
   return model_->Execute(*bound->executor, inputs, bound->keep, control);
+}
+
+namespace {
+
+HostObjects::Staged StagedOn(std::span<const DeviceTensor> tensors) {
+  for (const DeviceTensor& tensor : tensors) {
+    if (tensor.valid() && tensor.link()->objects() != nullptr) {
+      return tensor.link()->objects()->staged();
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<RunValue>> Callable::RunInto(const Bound& bound,
+                                                std::span<const RunValue> inputs,
+                                                std::span<const DeviceTensor> into,
+                                                RunControl control) {
+  const auto refuse = [](Status status) { return WithStage(std::move(status), Stage::kOptions); };
+  if (into.size() != outputs_.size()) {
+    return refuse(InvalidArgument("the callable has ", outputs_.size(), " outputs, and ",
+                                  into.size(), " tensors were given for them"));
+  }
+  RunStats own;
+  if (control.stats == nullptr) control.stats = &own;
+  const auto links = model_->session().device_set().links();
+  std::vector<DeviceTensor> direct(into.begin(), into.end());
+  std::vector<bool> keep = bound.keep;
+  for (size_t i = 0; i < into.size(); ++i) {
+    if (!into[i].valid()) continue;
+    const std::string what = StrCat("output '", outputs_[i], "'");
+    if (std::find(links.begin(), links.end(), into[i].link()) == links.end()) {
+      return refuse(InvalidArgument(what, " is on a device of another session"));
+    }
+    if (into[i].link()->closed()) {
+      return Error(Code::kFailedPrecondition, what, ": the session is closed");
+    }
+    if (!into[i].wrapped()) {
+      return refuse(InvalidArgument(what, " must be in a buffer of the application's"));
+    }
+    if (!into[i].writable()) {
+      return refuse(InvalidArgument(what, " is in a buffer that kernels may only read ",
+                                    "(CL_MEM_READ_ONLY)"));
+    }
+    for (size_t j = 0; j < i; ++j) {
+      if (into[j].valid() && into[i].link()->Overlap(into[i], into[j])) {
+        return refuse(
+            InvalidArgument("outputs '", outputs_[j], "' and '", outputs_[i], "' overlap"));
+      }
+    }
+    keep[i] = true;
+    bool alone = !control.may_end_early();  // else it might be written after the run has ended
+    for (const RunValue& input : inputs) {
+      alone &= !input.on_device() || !into[i].link()->Overlap(into[i], input.device());
+    }
+    if (!alone) direct[i] = DeviceTensor();
+  }
+  const OutputTargets targets{&bound.executor->compiled(), direct};
+  control.into = &targets;
+  const HostObjects::Staged before = StagedOn(into);
+  ONCILLA_ASSIGN(auto results, model_->Execute(*bound.executor, inputs, keep, control));
+  for (size_t i = 0; i < into.size(); ++i) {
+    if (!into[i].valid()) continue;
+    if (results[i].on_device() && results[i].device().SameMemory(into[i])) continue;
+    const TensorDesc& desc = results[i].desc();
+    if (desc.dtype != into[i].desc().dtype || desc.shape != into[i].desc().shape) {
+      return refuse(InvalidArgument("output '", outputs_[i], "' is ", desc,
+                                    ", and the tensor given for it ", into[i].desc()));
+    }
+    ONCILLA_ASSIGN(const bool on_device, into[i].link()->Fill(into[i], results[i]));
+    (on_device ? control.stats->device_copies : control.stats->copies) += 1;
+    (on_device ? control.stats->device_copied_bytes : control.stats->copied_bytes) += desc.bytes();
+    results[i] = into[i];
+  }
+  const HostObjects::Staged after = StagedOn(into);
+  control.stats->device_copies += after.copies - before.copies;
+  control.stats->device_copied_bytes += after.bytes - before.bytes;
+  return results;
+}
+
+Result<EnqueuedRun> Callable::Enqueue(void* queue, std::span<const RunValue> feeds,
+                                      std::span<const DeviceTensor> into,
+                                      std::span<void* const> wait_for) {
+  ONCILLA_ASSIGN(const auto use, model_->EnterShared());
+  ONCILLA_ASSIGN(const auto bound, BoundNow());
+  ONCILLA_ASSIGN(const auto inputs, InOrder(*bound, feeds));
+  return bound->executor->Enqueue({queue, inputs, into, wait_for});
 }
 
 }  // namespace oncilla

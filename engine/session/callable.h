@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/compile/enqueue.h"
 #include "engine/session/model.h"
 
 namespace oncilla {
@@ -27,6 +28,11 @@ struct CallOptions {
   std::chrono::milliseconds timeout{0};  // 0: none
   CancellationToken cancel = {};
   RunStats* stats = nullptr;  // gets what the call cost
+  // Per output, memory of the application's (DeviceLink::Wrap) that is to have it; invalid: none;
+  // empty: none at all. What the device computes is written there at once, unless the run may end
+  // early or a feed lies there too; what else there is, is copied there at the end. After a failure
+  // the contents are anything.
+  std::span<const DeviceTensor> into = {};
 };
 
 class Callable {
@@ -41,6 +47,11 @@ class Callable {
   Result<std::vector<RunValue>> Run(std::span<const RunValue> feeds,
                                     const CallOptions& options = {});
 
+  // Enqueues the run on a queue of the application's and waits for nothing (compile/enqueue.h):
+  // feeds by position, a tensor to write to for each output, events to begin after.
+  Result<EnqueuedRun> Enqueue(void* queue, std::span<const RunValue> feeds,
+                              std::span<const DeviceTensor> into, std::span<void* const> wait_for);
+
   // Per feed, the device that it is best put on beforehand (DeviceLink::Write); null: the host.
   Result<std::vector<std::shared_ptr<DeviceLink>>> FeedLinks();
 
@@ -53,6 +64,11 @@ class Callable {
   using Bound = CallableState::Bound;
   Callable(std::shared_ptr<Model> model, CallableOptions options);
   Result<std::shared_ptr<const Bound>> Bind();
+  Result<std::shared_ptr<const Bound>> BoundNow();
+  // In the order of the graph's inputs.
+  Result<std::vector<RunValue>> InOrder(const Bound& bound, std::span<const RunValue> feeds) const;
+  Result<std::vector<RunValue>> RunInto(const Bound& bound, std::span<const RunValue> inputs,
+                                        std::span<const DeviceTensor> into, RunControl control);
 
   const std::shared_ptr<Model> model_;
   const CallableOptions options_;

@@ -107,7 +107,7 @@ Result<int> DeviceSet::UseVisible(size_t index) {
   open.plain = options_.device == "cpu:plain";
   open.cache_dir = runtime_.options().cache_dir;
   open.host_memory = runtime_.options().host_memory;
-  auto device = listed.backend->open(listed.info, open);
+  auto device = listed.Open(open);
   if (!device.ok()) {
     return WithStage(WithDevice(In(device.status(), StrCat("opening ", listed.short_name(), " (",
                                                            listed.info.name, ")")),

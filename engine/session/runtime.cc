@@ -69,12 +69,23 @@ void Runtime::Discover() const {
   std::vector<ListedDevice>& devices = found_.devices;
   devices.push_back(cpu_);
   const auto& visible = options_.visible_devices;
-  if (visible.has_value() && visible->empty()) {
+  if (visible.has_value() && visible->empty() && options_.host_devices.empty()) {
     found_.notes.push_back("visible devices: none, so no driver was looked for");
     log().Info(found_.notes.back());
     return;
   }
   int gpus = 0;
+  if (!options_.host_devices.empty()) {
+    for (const HostDevice& host : options_.host_devices) {
+      ListedDevice& device = devices.emplace_back();
+      device.name = LocalDeviceName(host.info.type, gpus++);
+      device.note = "borrowed from the application";
+      device.info = host.info;
+      device.opener = host.open;
+      Tell(device);
+    }
+    return;
+  }
   std::vector<ListedDevice> unused;
   std::vector<const Backend*> backends = options_.more_backends;
   backends.insert(backends.end(), LinkedBackends().begin() + 1, LinkedBackends().end());

@@ -14,7 +14,7 @@
 #include "engine/base/log.h"
 #include "engine/base/mutex.h"
 #include "engine/base/thread_pool.h"
-#include "engine/device/device.h"
+#include "engine/device/host_objects.h"
 #include "engine/memory/budget.h"
 #include "engine/ops/op_set.h"
 #include "engine/session/visible_devices.h"
@@ -38,6 +38,9 @@ struct RuntimeOptions {
   // or "*"; else all but 300 MiB or 6 %.
   std::map<std::string, int64_t> device_total_bytes = {};
   std::vector<const Backend*> more_backends = {};  // beside those that are linked; must stay
+  // Devices of the application's. With any, they and the CPU are all that the runtime has, and no
+  // driver is looked for.
+  std::vector<HostDevice> host_devices = {};
 };
 
 // The defaults as the environment sets them: ONCILLA_OPENCL_CPU_DEVICES=1, ONCILLA_CACHE_DIR,

@@ -15,12 +15,17 @@ namespace oncilla {
 
 struct ListedDevice {
   std::string name;  // "/job:localhost/replica:0/task:0/device:GPU:0"; empty when not usable
-  std::string note;  // why it is not usable
+  std::string note;  // why it is not usable, or "borrowed from the application"
   DeviceInfo info;
   const Backend* backend = nullptr;
+  // Opens it where it is not the backend's to open: a device of the application's.
+  std::function<Result<std::unique_ptr<Device>>(const OpenOptions& options)> opener = nullptr;
   int64_t part_limit_bytes = 0;  // of a logical device; 0: the physical one's
 
   std::string short_name() const;  // "GPU:0"
+  Result<std::unique_ptr<Device>> Open(const OpenOptions& options) const {
+    return opener ? opener(options) : backend->open(info, options);
+  }
 };
 
 // The full name of device `number` of a type ("CPU", "GPU").

@@ -30,7 +30,11 @@ struct State {
   std::mutex mutex;
   std::map<std::string_view, long> counts;
   std::map<std::string_view, Rule> rules;
-  std::map<cl_mem, size_t> buffers;
+  struct Buffer {
+    size_t bytes = 0;
+    int references = 1;
+  };
+  std::map<cl_mem, Buffer> buffers;
   long long bytes = 0, limit = 0;
 };
 State state;
@@ -78,15 +82,21 @@ cl_int MayCreate(std::string_view call, size_t bytes) {
 }
 void NoteBuffer(cl_mem buffer, size_t bytes) {
   const std::lock_guard<std::mutex> lock(state.mutex);
-  state.buffers[buffer] = bytes;
+  state.buffers[buffer] = {bytes};
   state.bytes += static_cast<long long>(bytes);
 }
 void ForgetBuffer(cl_mem buffer) {
   const std::lock_guard<std::mutex> lock(state.mutex);
   const auto it = state.buffers.find(buffer);
-  if (it == state.buffers.end()) return;
-  state.bytes -= static_cast<long long>(it->second);
+  if (it == state.buffers.end() || --it->second.references > 0) return;
+  state.bytes -= static_cast<long long>(it->second.bytes);
   state.buffers.erase(it);
+}
+
+void KeepBuffer(cl_mem buffer) {
+  const std::lock_guard<std::mutex> lock(state.mutex);
+  const auto it = state.buffers.find(buffer);
+  if (it != state.buffers.end()) ++it->second.references;
 }
 
 template <auto kMember, const char* kName, class Function>
@@ -101,9 +111,11 @@ struct Hook<kMember, kName, cl_int(CL_API_CALL*)(Arguments...)> {
     if (fault != CL_SUCCESS && !StartsWith(kCall, "Release")) return fault;
     const auto all = std::tuple(arguments...);
     if constexpr (kCall == "ReleaseMemObject") ForgetBuffer(std::get<0>(all));
+    if constexpr (kCall == "RetainMemObject") KeepBuffer(std::get<0>(all));
     const cl_int result = (driver->*kMember)(arguments...);
     if (result != CL_SUCCESS) return result;
     if constexpr (StartsWith(kCall, "Release")) --live_objects;
+    if constexpr (StartsWith(kCall, "Retain")) ++live_objects;
     if constexpr (StartsWith(kCall, "Enqueue")) {
       if (std::get<sizeof...(Arguments) - 1>(all) != nullptr) ++live_objects;
     }

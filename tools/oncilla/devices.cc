@@ -33,7 +33,7 @@ OpenedDevice Try(Runtime& runtime, const ListedDevice& listed) {
   OpenOptions open;
   open.threads = &runtime.threads();
   open.cache_dir = runtime.options().cache_dir;
-  const auto device = listed.backend->open(listed.info, open);
+  const auto device = listed.Open(open);
   if (!device.ok()) out.problem = Message(device.status());
   return out;
 }
