@@ -2,6 +2,9 @@
 //   memory_limits
 // In TensorFlow logical devices and growth must be set before anything else has run, the CPU has no
 // limit, and running out of memory ends in advice to try a smaller batch.
+#include <algorithm>
+#include <cmath>
+
 #include "examples/show.h"
 
 namespace {
@@ -77,4 +80,26 @@ int main() {
   auto first = model.Run({{"x:0", Batch(8)}}, keep).value();
   auto second = model.Run({{"x:0", first[0]}}, {"", {"y:0"}, 0}).value();
   show::Expect(second[0].dims() == std::vector<int64_t>{8, 1024}, second.report());
+
+  // tf.keras.mixed_precision.set_global_policy('mixed_float16'): here of a session, for any model,
+  // and without cards that compute in 16 bits. Numbers are stored in 16 bits, sums are in 32.
+  options.config += "precision { storage: 'fp16' }";
+  auto half = oncilla::Session::Create(runtime, options).value();
+  auto narrow = half.Load(g).value();
+  auto third = narrow.Run({{"x:0", Batch(8)}}, {"", {"y:0"}, 0}).value();
+  auto wide = model.Run({{"x:0", Batch(8)}}, {"", {"y:0"}, 0}).value();
+  const std::string device = second.report().substr(0, second.report().find(' '));
+  const auto held = [&](oncilla::Session& of) {
+    const std::string name = "/job:localhost/replica:0/task:0/device:" + device;
+    return of.MemoryInfo(name).value().peak_bytes;
+  };
+  double error = 0, largest = 0;
+  const float *a = third[0].data<float>(), *b = wide[0].data<float>();
+  for (size_t i = 0; i < wide[0].size(); ++i) {
+    error = std::max(error, std::abs(double{a[i]} - double{b[i]}));
+    largest = std::max(largest, std::abs(double{b[i]}));
+  }
+  show::Expect(error <= largest / 100, "fp16 differs by at most 1 %");
+  show::Expect(held(half) < held(session), "and takes " + std::to_string(held(half)) + " of " +
+                                               std::to_string(held(session)) + " bytes");
 }

@@ -191,10 +191,12 @@ class NarrowTiles {
         const int64_t tap = at / p_.run, first = at % p_.run;
         const int64_t count = std::min(end - at, p_.run - first);
         const T* from = row + p_.taps[tap] + first * p_.run_step;
-        if (p_.run_step == 1) {
-          for (int64_t j = 0; j < count; j += kLanes) {
-            StoreSome(LoadSome(from + j, count - j), to + j, count - j);
-          }
+        if (p_.run_step == 1 && count >= kLanes) {
+          // The last vector overlaps the one before rather than being cut.
+          for (int64_t j = 0; j + kLanes < count; j += kLanes) StoreAll(LoadAll(from + j), to + j);
+          StoreAll(LoadAll(from + count - kLanes), to + count - kLanes);
+        } else if (p_.run_step == 1) {
+          StoreSome(LoadSome(from, count), to, count);
         } else {
           for (int64_t j = 0; j < count; ++j) to[j] = static_cast<float>(from[j * p_.run_step]);
         }

@@ -111,12 +111,23 @@ HWY_INLINE void StoreAll(Vector v, BFloat16* to) {
              reinterpret_cast<uint16_t*>(to));
 }
 
-// Parts of 16-bit vectors go through a whole one.
+// Parts of 16-bit vectors: with masks where the instruction set has them for 16 bits, else through
+// a whole one.
+#undef ONCILLA_MASKS_HALVES
+#define ONCILLA_MASKS_HALVES (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3)
+
 template <class T>
 HWY_INLINE Vector LoadSome(const T* from, int64_t count) {
   if (count >= kLanes) return LoadAll(from);
   T lanes[kLanes] = {};
+#if ONCILLA_MASKS_HALVES
+  const hn::Rebind<uint16_t, Floats> halves;
+  const auto some = hn::MaskedLoad(hn::FirstN(halves, static_cast<size_t>(count)), halves,
+                                   reinterpret_cast<const uint16_t*>(from));
+  hn::StoreU(some, halves, reinterpret_cast<uint16_t*>(lanes));
+#else
   for (int64_t i = 0; i < count; ++i) lanes[i] = from[i];
+#endif
   return LoadAll(lanes);
 }
 template <class T>
@@ -127,7 +138,14 @@ HWY_INLINE void StoreSome(Vector v, T* to, int64_t count) {
   }
   T lanes[kLanes];
   StoreAll(v, lanes);
+#if ONCILLA_MASKS_HALVES
+  const hn::Rebind<uint16_t, Floats> halves;
+  hn::BlendedStore(hn::LoadU(halves, reinterpret_cast<const uint16_t*>(lanes)),
+                   hn::FirstN(halves, static_cast<size_t>(count)), halves,
+                   reinterpret_cast<uint16_t*>(to));
+#else
   for (int64_t i = 0; i < count; ++i) to[i] = lanes[i];
+#endif
 }
 
 }  // namespace oncilla::cpu::HWY_NAMESPACE

@@ -17,6 +17,12 @@
 #include "common/batch.clh"
 #include "common/vector.clh"
 #define PANEL (2 * V)
+#define IS_NARROW_f32 0
+#define IS_NARROW_f16 1
+#define IS_NARROW_bf16 1
+#if CAT(IS_NARROW_, T)
+#define BLOCKED
+#endif
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pack(
     __global const RAW(T)* restrict b, __global RAW(T)* restrict packed, const IDX n, const IDX k,
@@ -108,11 +114,37 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void panels(
       for (IDX d1_ = 0; d1_ < taps1; ++d1_) {
         for (IDX d2_ = 0; d2_ < taps2; ++d2_) {
           __global const MEM(T)* p = base + d0_ * tap_step0 + d1_ * tap_step1 + d2_ * tap_step2;
+#ifdef BLOCKED
+          // Rows of 16-bit elements are widened V at a time, which is much cheaper than one by one.
+          for (IDX l = 0; l < run; l += V) {
+            float block[ROWS * V];
+            const IDX n = min((IDX)V, run - l);
+#define WIDEN(i)                                                                    \
+  if (n == V && run_step == 1) {                                                    \
+    ACT_CAT(vstore, V)(VLOAD(p + r##i), 0, block + i * V);                          \
+  } else {                                                                          \
+    for (int j = 0; j < n; ++j) block[i * V + j] = LOAD(T, p, r##i + j * run_step); \
+  }
+            EACH(WIDEN)
+            for (int j = 0; j < n; ++j) {
+              const VF w0 = VLOAD(w), w1 = VLOAD(w + V);
+#define MULTIPLY(i)                        \
+  {                                        \
+    const VF x = (VF)(block[i * V + j]);   \
+    s##i = fma(x, w0, s##i);               \
+    t##i = fma(x, w1, t##i);               \
+  }
+              EACH(MULTIPLY)
+              w += PANEL;
+            }
+            p += V * run_step;
+          }
+#else
           for (IDX l = 0; l < run; ++l) {
             const VF w0 = VLOAD(w), w1 = VLOAD(w + V);
 #define MULTIPLY(i)                  \
   {                                  \
-    const VF x = (VF)(LOAD(T, p, r##i)); \
+    const VF x = (VF)(p[r##i]);      \
     s##i = fma(x, w0, s##i);         \
     t##i = fma(x, w1, t##i);         \
   }
@@ -120,6 +152,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void panels(
             p += run_step;
             w += PANEL;
           }
+#endif
         }
       }
     }

@@ -216,6 +216,51 @@ class RunQuickstart(CliTest):
         self.assertIn("not on CPU:0: ", out.stderr)
 
 
+class Precision(CliTest):
+    def test_run_says_what_narrow_storage_costs(self):
+        image = f"image={COFFEE}"
+        for storage, most in (("fp16", 0.01), ("bf16", 0.08)):
+            out = self.ok("run", MODEL, "--input", image, "--device", "cpu", "--precision", storage,
+                          "--compare", "fp32", "--compare-nodes", 2, "--json")
+            precision = self.document("run", out)["steps"][0]["precision"]
+            errors = {e["name"]: e for e in precision["outputs"]}
+            self.assertEqual(errors["label"]["others_that_differ"], 0)
+            self.assertEqual(errors["logits"]["top1_agreement"], 1)
+            self.assertEqual(errors["logits"]["overflowed"], 0)
+            self.assertGreater(errors["logits"]["relative_error"], 0)
+            self.assertLess(errors["logits"]["relative_error"], most)
+            self.assertEqual(len(precision["nodes"]), 2)
+        out = self.ok("run", MODEL, "--input", image, "--device", "cpu", "--precision", "fp16",
+                      "--compare", "fp32")
+        self.assertIn("precision, against fp32", out.stdout)
+
+    def test_inspect_says_what_stays_fp32(self):
+        size = ["--shape", "image=1x64x64x3", "--device", "cpu"]
+        plain = json.loads(self.ok("inspect", MODEL, *size, "--json").stdout)
+        self.assertNotIn("precision", plain)
+        out = self.ok("inspect", MODEL, *size, "--precision", "fp16", "--keep-fp32",
+                      "op:DepthwiseConv2dNative", "--keep-fp32", "nowhere*", "--json")
+        precision = self.document("inspect", out)["precision"]
+        self.assertEqual(precision["storage"], "fp16")
+        why = [k["why"] for k in precision["kept"] if k["op"] == "Conv"]
+        self.assertEqual(why, ["denied by 'op:DepthwiseConv2dNative'"] * 16)
+        self.assertEqual(precision["unmatched"], ["deny 'nowhere*'"])
+        self.assertIn("deny 'nowhere*' names no node", out.stderr)
+        halved = self.ok("inspect", MODEL, *size, "--precision", "fp16", "--json").stdout
+        peaks = [json.loads(t)["memory"][0]["peak_bytes"] for t in (halved, json.dumps(plain))]
+        self.assertLess(peaks[0], 0.55 * peaks[1])
+        text = self.ok("inspect", MODEL, "--device", "cpu", "--precision", "bf16").stdout
+        self.assertIn("precision bf16\n", text)
+
+    def test_flags_that_contradict(self):
+        for flags, said in ((["--keep-fp32", "x"], "without --precision"),
+                            (["--precision", "fp8"], "fp8"),
+                            (["--compare-nodes", 3], "needs --compare")):
+            out = self.run_cli("run", self.small, "--random", "--shape", "x=1x3", *flags)
+            self.assertEqual(out.returncode, 2, out.stderr)
+            self.assertIn(said, out.stderr)
+
+
 class RunSmall(CliTest):
     def test_names_with_equal_signs_and_without_index(self):
         index = self.write("i=1.npy", g.npy("<i4", [2], b"\1\0\0\0\0\0\0\0"))

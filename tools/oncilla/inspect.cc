@@ -221,6 +221,20 @@ std::string PlacementSummary(const Inspected& in) {
   return out;
 }
 
+// What is stored in 16 bits, and why the rest is not.
+std::string PrecisionSummary(const PrecisionReport& report) {
+  if (report.storage == DType::kF32) return "";
+  std::string out =
+      StrCat("precision ", PrecisionName(report.storage), "\n  ", report.narrow_nodes,
+             report.narrow_nodes == 1 ? " node stores" : " nodes store", " 16 bits, of ",
+             report.narrow_constants, " constants; ", report.kept.size(), " keep fp32\n");
+  for (const auto& [why, count] : Reasons(report)) out += StrCat("    ", count, "  ", why, "\n");
+  for (const std::string& entry : report.unmatched) {
+    out += StrCat("  ", entry, " names no node\n");
+  }
+  return out;
+}
+
 std::string KernelsText(const Inspected& in) {
   std::string out;
   const Graph& graph = in.executor->compiled().graph;
@@ -277,7 +291,7 @@ std::string Summary(const Inspected& in) {
   } else {
     out += StrCat("operations and memory depend on sizes: ", in.open_sizes, "\n");
   }
-  return out + PlacementSummary(in);
+  return out + PlacementSummary(in) + PrecisionSummary(in.executor->compiled().precision);
 }
 
 Json TensorInfosJson(const std::vector<TensorInfo>& list) {
@@ -340,6 +354,18 @@ Json ToJson(const InspectFlags& flags, const Inspected& in) {
                                  {"device", report.devices[static_cast<size_t>(node.device)]},
                                  {"reason", std::string(Name(node.reason))},
                                  {"detail", JsonText(node.detail)}});
+  }
+  const PrecisionReport& precision = in.executor->compiled().precision;
+  if (precision.storage != DType::kF32) {
+    Json kept = Json::array();
+    for (const PrecisionReport::Kept& node : precision.kept) {
+      kept.push_back({{"node", JsonText(node.node)}, {"op", node.op}, {"why", JsonText(node.why)}});
+    }
+    json["precision"] = {{"storage", std::string(PrecisionName(precision.storage))},
+                         {"narrow_nodes", precision.narrow_nodes},
+                         {"narrow_constants", precision.narrow_constants},
+                         {"kept", std::move(kept)},
+                         {"unmatched", precision.unmatched}};
   }
   return json;
 }

@@ -6,6 +6,7 @@
 #include "engine/base/file.h"
 #include "engine/base/near_names.h"
 #include "engine/session/fallback.h"
+#include "engine/session/precision_check.h"
 #include "engine/session/trace.h"
 #include "tools/oncilla/commands.h"
 #include "tools/oncilla/exit_code.h"
@@ -28,6 +29,8 @@ struct RunFlags {
   std::vector<std::string> outputs, targets;
   std::string output_dir, steps, labels, svg, memory_report, trace;
   int topk = 0;
+  std::string compare;    // "fp32": against a session of that precision
+  int compare_nodes = 0;  // values inside the graph to compare as well
   bool placement = false, json = false, quiet = false;
 };
 
@@ -48,6 +51,9 @@ Status BadOption(const Parts&... parts) {
 Status CheckFlags(const RunFlags& flags) {
   if (!flags.labels.empty() && flags.topk == 0) return BadOption("--labels needs --topk");
   if (!flags.svg.empty() && flags.topk == 0) return BadOption("--svg needs --topk");
+  if (flags.compare_nodes > 0 && flags.compare.empty()) {
+    return BadOption("--compare-nodes needs --compare");
+  }
   if (!flags.steps.empty()) {
     const bool more = !flags.input.inputs.empty() || !flags.input.input_dir.empty() ||
                       !flags.outputs.empty() || !flags.output_dir.empty() || !flags.svg.empty() ||
@@ -116,6 +122,7 @@ Result<std::vector<Step>> ReadSteps(const RunFlags& flags) {
 }
 
 struct StepResult {
+  RunRequest request;  // what was run
   RunResult run;
   std::string photo;
   std::vector<std::string> files;  // written, per output
@@ -203,6 +210,7 @@ Result<StepResult> RunStep(OpenedModel& opened, const Step& step, const RunFlags
     auto run = opened.model->Run(request);
     if (!run.ok()) return OfRun(run.status());
     result.run = *std::move(run);
+    result.request = std::move(request);
   }
   for (size_t i = 0; i < asked.size(); ++i) result.run.outputs[i].first = asked[i];
   ONCILLA_TRY(WriteOutputs(step, result));
@@ -313,6 +321,35 @@ Status PrintPlacement(const OpenedModel& opened, const Step& step) {
   return {};
 }
 
+Json ErrorsJson(const std::vector<NumberErrors>& errors) {
+  Json list = Json::array();
+  for (const NumberErrors& e : errors) {
+    Json json = {{"name", JsonText(e.name)},       {"largest", e.largest},
+                 {"max_error", e.max_error},       {"rms_error", e.rms_error},
+                 {"relative_error", e.relative()}, {"overflowed", e.overflowed},
+                 {"others_that_differ", e.others}};
+    if (e.top1 >= 0) json["top1_agreement"] = e.top1;
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+// The step once more with everything in fp32, and what differs.
+Status ComparePrecision(const RunFlags& flags, const OpenedModel& opened, const ModelFlags& model,
+                        const StepResult& result, Json& document) {
+  SessionFlags session = flags.session;
+  session.precision = "fp32";
+  session.wide.clear();
+  session.narrow.clear();
+  ONCILLA_ASSIGN(const OpenedModel reference, Open(model, session));
+  const auto check =
+      CheckPrecision(*opened.model, *reference.model, result.request, flags.compare_nodes);
+  if (!check.ok()) return OfRun(check.status());
+  document["steps"].back()["precision"] = {{"outputs", ErrorsJson(check->outputs)},
+                                           {"nodes", ErrorsJson(check->nodes)}};
+  return flags.json ? Status() : PrintResult(Print(*check));
+}
+
 // What --memory-report asks for: JSON where the name says so.
 Status WriteMemoryReport(const std::string& file, const Session& session) {
   if (file == "-") return PrintResult(session.MemoryReport());
@@ -355,6 +392,9 @@ Status Run(const RunFlags& flags) {
     }
     if (flags.placement) ONCILLA_TRY(in(PrintPlacement(opened, steps[i])));
     ONCILLA_TRY(in(Report(flags, opened, steps[i], *result, labels, document)));
+    if (!flags.compare.empty()) {
+      ONCILLA_TRY(in(ComparePrecision(flags, opened, model, *result, document)));
+    }
   }
   document["memory"] = MemoryJson(*opened.session);
   document["counters"] = CountersJson(opened.model->counters());
@@ -404,6 +444,14 @@ Action AddRun(CLI::App& app) {
                  "Who holds what memory, where peaks fall and how it came: text, JSON for a name "
                  "that ends in .json, or - for standard output; also when the run fails")
       ->type_name("FILE");
+  app.add_option("--compare", flags->compare,
+                 "Run once more with this precision and say how far apart the results are")
+      ->check(CLI::IsMember({"fp32"}))
+      ->type_name("TYPE");
+  app.add_option("--compare-nodes", flags->compare_nodes,
+                 "With --compare: so many values inside the graph as well, one run each")
+      ->check(CLI::Range(0, 100000))
+      ->type_name("N");
   app.add_flag("--placement", flags->placement, "Say for each node where it ran and why (stderr)");
   app.add_flag("--json", flags->json, "Results and costs as one JSON document");
   app.add_flag("-q,--quiet", flags->quiet, "Nothing on stderr but failures");
