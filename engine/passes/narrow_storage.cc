@@ -93,7 +93,8 @@ class Narrower {
     if (const auto entry = EntryFor(options_.deny, node); !entry.empty()) {
       return StrCat("denied by '", entry, "'");
     }
-    StorageRuling ruling = StorageRulingOf(node.op->name);
+    if (node.device < 0) return std::string("it runs on no device");
+    const StorageRuling ruling = StorageRulingOf(node.op->name);
     const bool allowed =
         ruling.rule == StorageRule::kKeeps && !EntryFor(options_.allow, node).empty();
     if (ruling.rule == StorageRule::kKeeps && !allowed) return std::string(ruling.why);

@@ -20,6 +20,7 @@ constexpr std::string_view kSteps = "it jumps or compares: a rounded number may 
 constexpr std::string_view kState = "its state is fed back, and rounding would add up";
 constexpr std::string_view kCoordinates =
     "its numbers are coordinates, which 16 bits tell apart badly";
+constexpr std::string_view kConverts = "it makes floats of another type";
 constexpr std::string_view kOther = "it is not known to be safe in 16 bits";
 
 constexpr StorageRuling kStarts = {StorageRule::kStarts, {}};
@@ -98,6 +99,7 @@ constexpr Row kRows[] = {
     {"Tanh", kCarries},
     {"ThresholdedRelu", kCarries},
     // Left alone.
+    {"Cast", Keeps(kConverts)},
     {"Div", Keeps(kGrows)},
     {"DivNoNan", Keeps(kGrows)},
     {"Exp", Keeps(kGrows)},

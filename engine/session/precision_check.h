@@ -33,7 +33,8 @@ struct PrecisionCheck {
   std::vector<NumberErrors> nodes;  // values in the middle of the graph, in its order
 };
 
-// Runs both models on the request; both must be of the same source. Then up to `most_nodes` float
+// Runs both models on the request; both must be of the same source and, where it has state, in the
+// same one. Then up to `most_nodes` float
 // values of the graph, evenly spread, are fetched one by one: where errors first grow is where a
 // deny list helps. A fetched value itself is stored in f32 unless weights made it.
 Result<PrecisionCheck> CheckPrecision(Model& model, Model& reference, const RunRequest& request,

@@ -252,6 +252,16 @@ class Precision(CliTest):
         text = self.ok("inspect", MODEL, "--device", "cpu", "--precision", "bf16").stdout
         self.assertIn("precision bf16\n", text)
 
+    def test_state_keeps_step(self):
+        steps = self.write("steps.json", json.dumps([{"signature": "counting"}] * 2))
+        out = self.ok("run", MODELS / "counter", "--steps", steps, "--random", "--device", "cpu",
+                      "--precision", "fp16", "--compare", "fp32", "--json")
+        compared = [e for step in self.document("run", out)["steps"]
+                    for e in step["precision"]["outputs"]]
+        self.assertGreaterEqual(len(compared), 2)
+        for errors in compared:
+            self.assertLess(errors["relative_error"], 0.01)
+
     def test_flags_that_contradict(self):
         for flags, said in ((["--keep-fp32", "x"], "without --precision"),
                             (["--precision", "fp8"], "fp8"),

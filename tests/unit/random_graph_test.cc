@@ -5,11 +5,14 @@
 // inputs' sizes open.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <numeric>
 
 #include "engine/graph/print.h"
 #include "engine/passes/axis_order.h"
+#include "engine/passes/precision.h"
 #include "tests/unit/graph_text.h"
+#include "tests/unit/run_graph.h"
 
 namespace oncilla {
 namespace {
@@ -253,6 +256,54 @@ TEST(RandomGraphs, FusionsKeepWhatIsComputed) {
     RunAndCompare(fused, LastPasses(), 1e-4);
     if (HasFailure()) break;
   }
+}
+
+// Narrow storage as a pass, which finds nothing more to do in the end.
+Status NarrowAll(const Graph& graph, const PassContext& context, Patch& patch) {
+  StorageRequest request;
+  request.options.storage = DType::kF16;
+  PrecisionReport report;
+  return NarrowStorage(graph, context.devices, request, patch, report);
+}
+
+TEST(RandomGraphs, NarrowStorageKeepsWhatIsComputedAndTheBorders) {
+  static constexpr Pass kNarrow[] = {{"narrow storage", &NarrowAll}};
+  int narrow = 0, compared = 0;
+  for (uint32_t seed = 0; seed < kGraphs; ++seed) {
+    SCOPED_TRACE(StrCat("seed ", seed));
+    Graph graph = RandomGraph(seed, seed % 2 == 1).graph();
+    for (uint32_t n = 0; n < graph.nodes().size(); ++n) graph.SetDevice(NodeId{n}, 0);
+    const Graph after = RunOnly(graph, kNarrow);
+    for (size_t i = 0; i < graph.outputs().size(); ++i) {
+      EXPECT_EQ(after.fact(after.outputs()[i].value).dtype,
+                graph.fact(graph.outputs()[i].value).dtype);
+    }
+    bool any = false;
+    for (const Value& value : after.values()) any |= value.fact.dtype == DType::kF16;
+    narrow += any;
+    // Products of products grow beyond any bound on the errors; those that stay small are compared.
+    const auto feeds = RandomFeeds(graph, 7);
+    std::vector<Tensor> values;
+    const auto expected = RunGraph(graph, feeds, &values), actual = RunGraph(after, feeds);
+    ASSERT_TRUE(expected.ok() && actual.ok());
+    double largest = 0;
+    for (const Tensor& value : values) {
+      if (!value.valid() || value.dtype() != DType::kF32) continue;
+      for (const float v : value.As<float>()) largest = std::max(largest, std::abs(double{v}));
+    }
+    if (!(largest < 100)) continue;
+    ++compared;
+    for (size_t i = 0; i < expected->size(); ++i) {
+      if ((*expected)[i].dtype() != DType::kF32) continue;
+      const auto a = (*expected)[i].As<float>(), b = (*actual)[i].As<float>();
+      ASSERT_EQ(a.size(), b.size());
+      for (size_t k = 0; k < a.size(); ++k) {
+        ASSERT_NEAR(a[k], b[k], 0.01 * (1 + largest)) << Print(graph) << Print(after);
+      }
+    }
+  }
+  EXPECT_GT(narrow, 100);
+  EXPECT_GT(compared, 100);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // oncilla run: real data in, real data out.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "engine/base/file.h"
@@ -334,14 +335,20 @@ Json ErrorsJson(const std::vector<NumberErrors>& errors) {
   return list;
 }
 
-// The step once more with everything in fp32, and what differs.
-Status ComparePrecision(const RunFlags& flags, const OpenedModel& opened, const ModelFlags& model,
-                        const StepResult& result, Json& document) {
+// The model once more, in a session that stores fp32.
+Result<OpenedModel> OpenReference(const RunFlags& flags, const ModelFlags& model) {
   SessionFlags session = flags.session;
   session.precision = "fp32";
   session.wide.clear();
   session.narrow.clear();
-  ONCILLA_ASSIGN(const OpenedModel reference, Open(model, session));
+  return Open(model, session);
+}
+
+// The step once more on both, and what differs. A model with state has run the step before, so its
+// reference does too.
+Status ComparePrecision(const RunFlags& flags, const OpenedModel& opened,
+                        const OpenedModel& reference, const StepResult& result, Json& document) {
+  if (const auto run = reference.model->Run(result.request); !run.ok()) return OfRun(run.status());
   const auto check =
       CheckPrecision(*opened.model, *reference.model, result.request, flags.compare_nodes);
   if (!check.ok()) return OfRun(check.status());
@@ -378,6 +385,7 @@ Status Run(const RunFlags& flags) {
   document["steps"] = Json::array();
   constexpr size_t kMostChanges = 10'000;
   if (!flags.memory_report.empty()) opened.session->ledger().StartTimeline(kMostChanges);
+  std::optional<OpenedModel> reference;  // with --compare, from the first step on
   for (size_t i = 0; i < steps.size(); ++i) {
     const auto in = [&](Status status) {
       return steps.size() > 1 ? In(std::move(status), StrCat("step ", i)) : status;
@@ -393,7 +401,10 @@ Status Run(const RunFlags& flags) {
     if (flags.placement) ONCILLA_TRY(in(PrintPlacement(opened, steps[i])));
     ONCILLA_TRY(in(Report(flags, opened, steps[i], *result, labels, document)));
     if (!flags.compare.empty()) {
-      ONCILLA_TRY(in(ComparePrecision(flags, opened, model, *result, document)));
+      if (!reference.has_value()) {
+        ONCILLA_ASSIGN(reference, OpenReference(flags, model));
+      }
+      ONCILLA_TRY(in(ComparePrecision(flags, opened, *reference, *result, document)));
     }
   }
   document["memory"] = MemoryJson(*opened.session);
