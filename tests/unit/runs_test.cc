@@ -77,6 +77,7 @@ TEST_F(Runs, WaitingForAnotherRunEndsToo) {
 TEST_F(Runs, RunsWithoutATimeLimitHaveTheSessions) {
   Open(SessionOptions{.run_timeout_ms = 30});
   const auto model = LoadTurns(3);
+  ASSERT_TRUE(model->Run(Request(testing::Row(1, 2, 3, 4))).ok());
   script_->hang = true;
   const auto late = model->Run(Request(testing::Row(1, 2, 3, 4)));
   EXPECT_EQ(late.status().code(), Code::kDeadlineExceeded) << late.status();

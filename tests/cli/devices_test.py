@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Which devices the program finds, opens and takes, and how a session is configured.
+    devices_test.py --oncilla PROGRAM [unittest arguments]"""
+
+import json
+import os
+import sys
+import unittest
+
+import cli_test
+import graphdef as g
+from cli_test import COFFEE, MODEL, CliTest
+
+
+class Devices(CliTest):
+    def test_no_such_device(self):
+        for spec in ("gpu:7", "/device:TPU:0", "nonsense"):
+            self.fails(5, "run", MODEL, "--device", spec, says=[spec, "CPU:0"])
+
+    def test_no_opencl(self):
+        env = {"OCL_ICD_VENDORS": "/nonexistent", "ONCILLA_OPENCL_CPU_DEVICES": "1"}
+        out = self.ok("devices", env=env)
+        self.assertIn("--device auto takes CPU:0", out.stdout)
+        self.assertIn("note:", out.stdout)
+        self.fails(5, "run", MODEL, "--device", "gpu", env=env, says=["CPU:0"])
+        self.ok("run", self.small, "--random", "--output", "probs", env=env)
+
+    @unittest.skipUnless("RECORDING_DRIVER" in os.environ, "needs the driver that ctest names")
+    def test_who_names_the_cpu_loads_no_driver(self):
+        log = self.dir / "loaded"
+        env = {"ONCILLA_OPENCL_LIBRARY": os.environ["RECORDING_DRIVER"],
+               "RECORDING_DRIVER_LOG": str(log)}
+        for spec in ("cpu", "cpu:plain", "/device:CPU:0"):
+            self.ok("run", self.small, "--random", "--output", "probs", "--device", spec, env=env)
+            self.ok("inspect", self.small, "--placement", "--shape", "x=1x3", "--output", "probs",
+                    "--device", spec, env=env)
+            self.assertFalse(log.exists(), spec)
+        none = self.write("none.txt", 'device_count { key: "GPU" value: 0 }')
+        self.ok("run", self.small, "--random", "--output", "probs", "--config", none, env=env)
+        self.ok("run", self.small, "--random", "--output", "probs",
+                env={**env, "ONCILLA_VISIBLE_DEVICES": ""})
+        self.assertFalse(log.exists(), "no GPU is allowed")
+        self.ok("run", self.small, "--random", "--output", "probs", "--device", "auto", env=env)
+        self.assertTrue(log.exists())
+
+    @unittest.skipUnless("RECORDING_DRIVER" in os.environ, "needs the driver that ctest names")
+    def test_a_named_driver_is_the_only_one_loaded(self):
+        log = self.dir / "loaded"
+        vendor = self.write("vendor.icd", os.environ["RECORDING_DRIVER"] + "\n")
+        env = {"OCL_ICD_VENDORS": str(vendor), "RECORDING_DRIVER_LOG": str(log),
+               "ONCILLA_OPENCL_CPU_DEVICES": "1"}
+        out = self.ok("devices", env={**env, "ONCILLA_OPENCL_LIBRARY": "libpocl.so.2"})
+        if "GPU:0" not in out.stdout:
+            self.skipTest("needs PoCL")
+        self.assertFalse(log.exists())
+        self.ok("devices", env=env)
+        self.assertTrue(log.exists(), "the loader loads what is installed")
+
+    def test_configuration(self):
+        text = self.write("config.txt", 'threads: 1\ndevice_count { key: "GPU" value: 0 }\n'
+                                        "log_device_placement: true")
+        out = self.ok("run", self.small, "--random", "--output", "probs", "--config", text)
+        self.assertIn("Device mapping:", out.stderr)
+        self.assertIn("probs: (Softmax): /job:localhost/replica:0/task:0/device:CPU:0", out.stderr)
+        self.fails(5, "run", self.small, "--random", "--config", text, "--device", "gpu",
+                   says=["device_count allows no GPU"])
+        dumped = self.ok("bench", "--config", text, "--threads", "2", "--dump-config").stdout
+        self.assertEqual(json.loads(dumped), {"threads": 2, "device_count": {"GPU": 0},
+                                              "log_device_placement": True})
+        again = self.write("again.json", dumped)
+        self.assertEqual(self.ok("run", "--config", again, "--dump-config").stdout, dumped)
+        bad = self.write("bad.txt", "threads: 1\nstrikt: true")
+        self.fails(2, "run", self.small, "--config", bad, says=["bad.txt", "line 2", "strikt"])
+        self.fails(2, "run", "--config", bad, "--dump-config", says=["strikt"])
+        self.fails(9, "run", self.small, "--config", self.dir / "none", says=["none"])
+
+    def test_visible_devices(self):
+        env = {"OCL_ICD_VENDORS": "pocl.icd", "ONCILLA_OPENCL_CPU_DEVICES": "1",
+               "ONCILLA_VISIBLE_DEVICES": "5"}
+        out = self.ok("devices", env=env)
+        self.assertIn("visible devices: there is no GPU '5'", out.stdout)
+        self.assertIn("--device auto takes CPU:0", out.stdout)
+
+    def test_json(self):
+        document = self.document("devices", self.ok("devices", "--json"))
+        self.assertEqual(document["devices"][0]["backend"], "cpu")
+        self.assertTrue(document["devices"][0]["usable"])
+
+    def test_plain_and_fast_agree(self):
+        answers = []
+        for device in ("cpu", "cpu:plain"):
+            self.ok("run", MODEL, "--input", f"image={COFFEE}", "--output", "logits",
+                    "--output-dir", "out", "--device", device)
+            answers.append(g.read_npy(self.dir / "out/logits.npy")[2])
+        self.close(answers[0], answers[1])
+
+    def test_one_thread_gives_the_same_bytes(self):
+        answers = []
+        for threads in (1, 3):
+            self.ok("run", MODEL, "--input", f"image={COFFEE}", "--output", "logits",
+                    "--output-dir", "out", "--threads", threads)
+            answers.append((self.dir / "out/logits.npy").read_bytes())
+        self.assertEqual(answers[0], answers[1])
+
+
+if __name__ == "__main__":
+    at = sys.argv.index("--oncilla")
+    cli_test.PROGRAM = os.path.abspath(sys.argv[at + 1])
+    del sys.argv[at:at + 2]
+    unittest.main()
