@@ -34,7 +34,7 @@ std::vector<bool> ReadByKernelsAlone(const Graph& graph) {
 // Packs all constants that kernels read, and lets go of each as soon as it is on its devices: what
 // passes have computed and the packed copies are never in memory together.
 Status PackConstants(CompiledGraph& compiled, std::span<Device* const> devices,
-                     ConstantStore& store) {
+                     ConstantStore& store, const RunControl& control) {
   Graph& graph = compiled.graph;
   std::vector<ConstantStore::Wanted> wanted;
   std::vector<std::pair<uint32_t, int>> places;  // (node, input) of each
@@ -62,7 +62,7 @@ Status PackConstants(CompiledGraph& compiled, std::span<Device* const> devices,
   int64_t free = 0;
   for (size_t w = 0; w < wanted.size(); ++w) {
     const Node& node = graph.node(NodeId{places[w].first});
-    auto memory = store.Get(wanted[w]);
+    auto memory = store.Get(wanted[w], control);
     if (!memory.ok()) {
       return WithNode(
           In(memory.status(), StrCat("constant ", places[w].second, " of node '", node.name, "'")),
@@ -141,7 +141,7 @@ class Compiler {
     compiled->precision = std::move(precision);
     compiled->placement = std::move(placement);
     compiled->fixes_shapes = FindShapeFixers(compiled->graph);
-    ONCILLA_TRY(PackConstants(*compiled, devices_, constants_));
+    ONCILLA_TRY(PackConstants(*compiled, devices_, constants_, options_.control));
     for (const Node& node : compiled->graph.nodes()) {
       compiled->writes_variables |= node.op->name == "AssignVariable";
       for (const std::string& name : CalledFunctions(node.op->name, node.attrs)) {

@@ -19,6 +19,8 @@ struct CompileOptions {
   PlacementOptions placement;
   StorageRequest precision = {};
   bool verify = false;
+  // Of the run that waits for it, if one does: ends the uploading of constants early.
+  RunControl control = {};
   // See PipelineOptions::observe; also called with "imported" and "placed".
   std::function<void(std::string_view stage, const Graph& graph)> observe;
 };

@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "engine/base/format.h"
+#include "engine/compile/device_tensor.h"
 
 namespace oncilla {
 namespace {
@@ -19,11 +20,29 @@ Tensor AtItsAlignment(const Tensor& t) {
   return aligned ? t : Tensor::Copy(t.desc(), t.bytes());
 }
 
+// Waits for an upload as long as the run goes on and the device finishes something.
+Status Await(Device& device, const EventPtr& event, const RunControl& control) {
+  constexpr std::chrono::milliseconds kLook(4);  // how soon a cancelled run is noticed
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
+  for (;;) {
+    const Clock::time_point now = Clock::now();
+    Status status = device.Wait(event, std::min(control.deadline, now + kLook));
+    if (status.code() != Code::kDeadlineExceeded) return status;
+    ONCILLA_TRY(MayGoOn(control));
+    if (control.watchdog.count() > 0 && now - begin >= control.watchdog) {
+      return Error(Code::kUnavailable, "the device has not taken weights for ",
+                   control.watchdog.count(), " ms and is given up");
+    }
+  }
+}
+
 }  // namespace
 
 ConstantStore::ConstantStore(std::span<Device* const> devices, std::vector<Pool*> pools,
-                             OwnerId owner)
+                             OwnerId owner, std::shared_ptr<std::atomic<int64_t>> abandoned_bytes)
     : owner_(owner),
+      abandoned_bytes_(std::move(abandoned_bytes)),
       devices_(devices.begin(), devices.end()),
       pools_(std::move(pools)),
       queues_(devices.size()) {}
@@ -41,10 +60,11 @@ ConstantStore::Wanted::Wanted(int on, Tensor what, Packing how)
   key = {device, hash.high64, hash.low64, StrCat(constant.desc(), ' ', packing.name)};
 }
 
-Result<BufferView> ConstantStore::Get(const Wanted& wanted) {
+Result<BufferView> ConstantStore::Get(const Wanted& wanted, const RunControl& control) {
   const auto& [device, constant, packing, key] = wanted;
   MutexLock lock(&mutex_);
   if (auto it = entries_.find(key); it != entries_.end()) return it->second.view();
+  LetGoOfFinished();
   ONCILLA_ASSIGN(Allocation memory,
                  pools_[device]->Allocate(packing.bytes, {owner_, MemoryCategory::kConstants}));
   const BufferView view = memory.view();
@@ -69,13 +89,32 @@ Result<BufferView> ConstantStore::Get(const Wanted& wanted) {
         ONCILLA_ASSIGN(queues_[device], to.OpenQueue());
       }
       const Upload upload{view, bytes};
-      ONCILLA_ASSIGN(const EventPtr event, to.Transfer(*queues_[device], {&upload, 1}, {}));
-      ONCILLA_TRY(to.Wait(event, kNoDeadline));
+      ONCILLA_ASSIGN(EventPtr event, to.Transfer(*queues_[device], {&upload, 1}, {}));
+      Status over = Await(to, event, control);
+      if (!over.ok() && !to.Poll(event)) {
+        unfinished_.push_back(
+            {&to, std::move(event), std::move(packed), constant, std::move(memory)});
+      }
+      ONCILLA_TRY(over);
     }
   }
   bytes_ += packing.bytes;
   entries_.emplace(key, std::move(memory));
   return view;
+}
+
+void ConstantStore::LetGoOfFinished() {
+  std::erase_if(unfinished_, [](const Unfinished& u) { return u.device->Poll(u.event); });
+}
+
+ConstantStore::~ConstantStore() {
+  MutexLock lock(&mutex_);
+  queues_.clear();  // looks for a while whether what is under way is over
+  LetGoOfFinished();
+  for (Unfinished& u : unfinished_) {
+    if (abandoned_bytes_ != nullptr) *abandoned_bytes_ += u.memory.chunk_bytes();
+    KeepForever(std::make_shared<Unfinished>(std::move(u)));
+  }
 }
 
 Status ConstantStore::Reserve(std::span<const Wanted> wanted) {

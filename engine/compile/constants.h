@@ -3,6 +3,7 @@
 // source may be let go. Belongs to the model; its memory goes back whole with it.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <span>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "engine/base/mutex.h"
+#include "engine/compile/run_control.h"
 #include "engine/device/device.h"
 #include "engine/memory/pool.h"
 
@@ -19,7 +21,10 @@ namespace oncilla {
 class ConstantStore {
  public:
   // One pool per device, in the session's order; pools and devices must outlive the store.
-  ConstantStore(std::span<Device* const> devices, std::vector<Pool*> pools, OwnerId owner);
+  // `abandoned_bytes`, which may be null, gets what is given up with uploads that hang.
+  ConstantStore(std::span<Device* const> devices, std::vector<Pool*> pools, OwnerId owner,
+                std::shared_ptr<std::atomic<int64_t>> abandoned_bytes = nullptr);
+  ~ConstantStore();
   // One more, behind those there are.
   void AddDevice(Device* device, Pool* pool);
 
@@ -32,8 +37,9 @@ class ConstantStore {
     Packing packing;
     std::tuple<int, uint64_t, uint64_t, std::string> key;
   };
-  // Uploaded when new. Thread-safe.
-  Result<BufferView> Get(const Wanted& wanted);
+  // Uploaded when new, which ends early with the run that wants it: DeadlineExceeded or Cancelled,
+  // and Unavailable for a device that finishes nothing as long as the watchdog allows. Thread-safe.
+  Result<BufferView> Get(const Wanted& wanted, const RunControl& control = {});
 
   // Takes the memory for constants that Get will be asked for, in as few regions as the device
   // allows, so that the pool holds just them. Fails when they are more than the limit leaves; what
@@ -51,12 +57,24 @@ class ConstantStore {
   int64_t packings() const;  // copies made so far, for tests
 
  private:
+  // An upload that was not waited for to its end, with all that the device may still use.
+  struct Unfinished {
+    Device* device = nullptr;
+    EventPtr event;
+    std::vector<std::byte> packed;
+    Tensor constant;
+    Allocation memory;
+  };
+  void LetGoOfFinished() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   const OwnerId owner_;
+  const std::shared_ptr<std::atomic<int64_t>> abandoned_bytes_;
   mutable Mutex mutex_;
   std::vector<Device*> devices_ ABSL_GUARDED_BY(mutex_);
   std::vector<Pool*> pools_ ABSL_GUARDED_BY(mutex_);
   std::map<decltype(Wanted::key), Allocation> entries_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Queue>> queues_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Unfinished> unfinished_ ABSL_GUARDED_BY(mutex_);
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -14,7 +14,7 @@ Result<std::shared_ptr<Callable>> Callable::Create(std::shared_ptr<Model> model,
                                                    CallableOptions options) {
   std::shared_ptr<Callable> callable(new Callable(std::move(model), std::move(options)));
   ONCILLA_ASSIGN(const auto use, callable->model_->EnterShared());
-  ONCILLA_ASSIGN(const auto bound, callable->Bind());
+  ONCILLA_ASSIGN(const auto bound, callable->Bind(callable->model_->Watched()));
   for (const NamedValue& output : bound->executor->compiled().graph.outputs()) {
     callable->outputs_.push_back(output.name);
   }
@@ -22,11 +22,11 @@ Result<std::shared_ptr<Callable>> Callable::Create(std::shared_ptr<Model> model,
   return callable;
 }
 
-Result<std::shared_ptr<const Callable::Bound>> Callable::Bind() {
+Result<std::shared_ptr<const Callable::Bound>> Callable::Bind(const RunControl& control) {
   auto bound = std::make_shared<Bound>();
   const ImportRequest names{options_.signature, options_.feeds, options_.fetches, options_.targets};
   ONCILLA_ASSIGN(const int preferred, model_->session().device_set().Use(options_.device));
-  ONCILLA_ASSIGN(bound->executor, model_->ExecutableInUse(names, nullptr, preferred));
+  ONCILLA_ASSIGN(bound->executor, model_->ExecutableInUse(names, nullptr, preferred, control));
   const Graph& graph = bound->executor->compiled().graph;
   for (const NamedValue& input : graph.inputs()) {
     const auto it = std::find(options_.feeds.begin(), options_.feeds.end(), input.name);
@@ -41,7 +41,7 @@ Result<std::shared_ptr<const Callable::Bound>> Callable::Bind() {
 
 Result<std::vector<std::shared_ptr<DeviceLink>>> Callable::FeedLinks() {
   ONCILLA_ASSIGN(const auto use, model_->EnterShared());
-  ONCILLA_ASSIGN(const auto bound, Bind());
+  ONCILLA_ASSIGN(const auto bound, Bind(model_->Watched()));
   std::vector<std::shared_ptr<DeviceLink>> links(options_.feeds.size());
   const std::vector<int> devices = bound->executor->InputDevices();
   for (size_t i = 0; i < devices.size(); ++i) {
@@ -52,12 +52,12 @@ Result<std::vector<std::shared_ptr<DeviceLink>>> Callable::FeedLinks() {
   return links;
 }
 
-Result<std::shared_ptr<const Callable::Bound>> Callable::BoundNow() {
+Result<std::shared_ptr<const Callable::Bound>> Callable::BoundNow(const RunControl& control) {
   {
     MutexLock lock(&state_->mutex);
     if (state_->bound != nullptr) return state_->bound;
   }
-  return Bind();
+  return Bind(control);
 }
 
 Result<std::vector<RunValue>> Callable::InOrder(const Bound& bound,
@@ -83,9 +83,9 @@ Result<std::vector<RunValue>> Callable::Run(std::span<const RunValue> feeds,
                                             const CallOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   ONCILLA_ASSIGN(const auto use, model_->EnterShared());
-  ONCILLA_ASSIGN(const auto bound, BoundNow());
-  ONCILLA_ASSIGN(const auto inputs, InOrder(*bound, feeds));
   RunControl control = model_->ControlOf(begin, options.timeout, options.cancel);
+  ONCILLA_ASSIGN(const auto bound, BoundNow(control));
+  ONCILLA_ASSIGN(const auto inputs, InOrder(*bound, feeds));
   control.stats = options.stats;
   if (!options.into.empty()) return RunInto(*bound, inputs, options.into, std::move(control));
   return model_->Execute(*bound->executor, inputs, bound->keep, control);
@@ -174,7 +174,7 @@ Result<EnqueuedRun> Callable::Enqueue(void* queue, std::span<const RunValue> fee
                                       std::span<const DeviceTensor> into,
                                       std::span<void* const> wait_for) {
   ONCILLA_ASSIGN(const auto use, model_->EnterShared());
-  ONCILLA_ASSIGN(const auto bound, BoundNow());
+  ONCILLA_ASSIGN(const auto bound, BoundNow(model_->Watched()));
   ONCILLA_ASSIGN(const auto inputs, InOrder(*bound, feeds));
   return bound->executor->Enqueue({queue, inputs, into, wait_for});
 }

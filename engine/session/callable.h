@@ -63,8 +63,8 @@ class Callable {
  private:
   using Bound = CallableState::Bound;
   Callable(std::shared_ptr<Model> model, CallableOptions options);
-  Result<std::shared_ptr<const Bound>> Bind();
-  Result<std::shared_ptr<const Bound>> BoundNow();
+  Result<std::shared_ptr<const Bound>> Bind(const RunControl& control);
+  Result<std::shared_ptr<const Bound>> BoundNow(const RunControl& control);
   // In the order of the graph's inputs.
   Result<std::vector<RunValue>> InOrder(const Bound& bound, std::span<const RunValue> feeds) const;
   Result<std::vector<RunValue>> RunInto(const Bound& bound, std::span<const RunValue> inputs,

@@ -42,8 +42,8 @@ Model::Model(std::shared_ptr<Session> session, std::string path,
   // Values that change live in host memory.
   variables_.CountOn(session_->device_set().pool(0).Hold({owner_, MemoryCategory::kVariables}));
   MutexLock lock(&mutex_);
-  constants_ =
-      std::make_shared<ConstantStore>(std::span<Device* const>(), std::vector<Pool*>(), owner_);
+  constants_ = std::make_shared<ConstantStore>(std::span<Device* const>(), std::vector<Pool*>(),
+                                               owner_, session_->abandoned_bytes_);
 }
 
 Model::~Model() { Unload(); }
@@ -98,12 +98,13 @@ Result<std::shared_ptr<Executor>> Model::Executable(
     const std::function<void(std::string_view, const Graph&)>& observe, const std::string& device) {
   ONCILLA_ASSIGN(const Use use, Enter());
   ONCILLA_ASSIGN(const int preferred, session_->device_set().Use(device));
-  return ExecutableInUse(request, observe, preferred);
+  return ExecutableInUse(request, observe, preferred, Watched());
 }
 
 Result<std::shared_ptr<Executor>> Model::ExecutableInUse(
     const ImportRequest& request,
-    const std::function<void(std::string_view, const Graph&)>& observe, int preferred) {
+    const std::function<void(std::string_view, const Graph&)>& observe, int preferred,
+    const RunControl& control) {
   // Made at each run: no stream.
   const std::string asked = "asked\n" + std::to_string(preferred) + '\n' + KeyOf(request);
   const auto find = [&](const std::string& key) {
@@ -112,6 +113,18 @@ Result<std::shared_ptr<Executor>> Model::ExecutableInUse(
   };
   if (auto found = find(asked)) return found;
   // One compilation at a time: two of the same names would pack the same constants twice.
+  {
+    MutexLock lock(&mutex_);
+    const auto free = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !compiling_; };
+    if (!AwaitReady(mutex_, control, free)) {
+      return WithStage(In(MayGoOn(control), "while another run compiled the model"), Stage::kRun);
+    }
+    compiling_ = true;
+  }
+  const auto done = std::unique_ptr<Model, void (*)(Model*)>(this, [](Model* model) {
+    MutexLock lock(&model->mutex_);
+    model->compiling_ = false;
+  });
   MutexLock compiling(&compile_mutex_);
   if (auto found = find(asked)) return found;
   auto module = source_->Import(request, session_->runtime().ops());
@@ -139,7 +152,7 @@ Result<std::shared_ptr<Executor>> Model::ExecutableInUse(
     }
   }
   ONCILLA_TRY(PrepareVariables(*module));
-  ONCILLA_ASSIGN(auto executor, Compile(*std::move(module), preferred, observe));
+  ONCILLA_ASSIGN(auto executor, Compile(*std::move(module), preferred, observe, control));
   std::shared_ptr<Executor> dropped;  // its memory goes back after the lock
   MutexLock lock(&mutex_);
   ++graphs_compiled_;
@@ -188,17 +201,17 @@ PlacementOptions Model::Placement(const Module& module, int preferred) {
 
 Result<std::shared_ptr<Executor>> Model::Compile(
     Module module, int preferred,
-    const std::function<void(std::string_view, const Graph&)>& observe) {
+    const std::function<void(std::string_view, const Graph&)>& observe, const RunControl& control) {
   CompileOptions options;
+  options.control = control;
   options.placement = Placement(module, preferred);
   options.verify = session_->options().verify;
   options.observe = observe;
   options.precision.options = session_->options().precision;
   if (!options.precision.options.allow.empty() || !options.precision.options.deny.empty()) {
-    options.precision.sources =
-        options.placement.wishes.sources != nullptr
-            ? options.placement.wishes.sources
-            : std::make_shared<const SourceNodes>(source_->source_nodes());
+    options.precision.sources = options.placement.wishes.sources != nullptr
+                                    ? options.placement.wishes.sources
+                                    : std::make_shared<const SourceNodes>(source_->source_nodes());
   }
   KnowDevices();
   const auto devices = session_->devices().first(constant_pools_.size());
@@ -268,7 +281,7 @@ Status Model::PrepareVariables(const Module& module) {
     }
   }
   // Values that change live in host memory.
-  ONCILLA_ASSIGN(const auto executor, Compile(*std::move(initialiser), 0, nullptr));
+  ONCILLA_ASSIGN(const auto executor, Compile(*std::move(initialiser), 0, nullptr, Watched()));
   return executor->Run({}, ControlOf(std::chrono::steady_clock::now(), {}, {})).status();
 }
 
@@ -336,9 +349,9 @@ void Model::PlaceAnew(std::shared_ptr<const std::vector<PlacementRequest>> reque
     if (unloaded_) return;
     executors.swap(executors_);
     for (size_t d = 0; d < constant_pools_.size(); ++d) pools.push_back(constant_pools_[d].get());
-    constants = std::exchange(
-        constants_, std::make_shared<ConstantStore>(
-                        session_->devices().first(constant_pools_.size()), pools, owner_));
+    constants = std::exchange(constants_, std::make_shared<ConstantStore>(
+                                              session_->devices().first(constant_pools_.size()),
+                                              pools, owner_, session_->abandoned_bytes_));
   }
   executors.clear();
   ReleaseCallables();
@@ -434,7 +447,7 @@ Status Model::Repack() {
   }
   Status failure;
   for (auto graph = graphs.rbegin(); graph != graphs.rend(); ++graph) {
-    const Status made = ExecutableInUse(graph->first, nullptr, graph->second).status();
+    const Status made = ExecutableInUse(graph->first, nullptr, graph->second, Watched()).status();
     if (!made.ok() && failure.ok()) failure = made;
   }
   return failure;

@@ -208,6 +208,8 @@ class Model : public std::enable_shared_from_this<Model> {
   Result<std::shared_ptr<const Use>> EnterShared();
   // Refuses runs from now on; false when some are still under way at the deadline.
   bool Drain(Deadline deadline);
+  // What ends a run that has no limits of its own: the session, and a device that hangs.
+  RunControl Watched() const;
   RunControl ControlOf(std::chrono::steady_clock::time_point begin,
                        std::chrono::milliseconds timeout, const CancellationToken& cancel) const;
   // Runs, in turn where variables change. Feeds in the order of the graph's inputs.
@@ -223,15 +225,17 @@ class Model : public std::enable_shared_from_this<Model> {
   void ReleaseCallables();
   // Those that are alive.
   std::vector<std::shared_ptr<CallableState>> Callables();
-  // Executable(), by who has entered.
+  // Executable(), by who has entered, for a run that may end early.
   Result<std::shared_ptr<Executor>> ExecutableInUse(
       const ImportRequest& request,
-      const std::function<void(std::string_view, const Graph&)>& observe, int preferred);
+      const std::function<void(std::string_view, const Graph&)>& observe, int preferred,
+      const RunControl& control);
   Result<RunResult> RunSince(const RunRequest& request,
                              std::chrono::steady_clock::time_point begin);
   Result<std::shared_ptr<Executor>> Compile(
       Module module, int preferred,
-      const std::function<void(std::string_view, const Graph&)>& observe)
+      const std::function<void(std::string_view, const Graph&)>& observe,
+      const RunControl& control)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(compile_mutex_);
   PlacementOptions Placement(const Module& module, int preferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(compile_mutex_);
@@ -264,6 +268,8 @@ class Model : public std::enable_shared_from_this<Model> {
   mutable Mutex mutex_;
   bool unloaded_ ABSL_GUARDED_BY(mutex_) = false;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+  // Somebody makes an executor: who waits for that may give up, other than for compile_mutex_.
+  bool compiling_ ABSL_GUARDED_BY(mutex_) = false;
   int users_ ABSL_GUARDED_BY(mutex_) = 0;  // runs and compilations under way
   int64_t graphs_compiled_ ABSL_GUARDED_BY(mutex_) = 0;
   std::list<Entry> executors_ ABSL_GUARDED_BY(mutex_);  // most recently used first

@@ -132,10 +132,11 @@ Result<RunResult> Model::RunOn(const std::string& device, const RunRequest& requ
   for (const auto& feed : request.device_feeds) names.feeds.push_back(feed.first);
   ONCILLA_ASSIGN(const int preferred, session_->device_set().Use(device));
   ONCILLA_TRY(session_->device_set().CheckAlive(static_cast<size_t>(preferred)));
-  auto found = ExecutableInUse(names, nullptr, preferred);
+  RunControl control = ControlOf(begin, request.timeout, request.cancel);
+  auto found = ExecutableInUse(names, nullptr, preferred, control);
   if (found.status().code() == Code::kResourceExhausted && session_->Trim().bytes > 0) {
     // What weights lacked, idle plans of other models held.
-    found = ExecutableInUse(names, nullptr, preferred);
+    found = ExecutableInUse(names, nullptr, preferred, control);
   }
   ONCILLA_TRY(found.status());
   const auto executor = *std::move(found);
@@ -158,7 +159,6 @@ Result<RunResult> Model::RunOn(const std::string& device, const RunRequest& requ
     feeds.push_back(it->second);
   }
   RunResult result;
-  RunControl control = ControlOf(begin, request.timeout, request.cancel);
   const DeviceCounters before = CountersOf(session_->devices());
   const TraceLevel trace = request.profile ? TraceLevel::kFull : request.trace;
   const bool software = trace == TraceLevel::kSoftware || trace == TraceLevel::kFull;
@@ -226,12 +226,17 @@ void Model::SamplePools(std::vector<PoolSample>& samples) const {
 RunControl Model::ControlOf(std::chrono::steady_clock::time_point begin,
                             std::chrono::milliseconds timeout,
                             const CancellationToken& cancel) const {
-  RunControl control;
+  RunControl control = Watched();
   if (timeout.count() <= 0) {
     timeout = std::chrono::milliseconds(session_->options().run_timeout_ms);
   }
   if (timeout.count() > 0) control.deadline = begin + timeout;
   control.cancel = cancel;
+  return control;
+}
+
+RunControl Model::Watched() const {
+  RunControl control;
   control.stop = session_->stop();
   control.watchdog = std::chrono::milliseconds(session_->options().watchdog_ms);
   return control;

@@ -84,6 +84,38 @@ TEST_F(Runs, RunsWithoutATimeLimitHaveTheSessions) {
   script_->hang = false;
 }
 
+// The first run uploads the weights, which ends with it; others that wait for that end in their
+// time.
+TEST_F(Runs, AFirstRunOnADeviceThatHangsEndsInTimeToo) {
+  Open(SessionOptions{.watchdog_ms = 200});
+  const auto model = LoadTurns(3);
+  script_->hang = true;
+  RunRequest request = Request(testing::Row(1, 2, 3, 4));
+  request.timeout = milliseconds(30);
+  EXPECT_EQ(model->Run(request).status().code(), Code::kDeadlineExceeded);
+  RunRequest first = Request(testing::Row(1, 2, 3, 4));
+  first.cancel = CancellationToken::Create();
+  std::thread holder([&] { EXPECT_EQ(model->Run(first).status().code(), Code::kCancelled); });
+  std::this_thread::sleep_for(milliseconds(20));
+  const auto begin = std::chrono::steady_clock::now();
+  const auto second = model->Run(request);
+  EXPECT_EQ(second.status().code(), Code::kDeadlineExceeded) << second.status();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(150));
+  first.cancel.Cancel();
+  holder.join();
+  script_->hang = false;
+  const auto next = model->Run(Request(testing::Row(1, 2, 3, 4)));
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_THAT(Values(next->outputs[0].second), ElementsAre(2, 3, 4, 1));
+  script_->hang = true;
+  const auto other = LoadTurns(2);
+  const auto watched = other->Run(Request(testing::Row(1, 2, 3, 4)));
+  EXPECT_EQ(watched.status().code(), Code::kUnavailable) << watched.status();
+  EXPECT_THAT(std::string(Message(watched.status())),
+              HasSubstr("has not taken weights for 200 ms"));
+  script_->hang = false;
+}
+
 // The caller's memory is taken away the moment the run has returned; then the device wakes up.
 TEST_F(Runs, PastTheDeadlineNothingOfTheCallersIsTouched) {
   Open();
