@@ -16,16 +16,20 @@ using Names = absl::flat_hash_set<std::string_view>;
 constexpr int kMaxDepth = 64;
 constexpr size_t kMaxUnfoldedNodes = size_t{1} << 20;
 
-// The nodes that the wanted tensors need, each after what it reads. Names in `known` need no node.
+// The nodes that the wanted tensors need, each after what it reads. Names in `known` need no node;
+// those in `given`, the graph's own inputs and constants, may have none.
 Result<std::vector<size_t>> OrderNodes(std::span<const OnnxNode> nodes,
-                                       std::span<const std::string_view> wanted,
-                                       const Names& known) {
+                                       std::span<const std::string_view> wanted, const Names& known,
+                                       const Names& given) {
   absl::flat_hash_map<std::string_view, size_t> producer;
   for (size_t i = 0; i < nodes.size(); ++i) {
     for (std::string_view output : nodes[i].outputs) {
       if (output.empty()) continue;
       if (!producer.emplace(output, i).second) {
         return DataLoss("two nodes compute '", output, "'");
+      }
+      if (given.contains(output)) {
+        return DataLoss("a node computes '", output, "', which is an input or a constant");
       }
     }
   }
@@ -100,10 +104,12 @@ class Importer {
     scope.opsets = &model_.opsets;
     scope.graph = &model_.graph;
     const std::vector<std::string_view> wanted(request_.outputs.begin(), request_.outputs.end());
-    Names known;
+    Names known, given;
     for (const TensorInfo& info : request_.inputs) known.insert(info.name);
-    for (const auto& [name, tensor] : initializers_) known.insert(name);
-    ONCILLA_ASSIGN(const std::vector<size_t> order, OrderNodes(scope.nodes, wanted, known));
+    for (const auto& [name, tensor] : initializers_) given.insert(name);
+    known.insert(given.begin(), given.end());
+    for (const OnnxValueInfo& info : model_.graph.inputs) given.insert(info.name);
+    ONCILLA_ASSIGN(const std::vector<size_t> order, OrderNodes(scope.nodes, wanted, known, given));
     ONCILLA_TRY(AddInputs(scope, order));
     ONCILLA_TRY(LowerNodes(scope, order));
     for (const std::string& name : request_.outputs) {
@@ -267,7 +273,8 @@ class Importer {
   void Define(Scope& scope, const OnnxNode& node, const Values& outputs) {
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       const std::string_view name = node.outputs[k];
-      if (name.empty()) continue;
+      // What is fed is not computed, also where the node is needed for another output of it.
+      if (name.empty() || scope.values.contains(name)) continue;
       if (k >= outputs.size() || outputs[k] == kNoValue) {
         scope.failed[name] = {OpName(node), StrCat("its output ", k), NameIn(scope, node)};
         continue;
@@ -340,7 +347,7 @@ class Importer {
     for (size_t k = 0; k < node.outputs.size() && k < function.outputs.size(); ++k) {
       if (!node.outputs[k].empty()) wanted.push_back(function.outputs[k]);
     }
-    ONCILLA_ASSIGN(const std::vector<size_t> order, OrderNodes(body.nodes, wanted, known));
+    ONCILLA_ASSIGN(const std::vector<size_t> order, OrderNodes(body.nodes, wanted, known, known));
     ONCILLA_TRY(LowerNodes(body, order));
     Values outputs;
     for (size_t k = 0; k < node.outputs.size() && k < function.outputs.size(); ++k) {

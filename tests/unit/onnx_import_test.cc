@@ -83,6 +83,22 @@ TEST_F(OnnxImport, NamesOfInputsOutputsAndTensorsBetween) {
   EXPECT_EQ(Import({"serving", {}, {}}).status().code(), Code::kNotFound);
 }
 
+// The node runs for its other output: what is fed stays what it is.
+TEST_F(OnnxImport, OneOfTwoOutputsIsFed) {
+  OnnxGraphText graph;
+  graph.Input("x", {1, 4}).Between("a", {1, 2}).Output("y", {1, 2});
+  graph.Node(OnnxNodeText("Split", {"x"}, {"a", "b"}).Int("axis", 1));
+  graph.Node(OnnxNodeText("Sub", {"a", "b"}, {"y"}));
+  Open(OnnxModelText(graph));
+  const auto module = Import({"", {"x", "a"}, {}});
+  ASSERT_TRUE(module.ok()) << module.status();
+  const float x[] = {1, 2, 3, 4}, a[] = {10, 20};
+  const auto out = RunGraph(module->main, {{"x", Tensor::Of<float>(DType::kF32, {1, 4}, x)},
+                                           {"a", Tensor::Of<float>(DType::kF32, {1, 2}, a)}});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ(*ToDoubles((*out)[0]), (std::vector<double>{7, 16}));
+}
+
 Tensor Floats(Shape shape, std::vector<float> values) {
   return Tensor::Of<float>(DType::kF32, std::move(shape), values);
 }
@@ -216,6 +232,12 @@ TEST_F(OnnxImport, NamesTheNodeOfABrokenGraph) {
   twice.Node(OnnxNodeText("Abs", {"x"}, {"y"})).Node(OnnxNodeText("Relu", {"x"}, {"y"}));
   Open(OnnxModelText(twice));
   EXPECT_SAYS(Refusal(), "two nodes compute 'y'");
+
+  OnnxGraphText input;
+  input.Input("x", {1, 3}).Output("y", {1, 3});
+  input.Node(OnnxNodeText("Abs", {"x"}, {"y"})).Node(OnnxNodeText("Relu", {"y"}, {"x"}));
+  Open(OnnxModelText(input));
+  EXPECT_SAYS(Refusal(), "a node computes 'x', which is an input or a constant");
 
   OnnxGraphText few;
   few.Input("x", {1, 3}).Output("y", {1, 3}).Node(OnnxNodeText("Add", {"x", ""}, {"y"}, "n"));

@@ -86,6 +86,11 @@ class OnnxGraphText {
                         int type = 1) {
     return ValueInfo(12, name, shape, type);
   }
+  // The type of a tensor between nodes.
+  OnnxGraphText& Between(const std::string& name, const std::vector<OnnxDimText>& shape,
+                         int type = 1) {
+    return ValueInfo(13, name, shape, type);
+  }
   // A float initializer with raw data.
   OnnxGraphText& Floats(const std::string& name, const std::vector<int64_t>& shape,
                         const std::vector<float>& values) {
