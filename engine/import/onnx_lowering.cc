@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "engine/import/onnx_tensor.h"
-#include "engine/tensor/dispatch.h"
+#include "engine/tensor/scalar.h"
 
 namespace oncilla {
 
@@ -115,15 +115,7 @@ ValueId OnnxLowering::Ints(std::vector<int64_t> values) {
 }
 
 Result<ValueId> OnnxLowering::Scalar(DType dtype, double value) {
-  ONCILLA_ASSIGN(Tensor tensor, Tensor::Allocate({dtype, {}}));
-  const bool number = DispatchDType(dtype, [&]<class T>(TypeTag<T>) {
-    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
-      tensor.MutableAs<T>()[0] = static_cast<T>(static_cast<float>(value));
-    } else {
-      tensor.MutableAs<T>()[0] = static_cast<T>(value);
-    }
-  });
-  if (!number) return Unsupported("a constant of ", dtype);
+  ONCILLA_ASSIGN(Tensor tensor, ScalarOf(dtype, value));
   return graph_.AddConstant(std::move(tensor));
 }
 

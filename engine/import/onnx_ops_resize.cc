@@ -248,6 +248,7 @@ Result<ValueId> AddResize(OnnxLowering& b, AttrMap attrs, ValueId x, const Targe
 
 Result<ValueId> Place(OnnxLowering& b, AttrMap attrs, const Target& target) {
   const int rank = target.rank;
+  if (rank == 0) return InvalidArgument("a scalar has no axes to resize");
   std::vector<int64_t> axes;
   const auto resized = [&](int axis) { return target.resized[static_cast<size_t>(axis)] != 0; };
   if (rank >= 3 && rank <= 5 && !resized(0) && !resized(1)) {

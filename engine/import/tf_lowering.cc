@@ -6,7 +6,7 @@
 
 #include "engine/import/tf_control.h"
 #include "engine/ops/control.h"
-#include "engine/tensor/dispatch.h"
+#include "engine/tensor/scalar.h"
 
 namespace oncilla {
 
@@ -34,10 +34,7 @@ ValueId TfLowering::Ints(std::vector<int64_t> values) {
 }
 
 Result<ValueId> TfLowering::Scalar(DType dtype, double value) {
-  ONCILLA_ASSIGN(Tensor tensor, Tensor::Allocate({dtype, {}}));
-  const bool number = DispatchDType(
-      dtype, [&]<class T>(TypeTag<T>) { tensor.MutableAs<T>()[0] = static_cast<T>(value); });
-  if (!number) return Unsupported("a constant of ", dtype);
+  ONCILLA_ASSIGN(Tensor tensor, ScalarOf(dtype, value));
   return graph_.AddConstant(std::move(tensor));
 }
 

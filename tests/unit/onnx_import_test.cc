@@ -239,6 +239,18 @@ TEST_F(OnnxImport, NamesTheNodeOfABrokenGraph) {
   Open(OnnxModelText(input));
   EXPECT_SAYS(Refusal(), "a node computes 'x', which is an input or a constant");
 
+  // Found by fuzzing: -1 or NaN as an unsigned factor, and no axis to resize.
+  OnnxGraphText factor;
+  factor.Input("x", {1, 3}).Input("c", {1, 3}, 4).Output("y", {1, 3}, 4);
+  factor.Node(OnnxNodeText("Gemm", {"c", "c", "c"}, {"y"}, "n").Int("transB", 1).Float("beta", -1));
+  Open(OnnxModelText(factor));
+  EXPECT_SAYS(Refusal(), "-1 is no u16");
+  OnnxGraphText scalar;
+  scalar.Input("x", {1, 3}).Output("y", {1}).Floats("one", {}, {1}).Floats("scales", {0}, {});
+  scalar.Node(OnnxNodeText("Resize", {"one", "scales"}, {"y"}, "n"));
+  Open(OnnxModelText(scalar, 10));
+  EXPECT_SAYS(Refusal(), "no axes");
+
   OnnxGraphText few;
   few.Input("x", {1, 3}).Output("y", {1, 3}).Node(OnnxNodeText("Add", {"x", ""}, {"y"}, "n"));
   Open(OnnxModelText(few));
