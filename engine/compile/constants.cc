@@ -20,11 +20,16 @@ Tensor AtItsAlignment(const Tensor& t) {
   return aligned ? t : Tensor::Copy(t.desc(), t.bytes());
 }
 
-// Waits for an upload as long as the run goes on and the device finishes something.
-Status Await(Device& device, const EventPtr& event, const RunControl& control) {
+// Waits for an upload as long as the run goes on and the device finishes something. A time limit
+// that has passed leaves each upload a moment: it is there for devices that hang, and a model whose
+// loading takes longer than its runs may would never be ready.
+Status Await(Device& device, const EventPtr& event, const RunControl& run) {
   constexpr std::chrono::milliseconds kLook(4);  // how soon a cancelled run is noticed
+  constexpr std::chrono::milliseconds kMoment(500);
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
+  RunControl control = run;
+  control.deadline = std::max(run.deadline, begin + kMoment);
   for (;;) {
     const Clock::time_point now = Clock::now();
     Status status = device.Wait(event, std::min(control.deadline, now + kLook));

@@ -116,6 +116,21 @@ TEST_F(Runs, AFirstRunOnADeviceThatHangsEndsInTimeToo) {
   script_->hang = false;
 }
 
+// Loading that takes longer than a run may is finished all the same: the next run is ready.
+TEST_F(Runs, AModelThatLoadsForLongerThanItsRunsMayGetsReady) {
+  Open();
+  const auto model = LoadTurns(3);
+  RunRequest request = Request(testing::Row(1, 2, 3, 4));
+  request.timeout = milliseconds(1);
+  script_->step_us = 5000;
+  for (int i = 0; i < 2; ++i) {
+    const auto late = model->Run(request);
+    EXPECT_EQ(late.status().code(), Code::kDeadlineExceeded) << late.status();
+  }
+  EXPECT_EQ(model->counters().graphs_compiled, 1);
+  script_->step_us = 0;
+}
+
 // The caller's memory is taken away the moment the run has returned; then the device wakes up.
 TEST_F(Runs, PastTheDeadlineNothingOfTheCallersIsTouched) {
   Open();
