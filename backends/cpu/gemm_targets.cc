@@ -51,7 +51,7 @@ HWY_NOINLINE void RunRaggedTile(int rows, int64_t columns, const TileArgs<float>
   TileArgs<float> inside = tile;
   inside.c = c;
   inside.c_step = kTileColumns;
-  if (tile.add_to_c) CopyRows(tile.c, tile.c_step, c, kTileColumns, rows, columns);
+  if (tile.add_to_c || tile.add_last) CopyRows(tile.c, tile.c_step, c, kTileColumns, rows, columns);
   if (tile.bias != nullptr) {
     CopyRows(tile.bias, 0, bias, 0, 1, columns);
     inside.bias = bias;
@@ -65,20 +65,8 @@ HWY_NOINLINE void RunRaggedTile(int rows, int64_t columns, const TileArgs<float>
   CopyRows(c, kTileColumns, tile.c, tile.c_step, rows, columns);
 }
 
-// Adds a tile to C.
-HWY_INLINE void AddTile(const float* tile, float* c, int64_t c_step, int rows, int64_t columns) {
-  for (int i = 0; i < rows; ++i) {
-    for (int64_t j = 0; j < columns; j += kLanes) {
-      float* at = c + i * c_step + j;
-      const Vector sum = hn::Add(LoadSome(at, columns - j), LoadAll(tile + i * kTileColumns + j));
-      StoreSome(sum, at, columns - j);
-    }
-  }
-}
-
 // A block whose sums are of a stretch of K each, which are then added up.
 void RunPartialSums(const Product<float>& p, const Block& block) {
-  HWY_ALIGN float sums[kTileRows * kTileColumns];
   const int64_t tiles_per_line = TilesPerLine(p, kTileRows), depth = p.depth();
   const int64_t passes = (p.run + p.partial_sum - 1) / p.partial_sum;
   TileArgs<float> t = {};
@@ -87,27 +75,24 @@ void RunPartialSums(const Product<float>& p, const Block& block) {
   t.taps = p.taps;
   t.tap_count = 1;
   t.prefetch = kPrefetchSteps * kTileColumns;
+  t.c_step = p.c_step;
   for (int64_t tile = block.first_tile; tile < block.last_tile; ++tile) {
-    const int64_t part = tile % tiles_per_line;
-    const int64_t row = p.line_rows * part / tiles_per_line;
-    const int rows = static_cast<int>(p.line_rows * (part + 1) / tiles_per_line - row);
+    const int64_t row = p.line_rows * tile / tiles_per_line;
+    const int rows = static_cast<int>(p.line_rows * (tile + 1) / tiles_per_line - row);
     for (int64_t panel = block.first_panel; panel < block.last_panel; ++panel) {
       const int64_t column = panel * kTileColumns;
       const int64_t columns = std::min<int64_t>(kTileColumns, p.columns - column);
-      float* c = p.c + row * p.c_step + column;
+      t.c = p.c + row * p.c_step + column;
       for (int64_t pass = 0; pass < passes; ++pass) {
         const int64_t k = p.run * pass / passes;
         t.run = p.run * (pass + 1) / passes - k;
         t.a = p.a + row * p.row_step + k * p.run_step;
         t.b = p.b + (panel * depth + k) * kTileColumns;
-        const bool whole = pass == 0 && columns % kLanes == 0;
-        t.c = whole ? c : sums;
-        t.c_step = whole ? p.c_step : kTileColumns;
-        RunTile(rows, static_cast<int>((columns + kLanes - 1) / kLanes), t);
-        if (pass > 0) {
-          AddTile(sums, c, p.c_step, rows, columns);
-        } else if (!whole) {
-          CopyRows(sums, kTileColumns, c, p.c_step, rows, columns);
+        t.add_last = pass > 0;
+        if (columns % kLanes == 0) {
+          RunTile(rows, static_cast<int>(columns / kLanes), t);
+        } else {
+          RunRaggedTile(rows, columns, t);
         }
       }
     }
@@ -125,7 +110,7 @@ void RunBlock(const Product<float>& p, const Block& block) {
   const int64_t passes =
       p.tap_count == 1 ? std::max<int64_t>(1, (p.run + kDepthBlock - 1) / kDepthBlock) : 1;
 
-  TileArgs<float> t;
+  TileArgs<float> t = {};
   t.row_step = p.row_step;
   t.run_step = p.run_step;
   t.taps = p.taps;
@@ -188,6 +173,7 @@ class NarrowTiles {
         bounded_(p.epilogue.activation == Activation::kRelu ||
                  p.epilogue.activation == Activation::kRelu6) {
     static constexpr int64_t kOneTap = 0;
+    t_.add_last = false;
     t_.a = a_;
     t_.run_step = 1;
     t_.taps = &kOneTap;

@@ -42,6 +42,7 @@ struct TileArgs {
   float* c;
   int64_t c_step;
   bool add_to_c;          // sums start at C rather than at bias and residual
+  bool add_last;          // sums are added to C when they are done, and not bounded
   const float* bias;      // or null
   const float* residual;  // or null
   int64_t residual_step;
@@ -107,7 +108,14 @@ void TileOf(const TileArgs<B>& t) {
     }
   }
 
-  if (t.bounds != nullptr) {
+  if (t.add_last) {
+    ONCILLA_UNROLL for (int i = 0; i < kRows; ++i) {
+      ONCILLA_UNROLL for (int v = 0; v < kVectors; ++v) {
+        float* c = t.c + i * t.c_step + v * kLanes;
+        hn::StoreU(hn::Add(hn::LoadU(d, c), sum[i][v]), d, c);
+      }
+    }
+  } else if (t.bounds != nullptr) {
     const Vector low = hn::Set(d, t.bounds[0]), high = hn::Set(d, t.bounds[1]);
     ONCILLA_UNROLL for (int i = 0; i < kRows; ++i) {
       ONCILLA_UNROLL for (int v = 0; v < kVectors; ++v) {

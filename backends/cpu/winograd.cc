@@ -19,7 +19,7 @@ namespace {
 constexpr int64_t kHeaderFloats = 16;
 constexpr int kMaxEdge = 6;
 // What a block's transformed inputs and sums may take.
-constexpr int64_t kBlockBytes = 1024 * 1024;
+constexpr int64_t kBlockBytes = 2 * 1024 * 1024;
 constexpr int64_t kLeastTiles = 14;
 // The channels that 4x4 tiles add up at a time.
 constexpr int64_t kPartialSum = 32;
