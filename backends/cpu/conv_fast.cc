@@ -245,9 +245,12 @@ Result<Packing> ConvPacking(const NodeView& node, int input) {
   if (const int tile = Winograd::TileFor(attrs, desc.shape);
       desc.dtype == DType::kF32 && tile != 0) {
     const WinogradFilter filter(tile, desc.shape[2], desc.shape[3]);
-    return Packing{StrCat("winograd", tile, "p", PanelColumns()), filter.packed_bytes(),
+    // Sizes that only become known later do not matter: the packed filter tells what it is.
+    const bool transformed = Winograd::Pays(desc.shape, node.outputs[0].shape);
+    return Packing{StrCat("winograd", tile, "p", PanelColumns(), transformed ? "" : " direct"),
+                   filter.packed_bytes(transformed),
                    [=](const Tensor& constant, std::span<std::byte> to) {
-                     filter.Pack(constant.As<float>().data(), to);
+                     filter.Pack(constant.As<float>().data(), transformed, to);
                      return Status();
                    }};
   }

@@ -21,6 +21,10 @@ constexpr int kMaxEdge = 6;
 // What a block's transformed inputs and sums may take.
 constexpr int64_t kBlockBytes = 2 * 1024 * 1024;
 constexpr int64_t kLeastTiles = 14;
+// Below, images do not pay.
+constexpr int64_t kLeastSide = 12;
+// What makes a piece of work worth a thread: floats to transform, multiplications.
+constexpr int64_t kTransformGrain = 20'000, kProductGrain = 500'000;
 // The channels that 4x4 tiles add up at a time.
 constexpr int64_t kPartialSum = 32;
 // Weights within these bounds have transforms that neither overflow nor lose digits.
@@ -83,8 +87,9 @@ WinogradFilter::WinogradFilter(int tile, int64_t channels, int64_t columns)
 int64_t WinogradFilter::signs_offset() const {
   return SaturatingMul(4, SaturatingAdd(kHeaderFloats, SaturatingMul(planes(), plane_floats_)));
 }
-int64_t WinogradFilter::packed_bytes() const {
-  return SaturatingAdd(signs_offset(), SaturatingMul(channels_, columns_));
+int64_t WinogradFilter::packed_bytes(bool transformed) const {
+  if (transformed) return SaturatingAdd(signs_offset(), SaturatingMul(channels_, columns_));
+  return SaturatingMul(4, SaturatingAdd(kHeaderFloats, SaturatingMul(9, plane_floats_)));
 }
 const float* WinogradFilter::DirectPanels(const float* packed) {
   return packed[0] == 1 ? nullptr : packed + kHeaderFloats;
@@ -93,7 +98,7 @@ const float* WinogradFilter::Plane(const float* packed, int plane) const {
   return packed + kHeaderFloats + plane * plane_floats_;
 }
 
-void WinogradFilter::Pack(const float* filter, std::span<std::byte> to) const {
+void WinogradFilter::Pack(const float* filter, bool transformed, std::span<std::byte> to) const {
   const int64_t windows = channels_ * columns_;
   float most = 0;
   bool finite = true;
@@ -104,7 +109,7 @@ void WinogradFilter::Pack(const float* filter, std::span<std::byte> to) const {
   std::fill(to.begin(), to.end(), std::byte{0});
   auto* header = reinterpret_cast<float*>(to.data());
   float* panels = header + kHeaderFloats;
-  if (!finite || most < kSmallest || most > kLargest) {
+  if (!transformed || !finite || most < kSmallest || most > kLargest) {
     cpu::Pack(filter, columns_, 1, 9 * channels_, columns_, panels);
     return;
   }
@@ -167,8 +172,17 @@ int Winograd::TileFor(const ConvAttrs& attrs, const Shape& filter) {
   }
   const int64_t least = std::min(filter[2], filter[3]), most = std::max(filter[2], filter[3]);
   if (least >= 48 && most <= 128) return 4;
-  if (least >= 96 && most <= 256) return 2;
+  if (least >= 96 && most <= 512) return 2;
   return 0;
+}
+
+// Small images have too few tiles for so many weights. Where sizes are not known, images are taken
+// to be large, but not for the filters that only the last layers of classifiers have.
+bool Winograd::Pays(const Shape& filter, const PartialShape& output) {
+  const bool known = output.ranked() && output[1].known() && output[2].known();
+  const int64_t most = std::max(filter[2], filter[3]);
+  if (!known) return most <= 256;
+  return std::min(output[1].size, output[2].size) >= kLeastSide;
 }
 
 Winograd::Winograd(const WindowGeometry& g, int tile)
@@ -284,10 +298,11 @@ void Winograd::Run(ThreadPool* threads, const float* x, const float* packed, flo
   static constexpr int64_t kOneTap = 0;
   const WinogradRun run{
       *this, x, packed, y, epilogue, scratch, scratch + filter_.planes() * in_plane_};
-  const int64_t grain = CeilDiv(block_tiles_, 16);
   for (int64_t first = 0; first < tiles_; first += block_tiles_) {
     const int64_t count = std::min(block_tiles_, tiles_ - first);
-    ParallelFor(threads, count, grain, [&](int64_t begin, int64_t end) {
+    const int64_t planes = filter_.planes();
+    const int64_t in_grain = CeilDiv(kTransformGrain, planes * in_step_);
+    ParallelFor(threads, count, in_grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) run.TakeIn(first + i, i);
     });
     Product<float> p;
@@ -298,8 +313,11 @@ void Winograd::Run(ThreadPool* threads, const float* x, const float* packed, flo
     p.columns = filter_.columns();
     p.c_step = sum_step_;
     if (filter_.tile() == 4) p.partial_sum = kPartialSum;
-    const Split split = SplitOf(p, filter_.planes());
-    ParallelFor(threads, filter_.planes() * split.tasks(), 1, [&](int64_t begin, int64_t end) {
+    const Split split = SplitOf(p, planes);
+    const int64_t products = planes * split.tasks();
+    const int64_t grain =
+        CeilDiv(kProductGrain * products, planes * count * filter_.channels() * filter_.columns());
+    ParallelFor(threads, products, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t plane = i / split.tasks();
         Product<float> part = p;
@@ -309,7 +327,8 @@ void Winograd::Run(ThreadPool* threads, const float* x, const float* packed, flo
         RunTask(part, split, i % split.tasks());
       }
     });
-    ParallelFor(threads, count, grain, [&](int64_t begin, int64_t end) {
+    const int64_t out_grain = CeilDiv(kTransformGrain, planes * sum_step_);
+    ParallelFor(threads, count, out_grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) run.PutOut(first + i, i);
     });
   }

@@ -31,15 +31,16 @@
 
 namespace oncilla::cpu {
 
-// A filter[3, 3, channels, columns] in its transformed form.
+// A filter[3, 3, channels, columns] as it is packed for convolutions that have a tile: transformed
+// or as panels for the direct way, which it tells by itself.
 class WinogradFilter {
  public:
   // `tile`: pixels of a tile's edge, 2 or 4.
   WinogradFilter(int tile, int64_t channels, int64_t columns);
 
-  int64_t packed_bytes() const;
-  // All of `to` is written.
-  void Pack(const float* filter, std::span<std::byte> to) const;
+  int64_t packed_bytes(bool transformed = true) const;
+  // All of `to` is written, of the size above.
+  void Pack(const float* filter, bool transformed, std::span<std::byte> to) const;
   // Null: the filter was transformed. Else its panels for a product.
   static const float* DirectPanels(const float* packed);
 
@@ -63,9 +64,11 @@ class WinogradFilter {
 
 class Winograd {
  public:
-  // The tile for convolutions that gain by it, or 0: of what is known when a filter is packed,
-  // which sizes of images are not.
+  // The tile of convolutions that may gain by it, or 0. Sizes of images are left out: when a filter
+  // is packed, they may not be known.
   static int TileFor(const ConvAttrs& attrs, const Shape& filter);
+  // Whether one that has a tile gains, by what is known of its output[N, height, width, columns].
+  static bool Pays(const Shape& filter, const PartialShape& output);
 
   // The geometry of a convolution that has a tile.
   Winograd(const WindowGeometry& g, int tile);

@@ -77,7 +77,7 @@ std::vector<double> Expected(const Problem& p) {
 std::vector<float> Computed(const Problem& p, ThreadPool* threads = nullptr) {
   const Winograd winograd(p.g, p.tile);
   std::vector<float> packed(static_cast<size_t>(winograd.filter().packed_bytes() + 3) / 4, NAN);
-  winograd.filter().Pack(p.filter.data(),
+  winograd.filter().Pack(p.filter.data(), true,
                          std::as_writable_bytes(std::span(packed))
                              .first(static_cast<size_t>(winograd.filter().packed_bytes())));
   EXPECT_EQ(WinogradFilter::DirectPanels(packed.data()), nullptr);
@@ -256,7 +256,7 @@ TEST(WinogradTest, WeightsThatAreNotTransformed) {
       }
       const Winograd winograd(p.g, tile);
       std::vector<float> packed(static_cast<size_t>(winograd.filter().packed_bytes() + 3) / 4, NAN);
-      winograd.filter().Pack(filter.data(), std::as_writable_bytes(std::span(packed)));
+      winograd.filter().Pack(filter.data(), true, std::as_writable_bytes(std::span(packed)));
       const float* panels = WinogradFilter::DirectPanels(packed.data());
       ASSERT_NE(panels, nullptr) << strange;
       std::vector<float> expected(static_cast<size_t>(PackedElements(27, 5)));
@@ -273,8 +273,9 @@ TEST(WinogradTest, WhichConvolutions) {
   EXPECT_EQ(Winograd::TileFor(plain, {3, 3, 128, 96}), 4);
   EXPECT_EQ(Winograd::TileFor(plain, {3, 3, 256, 256}), 2);
   EXPECT_EQ(Winograd::TileFor(plain, {3, 3, 128, 192}), 2);
+  EXPECT_EQ(Winograd::TileFor(plain, {3, 3, 512, 512}), 2);
   for (const Shape& filter :
-       {Shape{3, 3, 3, 64}, Shape{3, 3, 512, 512}, Shape{3, 3, 64, 256}, Shape{5, 5, 64, 64},
+       {Shape{3, 3, 3, 64}, Shape{3, 3, 512, 640}, Shape{3, 3, 64, 256}, Shape{5, 5, 64, 64},
         Shape{3, 1, 64, 64}, Shape{3, 64, 64}, Shape{3, 3, 3, 64, 64}}) {
     EXPECT_EQ(Winograd::TileFor(plain, filter), 0) << filter;
   }
@@ -293,6 +294,30 @@ TEST(WinogradTest, WhichConvolutions) {
     change(other);
     EXPECT_EQ(Winograd::TileFor(other, {3, 3, 64, 64}), 0);
   }
+}
+
+TEST(WinogradTest, SmallImagesKeepTheirPanels) {
+  const Shape small{3, 3, 64, 64}, large{3, 3, 512, 512};
+  const PartialShape open({Dim(), Dim(), Dim(), Dim(64)});
+  EXPECT_TRUE(Winograd::Pays(small, Shape{1, 14, 14, 64}));
+  EXPECT_FALSE(Winograd::Pays(small, Shape{8, 7, 7, 64}));
+  EXPECT_TRUE(Winograd::Pays(small, PartialShape({Dim(), Dim(14), Dim(14), Dim(64)})));
+  EXPECT_FALSE(Winograd::Pays(small, PartialShape({Dim(), Dim(7), Dim(14), Dim(64)})));
+  EXPECT_TRUE(Winograd::Pays(small, open));
+  EXPECT_FALSE(Winograd::Pays(large, open));
+  EXPECT_FALSE(Winograd::Pays(large, PartialShape()));
+  EXPECT_TRUE(Winograd::Pays(large, Shape{1, 28, 28, 512}));
+
+  const WinogradFilter filter(4, 3, 5);
+  EXPECT_LT(filter.packed_bytes(false), filter.packed_bytes(true));
+  const std::vector<float> weights = Numbers(9 * 15, 1);
+  std::vector<float> packed(static_cast<size_t>(filter.packed_bytes(false) / 4), NAN);
+  filter.Pack(weights.data(), false, std::as_writable_bytes(std::span(packed)));
+  const float* panels = WinogradFilter::DirectPanels(packed.data());
+  ASSERT_NE(panels, nullptr);
+  std::vector<float> expected(static_cast<size_t>(PackedElements(27, 5)));
+  Pack(weights.data(), 5, 1, 27, 5, expected.data());
+  EXPECT_EQ(std::memcmp(panels, expected.data(), expected.size() * sizeof(float)), 0);
 }
 
 }  // namespace
