@@ -12,10 +12,11 @@
 #include <cstdint>
 
 #include "engine/base/half.h"
-#include "engine/base/thread_pool.h"
 #include "engine/ops/activation.h"
 
 namespace oncilla::cpu {
+
+class Threads;  // kernel.h
 
 // T: float, Half or BFloat16, in memory.
 template <class T>
@@ -83,7 +84,7 @@ Split SplitOf(const ProductSizes& product, int64_t others = 1);
 template <class T>
 void RunTask(const Product<T>& product, const Split& split, int64_t task);
 // The whole product.
-void RunProduct(ThreadPool* threads, const Product<float>& product);
+void RunProduct(const Threads& threads, const Product<float>& product);
 
 // The sum of a[i] * b[i].
 template <class T>

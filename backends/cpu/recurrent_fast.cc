@@ -145,7 +145,7 @@ class FastRecurrent : public CpuKernel {
     float* cell = weights_.gates == 4 ? args.Out<float>(2) : nullptr;
     if (cell != nullptr) start(4, cell);
     const float* h = before;
-    for (int64_t s = 0; s < steps_; ++s) {
+    for (int64_t s = 0; s < steps_ && !args.threads.ended(); ++s) {
       const int64_t t = attrs_.reverse ? steps_ - 1 - s : s;
       const float* gates = args.In<float>(0) + t * weights_.gates * state;
       float* y = args.Out<float>(0) + t * state;

@@ -55,7 +55,8 @@ class CountingDevice : public Device {
   }
   Result<std::unique_ptr<Queue>> OpenQueue() override { return No(); }
   Result<std::unique_ptr<Recording>> Record(std::vector<Step>) override { return No(); }
-  Result<EventPtr> Submit(Queue&, const Recording&, std::span<const BufferView>, bool) override {
+  Result<EventPtr> Submit(Queue&, const Recording&, std::span<const BufferView>,
+                          const SubmitOptions&) override {
     return No();
   }
   Result<EventPtr> Transfer(Queue&, std::span<const Upload>, std::span<const Download>) override {
