@@ -20,28 +20,6 @@ Tensor AtItsAlignment(const Tensor& t) {
   return aligned ? t : Tensor::Copy(t.desc(), t.bytes());
 }
 
-// Waits for an upload as long as the run goes on and the device finishes something. A time limit
-// that has passed leaves each upload a moment: it is there for devices that hang, and a model whose
-// loading takes longer than its runs may would never be ready.
-Status Await(Device& device, const EventPtr& event, const RunControl& run) {
-  constexpr std::chrono::milliseconds kLook(4);  // how soon a cancelled run is noticed
-  constexpr std::chrono::milliseconds kMoment(500);
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point begin = Clock::now();
-  RunControl control = run;
-  control.deadline = std::max(run.deadline, begin + kMoment);
-  for (;;) {
-    const Clock::time_point now = Clock::now();
-    Status status = device.Wait(event, std::min(control.deadline, now + kLook));
-    if (status.code() != Code::kDeadlineExceeded) return status;
-    ONCILLA_TRY(MayGoOn(control));
-    if (control.watchdog.count() > 0 && now - begin >= control.watchdog) {
-      return Error(Code::kUnavailable, "the device has not taken weights for ",
-                   control.watchdog.count(), " ms and is given up");
-    }
-  }
-}
-
 }  // namespace
 
 ConstantStore::ConstantStore(std::span<Device* const> devices, std::vector<Pool*> pools,
@@ -95,7 +73,12 @@ Result<BufferView> ConstantStore::Get(const Wanted& wanted, const RunControl& co
       }
       const Upload upload{view, bytes};
       ONCILLA_ASSIGN(EventPtr event, to.Transfer(*queues_[device], {&upload, 1}, {}));
-      Status over = Await(to, event, control);
+      // A time limit that has passed leaves each upload a moment: it is there for devices that
+      // hang, and a model whose loading takes longer than its runs may would never be ready.
+      constexpr std::chrono::milliseconds kMoment(500);
+      RunControl patient = control;
+      patient.deadline = std::max(control.deadline, std::chrono::steady_clock::now() + kMoment);
+      Status over = AwaitUpload(to, event, patient);
       if (!over.ok() && !to.Poll(event)) {
         unfinished_.push_back(
             {&to, std::move(event), std::move(packed), constant, std::move(memory)});
