@@ -60,12 +60,13 @@ TEST(SessionConfig, TextAndJsonSayTheSame) {
     EXPECT_EQ(PrintSessionConfig(Read(printed), form), printed);
   }
   EXPECT_EQ(PrintSessionConfig(text, ConfigForm::kJson),
-            PrintSessionConfig(Read(R"({"device": "gpu:1", "strict": true, "threads": 3, "thread_pool": "vision",
+            PrintSessionConfig(
+                Read(R"({"device": "gpu:1", "strict": true, "threads": 3, "thread_pool": "vision",
                 "memory_limit_bytes": "5000000000",
                 "max_concurrent_runs": 2, "watchdog_ms": "1500", "run_timeout_ms": 700,
                 "device_count": {"GPU": 2},
                 "visible_devices": ["1", "H100"], "log_device_placement": true})"),
-                               ConfigForm::kJson));
+                ConfigForm::kJson));
 }
 
 TEST(SessionConfig, WhatIsNotGivenStays) {
