@@ -35,6 +35,10 @@ struct RunControl {
 // Cancelled or DeadlineExceeded once the run should end.
 Status MayGoOn(const RunControl& control);
 
+// Waits for an upload made while a run gets ready, as long as the run may go on and for no longer
+// than the watchdog allows (Unavailable then, with a deadline too: nothing else is under way).
+Status AwaitUpload(Device& device, const EventPtr& event, const RunControl& control);
+
 // Waits for `ready` as Mutex::Await does, at most until the run should end. False when it should.
 template <class Ready>
 bool AwaitReady(Mutex& mutex, const RunControl& control, const Ready& ready)

@@ -289,8 +289,7 @@ Status HeldMemory::Set(int64_t bytes) {
     if (budget.TrimOthers(kNoPool) == 0 || !budget.TryReserve(more)) {
       std::lock_guard lock(state_->mutex);
       return state_->Explain(Exhausted("asked for ", more, " bytes for values; free are ",
-                                       budget.available_bytes(), ", limit ",
-                                       budget.limit_bytes()));
+                                       budget.available_bytes(), ", limit ", budget.limit_bytes()));
     }
   }
   line_.Set(bytes);
