@@ -73,8 +73,8 @@ Split SplitOf(const ProductSizes& p, int64_t others) {
   return split;
 }
 
-template <class T>
-void RunTask(const Product<T>& p, const Split& split, int64_t task) {
+template <class T, class StoredB>
+void RunTask(const Product<T, StoredB>& p, const Split& split, int64_t task) {
   const int64_t panels = CeilDiv(p.columns, Target().tile_columns);
   const int64_t tiles = p.lines() * TilesPerLine(p, Target().tile_rows);
   const int64_t i = task / split.row_tasks, j = task % split.row_tasks;
@@ -85,10 +85,15 @@ void RunTask(const Product<T>& p, const Split& split, int64_t task) {
   block.last_tile = tiles * (j + 1) / split.row_tasks;
   const int64_t floats = (block.last_panel - block.first_panel) * Target().tile_columns * p.depth();
   block.panels_outside = p.tap_count > 1 && floats > 384 * 1024 / 4;
-  FunctionsFor<T>(Target()).run(p, block);
+  if constexpr (std::is_same_v<T, float>) {
+    FunctionsFor<StoredB>(Target()).run_wide(p, block);
+  } else {
+    FunctionsFor<T>(Target()).run(p, block);
+  }
 }
 
-void RunProduct(const Threads& threads, const Product<float>& product) {
+template <class StoredB>
+void RunProduct(const Threads& threads, const Product<float, StoredB>& product) {
   const Split split = SplitOf(product);
   ParallelFor(threads, split.tasks(), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) RunTask(product, split, i);
@@ -102,11 +107,14 @@ float Dot(const T* a, const T* b, int64_t count) {
 
 #define ONCILLA_FOR(T)                                                                          \
   template void PackPanels(const T*, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, T*); \
-  template void RunTask(const Product<T>&, const Split&, int64_t);                              \
+  template void RunProduct(const Threads&, const Product<float, T>&);                              \
   template float Dot(const T*, const T*, int64_t);
 ONCILLA_FOR(float)
 ONCILLA_FOR(Half)
 ONCILLA_FOR(BFloat16)
 #undef ONCILLA_FOR
+template void RunTask(const Product<float>&, const Split&, int64_t);
+template void RunTask(const Product<Half>&, const Split&, int64_t);
+template void RunTask(const Product<BFloat16>&, const Split&, int64_t);
 
 }  // namespace oncilla::cpu

@@ -46,11 +46,12 @@ struct ProductSizes {
   int64_t depth() const { return tap_count * run; }  // K
 };
 
-template <class T>
+// B is stored like the others, or in 16 bits where these are of float.
+template <class T, class StoredB = T>
 struct Product : ProductSizes {
   const T* a = nullptr;
-  const T* b = nullptr;  // packed
-  T* c = nullptr;        // rows follow one another without gaps between lines
+  const StoredB* b = nullptr;  // packed
+  T* c = nullptr;              // rows follow one another without gaps between lines
   Epilogue<T> epilogue;
 };
 
@@ -81,10 +82,11 @@ struct Split {
 // Depends on sizes only. `others` like products are computed in the same call.
 Split SplitOf(const ProductSizes& product, int64_t others = 1);
 // One piece; pieces are independent.
-template <class T>
-void RunTask(const Product<T>& product, const Split& split, int64_t task);
+template <class T, class StoredB>
+void RunTask(const Product<T, StoredB>& product, const Split& split, int64_t task);
 // The whole product.
-void RunProduct(const Threads& threads, const Product<float>& product);
+template <class StoredB>
+void RunProduct(const Threads& threads, const Product<float, StoredB>& product);
 
 // The sum of a[i] * b[i].
 template <class T>

@@ -30,8 +30,8 @@ struct RunControl : EarlyEnd {
   bool may_end_early() const { return deadline != kNoDeadline || cancel.possible(); }
 };
 
-// Waits for an upload that a run needs before it can begin, at most until the run should end, or as
-// long as the watchdog allows, which is Unavailable.
+// Waits for an upload made while a run gets ready, as long as the run may go on and for no longer
+// than the watchdog allows (Unavailable then, with a deadline too: nothing else is under way).
 Status AwaitUpload(Device& device, const EventPtr& event, const RunControl& control);
 
 // Waits for `ready` as Mutex::Await does, at most until the run should end. False when it should.
