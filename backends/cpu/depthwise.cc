@@ -39,16 +39,11 @@ struct DepthwiseRow {
   bool curved;
 };
 
-// Not inlined: it is large, and Finish stands in many places.
-HWY_NOINLINE Vector Curve(Activation activation, Vector v) {
-  return Activate(Floats(), activation, v);
-}
-
 template <class T>
 HWY_INLINE void Finish(const DepthwiseRow<T>& r, Vector sum, int64_t at, int64_t count) {
   if (r.residual != nullptr) sum = hn::Add(sum, LoadSome(r.residual + at, count));
   sum = hn::Min(r.high, hn::Max(r.low, sum));
-  if (r.curved) sum = Curve(r.d.epilogue.activation, sum);
+  if (r.curved) sum = CallActivate(Floats(), r.d.epilogue.activation, sum);
   StoreSome(sum, r.y + at, count);
 }
 

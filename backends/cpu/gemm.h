@@ -40,6 +40,9 @@ struct ProductSizes {
   int64_t run = 0;
   int64_t columns = 0;
   int64_t c_step = 0;  // elements from one row of C to the next
+  // Above 0: so many steps of K are added up apart, which keeps rounding errors of long sums small.
+  // For one tap, float and no epilogue.
+  int64_t partial_sum = 0;
 
   int64_t lines() const { return line_count[0] * line_count[1] * line_count[2]; }
   int64_t rows() const { return lines() * line_rows; }
