@@ -231,7 +231,7 @@ void Rows(const Depthwise<BFloat16>& d, int64_t begin, int64_t end) {
 }  // namespace
 
 template <class T>
-void RunDepthwise(ThreadPool* threads, const Depthwise<T>& d) {
+void RunDepthwise(const Threads& threads, const Depthwise<T>& d) {
   const WindowGeometry& g = d.geometry;
   const int64_t rows = g.batch * g.axis[0].out * g.axis[1].out;
   const int64_t work = g.axis[2].out * g.in_channels * g.taps();
@@ -239,9 +239,9 @@ void RunDepthwise(ThreadPool* threads, const Depthwise<T>& d) {
   ParallelFor(threads, rows, grain, [&](int64_t begin, int64_t end) { Rows(d, begin, end); });
 }
 
-template void RunDepthwise(ThreadPool*, const Depthwise<float>&);
-template void RunDepthwise(ThreadPool*, const Depthwise<Half>&);
-template void RunDepthwise(ThreadPool*, const Depthwise<BFloat16>&);
+template void RunDepthwise(const Threads&, const Depthwise<float>&);
+template void RunDepthwise(const Threads&, const Depthwise<Half>&);
+template void RunDepthwise(const Threads&, const Depthwise<BFloat16>&);
 
 }  // namespace oncilla::cpu
 #endif

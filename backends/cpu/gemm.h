@@ -12,10 +12,11 @@
 #include <cstdint>
 
 #include "engine/base/half.h"
-#include "engine/base/thread_pool.h"
 #include "engine/ops/activation.h"
 
 namespace oncilla::cpu {
+
+class Threads;  // kernel.h
 
 // T: float, Half or BFloat16, in memory.
 template <class T>
@@ -48,11 +49,12 @@ struct ProductSizes {
   int64_t depth() const { return tap_count * run; }  // K
 };
 
-template <class T>
+// B is stored like the others, or in 16 bits where these are of float.
+template <class T, class StoredB = T>
 struct Product : ProductSizes {
   const T* a = nullptr;
-  const T* b = nullptr;  // packed
-  T* c = nullptr;        // rows follow one another without gaps between lines
+  const StoredB* b = nullptr;  // packed
+  T* c = nullptr;              // rows follow one another without gaps between lines
   Epilogue<T> epilogue;
 };
 
@@ -83,10 +85,11 @@ struct Split {
 // Depends on sizes only. `others` like products are computed in the same call.
 Split SplitOf(const ProductSizes& product, int64_t others = 1);
 // One piece; pieces are independent.
-template <class T>
-void RunTask(const Product<T>& product, const Split& split, int64_t task);
+template <class T, class StoredB>
+void RunTask(const Product<T, StoredB>& product, const Split& split, int64_t task);
 // The whole product.
-void RunProduct(ThreadPool* threads, const Product<float>& product);
+template <class StoredB>
+void RunProduct(const Threads& threads, const Product<float, StoredB>& product);
 
 // The sum of a[i] * b[i].
 template <class T>

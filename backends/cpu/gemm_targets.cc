@@ -44,11 +44,12 @@ void ActivateRows(Activation activation, float* c, int64_t step, int rows, int64
 
 // A tile whose last vector of columns is not full: through a small copy of C, because the tile
 // reads and writes whole vectors.
-HWY_NOINLINE void RunRaggedTile(int rows, int64_t columns, const TileArgs<float>& tile) {
+template <class B>
+HWY_NOINLINE void RunRaggedTile(int rows, int64_t columns, const TileArgs<B>& tile) {
   HWY_ALIGN float c[kTileRows * kTileColumns], bias[kTileColumns];
   HWY_ALIGN float residual[kTileRows * kTileColumns];
   columns = std::min<int64_t>(columns, kTileColumns);  // as is; compilers warn without it
-  TileArgs<float> inside = tile;
+  TileArgs<B> inside = tile;
   inside.c = c;
   inside.c_step = kTileColumns;
   if (tile.add_to_c || tile.add_last) CopyRows(tile.c, tile.c_step, c, kTileColumns, rows, columns);
@@ -99,8 +100,11 @@ void RunPartialSums(const Product<float>& p, const Block& block) {
   }
 }
 
-void RunBlock(const Product<float>& p, const Block& block) {
-  if (p.partial_sum > 0) return RunPartialSums(p, block);
+template <class B>
+void RunBlock(const Product<float, B>& p, const Block& block) {
+  if constexpr (std::is_same_v<B, float>) {
+    if (p.partial_sum > 0) return RunPartialSums(p, block);
+  }
   const Activation activation = p.epilogue.activation;
   constexpr float kInf = std::numeric_limits<float>::infinity();
   const float bounds[2] = {0, activation == Activation::kRelu6 ? 6 : kInf};
@@ -110,7 +114,7 @@ void RunBlock(const Product<float>& p, const Block& block) {
   const int64_t passes =
       p.tap_count == 1 ? std::max<int64_t>(1, (p.run + kDepthBlock - 1) / kDepthBlock) : 1;
 
-  TileArgs<float> t = {};
+  TileArgs<B> t = {};
   t.row_step = p.row_step;
   t.run_step = p.run_step;
   t.taps = p.taps;
@@ -393,9 +397,10 @@ const GemmTarget* GetTarget() {
       name.c_str(),
       kTileRows,
       kTileColumns,
-      {&RunBlock, &PackPanel, &DotProduct<float>},
-      {&RunNarrowBlock<Half>, &PackNarrowPanel<Half>, &DotProduct<Half>},
-      {&RunNarrowBlock<BFloat16>, &PackNarrowPanel<BFloat16>, &DotProduct<BFloat16>}};
+      {&RunBlock<float>, &RunBlock<float>, &PackPanel, &DotProduct<float>},
+      {&RunNarrowBlock<Half>, &RunBlock<Half>, &PackNarrowPanel<Half>, &DotProduct<Half>},
+      {&RunNarrowBlock<BFloat16>, &RunBlock<BFloat16>, &PackNarrowPanel<BFloat16>,
+       &DotProduct<BFloat16>}};
   return &target;
 }
 

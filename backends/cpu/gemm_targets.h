@@ -18,6 +18,7 @@ struct Block {
 template <class T>
 struct GemmFunctions {
   void (*run)(const Product<T>&, const Block&);
+  void (*run_wide)(const Product<float, T>&, const Block&);
   void (*pack)(const T* b, int64_t row_step, int64_t column_step, int64_t depth, int64_t columns,
                T* to);
   float (*dot)(const T* a, const T* b, int64_t count);

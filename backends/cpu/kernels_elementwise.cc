@@ -112,15 +112,6 @@ Result<std::unique_ptr<CpuKernel>> MakeProgramKernel(const NodeView& node) {
   return std::unique_ptr<CpuKernel>(std::make_unique<ProgramKernel>(node, std::move(program)));
 }
 
-DTypeSet DTypesOf(const OpDef& op) {
-  if (op.elementwise == nullptr) return kFixedSize;
-  const ElementwiseRow& row = *op.elementwise;
-  if ((row.flags & kConditionFirst) != 0) return kBools;
-  return (row.takes(ElementClass::kFloat) ? kFloats : 0) |
-         (row.takes(ElementClass::kInteger) ? kIntegers : 0) |
-         (row.takes(ElementClass::kBool) ? kBools : 0);
-}
-
 }  // namespace
 
 std::span<const KernelRow> ElementwiseKernels() {
@@ -129,7 +120,7 @@ std::span<const KernelRow> ElementwiseKernels() {
     for (const OpDef& op : ElementwiseOps()) {
       KernelRow row;
       row.op = op.name;
-      row.dtypes = DTypesOf(op);
+      row.dtypes = FirstDTypes(op);
       row.plain = &MakeProgramKernel;
       row.fast = &MakeFastElementwise;
       out.push_back(row);

@@ -1,4 +1,5 @@
-// Recurrent layers on the CPU: plain, exact code; sums in double, state in the tensors' type.
+// Recurrent layers on the CPU: plain, exact code; sums in double, state in the tensors' type,
+// which for 16 bits is float.
 #include <algorithm>
 #include <vector>
 
@@ -14,6 +15,12 @@ template <class T>
 T To(double v) {
   if constexpr (std::is_same_v<T, double>) return v;
   return static_cast<T>(static_cast<float>(v));
+}
+// What is left of a number of the state at the end of a step.
+template <class T>
+double Kept(double v) {
+  if constexpr (std::is_same_v<T, double>) return v;
+  return static_cast<double>(static_cast<float>(v));
 }
 
 struct Layer {
@@ -52,7 +59,9 @@ class Sample {
 
   void Run(int64_t length) {
     const int64_t units = layer_.units, width = layer_.gates * units;
+    Lookout look(args_.threads);
     for (int64_t s = 0; s < layer_.steps; ++s) {
+      if (look.Ended(units * width)) return;
       const int64_t t = s < length && attrs_.reverse ? length - 1 - s : s;
       const int64_t at = t * layer_.samples + n_;
       T* y = args_.Out<T>(0) + at * units;
@@ -71,8 +80,8 @@ class Sample {
         for (int64_t j = 0; j < units; ++j) h_[j] = layer_.F(sum_[j]);
       }
       for (int64_t j = 0; j < units; ++j) {
+        h_[j] = Kept<T>(h_[j]);
         y[j] = To<T>(h_[j]);
-        h_[j] = static_cast<double>(y[j]);
       }
     }
     for (int64_t j = 0; j < units; ++j) {
@@ -106,7 +115,7 @@ class Sample {
       const double c = f * old + i * layer_.G(sum_[3 * units + j]);
       const double o = layer_.F(sum_[units + j] + Peephole(1, j) * c);
       h_[j] = o * layer_.act[2](c);
-      c_[j] = static_cast<double>(To<T>(c));
+      c_[j] = Kept<T>(c);
     }
   }
 
@@ -128,7 +137,7 @@ class Sample {
       }
     } else {
       std::vector<double> reset(static_cast<size_t>(units));
-      for (int64_t j = 0; j < units; ++j) reset[j] = static_cast<double>(To<T>(r[j] * h_[j]));
+      for (int64_t j = 0; j < units; ++j) reset[j] = Kept<T>(r[j] * h_[j]);
       AddProduct(layer_, recurrent, reset.data(), 2 * units, 3 * units, sum_.data());
     }
     for (int64_t j = 0; j < units; ++j) {

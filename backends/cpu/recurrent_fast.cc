@@ -1,5 +1,6 @@
-// Fast recurrent layers for float with the usual activations: each step is a product of the state
-// of all samples with packed weights, which starts at the step's gates, then one pass over units.
+// Fast recurrent layers for float and 16-bit floats with the usual activations: each step is a
+// product of the state of all samples with packed weights, which starts at the step's gates, then
+// one pass over units.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/recurrent_fast.cc"
 // clang-format off
@@ -7,8 +8,10 @@
 // clang-format on
 
 #include <algorithm>
+#include <utility>
 
 #include "backends/cpu/activation.inl.h"
+#include "backends/cpu/element_lanes.h"
 #include "backends/cpu/fast.h"
 #include "backends/cpu/gemm.h"
 #include "backends/cpu/vector.inl.h"
@@ -95,82 +98,123 @@ HWY_EXPORT(RnnUnits);
 struct Weights {
   int64_t units = 0, gates = 0;
   int64_t first() const { return (gates == 3 ? 2 : gates) * units; }  // columns of the first part
-  int64_t first_floats() const { return PackedElements(units, first()); }
-  int64_t floats() const {
-    return first_floats() + (gates == 3 ? PackedElements(units, units) : 0);
+  int64_t first_elements() const { return PackedElements(units, first()); }
+  int64_t elements() const {
+    return first_elements() + (gates == 3 ? PackedElements(units, units) : 0);
   }
-  void PackAll(const float* from, float* to) const {
+  template <class T>
+  void PackAll(const T* from, T* to) const {
     const int64_t width = gates * units;
     Pack(from, width, 1, units, first(), to);
-    if (gates == 3) Pack(from + first(), width, 1, units, units, to + first_floats());
+    if (gates == 3) Pack(from + first(), width, 1, units, units, to + first_elements());
   }
 };
 
+// T: how tensors are stored. Where that is 16 bits, a step's gates are widened before it and its
+// results are cut behind it; the state goes from step to step in float.
+template <class T>
 class FastRecurrent : public CpuKernel {
  public:
   FastRecurrent(const NodeView& node, RecurrentAttrs attrs, Weights weights, bool packed)
-      : CpuKernel(node), attrs_(std::move(attrs)), weights_(weights), packed_(packed) {
+      : CpuKernel(node),
+        attrs_(std::move(attrs)),
+        weights_(weights),
+        packed_(packed),
+        dtype_(node.inputs[1].dtype) {
     const Shape y = node.outputs[0].shape.ToShape();
     steps_ = y[0];
     samples_ = y[1];
   }
 
   int64_t scratch_bytes() const override {
-    const int64_t sums = samples_ * (weights_.gates + 2) * weights_.units;
-    return 4 * (sums + (packed_ ? 0 : weights_.floats()));
+    int64_t rows = weights_.gates + 2;
+    if (kNarrow) rows += weights_.gates + 1;  // gates, cell
+    const int64_t parameters = kNarrow ? kMostParameters * weights_.units : 0;
+    return 4 * (samples_ * rows * weights_.units + parameters) +
+           (packed_ ? 0 : static_cast<int64_t>(sizeof(T)) * weights_.elements());
   }
   std::string description() const override {
-    return StrCat("gemm ", TileName(), packed_ ? " packed" : " packs", ", ", steps_, " steps");
+    return StrCat("gemm ", TileName(), Stored<T>(), packed_ ? " packed" : " packs", ", ", steps_,
+                  " steps");
   }
 
   Status Run(const Args& args) const override {
+    const bool lstm = weights_.gates == 4;
     const int64_t units = weights_.units, state = samples_ * units;
-    float* sums = reinterpret_cast<float*>(args.scratch);
-    float* before = sums + weights_.gates * state;  // the state of the step before
-    float* reset = before + state;
-    const float* weights = args.In<float>(1);
+    float* scratch = reinterpret_cast<float*>(args.scratch);
+    const auto take = [&](int64_t floats) { return std::exchange(scratch, scratch + floats); };
+    float* sums = take(weights_.gates * state);
+    float* before = take(state);  // the state of the step before
+    float* reset = take(state);
+    float* wide = kNarrow ? take(weights_.gates * state) : nullptr;
+    float* cell = !lstm ? nullptr : kNarrow ? take(state) : args.Out<float>(2);
+    const size_t parameter = lstm ? 5 : 4;  // peepholes, or the candidate's bias
+    const float* parameters = nullptr;
+    if (weights_.gates > 1 && args.has_input(parameter)) {
+      parameters = args.In<float>(parameter);
+      if (kNarrow) {
+        float* to = take(kMostParameters * units);
+        ToFloats(dtype_, args.inputs[parameter], (lstm ? 3 : 1) * units, to);
+        parameters = to;
+      }
+    }
+    const T* weights = args.In<T>(1);
     if (!packed_) {
-      float* to = reset + state;
+      T* to = reinterpret_cast<T*>(scratch);
       weights_.PackAll(weights, to);
       weights = to;
     }
-    auto start = [&](size_t input, float* to) {
+    const auto start = [&](size_t input, float* to) {
       if (args.has_input(input)) {
-        std::copy_n(args.In<float>(input), state, to);
+        ToFloats(dtype_, args.inputs[input], state, to);
       } else {
         std::fill_n(to, state, 0.0f);
       }
     };
     start(3, before);
-    float* cell = weights_.gates == 4 ? args.Out<float>(2) : nullptr;
-    if (cell != nullptr) start(4, cell);
+    if (lstm) start(4, cell);
     const float* h = before;
-    for (int64_t s = 0; s < steps_; ++s) {
+    for (int64_t s = 0; s < steps_ && !args.threads.ended(); ++s) {
       const int64_t t = attrs_.reverse ? steps_ - 1 - s : s;
-      const float* gates = args.In<float>(0) + t * weights_.gates * state;
-      float* y = args.Out<float>(0) + t * state;
+      const float* gates = GatesOf(args, t, wide);
+      // In 16 bits the new state takes the place of the old one, unit by unit.
+      float* y = kNarrow ? before : args.Out<float>(0) + t * state;
       Multiply(args, h, weights, 0, weights_.first(), gates, sums);
-      if (weights_.gates == 4) {
-        Lstm(args, sums, cell, y);
+      if (lstm) {
+        Lstm(args, sums, parameters, cell, y);
       } else if (weights_.gates == 3) {
-        Gru(args, h, weights, gates, sums, reset, y);
+        Gru(args, h, weights, gates, parameters, sums, reset, y);
       } else {
         ForSamples(args, [&](int64_t n) {
           HWY_DYNAMIC_DISPATCH(RnnUnits)(sums + n * units, units, y + n * units);
         });
       }
+      if (kNarrow) FromFloats(y, state, dtype_, args.Out<T>(0) + t * state);
       h = y;
     }
-    std::copy_n(h, state, args.Out<float>(1));
+    FromFloats(h, state, dtype_, args.Out<T>(1));
+    if (kNarrow && lstm) FromFloats(cell, state, dtype_, args.Out<T>(2));
     return Status();
   }
 
  private:
+  static constexpr bool kNarrow = !std::is_same_v<T, float>;
+  static constexpr int64_t kMostParameters = 3;  // per unit
+
+  const float* GatesOf(const Args& args, int64_t t, float* wide) const {
+    const int64_t width = weights_.gates * weights_.units;
+    if (!kNarrow) return args.In<float>(0) + t * samples_ * width;
+    ForSamples(args, [&](int64_t n) {
+      ToFloats(dtype_, args.In<T>(0) + (t * samples_ + n) * width, width, wide + n * width);
+    });
+    return wide;
+  }
+
   // The columns [begin, begin + count) of a W, plus `more` where it is given.
-  void Multiply(const Args& args, const float* a, const float* packed, int64_t begin, int64_t count,
+  void Multiply(const Args& args, const float* a, const T* packed, int64_t begin, int64_t count,
                 const float* more, float* sums) const {
     static constexpr int64_t kOneTap = 0;
-    Product<float> p;
+    Product<float, T> p;
     p.line_rows = samples_;
     p.a = a;
     p.row_step = weights_.units;
@@ -192,9 +236,9 @@ class FastRecurrent : public CpuKernel {
     });
   }
 
-  void Lstm(const Args& args, const float* sums, float* cell, float* y) const {
+  void Lstm(const Args& args, const float* sums, const float* peepholes, float* cell,
+            float* y) const {
     const int64_t units = weights_.units;
-    const float* peepholes = args.has_input(5) ? args.In<float>(5) : nullptr;
     ForSamples(args, [&](int64_t n) {
       HWY_DYNAMIC_DISPATCH(LstmUnits)
       (sums + n * 4 * units, peepholes, attrs_.input_forget, units, cell + n * units,
@@ -202,11 +246,10 @@ class FastRecurrent : public CpuKernel {
     });
   }
 
-  void Gru(const Args& args, const float* h, const float* weights, const float* gates, float* sums,
-           float* reset, float* y) const {
+  void Gru(const Args& args, const float* h, const T* weights, const float* gates,
+           const float* bias, float* sums, float* reset, float* y) const {
     const int64_t units = weights_.units;
-    const float* candidate_weights = weights + weights_.first_floats();
-    const float* bias = args.has_input(4) ? args.In<float>(4) : nullptr;
+    const T* candidate_weights = weights + weights_.first_elements();
     const bool linear = attrs_.linear_before_reset;
     if (linear) {
       Multiply(args, h, candidate_weights, 2 * units, units, nullptr, sums);
@@ -227,6 +270,7 @@ class FastRecurrent : public CpuKernel {
   const RecurrentAttrs attrs_;
   const Weights weights_;
   const bool packed_;
+  const DType dtype_;
   int64_t steps_, samples_;
 };
 
@@ -234,7 +278,7 @@ class FastRecurrent : public CpuKernel {
 Result<bool> IsUsual(const NodeView& node, const RecurrentAttrs& attrs) {
   ONCILLA_ASSIGN(const auto activations, ActivationsOf(attrs, node.op->name));
   const int count = RecurrentActivations(node.op->name);
-  bool usual = attrs.clip == 0 && !node.has_input(2) && node.inputs[1].dtype == DType::kF32;
+  bool usual = attrs.clip == 0 && !node.has_input(2) && IsCarried(node.inputs[1].dtype);
   for (int i = 0; i < count; ++i) {
     const bool first = i == 0 && count > 1;
     usual = usual && activations[static_cast<size_t>(i)].name == (first ? "sigmoid" : "tanh");
@@ -255,8 +299,12 @@ Result<std::unique_ptr<CpuKernel>> MakeFastRecurrent(const NodeView& node) {
   if (!usual || weights.units == 0 || node.outputs[1].shape.ToShape().elements() == 0) {
     return nullptr;
   }
-  return std::unique_ptr<CpuKernel>(
-      std::make_unique<FastRecurrent>(node, std::move(attrs), weights, node.inputs[1].constant));
+  std::unique_ptr<CpuKernel> kernel;
+  ForCarried(node.inputs[1].dtype, [&]<class T>(TypeTag<T>) {
+    kernel = std::make_unique<FastRecurrent<T>>(node, std::move(attrs), weights,
+                                                node.inputs[1].constant);
+  });
+  return kernel;
 }
 
 Result<Packing> RecurrentPacking(const NodeView& node, int input) {
@@ -268,10 +316,11 @@ Result<Packing> RecurrentPacking(const NodeView& node, int input) {
     return Packing{"dense", fact.desc().bytes(), nullptr};
   }
   return Packing{StrCat("recurrent", weights.gates, "panels", PanelColumns()),
-                 SaturatingMul(int64_t{4}, weights.floats()),
-                 [weights](const Tensor& constant, std::span<std::byte> to) {
-                   weights.PackAll(constant.As<float>().data(),
-                                   reinterpret_cast<float*>(to.data()));
+                 SaturatingMul(BytesOf(fact.dtype), weights.elements()),
+                 [weights, dtype = fact.dtype](const Tensor& constant, std::span<std::byte> to) {
+                   ForCarried(dtype, [&]<class T>(TypeTag<T>) {
+                     weights.PackAll(constant.As<T>().data(), reinterpret_cast<T*>(to.data()));
+                   });
                    return Status();
                  }};
 }

@@ -8,7 +8,6 @@
 #include <array>
 #include <cmath>
 
-#include "backends/cpu/kernel.h"
 #include "backends/cpu/winograd_lanes.h"
 
 namespace oncilla::cpu {
@@ -293,12 +292,12 @@ struct WinogradRun {
   }
 };
 
-void Winograd::Run(ThreadPool* threads, const float* x, const float* packed, float* y,
+void Winograd::Run(const Threads& threads, const float* x, const float* packed, float* y,
                    const Epilogue<float>& epilogue, float* scratch) const {
   static constexpr int64_t kOneTap = 0;
   const WinogradRun run{
       *this, x, packed, y, epilogue, scratch, scratch + filter_.planes() * in_plane_};
-  for (int64_t first = 0; first < tiles_; first += block_tiles_) {
+  for (int64_t first = 0; first < tiles_ && !threads.ended(); first += block_tiles_) {
     const int64_t count = std::min(block_tiles_, tiles_ - first);
     const int64_t planes = filter_.planes();
     const int64_t in_grain = CeilDiv(kTransformGrain, planes * in_step_);

@@ -26,6 +26,7 @@
 #include <span>
 
 #include "backends/cpu/gemm.h"
+#include "backends/cpu/kernel.h"
 #include "engine/ops/conv.h"
 #include "engine/ops/conv_geometry.h"
 
@@ -75,7 +76,7 @@ class Winograd {
 
   int64_t scratch_bytes() const;
   // Results depend on sizes and data alone. `packed` holds a transformed filter.
-  void Run(ThreadPool* threads, const float* x, const float* packed, float* y,
+  void Run(const Threads& threads, const float* x, const float* packed, float* y,
            const Epilogue<float>& epilogue, float* scratch) const;
 
   const WinogradFilter& filter() const { return filter_; }

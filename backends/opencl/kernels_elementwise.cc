@@ -353,22 +353,13 @@ Status CheckElementwise(const NodeView& node, const Capabilities& caps) {
   return Status();
 }
 
-DTypeSet DTypesOf(const OpDef& op) {
-  if (op.elementwise == nullptr) return kFixedSize;
-  const ElementwiseRow& row = *op.elementwise;
-  if ((row.flags & kConditionFirst) != 0) return kBools;
-  return (row.takes(ElementClass::kFloat) ? kFloats : 0) |
-         (row.takes(ElementClass::kInteger) ? kIntegers : 0) |
-         (row.takes(ElementClass::kBool) ? kBools : 0);
-}
-
 }  // namespace
 
 std::span<const KernelRow> ElementwiseKernels() {
   static const std::vector<KernelRow> rows = [] {
     std::vector<KernelRow> out;
     for (const OpDef& op : ElementwiseOps()) {
-      out.push_back({op.name, DTypesOf(op), &MakeElementwise, &CheckElementwise, nullptr});
+      out.push_back({op.name, FirstDTypes(op), &MakeElementwise, &CheckElementwise, nullptr});
     }
     return out;
   }();

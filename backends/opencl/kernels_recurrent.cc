@@ -33,13 +33,17 @@ Result<Recipe> Recurrent(const RecurrentAttrs& attrs, const NodeView& node,
   const bool halves = gru && !attrs.linear_before_reset;
   const int64_t carry = y.dtype == DType::kF64 ? 8 : 4;
   const Scratch z = recipe.AddScratch(halves ? state * carry : carry, caps);
-  const Scratch rh = recipe.AddScratch(halves ? state * bytes : bytes, caps);
+  const Scratch rh = recipe.AddScratch(halves ? state * carry : carry, caps);
+  // Of 16-bit tensors the state goes from step to step in float: h of two steps in turn, and c.
+  const bool keep = bytes == 2;
+  const Scratch kept_h = keep ? recipe.AddScratch(2 * state * carry, caps) : z;
+  const Scratch kept_c = keep && lstm ? recipe.AddScratch(state * carry, caps) : z;
   auto input = [&](size_t i) { return In{node.has_input(i) ? static_cast<int>(i) : 0}; };
   const size_t extra = lstm ? 5 : 4;
   const bool has_extra = (lstm || gru) && node.has_input(extra);
   Dispatch d{.source = &cl::kRecurrentStep, .entry = "recurrent_step"};
-  d.args = {In{0},  In{1},  input(2),          input(3), input(extra),
-            Out{0}, Out{1}, Out{lstm ? 2 : 1}, z,        rh};
+  d.args = {In{0}, In{1}, input(2), input(3), input(extra), Out{0}, Out{1}, Out{lstm ? 2 : 1},
+            z,     rh,    kept_h,   kept_c};
   const size_t step_at = d.args.size();
   d.args.insert(d.args.end(), {int64_t{0}, steps, static_cast<int32_t>(samples),
                                static_cast<int32_t>(units), static_cast<float>(attrs.clip)});
@@ -60,6 +64,7 @@ Result<Recipe> Recurrent(const RecurrentAttrs& attrs, const NodeView& node,
                {"LENGTHS", flag(node.has_input(2))},
                {"INDEX", std::string(Name(node.has_input(2) ? node.inputs[2].dtype : DType::kI32))},
                {"CLIP", flag(attrs.clip > 0)}};
+  if (keep) d.defines.emplace_back("KEEP", "1");
   if (attrs.input_forget) d.defines.emplace_back("INPUT_FORGET", "1");
   LaunchFlat(d, state, caps);
   d.longest_loop = units;

@@ -18,6 +18,7 @@
 #include "backends/opencl/capabilities.h"
 #include "backends/opencl/source.h"
 #include "engine/device/device.h"
+#include "engine/tensor/dtype_set.h"
 
 namespace oncilla::opencl {
 
@@ -85,20 +86,6 @@ constexpr int64_t DivideUp(int64_t n, int64_t step) { return (n + step - 1) / st
 
 // OpenCL type with as many bytes as an element, for kernels that only move elements: "uint".
 std::string_view MoveType(DType dtype);
-
-// Sets of dtypes that a row claims for input 0.
-using DTypeSet = uint32_t;
-constexpr DTypeSet Set(DType t) { return 1u << static_cast<int>(t); }
-inline constexpr DTypeSet kFloats =
-    Set(DType::kF32) | Set(DType::kF64) | Set(DType::kF16) | Set(DType::kBF16);
-inline constexpr DTypeSet kSignedInts =
-    Set(DType::kI8) | Set(DType::kI16) | Set(DType::kI32) | Set(DType::kI64);
-inline constexpr DTypeSet kUnsignedInts =
-    Set(DType::kU8) | Set(DType::kU16) | Set(DType::kU32) | Set(DType::kU64);
-inline constexpr DTypeSet kIntegers = kSignedInts | kUnsignedInts;
-inline constexpr DTypeSet kNumbers = kFloats | kIntegers;
-inline constexpr DTypeSet kBools = Set(DType::kBool);
-inline constexpr DTypeSet kFixedSize = kNumbers | kBools;
 
 struct KernelRow {
   std::string_view op;

@@ -1,14 +1,16 @@
 // recurrent_step: one step of a recurrent layer, a work-item per hidden unit and sample. The formulas
 // are those of engine/ops/recurrent.h. Steps are launches one behind the other: the state before is
-// read from y (from h0 for the first), the cell's from c, which each work-item keeps for itself.
+// read from y (from h0 for the first), the cell's from c, which each work-item keeps for itself. Where
+// T has 16 bits, KEEP: both are kept in scratch memory as floats, the state of two steps in turn.
 //
 // KIND 0 Rnn; 1 Gru with LINEAR_BEFORE_RESET; 2 Lstm; 3 and 4 the two halves of a Gru without it: 3
 // leaves z and r * h' in scratch memory, 4 goes on from there. F, G, H name activations, whole because
 // some drivers have macros called tanh; T is the dtype. `extra` is the Gru's candidate_bias or the Lstm's peepholes, where EXTRA.
 // VARIANT: -DT=f32 -DKIND=0 -DF=RNN_tanh -DG=RNN_tanh -DH=RNN_tanh -DREVERSE=0 -DSTARTED=1 -DEXTRA=0 -DLENGTHS=0 -DINDEX=i32 -DCLIP=0
 // VARIANT: -DT=f32 -DKIND=1 -DF=RNN_hard_sigmoid -DG=RNN_softsign -DH=RNN_tanh -DREVERSE=1 -DSTARTED=0 -DEXTRA=1 -DLENGTHS=1 -DINDEX=i32 -DCLIP=1
-// VARIANT: -DT=f16 -DKIND=2 -DF=RNN_sigmoid -DG=RNN_elu -DH=RNN_softplus -DREVERSE=0 -DSTARTED=1 -DEXTRA=1 -DLENGTHS=1 -DINDEX=i64 -DCLIP=1
-// VARIANT: -DT=bf16 -DKIND=3 -DF=RNN_sigmoid -DG=RNN_relu -DH=RNN_tanh -DREVERSE=0 -DSTARTED=1 -DEXTRA=0 -DLENGTHS=0 -DINDEX=i32 -DCLIP=0
+// VARIANT: -DT=f16 -DKEEP -DKIND=2 -DF=RNN_sigmoid -DG=RNN_elu -DH=RNN_softplus -DREVERSE=0 -DSTARTED=1 -DEXTRA=1 -DLENGTHS=1 -DINDEX=i64 -DCLIP=1
+// VARIANT: -DT=bf16 -DKEEP -DKIND=3 -DF=RNN_sigmoid -DG=RNN_relu -DH=RNN_tanh -DREVERSE=0 -DSTARTED=1 -DEXTRA=0 -DLENGTHS=0 -DINDEX=i32 -DCLIP=0
+// VARIANT: -DT=bf16 -DKEEP -DKIND=4 -DF=RNN_sigmoid -DG=RNN_tanh -DH=RNN_tanh -DREVERSE=1 -DSTARTED=0 -DEXTRA=0 -DLENGTHS=0 -DINDEX=i32 -DCLIP=0
 // VARIANT: -DT=f32 -DKIND=4 -DF=RNN_leaky_relu -DG=RNN_thresholded_relu -DH=RNN_affine -DREVERSE=0 -DSTARTED=1 -DEXTRA=0 -DLENGTHS=0 -DINDEX=i32 -DCLIP=0 -DINPUT_FORGET
 #include "common/dtype.clh"
 #include "common/error.clh"
@@ -49,7 +51,8 @@ __kernel void recurrent_step(__global const MEM(T)* gates, __global const MEM(T)
                              __global const MEM(INDEX)* lengths, __global const MEM(T)* h0,
                              __global const MEM(T)* extra, __global MEM(T)* y,
                              __global MEM(T)* h, __global MEM(T)* c, __global ACC* kept_z,
-                             __global MEM(T)* kept_rh, const long step, const long steps,
+                             __global ACC* kept_rh, __global ACC* kept_h, __global ACC* kept_c,
+                             const long step, const long steps,
                              const int samples, const int units, const float bound,
                              const float fa, const float fb, const float ga, const float gb,
                              const float ha, const float hb, ERROR_PARAMS) {
@@ -75,13 +78,10 @@ __kernel void recurrent_step(__global const MEM(T)* gates, __global const MEM(T)
 #else
   const long at = step * samples + n, before = at - samples;
 #endif
-  // Without h0 the first step has no state to look at.
-#if STARTED
-  const int seen = units;
-  __global const MEM(T)* old = step == 0 ? h0 + (long)n * units : y + before * units;
+#ifdef KEEP
+  __global const ACC* old = kept_h + ((step + 1) % 2 * samples + n) * units;
 #else
-  const int seen = step == 0 ? 0 : units;
-  __global const MEM(T)* old = y + (step == 0 ? 0 : before) * units;
+  __global const ACC* old = y + before * units;
 #endif
   ACC sum[GATES], product[GATES];
   for (int g = 0; g < GATES; ++g) {
@@ -89,21 +89,27 @@ __kernel void recurrent_step(__global const MEM(T)* gates, __global const MEM(T)
     product[g] = 0;
   }
 #if KIND == 4
-  __global const MEM(T)* from = kept_rh + (long)n * units;
 #define FIRST 2
 #define LAST 3
 #else
-  __global const MEM(T)* from = old;
 #define FIRST 0
 #define LAST (KIND == 3 ? 2 : GATES)
 #endif
-  for (int k = 0; k < seen; ++k) {
-    const ACC v = LOAD(T, from, k);
-    for (int g = FIRST; g < LAST; ++g) {
-      product[g] += v * LOAD(T, recurrent, ((long)k * GATES + g) * units + j);
-    }
+#define ADD_PRODUCT(p_k)                                                       \
+  for (int k = 0; k < units; ++k) {                                            \
+    const ACC v = p_k;                                                         \
+    for (int g = FIRST; g < LAST; ++g) {                                       \
+      product[g] += v * LOAD(T, recurrent, ((long)k * GATES + g) * units + j); \
+    }                                                                          \
   }
-  const ACC own = seen == 0 ? (ACC)(0) : (ACC)LOAD(T, old, j);
+  // Without h0 the first step has no state to look at.
+  const ACC own = step > 0 ? old[j] : STARTED ? (ACC)LOAD(T, h0, i) : (ACC)(0);
+#if KIND == 4
+  if (step > 0 || STARTED) ADD_PRODUCT(kept_rh[(long)n * units + k])
+#else
+  if (step > 0) ADD_PRODUCT(old[k])
+  else if (STARTED) ADD_PRODUCT(LOAD(T, h0, (long)n * units + k))
+#endif
 #if KIND == 0
   const ACC result = act_f(BOUND(sum[0] + product[0]), fa, fb);
 #elif KIND == 1
@@ -114,7 +120,11 @@ __kernel void recurrent_step(__global const MEM(T)* gates, __global const MEM(T)
 #endif
   const ACC result = (1 - z) * act_g(BOUND(sum[2] + r * product[2]), ga, gb) + z * own;
 #elif KIND == 2
-  const ACC cell = LOAD(T, c, i);
+#ifdef KEEP
+  const ACC cell = step > 0 ? kept_c[i] : (ACC)LOAD(T, c, i);
+#else
+  const ACC cell = c[i];
+#endif
   ACC in = sum[0] + product[0], out = sum[1] + product[1], forget = sum[2] + product[2];
 #if EXTRA
   in += LOAD(T, extra, j) * cell;
@@ -131,16 +141,24 @@ __kernel void recurrent_step(__global const MEM(T)* gates, __global const MEM(T)
   out += LOAD(T, extra, units + j) * now;
 #endif
   const ACC result = act_f(BOUND(out), fa, fb) * act_h(now, ha, hb);
-  STORE(T, c, i, now);
+#ifdef KEEP
+  kept_c[i] = now;
+  if (step == length - 1) STORE(T, c, i, now);
+#else
+  c[i] = now;
+#endif
 #elif KIND == 3
   kept_z[i] = act_f(BOUND(sum[0] + product[0]), fa, fb);
-  STORE(T, kept_rh, i, act_f(BOUND(sum[1] + product[1]), fa, fb) * own);
+  kept_rh[i] = act_f(BOUND(sum[1] + product[1]), fa, fb) * own;
 #else
   const ACC z = kept_z[i];
   const ACC result = (1 - z) * act_g(BOUND(sum[2] + product[2]), ga, gb) + z * own;
 #endif
 #if KIND != 3
   STORE(T, y, at * units + j, result);
+#ifdef KEEP
+  kept_h[(step % 2 * samples + n) * units + j] = result;
+#endif
   if (step == length - 1) STORE(T, h, i, result);
 #endif
 }

@@ -122,33 +122,43 @@ oncilla_status* oncilla_runtime_device(const oncilla_runtime* runtime, size_t in
   });
 }
 
+namespace oncilla::api {
+
+Result<SessionOptions> ReadSessionOptions(const oncilla_session_options* options,
+                                          Runtime& runtime) {
+  oncilla_session_options given{};
+  ONCILLA_TRY(ReadStruct(options, "oncilla_session_options", &given));
+  SessionOptions ours;
+  if (given.config == nullptr && given.config_size > 0) {
+    return InvalidArgument("oncilla_session_options: config is null and has ", given.config_size,
+                           " bytes");
+  }
+  if (given.config != nullptr) {
+    std::vector<std::string> notes;
+    ONCILLA_TRY(ReadSessionConfig({static_cast<const char*>(given.config), given.config_size}, ours,
+                                  notes));
+    for (const std::string& note : notes) runtime.log().Warning(note);
+  }
+  if (given.device != nullptr) ours.device = given.device;
+  if (given.strict != 0) ours.strict = true;
+  if (given.threads < 0 || given.memory_limit_bytes < 0 || given.max_concurrent_runs < 0) {
+    return InvalidArgument("oncilla_session_options: a count is negative");
+  }
+  if (given.threads > 0) ours.threads = given.threads;
+  if (given.memory_limit_bytes > 0) ours.memory_limit_bytes = given.memory_limit_bytes;
+  if (given.max_concurrent_runs > 0) ours.max_concurrent_runs = given.max_concurrent_runs;
+  return ours;
+}
+
+}  // namespace oncilla::api
+
 oncilla_status* oncilla_session_create(oncilla_runtime* runtime,
                                        const oncilla_session_options* options,
                                        oncilla_session** session) {
   return Guard([&]() -> Status {
     ONCILLA_TRY(NeedHandle(runtime, "runtime"));
     ONCILLA_TRY(NeedHandle(session, "session"));
-    oncilla_session_options given{};
-    ONCILLA_TRY(ReadStruct(options, "oncilla_session_options", &given));
-    SessionOptions ours;
-    if (given.config == nullptr && given.config_size > 0) {
-      return InvalidArgument("oncilla_session_options: config is null and has ", given.config_size,
-                             " bytes");
-    }
-    if (given.config != nullptr) {
-      std::vector<std::string> notes;
-      ONCILLA_TRY(ReadSessionConfig({static_cast<const char*>(given.config), given.config_size},
-                                    ours, notes));
-      for (const std::string& note : notes) runtime->runtime->log().Warning(note);
-    }
-    if (given.device != nullptr) ours.device = given.device;
-    if (given.strict != 0) ours.strict = true;
-    if (given.threads < 0 || given.memory_limit_bytes < 0 || given.max_concurrent_runs < 0) {
-      return InvalidArgument("oncilla_session_options: a count is negative");
-    }
-    if (given.threads > 0) ours.threads = given.threads;
-    if (given.memory_limit_bytes > 0) ours.memory_limit_bytes = given.memory_limit_bytes;
-    if (given.max_concurrent_runs > 0) ours.max_concurrent_runs = given.max_concurrent_runs;
+    ONCILLA_ASSIGN(SessionOptions ours, ReadSessionOptions(options, *runtime->runtime));
     ONCILLA_ASSIGN(auto created, Session::Create(runtime->runtime, std::move(ours)));
     std::string config = PrintSessionConfig(created->options(), ConfigForm::kJson);
     *session = new oncilla_session{std::move(created), std::move(config)};

@@ -7,8 +7,10 @@
 
 #include "engine/api/oncilla.h"
 #include "engine/api/oncilla_opencl.h"
+#include "engine/api/oncilla_precision.h"
 #include "engine/session/callable.h"
 #include "engine/session/model.h"
+#include "engine/session/precision_check.h"
 #include "engine/session/prefetch.h"
 
 struct oncilla_status {
@@ -44,6 +46,10 @@ struct oncilla_prefetcher {
 };
 struct oncilla_enqueued {
   oncilla::EnqueuedRun run;
+};
+struct oncilla_precision_check {
+  oncilla::PrecisionCheck check;
+  std::string text;
 };
 struct oncilla_callable {
   std::shared_ptr<oncilla::Callable> callable;
@@ -116,6 +122,8 @@ oncilla_dtype ToC(DType dtype);
 DType FromC(oncilla_dtype dtype);
 Result<Shape> ReadShape(const int64_t* dims, size_t rank);
 Result<RuntimeOptions> ReadRuntimeOptions(const oncilla_runtime_options* options);
+// Notes about a ConfigProto go to the runtime's log.
+Result<SessionOptions> ReadSessionOptions(const oncilla_session_options* options, Runtime& runtime);
 Result<CallOptions> ReadCallOptions(const oncilla_call_options* options);
 Result<OpenModelOptions> ReadLoadOptions(const oncilla_load_options& given);
 std::unique_ptr<oncilla_model> MakeModel(std::shared_ptr<Model> loaded);

@@ -6,7 +6,7 @@ include(CMakePackageConfigHelpers)
 # Headers where consumers of the build tree find them as <oncilla/oncilla.h>.
 set(ONCILLA_INCLUDE ${PROJECT_BINARY_DIR}/include)
 foreach(header oncilla.h oncilla.hpp oncilla_tensor.hpp oncilla_graph.hpp oncilla_opencl.h
-    oncilla_opencl.hpp)
+    oncilla_opencl.hpp oncilla_precision.h oncilla_precision.hpp)
   configure_file(engine/api/${header} ${ONCILLA_INCLUDE}/oncilla/${header} COPYONLY)
 endforeach()
 
@@ -46,6 +46,7 @@ endif()
 install(TARGETS oncilla_shared oncilla_core EXPORT oncilla)
 install(FILES engine/api/oncilla.h engine/api/oncilla.hpp engine/api/oncilla_tensor.hpp
   engine/api/oncilla_graph.hpp engine/api/oncilla_opencl.h engine/api/oncilla_opencl.hpp
+  engine/api/oncilla_precision.h engine/api/oncilla_precision.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/oncilla)
 install(FILES LICENSE NOTICE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/oncilla)
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/oncilla)

@@ -308,6 +308,7 @@ class Model {
 
  private:
   friend class Session;
+  friend struct PrecisionCheck;  // oncilla_precision.hpp
   static std::vector<const char*> Pointers(const std::vector<std::string>& texts) {
     std::vector<const char*> pointers;
     for (const std::string& t : texts) pointers.push_back(t.c_str());
@@ -441,6 +442,20 @@ struct SessionOptions {
   std::string config = {};
 };
 
+namespace internal {
+inline oncilla_session_options ToC(const SessionOptions& options) {
+  oncilla_session_options s{};
+  s.size = sizeof(s);
+  if (options.device != "auto") s.device = options.device.c_str();
+  if (!options.config.empty()) s.config = options.config.data();
+  s.config_size = options.config.size();
+  s.strict = options.strict;
+  s.threads = options.threads;
+  s.memory_limit_bytes = options.memory_limit_bytes;
+  return s;
+}
+}  // namespace internal
+
 class Session {
  public:
   // With a runtime of its own.
@@ -452,14 +467,7 @@ class Session {
     return Create(*runtime, options);
   }
   static Result<Session> Create(const Runtime& runtime, const SessionOptions& options = {}) {
-    oncilla_session_options s{};
-    s.size = sizeof(s);
-    if (options.device != "auto") s.device = options.device.c_str();
-    if (!options.config.empty()) s.config = options.config.data();
-    s.config_size = options.config.size();
-    s.strict = options.strict;
-    s.threads = options.threads;
-    s.memory_limit_bytes = options.memory_limit_bytes;
+    const oncilla_session_options s = internal::ToC(options);
     oncilla_session* session = nullptr;
     Status status(oncilla_session_create(runtime.get(), &s, &session));
     if (!status.ok()) return status;

@@ -20,28 +20,6 @@ Tensor AtItsAlignment(const Tensor& t) {
   return aligned ? t : Tensor::Copy(t.desc(), t.bytes());
 }
 
-// Waits for an upload as long as the run goes on and the device finishes something. A time limit
-// that has passed leaves each upload a moment: it is there for devices that hang, and a model whose
-// loading takes longer than its runs may would never be ready.
-Status Await(Device& device, const EventPtr& event, const RunControl& run) {
-  constexpr std::chrono::milliseconds kLook(4);  // how soon a cancelled run is noticed
-  constexpr std::chrono::milliseconds kMoment(500);
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point begin = Clock::now();
-  RunControl control = run;
-  control.deadline = std::max(run.deadline, begin + kMoment);
-  for (;;) {
-    const Clock::time_point now = Clock::now();
-    Status status = device.Wait(event, std::min(control.deadline, now + kLook));
-    if (status.code() != Code::kDeadlineExceeded) return status;
-    ONCILLA_TRY(MayGoOn(control));
-    if (control.watchdog.count() > 0 && now - begin >= control.watchdog) {
-      return Error(Code::kUnavailable, "the device has not taken weights for ",
-                   control.watchdog.count(), " ms and is given up");
-    }
-  }
-}
-
 }  // namespace
 
 ConstantStore::ConstantStore(std::span<Device* const> devices, std::vector<Pool*> pools,
@@ -66,65 +44,84 @@ ConstantStore::Wanted::Wanted(int on, Tensor what, Packing how)
 }
 
 Result<BufferView> ConstantStore::Get(const Wanted& wanted, const RunControl& control) {
-  const auto& [device, constant, packing, key] = wanted;
   MutexLock lock(&mutex_);
-  if (auto it = entries_.find(key); it != entries_.end()) return it->second.view();
-  LetGoOfFinished();
-  ONCILLA_ASSIGN(Allocation memory,
-                 pools_[device]->Allocate(packing.bytes, {owner_, MemoryCategory::kConstants}));
-  const BufferView view = memory.view();
-  Device& to = *devices_[device];
-  if (packing.bytes > 0) {
-    std::vector<std::byte> packed;
-    std::span<const std::byte> bytes = constant.bytes();
-    if (packing.write != nullptr) {
-      const Tensor source = AtItsAlignment(constant);
-      std::span<std::byte> into;
-      if (to.info().host_memory) {
-        into = {view.host(), static_cast<size_t>(packing.bytes)};
-        bytes = {};
-      } else {
-        packed.resize(static_cast<size_t>(packing.bytes));
-        bytes = into = packed;
-      }
-      ONCILLA_TRY(packing.write(source, into));
-    }
-    if (!bytes.empty()) {
-      if (queues_[device] == nullptr) {
-        ONCILLA_ASSIGN(queues_[device], to.OpenQueue());
-      }
-      const Upload upload{view, bytes};
-      ONCILLA_ASSIGN(EventPtr event, to.Transfer(*queues_[device], {&upload, 1}, {}));
-      Status over = Await(to, event, control);
-      if (!over.ok() && !to.Poll(event)) {
-        unfinished_.push_back(
-            {&to, std::move(event), std::move(packed), constant, std::move(memory)});
-      }
-      ONCILLA_TRY(over);
-    }
-  }
-  bytes_ += packing.bytes;
-  entries_.emplace(key, std::move(memory));
-  return view;
+  if (entries_.count(wanted.key) == 0) ONCILLA_TRY(Send(wanted));
+  return Arrived(wanted.key, control);
 }
 
-void ConstantStore::LetGoOfFinished() {
-  std::erase_if(unfinished_, [](const Unfinished& u) { return u.device->Poll(u.event); });
+Status ConstantStore::Send(const Wanted& wanted) {
+  const auto& [device, constant, packing, key] = wanted;
+  Entry entry;
+  ONCILLA_ASSIGN(entry.memory,
+                 pools_[device]->Allocate(packing.bytes, {owner_, MemoryCategory::kConstants}));
+  const BufferView view = entry.memory.view();
+  Device& to = *devices_[device];
+  std::span<const std::byte> bytes = constant.bytes();
+  if (packing.bytes == 0) {
+    bytes = {};
+  } else if (packing.write == nullptr) {
+    entry.constant = constant;
+  } else {
+    const Tensor source = AtItsAlignment(constant);
+    std::span<std::byte> into;
+    if (to.info().host_memory) {
+      into = {view.host(), static_cast<size_t>(packing.bytes)};
+      bytes = {};
+    } else {
+      entry.packed.resize(static_cast<size_t>(packing.bytes));
+      bytes = into = entry.packed;
+    }
+    ONCILLA_TRY(packing.write(source, into));
+  }
+  if (!bytes.empty()) {
+    if (queues_[device] == nullptr) {
+      ONCILLA_ASSIGN(queues_[device], to.OpenQueue());
+    }
+    const Upload upload{view, bytes};
+    ONCILLA_ASSIGN(entry.on_its_way, to.Transfer(*queues_[device], {&upload, 1}, {}));
+  }
+  bytes_ += packing.bytes;
+  entries_.emplace(key, std::move(entry));
+  return Status();
+}
+
+Result<BufferView> ConstantStore::Arrived(const Key& key, const RunControl& control) {
+  constexpr std::chrono::milliseconds kMoment(500);
+  const auto at = entries_.find(key);
+  Entry& entry = at->second;
+  if (entry.on_its_way == nullptr) return entry.memory.view();
+  Device& device = *devices_[std::get<0>(key)];
+  // A time limit that has passed leaves each upload a moment: it is there for devices that hang,
+  // and a model whose loading takes longer than its runs may would never be ready.
+  RunControl patient = control;
+  patient.deadline = std::max(control.deadline, std::chrono::steady_clock::now() + kMoment);
+  const Status arrived = AwaitUpload(device, entry.on_its_way, patient);
+  if (device.Poll(entry.on_its_way)) {
+    entry.on_its_way = nullptr;
+    entry.packed = {};
+    entry.constant = Tensor();
+    if (!arrived.ok()) {
+      bytes_ -= entry.memory.bytes();
+      entries_.erase(at);
+    }
+  }
+  ONCILLA_TRY(arrived);
+  return entry.memory.view();
 }
 
 ConstantStore::~ConstantStore() {
   MutexLock lock(&mutex_);
   queues_.clear();  // looks for a while whether what is under way is over
-  LetGoOfFinished();
-  for (Unfinished& u : unfinished_) {
-    if (abandoned_bytes_ != nullptr) *abandoned_bytes_ += u.memory.chunk_bytes();
-    KeepForever(std::make_shared<Unfinished>(std::move(u)));
+  for (auto& [key, entry] : entries_) {
+    if (entry.on_its_way == nullptr || devices_[std::get<0>(key)]->Poll(entry.on_its_way)) continue;
+    if (abandoned_bytes_ != nullptr) *abandoned_bytes_ += entry.memory.chunk_bytes();
+    KeepForever(std::make_shared<Entry>(std::move(entry)));
   }
 }
 
 Status ConstantStore::Reserve(std::span<const Wanted> wanted) {
   MutexLock lock(&mutex_);
-  std::set<decltype(Wanted::key)> counted;
+  std::set<Key> counted;
   std::vector<std::vector<int64_t>> groups(devices_.size());  // bytes of regions to come
   for (const Wanted& w : wanted) {
     if (entries_.count(w.key) != 0 || !counted.insert(w.key).second) continue;
@@ -157,8 +154,8 @@ Status ConstantStore::Reserve(std::span<const Wanted> wanted) {
 std::vector<ConstantStore::Kept> ConstantStore::List() const {
   MutexLock lock(&mutex_);
   std::vector<Kept> out;
-  for (const auto& [key, memory] : entries_) {
-    out.push_back({std::get<0>(key), std::get<3>(key), memory.bytes()});
+  for (const auto& [key, entry] : entries_) {
+    out.push_back({std::get<0>(key), std::get<3>(key), entry.memory.bytes()});
   }
   return out;
 }

@@ -28,6 +28,8 @@ class ConstantStore {
   // One more, behind those there are.
   void AddDevice(Device* device, Pool* pool);
 
+  // Device, hash of the bytes, "f32[3,3,16,32] dense".
+  using Key = std::tuple<int, uint64_t, uint64_t, std::string>;
   // A constant on device `device` in the form `packing` asks for. Constants are the same when their
   // desc and bytes are (by a 128-bit hash).
   struct Wanted {
@@ -35,7 +37,7 @@ class ConstantStore {
     int device;
     Tensor constant;
     Packing packing;
-    std::tuple<int, uint64_t, uint64_t, std::string> key;
+    Key key;
   };
   // Uploaded when new, which ends early with the run that wants it: DeadlineExceeded or Cancelled,
   // and Unavailable for a device that finishes nothing as long as the watchdog allows. Thread-safe.
@@ -57,24 +59,27 @@ class ConstantStore {
   int64_t packings() const;  // copies made so far, for tests
 
  private:
-  // An upload that was not waited for to its end, with all that the device may still use.
-  struct Unfinished {
-    Device* device = nullptr;
-    EventPtr event;
+  // A constant on its device, or on its way: whose run ends early does not wait for it, who wants
+  // it next does.
+  struct Entry {
+    Allocation memory;
+    EventPtr on_its_way;  // null once it is there
+    // What the upload reads until then.
     std::vector<std::byte> packed;
     Tensor constant;
-    Allocation memory;
   };
-  void LetGoOfFinished() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Status Send(const Wanted& wanted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Waits for what was sent; an upload that failed is forgotten, so that the next may try again.
+  Result<BufferView> Arrived(const Key& key, const RunControl& control)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const OwnerId owner_;
   const std::shared_ptr<std::atomic<int64_t>> abandoned_bytes_;
   mutable Mutex mutex_;
   std::vector<Device*> devices_ ABSL_GUARDED_BY(mutex_);
   std::vector<Pool*> pools_ ABSL_GUARDED_BY(mutex_);
-  std::map<decltype(Wanted::key), Allocation> entries_ ABSL_GUARDED_BY(mutex_);
+  std::map<Key, Entry> entries_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Queue>> queues_ ABSL_GUARDED_BY(mutex_);
-  std::vector<Unfinished> unfinished_ ABSL_GUARDED_BY(mutex_);
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -82,7 +82,7 @@ Result<std::vector<EventPtr>> Instance::Enqueue(int device, std::span<const RunV
   };
   for (const Piece& piece : state.pieces) {
     ONCILLA_ASSIGN(EventPtr event,
-                   state.devices[device]->Submit(queue, *piece.recording, externals, false));
+                   state.devices[device]->Submit(queue, *piece.recording, externals, {}));
     note(std::move(event));
   }
   std::vector<DeviceCopy> copies;

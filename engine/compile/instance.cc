@@ -128,12 +128,8 @@ Result<std::unique_ptr<Instance>> Instance::Create(std::shared_ptr<const Plan> p
                           upload.value.bytes()};
     EventPtr& event = state.last[upload.device];
     ONCILLA_ASSIGN(event, device.Transfer(*state.queues[upload.device], {&transfer, 1}, {}));
-    Deadline limit = control.deadline;
-    if (control.watchdog.count() > 0) {
-      limit = std::min(limit, std::chrono::steady_clock::now() + control.watchdog);
-    }
-    ONCILLA_TRY(
-        WithDevice(device.Wait(event, limit), plan->compiled->placement.devices[upload.device]));
+    ONCILLA_TRY(WithDevice(AwaitUpload(device, event, control),
+                           plan->compiled->placement.devices[upload.device]));
   }
   return instance;
 }

@@ -226,4 +226,13 @@ Result<DType> ResultOf(const ElementwiseCall& call, std::span<const DType> in) {
 
 std::span<const OpDef> ElementwiseOps() { return kOps; }
 
+DTypeSet FirstDTypes(const OpDef& op) {
+  if (op.elementwise == nullptr) return kFixedSize;
+  const ElementwiseRow& row = *op.elementwise;
+  if ((row.flags & kConditionFirst) != 0) return kBools;
+  return (row.takes(ElementClass::kFloat) ? kFloats : 0) |
+         (row.takes(ElementClass::kInteger) ? kIntegers : 0) |
+         (row.takes(ElementClass::kBool) ? kBools : 0);
+}
+
 }  // namespace oncilla

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "engine/ops/op_def.h"
+#include "engine/tensor/dtype_set.h"
 
 namespace oncilla {
 
@@ -68,5 +69,7 @@ struct CastAttrs {
 };
 
 std::span<const OpDef> ElementwiseOps();
+// What such an op's first input may be.
+DTypeSet FirstDTypes(const OpDef& op);
 
 }  // namespace oncilla

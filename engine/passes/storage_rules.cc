@@ -33,6 +33,10 @@ constexpr Row kRows[] = {
     {"ConvTranspose", kStarts},
     {"MatMul", kStarts},
     {"Gather", kStarts},
+    // So is what goes from step to step.
+    {"Gru", kStarts},
+    {"Lstm", kStarts},
+    {"Rnn", kStarts},
     // Copies.
     {"Concat", kCarries},
     {"DepthToSpace", kCarries},
@@ -144,10 +148,7 @@ constexpr Row kRows[] = {
     {"Sign", Keeps(kSteps)},
     {"TopK", Keeps(kSteps)},
     {"BlockLstm", Keeps(kState)},
-    {"Gru", Keeps(kState)},
     {"If", Keeps(kState)},
-    {"Lstm", Keeps(kState)},
-    {"Rnn", Keeps(kState)},
     {"While", Keeps(kState)},
     {"AssignVariable", Keeps(kState)},
     {"ReadVariable", Keeps(kState)},

@@ -152,6 +152,36 @@ void NoteOthers(const pb::Message& message, std::string_view where,
   }
 }
 
+// What Grappler's mixed precision of GPUs (and its emulation on CPUs) and that of oneDNN ask for.
+// Which device asks for it makes no difference here: a session stores numbers in one way.
+Status ApplyRewrites(const tensorflow_config::proto::RewriterConfig& from, SessionOptions& to,
+                     std::vector<std::string>& notes) {
+  using tensorflow_config::proto::RewriterConfig;
+  const auto on = [](RewriterConfig::Toggle toggle) {
+    return toggle == RewriterConfig::ON || toggle == RewriterConfig::AGGRESSIVE;
+  };
+  const bool half = on(from.auto_mixed_precision()) || on(from.auto_mixed_precision_cpu());
+  const bool bfloat =
+      on(from.auto_mixed_precision_mkl()) || on(from.auto_mixed_precision_onednn_bfloat16());
+  if (half && bfloat) {
+    return Bad("ConfigProto: rewrite_options ask for mixed precision both in float16 and, of ",
+               "oneDNN, in bfloat16; give one");
+  }
+  if (half || bfloat) {
+    if (from.disable_meta_optimizer()) {
+      notes.push_back(
+          "ConfigProto: mixed precision has no effect, as disable_meta_optimizer is set");
+    } else {
+      to.precision.storage = half ? DType::kF16 : DType::kBF16;
+    }
+  }
+  NoteOthers(from, "graph_options.rewrite_options.",
+             {"auto_mixed_precision", "auto_mixed_precision_cpu", "auto_mixed_precision_mkl",
+              "auto_mixed_precision_onednn_bfloat16", "disable_meta_optimizer"},
+             notes);
+  return Status();
+}
+
 Status ApplyTensorFlow(const ConfigProto& from, SessionOptions& to,
                        std::vector<std::string>& notes) {
   const auto& gpu = from.gpu_options();
@@ -218,12 +248,15 @@ Status ApplyTensorFlow(const ConfigProto& from, SessionOptions& to,
     list.remove_prefix(std::min(entry.size() + 1, list.size()));
   }
   to.log_device_placement |= from.log_device_placement();
+  ONCILLA_TRY(ApplyRewrites(from.graph_options().rewrite_options(), to, notes));
   // Soft placement is about nodes that ask for a device, which stored_devices is for; memory always
   // grows as it is needed.
   NoteOthers(from, "",
              {"device_count", "intra_op_parallelism_threads", "gpu_options", "allow_soft_placement",
-              "log_device_placement", "session_inter_op_thread_pool", "operation_timeout_in_ms"},
+              "log_device_placement", "graph_options", "session_inter_op_thread_pool",
+              "operation_timeout_in_ms"},
              notes);
+  NoteOthers(from.graph_options(), "graph_options.", {"rewrite_options"}, notes);
   NoteOthers(
       gpu, "gpu_options.",
       {"per_process_gpu_memory_fraction", "visible_device_list", "allow_growth", "experimental"},

@@ -45,8 +45,9 @@ void PrintModel(std::ostream& out, const Model& model, std::span<const std::stri
     ++count, bytes += kept.bytes;
   }
   for (const auto& [device, sum] : constants) {
-    out << "  " << sum.first << " constants on " << ShortDeviceName(devices[static_cast<size_t>(device)])
-        << ", " << HumanBytes(sum.second) << "\n";
+    out << "  " << sum.first << " constants on "
+        << ShortDeviceName(devices[static_cast<size_t>(device)]) << ", " << HumanBytes(sum.second)
+        << "\n";
   }
   for (const auto& [name, value] : memory.variables) {
     out << "  variable '" << name << "' " << Fact::Of(value) << ", "

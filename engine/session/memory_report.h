@@ -12,8 +12,8 @@ class Session;
 // A JSON list: per device limits, totals and fragmentation.
 std::string DeviceMemoryJson(const Session& session);
 std::string MemoryReportText(const Session& session);
-// One JSON object: "devices" (DeviceMemoryJson), "owners", "models", "timeline", "last_shortage" (null when there was
-// none).
+// One JSON object: "devices" (DeviceMemoryJson), "owners", "models", "timeline", "last_shortage"
+// (null when there was none).
 std::string MemoryReportJson(const Session& session);
 
 }  // namespace oncilla

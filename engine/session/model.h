@@ -234,8 +234,7 @@ class Model : public std::enable_shared_from_this<Model> {
                              std::chrono::steady_clock::time_point begin);
   Result<std::shared_ptr<Executor>> Compile(
       Module module, int preferred,
-      const std::function<void(std::string_view, const Graph&)>& observe,
-      const RunControl& control)
+      const std::function<void(std::string_view, const Graph&)>& observe, const RunControl& control)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(compile_mutex_);
   PlacementOptions Placement(const Module& module, int preferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(compile_mutex_);

@@ -158,6 +158,28 @@ Result<PrecisionCheck> CheckPrecision(Model& model, Model& reference, const RunR
   return check;
 }
 
+Result<PrecisionCheck> CheckPrecision(const std::shared_ptr<Runtime>& runtime,
+                                      const SessionOptions& options, const std::string& path,
+                                      const OpenModelOptions& open, RunRequest request,
+                                      int most_nodes) {
+  if (!options.precision.narrow()) {
+    return WithStage(InvalidArgument("there is nothing to compare: the session stores fp32"),
+                     Stage::kOptions);
+  }
+  request.keep.clear();
+  request.keep_all = false;
+  SessionOptions wide = options;
+  wide.precision = {};
+  ONCILLA_ASSIGN(const auto session, Session::Create(runtime, options));
+  ONCILLA_ASSIGN(const auto reference_session, Session::Create(runtime, wide));
+  ONCILLA_ASSIGN(const auto model, session->Load(path, open));
+  ONCILLA_ASSIGN(const auto reference, reference_session->Load(path, open));
+  auto check = CheckPrecision(*model, *reference, request, most_nodes);
+  session->Close();
+  reference_session->Close();
+  return check;
+}
+
 std::string Print(const PrecisionCheck& check) {
   const std::string kHead[5] = {"largest", "max error", "relative", "overflow", "top-1"};
   std::string text = "precision, against fp32\n" + Row("output", kHead);

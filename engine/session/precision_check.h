@@ -40,6 +40,14 @@ struct PrecisionCheck {
 Result<PrecisionCheck> CheckPrecision(Model& model, Model& reference, const RunRequest& request,
                                       int most_nodes = 0);
 
+// Loads the model in a session of these options and in one that differs in storing fp32, compares a
+// run of each as above, and closes both. Both take memory at the same time. `request.keep` means
+// nothing here. InvalidArgument when the options store fp32 themselves.
+Result<PrecisionCheck> CheckPrecision(const std::shared_ptr<Runtime>& runtime,
+                                      const SessionOptions& options, const std::string& path,
+                                      const OpenModelOptions& open, RunRequest request,
+                                      int most_nodes = 0);
+
 // A table: name, largest magnitude, errors, overflow, top-1 agreement.
 std::string Print(const PrecisionCheck& check);
 

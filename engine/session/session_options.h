@@ -39,7 +39,8 @@ struct SessionOptions {
   std::string device = "auto";  // see Runtime::Resolve
   bool strict = false;          // refuse where a node would fall back to another device
   int threads = 0;              // > 0: a pool of so many, the session's own unless it has a name
-  std::string thread_pool = {};  // one name, one pool: shared by the runtime's sessions that give it
+  // One name, one pool: shared by the runtime's sessions that give it.
+  std::string thread_pool = {};
   // The short forms of device_memory for every device; at most one is given. Everything that the
   // engine takes there counts. 0: the device's.
   int64_t memory_limit_bytes = 0;
@@ -59,7 +60,7 @@ struct SessionOptions {
   // as they are, all numbered anew.
   std::vector<LogicalDevice> logical_devices = {};
   FallbackPolicy fallback = {};
-  PrecisionOptions precision = {};  // of weights and intermediate values; docs/precision.md
+  PrecisionOptions precision = {};    // of weights and intermediate values; docs/precision.md
   bool log_device_placement = false;  // where each node of a plan runs, in TensorFlow's words
   bool verify = false;  // check every pass and device call; ONCILLA_VERIFY=1 has the same effect
   int max_concurrent_runs = 4;  // per model and shape; bounds the memory of overlapping runs

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <map>
 
+#include "engine/placement/device_name.h"
+
 namespace oncilla {
 namespace {
 
@@ -24,11 +26,6 @@ std::string Quoted(std::string_view text) {
     }
   }
   return out += '"';
-}
-
-std::string ShortName(const std::string& device) {
-  const size_t at = device.rfind("device:");
-  return at == std::string::npos ? device : device.substr(at + 7);
 }
 
 // Events one by one, times in microseconds from the start of the run.
@@ -146,15 +143,11 @@ int64_t Covered(std::vector<std::pair<int64_t, int64_t>> slices) {
   return sum;
 }
 
-}  // namespace
-
-namespace {
-
 std::string PeaksText(const RunReport& report) {
   std::string text;
   for (const OpPeak& peak : PeaksOf(report)) {
     text +=
-        StrCat(text.empty() ? "" : ",", "\n{\"device\":", Quoted(ShortName(peak.device)),
+        StrCat(text.empty() ? "" : ",", "\n{\"device\":", Quoted(ShortDeviceName(peak.device)),
                ",\"op\":", Quoted(peak.op), ",\"node\":", Quoted(peak.node),
                ",\"live_bytes\":", peak.live_bytes, ",\"output_bytes\":", peak.output_bytes, "}");
   }
@@ -188,7 +181,7 @@ std::string ChromeTrace(const RunReport& report) {
     if (IsCopy(s)) copies[static_cast<size_t>(s.device)] = true;
   }
   for (size_t d = 0; d < report.devices.size(); ++d) {
-    const std::string name = ShortName(report.devices[d]);
+    const std::string name = ShortDeviceName(report.devices[d]);
     const int device = static_cast<int>(d);
     if (steps[d]) events.Row(StepRow(device), name);
     if (copies[d]) events.Row(CopyRow(device), name + " copies");
@@ -209,11 +202,11 @@ std::string ChromeTrace(const RunReport& report) {
     events.Slice(StepRow(s.device), s.node, s.op, s.start_ns, s.end_ns,
                  StrCat("\"op\":", Quoted(s.op), ",\"kernel\":", Quoted(s.kernel),
                         ",\"output_bytes\":", s.output_bytes, ",\"live_bytes\":", s.live_bytes));
-    events.Counter(ShortName(report.devices[static_cast<size_t>(s.device)]) + " live bytes",
+    events.Counter(ShortDeviceName(report.devices[static_cast<size_t>(s.device)]) + " live bytes",
                    s.start_ns, StrCat("\"arena\":", s.live_bytes));
   }
   for (const PoolSample& p : report.pool_samples) {
-    const std::string name = ShortName(p.device);
+    const std::string name = ShortDeviceName(p.device);
     events.Counter(
         name + " pool bytes", p.at_ns,
         StrCat("\"in_use\":", p.in_use_bytes, ",\"free\":", p.pool_bytes - p.in_use_bytes));

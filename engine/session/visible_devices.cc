@@ -44,9 +44,7 @@ std::vector<size_t> Meant(std::span<const ListedDevice> devices, std::string_vie
 
 }  // namespace
 
-std::string ListedDevice::short_name() const {
-  return ShortDeviceName(name);
-}
+std::string ListedDevice::short_name() const { return ShortDeviceName(name); }
 
 std::string LocalDeviceName(std::string_view type, int number) {
   return StrCat("/job:localhost/replica:0/task:0/device:", type, ":", number);

@@ -12,11 +12,6 @@
 // known fault of the driver, "skip KEY" what it cannot even be asked. --simd has the CPU use no
 // better instructions than these. --fault abort|exit|hang:TEXT misbehaves in the cases of TEXT, to
 // test the runner itself.
-#include <poll.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -30,6 +25,7 @@
 #include "engine/device/checked_device.h"
 #include "hwy/per_target.h"
 #include "hwy/targets.h"
+#include "tests/case_runner/child.h"
 #include "tests/case_runner/run_case.h"
 
 namespace oncilla::testing {
@@ -58,8 +54,9 @@ Result<std::unique_ptr<Device>> OpenDevice(const std::string& spec, ThreadPool* 
     if (b->name != backend) continue;
     for (const DeviceInfo& info : b->discover({.opencl_cpu_devices = true}, notes)) {
       if (info.ordinal != ordinal) continue;
-      ONCILLA_ASSIGN(auto device,
-                     b->open(info, {.threads = threads, .plain = rest == "plain", .cache_dir = ""}));
+      ONCILLA_ASSIGN(
+          auto device,
+          b->open(info, {.threads = threads, .plain = rest == "plain", .cache_dir = ""}));
       return std::make_unique<CheckedDevice>(std::move(device));
     }
   }
@@ -131,7 +128,7 @@ void Misbehave(const std::string& fault, const std::string& where) {
 }
 
 // The child: one line "begin I" before a case and "end I VERDICT message" after it.
-int RunChild(const Options& options, const OpSet& ops, const std::vector<Case>& cases) {
+int BeChild(const Options& options, const OpSet& ops, const std::vector<Case>& cases) {
   ThreadPool threads;
   auto device = OpenDevice(options.device, &threads);
   auto reference = OpenDevice("cpu:plain", &threads);
@@ -222,82 +219,32 @@ class Parent {
 
   // Runs a child from case `from`; returns where to go on, nothing when no device can be opened.
   std::optional<size_t> RunFrom(size_t from) {
-    int pipe_ends[2];
-    if (pipe(pipe_ends) != 0) return std::nullopt;
-    const pid_t pid = fork();
-    if (pid == 0) {
-      dup2(pipe_ends[1], STDOUT_FILENO);
-      close(pipe_ends[0]);
-      std::vector<char*> args(argv_, argv_ + 1);
-      std::string flag = "--child", index = std::to_string(from);
-      args.push_back(flag.data());
-      args.push_back(index.data());
-      for (char** a = argv_ + 1; *a != nullptr; ++a) args.push_back(*a);
-      args.push_back(nullptr);
-      execv("/proc/self/exe", args.data());
-      _exit(127);
+    const ChildEnd end =
+        RunChild(argv_, from, options_.timeout_s,
+                 [this](size_t index, const std::string& line) { Record(cases_[index], line); });
+    if (!end.broken.empty()) {
+      std::cout << end.broken << "\n";
+      return std::nullopt;
     }
-    close(pipe_ends[1]);
-    size_t next = from;
-    bool in_case = false, broken = false, timed_out = false;
-    std::string buffer;
-    for (;;) {
-      pollfd fd{pipe_ends[0], POLLIN, 0};
-      if (poll(&fd, 1, options_.timeout_s * 1000) == 0) {
-        kill(pid, SIGKILL);
-        timed_out = true;
-        break;
-      }
-      char chunk[4096];
-      const ssize_t got = read(pipe_ends[0], chunk, sizeof(chunk));
-      if (got <= 0) break;
-      buffer.append(chunk, static_cast<size_t>(got));
-      for (size_t end; (end = buffer.find('\n')) != std::string::npos; buffer.erase(0, end + 1)) {
-        const std::string line = buffer.substr(0, end);
-        if (line.rfind("begin ", 0) == 0) {
-          next = std::stoul(line.substr(6));
-          in_case = true;
-        } else if (line.rfind("end ", 0) == 0) {
-          Record(line);
-          in_case = false;
-          ++next;
-        } else if (line.rfind("broken ", 0) == 0) {
-          std::cout << line.substr(7) << "\n";
-          broken = true;
-        } else {
-          std::cout << line << "\n";
-        }
-      }
+    if (end.how.empty()) return end.next;
+    if (end.in_test) {
+      FailCase(cases_[end.next], end.how);
+      return end.next + 1;
     }
-    close(pipe_ends[0]);
-    int status = 0;
-    waitpid(pid, &status, 0);
-    if (broken) return std::nullopt;
-    if (!in_case && !timed_out && WIFEXITED(status) && WEXITSTATUS(status) == 0) return next;
-    const std::string how = timed_out ? StrCat("no answer within ", options_.timeout_s, " s")
-                            : WIFSIGNALED(status)
-                                ? StrCat("died with signal ", strsignal(WTERMSIG(status)))
-                                : StrCat("ended with code ", WEXITSTATUS(status));
-    if (in_case) {
-      FailCase(cases_[next], how);
-      return next + 1;
-    }
-    if (next == from) {
-      Fail("the test program", StrCat(how, " before its first case"));
+    if (end.next == from) {
+      Fail("the test program", StrCat(end.how, " before its first case"));
       return cases_.size();
     }
-    Fail(StrCat("the test program after ", cases_[next - 1].Where()), how);
-    return next;
+    Fail(StrCat("the test program after ", cases_[end.next - 1].Where()), end.how);
+    return end.next;
   }
 
-  // line: end I VERDICT message
-  void Record(const std::string& line) {
-    size_t index = 0;
+  // line: VERDICT message
+  void Record(const Case& c, const std::string& line) {
     int verdict = 0, used = 0;
-    std::sscanf(line.c_str(), "end %zu %d%n", &index, &verdict, &used);
+    std::sscanf(line.c_str(), "%d%n", &verdict, &used);
     std::string message = line.substr(std::min(line.size(), static_cast<size_t>(used) + 1));
     std::replace(message.begin(), message.end(), '\x02', '\n');
-    const Case& c = cases_[index];
     if (static_cast<Verdict>(verdict) == Verdict::kPass) {
       ++tally_.passed;
       return;
@@ -372,7 +319,7 @@ int Main(int argc, char** argv) {
     std::cerr << Message(cases.status()) << "\n";
     return 2;
   }
-  if (options.child_from >= 0) return RunChild(options, *ops, *cases);
+  if (options.child_from >= 0) return BeChild(options, *ops, *cases);
   return Parent(options, *cases, argv).Run();
 }
 

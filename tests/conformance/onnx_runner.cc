@@ -9,11 +9,6 @@
 // --update adds those that pass now. --native fails when a node ran on the CPU that should have run
 // on the device (see FamilyShare); opencl is the first OpenCL device of any type. Without FOLDER:
 // the node tests where Debian's libonnx-testdata puts them.
-#include <poll.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -24,6 +19,7 @@
 #include <set>
 
 #include "engine/base/file.h"
+#include "tests/case_runner/child.h"
 #include "tests/conformance/onnx_case.h"
 
 namespace oncilla::testing {
@@ -31,7 +27,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kTestTimeoutMs = 180'000;  // a cold cache of kernels on a busy machine takes its time
+constexpr int kTestTimeoutSeconds =
+    180;  // a cold cache of kernels on a busy machine takes its time
 constexpr char kDebianTests[] = "/usr/share/libonnx-testdata/data/node";
 
 struct Options {
@@ -77,7 +74,7 @@ json ToJson(const OnnxOutcome& outcome) {
 }
 
 // The child: one line "begin I" before a test and "end I {..}" after it.
-int RunChild(const Options& options, const std::vector<Test>& tests) {
+int BeChild(const Options& options, const std::vector<Test>& tests) {
   RuntimeOptions runtime_options = RuntimeOptionsFromEnvironment();
   runtime_options.opencl_cpu_devices = options.device.rfind("gpu", 0) == 0;
   auto session =
@@ -112,66 +109,20 @@ class Parent {
  private:
   // Runs a child from test `from`; returns where to go on, nothing when it cannot start.
   std::optional<size_t> RunFrom(size_t from) {
-    int ends[2];
-    if (pipe(ends) != 0) return std::nullopt;
-    const pid_t pid = fork();
-    if (pid == 0) {
-      dup2(ends[1], STDOUT_FILENO);
-      close(ends[0]);
-      close(ends[1]);
-      std::string flag = "--child", index = std::to_string(from);
-      std::vector<char*> args = {argv_[0], flag.data(), index.data()};
-      for (char** a = argv_ + 1; *a != nullptr; ++a) args.push_back(*a);
-      args.push_back(nullptr);
-      execv("/proc/self/exe", args.data());
-      _exit(127);
+    const ChildEnd end =
+        RunChild(argv_, from, kTestTimeoutSeconds, [this](size_t index, const std::string& line) {
+          results_[index] = json::parse(line, nullptr, false);
+        });
+    if (!end.broken.empty()) {
+      std::cerr << end.broken << "\n";
+      return std::nullopt;
     }
-    close(ends[1]);
-    size_t next = from;
-    bool in_test = false, broken = false, timed_out = false;
-    std::string buffer;
-    for (;;) {
-      pollfd fd{ends[0], POLLIN, 0};
-      if (poll(&fd, 1, kTestTimeoutMs) == 0) {
-        kill(pid, SIGKILL);
-        timed_out = true;
-        break;
-      }
-      char chunk[4096];
-      const ssize_t got = read(ends[0], chunk, sizeof(chunk));
-      if (got <= 0) break;
-      buffer.append(chunk, static_cast<size_t>(got));
-      for (size_t end; (end = buffer.find('\n')) != std::string::npos; buffer.erase(0, end + 1)) {
-        const std::string line = buffer.substr(0, end);
-        if (line.rfind("begin ", 0) == 0) {
-          next = std::stoul(line.substr(6));
-          in_test = true;
-        } else if (line.rfind("end ", 0) == 0) {
-          results_[next] = json::parse(line.substr(line.find('{')), nullptr, false);
-          in_test = false;
-          ++next;
-        } else if (line.rfind("broken ", 0) == 0) {
-          std::cerr << line.substr(7) << "\n";
-          broken = true;
-        } else {
-          std::cout << line << "\n";
-        }
-      }
-    }
-    close(ends[0]);
-    int status = 0;
-    waitpid(pid, &status, 0);
-    if (broken) return std::nullopt;
-    if (!in_test && next >= tests_.size()) return next;
-    const std::string how = timed_out ? std::string("no answer within three minutes")
-                            : WIFSIGNALED(status)
-                                ? StrCat("died with signal ", strsignal(WTERMSIG(status)))
-                                : StrCat("ended with code ", WEXITSTATUS(status));
-    results_[next] = {{"verdict", "crashed"},
-                      {"reason", how},
-                      {"ops", json::array()},
-                      {"families", json::object()}};
-    return next + 1;
+    if (!end.in_test && end.next >= tests_.size()) return end.next;
+    results_[end.next] = {{"verdict", "crashed"},
+                          {"reason", end.how.empty() ? "ended too early" : end.how},
+                          {"ops", json::array()},
+                          {"families", json::object()}};
+    return end.next + 1;
   }
 
   // Without the node names, so that equal reasons count as one.
@@ -387,7 +338,7 @@ int Main(int argc, char** argv) {
     std::cerr << Message(tests.status()) << "\n";
     return 2;
   }
-  if (options.child_from >= 0) return RunChild(options, *tests);
+  if (options.child_from >= 0) return BeChild(options, *tests);
   return Parent(options, *tests, argv).Run();
 }
 

@@ -283,12 +283,12 @@ class Trials {
     model.reset();
     if (session != nullptr) session->Close();
     session.reset();
+    alarm(0);
     if (may_leave_) return true;
     if (Faults().live_objects() != objects || Faults().live_bytes() != bytes) {
       return Fail(what, StrCat(Faults().live_objects() - objects, " objects and ",
                                Faults().live_bytes() - bytes, " bytes are left"));
     }
-    alarm(0);
     return true;
   }
 

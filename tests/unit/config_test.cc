@@ -60,12 +60,13 @@ TEST(SessionConfig, TextAndJsonSayTheSame) {
     EXPECT_EQ(PrintSessionConfig(Read(printed), form), printed);
   }
   EXPECT_EQ(PrintSessionConfig(text, ConfigForm::kJson),
-            PrintSessionConfig(Read(R"({"device": "gpu:1", "strict": true, "threads": 3, "thread_pool": "vision",
+            PrintSessionConfig(
+                Read(R"({"device": "gpu:1", "strict": true, "threads": 3, "thread_pool": "vision",
                 "memory_limit_bytes": "5000000000",
                 "max_concurrent_runs": 2, "watchdog_ms": "1500", "run_timeout_ms": 700,
                 "device_count": {"GPU": 2},
                 "visible_devices": ["1", "H100"], "log_device_placement": true})"),
-                               ConfigForm::kJson));
+                ConfigForm::kJson));
 }
 
 TEST(SessionConfig, WhatIsNotGivenStays) {
@@ -105,6 +106,49 @@ TEST(SessionConfig, TensorFlowsNamedThreads) {
   std::vector<std::string> notes;
   EXPECT_EQ(Read(one + one, &notes).thread_pool, "");
   EXPECT_THAT(notes, ElementsAre(HasSubstr("several of session_inter_op_thread_pool")));
+}
+
+// graph_options { rewrite_options { .. } }, by the numbers of rewriter_config.proto.
+std::string Rewrites(const std::string& options) {
+  const auto field10 = [](const std::string& bytes) {
+    return "\x52" + std::string(1, static_cast<char>(bytes.size())) + bytes;
+  };
+  return field10(field10(options));
+}
+
+TEST(SessionConfig, TensorFlowsMixedPrecision) {
+  const std::string gpu = "\xb8\x01\x01";     // auto_mixed_precision: 23, ON
+  const std::string cpu = "\xe8\x01\x03";     // auto_mixed_precision_cpu: 29, AGGRESSIVE
+  const std::string mkl = "\xc8\x01\x01";     // auto_mixed_precision_mkl: 25, ON
+  const std::string onednn = "\xf8\x01\x01";  // auto_mixed_precision_onednn_bfloat16: 31, ON
+  const auto stored = [](const std::string& options) {
+    std::vector<std::string> notes;
+    const SessionOptions read = Read(Rewrites(options), &notes);
+    EXPECT_THAT(notes, ElementsAre());
+    // What came of it is said in our own words, which are read back.
+    const std::string printed = PrintSessionConfig(read, ConfigForm::kJson);
+    EXPECT_EQ(Read(printed).precision.storage, read.precision.storage);
+    return printed;
+  };
+  EXPECT_THAT(stored(gpu), HasSubstr("\"storage\": \"fp16\""));
+  EXPECT_THAT(stored(cpu), HasSubstr("\"storage\": \"fp16\""));
+  EXPECT_THAT(stored(gpu + cpu), HasSubstr("\"storage\": \"fp16\""));
+  EXPECT_THAT(stored(mkl), HasSubstr("\"storage\": \"bf16\""));
+  EXPECT_THAT(stored(onednn), HasSubstr("\"storage\": \"bf16\""));
+  EXPECT_EQ(stored("\xb8\x01\x02"), stored(""));  // OFF
+  EXPECT_EQ(stored(std::string("\xb8\x01\x00", 3)), stored(""));
+  EXPECT_THAT(std::string(Message(Refused(Rewrites(gpu + onednn)))), HasSubstr("give one"));
+
+  // No rewrites at all: disable_meta_optimizer is 19.
+  std::vector<std::string> notes;
+  EXPECT_FALSE(Read(Rewrites(gpu + "\x98\x01\x01"), &notes).precision.narrow());
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("mixed precision has no effect")));
+  // constant_folding: 3, OFF; and in graph_options build_cost_model: 4.
+  notes.clear();
+  EXPECT_TRUE(Read(Rewrites(gpu + "\x18\x02"), &notes).precision.narrow());
+  Read("\x52\x02\x20\x01", &notes);
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("graph_options.rewrite_options.constant_folding has"),
+                                 HasSubstr("graph_options.build_cost_model has no effect")));
 }
 
 TEST(SessionConfig, RefusesWithTheReason) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <random>
 
 #include "engine/base/file.h"
 #include "engine/graph/verify.h"
@@ -14,7 +15,9 @@
 #include "engine/session/runtime.h"
 #include "engine/session/session.h"
 #include "engine/tensor/narrow.h"
+#include "tests/unit/onnx_text.h"
 #include "tests/unit/pass_parts.h"
+#include "tests/unit/temporary.h"
 #include "tools/oncilla/image.h"
 
 namespace oncilla {
@@ -174,6 +177,25 @@ TEST_F(NarrowStorageTest, ParametersThatWouldVanishKeepTheirNode) {
   EXPECT_THAT(WhyKept("epsilon"), HasSubstr("would lose its value"));
 }
 
+// A layer of 16 units over 3 steps: its weights and gates are narrow, also as the model's result.
+TEST_F(NarrowStorageTest, RecurrentLayersAreNarrowWithTheirWeights) {
+  const ValueId gates = Input("gates", {3, 2, 64}), lengths = kNoValue;
+  const ValueId h0 = Input("h0", {2, 16}), c0 = Input("c0", {2, 16});
+  const ValueId weights = graph_.AddConstant(Weights({16, 64}, 0.03125f, 0.5f));
+  const auto out = graph_.AddNode("lstm", "Lstm", {}, {gates, weights, lengths, h0, c0});
+  ASSERT_TRUE(out.ok()) << out.status();
+  graph_.AddOutput("y", (*out)[0]);
+  graph_.AddOutput("c", (*out)[2]);
+  const Graph after = Narrow();
+  EXPECT_EQ(Stored(after, "lstm", "Lstm"), DType::kF16);
+  EXPECT_EQ(after.fact(after.outputs()[1].value).dtype, DType::kF32);
+  EXPECT_EQ(report_.narrow_constants, 1);
+  ExpectSameResults(graph_, after, 4e-3);
+  request_.options.deny = {"op:Lstm"};
+  EXPECT_EQ(Stored(Narrow(), "lstm", "Lstm"), DType::kF32);
+  EXPECT_EQ(WhyKept("lstm"), "denied by 'op:Lstm'");
+}
+
 // A mask is made in f32 and added in f32: in fp16 a row that is wholly masked would be NaN.
 TEST_F(NarrowStorageTest, MasksAreAddedInFp32) {
   const ValueId x = Input("x", {2, 16}), keep = Input("keep", {2, 16});
@@ -264,14 +286,16 @@ class PrecisionOfModels : public ::testing::TestWithParam<const char*> {
     if (!runtime_->Resolve(GetParam()).ok()) GTEST_SKIP() << "no device " << GetParam();
   }
 
-  std::shared_ptr<Model> Load(const PrecisionOptions& precision) {
+  std::shared_ptr<Model> Load(const PrecisionOptions& precision,
+                              const std::string& path = std::string(kFolder) +
+                                                        "efficientnet_lite0") {
     SessionOptions options;
     options.device = GetParam();
     options.precision = precision;
     auto session = Session::Create(runtime_, options);
     EXPECT_TRUE(session.ok()) << session.status();
     sessions_.push_back(*session);
-    auto model = (*session)->Load(std::string(kFolder) + "efficientnet_lite0", {});
+    auto model = (*session)->Load(path, {});
     EXPECT_TRUE(model.ok()) << model.status();
     return *model;
   }
@@ -292,6 +316,17 @@ class PrecisionOfModels : public ::testing::TestWithParam<const char*> {
   int64_t PeakBytes(size_t session) {
     int64_t bytes = 0;
     for (const DeviceMemory& memory : sessions_[session]->Memory()) bytes += memory.peak_bytes;
+    return bytes;
+  }
+
+  // Of constants on the session's device.
+  int64_t WeightBytes(size_t session) {
+    Session& of = *sessions_[session];
+    int64_t bytes = 0;
+    for (const LedgerLine& line :
+         of.ledger().Lines(of.device_names()[static_cast<size_t>(of.preferred())])) {
+      if (line.category == MemoryCategory::kConstants) bytes += line.bytes;
+    }
     return bytes;
   }
 
@@ -325,6 +360,73 @@ TEST_P(PrecisionOfModels, AgreeOnPhotographsInHalfTheMemory) {
     EXPECT_LE(static_cast<double>(PeakBytes(static_cast<size_t>(i) + 1)),
               0.55 * static_cast<double>(PeakBytes(0)));
     ++i;
+  }
+  EXPECT_THAT(warnings_, ElementsAre());
+}
+
+constexpr int64_t kSteps = 60, kSamples = 2, kUnits = 96;
+
+Tensor Random(const Shape& shape, float most, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> numbers(-most, most);
+  Tensor tensor = Tensor::Allocate({DType::kF32, shape}).value();
+  for (float& v : tensor.MutableAs<float>()) v = numbers(random);
+  return tensor;
+}
+
+// One layer of ONNX, as many features as units, with weights as they are initialised.
+std::string RecurrentModel(const std::string& op, int64_t gates, bool linear) {
+  testing::OnnxGraphText graph;
+  const auto add = [&](const std::string& name, const std::vector<int64_t>& shape, uint32_t seed) {
+    const Tensor values =
+        Random(Shape(shape.begin(), shape.end()), 1 / std::sqrt(static_cast<float>(kUnits)), seed);
+    const auto span = values.As<float>();
+    graph.Floats(name, shape, std::vector<float>(span.begin(), span.end()));
+  };
+  add("w", {1, gates * kUnits, kUnits}, 1);
+  add("r", {1, gates * kUnits, kUnits}, 2);
+  add("b", {1, 2 * gates * kUnits}, 3);
+  testing::OnnxNodeText node(op, {"x", "w", "r", "b"}, {"y", "h"}, "layer");
+  node.Int("hidden_size", kUnits);
+  if (linear) node.Int("linear_before_reset", 1);
+  graph.Input("x", {kSteps, kSamples, kUnits}).Node(node);
+  graph.Output("y", {kSteps, 1, kSamples, kUnits}).Output("h", {1, kSamples, kUnits});
+  return testing::OnnxModelText(graph);
+}
+
+TEST_P(PrecisionOfModels, RecurrentLayersStayWithinTheirBoundInHalfTheWeights) {
+  // Each step rounds its gates and its result, and multiplies with rounded weights: three times
+  // half a unit for each step that went before, which add up like a random walk, with a factor of 4
+  // for the worst. That no step forgets what the one before was wrong by is for the worst, too.
+  const double walk = 4 * std::sqrt(3.0 * kSteps);
+  const testing::TemporaryFolder folder;
+  struct {
+    const char *op, *name;
+    int64_t gates;
+    bool linear;
+  } const kLayers[] = {{"LSTM", "lstm", 4, false},
+                       {"GRU", "gru", 3, false},
+                       {"GRU", "linear_gru", 3, true},
+                       {"RNN", "rnn", 1, false}};
+  for (const auto& layer : kLayers) {
+    SCOPED_TRACE(layer.name);
+    const std::string path = folder.Write(StrCat(layer.name, ".onnx"),
+                                          RecurrentModel(layer.op, layer.gates, layer.linear));
+    sessions_.clear();
+    const std::shared_ptr<Model> reference = Load({}, path);
+    RunRequest request;
+    request.feeds = {{"x", Random({kSteps, kSamples, kUnits}, 2, 4)}};
+    for (const DType storage : {DType::kF16, DType::kBF16}) {
+      const std::shared_ptr<Model> model = Load({storage}, path);
+      const auto check = CheckPrecision(*model, *reference, request);
+      ASSERT_TRUE(check.ok()) << check.status();
+      for (const NumberErrors& output : check->outputs) {
+        EXPECT_EQ(output.overflowed, 0);
+        EXPECT_LT(output.relative(), walk * (storage == DType::kF16 ? 0x1p-12 : 0x1p-9));
+        EXPECT_GT(output.max_error, 0);
+      }
+      EXPECT_LE(WeightBytes(sessions_.size() - 1) * 100, WeightBytes(0) * 51);
+    }
   }
   EXPECT_THAT(warnings_, ElementsAre());
 }

@@ -111,8 +111,7 @@ TEST_F(Runs, AFirstRunOnADeviceThatHangsEndsInTimeToo) {
   const auto other = LoadTurns(2);
   const auto watched = other->Run(Request(testing::Row(1, 2, 3, 4)));
   EXPECT_EQ(watched.status().code(), Code::kUnavailable) << watched.status();
-  EXPECT_THAT(std::string(Message(watched.status())),
-              HasSubstr("has not taken weights for 1500 ms"));
+  EXPECT_THAT(std::string(Message(watched.status())), HasSubstr("has taken no upload for 1500 ms"));
   script_->hang = false;
 }
 
@@ -122,13 +121,13 @@ TEST_F(Runs, AModelThatLoadsForLongerThanItsRunsMayGetsReady) {
   const auto model = LoadTurns(3);
   RunRequest request = Request(testing::Row(1, 2, 3, 4));
   request.timeout = milliseconds(1);
-  script_->step_us = 5000;
+  script_->transfer_us = 5000;
   for (int i = 0; i < 2; ++i) {
     const auto late = model->Run(request);
     EXPECT_EQ(late.status().code(), Code::kDeadlineExceeded) << late.status();
   }
   EXPECT_EQ(model->counters().graphs_compiled, 1);
-  script_->step_us = 0;
+  script_->transfer_us = 0;
 }
 
 // The caller's memory is taken away the moment the run has returned; then the device wakes up.

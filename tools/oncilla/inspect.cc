@@ -215,7 +215,8 @@ std::string PlacementSummary(const Inspected& in) {
     ++reasons[node.detail.empty() ? std::string(Name(node.reason)) : node.detail];
   }
   if (!reasons.empty()) {
-    out += StrCat("  not on ", ShortDeviceName(compiled.placement.devices[preferred]), ", because:\n");
+    out +=
+        StrCat("  not on ", ShortDeviceName(compiled.placement.devices[preferred]), ", because:\n");
   }
   for (const auto& [reason, n] : reasons) out += StrCat("    ", n, "  ", reason, "\n");
   return out;
@@ -243,7 +244,8 @@ std::string KernelsText(const Inspected& in) {
       const Node& node = graph.node(step.node);
       out += StrCat(
           node.name, " (", node.op->name, ") on ",
-          ShortDeviceName(in.opened.session->device_names()[static_cast<size_t>(stretch.device)]), "\n");
+          ShortDeviceName(in.opened.session->device_names()[static_cast<size_t>(stretch.device)]),
+          "\n");
       for (const std::string& line : SplitAt(step.kernel->description(), '\n')) {
         if (!line.empty()) out += "  " + line + "\n";
       }
