@@ -220,7 +220,7 @@ Result<Measured> Measure(const Bench& bench, const OpSet& ops, Device& device, d
   result.seconds = 1e9;
   for (int runs = 0; runs < 5 || Now() < end; ++runs) {
     const double begin = Now();
-    ONCILLA_ASSIGN(const EventPtr done, device.Submit(*queue, *recording, {}, false));
+    ONCILLA_ASSIGN(const EventPtr done, device.Submit(*queue, *recording, {}, {}));
     ONCILLA_TRY(device.Wait(done, kNoDeadline));
     result.seconds = std::min(result.seconds, Now() - begin);
   }

@@ -144,6 +144,12 @@ HWY_INLINE V Activate(D d, Activation activation, V x) {
   return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
+// The same by a call, for where it stands in many places: it is large.
+template <class D, class V = hn::Vec<D>>
+HWY_NOINLINE V CallActivate(D d, Activation activation, V x) {
+  return Activate(d, activation, x);
+}
+
 }  // namespace oncilla::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

@@ -1,5 +1,5 @@
 // The fast Conv for float and for 16-bit floats: one product per group, over an input padded once;
-// or depthwise.
+// or Winograd's way, or depthwise.
 //
 // See engine/ops/conv_product.h for how a convolution is a product; a 1x1 one is a plain one.
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include "backends/cpu/depthwise.h"
 #include "backends/cpu/fast.h"
 #include "backends/cpu/gemm.h"
+#include "backends/cpu/winograd.h"
 #include "engine/ops/conv.h"
 #include "engine/ops/conv_product.h"
 
@@ -74,21 +75,23 @@ class ProductConv : public CpuKernel {
   }
 
   Status Run(const Args& args) const override {
+    if (packed_) return RunPacked(args, args.In<T>(1));
+    T* to = reinterpret_cast<T*>(args.scratch) + RoundedPadding();
+    ParallelFor(args.threads, g_.groups, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) PackGroup(args.In<T>(1), i, to);
+    });
+    return RunPacked(args, to);
+  }
+
+  // With the panels of the filter.
+  Status RunPacked(const Args& args, const T* packed) const {
     auto* scratch = reinterpret_cast<T*>(args.scratch);
-    const T* packed = args.In<T>(1);
     Product<T> p = product_;
     p.taps = taps_.data();
     p.a = args.In<T>(0);
     if (shape_.pads) {
       FillPadded(args, scratch);
       p.a = scratch;
-    }
-    if (!packed_) {
-      T* to = scratch + RoundedPadding();
-      ParallelFor(args.threads, g_.groups, 1, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) PackGroup(args.In<T>(1), i, to);
-      });
-      packed = to;
     }
     p.epilogue = EpilogueOf<T>(args, activation_);
     const Split split = SplitOf(p, g_.groups);
@@ -156,6 +159,40 @@ class ProductConv : public CpuKernel {
   int64_t padded_elements_ = 0, packed_elements_ = 0;
 };
 
+// Winograd's way, on a filter that was transformed when it was packed; or, where it could not be,
+// the product.
+class WinogradConv : public CpuKernel {
+ public:
+  WinogradConv(const NodeView& node, const WindowGeometry& g, Activation activation, int tile)
+      : CpuKernel(node),
+        winograd_(g, tile),
+        activation_(activation),
+        direct_(node, g, activation, true) {}
+
+  int64_t scratch_bytes() const override {
+    return std::max(winograd_.scratch_bytes(), direct_.scratch_bytes());
+  }
+  std::string description() const override {
+    const int tile = winograd_.filter().tile();
+    return StrCat("winograd ", tile, 'x', tile, ' ', TileName(), " packed ", winograd_.tiles(),
+                  " tiles, ", winograd_.block_tiles(), " at a time");
+  }
+
+  Status Run(const Args& args) const override {
+    if (const float* panels = WinogradFilter::DirectPanels(args.In<float>(1)); panels != nullptr) {
+      return direct_.RunPacked(args, panels);
+    }
+    winograd_.Run(args.threads, args.In<float>(0), args.In<float>(1), args.Out<float>(0),
+                  EpilogueOf<float>(args, activation_), reinterpret_cast<float*>(args.scratch));
+    return Status();
+  }
+
+ private:
+  const Winograd winograd_;
+  const Activation activation_;
+  const ProductConv<float> direct_;
+};
+
 // By the filter alone: one input channel per group, and one filter for each.
 bool IsDepthwise(const ConvAttrs& attrs, const Shape& filter) {
   return attrs.groups > 1 && filter[filter.rank() - 2] == 1 && filter.back() == attrs.groups;
@@ -168,8 +205,14 @@ Result<std::unique_ptr<CpuKernel>> MakeConvOf(const NodeView& node, const ConvAt
   if (IsDepthwise(attrs, node.inputs[1].desc().shape)) {
     return std::unique_ptr<CpuKernel>(std::make_unique<DepthwiseConv<T>>(node, g, activation));
   }
-  return std::unique_ptr<CpuKernel>(
-      std::make_unique<ProductConv<T>>(node, g, activation, node.inputs[1].constant));
+  const bool packed = node.inputs[1].constant;
+  if constexpr (std::is_same_v<T, float>) {
+    const int tile = Winograd::TileFor(attrs, node.inputs[1].desc().shape);
+    if (packed && tile != 0) {
+      return std::unique_ptr<CpuKernel>(std::make_unique<WinogradConv>(node, g, activation, tile));
+    }
+  }
+  return std::unique_ptr<CpuKernel>(std::make_unique<ProductConv<T>>(node, g, activation, packed));
 }
 
 }  // namespace
@@ -198,6 +241,15 @@ Result<Packing> ConvPacking(const NodeView& node, int input) {
   if (input != 1 || !IsCarried(desc.dtype) || desc.elements() == 0 ||
       IsDepthwise(attrs, desc.shape)) {
     return Packing{"dense", desc.bytes(), nullptr};
+  }
+  if (const int tile = Winograd::TileFor(attrs, desc.shape);
+      desc.dtype == DType::kF32 && tile != 0) {
+    const WinogradFilter filter(tile, desc.shape[2], desc.shape[3]);
+    return Packing{StrCat("winograd", tile, "p", PanelColumns()), filter.packed_bytes(),
+                   [=](const Tensor& constant, std::span<std::byte> to) {
+                     filter.Pack(constant.As<float>().data(), to);
+                     return Status();
+                   }};
   }
   const int64_t groups = attrs.groups, out_channels = desc.shape.back();
   const int64_t columns = out_channels / groups, depth = desc.elements() / out_channels;

@@ -39,16 +39,11 @@ struct DepthwiseRow {
   bool curved;
 };
 
-// Not inlined: it is large, and Finish stands in many places.
-HWY_NOINLINE Vector Curve(Activation activation, Vector v) {
-  return Activate(Floats(), activation, v);
-}
-
 template <class T>
 HWY_INLINE void Finish(const DepthwiseRow<T>& r, Vector sum, int64_t at, int64_t count) {
   if (r.residual != nullptr) sum = hn::Add(sum, LoadSome(r.residual + at, count));
   sum = hn::Min(r.high, hn::Max(r.low, sum));
-  if (r.curved) sum = Curve(r.d.epilogue.activation, sum);
+  if (r.curved) sum = CallActivate(Floats(), r.d.epilogue.activation, sum);
   StoreSome(sum, r.y + at, count);
 }
 
@@ -236,7 +231,7 @@ void Rows(const Depthwise<BFloat16>& d, int64_t begin, int64_t end) {
 }  // namespace
 
 template <class T>
-void RunDepthwise(ThreadPool* threads, const Depthwise<T>& d) {
+void RunDepthwise(const Threads& threads, const Depthwise<T>& d) {
   const WindowGeometry& g = d.geometry;
   const int64_t rows = g.batch * g.axis[0].out * g.axis[1].out;
   const int64_t work = g.axis[2].out * g.in_channels * g.taps();
@@ -244,9 +239,9 @@ void RunDepthwise(ThreadPool* threads, const Depthwise<T>& d) {
   ParallelFor(threads, rows, grain, [&](int64_t begin, int64_t end) { Rows(d, begin, end); });
 }
 
-template void RunDepthwise(ThreadPool*, const Depthwise<float>&);
-template void RunDepthwise(ThreadPool*, const Depthwise<Half>&);
-template void RunDepthwise(ThreadPool*, const Depthwise<BFloat16>&);
+template void RunDepthwise(const Threads&, const Depthwise<float>&);
+template void RunDepthwise(const Threads&, const Depthwise<Half>&);
+template void RunDepthwise(const Threads&, const Depthwise<BFloat16>&);
 
 }  // namespace oncilla::cpu
 #endif

@@ -18,6 +18,6 @@ struct Depthwise {
 };
 
 template <class T>
-void RunDepthwise(ThreadPool* threads, const Depthwise<T>& d);
+void RunDepthwise(const Threads& threads, const Depthwise<T>& d);
 
 }  // namespace oncilla::cpu

@@ -1,7 +1,8 @@
 // The CPU as a device: regions from mmap, queues served by whoever waits, kernels from the rows.
 //
 // Submit only notes the work; Wait does it, on the waiting thread with the pool's help, so that a
-// run needs no thread of its own. A failed step drops what stands behind it in its queue.
+// run needs no thread of its own. A failed step drops what stands behind it in its queue; one that
+// its run's end cuts short fails, too.
 #include "backends/cpu/device.h"
 
 #include <sys/mman.h>
@@ -66,7 +67,7 @@ struct Work {
   std::shared_ptr<CpuEvent> event;
   const CpuRecording* recording = nullptr;
   std::vector<BufferView> externals;
-  bool profile = false;
+  SubmitOptions options;
   std::vector<Upload> uploads;
   std::vector<Download> downloads;
   size_t next_step = 0;
@@ -166,11 +167,12 @@ class CpuDevice : public Device, public TellsFreeMemory {
   }
 
   Result<EventPtr> Submit(Queue& queue, const Recording& recording,
-                          std::span<const BufferView> externals, bool profile) override {
+                          std::span<const BufferView> externals,
+                          const SubmitOptions& options) override {
     Work work;
     work.recording = static_cast<const CpuRecording*>(&recording);
     work.externals.assign(externals.begin(), externals.end());
-    work.profile = profile;
+    work.options = options;
     return Add(static_cast<CpuQueue&>(queue), std::move(work));
   }
 
@@ -268,12 +270,14 @@ class CpuDevice : public Device, public TellsFreeMemory {
     for (const Operand& o : step.inputs) in.push_back(address(o));
     for (const Operand& o : step.outputs) out.push_back(address(o));
     std::byte* scratch = step.scratch.region == nullptr ? nullptr : step.scratch.host();
-    const int64_t start = work.profile ? Now() : 0;
+    const int64_t start = work.options.profile ? Now() : 0;
     const NodeView view = kernel.node();
-    Status status = kernel.Run({view, in, out, scratch, threads_});
-    if (work.profile) {
+    Status status = kernel.Run({view, in, out, scratch, {threads_, &work.options.end}});
+    if (work.options.profile) {
       work.event->times.push_back({static_cast<int>(work.next_step), start, Now()});
     }
+    // What was left out is nobody's to see, nor what the kernel made of it.
+    ONCILLA_TRY(MayGoOn(work.options.end));
     if (status.ok()) return status;
     return WithNode(In(std::move(status), StrCat("node '", step.node, "' (", view.op->name, ")")),
                     step.node);

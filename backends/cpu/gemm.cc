@@ -12,6 +12,8 @@ namespace {
 // A task should be worth some microseconds; more tasks than this are never needed.
 constexpr double kFlopsPerTask = 2e6;
 constexpr int64_t kMaxTasks = 256;
+// But for very large products: no task should hold a run for long after its end.
+constexpr double kMostFlopsPerTask = 1e9;
 // How much of B one task may go over again and again: it has to stay in the second cache.
 constexpr int64_t kBlockFloats = 512 * 1024 / 4;
 constexpr int64_t kDepthBlock = 512;
@@ -45,6 +47,7 @@ Split SplitOf(const ProductSizes& p, int64_t others) {
                        static_cast<double>(p.depth());
   const auto most = static_cast<double>(std::max<int64_t>(1, kMaxTasks / others));
   auto wanted = static_cast<int64_t>(std::clamp(flops / kFlopsPerTask, 1.0, most));
+  wanted = std::max(wanted, static_cast<int64_t>(flops / kMostFlopsPerTask));
   if (others == 1 && flops > 1e6) wanted = std::max<int64_t>(wanted, 2);
 
   Split split;
@@ -90,7 +93,7 @@ void RunTask(const Product<T, StoredB>& p, const Split& split, int64_t task) {
 }
 
 template <class StoredB>
-void RunProduct(ThreadPool* threads, const Product<float, StoredB>& product) {
+void RunProduct(const Threads& threads, const Product<float, StoredB>& product) {
   const Split split = SplitOf(product);
   ParallelFor(threads, split.tasks(), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) RunTask(product, split, i);
@@ -104,7 +107,7 @@ float Dot(const T* a, const T* b, int64_t count) {
 
 #define ONCILLA_FOR(T)                                                                          \
   template void PackPanels(const T*, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, T*); \
-  template void RunProduct(ThreadPool*, const Product<float, T>&);                              \
+  template void RunProduct(const Threads&, const Product<float, T>&);                              \
   template float Dot(const T*, const T*, int64_t);
 ONCILLA_FOR(float)
 ONCILLA_FOR(Half)

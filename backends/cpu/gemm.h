@@ -12,10 +12,11 @@
 #include <cstdint>
 
 #include "engine/base/half.h"
-#include "engine/base/thread_pool.h"
 #include "engine/ops/activation.h"
 
 namespace oncilla::cpu {
+
+class Threads;  // kernel.h
 
 // T: float, Half or BFloat16, in memory.
 template <class T>
@@ -39,6 +40,9 @@ struct ProductSizes {
   int64_t run = 0;
   int64_t columns = 0;
   int64_t c_step = 0;  // elements from one row of C to the next
+  // Above 0: so many steps of K are added up apart, which keeps rounding errors of long sums small.
+  // For one tap, float and no epilogue.
+  int64_t partial_sum = 0;
 
   int64_t lines() const { return line_count[0] * line_count[1] * line_count[2]; }
   int64_t rows() const { return lines() * line_rows; }
@@ -85,7 +89,7 @@ template <class T, class StoredB>
 void RunTask(const Product<T, StoredB>& product, const Split& split, int64_t task);
 // The whole product.
 template <class StoredB>
-void RunProduct(ThreadPool* threads, const Product<float, StoredB>& product);
+void RunProduct(const Threads& threads, const Product<float, StoredB>& product);
 
 // The sum of a[i] * b[i].
 template <class T>

@@ -66,8 +66,60 @@ HWY_NOINLINE void RunRaggedTile(int rows, int64_t columns, const TileArgs<B>& ti
   CopyRows(c, kTileColumns, tile.c, tile.c_step, rows, columns);
 }
 
+// Adds a tile to C.
+HWY_INLINE void AddTile(const float* tile, float* c, int64_t c_step, int rows, int64_t columns) {
+  for (int i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; j += kLanes) {
+      float* at = c + i * c_step + j;
+      const Vector sum = hn::Add(LoadSome(at, columns - j), LoadAll(tile + i * kTileColumns + j));
+      StoreSome(sum, at, columns - j);
+    }
+  }
+}
+
+// A block whose sums are of a stretch of K each, which are then added up.
+void RunPartialSums(const Product<float>& p, const Block& block) {
+  HWY_ALIGN float sums[kTileRows * kTileColumns];
+  const int64_t tiles_per_line = TilesPerLine(p, kTileRows), depth = p.depth();
+  const int64_t passes = (p.run + p.partial_sum - 1) / p.partial_sum;
+  TileArgs<float> t = {};
+  t.row_step = p.row_step;
+  t.run_step = p.run_step;
+  t.taps = p.taps;
+  t.tap_count = 1;
+  t.prefetch = kPrefetchSteps * kTileColumns;
+  for (int64_t tile = block.first_tile; tile < block.last_tile; ++tile) {
+    const int64_t part = tile % tiles_per_line;
+    const int64_t row = p.line_rows * part / tiles_per_line;
+    const int rows = static_cast<int>(p.line_rows * (part + 1) / tiles_per_line - row);
+    for (int64_t panel = block.first_panel; panel < block.last_panel; ++panel) {
+      const int64_t column = panel * kTileColumns;
+      const int64_t columns = std::min<int64_t>(kTileColumns, p.columns - column);
+      float* c = p.c + row * p.c_step + column;
+      for (int64_t pass = 0; pass < passes; ++pass) {
+        const int64_t k = p.run * pass / passes;
+        t.run = p.run * (pass + 1) / passes - k;
+        t.a = p.a + row * p.row_step + k * p.run_step;
+        t.b = p.b + (panel * depth + k) * kTileColumns;
+        const bool whole = pass == 0 && columns % kLanes == 0;
+        t.c = whole ? c : sums;
+        t.c_step = whole ? p.c_step : kTileColumns;
+        RunTile(rows, static_cast<int>((columns + kLanes - 1) / kLanes), t);
+        if (pass > 0) {
+          AddTile(sums, c, p.c_step, rows, columns);
+        } else if (!whole) {
+          CopyRows(sums, kTileColumns, c, p.c_step, rows, columns);
+        }
+      }
+    }
+  }
+}
+
 template <class B>
 void RunBlock(const Product<float, B>& p, const Block& block) {
+  if constexpr (std::is_same_v<B, float>) {
+    if (p.partial_sum > 0) return RunPartialSums(p, block);
+  }
   const Activation activation = p.epilogue.activation;
   constexpr float kInf = std::numeric_limits<float>::infinity();
   const float bounds[2] = {0, activation == Activation::kRelu6 ? 6 : kInf};

@@ -8,16 +8,21 @@
 // strings or with sizes that depend on data are host functions on tensors instead.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "engine/base/early_end.h"
 #include "engine/base/thread_pool.h"
 #include "engine/device/device.h"
 #include "engine/tensor/dtype_set.h"
 
 namespace oncilla::cpu {
+
+// Sums, or elements looked at, that take plain code about a millisecond.
+inline constexpr int64_t kLongStretch = 1 << 20;
 
 // A node whose facts are owned, so that a kernel can keep it.
 class OwnedNode {
@@ -32,6 +37,22 @@ class OwnedNode {
   std::string name_;
 };
 
+// Who does the work of a call, and what may end it early.
+class Threads {
+ public:
+  // Null: the calling thread alone; nothing. Both are borrowed.
+  Threads(ThreadPool* pool = nullptr, const EarlyEnd* end = nullptr)  // NOLINT: a pool is enough
+      : pool_(pool), end_(end) {}
+  ThreadPool* pool() const { return pool_; }
+  const EarlyEnd* end() const { return end_; }
+  // What is still to do may be left out: nobody will see the results. It stays so.
+  bool ended() const { return end_ != nullptr && end_->reached(); }
+
+ private:
+  ThreadPool* pool_;
+  const EarlyEnd* end_;
+};
+
 // One call of a kernel. Data of plan inputs is read from their facts (Ints), never from a buffer;
 // data of absent inputs is null.
 struct Args {
@@ -39,7 +60,7 @@ struct Args {
   std::span<const std::byte* const> inputs;
   std::span<std::byte* const> outputs;
   std::byte* scratch = nullptr;
-  ThreadPool* threads = nullptr;  // null: run alone
+  Threads threads;
 
   template <class T>
   const T* In(size_t i) const {
@@ -59,15 +80,41 @@ struct Args {
 };
 
 // Runs fn(begin, end) over [0, n) in chunks of `grain`, on the pool when there is one. Chunks are
-// the same whatever the pool is, so sums kept per chunk repeat bit for bit.
+// the same whatever the pool is, so sums kept per chunk repeat bit for bit. Once the call is to
+// end, chunks are left out, here and in every ParallelFor after this one: what a kernel does with
+// their results by itself must be safe whatever they are. A chunk should take a few milliseconds at
+// most.
 template <class F>
-void ParallelFor(ThreadPool* threads, int64_t n, int64_t grain, F&& fn) {
-  if (threads != nullptr) {
-    threads->ParallelFor(n, grain, [&](int64_t begin, int64_t end, int) { fn(begin, end); });
+void ParallelFor(const Threads& threads, int64_t n, int64_t grain, F&& fn) {
+  if (threads.pool() != nullptr) {
+    threads.pool()->ParallelFor(
+        n, grain, [&](int64_t begin, int64_t end, int) { fn(begin, end); }, threads.end());
   } else {
-    for (int64_t i = 0; i < n; i += grain) fn(i, i + grain < n ? i + grain : n);
+    for (int64_t i = 0; i < n && !threads.ended(); i += grain) fn(i, i + grain < n ? i + grain : n);
   }
 }
+
+// The grain of chunks of about a million sums, at most `most` items of `sums` each.
+inline int64_t GrainOf(int64_t sums, int64_t most) {
+  return std::clamp<int64_t>(kLongStretch / std::max<int64_t>(sums, 1), 1, most);
+}
+
+// For a loop that may go on for long within one chunk, or outside of all:
+// `if (look.Ended(sums)) return;` with how many sums were done since. Asks once in a long stretch.
+class Lookout {
+ public:
+  explicit Lookout(const Threads& threads) : threads_(threads) {}
+  bool Ended(int64_t sums) {
+    done_ += sums;
+    if (done_ < kLongStretch) return false;
+    done_ = 0;
+    return threads_.ended();
+  }
+
+ private:
+  const Threads threads_;
+  int64_t done_ = 0;
+};
 
 class CpuKernel : public Kernel {
  public:

@@ -129,7 +129,7 @@ Status SelectBoxesByClass(const SelectBoxesByClassAttrs& attrs, const Args& args
     const float* from = args.In<float>(0) + image * n * sets * 4;
     std::vector<Found> found;
     std::vector<float> own(static_cast<size_t>(n));
-    for (int64_t c = 0; c < classes; ++c) {
+    for (int64_t c = 0; c < classes && !args.threads.ended(); ++c) {
       for (int64_t i = 0; i < n; ++i) {
         own[static_cast<size_t>(i)] = args.In<float>(1)[(image * n + i) * classes + c];
       }

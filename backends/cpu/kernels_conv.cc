@@ -17,7 +17,8 @@ Status Conv(const ConvAttrs& attrs, const Args& args) {
     if constexpr (!std::is_integral_v<T>) {
       const T* bias = args.has_input(2) ? args.In<T>(2) : nullptr;
       const T* residual = args.has_input(3) ? args.In<T>(3) : nullptr;
-      ParallelFor(args.threads, g.batch * g.out_pixels(), 16, [&](int64_t begin, int64_t end) {
+      const int64_t grain = GrainOf(g.taps() * in_group * g.out_channels, 16);
+      ParallelFor(args.threads, g.batch * g.out_pixels(), grain, [&](int64_t begin, int64_t end) {
         std::vector<double> sums(static_cast<size_t>(g.out_channels));
         for (int64_t pixel = begin; pixel < end; ++pixel) {
           for (int64_t c = 0; c < g.out_channels; ++c) {
@@ -55,7 +56,8 @@ Status ConvTranspose(const ConvTransposeAttrs& attrs, const Args& args) {
   DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T>) {
     if constexpr (!std::is_integral_v<T>) {
       const T* bias = args.has_input(2) ? args.In<T>(2) : nullptr;
-      ParallelFor(args.threads, g.batch * g.in_pixels(), 16, [&](int64_t begin, int64_t end) {
+      const int64_t grain = GrainOf(g.taps() * in_group * g.out_channels, 16);
+      ParallelFor(args.threads, g.batch * g.in_pixels(), grain, [&](int64_t begin, int64_t end) {
         std::vector<double> sums(static_cast<size_t>(g.out_channels));
         for (int64_t pixel = begin; pixel < end; ++pixel) {
           for (int64_t c = 0; c < g.out_channels; ++c) {

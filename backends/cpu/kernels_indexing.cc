@@ -31,7 +31,7 @@ GatherSizes SizesOf(const GatherAttrs& attrs, const NodeView& node) {
 
 template <class T>
 void CopySlices(const GatherSizes& s, const std::vector<int64_t>& at, const T* x, T* y,
-                ThreadPool* threads) {
+                const Threads& threads) {
   const int64_t grain = std::max<int64_t>(1, (1 << 13) / std::max<int64_t>(s.inner, 1));
   ParallelFor(threads, s.batch * s.outer * s.count, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -108,7 +108,7 @@ Result<std::vector<Tensor>> Compress(const CompressAttrs& attrs, const NodeView&
 // place of x but for `axis`, where `at` says.
 template <class F>
 void ForElements(const Shape& x, const Shape& indices, int axis, const std::vector<int64_t>& at,
-                 ThreadPool* threads, F&& fn) {
+                 const Threads& threads, F&& fn) {
   const auto strides = RowMajorStrides(x);
   const int last = indices.rank() - 1;
   const int64_t columns = indices[last], rows = indices.Product(0, last);

@@ -46,13 +46,14 @@ void Write(const Matrix& m, T* y) {
 
 // P a = L U in place of a. The order of rows, and the sign of the permutation; false when some
 // pivot is zero (elimination goes on past it).
-bool Factorise(Matrix& a, std::vector<int64_t>& order, int* sign) {
+bool Factorise(Matrix& a, std::vector<int64_t>& order, int* sign, const Threads& threads) {
   const int64_t n = a.rows;
   order.resize(static_cast<size_t>(n));
   for (int64_t i = 0; i < n; ++i) order[static_cast<size_t>(i)] = i;
   bool regular = true;
   *sign = 1;
-  for (int64_t k = 0; k < n; ++k) {
+  Lookout look(threads);
+  for (int64_t k = 0; k < n && !look.Ended((n - k) * (n - k)); ++k) {
     int64_t best = k;
     for (int64_t i = k + 1; i < n; ++i) {
       if (std::fabs(a[i][k]) > std::fabs(a[best][k])) best = i;
@@ -76,8 +77,9 @@ bool Factorise(Matrix& a, std::vector<int64_t>& order, int* sign) {
 }
 
 // b in place: solves with a lower triangle (of ones on the diagonal if `unit`), or an upper one.
-void Forward(const Matrix& a, bool unit, Matrix& b) {
-  for (int64_t i = 0; i < b.rows; ++i) {
+void Forward(const Matrix& a, bool unit, Matrix& b, const Threads& threads) {
+  Lookout look(threads);
+  for (int64_t i = 0; i < b.rows && !look.Ended(i * b.columns); ++i) {
     for (int64_t k = 0; k < i; ++k) {
       const double f = a[i][k];
       if (f == 0) continue;
@@ -87,8 +89,9 @@ void Forward(const Matrix& a, bool unit, Matrix& b) {
     for (int64_t j = 0; j < b.columns; ++j) b[i][j] /= a[i][i];
   }
 }
-void Backward(const Matrix& a, bool unit, Matrix& b) {
-  for (int64_t i = b.rows; i-- > 0;) {
+void Backward(const Matrix& a, bool unit, Matrix& b, const Threads& threads) {
+  Lookout look(threads);
+  for (int64_t i = b.rows; i-- > 0 && !look.Ended((b.rows - i) * b.columns);) {
     for (int64_t k = i + 1; k < b.rows; ++k) {
       const double f = a[i][k];
       if (f == 0) continue;
@@ -100,16 +103,17 @@ void Backward(const Matrix& a, bool unit, Matrix& b) {
 }
 
 // b := a^-1 b.
-Status Solve(Matrix a, Matrix& b) {
+Status Solve(Matrix a, Matrix& b, const Threads& threads) {
   std::vector<int64_t> order;
   int sign = 0;
-  if (!Factorise(a, order, &sign)) return InvalidArgument("Input matrix is not invertible.");
+  if (!Factorise(a, order, &sign, threads))
+    return InvalidArgument("Input matrix is not invertible.");
   Matrix permuted(b.rows, b.columns);
   for (int64_t i = 0; i < b.rows; ++i) {
     std::copy_n(b[order[static_cast<size_t>(i)]], b.columns, permuted[i]);
   }
-  Forward(a, true, permuted);
-  Backward(a, false, permuted);
+  Forward(a, true, permuted, threads);
+  Backward(a, false, permuted, threads);
   b = std::move(permuted);
   return Status();
 }
@@ -118,9 +122,13 @@ Status Solve(Matrix a, Matrix& b) {
 template <class F>
 Status ForMatrices(const Args& args, int64_t batches, F&& fn) {
   Status status;
+  Lookout look(args.threads);
+  const int64_t size = args.in(0).shape.back();
   DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T> tag) {
     if constexpr (!std::is_integral_v<T>) {
-      for (int64_t m = 0; m < batches && status.ok(); ++m) status = fn(tag, m);
+      for (int64_t m = 0; m < batches && status.ok() && !look.Ended(size * size); ++m) {
+        status = fn(tag, m);
+      }
     }
   });
   return status;
@@ -134,7 +142,8 @@ Status Cholesky(const NoAttrs&, const Args& args) {
   return ForMatrices(args, BatchesOf(x), [&]<class T>(TypeTag<T>, int64_t m) -> Status {
     Matrix a = Read(args.In<T>(0) + m * n * n, n, n);
     bool positive = true;
-    for (int64_t j = 0; j < n; ++j) {
+    Lookout look(args.threads);
+    for (int64_t j = 0; j < n && !look.Ended((n - j) * j); ++j) {
       for (int64_t i = j; i < n; ++i) {
         double sum = a[i][j];
         for (int64_t k = 0; k < j; ++k) sum -= a[i][k] * a[j][k];
@@ -155,7 +164,7 @@ Status MatrixInverse(const MatrixSolveAttrs& attrs, const Args& args) {
   return ForMatrices(args, BatchesOf(x), [&]<class T>(TypeTag<T>, int64_t m) -> Status {
     Matrix b(n, n);
     for (int64_t i = 0; i < n; ++i) b[i][i] = 1;
-    ONCILLA_TRY(Solve(Read(args.In<T>(0) + m * n * n, n, n, attrs.transpose), b));
+    ONCILLA_TRY(Solve(Read(args.In<T>(0) + m * n * n, n, n, attrs.transpose), b, args.threads));
     Write(b, args.Out<T>(0) + m * n * n);
     return Status();
   });
@@ -166,17 +175,17 @@ Status MatrixSolve(const MatrixSolveAttrs& attrs, const Args& args) {
   const int64_t n = x.back(), columns = args.in(1).shape.back();
   return ForMatrices(args, BatchesOf(x), [&]<class T>(TypeTag<T>, int64_t m) -> Status {
     Matrix b = Read(args.In<T>(1) + m * n * columns, n, columns);
-    ONCILLA_TRY(Solve(Read(args.In<T>(0) + m * n * n, n, n, attrs.transpose), b));
+    ONCILLA_TRY(Solve(Read(args.In<T>(0) + m * n * n, n, n, attrs.transpose), b, args.threads));
     Write(b, args.Out<T>(0) + m * n * columns);
     return Status();
   });
 }
 
 // The sign and the logarithm of the size of a determinant.
-std::pair<double, double> LogDeterminantOf(Matrix a) {
+std::pair<double, double> LogDeterminantOf(Matrix a, const Threads& threads) {
   std::vector<int64_t> order;
   int sign = 0;
-  Factorise(a, order, &sign);
+  Factorise(a, order, &sign, threads);
   double product = sign, log = 0;
   for (int64_t i = 0; i < a.rows; ++i) {
     const double d = a[i][i];
@@ -193,7 +202,7 @@ Status MatrixDeterminant(const NoAttrs&, const Args& args) {
     Matrix a = Read(args.In<T>(0) + m * n * n, n, n);
     std::vector<int64_t> order;
     int sign = 0;
-    Factorise(a, order, &sign);
+    Factorise(a, order, &sign, args.threads);
     double product = sign;
     for (int64_t i = 0; i < n; ++i) product *= a[i][i];
     args.Out<T>(0)[m] = To<T>(product);
@@ -205,7 +214,7 @@ Status LogDeterminant(const NoAttrs&, const Args& args) {
   const Shape x = args.in(0).shape;
   const int64_t n = x.back();
   return ForMatrices(args, BatchesOf(x), [&]<class T>(TypeTag<T>, int64_t m) -> Status {
-    const auto [sign, log] = LogDeterminantOf(Read(args.In<T>(0) + m * n * n, n, n));
+    const auto [sign, log] = LogDeterminantOf(Read(args.In<T>(0) + m * n * n, n, n), args.threads);
     args.Out<T>(0)[m] = To<T>(sign);
     args.Out<T>(1)[m] = To<T>(log);
     return Status();
@@ -227,9 +236,9 @@ Status TriangularSolve(const TriangularSolveAttrs& attrs, const Args& args) {
     const Matrix matrix = Read(args.In<T>(0) + at[0] * n * n, n, n, attrs.transpose);
     Matrix x = Read(args.In<T>(1) + at[1] * n * columns, n, columns);
     if (attrs.lower != attrs.transpose) {
-      Forward(matrix, attrs.unit_diagonal, x);
+      Forward(matrix, attrs.unit_diagonal, x, args.threads);
     } else {
-      Backward(matrix, attrs.unit_diagonal, x);
+      Backward(matrix, attrs.unit_diagonal, x, args.threads);
     }
     Write(x, args.Out<T>(0) + m * n * columns);
     return Status();
@@ -298,7 +307,8 @@ Status SparseMatMul(const SparseMatMulAttrs& attrs, const Args& args) {
     if constexpr (!std::is_same_v<T, bool>) {
       using W = std::conditional_t<std::is_integral_v<T>, uint64_t, double>;
       std::vector<W> sums(static_cast<size_t>(y.elements()));
-      for (int64_t i = 0; i < nonzero; ++i) {
+      Lookout look(args.threads);
+      for (int64_t i = 0; i < nonzero && !look.Ended(columns); ++i) {
         const int64_t row = at[static_cast<size_t>(2 * i + (attrs.transpose_a ? 1 : 0))];
         const int64_t k = at[static_cast<size_t>(2 * i + (attrs.transpose_a ? 0 : 1))];
         const auto value = static_cast<W>(args.In<T>(1)[i]);

@@ -31,8 +31,10 @@ Status MatMul(const MatMulAttrs& attrs, const Args& args) {
     if constexpr (!std::is_same_v<T, bool>) {
       const T* bias = args.has_input(2) ? args.In<T>(2) : nullptr;
       const T* residual = args.has_input(3) ? args.In<T>(3) : nullptr;
-      ParallelFor(args.threads, g.batch * g.m, 4, [&](int64_t begin, int64_t end) {
+      const int64_t grain = GrainOf(SaturatingMul(g.n, g.k), 4);
+      ParallelFor(args.threads, g.batch * g.m, grain, [&](int64_t begin, int64_t end) {
         std::vector<Sum<T>> sums(static_cast<size_t>(g.n));
+        Lookout look(args.threads);
         for (int64_t row = begin; row < end; ++row) {
           const T* a = args.In<T>(0) + g.a_offset(row / g.m) + row % g.m * g.a_row;
           const T* b = args.In<T>(1) + g.b_offset(row / g.m);
@@ -41,6 +43,7 @@ Status MatMul(const MatMulAttrs& attrs, const Args& args) {
             if (residual != nullptr) sums[j] += static_cast<Sum<T>>(residual[row * g.n + j]);
           }
           for (int64_t k = 0; k < g.k; ++k) {
+            if (look.Ended(g.n)) return;
             const auto x = static_cast<Sum<T>>(a[k * g.a_col]);
             const T* b_row = b + k * g.b_row;
             for (int64_t j = 0; j < g.n; ++j) {

@@ -35,7 +35,7 @@ class Padding {
   }
 
   template <class T>
-  void Run(const T* x, T* y, const T& value, ThreadPool* threads) const {
+  void Run(const T* x, T* y, const T& value, const Threads& threads) const {
     if (sources_.empty()) {
       std::copy_n(x, block_, y);
       return;

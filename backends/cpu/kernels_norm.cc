@@ -149,6 +149,7 @@ Status NormalizeGroups(const Args& args, int64_t groups, double epsilon) {
   DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T>) {
     if constexpr (!std::is_integral_v<T>) {
       ParallelFor(args.threads, samples * groups, RowGrain(n), [&](int64_t begin, int64_t end) {
+        Lookout look(args.threads);
         for (int64_t i = begin; i < end; ++i) {
           const int64_t first = i % groups * width;
           const int64_t base = i / groups * places * channels + first;
@@ -156,10 +157,12 @@ Status NormalizeGroups(const Args& args, int64_t groups, double epsilon) {
           T* y = args.Out<T>(0) + base;
           double mean = 0, square = 0;
           for (int64_t p = 0; p < places; ++p) {
+            if (look.Ended(width)) return;
             for (int64_t c = 0; c < width; ++c) mean += At(x, p * channels + c);
           }
           mean /= static_cast<double>(n);
           for (int64_t p = 0; p < places; ++p) {
+            if (look.Ended(width)) return;
             for (int64_t c = 0; c < width; ++c) {
               const double d = At(x, p * channels + c) - mean;
               square += d * d;
@@ -167,6 +170,7 @@ Status NormalizeGroups(const Args& args, int64_t groups, double epsilon) {
           }
           const double factor = 1 / std::sqrt(square / static_cast<double>(n) + epsilon);
           for (int64_t p = 0; p < places; ++p) {
+            if (look.Ended(width)) return;
             for (int64_t c = 0; c < width; ++c) {
               const int64_t at = p * channels + c;
               y[at] = To<T>((At(x, at) - mean) * factor * scale[first + c] + offset[first + c]);

@@ -18,10 +18,15 @@ namespace {
 // Calls each(pixel, see) for every output pixel, where see(f) calls f(input pixel) for every input
 // pixel of its window, in order.
 template <class F>
-void ForWindows(ThreadPool* threads, const WindowGeometry& g, F&& each) {
-  ParallelFor(threads, g.batch * g.out_pixels(), 64, [&](int64_t begin, int64_t end) {
+void ForWindows(const Threads& threads, const WindowGeometry& g, F&& each) {
+  const int64_t grain = GrainOf(SaturatingMul(g.taps(), g.in_channels), 64);
+  ParallelFor(threads, g.batch * g.out_pixels(), grain, [&](int64_t begin, int64_t end) {
+    Lookout look(threads);
     for (int64_t pixel = begin; pixel < end; ++pixel) {
-      each(pixel, [&](auto&& f) { ForTaps(g, pixel, [&](int64_t at, int64_t) { f(at); }); });
+      each(pixel, [&](auto&& f) {
+        if (look.Ended(g.taps())) return;
+        ForTaps(g, pixel, [&](int64_t at, int64_t) { f(at); });
+      });
     }
   });
 }
@@ -124,7 +129,8 @@ Status ExtractPatches(const ExtractPatchesAttrs& attrs, const Args& args) {
   ONCILLA_ASSIGN(const WindowGeometry g, PoolGeometry(attrs, args.node));
   const int64_t channels = g.in_channels, row = g.taps() * channels;
   DispatchBytes(BytesOf(args.in(0).dtype), [&]<class T>(T) {
-    ParallelFor(args.threads, g.batch * g.out_pixels(), 64, [&](int64_t begin, int64_t end) {
+    const int64_t grain = GrainOf(row, 64);
+    ParallelFor(args.threads, g.batch * g.out_pixels(), grain, [&](int64_t begin, int64_t end) {
       for (int64_t pixel = begin; pixel < end; ++pixel) {
         T* y = args.Out<T>(0) + pixel * row;
         std::fill_n(y, row, T());
@@ -146,7 +152,8 @@ Status Dilation(const DilationAttrs& attrs, const Args& args) {
   DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T>) {
     // Integers wrap in their own type.
     using Wide = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
-    ParallelFor(args.threads, g.batch * g.out_pixels(), 64, [&](int64_t begin, int64_t end) {
+    const int64_t grain = GrainOf(g.taps() * channels, 64);
+    ParallelFor(args.threads, g.batch * g.out_pixels(), grain, [&](int64_t begin, int64_t end) {
       for (int64_t pixel = begin; pixel < end; ++pixel) {
         T* y = args.Out<T>(0) + pixel * channels;
         std::fill_n(y, channels, Least<T>());

@@ -116,7 +116,7 @@ void IntGroup(const Philox::Four& x, T low, std::make_unsigned_t<T> range, T* ou
 
 template <class T>
 void Fill(const std::string& distribution, const Philox& start, T low, T high, T* out,
-          int64_t count, ThreadPool* threads) {
+          int64_t count, const Threads& threads) {
   constexpr int64_t kSize = kGroup<T>;
   const int64_t groups = (count + kSize - 1) / kSize;
   ParallelFor(threads, groups, 1024, [&](int64_t begin, int64_t end) {

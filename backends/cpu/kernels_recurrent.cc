@@ -59,7 +59,9 @@ class Sample {
 
   void Run(int64_t length) {
     const int64_t units = layer_.units, width = layer_.gates * units;
+    Lookout look(args_.threads);
     for (int64_t s = 0; s < layer_.steps; ++s) {
+      if (look.Ended(units * width)) return;
       const int64_t t = s < length && attrs_.reverse ? length - 1 - s : s;
       const int64_t at = t * layer_.samples + n_;
       T* y = args_.Out<T>(0) + at * units;

@@ -163,13 +163,16 @@ Status Reduce(const ReduceAttrs& attrs, const Args& args) {
     } else {
       const auto* x = args.In<internal::Stored<T>>(0);
       ParallelFor(args.threads, loops.outputs, grain, [&](int64_t begin, int64_t end) {
+        Lookout look(args.threads);
         for (int64_t i = begin; i < end; ++i) {
           const int64_t base = OffsetOf(loops.kept, i);
           Reducer<W, T> reducer;
           for (int64_t r = 0; r < runs; ++r) {
             const int64_t start = base + OffsetOf(outer, r);
-            for (int64_t k = 0; k < run; ++k) {
-              reducer.Add(internal::Widen<T, W>(x[start + k * stride]));
+            for (int64_t k = 0; k < run;) {
+              const int64_t last = std::min(run, k + kLongStretch);
+              if (look.Ended(last - k)) return;
+              for (; k < last; ++k) reducer.Add(internal::Widen<T, W>(x[start + k * stride]));
             }
           }
           args.Out<T>(0)[i] = ConvertElement<T>(reducer.Result(loops.count));
@@ -308,6 +311,22 @@ Status CumLogSumExp(const CumulativeAttrs& attrs, const Args& args) {
   return Status();
 }
 
+// std::sort by a total order, a piece after the other, so that it can be left between them.
+template <class It, class Before>
+void SortInPieces(const Threads& threads, It first, int64_t n, const Before& before) {
+  constexpr int64_t kPiece = 1 << 16;
+  for (int64_t i = 0; i < n; i += kPiece) {
+    if (i > 0 && threads.ended()) return;
+    std::sort(first + i, first + std::min(n, i + kPiece), before);
+  }
+  for (int64_t width = kPiece; width < n; width *= 2) {
+    for (int64_t i = 0; i + width < n; i += 2 * width) {
+      if (threads.ended()) return;
+      std::inplace_merge(first + i, first + i + width, first + std::min(n, i + 2 * width), before);
+    }
+  }
+}
+
 Status TopK(const TopKAttrs& attrs, const Args& args) {
   ONCILLA_ASSIGN(const AroundAxis at, Around(args.in(0).shape, attrs.axis));
   ONCILLA_ASSIGN(const auto ks, args.Ints(1, "k"));
@@ -336,7 +355,7 @@ Status TopK(const TopKAttrs& attrs, const Args& args) {
         };
         std::iota(order.begin(), order.end(), 0);
         if (k < at.size) std::nth_element(order.begin(), order.begin() + k, order.end(), before);
-        std::sort(order.begin(), order.begin() + k, before);
+        SortInPieces(args.threads, order.begin(), k, before);
         DispatchDType(attrs.to, [&]<class To>(TypeTag<To>) {
           for (int64_t j = 0; j < k; ++j) {
             const int64_t place = (outer * k + j) * at.inner + inner;

@@ -52,7 +52,7 @@ int64_t Places(std::span<const MoveAxis> axes) {
   return n;
 }
 
-void Divide(ThreadPool* threads, int64_t n, int64_t bytes_each, auto&& fn) {
+void Divide(const Threads& threads, int64_t n, int64_t bytes_each, auto&& fn) {
   const int64_t grain = std::max<int64_t>(1, kChunkBytes / std::max<int64_t>(bytes_each, 1));
   if (n <= grain) return fn(0, n);
   ParallelFor(threads, n, grain, fn);
@@ -60,7 +60,7 @@ void Divide(ThreadPool* threads, int64_t n, int64_t bytes_each, auto&& fn) {
 
 // Rows of `bytes` that are contiguous on both sides.
 void CopyRows(std::span<const MoveAxis> outer, int64_t bytes, const std::byte* from, std::byte* to,
-              ThreadPool* threads) {
+              const Threads& threads) {
   if (outer.empty()) {
     Divide(threads, bytes, 1, [&](int64_t begin, int64_t end) {
       std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
@@ -91,7 +91,7 @@ void CopyAxis(const MoveAxis& axis, const std::byte* from, std::byte* to) {
 
 template <int N>
 void CopyStrided(std::span<const MoveAxis> axes, const std::byte* from, std::byte* to,
-                 ThreadPool* threads) {
+                 const Threads& threads) {
   const auto outer = axes.subspan(0, axes.size() - 1);
   const MoveAxis& inner = axes.back();
   if (outer.empty()) {
@@ -113,7 +113,7 @@ void CopyStrided(std::span<const MoveAxis> axes, const std::byte* from, std::byt
 // lines on both sides.
 template <int N>
 void CopyTransposed(std::span<const MoveAxis> outer, const MoveAxis& across, const MoveAxis& along,
-                    const std::byte* from, std::byte* to, ThreadPool* threads) {
+                    const std::byte* from, std::byte* to, const Threads& threads) {
   constexpr int64_t kTile = N >= 8 ? 16 : 32;
   const int64_t across_tiles = (across.size + kTile - 1) / kTile;
   const int64_t along_tiles = (along.size + kTile - 1) / kTile;
@@ -138,7 +138,7 @@ void CopyTransposed(std::span<const MoveAxis> outer, const MoveAxis& across, con
 
 template <int N>
 void CopyElements(std::span<const MoveAxis> axes, const std::byte* from, std::byte* to,
-                  ThreadPool* threads) {
+                  const Threads& threads) {
   const MoveAxis& inner = axes.back();
   if (inner.to == N) {
     for (size_t i = 0; i + 1 < axes.size(); ++i) {
@@ -155,7 +155,7 @@ void CopyElements(std::span<const MoveAxis> axes, const std::byte* from, std::by
 }  // namespace
 
 void RunMove(const Move& move, int64_t element_bytes, const std::byte* from, std::byte* to,
-             ThreadPool* threads) {
+             const Threads& threads) {
   if (move.elements() == 0) return;
   from += move.from_start * element_bytes;
   to += move.to_start * element_bytes;

@@ -11,7 +11,7 @@ namespace oncilla::cpu {
 
 // Copies one simplified move of elements of 1, 2, 4 or 8 bytes.
 void RunMove(const Move& move, int64_t element_bytes, const std::byte* from, std::byte* to,
-             ThreadPool* threads);
+             const Threads& threads);
 void RunMove(const Move& move, std::span<const std::string> from, std::span<std::string> to);
 
 // Calls fn(TypeTag<unsigned integer>) of as many bytes, for kernels that do not look at values.

@@ -174,7 +174,7 @@ class FastRecurrent : public CpuKernel {
     start(3, before);
     if (lstm) start(4, cell);
     const float* h = before;
-    for (int64_t s = 0; s < steps_; ++s) {
+    for (int64_t s = 0; s < steps_ && !args.threads.ended(); ++s) {
       const int64_t t = attrs_.reverse ? steps_ - 1 - s : s;
       const float* gates = GatesOf(args, t, wide);
       // In 16 bits the new state takes the place of the old one, unit by unit.

@@ -42,7 +42,8 @@ class NullDevice : public Device {
     if (!steps.empty()) return Internal("null prepared no kernel");
     return std::make_unique<Recording>();
   }
-  Result<EventPtr> Submit(Queue&, const Recording&, std::span<const BufferView>, bool) override {
+  Result<EventPtr> Submit(Queue&, const Recording&, std::span<const BufferView>,
+                          const SubmitOptions&) override {
     return std::make_shared<Event>();
   }
   Result<EventPtr> Transfer(Queue&, std::span<const Upload> uploads,

@@ -268,10 +268,11 @@ Result<std::unique_ptr<Recording>> ClDevice::Record(std::vector<Step> steps) {
 }
 
 Result<EventPtr> ClDevice::Submit(Queue& queue, const Recording& recording,
-                                  std::span<const BufferView> externals, bool profile) {
+                                  std::span<const BufferView> externals,
+                                  const SubmitOptions& options) {
   const auto lock = Caller();
   return static_cast<ClQueue&>(queue).Submit(static_cast<const ClRecording&>(recording), externals,
-                                             profile && capabilities_.profiling);
+                                             options.profile && capabilities_.profiling);
 }
 
 Result<EventPtr> ClDevice::Transfer(Queue& queue, std::span<const Upload> uploads,

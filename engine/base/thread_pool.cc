@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/base/early_end.h"
 #include "engine/base/file.h"
 #include "engine/base/wait_word.h"
 
@@ -47,8 +48,11 @@ inline void Pause() {
 // Bodies of any pool that this thread is inside.
 thread_local int depth = 0;
 
-void RunInline(int64_t n, int64_t grain, ThreadPool::Body body, void* context) {
-  for (int64_t begin = 0; begin < n;) {
+bool Reached(const EarlyEnd* end) { return end != nullptr && end->reached(); }
+
+void RunInline(int64_t n, int64_t grain, ThreadPool::Body body, void* context,
+               const EarlyEnd* early) {
+  for (int64_t begin = 0; begin < n && !Reached(early);) {
     const int64_t end = n - begin > grain ? begin + grain : n;
     body(context, begin, end, 0);
     begin = end;
@@ -68,14 +72,14 @@ struct ThreadPool::State {
     spinning.store(spin_us > 0);
   }
 
-  // Takes chunks until none is left; returns how many.
+  // Takes chunks until none is left or the call is to end; returns how many.
   int64_t Drain(int worker) {
     ++depth;
     int64_t taken = 0;
     for (int i = 0; i < size; ++i) {
       Part& part = parts[static_cast<size_t>((worker + i) % size)];
       // Looking first keeps `next` from running past `end` by more than one per worker.
-      while (part.next.load(std::memory_order_relaxed) < part.end) {
+      while (part.next.load(std::memory_order_relaxed) < part.end && !Reached(early)) {
         const int64_t chunk = part.next.fetch_add(1, std::memory_order_relaxed);
         if (chunk >= part.end) break;
         const int64_t begin = chunk * grain;
@@ -153,6 +157,7 @@ struct ThreadPool::State {
   Body body = nullptr;
   void* context = nullptr;
   int64_t n = 0, grain = 1;
+  const EarlyEnd* early = nullptr;
   int size = 1;
 
   const microseconds spin;
@@ -192,15 +197,15 @@ ThreadPool::~ThreadPool() {
   for (std::thread& thread : state_->threads) thread.join();
 }
 
-void ThreadPool::Run(int64_t n, int64_t grain, Body body, void* context) {
+void ThreadPool::Run(int64_t n, int64_t grain, Body body, void* context, const EarlyEnd* end) {
   grain = std::max<int64_t>(grain, 1);
   State& s = *state_;
   if (n <= grain || size_ == 1 || depth > 0 || s.busy.load(std::memory_order_relaxed) ||
       s.busy.exchange(true, std::memory_order_acquire)) {
-    return RunInline(n, grain, body, context);
+    return RunInline(n, grain, body, context, end);
   }
   const int64_t chunks = (n - 1) / grain + 1;
-  s.body = body, s.context = context, s.n = n, s.grain = grain;
+  s.body = body, s.context = context, s.n = n, s.grain = grain, s.early = end;
   int64_t first = 0;
   for (int w = 0; w < size_; ++w) {
     const int64_t count = chunks / size_ + (w < chunks % size_ ? 1 : 0);

@@ -10,6 +10,10 @@
 // call to call. How the range is cut does not: a chunk is always [k * grain, min(n, (k+1) *
 // grain)), with one thread or with many, so partial results kept per chunk and combined in chunk
 // order repeat bit for bit as long as `grain` depends on neither thread count nor timing.
+//
+// A call may be given what ends it early. It then leaves out the chunks that nobody has taken, and
+// the caller asks `end` afterwards whether it may use what was computed. Each call has its own:
+// what ends one ends no other, on a pool that is shared, inside of a body or on one's own thread.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +21,8 @@
 #include <type_traits>
 
 namespace oncilla {
+
+struct EarlyEnd;
 
 struct ThreadPoolOptions {
   // Workers, the caller included. 0: DefaultThreadCount().
@@ -42,23 +48,24 @@ class ThreadPool {
   // Workers, the caller included; at least 1.
   int size() const { return size_; }
 
-  // Calls fn(begin, end, worker) once for every chunk of [0, n) and returns when all have run;
-  // their writes are then visible to the caller. `grain` < 1 counts as 1. `worker` is below size()
-  // and differs between chunks of one call that run at the same time, so it may index scratch that
-  // belongs to the call (not to the pool). Safe from any thread at any time: a call from inside the
-  // body of a divided call, or while another thread's call is under way, runs all its chunks on its
-  // own thread.
+  // Calls fn(begin, end, worker) once for every chunk of [0, n) and returns when all have run, or
+  // the rest is left out because `end`, which may be null, is reached; their writes are then
+  // visible to the caller. `end` is asked before each chunk. `grain` < 1 counts as 1. `worker` is
+  // below size() and differs between chunks of one call that run at the same time, so it may index
+  // scratch that belongs to the call (not to the pool). Safe from any thread at any time: a call
+  // from inside the body of a divided call, or while another thread's call is under way, runs all
+  // its chunks on its own thread.
   template <class F>
-  void ParallelFor(int64_t n, int64_t grain, F&& fn) {
+  void ParallelFor(int64_t n, int64_t grain, F&& fn, const EarlyEnd* end = nullptr) {
     using Callable = std::remove_reference_t<F>;
     Run(
         n, grain,
         [](void* context, int64_t begin, int64_t end, int worker) {
           (*static_cast<Callable*>(context))(begin, end, worker);
         },
-        const_cast<void*>(static_cast<const void*>(std::addressof(fn))));
+        const_cast<void*>(static_cast<const void*>(std::addressof(fn))), end);
   }
-  void Run(int64_t n, int64_t grain, Body body, void* context);
+  void Run(int64_t n, int64_t grain, Body body, void* context, const EarlyEnd* end = nullptr);
 
  private:
   struct State;

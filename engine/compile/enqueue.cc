@@ -82,8 +82,8 @@ Result<std::vector<EventPtr>> Instance::Enqueue(int device, std::span<const RunV
     events.push_back(std::move(event));
   };
   for (const Piece& piece : state.pieces) {
-    ONCILLA_ASSIGN(EventPtr event,
-                   state.devices[device]->Submit(queue, *piece.recording, externals, profile));
+    ONCILLA_ASSIGN(EventPtr event, state.devices[device]->Submit(queue, *piece.recording, externals,
+                                                                 {.profile = profile}));
     note(std::move(event));
   }
   std::vector<DeviceCopy> copies;

@@ -227,8 +227,8 @@ class Instance::Walk {
     const int d = plan_.stretches[piece.stretch].device;
     Device& device = *state_.devices[d];
     const int64_t asked = control_.profile ? NowNs() : 0;
-    auto event = device.Submit(*state_.queues[d], *piece.recording, externals_,
-                               control_.profile && control_.stamps);
+    const SubmitOptions options{control_.profile && control_.stamps, control_};
+    auto event = device.Submit(*state_.queues[d], *piece.recording, externals_, options);
     if (!event.ok()) return WithDevice(event.status(), NameOf(d));
     state_.last[d] = *event;
     if (control_.profile) profiled_.push_back({d, &piece, *event, asked});

@@ -2,13 +2,14 @@
 //
 // A run ends early at its deadline, when its caller cancels it, when its session is closed in a
 // hurry, or when a device has finished nothing for as long as the watchdog allows. It looks at
-// these between segments, stretches, host nodes and rounds of a loop, and while it waits.
+// these between segments, stretches, host nodes and rounds of a loop, and while it waits. The CPU
+// looks at the first three within a step as well: it gets them with each submission.
 #pragma once
 
 #include <algorithm>
 #include <chrono>
 
-#include "engine/base/cancellation.h"
+#include "engine/base/early_end.h"
 #include "engine/base/mutex.h"
 #include "engine/device/device.h"
 
@@ -17,23 +18,17 @@ namespace oncilla {
 struct RunStats;
 struct OutputTargets;
 
-struct RunControl {
-  Deadline deadline = kNoDeadline;
+struct RunControl : EarlyEnd {
   bool profile = false;  // what the host does is noted
   bool stamps = true;    // and, with `profile`, what devices tell of steps and copies
   RunStats* stats = nullptr;
   const OutputTargets* into = nullptr;    // where results are to be written, if they can be
-  CancellationToken cancel = {};          // the caller's
-  CancellationToken stop = {};            // the session's
   std::chrono::milliseconds watchdog{0};  // only for runs without a deadline; 0: none
 
   // The caller may have its memory back while a device is still at work: nothing that a device
   // reads or writes late may be the caller's own.
   bool may_end_early() const { return deadline != kNoDeadline || cancel.possible(); }
 };
-
-// Cancelled or DeadlineExceeded once the run should end.
-Status MayGoOn(const RunControl& control);
 
 // Waits for an upload made while a run gets ready, as long as the run may go on and for no longer
 // than the watchdog allows (Unavailable then, with a deadline too: nothing else is under way).

@@ -225,7 +225,8 @@ Result<std::unique_ptr<Recording>> CheckedDevice::Record(std::vector<Step> steps
 }
 
 Result<EventPtr> CheckedDevice::Submit(Queue& queue, const Recording& recording,
-                                       std::span<const BufferView> externals, bool profile) {
+                                       std::span<const BufferView> externals,
+                                       const SubmitOptions& options) {
   const auto* ours = dynamic_cast<CheckedQueue<State>*>(&queue);
   if (ours == nullptr || ours->state != state_) return Internal("a queue of another device");
   const auto* recorded = dynamic_cast<const CheckedRecording<State>*>(&recording);
@@ -239,7 +240,7 @@ Result<EventPtr> CheckedDevice::Submit(Queue& queue, const Recording& recording,
     ONCILLA_TRY(CheckView(externals[slot], StrCat("external ", slot)));
   }
   ONCILLA_ASSIGN(EventPtr event,
-                 device_->Submit(*ours->inner, *recorded->inner, externals, profile));
+                 device_->Submit(*ours->inner, *recorded->inner, externals, options));
   if (event == nullptr) return Internal("no event and no error");
   return std::make_shared<CheckedEvent<State>>(state_, std::move(event));
 }

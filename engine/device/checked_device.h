@@ -32,7 +32,8 @@ class CheckedDevice : public Device, public TellsFreeMemory, public HostObjects 
   Result<std::unique_ptr<Queue>> OpenQueue() override;
   Result<std::unique_ptr<Recording>> Record(std::vector<Step> steps) override;
   Result<EventPtr> Submit(Queue& queue, const Recording& recording,
-                          std::span<const BufferView> externals, bool profile) override;
+                          std::span<const BufferView> externals,
+                          const SubmitOptions& options) override;
   Result<EventPtr> Transfer(Queue& queue, std::span<const Upload> uploads,
                             std::span<const Download> downloads) override;
   bool Poll(const EventPtr& event) override;

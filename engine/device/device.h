@@ -6,7 +6,6 @@
 // that a queue, and the recordings submitted to it, belong to one thread at a time.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -14,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/early_end.h"
 #include "engine/ops/op_def.h"
 
 namespace oncilla {
@@ -122,7 +122,7 @@ struct StepTime {
 class Event {
  public:
   virtual ~Event() = default;
-  // After a successful Wait: of a submission with `profile`; of a transfer, per copy, if at all.
+  // After a successful Wait: of a profiled submission; of a transfer, per copy, if at all.
   virtual std::vector<StepTime> step_times() const { return {}; }
 };
 using EventPtr = std::shared_ptr<Event>;
@@ -136,8 +136,12 @@ struct Download {
   BufferView from;
 };
 
-using Deadline = std::chrono::steady_clock::time_point;
-inline constexpr Deadline kNoDeadline = Deadline::max();
+struct SubmitOptions {
+  bool profile = false;  // events tell when each step ran
+  // Where the host does the work, it may be left once this is reached: it then fails as MayGoOn
+  // says. A device that works by itself does not look at it.
+  EarlyEnd end = {};
+};
 
 // Counts of what the driver was asked for, for tests and reports.
 struct DeviceCounters {
@@ -176,7 +180,8 @@ class Device {
   virtual Result<std::unique_ptr<Recording>> Record(std::vector<Step> steps) = 0;
   // Starts after everything submitted to the queue before. `externals` fill the slots of operands.
   virtual Result<EventPtr> Submit(Queue& queue, const Recording& recording,
-                                  std::span<const BufferView> externals, bool profile) = 0;
+                                  std::span<const BufferView> externals,
+                                  const SubmitOptions& options) = 0;
   virtual Result<EventPtr> Transfer(Queue& queue, std::span<const Upload> uploads,
                                     std::span<const Download> downloads) = 0;
   // True when Wait would return at once.

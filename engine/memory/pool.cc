@@ -269,13 +269,16 @@ HeldMemory Pool::Hold(Account account) const {
 }
 
 HeldMemory::HeldMemory(HeldMemory&& other) noexcept
-    : state_(std::move(other.state_)), line_(std::move(other.line_)) {}
+    : state_(std::move(other.state_)),
+      line_(std::move(other.line_)),
+      bytes_(std::exchange(other.bytes_, 0)) {}
 
 HeldMemory& HeldMemory::operator=(HeldMemory&& other) noexcept {
   if (this != &other) {
     (void)Set(0);
     state_ = std::move(other.state_);
     line_ = std::move(other.line_);
+    bytes_ = std::exchange(other.bytes_, 0);
   }
   return *this;
 }
@@ -283,7 +286,7 @@ HeldMemory& HeldMemory::operator=(HeldMemory&& other) noexcept {
 Status HeldMemory::Set(int64_t bytes) {
   if (state_ == nullptr) return Status();
   MemoryBudget& budget = *state_->options.budget;
-  const int64_t more = bytes - line_.bytes();
+  const int64_t more = bytes - bytes_;
   if (more > 0 && !budget.TryReserve(more)) {
     constexpr int kNoPool = -1;  // all of them may be asked
     if (budget.TrimOthers(kNoPool) == 0 || !budget.TryReserve(more)) {
@@ -293,6 +296,7 @@ Status HeldMemory::Set(int64_t bytes) {
     }
   }
   line_.Set(bytes);
+  bytes_ = bytes;
   if (more < 0) budget.Release(-more);
   return Status();
 }

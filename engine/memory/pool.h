@@ -88,12 +88,13 @@ class HeldMemory {
   // What is held now. When it has grown and the limit leaves no room, even once empty regions have
   // gone back: ResourceExhausted, and what was counted before stays so. Never fails for less.
   Status Set(int64_t bytes);
-  int64_t bytes() const { return line_.bytes(); }
+  int64_t bytes() const { return bytes_; }
 
  private:
   friend class Pool;
   std::shared_ptr<Allocation::PoolState> state_;
   LedgerEntry line_;
+  int64_t bytes_ = 0;  // of the limit; the ledger may refuse to show them
 };
 
 class Pool {

@@ -122,10 +122,20 @@ Result<std::optional<std::vector<RunValue>>> Prefetcher::Next(const CallOptions&
     feeds = std::move(ready_.front());
     ready_.pop_front();
   }
-  auto out = callable_->Run(feeds, options);
+  // What is left of the limit is the run's.
+  CallOptions rest = options;
+  const auto run = [&] {
+    if (control.deadline != kNoDeadline) {
+      const auto left = control.deadline - std::chrono::steady_clock::now();
+      rest.timeout = std::max(std::chrono::ceil<std::chrono::milliseconds>(left),
+                              std::chrono::milliseconds(1));
+    }
+    return callable_->Run(feeds, rest);
+  };
+  auto out = run();
   if (out.status().code() == Code::kResourceExhausted) {
     // What was put there ahead may be what is missing now.
-    if (Status back = BringBack(); back.ok()) out = callable_->Run(feeds, options);
+    if (Status back = BringBack(); back.ok()) out = run();
     MutexLock lock(&mutex_);
     starved_ = false;
   }

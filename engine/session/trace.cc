@@ -143,10 +143,6 @@ int64_t Covered(std::vector<std::pair<int64_t, int64_t>> slices) {
   return sum;
 }
 
-}  // namespace
-
-namespace {
-
 std::string PeaksText(const RunReport& report) {
   std::string text;
   for (const OpPeak& peak : PeaksOf(report)) {

@@ -115,7 +115,7 @@ Result<std::vector<Tensor>> RunOnDevice(const NodeView& node, const Case& c, Dev
   const Upload upload{all, image};
   ONCILLA_TRY(device.Transfer(*queue, {&upload, 1}, {}).status());
   ONCILLA_ASSIGN(auto recording, device.Record({step}));
-  ONCILLA_ASSIGN(const EventPtr done, device.Submit(*queue, *recording, {}, false));
+  ONCILLA_ASSIGN(const EventPtr done, device.Submit(*queue, *recording, {}, {}));
   std::vector<std::byte> after(image.size());
   const Download download{after, all};
   ONCILLA_ASSIGN(const EventPtr read, device.Transfer(*queue, {}, {&download, 1}));

@@ -66,7 +66,8 @@ class Careless : public Device {
   Result<std::unique_ptr<Recording>> Record(std::vector<Step>) override {
     return std::make_unique<Recording>();
   }
-  Result<EventPtr> Submit(Queue&, const Recording&, std::span<const BufferView>, bool) override {
+  Result<EventPtr> Submit(Queue&, const Recording&, std::span<const BufferView>,
+                          const SubmitOptions&) override {
     return std::make_shared<Event>();
   }
   Result<EventPtr> Transfer(Queue&, std::span<const Upload>, std::span<const Download>) override {
@@ -108,7 +109,7 @@ TEST_F(CheckedDeviceTest, GoodCallsPassAndEverythingIsCounted) {
   float out[4];
   HostRegion host(out, sizeof(out));
   const BufferView externals[] = {{&host, 0, 16}};
-  const auto event = device_->Submit(*queue, **recording, externals, false);
+  const auto event = device_->Submit(*queue, **recording, externals, {});
   ASSERT_TRUE(event.ok()) << event.status();
   EXPECT_TRUE(device_->Poll(*event));
   EXPECT_TRUE(device_->Wait(*event, kNoDeadline).ok());
@@ -134,7 +135,7 @@ TEST_F(CheckedDeviceTest, MemoryOutsideRegionsIsRefused) {
   EXPECT_THAT(Why(device_->Record({{nullptr, {}, {}, {}, "n"}}).status()), HasSubstr("no kernel"));
   auto queue = *device_->OpenQueue();
   auto recording = *device_->Record({{kernel.get(), {{{}, 1}}, {{good}}, scratch, "n"}});
-  EXPECT_THAT(Why(device_->Submit(*queue, *recording, {&good, 1}, false).status()),
+  EXPECT_THAT(Why(device_->Submit(*queue, *recording, {&good, 1}, {}).status()),
               HasSubstr("external 1 has no memory"));
   const std::byte bytes[32] = {};
   const Upload long_one{good, bytes};
@@ -152,12 +153,12 @@ TEST_F(CheckedDeviceTest, ThingsOfAnotherDeviceAreRefused) {
   auto region = *device_->AllocateRegion(256);
   auto queue = *device_->OpenQueue(), others_queue = *other->OpenQueue();
   auto recording = *device_->Record({}), others_recording = *other->Record({});
-  EXPECT_THAT(Why(device_->Submit(*others_queue, *recording, {}, false).status()),
+  EXPECT_THAT(Why(device_->Submit(*others_queue, *recording, {}, {}).status()),
               HasSubstr("a queue of another device"));
-  EXPECT_THAT(Why(device_->Submit(*queue, *others_recording, {}, false).status()),
+  EXPECT_THAT(Why(device_->Submit(*queue, *others_recording, {}, {}).status()),
               HasSubstr("a recording of another device"));
   EXPECT_THAT(Why(device_->Transfer(*others_queue, {}, {}).status()), HasSubstr("a queue of"));
-  const EventPtr event = *other->Submit(*others_queue, *others_recording, {}, false);
+  const EventPtr event = *other->Submit(*others_queue, *others_recording, {}, {});
   EXPECT_THAT(Why(device_->Wait(event, kNoDeadline)), HasSubstr("no event of ours"));
   EXPECT_THAT(Why(device_->Wait(nullptr, kNoDeadline)), HasSubstr("no event of ours"));
   EXPECT_FALSE(device_->Poll(event));

@@ -103,7 +103,7 @@ struct Line {
       HangIfTold(false);
       const int64_t begin = Now();
       Spend(script->step_us);
-      auto event = cpu->Submit(*inner, *w.recording->steps[i], w.externals, false);
+      auto event = cpu->Submit(*inner, *w.recording->steps[i], w.externals, {});
       if (!event.ok()) return event.status();
       ONCILLA_TRY(cpu->Wait(*event, kNoDeadline));
       ++script->steps;
@@ -244,7 +244,7 @@ class FarDevice : public Device {
     return recording;
   }
   Result<EventPtr> Submit(Queue& queue, const Recording& recording,
-                          std::span<const BufferView> externals, bool) override {
+                          std::span<const BufferView> externals, const SubmitOptions&) override {
     Work work;
     work.recording = static_cast<const FarRecording*>(&recording);
     for (const BufferView& view : externals) {

@@ -131,7 +131,7 @@ class OpenClDevice : public ::testing::Test {
   Status Run(std::vector<Step> steps, std::vector<BufferView> externals = {}) {
     auto recording = device_->Record(std::move(steps));
     if (!recording.ok()) return recording.status();
-    auto event = device_->Submit(*queue_, **recording, externals, false);
+    auto event = device_->Submit(*queue_, **recording, externals, {});
     if (!event.ok()) return event.status();
     return device_->Wait(*event, std::chrono::steady_clock::now() + std::chrono::seconds(60));
   }
@@ -216,12 +216,12 @@ TEST_F(OpenClDevice, ExternalSlotsChangeFromRunToRun) {
   Put<float>(2 * align_, {5});
   for (int i = 1; i <= 2; ++i) {
     const BufferView in = Slot(i * align_, 4);
-    auto event = device_->Submit(*queue_, **recording, {&in, 1}, false);
+    auto event = device_->Submit(*queue_, **recording, {&in, 1}, {});
     ASSERT_TRUE(event.ok()) << event.status();
     EXPECT_TRUE(device_->Wait(*event, kNoDeadline).ok());
     EXPECT_EQ(Get<float>(0, 1)[0], i == 1 ? 8 : 10);
   }
-  EXPECT_FALSE(device_->Submit(*queue_, **recording, {}, false).ok());
+  EXPECT_FALSE(device_->Submit(*queue_, **recording, {}, {}).ok());
 }
 
 TEST_F(OpenClDevice, BadDataNamesItsNodeAndTheQueueGoesOn) {
@@ -260,7 +260,7 @@ TEST_F(OpenClDevice, WaitingForTheDownloadTellsOfTheKernelsBeforeIt) {
     const Upload upload{Slot(align_, 4), std::as_bytes(std::span(indices))};
     const DeviceCounters before = device_->counters();
     ASSERT_TRUE(device_->Transfer(*queue_, {&upload, 1}, {}).ok());
-    auto submitted = device_->Submit(*queue_, **recording, {}, false);
+    auto submitted = device_->Submit(*queue_, **recording, {}, {});
     ASSERT_TRUE(submitted.ok());
     if (index == -1) {  // also when it has long failed by the time of the next call
       while (!device_->Poll(*submitted)) std::this_thread::yield();
@@ -323,7 +323,7 @@ TEST_F(OpenClDevice, ADeadlineLeavesTheWorkRunning) {
   auto recording = device_->Record({{kernel->get(), {}, {{Slot(0, 16)}}, {}, "slow"}});
   ASSERT_TRUE(recording.ok()) << recording.status();
   Put<float>(0, {0, 0, 0, 0});
-  auto event = device_->Submit(*queue_, **recording, {}, false);
+  auto event = device_->Submit(*queue_, **recording, {}, {});
   ASSERT_TRUE(event.ok());
   const Status late = device_->Wait(*event, std::chrono::steady_clock::now());
   if (TheTestDevice().found->facts.platform != "Oclgrind") {  // which works while submitting
@@ -341,9 +341,9 @@ TEST_F(OpenClDevice, AnEventMayBeDroppedOrOutliveItsQueue) {
   ASSERT_TRUE(recording.ok());
   Put<int32_t>(align_, {-1});
   for (int i = 0; i < 100; ++i) {
-    ASSERT_TRUE(device_->Submit(*queue_, **recording, {}, false).ok());  // dropped at once
+    ASSERT_TRUE(device_->Submit(*queue_, **recording, {}, {}).ok());  // dropped at once
   }
-  auto event = device_->Submit(*queue_, **recording, {}, false);
+  auto event = device_->Submit(*queue_, **recording, {}, {});
   ASSERT_TRUE(event.ok());
   queue_.reset();
   EXPECT_EQ(Message(device_->Wait(*event, kNoDeadline)),
@@ -355,7 +355,7 @@ TEST_F(OpenClDevice, ProfilesEachStepWhereTheDriverTells) {
   auto recording = device_->Record({{kernel.get(), {}, {{Slot(0, 16)}}, {}, "a"},
                                     {kernel.get(), {}, {{Slot(align_, 16)}}, {}, "b"}});
   ASSERT_TRUE(recording.ok());
-  auto event = device_->Submit(*queue_, **recording, {}, true);
+  auto event = device_->Submit(*queue_, **recording, {}, {.profile = true});
   ASSERT_TRUE(event.ok());
   ASSERT_TRUE(device_->Wait(*event, kNoDeadline).ok());
   const std::vector<StepTime> times = (*event)->step_times();
@@ -399,7 +399,7 @@ TEST_F(OpenClDevice, ARegionInUseIsNotReleasedUnderARecording) {
     ASSERT_TRUE(recording.ok());
     const Status early = device_->ReleaseRegion(*std::move(region));
     EXPECT_THAT(Message(early), HasSubstr("while a recording uses it"));
-    auto event = device_->Submit(*queue_, **recording, {}, false);  // still safe
+    auto event = device_->Submit(*queue_, **recording, {}, {});  // still safe
     ASSERT_TRUE(event.ok());
     EXPECT_TRUE(device_->Wait(*event, kNoDeadline).ok());
   }
@@ -423,7 +423,7 @@ TEST_F(OpenClDevice, QueuesOfSeveralThreadsDoNotDisturbEachOther) {
           const Upload upload{in, std::as_bytes(std::span(data))};
           const Download download{std::as_writable_bytes(std::span(result)), out};
           ASSERT_TRUE(device_->Transfer(*queue, {&upload, 1}, {}).ok());
-          ASSERT_TRUE(device_->Submit(*queue, **recording, {}, false).ok());
+          ASSERT_TRUE(device_->Submit(*queue, **recording, {}, {}).ok());
           auto event = device_->Transfer(*queue, {}, {&download, 1});
           ASSERT_TRUE(event.ok());
           ASSERT_TRUE(device_->Wait(*event, kNoDeadline).ok());

@@ -203,7 +203,7 @@ TEST_F(OpenClLies, TimesThatAreAbsentOrZeroAreNotReported) {
     const BufferView view{region.get(), 0, 16};
     auto queue = *device->OpenQueue();
     auto recording = *device->Record({{kernel.get(), {{view}}, {{view}}, {}, "node"}});
-    const auto event = device->Submit(*queue, *recording, {}, /*profile=*/true);
+    const auto event = device->Submit(*queue, *recording, {}, {.profile = true});
     ASSERT_TRUE(event.ok()) << event.status();
     EXPECT_TRUE(device->Wait(*event, kNoDeadline).ok());
     for (const StepTime& time : (*event)->step_times()) {

@@ -55,7 +55,8 @@ class CountingDevice : public Device {
   }
   Result<std::unique_ptr<Queue>> OpenQueue() override { return No(); }
   Result<std::unique_ptr<Recording>> Record(std::vector<Step>) override { return No(); }
-  Result<EventPtr> Submit(Queue&, const Recording&, std::span<const BufferView>, bool) override {
+  Result<EventPtr> Submit(Queue&, const Recording&, std::span<const BufferView>,
+                          const SubmitOptions&) override {
     return No();
   }
   Result<EventPtr> Transfer(Queue&, std::span<const Upload>, std::span<const Download>) override {
@@ -135,6 +136,31 @@ TEST_F(PoolTest, UnknownOwnersGetNothing) {
   Pool pool(&device_, &ledger_, Options(100 * kMiB));
   EXPECT_EQ(pool.Allocate(100, {}).status().code(), Code::kInternal);
   EXPECT_EQ(pool.stats().bytes_in_use, 0);
+}
+
+// An owner may be gone before what is held for it; the limit gets back what was taken of it.
+TEST_F(PoolTest, HeldMemoryLeavesTheLimitAsItWas) {
+  Pool pool(&device_, &ledger_, Options(100 * kMiB));
+  const MemoryBudget& budget = *pool.budget();
+  for (const OwnerId owner : {model_, OwnerId{12345}}) {
+    HeldMemory held = pool.Hold({owner, MemoryCategory::kValues});
+    const int64_t before = budget.used_bytes();
+    EXPECT_TRUE(held.Set(5000).ok());
+    EXPECT_TRUE(held.Set(7000).ok());
+    EXPECT_EQ(budget.used_bytes(), before + 7000);
+    EXPECT_TRUE(held.Set(2000).ok());
+    HeldMemory moved = std::move(held);
+    EXPECT_EQ(moved.bytes(), 2000);
+    held = pool.Hold({owner, MemoryCategory::kValues});
+    EXPECT_TRUE(held.Set(100).ok());
+    held = std::move(moved);
+    EXPECT_EQ(budget.used_bytes(), before + 2000);
+    EXPECT_FALSE(held.Set(int64_t{1} << 50).ok());
+    EXPECT_EQ(held.bytes(), 2000) << "what was counted before stays so";
+    held = HeldMemory();
+    EXPECT_EQ(budget.used_bytes(), before);
+    EXPECT_EQ(ledger_.Total(owner).bytes, 0);
+  }
 }
 
 TEST_F(PoolTest, NoBytesNeedNoRegion) {

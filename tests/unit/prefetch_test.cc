@@ -156,5 +156,24 @@ TEST_F(Prefetching, WaitingForTheSourceIsCancelled) {
   go = true;
 }
 
+// The source takes most of the limit; the run has what is left, not all of it again.
+TEST_F(Prefetching, ATimeLimitIsOfWaitingAndRunningTogether) {
+  Open();
+  const auto callable = Make(1);
+  ASSERT_TRUE(callable->Run(std::vector<RunValue>{testing::Row(1, 2, 3, 4)}).ok());
+  auto prefetcher = *Prefetcher::Create(callable, [&](std::span<Tensor> feeds) -> Result<bool> {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    feeds[0] = testing::Row(1, 2, 3, 4);
+    script_->hang_before_node = 1;
+    return true;
+  });
+  CallOptions options;
+  options.timeout = std::chrono::milliseconds(400);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(prefetcher->Next(options).status().code(), Code::kDeadlineExceeded);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(650));
+  script_->hang = false;
+}
+
 }  // namespace
 }  // namespace oncilla

@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "engine/base/early_end.h"
+
 namespace oncilla {
 namespace {
 
@@ -183,6 +185,76 @@ TEST(ThreadPool, PartialSumsPerChunkRepeatWithAnyThreadCount) {
     EXPECT_EQ(total(two), expected);
     EXPECT_EQ(total(five), expected);
   }
+}
+
+TEST(ThreadPool, LeavesOutTheRestOnceACallIsToEnd) {
+  for (int threads : {1, 2, 4}) {
+    ThreadPool pool(threads);
+    for (int round = 0; round < 50; ++round) {
+      EarlyEnd end;
+      end.cancel = CancellationToken::Create();
+      std::atomic<int> done = 0;
+      const auto body = [&](int64_t, int64_t, int) {
+        if (++done == 10) end.cancel.Cancel();
+      };
+      pool.ParallelFor(100000, 1, body, &end);
+      EXPECT_GE(done, 10);
+      EXPECT_LT(done, 10 + threads) << "each worker ends its chunk, and takes no other";
+      done = 0;
+      pool.ParallelFor(100, 1, body, &end);
+      EXPECT_EQ(done, 0) << "it stays so";
+      pool.ParallelFor(100, 1, [&](int64_t, int64_t, int) { ++done; });
+      EXPECT_EQ(done, 100) << "for that call alone";
+    }
+    EarlyEnd late;
+    late.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+    std::atomic<int> done = 0;
+    pool.ParallelFor(
+        100000, 1,
+        [&](int64_t, int64_t, int) {
+          ++done;
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        },
+        &late);
+    EXPECT_LT(done, 10000);
+    EXPECT_TRUE(late.reached());
+  }
+}
+
+TEST(ThreadPool, WhatEndsOneCallEndsNoOther) {
+  ThreadPool pool(3);
+  EarlyEnd ended;
+  ended.cancel = CancellationToken::Create();
+  ended.cancel.Cancel();
+  std::atomic<int> outer = 0, left_out = 0;
+  pool.ParallelFor(1000, 1, [&](int64_t, int64_t, int) {  // inside of a body
+    pool.ParallelFor(
+        4, 1, [&](int64_t, int64_t, int) { ++left_out; }, &ended);
+    ++outer;
+  });
+  EXPECT_EQ(outer, 1000);
+  EXPECT_EQ(left_out, 0);
+  std::atomic<bool> over = false;
+  std::thread other([&] {  // and beside it
+    for (int round = 0; !over; ++round) {
+      EarlyEnd end;
+      end.stop = CancellationToken::Create();
+      std::atomic<int> done = 0;
+      pool.ParallelFor(
+          200, 1,
+          [&](int64_t, int64_t, int) {
+            if (++done == round % 20) end.stop.Cancel();
+          },
+          &end);
+    }
+  });
+  for (int round = 0; round < 2000; ++round) {
+    std::atomic<int64_t> sum = 0;
+    pool.ParallelFor(100, 3, [&](int64_t begin, int64_t end, int) { sum += end - begin; });
+    ASSERT_EQ(sum, 100) << round;
+  }
+  over = true;
+  other.join();
 }
 
 TEST(ThreadPool, DestructionNeedsNoWork) {
