@@ -71,6 +71,7 @@ class ClDevice : public Device, public TellsFreeMemory, public HostObjects {
   bool Overlap(const BufferView& a, const BufferView& b) override;
   Result<std::unique_ptr<Queue>> WrapQueue(void* queue) override;
   Status EnqueueAfter(Queue& queue, std::span<void* const> events) override;
+  Status CanProfile(void* queue) override;
   Result<void*> EventOf(const EventPtr& event) override;
   Result<EventPtr> Copy(Queue& queue, std::span<const DeviceCopy> copies) override;
   Staged staged() const override { return {staged_.copies, staged_.bytes}; }

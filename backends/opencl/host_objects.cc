@@ -113,6 +113,23 @@ Result<std::unique_ptr<Queue>> ClDevice::WrapQueue(void* queue) {
                                                           flushes_, QueueOwner::kApplication));
 }
 
+Status ClDevice::CanProfile(void* queue) {
+  const auto lock = Caller();
+  ONCILLA_ASSIGN(const auto kind,
+                 Ask<cl_command_queue_properties>(api(), static_cast<cl_command_queue>(queue),
+                                                  CL_QUEUE_PROPERTIES));
+  if ((kind & CL_QUEUE_PROFILING_ENABLE) == 0) {
+    return Refuse(Error(Code::kFailedPrecondition,
+                        "the run cannot be traced: the cl_command_queue was made without ",
+                        "CL_QUEUE_PROFILING_ENABLE, so that its commands leave no time stamps"));
+  }
+  if (!capabilities_.profiling) {
+    return Refuse(Unsupported("the run cannot be traced: events of ", info_.name,
+                              " have no time stamps that make sense"));
+  }
+  return Status();
+}
+
 Status ClDevice::EnqueueAfter(Queue& queue, std::span<void* const> events) {
   if (events.empty()) return Status();
   std::vector<cl_event> raw;

@@ -121,11 +121,13 @@ oncilla_status* oncilla_callable_run_into(oncilla_callable* callable,
   });
 }
 
-oncilla_status* oncilla_opencl_enqueue(oncilla_callable* callable, void* queue,
-                                       const oncilla_tensor* const* inputs, size_t input_count,
-                                       const oncilla_tensor* const* outputs, size_t output_count,
-                                       void* const* wait_for, size_t wait_count, void** event,
-                                       oncilla_enqueued** run) {
+namespace {
+
+oncilla_status* Enqueue(oncilla_callable* callable, void* queue,
+                        const oncilla_tensor* const* inputs, size_t input_count,
+                        const oncilla_tensor* const* outputs, size_t output_count,
+                        void* const* wait_for, size_t wait_count, void** event,
+                        oncilla_enqueued** run, bool profile) {
   return Guard([&]() -> Status {
     ONCILLA_TRY(NeedHandle(callable, "callable"));
     ONCILLA_TRY(NeedHandle(queue, "queue"));
@@ -137,14 +139,32 @@ oncilla_status* oncilla_opencl_enqueue(oncilla_callable* callable, void* queue,
       ONCILLA_TRY(NeedHandle(outputs[i], StrCat("outputs[", i, "]")));
     }
     auto handle = std::make_unique<oncilla_enqueued>();
-    ONCILLA_ASSIGN(handle->run,
-                   callable->callable->Enqueue(queue, feeds, targets, {wait_for, wait_count}));
+    ONCILLA_ASSIGN(handle->run, callable->callable->Enqueue(queue, feeds, targets,
+                                                            {wait_for, wait_count}, profile));
     if (event != nullptr) {
       ONCILLA_ASSIGN(*event, handle->run.Event());
     }
     *run = handle.release();
     return Status();
   });
+}
+
+}  // namespace
+
+oncilla_status* oncilla_opencl_enqueue(oncilla_callable* callable, void* queue,
+                                       const oncilla_tensor* const* inputs, size_t input_count,
+                                       const oncilla_tensor* const* outputs, size_t output_count,
+                                       void* const* wait_for, size_t wait_count, void** event,
+                                       oncilla_enqueued** run) {
+  return Enqueue(callable, queue, inputs, input_count, outputs, output_count, wait_for, wait_count,
+                 event, run, false);
+}
+oncilla_status* oncilla_opencl_enqueue_traced(
+    oncilla_callable* callable, void* queue, const oncilla_tensor* const* inputs,
+    size_t input_count, const oncilla_tensor* const* outputs, size_t output_count,
+    void* const* wait_for, size_t wait_count, void** event, oncilla_enqueued** run) {
+  return Enqueue(callable, queue, inputs, input_count, outputs, output_count, wait_for, wait_count,
+                 event, run, true);
 }
 int oncilla_enqueued_done(const oncilla_enqueued* run) {
   return run != nullptr && run->run.Done() ? 1 : 0;

@@ -8,6 +8,16 @@ using namespace oncilla::api;  // NOLINT
 
 namespace {
 
+Result<std::string> TraceOf(const RunReport& report, oncilla_trace_format format) {
+  switch (format) {
+    case ONCILLA_TRACE_CHROME:
+      return ChromeTrace(report);
+    case ONCILLA_TRACE_STEP_STATS:
+      return RunMetadata(report);
+  }
+  return InvalidArgument("format ", static_cast<int>(format), " is no format of traces");
+}
+
 Result<std::string> TraceOf(const oncilla_result* result, oncilla_trace_format format) {
   ONCILLA_TRY(NeedHandle(result, "result"));
   if (result->trace == nullptr) {
@@ -15,13 +25,14 @@ Result<std::string> TraceOf(const oncilla_result* result, oncilla_trace_format f
         Error(Code::kFailedPrecondition, "the run had no trace level (oncilla_run_options)"),
         Stage::kOptions);
   }
-  switch (format) {
-    case ONCILLA_TRACE_CHROME:
-      return ChromeTrace(*result->trace);
-    case ONCILLA_TRACE_STEP_STATS:
-      return RunMetadata(*result->trace);
-  }
-  return InvalidArgument("format ", static_cast<int>(format), " is no format of traces");
+  return TraceOf(*result->trace, format);
+}
+
+Status GiveText(const std::string& text, char* bytes, size_t size, size_t* needed) {
+  if (size > 0) ONCILLA_TRY(NeedHandle(bytes, "bytes"));
+  if (needed != nullptr) *needed = text.size();
+  if (size > 0) std::memcpy(bytes, text.data(), std::min(size, text.size()));
+  return Status();
 }
 
 }  // namespace
@@ -29,11 +40,8 @@ Result<std::string> TraceOf(const oncilla_result* result, oncilla_trace_format f
 oncilla_status* oncilla_result_trace(const oncilla_result* result, oncilla_trace_format format,
                                      char* bytes, size_t size, size_t* needed) {
   return Guard([&]() -> Status {
-    if (size > 0) ONCILLA_TRY(NeedHandle(bytes, "bytes"));
     ONCILLA_ASSIGN(const std::string trace, TraceOf(result, format));
-    if (needed != nullptr) *needed = trace.size();
-    if (size > 0) std::memcpy(bytes, trace.data(), std::min(size, trace.size()));
-    return Status();
+    return GiveText(trace, bytes, size, needed);
   });
 }
 
@@ -43,5 +51,15 @@ oncilla_status* oncilla_result_save_trace(const oncilla_result* result, oncilla_
     ONCILLA_TRY(NeedHandle(path, "path"));
     ONCILLA_ASSIGN(const std::string trace, TraceOf(result, format));
     return WriteFile(path, trace);
+  });
+}
+
+oncilla_status* oncilla_enqueued_trace(const oncilla_enqueued* run, oncilla_trace_format format,
+                                       char* bytes, size_t size, size_t* needed) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(run, "run"));
+    ONCILLA_ASSIGN(EnqueuedProfile profile, run->run.Profile());
+    ONCILLA_ASSIGN(const std::string trace, TraceOf(ReportOf(std::move(profile)), format));
+    return GiveText(trace, bytes, size, needed);
   });
 }

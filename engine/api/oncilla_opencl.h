@@ -98,6 +98,12 @@ ONCILLA_API oncilla_status* oncilla_opencl_enqueue(oncilla_callable* callable, v
                                                    size_t output_count, void* const* wait_for,
                                                    size_t wait_count, void** event,
                                                    oncilla_enqueued** run);
+/* As oncilla_opencl_enqueue; the device stamps each of the run's steps, for oncilla_enqueued_trace.
+ * ONCILLA_FAILED_PRECONDITION for a queue that was made without CL_QUEUE_PROFILING_ENABLE. */
+ONCILLA_API oncilla_status* oncilla_opencl_enqueue_traced(
+    oncilla_callable* callable, void* queue, const oncilla_tensor* const* inputs,
+    size_t input_count, const oncilla_tensor* const* outputs, size_t output_count,
+    void* const* wait_for, size_t wait_count, void** event, oncilla_enqueued** run);
 /* 1 when it is over, well or badly. Neither waits nor flushes. */
 ONCILLA_API int oncilla_enqueued_done(const oncilla_enqueued* run);
 /* The outcome. Waits for it, at most so long (negative: as long as it takes) and flushes the queue:
@@ -105,6 +111,14 @@ ONCILLA_API int oncilla_enqueued_done(const oncilla_enqueued* run);
  * the model is unloaded: what is then still under way is looked after for a few seconds, and its
  * memory given up. */
 ONCILLA_API oncilla_status* oncilla_enqueued_finish(oncilla_enqueued* run, int64_t timeout_ms);
+/* What a run of oncilla_opencl_enqueue_traced did, step by step, once oncilla_enqueued_finish has said
+ * that it went well; ONCILLA_FAILED_PRECONDITION before, and of other runs. Times are on the device's
+ * clock, in nanoseconds, as clGetEventProfilingInfo tells them of the application's own commands (in
+ * Chrome's format: in microseconds from the run's first step). `bytes`, `size` and `needed` are as for
+ * oncilla_result_trace. */
+ONCILLA_API oncilla_status* oncilla_enqueued_trace(const oncilla_enqueued* run,
+                                                   oncilla_trace_format format, char* bytes,
+                                                   size_t size, size_t* needed);
 /* The run goes on, unchecked. */
 ONCILLA_API void oncilla_enqueued_free(oncilla_enqueued* run);
 

@@ -103,10 +103,35 @@ class EnqueuedRun {
   Status Finish(int64_t timeout_ms = -1) const {
     return Status(oncilla_enqueued_finish(run_.get(), timeout_ms));
   }
+  // Of a run of EnqueueTraced that has finished well; see oncilla_enqueued_trace.
+  Result<std::string> Trace(oncilla_trace_format format = ONCILLA_TRACE_CHROME) const {
+    size_t needed = 0;
+    Status status(oncilla_enqueued_trace(run_.get(), format, nullptr, 0, &needed));
+    if (!status.ok()) return status;
+    std::string bytes(needed, ' ');
+    status = Status(oncilla_enqueued_trace(run_.get(), format, bytes.data(), needed, nullptr));
+    if (!status.ok()) return status;
+    return bytes;
+  }
 
  private:
   std::shared_ptr<oncilla_enqueued> run_;
 };
+
+namespace internal {
+inline Result<EnqueuedRun> Enqueue(decltype(oncilla_opencl_enqueue)* enqueue,
+                                   const Callable& callable, void* queue,
+                                   const std::vector<Tensor>& inputs,
+                                   const std::vector<Tensor>& outputs,
+                                   const std::vector<void*>& wait_for, void** event) {
+  const auto in = Pointers(inputs), out = Pointers(outputs);
+  oncilla_enqueued* run = nullptr;
+  Status status(enqueue(callable.get(), queue, in.data(), in.size(), out.data(), out.size(),
+                        wait_for.data(), wait_for.size(), event, &run));
+  if (!status.ok()) return status;
+  return EnqueuedRun(run);
+}
+}  // namespace internal
 
 // `event` gets a cl_event of the run's end, to be released by the caller, unless null.
 inline Result<EnqueuedRun> Enqueue(const Callable& callable, void* queue,
@@ -114,12 +139,17 @@ inline Result<EnqueuedRun> Enqueue(const Callable& callable, void* queue,
                                    const std::vector<Tensor>& outputs,
                                    const std::vector<void*>& wait_for = {},
                                    void** event = nullptr) {
-  const auto in = internal::Pointers(inputs), out = internal::Pointers(outputs);
-  oncilla_enqueued* run = nullptr;
-  Status status(oncilla_opencl_enqueue(callable.get(), queue, in.data(), in.size(), out.data(),
-                                       out.size(), wait_for.data(), wait_for.size(), event, &run));
-  if (!status.ok()) return status;
-  return EnqueuedRun(run);
+  return internal::Enqueue(oncilla_opencl_enqueue, callable, queue, inputs, outputs, wait_for,
+                           event);
+}
+// The same with time stamps, on a queue made with CL_QUEUE_PROFILING_ENABLE.
+inline Result<EnqueuedRun> EnqueueTraced(const Callable& callable, void* queue,
+                                         const std::vector<Tensor>& inputs,
+                                         const std::vector<Tensor>& outputs,
+                                         const std::vector<void*>& wait_for = {},
+                                         void** event = nullptr) {
+  return internal::Enqueue(oncilla_opencl_enqueue_traced, callable, queue, inputs, outputs,
+                           wait_for, event);
 }
 
 }  // namespace opencl

@@ -15,21 +15,21 @@ typedef struct oncilla_precision_options {
   const char* storage; /* "fp16" or "bf16"; null: what the session's configuration says */
   const oncilla_session_options* session; /* device, deny lists and the like; null: defaults */
   const oncilla_load_options* load;       /* may be null */
-  const oncilla_run_options*
-      run;          /* signature, outputs, a time limit for each run; may be null. What
-                     * it keeps on the device is brought to the host all the same */
+  /* Signature, outputs, a time limit for each run; may be null. What it keeps on the device is
+   * brought to the host all the same. */
+  const oncilla_run_options* run;
   int inner_values; /* the most values inside of the graph to compare too, a run each; 0: none */
 } oncilla_precision_options;
 
-/* How far one output, or one value inside, is from what it is in fp32. */
+/* How far one output, or one value inside, is from what it is in fp32. `largest`, `max_error` and
+ * `rms_error` are in the output's own unit. */
 typedef struct oncilla_number_errors {
   size_t size;
-  const char* name; /* belongs to the check */
-  double largest; /* magnitude in fp32, of finite numbers; in the unit of the output itself, as are
-                     .. */
-  double max_error;      /* .. the largest difference of two finite numbers .. */
-  double rms_error;      /* .. and the root of their mean square */
-  double relative_error; /* max_error as a share of `largest`: 0.01 is one percent */
+  const char* name;      /* belongs to the check */
+  double largest;        /* magnitude in fp32, of finite numbers */
+  double max_error;      /* the largest difference of two finite numbers */
+  double rms_error;      /* the root of the mean of their squares */
+  double relative_error; /* max_error / largest: 0.01 is one percent; max_error where that is 0 */
   double top1_agreement; /* share, 0 to 1, of the rows (along the last axis) whose largest number is
                           * at the same place; negative where there are no rows of two and more */
   int64_t overflowed;    /* how many numbers are finite in fp32 and infinite or NaN in 16 bits */

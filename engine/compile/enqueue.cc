@@ -67,7 +67,8 @@ void Instance::UseQueue(int device, std::unique_ptr<Queue> queue) {
 }
 
 Result<std::vector<EventPtr>> Instance::Enqueue(int device, std::span<const RunValue> inputs,
-                                                std::span<const DeviceTensor> targets) {
+                                                std::span<const DeviceTensor> targets,
+                                                bool profile) {
   State& state = *state_;
   Queue& queue = *state.queues[device];
   std::vector<BufferView> externals;
@@ -81,8 +82,8 @@ Result<std::vector<EventPtr>> Instance::Enqueue(int device, std::span<const RunV
     events.push_back(std::move(event));
   };
   for (const Piece& piece : state.pieces) {
-    ONCILLA_ASSIGN(EventPtr event,
-                   state.devices[device]->Submit(queue, *piece.recording, externals, {}));
+    ONCILLA_ASSIGN(EventPtr event, state.devices[device]->Submit(queue, *piece.recording, externals,
+                                                                 {.profile = profile}));
     note(std::move(event));
   }
   std::vector<DeviceCopy> copies;
@@ -100,6 +101,20 @@ Result<std::vector<EventPtr>> Instance::Enqueue(int device, std::span<const RunV
     note(std::move(event));
   }
   return events;
+}
+
+std::vector<StepProfile> Instance::StepsOf(int device, std::span<const EventPtr> events) const {
+  std::vector<StepProfile> steps;
+  const std::map<int, int64_t> live = LiveBytes(*plan_, device);
+  for (size_t i = 0; i < state_->pieces.size() && i < events.size(); ++i) {
+    const Piece& piece = state_->pieces[i];
+    for (const StepTime& t : events[i]->step_times()) {
+      const auto at = piece.first_step + static_cast<size_t>(t.step);
+      const PlannedStep& step = plan_->stretches[piece.stretch].steps[at];
+      steps.push_back(ProfileOf(*plan_, step, device, live, t.start_ns, t.end_ns));
+    }
+  }
+  return steps;
 }
 
 void HostLine::LetGo() {
@@ -139,9 +154,22 @@ Status EnqueuedRun::Finish(Deadline deadline) {
       Status part = line.device->Wait(event, kNoDeadline);
       if (outcome_->ok()) *outcome_ = std::move(part);
     }
+    if (outcome_->ok() && profiled_device_ >= 0) {
+      profile_->steps = line.instance->StepsOf(profiled_device_, events_);
+    }
     line.LetGo();
     return *outcome_;
   }
+}
+
+Result<EnqueuedProfile> EnqueuedRun::Profile() const {
+  const auto refuse = [](std::string_view why) {
+    return WithStage(Error(Code::kFailedPrecondition, "the run has no trace: ", why), Stage::kRun);
+  };
+  if (line_ == nullptr || profiled_device_ < 0) return refuse("it was not enqueued to be traced");
+  MutexLock lock(&line_->mutex);
+  if (!outcome_->ok()) return refuse("it is not finished, or has failed");
+  return *profile_;
 }
 
 Result<void*> EnqueuedRun::Event() const {
@@ -316,11 +344,16 @@ Result<EnqueuedRun> Executor::Enqueue(const EnqueueRequest& request) {
   }
   EnqueuedRun run;
   run.line_ = line;
+  if (request.profile) {
+    ONCILLA_TRY(line->objects->CanProfile(request.queue));
+    run.profiled_device_ = device;
+    run.profile_->devices = compiled_->placement.devices;
+  }
   MutexLock lock(&line->mutex);
   if (line->instance == nullptr) return Error(Code::kAborted, "the model was unloaded meanwhile");
   line->LetGo();
   ONCILLA_TRY(line->objects->EnqueueAfter(*line->queue, request.wait_for));
-  auto events = line->instance->Enqueue(device, inputs, targets);
+  auto events = line->instance->Enqueue(device, inputs, targets, request.profile);
   if (events.ok() && !twice.empty()) {
     auto copied = line->objects->Copy(*line->queue, twice);
     if (copied.ok()) events->push_back(*std::move(copied));

@@ -8,6 +8,7 @@
 
 #include <deque>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "engine/base/mutex.h"
@@ -21,6 +22,13 @@ struct EnqueueRequest {
                                        // those that fix shapes, which the host must know
   std::span<const DeviceTensor> into;  // one per output of the graph, all on the device
   std::span<void* const> wait_for = {};  // events of the application's
+  bool profile = false;                  // each step is stamped by the device
+};
+
+// What a run did, on the device's own clock, as the application's events on that queue have it.
+struct EnqueuedProfile {
+  std::vector<std::string> devices;  // names, by StepProfile::device
+  std::vector<StepProfile> steps;
 };
 
 // A plan made ready for one queue of the application's. Not for others than the two files.
@@ -54,6 +62,9 @@ class EnqueuedRun {
   // The outcome; waits, and sees to it that the queue is flushed. DeadlineExceeded when it is not
   // over by then. FailedPrecondition when the model was unloaded before anybody asked.
   Status Finish(Deadline deadline = kNoDeadline);
+  // Once Finish() was OK; FailedPrecondition before, and of a run that was not asked to be
+  // profiled.
+  Result<EnqueuedProfile> Profile() const;
   // Its last event as the API's own, with a reference for the caller.
   Result<void*> Event() const;
 
@@ -61,6 +72,9 @@ class EnqueuedRun {
   friend class Executor;
   std::shared_ptr<HostLine> line_;
   std::vector<EventPtr> events_;
+  int profiled_device_ = -1;                   // -1: it is not profiled
+  std::shared_ptr<EnqueuedProfile> profile_ =  // filled by Finish
+      std::make_shared<EnqueuedProfile>();
   std::shared_ptr<Status> outcome_ = std::make_shared<Status>(Error(Code::kUnknown, ""));
 };
 

@@ -105,7 +105,9 @@ class Instance {
   // returns at once. Inputs in the order of plan().inputs, targets in that of plan().outputs.
   // Behind what was enqueued before, so that the queue's order keeps runs apart.
   Result<std::vector<EventPtr>> Enqueue(int device, std::span<const RunValue> inputs,
-                                        std::span<const DeviceTensor> targets);
+                                        std::span<const DeviceTensor> targets, bool profile);
+  // Of such a run with `profile`, once it is over, by its events: its steps, on the device's clock.
+  std::vector<StepProfile> StepsOf(int device, std::span<const EventPtr> events) const;
   const Plan& plan() const { return *plan_; }
 
  private:

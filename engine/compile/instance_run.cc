@@ -368,24 +368,11 @@ class Instance::Walk {
     return times;
   }
 
-  // Of the arena of a device while each step of a stretch runs, by the plan's clock.
-  std::map<int, int64_t> LiveBytes(int device) const {
-    std::map<int, int64_t> changes;
-    for (const Storage& storage : plan_.storages) {
-      if (storage.device != device || storage.output >= 0) continue;
-      changes[storage.first] += storage.bytes;
-      changes[storage.last + 1] -= storage.bytes;
-    }
-    int64_t live = 0;
-    for (auto& [clock, bytes] : changes) bytes = live += bytes;
-    return changes;
-  }
-
   // Steps and copies as the device's events tell; where it says nothing of a copy, that lies
   // between what is known around it.
   void ReportDevice(int device, RunStats& stats) const {
     const int64_t shift = ClockShift(device);
-    const std::map<int, int64_t> live = LiveBytes(device);
+    const std::map<int, int64_t> live = LiveBytes(plan_, device);
     std::vector<TraceSpan> copies;
     int64_t before = 0;  // the end of what stands before in the queue
     const auto settle = [&](int64_t next) {
@@ -416,20 +403,12 @@ class Instance::Walk {
       bool first = true;
       for (const StepTime& t : p.event->step_times()) {
         const PlannedStep& step = stretch.steps[p.piece->first_step + t.step];
-        const Node& node = plan_.compiled->graph.node(step.node);
         const bool told = control_.stamps && t.end_ns != 0;
         const int64_t begin = told ? t.start_ns + shift : 0, end = told ? t.end_ns + shift : 0;
         if (told && first) settle(begin);
         first &= !told;
         before = std::max(before, end);
-        int64_t bytes = 0;
-        for (const Home& home : step.outputs) {
-          if (home.kind == Home::kStorage) bytes += plan_.storages[home.index].bytes;
-        }
-        const auto after = live.upper_bound(step.clock);
-        stats.steps.push_back({node.name, std::string(node.op->name), step.kernel->description(),
-                               device, begin, end, bytes,
-                               after == live.begin() ? 0 : std::prev(after)->second});
+        stats.steps.push_back(ProfileOf(plan_, step, device, live, begin, end));
       }
     }
     settle(known_done_ns_[device]);

@@ -1,7 +1,9 @@
 // What an instance holds, for the two files that make it and run it. Not for others.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "engine/compile/instance.h"
@@ -61,6 +63,37 @@ inline int ExternalSlot(const Plan& plan, const Home& home) {
     return static_cast<int>(plan.inputs.size()) + plan.storages[home.index].output;
   }
   return -1;
+}
+
+// For profiles. Of the arena of a device while each step of a stretch runs, by the plan's clock.
+inline std::map<int, int64_t> LiveBytes(const Plan& plan, int device) {
+  std::map<int, int64_t> changes;
+  for (const Storage& storage : plan.storages) {
+    if (storage.device != device || storage.output >= 0) continue;
+    changes[storage.first] += storage.bytes;
+    changes[storage.last + 1] -= storage.bytes;
+  }
+  int64_t live = 0;
+  for (auto& [clock, bytes] : changes) bytes = live += bytes;
+  return changes;
+}
+
+inline StepProfile ProfileOf(const Plan& plan, const PlannedStep& step, int device,
+                             const std::map<int, int64_t>& live, int64_t begin_ns, int64_t end_ns) {
+  const Node& node = plan.compiled->graph.node(step.node);
+  int64_t bytes = 0;
+  for (const Home& home : step.outputs) {
+    if (home.kind == Home::kStorage) bytes += plan.storages[home.index].bytes;
+  }
+  const auto after = live.upper_bound(step.clock);
+  return {node.name,
+          std::string(node.op->name),
+          step.kernel->description(),
+          device,
+          begin_ns,
+          end_ns,
+          bytes,
+          after == live.begin() ? 0 : std::prev(after)->second};
 }
 
 }  // namespace oncilla

@@ -312,6 +312,10 @@ Result<std::unique_ptr<Queue>> CheckedDevice::WrapQueue(void* queue) {
   return std::make_unique<CheckedQueue<State>>(state_, std::move(wrapped));
 }
 
+Status CheckedDevice::CanProfile(void* queue) {
+  return objects_ == nullptr ? NoHostObjects() : objects_->CanProfile(queue);
+}
+
 Status CheckedDevice::EnqueueAfter(Queue& queue, std::span<void* const> events) {
   const auto* ours = dynamic_cast<CheckedQueue<State>*>(&queue);
   if (ours == nullptr || ours->state != state_) return Internal("a queue of another device");

@@ -40,6 +40,8 @@ class HostObjects {
   // a deadline ahead, and the end of the Queue, which looks for a few seconds whether the work on
   // it is over and otherwise takes the device for hung.
   virtual Result<std::unique_ptr<Queue>> WrapQueue(void* queue) = 0;
+  // Whether what is enqueued on such a queue leaves time stamps: OK, or why not.
+  virtual Status CanProfile(void* queue) = 0;
   // What is enqueued after this begins after these events of the application's.
   virtual Status EnqueueAfter(Queue& queue, std::span<void* const> events) = 0;
   // The event of a submission as the API's own, with a reference that is the caller's.

@@ -172,11 +172,11 @@ Result<std::vector<RunValue>> Callable::RunInto(const Bound& bound,
 
 Result<EnqueuedRun> Callable::Enqueue(void* queue, std::span<const RunValue> feeds,
                                       std::span<const DeviceTensor> into,
-                                      std::span<void* const> wait_for) {
+                                      std::span<void* const> wait_for, bool profile) {
   ONCILLA_ASSIGN(const auto use, model_->EnterShared());
   ONCILLA_ASSIGN(const auto bound, BoundNow(model_->Watched()));
   ONCILLA_ASSIGN(const auto inputs, InOrder(*bound, feeds));
-  return bound->executor->Enqueue({queue, inputs, into, wait_for});
+  return bound->executor->Enqueue({queue, inputs, into, wait_for, profile});
 }
 
 }  // namespace oncilla

@@ -50,7 +50,8 @@ class Callable {
   // Enqueues the run on a queue of the application's and waits for nothing (compile/enqueue.h):
   // feeds by position, a tensor to write to for each output, events to begin after.
   Result<EnqueuedRun> Enqueue(void* queue, std::span<const RunValue> feeds,
-                              std::span<const DeviceTensor> into, std::span<void* const> wait_for);
+                              std::span<const DeviceTensor> into, std::span<void* const> wait_for,
+                              bool profile = false);
 
   // Per feed, the device that it is best put on beforehand (DeviceLink::Write); null: the host.
   Result<std::vector<std::shared_ptr<DeviceLink>>> FeedLinks();

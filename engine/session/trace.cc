@@ -243,6 +243,21 @@ std::string RunMetadata(const RunReport& report) {
   return metadata.bytes();
 }
 
+RunReport ReportOf(EnqueuedProfile profile) {
+  RunReport report;
+  report.devices = std::move(profile.devices);
+  int64_t last = 0;
+  for (const StepProfile& s : profile.steps) {
+    if (s.end_ns == 0) continue;
+    report.begin_ns = report.begin_ns == 0 ? s.start_ns : std::min(report.begin_ns, s.start_ns);
+    last = std::max(last, s.end_ns);
+  }
+  report.wall_ns = last - report.begin_ns;
+  report.traced = true;
+  report.stats.steps = std::move(profile.steps);
+  return report;
+}
+
 std::vector<DeviceShare> SharesOf(const RunReport& report) {
   std::vector<DeviceShare> shares;
   const auto wall = static_cast<double>(std::max<int64_t>(report.wall_ns, 1));

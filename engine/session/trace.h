@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/compile/enqueue.h"
 #include "engine/session/model.h"
 
 namespace oncilla {
@@ -33,6 +34,10 @@ struct OpPeak {
   int64_t output_bytes = 0;  // of that node
 };
 std::vector<OpPeak> PeaksOf(const RunReport& report);
+
+// Of a run on a queue of the application's (compile/enqueue.h), for the functions above: the steps
+// alone, with times on the device's clock.
+RunReport ReportOf(EnqueuedProfile profile);
 
 // How a run's time went, per device of the report: the shares of the wall time in which a step, or
 // a copy, was under way there.

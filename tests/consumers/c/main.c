@@ -1,6 +1,7 @@
 /* The C interface as a plain C program uses it: load, run, read, close; and what it refuses. */
 #include <oncilla/oncilla.h>
 #include <oncilla/oncilla_opencl.h>
+#include <oncilla/oncilla_precision.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +60,8 @@ int main(int argc, char** argv) {
   oncilla_opencl_host host = ONCILLA_INIT(oncilla_opencl_host);
   oncilla_runtime* borrowed = NULL;
   EXPECT(Refused(oncilla_opencl_runtime_create(NULL, &host, &borrowed), ONCILLA_INVALID_ARGUMENT));
+  EXPECT(Refused(oncilla_enqueued_trace(NULL, ONCILLA_TRACE_CHROME, NULL, 0, NULL),
+                 ONCILLA_INVALID_ARGUMENT));
   oncilla_device_info device = ONCILLA_INIT(oncilla_device_info);
   Need(oncilla_runtime_device(runtime, 0, &device));
   EXPECT(strcmp(device.backend, "cpu") == 0);
@@ -117,6 +120,15 @@ int main(int argc, char** argv) {
   const char* wrong[] = {"imag"};
   EXPECT(Refused(oncilla_model_run(model, wrong, inputs, 1, NULL, &result), ONCILLA_NOT_FOUND));
   Need(oncilla_model_run(model, names, inputs, 1, NULL, &result));
+  oncilla_precision_options precision = ONCILLA_INIT(oncilla_precision_options);
+  oncilla_precision_check* check = NULL;
+  precision.storage = "fp16";
+  precision.session = &shorter;
+  Need(oncilla_precision_check_run(runtime, argv[1], names, inputs, 1, &precision, &check));
+  oncilla_number_errors errors = ONCILLA_INIT(oncilla_number_errors);
+  Need(oncilla_precision_check_output(check, 0, &errors));
+  EXPECT(oncilla_precision_check_output_count(check) == 3 && errors.overflowed == 0);
+  oncilla_precision_check_free(check);
   oncilla_tensor_free(image);
   EXPECT(oncilla_result_count(result) == 3);
   const oncilla_tensor* probability = oncilla_result_find(result, "probability");

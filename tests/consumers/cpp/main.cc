@@ -1,6 +1,7 @@
 // The C++ face as an application uses it.
 #include <oncilla/oncilla.hpp>
 #include <oncilla/oncilla_opencl.hpp>
+#include <oncilla/oncilla_precision.hpp>
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
@@ -18,6 +19,9 @@ int main(int argc, char** argv) {
                   !only[0].string(0).empty() && !missing.ok() &&
                   missing.status().code() == ONCILLA_INVALID_ARGUMENT &&
                   !oncilla::opencl::MakeRuntime(nullptr).ok() &&
+                  !oncilla::PrecisionCheck::Run(oncilla::Runtime::Create().value(), argv[1],
+                                                {{"image", image}}, {"fp8"})
+                       .ok() &&
                   session.MemoryReport().value().find("limit") != std::string::npos &&
                   session.Close().value() > 0;
   std::printf("%s: %s\n", only[0].string(0).c_str(), ok ? "consumer ok" : "consumer FAILED");
