@@ -195,7 +195,9 @@ TEST(ThreadPool, LeavesOutTheRestOnceACallIsToEnd) {
       end.cancel = CancellationToken::Create();
       std::atomic<int> done = 0;
       const auto body = [&](int64_t, int64_t, int) {
-        if (++done == 10) end.cancel.Cancel();
+        const int number = ++done;
+        if (number == 10) end.cancel.Cancel();
+        while (number > 10 && !end.cancel.cancelled()) std::this_thread::yield();
       };
       pool.ParallelFor(100000, 1, body, &end);
       EXPECT_GE(done, 10);
