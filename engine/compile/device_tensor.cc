@@ -1,8 +1,9 @@
-// Transfers outside of runs, which end when the session closes or the device hangs.
+// Transfers outside of runs, which end early with whom they are for, when the session closes, or
+// when the device hangs.
 #include "engine/compile/device_tensor.h"
 
+#include <algorithm>
 #include <mutex>
-#include <vector>
 
 namespace oncilla {
 
@@ -50,57 +51,73 @@ Result<DeviceTensor> DeviceLink::Allocate(TensorDesc desc, OwnerId owner) {
   return tensor;
 }
 
-Status DeviceLink::OpenQueue() {
-  if (closed_) return Closed(device_name_);
-  if (queue_ == nullptr) {
-    ONCILLA_ASSIGN(queue_, device_->OpenQueue());
+Status DeviceLink::Do(const std::function<Result<EventPtr>(Queue&)>& submit,
+                      std::shared_ptr<const void> used, const EarlyEnd& end) {
+  std::unique_ptr<Queue> queue;
+  std::vector<Late> over;  // goes after the lock
+  {
+    MutexLock lock(&mutex_);
+    if (closed_) return Closed(device_name_);
+    for (size_t i = late_.size(); i-- > 0;) {
+      if (!device_->Poll(late_[i].event)) continue;
+      over.push_back(std::move(late_[i]));
+      late_.erase(late_.begin() + static_cast<ptrdiff_t>(i));
+    }
+    if (idle_.empty()) {
+      ONCILLA_ASSIGN(queue, device_->OpenQueue());
+    } else {
+      queue = std::move(idle_.back());
+      idle_.pop_back();
+    }
+    ++active_;
   }
-  return Status();
+  const Result<EventPtr> event = submit(*queue);
+  const Status status = event.ok() ? Await(*event, end) : event.status();
+  const bool is_over = !event.ok() || device_->Poll(*event);
+  MutexLock lock(&mutex_);
+  --active_;
+  if (is_over) {
+    idle_.push_back(std::move(queue));
+  } else {
+    late_.push_back({std::move(queue), *event, std::move(used)});
+  }
+  return WithDevice(status, device_name_);
 }
 
-Status DeviceLink::Transfer(std::span<const Upload> uploads, std::span<const Download> downloads,
-                            const Tensor& memory) {
-  ONCILLA_TRY(OpenQueue());
-  ONCILLA_ASSIGN(const EventPtr event, device_->Transfer(*queue_, uploads, downloads));
-  return AwaitTransfer(event, memory);
-}
-
-// `memory` is what the device may still read or write when this gives up.
-Status DeviceLink::AwaitTransfer(const EventPtr& event, const Tensor& memory) {
+Status DeviceLink::Await(const EventPtr& event, const EarlyEnd& end) {
   constexpr std::chrono::milliseconds kLook(4);
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
   for (;;) {
     const Clock::time_point now = Clock::now();
-    Status status = device_->Wait(event, now + kLook);
+    Status status = device_->Wait(event, std::min(end.deadline, now + kLook));
     if (status.code() != Code::kDeadlineExceeded) return status;
-    const bool hangs = watchdog_.count() > 0 && now - begin >= watchdog_;
-    if (!closed_ && !hangs) continue;
-    queue_ = nullptr;  // waits a little
-    if (!device_->Wait(event, Deadline::min()).ok()) {
-      KeepForever(std::make_shared<Tensor>(memory));
-    }
     if (closed_) return Closed(device_name_);
-    return Error(Code::kUnavailable, "a transfer hangs, and ", device_name_, " is given up");
+    ONCILLA_TRY(MayGoOn(end));
+    if (watchdog_.count() > 0 && now - begin >= watchdog_) {
+      return Error(Code::kUnavailable, "a transfer hangs, and ", device_name_, " is given up");
+    }
   }
 }
 
 Result<DeviceTensor> DeviceLink::Write(const Tensor& tensor) {
   ONCILLA_ASSIGN(DeviceTensor on_device, Allocate(tensor.desc(), owner_));
   const Upload upload{on_device.view(), tensor.bytes()};
-  MutexLock lock(&mutex_);
-  Status status = Transfer({&upload, 1}, {}, tensor);
-  if (status.code() == Code::kUnavailable) KeepForever(on_device.memory_);
-  ONCILLA_TRY(WithDevice(std::move(status), device_name_));
+  const auto used = std::make_shared<std::pair<Tensor, DeviceTensor>>(tensor, on_device);
+  ONCILLA_TRY(Do([&](Queue& queue) { return device_->Transfer(queue, {&upload, 1}, {}); }, used));
   return on_device;
 }
 
-Result<Tensor> DeviceLink::Read(const DeviceTensor& tensor) {
-  ONCILLA_ASSIGN(Tensor out, Tensor::Allocate(tensor.desc()));
-  MutexLock lock(&mutex_);
+Result<Tensor> DeviceLink::Read(const DeviceTensor& tensor, const EarlyEnd& end) {
   if (closed_) return Closed(device_name_);
+  ONCILLA_ASSIGN(Tensor out, Tensor::Allocate(tensor.desc()));
   const Download download{out.mutable_bytes(), tensor.view()};
-  ONCILLA_TRY(WithDevice(Transfer({}, {&download, 1}, out), device_name_));
+  const auto used = std::make_shared<std::pair<Tensor, DeviceTensor>>(out, tensor);
+  ONCILLA_TRY(Do(
+      [&](Queue& queue) {
+        return device_->Transfer(queue, {}, {&download, 1});
+      },
+      used, end));
   return out;
 }
 
@@ -157,11 +174,10 @@ Result<bool> DeviceLink::Fill(const DeviceTensor& to, const RunValue& from) {
   if (!here) {
     ONCILLA_ASSIGN(host, from.ToHost());
   }
-  MutexLock lock(&mutex_);
-  ONCILLA_TRY(OpenQueue());
   if (!here) {
     const Upload upload{to.view(), host.bytes()};
-    ONCILLA_TRY(WithDevice(Transfer({&upload, 1}, {}, host), device_name_));
+    const auto used = std::make_shared<std::pair<Tensor, DeviceTensor>>(host, to);
+    ONCILLA_TRY(Do([&](Queue& queue) { return device_->Transfer(queue, {&upload, 1}, {}); }, used));
     return false;
   }
   if (objects_ == nullptr) {
@@ -173,8 +189,8 @@ Result<bool> DeviceLink::Fill(const DeviceTensor& to, const RunValue& from) {
     if (copy.to.offset == copy.from.offset && copy.to.bytes == copy.from.bytes) return true;
     return InvalidArgument("an input that is handed on overlaps the tensor given for it");
   }
-  ONCILLA_ASSIGN(const EventPtr event, objects_->Copy(*queue_, {&copy, 1}));
-  ONCILLA_TRY(WithDevice(AwaitTransfer(event, host), device_name_));
+  const auto used = std::make_shared<std::pair<DeviceTensor, DeviceTensor>>(to, from.device());
+  ONCILLA_TRY(Do([&](Queue& queue) { return objects_->Copy(queue, {&copy, 1}); }, used));
   return true;
 }
 
@@ -193,18 +209,26 @@ bool DeviceLink::Overlap(const DeviceTensor& a, const DeviceTensor& b) {
 
 void DeviceLink::Close() {
   closed_ = true;  // transfers under way see it
+  std::vector<Late> late;
   {
     MutexLock lock(&mutex_);
-    queue_ = nullptr;
+    mutex_.Await([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return active_ == 0; });
+    idle_.clear();
+    late.swap(late_);
   }
+  for (Late& l : late) {
+    l.queue = nullptr;  // looks for a while whether its work is over
+    if (!device_->Poll(l.event)) KeepForever(std::move(l.used));
+  }
+  late.clear();
   MutexLock lock(&wrapped_mutex_);
   for (auto& [key, region] : wrapped_) (void)device_->ReleaseRegion(std::move(region)).ok();
   wrapped_.clear();
 }
 
-Result<Tensor> DeviceTensor::Read() const {
+Result<Tensor> DeviceTensor::Read(const EarlyEnd& end) const {
   if (!valid()) return InvalidArgument("there is no tensor to read");
-  return memory_->link->Read(*this);
+  return memory_->link->Read(*this, end);
 }
 
 DeviceTensor DeviceTensor::Reshaped(Shape shape) const {

@@ -8,10 +8,13 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "engine/base/early_end.h"
 #include "engine/base/mutex.h"
 #include "engine/device/host_objects.h"
 #include "engine/memory/pool.h"
@@ -35,9 +38,10 @@ class DeviceLink : public std::enable_shared_from_this<DeviceLink> {
   bool closed() const { return closed_; }
   // Takes memory for a tensor whose contents a run will write. ResourceExhausted.
   Result<DeviceTensor> Allocate(TensorDesc desc, OwnerId owner);
-  // Copies a tensor of numbers to the device, on a queue of its own, and waits for it.
+  // Copies a tensor of numbers to the device, and waits for it.
   Result<DeviceTensor> Write(const Tensor& tensor);
-  Result<Tensor> Read(const DeviceTensor& tensor);
+  // The other way; ends early as `end` says.
+  Result<Tensor> Read(const DeviceTensor& tensor, const EarlyEnd& end = {});
   // A tensor in a buffer of the application's, which is retained as long as the tensor lives, at
   // most until Close(). Whatever writes to the buffer must be over when a run takes the tensor.
   Result<DeviceTensor> Wrap(TensorDesc desc, void* buffer, int64_t offset);
@@ -54,11 +58,17 @@ class DeviceLink : public std::enable_shared_from_this<DeviceLink> {
 
  private:
   friend class DeviceTensor;
-  Status Transfer(std::span<const Upload> uploads, std::span<const Download> downloads,
-                  const Tensor& memory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Status AwaitTransfer(const EventPtr& event, const Tensor& memory)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Status OpenQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Work that was not waited for to its end, and what it uses.
+  struct Late {
+    std::unique_ptr<Queue> queue;
+    EventPtr event;
+    std::shared_ptr<const void> used;
+  };
+  // Submits work to a queue that nobody else has meanwhile, and waits for it. `used` is kept for as
+  // long as the device may read or write it.
+  Status Do(const std::function<Result<EventPtr>(Queue&)>& submit, std::shared_ptr<const void> used,
+            const EarlyEnd& end = {});
+  Status Await(const EventPtr& event, const EarlyEnd& end);
   void ReleaseWrapped(const Region* region);
 
   Device* const device_;
@@ -68,8 +78,10 @@ class DeviceLink : public std::enable_shared_from_this<DeviceLink> {
   const OwnerId owner_;
   const std::chrono::milliseconds watchdog_;
   std::atomic<bool> closed_ = false;
-  Mutex mutex_;  // held around use of the queue
-  std::unique_ptr<Queue> queue_ ABSL_GUARDED_BY(mutex_);
+  Mutex mutex_;
+  int active_ ABSL_GUARDED_BY(mutex_) = 0;  // calls that use the device
+  std::vector<std::unique_ptr<Queue>> idle_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Late> late_ ABSL_GUARDED_BY(mutex_);
   Mutex wrapped_mutex_;
   std::map<const Region*, std::unique_ptr<Region>> wrapped_ ABSL_GUARDED_BY(wrapped_mutex_);
 };
@@ -82,7 +94,7 @@ class DeviceTensor {
   const TensorDesc& desc() const { return desc_; }
   const std::string& device_name() const { return memory_->link->device_name(); }
   // A copy in host memory.
-  Result<Tensor> Read() const;
+  Result<Tensor> Read(const EarlyEnd& end = {}) const;
   // The same elements under another shape of as many elements.
   DeviceTensor Reshaped(Shape shape) const;
 
@@ -124,8 +136,8 @@ class RunValue {
   const TensorDesc& desc() const { return on_device() ? device_.desc() : host_.desc(); }
   const Tensor& host() const { return host_; }
   const DeviceTensor& device() const { return device_; }
-  Result<Tensor> ToHost() const {
-    if (on_device()) return device_.Read();
+  Result<Tensor> ToHost(const EarlyEnd& end = {}) const {
+    if (on_device()) return device_.Read(end);
     return host_;
   }
   RunValue Reshaped(Shape shape) const {

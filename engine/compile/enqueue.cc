@@ -291,7 +291,7 @@ Result<EnqueuedRun> Executor::Enqueue(const EnqueueRequest& request) {
         fixes ? "' fixes shapes, so that the host must know it: give it in host memory"
               : "' must be on the device"));
   }
-  ONCILLA_ASSIGN(SegmentStart start, Start(feeds, nullptr));
+  ONCILLA_ASSIGN(SegmentStart start, Start(feeds, {}));
   for (const auto& [value, on] : start.on_device) {
     if (on != device)
       return refuse(InvalidArgument("a feed is on another device than the outputs"));

@@ -45,16 +45,16 @@ Result<int> Executor::DeviceOf(const RunValue& value) const {
                    Stage::kOptions);
 }
 
-Result<Tensor> Executor::ToHost(const RunValue& value, RunStats* stats) const {
+Result<Tensor> Executor::ToHost(const RunValue& value, const RunControl& control) const {
   if (!value.on_device()) return value.host();
-  if (stats != nullptr) {
-    ++stats->copies;
-    stats->copied_bytes += value.desc().bytes();
+  if (control.stats != nullptr) {
+    ++control.stats->copies;
+    control.stats->copied_bytes += value.desc().bytes();
   }
-  return value.device().Read();
+  return value.device().Read(control);
 }
 
-Result<SegmentStart> Executor::Start(std::span<RunValue> feeds, RunStats* stats) const {
+Result<SegmentStart> Executor::Start(std::span<RunValue> feeds, const RunControl& control) const {
   const Graph& graph = compiled_->graph;
   if (feeds.size() != graph.inputs().size()) {
     return InvalidArgument("the model takes ", graph.inputs().size(), " inputs, got ",
@@ -81,7 +81,7 @@ Result<SegmentStart> Executor::Start(std::span<RunValue> feeds, RunStats* stats)
     }
     const bool fixes = !list && compiled_->fixes_shapes[Index(input.value)];
     if (fixes && *device > 0) {
-      ONCILLA_ASSIGN(feed, ToHost(feed, stats));
+      ONCILLA_ASSIGN(feed, ToHost(feed, control));
     } else if (*device > 0) {
       start.on_device.emplace_back(input.value, *device);
     }
@@ -286,7 +286,7 @@ Status Executor::RunHostNodes(const Plan& plan, std::vector<RunValue>& values,
       // Control flow hands values on; all else computes with them here.
       if (is_control && node.op->name == "While") continue;
       if (in.back().on_device()) {
-        ONCILLA_ASSIGN(in.back(), ToHost(in.back(), control.stats));
+        ONCILLA_ASSIGN(in.back(), ToHost(in.back(), control));
       }
     }
     const HostSpan span(control, node.name);
@@ -319,7 +319,7 @@ Result<std::vector<RunValue>> Executor::RunValues(std::span<const RunValue> give
   const Graph& graph = compiled_->graph;
   auto fail = [](Status status) { return WithStage(std::move(status), Stage::kRun); };
   std::vector<RunValue> feeds(given.begin(), given.end());
-  auto start = Start(feeds, control.stats);
+  auto start = Start(feeds, control);
   if (!start.ok()) return fail(start.status());
   const bool stays = !options_.links.empty();
   const bool any = std::find(keep.begin(), keep.end(), true) != keep.end();
@@ -395,7 +395,7 @@ Result<std::vector<RunValue>> Executor::RunValues(std::span<const RunValue> give
         const bool small = !list && value.desc().elements() <= kMaxKnownInts;
         const bool fixes = small && compiled_->fixes_shapes[Index(id)];
         if (fixes && value.on_device()) {
-          auto host = ToHost(value, control.stats);
+          auto host = ToHost(value, control);
           if (!host.ok()) return fail(host.status());
           value = *std::move(host);
         }
@@ -419,7 +419,7 @@ Result<std::vector<RunValue>> Executor::RunValues(std::span<const RunValue> give
     RunValue value = values[Index(output.value)];
     if (!value.valid()) return fail(Internal("output '", output.name, "' was not computed"));
     if (value.on_device() && !(i < keep.size() && keep[i])) {
-      auto host = ToHost(value, control.stats);
+      auto host = ToHost(value, control);
       if (!host.ok()) return fail(host.status());
       value = *std::move(host);
     }
@@ -452,13 +452,13 @@ std::vector<int> Executor::InputDevices() const {
 
 Result<std::shared_ptr<const Plan>> Executor::PlanFor(std::span<const Tensor> feeds) {
   std::vector<RunValue> values(feeds.begin(), feeds.end());
-  ONCILLA_ASSIGN(const SegmentStart start, Start(values, nullptr));
+  ONCILLA_ASSIGN(const SegmentStart start, Start(values, {}));
   return FindOrMakePlan(start);
 }
 
 Result<std::shared_ptr<const Plan>> Executor::PlanAlone(std::span<const Tensor> feeds) {
   std::vector<RunValue> values(feeds.begin(), feeds.end());
-  ONCILLA_ASSIGN(const SegmentStart start, Start(values, nullptr));
+  ONCILLA_ASSIGN(const SegmentStart start, Start(values, {}));
   ONCILLA_ASSIGN(std::shared_ptr<const Plan> plan,
                  MakePlan(compiled_, devices_, start, /*arena_work=*/0));
   return plan;

@@ -90,10 +90,10 @@ class Executor {
   Result<std::shared_ptr<const Plan>> FindOrMakePlan(const SegmentStart& start);
 
   // May bring feeds to the host, whose contents fix shapes.
-  Result<SegmentStart> Start(std::span<RunValue> feeds, RunStats* stats) const;
+  Result<SegmentStart> Start(std::span<RunValue> feeds, const RunControl& control) const;
   // The index of the device that the value is on; 0: the host.
   Result<int> DeviceOf(const RunValue& value) const;
-  Result<Tensor> ToHost(const RunValue& value, RunStats* stats) const;
+  Result<Tensor> ToHost(const RunValue& value, const RunControl& control) const;
   // Per output of this body: it may stay on a device, for the next round reads it only there.
   std::vector<bool> RoundsOnDevice() const;
   std::string KeyOf(const SegmentStart& start) const;

@@ -245,6 +245,42 @@ TEST_F(DeviceTensorsFar, ReadingFromAHungDeviceEndsWithTheWatchdogOrTheSession) 
   script_->hang = false;
 }
 
+// What fixes a shape has to come to the host before anything runs.
+TEST_F(DeviceTensorsFar, ARunThatReadsFromAHungDeviceEndsInTime) {
+  Open();
+  testing::OnnxGraphText graph;
+  graph.Input("x", {"n", 4}).Input("s", {2}, 7).Output("y", {"a", "b"});
+  graph.Node({"Reshape", {"x", "s"}, {"y"}, "y"});
+  const auto model =
+      *session_->Load(folder_.Write("shape.onnx", testing::OnnxModelText(graph)), {});
+  const auto s =
+      session_->ToDevice(Tensor::Int64s(std::vector<int64_t>{2, 2}), session_->device_names()[1]);
+  ASSERT_TRUE(s.ok()) << s.status();
+  RunRequest request;
+  request.feeds = {{"x", testing::Row(1, 2, 3, 4)}};
+  request.device_feeds = {{"s", *s}};
+  const auto right = model->Run(request);
+  ASSERT_TRUE(right.ok()) << right.status();
+  EXPECT_EQ(right->outputs[0].second.shape(), Shape({2, 2}));
+  script_->hang = true;
+  const auto begin = std::chrono::steady_clock::now();
+  request.timeout = std::chrono::milliseconds(30);
+  EXPECT_EQ(model->Run(request).status().code(), Code::kDeadlineExceeded);
+  RunRequest cancelled = request;
+  cancelled.timeout = {};
+  cancelled.cancel = CancellationToken::Create();
+  std::thread canceller([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    cancelled.cancel.Cancel();
+  });
+  EXPECT_EQ(model->Run(cancelled).status().code(), Code::kCancelled);
+  canceller.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  script_->hang = false;
+  const auto again = model->Run(request);
+  EXPECT_TRUE(again.ok()) << again.status();
+}
+
 // (i, x) -> i < rounds; (i + 1, x turned one place by a product large enough for a device)
 Module TurningLoop(int32_t rounds, int64_t width) {
   const auto constant = [](Graph& g, int32_t v) {
