@@ -53,8 +53,7 @@ int main() {
   show::Expect(full.status().code() == ONCILLA_RESOURCE_EXHAUSTED, full.status().message());
 
   // tf.config.experimental.get_memory_info('GPU:0'), for every device.
-  const std::string full_name = "/job:localhost/replica:0/task:0/device:" + card + ":1";
-  const auto info = session.MemoryInfo(full_name).value();
+  const auto info = session.MemoryInfo(little).value();
   show::Expect(info.pool_bytes <= info.limit_bytes && info.limit_bytes == 16777216,
                card + ":1 holds " + std::to_string(info.pool_bytes) + " of " +
                    std::to_string(info.limit_bytes) + " bytes");
@@ -89,10 +88,7 @@ int main() {
   auto third = narrow.Run({{"x:0", Batch(8)}}, {"", {"y:0"}, 0}).value();
   auto wide = model.Run({{"x:0", Batch(8)}}, {"", {"y:0"}, 0}).value();
   const std::string device = second.report().substr(0, second.report().find(' '));
-  const auto held = [&](oncilla::Session& of) {
-    const std::string name = "/job:localhost/replica:0/task:0/device:" + device;
-    return of.MemoryInfo(name).value().peak_bytes;
-  };
+  const auto held = [&](oncilla::Session& of) { return of.MemoryInfo(device).value().peak_bytes; };
   double error = 0, largest = 0;
   const float *a = third[0].data<float>(), *b = wide[0].data<float>();
   for (size_t i = 0; i < wide[0].size(); ++i) {

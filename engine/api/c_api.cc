@@ -207,19 +207,15 @@ oncilla_status* oncilla_session_memory(oncilla_session* session, const char* dev
   return Guard([&]() -> Status {
     ONCILLA_TRY(NeedHandle(session, "session"));
     ONCILLA_TRY(NeedHandle(device, "device"));
-    std::string names;
-    for (const DeviceMemory& memory : session->session->Memory()) {
-      if (memory.device == device) {
-        return WriteStruct(
-            oncilla_memory_info{0, memory.in_use_bytes, memory.pool_bytes, memory.peak_bytes,
-                                memory.limit_bytes, memory.largest_free_bytes, memory.fragmentation,
-                                memory.reserve_bytes, memory.total_bytes, memory.total_limit_bytes,
-                                session->session->abandoned_bytes()},
-            info, "oncilla_memory_info");
-      }
-      names += " " + memory.device;
-    }
-    return NotFound("device '", device, "' is not in use; in use:", names);
+    const Session& of = *session->session;
+    ONCILLA_ASSIGN(const int used, of.device_set().InUse(device));
+    const DeviceMemory memory = of.Memory()[static_cast<size_t>(used)];
+    return WriteStruct(
+        oncilla_memory_info{0, memory.in_use_bytes, memory.pool_bytes, memory.peak_bytes,
+                            memory.limit_bytes, memory.largest_free_bytes, memory.fragmentation,
+                            memory.reserve_bytes, memory.total_bytes, memory.total_limit_bytes,
+                            of.abandoned_bytes()},
+        info, "oncilla_memory_info");
   });
 }
 

@@ -104,11 +104,9 @@ oncilla_status* oncilla_session_upload(oncilla_session* session, const char* dev
     ONCILLA_TRY(NeedHandle(session, "session"));
     ONCILLA_TRY(NeedHandle(tensor, "tensor"));
     ONCILLA_TRY(NeedHandle(on_device, "on_device"));
-    Session& to = *session->session;
-    const auto preferred = static_cast<size_t>(to.preferred());
-    const std::string name = device != nullptr ? device : to.device_names()[preferred];
     ONCILLA_ASSIGN(const Tensor host, tensor->value().ToHost());
-    ONCILLA_ASSIGN(DeviceTensor copy, to.ToDevice(host, name));
+    ONCILLA_ASSIGN(DeviceTensor copy,
+                   session->session->ToDevice(host, device != nullptr ? device : ""));
     *on_device = new oncilla_tensor(MakeTensor(std::move(copy)));
     return Status();
   });

@@ -173,8 +173,8 @@ ONCILLA_API void oncilla_session_free(oncilla_session* session);
 /* Gives back what no run holds at the moment (the next run takes it again) and says how much it was;
  * weights stay. `released_bytes` may be null. */
 ONCILLA_API oncilla_status* oncilla_session_trim(oncilla_session* session, int64_t* released_bytes);
-/* From now on the most bytes taken on a device in use, by its full name. What is taken above it stays
- * until it is let go. */
+/* From now on the most bytes taken on a device in use, by its full name or a short one ("gpu:0").
+ * What is taken above it stays until it is let go. */
 ONCILLA_API oncilla_status* oncilla_session_set_memory_limit(oncilla_session* session,
                                                              const char* device, int64_t bytes);
 
@@ -192,7 +192,7 @@ typedef struct oncilla_memory_info {
   int64_t abandoned_bytes; /* of the session: given up with work that hangs, on all devices */
 } oncilla_memory_info;
 
-/* Of a device in use, by its full name. */
+/* Of a device in use, by its full name or a short one ("gpu:0"). */
 ONCILLA_API oncilla_status* oncilla_session_memory(oncilla_session* session, const char* device,
                                                    oncilla_memory_info* info);
 
@@ -407,7 +407,7 @@ ONCILLA_API const char* oncilla_tensor_device(const oncilla_tensor* tensor);
 /* A copy in host memory. */
 ONCILLA_API oncilla_status* oncilla_tensor_read(const oncilla_tensor* tensor,
                                                 oncilla_tensor** host);
-/* Copies a tensor to a device of the session's, by its full name (null: the session's device). */
+/* Copies a tensor to a device in use, by its full name or a short one (null: the session's device). */
 ONCILLA_API oncilla_status* oncilla_session_upload(oncilla_session* session, const char* device,
                                                    const oncilla_tensor* tensor,
                                                    oncilla_tensor** on_device);

@@ -503,7 +503,7 @@ class Session {
     if (!status.ok()) return status;
     return bytes;
   }
-  // Of a device in use, by its full name.
+  // Of a device in use, by its full name or a short one ("gpu:0").
   Result<oncilla_memory_info> MemoryInfo(const std::string& device) const {
     oncilla_memory_info info{};
     info.size = sizeof(info);
@@ -536,7 +536,7 @@ class Session {
   }
   // Everything that was set, as JSON that SessionOptions::config takes.
   std::string config() const { return oncilla_session_config(session_.get()); }
-  // Copies a tensor to a device of the session's, by its full name; empty: the session's device.
+  // Copies a tensor to a device in use, by its full name or a short one; empty: the session's.
   Result<Tensor> Upload(const Tensor& tensor, const std::string& device = {}) const {
     oncilla_tensor* copy = nullptr;
     Status status(oncilla_session_upload(session_.get(), device.empty() ? nullptr : device.c_str(),

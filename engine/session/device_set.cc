@@ -98,6 +98,20 @@ Result<int> DeviceSet::Use(const std::string& spec) {
   return UseVisible(index);
 }
 
+Result<int> DeviceSet::InUse(const std::string& spec) const {
+  if (spec.empty() || spec == "auto") return preferred_;
+  ONCILLA_ASSIGN(const size_t index, ResolveDevice(spec, visible_, notes_));
+  const std::span<const std::string> used = names();
+  const auto found = std::find(used.begin(), used.end(), visible_[index].name);
+  if (found != used.end()) return static_cast<int>(found - used.begin());
+  std::string list;
+  for (const std::string& name : used)
+    list += StrCat(list.empty() ? "" : ", ", ShortDeviceName(name));
+  return WithStage(
+      NotFound("device '", visible_[index].short_name(), "' is not in use; in use: ", list),
+      Stage::kDevice);
+}
+
 Result<int> DeviceSet::UseVisible(size_t index) {
   const ListedDevice& listed = visible_[index];
   const auto known = std::find(names_.begin(), names_.end(), listed.name);

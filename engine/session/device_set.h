@@ -36,6 +36,8 @@ class DeviceSet {
   // The place among the devices in use of what `spec` means (see ResolveDevice), opened if it was
   // not in use; "" and "auto" are the preferred one.
   Result<int> Use(const std::string& spec);
+  // The same of one that is in use already: NotFound, with the list, for another.
+  Result<int> InUse(const std::string& spec) const;
 
   // What is seen: the runtime's devices, filtered, divided and numbered as the options say.
   const std::vector<ListedDevice>& visible() const { return visible_; }

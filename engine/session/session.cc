@@ -141,15 +141,9 @@ Released Session::Trim() {
 
 Status Session::SetMemoryLimit(std::string_view device, int64_t bytes) {
   if (bytes < 1) return WithStage(InvalidArgument("the limit is ", bytes), Stage::kOptions);
-  std::string names;
-  for (size_t d = 0; d < devices_.size(); ++d) {
-    if (devices_.names()[d] == device) {
-      devices_.budget(d).SetLimit(bytes);
-      return Status();
-    }
-    names += " " + devices_.names()[d];
-  }
-  return WithStage(NotFound("device '", device, "' is not in use; in use:", names), Stage::kDevice);
+  ONCILLA_ASSIGN(const int d, devices_.InUse(std::string(device)));
+  devices_.budget(static_cast<size_t>(d)).SetLimit(bytes);
+  return Status();
 }
 
 std::vector<DeviceMemory> Session::Memory() const {
@@ -274,15 +268,14 @@ ResetReport CloseSessions(Runtime& runtime) {
 }
 
 Result<DeviceTensor> Session::ToDevice(const Tensor& tensor, std::string_view device) {
-  for (size_t d = 0; d < devices_.size(); ++d) {
-    if (devices_.names()[d] != device) continue;
-    if (devices_.devices()[d]->info().host_memory) {
-      return WithStage(InvalidArgument("the memory of ", device, " is the host's: feed the tensor"),
-                       Stage::kOptions);
-    }
-    return devices_.links()[d]->Write(tensor);
+  ONCILLA_ASSIGN(const int used, devices_.InUse(std::string(device)));
+  const auto d = static_cast<size_t>(used);
+  if (devices_.devices()[d]->info().host_memory) {
+    return WithStage(
+        InvalidArgument("the memory of ", devices_.names()[d], " is the host's: feed the tensor"),
+        Stage::kOptions);
   }
-  return WithStage(NotFound("device '", device, "' is not in use"), Stage::kDevice);
+  return devices_.links()[d]->Write(tensor);
 }
 
 }  // namespace oncilla

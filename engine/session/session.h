@@ -72,8 +72,8 @@ class Session : public std::enable_shared_from_this<Session> {
   // Gives back what no run holds at the moment: memory of idle plans, which the next run takes
   // again, and empty regions. Constants stay.
   Released Trim();
-  // From now on the most bytes taken on a device in use. What is taken above it stays until it is
-  // let go: Trim() first. NotFound for another device, InvalidArgument below 1.
+  // From now on the most bytes taken on a device in use, by any name that SessionOptions::device may
+  // be. What is taken above it stays: Trim() first. NotFound, InvalidArgument below 1.
   Status SetMemoryLimit(std::string_view device, int64_t bytes);
 
   Runtime& runtime() { return *runtime_; }
@@ -117,7 +117,7 @@ class Session : public std::enable_shared_from_this<Session> {
   int64_t abandoned_bytes() const { return *abandoned_bytes_; }
   // Cancelled when the session closes in a hurry.
   const CancellationToken& stop() const { return stop_; }
-  // Copies a tensor of numbers to a device in use, by its full name, to be fed to runs.
+  // Copies a tensor of numbers to a device in use, by any of its names, to be fed to runs.
   Result<DeviceTensor> ToDevice(const Tensor& tensor, std::string_view device);
   // Where asynchronous runs are done.
   TaskQueue& tasks() { return tasks_; }

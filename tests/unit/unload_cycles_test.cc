@@ -146,7 +146,8 @@ TEST_P(UnloadCycles, TrimGivesBackWhatNoRunHoldsAndLimitsChange) {
   ASSERT_TRUE((*session)->SetMemoryLimit(name, taken() + 1000).ok());
   auto refused = model->Run(RequestFor(*model));
   EXPECT_EQ(refused.status().code(), Code::kResourceExhausted) << refused.status();
-  ASSERT_TRUE((*session)->SetMemoryLimit(name, 2 * before).ok());
+  ASSERT_TRUE((*session)->SetMemoryLimit(GetParam(), 2 * before).ok()) << "by a short name";
+  EXPECT_EQ((*session)->Memory()[static_cast<size_t>(used)].limit_bytes, 2 * before);
   auto result = model->Run(RequestFor(*model));
   EXPECT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(taken(), before);
