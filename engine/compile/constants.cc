@@ -98,7 +98,7 @@ Result<BufferView> ConstantStore::Arrived(const Key& key, const RunControl& cont
   const Status arrived = AwaitUpload(device, entry.on_its_way, patient);
   if (device.Poll(entry.on_its_way)) {
     entry.on_its_way = nullptr;
-    entry.packed = {};
+    entry.packed = std::vector<std::byte>();  // "= {}" would keep the memory
     entry.constant = Tensor();
     if (!arrived.ok()) {
       bytes_ -= entry.memory.bytes();

@@ -2,6 +2,7 @@
 // refused elsewhere. On a far device that counts what it is sent, and on OpenCL where there is
 // some.
 #include <gmock/gmock.h>
+#include <malloc.h>
 
 #include <thread>
 
@@ -279,6 +280,30 @@ TEST_F(DeviceTensorsFar, ARunThatReadsFromAHungDeviceEndsInTime) {
   script_->hang = false;
   const auto again = model->Run(request);
   EXPECT_TRUE(again.ok()) << again.status();
+}
+
+// What a constant was packed into is let go once it is on its device.
+TEST(ConstantsFar, LeaveNothingBehindInHostMemory) {
+  constexpr int64_t kBytes = 8 << 20;
+  ThreadPool threads(1);
+  const auto far = testing::MakeFarDevice(&threads, std::make_shared<testing::FarScript>());
+  Device* const devices[] = {far.get()};
+  Ledger ledger;
+  Pool pool(far.get(), &ledger, {});
+  ConstantStore store(devices, {&pool}, ledger.AddOwner(OwnerKind::kModel, "weights"));
+  const ConstantStore::Wanted wanted(0, Tensor::Int64s(std::vector<int64_t>{1}),
+                                     {.bytes = kBytes, .write = [](const Tensor&, auto to) {
+                                        std::fill(to.begin(), to.end(), std::byte{1});
+                                        return Status();
+                                      }});
+  ASSERT_TRUE(store.Reserve({&wanted, 1}).ok());
+  const auto allocated = [] {
+    const auto heap = mallinfo2();
+    return static_cast<int64_t>(heap.uordblks + heap.hblkhd);
+  };
+  const int64_t before = allocated();
+  ASSERT_TRUE(store.Get(wanted).ok());
+  EXPECT_LT(allocated() - before, kBytes / 2);
 }
 
 // (i, x) -> i < rounds; (i + 1, x turned one place by a product large enough for a device)
