@@ -86,13 +86,13 @@ Status ConstantStore::Send(const Wanted& wanted) {
 }
 
 Result<BufferView> ConstantStore::Arrived(const Key& key, const RunControl& control) {
-  constexpr std::chrono::milliseconds kMoment(500);
+  constexpr std::chrono::milliseconds kMoment(20);
   const auto at = entries_.find(key);
   Entry& entry = at->second;
   if (entry.on_its_way == nullptr) return entry.memory.view();
   Device& device = *devices_[std::get<0>(key)];
-  // A time limit that has passed leaves each upload a moment: it is there for devices that hang,
-  // and a model whose loading takes longer than its runs may would never be ready.
+  // A time limit that has passed leaves each upload a moment, so that a model whose loading takes
+  // longer than its runs may is ready soon; what takes longer goes on for the next run.
   RunControl patient = control;
   patient.deadline = std::max(control.deadline, std::chrono::steady_clock::now() + kMoment);
   const Status arrived = AwaitUpload(device, entry.on_its_way, patient);
