@@ -128,7 +128,7 @@ check_all() {
   if fits "kernels compiled offline" 16 && try_fetch ptxas find_ptxas; then
     step "kernels compiled offline" offline_compiles "$ptxas"
   fi
-  if fits "asan, ubsan and fuzzers" 26 &&
+  if fits "asan, ubsan and fuzzers" 28 &&
     step "build (clang 14, asan, ubsan)" build_in asan asan "$asan_targets"; then
     step "unit tests (asan, ubsan)" sanitized build/asan/tests/unit_tests
     step "cases (asan, ubsan)" sanitized_cases
