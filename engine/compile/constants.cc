@@ -45,15 +45,16 @@ ConstantStore::Wanted::Wanted(int on, Tensor what, Packing how)
 
 Result<BufferView> ConstantStore::Get(const Wanted& wanted, const RunControl& control) {
   MutexLock lock(&mutex_);
-  if (entries_.count(wanted.key) == 0) ONCILLA_TRY(Send(wanted));
+  if (entries_.count(wanted.key) == 0) ONCILLA_TRY(Send(wanted, control));
   return Arrived(wanted.key, control);
 }
 
-Status ConstantStore::Send(const Wanted& wanted) {
+Status ConstantStore::Send(const Wanted& wanted, const RunControl& control) {
   const auto& [device, constant, packing, key] = wanted;
   Entry entry;
   ONCILLA_ASSIGN(entry.memory,
-                 pools_[device]->Allocate(packing.bytes, {owner_, MemoryCategory::kConstants}));
+                 pools_[device]->Allocate(packing.bytes, {owner_, MemoryCategory::kConstants},
+                                          control));
   const BufferView view = entry.memory.view();
   Device& to = *devices_[device];
   std::span<const std::byte> bytes = constant.bytes();
@@ -113,13 +114,14 @@ ConstantStore::~ConstantStore() {
   MutexLock lock(&mutex_);
   queues_.clear();  // looks for a while whether what is under way is over
   for (auto& [key, entry] : entries_) {
-    if (entry.on_its_way == nullptr || devices_[std::get<0>(key)]->Poll(entry.on_its_way)) continue;
+    if (entry.on_its_way == nullptr) continue;
+    if (!WasGivenUp(*devices_[std::get<0>(key)], entry.on_its_way)) continue;
     if (abandoned_bytes_ != nullptr) *abandoned_bytes_ += entry.memory.chunk_bytes();
     KeepForever(std::make_shared<Entry>(std::move(entry)));
   }
 }
 
-Status ConstantStore::Reserve(std::span<const Wanted> wanted) {
+Status ConstantStore::Reserve(std::span<const Wanted> wanted, const RunControl& control) {
   MutexLock lock(&mutex_);
   std::set<Key> counted;
   std::vector<std::vector<int64_t>> groups(devices_.size());  // bytes of regions to come
@@ -136,9 +138,12 @@ Status ConstantStore::Reserve(std::span<const Wanted> wanted) {
   std::vector<Allocation> held;  // all at once, then given back to their pools
   for (size_t d = 0; d < groups.size(); ++d) {
     for (int64_t bytes : groups[d]) {
-      auto memory = pools_[d]->Allocate(bytes, {owner_, MemoryCategory::kConstants});
+      auto memory =
+          pools_[d]->Allocate(bytes, {owner_, MemoryCategory::kConstants}, control);
       if (memory.ok()) {
         held.push_back(*std::move(memory));
+      } else if (memory.status().code() != Code::kResourceExhausted) {
+        return memory.status();
       } else if (bytes > SaturatingAdd(pools_[d]->budget()->available_bytes(),
                                        pools_[d]->stats().free_in_pool())) {
         int64_t all = 0;

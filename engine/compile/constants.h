@@ -46,7 +46,7 @@ class ConstantStore {
   // Takes the memory for constants that Get will be asked for, in as few regions as the device
   // allows, so that the pool holds just them. Fails when they are more than the limit leaves; what
   // the driver refuses is left to Get, piece by piece.
-  Status Reserve(std::span<const Wanted> wanted);
+  Status Reserve(std::span<const Wanted> wanted, const RunControl& control = {});
 
   // What is there now: "f32[3,3,16,32] dense", by device.
   struct Kept {
@@ -68,7 +68,8 @@ class ConstantStore {
     std::vector<std::byte> packed;
     Tensor constant;
   };
-  Status Send(const Wanted& wanted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Status Send(const Wanted& wanted, const RunControl& control)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Waits for what was sent; an upload that failed is forgotten, so that the next may try again.
   Result<BufferView> Arrived(const Key& key, const RunControl& control)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -244,6 +244,7 @@ class Model : public std::enable_shared_from_this<Model> {
   // One attempt. `may_repeat`: nothing has changed that a second attempt would change again.
   Result<RunResult> RunOn(const std::string& device, const RunRequest& request,
                           std::chrono::steady_clock::time_point begin, bool& may_repeat);
+  Status CheckAlive(const CompiledGraph& compiled) const;
   Status AfterFailure(const Status& failure, const std::string& device);
   Status PrepareVariables(const Module& module) ABSL_EXCLUSIVE_LOCKS_REQUIRED(compile_mutex_);
   // Drops the graphs that took these for constants.

@@ -125,6 +125,17 @@ Status Model::AfterFailure(const Status& failure, const std::string& device) {
   return named;
 }
 
+// Nodes may be placed on other devices than the run's own.
+Status Model::CheckAlive(const CompiledGraph& compiled) const {
+  std::set<int> used;
+  for (const Node& node : compiled.graph.nodes()) used.insert(node.device);
+  for (const int device : used) {
+    ONCILLA_TRY(session_->device_set().CheckAlive(static_cast<size_t>(device)));
+  }
+  for (const auto& [name, function] : compiled.functions) ONCILLA_TRY(CheckAlive(*function));
+  return Status();
+}
+
 Result<RunResult> Model::RunOn(const std::string& device, const RunRequest& request,
                                std::chrono::steady_clock::time_point begin, bool& may_repeat) {
   ImportRequest names{request.signature, {}, request.fetches, request.targets};
@@ -141,6 +152,7 @@ Result<RunResult> Model::RunOn(const std::string& device, const RunRequest& requ
   ONCILLA_TRY(found.status());
   const auto executor = *std::move(found);
   const CompiledGraph& compiled = executor->compiled();
+  if (session_->device_set().any_lost()) ONCILLA_TRY(CheckAlive(compiled));
   std::vector<RunValue> feeds;
   for (const NamedValue& input : compiled.graph.inputs()) {
     auto far = std::find_if(request.device_feeds.begin(), request.device_feeds.end(),
@@ -230,7 +242,7 @@ RunControl Model::ControlOf(std::chrono::steady_clock::time_point begin,
   if (timeout.count() <= 0) {
     timeout = std::chrono::milliseconds(session_->options().run_timeout_ms);
   }
-  if (timeout.count() > 0) control.deadline = begin + timeout;
+  if (timeout.count() > 0) control.deadline = DeadlineAfter(begin, timeout);
   control.cancel = cancel;
   return control;
 }
@@ -238,7 +250,9 @@ RunControl Model::ControlOf(std::chrono::steady_clock::time_point begin,
 RunControl Model::Watched() const {
   RunControl control;
   control.stop = session_->stop();
-  control.watchdog = std::chrono::milliseconds(session_->options().watchdog_ms);
+  constexpr int64_t kMost = int64_t{1} << 40;  // 34 years, which the clock can count
+  control.watchdog =
+      std::chrono::milliseconds(std::min(session_->options().watchdog_ms, kMost));
   return control;
 }
 

@@ -91,8 +91,14 @@ Released Session::Close(const CloseOptions& options) {
     closed_ = true;
   }
   const std::vector<std::shared_ptr<Model>> models = this->models();
+  const Deadline deadline = DeadlineAfter(std::chrono::steady_clock::now(), options.timeout);
+  if (options.timeout.count() > 0) {
+    // What is cancelled at the end of draining has a moment more.
+    constexpr std::chrono::milliseconds kMoment(100);
+    devices_.CloseBy(options.mode == CloseMode::kDrain ? DeadlineAfter(deadline, kMoment)
+                                                       : deadline);
+  }
   if (options.mode == CloseMode::kDrain && options.timeout.count() > 0) {
-    const auto deadline = std::chrono::steady_clock::now() + options.timeout;
     bool idle = true;
     for (const auto& model : models) idle &= model->Drain(deadline);
     if (!idle) stop_.Cancel();
@@ -102,10 +108,8 @@ Released Session::Close(const CloseOptions& options) {
   for (const auto& model : models) {
     for (const auto& [name, bytes] : model->Unload().by_device) by_device[name] += bytes;
   }
-  devices_.CloseLinks();
-  for (size_t d = 0; d < devices_.size(); ++d) {
-    by_device[devices_.names()[d]] += devices_.pool(d).Close();
-  }
+  const std::vector<int64_t> pools = devices_.Close();
+  for (size_t d = 0; d < pools.size(); ++d) by_device[devices_.names()[d]] += pools[d];
   return Sum(by_device);
 }
 
@@ -275,7 +279,10 @@ Result<DeviceTensor> Session::ToDevice(const Tensor& tensor, std::string_view de
         InvalidArgument("the memory of ", devices_.names()[d], " is the host's: feed the tensor"),
         Stage::kOptions);
   }
-  return devices_.links()[d]->Write(tensor);
+  ONCILLA_TRY(devices_.CheckAlive(d));
+  auto written = devices_.links()[d]->Write(tensor);
+  if (written.status().code() == Code::kUnavailable) devices_.MarkLost(d, written.status());
+  return written;
 }
 
 }  // namespace oncilla

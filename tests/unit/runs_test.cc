@@ -111,7 +111,7 @@ TEST_F(Runs, AFirstRunOnADeviceThatHangsEndsInTimeToo) {
   const auto other = LoadTurns(2);
   const auto watched = other->Run(Request(testing::Row(1, 2, 3, 4)));
   EXPECT_EQ(watched.status().code(), Code::kUnavailable) << watched.status();
-  EXPECT_THAT(std::string(Message(watched.status())), HasSubstr("has taken no upload for 200 ms"));
+  EXPECT_THAT(std::string(Message(watched.status())), HasSubstr("an upload has not been done for 200 ms"));
   script_->hang = false;
 }
 
