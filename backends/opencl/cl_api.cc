@@ -122,7 +122,8 @@ void NoteDriver() {
 std::string ForkedAway() {
   const int64_t first = driven_by;
   if (first == 0 || first == getpid()) return "";
-  return StrCat("this process was forked from one (", first, ") that had used OpenCL, whose drivers ",
+  return StrCat("this process was forked from one (", first,
+                ") that had used OpenCL, whose drivers ",
                 "do not work on in a child: fork before the first use of OpenCL, or start the ",
                 "child by exec");
 }

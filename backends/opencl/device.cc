@@ -77,8 +77,8 @@ Status ClDevice::Start(const ClDeviceOptions& options) {
   context_->one_caller = capabilities_.one_caller;
   ONCILLA_ASSIGN(service_, CreateQueue(api(), context(), found_.id, false));
   ONCILLA_ASSIGN(dummy_, CreateBuffer(api(), context(), kDummyBytes));
-  programs_ = std::make_unique<ProgramCache>(context_, found_, capabilities_.program_binaries,
-                                             disk_);
+  programs_ =
+      std::make_unique<ProgramCache>(context_, found_, capabilities_.program_binaries, disk_);
   return Status();
 }
 
@@ -284,8 +284,7 @@ Status ClDevice::LookAfterLate(const EarlyEnd& end) {
   const auto caller = Caller();
   std::erase_if(late_, [&](const Commitment& c) { return IsDone(api(), c.done.get()); });
   for (const Commitment& commitment : late_) {
-    const Status waited =
-        MayWait({.watchdog = end.watchdog}, commitment.since, commitment.what());
+    const Status waited = MayWait({.watchdog = end.watchdog}, commitment.since, commitment.what());
     if (!waited.ok()) health_.hung = true;
     ONCILLA_TRY(waited);
   }
@@ -344,10 +343,9 @@ Result<std::unique_ptr<Queue>> ClDevice::OpenQueue() {
 Result<std::unique_ptr<Recording>> ClDevice::Record(std::vector<Step> steps) {
   ONCILLA_TRY(CheckOpen());
   const auto lock = Caller();
-  ONCILLA_ASSIGN(
-      auto recording,
-      ClRecording::Make(
-          {api(), context(), capabilities_.base_alignment, dummy_.get(), &staged_}, steps));
+  ONCILLA_ASSIGN(auto recording, ClRecording::Make({api(), context(), capabilities_.base_alignment,
+                                                    dummy_.get(), &staged_},
+                                                   steps));
   return std::unique_ptr<Recording>(std::move(recording));
 }
 

@@ -24,7 +24,7 @@ namespace oncilla::opencl {
 struct ClDeviceOptions {
   std::string cache_folder;  // empty: no disk cache
   std::optional<KernelShape> shape;
-  cl_context context = nullptr;  // the application's, to be retained; null: one of our own
+  cl_context context = nullptr;     // the application's, to be retained; null: one of our own
   SharedObjects* shared = nullptr;  // where contexts of our own are found again; may be null
 };
 

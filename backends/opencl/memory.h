@@ -49,8 +49,8 @@ class ClRegion : public Region {
 // Refuses what is not a part of a region of this backend.
 Result<ClRegion*> RegionOf(const BufferView& view);
 
-// A fresh buffer on its way to being memory that the device has really given: drivers promise freely
-// and refuse at first use.
+// A fresh buffer on its way to being memory that the device has really given: drivers promise
+// freely and refuse at first use.
 struct Commitment {
   Memory buffer;
   EventObject done;  // the outcome of it tells whether the memory is there

@@ -74,10 +74,9 @@ class Compilations {
   ~Compilations() {
     constexpr std::chrono::seconds kLimit(5);
     MutexLock lock(&state_->mutex);
-    state_->mutex.AwaitUntil(std::chrono::steady_clock::now() + kLimit,
-                             [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mutex) {
-                               return state_->running == 0;
-                             });
+    state_->mutex.AwaitUntil(
+        std::chrono::steady_clock::now() + kLimit,
+        [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mutex) { return state_->running == 0; });
   }
 
   // On a thread of its own, or here where the system gives none.
@@ -157,11 +156,14 @@ Result<std::shared_ptr<const BuiltProgram>> ProgramCache::Get(const Source& sour
   }
   if (mine) {
     auto text = ProgramText(source, generated, defines);
-    auto make = [maker = maker_, slot, path = source.path, text, name]() {
-      if (text.ok()) return maker->Fill(*slot, path, *text, name);
-      MutexLock lock(&slot->mutex);
-      slot->failure = text.status();
-      slot->making = false;
+    auto make = [maker = maker_, slot, path = source.path, text, name]() mutable {
+      auto made = [&]() -> Result<std::shared_ptr<const BuiltProgram>> {
+        ONCILLA_TRY(text.status());
+        const auto lock = maker->context->Caller();
+        return maker->Make(path, *text, std::move(name));
+      }();
+      maker = nullptr;  // once it is told, who waits may close the device
+      Publish(*slot, std::move(made));
     };
     if (end.possible() && text.ok()) {
       Compilations::Get().Do(std::move(make));
@@ -171,25 +173,29 @@ Result<std::shared_ptr<const BuiltProgram>> ProgramCache::Get(const Source& sour
   }
   MutexLock lock(&slot->mutex);
   const auto made = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(slot->mutex) { return !slot->making; };
-  while (!slot->mutex.AwaitUntil(
-      std::min(end.deadline, std::chrono::steady_clock::now() + kLook), made)) {
+  while (!slot->mutex.AwaitUntil(std::min(end.deadline, std::chrono::steady_clock::now() + kLook),
+                                 made)) {
     ONCILLA_TRY(MayWait(end, slot->since, StrCat("the compilation of ", name)));
   }
   if (slot->program != nullptr) return slot->program;
   return slot->failure;
 }
 
-void ProgramCache::Maker::Fill(Slot& slot, std::string_view path, const std::string& text,
-                               std::string name) {
-  auto made = [&] {
-    const auto lock = context->Caller();
-    return Make(path, text, std::move(name));
-  }();
+void ProgramCache::Publish(Slot& slot, Result<std::shared_ptr<const BuiltProgram>> made) {
   MutexLock lock(&slot.mutex);
   // A failure is told to who waits now; the next who asks tries again.
   slot.failure = made.status();
   if (made.ok()) slot.program = *std::move(made);
   slot.making = false;
+}
+
+// A thread that has made a program may hold its slot for a moment longer.
+ProgramCache::~ProgramCache() {
+  for (const auto& [key, entry] : entries_) {
+    std::shared_ptr<const BuiltProgram> program;  // goes after the lock
+    MutexLock lock(&entry.slot->mutex);
+    program.swap(entry.slot->program);
+  }
 }
 
 Result<std::shared_ptr<const BuiltProgram>> ProgramCache::Maker::Make(std::string_view path,

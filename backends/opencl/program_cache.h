@@ -57,18 +57,18 @@ class ProgramCache {
   ProgramCache(std::shared_ptr<DeviceContext> context, const FoundDevice& device,
                bool keep_binaries, std::shared_ptr<DiskCache> disk,
                size_t most_programs = kMostPrograms);
+  ~ProgramCache();
 
   // `source` lives as long as the process (source.h); `generated` is OpenCL C put between the
   // defines and the source. Thread-safe; two threads that want one program build it once. A program
   // lives as long as someone holds it, even after the cache dropped it. DeadlineExceeded,
   // Cancelled, or Unavailable for a driver that compiles longer than the watchdog allows.
   Result<std::shared_ptr<const BuiltProgram>> Get(const Source& source, std::string_view generated,
-                                                  const Defines& defines,
-                                                  const EarlyEnd& end = {});
+                                                  const Defines& defines, const EarlyEnd& end = {});
 
   int64_t built() const { return maker_->built; }    // compiled from source
   int64_t loaded() const { return maker_->loaded; }  // made from a binary on disk
-  int64_t bytes() const;                      // of the programs held now
+  int64_t bytes() const;                             // of the programs held now
   size_t size() const;
 
  private:
@@ -87,16 +87,16 @@ class ProgramCache {
   struct Maker {
     std::shared_ptr<DeviceContext> context;
     cl_device_id device = nullptr;
-    std::string identity;  // of device and driver
+    std::string identity;             // of device and driver
     std::shared_ptr<DiskCache> disk;  // of binaries; may be null
     std::atomic<int64_t> built{0}, loaded{0};
 
     Result<std::shared_ptr<const BuiltProgram>> Make(std::string_view path, const std::string& text,
                                                      std::string name);
-    // Fills a slot that says that somebody makes its program.
-    void Fill(Slot& slot, std::string_view path, const std::string& text, std::string name);
   };
   std::shared_ptr<Slot> SlotOf(const std::string& key);
+  // Tells who waits for a slot what became of its program.
+  static void Publish(Slot& slot, Result<std::shared_ptr<const BuiltProgram>> made);
 
   const std::shared_ptr<Maker> maker_;
   const size_t most_programs_;

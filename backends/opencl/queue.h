@@ -59,8 +59,8 @@ enum class QueueOwner { kEngine, kApplication };
 class ClQueue : public Queue {
  public:
   // `flushes` counts; it and `health` must outlive the queue.
-  ClQueue(const Api& api, CommandQueue queue, QueueHealth& health,
-          std::atomic<int64_t>& flushes, QueueOwner owner = QueueOwner::kEngine)
+  ClQueue(const Api& api, CommandQueue queue, QueueHealth& health, std::atomic<int64_t>& flushes,
+          QueueOwner owner = QueueOwner::kEngine)
       : api_(api),
         queue_(std::move(queue)),
         health_(health),

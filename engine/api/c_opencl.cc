@@ -172,10 +172,9 @@ int oncilla_enqueued_done(const oncilla_enqueued* run) {
 oncilla_status* oncilla_enqueued_finish(oncilla_enqueued* run, int64_t timeout_ms) {
   return Guard([&]() -> Status {
     ONCILLA_TRY(NeedHandle(run, "run"));
-    return run->run.Finish(timeout_ms < 0
-                               ? kNoDeadline
-                               : DeadlineAfter(std::chrono::steady_clock::now(),
-                                                  std::chrono::milliseconds(timeout_ms)));
+    return run->run.Finish(timeout_ms < 0 ? kNoDeadline
+                                          : DeadlineAfter(std::chrono::steady_clock::now(),
+                                                          std::chrono::milliseconds(timeout_ms)));
   });
 }
 void oncilla_enqueued_free(oncilla_enqueued* run) { delete run; }

@@ -54,10 +54,9 @@ oncilla_status* oncilla_run_wait(oncilla_run* run, int64_t timeout_ms, oncilla_r
     ONCILLA_TRY(NeedHandle(run, "run"));
     ONCILLA_TRY(NeedHandle(result, "result"));
     *result = nullptr;
-    const Deadline deadline = timeout_ms < 0
-                                  ? kNoDeadline
-                                  : DeadlineAfter(std::chrono::steady_clock::now(),
-                                                  std::chrono::milliseconds(timeout_ms));
+    const Deadline deadline = timeout_ms < 0 ? kNoDeadline
+                                             : DeadlineAfter(std::chrono::steady_clock::now(),
+                                                             std::chrono::milliseconds(timeout_ms));
     if (!run->handle.Wait(deadline)) {
       return Error(Code::kDeadlineExceeded, "the run is not over after ", timeout_ms, " ms");
     }

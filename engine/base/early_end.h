@@ -1,5 +1,5 @@
-// EarlyEnd: what may end a piece of work before it is done: a deadline, two wishes, and for how long
-// a device may finish nothing.
+// EarlyEnd: what may end a piece of work before it is done: a deadline, two wishes, and for how
+// long a device may finish nothing.
 //
 // It interrupts nothing: who works asks reached() wherever it could stop. That stays true once it
 // is, so that work of which a part was left out is known by asking when it is over.

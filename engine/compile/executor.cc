@@ -138,8 +138,7 @@ std::string Executor::KeyOf(const SegmentStart& start) const {
   return key;
 }
 
-Result<Executor::EntryPtr> Executor::FindOrMake(const SegmentStart& start,
-                                                  const EarlyEnd& end) {
+Result<Executor::EntryPtr> Executor::FindOrMake(const SegmentStart& start, const EarlyEnd& end) {
   std::string key = KeyOf(start);
   {
     MutexLock lock(&mutex_);

@@ -56,8 +56,9 @@ Result<std::unique_ptr<Instance>> Instance::Create(std::shared_ptr<const Plan> p
   state.last.resize(devices.size());
   for (size_t d = 0; d < devices.size(); ++d) {
     for (int64_t bytes : plan->arenas[d].block_bytes) {
-      ONCILLA_ASSIGN(Allocation block,
-                     options.pools[d]->Allocate(bytes, {options.owner, MemoryCategory::kArena}, control));
+      ONCILLA_ASSIGN(
+          Allocation block,
+          options.pools[d]->Allocate(bytes, {options.owner, MemoryCategory::kArena}, control));
       state.arenas[d].push_back(std::move(block));
     }
   }

@@ -285,8 +285,9 @@ class Instance::Walk {
   }
 
   void LetReadersFinish() {
-    const Deadline limit =
-        control_.watchdog.count() > 0 ? DeadlineAfter(Clock::now(), control_.watchdog) : kNoDeadline;
+    const Deadline limit = control_.watchdog.count() > 0
+                               ? DeadlineAfter(Clock::now(), control_.watchdog)
+                               : kNoDeadline;
     for (const auto& [device, event] : reading_) (void)state_.devices[device]->Wait(event, limit);
   }
 

@@ -19,8 +19,7 @@ bool IsPlanInput(const Node& node, size_t i) {
 class Planner {
  public:
   Planner(std::shared_ptr<const CompiledGraph> compiled, std::span<Device* const> devices,
-          Classified classified, const SegmentStart& start, const EarlyEnd& end,
-          int64_t arena_work)
+          Classified classified, const SegmentStart& start, const EarlyEnd& end, int64_t arena_work)
       : start_(start),
         end_(end),
         arena_work_(arena_work),

@@ -133,8 +133,7 @@ Result<Packing> CheckedDevice::PackingFor(const NodeView& node, int input) const
   return packing;
 }
 
-Result<std::unique_ptr<Kernel>> CheckedDevice::Prepare(const NodeView& node,
-                                                       const EarlyEnd& end) {
+Result<std::unique_ptr<Kernel>> CheckedDevice::Prepare(const NodeView& node, const EarlyEnd& end) {
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (!node.inputs[i].absent() && !node.inputs[i].fixed()) {
       return Internal(node.op->name, ": input ", i, " is ", node.inputs[i]);
@@ -162,8 +161,7 @@ Result<std::vector<Tensor>> CheckedDevice::Evaluate(const NodeView& node,
   return device_->Evaluate(node, inputs);
 }
 
-Result<std::unique_ptr<Region>> CheckedDevice::AllocateRegion(int64_t bytes,
-                                                              const EarlyEnd& end) {
+Result<std::unique_ptr<Region>> CheckedDevice::AllocateRegion(int64_t bytes, const EarlyEnd& end) {
   const int64_t most = info().max_allocation_bytes;
   if (bytes <= 0 || (most > 0 && bytes > most)) {
     return Internal("a region of ", bytes, " bytes; the largest is ", most);

@@ -2,9 +2,9 @@
 //
 // A device is a thing with memory that prepares kernels and executes recordings of them in order on
 // queues. It decides nothing about graphs, memory policy or placement. Submit never blocks; all
-// waiting is in Wait, with a deadline, and in AllocateRegion and Prepare, where a driver may keep who calls
-// waiting: they end early as they are told. Calls on one device may come from several threads, except
-// that a queue, and the recordings submitted to it, belong to one thread at a time.
+// waiting is in Wait, with a deadline, and in AllocateRegion and Prepare, where a driver may keep
+// who calls waiting: they end early as they are told. Calls on one device may come from several
+// threads, except that a queue, and the recordings submitted to it, belong to one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -218,8 +218,8 @@ struct HostMemory {
   std::function<void(void* memory, size_t bytes)> release;
 };
 
-// What devices that one Runtime opens have in common, as their backend sees fit: a name, which begins
-// with the backend's, and what is kept as long as somebody holds it. Thread-safe.
+// What devices that one Runtime opens have in common, as their backend sees fit: a name, which
+// begins with the backend's, and what is kept as long as somebody holds it. Thread-safe.
 class SharedObjects {
  public:
   // What is held under this name, or what `make` gives; null when it fails.
@@ -244,10 +244,10 @@ class SharedObjects {
 };
 
 struct OpenOptions {
-  ThreadPool* threads = nullptr;  // the CPU's; must outlive the device
-  bool plain = false;             // CPU: exact code only
+  ThreadPool* threads = nullptr;    // the CPU's; must outlive the device
+  bool plain = false;               // CPU: exact code only
   SharedObjects* shared = nullptr;  // of who opens; may be null
-  std::string cache_dir;          // compiled programs; empty = the user's cache folder
+  std::string cache_dir;            // compiled programs; empty = the user's cache folder
   std::shared_ptr<const HostMemory> host_memory = nullptr;  // the CPU's; null: mmap
 };
 

@@ -23,8 +23,8 @@ Account AccountOf(int64_t tag) {
   return {tag / kMemoryCategories, static_cast<MemoryCategory>(tag % kMemoryCategories)};
 }
 
-// The device's regions by number, reserved in the budget. A device may take its time to give one, so
-// that it is asked without the pool's lock: Bfc asks before it changes anything.
+// The device's regions by number, reserved in the budget. A device may take its time to give one,
+// so that it is asked without the pool's lock: Bfc asks before it changes anything.
 class DeviceRegions : public RegionSource {
  public:
   DeviceRegions(Device* device, MemoryBudget* budget, std::mutex* mutex, const bool* closed)

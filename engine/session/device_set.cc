@@ -150,8 +150,7 @@ Result<int> DeviceSet::UseVisible(size_t index) {
   const size_t place = devices_.size() - 1;
   PoolOptions arenas = PoolOptionsFor(place, "arenas", owner_);
   arenas.reserve_bytes = plans_[place].commit_bytes;  // the session's for as long as it lives
-  pools_.push_back(std::make_unique<Pool>(devices_[place].get(), &ledger_,
-                                          std::move(arenas)));
+  pools_.push_back(std::make_unique<Pool>(devices_[place].get(), &ledger_, std::move(arenas)));
   if (plans_[place].commit_bytes > 0) {
     const Status taken = pools_[place]->Commit(plans_[place].commit_bytes).status();
     if (!taken.ok()) {

@@ -72,8 +72,7 @@ Result<std::vector<Tensor>> RunInParts(Session& session, Executor& executor,
   ONCILLA_TRY(CheckBatchIndependent(executor.compiled(), *session.devices()[0], feeds, batch));
   int64_t seen = 0;
   ONCILLA_ASSIGN(const auto all, executor.PlanAlone(feeds, control));
-  ONCILLA_ASSIGN(const int64_t most,
-                 LargestBatch(session, executor, feeds, batch, *all,
+  ONCILLA_ASSIGN(const int64_t most, LargestBatch(session, executor, feeds, batch, *all,
                                                   Clock::time_point::max(), control, &seen));
   if (most == 0) return Exhausted("not even one row fits");
   // Parts as even as may be: each size is a plan.
@@ -127,8 +126,7 @@ Status WithMemoryAdvice(Status failure, Session& session, Executor& executor,
   const auto batch = FindBatch(executor.compiled(), feeds);
   if (batch.ok() && batch->size > 1) {
     int64_t seen = 0;
-    const auto most =
-        LargestBatch(session, executor, feeds, *batch, **plan, deadline, end, &seen);
+    const auto most = LargestBatch(session, executor, feeds, *batch, **plan, deadline, end, &seen);
     if (most.ok()) {
       text += *most > 0 ? StrCat("; of a batch of ", batch->size, " rows ", *most, " would fit")
                         : StrCat("; not even one of ", batch->size, " rows would fit");

@@ -108,8 +108,8 @@ void BlockQueue(cl_command_queue queue) {
   const std::lock_guard<std::mutex> lock(block_mutex);
   if (!blocks || blocked.count(queue) != 0) return;
   cl_context context = nullptr;
-  cl_int error = driver->clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof(context), &context,
-                                               nullptr);
+  cl_int error =
+      driver->clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof(context), &context, nullptr);
   if (error != CL_SUCCESS) return;
   cl_event event = driver->clCreateUserEvent(context, &error);
   if (error != CL_SUCCESS) return;
@@ -284,8 +284,8 @@ const char* const kCalls[] = {"CreateContext:-6",
                               "GetEventProfilingInfo:-7",
                               nullptr};
 
-const FaultControl kControl = {&Fail,        &Count, &Reset, &LiveObjects, &LiveBytes,
-                               &LimitMemory, &Delay, &Hang,  &Block,       &SlowBuild, &LoseAfter, kCalls};
+const FaultControl kControl = {&Fail,  &Count, &Reset, &LiveObjects, &LiveBytes, &LimitMemory,
+                               &Delay, &Hang,  &Block, &SlowBuild,   &LoseAfter, kCalls};
 
 }  // namespace
 

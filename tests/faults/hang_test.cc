@@ -1,6 +1,7 @@
-// Limits hold while the driver really gets nothing done: the layer blocks its queues by an event that
-// nobody completes, in each phase of a run's life, or makes its compilations slow. Public behaviour
-// of sessions only: how long the caller waits, what it is told, and that all goes on afterwards.
+// Limits hold while the driver really gets nothing done: the layer blocks its queues by an event
+// that nobody completes, in each phase of a run's life, or makes its compilations slow. Public
+// behaviour of sessions only: how long the caller waits, what it is told, and that all goes on
+// afterwards.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 
@@ -33,7 +34,8 @@ const FaultControl* Faults() {
   return control;
 }
 
-// Rows of 64 numbers through a product and elementwise ops; as long as the batch is, the arena grows.
+// Rows of 64 numbers through a product and elementwise ops; as long as the batch is, the arena
+// grows.
 std::string Net(int seed) {
   testing::OnnxGraphText graph;
   graph.Input("x", {"n", 64}).Output("y", {"n", 64});
