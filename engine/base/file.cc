@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <system_error>
 
 namespace oncilla {
@@ -250,20 +251,34 @@ Result<std::string> ReadFile(const std::string& path, uint64_t max_bytes) {
   }
 }
 
-Result<FileDraft> FileDraft::Create(const std::string& target) {
+Result<std::string> WritableTarget(const std::string& path) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+    return FileError(Code::kInvalidArgument, "write", path, KindOf(info.st_mode));
+  }
+  if (::lstat(path.c_str(), &info) != 0 || !S_ISLNK(info.st_mode)) return path;
+  std::error_code failure;
+  const std::filesystem::path target = std::filesystem::canonical(path, failure);
+  if (failure) {
+    return FileError(Code::kInvalidArgument, "write", path, "a symbolic link to nothing");
+  }
+  return target.string();
+}
+
+Result<FileDraft> FileDraft::Create(const std::string& path) {
   // Unique among threads by the counter, among processes by the rest; O_EXCL settles what is left.
   static std::atomic<uint32_t> counter{0};
-  struct stat info;
-  if (::stat(target.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
-    return FileError(Code::kInvalidArgument, "write", target, KindOf(info.st_mode));
-  }
+  ONCILLA_ASSIGN(const std::string target, WritableTarget(path));
   for (int attempt = 0;; ++attempt) {
     const auto clock = std::chrono::steady_clock::now().time_since_epoch().count();
     FileDraft draft;
     draft.target_ = target;
     draft.draft_ = StrCat(target, ".", ::getpid(), "-", counter++, "-", clock % 1'000'000, ".tmp");
     draft.fd_ = OpenRetrying(draft.draft_.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666);
-    if (draft.fd_ >= 0) return draft;
+    if (draft.fd_ >= 0) {
+      draft.mark_ = TemporaryFile(draft.draft_);
+      return draft;
+    }
     if (errno != EEXIST || attempt == 100) return SystemError("write", target, errno);
   }
 }
@@ -271,6 +286,7 @@ Result<FileDraft> FileDraft::Create(const std::string& target) {
 FileDraft::FileDraft(FileDraft&& other) noexcept
     : target_(std::move(other.target_)),
       draft_(std::move(other.draft_)),
+      mark_(std::move(other.mark_)),
       fd_(std::exchange(other.fd_, -1)),
       written_(other.written_) {}
 
@@ -279,6 +295,7 @@ FileDraft& FileDraft::operator=(FileDraft&& other) noexcept {
     Discard();
     target_ = std::move(other.target_);
     draft_ = std::move(other.draft_);
+    mark_ = std::move(other.mark_);
     fd_ = std::exchange(other.fd_, -1);
     written_ = other.written_;
   }
@@ -291,6 +308,7 @@ void FileDraft::Discard() {
   if (fd_ < 0) return;
   ::close(std::exchange(fd_, -1));
   ::unlink(draft_.c_str());
+  mark_ = {};
 }
 
 Status FileDraft::Append(std::span<const std::byte> bytes) {
@@ -321,10 +339,9 @@ Status FileDraft::Commit() {
   if (error == EINVAL || error == ENOTSUP) error = 0;
   if (::close(std::exchange(fd_, -1)) != 0 && error == 0 && errno != EINTR) error = errno;
   if (error == 0 && ::rename(draft_.c_str(), target_.c_str()) != 0) error = errno;
-  if (error != 0) {
-    ::unlink(draft_.c_str());
-    return SystemError("write", target_, error);
-  }
+  if (error != 0) ::unlink(draft_.c_str());
+  mark_ = {};
+  if (error != 0) return SystemError("write", target_, error);
   // The new name is durable once its folder is. Where a folder cannot be synced (some network
   // filesystems), the file is complete all the same, so that is no failure.
   const Descriptor folder(OpenRetrying(FolderOf(target_).c_str(), O_RDONLY));

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "engine/base/status.h"
+#include "engine/base/temporary_files.h"
 
 namespace oncilla {
 
@@ -80,9 +81,14 @@ class FileDraft {
   void Discard();
 
   std::string target_, draft_;
+  TemporaryFile mark_;
   int fd_ = -1;
   uint64_t written_ = 0;
 };
+
+// Where a file of that name is written: behind symbolic links, so that a link stays one.
+// InvalidArgument for what is there and is no regular file: it is never replaced.
+Result<std::string> WritableTarget(const std::string& path);
 
 // FileDraft in one call.
 Status WriteFile(const std::string& path, std::string_view contents);

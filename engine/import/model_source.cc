@@ -84,7 +84,7 @@ Result<const Signature*> ModelSource::FindSignature(std::string_view key) const 
         Stage::kOptions);
   }
   return WithStage(
-      NotFound("there is no signature '", key, "'", DidYouMean(key, keys), " There is: ", listed),
+      NotFound("there is no signature '", key, "'", DidYouMeanAmong(key, keys, listed)),
       Stage::kOptions);
 }
 

@@ -108,9 +108,9 @@ class OnnxSource : public ModelSource {
       listed += (listed.empty() ? "'" : ", '") + info.name + "'";
     }
     if (listed.empty()) listed = "none";
-    return WithStage(NotFound("there is no ", role, " '", name, "'", DidYouMean(name, names),
-                              " There is: ", listed),
-                     Stage::kOptions);
+    return WithStage(
+        NotFound("there is no ", role, " '", name, "'", DidYouMeanAmong(name, names, listed)),
+        Stage::kOptions);
   }
 
   Result<OnnxImportRequest> MakeRequest(const ImportRequest& asked) const {

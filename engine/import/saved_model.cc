@@ -161,6 +161,7 @@ bool LooksLikeNode(Bytes bytes) {
 
 // A folder that holds no saved_model.pb may hold something else that people call a model.
 Status NoModelFile(const std::string& folder) {
+  ONCILLA_TRY(ListFolder(folder).status());  // one that may not be read looks empty
   if (FileExists(JoinPath(folder, "saved_model.cpb"))) {
     return Unsupported(folder,
                        ": saved_model.cpb (the split form for graphs above 2 GB) is not read; in "

@@ -50,8 +50,8 @@ Result<TensorInfo> Resolve(const std::string& name, const std::vector<TensorInfo
     }
     const std::string theirs =
         role == "input" ? tf_messages::UnknownFeed(name) : tf_messages::UnknownFetch(name);
-    return WithStage(NotFound(theirs, "; there is no ", role, " '", name, "'", near,
-                              " There is: ", Listed(names)),
+    return WithStage(NotFound(theirs, "; there is no ", role, " '", name, "'",
+                              near.empty() ? "." : near, " There is: ", Listed(names)),
                      Stage::kOptions);
   }
   TensorInfo info;

@@ -74,21 +74,38 @@ Status DeviceSet::Open() {
   names_.reserve(visible_.size());
   budgets_.reserve(visible_.size());
   pools_.reserve(visible_.size());
-  auto preferred = ResolveDevice(options_.device, visible_, notes_);
-  if (!preferred.ok() && options_.fallback.on.count(FallbackCause::kNoDevice) != 0) {
-    for (const std::string& spec : options_.fallback.chain) {
-      auto next = ResolveDevice(spec, visible_, notes_);
-      if (!next.ok()) continue;
-      preferred_note_ = Message(preferred.status());
-      preferred = std::move(next);
-      break;
-    }
-  }
-  if (!preferred.ok()) return preferred.status();
   MutexLock lock(&mutex_);
   ONCILLA_TRY(UseVisible(0).status());
-  ONCILLA_ASSIGN(preferred_, UseVisible(*preferred));
-  return Status();
+  return OpenPreferred();
+}
+
+// The device that is asked for; where that is not there or cannot be opened, the fallback's next
+// one, and for "auto" any other.
+Status DeviceSet::OpenPreferred() {
+  const bool any = options_.device.empty() || options_.device == "auto";
+  std::vector<std::string> specs = {options_.device};
+  if (options_.fallback.on.count(FallbackCause::kNoDevice) != 0) {
+    specs.insert(specs.end(), options_.fallback.chain.begin(), options_.fallback.chain.end());
+  }
+  for (size_t i = 1; any && i < visible_.size(); ++i) specs.push_back(visible_[i].name);
+  if (any) specs.emplace_back("cpu");
+  Status failure;
+  std::set<size_t> tried;
+  for (const std::string& spec : specs) {
+    const auto index = ResolveDevice(spec, visible_, notes_);
+    if (index.ok() && !tried.insert(*index).second) continue;
+    const auto opened = index.ok() ? UseVisible(*index) : Result<int>(index.status());
+    if (opened.ok()) {
+      preferred_ = *opened;
+      if (failure.ok()) return {};
+      preferred_note_ = Message(failure);
+      runtime_.log().Warning(preferred_note_, "; going on with ",
+                             ShortDeviceName(names_[static_cast<size_t>(preferred_)]));
+      return {};
+    }
+    if (failure.ok()) failure = opened.status();
+  }
+  return failure;
 }
 
 Result<int> DeviceSet::Use(const std::string& spec) {

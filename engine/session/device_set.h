@@ -74,6 +74,7 @@ class DeviceSet {
 
  private:
   Status SeeDevices();
+  Status OpenPreferred() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Result<int> UseVisible(size_t index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   PoolOptions PoolOptionsFor(size_t device, std::string name, OwnerId owner) const;
   void NoteShortage(const PoolShortage& shortage) const;

@@ -79,10 +79,16 @@ class Model::Use {
 
 Result<Model::Use> Model::Enter() {
   ONCILLA_TRY(session_->runtime().CheckProcess());
-  MutexLock lock(&mutex_);
-  if (unloaded_ || draining_) return Error(Code::kFailedPrecondition, "the model is unloaded");
-  ++users_;
-  return Use(this);
+  {
+    MutexLock lock(&mutex_);
+    if (!unloaded_ && !draining_) {
+      ++users_;
+      return Use(this);
+    }
+  }
+  // Asked without the lock, which is taken after the session's.
+  return Error(Code::kFailedPrecondition,
+               session_->closed() ? "the session is closed" : "the model is unloaded");
 }
 
 Result<RunResult> Model::Run(const RunRequest& request) {
@@ -370,9 +376,29 @@ void Model::PlaceAnew(std::shared_ptr<const std::vector<PlacementRequest>> reque
   for (Pool* pool : pools) pool->Trim();
 }
 
-Status Model::Prepare(const std::string& signature, const std::vector<std::string>& feeds,
-                      const std::vector<std::string>& fetches) {
-  return Executable({signature, feeds, fetches, {}}).status();
+Status Model::Prepare(const RunRequest& request) {
+  ImportRequest wanted{request.signature, {}, request.fetches, request.targets};
+  for (const auto& [name, tensor] : request.feeds) wanted.feeds.push_back(name);
+  ONCILLA_ASSIGN(const auto executor, Executable(wanted, nullptr, request.device));
+  const Graph& graph = executor->compiled().graph;
+  std::vector<Tensor> feeds;
+  for (const NamedValue& input : graph.inputs()) {
+    const auto given = std::find_if(request.feeds.begin(), request.feeds.end(),
+                                    [&](const auto& feed) { return feed.first == input.name; });
+    if (given != request.feeds.end()) {
+      feeds.push_back(given->second);
+      continue;
+    }
+    const Fact& fact = graph.fact(input.value);
+    if (!request.feeds.empty()) return NotFed(input.name, fact);
+    if (fact.kind != ValueKind::kTensor || !fact.shape.known() || fact.dtype == DType::kString) {
+      return {};
+    }
+    ONCILLA_ASSIGN(Tensor zeros, Tensor::Allocate(TensorDesc{fact.dtype, fact.shape.ToShape()}));
+    std::ranges::fill(zeros.mutable_bytes(), std::byte{0});
+    feeds.push_back(std::move(zeros));
+  }
+  return executor->PlanFor(feeds).status();
 }
 
 void Model::AddCallable(const std::shared_ptr<CallableState>& callable) {

@@ -158,9 +158,10 @@ class Model : public std::enable_shared_from_this<Model> {
   // Takes back all that Place() asked for.
   void ClearPlacement();
 
-  // Imports and compiles without running, so that the first run need not.
-  Status Prepare(const std::string& signature, const std::vector<std::string>& feeds,
-                 const std::vector<std::string>& fetches);
+  // Does what Run would, up to computing: imports, compiles, packs weights, and makes the plan with
+  // its kernels for the shapes of the feeds (and the values of those that shapes depend on).
+  // Without feeds, the plan too where the graph knows all sizes of its inputs.
+  Status Prepare(const RunRequest& request);
 
   // The executor for these names (empty feeds: those of the signature that the fetches need), for
   // inspect; `observe` sees the graph after each stage when it is compiled now. `device` is

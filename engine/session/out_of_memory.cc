@@ -190,6 +190,8 @@ Result<std::vector<RunValue>> RunWithinMemory(Session& session, Executor& execut
         tried += StrCat("; waited ", waited, " ms");
         break;
       }
+      case OutOfMemoryStep::kFail:
+        break;
       case OutOfMemoryStep::kSplit: {
         session.Trim();
         const auto host = OnHost(feeds);

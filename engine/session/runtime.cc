@@ -117,6 +117,11 @@ void Runtime::Hide(std::vector<std::string> visible) const {
     // As CUDA has it: behind an entry that means nothing, nothing is seen.
     auto one = SeeOnly(found_.devices, {&visible[i], 1}, kWhy);
     if (one.ok()) continue;
+    // -1 is how CUDA's users ask for none.
+    if (visible[i] != "-1") {
+      log().Warning("ONCILLA_VISIBLE_DEVICES: ", Message(one.status()),
+                    "; this entry and those behind it mean no device");
+    }
     found_.notes.emplace_back(Message(one.status()));
     visible.resize(i);
   }

@@ -112,34 +112,74 @@ TEST(DiskCache, StaysWithinItsBoundAndDropsTheOldest) {
   EXPECT_TRUE(ListCache(folder.path())->empty());
 }
 
-TEST(DiskCache, AnEntryThatKilledAProcessIsNeverUsedAgain) {
+// A process that is killed while its driver works on Key(2), after it worked on Key(1).
+void DieAtWork(const std::string& folder) {
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    DiskCache cache(folder);
+    { DiskCache::InUse fine(cache, Key(1)); }
+    DiskCache::InUse deadly(cache, Key(2));
+    ::raise(SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+}
+
+TEST(DiskCache, AnEntryThatKilledTwoProcessesIsNeverUsedAgain) {
   Folder folder;
   {
     DiskCache cache(folder.path());
     cache.Store(Key(1), "fine");
     cache.Store(Key(2), "deadly");
   }
-  const pid_t child = ::fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
+  // Anyone may be killed once: the entry is made anew.
+  DieAtWork(folder.path());
+  {
     DiskCache cache(folder.path());
-    { DiskCache::InUse fine(cache, Key(1)); }
-    DiskCache::InUse deadly(cache, Key(2));
-    ::raise(SIGKILL);
+    EXPECT_FALSE(cache.Crashed(Key(2)));
+    EXPECT_EQ(cache.Load(Key(1)), "fine");
+    EXPECT_EQ(cache.Load(Key(2)), std::nullopt);
+    cache.Store(Key(2), "deadly");
   }
-  // While a process holds its mark, others do not take it for a crash.
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFSIGNALED(status));
+  DieAtWork(folder.path());
   DiskCache cache(folder.path());
+  EXPECT_TRUE(cache.Crashed(Key(2)));
   EXPECT_EQ(cache.Load(Key(1)), "fine");
   EXPECT_EQ(cache.Load(Key(2)), std::nullopt);
   cache.Store(Key(2), "deadly");
   EXPECT_EQ(cache.Load(Key(2)), std::nullopt);
-  {
-    DiskCache::InUse in_use(cache, Key(1));
-    DiskCache other(folder.path());
-    EXPECT_EQ(other.Load(Key(1)), "fine");
+  // While a process holds its mark, others do not take it for a crash.
+  DiskCache::InUse in_use(cache, Key(1));
+  DiskCache other(folder.path());
+  EXPECT_EQ(other.Load(Key(1)), "fine");
+}
+
+TEST(DiskCache, DeathsThatSurvivalSeparatesAreNoBan) {
+  Folder folder;
+  for (int i = 0; i < 3; ++i) {
+    DieAtWork(folder.path());
+    DiskCache cache(folder.path());
+    EXPECT_FALSE(cache.Crashed(Key(2))) << i;
+    DiskCache::InUse survived(cache, Key(2));
+  }
+}
+
+TEST(DiskCache, AProgramThatIsInterruptedTakesItsMarkAway) {
+  Folder folder;
+  for (int i = 0; i < 3; ++i) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      DiskCache cache(folder.path());
+      DiskCache::InUse at_work(cache, Key(2));
+      RemoveTemporaryFiles();
+      ::_exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_FALSE(DiskCache(folder.path()).Crashed(Key(2)));
   }
 }
 

@@ -379,7 +379,7 @@ TEST(SeveralDevices, ComputeAtTheSameTime) {
   RunRequest request;
   request.feeds = {{"x:0", Floats({1, 2}, {3, 5})}};
   request.fetches = {"a4:0", "b4:0"};
-  ASSERT_TRUE((*model)->Prepare("", {"x:0"}, request.fetches).ok());
+  ASSERT_TRUE((*model)->Prepare(request).ok());
   script->step_us = 10000;
   auto result = (*model)->Run(request);
   ASSERT_TRUE(result.ok()) << result.status();

@@ -571,7 +571,7 @@ TEST(SessionMemory, OptionsAreReadAndWritten) {
               ::testing::ElementsAre(OutOfMemoryStep::kWait, OutOfMemoryStep::kSplit));
   EXPECT_EQ(options.on_out_of_memory.wait.count(), 50);
   EXPECT_EQ(options.memory_dump, "/tmp/dump");
-  for (ConfigForm form : {ConfigForm::kText, ConfigForm::kJson}) {
+  for (TextForm form : {TextForm::kText, TextForm::kJson}) {
     SessionOptions again;
     ASSERT_TRUE(ReadSessionConfig(PrintSessionConfig(options, form), again, notes).ok());
     EXPECT_EQ(again.device_memory, options.device_memory);
@@ -582,7 +582,7 @@ TEST(SessionMemory, OptionsAreReadAndWritten) {
   SessionOptions none;
   ASSERT_TRUE(ReadSessionConfig("on_out_of_memory { steps: \"fail\" }", none, notes).ok());
   EXPECT_TRUE(none.on_out_of_memory.steps.empty());
-  EXPECT_THAT(PrintSessionConfig(none, ConfigForm::kText), HasSubstr("fail"));
+  EXPECT_THAT(PrintSessionConfig(none, TextForm::kText), HasSubstr("fail"));
   EXPECT_THAT(Message(ReadSessionConfig("on_out_of_memory { steps: \"weit\" }", none, notes)),
               HasSubstr("did you mean 'wait'"));
   EXPECT_THAT(
