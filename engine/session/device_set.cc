@@ -131,6 +131,7 @@ Result<int> DeviceSet::InUse(const std::string& spec) const {
 
 Result<int> DeviceSet::UseVisible(size_t index) {
   const ListedDevice& listed = visible_[index];
+  if (closed_) return Error(Code::kFailedPrecondition, "the session is closed");
   const auto known = std::find(names_.begin(), names_.end(), listed.name);
   if (known != names_.end()) return static_cast<int>(known - names_.begin());
   OpenOptions open;
@@ -138,6 +139,7 @@ Result<int> DeviceSet::UseVisible(size_t index) {
   open.plain = options_.device == "cpu:plain";
   open.cache_dir = runtime_.options().cache_dir;
   open.host_memory = runtime_.options().host_memory;
+  open.shared = &runtime_.shared();
   auto device = listed.Open(open);
   if (!device.ok()) {
     return WithStage(WithDevice(In(device.status(), StrCat("opening ", listed.short_name(), " (",
@@ -163,8 +165,9 @@ Result<int> DeviceSet::UseVisible(size_t index) {
   budgets_.push_back(std::move(budget));
   plans_.push_back(std::move(memory));
   const size_t place = devices_.size() - 1;
-  pools_.push_back(std::make_unique<Pool>(devices_[place].get(), &ledger_,
-                                          PoolOptionsFor(place, "arenas", owner_)));
+  PoolOptions arenas = PoolOptionsFor(place, "arenas", owner_);
+  arenas.reserve_bytes = plans_[place].commit_bytes;  // the session's for as long as it lives
+  pools_.push_back(std::make_unique<Pool>(devices_[place].get(), &ledger_, std::move(arenas)));
   if (plans_[place].commit_bytes > 0) {
     const Status taken = pools_[place]->Commit(plans_[place].commit_bytes).status();
     if (!taken.ok()) {
@@ -200,8 +203,22 @@ std::vector<std::shared_ptr<DeviceLink>> DeviceSet::links() const {
   return links_;
 }
 
-void DeviceSet::CloseLinks() {
+void DeviceSet::CloseBy(Deadline deadline) {
+  for (Device* device : devices()) device->CloseBy(deadline);
+}
+
+std::vector<int64_t> DeviceSet::Close() {
+  {
+    MutexLock lock(&mutex_);
+    closed_ = true;
+  }
   for (const auto& link : links()) link->Close();
+  std::vector<int64_t> released;
+  for (size_t d = 0; d < size(); ++d) {
+    released.push_back(pools_[d]->Close());
+    devices_[d]->Close();
+  }
+  return released;
 }
 
 PoolOptions DeviceSet::PoolOptionsFor(size_t device, std::string name, OwnerId owner) const {
@@ -250,6 +267,7 @@ std::optional<PoolShortage> DeviceSet::last_shortage() const {
 void DeviceSet::MarkLost(size_t device, const Status& why) {
   MutexLock lock(&mutex_);
   if (!lost_[device].ok()) return;
+  any_lost_ = true;
   lost_[device] =
       WithStage(WithDevice(Error(Code::kUnavailable, names_[device], " is lost: ", Message(why)),
                            names_[device]),

@@ -36,14 +36,26 @@ std::vector<std::string> NeededInputs(const Graph& graph) {
 }  // namespace
 
 Model::Model(std::shared_ptr<Session> session, std::string path,
-             std::unique_ptr<ModelSource> source)
-    : session_(std::move(session)), path_(std::move(path)), source_(std::move(source)) {
+             std::unique_ptr<ModelSource> source, std::shared_ptr<SharedConstants> shared)
+    : session_(std::move(session)),
+      path_(std::move(path)),
+      source_(std::make_unique<HeldSource>(std::move(source))),
+      shared_constants_(std::move(shared)) {
   owner_ = session_->ledger().AddOwner(OwnerKind::kModel, path_, session_->owner_);
   // Values that change live in host memory.
   variables_.CountOn(session_->device_set().pool(0).Hold({owner_, MemoryCategory::kVariables}));
   MutexLock lock(&mutex_);
-  constants_ = std::make_shared<ConstantStore>(std::span<Device* const>(), std::vector<Pool*>(),
+  constants_ = MakeConstants();
+}
+
+std::shared_ptr<ConstantStore> Model::MakeConstants() const {
+  auto store = std::make_shared<ConstantStore>(std::span<Device* const>(), std::vector<Pool*>(),
                                                owner_, session_->abandoned_bytes_);
+  store->ShareWith(shared_constants_);
+  for (size_t d = 0; d < constant_pools_.size(); ++d) {
+    store->AddDevice(session_->devices()[d], constant_pools_[d]);
+  }
+  return store;
 }
 
 Model::~Model() { Unload(); }
@@ -174,7 +186,7 @@ void Model::KnowDevices() {
   MutexLock lock(&mutex_);
   for (size_t d = constant_pools_.size(); d < session_->devices().size(); ++d) {
     constant_pools_.push_back(session_->device_set().MakePool(d, "constants", owner_));
-    constants_->AddDevice(session_->devices()[d], constant_pools_.back().get());
+    constants_->AddDevice(session_->devices()[d], constant_pools_.back());
   }
 }
 
@@ -353,11 +365,10 @@ void Model::PlaceAnew(std::shared_ptr<const std::vector<PlacementRequest>> reque
   {
     MutexLock lock(&mutex_);
     if (unloaded_) return;
+    settled_.clear();
     executors.swap(executors_);
-    for (size_t d = 0; d < constant_pools_.size(); ++d) pools.push_back(constant_pools_[d].get());
-    constants = std::exchange(constants_, std::make_shared<ConstantStore>(
-                                              session_->devices().first(constant_pools_.size()),
-                                              pools, owner_, session_->abandoned_bytes_));
+    for (const auto& pool : constant_pools_) pools.push_back(pool.get());
+    constants = std::exchange(constants_, MakeConstants());
   }
   executors.clear();
   ReleaseCallables();
@@ -520,8 +531,15 @@ Released Model::Unload() {
   ReleaseCallables();
   constants.reset();
   variables_.Clear();
+  source_->LetGo();
   for (size_t d = 0; d < constant_pools_.size(); ++d) {
-    const int64_t bytes = constant_pools_[d]->Close() + session_->device_set().pool(d).Trim();
+    // What another model has too stays, and its pool with it.
+    const std::shared_ptr<Pool> pool = std::move(constant_pools_[d]);
+    const bool stays = shared_constants_ != nullptr && shared_constants_->Leave(*pool, owner_);
+    int64_t constants_bytes = stays ? pool->Trim() : pool->Close();
+    if (stays) session_->KeepPool(d, pool);
+    constants_bytes += session_->CloseLeftPools(d, /*all=*/false);
+    const int64_t bytes = constants_bytes + session_->device_set().pool(d).Trim();
     released.bytes += bytes;
     released.by_device.emplace_back(session_->device_names()[d], bytes);
   }

@@ -181,8 +181,9 @@ Status Runtime::CheckProcess() const {
       Error(
           Code::kFailedPrecondition,
           "this process was forked from one that was using Oncilla, whose threads and devices ",
-          "stayed there: fork before the first use, create a runtime of its own in the child, or ",
-          "start the child by exec; leave it by _exit"),
+          "stayed there: fork before the first use, or start the child by exec (a runtime of its ",
+          "own has the CPU, and other devices where no driver was used before the fork); leave it ",
+          "by _exit"),
       Stage::kDevice);
 }
 

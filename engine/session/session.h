@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "engine/base/cancellation.h"
 #include "engine/base/mutex.h"
 #include "engine/base/task_queue.h"
+#include "engine/compile/constants.h"
 #include "engine/compile/device_tensor.h"
 #include "engine/compile/plan.h"
 #include "engine/import/model_source.h"
@@ -128,8 +130,13 @@ class Session : public std::enable_shared_from_this<Session> {
   Session(std::shared_ptr<Runtime> runtime, SessionOptions options,
           std::shared_ptr<ThreadPool> pool);
   Result<std::shared_ptr<Model>> Adopt(Result<std::unique_ptr<ModelSource>> source,
-                                       const std::string& name, const OpenModelOptions& options);
+                                       const std::string& name, const OpenModelOptions& options,
+                                       std::shared_ptr<SharedConstants> constants);
   bool closed() const;
+  std::shared_ptr<SharedConstants> ConstantsOf(const std::string& path);
+  void KeepPool(size_t device, std::shared_ptr<Pool> pool);
+  // Closes those that nobody uses, or all; the bytes given back on the device.
+  int64_t CloseLeftPools(size_t device, bool all);
   // Per device, what is taken now; and, after trimming the pools, what is taken less than then.
   std::vector<int64_t> TakenBytes() const;
   Released GiveBackSince(const std::vector<int64_t>& taken);
@@ -148,6 +155,10 @@ class Session : public std::enable_shared_from_this<Session> {
   mutable Mutex mutex_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::weak_ptr<Model>> models_ ABSL_GUARDED_BY(mutex_);
+  // By the identity of a model's files.
+  std::map<std::string, std::weak_ptr<SharedConstants>> constants_ ABSL_GUARDED_BY(mutex_);
+  // Of models that are gone, with constants that others have too: device and pool.
+  std::vector<std::pair<size_t, std::shared_ptr<Pool>>> left_pools_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Closes all sessions of a runtime, waiting for their runs.

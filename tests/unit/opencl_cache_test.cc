@@ -207,6 +207,8 @@ struct Opened {
   const FoundDevice& device = *TheTestDevice().found;
   const Api& api = *device.platform.api;
   Context context = *CreateContext(api, device.platform.id, device.id);
+  std::shared_ptr<DeviceContext> shared =
+      std::make_shared<DeviceContext>(device.platform.api, *Retain(api, context.get()));
   // What the kernel makes of 21.
   int32_t Run(const BuiltProgram& built) {
     auto queue = *CreateQueue(api, context.get(), device.id, false);
@@ -229,8 +231,8 @@ TEST(ProgramCache, BuildsOnceThenRemembersThenReadsFromDisk) {
   Folder folder;
   Opened o;
   {
-    DiskCache disk(folder.path());
-    ProgramCache cache(o.api, o.context.get(), o.device, true, &disk);
+    const auto disk = std::make_shared<DiskCache>(folder.path());
+    ProgramCache cache(o.shared, o.device, true, disk);
     auto first = cache.Get(kTwice, "", {{"FACTOR", "2"}});
     ASSERT_TRUE(first.ok()) << first.status();
     EXPECT_EQ(o.Run(**first), 42);
@@ -241,8 +243,8 @@ TEST(ProgramCache, BuildsOnceThenRemembersThenReadsFromDisk) {
     EXPECT_EQ(cache.built(), 3);
     EXPECT_GT(cache.bytes(), 100);
   }
-  DiskCache disk(folder.path());
-  ProgramCache cache(o.api, o.context.get(), o.device, true, &disk);
+  const auto disk = std::make_shared<DiskCache>(folder.path());
+  ProgramCache cache(o.shared, o.device, true, disk);
   auto again = cache.Get(kTwice, "", {{"FACTOR", "2"}});
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(o.Run(**again), 42);
@@ -255,8 +257,8 @@ TEST(ProgramCache, DamagedBinariesNeverReachTheDriver) {
   Folder folder;
   Opened o;
   {
-    DiskCache disk(folder.path());
-    ProgramCache cache(o.api, o.context.get(), o.device, true, &disk);
+    const auto disk = std::make_shared<DiskCache>(folder.path());
+    ProgramCache cache(o.shared, o.device, true, disk);
     ASSERT_TRUE(cache.Get(kTwice, "", {{"FACTOR", "2"}}).ok());
   }
   ASSERT_EQ(folder.Names(".entry").size(), 1u);
@@ -270,8 +272,8 @@ TEST(ProgramCache, DamagedBinariesNeverReachTheDriver) {
       bad[bad.size() * static_cast<size_t>(round - 2) / 4] ^= 0x10;
     }
     ASSERT_TRUE(::oncilla::testing::WriteQuickly(path, bad));
-    DiskCache disk(folder.path());
-    ProgramCache cache(o.api, o.context.get(), o.device, true, &disk);
+    const auto disk = std::make_shared<DiskCache>(folder.path());
+    ProgramCache cache(o.shared, o.device, true, disk);
     auto program = cache.Get(kTwice, "", {{"FACTOR", "2"}});
     ASSERT_TRUE(program.ok()) << program.status();
     EXPECT_EQ(o.Run(**program), 42);
@@ -285,15 +287,15 @@ TEST(ProgramCache, WhatTheDriverRefusesIsBuiltAgain) {
   Folder folder;
   Opened o;
   {
-    DiskCache disk(folder.path());
-    ProgramCache cache(o.api, o.context.get(), o.device, true, &disk);
+    const auto disk = std::make_shared<DiskCache>(folder.path());
+    ProgramCache cache(o.shared, o.device, true, disk);
     ASSERT_TRUE(cache.Get(kTwice, "", {{"FACTOR", "2"}}).ok());
   }
   // A well-formed entry whose payload no driver knows; only the harmless kind of nonsense is tried.
   const std::string name = std::filesystem::path(folder.Names(".entry")[0]).filename();
-  DiskCache disk(folder.path());
-  disk.Store(name.substr(0, 64), "no program at all, only words");
-  ProgramCache cache(o.api, o.context.get(), o.device, true, &disk);
+  const auto disk = std::make_shared<DiskCache>(folder.path());
+  disk->Store(name.substr(0, 64), "no program at all, only words");
+  ProgramCache cache(o.shared, o.device, true, disk);
   auto program = cache.Get(kTwice, "", {{"FACTOR", "2"}});
   ASSERT_TRUE(program.ok()) << program.status();
   EXPECT_EQ(o.Run(**program), 42);
@@ -305,7 +307,7 @@ TEST(ProgramCache, IsBoundedAndProgramsOutliveTheirEntry) {
   Opened o;
   const int64_t before = CountLiveObjects().programs;
   {
-    ProgramCache cache(o.api, o.context.get(), o.device, false, nullptr, 3);
+    ProgramCache cache(o.shared, o.device, false, nullptr, 3);
     auto first = *cache.Get(kTwice, "", {{"FACTOR", "2"}});
     for (int i = 0; i < 30; ++i) {
       ASSERT_TRUE(cache.Get(kTwice, "", {{"FACTOR", StrCat(i + 10)}}).ok());
@@ -320,7 +322,7 @@ TEST(ProgramCache, IsBoundedAndProgramsOutliveTheirEntry) {
 TEST(ProgramCache, ThreadsThatWantOneProgramBuildItOnce) {
   ONCILLA_NEEDS_OPENCL();
   Opened o;
-  ProgramCache cache(o.api, o.context.get(), o.device, false, nullptr);
+  ProgramCache cache(o.shared, o.device, false, nullptr);
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] { EXPECT_TRUE(cache.Get(kTwice, "", {{"FACTOR", "7"}}).ok()); });
@@ -332,7 +334,7 @@ TEST(ProgramCache, ThreadsThatWantOneProgramBuildItOnce) {
 TEST(ProgramCache, AFailedBuildSaysWhereAndIsNotRemembered) {
   ONCILLA_NEEDS_OPENCL();
   Opened o;
-  ProgramCache cache(o.api, o.context.get(), o.device, false, nullptr);
+  ProgramCache cache(o.shared, o.device, false, nullptr);
   auto program = cache.Get(kTwice, "", {{"FACTOR", "oops +"}});
   ASSERT_FALSE(program.ok());
   EXPECT_THAT(Message(program.status()), HasSubstr("test/twice.cl -DFACTOR=oops +"));
