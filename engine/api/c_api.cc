@@ -1,6 +1,6 @@
 // The C interface: runtimes, sessions, models, runs. Each call checks its arguments, does one
 // thing, and turns a Status into a handle.
-#include <absl/strings/ascii.h>
+#include <atomic>
 
 #include "engine/api/build_info.h"
 #include "engine/api/handles.h"
@@ -229,11 +229,16 @@ oncilla_status* oncilla_session_memory(oncilla_session* session, const char* dev
 
 namespace oncilla::api {
 
+static std::string_view Trimmed(std::string_view text) {
+  const size_t first = std::min(text.find_first_not_of(' '), text.size());
+  return text.substr(first, text.find_last_not_of(' ') + 1 - first);
+}
+
 Result<OpenModelOptions> ReadLoadOptions(const oncilla_load_options& given, StoredDevices usual) {
   OpenModelOptions open;
   for (std::string_view tags = given.tags == nullptr ? "" : given.tags; !tags.empty();) {
     const size_t comma = std::min(tags.find(','), tags.size());
-    open.tags.emplace_back(absl::StripAsciiWhitespace(tags.substr(0, comma)));
+    open.tags.emplace_back(Trimmed(tags.substr(0, comma)));
     tags.remove_prefix(std::min(comma + 1, tags.size()));
   }
   const auto refuse = [](std::string_view field, int value, std::string_view names) {
@@ -299,6 +304,41 @@ oncilla_status* oncilla_model_load(oncilla_session* session, const char* path,
     if (given.progress != nullptr) given.progress(given.progress_user, "load", 1);
     ONCILLA_TRY(PrepareAsLoaded(given, *loaded));
     *model = MakeModel(std::move(loaded)).release();
+    return Status();
+  });
+}
+
+oncilla_status* oncilla_model_load_bytes(oncilla_session* session, const void* bytes, size_t size,
+                                         const char* name, void (*release)(void* user), void* user,
+                                         const oncilla_load_options* options,
+                                         oncilla_model** model) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(session, "session"));
+    ONCILLA_TRY(NeedHandle(bytes, "bytes"));
+    ONCILLA_TRY(NeedHandle(model, "model"));
+    oncilla_load_options given{};
+    ONCILLA_TRY(ReadStruct(options, "oncilla_load_options", &given));
+    ONCILLA_ASSIGN(const OpenModelOptions open, ReadLoadOptions(given, StoredDevices::kIgnore));
+    std::span<const std::byte> view(static_cast<const std::byte*>(bytes), size);
+    // Takes over the bytes only once nothing can fail any more.
+    const auto let_go = std::make_shared<std::atomic<bool>>(false);
+    std::shared_ptr<const void> owner;
+    if (release == nullptr) {
+      auto copy = std::make_shared<const std::vector<std::byte>>(view.begin(), view.end());
+      view = *copy;
+      owner = std::move(copy);
+    } else {
+      owner = std::shared_ptr<const void>(bytes, [release, user, let_go](const void*) {
+        if (*let_go) release(user);
+      });
+    }
+    ONCILLA_ASSIGN(auto loaded,
+                   session->session->LoadBytes(view, std::move(owner),
+                                               name == nullptr ? "bytes" : name, open));
+    ONCILLA_TRY(PrepareAsLoaded(given, *loaded));
+    auto handle = MakeModel(std::move(loaded));
+    *let_go = true;
+    *model = handle.release();
     return Status();
   });
 }

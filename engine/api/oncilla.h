@@ -304,6 +304,15 @@ typedef struct oncilla_load_options {
 ONCILLA_API oncilla_status* oncilla_model_load(oncilla_session* session, const char* path,
                                                const oncilla_load_options* options,
                                                oncilla_model** model);
+/* The same from the bytes of a model in one file: ONNX, a GraphDef, or Oncilla's own. `name` stands for
+ * the file in messages (null: "bytes"). With a null `release` the bytes are copied; else they must
+ * stay unchanged until `release` is called, from whatever thread lets go of them last. On failure it
+ * is not called. External files of an ONNX model are refused. */
+ONCILLA_API oncilla_status* oncilla_model_load_bytes(oncilla_session* session, const void* bytes,
+                                                     size_t size, const char* name,
+                                                     void (*release)(void* user), void* user,
+                                                     const oncilla_load_options* options,
+                                                     oncilla_model** model);
 /* Gives the model's memory back and says how much it was (`released_bytes` may be null). */
 ONCILLA_API oncilla_status* oncilla_model_unload(oncilla_model* model, int64_t* released_bytes);
 ONCILLA_API void oncilla_model_free(oncilla_model* model);

@@ -598,6 +598,24 @@ class Session {
     if (!status.ok()) return status;
     return Model(model, session_);
   }
+  // A model in one file (ONNX, a GraphDef, or Oncilla's own) from memory, which is copied or, with
+  // `release`, used in place until that is called; see oncilla_model_load_bytes.
+  Result<Model> LoadBytes(const void* bytes, size_t size, const LoadOptions& options = {},
+                          std::function<void()> release = nullptr) const {
+    const internal::CLoadOptions l(options);
+    std::unique_ptr<std::function<void()>> kept;
+    if (release) kept = std::make_unique<std::function<void()>>(std::move(release));
+    const auto call = [](void* user) {
+      const std::unique_ptr<std::function<void()>> own(static_cast<std::function<void()>*>(user));
+      (*own)();
+    };
+    oncilla_model* model = nullptr;
+    Status status(oncilla_model_load_bytes(session_.get(), bytes, size, nullptr,
+                                           kept ? +call : nullptr, kept.get(), &l.c, &model));
+    if (!status.ok()) return status;
+    (void)kept.release();  // `call` has it
+    return Model(model, session_);
+  }
   // What a builder holds. Its device scopes count; see StoredDevices::kDefault.
   Result<Model> Load(const GraphBuilder& graph, const LoadOptions& options = {}) const;
   // Gives back what no run holds at the moment, and says how much it was; weights stay.

@@ -202,7 +202,7 @@ class Tensor {
       if (*own) (*own)();
     };
     oncilla_tensor* tensor = nullptr;
-    Status status(oncilla_tensor_wrap(dtype, dims.data(), dims.size(), data, bytes, call,
+    Status status(oncilla_tensor_wrap(dtype, dims.data(), dims.size(), data, bytes, +call,
                                       kept.get(), &tensor));
     if (!status.ok()) return status;
     (void)kept.release();  // `call` has it

@@ -249,6 +249,7 @@ std::shared_ptr<const MappedFile> MappedFile::OfBytes(std::span<const std::byte>
   file->path_ = path;
   file->data_ = bytes.data();
   file->size_ = bytes.size();
+  file->of_bytes_ = true;
   file->owner_ = std::move(owner);
   return file;
 }

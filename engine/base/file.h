@@ -57,6 +57,8 @@ class MappedFile {
   // they are. Does nothing for what is not mapped.
   void DropPages() const;
   bool mapped() const { return guard_ != nullptr; }
+  // Made by OfBytes: there is no folder that files beside it could be in.
+  bool of_bytes() const { return of_bytes_; }
 
  private:
   MappedFile() = default;
@@ -67,6 +69,7 @@ class MappedFile {
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
   int64_t modified_ns_ = 0;
+  bool of_bytes_ = false;
   std::shared_ptr<const void> owner_;    // of what is not mapped
   std::unique_ptr<MappingGuard> guard_;  // of what is
 };

@@ -148,7 +148,13 @@ Result<Executor::EntryPtr> Executor::FindOrMake(const SegmentStart& start, const
     }
   }
   // Made without the lock: two runs may make the same plan, and the second one is dropped.
-  ONCILLA_ASSIGN(std::shared_ptr<const Plan> plan, MakePlan(compiled_, devices_, start, end));
+  const auto unchanged = [&] {
+    return options_.constants_unchanged ? options_.constants_unchanged() : Status();
+  };
+  ONCILLA_TRY(unchanged());
+  auto made = MakePlan(compiled_, devices_, start, end);
+  ONCILLA_TRY(unchanged());  // also where the change made the plan fail
+  ONCILLA_ASSIGN(std::shared_ptr<const Plan> plan, std::move(made));
   auto entry = std::make_shared<Entry>();
   entry->key = key;
   entry->plan = std::move(plan);

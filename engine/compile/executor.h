@@ -24,6 +24,9 @@ struct ExecutorOptions {
   std::shared_ptr<std::atomic<int64_t>> abandoned_bytes = nullptr;
   // One per device, of the session's; empty: nothing stays on devices.
   std::vector<std::shared_ptr<DeviceLink>> links = {};
+  // Whether constants are still what they were: asked before and behind the making of a plan, which
+  // reads some of them. Empty: they are.
+  std::function<Status()> constants_unchanged = nullptr;
 };
 
 class EnqueuedRun;

@@ -59,6 +59,9 @@ Result<Tensor> ReadTensor(const Opened& opened, const TensorMessage& message) {
   if (static_cast<uint64_t>(desc.bytes()) != blob.bytes) {
     return DataLoss("has ", blob.bytes, " bytes; ", desc, " needs ", desc.bytes());
   }
+  if (Hash(opened.weights.subspan(blob.offset, blob.bytes)) != blob.hash.value) {
+    return DataLoss("its checksum does not match");
+  }
   Tensor tensor = Tensor::View(desc, opened.weights.subspan(blob.offset, blob.bytes), opened.file);
   tensor.set_mapped();
   return tensor;

@@ -53,6 +53,7 @@ class ContainerSource : public ModelSource {
   std::string_view format() const override { return "Oncilla"; }
   std::span<const Signature> signatures() const override { return signatures_; }
   int64_t file_bytes() const override { return static_cast<int64_t>(opened_.file->text().size()); }
+  Files files() const override { return {opened_.file}; }
 
   Result<Module> Import(const ImportRequest& asked,
                         const std::shared_ptr<const OpSet>& ops) override {

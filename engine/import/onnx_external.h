@@ -22,6 +22,9 @@ class OnnxExternalFiles {
   Result<Tensor> Read(const OnnxExternalData& data, const TensorDesc& desc);
   // Of the files opened so far.
   int64_t bytes() const;
+  void AddTo(std::vector<std::shared_ptr<const MappedFile>>& files) const {
+    for (const auto& [name, file] : files_) files.push_back(file);
+  }
 
  private:
   std::string folder_;

@@ -70,6 +70,13 @@ class OnnxSource : public ModelSource {
     return WithStage(In(module.status(), file_->path()), Stage::kLoad);
   }
 
+  Files files() const override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    Files all = {file_};
+    external_.AddTo(all);
+    return all;
+  }
+
  private:
   Result<Tensor> ReadTensor(Bytes bytes) {
     Tensor value;

@@ -250,6 +250,7 @@ Result<std::unique_ptr<SavedModel>> SavedModel::Open(const std::string& folder,
   if (file_name.empty() && !FileExists(model->path_)) model->path_ += "txt";
   if (!FileExists(model->path_)) return WithStage(NoModelFile(folder), Stage::kFile);
   ONCILLA_ASSIGN(const auto file, MappedFile::Open(model->path_));
+  model->file_ = file;
   model->owner_ = file;
   model->bytes_ = file->text();
   if (DetectTfFile(model->bytes_) == TfFileKind::kUnknown &&

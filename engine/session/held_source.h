@@ -45,6 +45,11 @@ class HeldSource : public ModelSource {
     return source == nullptr ? SourceNodes() : source->source_nodes();
   }
 
+  Files files() const override {
+    const auto source = Held();
+    return source == nullptr ? Files() : source->files();
+  }
+
   // Its files are unmapped once no tensor of them is left; nothing can be imported any more.
   void LetGo() {
     std::shared_ptr<ModelSource> source;  // goes after the lock

@@ -145,8 +145,12 @@ Result<std::shared_ptr<Executor>> Model::ExecutableInUse(
   });
   MutexLock compiling(&compile_mutex_);
   if (auto found = find(asked)) return found;
+  ONCILLA_TRY(FilesUnchanged());
   auto module = source_->Import(request, session_->runtime().ops());
-  if (!module.ok()) return WithStage(module.status(), Stage::kLoad);
+  if (!module.ok()) {
+    ONCILLA_TRY(FilesUnchanged());
+    return WithStage(module.status(), Stage::kLoad);
+  }
   ImportRequest taken = request;
   taken.feeds = NeededInputs(module->main);
   if (taken.feeds.size() < module->main.inputs().size()) {
@@ -170,7 +174,11 @@ Result<std::shared_ptr<Executor>> Model::ExecutableInUse(
     }
   }
   ONCILLA_TRY(PrepareVariables(*module));
-  ONCILLA_ASSIGN(auto executor, Compile(*std::move(module), preferred, observe, control));
+  auto compiled = Compile(*std::move(module), preferred, observe, control);
+  ONCILLA_TRY(FilesUnchanged());
+  ONCILLA_ASSIGN(auto executor, std::move(compiled));
+  // What was packed is not read again unless another device or graph wants it.
+  for (const auto& file : source_->files()) file->DropPages();
   std::shared_ptr<Executor> dropped;  // its memory goes back after the lock
   MutexLock lock(&mutex_);
   ++graphs_compiled_;
@@ -180,6 +188,10 @@ Result<std::shared_ptr<Executor>> Model::ExecutableInUse(
     executors_.pop_back();
   }
   return executor;
+}
+
+Status Model::FilesUnchanged() const {
+  return WithStage(CheckUnchanged(source_->files()), Stage::kLoad);
 }
 
 void Model::KnowDevices() {
@@ -244,8 +256,9 @@ Result<std::shared_ptr<Executor>> Model::Compile(
   // The constants' sources and what folding made on the way: often as much as the model.
   ReturnFreeMemory();
   for (const auto& [why, count] : compiled->placement.Refusals()) {
-    session_->runtime().log().Info(path_, ": ", count, count == 1 ? " node runs" : " nodes run",
-                                   " on the CPU: ", why);
+    const std::string line =
+        StrCat(path_, ": ", count, count == 1 ? " node runs" : " nodes run", " on the CPU: ", why);
+    preferred > 0 ? session_->WarnOnce(line) : session_->runtime().log().Info(line);
   }
   for (const auto& [why, count] : compiled->placement.Relaxed()) {
     session_->runtime().log().Info(path_, ": ", count, count == 1 ? " node is" : " nodes are",
@@ -268,6 +281,7 @@ Result<std::shared_ptr<Executor>> Model::Compile(
   executor_options.variables = &variables_;
   executor_options.abandoned_bytes = session_->abandoned_bytes_;
   executor_options.links = session_->device_set().links();
+  executor_options.constants_unchanged = [this] { return FilesUnchanged(); };
   // Kernels read the constants where they are: the store goes after the executor.
   auto* executor =
       new Executor(std::move(compiled), devices, std::move(pools), owner_, executor_options);

@@ -242,6 +242,8 @@ class Model : public std::enable_shared_from_this<Model> {
       Module module, int preferred,
       const std::function<void(std::string_view, const Graph&)>& observe, const RunControl& control)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(compile_mutex_);
+  // DataLoss when a file of the model was changed since it was opened.
+  Status FilesUnchanged() const;
   PlacementOptions Placement(const Module& module, int preferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(compile_mutex_);
   void KnowDevices() ABSL_EXCLUSIVE_LOCKS_REQUIRED(compile_mutex_);

@@ -101,6 +101,22 @@ Result<std::shared_ptr<Model>> Session::LoadGraph(std::string graph_def, const s
   return Adopt(OpenGraphDefBytes(std::move(bytes), name), name, options, nullptr);
 }
 
+Result<std::shared_ptr<Model>> Session::LoadBytes(std::span<const std::byte> bytes,
+                                                  std::shared_ptr<const void> owner,
+                                                  const std::string& name,
+                                                  const OpenModelOptions& options) {
+  auto file = MappedFile::OfBytes(bytes, std::move(owner), name);
+  return Adopt(OpenModelBytes(std::move(file), options), name, options, nullptr);
+}
+
+void Session::WarnOnce(const std::string& warning) {
+  {
+    MutexLock lock(&mutex_);
+    if (!warnings_.insert(warning).second) return;
+  }
+  runtime_->log().Warning(warning);
+}
+
 Result<std::shared_ptr<Model>> Session::Adopt(Result<std::unique_ptr<ModelSource>> source,
                                               const std::string& name,
                                               const OpenModelOptions& options,

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -66,6 +68,16 @@ class Session : public std::enable_shared_from_this<Session> {
   // the file in messages. Devices stored on its nodes are followed as `options` say.
   Result<std::shared_ptr<Model>> LoadGraph(std::string graph_def, const std::string& name,
                                            const OpenModelOptions& options);
+
+  // The same from the bytes of a model in one file: ONNX, a GraphDef, or our own. `name` stands for
+  // the file in messages; `owner` keeps the bytes.
+  Result<std::shared_ptr<Model>> LoadBytes(std::span<const std::byte> bytes,
+                                           std::shared_ptr<const void> owner,
+                                           const std::string& name,
+                                           const OpenModelOptions& options);
+
+  // A warning in the runtime's log, the first time that the session has it.
+  void WarnOnce(const std::string& warning);
 
   // Releases everything; models of the session refuse to run afterwards. Waits for runs under way,
   // those that are queued included, or cancels them. It never waits for a device that hangs.
@@ -155,6 +167,7 @@ class Session : public std::enable_shared_from_this<Session> {
   mutable Mutex mutex_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::weak_ptr<Model>> models_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> warnings_ ABSL_GUARDED_BY(mutex_);
   // By the identity of a model's files.
   std::map<std::string, std::weak_ptr<SharedConstants>> constants_ ABSL_GUARDED_BY(mutex_);
   // Of models that are gone, with constants that others have too: device and pool.
