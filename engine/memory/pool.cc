@@ -7,6 +7,7 @@
 #include <mutex>
 #include <utility>
 
+#include "engine/base/caught.h"
 #include "engine/base/format.h"
 #include "engine/memory/report.h"
 
@@ -30,12 +31,16 @@ class DeviceRegions : public RegionSource {
 
   Result<int> Allocate(int64_t bytes) override {
     if (!budget_->TryReserve(bytes)) return Exhausted("the shared limit leaves no room");
-    Result<std::unique_ptr<Region>> region = device_->AllocateRegion(bytes);
-    if (!region.ok()) {
+    const Result<int> id = Fenced([&]() -> Result<int> {
+      ONCILLA_ASSIGN(auto region, device_->AllocateRegion(bytes));
+      regions_[next_] = {std::move(region), bytes};
+      return next_;
+    });
+    if (!id.ok()) {
+      regions_.erase(next_);
       budget_->Release(bytes);
-      return region.status();
+      return id;
     }
-    regions_[next_] = {std::move(*region), bytes};
     return next_++;
   }
 
@@ -116,7 +121,7 @@ struct Allocation::PoolState {
   Result<BfcChunk> Allocate(int64_t bytes, Account account) {
     FollowLimit();
     ONCILLA_ASSIGN(const BfcChunk chunk, bfc.Allocate(bytes, TagOf(account)));
-    if (Status counted = Count(account, chunk.bytes); !counted.ok()) {
+    if (Status counted = Fenced([&] { return Count(account, chunk.bytes); }); !counted.ok()) {
       (void)bfc.Free(chunk);
       return counted;
     }
@@ -370,11 +375,8 @@ int64_t Pool::Close() {
   if (shared_) return 0;
   std::lock_guard lock(state_->mutex);
   if (state_->closed) return 0;
-  for (const auto& region : state_->bfc.Snapshot().regions) {
-    for (const auto& chunk : region.chunks) {
-      if (chunk.in_use) state_->Discount(AccountOf(chunk.tag), chunk.bytes);
-    }
-  }
+  state_->bfc.ForEachInUse(
+      [&](int64_t tag, int64_t bytes) { state_->Discount(AccountOf(tag), bytes); });
   const int64_t lost_before = state_->regions.abandoned_bytes();
   const int64_t bytes = state_->bfc.Close();
   state_->slack.Set(0);

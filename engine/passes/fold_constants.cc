@@ -2,6 +2,7 @@
 //
 // Bounded: a result larger than what it is made of is folded only while small, so that a Fill or
 // Expand of a constant does not turn into megabytes.
+#include "engine/base/work_limits.h"
 #include "engine/passes/pass.h"
 
 namespace oncilla {
@@ -54,7 +55,10 @@ Status FoldConstants(const Graph& graph, const PassContext& context, Patch& patc
       if (!context.devices[0]->CanRun(view).ok()) continue;
       auto computed = context.devices[0]->Evaluate(view, in);
       // What fails now may stand on a branch that never matters; it fails again if it is run.
-      if (!computed.ok()) continue;
+      if (!computed.ok()) {
+        ONCILLA_TRY(WorkLook::Ask());
+        continue;
+      }
       results = *std::move(computed);
     }
     for (size_t i = 0; i < node.outputs.size(); ++i) {

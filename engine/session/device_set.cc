@@ -184,7 +184,16 @@ std::vector<std::shared_ptr<DeviceLink>> DeviceSet::links() const {
 }
 
 void DeviceSet::CloseLinks() {
-  for (const auto& link : links()) link->Close();
+  // One after the other, without a list: memory may be what there is not.
+  for (size_t d = 0;; ++d) {
+    std::shared_ptr<DeviceLink> link;
+    {
+      MutexLock lock(&mutex_);
+      if (d >= links_.size()) return;
+      link = links_[d];
+    }
+    link->Close();
+  }
 }
 
 PoolOptions DeviceSet::PoolOptionsFor(size_t device, std::string name, OwnerId owner) const {

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/base/caught.h"
 #include "engine/base/free_memory.h"
+#include "engine/memory/host_account.h"
 #include "engine/placement/device_name.h"
 
 namespace oncilla {
@@ -46,7 +48,9 @@ Model::Model(std::shared_ptr<Session> session, std::string path,
                                                owner_, session_->abandoned_bytes_);
 }
 
-Model::~Model() { Unload(); }
+Model::~Model() {
+  UnloadCounting([](size_t, int64_t) {});
+}
 
 // Held by who works with the model: Unload waits until nobody does.
 class Model::Use {
@@ -127,6 +131,7 @@ Result<std::shared_ptr<Executor>> Model::ExecutableInUse(
   });
   MutexLock compiling(&compile_mutex_);
   if (auto found = find(asked)) return found;
+  const CountedWork counted(session_->device_set().pool(0), owner_, &control);
   auto module = source_->Import(request, session_->runtime().ops());
   if (!module.ok()) return WithStage(module.status(), Stage::kLoad);
   ImportRequest taken = request;
@@ -299,7 +304,14 @@ void Model::BecomeState(const std::vector<std::string>& resources) {
 }
 
 void Model::ReleaseCallables() {
-  for (const auto& callable : Callables()) {
+  for (size_t i = 0;; ++i) {  // without a list: memory may be what there is not
+    std::shared_ptr<CallableState> callable;
+    {
+      MutexLock lock(&mutex_);
+      if (i >= callables_.size()) return;
+      callable = callables_[i].lock();
+    }
+    if (callable == nullptr) continue;
     std::shared_ptr<const CallableState::Bound> dropped;
     MutexLock lock(&callable->mutex);
     dropped.swap(callable->bound);
@@ -478,30 +490,39 @@ bool Model::Drain(Deadline deadline) {
 }
 
 Released Model::Unload() {
+  Released released;
+  const std::span<const std::string> names = session_->device_names();
+  for (const std::string& name : names) released.by_device.emplace_back(name, 0);
+  UnloadCounting([&released](size_t device, int64_t bytes) {
+    released.bytes += bytes;
+    if (device < released.by_device.size()) released.by_device[device].second += bytes;
+  });
+  return released;
+}
+
+void Model::UnloadCounting(const DeviceCounter& count) {
   std::shared_ptr<ConstantStore> constants;
   std::list<Entry> executors;
   {
     MutexLock lock(&mutex_);
-    if (unloaded_) return {};
+    if (unloaded_) return;
     unloaded_ = true;
     mutex_.Await([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return users_ == 0; });
     executors.swap(executors_);
     constants.swap(constants_);
   }
-  Released released;
-
   executors.clear();
   ReleaseCallables();
   constants.reset();
   variables_.Clear();
   for (size_t d = 0; d < constant_pools_.size(); ++d) {
-    const int64_t bytes = constant_pools_[d]->Close() + session_->device_set().pool(d).Trim();
-    released.bytes += bytes;
-    released.by_device.emplace_back(session_->device_names()[d], bytes);
+    // Trimming takes a little memory; what is left then goes with the session.
+    const auto trim = [&]() -> Result<int64_t> { return session_->device_set().pool(d).Trim(); };
+    const int64_t closed = constant_pools_[d]->Close();
+    count(d, closed + Fenced(trim).value_or(0));
   }
-  session_->ledger().EndOwner(owner_);
+  (void)Fenced([&] { return session_->ledger().EndOwner(owner_), Status(); });
   ReturnFreeMemory();
-  return released;
 }
 
 }  // namespace oncilla

@@ -40,7 +40,9 @@ Session::Session(std::shared_ptr<Runtime> runtime, SessionOptions options,
       owner_(ledger_.AddOwner(OwnerKind::kSession, "session")),
       devices_(*runtime_, options_, threads(), ledger_, owner_) {}
 
-Session::~Session() { Close(); }
+Session::~Session() {
+  CloseCounting({}, [](size_t, int64_t) {});
+}
 
 Result<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime> runtime,
                                                  SessionOptions options) {
@@ -85,12 +87,25 @@ Result<std::shared_ptr<Model>> Session::Adopt(Result<std::unique_ptr<ModelSource
 }
 
 Released Session::Close(const CloseOptions& options) {
+  if (closed()) return {};
+  // First what takes memory: where that is refused, nothing has happened.
+  Released released;
+  released.by_device.resize(devices_.size());
+  for (size_t d = 0; d < devices_.size(); ++d) released.by_device[d].first = devices_.names()[d];
+  CloseCounting(options, [&released](size_t device, int64_t bytes) {
+    released.bytes += bytes;
+    if (device < released.by_device.size()) released.by_device[device].second += bytes;
+  });
+  return released;
+}
+
+void Session::CloseCounting(const CloseOptions& options, const DeviceCounter& count) {
+  const std::vector<std::shared_ptr<Model>> models = this->models();
   {
     MutexLock lock(&mutex_);
-    if (closed_) return {};
+    if (closed_) return;
     closed_ = true;
   }
-  const std::vector<std::shared_ptr<Model>> models = this->models();
   if (options.mode == CloseMode::kDrain && options.timeout.count() > 0) {
     const auto deadline = std::chrono::steady_clock::now() + options.timeout;
     bool idle = true;
@@ -98,15 +113,9 @@ Released Session::Close(const CloseOptions& options) {
     if (!idle) stop_.Cancel();
   }
   if (options.mode == CloseMode::kCancel) stop_.Cancel();
-  std::map<std::string, int64_t> by_device;
-  for (const auto& model : models) {
-    for (const auto& [name, bytes] : model->Unload().by_device) by_device[name] += bytes;
-  }
+  for (const auto& model : models) model->UnloadCounting(count);
   devices_.CloseLinks();
-  for (size_t d = 0; d < devices_.size(); ++d) {
-    by_device[devices_.names()[d]] += devices_.pool(d).Close();
-  }
-  return Sum(by_device);
+  for (size_t d = 0; d < devices_.size(); ++d) count(d, devices_.pool(d).Close());
 }
 
 bool Session::closed() const {
