@@ -15,9 +15,11 @@ namespace oncilla {
 
 class PoolAccount : public HostAccount {
  public:
-  // On the line, and under the limit, of `held`. The machine is asked, too, before much is taken:
-  // a limit may be above what is free.
-  explicit PoolAccount(HeldMemory held) : held_(std::move(held)) {}
+  // Under the limit of `host`, which must live until Close(). Where that is taken up by regions that
+  // the pool was told to keep, what is idle in them stands for what is taken here. The
+  // machine is asked, too, before much is taken: a limit may be above what is free.
+  PoolAccount(const Pool& host, OwnerId owner)
+      : host_(host), held_(host.Hold({owner, MemoryCategory::kValues})) {}
 
   Status Take(int64_t bytes) override;
   void Give(int64_t bytes) noexcept override;
@@ -25,10 +27,27 @@ class PoolAccount : public HostAccount {
   void Close();
 
  private:
+  const Pool& host_;
   Mutex mutex_;
   HeldMemory held_ ABSL_GUARDED_BY(mutex_);
+  int64_t covered_ ABSL_GUARDED_BY(mutex_) = 0;  // by what is idle in the pool
   int64_t unasked_ ABSL_GUARDED_BY(mutex_) = 0;  // taken since the machine was asked
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+// For work that makes a graph: what it takes is gone, or counted elsewhere, when it is over, and no
+// part of the limit. Bounded all the same: by what is given here, and by what the machine has.
+class BoundedAccount : public HostAccount {
+ public:
+  explicit BoundedAccount(int64_t most) : most_(most) {}
+  Status Take(int64_t bytes) override;
+  void Give(int64_t bytes) noexcept override;
+
+ private:
+  const int64_t most_;
+  Mutex mutex_;
+  int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t unasked_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 // Counts what this thread's work takes until the end of its life, unless something does already: a

@@ -391,6 +391,11 @@ void Pool::SetLimit(int64_t bytes) {
   state_->CountSlack();
 }
 
+int64_t Pool::idle_committed_bytes() const {
+  std::lock_guard lock(state_->mutex);
+  return std::min(state_->committed, state_->bfc.stats().free_in_pool());
+}
+
 BfcStats Pool::stats() const {
   std::lock_guard lock(state_->mutex);
   return state_->bfc.stats();

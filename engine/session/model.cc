@@ -131,7 +131,10 @@ Result<std::shared_ptr<Executor>> Model::ExecutableInUse(
   });
   MutexLock compiling(&compile_mutex_);
   if (auto found = find(asked)) return found;
-  const CountedWork counted(session_->device_set().pool(0), owner_, &control);
+  constexpr int64_t kLeastBound = int64_t{1} << 30;
+  const int64_t bound =
+      std::max(kLeastBound, session_->device_set().pool(0).budget()->limit_bytes());
+  const WorkScope scope({std::make_shared<BoundedAccount>(bound), &control});
   auto module = source_->Import(request, session_->runtime().ops());
   if (!module.ok()) return WithStage(module.status(), Stage::kLoad);
   ImportRequest taken = request;
@@ -172,8 +175,10 @@ Result<std::shared_ptr<Executor>> Model::ExecutableInUse(
 void Model::KnowDevices() {
   MutexLock lock(&mutex_);
   for (size_t d = constant_pools_.size(); d < session_->devices().size(); ++d) {
-    constant_pools_.push_back(session_->device_set().MakePool(d, "constants", owner_));
-    constants_->AddDevice(session_->devices()[d], constant_pools_.back().get());
+    constant_pools_.reserve(d + 1);
+    auto pool = session_->device_set().MakePool(d, "constants", owner_);
+    constants_->AddDevice(session_->devices()[d], pool.get());
+    constant_pools_.push_back(std::move(pool));
   }
 }
 

@@ -118,7 +118,7 @@ class HostMemoryTest : public testing::TestWithParam<Greedy> {
     g.Op("Identity", {out}, {{"T", out.dtype}}, "y", out.dtype);
     auto graph = g.GraphDef();
     EXPECT_TRUE(graph.ok()) << graph.status();
-    auto model = session.LoadGraph(*std::move(graph), "greedy");
+    auto model = session.LoadGraph(*std::move(graph), "greedy", {});
     EXPECT_TRUE(model.ok()) << model.status();
     return *model;
   }
@@ -185,6 +185,21 @@ TEST_F(HostMemory, ResultsCountUntilTheRunIsOver) {
   }
   EXPECT_GE(session->Memory()[0].peak_bytes, 16 * kMiB);
   EXPECT_LE(session->Memory()[0].in_use_bytes, kMiB);
+}
+
+TEST_F(HostMemory, ResultsFitWhereTheWholeLimitIsTakenBeforehand) {
+  SessionOptions options;
+  options.device = "cpu";
+  options.device_memory["*"].limit_bytes = 64 * kMiB;
+  options.device_memory["*"].preallocate_bytes = 64 * kMiB;
+  const auto session = Session::Create(Runtime::Create({}), std::move(options)).value();
+  const auto model = Load(*session, &FilledFloats);
+  RunRequest request;
+  request.fetches = {"y"};
+  request.feeds = {{"x", Ints({4 * kMiB}, {1})}};
+  EXPECT_TRUE(model->Run(request).ok());
+  request.feeds = {{"x", Ints({32 * kMiB}, {1})}};
+  EXPECT_EQ(model->Run(request).status().code(), Code::kResourceExhausted);
 }
 
 TEST_F(HostMemory, TimeLimitsReachOpsOfTheHost) {
