@@ -14,8 +14,10 @@
 #include <fstream>
 
 #include "backends/cpu/kernel.h"
+#include "engine/base/caught.h"
 #include "engine/base/free_memory.h"
 #include "engine/base/thread_pool.h"
+#include "engine/base/work_limits.h"
 #include "engine/device/free_memory.h"
 
 namespace oncilla::cpu {
@@ -104,40 +106,15 @@ class CpuDevice : public Device, public TellsFreeMemory {
   }
 
   Result<std::unique_ptr<Kernel>> Prepare(const NodeView& node, const EarlyEnd&) override {
-    ONCILLA_ASSIGN(auto kernel, MakeKernel(node, plain_));
-    return std::unique_ptr<Kernel>(std::move(kernel));
+    return Fenced([&]() -> Result<std::unique_ptr<Kernel>> {
+      ONCILLA_ASSIGN(auto kernel, MakeKernel(node, plain_));
+      return std::unique_ptr<Kernel>(std::move(kernel));
+    });
   }
 
   Result<std::vector<Tensor>> Evaluate(const NodeView& node,
                                        std::span<const Tensor> inputs) override {
-    ONCILLA_ASSIGN(const KernelRow* row, Find(node));
-    std::vector<Tensor> in;
-    Facts facts;
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      const Tensor& t = inputs[i];
-      // Kernels read through typed pointers; a view into a file may lie anywhere.
-      in.push_back(!t.valid() || t.dtype() == DType::kString || t.aligned()
-                       ? t
-                       : Tensor::Copy(t.desc(), t.bytes()));
-      facts.push_back(t.valid() ? Fact::Constant(in.back()) : Fact::Absent());
-    }
-    ONCILLA_ASSIGN(const Facts out_facts, node.op->infer(*node.attrs, facts));
-    const NodeView known{node.op, node.attrs, facts, out_facts, node.name};
-    if (RunsOnHost(*row, known)) return row->host(known, in);
-    std::vector<Tensor> out;
-    for (const Fact& fact : out_facts) {
-      if (!fact.fixed()) return Internal("the size of an output depends on data");
-      ONCILLA_ASSIGN(Tensor t, Tensor::Allocate(fact.desc()));
-      out.push_back(std::move(t));
-    }
-    ONCILLA_ASSIGN(auto kernel, MakeKernel(known, /*plain=*/true));
-    std::vector<const std::byte*> in_data;
-    std::vector<std::byte*> out_data;
-    for (const Tensor& t : in) in_data.push_back(t.valid() ? t.bytes().data() : nullptr);
-    for (Tensor& t : out) out_data.push_back(t.mutable_bytes().data());
-    const NodeView view = kernel->node();
-    ONCILLA_TRY(kernel->Run({view, in_data, out_data, nullptr, threads_}));
-    return out;
+    return Fenced([&] { return EvaluateUnfenced(node, inputs); });
   }
 
   Result<std::unique_ptr<Region>> AllocateRegion(int64_t bytes, const EarlyEnd&) override {
@@ -198,6 +175,56 @@ class CpuDevice : public Device, public TellsFreeMemory {
   }
 
  private:
+  Result<std::vector<Tensor>> EvaluateUnfenced(const NodeView& node,
+                                               std::span<const Tensor> inputs) {
+    ONCILLA_ASSIGN(const KernelRow* row, Find(node));
+    std::vector<Tensor> in;
+    Facts facts;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Tensor& t = inputs[i];
+      // Kernels read through typed pointers; a view into a file may lie anywhere.
+      in.push_back(!t.valid() || t.dtype() == DType::kString || t.aligned()
+                       ? t
+                       : Tensor::Copy(t.desc(), t.bytes()));
+      facts.push_back(t.valid() ? Fact::Constant(in.back()) : Fact::Absent());
+    }
+    ONCILLA_ASSIGN(const Facts out_facts, node.op->infer(*node.attrs, facts));
+    const NodeView known{node.op, node.attrs, facts, out_facts, node.name};
+    if (RunsOnHost(*row, known)) {
+      ONCILLA_TRY(CheckRoom(out_facts));
+      return row->host(known, in);
+    }
+    std::vector<Tensor> out;
+    for (const Fact& fact : out_facts) {
+      if (!fact.fixed()) return Internal("the size of an output depends on data");
+      ONCILLA_ASSIGN(Tensor t, Tensor::Allocate(fact.desc()));
+      out.push_back(std::move(t));
+    }
+    ONCILLA_ASSIGN(auto kernel, MakeKernel(known, /*plain=*/true));
+    std::vector<const std::byte*> in_data;
+    std::vector<std::byte*> out_data;
+    for (const Tensor& t : in) in_data.push_back(t.valid() ? t.bytes().data() : nullptr);
+    for (Tensor& t : out) out_data.push_back(t.mutable_bytes().data());
+    const NodeView view = kernel->node();
+    const EarlyEnd* end = WorkScope::Current().end;
+    ONCILLA_TRY(kernel->Run({view, in_data, out_data, nullptr, {threads_, end}}));
+    ONCILLA_TRY(WorkLook::Ask());  // else what was left out would be a result
+    return out;
+  }
+
+  // Host functions make their outputs in their own ways: what is known of sizes must fit before.
+  static Status CheckRoom(const Facts& outputs) {
+    HostCharge all;
+    for (const Fact& fact : outputs) {
+      if (!fact.fixed() || fact.kind != ValueKind::kTensor) continue;
+      const TensorDesc desc = fact.desc();
+      const bool strings = desc.dtype == DType::kString;
+      ONCILLA_TRY(all.Grow(strings ? SaturatingMul(desc.elements(), sizeof(std::string))
+                                   : desc.bytes()));
+    }
+    return Status();
+  }
+
   static bool RunsOnHost(const KernelRow& row, const NodeView& node) {
     if (row.host == nullptr || row.plain == nullptr) return row.host != nullptr;
     auto is_string = [](const Fact& fact) { return fact.dtype == DType::kString; };
@@ -273,7 +300,8 @@ class CpuDevice : public Device, public TellsFreeMemory {
     std::byte* scratch = step.scratch.region == nullptr ? nullptr : step.scratch.host();
     const int64_t start = work.options.profile ? Now() : 0;
     const NodeView view = kernel.node();
-    Status status = kernel.Run({view, in, out, scratch, {threads_, &work.options.end}});
+    Status status =
+        Fenced([&] { return kernel.Run({view, in, out, scratch, {threads_, &work.options.end}}); });
     if (work.options.profile) {
       work.event->times.push_back({static_cast<int>(work.next_step), start, Now()});
     }

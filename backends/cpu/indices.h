@@ -2,12 +2,17 @@
 #pragma once
 
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "engine/base/status.h"
+#include "engine/base/work_limits.h"
 #include "engine/tensor/dispatch.h"
 
 namespace oncilla::cpu {
+
+// As many as a tensor has elements, or more: counted as memory of the run.
+using IntList = HostVector<int64_t>;
 
 // "index 7 is out of range for axis 1 of size 5".
 inline Status IndexError(int64_t index, int axis, int64_t size) {
@@ -16,8 +21,8 @@ inline Status IndexError(int64_t index, int axis, int64_t size) {
 
 // `count` integers of `dtype`. An unsigned number that no int64 holds becomes the largest, which
 // is no index of anything.
-inline std::vector<int64_t> ReadInts(const std::byte* data, DType dtype, int64_t count) {
-  std::vector<int64_t> out(static_cast<size_t>(count));
+inline IntList ReadInts(const std::byte* data, DType dtype, int64_t count) {
+  IntList out(static_cast<size_t>(count));
   DispatchDType(dtype, [&]<class T>(TypeTag<T>) {
     if constexpr (std::is_integral_v<T>) {
       const T* from = reinterpret_cast<const T*>(data);
@@ -31,9 +36,9 @@ inline std::vector<int64_t> ReadInts(const std::byte* data, DType dtype, int64_t
 }
 
 // The same as places in [0, size) of an axis. Negative ones count from the end if allowed.
-inline Result<std::vector<int64_t>> ReadIndices(const std::byte* data, DType dtype, int64_t count,
-                                                int axis, int64_t size, bool negative) {
-  std::vector<int64_t> out = ReadInts(data, dtype, count);
+inline Result<IntList> ReadIndices(const std::byte* data, DType dtype, int64_t count, int axis,
+                                   int64_t size, bool negative) {
+  IntList out = ReadInts(data, dtype, count);
   for (int64_t& i : out) {
     const int64_t at = i < 0 && negative ? i + size : i;
     if (at < 0 || at >= size) return IndexError(i, axis, size);

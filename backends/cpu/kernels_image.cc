@@ -26,7 +26,7 @@ Status WithImages(const Args& args, F&& fn) {
 Status CropAndResize(const CropAndResizeAttrs& attrs, const Args& args) {
   const Shape x = args.in(0).shape, out = args.out(0).shape;
   const int64_t height = x[1], width = x[2], depth = x[3];
-  const std::vector<int64_t> images = ReadInts(args.inputs[2], args.in(2).dtype, out[0]);
+  const IntList images = ReadInts(args.inputs[2], args.in(2).dtype, out[0]);
   for (int64_t image : images) {
     if (image < 0 || image >= x[0]) return IndexError(image, 0, x[0]);
   }

@@ -30,7 +30,7 @@ GatherSizes SizesOf(const GatherAttrs& attrs, const NodeView& node) {
 }
 
 template <class T>
-void CopySlices(const GatherSizes& s, const std::vector<int64_t>& at, const T* x, T* y,
+void CopySlices(const GatherSizes& s, std::span<const int64_t> at, const T* x, T* y,
                 const Threads& threads) {
   const int64_t grain = std::max<int64_t>(1, (1 << 13) / std::max<int64_t>(s.inner, 1));
   ParallelFor(threads, s.batch * s.outer * s.count, grain, [&](int64_t begin, int64_t end) {
@@ -64,17 +64,24 @@ Result<std::vector<Tensor>> GatherStrings(const GatherAttrs& attrs, const NodeVi
                                             s.axis, s.size, attrs.negative_indices));
   const Shape shape = node.outputs[0].desc().shape;
   std::vector<std::string> out(static_cast<size_t>(shape.elements()));
-  CopySlices<std::string>(s, at, in[0].strings().data(), out.data(), nullptr);
+  // What the copies take, where one string may be asked for many times.
+  const std::vector<std::string>& from = in[0].strings();
+  int64_t longest = 0;
+  for (const std::string& text : from) longest = std::max(longest, std::ssize(text));
+  HostCharge charge;
+  ONCILLA_TRY(charge.Grow(SaturatingMul(longest, shape.elements())));
+  CopySlices<std::string>(s, at, from.data(), out.data(), nullptr);
+  charge.Clear();
   return std::vector<Tensor>{Tensor::Strings(shape, std::move(out))};
 }
 
 // The slices of one axis where the condition is true.
-Result<std::vector<int64_t>> Selected(const bool* condition, int64_t count, const GatherSizes& s) {
+Result<IntList> Selected(const bool* condition, int64_t count, const GatherSizes& s) {
   if (count > s.size) {
     return InvalidArgument("condition has ", count, " elements for axis ", s.axis, " of size ",
                            s.size);
   }
-  std::vector<int64_t> at;
+  IntList at;
   for (int64_t i = 0; i < count; ++i) {
     if (condition[i]) at.push_back(i);
   }
@@ -107,7 +114,7 @@ Result<std::vector<Tensor>> Compress(const CompressAttrs& attrs, const NodeView&
 // Calls fn(place in x, place in indices) for every element of `indices`, which stands at its own
 // place of x but for `axis`, where `at` says.
 template <class F>
-void ForElements(const Shape& x, const Shape& indices, int axis, const std::vector<int64_t>& at,
+void ForElements(const Shape& x, const Shape& indices, int axis, std::span<const int64_t> at,
                  const Threads& threads, F&& fn) {
   const auto strides = RowMajorStrides(x);
   const int last = indices.rank() - 1;
@@ -128,7 +135,7 @@ void ForElements(const Shape& x, const Shape& indices, int axis, const std::vect
   });
 }
 
-Result<std::vector<int64_t>> ElementIndices(const std::byte* data, const TensorDesc& x,
+Result<IntList> ElementIndices(const std::byte* data, const TensorDesc& x,
                                             const TensorDesc& indices, int axis) {
   return ReadIndices(data, indices.dtype, indices.elements(), axis, x.shape[axis],
                      /*negative=*/true);
@@ -169,7 +176,7 @@ struct Slices {
 Result<Slices> SlicesOf(const std::byte* data, const TensorDesc& indices, const Shape& x, int batch,
                         bool negative) {
   const auto depth = static_cast<int>(indices.shape.back());
-  const std::vector<int64_t> index = ReadInts(data, indices.dtype, indices.elements());
+  const IntList index = ReadInts(data, indices.dtype, indices.elements());
   const auto strides = RowMajorStrides(x);
   Slices out;
   out.size = x.Product(batch + depth, x.rank());

@@ -110,16 +110,20 @@ class SliceOrder {
 
 // What Unique says of n slices, whatever they are made of.
 struct Groups {
-  std::vector<int64_t> first, inverse, counts;
+  IntList first, inverse, counts;
 };
 
 template <class T>
 Groups GroupsOf(const SliceOrder<T>& less, int64_t n, const UniqueAttrs& attrs) {
-  std::vector<int64_t> order(static_cast<size_t>(n));
+  IntList order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), less);
+  WorkLook look;
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    look.GoOrThrow(8);
+    return less(a, b);
+  });
   // Equal slices are neighbours now, the first seen in front.
-  std::vector<std::pair<size_t, size_t>> runs;
+  HostVector<std::pair<size_t, size_t>> runs;
   for (size_t i = 0; i < order.size(); ++i) {
     if (i == 0 || less.Compare(order[i - 1], order[i]) != 0 ||
         (!attrs.equal_nans && less.HasNan(order[i]))) {
@@ -144,7 +148,7 @@ Groups GroupsOf(const SliceOrder<T>& less, int64_t n, const UniqueAttrs& attrs) 
 }
 
 template <class T>
-void CopyFirsts(const std::vector<int64_t>& first, int64_t outer, int64_t n, int64_t inner,
+void CopyFirsts(std::span<const int64_t> first, int64_t outer, int64_t n, int64_t inner,
                 const T* x, T* y) {
   for (int64_t o = 0; o < outer; ++o) {
     for (int64_t i : first) y = std::copy_n(x + (o * n + i) * inner, inner, y);

@@ -73,7 +73,7 @@ Status Range(const NoAttrs&, const Args& args) {
 }
 
 template <class T>
-void WriteOneHot(const OneHotAttrs& attrs, const Shape& out, const std::vector<int64_t>& indices,
+void WriteOneHot(const OneHotAttrs& attrs, const Shape& out, std::span<const int64_t> indices,
                  const T* values, T* y) {
   const auto axis = static_cast<int>(attrs.axis < 0 ? attrs.axis + out.rank() : attrs.axis);
   const int64_t depth = out[axis], inner = out.Product(axis + 1, out.rank());

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "backends/cpu/kernel.h"
+#include "engine/base/work_limits.h"
 #include "engine/ops/list.h"
 #include "engine/tensor/tensor_list.h"
 
@@ -83,16 +84,21 @@ class Joiner {
     ONCILLA_ASSIGN(Tensor out, Tensor::Allocate(desc));
     return Joiner(std::move(out));
   }
-  void Add(const Tensor& part) {
+  Status Add(const Tensor& part) {
     if (part.dtype() == DType::kString) {
+      for (const std::string& s : part.strings()) {
+        ONCILLA_TRY(growth_.Add(std::ssize(s) + static_cast<int64_t>(sizeof(s))));
+      }
       strings_.insert(strings_.end(), part.strings().begin(), part.strings().end());
     } else if (!part.bytes().empty()) {
       std::memcpy(out_.mutable_bytes().data() + at_, part.bytes().data(), part.bytes().size());
       at_ += part.bytes().size();
     }
+    return WorkLook::Ask();
   }
   Tensor Finish() {
     if (out_.dtype() != DType::kString) return std::move(out_);
+    growth_.Clear();
     return Tensor::Strings(out_.shape(), std::move(strings_));
   }
 
@@ -101,6 +107,7 @@ class Joiner {
   Tensor out_;
   size_t at_ = 0;
   std::vector<std::string> strings_;
+  Growth growth_;
 };
 
 Result<Tensor> Stack(const TensorList& list, std::span<const int64_t> indices, PartialShape shape) {
@@ -113,7 +120,7 @@ Result<Tensor> Stack(const TensorList& list, std::span<const int64_t> indices, P
   ONCILLA_ASSIGN(Joiner joiner, Joiner::Make({list.dtype(), stacked}));
   for (int64_t i : indices) {
     ONCILLA_ASSIGN(const Tensor element, ElementAt(list, i, shape, /*zeros=*/true));
-    joiner.Add(element);
+    ONCILLA_TRY(joiner.Add(element));
   }
   return joiner.Finish();
 }
@@ -259,7 +266,7 @@ Result<Tensors> ListConcat(const NoAttrs&, const NodeView&, std::span<const Tens
     }
   }
   ONCILLA_ASSIGN(Joiner joiner, Joiner::Make({list.dtype(), joined}));
-  for (const Tensor& part : parts) joiner.Add(part);
+  for (const Tensor& part : parts) ONCILLA_TRY(joiner.Add(part));
   return Tensors{joiner.Finish(), Tensor::Int64s(lengths)};
 }
 

@@ -111,7 +111,7 @@ Result<std::vector<Tensor>> PadStrings(const PadAttrs& attrs, const NodeView& no
 // batch axis.
 template <class T>
 Status ReverseRows(const ReverseSequenceAttrs& attrs, const Shape& x,
-                   const std::vector<int64_t>& lengths, const T* from, T* to) {
+                   std::span<const int64_t> lengths, const T* from, T* to) {
   ONCILLA_ASSIGN(const int time, NormalizeAxis(attrs.time_axis, x.rank()));
   ONCILLA_ASSIGN(const int batch, NormalizeAxis(attrs.batch_axis, x.rank()));
   for (int64_t length : lengths) {

@@ -11,7 +11,6 @@ namespace oncilla::cpu {
 namespace {
 
 using Tensors = Result<std::vector<Tensor>>;
-using IntList = std::vector<int64_t>;
 
 constexpr int64_t kMostElements = int64_t{1} << 40;
 
@@ -70,7 +69,8 @@ Tensors RaggedRange(const RaggedRangeAttrs& attrs, const NodeView&, std::span<co
       auto at = [&](size_t k, int64_t r) {
         return in[k].As<T>()[in[k].shape().rank() == 0 ? 0 : static_cast<size_t>(r)];
       };
-      std::vector<T> list;
+      HostVector<T> list;
+      WorkLook look;
       for (int64_t r = 0; r < rows; ++r) {
         const T start = at(0, r), delta = at(2, r);
         const int64_t size = RangeSize(start, at(1, r), delta);
@@ -82,7 +82,9 @@ Tensors RaggedRange(const RaggedRangeAttrs& attrs, const NodeView&, std::span<co
         }
         // Added up step by step, as the numbers of the type are.
         T value = start;
+        list.reserve(list.size() + static_cast<size_t>(size));
         for (int64_t i = 0; i < size; ++i) {
+          if (status = look.Go(1); !status.ok()) return;
           list.push_back(value);
           if constexpr (std::is_integral_v<T>) {
             value = static_cast<T>(static_cast<uint64_t>(value) + static_cast<uint64_t>(delta));

@@ -170,7 +170,7 @@ Philox Keyed(const Args& args, size_t key) {
 }
 
 Status RandomKey(const NoAttrs&, const Args& args) {
-  const std::vector<int64_t> seed = ReadInts(args.inputs[0], args.in(0).dtype, 2);
+  const IntList seed = ReadInts(args.inputs[0], args.in(0).dtype, 2);
   // One step of a generator whose key and counter are fixed but for the seeds.
   Philox mixer(0x02461e293ec8f720, static_cast<uint64_t>(seed[0]), static_cast<uint64_t>(seed[1]));
   const Philox::Four mix = mixer();

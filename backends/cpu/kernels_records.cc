@@ -21,9 +21,10 @@ using Tensors = Result<std::vector<Tensor>>;
 // Values of one of the three types that examples have.
 struct Column {
   DType dtype;
-  std::vector<float> floats;
-  std::vector<int64_t> ints;
+  HostVector<float> floats;
+  HostVector<int64_t> ints;
   std::vector<std::string> texts;
+  Growth growth;  // of the texts
 
   explicit Column(DType t) : dtype(t) {}
   int64_t size() const {
@@ -31,23 +32,36 @@ struct Column {
            : dtype == DType::kI64 ? std::ssize(ints)
                                   : std::ssize(texts);
   }
-  void Append(const Feature& f) {
+  Status Append(const Feature& f) {
     floats.insert(floats.end(), f.floats.begin(), f.floats.end());
     ints.insert(ints.end(), f.ints.begin(), f.ints.end());
-    texts.insert(texts.end(), f.bytes.begin(), f.bytes.end());
+    for (const auto& text : f.bytes) {
+      ONCILLA_TRY(growth.Add(std::ssize(text) + static_cast<int64_t>(sizeof(std::string))));
+      texts.emplace_back(text);
+    }
+    return WorkLook::Ask();
   }
   // Elements [begin, end) of a tensor; element 0 again and again where it is `single`.
-  void Append(const Tensor& t, int64_t count, bool single) {
+  Status Append(const Tensor& t, int64_t count, bool single) {
+    if (dtype == DType::kF32) floats.reserve(floats.size() + static_cast<size_t>(count));
+    if (dtype == DType::kI64) ints.reserve(ints.size() + static_cast<size_t>(count));
+    WorkLook look;
     for (int64_t i = 0; i < count; ++i) {
       const auto at = static_cast<size_t>(single ? 0 : i);
+      ONCILLA_TRY(look.Go(1));
       if (dtype == DType::kF32) floats.push_back(t.As<float>()[at]);
       if (dtype == DType::kI64) ints.push_back(t.As<int64_t>()[at]);
-      if (dtype == DType::kString) texts.push_back(t.strings()[at]);
+      if (dtype != DType::kString) continue;
+      const std::string& text = t.strings()[at];
+      ONCILLA_TRY(growth.Add(std::ssize(text) + static_cast<int64_t>(sizeof(std::string))));
+      texts.push_back(text);
     }
+    return Status();
   }
   Tensor Take(Shape shape) {
     if (dtype == DType::kF32) return Tensor::Of<float>(dtype, std::move(shape), floats);
     if (dtype == DType::kI64) return Tensor::Of<int64_t>(dtype, std::move(shape), ints);
+    growth.Clear();
     return Tensor::Strings(std::move(shape), std::move(texts));
   }
 };
@@ -78,7 +92,7 @@ class Batch {
     for (size_t e = 0; e < examples_.size(); ++e) {
       ONCILLA_ASSIGN(const Feature* f, Find(e, key, dtype));
       if (f == nullptr) continue;
-      column.Append(*f);
+      ONCILLA_TRY(column.Append(*f));
       widest = std::max(widest, f->size());
       for (int64_t i = 0; i < f->size(); ++i) {
         if (!single_) index.push_back(static_cast<int64_t>(e));
@@ -130,19 +144,19 @@ class Batch {
     }
     for (const Feature* f : found) {
       if (f == nullptr && !variable) {
-        column.Append(missing, elements, missing.elements() == 1);
+        ONCILLA_TRY(column.Append(missing, elements, missing.elements() == 1));
         continue;
       }
       int64_t have = 0;
       if (f != nullptr) {
-        column.Append(*f);
+        ONCILLA_TRY(column.Append(*f));
         have = f->size();
       }
       if (have == elements) continue;
       if (missing.elements() != 1) {
         return InvalidArgument("the default of '", key, "' that pads must be one element");
       }
-      column.Append(missing, elements - have, true);
+      ONCILLA_TRY(column.Append(missing, elements - have, true));
     }
     if (!single_) shape.Insert(0, std::ssize(examples_));
     return column.Take(std::move(shape));
@@ -154,7 +168,7 @@ class Batch {
     std::vector<int64_t> ends = {0};
     for (size_t e = 0; e < examples_.size(); ++e) {
       ONCILLA_ASSIGN(const Feature* f, Find(e, key, dtype));
-      if (f != nullptr) column.Append(*f);
+      if (f != nullptr) ONCILLA_TRY(column.Append(*f));
       ends.push_back(column.size());
     }
     values = column.Take({column.size()});

@@ -76,11 +76,11 @@ T EmptyRow(SegmentReduction reduction, bool identity) {
 
 // x[n, inner] by ids[n] to y[rows, inner]; ids are checked.
 template <class T>
-void Segments(SegmentReduction reduction, bool identity, const std::vector<int64_t>& ids,
+void Segments(SegmentReduction reduction, bool identity, std::span<const int64_t> ids,
               int64_t rows, int64_t inner, const T* x, T* y) {
   using W = Wide<T>;
-  std::vector<int64_t> counts(static_cast<size_t>(rows));
-  std::vector<W> wide(static_cast<size_t>(rows * inner));
+  IntList counts(static_cast<size_t>(rows));
+  HostVector<W> wide(static_cast<size_t>(rows * inner));
   for (size_t i = 0; i < ids.size(); ++i, x += inner) {
     if (ids[i] < 0) continue;
     W* row = wide.data() + ids[i] * inner;
@@ -109,7 +109,7 @@ void Segments(SegmentReduction reduction, bool identity, const std::vector<int64
   }
 }
 
-Status CheckSorted(const std::vector<int64_t>& ids) {
+Status CheckSorted(std::span<const int64_t> ids) {
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < 0)
       return InvalidArgument("segment ids must be >= 0, and ids[", i, "] is ", ids[i]);
@@ -208,7 +208,7 @@ Status Bincount(const BincountAttrs& attrs, const Args& args) {
   DispatchDType(y.dtype, [&]<class T>(TypeTag<T>) {
     if constexpr (!std::is_same_v<T, bool>) {
       using W = Wide<T>;
-      std::vector<W> sums(static_cast<size_t>(y.elements()));
+      HostVector<W> sums(static_cast<size_t>(y.elements()));
       for (size_t i = 0; i < at.size(); ++i) {
         if (at[i] >= size) continue;
         const int64_t row = x.rank() == 2 ? static_cast<int64_t>(i) / columns : 0;

@@ -15,7 +15,6 @@ namespace oncilla::cpu {
 namespace {
 
 using Tensors = Result<std::vector<Tensor>>;
-using IntList = std::vector<int64_t>;
 
 // A sparse tensor's places: `rank` numbers each, checked against the shape.
 struct Places {
@@ -167,15 +166,18 @@ Tensors SparseFillEmptyRows(const NoAttrs&, const NodeView&, std::span<const Ten
   // Entries of a row stay in their order, behind those of the rows before.
   IntList counts(rows), next(rows), moved(p.count);
   for (size_t i = 0; i < p.count; ++i) ++counts[static_cast<size_t>(p[i][0])];
-  std::vector<uint8_t> empty(rows);
+  HostVector<uint8_t> empty(rows);
   int64_t total = 0;
+  WorkLook look;
   for (size_t r = 0; r < rows; ++r) {
+    ONCILLA_TRY(look.Go(1));
     empty[r] = counts[r] == 0;
     next[r] = total;
     total += std::max<int64_t>(counts[r], 1);
   }
   IntList from(static_cast<size_t>(total), -1), at(static_cast<size_t>(total) * p.rank);
   for (size_t r = 0; r < rows; ++r) {
+    ONCILLA_TRY(look.Go(1));
     if (empty[r] != 0) at[static_cast<size_t>(next[r]) * p.rank] = static_cast<int64_t>(r);
   }
   for (size_t i = 0; i < p.count; ++i) {
@@ -200,7 +202,7 @@ Tensors SparseConcat(const SparseConcatAttrs& attrs, const NodeView&, std::span<
   all.rank = sizes.size();
   int64_t offset = 0, total = 0;
   // Which part a value is of, and where in it.
-  std::vector<std::pair<size_t, int64_t>> source;
+  HostVector<std::pair<size_t, int64_t>> source;
   for (size_t i = 0; i < parts; ++i) {
     const IntList own = IntsOf(in[2 * parts + i]);
     ONCILLA_ASSIGN(const Places p, PlacesOf(in[i], own, in[parts + i].elements()));

@@ -5,6 +5,7 @@
 #include <array>
 #include <map>
 
+#include "backends/cpu/indices.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/strings.h"
 #include "engine/ops/broadcast.h"
@@ -22,13 +23,17 @@ Tensors JoinStrings(const JoinStringsAttrs& attrs, const NodeView& node,
                     std::span<const Tensor> in) {
   const Shape shape = node.outputs[0].desc().shape;
   std::vector<std::string> out(static_cast<size_t>(shape.elements()));
+  Growth growth;
   for (size_t i = 0; i < in.size(); ++i) {
     const bool single = in[i].shape().rank() == 0;
     for (size_t k = 0; k < out.size(); ++k) {
+      const std::string& part = in[i].strings()[single ? 0 : k];
+      ONCILLA_TRY(growth.Add(std::ssize(part) + std::ssize(attrs.separator)));
       if (i > 0) out[k] += attrs.separator;
-      out[k] += in[i].strings()[single ? 0 : k];
+      out[k] += part;
     }
   }
+  growth.Clear();
   return std::vector<Tensor>{Tensor::Strings(shape, std::move(out))};
 }
 
@@ -44,32 +49,40 @@ Tensors ReduceJoin(const ReduceJoinAttrs& attrs, const NodeView& node, std::span
   for (int64_t axis : listed) axes.push_back(static_cast<int>(axis < 0 ? axis + rank : axis));
   // Where the joined elements lie behind the first one, in their order: the axis listed first runs
   // fastest.
-  std::vector<int64_t> places = {0};
+  IntList places = {0};
+  WorkLook look;
   for (int axis : axes) {
-    std::vector<int64_t> next;
+    IntList next;
     for (int64_t i = 0; i < x[axis]; ++i) {
+      ONCILLA_TRY(look.Go(std::ssize(places)));
       for (int64_t p : places) next.push_back(p + i * step[static_cast<size_t>(axis)]);
     }
     places = std::move(next);
   }
-  std::vector<int64_t> firsts = {0};
+  IntList firsts = {0};
   for (int axis = 0; axis < rank; ++axis) {
     if (std::find(axes.begin(), axes.end(), axis) != axes.end()) continue;
-    std::vector<int64_t> next;
+    IntList next;
     for (int64_t f : firsts) {
+      ONCILLA_TRY(look.Go(x[axis]));
       for (int64_t i = 0; i < x[axis]; ++i) next.push_back(f + i * step[static_cast<size_t>(axis)]);
     }
     firsts = std::move(next);
   }
   std::vector<std::string> out;
+  Growth growth;
   for (int64_t first : firsts) {
     std::string joined;
+    ONCILLA_TRY(growth.Add(sizeof(std::string)));
     for (size_t i = 0; i < places.size(); ++i) {
+      const std::string& part = in[0].strings()[static_cast<size_t>(first + places[i])];
+      ONCILLA_TRY(growth.Add(std::ssize(part) + std::ssize(attrs.separator)));
       if (i > 0) joined += attrs.separator;
-      joined += in[0].strings()[static_cast<size_t>(first + places[i])];
+      joined += part;
     }
     out.push_back(std::move(joined));
   }
+  growth.Clear();
   return std::vector<Tensor>{Tensor::Strings(node.outputs[0].desc().shape, std::move(out))};
 }
 
@@ -80,6 +93,7 @@ Tensors SegmentJoin(const JoinStringsAttrs& attrs, const NodeView& node,
   const auto width = static_cast<size_t>(shape.Product(1, shape.rank()));
   std::vector<std::string> out(static_cast<size_t>(shape.elements()));
   std::vector<char> met(static_cast<size_t>(shape[0]), 0);
+  Growth growth;
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < 0 || ids[i] >= shape[0]) {
       return InvalidArgument("id ", ids[i], " is out of range for ", shape[0], " segments");
@@ -87,15 +101,18 @@ Tensors SegmentJoin(const JoinStringsAttrs& attrs, const NodeView& node,
     const auto id = static_cast<size_t>(ids[i]);
     for (size_t k = 0; k < width; ++k) {
       std::string& to = out[id * width + k];
+      const std::string& part = in[0].strings()[i * width + k];
+      ONCILLA_TRY(growth.Add(std::ssize(part) + std::ssize(attrs.separator)));
       if (met[id] != 0) to += attrs.separator;
-      to += in[0].strings()[i * width + k];
+      to += part;
     }
     met[id] = 1;
   }
+  growth.Clear();
   return std::vector<Tensor>{Tensor::Strings(shape, std::move(out))};
 }
 
-using Parts = std::vector<std::string_view>;
+using Parts = HostVector<std::string_view>;
 
 Parts SplitBySet(std::string_view text, std::string_view set, bool skip_empty) {
   Parts out;
@@ -146,8 +163,9 @@ Parts SplitByText(std::string_view text, std::string_view separator, int64_t mos
 
 Tensors SplitStrings(const SplitStringsAttrs& attrs, const NodeView&, std::span<const Tensor> in) {
   const std::string& separator = in[1].strings()[0];
-  std::vector<int64_t> places;
+  IntList places;
   std::vector<std::string> parts;
+  Growth growth;
   int64_t row = 0, widest = 0;
   for (const std::string& text : in[0].strings()) {
     Parts found;
@@ -161,6 +179,7 @@ Tensors SplitStrings(const SplitStringsAttrs& attrs, const NodeView&, std::span<
       found = SplitByText(text, separator, attrs.most);
     }
     for (size_t i = 0; i < found.size(); ++i) {
+      ONCILLA_TRY(growth.Add(std::ssize(found[i]) + static_cast<int64_t>(sizeof(std::string))));
       places.insert(places.end(), {row, static_cast<int64_t>(i)});
       parts.emplace_back(found[i]);
     }
@@ -168,6 +187,7 @@ Tensors SplitStrings(const SplitStringsAttrs& attrs, const NodeView&, std::span<
     ++row;
   }
   const auto count = std::ssize(parts);
+  growth.Clear();
   return std::vector<Tensor>{Tensor::Of<int64_t>(DType::kI64, {count, 2}, places),
                              Tensor::Strings({count}, std::move(parts)),
                              Tensor::Int64s(std::vector<int64_t>{row, widest})};
@@ -243,13 +263,17 @@ Tensors Substring(const StringUnitAttrs& attrs, const NodeView& node, std::span<
   const Shape shapes[] = {in[0].shape(), in[1].shape(), in[2].shape()};
   std::vector<std::string> out;
   Status status;
+  Growth growth;
   ForEachPlace(shape, shapes, [&](const auto& at) {
     if (!status.ok()) return;
     auto part = Cut(in[0].strings()[at[0]], positions[at[1]], lengths[at[2]], attrs.characters);
     status = part.status();
-    if (part.ok()) out.push_back(*std::move(part));
+    if (!part.ok()) return;
+    status = growth.Add(std::ssize(*part) + static_cast<int64_t>(sizeof(std::string)));
+    out.push_back(*std::move(part));
   });
   ONCILLA_TRY(std::move(status));
+  growth.Clear();
   return std::vector<Tensor>{Tensor::Strings(shape, std::move(out))};
 }
 
@@ -266,10 +290,17 @@ Tensors ChooseStrings(const NoAttrs&, const NodeView& node, std::span<const Tens
   const Shape shape = node.outputs[0].desc().shape;
   const Shape shapes[] = {in[0].shape(), in[1].shape(), in[2].shape()};
   std::vector<std::string> out;
+  Status status;
+  Growth growth;
   ForEachPlace(shape, shapes, [&](const auto& at) {
-    out.push_back(in[0].bytes()[at[0]] != std::byte{0} ? in[1].strings()[at[1]]
-                                                       : in[2].strings()[at[2]]);
+    if (!status.ok()) return;
+    const std::string& chosen = in[0].bytes()[at[0]] != std::byte{0} ? in[1].strings()[at[1]]
+                                                                     : in[2].strings()[at[2]];
+    status = growth.Add(std::ssize(chosen) + static_cast<int64_t>(sizeof(std::string)));
+    if (status.ok()) out.push_back(chosen);
   });
+  ONCILLA_TRY(std::move(status));
+  growth.Clear();
   return std::vector<Tensor>{Tensor::Strings(shape, std::move(out))};
 }
 
@@ -290,6 +321,63 @@ Result<std::unique_ptr<RE2>> Compile(const std::string& pattern) {
   return regex;
 }
 
+// How many bytes the character in front of `text` has; 1 where it is none in UTF-8.
+size_t CharacterBytes(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  const size_t size = lead < 0xC2 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 1;
+  if (size > text.size()) return 1;
+  for (size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 1;
+  }
+  const bool overlong = (lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xF0 && byte(1) < 0x90);
+  const bool beyond = lead == 0xF4 && byte(1) > 0x8F;
+  return overlong || beyond ? 1 : size;
+}
+
+// As RE2::GlobalReplace and RE2::Replace do, but with bounds: a rewrite may be long, and matches
+// many.
+Result<std::string> Replaced(const RE2& regex, const std::string& text, const std::string& rewrite,
+                             bool all, Growth& growth) {
+  constexpr int kGroups = 10;  // \\0 to \\9
+  re2::StringPiece groups[kGroups];
+  const int used = 1 + RE2::MaxSubmatch(rewrite);
+  std::string out;
+  size_t at = 0;
+  const char* last_end = nullptr;
+  while (at <= text.size() &&
+         regex.Match(text, at, text.size(), RE2::UNANCHORED, groups, used)) {
+    const auto begin = static_cast<size_t>(groups[0].data() - text.data());
+    ONCILLA_TRY(growth.Add(static_cast<int64_t>(begin - at)));
+    out.append(text, at, begin - at);
+    at = begin;
+    if (groups[0].data() == last_end && groups[0].empty()) {
+      // An empty match at the end of the one before counts no more: one character goes over.
+      if (at < text.size()) {
+        const size_t size = CharacterBytes(std::string_view(text).substr(at));
+        out.append(text, at, size);
+        at += size;
+      } else {
+        ++at;
+      }
+      continue;
+    }
+    int64_t bytes = std::ssize(rewrite);
+    for (size_t i = 0; i + 1 < rewrite.size(); ++i) {
+      if (rewrite[i] != '\\') continue;
+      const char digit = rewrite[++i];
+      if (digit >= '0' && digit <= '9') bytes += static_cast<int64_t>(groups[digit - '0'].size());
+    }
+    ONCILLA_TRY(growth.Add(bytes));
+    regex.Rewrite(&out, rewrite, groups, used);
+    at = begin + groups[0].size();
+    last_end = text.data() + at;
+    if (!all) break;
+  }
+  if (at < text.size()) out.append(text, at, std::string::npos);
+  return out;
+}
+
 Tensors RegexReplace(const RegexReplaceAttrs& attrs, const NodeView&, std::span<const Tensor> in) {
   ONCILLA_ASSIGN(const auto regex, Compile(in[1].strings()[0]));
   const std::string& rewrite = in[2].strings()[0];
@@ -297,13 +385,9 @@ Tensors RegexReplace(const RegexReplaceAttrs& attrs, const NodeView&, std::span<
   if (!regex->CheckRewriteString(rewrite, &error)) {
     return InvalidArgument("Invalid rewrite: ", rewrite, ", error: ", error);
   }
-  return MapStrings(in[0], [&](std::string text) -> Result<std::string> {
-    if (attrs.all) {
-      RE2::GlobalReplace(&text, *regex, rewrite);
-    } else {
-      RE2::Replace(&text, *regex, rewrite);
-    }
-    return text;
+  Growth growth;
+  return MapStrings(in[0], [&](const std::string& text) {
+    return Replaced(*regex, text, rewrite, attrs.all, growth);
   });
 }
 
@@ -319,24 +403,25 @@ Tensors RegexMatch(const NoAttrs&, const NodeView&, std::span<const Tensor> in) 
 class Grams {
  public:
   Grams(const StringNGramsAttrs& attrs, std::span<const std::string> row,
-        std::vector<std::string>& out)
-      : attrs_(attrs), row_(row), out_(out) {}
+        std::vector<std::string>& out, Growth& growth)
+      : attrs_(attrs), row_(row), out_(out), growth_(growth) {}
 
   int64_t Pad(int64_t width) const {
     return std::min(attrs_.pad < 0 ? width - 1 : attrs_.pad, width - 1);
   }
-  void AddAll() {
+  Status AddAll() {
     const size_t before = out_.size();
     for (int64_t width : attrs_.widths) {
-      Add(width, std::ssize(row_) + 2 * Pad(width) - width + 1);
+      ONCILLA_TRY(Add(width, std::ssize(row_) + 2 * Pad(width) - width + 1));
     }
     if (attrs_.keep_short && out_.size() == before && !row_.empty()) {
-      Add(std::ssize(row_) + 2 * std::max<int64_t>(attrs_.pad, 0), 1);
+      return Add(std::ssize(row_) + 2 * std::max<int64_t>(attrs_.pad, 0), 1);
     }
+    return Status();
   }
 
  private:
-  void Add(int64_t width, int64_t count) {
+  Status Add(int64_t width, int64_t count) {
     const int64_t pad = Pad(width);
     for (int64_t i = 0; i < count; ++i) {
       const int64_t left = std::max<int64_t>(0, pad - i);
@@ -345,21 +430,26 @@ class Grams {
       std::string gram;
       int64_t put = 0;
       auto join = [&](const std::string& word) {
+        ONCILLA_TRY(growth_.Add(std::ssize(word) + std::ssize(attrs_.separator)));
         if (put++ > 0) gram += attrs_.separator;
         gram += word;
+        return Status();
       };
-      for (int64_t k = 0; k < left; ++k) join(attrs_.left);
+      ONCILLA_TRY(growth_.Add(sizeof(std::string)));
+      for (int64_t k = 0; k < left; ++k) ONCILLA_TRY(join(attrs_.left));
       for (int64_t k = 0; k < words && first + k < std::ssize(row_); ++k) {
-        join(row_[static_cast<size_t>(first + k)]);
+        ONCILLA_TRY(join(row_[static_cast<size_t>(first + k)]));
       }
-      for (int64_t k = 0; k < right; ++k) join(attrs_.right);
+      for (int64_t k = 0; k < right; ++k) ONCILLA_TRY(join(attrs_.right));
       out_.push_back(std::move(gram));
     }
+    return Status();
   }
 
   const StringNGramsAttrs& attrs_;
   std::span<const std::string> row_;
   std::vector<std::string>& out_;
+  Growth& growth_;
 };
 
 Tensors StringNGrams(const StringNGramsAttrs& attrs, const NodeView& node,
@@ -368,16 +458,19 @@ Tensors StringNGrams(const StringNGramsAttrs& attrs, const NodeView& node,
   ONCILLA_ASSIGN(const std::vector<int64_t> splits, ToInt64s(in[1]));
   std::vector<std::string> out;
   std::vector<int64_t> ends;
+  Growth growth;
   if (!splits.empty()) {
     ONCILLA_TRY(CheckSplits(splits, std::ssize(words)));
     ends.push_back(0);
   }
   for (size_t i = 0; i + 1 < splits.size(); ++i) {
     const auto begin = static_cast<size_t>(splits[i]);
-    Grams(attrs, words.subspan(begin, static_cast<size_t>(splits[i + 1]) - begin), out).AddAll();
+    const auto row = words.subspan(begin, static_cast<size_t>(splits[i + 1]) - begin);
+    ONCILLA_TRY(Grams(attrs, row, out, growth).AddAll());
     ends.push_back(std::ssize(out));
   }
   const auto count = std::ssize(out);
+  growth.Clear();
   return std::vector<Tensor>{Tensor::Strings({count}, std::move(out)),
                              WholeNumbers(node.inputs[1].dtype, ends)};
 }

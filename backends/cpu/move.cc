@@ -189,13 +189,16 @@ void RunMove(const Move& move, int64_t element_bytes, const std::byte* from, std
   }
 }
 
-void RunMove(const Move& move, std::span<const std::string> from, std::span<std::string> to) {
-  if (move.elements() == 0) return;
+Status RunMove(const Move& move, std::span<const std::string> from, std::span<std::string> to,
+               Growth& growth) {
+  if (move.elements() == 0) return Status();
   Walk walk(move.axes, 0);
   for (int64_t n = Places(move.axes); n > 0; --n, walk.Next()) {
-    to[static_cast<size_t>(move.to_start + walk.to())] =
-        from[static_cast<size_t>(move.from_start + walk.from())];
+    const std::string& text = from[static_cast<size_t>(move.from_start + walk.from())];
+    ONCILLA_TRY(growth.Add(std::ssize(text)));
+    to[static_cast<size_t>(move.to_start + walk.to())] = text;
   }
+  return Status();
 }
 
 namespace internal {
@@ -217,6 +220,7 @@ Status MoveKernel::Run(const Args& args) const {
 Result<std::vector<Tensor>> MoveStrings(const NodeView& node, std::span<const Tensor> inputs,
                                         const Moves& moves) {
   std::vector<std::vector<std::string>> out;
+  Growth growth;
   for (const Fact& fact : node.outputs) {
     if (fact.desc().elements() > int64_t{1} << 32) return Exhausted("a tensor of ", fact);
     out.emplace_back(static_cast<size_t>(fact.desc().elements()));
@@ -224,9 +228,11 @@ Result<std::vector<Tensor>> MoveStrings(const NodeView& node, std::span<const Te
   for (const Move& move : moves) {
     // Strings begin empty.
     if (move.input != kZeros) {
-      RunMove(Simplified(move), inputs[move.input].strings(), out[move.output]);
+      ONCILLA_TRY(
+          RunMove(Simplified(move), inputs[move.input].strings(), out[move.output], growth));
     }
   }
+  growth.Clear();
   std::vector<Tensor> tensors;
   for (size_t i = 0; i < out.size(); ++i) {
     tensors.push_back(Tensor::Strings(node.outputs[i].desc().shape, std::move(out[i])));

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "backends/cpu/kernel.h"
+#include "engine/base/work_limits.h"
 #include "engine/ops/moves.h"
 
 namespace oncilla::cpu {
@@ -12,7 +13,8 @@ namespace oncilla::cpu {
 // Copies one simplified move of elements of 1, 2, 4 or 8 bytes.
 void RunMove(const Move& move, int64_t element_bytes, const std::byte* from, std::byte* to,
              const Threads& threads);
-void RunMove(const Move& move, std::span<const std::string> from, std::span<std::string> to);
+Status RunMove(const Move& move, std::span<const std::string> from, std::span<std::string> to,
+               Growth& growth);
 
 // Calls fn(TypeTag<unsigned integer>) of as many bytes, for kernels that do not look at values.
 template <class F>

@@ -10,7 +10,7 @@
 
 namespace oncilla::cpu {
 
-Result<Tensor> Pick(const Tensor& from, const std::vector<int64_t>& at, int64_t inner, Shape shape,
+Result<Tensor> Pick(const Tensor& from, const IntList& at, int64_t inner, Shape shape,
                     const Tensor* otherwise) {
   auto copy = [&]<class T>(const T* x, const T* fallback, bool one, T* y) {
     for (int64_t i : at) {
@@ -28,9 +28,17 @@ Result<Tensor> Pick(const Tensor& from, const std::vector<int64_t>& at, int64_t 
     return InvalidArgument("a default of ", otherwise->elements(), " elements for ", inner);
   }
   if (from.dtype() == DType::kString) {
+    Growth growth;
+    for (int64_t i : at) {
+      ONCILLA_TRY(growth.Add(inner * static_cast<int64_t>(sizeof(std::string))));
+      for (int64_t k = 0; i >= 0 && k < inner; ++k) {
+        ONCILLA_TRY(growth.Add(std::ssize(from.strings()[static_cast<size_t>(i * inner + k)])));
+      }
+    }
     std::vector<std::string> out(static_cast<size_t>(shape.elements()));
     copy(from.strings().data(), otherwise == nullptr ? nullptr : otherwise->strings().data(), one,
          out.data());
+    growth.Clear();
     return Tensor::Strings(std::move(shape), std::move(out));
   }
   ONCILLA_ASSIGN(Tensor out, Tensor::Allocate({from.dtype(), std::move(shape)}));
@@ -41,11 +49,11 @@ Result<Tensor> Pick(const Tensor& from, const std::vector<int64_t>& at, int64_t 
   return out;
 }
 
-std::vector<int64_t> IntsOf(const Tensor& tensor) {
+IntList IntsOf(const Tensor& tensor) {
   return ReadInts(tensor.bytes().data(), tensor.dtype(), tensor.elements());
 }
 
-Result<Tensor> IntTensor(DType dtype, Shape shape, const std::vector<int64_t>& values) {
+Result<Tensor> IntTensor(DType dtype, Shape shape, std::span<const int64_t> values) {
   ONCILLA_ASSIGN(Tensor out, Tensor::Allocate({dtype, std::move(shape)}));
   DispatchDType(dtype, [&]<class T>(TypeTag<T>) {
     if constexpr (std::is_integral_v<T>) {

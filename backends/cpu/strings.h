@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/work_limits.h"
 #include "engine/tensor/tensor.h"
 
 namespace oncilla::cpu {
@@ -13,11 +14,16 @@ template <class F>
 Result<std::vector<Tensor>> MapStrings(const Tensor& x, F&& change) {
   std::vector<std::string> out;
   out.reserve(x.strings().size());
+  Growth growth;
   for (const std::string& text : x.strings()) {
     Result<std::string> changed = change(text);
+    if (changed.ok()) {
+      if (Status room = growth.Add(std::ssize(*changed)); !room.ok()) changed = room;
+    }
     if (!changed.ok()) return In(changed.status(), StrCat("element ", out.size()));
     out.push_back(*std::move(changed));
   }
+  growth.Clear();
   return std::vector<Tensor>{Tensor::Strings(x.shape(), std::move(out))};
 }
 

@@ -12,16 +12,33 @@ using namespace oncilla::api;  // NOLINT
 
 namespace oncilla::api {
 
-oncilla_status* ToHandle(const Status& status) {
-  if (status.ok()) return nullptr;
-  auto* handle = new (std::nothrow) oncilla_status;
-  static oncilla_status out_of_memory{Exhausted("the host is out of memory"), {}, "", ""};
-  if (handle == nullptr) return &out_of_memory;
+namespace {
+
+std::unique_ptr<oncilla_status> MakeStatus(const Status& status) {
+  auto handle = std::make_unique<oncilla_status>();
   handle->status = status;
   handle->details = Details(status);
   handle->message = Message(status);
   handle->stage = std::string(Name(handle->details.stage));
   return handle;
+}
+
+// Never freed: callers may hold it for as long as they like, several at once.
+oncilla_status* OutOfMemoryHandle() noexcept {
+  static auto* const handle = MakeStatus(OutOfHostMemory()).release();
+  return handle;
+}
+[[maybe_unused]] const auto* const made_early = OutOfMemoryHandle();
+
+}  // namespace
+
+oncilla_status* ToHandle(const Status& status) noexcept {
+  if (status.ok()) return nullptr;
+  try {
+    return MakeStatus(status).release();
+  } catch (...) {
+    return OutOfMemoryHandle();
+  }
 }
 
 Status NeedHandle(const void* handle, std::string_view what) {
@@ -81,7 +98,9 @@ int oncilla_status_driver_code(const oncilla_status* status, int32_t* code) {
   if (code != nullptr) *code = *status->details.driver_code;
   return 1;
 }
-void oncilla_status_free(oncilla_status* status) { delete status; }
+void oncilla_status_free(oncilla_status* status) {
+  if (status != OutOfMemoryHandle()) delete status;
+}
 
 const char* oncilla_version(void) { return kVersion; }
 const char* oncilla_build_info(void) { return kBuildInfo; }

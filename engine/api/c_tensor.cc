@@ -92,7 +92,10 @@ oncilla_status* oncilla_tensor_wrap(oncilla_dtype dtype, const int64_t* dims, si
     // The last thing that can fail, and only before `release` is bound to the owner.
     auto owner = std::make_shared<std::pair<void (*)(void*), void*>>(nullptr, user);
     std::shared_ptr<const void> guard(owner.get(), [owner](const void*) {
-      if (owner->first != nullptr) owner->first(owner->second);
+      try {
+        if (owner->first != nullptr) owner->first(owner->second);
+      } catch (...) {  // whoever drops the last reference cannot be told
+      }
     });
     *handle = MakeTensor(Tensor::View(std::move(desc), {static_cast<const std::byte*>(data), bytes},
                                       std::move(guard)));

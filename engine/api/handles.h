@@ -2,12 +2,12 @@
 #pragma once
 
 #include <cstring>
-#include <new>
 #include <string>
 
 #include "engine/api/oncilla.h"
 #include "engine/api/oncilla_opencl.h"
 #include "engine/api/oncilla_precision.h"
+#include "engine/base/caught.h"
 #include "engine/session/callable.h"
 #include "engine/session/model.h"
 #include "engine/session/precision_check.h"
@@ -68,21 +68,14 @@ struct oncilla_result {
 
 namespace oncilla::api {
 
-// Null for success.
-oncilla_status* ToHandle(const Status& status);
+// Null for success. Where there is no memory for a handle, one that stands ready since the program
+// started, says so, and is not freed.
+oncilla_status* ToHandle(const Status& status) noexcept;
 
 // Runs `body` (returning Status) so that no exception crosses the border.
 template <class F>
 oncilla_status* Guard(F&& body) noexcept {
-  try {
-    return ToHandle(body());
-  } catch (const std::bad_alloc&) {
-    return ToHandle(Exhausted("the host is out of memory"));
-  } catch (const std::exception& e) {
-    return ToHandle(Internal("an exception reached the C interface: ", e.what()));
-  } catch (...) {
-    return ToHandle(Internal("an exception reached the C interface"));
-  }
+  return ToHandle(Fenced(std::forward<F>(body)));
 }
 
 // Copies a struct that begins with its size into ours, which holds the defaults: a shorter one is

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <deque>
-#include <system_error>
+#include <exception>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -27,7 +27,10 @@ struct TaskQueue::State {
         task = std::move(line.front());
         line.pop_front();
       }
-      task();
+      try {
+        task();
+      } catch (...) {  // its caller learns of failures from the task itself: see task_queue.h
+      }
     }
   }
 
@@ -67,7 +70,7 @@ Status TaskQueue::Post(std::function<void()> task) {
   if (state.idle <= state.line.size() && state.threads.size() < state.most_threads) {
     try {
       state.threads.emplace_back([shared = state_] { shared->Work(); });
-    } catch (const std::system_error&) {
+    } catch (const std::exception&) {  // no thread, or no memory for one
       if (state.threads.empty()) return Exhausted("the system gives no thread");
     }
   }

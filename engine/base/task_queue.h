@@ -19,7 +19,9 @@ class TaskQueue {
   TaskQueue(const TaskQueue&) = delete;
   TaskQueue& operator=(const TaskQueue&) = delete;
 
-  // ResourceExhausted when too many wait, or the system gives no thread.
+  // ResourceExhausted when too many wait, or the system gives no thread. A task must not throw: it
+  // tells whoever waits for it of its failure, which a thread of the queue cannot; what it throws
+  // all the same ends that task alone.
   Status Post(std::function<void()> task);
 
  private:

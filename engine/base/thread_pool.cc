@@ -12,13 +12,15 @@
 #include <atomic>
 #include <charconv>
 #include <chrono>
-#include <system_error>
+#include <exception>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "engine/base/early_end.h"
 #include "engine/base/file.h"
 #include "engine/base/wait_word.h"
+#include "engine/base/work_limits.h"
 
 namespace oncilla {
 namespace {
@@ -72,18 +74,25 @@ struct ThreadPool::State {
     spinning.store(spin_us > 0);
   }
 
-  // Takes chunks until none is left or the call is to end; returns how many.
+  // Takes chunks until none is left or the call is to end; returns how many. The first exception of
+  // a body ends the call, and waits for the caller.
   int64_t Drain(int worker) {
+    const WorkLimitsOfCaller of_caller(limits);
     ++depth;
     int64_t taken = 0;
     for (int i = 0; i < size; ++i) {
       Part& part = parts[static_cast<size_t>((worker + i) % size)];
       // Looking first keeps `next` from running past `end` by more than one per worker.
-      while (part.next.load(std::memory_order_relaxed) < part.end && !Reached(early)) {
+      while (part.next.load(std::memory_order_relaxed) < part.end && !Reached(early) &&
+             !failed.load(std::memory_order_relaxed)) {
         const int64_t chunk = part.next.fetch_add(1, std::memory_order_relaxed);
         if (chunk >= part.end) break;
         const int64_t begin = chunk * grain;
-        body(context, begin, n - begin > grain ? begin + grain : n, worker);
+        try {
+          body(context, begin, n - begin > grain ? begin + grain : n, worker);
+        } catch (...) {
+          if (!failed.exchange(true)) failure = std::current_exception();
+        }
         ++taken;
       }
     }
@@ -158,7 +167,10 @@ struct ThreadPool::State {
   void* context = nullptr;
   int64_t n = 0, grain = 1;
   const EarlyEnd* early = nullptr;
+  const WorkLimits* limits = nullptr;  // of the caller's work
   int size = 1;
+  std::atomic<bool> failed{false};
+  std::exception_ptr failure;  // written by whoever set `failed`, read by the caller after joining
 
   const microseconds spin;
   // Of the caller that is `busy`: calls left without watching; how long the last such time was;
@@ -179,11 +191,12 @@ ThreadPool::ThreadPool(ThreadPoolOptions options) {
   const int wanted =
       std::clamp(options.threads > 0 ? options.threads : DefaultThreadCount(), 1, 1024);
   state_ = std::make_unique<State>(wanted, std::max(options.spin_us, 0));
+  state_->threads.reserve(static_cast<size_t>(wanted));
   for (int worker = 1; worker < wanted; ++worker) {
     try {
       state_->threads.emplace_back([state = state_.get(), worker] { state->Work(worker); });
-    } catch (const std::system_error&) {
-      break;  // the system has no more threads to give
+    } catch (const std::exception&) {
+      break;  // the system has no more threads to give, or no memory for one
     }
   }
   size_ = static_cast<int>(state_->threads.size()) + 1;
@@ -206,6 +219,7 @@ void ThreadPool::Run(int64_t n, int64_t grain, Body body, void* context, const E
   }
   const int64_t chunks = (n - 1) / grain + 1;
   s.body = body, s.context = context, s.n = n, s.grain = grain, s.early = end;
+  s.limits = &WorkScope::Current();
   int64_t first = 0;
   for (int w = 0; w < size_; ++w) {
     const int64_t count = chunks / size_ + (w < chunks % size_ ? 1 : 0);
@@ -224,7 +238,10 @@ void ThreadPool::Run(int64_t n, int64_t grain, Body body, void* context, const E
   // A worker may rightly be one chunk behind.
   const Clock::duration chunk = (Clock::now() - begin) / std::max<int64_t>(taken, 1);
   s.Join(kJoinSpin + chunk);
+  const std::exception_ptr failure = std::exchange(s.failure, nullptr);
+  s.failed.store(false, std::memory_order_relaxed);
   s.busy.store(false, std::memory_order_release);
+  if (failure != nullptr) std::rethrow_exception(failure);
 }
 
 int DefaultThreadCount() {

@@ -35,7 +35,7 @@ struct ThreadPoolOptions {
 
 class ThreadPool {
  public:
-  // fn(context, begin, end, worker); must not throw.
+  // fn(context, begin, end, worker). What it throws, Run throws; chunks not begun are left out.
   using Body = void (*)(void* context, int64_t begin, int64_t end, int worker);
 
   // Threads that the system refuses to start are done without; size() tells.

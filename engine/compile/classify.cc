@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "engine/base/work_limits.h"
+
 namespace oncilla {
 namespace {
 
@@ -28,6 +30,7 @@ class Classifier {
   Result<Classified> Run() {
     for (uint32_t n = 0; n < graph_.nodes().size(); ++n) {
       if (out_.done[n]) continue;
+      ONCILLA_TRY(WorkLook::Ask());
       if (Status s = Visit(NodeId{n}); !s.ok()) {
         const Node& node = graph_.node(NodeId{n});
         const std::string where = StrCat("node '", node.name, "' (", node.op->name, ")");

@@ -34,6 +34,10 @@ ConstantStore::ConstantStore(std::span<Device* const> devices, std::vector<Pool*
 
 void ConstantStore::AddDevice(Device* device, std::shared_ptr<Pool> pool) {
   MutexLock lock(&mutex_);
+  const size_t count = devices_.size() + 1;  // where memory is refused, nothing is added
+  devices_.reserve(count);
+  pools_.reserve(count);
+  queues_.reserve(count);
   devices_.push_back(device);
   pools_.push_back(std::move(pool));
   queues_.emplace_back();

@@ -5,7 +5,6 @@
 #include "engine/ops/control.h"
 
 #include "engine/compile/executor.h"
-#include "engine/tensor/tensor_list.h"
 
 namespace oncilla {
 namespace {
@@ -61,11 +60,7 @@ Result<Values> Executor::RunWhile(const Node& node, std::span<const RunValue> in
   if (auto body = functions_.find(attrs.body); body != functions_.end()) {
     keep = body->second->RoundsOnDevice();
   }
-  HeldMemory carried = pools_[0]->Hold({owner_, MemoryCategory::kValues});
   for (;;) {
-    int64_t bytes = 0;
-    for (const RunValue& value : values) bytes += HeldBytesOf(value.host());
-    ONCILLA_TRY(carried.Set(bytes));
     ONCILLA_TRY(MayGoOn(control));
     ONCILLA_ASSIGN(const Values results, Call(attrs.cond, values, {}, control));
     const Tensor decided = results.size() == 1 ? results[0].host() : Tensor();

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <mutex>
 
+#include "engine/base/caught.h"
+
 namespace oncilla {
 
 void KeepForever(std::shared_ptr<const void> memory) {
@@ -90,8 +92,8 @@ Status DeviceLink::Do(const std::function<Result<EventPtr>(Queue&)>& submit,
     }
     ++active_;
   }
-  const Result<EventPtr> event = submit(*queue);
-  const Status status = event.ok() ? Await(*event, end) : event.status();
+  const Result<EventPtr> event = Fenced([&] { return submit(*queue); });
+  const Status status = event.ok() ? Fenced([&] { return Await(*event, end); }) : event.status();
   const bool is_over = !event.ok() || device_->Poll(*event);
   MutexLock lock(&mutex_);
   --active_;

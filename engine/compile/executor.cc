@@ -3,8 +3,9 @@
 
 #include <algorithm>
 
+#include "engine/base/caught.h"
+#include "engine/memory/host_account.h"
 #include "engine/ops/control.h"
-#include "engine/tensor/tensor_list.h"
 
 namespace oncilla {
 
@@ -197,12 +198,15 @@ Result<std::unique_ptr<Instance>> Executor::Acquire(Entry& entry, const RunContr
     ++entry.alive;
     ++counters_.instances_made;
   }
-  const InstanceOptions options{pools_, owner_, options_.links, options_.abandoned_bytes};
-  auto instance = Instance::Create(entry.plan, devices_, options, control);
+  // Fenced: whatever happens, the entry must know how many instances are alive.
+  const auto make = [&] {
+    const InstanceOptions options{pools_, owner_, options_.links, options_.abandoned_bytes};
+    return Instance::Create(entry.plan, devices_, options, control);
+  };
+  auto instance = Fenced(make);
   if (!instance.ok() && instance.status().code() == Code::kResourceExhausted) {
     // Idle instances of other shapes may hold what is missing.
-    DropIdle();
-    instance = Instance::Create(entry.plan, devices_, options, control);
+    if (Fenced([&] { return DropIdle(), Status(); }).ok()) instance = Fenced(make);
   }
   if (!instance.ok()) {
     MutexLock lock(&mutex_);
@@ -337,6 +341,8 @@ Result<std::vector<RunValue>> Executor::RunValues(std::span<const RunValue> give
                                                   const RunControl& control) {
   const Graph& graph = compiled_->graph;
   auto fail = [](Status status) { return WithStage(std::move(status), Stage::kRun); };
+  // What the run takes on the host: results, and what it holds between its segments.
+  const CountedWork counted(*pools_[0], owner_, &control);
   std::vector<RunValue> feeds(given.begin(), given.end());
   auto start = Start(feeds, control);
   if (!start.ok()) return fail(start.status());
@@ -352,8 +358,6 @@ Result<std::vector<RunValue>> Executor::RunValues(std::span<const RunValue> give
     control.stats->fates.assign(graph.nodes().size(), NodeFate::kElsewhere);
   }
 
-  // What the run holds between its segments.
-  HeldMemory held = pools_[0]->Hold({owner_, MemoryCategory::kValues});
   for (;;) {
     if (Status s = MayGoOn(control); !s.ok()) return fail(s);
     auto entry = [&] {
@@ -376,9 +380,13 @@ Result<std::vector<RunValue>> Executor::RunValues(std::span<const RunValue> give
           SamplePool(*pools_[d], compiled_->placement.devices[d], control.stats->pools);
         }
       };
-      sample();
-      auto out = (*instance)->Run(in, control);
-      sample();
+      const auto run = [&] {
+        sample();
+        auto out = (*instance)->Run(in, control);
+        sample();
+        return out;
+      };
+      auto out = Fenced(run);
       Release(**entry, *std::move(instance), out.ok());
       if (!out.ok()) return fail(out.status());
       for (size_t i = 0; i < plan.outputs.size(); ++i) {
@@ -391,13 +399,6 @@ Result<std::vector<RunValue>> Executor::RunValues(std::span<const RunValue> give
       if (plan.fates[n] != NodeFate::kElsewhere) control.stats->fates[n] = plan.fates[n];
     }
     if (plan.complete) break;
-
-    int64_t bytes = 0;
-    for (uint32_t i = 0; i < values.size(); ++i) {
-      const Value& value = graph.value(ValueId{i});
-      if (value.producer != kNoNode && !value.is_constant()) bytes += HeldBytesOf(values[i].host());
-    }
-    if (Status s = held.Set(bytes); !s.ok()) return fail(s);
 
     // The next segment starts with what its nodes read and is at hand.
     SegmentStart next;
@@ -470,6 +471,7 @@ std::vector<int> Executor::InputDevices() const {
 }
 
 Result<std::shared_ptr<const Plan>> Executor::PlanFor(std::span<const Tensor> feeds) {
+  const CountedWork counted(*pools_[0], owner_, nullptr);
   std::vector<RunValue> values(feeds.begin(), feeds.end());
   ONCILLA_ASSIGN(const SegmentStart start, Start(values, {}));
   return FindOrMakePlan(start);
@@ -477,6 +479,7 @@ Result<std::shared_ptr<const Plan>> Executor::PlanFor(std::span<const Tensor> fe
 
 Result<std::shared_ptr<const Plan>> Executor::PlanAlone(std::span<const Tensor> feeds,
                                                         const EarlyEnd& end) {
+  const CountedWork counted(*pools_[0], owner_, nullptr);
   std::vector<RunValue> values(feeds.begin(), feeds.end());
   ONCILLA_ASSIGN(const SegmentStart start, Start(values, {}));
   ONCILLA_ASSIGN(std::shared_ptr<const Plan> plan,

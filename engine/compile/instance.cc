@@ -1,6 +1,7 @@
 // Binding a plan to memory, and letting go of it, also while a device hangs.
 #include "engine/compile/instance.h"
 
+#include "absl/container/inlined_vector.h"
 #include "engine/compile/instance_state.h"
 
 namespace oncilla {
@@ -21,7 +22,7 @@ void SamplePool(const Pool& pool, const std::string& device, std::vector<PoolSam
 Instance::~Instance() {
   if (state_ == nullptr) return;
   State& state = *state_;
-  std::vector<bool> busy(state.devices.size());
+  absl::InlinedVector<bool, 16> busy(state.devices.size());  // memory may be what there is not
   for (size_t d = 0; d < busy.size(); ++d) {
     busy[d] = state.last[d] != nullptr && !state.devices[d]->Poll(state.last[d]);
   }

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <map>
 
+#include "engine/base/caught.h"
 #include "engine/compile/instance_state.h"
 
 namespace oncilla {
@@ -463,7 +464,7 @@ class Instance::Walk {
 Result<std::vector<RunValue>> Instance::Run(std::span<const RunValue> inputs,
                                             const RunControl& control) {
   Walk walk(*plan_, *state_, control);
-  auto out = walk.Go(inputs);
+  auto out = Fenced([&] { return walk.Go(inputs); });
   if (!out.ok()) walk.GiveUp();
   return out;
 }

@@ -1,6 +1,8 @@
 // Building graphs: every node is inferred as it is added.
 #include "engine/graph/graph.h"
 
+#include "engine/base/work_limits.h"
+
 namespace oncilla {
 
 Result<Facts> InferNode(const OpSet& ops, std::string_view name, std::string_view op_name,
@@ -46,10 +48,24 @@ ValueId Graph::AddConstant(Tensor tensor, std::string name) {
   return id;
 }
 
+namespace {
+
+// A graph is made within the work that needs it, and counts until that is over.
+Status CountNode(std::string_view name, size_t inputs, size_t outputs, size_t sources) {
+  const std::shared_ptr<HostAccount>& account = WorkScope::Current().memory;
+  if (account == nullptr) return Status();
+  const size_t bytes = sizeof(Node) + name.size() * (1 + (sources == 0 ? 1 : sources)) +
+                       inputs * sizeof(ValueId) + outputs * (sizeof(Value) + sizeof(ValueId));
+  return In(account->Take(static_cast<int64_t>(bytes)), "the graph");
+}
+
+}  // namespace
+
 Result<std::vector<ValueId>> Graph::AddNode(std::string name, std::string_view op, AttrMap attrs,
                                             std::vector<ValueId> inputs,
                                             std::vector<std::string> sources) {
   ONCILLA_ASSIGN(Facts facts, InferNode(*ops_, name, op, attrs, FactsOf(inputs)));
+  ONCILLA_TRY(CountNode(name, inputs.size(), facts.size(), sources.size()));
   const NodeId id{static_cast<uint32_t>(nodes_.size())};
   Node node;
   node.op = ops_->Find(op);

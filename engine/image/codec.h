@@ -11,13 +11,14 @@
 #include <vector>
 
 #include "engine/base/status.h"
+#include "engine/base/work_limits.h"
 
 namespace oncilla::image {
 
 struct Pixels {
   int64_t height = 0, width = 0, channels = 0;
   bool wide = false;           // 16 bits, in the machine's order
-  std::vector<uint8_t> bytes;  // two for each value where wide
+  HostVector<uint8_t> bytes;  // two for each value where wide
 };
 
 enum class Format { kUnknown, kPng, kJpeg, kGif, kBmp };

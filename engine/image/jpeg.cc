@@ -184,7 +184,7 @@ Result<Pixels> DecodeJpeg(std::string_view bytes, const JpegOptions& options) {
   if (!ReadJpeg(&reading, &out, nullptr)) return Damaged(reading.failure.message);
   ONCILLA_TRY(CheckSize(out.height, out.width));
   const auto area = static_cast<size_t>(out.height * out.width);
-  std::vector<uint8_t> inks;
+  HostVector<uint8_t> inks;
   if (reading.inks) inks.resize(area * 4);
   out.bytes.resize(area * static_cast<size_t>(out.channels));
   if (!ReadJpeg(&reading, &out, reading.inks ? inks.data() : out.bytes.data())) {

@@ -158,7 +158,7 @@ Result<Pixels> DecodePng(std::string_view bytes, const PngOptions& options) {
   if (!ReadPng(&stream, &options, &out, rows.data())) return Damaged(stream.message);
   if (options.wide && !out.wide) {
     // 8 bits to 16, so that the largest value stays the largest.
-    std::vector<uint8_t> both(values * 2);
+    HostVector<uint8_t> both(values * 2);
     for (size_t i = 0; i < values; ++i) both[2 * i] = both[2 * i + 1] = out.bytes[i];
     out.bytes = std::move(both);
     out.wide = true;

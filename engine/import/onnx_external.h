@@ -16,6 +16,7 @@ namespace oncilla {
 // Not thread-safe.
 class OnnxExternalFiles {
  public:
+  // Empty: there is no folder, and no file is read.
   explicit OnnxExternalFiles(std::string folder) : folder_(std::move(folder)) {}
 
   // DataLoss where offset and length do not fit the file or the tensor.

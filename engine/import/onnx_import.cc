@@ -2,15 +2,18 @@
 #include "engine/import/onnx_import.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
+#include "engine/import/import_bounds.h"
 #include "engine/import/unsupported_list.h"
 
 namespace oncilla {
 namespace {
 
-using Names = absl::flat_hash_set<std::string_view>;
+using Names = std::unordered_set<std::string_view>;
 
 // What calls of functions may unfold to: a small file could otherwise stand for endless nodes.
 constexpr int kMaxDepth = 64;
@@ -21,7 +24,7 @@ constexpr size_t kMaxUnfoldedNodes = size_t{1} << 20;
 Result<std::vector<size_t>> OrderNodes(std::span<const OnnxNode> nodes,
                                        std::span<const std::string_view> wanted, const Names& known,
                                        const Names& given) {
-  absl::flat_hash_map<std::string_view, size_t> producer;
+  std::unordered_map<std::string_view, size_t> producer;
   for (size_t i = 0; i < nodes.size(); ++i) {
     for (std::string_view output : nodes[i].outputs) {
       if (output.empty()) continue;
@@ -78,13 +81,13 @@ struct Scope {
   const OnnxGraph* graph = nullptr;  // of the main scope: where initializers are
   std::string prefix;                // of node names
   int depth = 0;
-  absl::flat_hash_map<std::string_view, ValueId> values;
+  std::unordered_map<std::string_view, ValueId> values;
   // Tensors of nodes that are not supported, or depend on one; with a reason where the node is
   // supported but this output of it is not.
   struct Failed {
     std::string op, reason, node;
   };
-  absl::flat_hash_map<std::string_view, Failed> failed;
+  std::unordered_map<std::string_view, Failed> failed;
 };
 
 class Importer {
@@ -96,6 +99,9 @@ class Importer {
       initializers_.emplace(name, tensor);
     }
     for (std::string_view name : model.graph.sparse_initializers) sparse_.insert(name);
+    for (const OnnxFunction& function : model.functions) {
+      functions_.try_emplace({function.domain, function.name, function.overload}, &function);
+    }
   }
 
   Result<Module> Run() {
@@ -218,6 +224,7 @@ class Importer {
 
   // Unimplemented: this node is not supported, for the reason given.
   Status LowerNode(Scope& scope, const OnnxNode& node) {
+    ONCILLA_TRY(bounds_.Take(scope.prefix.size() + node.label().size(), node.inputs.size()));
     const OnnxFunction* function = FindFunction(node);
     if (node.has_subgraph() && function == nullptr) return Unsupported("it has a subgraph");
     Values inputs;
@@ -288,13 +295,9 @@ class Importer {
   }
 
   const OnnxFunction* FindFunction(const OnnxNode& node) const {
-    for (const OnnxFunction& function : model_.functions) {
-      if (function.name == node.op && function.domain == node.domain &&
-          function.overload == node.overload) {
-        return &function;
-      }
-    }
-    return nullptr;
+    if (functions_.empty()) return nullptr;
+    const auto found = functions_.find({node.domain, node.op, node.overload});
+    return found == functions_.end() ? nullptr : found->second;
   }
 
   // The function's nodes with the attributes of this call in place of references to them.
@@ -373,10 +376,14 @@ class Importer {
   const OnnxImportRequest& request_;
   const OnnxContext& context_;
   Module module_;
-  absl::flat_hash_map<std::string_view, Bytes> initializers_;
+  std::unordered_map<std::string_view, Bytes> initializers_;
   Names sparse_;
   UnsupportedList unsupported_;
+  // By domain, name and overload; the first of equal ones counts.
+  using FunctionKey = std::tuple<std::string_view, std::string_view, std::string_view>;
+  std::map<FunctionKey, const OnnxFunction*> functions_;
   size_t unfolded_ = 0;
+  ImportBounds bounds_;
 };
 
 }  // namespace

@@ -2,9 +2,9 @@
 #include "engine/import/onnx_source.h"
 
 #include <mutex>
+#include <unordered_map>
+#include <unordered_set>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "engine/base/near_names.h"
 #include "engine/import/onnx_external.h"
 #include "engine/import/onnx_import.h"
@@ -31,10 +31,12 @@ std::string FolderOf(const std::string& path) {
 class OnnxSource : public ModelSource {
  public:
   OnnxSource(std::shared_ptr<const MappedFile> file, OnnxModel model)
-      : file_(std::move(file)), model_(std::move(model)), external_(FolderOf(file_->path())) {
+      : file_(std::move(file)),
+        model_(std::move(model)),
+        external_(file_->of_bytes() ? "" : FolderOf(file_->path())) {
     const OnnxGraph& graph = model_.graph;
     // Before IR version 4 every initializer was listed as an input as well; it is its default.
-    absl::flat_hash_set<std::string_view> initialized;
+    std::unordered_set<std::string_view> initialized;
     for (const auto& [name, tensor] : graph.initializers) initialized.insert(name);
     for (const OnnxValueInfo& input : graph.inputs) {
       if (!initialized.contains(input.name)) signature_.inputs.push_back(InfoOf(input));
@@ -151,7 +153,7 @@ class OnnxSource : public ModelSource {
   OnnxModel model_;
   OnnxExternalFiles external_;
   Signature signature_;
-  absl::flat_hash_map<std::string_view, const OnnxValueInfo*> stated_;
+  std::unordered_map<std::string_view, const OnnxValueInfo*> stated_;
 };
 
 }  // namespace

@@ -127,7 +127,8 @@ Status Flattener::FindEffects() {
     ONCILLA_ASSIGN(const Site named, Source(site.frame, node.inputs[0]));
     ONCILLA_ASSIGN(const Site target, FollowHandle(named));
     if (IsArgument(target)) continue;
-    written_.insert({target.frame, target.node, 0});
+    // Ways end at what is written: those gone before may end elsewhere now.
+    if (written_.insert({target.frame, target.node, 0}).second) followed_[1].clear();
   }
   has_state_ |= !written_.empty();
   for (const Site& site : visited_) {

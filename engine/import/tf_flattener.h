@@ -14,9 +14,12 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 
+#include "engine/import/import_bounds.h"
 #include "engine/import/tf_functions.h"
 #include "engine/import/tf_op_kinds.h"
 
@@ -35,6 +38,17 @@ struct Site {
   friend bool operator<(const Site& a, const Site& b) {
     return std::tie(a.frame, a.node, a.output) < std::tie(b.frame, b.node, b.output);
   }
+  friend bool operator==(const Site& a, const Site& b) {
+    return std::tie(a.frame, a.node, a.output) == std::tie(b.frame, b.node, b.output);
+  }
+  struct Hash {
+    size_t operator()(const Site& s) const {
+      const auto number = static_cast<uint64_t>(s.frame) << 40 ^
+                          static_cast<uint64_t>(static_cast<uint32_t>(s.node)) << 8 ^
+                          static_cast<uint64_t>(s.output);
+      return std::hash<uint64_t>()(number);
+    }
+  };
 };
 
 struct Frame {
@@ -123,6 +137,8 @@ class Flattener {
   // From a site through calls and identities to the site that computes the value. Ends at reads of
   // variables that change, and at the arguments of a region unless they are handles.
   Result<Site> Follow(Site site);
+  // The next site on that way; nothing at its end.
+  Result<std::optional<Site>> Step(const Site& site);
 
   static bool PassesHandles(std::string_view op) {
     return op == "Switch" || op == "RefSwitch" || op == "Enter" || op == "RefEnter";
@@ -193,8 +209,12 @@ class Flattener {
   std::set<Site> written_;
   bool has_state_ = false;
   std::vector<Site> pending_;
+  // Where ways end that were gone already, so that a chain of identities is gone once; without
+  // state, or with it.
+  std::unordered_map<Site, Site, Site::Hash> followed_[2];
   int64_t hops_ = 0;
   size_t nodes_ = 0;
+  ImportBounds bounds_;
 };
 
 }  // namespace oncilla::tf_flat

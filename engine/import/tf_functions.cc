@@ -63,6 +63,8 @@ Status Flattener::Fail(const Site& site, Status status) const {
 Result<int> Flattener::AddFrame(const TfBody* body, const TfFunction* function, int caller_frame,
                                 int caller_node, std::string prefix) {
   if (frames_.size() >= kMaxFrames) return Exhausted("more than ", kMaxFrames, " nested calls");
+  // What a frame knows of each node of its body is about as much as an edge.
+  ONCILLA_TRY(bounds_.Take(prefix.size(), body->nodes.size()));
   auto frame = std::make_unique<Frame>();
   frame->body = body;
   frame->function = function;
@@ -158,61 +160,78 @@ Result<Site> Flattener::SourceInBody(int frame_id, const TfInput& input) {
 }
 
 Result<Site> Flattener::Follow(Site site) {
-  for (int64_t hops = 0;; ++hops) {
-    if (IsArgument(site)) {
-      const Frame& frame = *frames_[site.frame];
-      const auto arg = static_cast<size_t>(ArgumentOf(site));
-      if (frame.function->args[arg].tf_type != kTfResourceType) return site;
-      const size_t input = arg + static_cast<size_t>(frame.shift);
-      ONCILLA_ASSIGN(site, Source(frame.caller_frame, CallOf(frame).inputs[input]));
-      continue;
+  std::vector<Site> way;
+  auto& known = followed_[has_state_ ? 1 : 0];
+  for (;;) {
+    if (const auto found = known.find(site); found != known.end()) {
+      site = found->second;
+      break;
     }
-    if (hops > kMaxHopsPerInput || ++hops_ > kMaxHops) {
+    ONCILLA_ASSIGN(const std::optional<Site> next, Step(site));
+    if (!next.has_value()) break;
+    if (static_cast<int64_t>(way.size()) > kMaxHopsPerInput || ++hops_ > kMaxHops) {
       return Fail(site, Exhausted("its inputs lead through too many calls, or in a circle"));
     }
-    if (feeds_.count(site) != 0) return site;
-    const TfNode& node = NodeAt(site);
-    if (IsCall(node)) {
-      ONCILLA_ASSIGN(const int child, Child(site.frame, site.node));
-      const TfFunction& function = *frames_[child]->function;
-      if (site.output >= static_cast<int>(function.returns.size())) {
-        return Fail(site, DataLoss("has no output ", site.output));
-      }
-      ONCILLA_ASSIGN(site, Source(child, function.returns[static_cast<size_t>(site.output)]));
-      continue;
-    }
-    ONCILLA_ASSIGN(const std::vector<int> bodies, Bodies(site.frame, site.node));
-    if (!bodies.empty()) {
-      const Frame& frame = *frames_[bodies.back()];
-      const auto output = static_cast<size_t>(site.output);
-      const auto& outputs = frame.function->outputs;
-      if (output >= outputs.size() || outputs[output].tf_type != kTfResourceType) return site;
-      // A handle that comes out of a loop is the one that went in.
-      const bool counts = node.op == "For";  // start, limit and delta come before the values
-      if (!counts && node.op.find("While") == Bytes::npos) {
-        return Fail(site, Unsupported("a branch chooses between resources"));
-      }
-      ONCILLA_ASSIGN(site, Source(site.frame, node.inputs[output + (counts ? 3 : 0)]));
-      continue;
-    }
-    if (!IsTfPassThrough(node.op)) return site;
-    if (site.output >= node.data_inputs() || (site.output > 0 && node.op != "IdentityN")) {
+    way.push_back(site);
+    site = *next;
+  }
+  for (const Site& passed : way) known.emplace(passed, site);
+  return site;
+}
+
+Result<std::optional<Site>> Flattener::Step(const Site& site) {
+  using Next = std::optional<Site>;
+  if (IsArgument(site)) {
+    const Frame& frame = *frames_[site.frame];
+    const auto arg = static_cast<size_t>(ArgumentOf(site));
+    if (frame.function->args[arg].tf_type != kTfResourceType) return Next();
+    const size_t input = arg + static_cast<size_t>(frame.shift);
+    ONCILLA_ASSIGN(const Site next, Source(frame.caller_frame, CallOf(frame).inputs[input]));
+    return Next(next);
+  }
+  if (feeds_.count(site) != 0) return Next();
+  const TfNode& node = NodeAt(site);
+  if (IsCall(node)) {
+    ONCILLA_ASSIGN(const int child, Child(site.frame, site.node));
+    const TfFunction& function = *frames_[child]->function;
+    if (site.output >= static_cast<int>(function.returns.size())) {
       return Fail(site, DataLoss("has no output ", site.output));
     }
     ONCILLA_ASSIGN(const Site next,
-                   Source(site.frame, node.inputs[static_cast<size_t>(site.output)]));
-    if (has_state_) {
-      // A read has its place among the effects. A reference variable is read by what follows it.
-      Site read = next;
-      if (node.op == "ReadVariableOp") {
-        ONCILLA_ASSIGN(read, Follow(next));
-      }
-      if (IsState(read) && (node.op == "ReadVariableOp" || NodeAt(read).op != "VarHandleOp")) {
-        return site;
-      }
-    }
-    site = next;
+                   Source(child, function.returns[static_cast<size_t>(site.output)]));
+    return Next(next);
   }
+  ONCILLA_ASSIGN(const std::vector<int> bodies, Bodies(site.frame, site.node));
+  if (!bodies.empty()) {
+    const Frame& frame = *frames_[bodies.back()];
+    const auto output = static_cast<size_t>(site.output);
+    const auto& outputs = frame.function->outputs;
+    if (output >= outputs.size() || outputs[output].tf_type != kTfResourceType) return Next();
+    // A handle that comes out of a loop is the one that went in.
+    const bool counts = node.op == "For";  // start, limit and delta come before the values
+    if (!counts && node.op.find("While") == Bytes::npos) {
+      return Fail(site, Unsupported("a branch chooses between resources"));
+    }
+    ONCILLA_ASSIGN(const Site next, Source(site.frame, node.inputs[output + (counts ? 3 : 0)]));
+    return Next(next);
+  }
+  if (!IsTfPassThrough(node.op)) return Next();
+  if (site.output >= node.data_inputs() || (site.output > 0 && node.op != "IdentityN")) {
+    return Fail(site, DataLoss("has no output ", site.output));
+  }
+  ONCILLA_ASSIGN(const Site next,
+                 Source(site.frame, node.inputs[static_cast<size_t>(site.output)]));
+  if (has_state_) {
+    // A read has its place among the effects. A reference variable is read by what follows it.
+    Site read = next;
+    if (node.op == "ReadVariableOp") {
+      ONCILLA_ASSIGN(read, Follow(next));
+    }
+    if (IsState(read) && (node.op == "ReadVariableOp" || NodeAt(read).op != "VarHandleOp")) {
+      return Next();
+    }
+  }
+  return Next(next);
 }
 
 Result<Site> Flattener::FollowHandle(Site site) {
@@ -299,6 +318,7 @@ Result<int> Flattener::AddFlat(int region, TfFlatNode::Kind kind, const TfNode& 
   if (++nodes_ > kMaxNodes) {
     return Exhausted("inlined calls make more than ", kMaxNodes, " nodes");
   }
+  ONCILLA_TRY(bounds_.Take(name.size(), source.inputs.size()));
   TfFlatNode node;
   node.kind = kind;
   node.source = &source;

@@ -187,6 +187,11 @@ class LoopRaiser {
       cond_boundary[{invariants[i], 0}] = static_cast<int>(variables.size() + i);
     }
     body_boundary = cond_boundary;
+    std::multimap<TfRef, int, RefLess> exits_of;
+    for (size_t e = 0; e < graph_.nodes.size(); ++e) {
+      if (!IsOp(graph_.nodes[e], "Exit")) continue;
+      exits_of.emplace(graph_.nodes[e].inputs.at(0), static_cast<int>(e));
+    }
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       const TfFlatNode& node = graph_.nodes[i];
       if (frame_of_[i] != f || !IsOp(node, "Switch") || node.inputs.size() != 2) continue;
@@ -194,12 +199,8 @@ class LoopRaiser {
       const auto variable = variable_of.find(node.inputs[0].node);
       if (variable == variable_of.end()) return fail("switches what it does not carry");
       body_boundary[{static_cast<int>(i), 1}] = variable->second;
-      for (size_t e = 0; e < graph_.nodes.size(); ++e) {
-        if (IsOp(graph_.nodes[e], "Exit") &&
-            graph_.nodes[e].inputs.at(0) == TfRef{static_cast<int>(i), 0}) {
-          exits[{static_cast<int>(e), 0}] = variable->second;
-        }
-      }
+      const auto [begin, end] = exits_of.equal_range(TfRef{static_cast<int>(i), 0});
+      for (auto e = begin; e != end; ++e) exits[{e->second, 0}] = variable->second;
     }
     const int arguments = static_cast<int>(variables.size() + invariants.size());
     std::vector<TfRef> captures;

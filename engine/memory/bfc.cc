@@ -67,6 +67,7 @@ Result<BfcChunk> Bfc::Allocate(int64_t bytes, int64_t tag, int64_t freed_before)
   if (bytes == 0) return BfcChunk{};
   if (bytes > options_.max_region_bytes) return Shortage(bytes, Status());
   const int64_t rounded = Rounded(bytes);  // still no more: the maximum is a multiple too
+  ReserveChunks(1);                        // for what is cut off
   int handle = TakeBestFit(rounded, freed_before);
   if (handle < 0) {
     Status refusal = Extend(rounded);
@@ -149,13 +150,13 @@ void Bfc::SetStamp(int handle, int64_t stamp) {
   if (chunk.stamp == stamp) return;
   RegionState& region = regions_[chunk.region];
   if (chunk.stamp > 0) {
-    waiting_.erase({chunk.stamp, handle});
+    spare_waiting_.Erase(waiting_, waiting_.find({chunk.stamp, handle}));
     stats_.waiting_bytes -= chunk.bytes;
     --region.waiting;
   }
   chunk.stamp = stamp;
   if (stamp > 0) {
-    waiting_.insert({stamp, handle});
+    spare_waiting_.Insert(waiting_, {stamp, handle});
     stats_.waiting_bytes += chunk.bytes;
     ++region.waiting;
   }
@@ -189,11 +190,19 @@ void Bfc::SetTag(const BfcChunk& chunk, int64_t tag) {
   if (InUse(chunk)) At(chunk.handle).tag = tag;
 }
 
+// Takes all the memory that NewChunk so many times, and freeing what they become, will need: where
+// it is refused, nothing has changed.
+void Bfc::ReserveChunks(size_t more) {
+  if (unused_chunks_.size() >= more) return;
+  const size_t missing = more - unused_chunks_.size(), count = chunks_.size() + missing;
+  unused_chunks_.reserve(count);
+  spare_free_.Make(count);
+  spare_waiting_.Make(count);
+  chunks_.resize(count);
+  for (size_t i = 0; i < missing; ++i) unused_chunks_.push_back(static_cast<int>(count - 1 - i));
+}
+
 int Bfc::NewChunk() {
-  if (unused_chunks_.empty()) {
-    chunks_.emplace_back();
-    return static_cast<int>(chunks_.size()) - 1;
-  }
   const int handle = unused_chunks_.back();
   unused_chunks_.pop_back();
   At(handle) = Chunk();
@@ -202,12 +211,13 @@ int Bfc::NewChunk() {
 
 void Bfc::InsertFree(int handle) {
   const Chunk& c = At(handle);
-  bins_[BinOf(c.bytes)].insert({c.bytes, c.region, c.offset, handle});
+  spare_free_.Insert(bins_[BinOf(c.bytes)], {c.bytes, c.region, c.offset, handle});
 }
 
 void Bfc::RemoveFree(int handle) {
   const Chunk& c = At(handle);
-  bins_[BinOf(c.bytes)].erase({c.bytes, c.region, c.offset, handle});
+  std::set<FreeKey>& bin = bins_[BinOf(c.bytes)];
+  spare_free_.Erase(bin, bin.find({c.bytes, c.region, c.offset, handle}));
 }
 
 void Bfc::MergeWithNext(int handle) {
@@ -242,7 +252,7 @@ int Bfc::TakeBestFit(int64_t rounded, int64_t freed_before) {
     while (found != bins_[bin].end() && At(found->handle).stamp > freed_before) ++found;
     if (found == bins_[bin].end()) continue;
     const int handle = found->handle;
-    bins_[bin].erase(found);
+    spare_free_.Erase(bins_[bin], found);
     const int64_t stamp = At(handle).stamp;
     SetStamp(handle, 0);
     const int64_t spare = At(handle).bytes - rounded;
@@ -282,9 +292,16 @@ Status Bfc::Extend(int64_t rounded) {
 }
 
 Status Bfc::AddRegion(int64_t wanted, int64_t least) {
+  ReserveChunks(2);  // the region's, and one to cut it
   for (;;) {
     Result<int> region = source_->Allocate(wanted);
     if (region.ok()) {
+      try {
+        regions_[*region];
+      } catch (...) {
+        source_->Free(*region);
+        throw;
+      }
       const int handle = NewChunk();
       At(handle).region = *region;
       At(handle).bytes = wanted;

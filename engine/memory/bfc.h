@@ -146,6 +146,13 @@ class Bfc {
   // Forgets counts and peaks: the peaks become the present.
   void ClearStats();
   BfcSnapshot Snapshot() const;
+  // Calls fn(tag, bytes) for each chunk in use.
+  template <class F>
+  void ForEachInUse(F&& fn) const {
+    for (const Chunk& chunk : chunks_) {
+      if (chunk.id >= 0) fn(chunk.tag, chunk.bytes);
+    }
+  }
 
  private:
   struct Chunk {
@@ -155,6 +162,31 @@ class Bfc {
     int64_t tag = 0;
     int64_t stamp = 0;         // > 0: free, and waits
     int prev = -1, next = -1;  // neighbours in the region
+  };
+  // Nodes of sets, so that elements come and go without memory: freeing must work when there is
+  // none.
+  template <class T>
+  struct SpareNodes {
+    using Set = std::set<T>;
+    std::vector<typename Set::node_type> nodes;
+    size_t made = 0;
+
+    void Make(size_t count) {
+      nodes.reserve(count);
+      for (; made < count; ++made) {
+        Set maker{T{}};
+        nodes.push_back(maker.extract(maker.begin()));
+      }
+    }
+    void Insert(Set& into, const T& value) {
+      auto node = std::move(nodes.back());
+      nodes.pop_back();
+      node.value() = value;
+      into.insert(std::move(node));
+    }
+    void Erase(Set& from, typename Set::iterator at) {
+      if (at != from.end()) nodes.push_back(from.extract(at));
+    }
   };
   struct RegionState {
     int64_t bytes = 0;
@@ -173,6 +205,7 @@ class Bfc {
 
   Chunk& At(int handle) { return chunks_[static_cast<size_t>(handle)]; }
   const Chunk& At(int handle) const { return chunks_[static_cast<size_t>(handle)]; }
+  void ReserveChunks(size_t more);
   int NewChunk();
   void InsertFree(int handle);
   void RemoveFree(int handle);
@@ -201,8 +234,10 @@ class Bfc {
   std::vector<Chunk> chunks_;
   std::vector<int> unused_chunks_;
   std::set<FreeKey> bins_[kBins];
+  SpareNodes<FreeKey> spare_free_;
   int64_t reached_ = 0;
   std::set<std::pair<int64_t, int>> waiting_;  // (stamp, handle)
+  SpareNodes<std::pair<int64_t, int>> spare_waiting_;
   std::map<int, RegionState> regions_;
   BfcStats stats_;
 };

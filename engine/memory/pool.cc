@@ -7,6 +7,7 @@
 #include <mutex>
 #include <utility>
 
+#include "engine/base/caught.h"
 #include "engine/base/format.h"
 #include "engine/memory/report.h"
 
@@ -34,18 +35,26 @@ class DeviceRegions : public RegionSource {
     if (!budget_->TryReserve(bytes)) return Exhausted("the shared limit leaves no room");
     const EarlyEnd* const end = end_;  // others set theirs meanwhile
     mutex_->unlock();
-    auto region = device_->AllocateRegion(bytes, end == nullptr ? EarlyEnd() : *end);
+    auto region =
+        Fenced([&] { return device_->AllocateRegion(bytes, end == nullptr ? EarlyEnd() : *end); });
     mutex_->lock();
     end_ = end;
     if (region.ok() && *closed_) {
       (void)device_->ReleaseRegion(*std::move(region)).ok();
       region = Error(Code::kFailedPrecondition, "the pool was closed");
     }
-    if (!region.ok()) {
+    const Status kept = Fenced([&]() -> Status {
+      ONCILLA_TRY(region.status());
+      regions_[next_];  // takes memory, and is undone below
+      return {};
+    });
+    if (!kept.ok()) {
+      regions_.erase(next_);
+      if (region.ok()) (void)device_->ReleaseRegion(*std::move(region)).ok();
       budget_->Release(bytes);
-      return region.status();
+      return kept;
     }
-    regions_[next_] = {std::move(*region), bytes};
+    regions_[next_] = {*std::move(region), bytes};
     return next_++;
   }
 
@@ -134,7 +143,7 @@ struct Allocation::PoolState {
     const Result<BfcChunk> allocated = bfc.Allocate(bytes, TagOf(account));
     regions.EndWith(nullptr);
     ONCILLA_ASSIGN(const BfcChunk chunk, allocated);
-    if (Status counted = Count(account, chunk.bytes); !counted.ok()) {
+    if (Status counted = Fenced([&] { return Count(account, chunk.bytes); }); !counted.ok()) {
       (void)bfc.Free(chunk);
       return counted;
     }
@@ -390,11 +399,8 @@ int64_t Pool::Close() {
   if (shared_) return 0;
   std::lock_guard lock(state_->mutex);
   if (state_->closed) return 0;
-  for (const auto& region : state_->bfc.Snapshot().regions) {
-    for (const auto& chunk : region.chunks) {
-      if (chunk.in_use) state_->Discount(AccountOf(chunk.tag), chunk.bytes);
-    }
-  }
+  state_->bfc.ForEachInUse(
+      [&](int64_t tag, int64_t bytes) { state_->Discount(AccountOf(tag), bytes); });
   const int64_t lost_before = state_->regions.abandoned_bytes();
   const int64_t bytes = state_->bfc.Close();
   state_->slack.Set(0);
@@ -407,6 +413,11 @@ void Pool::SetLimit(int64_t bytes) {
   state_->own_limit = bytes;
   state_->FollowLimit();
   state_->CountSlack();
+}
+
+int64_t Pool::idle_committed_bytes() const {
+  std::lock_guard lock(state_->mutex);
+  return std::min(state_->committed, state_->bfc.stats().free_in_pool());
 }
 
 BfcStats Pool::stats() const {

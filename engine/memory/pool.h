@@ -128,6 +128,8 @@ class Pool {
   // Of this pool; a shared budget has its own. Empty regions are given back where it is exceeded.
   void SetLimit(int64_t bytes);
 
+  // Of what Commit() keeps in the pool, the bytes that nobody uses at the moment.
+  int64_t idle_committed_bytes() const;
   BfcStats stats() const;
   void ClearStats();
   BfcSnapshot Snapshot() const;

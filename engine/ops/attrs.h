@@ -22,8 +22,25 @@
 
 namespace oncilla {
 
-using AttrValue = std::variant<int64_t, double, bool, DType, std::string, std::vector<int64_t>,
-                               std::vector<double>, std::vector<std::string>>;
+using AnyAttr = std::variant<int64_t, double, bool, DType, std::string, std::vector<int64_t>,
+                             std::vector<double>, std::vector<std::string>>;
+// Copies in two steps: a std::variant of libstdc++ 12 that is refused memory while it is copied
+// destroys what it has not made.
+struct AttrValue : AnyAttr {
+  using AnyAttr::AnyAttr;
+  AttrValue() = default;
+  AttrValue(const AttrValue& other) : AnyAttr(int64_t{0}) {
+    std::visit(
+        [this]<class T>(const T& value) {
+          T copy = value;
+          this->emplace<T>(std::move(copy));
+        },
+        static_cast<const AnyAttr&>(other));
+  }
+  AttrValue(AttrValue&&) = default;
+  AttrValue& operator=(const AttrValue& other) { return *this = AttrValue(other); }
+  AttrValue& operator=(AttrValue&&) = default;
+};
 using AttrMap = std::map<std::string, AttrValue, std::less<>>;
 
 std::string ToString(const AttrValue& value);

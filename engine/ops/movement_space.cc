@@ -253,53 +253,86 @@ Moves DepthMoves(const Shape& pixels, const Shape& blocks, int64_t block, bool d
                       side, {&channels, 1}, to_pixels)};
 }
 
-// SpaceToBatch and its inverse: a place in the block is part of the batch. With pads or crops every
-// place in the block is a move of its own, as far as it reaches into the pixels.
-Moves BatchMoves(const Shape& pixels, const Shape& batches, const std::vector<BlockAxis>& blocks,
-                 bool to_pixels) {
-  if (batches.elements() == 0) return {};
+// Offsets into a block, [begin, end), for which the same blocks [low, high) have a pixel.
+struct OffsetGroup {
+  int64_t begin = 0, end = 0, low = 0, high = 0;
+};
+
+// At most three: as the offset grows, each end of the blocks moves once.
+std::vector<OffsetGroup> GroupsOf(const BlockAxis& axis, int64_t pixels, int64_t blocks) {
+  const auto up = [&](int64_t x) { return x <= 0 ? 0 : (x - 1) / axis.block + 1; };
+  const auto at = [&](int64_t offset) {
+    const int64_t shift = axis.before - offset;  // pixel = place * block - shift
+    return std::pair(up(shift), std::min(blocks, up(SaturatingAdd(pixels, shift))));
+  };
+  std::vector<OffsetGroup> groups;
+  for (int64_t begin = 0; begin < axis.block;) {
+    const auto same = at(begin);
+    int64_t last = begin, beyond = axis.block;  // the last offset like the first, by halving
+    while (beyond - last > 1) {
+      const int64_t middle = last + (beyond - last) / 2;
+      (at(middle) == same ? last : beyond) = middle;
+    }
+    if (same.second > same.first) groups.push_back({begin, beyond, same.first, same.second});
+    begin = beyond;
+  }
+  return groups;
+}
+
+// SpaceToBatch and its inverse: a place in the block is part of the batch. With pads or crops there
+// is a move for each combination of the axes' groups, as far as it reaches into the pixels.
+Result<Moves> BatchMoves(const Shape& pixels, const Shape& batches,
+                         const std::vector<BlockAxis>& blocks, bool to_pixels) {
+  for (const Shape* shape : {&pixels, &batches}) {
+    if (shape->elements() == std::numeric_limits<int64_t>::max()) {
+      return Exhausted("a tensor of the shape ", *shape);
+    }
+  }
+  if (batches.elements() == 0) return Moves();
   if (pixels.elements() == 0) return to_pixels ? Moves() : Moves{ZeroMove(batches)};
-  const auto n = static_cast<int>(blocks.size());
+  const size_t n = blocks.size();
   const auto pixel_strides = RowMajorStrides(pixels), strides = RowMajorStrides(batches);
-  const MoveAxis rest{pixels.Product(n + 1, pixels.rank()), 1, 1};
+  const MoveAxis rest{pixels.Product(static_cast<int>(n) + 1, pixels.rank()), 1, 1};
   const int64_t batch = pixels[0];
-  std::vector<int64_t> offset_strides(blocks.size());
+  std::vector<int64_t> offset_strides(n);
   int64_t places = 1;
   bool plain = true;
-  for (int i = n; i-- > 0; places *= blocks[i].block) {
+  for (size_t i = n; i-- > 0; places *= blocks[i].block) {
     offset_strides[i] = places * batch * strides[0];
     plain &= blocks[i].before == 0 && blocks[i].after == 0;
   }
   if (plain) {
-    BlockSide side{offset_strides, strides[0], {strides.begin() + 1, strides.begin() + 1 + n}};
-    return {WholeBlocks(pixels, blocks, side, {&rest, 1}, to_pixels)};
+    const auto first = strides.begin() + 1;
+    BlockSide side{offset_strides, strides[0], {first, first + static_cast<int64_t>(n)}};
+    return Moves{WholeBlocks(pixels, blocks, side, {&rest, 1}, to_pixels)};
+  }
+  std::vector<std::vector<OffsetGroup>> groups;
+  size_t combinations = 1;
+  for (size_t i = 0; i < n; ++i) {
+    const auto axis = static_cast<int>(i) + 1;
+    groups.push_back(GroupsOf(blocks[i], pixels[axis], batches[axis]));
+    combinations *= groups.back().size();
   }
   Moves moves;
   if (!to_pixels) moves.push_back(ZeroMove(batches));
-  for (int64_t place = 0; place < places; ++place) {
+  for (size_t combination = 0; combination < combinations; ++combination) {
     Move move;
     int64_t pixel_start = 0, batch_start = 0;
     auto add = [&](int64_t size, int64_t pixel, int64_t other) {
       move.axes.push_back({size, to_pixels ? other : pixel, to_pixels ? pixel : other});
     };
     add(batch, pixel_strides[0], strides[0]);
-    int64_t left = place;
-    for (int i = n; i-- > 0;) {
-      const BlockAxis& b = blocks[i];
-      const int64_t offset = left % b.block;
-      left /= b.block;
-      // Blocks [low, high) whose pixel at this offset exists.
-      const int64_t shift = b.before - offset;  // pixel = place * block - shift
-      const int64_t low = shift <= 0 ? 0 : (shift + b.block - 1) / b.block;
-      const int64_t reach = pixels[i + 1] + shift;
-      const int64_t high =
-          std::min(batches[i + 1], reach <= 0 ? 0 : (reach + b.block - 1) / b.block);
-      add(std::max<int64_t>(high - low, 0), b.block * pixel_strides[i + 1], strides[i + 1]);
-      pixel_start += (low * b.block - shift) * pixel_strides[i + 1];
-      batch_start += offset * offset_strides[i] + low * strides[i + 1];
+    size_t left = combination;
+    for (size_t i = n; i-- > 0;) {
+      const OffsetGroup& group = groups[i][left % groups[i].size()];
+      left /= groups[i].size();
+      const int64_t block = blocks[i].block, stride = pixel_strides[i + 1];
+      add(group.high - group.low, block * stride, strides[i + 1]);
+      add(group.end - group.begin, stride, offset_strides[i]);
+      pixel_start += (group.low * block - blocks[i].before + group.begin) * stride;
+      batch_start += group.begin * offset_strides[i] + group.low * strides[i + 1];
     }
     add(rest.size, 1, 1);
-    if (move.elements() == 0) continue;
     move.from_start = to_pixels ? batch_start : pixel_start;
     move.to_start = to_pixels ? pixel_start : batch_start;
     moves.push_back(std::move(move));

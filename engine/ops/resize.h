@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "engine/base/work_limits.h"
 #include "engine/ops/op_def.h"
 
 namespace oncilla {
@@ -69,8 +70,8 @@ Result<ResizeAxis> AxisOf(const ResizeAttrs& attrs, int axis, int64_t in, int64_
 // index[o * taps + t]. Indices lie in the input; nearest has one tap of weight 1.
 struct ResizeTaps {
   int64_t taps = 1;
-  std::vector<int32_t> index;
-  std::vector<float> weight;
+  HostVector<int32_t> index;
+  HostVector<float> weight;
 };
 
 Result<ResizeTaps> TapsOf(const ResizeAttrs& attrs, int axis, int64_t in, int64_t out);

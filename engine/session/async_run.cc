@@ -1,6 +1,7 @@
 // Runs on the session's own threads, and what their callers hold of them.
 #include <utility>
 
+#include "engine/base/caught.h"
 #include "engine/session/model.h"
 
 namespace oncilla {
@@ -49,7 +50,7 @@ Result<RunHandle> Model::RunAsync(RunRequest request,
   ONCILLA_ASSIGN(auto use, EnterShared());
   auto task = [self = shared_from_this(), request = std::move(request), done = std::move(done),
                state, begin, use = std::move(use)]() mutable {
-    Result<RunResult> outcome = self->RunSince(request, begin);
+    Result<RunResult> outcome = Fenced([&] { return self->RunSince(request, begin); });
     use.reset();  // `done` may unload the model
     request = {};
     {

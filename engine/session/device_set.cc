@@ -207,18 +207,25 @@ void DeviceSet::CloseBy(Deadline deadline) {
   for (Device* device : devices()) device->CloseBy(deadline);
 }
 
-std::vector<int64_t> DeviceSet::Close() {
+void DeviceSet::Close(const std::function<void(size_t, int64_t)>& count) {
   {
     MutexLock lock(&mutex_);
     closed_ = true;
   }
-  for (const auto& link : links()) link->Close();
-  std::vector<int64_t> released;
+  // One after the other, without a list: memory may be what there is not.
+  for (size_t d = 0;; ++d) {
+    std::shared_ptr<DeviceLink> link;
+    {
+      MutexLock lock(&mutex_);
+      if (d >= links_.size()) break;
+      link = links_[d];
+    }
+    link->Close();
+  }
   for (size_t d = 0; d < size(); ++d) {
-    released.push_back(pools_[d]->Close());
+    count(d, pools_[d]->Close());
     devices_[d]->Close();
   }
-  return released;
 }
 
 PoolOptions DeviceSet::PoolOptionsFor(size_t device, std::string name, OwnerId owner) const {

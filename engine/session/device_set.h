@@ -56,7 +56,7 @@ class DeviceSet {
   // Takes away what tensors and pools hold of the devices, and gives back what the devices hold of
   // their drivers; no device is opened any more. Per device in use, the bytes of its pool. Nothing
   // may run; handles of all kinds may live.
-  std::vector<int64_t> Close();
+  void Close(const std::function<void(size_t device, int64_t bytes)>& count);
   Pool& pool(size_t device) const { return *pools_[device]; }  // arenas and values
   MemoryBudget& budget(size_t device) const { return *budgets_[device]; }
   // Of a session that took memory beforehand it is another face of pool().

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/base/caught.h"
 #include "engine/base/free_memory.h"
+#include "engine/memory/host_account.h"
 #include "engine/placement/device_name.h"
 
 namespace oncilla {
@@ -58,7 +60,9 @@ std::shared_ptr<ConstantStore> Model::MakeConstants() const {
   return store;
 }
 
-Model::~Model() { Unload(); }
+Model::~Model() {
+  UnloadCounting([](size_t, int64_t) {});
+}
 
 // Held by who works with the model: Unload waits until nobody does.
 class Model::Use {
@@ -146,6 +150,10 @@ Result<std::shared_ptr<Executor>> Model::ExecutableInUse(
   MutexLock compiling(&compile_mutex_);
   if (auto found = find(asked)) return found;
   ONCILLA_TRY(FilesUnchanged());
+  constexpr int64_t kLeastBound = int64_t{1} << 30;
+  const int64_t bound =
+      std::max(kLeastBound, session_->device_set().pool(0).budget()->limit_bytes());
+  const WorkScope scope({std::make_shared<BoundedAccount>(bound), &control});
   auto module = source_->Import(request, session_->runtime().ops());
   if (!module.ok()) {
     ONCILLA_TRY(FilesUnchanged());
@@ -197,6 +205,7 @@ Status Model::FilesUnchanged() const {
 void Model::KnowDevices() {
   MutexLock lock(&mutex_);
   for (size_t d = constant_pools_.size(); d < session_->devices().size(); ++d) {
+    constant_pools_.reserve(d + 1);
     constant_pools_.push_back(session_->device_set().MakePool(d, "constants", owner_));
     constants_->AddDevice(session_->devices()[d], constant_pools_.back());
   }
@@ -331,7 +340,14 @@ void Model::BecomeState(const std::vector<std::string>& resources) {
 }
 
 void Model::ReleaseCallables() {
-  for (const auto& callable : Callables()) {
+  for (size_t i = 0;; ++i) {  // without a list: memory may be what there is not
+    std::shared_ptr<CallableState> callable;
+    {
+      MutexLock lock(&mutex_);
+      if (i >= callables_.size()) return;
+      callable = callables_[i].lock();
+    }
+    if (callable == nullptr) continue;
     std::shared_ptr<const CallableState::Bound> dropped;
     MutexLock lock(&callable->mutex);
     dropped.swap(callable->bound);
@@ -529,18 +545,27 @@ bool Model::Drain(Deadline deadline) {
 }
 
 Released Model::Unload() {
+  Released released;
+  const std::span<const std::string> names = session_->device_names();
+  for (const std::string& name : names) released.by_device.emplace_back(name, 0);
+  UnloadCounting([&released](size_t device, int64_t bytes) {
+    released.bytes += bytes;
+    if (device < released.by_device.size()) released.by_device[device].second += bytes;
+  });
+  return released;
+}
+
+void Model::UnloadCounting(const DeviceCounter& count) {
   std::shared_ptr<ConstantStore> constants;
   std::list<Entry> executors;
   {
     MutexLock lock(&mutex_);
-    if (unloaded_) return {};
+    if (unloaded_) return;
     unloaded_ = true;
     mutex_.Await([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return users_ == 0; });
     executors.swap(executors_);
     constants.swap(constants_);
   }
-  Released released;
-
   executors.clear();
   ReleaseCallables();
   constants.reset();
@@ -550,16 +575,18 @@ Released Model::Unload() {
     // What another model has too stays, and its pool with it.
     const std::shared_ptr<Pool> pool = std::move(constant_pools_[d]);
     const bool stays = shared_constants_ != nullptr && shared_constants_->Leave(*pool, owner_);
-    int64_t constants_bytes = stays ? pool->Trim() : pool->Close();
-    if (stays) session_->KeepPool(d, pool);
-    constants_bytes += session_->CloseLeftPools(d, /*all=*/false);
-    const int64_t bytes = constants_bytes + session_->device_set().pool(d).Trim();
-    released.bytes += bytes;
-    released.by_device.emplace_back(session_->device_names()[d], bytes);
+    if (!stays) count(d, pool->Close());
+    // Trimming takes a little memory; what is left then goes with the session.
+    const auto trim = [&]() -> Result<int64_t> {
+      int64_t bytes = stays ? pool->Trim() : 0;
+      if (stays) session_->KeepPool(d, pool);
+      bytes += session_->CloseLeftPools(d, /*all=*/false);
+      return bytes + session_->device_set().pool(d).Trim();
+    };
+    count(d, Fenced(trim).value_or(0));
   }
-  session_->ledger().EndOwner(owner_);
+  (void)Fenced([&] { return session_->ledger().EndOwner(owner_), Status(); });
   ReturnFreeMemory();
-  return released;
 }
 
 }  // namespace oncilla

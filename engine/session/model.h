@@ -190,6 +190,8 @@ class Model : public std::enable_shared_from_this<Model> {
   ModelMemory memory() const;
   // Takes the model out of its session; later runs fail with FailedPrecondition.
   Released Unload();
+  // The same where there may be no memory to list what came back.
+  void UnloadCounting(const DeviceCounter& count);
 
  private:
   friend class Session;

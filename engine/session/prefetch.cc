@@ -1,7 +1,9 @@
 // Filling ahead, with what holds it back: depth and memory.
 #include "engine/session/prefetch.h"
 
-#include <system_error>
+#include <exception>
+
+#include "engine/base/caught.h"
 
 namespace oncilla {
 
@@ -15,7 +17,7 @@ Result<std::unique_ptr<Prefetcher>> Prefetcher::Create(std::shared_ptr<Callable>
       std::move(callable), std::move(source), static_cast<size_t>(depth), std::move(links)));
   try {
     prefetcher->thread_ = std::thread([p = prefetcher.get()] { p->Fill(); });
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {  // no thread, or no memory for one
     return Exhausted("the system gives no thread");
   }
   return prefetcher;
@@ -44,7 +46,7 @@ void Prefetcher::Fill() {
           [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stops_ || ready_.size() < depth_; });
       if (stops_) return;
     }
-    auto feeds = Make();
+    auto feeds = Fenced([&] { return Make(); });  // the source is the application's
     MutexLock lock(&mutex_);
     putting_ = false;
     if (!feeds.ok()) failure_ = feeds.status();
@@ -52,7 +54,15 @@ void Prefetcher::Fill() {
       ended_ = true;
       return;
     }
-    ready_.push_back(*std::move(*feeds));
+    if (Status kept = Fenced([&] {
+          ready_.push_back(*std::move(*feeds));
+          return Status();
+        });
+        !kept.ok()) {
+      failure_ = kept;
+      ended_ = true;
+      return;
+    }
     ++out_;
   }
 }
@@ -130,7 +140,7 @@ Result<std::optional<std::vector<RunValue>>> Prefetcher::Next(const CallOptions&
       rest.timeout = std::max(std::chrono::ceil<std::chrono::milliseconds>(left),
                               std::chrono::milliseconds(1));
     }
-    return callable_->Run(feeds, rest);
+    return Fenced([&] { return callable_->Run(feeds, rest); });
   };
   auto out = run();
   if (out.status().code() == Code::kResourceExhausted) {

@@ -69,7 +69,9 @@ Session::Session(std::shared_ptr<Runtime> runtime, SessionOptions options,
       owner_(ledger_.AddOwner(OwnerKind::kSession, "session")),
       devices_(*runtime_, options_, threads(), ledger_, owner_) {}
 
-Session::~Session() { Close(); }
+Session::~Session() {
+  CloseCounting({}, [](size_t, int64_t) {});
+}
 
 Result<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime> runtime,
                                                  SessionOptions options) {
@@ -167,12 +169,25 @@ int64_t Session::CloseLeftPools(size_t device, bool all) {
 }
 
 Released Session::Close(const CloseOptions& options) {
+  if (closed()) return {};
+  // First what takes memory: where that is refused, nothing has happened.
+  Released released;
+  released.by_device.resize(devices_.size());
+  for (size_t d = 0; d < devices_.size(); ++d) released.by_device[d].first = devices_.names()[d];
+  CloseCounting(options, [&released](size_t device, int64_t bytes) {
+    released.bytes += bytes;
+    if (device < released.by_device.size()) released.by_device[device].second += bytes;
+  });
+  return released;
+}
+
+void Session::CloseCounting(const CloseOptions& options, const DeviceCounter& count) {
+  const std::vector<std::shared_ptr<Model>> models = this->models();
   {
     MutexLock lock(&mutex_);
-    if (closed_) return {};
+    if (closed_) return;
     closed_ = true;
   }
-  const std::vector<std::shared_ptr<Model>> models = this->models();
   const Deadline deadline = DeadlineAfter(std::chrono::steady_clock::now(), options.timeout);
   if (options.timeout.count() > 0) {
     // What is cancelled at the end of draining has a moment more.
@@ -186,16 +201,9 @@ Released Session::Close(const CloseOptions& options) {
     if (!idle) stop_.Cancel();
   }
   if (options.mode == CloseMode::kCancel) stop_.Cancel();
-  std::map<std::string, int64_t> by_device;
-  for (const auto& model : models) {
-    for (const auto& [name, bytes] : model->Unload().by_device) by_device[name] += bytes;
-  }
-  for (size_t d = 0; d < devices_.size(); ++d) {
-    by_device[devices_.names()[d]] += CloseLeftPools(d, /*all=*/true);
-  }
-  const std::vector<int64_t> pools = devices_.Close();
-  for (size_t d = 0; d < pools.size(); ++d) by_device[devices_.names()[d]] += pools[d];
-  return Sum(by_device);
+  for (const auto& model : models) model->UnloadCounting(count);
+  for (size_t d = 0; d < devices_.size(); ++d) count(d, CloseLeftPools(d, /*all=*/true));
+  devices_.Close(count);
 }
 
 bool Session::closed() const {

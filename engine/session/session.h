@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -37,6 +38,9 @@ struct Released {
   int64_t bytes = 0;
   std::vector<std::pair<std::string, int64_t>> by_device;
 };
+
+// Told what a device, by its place in the session, gets back.
+using DeviceCounter = std::function<void(size_t device, int64_t bytes)>;
 
 struct DeviceMemory {
   std::string device;
@@ -82,6 +86,9 @@ class Session : public std::enable_shared_from_this<Session> {
   // Releases everything; models of the session refuse to run afterwards. Waits for runs under way,
   // those that are queued included, or cancels them. It never waits for a device that hangs.
   Released Close(const CloseOptions& options = {});
+
+  // Whose line of the ledger holds what the session takes for itself.
+  OwnerId owner() const { return owner_; }
 
   // Gives back what no run holds at the moment: memory of idle plans, which the next run takes
   // again, and empty regions. Constants stay.
@@ -138,6 +145,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
  private:
   friend class Model;
+  void CloseCounting(const CloseOptions& options, const DeviceCounter& count);
   // `pool`: null for the runtime's.
   Session(std::shared_ptr<Runtime> runtime, SessionOptions options,
           std::shared_ptr<ThreadPool> pool);

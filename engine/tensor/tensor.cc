@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "engine/base/work_limits.h"
 #include "engine/tensor/dispatch.h"
 #include "engine/tensor/tensor_list.h"
 
@@ -15,6 +16,25 @@ int64_t TensorDesc::bytes() const {
   return bits == std::numeric_limits<int64_t>::max() ? bits : (bits + 7) / 8;
 }
 
+namespace {
+
+// Frees a tensor's memory and takes it off the account that it was counted on.
+struct FreeCounted {
+  std::shared_ptr<HostAccount> account;
+  int64_t bytes = 0;
+  void operator()(const void* data) const {
+    std::free(const_cast<void*>(data));
+    if (account != nullptr) account->Give(bytes);
+  }
+};
+
+struct CountedStrings {
+  HostCharge charge;
+  std::vector<std::string> values;
+};
+
+}  // namespace
+
 std::ostream& operator<<(std::ostream& out, const TensorDesc& desc) {
   return out << desc.dtype << desc.shape;
 }
@@ -23,20 +43,30 @@ Result<Tensor> Tensor::Allocate(TensorDesc desc) {
   if (desc.dtype == DType::kString) {
     const auto count = static_cast<size_t>(desc.elements());
     if (desc.elements() > (int64_t{1} << 32)) return Exhausted("a tensor of ", count, " strings");
-    return Strings(desc.shape, std::vector<std::string>(count));
+    HostCharge charge;
+    ONCILLA_TRY(charge.Grow(SaturatingMul(desc.elements(), sizeof(std::string))));
+    std::vector<std::string> values(count);
+    charge.Clear();  // counted anew with its contents
+    return Strings(desc.shape, std::move(values));
   }
   constexpr int64_t kAlignment = 64;
   const int64_t bytes = desc.bytes();
   void* data = nullptr;
+  const std::shared_ptr<HostAccount>& account = WorkScope::Current().memory;
+  if (account != nullptr) {
+    ONCILLA_TRY(In(account->Take(bytes), StrCat("no host memory for ", desc)));
+  }
   if (bytes <= (int64_t{1} << 46)) {
     data = std::aligned_alloc(kAlignment, (bytes / kAlignment + 1) * kAlignment);
   }
-  if (data == nullptr) return Exhausted("no host memory for ", desc, " (", bytes, " bytes)");
-  std::memset(data, 0, static_cast<size_t>(bytes));
+  if (data == nullptr) {
+    if (account != nullptr) account->Give(bytes);
+    return Exhausted("no host memory for ", desc, " (", bytes, " bytes)");
+  }
   Tensor t;
+  t.owner_ = std::shared_ptr<const void>(data, FreeCounted{account, bytes});
+  std::memset(data, 0, static_cast<size_t>(bytes));
   t.desc_ = std::move(desc);
-  t.owner_ =
-      std::shared_ptr<const void>(data, [](const void* p) { std::free(const_cast<void*>(p)); });
   t.data_ = static_cast<const std::byte*>(data);
   t.size_ = static_cast<size_t>(bytes);
   return t;
@@ -53,9 +83,14 @@ Tensor Tensor::View(TensorDesc desc, std::span<const std::byte> bytes,
 }
 
 Tensor Tensor::Strings(Shape shape, std::vector<std::string> values) {
+  auto counted = std::make_shared<CountedStrings>();
+  auto bytes = static_cast<int64_t>(values.size() * sizeof(std::string));
+  for (const std::string& s : values) bytes += static_cast<int64_t>(s.size());
+  if (Status s = counted->charge.Grow(bytes); !s.ok()) throw WorkRefused(std::move(s));
+  counted->values = std::move(values);
   Tensor t;
   t.desc_ = {DType::kString, std::move(shape)};
-  t.strings_ = std::make_shared<const std::vector<std::string>>(std::move(values));
+  t.strings_ = std::shared_ptr<const std::vector<std::string>>(counted, &counted->values);
   return t;
 }
 
@@ -67,7 +102,7 @@ Tensor Tensor::OfList(TensorList list) {
 }
 
 Tensor Tensor::Copy(TensorDesc desc, std::span<const std::byte> bytes) {
-  auto owned = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
+  auto owned = std::make_shared<HostVector<std::byte>>(bytes.begin(), bytes.end());
   return View(std::move(desc), *owned, owned);
 }
 

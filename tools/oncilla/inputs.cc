@@ -32,6 +32,7 @@ Result<std::map<std::string, std::string>> ByName(const std::vector<std::string>
                                                   const Signature& signature,
                                                   std::string_view flag) {
   std::map<std::string, std::string> out;
+  if (assignments.empty()) return out;  // asked for each input: no list of all of them
   const std::vector<std::string> names = Spellings(signature);
   for (const std::string& text : assignments) {
     auto split = SplitAssignment(text, names, "input");

@@ -3,6 +3,7 @@
 #include <clocale>
 #include <iostream>
 
+#include "engine/base/caught.h"
 #include "engine/base/near_names.h"
 #include "tools/oncilla/commands.h"
 #include "tools/oncilla/exit_code.h"
@@ -109,7 +110,7 @@ int Main(int argc, char** argv) {
     status = WithStage(UsageError(app, error.what()), Stage::kOptions);
   }
   for (const auto& [sub, action] : actions) {
-    if (status.ok() && sub->parsed()) status = action();
+    if (status.ok() && sub->parsed()) status = Fenced(action);
   }
   if (!status.ok()) PrintFailure(CommandName(app), status);
   return ExitCodeOf(status);
@@ -118,4 +119,10 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace oncilla::tool
 
-int main(int argc, char** argv) { return oncilla::tool::Main(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return oncilla::tool::Main(argc, argv);
+  } catch (...) {  // while the command line was read, or a failure was told
+    return oncilla::tool::ExitCodeOf(oncilla::CaughtStatus());
+  }
+}

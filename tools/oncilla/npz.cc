@@ -6,6 +6,7 @@
 
 #include <limits>
 
+#include "engine/base/work_limits.h"
 #include "tools/oncilla/npy.h"
 
 namespace oncilla::tool {
@@ -125,10 +126,10 @@ Result<Span> Packed(Span file, const Member& member) {
   return local.subspan(skip, member.packed_bytes);
 }
 
-Result<std::shared_ptr<std::vector<std::byte>>> Inflate(Span packed, const Member& member) {
+Result<std::shared_ptr<HostVector<std::byte>>> Inflate(Span packed, const Member& member) {
   // Deflate expands at most about 1032 to 1.
   if (member.bytes / 1032 > packed.size() + 1) return Damaged("a member claims an impossible size");
-  auto out = std::make_shared<std::vector<std::byte>>(member.bytes);
+  auto out = std::make_shared<HostVector<std::byte>>(member.bytes);
   z_stream stream{};
   if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) return Exhausted("zlib has no memory");
   size_t read = 0, written = 0;

@@ -23,6 +23,15 @@ std::string Number(double value) {
   return text;
 }
 
+// `count` elements from `begin` on.
+Tensor Part(const Tensor& tensor, int64_t begin, int64_t count) {
+  const auto width = static_cast<size_t>(BytesOf(tensor.dtype()));
+  return Tensor::View({tensor.dtype(), {count}},
+                      tensor.bytes().subspan(static_cast<size_t>(begin) * width,
+                                             static_cast<size_t>(count) * width),
+                      nullptr);
+}
+
 }  // namespace
 
 std::string PrintTensor(const std::string& name, const Tensor& tensor) {
@@ -34,20 +43,22 @@ std::string PrintTensor(const std::string& name, const Tensor& tensor) {
     }
     return out + (count > kShownStrings ? " ..\n" : "\n");
   }
-  const auto values = ToDoubles(tensor);
-  if (!values.ok() || count == 0) return out + (count == 0 ? " (empty)\n" : "\n");
-  for (int64_t i = 0; i < std::min(count, kShownNumbers); ++i) {
-    out += " " + Number((*values)[static_cast<size_t>(i)]);
-  }
+  const auto first = ToDoubles(Part(tensor, 0, std::min(count, kShownNumbers)));
+  if (!first.ok() || count == 0) return out + (count == 0 ? " (empty)\n" : "\n");
+  for (const double v : *first) out += " " + Number(v);
   if (count > kShownNumbers) {
     double least = INFINITY, most = -INFINITY, sum = 0;
     int64_t numbers = 0;
-    for (double v : *values) {
-      if (std::isnan(v)) continue;
-      least = std::min(least, v);
-      most = std::max(most, v);
-      sum += v;
-      ++numbers;
+    constexpr int64_t kPiece = 1 << 16;  // a result may be most of what there is of memory
+    for (int64_t begin = 0; begin < count; begin += kPiece) {
+      const auto piece = ToDoubles(Part(tensor, begin, std::min(count - begin, kPiece)));
+      for (const double v : piece.value_or(std::vector<double>())) {
+        if (std::isnan(v)) continue;
+        least = std::min(least, v);
+        most = std::max(most, v);
+        sum += v;
+        ++numbers;
+      }
     }
     out += " ..";
     if (numbers > 0) {

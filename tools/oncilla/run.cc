@@ -4,8 +4,10 @@
 #include <optional>
 #include <set>
 
+#include "engine/base/caught.h"
 #include "engine/base/file.h"
 #include "engine/base/near_names.h"
+#include "engine/memory/host_account.h"
 #include "engine/session/fallback.h"
 #include "engine/session/precision_check.h"
 #include "engine/session/trace.h"
@@ -32,6 +34,7 @@ struct RunFlags {
   int topk = 0;
   std::string compare;    // "fp32": against a session of that precision
   int compare_nodes = 0;  // values inside the graph to compare as well
+  int64_t timeout_ms = 0;  // of each run; 0: none
   bool placement = false, json = false, quiet = false;
 };
 
@@ -183,6 +186,13 @@ Status ShapesMeet(Executor& executor, const std::vector<NamedTensor>& given) {
   return shapes ? Restaged(status, Stage::kOptions) : status;
 }
 
+// What is read counts against the limit of the host, like what is computed from it.
+Result<Inputs> GatherCounted(Session& session, const Signature& known,
+                             const std::vector<std::string>& needed, const InputFlags& flags) {
+  const CountedWork counted(session.device_set().pool(0), session.owner(), nullptr);
+  return Fenced([&] { return GatherInputs(known, needed, flags); });
+}
+
 Result<StepResult> RunStep(OpenedModel& opened, const Step& step, const RunFlags& flags) {
   auto signature = opened.model->source().FindSignature(step.signature);
   if (!signature.ok()) return In(signature.status(), flags.model.path);
@@ -194,7 +204,14 @@ Result<StepResult> RunStep(OpenedModel& opened, const Step& step, const RunFlags
   }
   const Signature known = WithInnerInputs(*opened.signature, step.input);
   ONCILLA_ASSIGN(const auto needed, NeededInputs(opened, known, step, fetches));
-  ONCILLA_ASSIGN(Inputs inputs, GatherInputs(known, needed, step.input));
+  ONCILLA_ASSIGN(Inputs inputs, GatherCounted(*opened.session, known, needed, step.input));
+  EarlyEnd end;  // also of planning, which finds out whether shapes meet
+  if (flags.timeout_ms > 0) {
+    end.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(flags.timeout_ms);
+  }
+  WorkLimits limits = WorkScope::Current();
+  limits.end = &end;
+  const WorkScope scope(limits);
   const auto executor = CompileModel(opened, needed, fetches, step.targets);
   if (!executor.ok() && !RunsElsewhere(opened, executor.status())) return executor.status();
   StepResult result;
@@ -208,6 +225,7 @@ Result<StepResult> RunStep(OpenedModel& opened, const Step& step, const RunFlags
     request.fetches = fetches;
     request.targets = step.targets;
     request.profile = !flags.trace.empty();
+    request.timeout = std::chrono::milliseconds(flags.timeout_ms);
     auto run = opened.model->Run(request);
     if (!run.ok()) return OfRun(run.status());
     result.run = *std::move(run);
@@ -463,6 +481,10 @@ Action AddRun(CLI::App& app) {
                  "With --compare: so many values inside the graph as well, one run each")
       ->check(CLI::Range(0, 100000))
       ->type_name("N");
+  app.add_option("--timeout", flags->timeout_ms,
+                 "End a run that takes longer (0: never), planning included: exit code 7")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
+      ->type_name("MS");
   app.add_flag("--placement", flags->placement, "Say for each node where it ran and why (stderr)");
   app.add_flag("--json", flags->json, "Results and costs as one JSON document");
   app.add_flag("-q,--quiet", flags->quiet, "Nothing on stderr but failures");

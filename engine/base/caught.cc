@@ -1,0 +1,40 @@
+// The status for refused memory stands ready before main, for then there is memory.
+#include "engine/base/caught.h"
+
+#include <new>
+#include <stdexcept>
+
+#include "engine/base/work_limits.h"
+
+namespace oncilla {
+
+const Status& OutOfHostMemory() noexcept {
+  static const auto* const status = new Status(Exhausted("the host is out of memory"));
+  return *status;
+}
+
+namespace {
+[[maybe_unused]] const Status& made_early = OutOfHostMemory();
+}  // namespace
+
+Status CaughtStatus() noexcept {
+  try {
+    try {
+      throw;
+    } catch (const WorkRefused& refused) {
+      return refused.status();
+    } catch (const std::bad_alloc&) {
+      return OutOfHostMemory();
+    } catch (const std::length_error&) {  // more than any container holds
+      return OutOfHostMemory();
+    } catch (const std::exception& e) {
+      return Internal("an exception: ", e.what());
+    } catch (...) {
+      return Internal("an exception that is no std::exception");
+    }
+  } catch (...) {
+    return OutOfHostMemory();
+  }
+}
+
+}  // namespace oncilla
