@@ -8,6 +8,7 @@ import pathlib
 import shutil
 import signal
 import struct
+import stat
 import subprocess
 import sys
 import tempfile
@@ -428,6 +429,53 @@ class Bench(CliTest):
         self.assertAlmostEqual(sum(op["share"] for op in document["ops"]), 1, places=6)
         self.assertGreater(document["outside_kernels_share"], 0)  # of so small a model, most
         self.assertLess(document["outside_kernels_share"], 1)
+
+    def test_terminated_while_a_file_is_written(self):
+        # What is under construction goes with the process, whatever ends it politely.
+        for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+            process = subprocess.Popen([PROGRAM, "bench", self.small, "--output", "probs", "--samples",
+                                        "1000000"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            time.sleep(1.5)
+            process.send_signal(number)
+            process.communicate(timeout=30)
+            self.assertEqual(process.returncode, code)
+
+    def test_scores_that_are_no_numbers(self):
+        # y = x / 0: NaN, infinities of both signs, all at once and alone.
+        def npy(values):
+            header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1, %d), }" % len(values)
+            header += " " * (63 - (len(header) + 10) % 64) + "\n"
+            return (b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() +
+                    struct.pack("<%df" % len(values), *values))
+        model = self.dir / "same.pbtxt"
+        model.write_text('node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }\n'
+                         'node { name: "y" op: "Neg" input: "x" attr { key: "T" value { type: DT_FLOAT } } }\n')
+        for values in ((float("nan"), 1.0, 2.0), (float("inf"), 1.0, 2.0), (float("-inf"),) * 3,
+                       (float("nan"),) * 3):
+            given = self.dir / "scores.npy"
+            given.write_bytes(npy(values))
+            run = ("run", model, "--input", f"x={given}", "--output", "y:0", "--topk", "2", "--device", "cpu")
+            self.ok(*run)
+            self.ok(*run, "--json")
+            self.ok(*run, "--svg", self.dir / "bars.svg")
+
+    def test_convert_replaces_no_device_and_follows_links(self):
+        pipe = self.dir / "pipe"
+        os.mkfifo(pipe)
+        self.fails(2, "convert", MODEL, "-o", pipe, says=["pipe"])
+        self.assertTrue(stat.S_ISFIFO(os.stat(pipe).st_mode))
+        target, link = self.dir / "target.oncilla", self.dir / "link.oncilla"
+        target.write_text("old")
+        link.symlink_to(target)
+        self.ok("convert", MODEL, "-o", link, "--no-verify")
+        self.assertTrue(link.is_symlink())
+        self.assertGreater(target.stat().st_size, 1000)
+
+    def test_names_are_shown_safely(self):
+        model = self.dir / "names.pbtxt"
+        model.write_text('node { name: "x" op: "No\\033[31mSuch" }\n')
+        out = self.fails(4, "run", model, "--random", "--device", "cpu", says=["\\x1b[31m"])
+        self.assertNotIn("\x1b", out.stderr)
 
     def test_interrupt(self):
         process = subprocess.Popen([PROGRAM, "bench", self.small, "--output", "probs", "--samples",

@@ -54,6 +54,11 @@ int main(int argc, char** argv) {
   runtime_options.log_level = ONCILLA_LOG_DEBUG;
   runtime_options.allocate = Allocate;
   runtime_options.release = Release;
+  char version[32];
+  snprintf(version, sizeof version, "%d.%d.%d", ONCILLA_VERSION_MAJOR, ONCILLA_VERSION_MINOR,
+           ONCILLA_VERSION_PATCH);
+  EXPECT(strcmp(version, oncilla_version()) == 0);
+  EXPECT(strcmp(oncilla_status_stage(NULL), "") == 0);
   oncilla_runtime* runtime = NULL;
   Need(oncilla_runtime_create(&runtime_options, &runtime));
   EXPECT(logged > 0);

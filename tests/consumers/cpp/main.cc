@@ -3,8 +3,116 @@
 #include <oncilla/oncilla_opencl.hpp>
 #include <oncilla/oncilla_precision.hpp>
 
+#include <cstdio>
+#include <cstring>
+#include <sstream>
+
+namespace {
+
+int failures = 0;
+#define EXPECT(condition)                                            \
+  do {                                                               \
+    if (!(condition)) {                                              \
+      std::printf("line %d: %s does not hold\n", __LINE__, #condition); \
+      ++failures;                                                    \
+    }                                                                \
+  } while (0)
+
+// Values that tell what they are, and what is not there.
+void Values(const std::string& path) {
+  // The session of a model may be a temporary: the model keeps it.
+  auto model = oncilla::Session::Create({"cpu"}).value().Load(path).value();
+  EXPECT(model.signatures() == std::vector<std::string>{"serving_default"});
+  const std::vector<oncilla::TensorInfo> inputs = model.inputs();
+  EXPECT(inputs.size() == 1 && inputs[0].name == "image" && inputs[0].dtype == ONCILLA_UINT8);
+  EXPECT(model.outputs().size() == 3 && model.outputs("nothing").empty());
+
+  static uint8_t pixels[8 * 8 * 3];
+  std::memset(pixels, 90, sizeof(pixels));
+  int released = 0;
+  {
+    auto image =
+        oncilla::Tensor::Wrap({1, 8, 8, 3}, pixels, sizeof(pixels), [&] { ++released; }).value();
+    std::ostringstream text;
+    text << image;
+    EXPECT(text.str().find("u8[1,8,8,3] 90 90") == 0);
+    EXPECT(model.Prepare({{"image", image}}).ok());
+    const auto result = model(image);
+    EXPECT(result.ok() && result->Has("logits") && !result->Has("nothing"));
+    const oncilla::Tensor nothing = (*result)["nothing"];
+    EXPECT(!nothing.valid() && nothing.data<float>() == nullptr && nothing.dims().empty());
+    const std::string name = "logits";
+    std::vector<float> logits(1000);
+    EXPECT(result->CopyTo(name, logits.data(), logits.size() * sizeof(float)).ok());
+    EXPECT(std::memcmp(logits.data(), (*result)[name].raw(), logits.size() * sizeof(float)) == 0);
+    EXPECT(!result->CopyTo(name, logits.data(), 5).ok());
+    EXPECT(result->CopyTo("lgits", logits.data(), 4).message().find("'logits'") != std::string::npos);
+  }
+  EXPECT(released == 1);
+  try {
+    (void)model.Run({}, {"serving_default"}).value();
+    EXPECT(!"a run without inputs gives a value");
+  } catch (const oncilla::Error& error) {
+    EXPECT(error.code() == ONCILLA_INVALID_ARGUMENT && !error.status().stage().empty());
+  }
+}
+
+// What a loader is asked for, and graphs written in code.
+void Loading(const std::string& path) {
+  auto session = oncilla::Session::Create({"cpu"}).value();
+  EXPECT(session.Load(path, {{"serve"}}).ok() && session.Load(path, {"serve"}).ok());
+  // Two tags, never one text from two pointers.
+  const auto two = session.Load(path, {{"serve", "gpu"}});
+  EXPECT(!two.ok() && two.status().code() == ONCILLA_NOT_FOUND);
+  EXPECT(!session.Load(path, {" serve , gpu "}).ok());
+  oncilla::LoadOptions eager;
+  eager.load_policy = oncilla::LoadPolicy::kEager;
+  EXPECT(session.Load(path, eager).ok());
+
+  oncilla::GraphBuilder g;
+  auto x = g.Placeholder(ONCILLA_FLOAT32, {1, 4, 4, 1}, "x");
+  auto filter = g.Constant({2, 2, 1, 1}, {1, 1, 1, 1});
+  g.Attr("strides", {1, 2, 2, 1}).Attr("padding", "VALID");
+  auto y = g.Op("Conv2D", {x, filter}, "y");
+  EXPECT(g.Save("conv.pb").ok());
+  auto ones = oncilla::Tensor::Of<float>({1, 4, 4, 1}, std::vector<float>(16, 1.0f)).value();
+  std::FILE* file = std::fopen("conv.pb", "rb");
+  std::vector<char> bytes(1 << 16);
+  bytes.resize(std::fread(bytes.data(), 1, bytes.size(), file));
+  std::fclose(file);
+  int released = 0;
+  {
+    auto model = session.LoadBytes(bytes.data(), bytes.size(), {}, [&] { ++released; }).value();
+    auto result = model.Run({{"x:0", ones}}, {{}, {"y:0"}}).value();
+    EXPECT(result[0].data<float>()[0] == 4 && released == 0);
+    (void)model.Unload().value();
+  }
+  EXPECT(released == 1);
+  const auto none = session.LoadBytes("no model", 8);
+  EXPECT(!none.ok() && none.status().code() == ONCILLA_DATA_LOSS);
+  EXPECT(session.Load(g).value().Run({{"x:0", ones}}, {{}, {"y:0"}}).ok());
+}
+
+// Every spelling of a device names it.
+void Devices() {
+  auto runtime = oncilla::Runtime::Create().value();
+  for (const char* name : {"CPU", "cpu", "CPU:0", "cpu:0", "/CPU:0", "/cpu:0", "/device:CPU:0",
+                           "/job:localhost/replica:0/task:0/device:CPU:0"}) {
+    EXPECT(runtime.HasDevice(name));
+  }
+  for (const char* name : {"", "CPU:7", "/TPU:0", "nonsense"}) EXPECT(!runtime.HasDevice(name));
+  auto session = oncilla::Session::Create(runtime, {"cpu"}).value();
+  const auto devices = session.Devices();
+  EXPECT(!devices.empty() && devices[0].in_use && devices[0].preferred && devices[0].limit_bytes > 0);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
+  Values(argv[1]);
+  Loading(argv[1]);
+  Devices();
   oncilla::SessionOptions options;
   options.device = "cpu";
   auto session = oncilla::Session::Create(options).value();
@@ -23,7 +131,7 @@ int main(int argc, char** argv) {
                                                 {{"image", image}}, {"fp8"})
                        .ok() &&
                   session.MemoryReport().value().find("limit") != std::string::npos &&
-                  session.Close().value() > 0;
+                  session.Close().value() > 0 && failures == 0;
   std::printf("%s: %s\n", only[0].string(0).c_str(), ok ? "consumer ok" : "consumer FAILED");
   return ok ? 0 : 1;
 }
