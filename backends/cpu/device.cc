@@ -105,7 +105,7 @@ class CpuDevice : public Device, public TellsFreeMemory {
     return Packing{"dense", node.inputs[input].desc().bytes(), nullptr};
   }
 
-  Result<std::unique_ptr<Kernel>> Prepare(const NodeView& node) override {
+  Result<std::unique_ptr<Kernel>> Prepare(const NodeView& node, const EarlyEnd&) override {
     return Fenced([&]() -> Result<std::unique_ptr<Kernel>> {
       ONCILLA_ASSIGN(auto kernel, MakeKernel(node, plain_));
       return std::unique_ptr<Kernel>(std::move(kernel));
@@ -117,7 +117,7 @@ class CpuDevice : public Device, public TellsFreeMemory {
     return Fenced([&] { return EvaluateUnfenced(node, inputs); });
   }
 
-  Result<std::unique_ptr<Region>> AllocateRegion(int64_t bytes) override {
+  Result<std::unique_ptr<Region>> AllocateRegion(int64_t bytes, const EarlyEnd&) override {
     if (bytes <= 0) return InvalidArgument("a region of ", bytes, " bytes");
     if (host_memory_ != nullptr) {
       void* own = host_memory_->allocate(static_cast<size_t>(bytes), 64);
@@ -278,9 +278,10 @@ class CpuDevice : public Device, public TellsFreeMemory {
     work.event->status = status;
     queue.pending.pop_front();
     if (status.ok()) return;
+    // Whoever waits for the last of them is told of the first failure, as by any device.
     for (Work& dropped : queue.pending) {
       dropped.event->done = true;
-      dropped.event->status = Error(Code::kAborted, "an earlier step of the queue failed");
+      dropped.event->status = status;
     }
     queue.pending.clear();
   }

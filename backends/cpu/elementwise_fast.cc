@@ -3,8 +3,8 @@
 // Every value is a run of floats: an input read in place where it is dense f32, a tile otherwise.
 // A row that repeats (a bias per channel) is laid out once per chunk as often as it fits a tile,
 // and tiles are cut at its period, so that short rows cost nothing. Booleans are 0 and 1; integers
-// and 16-bit floats are converted when loaded and stored, so in between there are more digits than
-// step by step, never fewer.
+// and 16-bit floats are converted when loaded and stored. In between, 16-bit results keep the digits
+// of fp32, as they do in fused kernels of OpenCL; a Cast rounds, since that is what it is for.
 #include "backends/cpu/elementwise_fast.h"
 
 #include <algorithm>
@@ -92,6 +92,18 @@ int HeavyCalls(std::string_view text) {
   return calls;
 }
 
+// What storing in 16 bits leaves of each float.
+template <DType kStored>
+void RoundedAs(const float* x, const float*, const float*, float* out, int64_t n, float, float) {
+  constexpr int64_t kRun = 256;
+  uint16_t stored[kRun];
+  for (int64_t begin = 0; begin < n; begin += kRun) {
+    const int64_t count = std::min(kRun, n - begin);
+    FromFloats(x + begin, count, kStored, stored);
+    ToFloats(kStored, stored, count, out + begin);
+  }
+}
+
 class Translator {
  public:
   Translator(const ElementwiseProgram& program, const NodeView& node, const BroadcastAxes& axes)
@@ -144,6 +156,9 @@ class Translator {
       if (step.dtype == DType::kBool && step.compute != DType::kBool) {
         value = Add({LaneFunctionOf(*FindElementwise("NotEqual"), ElementClass::kFloat),
                      {value, Constant(0), 0}});
+      } else if (!last && step.dtype != step.compute) {  // the last result is rounded as it is stored
+        if (step.dtype == DType::kF16) value = Add({RoundedAs<DType::kF16>, {value, value, value}});
+        if (step.dtype == DType::kBF16) value = Add({RoundedAs<DType::kBF16>, {value, value, value}});
       }
       value_of_step_.push_back(value);
       return true;

@@ -1,7 +1,9 @@
 // Indices in a tensor, read and checked before anything is moved by them.
 #pragma once
 
+#include <cmath>
 #include <limits>
+#include <vector>
 
 #include "engine/base/status.h"
 #include "engine/base/work_limits.h"
@@ -43,6 +45,14 @@ inline Result<IntList> ReadIndices(const std::byte* data, DType dtype, int64_t c
     i = at;
   }
   return out;
+}
+
+// The last place of an axis as a float. Above 2^24 not every integer is one, and the nearest may lie
+// behind the axis: this one never does.
+inline float LastPlace(int64_t size) {
+  const auto nearest = static_cast<float>(size - 1);
+  const bool behind = static_cast<double>(nearest) > static_cast<double>(size - 1);
+  return behind ? std::nextafter(nearest, 0.0f) : nearest;
 }
 
 }  // namespace oncilla::cpu

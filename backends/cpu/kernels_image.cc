@@ -46,10 +46,10 @@ Status CropAndResize(const CropAndResizeAttrs& attrs, const Args& args) {
         const T* image = data + images[static_cast<size_t>(r / out[1])] * height * width * depth;
         float* to = args.Out<float>(0) + r * out[2] * depth;
         const float y = place(box[0], box[2], r % out[1], out[1], height);
-        const bool row_inside = y >= 0 && y <= static_cast<float>(height - 1);
+        const bool row_inside = y >= 0 && y <= LastPlace(height);
         for (int64_t i = 0; i < out[2]; ++i, to += depth) {
           const float at = place(box[1], box[3], i, out[2], width);
-          if (!row_inside || !(at >= 0 && at <= static_cast<float>(width - 1))) {
+          if (!row_inside || !(at >= 0 && at <= LastPlace(width))) {
             std::fill_n(to, depth, outside);
             continue;
           }
@@ -133,7 +133,7 @@ std::vector<Span> SpansOf(const ResampleKernel& kernel, int64_t out, int64_t in,
     if (!(at >= 0 && at <= static_cast<float>(in))) continue;
     const float reach = kernel.radius * wide;
     const auto clamp = [&](float v) {
-      return static_cast<int64_t>(std::clamp(v, 0.0f, static_cast<float>(in - 1)));
+      return static_cast<int64_t>(std::clamp(v, 0.0f, LastPlace(in)));
     };
     Span& span = spans[static_cast<size_t>(i)];
     span.start = clamp(std::ceil(at - reach - 0.5f));
@@ -193,7 +193,7 @@ Status ScaleAndTranslate(const ScaleAndTranslateAttrs& attrs, const Args& args) 
 // A place beyond an axis of `size` pixels, brought back into it.
 float Within(const std::string& beyond, float at, int64_t size) {
   if (beyond == "constant" || std::isnan(at)) return at;
-  const auto length = static_cast<float>(size), last = length - 1;
+  const float length = static_cast<float>(size), last = LastPlace(size);
   if (beyond == "reflect") {
     if (size <= 1) return 0;
     const float twice = 2 * length;

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/number_text.h"
 #include "backends/cpu/strings.h"
 #include "engine/ops/strings.h"
 #include "engine/tensor/dispatch.h"
@@ -32,6 +33,7 @@ Tensors PrintNumbers(const PrintNumbersAttrs& attrs, const NodeView&, std::span<
   if (attrs.width >= 0) format += std::to_string(attrs.width);
   if (attrs.precision >= 0) format += "." + std::to_string(attrs.precision);
   std::vector<std::string> out;
+  const PlainNumbers plain;
   DispatchDType(in[0].dtype(), [&]<class T>(TypeTag<T>) {
     std::string text = format;
     if constexpr (std::is_same_v<T, bool>) {
@@ -73,6 +75,7 @@ std::vector<std::string> ElementTexts(const Tensor& x) {
     for (const std::string& text : x.strings()) out.push_back("\"" + text + "\"");
     return out;
   }
+  const PlainNumbers plain;
   DispatchDType(x.dtype(), [&]<class T>(TypeTag<T>) {
     for (const T& value : x.As<T>()) {
       if constexpr (std::is_same_v<T, bool>) {

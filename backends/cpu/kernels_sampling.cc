@@ -45,14 +45,14 @@ struct Axis {
     const auto n = static_cast<float>(size);
     float x = align ? (g + 1) / 2 * (n - 1) : ((g + 1) * n - 1) / 2;
     if (x < low || x > high) {
-      if (padding == Padding::kBorder) x = std::clamp(x, 0.0f, n - 1);
+      if (padding == Padding::kBorder) x = std::clamp(x, 0.0f, LastPlace(size));
       if (padding == Padding::kReflection) x = Reflect(x, low, high);
     }
     return x;
   }
   // The pixel that stands for a whole place, or -1 for none.
   int64_t Pixel(float x) const {
-    const auto last = static_cast<float>(size - 1);
+    const float last = LastPlace(size);
     if (x >= 0 && x <= last) return static_cast<int64_t>(x);
     if (padding == Padding::kZeros) return -1;
     if (padding == Padding::kReflection) x = Reflect(x, low, high);

@@ -2,12 +2,31 @@
 // case. Rounded once.
 #pragma once
 
+#include <locale.h>
+
 #include <charconv>
 #include <cmath>
 #include <string_view>
 #include <type_traits>
 
 namespace oncilla::cpu {
+
+// While one stands, the C library writes and reads numbers on this thread as in the C locale,
+// whatever the application has set.
+class PlainNumbers {
+ public:
+  PlainNumbers() : before_(uselocale(Plain())) {}
+  ~PlainNumbers() { uselocale(before_); }
+  PlainNumbers(const PlainNumbers&) = delete;
+  PlainNumbers& operator=(const PlainNumbers&) = delete;
+
+ private:
+  static locale_t Plain() {
+    static const locale_t plain = newlocale(LC_ALL_MASK, "C", nullptr);
+    return plain;
+  }
+  const locale_t before_;
+};
 
 // False when the text is no number of that type.
 template <class T>

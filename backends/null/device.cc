@@ -23,7 +23,9 @@ class NullDevice : public Device {
   }
 
   // From a node with known sizes to something that can be launched.
-  Result<std::unique_ptr<Kernel>> Prepare(const NodeView& node) override { return CanRun(node); }
+  Result<std::unique_ptr<Kernel>> Prepare(const NodeView& node, const EarlyEnd&) override {
+    return CanRun(node);
+  }
 
   // Only for a device whose memory is the host's.
   Result<std::vector<Tensor>> Evaluate(const NodeView& node, std::span<const Tensor>) override {
@@ -31,7 +33,7 @@ class NullDevice : public Device {
   }
 
   // Really take the memory here: a lazy driver must be made to commit, or refuse.
-  Result<std::unique_ptr<Region>> AllocateRegion(int64_t bytes) override {
+  Result<std::unique_ptr<Region>> AllocateRegion(int64_t bytes, const EarlyEnd&) override {
     return Exhausted("null has no memory for ", bytes, " bytes");
   }
   Status ReleaseRegion(std::unique_ptr<Region>) override { return Internal("null has no regions"); }

@@ -72,6 +72,7 @@ Result<std::unique_ptr<Device>> OpenDevice(const DeviceInfo& info, const OpenOpt
 
 Result<ClDeviceOptions> DeviceOptionsOf(const OpenOptions& options) {
   ClDeviceOptions own;
+  own.shared = options.shared;
   own.cache_folder = options.cache_dir.empty() ? UserCacheFolder() : options.cache_dir;
   ONCILLA_ASSIGN(own.shape, ForcedShapeFromEnvironment());
   return own;

@@ -5,7 +5,9 @@
 
 #include <CL/cl_icd.h>
 #include <dlfcn.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 
 namespace oncilla::opencl {
@@ -105,6 +107,25 @@ void* Open(const std::string& name, std::string& reason) {
     reason += text != nullptr ? StrCat(text, "; ") : StrCat("cannot open ", name, "; ");
   }
   return library;
+}
+
+// The process that first had a driver at hand; 0 before. Threads of drivers do not live on in a
+// forked child, and a driver waits for its threads for ever.
+std::atomic<int64_t> driven_by{0};
+
+void NoteDriver() {
+  int64_t none = 0;
+  driven_by.compare_exchange_strong(none, getpid());
+}
+
+// Why OpenCL cannot be used here; empty when it can.
+std::string ForkedAway() {
+  const int64_t first = driven_by;
+  if (first == 0 || first == getpid()) return "";
+  return StrCat("this process was forked from one (", first,
+                ") that had used OpenCL, whose drivers ",
+                "do not work on in a child: fork before the first use of OpenCL, or start the ",
+                "child by exec");
 }
 
 struct NamedError {
@@ -209,6 +230,8 @@ LibraryOptions LibraryOptions::FromEnvironment() {
 
 Opened OpenPlatforms(const LibraryOptions& options) {
   Opened opened;
+  opened.reason = ForkedAway();
+  if (!opened.reason.empty()) return opened;
   std::string reason;
   if (!options.library.empty()) {
     if (void* library = Open(options.library, reason)) {
@@ -231,6 +254,7 @@ Opened OpenPlatforms(const LibraryOptions& options) {
       }
     }
   }
+  if (!opened.platforms.empty()) NoteDriver();
   if (opened.platforms.empty()) {
     if (reason.ends_with("; ")) reason.resize(reason.size() - 2);
     opened.reason = reason.empty() ? "no OpenCL library was found" : std::move(reason);
@@ -239,7 +263,8 @@ Opened OpenPlatforms(const LibraryOptions& options) {
 }
 
 Result<std::shared_ptr<const Api>> OpenApi(const LibraryOptions& options) {
-  std::string reason;
+  std::string reason = ForkedAway();
+  if (!reason.empty()) return WithStage(NotFound("no OpenCL: ", reason), Stage::kDevice);
   std::vector<std::string> names = options.loaders;
   if (!options.library.empty()) names = {options.library};
   for (const std::string& name : names) {
@@ -247,7 +272,10 @@ Result<std::shared_ptr<const Api>> OpenApi(const LibraryOptions& options) {
     if (library == nullptr) continue;
     auto api = std::make_shared<Api>();
     std::string missing;
-    if (FillFromSymbols(library, *api, missing)) return std::shared_ptr<const Api>(std::move(api));
+    if (FillFromSymbols(library, *api, missing)) {
+      NoteDriver();  // the application has an object of one
+      return std::shared_ptr<const Api>(std::move(api));
+    }
     reason += StrCat(name, " has no ", missing, "; ");
   }
   if (reason.ends_with("; ")) reason.resize(reason.size() - 2);
@@ -256,11 +284,14 @@ Result<std::shared_ptr<const Api>> OpenApi(const LibraryOptions& options) {
 
 Result<std::shared_ptr<const Api>> ApiFrom(
     const std::function<void*(const char* name)>& entry_point) {
+  const std::string reason = ForkedAway();
+  if (!reason.empty()) return WithStage(NotFound("no OpenCL: ", reason), Stage::kDevice);
   auto api = std::make_shared<Api>();
   std::string missing;
   if (!Fill(entry_point, *api, missing)) {
     return WithStage(NotFound("the application's OpenCL has no ", missing), Stage::kDevice);
   }
+  NoteDriver();
   return std::shared_ptr<const Api>(std::move(api));
 }
 

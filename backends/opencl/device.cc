@@ -11,6 +11,10 @@
 namespace oncilla::opencl {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+// How long a commitment may take where nobody says, and on closing one that nobody waited for.
+constexpr std::chrono::milliseconds kCommitLimit(60'000), kLateLimit(1000);
 constexpr int64_t kDummyBytes = 1024;  // more than any vector load of a kernel
 
 // What an earlier process found on this device with this driver and these probes, or a new probe.
@@ -64,34 +68,74 @@ Result<std::unique_ptr<ClDevice>> ClDevice::Open(const FoundDevice& found, Devic
 
 Status ClDevice::Start(const ClDeviceOptions& options) {
   if (!found_.problem.empty()) return Error(Code::kUnavailable, found_.problem);
-  if (!options.cache_folder.empty()) disk_ = std::make_unique<DiskCache>(options.cache_folder);
+  if (!options.cache_folder.empty()) disk_ = std::make_shared<DiskCache>(options.cache_folder);
   probe_ = ProbeOrRecall(found_, disk_.get());
   if (!probe_.failure.empty()) return Error(Code::kUnavailable, probe_.failure);
   capabilities_ = MakeCapabilities(found_.facts, probe_, options.shape);
   capabilities_.base_alignment = std::max(capabilities_.base_alignment, info_.alignment_bytes);
-  if (options.context != nullptr) {
-    ONCILLA_ASSIGN(context_, Retain(api(), options.context));
-  } else {
-    ONCILLA_ASSIGN(context_, CreateContext(api(), found_.platform.id, found_.id));
-  }
-  ONCILLA_ASSIGN(service_, CreateQueue(api(), context_.get(), found_.id, false));
-  ONCILLA_ASSIGN(dummy_, CreateBuffer(api(), context_.get(), kDummyBytes));
-  programs_ = std::make_unique<ProgramCache>(api(), context_.get(), found_,
-                                             capabilities_.program_binaries, disk_.get());
+  ONCILLA_TRY(OpenContext(options));
+  context_->one_caller = capabilities_.one_caller;
+  ONCILLA_ASSIGN(service_, CreateQueue(api(), context(), found_.id, false));
+  ONCILLA_ASSIGN(dummy_, CreateBuffer(api(), context(), kDummyBytes));
+  programs_ =
+      std::make_unique<ProgramCache>(context_, found_, capabilities_.program_binaries, disk_);
   return Status();
 }
 
-ClDevice::~ClDevice() {
-  if (!hung_) return;
-  for (auto& region : condemned_) region->Abandon();
-  dummy_.Abandon();
-  service_.Abandon();
-  context_.Abandon();
+Status ClDevice::OpenContext(const ClDeviceOptions& options) {
+  const std::shared_ptr<const Api>& table = found_.platform.api;
+  if (options.context != nullptr) {
+    ONCILLA_ASSIGN(Context theirs, Retain(api(), options.context));
+    context_ = std::make_shared<DeviceContext>(table, std::move(theirs));
+    return Status();
+  }
+  Status failure;
+  const auto make = [&]() -> std::shared_ptr<DeviceContext> {
+    auto made = CreateContext(api(), found_.platform.id, found_.id);
+    failure = made.status();
+    return made.ok() ? std::make_shared<DeviceContext>(table, *std::move(made)) : nullptr;
+  };
+  shared_ = options.shared;
+  shared_name_ = StrCat("opencl context ", reinterpret_cast<uintptr_t>(found_.platform.id), " ",
+                        reinterpret_cast<uintptr_t>(found_.id));
+  context_ = shared_ != nullptr ? shared_->FindOrMake<DeviceContext>(shared_name_, make) : make();
+  return failure;
 }
 
-std::unique_lock<std::mutex> ClDevice::Caller() const {
-  return capabilities_.one_caller ? std::unique_lock<std::mutex>(caller_mutex_)
-                                  : std::unique_lock<std::mutex>();
+Status ClDevice::CheckOpen() const {
+  if (!closed_) return Status();
+  return WithStage(Error(Code::kFailedPrecondition, "the device '", info_.name, "' is closed"),
+                   Stage::kDevice);
+}
+
+void ClDevice::Close() {
+  if (context_ == nullptr || closed_.exchange(true)) return;
+  std::vector<Commitment> late;
+  {
+    std::lock_guard<std::mutex> lock(late_mutex_);
+    late.swap(late_);
+  }
+  for (const Commitment& commitment : late) {
+    if (health_.hung) break;
+    const auto patience = health_.Within(kLateLimit);
+    const Status done = WaitFor(api(), commitment.done.get(), Clock::now() + patience);
+    if (done.code() == Code::kDeadlineExceeded) health_.hung = true;
+  }
+  if (health_.hung) {
+    for (Commitment& commitment : late) commitment.Abandon();
+    for (auto& region : condemned_) region->Abandon();
+    dummy_.Abandon();
+    service_.Abandon();
+    context_->hung = true;
+    if (shared_ != nullptr) shared_->Forget(shared_name_);
+  }
+  late.clear();
+  condemned_.clear();
+  dummy_.Reset();
+  service_.Reset();
+  if (programs_ != nullptr) built_before_ = programs_->built();
+  programs_.reset();
+  context_.reset();
 }
 
 Status ClDevice::CanRun(const NodeView& node) const {
@@ -104,7 +148,8 @@ Result<Packing> ClDevice::PackingFor(const NodeView& node, int input) const {
   return Packing{"dense", node.inputs[static_cast<size_t>(input)].desc().bytes(), nullptr};
 }
 
-Result<std::unique_ptr<Kernel>> ClDevice::Prepare(const NodeView& node) {
+Result<std::unique_ptr<Kernel>> ClDevice::Prepare(const NodeView& node, const EarlyEnd& end) {
+  ONCILLA_TRY(CheckOpen());
   ONCILLA_ASSIGN(const KernelRow* row, FindRunnable(node, capabilities_));
   Capabilities caps = capabilities_;
   // A driver may allow one kernel smaller groups than others once it is compiled (registers); the
@@ -114,7 +159,7 @@ Result<std::unique_ptr<Kernel>> ClDevice::Prepare(const NodeView& node) {
     int64_t limit = caps.max_work_group;
     auto made =
         PrepareRecipe(std::string(node.op->name), recipe, static_cast<int>(node.inputs.size()),
-                      static_cast<int>(node.outputs.size()), &limit);
+                      static_cast<int>(node.outputs.size()), &limit, end);
     if (!made.ok()) {
       if (attempt == 3 || limit < 1 || limit >= caps.max_work_group) return made.status();
       caps.max_work_group = limit;
@@ -135,7 +180,8 @@ Result<std::unique_ptr<Kernel>> ClDevice::Prepare(const NodeView& node) {
 
 Result<std::unique_ptr<ClKernel>> ClDevice::PrepareRecipe(std::string op, const Recipe& recipe,
                                                           int inputs, int outputs,
-                                                          int64_t* group_limit) {
+                                                          int64_t* group_limit,
+                                                          const EarlyEnd& end) {
   const std::string what = StrCat("opencl cannot run ", op);
   ONCILLA_TRY(oncilla::In(CheckRecipe(recipe, capabilities_, inputs, outputs), what));
   auto kernel = std::make_unique<ClKernel>();
@@ -147,12 +193,12 @@ Result<std::unique_ptr<ClKernel>> ClDevice::PrepareRecipe(std::string op, const 
   } else {
     kernel->text.pop_back();  // the last newline
   }
-  const auto lock = Caller();
   Status fits;
   for (const Dispatch& d : recipe.dispatches) {
-    ONCILLA_ASSIGN(auto program, programs_->Get(*d.source, d.generated, d.defines));
+    ONCILLA_ASSIGN(auto program, programs_->Get(*d.source, d.generated, d.defines, end));
     kernel->launches.push_back({d, std::move(program)});
     int64_t limit = capabilities_.max_work_group;
+    const auto lock = Caller();
     if (Status status = CheckKernel(kernel->launches.back(), limit); !status.ok()) fits = status;
     if (group_limit != nullptr) *group_limit = std::min(*group_limit, limit);
   }
@@ -190,7 +236,8 @@ Result<std::vector<Tensor>> ClDevice::Evaluate(const NodeView& node, std::span<c
   return Unsupported("opencl cannot compute ", node.op->name, " on host tensors");
 }
 
-Result<std::unique_ptr<Region>> ClDevice::AllocateRegion(int64_t bytes) {
+Result<std::unique_ptr<Region>> ClDevice::AllocateRegion(int64_t bytes, const EarlyEnd& end) {
+  ONCILLA_TRY(CheckOpen());
   if (bytes <= 0) return InvalidArgument("a region of ", bytes, " bytes");
   if (bytes > capabilities_.max_allocation) {
     return WithStage(
@@ -198,16 +245,50 @@ Result<std::unique_ptr<Region>> ClDevice::AllocateRegion(int64_t bytes) {
                   found_.facts.name, "' has ", capabilities_.max_allocation),
         Stage::kDevice);
   }
-  std::lock_guard<std::mutex> service(service_mutex_);
-  const auto lock = Caller();
-  auto buffer =
-      CreateCommitted(api(), context_.get(), service_.get(), bytes, found_.facts.unified_memory);
-  if (!buffer.ok()) {
-    if (buffer.status().code() == Code::kDeadlineExceeded) hung_ = true;
-    return buffer.status();
+  ONCILLA_TRY(LookAfterLate(end));
+  Commitment commitment;
+  {
+    std::lock_guard<std::mutex> service(service_mutex_);
+    const auto lock = Caller();
+    ONCILLA_ASSIGN(commitment, BeginCommit(api(), context(), service_.get(), bytes,
+                                           found_.facts.unified_memory));
   }
+  ONCILLA_ASSIGN(Memory buffer, Committed(std::move(commitment), end));
   return std::unique_ptr<Region>(
-      std::make_unique<ClRegion>(api(), *std::move(buffer), bytes, capabilities_.base_alignment));
+      std::make_unique<ClRegion>(api(), std::move(buffer), bytes, capabilities_.base_alignment));
+}
+
+Result<Memory> ClDevice::Committed(Commitment commitment, const EarlyEnd& end) {
+  constexpr std::chrono::milliseconds kLook(4);  // how soon a cancelled run is noticed
+  EarlyEnd limits = end;
+  if (limits.watchdog.count() <= 0) limits.watchdog = kCommitLimit;
+  for (;;) {
+    Status done;
+    {
+      const auto lock = Caller();
+      done = WaitFor(api(), commitment.done.get(), std::min(end.deadline, Clock::now() + kLook));
+    }
+    if (done.ok()) return std::move(commitment.buffer);
+    if (done.code() != Code::kDeadlineExceeded) return oncilla::In(done, commitment.what());
+    const Status waits = MayWait(limits, commitment.since, commitment.what());
+    if (waits.ok()) continue;
+    if (waits.code() == Code::kUnavailable) health_.hung = true;
+    std::lock_guard<std::mutex> lock(late_mutex_);
+    late_.push_back(std::move(commitment));
+    return waits;
+  }
+}
+
+Status ClDevice::LookAfterLate(const EarlyEnd& end) {
+  std::lock_guard<std::mutex> lock(late_mutex_);
+  const auto caller = Caller();
+  std::erase_if(late_, [&](const Commitment& c) { return IsDone(api(), c.done.get()); });
+  for (const Commitment& commitment : late_) {
+    const Status waited = MayWait({.watchdog = end.watchdog}, commitment.since, commitment.what());
+    if (!waited.ok()) health_.hung = true;
+    ONCILLA_TRY(waited);
+  }
+  return Status();
 }
 
 std::optional<FreeMemory> ClDevice::free_memory() const {
@@ -239,7 +320,7 @@ Status ClDevice::ReleaseRegion(std::unique_ptr<Region> region) {
   std::lock_guard<std::mutex> condemned(condemned_mutex_);
   const auto lock = Caller();
   std::erase_if(condemned_, [](const auto& old) { return !old->InUse(); });
-  if (hung_) {
+  if (health_.hung) {
     mine->Abandon();
     return Status();
   }
@@ -251,19 +332,20 @@ Status ClDevice::ReleaseRegion(std::unique_ptr<Region> region) {
 }
 
 Result<std::unique_ptr<Queue>> ClDevice::OpenQueue() {
+  ONCILLA_TRY(CheckOpen());
   const auto lock = Caller();
   ONCILLA_ASSIGN(CommandQueue queue,
-                 CreateQueue(api(), context_.get(), found_.id, capabilities_.profiling));
+                 CreateQueue(api(), context(), found_.id, capabilities_.profiling));
   return std::unique_ptr<Queue>(
-      std::make_unique<ClQueue>(api(), std::move(queue), hung_, flushes_));
+      std::make_unique<ClQueue>(api(), std::move(queue), health_, flushes_));
 }
 
 Result<std::unique_ptr<Recording>> ClDevice::Record(std::vector<Step> steps) {
+  ONCILLA_TRY(CheckOpen());
   const auto lock = Caller();
-  ONCILLA_ASSIGN(
-      auto recording,
-      ClRecording::Make(
-          {api(), context_.get(), capabilities_.base_alignment, dummy_.get(), &staged_}, steps));
+  ONCILLA_ASSIGN(auto recording, ClRecording::Make({api(), context(), capabilities_.base_alignment,
+                                                    dummy_.get(), &staged_},
+                                                   steps));
   return std::unique_ptr<Recording>(std::move(recording));
 }
 
@@ -301,7 +383,7 @@ Status ClDevice::Wait(const EventPtr& event, Deadline deadline) {
 DeviceCounters ClDevice::counters() const {
   return {.flushes = flushes_,
           .waits = waits_,
-          .kernels_built = programs_->built(),
+          .kernels_built = closed_ ? built_before_.load() : programs_->built(),
           .live_objects = CountLiveObjects().total()};
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backends/opencl/capabilities.h"
+#include "backends/opencl/device_context.h"
 #include "backends/opencl/memory.h"
 #include "backends/opencl/probe.h"
 #include "backends/opencl/program_cache.h"
@@ -23,7 +24,8 @@ namespace oncilla::opencl {
 struct ClDeviceOptions {
   std::string cache_folder;  // empty: no disk cache
   std::optional<KernelShape> shape;
-  cl_context context = nullptr;  // the application's, to be retained; null: one of our own
+  cl_context context = nullptr;     // the application's, to be retained; null: one of our own
+  SharedObjects* shared = nullptr;  // where contexts of our own are found again; may be null
 };
 
 // As the environment and a caller set them.
@@ -37,7 +39,7 @@ class ClDevice : public Device, public TellsFreeMemory, public HostObjects {
   static Result<std::unique_ptr<ClDevice>> Open(const FoundDevice& found, DeviceInfo info,
                                                 const ClDeviceOptions& options);
   // Kernels, recordings, queues and regions must be gone. Never waits for a hung device.
-  ~ClDevice() override;
+  ~ClDevice() override { Close(); }
 
   const DeviceInfo& info() const override { return info_; }
   const Capabilities& capabilities() const { return capabilities_; }
@@ -46,10 +48,11 @@ class ClDevice : public Device, public TellsFreeMemory, public HostObjects {
 
   Status CanRun(const NodeView& node) const override;
   Result<Packing> PackingFor(const NodeView& node, int input) const override;
-  Result<std::unique_ptr<Kernel>> Prepare(const NodeView& node) override;
+  using Device::AllocateRegion, Device::Prepare;
+  Result<std::unique_ptr<Kernel>> Prepare(const NodeView& node, const EarlyEnd& end) override;
   Result<std::vector<Tensor>> Evaluate(const NodeView& node,
                                        std::span<const Tensor> inputs) override;
-  Result<std::unique_ptr<Region>> AllocateRegion(int64_t bytes) override;
+  Result<std::unique_ptr<Region>> AllocateRegion(int64_t bytes, const EarlyEnd& end) override;
   Status ReleaseRegion(std::unique_ptr<Region> region) override;
   Result<std::unique_ptr<Queue>> OpenQueue() override;
   Result<std::unique_ptr<Recording>> Record(std::vector<Step> steps) override;
@@ -64,6 +67,8 @@ class ClDevice : public Device, public TellsFreeMemory, public HostObjects {
   std::optional<FreeMemory> free_memory() const override;
   // live_objects counts those of all OpenCL devices of the process.
   DeviceCounters counters() const override;
+  void CloseBy(Deadline deadline) override { health_.close_by = deadline.time_since_epoch(); }
+  void Close() override;
 
   // Of HostObjects (host_objects.cc).
   Result<WrappedMemory> WrapMemory(void* buffer, int64_t offset, int64_t bytes) override;
@@ -80,33 +85,49 @@ class ClDevice : public Device, public TellsFreeMemory, public HostObjects {
   // largest group that all kernels of the recipe allow, also when the recipe is refused for
   // exceeding it.
   Result<std::unique_ptr<ClKernel>> PrepareRecipe(std::string op, const Recipe& recipe, int inputs,
-                                                  int outputs, int64_t* group_limit = nullptr);
+                                                  int outputs, int64_t* group_limit = nullptr,
+                                                  const EarlyEnd& end = {});
 
  private:
   ClDevice(const FoundDevice& found, DeviceInfo info) : found_(found), info_(std::move(info)) {}
   Status Start(const ClDeviceOptions& options);
+  Status OpenContext(const ClDeviceOptions& options);
+  // FailedPrecondition once the device is closed.
+  Status CheckOpen() const;
+  cl_context context() const { return context_->context.get(); }
   const Api& api() const { return *found_.platform.api; }
+  Result<Memory> Committed(Commitment commitment, const EarlyEnd& end);
+  // Lets go of commitments that nobody waited for and that are over; Unavailable when one is not
+  // over for as long as the watchdog allows.
+  Status LookAfterLate(const EarlyEnd& end);
   // Checks a compiled kernel against the launch; sets `limit` to the largest group it allows.
   Status CheckKernel(const ClKernel::Launch& launch, int64_t& limit) const;
   // Held around driver calls where the driver cannot take two at a time.
-  std::unique_lock<std::mutex> Caller() const;
+  std::unique_lock<std::mutex> Caller() const {
+    return context_ == nullptr ? std::unique_lock<std::mutex>() : context_->Caller();
+  }
 
   const FoundDevice found_;
   const DeviceInfo info_;
   ProbeResult probe_;
   Capabilities capabilities_;
-  std::unique_ptr<DiskCache> disk_;
-  Context context_;
+  std::shared_ptr<DiskCache> disk_;
+  SharedObjects* shared_ = nullptr;
+  std::string shared_name_;
+  std::shared_ptr<DeviceContext> context_;
   Memory dummy_;
   std::unique_ptr<ProgramCache> programs_;
   std::mutex service_mutex_;
   CommandQueue service_;  // for commitments
+  std::mutex late_mutex_;
+  std::vector<Commitment> late_;
   std::mutex condemned_mutex_;
   std::vector<std::unique_ptr<ClRegion>> condemned_;  // released while in use
-  mutable std::mutex caller_mutex_;
   std::atomic<int64_t> flushes_{0}, waits_{0};
   DeviceObjects::Staged staged_;
-  std::atomic<bool> hung_{false};
+  QueueHealth health_;
+  std::atomic<bool> closed_{false};
+  std::atomic<int64_t> built_before_{0};  // it was closed
 };
 
 }  // namespace oncilla::opencl

@@ -1,6 +1,7 @@
 // Layout of an entry: one header line "oncilla-cl 1 <key> <sha256 of payload> <length>\n", then the
-// payload. Files: <key>.entry; <key>.crashed (never use this key again); using.<pid> (locked while
-// that process lives; holds the key that its driver works on).
+// payload. Files: <key>.entry; <key>.crashed (a byte for each process that died while its driver
+// worked on the key, one after another); using.<pid> (locked while that process lives; holds the
+// key that its driver works on).
 #include "backends/opencl/disk_cache.h"
 
 #include <fcntl.h>
@@ -22,6 +23,9 @@ namespace {
 
 constexpr std::string_view kMagic = "oncilla-cl 1 ";
 constexpr uint64_t kMostEntryBytes = 64 << 20;
+// A process that is killed looks like one that its driver took down, and that may happen to anyone
+// once: only a key that killed so many in a row is never used again.
+constexpr uint64_t kDeathsToBan = 2;
 constexpr std::string_view kEntry = ".entry", kCrashed = ".crashed", kUsing = "using.";
 
 bool IsKey(std::string_view text) {
@@ -109,6 +113,7 @@ DiskCache::DiskCache(std::string folder, uint64_t limit_bytes)
 DiskCache::~DiskCache() {
   if (mark_ < 0) return;
   ::unlink(mark_path_.c_str());
+  mark_file_ = {};
   ::close(mark_);
 }
 
@@ -116,8 +121,15 @@ std::string DiskCache::EntryPath(const std::string& key) const {
   return JoinPath(folder_, StrCat(key, kEntry));
 }
 
+uint64_t DiskCache::Deaths(const std::string& key) const {
+  const auto deaths = ReadFile(JoinPath(folder_, StrCat(key, kCrashed)), kDeathsToBan);
+  // Longer than that, or not to be read: a file that is there bans.
+  if (!deaths.ok()) return FileExists(JoinPath(folder_, StrCat(key, kCrashed))) ? kDeathsToBan : 0;
+  return deaths->size();
+}
+
 bool DiskCache::Crashed(const std::string& key) const {
-  return problem_.empty() && FileExists(JoinPath(folder_, StrCat(key, kCrashed)));
+  return problem_.empty() && Deaths(key) >= kDeathsToBan;
 }
 
 std::optional<std::string> DiskCache::Load(const std::string& key) {
@@ -184,8 +196,10 @@ void DiskCache::ForgetCrashes() {
       char key[64];
       if (::pread(fd, key, sizeof(key), 0) == sizeof(key) && IsKey({key, sizeof(key)})) {
         const std::string bad(key, sizeof(key));
+        // The entry may be what killed it: it is made anew.
         Drop(bad);
-        (void)WriteFile(JoinPath(folder_, StrCat(bad, kCrashed)), "").ok();
+        const std::string deaths(Deaths(bad) + 1, '+');
+        (void)WriteFile(JoinPath(folder_, StrCat(bad, kCrashed)), deaths).ok();
       }
       ::unlink(path.c_str());
     }
@@ -200,10 +214,11 @@ void DiskCache::OpenMark() {
   if (mark_ < 0) return;
   ::flock(mark_, LOCK_EX | LOCK_NB);
   mark_path_ = path;
+  mark_file_ = TemporaryFile(path);
 }
 
 DiskCache::InUse::InUse(DiskCache& cache, const std::string& key)
-    : cache_(cache), lock_(cache.use_mutex_) {
+    : cache_(cache), key_(key), lock_(cache.use_mutex_) {
   if (!cache_.problem_.empty()) return;
   if (cache_.mark_ < 0) cache_.OpenMark();
   // A mark that cannot be written costs only the protection.
@@ -212,6 +227,10 @@ DiskCache::InUse::InUse(DiskCache& cache, const std::string& key)
 
 DiskCache::InUse::~InUse() {
   if (cache_.mark_ >= 0) (void)!::ftruncate(cache_.mark_, 0);
+  // It did no harm this time, so an earlier death had another cause.
+  if (cache_.problem_.empty() && cache_.Deaths(key_) > 0) {
+    (void)RemoveFile(JoinPath(cache_.folder_, StrCat(key_, kCrashed))).ok();
+  }
 }
 
 Result<std::vector<CacheEntry>> ListCache(const std::string& folder) {

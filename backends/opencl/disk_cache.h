@@ -4,8 +4,8 @@
 // SHA-256 are right, because drivers abort on damaged binaries; anything else is a miss. Files are
 // written whole or not at all, in a folder that only its owner may enter, and the oldest go when
 // the folder outgrows its bound. Who hands an entry to a driver holds an InUse: when the process
-// dies meanwhile, the next one finds the mark and never uses that entry again. No failure here is
-// ever an error: the cache is then off, and says why.
+// dies meanwhile, the next one finds the mark and makes the entry anew; when that one dies too, the
+// entry is never used again. No failure here is ever an error: the cache is then off, and says why.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "engine/base/status.h"
+#include "engine/base/temporary_files.h"
 
 namespace oncilla::opencl {
 
@@ -42,7 +43,7 @@ class DiskCache {
   std::optional<std::string> Load(const std::string& key);
   void Store(const std::string& key, std::string_view payload);
   void Drop(const std::string& key);
-  // Whether a process died while its driver worked on this entry.
+  // Whether two processes in a row died while their driver worked on this entry.
   bool Crashed(const std::string& key) const;
 
   // Marks that a driver works on the entry, from construction to destruction; one at a time.
@@ -55,11 +56,13 @@ class DiskCache {
 
    private:
     DiskCache& cache_;
+    const std::string key_;
     std::unique_lock<std::mutex> lock_;
   };
 
  private:
   std::string EntryPath(const std::string& key) const;
+  uint64_t Deaths(const std::string& key) const;  // in a row
   void ForgetCrashes();
   void OpenMark();
   void Shrink();
@@ -73,6 +76,7 @@ class DiskCache {
   std::mutex use_mutex_;
   int mark_ = -1;
   std::string mark_path_;
+  TemporaryFile mark_file_;  // a program that is interrupted takes its mark away
 };
 
 struct CacheEntry {

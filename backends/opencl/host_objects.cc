@@ -53,7 +53,7 @@ Result<WrappedMemory> ClDevice::WrapMemory(void* buffer, int64_t offset, int64_t
     return Refuse(InvalidArgument("the cl_mem is no buffer but an object of type ", type));
   }
   ONCILLA_ASSIGN(const auto context, Ask<cl_context>(api(), raw, CL_MEM_CONTEXT));
-  ONCILLA_TRY(CheckContext(context, context_.get(), "cl_mem"));
+  ONCILLA_TRY(CheckContext(context, this->context(), "cl_mem"));
   ONCILLA_ASSIGN(const auto size, Ask<size_t>(api(), raw, CL_MEM_SIZE));
   if (static_cast<uint64_t>(offset) > size || static_cast<uint64_t>(bytes) > size - offset) {
     return Refuse(
@@ -95,7 +95,7 @@ Result<std::unique_ptr<Queue>> ClDevice::WrapQueue(void* queue) {
   auto* raw = static_cast<cl_command_queue>(queue);
   const auto lock = Caller();
   ONCILLA_ASSIGN(const auto context, Ask<cl_context>(api(), raw, CL_QUEUE_CONTEXT));
-  ONCILLA_TRY(CheckContext(context, context_.get(), "cl_command_queue"));
+  ONCILLA_TRY(CheckContext(context, this->context(), "cl_command_queue"));
   ONCILLA_ASSIGN(const auto device, Ask<cl_device_id>(api(), raw, CL_QUEUE_DEVICE));
   if (device != found_.id) {
     return Refuse(InvalidArgument("the cl_command_queue is of another device than ", info_.name));
@@ -109,7 +109,7 @@ Result<std::unique_ptr<Queue>> ClDevice::WrapQueue(void* queue) {
                         "events to wait for"));
   }
   ONCILLA_ASSIGN(CommandQueue retained, Retain(api(), raw));
-  return std::unique_ptr<Queue>(std::make_unique<ClQueue>(api(), std::move(retained), hung_,
+  return std::unique_ptr<Queue>(std::make_unique<ClQueue>(api(), std::move(retained), health_,
                                                           flushes_, QueueOwner::kApplication));
 }
 
@@ -146,7 +146,7 @@ Status ClDevice::EnqueueAfter(Queue& queue, std::span<void* const> events) {
                           ErrorName(error), " (", error, ")"),
           error));
     }
-    ONCILLA_TRY(CheckContext(context, context_.get(), "cl_event"));
+    ONCILLA_TRY(CheckContext(context, this->context(), "cl_event"));
   }
   return static_cast<ClQueue&>(queue).EnqueueAfter(raw);
 }

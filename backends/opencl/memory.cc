@@ -8,9 +8,6 @@
 namespace oncilla::opencl {
 namespace {
 
-// Long enough for any driver to find memory; a device that needs more hangs.
-constexpr std::chrono::seconds kCommitLimit(60);
-
 // Whether the host would map so much now; nothing is kept.
 bool HostHasRoom(size_t bytes) {
   void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -62,15 +59,17 @@ Result<ClRegion*> RegionOf(const BufferView& view) {
   return region;
 }
 
-Result<Memory> CreateCommitted(const Api& api, cl_context context, cl_command_queue queue,
+Result<Commitment> BeginCommit(const Api& api, cl_context context, cl_command_queue queue,
                                int64_t bytes, bool host_backed) {
   const auto size = static_cast<size_t>(bytes);
   if (host_backed && !HostHasRoom(size)) {
     return WithStage(Exhausted("the host has no ", bytes, " bytes for the device"), Stage::kDevice);
   }
-  ONCILLA_ASSIGN(Memory buffer, CreateBuffer(api, context, size));
-  const cl_mem raw = buffer.get();
-  const std::string what = StrCat("committing ", bytes, " bytes");
+  Commitment commitment;
+  commitment.bytes = bytes;
+  ONCILLA_ASSIGN(commitment.buffer, CreateBuffer(api, context, size));
+  const cl_mem raw = commitment.buffer.get();
+  const std::string what = commitment.what();
   ONCILLA_TRY(
       Check(api.EnqueueMigrateMemObjects(queue, 1, &raw, CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED, 0,
                                          nullptr, nullptr),
@@ -84,15 +83,10 @@ Result<Memory> CreateCommitted(const Api& api, cl_context context, cl_command_qu
   ONCILLA_TRY(Check(
       api.EnqueueWriteBuffer(queue, raw, CL_FALSE, size - piece, piece, kZero, 0, nullptr, &last),
       what));
-  EventObject event(api, last);
+  commitment.done = EventObject(api, last);
+  commitment.since = std::chrono::steady_clock::now();
   ONCILLA_TRY(Check(api.Flush(queue), what));
-  const Status done = WaitFor(api, last, std::chrono::steady_clock::now() + kCommitLimit);
-  if (done.code() == Code::kDeadlineExceeded) {
-    event.Abandon();
-    buffer.Abandon();
-  }
-  if (!done.ok()) return oncilla::In(done, what);
-  return buffer;
+  return commitment;
 }
 
 }  // namespace oncilla::opencl

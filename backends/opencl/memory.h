@@ -49,10 +49,25 @@ class ClRegion : public Region {
 // Refuses what is not a part of a region of this backend.
 Result<ClRegion*> RegionOf(const BufferView& view);
 
-// A buffer whose memory the device has really given, or ResourceExhausted: drivers promise freely
-// and refuse at first use. `queue` is used and waited for. `host_backed` devices take host memory,
-// and PoCL aborts the process when the host has none, so the host is asked first.
-Result<Memory> CreateCommitted(const Api& api, cl_context context, cl_command_queue queue,
+// A fresh buffer on its way to being memory that the device has really given: drivers promise
+// freely and refuse at first use.
+struct Commitment {
+  Memory buffer;
+  EventObject done;  // the outcome of it tells whether the memory is there
+  int64_t bytes = 0;
+  Deadline since = {};
+
+  std::string what() const { return StrCat("committing ", bytes, " bytes"); }
+  void Abandon() {
+    done.Abandon();
+    buffer.Abandon();
+  }
+};
+
+// Enqueues the first use of a fresh buffer, and does not wait. ResourceExhausted when the driver
+// refuses at once. `host_backed` devices take host memory, and PoCL aborts the process when the
+// host has none, so the host is asked first.
+Result<Commitment> BeginCommit(const Api& api, cl_context context, cl_command_queue queue,
                                int64_t bytes, bool host_backed);
 
 }  // namespace oncilla::opencl

@@ -66,12 +66,12 @@ bool IsOver(const Api& api, cl_event event) {
 
 std::chrono::milliseconds ClQueue::Patience() const {
   using std::chrono::milliseconds;
-  if (device_hung_) return milliseconds(0);
-  if (last_late_ == std::chrono::steady_clock::time_point()) return kCloseLimit;
+  if (health_.hung) return milliseconds(0);
+  if (last_late_ == std::chrono::steady_clock::time_point()) return health_.Within(kCloseLimit);
   if (last_late_ - first_late_ >= kCloseLimit) return milliseconds(0);
   const auto since =
       std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - last_late_);
-  return std::max(milliseconds(0), kLateCloseLimit - since);
+  return health_.Within(kLateCloseLimit - since);
 }
 
 bool ClQueue::Drain(std::chrono::milliseconds limit) {
@@ -124,7 +124,7 @@ ClQueue::~ClQueue() {
     event->queue = nullptr;
     event->outcome = WithStage(Error(Code::kUnavailable, "the device hangs"), Stage::kDevice);
   }
-  device_hung_ = true;
+  health_.hung = true;
   Bury(std::move(in_flight_));
   queue_.Abandon();
 }
@@ -143,7 +143,7 @@ void ClQueue::Settle(ClEvent& event, bool may_wait) {
   // A wait that fails by itself leaves the work running, and with it the use of memory that the
   // caller takes back once it is told.
   if (!status.ok() && !IsOver(api_, event.last.get()) && (foreign_ || !Drain(kCloseLimit))) {
-    device_hung_ = true;
+    health_.hung = true;
   }
   if (status.ok() && event.error_word != 0) {
     const RunError error = RunError::FromWord(event.error_word);
@@ -236,7 +236,7 @@ Result<EventPtr> ClQueue::Transfer(std::span<const Upload> uploads,
   }
   // What was enqueued still touches the caller's memory.
   if (foreign_ ? !SeeItOver(kCloseLimit) : !Drain(kCloseLimit)) {
-    device_hung_ = true;
+    health_.hung = true;
     for (auto& [number, stamp] : stamps) stamp.Abandon();
   }
   return status;

@@ -8,7 +8,9 @@
 // for it again.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <utility>
@@ -36,18 +38,32 @@ class ClEvent : public Event {
   std::shared_ptr<Status> untold;
 };
 
+// Of a device, for its queues.
+struct QueueHealth {
+  std::atomic<bool> hung{false};  // some work was given up
+  // No queue that is closed waits beyond this.
+  std::atomic<Deadline::duration> close_by{kNoDeadline.time_since_epoch()};
+
+  // `patience`, or less where the device is to be closed soon.
+  std::chrono::milliseconds Within(std::chrono::milliseconds patience) const {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(close_by.load() - now);
+    return std::max(std::chrono::milliseconds(0), std::min(patience, left));
+  }
+};
+
 // Whose the command queue is. On the application's own we enqueue, and wait or flush only when
 // somebody calls Wait: outcomes are read as far as that goes without either.
 enum class QueueOwner { kEngine, kApplication };
 
 class ClQueue : public Queue {
  public:
-  // `device_hung` is set when work is given up; `flushes` counts. Both must outlive the queue.
-  ClQueue(const Api& api, CommandQueue queue, std::atomic<bool>& device_hung,
-          std::atomic<int64_t>& flushes, QueueOwner owner = QueueOwner::kEngine)
+  // `flushes` counts; it and `health` must outlive the queue.
+  ClQueue(const Api& api, CommandQueue queue, QueueHealth& health, std::atomic<int64_t>& flushes,
+          QueueOwner owner = QueueOwner::kEngine)
       : api_(api),
         queue_(std::move(queue)),
-        device_hung_(device_hung),
+        health_(health),
         flushes_(flushes),
         foreign_(owner == QueueOwner::kApplication) {}
   // Gives work in flight a few seconds, less when waits for it have already timed out, and none
@@ -86,7 +102,7 @@ class ClQueue : public Queue {
 
   const Api& api_;
   CommandQueue queue_;
-  std::atomic<bool>& device_hung_;
+  QueueHealth& health_;
   std::atomic<int64_t>& flushes_;
   const bool foreign_;
   bool closing_ = false;

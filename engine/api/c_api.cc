@@ -1,7 +1,10 @@
 // The C interface: runtimes, sessions, models, runs. Each call checks its arguments, does one
 // thing, and turns a Status into a handle.
+#include <atomic>
+
 #include "engine/api/build_info.h"
 #include "engine/api/handles.h"
+#include "engine/base/near_names.h"
 #include "engine/session/config.h"
 
 using namespace oncilla;       // NOLINT: this file is the border between the two namespaces
@@ -82,7 +85,7 @@ const char* oncilla_status_message(const oncilla_status* status) {
   return status == nullptr ? "" : status->message.c_str();
 }
 const char* oncilla_status_stage(const oncilla_status* status) {
-  return status == nullptr ? "unknown" : status->stage.c_str();
+  return status == nullptr ? "" : status->stage.c_str();
 }
 const char* oncilla_status_node(const oncilla_status* status) {
   return status == nullptr ? "" : status->details.node.c_str();
@@ -115,6 +118,11 @@ void oncilla_runtime_free(oncilla_runtime* runtime) { delete runtime; }
 
 size_t oncilla_runtime_device_count(const oncilla_runtime* runtime) {
   return runtime == nullptr ? 0 : runtime->runtime->devices().size();
+}
+
+int oncilla_runtime_has_device(const oncilla_runtime* runtime, const char* name) {
+  if (runtime == nullptr || name == nullptr || *name == 0) return 0;
+  return ResolveDevice(name, runtime->runtime->devices(), {}).ok() ? 1 : 0;
 }
 
 oncilla_status* oncilla_runtime_device(const oncilla_runtime* runtime, size_t index,
@@ -179,7 +187,7 @@ oncilla_status* oncilla_session_create(oncilla_runtime* runtime,
     ONCILLA_TRY(NeedHandle(session, "session"));
     ONCILLA_ASSIGN(SessionOptions ours, ReadSessionOptions(options, *runtime->runtime));
     ONCILLA_ASSIGN(auto created, Session::Create(runtime->runtime, std::move(ours)));
-    std::string config = PrintSessionConfig(created->options(), ConfigForm::kJson);
+    std::string config = PrintSessionConfig(created->options(), TextForm::kJson);
     *session = new oncilla_session{std::move(created), std::move(config)};
     return Status();
   });
@@ -240,21 +248,48 @@ oncilla_status* oncilla_session_memory(oncilla_session* session, const char* dev
 
 namespace oncilla::api {
 
-Result<OpenModelOptions> ReadLoadOptions(const oncilla_load_options& given) {
+static std::string_view Trimmed(std::string_view text) {
+  const size_t first = std::min(text.find_first_not_of(' '), text.size());
+  return text.substr(first, text.find_last_not_of(' ') + 1 - first);
+}
+
+Result<OpenModelOptions> ReadLoadOptions(const oncilla_load_options& given, StoredDevices usual) {
   OpenModelOptions open;
   for (std::string_view tags = given.tags == nullptr ? "" : given.tags; !tags.empty();) {
     const size_t comma = std::min(tags.find(','), tags.size());
-    open.tags.emplace_back(tags.substr(0, comma));
+    open.tags.emplace_back(Trimmed(tags.substr(0, comma)));
     tags.remove_prefix(std::min(comma + 1, tags.size()));
   }
-  if (given.stored_devices < ONCILLA_STORED_DEVICES_IGNORE ||
-      given.stored_devices > ONCILLA_STORED_DEVICES_RESPECT) {
-    return WithStage(InvalidArgument("stored_devices: ", given.stored_devices,
-                                     " is none of ONCILLA_STORED_DEVICES_.."),
-                     Stage::kOptions);
+  const auto refuse = [](std::string_view field, int value, std::string_view names) {
+    return WithStage(InvalidArgument(field, ": ", value, " is none of ", names), Stage::kOptions);
+  };
+  switch (given.stored_devices) {
+    case ONCILLA_STORED_DEVICES_DEFAULT:
+      open.stored_devices = usual;
+      break;
+    case ONCILLA_STORED_DEVICES_SOFT:
+      open.stored_devices = StoredDevices::kSoft;
+      break;
+    case ONCILLA_STORED_DEVICES_RESPECT:
+      open.stored_devices = StoredDevices::kRespect;
+      break;
+    case ONCILLA_STORED_DEVICES_IGNORE:
+      open.stored_devices = StoredDevices::kIgnore;
+      break;
+    default:
+      return refuse("stored_devices", given.stored_devices, "ONCILLA_STORED_DEVICES_..");
   }
-  open.stored_devices = static_cast<StoredDevices>(given.stored_devices);
+  if (given.load_policy != ONCILLA_LOAD_LAZY && given.load_policy != ONCILLA_LOAD_EAGER) {
+    return refuse("load_policy", given.load_policy, "ONCILLA_LOAD_..");
+  }
   return open;
+}
+
+Status PrepareAsLoaded(const oncilla_load_options& given, Model& model) {
+  if (given.load_policy != ONCILLA_LOAD_EAGER) return {};
+  const Status status = model.Prepare({});
+  if (!status.ok()) model.Unload();
+  return status;
 }
 
 std::unique_ptr<oncilla_model> MakeModel(std::shared_ptr<Model> loaded) {
@@ -282,11 +317,47 @@ oncilla_status* oncilla_model_load(oncilla_session* session, const char* path,
     ONCILLA_TRY(NeedHandle(model, "model"));
     oncilla_load_options given{};
     ONCILLA_TRY(ReadStruct(options, "oncilla_load_options", &given));
-    ONCILLA_ASSIGN(const OpenModelOptions open, ReadLoadOptions(given));
+    ONCILLA_ASSIGN(const OpenModelOptions open, ReadLoadOptions(given, StoredDevices::kIgnore));
     if (given.progress != nullptr) given.progress(given.progress_user, "load", 0);
     ONCILLA_ASSIGN(auto loaded, session->session->Load(path, open));
     if (given.progress != nullptr) given.progress(given.progress_user, "load", 1);
+    ONCILLA_TRY(PrepareAsLoaded(given, *loaded));
     *model = MakeModel(std::move(loaded)).release();
+    return Status();
+  });
+}
+
+oncilla_status* oncilla_model_load_bytes(oncilla_session* session, const void* bytes, size_t size,
+                                         const char* name, void (*release)(void* user), void* user,
+                                         const oncilla_load_options* options,
+                                         oncilla_model** model) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(session, "session"));
+    ONCILLA_TRY(NeedHandle(bytes, "bytes"));
+    ONCILLA_TRY(NeedHandle(model, "model"));
+    oncilla_load_options given{};
+    ONCILLA_TRY(ReadStruct(options, "oncilla_load_options", &given));
+    ONCILLA_ASSIGN(const OpenModelOptions open, ReadLoadOptions(given, StoredDevices::kIgnore));
+    std::span<const std::byte> view(static_cast<const std::byte*>(bytes), size);
+    // Takes over the bytes only once nothing can fail any more.
+    const auto let_go = std::make_shared<std::atomic<bool>>(false);
+    std::shared_ptr<const void> owner;
+    if (release == nullptr) {
+      auto copy = std::make_shared<const std::vector<std::byte>>(view.begin(), view.end());
+      view = *copy;
+      owner = std::move(copy);
+    } else {
+      owner = std::shared_ptr<const void>(bytes, [release, user, let_go](const void*) {
+        if (*let_go) release(user);
+      });
+    }
+    ONCILLA_ASSIGN(auto loaded,
+                   session->session->LoadBytes(view, std::move(owner),
+                                               name == nullptr ? "bytes" : name, open));
+    ONCILLA_TRY(PrepareAsLoaded(given, *loaded));
+    auto handle = MakeModel(std::move(loaded));
+    *let_go = true;
+    *model = handle.release();
     return Status();
   });
 }
@@ -430,6 +501,17 @@ oncilla_status* oncilla_model_run(oncilla_model* model, const char* const* input
   });
 }
 
+oncilla_status* oncilla_model_prepare(oncilla_model* model, const char* const* input_names,
+                                      const oncilla_tensor* const* inputs, size_t input_count,
+                                      const oncilla_run_options* options) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(model, "model"));
+    RunRequest request;
+    ONCILLA_TRY(ReadRunRequest(input_names, inputs, input_count, options, &request));
+    return model->model->Prepare(request);
+  });
+}
+
 oncilla_status* oncilla_model_read_variable(oncilla_model* model, const char* name,
                                             oncilla_tensor** tensor) {
   return Guard([&]() -> Status {
@@ -469,6 +551,26 @@ const oncilla_tensor* oncilla_result_find(const oncilla_result* result, const ch
     if (result->names[i] == name) return &result->tensors[i];
   }
   return nullptr;
+}
+oncilla_status* oncilla_result_copy(const oncilla_result* result, const char* name, void* memory,
+                                    size_t bytes) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(result, "result"));
+    ONCILLA_TRY(NeedHandle(name, "name"));
+    const oncilla_tensor* found = oncilla_result_find(result, name);
+    if (found == nullptr) {
+      return NotFound("the result has no output '", name, "'", DidYouMean(name, result->names));
+    }
+    const TensorDesc& desc = found->desc();
+    if (desc.dtype == DType::kString) return InvalidArgument("'", name, "' holds strings");
+    if (static_cast<size_t>(desc.bytes()) != bytes) {
+      return InvalidArgument("'", name, "' is ", desc, " of ", desc.bytes(), " bytes, not ", bytes);
+    }
+    if (bytes > 0) ONCILLA_TRY(NeedHandle(memory, "memory"));
+    ONCILLA_ASSIGN(const Tensor host, found->value().ToHost());
+    if (bytes > 0) std::memcpy(memory, host.bytes().data(), bytes);
+    return Status();
+  });
 }
 const char* oncilla_result_report(const oncilla_result* result) {
   return result == nullptr ? "" : result->report.c_str();

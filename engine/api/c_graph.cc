@@ -37,6 +37,17 @@ Result<DType> TypeFrom(oncilla_dtype dtype) {
   return type;
 }
 
+Result<PartialShape> ShapeFrom(const int64_t* dims, size_t rank) {
+  if (rank > kMaxRank) return InvalidArgument("rank ", rank, " is above ", kMaxRank);
+  if (rank > 0) ONCILLA_TRY(NeedHandle(dims, "dims"));
+  std::vector<Dim> sizes;
+  for (size_t i = 0; i < rank; ++i) {
+    if (dims[i] < -1) return InvalidArgument("dims[", i, "] is ", dims[i]);
+    sizes.push_back(dims[i] < 0 ? Dim() : Dim(dims[i]));
+  }
+  return PartialShape(std::move(sizes));
+}
+
 template <class T>
 oncilla_status* AddAttr(oncilla_graph* graph, const char* name, T value) {
   return Guard([&]() -> Status {
@@ -86,15 +97,8 @@ oncilla_status* oncilla_graph_placeholder(oncilla_graph* graph, const char* name
   return Guard([&]() -> Status {
     ONCILLA_TRY(NeedHandle(graph, "graph"));
     ONCILLA_ASSIGN(const DType type, TypeFrom(dtype));
-    if (rank > kMaxRank) return InvalidArgument("rank ", rank, " is above ", kMaxRank);
-    if (rank > 0) ONCILLA_TRY(NeedHandle(dims, "dims"));
-    std::vector<Dim> sizes;
-    for (size_t i = 0; i < rank; ++i) {
-      if (dims[i] < -1) return InvalidArgument("dims[", i, "] is ", dims[i]);
-      sizes.push_back(dims[i] < 0 ? Dim() : Dim(dims[i]));
-    }
-    return graph->Take(
-        graph->builder.Placeholder(type, PartialShape(std::move(sizes)), NameOf(name)), tensor);
+    ONCILLA_ASSIGN(PartialShape shape, ShapeFrom(dims, rank));
+    return graph->Take(graph->builder.Placeholder(type, shape, NameOf(name)), tensor);
   });
 }
 
@@ -142,12 +146,67 @@ oncilla_status* oncilla_graph_attr_string(oncilla_graph* graph, const char* name
                                           const char* value) {
   return AddAttr(graph, name, std::string(NameOf(value)));
 }
+namespace {
+
+// Adds a list; `convert` gives a Result for each item.
+template <class T, class F>
+oncilla_status* AddList(oncilla_graph* graph, const char* name, const T* values, size_t count,
+                        F&& convert) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(graph, "graph"));
+    ONCILLA_TRY(NeedHandle(name, "name"));
+    if (count > 0) ONCILLA_TRY(NeedHandle(values, "values"));
+    std::vector<std::decay_t<decltype(*convert(values[0]))>> list;
+    for (size_t i = 0; i < count; ++i) {
+      ONCILLA_ASSIGN(auto item, convert(values[i]));
+      list.push_back(std::move(item));
+    }
+    graph->attrs.emplace_back(name, std::move(list));
+    return Status();
+  });
+}
+
+}  // namespace
+
 oncilla_status* oncilla_graph_attr_ints(oncilla_graph* graph, const char* name,
                                         const int64_t* values, size_t count) {
-  if (count > 0 && values == nullptr) {
-    return Guard([] { return NeedHandle(nullptr, "values"); });
-  }
-  return AddAttr(graph, name, std::vector<int64_t>(values, values + count));
+  return AddList(graph, name, values, count, [](int64_t v) { return Result<int64_t>(v); });
+}
+oncilla_status* oncilla_graph_attr_floats(oncilla_graph* graph, const char* name,
+                                          const float* values, size_t count) {
+  return AddList(graph, name, values, count, [](float v) { return Result<float>(v); });
+}
+oncilla_status* oncilla_graph_attr_strings(oncilla_graph* graph, const char* name,
+                                           const char* const* values, size_t count) {
+  return AddList(graph, name, values, count, [](const char* v) -> Result<std::string> {
+    ONCILLA_TRY(NeedHandle(v, "a value of the list"));
+    return std::string(v);
+  });
+}
+oncilla_status* oncilla_graph_attr_types(oncilla_graph* graph, const char* name,
+                                         const oncilla_dtype* values, size_t count) {
+  return AddList(graph, name, values, count, [](oncilla_dtype v) { return TypeFrom(v); });
+}
+oncilla_status* oncilla_graph_attr_shape(oncilla_graph* graph, const char* name,
+                                         const int64_t* dims, size_t rank) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(graph, "graph"));
+    ONCILLA_TRY(NeedHandle(name, "name"));
+    ONCILLA_ASSIGN(PartialShape shape, ShapeFrom(dims, rank));
+    graph->attrs.emplace_back(name, std::move(shape));
+    return Status();
+  });
+}
+oncilla_status* oncilla_graph_attr_tensor(oncilla_graph* graph, const char* name,
+                                          const oncilla_tensor* value) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(graph, "graph"));
+    ONCILLA_TRY(NeedHandle(name, "name"));
+    ONCILLA_TRY(NeedHandle(value, "value"));
+    ONCILLA_ASSIGN(Tensor host, value->value().ToHost());
+    graph->attrs.emplace_back(name, std::move(host));
+    return Status();
+  });
 }
 
 oncilla_status* oncilla_graph_push_device(oncilla_graph* graph, const char* device) {
@@ -186,9 +245,10 @@ oncilla_status* oncilla_model_load_graph(oncilla_session* session, const oncilla
     ONCILLA_TRY(NeedHandle(model, "model"));
     oncilla_load_options given{};
     ONCILLA_TRY(ReadStruct(options, "oncilla_load_options", &given));
-    ONCILLA_ASSIGN(const OpenModelOptions open, ReadLoadOptions(given));
+    ONCILLA_ASSIGN(const OpenModelOptions open, ReadLoadOptions(given, StoredDevices::kSoft));
     ONCILLA_ASSIGN(std::string bytes, graph->builder.GraphDef());
     ONCILLA_ASSIGN(auto loaded, session->session->LoadGraph(std::move(bytes), "graph", open));
+    ONCILLA_TRY(PrepareAsLoaded(given, *loaded));
     *model = MakeModel(std::move(loaded)).release();
     return Status();
   });

@@ -21,6 +21,34 @@ Status WriteText(const std::string& all, char* text, size_t size, size_t* needed
 
 }  // namespace
 
+size_t oncilla_session_device_count(const oncilla_session* session) {
+  return session == nullptr ? 0 : session->session->visible().size();
+}
+
+oncilla_status* oncilla_session_device_info(const oncilla_session* session, size_t index,
+                                            oncilla_session_device* info) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(session, "session"));
+    const std::vector<ListedDevice>& visible = session->session->visible();
+    if (index >= visible.size()) {
+      return InvalidArgument("there is no device ", index, "; the session sees ", visible.size());
+    }
+    oncilla_session_device value{};
+    value.name = visible[index].name.c_str();
+    value.driver_name = visible[index].info.name.c_str();
+    const auto names = session->session->device_names();
+    value.preferred =
+        names[static_cast<size_t>(session->session->preferred())] == visible[index].name;
+    for (const DeviceMemory& memory : session->session->Memory()) {
+      if (memory.device != visible[index].name) continue;
+      value.in_use = 1;
+      value.limit_bytes = memory.limit_bytes;
+      value.pool_bytes = memory.pool_bytes;
+    }
+    return WriteStruct(value, info, "oncilla_session_device");
+  });
+}
+
 oncilla_status* oncilla_session_defragment(oncilla_session* session, int64_t* released_bytes) {
   return Guard([&]() -> Status {
     ONCILLA_TRY(NeedHandle(session, "session"));

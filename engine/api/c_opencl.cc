@@ -172,11 +172,9 @@ int oncilla_enqueued_done(const oncilla_enqueued* run) {
 oncilla_status* oncilla_enqueued_finish(oncilla_enqueued* run, int64_t timeout_ms) {
   return Guard([&]() -> Status {
     ONCILLA_TRY(NeedHandle(run, "run"));
-    constexpr int64_t kLongest = int64_t{1} << 40;  // more overflows the clock
-    return run->run.Finish(timeout_ms < 0
-                               ? kNoDeadline
-                               : std::chrono::steady_clock::now() +
-                                     std::chrono::milliseconds(std::min(timeout_ms, kLongest)));
+    return run->run.Finish(timeout_ms < 0 ? kNoDeadline
+                                          : DeadlineAfter(std::chrono::steady_clock::now(),
+                                                          std::chrono::milliseconds(timeout_ms)));
   });
 }
 void oncilla_enqueued_free(oncilla_enqueued* run) { delete run; }

@@ -38,7 +38,7 @@ oncilla_status* oncilla_precision_check_run(oncilla_runtime* runtime, const char
     ONCILLA_TRY(ReadStruct(options, "oncilla_precision_options", &given));
     oncilla_load_options load{};
     ONCILLA_TRY(ReadStruct(given.load, "oncilla_load_options", &load));
-    ONCILLA_ASSIGN(const OpenModelOptions open, ReadLoadOptions(load));
+    ONCILLA_ASSIGN(const OpenModelOptions open, ReadLoadOptions(load, StoredDevices::kIgnore));
     ONCILLA_ASSIGN(SessionOptions session, ReadSessionOptions(given.session, *runtime->runtime));
     if (given.storage != nullptr) {
       ONCILLA_ASSIGN(session.precision.storage, PrecisionFromName(given.storage));

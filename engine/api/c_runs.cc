@@ -54,11 +54,9 @@ oncilla_status* oncilla_run_wait(oncilla_run* run, int64_t timeout_ms, oncilla_r
     ONCILLA_TRY(NeedHandle(run, "run"));
     ONCILLA_TRY(NeedHandle(result, "result"));
     *result = nullptr;
-    constexpr int64_t kLongest = int64_t{1} << 40;  // more overflows the clock
-    const Deadline deadline = timeout_ms < 0
-                                  ? kNoDeadline
-                                  : std::chrono::steady_clock::now() +
-                                        std::chrono::milliseconds(std::min(timeout_ms, kLongest));
+    const Deadline deadline = timeout_ms < 0 ? kNoDeadline
+                                             : DeadlineAfter(std::chrono::steady_clock::now(),
+                                                             std::chrono::milliseconds(timeout_ms));
     if (!run->handle.Wait(deadline)) {
       return Error(Code::kDeadlineExceeded, "the run is not over after ", timeout_ms, " ms");
     }

@@ -118,7 +118,10 @@ Result<RuntimeOptions> ReadRuntimeOptions(const oncilla_runtime_options* options
 // Notes about a ConfigProto go to the runtime's log.
 Result<SessionOptions> ReadSessionOptions(const oncilla_session_options* options, Runtime& runtime);
 Result<CallOptions> ReadCallOptions(const oncilla_call_options* options);
-Result<OpenModelOptions> ReadLoadOptions(const oncilla_load_options& given);
+// `usual` stands for ONCILLA_STORED_DEVICES_DEFAULT.
+Result<OpenModelOptions> ReadLoadOptions(const oncilla_load_options& given, StoredDevices usual);
+// What ONCILLA_LOAD_EAGER asks for; a model that fails is unloaded.
+Status PrepareAsLoaded(const oncilla_load_options& given, Model& model);
 std::unique_ptr<oncilla_model> MakeModel(std::shared_ptr<Model> loaded);
 oncilla_tensor MakeTensor(RunValue value);
 // "names[i]" is checked; null with a count is refused.

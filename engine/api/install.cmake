@@ -1,5 +1,5 @@
-# The libraries as users get them: liboncilla.so with one version node, liboncilla.a, the two
-# headers, a CMake package, a pkg-config file and a Debian package.
+# The libraries as users get them: liboncilla.so with one version node, liboncilla.a, the headers, a
+# CMake package, a pkg-config file, the documentation and a Debian package.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -13,10 +13,29 @@ endforeach()
 get_target_property(ONCILLA_LIBRARIES oncilla_objects LINK_LIBRARIES)
 get_target_property(ONCILLA_DEFINITIONS oncilla_objects INTERFACE_COMPILE_DEFINITIONS)
 
+# Libraries that others in the process may have in another version, and whose names do not tell the
+# version, are inside the shared library where the system has their archives, with every name hidden.
+# Abseil's names tell it. Highway has no archive in Debian; those of RE2, libpng and libjpeg are made for
+# programs, not for shared libraries.
+set(ONCILLA_SHARED_LIBRARIES)
+foreach(library ${ONCILLA_LIBRARIES})
+  set(archive)
+  if(library MATCHES "^(Snappy::snappy|farmhash)$")
+    string(REGEX REPLACE ".*::" "" name ${library})
+    find_library(ONCILLA_ARCHIVE_OF_${name} lib${name}.a)
+    mark_as_advanced(ONCILLA_ARCHIVE_OF_${name})
+    set(archive ${ONCILLA_ARCHIVE_OF_${name}})
+  endif()
+  if(archive)
+    list(APPEND ONCILLA_SHARED_LIBRARIES ${archive})
+  else()
+    list(APPEND ONCILLA_SHARED_LIBRARIES ${library})
+  endif()
+endforeach()
 add_library(oncilla_shared SHARED $<TARGET_OBJECTS:oncilla_objects>)
 add_library(oncilla::oncilla ALIAS oncilla_shared)
-target_link_libraries(oncilla_shared PRIVATE ${ONCILLA_LIBRARIES})
-target_link_options(oncilla_shared PRIVATE
+target_link_libraries(oncilla_shared PRIVATE ${ONCILLA_SHARED_LIBRARIES})
+target_link_options(oncilla_shared PRIVATE -Wl,--exclude-libs,ALL
   -Wl,--version-script=${PROJECT_SOURCE_DIR}/engine/api/oncilla.map -Wl,--no-undefined)
 set_target_properties(oncilla_shared PROPERTIES
   OUTPUT_NAME oncilla EXPORT_NAME oncilla VERSION ${PROJECT_VERSION} SOVERSION 0
@@ -43,14 +62,19 @@ endforeach()
 if(NOT ONCILLA_INSTALL)
   return()
 endif()
-install(TARGETS oncilla_shared oncilla_core EXPORT oncilla)
+# Two exports: who links the shared library needs none of the packages that the archive needs.
+install(TARGETS oncilla_shared EXPORT oncilla)
+install(TARGETS oncilla_core EXPORT oncilla_static)
 install(FILES engine/api/oncilla.h engine/api/oncilla.hpp engine/api/oncilla_tensor.hpp
   engine/api/oncilla_graph.hpp engine/api/oncilla_opencl.h engine/api/oncilla_opencl.hpp
   engine/api/oncilla_precision.h engine/api/oncilla_precision.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/oncilla)
-install(FILES LICENSE NOTICE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/oncilla)
+install(FILES LICENSE NOTICE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/oncilla)
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/oncilla)
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/oncilla)
 install(EXPORT oncilla NAMESPACE oncilla:: DESTINATION ${package} FILE oncillaTargets.cmake)
+install(EXPORT oncilla_static NAMESPACE oncilla:: DESTINATION ${package}
+  FILE oncillaStaticTargets.cmake)
 configure_package_config_file(engine/api/oncillaConfig.cmake.in oncillaConfig.cmake
   INSTALL_DESTINATION ${package})
 write_basic_package_version_file(oncillaConfigVersion.cmake COMPATIBILITY SameMinorVersion)
@@ -66,11 +90,10 @@ foreach(library ${ONCILLA_LIBRARIES})
     continue()
   elseif(library MATCHES "^absl::(.*)")
     list(APPEND ONCILLA_PC_REQUIRES absl_${CMAKE_MATCH_1})
-  elseif(library MATCHES "^(hwy::hwy|protobuf::libprotobuf|Snappy::snappy|PNG::PNG|JPEG::JPEG)$")
+  elseif(library MATCHES "^(hwy::hwy|Snappy::snappy|PNG::PNG|JPEG::JPEG)$")
     string(REGEX REPLACE ".*::" "" name ${library})
     string(TOLOWER ${name} name)
     string(REGEX REPLACE "^(hwy|png|jpeg)$" "lib\\1" name ${name})
-    string(REGEX REPLACE "^libprotobuf$" "protobuf" name ${name})
     list(APPEND ONCILLA_PC_REQUIRES ${name})
   elseif(library STREQUAL Threads::Threads)
     list(APPEND ONCILLA_PC_LIBS ${CMAKE_THREAD_LIBS_INIT})
@@ -91,6 +114,9 @@ if(PKG_CONFIG_FOUND)
 endif()
 list(APPEND ONCILLA_PC_LIBS -lstdc++ -lm)
 list(JOIN ONCILLA_PC_LIBS " " ONCILLA_PC_LIBS)
+# The prefix follows from where the file lies, so that an installation may be moved.
+file(RELATIVE_PATH ONCILLA_PC_UP "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+string(REGEX REPLACE "/$" "" ONCILLA_PC_UP "${ONCILLA_PC_UP}")
 configure_file(engine/api/oncilla.pc.in oncilla.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/oncilla.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 

@@ -15,8 +15,6 @@
  * Threads: a runtime, a session and a model may be used from several threads at once; runs of one
  * model overlap. A tensor may be read from several threads. Statuses, results and anything being
  * freed belong to one thread at a time.
- *
- * Custom ops will join as rows given to oncilla_runtime_options.
  */
 #ifndef ONCILLA_H_
 #define ONCILLA_H_
@@ -33,6 +31,11 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* The version of this header; oncilla_version() is the library's. */
+#define ONCILLA_VERSION_MAJOR 0
+#define ONCILLA_VERSION_MINOR 1
+#define ONCILLA_VERSION_PATCH 0
 
 #ifdef __cplusplus
 #define ONCILLA_INIT(type) \
@@ -77,7 +80,7 @@ typedef enum oncilla_code {
 /* Of a null status: ONCILLA_OK, "", and no details. */
 ONCILLA_API oncilla_code oncilla_status_code(const oncilla_status* status);
 ONCILLA_API const char* oncilla_status_message(const oncilla_status* status);
-/* "options", "file", "load", "compile", "run", "device", or "unknown". */
+/* "options", "file", "load", "compile", "run", "device", or "unknown"; "" of a null status. */
 ONCILLA_API const char* oncilla_status_stage(const oncilla_status* status);
 /* The node of the model and the device that the failure is about; "" when there is none. */
 ONCILLA_API const char* oncilla_status_node(const oncilla_status* status);
@@ -140,6 +143,9 @@ typedef struct oncilla_device_info {
 } oncilla_device_info;
 
 ONCILLA_API size_t oncilla_runtime_device_count(const oncilla_runtime* runtime);
+/* 1 when there is a usable device of that name: in full, in any of TensorFlow's short forms
+ * ("/device:GPU:0", "/GPU:0", "gpu:0"), or a type alone ("GPU"); else 0. */
+ONCILLA_API int oncilla_runtime_has_device(const oncilla_runtime* runtime, const char* name);
 /* Fills as much of `info` as its size has room for. Text lives as long as the runtime. */
 ONCILLA_API oncilla_status* oncilla_runtime_device(const oncilla_runtime* runtime, size_t index,
                                                    oncilla_device_info* info);
@@ -177,6 +183,23 @@ ONCILLA_API oncilla_status* oncilla_session_trim(oncilla_session* session, int64
  * What is taken above it stays until it is let go. */
 ONCILLA_API oncilla_status* oncilla_session_set_memory_limit(oncilla_session* session,
                                                              const char* device, int64_t bytes);
+
+/* The devices that the session sees, numbered as its options say: the CPU first, then GPUs. */
+typedef struct oncilla_session_device {
+  size_t size;
+  const char* name;        /* full */
+  const char* driver_name; /* of the physical device */
+  int in_use;              /* 1: opened; the fields below are 0 otherwise */
+  int preferred;           /* 1: where nodes run unless they ask for another */
+  int64_t limit_bytes;
+  int64_t pool_bytes; /* taken from the driver */
+} oncilla_session_device;
+
+ONCILLA_API size_t oncilla_session_device_count(const oncilla_session* session);
+/* Fills as much of `info` as its size has room for. Text lives as long as the session. */
+ONCILLA_API oncilla_status* oncilla_session_device_info(const oncilla_session* session,
+                                                        size_t index,
+                                                        oncilla_session_device* info);
 
 typedef struct oncilla_memory_info {
   size_t size;
@@ -250,11 +273,22 @@ typedef void (*oncilla_progress_fn)(void* user, const char* what, double fractio
 
 /* What to do with the devices that a TensorFlow model's nodes say they were made for. */
 enum {
-  ONCILLA_STORED_DEVICES_IGNORE = 0,
-  ONCILLA_STORED_DEVICES_SOFT =
-      1, /* followed where there is such a device and it can run the node */
-  ONCILLA_STORED_DEVICES_RESPECT =
-      2 /* followed, or the run is refused with the devices there are */
+  /* Followed softly for graphs that are built in code, where scopes were written on purpose; ignored
+   * for files. */
+  ONCILLA_STORED_DEVICES_DEFAULT = 0,
+  /* Followed where there is such a device and it can run the node. */
+  ONCILLA_STORED_DEVICES_SOFT = 1,
+  /* Followed, or the run is refused with the devices there are. */
+  ONCILLA_STORED_DEVICES_RESPECT = 2,
+  /* Only reported. */
+  ONCILLA_STORED_DEVICES_IGNORE = 3
+};
+
+/* When a model's graphs are made. */
+enum {
+  ONCILLA_LOAD_LAZY = 0, /* by the first run that needs them */
+  ONCILLA_LOAD_EAGER = 1 /* the default signature's while loading, so that failures show there; where
+                            all sizes of its inputs are known its kernels and memory plan too */
 };
 
 typedef struct oncilla_load_options {
@@ -263,12 +297,22 @@ typedef struct oncilla_load_options {
   oncilla_progress_fn progress;
   void* progress_user;
   int stored_devices; /* ONCILLA_STORED_DEVICES_.. */
+  int load_policy;    /* ONCILLA_LOAD_.. */
 } oncilla_load_options;
 
 /* A SavedModel folder, a frozen GraphDef or an ONNX file, told apart by content. */
 ONCILLA_API oncilla_status* oncilla_model_load(oncilla_session* session, const char* path,
                                                const oncilla_load_options* options,
                                                oncilla_model** model);
+/* The same from the bytes of a model in one file: ONNX, a GraphDef, or Oncilla's own. `name` stands for
+ * the file in messages (null: "bytes"). With a null `release` the bytes are copied; else they must
+ * stay unchanged until `release` is called, from whatever thread lets go of them last. On failure it
+ * is not called. External files of an ONNX model are refused. */
+ONCILLA_API oncilla_status* oncilla_model_load_bytes(oncilla_session* session, const void* bytes,
+                                                     size_t size, const char* name,
+                                                     void (*release)(void* user), void* user,
+                                                     const oncilla_load_options* options,
+                                                     oncilla_model** model);
 /* Gives the model's memory back and says how much it was (`released_bytes` may be null). */
 ONCILLA_API oncilla_status* oncilla_model_unload(oncilla_model* model, int64_t* released_bytes);
 ONCILLA_API void oncilla_model_free(oncilla_model* model);
@@ -325,6 +369,16 @@ ONCILLA_API oncilla_status* oncilla_model_run(oncilla_model* model, const char* 
                                               const oncilla_run_options* options,
                                               oncilla_result** result);
 
+/* Does what the first such run would do beside computing: compiles the graph, makes the memory plan
+ * and the kernels for inputs of these shapes, and packs the weights. Only the shapes and types of the
+ * inputs matter, but for those that shapes depend on. Without inputs the graph alone is compiled. Of
+ * the options, those that bear on results' arrival (time limit, cancellation, keep) are ignored. */
+ONCILLA_API oncilla_status* oncilla_model_prepare(oncilla_model* model,
+                                                  const char* const* input_names,
+                                                  const oncilla_tensor* const* inputs,
+                                                  size_t input_count,
+                                                  const oncilla_run_options* options);
+
 ONCILLA_API size_t oncilla_result_count(const oncilla_result* result);
 ONCILLA_API const char* oncilla_result_name(const oncilla_result* result, size_t index);
 /* Belongs to the result. */
@@ -332,6 +386,10 @@ ONCILLA_API const oncilla_tensor* oncilla_result_tensor(const oncilla_result* re
 /* By name; null when there is none. */
 ONCILLA_API const oncilla_tensor* oncilla_result_find(const oncilla_result* result,
                                                       const char* name);
+/* Copies an output of numbers, also one on a device, into the caller's memory, whose size must be
+ * exactly the tensor's. */
+ONCILLA_API oncilla_status* oncilla_result_copy(const oncilla_result* result, const char* name,
+                                                void* memory, size_t bytes);
 /* One line: what ran where, why, and what it cost in copies. */
 ONCILLA_API const char* oncilla_result_report(const oncilla_result* result);
 ONCILLA_API void oncilla_result_free(oncilla_result* result);
@@ -546,6 +604,17 @@ ONCILLA_API oncilla_status* oncilla_graph_attr_string(oncilla_graph* graph, cons
                                                       const char* value);
 ONCILLA_API oncilla_status* oncilla_graph_attr_ints(oncilla_graph* graph, const char* name,
                                                     const int64_t* values, size_t count);
+ONCILLA_API oncilla_status* oncilla_graph_attr_floats(oncilla_graph* graph, const char* name,
+                                                      const float* values, size_t count);
+ONCILLA_API oncilla_status* oncilla_graph_attr_strings(oncilla_graph* graph, const char* name,
+                                                       const char* const* values, size_t count);
+ONCILLA_API oncilla_status* oncilla_graph_attr_types(oncilla_graph* graph, const char* name,
+                                                     const oncilla_dtype* values, size_t count);
+/* A size of -1 is not known. */
+ONCILLA_API oncilla_status* oncilla_graph_attr_shape(oncilla_graph* graph, const char* name,
+                                                     const int64_t* dims, size_t rank);
+ONCILLA_API oncilla_status* oncilla_graph_attr_tensor(oncilla_graph* graph, const char* name,
+                                                      const oncilla_tensor* value);
 /* What is built until the scope is popped is for this device, merged into the scope around it;
  * "" stands for no device. */
 ONCILLA_API oncilla_status* oncilla_graph_push_device(oncilla_graph* graph, const char* device);

@@ -10,14 +10,17 @@
 //     std::printf("%f\n", result[0].data<float>()[0]);
 //   }
 //
-// Nothing throws but Result::value() on a failure, which says so; with -fno-exceptions it ends the
-// program. Threads and lifetimes are those of oncilla.h.
+// Nothing throws but reading the value of a Result that is a failure, which throws oncilla::Error.
+// A model keeps its session: both close when the last of them goes, or earlier by Close(). Threads
+// are those of oncilla.h.
 #ifndef ONCILLA_HPP_
 #define ONCILLA_HPP_
 
 #include <oncilla/oncilla.h>
 
+#include <algorithm>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <oncilla/oncilla_tensor.hpp>
 #include <string>
@@ -38,8 +41,17 @@ class RunResult {
     const auto index = static_cast<size_t>(position);
     return View(oncilla_result_tensor(result_.get(), index));
   }
+  // Not valid when there is no such output.
   Tensor operator[](const char* name) const {
     return View(oncilla_result_find(result_.get(), name));
+  }
+  Tensor operator[](const std::string& name) const { return (*this)[name.c_str()]; }
+  bool Has(const std::string& name) const {
+    return oncilla_result_find(result_.get(), name.c_str()) != nullptr;
+  }
+  // Copies an output into the caller's memory, which must have exactly its bytes.
+  Status CopyTo(const std::string& name, void* memory, size_t bytes) const {
+    return Status(oncilla_result_copy(result_.get(), name.c_str(), memory, bytes));
   }
   std::string report() const { return oncilla_result_report(result_.get()); }
   // Of a run with a trace level; see oncilla_result_trace.
@@ -64,6 +76,7 @@ class RunResult {
   friend class Prefetcher;
   explicit RunResult(oncilla_result* owned) : result_(owned, oncilla_result_free) {}
   Tensor View(const oncilla_tensor* tensor) const {
+    if (tensor == nullptr) return Tensor();
     return Tensor(std::shared_ptr<const oncilla_tensor>(result_, tensor));
   }
   std::shared_ptr<oncilla_result> result_;
@@ -203,15 +216,29 @@ inline Result<Prefetcher::Item> Prefetcher::Next(int64_t timeout_ms,
 }
 
 struct RunOptions {
-  std::string signature;             // empty: the default one
-  std::vector<std::string> outputs;  // empty: all, or none with targets
-  int64_t timeout_ms = 0;
+  std::string signature = {};             // empty: the default one
+  std::vector<std::string> outputs = {};  // empty: all, or none with targets
+  int64_t timeout_ms = 0;                 // 0: none, or the session's
   std::vector<std::string> targets = {};  // nodes of a TensorFlow graph to run for what they do
   std::string device = {};                // where to run this time; empty: the session's device
   Cancellation cancellation = {};
   std::vector<std::string> keep = {};  // outputs that stay on the device that computes them
   bool keep_all = false;
   int trace_level = ONCILLA_TRACE_NONE;  // for RunResult::Trace
+};
+
+// An input or output as a signature declares it.
+struct TensorInfo {
+  std::string name;
+  oncilla_dtype dtype = static_cast<oncilla_dtype>(0);
+  bool ranked = false;        // false: the rank is not known
+  std::vector<int64_t> dims;  // -1: not known
+};
+
+struct PrepareOptions {
+  std::string signature = {};             // empty: the default one
+  std::vector<std::string> outputs = {};  // empty: all
+  std::string device = {};                // empty: the session's
 };
 
 class Model {
@@ -263,6 +290,40 @@ class Model {
     Status status(oncilla_model_make_callable(model_.get(), &c, &callable));
     if (!status.ok()) return status;
     return Callable(callable);
+  }
+  // One input, whatever it is called: that of the default signature.
+  Result<RunResult> operator()(const Tensor& input) const {
+    const std::vector<TensorInfo> declared = inputs();
+    return Run({{declared.size() == 1 ? declared[0].name : std::string(), input}});
+  }
+  // Does what the first run would do beside computing: compiles the graph, makes the plan and the
+  // kernels for inputs of these shapes, and sends the weights. Only the shapes and types of the
+  // examples matter, but for inputs that shapes depend on.
+  Status Prepare(const Inputs& examples, const PrepareOptions& options = {}) const {
+    RunOptions run;
+    run.signature = options.signature;
+    run.outputs = options.outputs;
+    run.device = options.device;
+    const Arguments a(examples, run);
+    return Status(oncilla_model_prepare(model_.get(), a.names.data(), a.tensors.data(),
+                                        a.names.size(), &a.c));
+  }
+  // What the model has, in the order of its file; formats without signatures have one with an empty
+  // key.
+  std::vector<std::string> signatures() const {
+    std::vector<std::string> keys;
+    for (size_t i = 0; i < oncilla_model_signature_count(model_.get()); ++i) {
+      keys.emplace_back(oncilla_model_signature_key(model_.get(), i));
+    }
+    return keys;
+  }
+  // Of a signature, by its key; empty: serving_default, else the only one. Nothing for a signature
+  // that is not there.
+  std::vector<TensorInfo> inputs(const std::string& signature = {}) const {
+    return Infos(signature, oncilla_model_input_count, oncilla_model_input);
+  }
+  std::vector<TensorInfo> outputs(const std::string& signature = {}) const {
+    return Infos(signature, oncilla_model_output_count, oncilla_model_output);
   }
   // See oncilla_model_read_variable.
   Result<Tensor> ReadVariable(const std::string& name) const {
@@ -342,31 +403,84 @@ class Model {
     std::vector<const oncilla_tensor*> tensors;
     oncilla_run_options c{};
   };
-  explicit Model(oncilla_model* owned) : model_(owned) {}
+  template <class Count, class Get>
+  std::vector<TensorInfo> Infos(const std::string& signature, Count&& count, Get&& get) const {
+    const std::vector<std::string> keys = signatures();
+    const std::string wanted = signature.empty() ? "serving_default" : signature;
+    size_t index = keys.size() == 1 && signature.empty() ? 0 : keys.size();
+    for (size_t i = 0; i < keys.size(); ++i) {
+      if (keys[i] == wanted) index = i;
+    }
+    std::vector<TensorInfo> all(index < keys.size() ? count(model_.get(), index) : 0);
+    for (size_t i = 0; i < all.size(); ++i) {
+      oncilla_tensor_info c{};
+      c.size = sizeof(c);
+      if (!Status(get(model_.get(), index, i, &c)).ok()) continue;
+      all[i] = {c.name, c.dtype, c.ranked != 0, {c.dims, c.dims + c.rank}};
+    }
+    return all;
+  }
+  Model(oncilla_model* owned, std::shared_ptr<oncilla_session> session)
+      : session_(std::move(session)), model_(owned) {}
+  std::shared_ptr<oncilla_session> session_;  // a model may be all that is left of its session
   internal::Handle<oncilla_model, oncilla_model_free> model_;
 };
 
 // What to do with the devices that a TensorFlow model's nodes say they were made for; see
 // oncilla_load_options.
 enum class StoredDevices {
+  // Followed softly for graphs that are built in code, where a DeviceScope was written on purpose;
+  // ignored for files.
+  kDefault = ONCILLA_STORED_DEVICES_DEFAULT,
   kIgnore = ONCILLA_STORED_DEVICES_IGNORE,
   kSoft = ONCILLA_STORED_DEVICES_SOFT,
   kRespect = ONCILLA_STORED_DEVICES_RESPECT,
 };
 
+// When a model's graphs are made.
+enum class LoadPolicy {
+  kLazy = ONCILLA_LOAD_LAZY,    // by the first run that needs them
+  kEager = ONCILLA_LOAD_EAGER,  // the default signature's while loading: failures show there
+};
+
+// The tags of one meta graph of a SavedModel: {"serve", "gpu"}, or a text with commas.
+class Tags : public std::vector<std::string> {
+ public:
+  Tags() = default;
+  Tags(const char* tags) : Tags(std::string(tags)) {}  // NOLINT: as text
+  Tags(const std::string& tags) {                      // NOLINT
+    for (size_t begin = 0; begin < tags.size();) {
+      const size_t end = std::min(tags.find(',', begin), tags.size());
+      const size_t first = tags.find_first_not_of(' ', begin), last = tags.find_last_not_of(' ', end - 1);
+      if (first < end) push_back(tags.substr(first, last - first + 1));
+      begin = end + 1;
+    }
+  }
+  // Not of strings: {{"serve", "gpu"}} must never be one string from two pointers.
+  Tags(std::initializer_list<const char*> tags) : std::vector<std::string>(tags.begin(), tags.end()) {}
+  Tags(std::vector<std::string> tags) : std::vector<std::string>(std::move(tags)) {}  // NOLINT
+};
+
 struct LoadOptions {
-  std::string tags;  // SavedModel, separated by commas; empty: "serve", else the only set there is
-  StoredDevices stored_devices = StoredDevices::kIgnore;
+  Tags tags = {};  // SavedModel; empty: "serve", else the only set there is
+  StoredDevices stored_devices = StoredDevices::kDefault;
+  LoadPolicy load_policy = LoadPolicy::kLazy;
 };
 
 namespace internal {
-inline oncilla_load_options ToC(const LoadOptions& options) {
-  oncilla_load_options l{};
-  l.size = sizeof(l);
-  l.tags = options.tags.empty() ? nullptr : options.tags.c_str();
-  l.stored_devices = static_cast<int>(options.stored_devices);
-  return l;
-}
+// The options as C wants them; borrows from itself.
+struct CLoadOptions {
+  explicit CLoadOptions(const LoadOptions& options) {
+    for (const std::string& tag : options.tags) tags += (tags.empty() ? "" : ",") + tag;
+    c.size = sizeof(c);
+    c.tags = tags.empty() ? nullptr : tags.c_str();
+    c.stored_devices = static_cast<int>(options.stored_devices);
+    c.load_policy = static_cast<int>(options.load_policy);
+  }
+  CLoadOptions(const CLoadOptions&) = delete;
+  std::string tags;
+  oncilla_load_options c{};
+};
 }  // namespace internal
 
 class GraphBuilder;  // oncilla_graph.hpp
@@ -412,15 +526,9 @@ class Runtime {
     }
     return all;
   }
-  // By a full name, or by what it ends in: "GPU:0".
+  // By any name that a device has: "/GPU:0", "gpu:0", "/device:GPU:0", the full name, a type ("GPU").
   bool HasDevice(const std::string& name) const {
-    for (const DeviceInfo& device : Devices()) {
-      const std::string& full = device.name;
-      if (full.empty() || name.empty() || full.size() < name.size()) continue;
-      if (full.compare(full.size() - name.size(), name.size(), name) != 0) continue;
-      if (full.size() == name.size() || full[full.size() - name.size() - 1] == ':') return true;
-    }
-    return false;
+    return oncilla_runtime_has_device(get(), name.c_str()) != 0;
   }
   // Takes over a handle of the C interface.
   static Runtime Adopt(oncilla_runtime* runtime) { return Runtime(runtime); }
@@ -456,6 +564,16 @@ inline oncilla_session_options ToC(const SessionOptions& options) {
 }
 }  // namespace internal
 
+// A device as a session sees it.
+struct SessionDevice {
+  std::string name;         // full, as the session numbers it
+  std::string driver_name;  // of the physical device
+  bool in_use = false;      // opened: it has a limit and memory
+  bool preferred = false;   // where nodes run unless they ask for another
+  int64_t limit_bytes = 0;
+  int64_t pool_bytes = 0;  // taken from the driver
+};
+
 class Session {
  public:
   // With a runtime of its own.
@@ -474,13 +592,31 @@ class Session {
     return Session(session);
   }
   Result<Model> Load(const std::string& path, const LoadOptions& options = {}) const {
-    const oncilla_load_options l = internal::ToC(options);
+    const internal::CLoadOptions l(options);
     oncilla_model* model = nullptr;
-    Status status(oncilla_model_load(session_.get(), path.c_str(), &l, &model));
+    Status status(oncilla_model_load(session_.get(), path.c_str(), &l.c, &model));
     if (!status.ok()) return status;
-    return Model(model);
+    return Model(model, session_);
   }
-  // What a builder holds. Its device scopes are followed as options.stored_devices says.
+  // A model in one file (ONNX, a GraphDef, or Oncilla's own) from memory, which is copied or, with
+  // `release`, used in place until that is called; see oncilla_model_load_bytes.
+  Result<Model> LoadBytes(const void* bytes, size_t size, const LoadOptions& options = {},
+                          std::function<void()> release = nullptr) const {
+    const internal::CLoadOptions l(options);
+    std::unique_ptr<std::function<void()>> kept;
+    if (release) kept = std::make_unique<std::function<void()>>(std::move(release));
+    const auto call = [](void* user) {
+      const std::unique_ptr<std::function<void()>> own(static_cast<std::function<void()>*>(user));
+      (*own)();
+    };
+    oncilla_model* model = nullptr;
+    Status status(oncilla_model_load_bytes(session_.get(), bytes, size, nullptr,
+                                           kept ? +call : nullptr, kept.get(), &l.c, &model));
+    if (!status.ok()) return status;
+    (void)kept.release();  // `call` has it
+    return Model(model, session_);
+  }
+  // What a builder holds. Its device scopes count; see StoredDevices::kDefault.
   Result<Model> Load(const GraphBuilder& graph, const LoadOptions& options = {}) const;
   // Gives back what no run holds at the moment, and says how much it was; weights stay.
   Result<int64_t> Trim() {
@@ -510,6 +646,18 @@ class Session {
     Status status(oncilla_session_memory(session_.get(), device.c_str(), &info));
     if (!status.ok()) return status;
     return info;
+  }
+  // The devices that the session sees, with their limits and what is taken of those in use.
+  std::vector<SessionDevice> Devices() const {
+    std::vector<SessionDevice> all(oncilla_session_device_count(session_.get()));
+    for (size_t i = 0; i < all.size(); ++i) {
+      oncilla_session_device c{};
+      c.size = sizeof(c);
+      if (!Status(oncilla_session_device_info(session_.get(), i, &c)).ok()) continue;
+      all[i] = {c.name,           c.driver_name, c.in_use != 0,
+                c.preferred != 0, c.limit_bytes, c.pool_bytes};
+    }
+    return all;
   }
   Status ResetPeaks() { return Status(oncilla_session_reset_peaks(session_.get())); }
   // Keeps the last so many changes of memory for MemoryReport(); 0: none.
@@ -561,8 +709,8 @@ class Session {
   oncilla_session* get() const { return session_.get(); }
 
  private:
-  explicit Session(oncilla_session* owned) : session_(owned) {}
-  internal::Handle<oncilla_session, oncilla_session_free> session_;
+  explicit Session(oncilla_session* owned) : session_(owned, oncilla_session_free) {}
+  std::shared_ptr<oncilla_session> session_;
 };
 
 }  // namespace v0

@@ -81,21 +81,55 @@ class GraphBuilder {
   GraphOutput MatMul(const GraphOutput& a, const GraphOutput& b, const std::string& name = {}) {
     return Op("MatMul", {a, b}, name);
   }
-  // An attribute of the op that comes next.
-  GraphBuilder& Attr(const char* name, int64_t value) {
-    return Noted(oncilla_graph_attr_int(get(), name, value));
-  }
-  GraphBuilder& Attr(const char* name, bool value) {
-    return Noted(oncilla_graph_attr_bool(get(), name, value ? 1 : 0));
-  }
-  GraphBuilder& Attr(const char* name, float value) {
-    return Noted(oncilla_graph_attr_float(get(), name, value));
+  // An attribute of the op that comes next: whole numbers are ints, others floats.
+  template <class T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
+  GraphBuilder& Attr(const char* name, T value) {
+    if constexpr (std::is_same_v<T, bool>) {
+      return Noted(oncilla_graph_attr_bool(get(), name, value ? 1 : 0));
+    } else if constexpr (std::is_integral_v<T>) {
+      return Noted(oncilla_graph_attr_int(get(), name, static_cast<int64_t>(value)));
+    } else {
+      return Noted(oncilla_graph_attr_float(get(), name, static_cast<float>(value)));
+    }
   }
   GraphBuilder& Attr(const char* name, oncilla_dtype value) {
     return Noted(oncilla_graph_attr_type(get(), name, value));
   }
   GraphBuilder& Attr(const char* name, const char* value) {
     return Noted(oncilla_graph_attr_string(get(), name, value));
+  }
+  GraphBuilder& Attr(const char* name, const std::string& value) {
+    return Attr(name, value.c_str());
+  }
+  GraphBuilder& Attr(const char* name, const std::vector<int64_t>& values) {
+    return Noted(oncilla_graph_attr_ints(get(), name, values.data(), values.size()));
+  }
+  GraphBuilder& Attr(const char* name, const std::vector<float>& values) {
+    return Noted(oncilla_graph_attr_floats(get(), name, values.data(), values.size()));
+  }
+  GraphBuilder& Attr(const char* name, const std::vector<std::string>& values) {
+    std::vector<const char*> texts;
+    for (const std::string& value : values) texts.push_back(value.c_str());
+    return Noted(oncilla_graph_attr_strings(get(), name, texts.data(), texts.size()));
+  }
+  GraphBuilder& Attr(const char* name, const std::vector<oncilla_dtype>& values) {
+    return Noted(oncilla_graph_attr_types(get(), name, values.data(), values.size()));
+  }
+  GraphBuilder& Attr(const char* name, std::initializer_list<int> values) {
+    return Attr(name, std::vector<int64_t>(values.begin(), values.end()));
+  }
+  GraphBuilder& Attr(const char* name, std::initializer_list<double> values) {
+    return Attr(name, std::vector<float>(values.begin(), values.end()));
+  }
+  GraphBuilder& Attr(const char* name, std::initializer_list<const char*> values) {
+    return Attr(name, std::vector<std::string>(values.begin(), values.end()));
+  }
+  // A shape; a size of -1 is not known.
+  GraphBuilder& ShapeAttr(const char* name, const std::vector<int64_t>& dims) {
+    return Noted(oncilla_graph_attr_shape(get(), name, dims.data(), dims.size()));
+  }
+  GraphBuilder& Attr(const char* name, const Tensor& value) {
+    return Noted(oncilla_graph_attr_tensor(get(), name, value.get()));
   }
 
   // A serialized GraphDef, which TensorFlow reads too.
@@ -169,11 +203,11 @@ inline GraphOutput operator-(const GraphOutput& a) { return a.graph_->Op("Neg", 
 
 inline Result<Model> Session::Load(const GraphBuilder& graph, const LoadOptions& options) const {
   if (!graph.status().ok()) return graph.status();
-  const oncilla_load_options l = internal::ToC(options);
+  const internal::CLoadOptions l(options);
   oncilla_model* model = nullptr;
-  Status status(oncilla_model_load_graph(session_.get(), graph.get(), &l, &model));
+  Status status(oncilla_model_load_graph(session_.get(), graph.get(), &l.c, &model));
   if (!status.ok()) return status;
-  return Model(model);
+  return Model(model, session_);
 }
 
 }  // namespace v0

@@ -62,12 +62,12 @@ inline Result<PrecisionCheck> PrecisionCheck::Run(const Runtime& runtime, const 
                                                   const PrecisionOptions& options) {
   const Model::Arguments a(inputs, options.run);
   const oncilla_session_options session = internal::ToC(options.session);
-  const oncilla_load_options load = internal::ToC(options.load);
+  const internal::CLoadOptions load(options.load);
   oncilla_precision_options o{};
   o.size = sizeof(o);
   o.storage = options.storage.empty() ? nullptr : options.storage.c_str();
   o.session = &session;
-  o.load = &load;
+  o.load = &load.c;
   o.run = &a.c;
   o.inner_values = options.inner_values;
   oncilla_precision_check* made = nullptr;

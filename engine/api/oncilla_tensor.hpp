@@ -6,7 +6,10 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <ostream>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -20,7 +23,7 @@ namespace oncilla {
 inline namespace v0 {
 
 // Success, or what went wrong. Cheap to copy.
-class Status {
+class [[nodiscard]] Status {
  public:
   Status() = default;
   explicit Status(oncilla_status* owned)
@@ -33,37 +36,67 @@ class Status {
   std::string stage() const { return oncilla_status_stage(status_.get()); }
   std::string node() const { return oncilla_status_node(status_.get()); }
   std::string device() const { return oncilla_status_device(status_.get()); }
+  // The driver's own error number (OpenCL's), where one was told.
+  std::optional<int32_t> driver_code() const {
+    int32_t code = 0;
+    if (oncilla_status_driver_code(status_.get(), &code) == 0) return std::nullopt;
+    return code;
+  }
 
  private:
   std::shared_ptr<oncilla_status> status_;
 };
 
-// A value, or why there is none.
+// The exception of value(): what() is the message, and status() has the code, the stage, the node
+// and the device.
+class Error : public std::runtime_error {
+ public:
+  explicit Error(Status status)
+      : std::runtime_error(status.message()), status_(std::move(status)) {}
+  const Status& status() const { return status_; }
+  oncilla_code code() const { return status_.code(); }
+
+ private:
+  Status status_;
+};
+
+// A value, or why there is none. Reading the value of a failure throws Error; with -fno-exceptions
+// it prints the message and ends the program.
 template <class T>
-class Result {
+class [[nodiscard]] Result {
  public:
   Result(T value) : state_(std::move(value)) {}         // NOLINT: return value;
   Result(Status status) : state_(std::move(status)) {}  // NOLINT: return status;
 
   bool ok() const { return std::holds_alternative<T>(state_); }
   Status status() const { return ok() ? Status() : std::get<Status>(state_); }
-  // The value; on a failure throws std::runtime_error with its message.
-  T& value() & { return Check(); }
-  T value() && { return std::move(Check()); }
-  T& operator*() & { return std::get<T>(state_); }
-  T* operator->() { return &std::get<T>(state_); }
+  T& value() & {
+    Check();
+    return std::get<T>(state_);
+  }
+  const T& value() const& {
+    Check();
+    return std::get<T>(state_);
+  }
+  T value() && {
+    Check();
+    return std::move(std::get<T>(state_));
+  }
+  T& operator*() & { return value(); }
+  const T& operator*() const& { return value(); }
+  T operator*() && { return std::move(*this).value(); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
 
  private:
-  T& Check() {
-    if (!ok()) {
+  void Check() const {
+    if (ok()) return;
 #if defined(__cpp_exceptions)
-      throw std::runtime_error(std::get<Status>(state_).message());
+    throw Error(std::get<Status>(state_));
 #else
-      std::fprintf(stderr, "%s\n", std::get<Status>(state_).message().c_str());
-      std::abort();
+    std::fprintf(stderr, "%s\n", std::get<Status>(state_).message().c_str());
+    std::abort();
 #endif
-    }
-    return std::get<T>(state_);
   }
   std::variant<T, Status> state_;
 };
@@ -91,12 +124,59 @@ constexpr oncilla_dtype DTypeOf() {
   if constexpr (std::is_same_v<T, bool>) return ONCILLA_BOOL;
   return static_cast<oncilla_dtype>(0);
 }
+
+inline const char* NameOf(oncilla_dtype dtype) {
+  constexpr const char* kNames[] = {"?",   "f32", "f64", "f16", "bf16", "i8",   "i16",   "i32",
+                                    "i64", "u8",  "u16", "u32", "u64",  "bool", "string"};
+  return dtype >= 0 && dtype <= ONCILLA_STRING ? kNames[dtype] : kNames[0];
+}
+
+// False for types that C++ has no numbers of.
+inline bool PrintElement(std::ostream& out, oncilla_dtype dtype, const void* data, size_t index) {
+  const auto print = [&](auto zero) {
+    const auto value = static_cast<const decltype(zero)*>(data)[index];
+    if constexpr (sizeof(value) == 1) {
+      out << static_cast<int>(value);
+    } else {
+      out << value;
+    }
+    return true;
+  };
+  switch (dtype) {
+    case ONCILLA_FLOAT32:
+      return print(float{});
+    case ONCILLA_FLOAT64:
+      return print(double{});
+    case ONCILLA_INT8:
+      return print(int8_t{});
+    case ONCILLA_INT16:
+      return print(int16_t{});
+    case ONCILLA_INT32:
+      return print(int32_t{});
+    case ONCILLA_INT64:
+      return print(int64_t{});
+    case ONCILLA_BOOL:
+    case ONCILLA_UINT8:
+      return print(uint8_t{});
+    case ONCILLA_UINT16:
+      return print(uint16_t{});
+    case ONCILLA_UINT32:
+      return print(uint32_t{});
+    case ONCILLA_UINT64:
+      return print(uint64_t{});
+    default:
+      return false;
+  }
+}
 }  // namespace internal
 
-// A tensor in host memory or on a device, or a view of one that a Result holds. Copies share the
-// memory.
+// A tensor in host memory or on a device, or a view of one that a result holds. Copies share the
+// memory. A default-made tensor, or one that a result does not have, is not valid: it has no
+// elements, and calls that are given it fail.
 class Tensor {
  public:
+  Tensor() = default;
+  bool valid() const { return tensor_ != nullptr; }
   // Copies the values, whose number must be the product of dims.
   template <class T>
   static Result<Tensor> Of(const std::vector<int64_t>& dims, const std::vector<T>& values) {
@@ -109,6 +189,29 @@ class Tensor {
     Status status(oncilla_tensor_create(dtype, dims.data(), dims.size(), data, bytes, &tensor));
     if (!status.ok()) return status;
     return Adopt(tensor);
+  }
+  // Uses the caller's memory, whose size must be the tensor's and which must stay unchanged until
+  // `release` (may be empty) is called, from whatever thread lets go of it last. On a failure
+  // `release` is not called.
+  static Result<Tensor> Wrap(oncilla_dtype dtype, const std::vector<int64_t>& dims,
+                             const void* data, size_t bytes,
+                             std::function<void()> release = nullptr) {
+    auto kept = std::make_unique<std::function<void()>>(std::move(release));
+    const auto call = [](void* user) {
+      const std::unique_ptr<std::function<void()>> own(static_cast<std::function<void()>*>(user));
+      if (*own) (*own)();
+    };
+    oncilla_tensor* tensor = nullptr;
+    Status status(oncilla_tensor_wrap(dtype, dims.data(), dims.size(), data, bytes, +call,
+                                      kept.get(), &tensor));
+    if (!status.ok()) return status;
+    (void)kept.release();  // `call` has it
+    return Adopt(tensor);
+  }
+  template <class T>
+  static Result<Tensor> Wrap(const std::vector<int64_t>& dims, const T* data, size_t count,
+                             std::function<void()> release = nullptr) {
+    return Wrap(internal::DTypeOf<T>(), dims, data, count * sizeof(T), std::move(release));
   }
   static Result<Tensor> Strings(const std::vector<int64_t>& dims,
                                 const std::vector<std::string>& values) {
@@ -125,12 +228,13 @@ class Tensor {
   oncilla_dtype dtype() const { return oncilla_tensor_dtype(get()); }
   std::vector<int64_t> dims() const {
     const int64_t* d = oncilla_tensor_dims(get());
+    if (d == nullptr) return {};
     return {d, d + oncilla_tensor_rank(get())};
   }
   size_t size() const { return oncilla_tensor_elements(get()); }
   size_t bytes() const { return oncilla_tensor_bytes(get()); }
   const void* raw() const { return oncilla_tensor_data(get()); }
-  // Null when the tensor holds something else.
+  // Null when the tensor holds another type, is on a device, or is not valid.
   template <class T>
   const T* data() const {
     return dtype() == internal::DTypeOf<T>() ? static_cast<const T*>(raw()) : nullptr;
@@ -164,6 +268,29 @@ class Tensor {
   explicit Tensor(std::shared_ptr<const oncilla_tensor> tensor) : tensor_(std::move(tensor)) {}
   std::shared_ptr<const oncilla_tensor> tensor_;
 };
+
+// "f32[2,3] 1 2 3 ..": the type, the shape and the first elements of a tensor in host memory.
+inline std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
+  if (!tensor.valid()) return out << "no tensor";
+  out << internal::NameOf(tensor.dtype()) << '[';
+  const std::vector<int64_t> dims = tensor.dims();
+  for (size_t i = 0; i < dims.size(); ++i) out << (i > 0 ? "," : "") << dims[i];
+  out << ']';
+  if (!tensor.device().empty()) return out << " on " << tensor.device();
+  constexpr size_t kMost = 10;
+  for (size_t i = 0; i < tensor.size() && i < kMost; ++i) {
+    out << ' ';
+    if (tensor.dtype() == ONCILLA_STRING) {
+      out << '"' << tensor.string(i) << '"';
+    } else if (!internal::PrintElement(out, tensor.dtype(), tensor.raw(), i)) {
+      return out;
+    }
+  }
+  return tensor.size() > kMost ? out << " .." : out;
+}
+inline std::ostream& operator<<(std::ostream& out, const Status& status) {
+  return status.ok() ? out << "ok" : out << status.message();
+}
 
 }  // namespace v0
 }  // namespace oncilla

@@ -12,4 +12,13 @@ Status MayGoOn(const EarlyEnd& end) {
   return Error(Code::kDeadlineExceeded, "the run took longer than its time limit");
 }
 
+Status MayWait(const EarlyEnd& end, Deadline since, std::string_view what) {
+  ONCILLA_TRY(MayGoOn(end));
+  if (end.watchdog.count() <= 0) return Status();
+  if (std::chrono::steady_clock::now() < DeadlineAfter(since, end.watchdog)) return Status();
+  return WithStage(Error(Code::kUnavailable, what, " has not been done for ", end.watchdog.count(),
+                         " ms, and the device is given up"),
+                   Stage::kDevice);
+}
+
 }  // namespace oncilla

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <system_error>
 
 namespace oncilla {
@@ -125,6 +126,32 @@ std::string FolderOf(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+// All of a file from where its descriptor stands, `size` bytes as the system says.
+Result<std::string> ReadWhole(int fd, const std::string& path, uint64_t max_bytes, off_t size) {
+  auto too_large = [&](uint64_t found) {
+    return FileError(Code::kResourceExhausted, "read", path,
+                     StrCat("it has ", found, " bytes, the limit is ", max_bytes));
+  };
+  const uint64_t stated = static_cast<uint64_t>(size);
+  if (stated > max_bytes) return too_large(stated);
+  // The stated size is only a hint: files of /proc state 0, and a log grows while it is read.
+  std::string contents;
+  constexpr uint64_t kStep = 1 << 20;
+  for (;;) {
+    const uint64_t have = contents.size();
+    const uint64_t room = std::min<uint64_t>(std::max(stated, have) - have + kStep, 1 << 30);
+    contents.resize(have + room);
+    ssize_t got;
+    do {
+      got = ::read(fd, contents.data() + have, room);
+    } while (got < 0 && errno == EINTR);
+    if (got < 0) return SystemError("read", path, errno);
+    contents.resize(have + static_cast<uint64_t>(got));
+    if (got == 0) return contents;
+    if (contents.size() > max_bytes) return too_large(contents.size());
+  }
+}
+
 }  // namespace
 
 // Takes over the descriptor of a regular file.
@@ -138,12 +165,24 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::Map(int fd, const std::str
   if (static_cast<uint64_t>(info.st_size) > SIZE_MAX / 2) {
     return FileError(Code::kResourceExhausted, "map", path, "too large for the address space");
   }
-  if (info.st_size > 0) {
+  constexpr int64_t kReadWhole = int64_t{16} << 20;
+  if (info.st_size <= kReadWhole) {
+    ONCILLA_ASSIGN(std::string contents, ReadWhole(fd, path, kReadWhole, info.st_size));
+    // Written to meanwhile: perhaps half of the old and half of the new.
+    file->size_ = static_cast<size_t>(info.st_size);
+    ONCILLA_TRY(file->CheckUnchanged());
+    auto kept = std::make_shared<const std::string>(std::move(contents));
+    file->data_ = reinterpret_cast<const std::byte*>(kept->data());
+    file->size_ = kept->size();
+    file->owner_ = std::move(kept);
+    ::close(std::exchange(file->fd_, -1));
+  } else {
     const size_t size = static_cast<size_t>(info.st_size);
     void* data = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
     if (data == MAP_FAILED) return SystemError("map", path, errno);
     file->data_ = static_cast<const std::byte*>(data);
     file->size_ = size;
+    file->guard_ = std::make_unique<MappingGuard>(data, size);
   }
   return std::shared_ptr<const MappedFile>(std::move(file));
 }
@@ -203,12 +242,34 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::OpenBeneath(const std::str
   }
 }
 
+std::shared_ptr<const MappedFile> MappedFile::OfBytes(std::span<const std::byte> bytes,
+                                                      std::shared_ptr<const void> owner,
+                                                      const std::string& path) {
+  std::shared_ptr<MappedFile> file(new MappedFile);
+  file->path_ = path;
+  file->data_ = bytes.data();
+  file->size_ = bytes.size();
+  file->of_bytes_ = true;
+  file->owner_ = std::move(owner);
+  return file;
+}
+
+void MappedFile::DropPages() const {
+  if (mapped()) (void)::madvise(const_cast<std::byte*>(data_), size_, MADV_DONTNEED);
+}
+
 MappedFile::~MappedFile() {
-  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+  const bool mapped = guard_ != nullptr;
+  guard_.reset();  // before the range is anybody else's
+  if (mapped) ::munmap(const_cast<std::byte*>(data_), size_);
   if (fd_ >= 0) ::close(fd_);
 }
 
 Status MappedFile::CheckUnchanged() const {
+  if (fd_ < 0) return {};
+  if (mapped() && guard_->damaged()) {
+    return FileError(Code::kDataLoss, "read", path_, "it was cut short while it was read");
+  }
   struct stat info;
   if (::fstat(fd_, &info) != 0) return SystemError("check", path_, errno);
   if (static_cast<size_t>(info.st_size) != size_) {
@@ -226,44 +287,37 @@ Result<std::string> ReadFile(const std::string& path, uint64_t max_bytes) {
   struct stat info;
   ONCILLA_ASSIGN(const int raw, OpenRegular(path, &info));
   const Descriptor fd(raw);
-  auto too_large = [&](uint64_t size) {
-    return FileError(Code::kResourceExhausted, "read", path,
-                     StrCat("it has ", size, " bytes, the limit is ", max_bytes));
-  };
-  const uint64_t stated = static_cast<uint64_t>(info.st_size);
-  if (stated > max_bytes) return too_large(stated);
-  // The stated size is only a hint: files of /proc state 0, and a log grows while it is read.
-  std::string contents;
-  constexpr uint64_t kStep = 1 << 20;
-  for (;;) {
-    const uint64_t have = contents.size();
-    const uint64_t room = std::min<uint64_t>(std::max(stated, have) - have + kStep, 1 << 30);
-    contents.resize(have + room);
-    ssize_t got;
-    do {
-      got = ::read(fd.get(), contents.data() + have, room);
-    } while (got < 0 && errno == EINTR);
-    if (got < 0) return SystemError("read", path, errno);
-    contents.resize(have + static_cast<uint64_t>(got));
-    if (got == 0) return contents;
-    if (contents.size() > max_bytes) return too_large(contents.size());
-  }
+  return ReadWhole(fd.get(), path, max_bytes, info.st_size);
 }
 
-Result<FileDraft> FileDraft::Create(const std::string& target) {
+Result<std::string> WritableTarget(const std::string& path) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+    return FileError(Code::kInvalidArgument, "write", path, KindOf(info.st_mode));
+  }
+  if (::lstat(path.c_str(), &info) != 0 || !S_ISLNK(info.st_mode)) return path;
+  std::error_code failure;
+  const std::filesystem::path target = std::filesystem::canonical(path, failure);
+  if (failure) {
+    return FileError(Code::kInvalidArgument, "write", path, "a symbolic link to nothing");
+  }
+  return target.string();
+}
+
+Result<FileDraft> FileDraft::Create(const std::string& path) {
   // Unique among threads by the counter, among processes by the rest; O_EXCL settles what is left.
   static std::atomic<uint32_t> counter{0};
-  struct stat info;
-  if (::stat(target.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
-    return FileError(Code::kInvalidArgument, "write", target, KindOf(info.st_mode));
-  }
+  ONCILLA_ASSIGN(const std::string target, WritableTarget(path));
   for (int attempt = 0;; ++attempt) {
     const auto clock = std::chrono::steady_clock::now().time_since_epoch().count();
     FileDraft draft;
     draft.target_ = target;
     draft.draft_ = StrCat(target, ".", ::getpid(), "-", counter++, "-", clock % 1'000'000, ".tmp");
     draft.fd_ = OpenRetrying(draft.draft_.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666);
-    if (draft.fd_ >= 0) return draft;
+    if (draft.fd_ >= 0) {
+      draft.mark_ = TemporaryFile(draft.draft_);
+      return draft;
+    }
     if (errno != EEXIST || attempt == 100) return SystemError("write", target, errno);
   }
 }
@@ -271,6 +325,7 @@ Result<FileDraft> FileDraft::Create(const std::string& target) {
 FileDraft::FileDraft(FileDraft&& other) noexcept
     : target_(std::move(other.target_)),
       draft_(std::move(other.draft_)),
+      mark_(std::move(other.mark_)),
       fd_(std::exchange(other.fd_, -1)),
       written_(other.written_) {}
 
@@ -279,6 +334,7 @@ FileDraft& FileDraft::operator=(FileDraft&& other) noexcept {
     Discard();
     target_ = std::move(other.target_);
     draft_ = std::move(other.draft_);
+    mark_ = std::move(other.mark_);
     fd_ = std::exchange(other.fd_, -1);
     written_ = other.written_;
   }
@@ -291,6 +347,7 @@ void FileDraft::Discard() {
   if (fd_ < 0) return;
   ::close(std::exchange(fd_, -1));
   ::unlink(draft_.c_str());
+  mark_ = {};
 }
 
 Status FileDraft::Append(std::span<const std::byte> bytes) {
@@ -321,10 +378,9 @@ Status FileDraft::Commit() {
   if (error == EINVAL || error == ENOTSUP) error = 0;
   if (::close(std::exchange(fd_, -1)) != 0 && error == 0 && errno != EINTR) error = errno;
   if (error == 0 && ::rename(draft_.c_str(), target_.c_str()) != 0) error = errno;
-  if (error != 0) {
-    ::unlink(draft_.c_str());
-    return SystemError("write", target_, error);
-  }
+  if (error != 0) ::unlink(draft_.c_str());
+  mark_ = {};
+  if (error != 0) return SystemError("write", target_, error);
   // The new name is durable once its folder is. Where a folder cannot be synced (some network
   // filesystems), the file is complete all the same, so that is no failure.
   const Descriptor folder(OpenRetrying(FolderOf(target_).c_str(), O_RDONLY));

@@ -15,14 +15,18 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/mapping_guard.h"
 #include "engine/base/status.h"
+#include "engine/base/temporary_files.h"
 
 namespace oncilla {
 
-// A regular file's bytes, mapped read-only for as long as the object lives. Immutable and safe to
-// share between threads. The mapping is of the file itself, not a snapshot: who shortens the file
-// while it is mapped makes reads beyond the new end fault, so check CheckUnchanged() before a long
-// read of a file that others may write.
+// A file's bytes, read-only, for as long as the object lives. Immutable and safe to share between
+// threads. A small file is read whole when it is opened, so that nothing that happens to it later
+// is seen. A large one is mapped, and that is the file itself: who writes to it changes these
+// bytes, and where it was shortened they read as zeros (mapping_guard.h). So whoever reads bytes
+// late asks CheckUnchanged() before and, since it may happen meanwhile, behind, before using the
+// outcome.
 class MappedFile {
  public:
   // Refuses folders, devices, pipes and sockets. An empty file gives an empty span.
@@ -33,6 +37,10 @@ class MappedFile {
   // from a stranger cannot read its user's other files.
   static Result<std::shared_ptr<const MappedFile>> OpenBeneath(const std::string& folder,
                                                                std::string_view relative);
+  // Bytes in memory as if they were a file; `path` stands for it in messages. `owner` keeps them.
+  static std::shared_ptr<const MappedFile> OfBytes(std::span<const std::byte> bytes,
+                                                   std::shared_ptr<const void> owner,
+                                                   const std::string& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
@@ -41,9 +49,16 @@ class MappedFile {
   std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
   const std::string& path() const { return path_; }
 
-  // DataLoss when the file's size or time of change differs from when it was mapped. A file that
-  // was replaced by another under the same name is unchanged here: the mapping keeps the old one.
+  // DataLoss when the file's size or time of change differs from when it was mapped, or bytes that
+  // were read were not there. A file that was replaced by another under the same name is unchanged
+  // here: the mapping keeps the old one.
   Status CheckUnchanged() const;
+  // The bytes are not needed soon: their pages leave the process' memory, and are read again when
+  // they are. Does nothing for what is not mapped.
+  void DropPages() const;
+  bool mapped() const { return guard_ != nullptr; }
+  // Made by OfBytes: there is no folder that files beside it could be in.
+  bool of_bytes() const { return of_bytes_; }
 
  private:
   MappedFile() = default;
@@ -54,6 +69,9 @@ class MappedFile {
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
   int64_t modified_ns_ = 0;
+  bool of_bytes_ = false;
+  std::shared_ptr<const void> owner_;    // of what is not mapped
+  std::unique_ptr<MappingGuard> guard_;  // of what is
 };
 
 // The bytes of a regular file, refused with ResourceExhausted above `max_bytes`.
@@ -80,9 +98,14 @@ class FileDraft {
   void Discard();
 
   std::string target_, draft_;
+  TemporaryFile mark_;
   int fd_ = -1;
   uint64_t written_ = 0;
 };
+
+// Where a file of that name is written: behind symbolic links, so that a link stays one.
+// InvalidArgument for what is there and is no regular file: it is never replaced.
+Result<std::string> WritableTarget(const std::string& path);
 
 // FileDraft in one call.
 Status WriteFile(const std::string& path, std::string_view contents);

@@ -1,6 +1,8 @@
 // Powers of 1024, two decimals above a byte.
 #include "engine/base/format.h"
 
+#include <cctype>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 
@@ -15,6 +17,47 @@ std::string HumanBytes(int64_t bytes) {
   char text[32];
   std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.2f %s", value, kUnits[unit]);
   return text;
+}
+
+std::optional<int64_t> BytesFromText(std::string_view text) {
+  std::string_view unit = text;
+  while (!unit.empty() && ((unit[0] >= '0' && unit[0] <= '9') || unit[0] == '.')) {
+    unit.remove_prefix(1);
+  }
+  double number = 0;
+  const char* const end = unit.data();
+  const auto parsed = std::from_chars(text.data(), end, number);
+  if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
+  if (unit.ends_with('B') || unit.ends_with('b')) unit.remove_suffix(1);
+  const bool binary = unit.ends_with('i');
+  if (binary) unit.remove_suffix(1);
+  double factor = 1;
+  if (!unit.empty()) {
+    constexpr std::string_view kUnits = "KMGT";
+    const auto letter = static_cast<char>(std::toupper(static_cast<unsigned char>(unit[0])));
+    const size_t power = kUnits.find(letter);
+    if (unit.size() != 1 || power == std::string_view::npos) return std::nullopt;
+    factor = std::pow(binary ? 1024.0 : 1000.0, static_cast<double>(power + 1));
+  } else if (binary) {
+    return std::nullopt;
+  }
+  if (number * factor >= 9e18) return std::nullopt;
+  return static_cast<int64_t>(number * factor);
+}
+
+std::string Printable(std::string_view text) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte >= 0x20 && byte != 0x7f) || c == '\n' || c == '\t') {
+      out.push_back(c);
+    } else {
+      out += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
+    }
+  }
+  return out;
 }
 
 }  // namespace oncilla

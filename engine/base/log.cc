@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <mutex>
 
+#include "engine/base/format.h"
+
 namespace oncilla {
 namespace {
 
@@ -12,7 +14,7 @@ thread_local bool inside_hook = false;
 
 void WriteToStandardError(LogLevel level, std::string_view message) {
   // One call per line, so that lines of several threads and logs do not mix.
-  const std::string line = StrCat("oncilla ", Name(level), ": ", message, "\n");
+  const std::string line = StrCat("oncilla ", Name(level), ": ", Printable(message), "\n");
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

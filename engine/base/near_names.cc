@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/status.h"
+
 namespace oncilla {
 namespace {
 
@@ -58,6 +60,12 @@ std::string DidYouMean(std::string_view name, std::span<const std::string> candi
     out += "'" + std::string(near[i].second) + "'";
   }
   return out + "?";
+}
+
+std::string DidYouMeanAmong(std::string_view name, std::span<const std::string> candidates,
+                            std::string_view all) {
+  const std::string near = DidYouMean(name, candidates);
+  return StrCat(near.empty() ? "." : near, " There is: ", all);
 }
 
 }  // namespace oncilla

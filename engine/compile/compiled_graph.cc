@@ -53,7 +53,7 @@ Status PackConstants(CompiledGraph& compiled, std::span<Device* const> devices,
       ++readers[Index(node.inputs[i])];
     }
   }
-  ONCILLA_TRY(store.Reserve(wanted));
+  ONCILLA_TRY(store.Reserve(wanted, control));
   const std::vector<bool> goes = ReadByKernelsAlone(graph);
   for (uint32_t i = 0; i < goes.size(); ++i) {
     if (goes[i] && readers[i] == 0) graph.LetGo(ValueId{i});

@@ -27,17 +27,19 @@ ConstantStore::ConstantStore(std::span<Device* const> devices, std::vector<Pool*
     : owner_(owner),
       abandoned_bytes_(std::move(abandoned_bytes)),
       devices_(devices.begin(), devices.end()),
-      pools_(std::move(pools)),
-      queues_(devices.size()) {}
+      queues_(devices.size()) {
+  // Somebody else's, who keeps them.
+  for (Pool* pool : pools) pools_.emplace_back(std::shared_ptr<Pool>(), pool);
+}
 
-void ConstantStore::AddDevice(Device* device, Pool* pool) {
+void ConstantStore::AddDevice(Device* device, std::shared_ptr<Pool> pool) {
   MutexLock lock(&mutex_);
   const size_t count = devices_.size() + 1;  // where memory is refused, nothing is added
   devices_.reserve(count);
   pools_.reserve(count);
   queues_.reserve(count);
   devices_.push_back(device);
-  pools_.push_back(pool);
+  pools_.push_back(std::move(pool));
   queues_.emplace_back();
 }
 
@@ -49,15 +51,26 @@ ConstantStore::Wanted::Wanted(int on, Tensor what, Packing how)
 
 Result<BufferView> ConstantStore::Get(const Wanted& wanted, const RunControl& control) {
   MutexLock lock(&mutex_);
-  if (entries_.count(wanted.key) == 0) ONCILLA_TRY(Send(wanted));
+  if (!Has(wanted.key)) ONCILLA_TRY(Send(wanted, control));
   return Arrived(wanted.key, control);
 }
 
-Status ConstantStore::Send(const Wanted& wanted) {
+bool ConstantStore::Has(const Key& key) {
+  if (entries_.count(key) != 0) return true;
+  auto entry = shared_ == nullptr ? nullptr : shared_->Find(key, owner_);
+  if (entry == nullptr) return false;
+  bytes_ += entry->memory.bytes();
+  entries_.emplace(key, std::move(entry));
+  return true;
+}
+
+Status ConstantStore::Send(const Wanted& wanted, const RunControl& control) {
   const auto& [device, constant, packing, key] = wanted;
-  Entry entry;
-  ONCILLA_ASSIGN(entry.memory,
-                 pools_[device]->Allocate(packing.bytes, {owner_, MemoryCategory::kConstants}));
+  auto made = std::make_shared<Entry>();
+  Entry& entry = *made;
+  entry.pool = pools_[device];
+  ONCILLA_ASSIGN(entry.memory, pools_[device]->Allocate(
+                                   packing.bytes, {owner_, MemoryCategory::kConstants}, control));
   const BufferView view = entry.memory.view();
   Device& to = *devices_[device];
   std::span<const std::byte> bytes = constant.bytes();
@@ -85,14 +98,15 @@ Status ConstantStore::Send(const Wanted& wanted) {
     ONCILLA_ASSIGN(entry.on_its_way, to.Transfer(*queues_[device], {&upload, 1}, {}));
   }
   bytes_ += packing.bytes;
-  entries_.emplace(key, std::move(entry));
+  if (shared_ != nullptr && entry.on_its_way == nullptr) shared_->Add(key, made, owner_);
+  entries_.emplace(key, std::move(made));
   return Status();
 }
 
 Result<BufferView> ConstantStore::Arrived(const Key& key, const RunControl& control) {
   constexpr std::chrono::milliseconds kMoment(20);
   const auto at = entries_.find(key);
-  Entry& entry = at->second;
+  Entry& entry = *at->second;
   if (entry.on_its_way == nullptr) return entry.memory.view();
   Device& device = *devices_[std::get<0>(key)];
   // A time limit that has passed leaves each upload a moment, so that a model whose loading takes
@@ -107,7 +121,9 @@ Result<BufferView> ConstantStore::Arrived(const Key& key, const RunControl& cont
     if (!arrived.ok()) {
       bytes_ -= entry.memory.bytes();
       entries_.erase(at);
+      return arrived;
     }
+    if (shared_ != nullptr) shared_->Add(key, at->second, owner_);
   }
   ONCILLA_TRY(arrived);
   return entry.memory.view();
@@ -117,18 +133,23 @@ ConstantStore::~ConstantStore() {
   MutexLock lock(&mutex_);
   queues_.clear();  // looks for a while whether what is under way is over
   for (auto& [key, entry] : entries_) {
-    if (entry.on_its_way == nullptr || devices_[std::get<0>(key)]->Poll(entry.on_its_way)) continue;
-    if (abandoned_bytes_ != nullptr) *abandoned_bytes_ += entry.memory.chunk_bytes();
-    KeepForever(std::make_shared<Entry>(std::move(entry)));
+    if (entry->on_its_way == nullptr) {
+      if (shared_ != nullptr) shared_->Leave(*entry, owner_);
+      continue;
+    }
+    if (!WasGivenUp(*devices_[std::get<0>(key)], entry->on_its_way)) continue;
+    if (abandoned_bytes_ != nullptr) *abandoned_bytes_ += entry->memory.chunk_bytes();
+    KeepForever(std::move(entry));
   }
+  entries_.clear();  // before the pools
 }
 
-Status ConstantStore::Reserve(std::span<const Wanted> wanted) {
+Status ConstantStore::Reserve(std::span<const Wanted> wanted, const RunControl& control) {
   MutexLock lock(&mutex_);
   std::set<Key> counted;
   std::vector<std::vector<int64_t>> groups(devices_.size());  // bytes of regions to come
   for (const Wanted& w : wanted) {
-    if (entries_.count(w.key) != 0 || !counted.insert(w.key).second) continue;
+    if (Has(w.key) || !counted.insert(w.key).second) continue;
     const int64_t most = devices_[w.device]->info().max_allocation_bytes;
     const int64_t bytes = pools_[w.device]->Rounded(w.packing.bytes);
     std::vector<int64_t>& group = groups[w.device];
@@ -140,9 +161,13 @@ Status ConstantStore::Reserve(std::span<const Wanted> wanted) {
   std::vector<Allocation> held;  // all at once, then given back to their pools
   for (size_t d = 0; d < groups.size(); ++d) {
     for (int64_t bytes : groups[d]) {
-      auto memory = pools_[d]->Allocate(bytes, {owner_, MemoryCategory::kConstants});
+      auto memory = pools_[d]->Allocate(bytes, {owner_, MemoryCategory::kConstants}, control);
       if (memory.ok()) {
         held.push_back(*std::move(memory));
+      } else if (const Code code = memory.status().code(); code == Code::kUnavailable ||
+                                                           code == Code::kDeadlineExceeded ||
+                                                           code == Code::kCancelled) {
+        return memory.status();  // Get would wait again
       } else if (bytes > SaturatingAdd(pools_[d]->budget()->available_bytes(),
                                        pools_[d]->stats().free_in_pool())) {
         int64_t all = 0;
@@ -159,7 +184,8 @@ std::vector<ConstantStore::Kept> ConstantStore::List() const {
   MutexLock lock(&mutex_);
   std::vector<Kept> out;
   for (const auto& [key, entry] : entries_) {
-    out.push_back({std::get<0>(key), std::get<3>(key), entry.memory.bytes()});
+    out.push_back({std::get<0>(key), std::get<3>(key), entry->memory.bytes(),
+                   shared_ != nullptr && shared_->IsShared(*entry)});
   }
   return out;
 }
@@ -172,6 +198,57 @@ int64_t ConstantStore::bytes() const {
 int64_t ConstantStore::packings() const {
   MutexLock lock(&mutex_);
   return static_cast<int64_t>(entries_.size());
+}
+
+SharedConstants::EntryPtr SharedConstants::Find(const Key& key, OwnerId owner) {
+  MutexLock lock(&mutex_);
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return nullptr;
+  EntryPtr entry = found->second.lock();
+  // One that nobody holds is about to go.
+  if (entry == nullptr || entry->holders.empty()) return nullptr;
+  entry->holders.push_back(owner);
+  return entry;
+}
+
+void SharedConstants::Add(const Key& key, const EntryPtr& entry, OwnerId owner) {
+  MutexLock lock(&mutex_);
+  std::erase_if(entries_, [](const auto& item) { return item.second.expired(); });
+  entry->holders = {owner};
+  entries_[key] = entry;
+}
+
+void SharedConstants::Leave(ConstantStore::Entry& entry, OwnerId owner) {
+  MutexLock lock(&mutex_);
+  const auto at = std::find(entry.holders.begin(), entry.holders.end(), owner);
+  if (at == entry.holders.end()) return;
+  entry.holders.erase(at);
+  HandOn(entry, owner);
+}
+
+bool SharedConstants::Leave(const Pool& pool, OwnerId owner) {
+  MutexLock lock(&mutex_);
+  bool stays = false;
+  for (const auto& [key, weak] : entries_) {
+    const EntryPtr entry = weak.lock();
+    if (entry == nullptr) continue;
+    std::erase(entry->holders, owner);
+    HandOn(*entry, owner);
+    stays |= entry->pool.get() == &pool && !entry->holders.empty();
+  }
+  return stays;
+}
+
+// The memory of one that `owner` has left.
+void SharedConstants::HandOn(ConstantStore::Entry& entry, OwnerId owner) {
+  if (entry.holders.empty() || entry.memory.account().owner != owner) return;
+  // Fails only where the ledger knows the account no longer; the bytes then stay where they are.
+  (void)entry.memory.Transfer({entry.holders.front(), MemoryCategory::kConstants}).ok();
+}
+
+bool SharedConstants::IsShared(const ConstantStore::Entry& entry) const {
+  MutexLock lock(&mutex_);
+  return entry.holders.size() > 1;
 }
 
 }  // namespace oncilla

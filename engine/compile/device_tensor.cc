@@ -16,6 +16,11 @@ void KeepForever(std::shared_ptr<const void> memory) {
   kept->push_back(std::move(memory));
 }
 
+bool WasGivenUp(Device& device, const EventPtr& event) {
+  const Code outcome = device.Wait(event, Deadline::min()).code();
+  return outcome == Code::kUnavailable || outcome == Code::kDeadlineExceeded;
+}
+
 DeviceLink::DeviceLink(Device* device, Pool* pool, std::string device_name, OwnerId owner,
                        std::chrono::milliseconds watchdog)
     : device_(device),
@@ -37,15 +42,29 @@ Status Closed(const std::string& device) {
 
 }  // namespace
 
-Result<DeviceTensor> DeviceLink::Allocate(TensorDesc desc, OwnerId owner) {
-  if (closed_) return Closed(device_name_);
+Status DeviceLink::Enter() {
+  MutexLock lock(&mutex_);
+  if (closed()) return Closed(device_name_);
+  ++active_;
+  return Status();
+}
+
+void DeviceLink::Leave() {
+  MutexLock lock(&mutex_);
+  --active_;
+}
+
+Result<DeviceTensor> DeviceLink::Allocate(TensorDesc desc, OwnerId owner, const EarlyEnd& end) {
   if (desc.dtype == DType::kString || desc.dtype == DType::kInvalid || desc.bytes() == 0) {
     return InvalidArgument("a tensor ", desc, " has no bytes to be on ", device_name_);
   }
   auto memory = std::make_shared<DeviceTensor::Memory>();
   memory->link = shared_from_this();
-  ONCILLA_ASSIGN(memory->allocation,
-                 pool_->Allocate(desc.bytes(), {owner, MemoryCategory::kValues}));
+  ONCILLA_TRY(Enter());
+  auto allocation = pool_->Allocate(desc.bytes(), {owner, MemoryCategory::kValues}, end);
+  Leave();
+  if (!allocation.ok()) return allocation.status();
+  memory->allocation = *std::move(allocation);
   memory->view = memory->allocation.view();
   DeviceTensor tensor;
   tensor.desc_ = std::move(desc);
@@ -59,7 +78,7 @@ Status DeviceLink::Do(const std::function<Result<EventPtr>(Queue&)>& submit,
   std::vector<Late> over;  // goes after the lock
   {
     MutexLock lock(&mutex_);
-    if (closed_) return Closed(device_name_);
+    if (closed()) return Closed(device_name_);
     for (size_t i = late_.size(); i-- > 0;) {
       if (!device_->Poll(late_[i].event)) continue;
       over.push_back(std::move(late_[i]));
@@ -94,16 +113,18 @@ Status DeviceLink::Await(const EventPtr& event, const EarlyEnd& end) {
     const Clock::time_point now = Clock::now();
     Status status = device_->Wait(event, std::min(end.deadline, now + kLook));
     if (status.code() != Code::kDeadlineExceeded) return status;
-    if (closed_) return Closed(device_name_);
-    ONCILLA_TRY(MayGoOn(end));
-    if (watchdog_.count() > 0 && now - begin >= watchdog_) {
-      return Error(Code::kUnavailable, "a transfer hangs, and ", device_name_, " is given up");
-    }
+    if (closed()) return Closed(device_name_);
+    EarlyEnd watched = end;
+    watched.watchdog = watchdog_;
+    ONCILLA_TRY(MayWait(watched, begin, "a transfer"));
   }
 }
 
 Result<DeviceTensor> DeviceLink::Write(const Tensor& tensor) {
-  ONCILLA_ASSIGN(DeviceTensor on_device, Allocate(tensor.desc(), owner_));
+  EarlyEnd end;
+  end.stop = closing_;
+  end.watchdog = watchdog_;
+  ONCILLA_ASSIGN(DeviceTensor on_device, Allocate(tensor.desc(), owner_, end));
   const Upload upload{on_device.view(), tensor.bytes()};
   const auto used = std::make_shared<std::pair<Tensor, DeviceTensor>>(tensor, on_device);
   ONCILLA_TRY(Do([&](Queue& queue) { return device_->Transfer(queue, {&upload, 1}, {}); }, used));
@@ -111,7 +132,7 @@ Result<DeviceTensor> DeviceLink::Write(const Tensor& tensor) {
 }
 
 Result<Tensor> DeviceLink::Read(const DeviceTensor& tensor, const EarlyEnd& end) {
-  if (closed_) return Closed(device_name_);
+  if (closed()) return Closed(device_name_);
   ONCILLA_ASSIGN(Tensor out, Tensor::Allocate(tensor.desc()));
   const Download download{out.mutable_bytes(), tensor.view()};
   const auto used = std::make_shared<std::pair<Tensor, DeviceTensor>>(out, tensor);
@@ -124,7 +145,7 @@ Result<Tensor> DeviceLink::Read(const DeviceTensor& tensor, const EarlyEnd& end)
 }
 
 Result<DeviceTensor> DeviceLink::Wrap(TensorDesc desc, void* buffer, int64_t offset) {
-  if (closed_) return Closed(device_name_);
+  if (closed()) return Closed(device_name_);
   if (objects_ == nullptr) {
     return Unsupported(device_name_, " takes no buffers of the application's");
   }
@@ -148,7 +169,7 @@ Result<DeviceTensor> DeviceLink::Wrap(TensorDesc desc, void* buffer, int64_t off
   bool closed = false;
   {
     MutexLock lock(&wrapped_mutex_);
-    closed = closed_;
+    closed = this->closed();
     if (!closed) wrapped_[region] = std::move(wrapped.region);
   }
   if (closed) {
@@ -198,7 +219,7 @@ Result<bool> DeviceLink::Fill(const DeviceTensor& to, const RunValue& from) {
 
 Result<std::pair<void*, int64_t>> DeviceLink::BufferOf(const DeviceTensor& tensor) {
   MutexLock lock(&mutex_);
-  if (closed_) return Closed(device_name_);
+  if (closed()) return Closed(device_name_);
   if (objects_ == nullptr) {
     return Unsupported(device_name_, " has no buffers that the application could know");
   }
@@ -210,7 +231,7 @@ bool DeviceLink::Overlap(const DeviceTensor& a, const DeviceTensor& b) {
 }
 
 void DeviceLink::Close() {
-  closed_ = true;  // transfers under way see it
+  closing_.Cancel();  // transfers under way see it
   std::vector<Late> late;
   {
     MutexLock lock(&mutex_);
@@ -220,7 +241,7 @@ void DeviceLink::Close() {
   }
   for (Late& l : late) {
     l.queue = nullptr;  // looks for a while whether its work is over
-    if (!device_->Poll(l.event)) KeepForever(std::move(l.used));
+    if (WasGivenUp(*device_, l.event)) KeepForever(std::move(l.used));
   }
   late.clear();
   MutexLock lock(&wrapped_mutex_);

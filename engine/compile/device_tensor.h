@@ -35,9 +35,9 @@ class DeviceLink : public std::enable_shared_from_this<DeviceLink> {
   ~DeviceLink();
 
   const std::string& device_name() const { return device_name_; }
-  bool closed() const { return closed_; }
+  bool closed() const { return closing_.cancelled(); }
   // Takes memory for a tensor whose contents a run will write. ResourceExhausted.
-  Result<DeviceTensor> Allocate(TensorDesc desc, OwnerId owner);
+  Result<DeviceTensor> Allocate(TensorDesc desc, OwnerId owner, const EarlyEnd& end = {});
   // Copies a tensor of numbers to the device, and waits for it.
   Result<DeviceTensor> Write(const Tensor& tensor);
   // The other way; ends early as `end` says.
@@ -69,6 +69,9 @@ class DeviceLink : public std::enable_shared_from_this<DeviceLink> {
   Status Do(const std::function<Result<EventPtr>(Queue&)>& submit, std::shared_ptr<const void> used,
             const EarlyEnd& end = {});
   Status Await(const EventPtr& event, const EarlyEnd& end);
+  // Counts who uses the device, for Close() to wait; the failure of a session that is closed.
+  Status Enter();
+  void Leave();
   void ReleaseWrapped(const Region* region);
 
   Device* const device_;
@@ -77,7 +80,7 @@ class DeviceLink : public std::enable_shared_from_this<DeviceLink> {
   const std::string device_name_;
   const OwnerId owner_;
   const std::chrono::milliseconds watchdog_;
-  std::atomic<bool> closed_ = false;
+  const CancellationToken closing_ = CancellationToken::Create();
   Mutex mutex_;
   int active_ ABSL_GUARDED_BY(mutex_) = 0;  // calls that use the device
   std::vector<std::unique_ptr<Queue>> idle_ ABSL_GUARDED_BY(mutex_);
@@ -150,6 +153,9 @@ class RunValue {
   DeviceTensor device_;
 };
 
+// Once the queue of the event is gone: whether the work was given up, so that the device may still
+// read and write what it uses, whenever it wakes up.
+bool WasGivenUp(Device& device, const EventPtr& event);
 // Keeps memory for good that a device may still write to.
 void KeepForever(std::shared_ptr<const void> memory);
 

@@ -139,7 +139,7 @@ std::string Executor::KeyOf(const SegmentStart& start) const {
   return key;
 }
 
-Result<Executor::EntryPtr> Executor::FindOrMake(const SegmentStart& start) {
+Result<Executor::EntryPtr> Executor::FindOrMake(const SegmentStart& start, const EarlyEnd& end) {
   std::string key = KeyOf(start);
   {
     MutexLock lock(&mutex_);
@@ -149,7 +149,13 @@ Result<Executor::EntryPtr> Executor::FindOrMake(const SegmentStart& start) {
     }
   }
   // Made without the lock: two runs may make the same plan, and the second one is dropped.
-  ONCILLA_ASSIGN(std::shared_ptr<const Plan> plan, MakePlan(compiled_, devices_, start));
+  const auto unchanged = [&] {
+    return options_.constants_unchanged ? options_.constants_unchanged() : Status();
+  };
+  ONCILLA_TRY(unchanged());
+  auto made = MakePlan(compiled_, devices_, start, end);
+  ONCILLA_TRY(unchanged());  // also where the change made the plan fail
+  ONCILLA_ASSIGN(std::shared_ptr<const Plan> plan, std::move(made));
   auto entry = std::make_shared<Entry>();
   entry->key = key;
   entry->plan = std::move(plan);
@@ -169,14 +175,14 @@ Result<Executor::EntryPtr> Executor::FindOrMake(const SegmentStart& start) {
 }
 
 Result<std::shared_ptr<const Plan>> Executor::FindOrMakePlan(const SegmentStart& start) {
-  ONCILLA_ASSIGN(const EntryPtr entry, FindOrMake(start));
+  ONCILLA_ASSIGN(const EntryPtr entry, FindOrMake(start, {}));
   return entry->plan;
 }
 
 Result<std::unique_ptr<Instance>> Executor::Acquire(Entry& entry, const RunControl& control) {
   {
     MutexLock lock(&mutex_);
-    std::erase_if(quarantine_, [](const auto& instance) { return instance->Idle(); });
+    ONCILLA_TRY(LookAfterLate(control));
     auto free = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       return !entry.idle.empty() || entry.alive < options_.max_instances;
     };
@@ -216,7 +222,20 @@ void Executor::Release(Entry& entry, std::unique_ptr<Instance> instance, bool re
     return;
   }
   --entry.alive;
-  if (!instance->Idle()) quarantine_.push_back(std::move(instance));
+  if (!instance->Idle()) {
+    quarantine_.push_back({std::move(instance), std::chrono::steady_clock::now()});
+  }
+}
+
+Status Executor::LookAfterLate(const RunControl& control) {
+  std::erase_if(quarantine_, [](const Late& late) { return late.instance->Idle(); });
+  for (const Late& late : quarantine_) {
+    const Status waited = MayWait({.watchdog = control.watchdog}, late.since, "an earlier run");
+    if (waited.ok()) continue;
+    const auto device = static_cast<size_t>(late.instance->BusyDevice());
+    return WithDevice(waited, compiled_->placement.devices[device]);
+  }
+  return Status();
 }
 
 void Executor::DropIdle() {
@@ -343,7 +362,7 @@ Result<std::vector<RunValue>> Executor::RunValues(std::span<const RunValue> give
     if (Status s = MayGoOn(control); !s.ok()) return fail(s);
     auto entry = [&] {
       const HostSpan span(control, "find or make the plan");
-      return FindOrMake(*start);
+      return FindOrMake(*start, control);
     }();
     if (!entry.ok()) return fail(entry.status());
     const Plan& plan = *(*entry)->plan;
@@ -458,12 +477,13 @@ Result<std::shared_ptr<const Plan>> Executor::PlanFor(std::span<const Tensor> fe
   return FindOrMakePlan(start);
 }
 
-Result<std::shared_ptr<const Plan>> Executor::PlanAlone(std::span<const Tensor> feeds) {
+Result<std::shared_ptr<const Plan>> Executor::PlanAlone(std::span<const Tensor> feeds,
+                                                        const EarlyEnd& end) {
   const CountedWork counted(*pools_[0], owner_, nullptr);
   std::vector<RunValue> values(feeds.begin(), feeds.end());
   ONCILLA_ASSIGN(const SegmentStart start, Start(values, {}));
   ONCILLA_ASSIGN(std::shared_ptr<const Plan> plan,
-                 MakePlan(compiled_, devices_, start, /*arena_work=*/0));
+                 MakePlan(compiled_, devices_, start, end, /*arena_work=*/0));
   return plan;
 }
 

@@ -24,6 +24,9 @@ struct ExecutorOptions {
   std::shared_ptr<std::atomic<int64_t>> abandoned_bytes = nullptr;
   // One per device, of the session's; empty: nothing stays on devices.
   std::vector<std::shared_ptr<DeviceLink>> links = {};
+  // Whether constants are still what they were: asked before and behind the making of a plan, which
+  // reads some of them. Empty: they are.
+  std::function<Status()> constants_unchanged = nullptr;
 };
 
 class EnqueuedRun;
@@ -65,7 +68,8 @@ class Executor {
 
   // A plan of its own for these feeds, made quickly and kept nowhere: its arenas are no smaller
   // than those of the plan that a run would take.
-  Result<std::shared_ptr<const Plan>> PlanAlone(std::span<const Tensor> feeds);
+  Result<std::shared_ptr<const Plan>> PlanAlone(std::span<const Tensor> feeds,
+                                                const EarlyEnd& end = {});
   // The plans that are kept, with how many instances of each hold memory and how many of those
   // idle.
   struct KeptPlan {
@@ -88,6 +92,9 @@ class Executor {
   struct Entry;
   using EntryPtr = std::shared_ptr<Entry>;
   Result<std::shared_ptr<const Plan>> FindOrMakePlan(const SegmentStart& start);
+  // Unavailable for a device that has not finished the work of an earlier run for as long as the
+  // watchdog allows.
+  Status LookAfterLate(const RunControl& control) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // May bring feeds to the host, whose contents fix shapes.
   Result<SegmentStart> Start(std::span<RunValue> feeds, const RunControl& control) const;
@@ -97,7 +104,7 @@ class Executor {
   // Per output of this body: it may stay on a device, for the next round reads it only there.
   std::vector<bool> RoundsOnDevice() const;
   std::string KeyOf(const SegmentStart& start) const;
-  Result<EntryPtr> FindOrMake(const SegmentStart& start);
+  Result<EntryPtr> FindOrMake(const SegmentStart& start, const EarlyEnd& end);
   Result<std::unique_ptr<Instance>> Acquire(Entry& entry, const RunControl& control);
   void Release(Entry& entry, std::unique_ptr<Instance> instance, bool reusable);
   Result<std::shared_ptr<HostLine>> FindOrMakeLine(std::shared_ptr<const Plan> plan, int device,
@@ -124,7 +131,11 @@ class Executor {
   std::list<EntryPtr> entries_ ABSL_GUARDED_BY(mutex_);  // most recently used first
   std::map<std::string, std::list<EntryPtr>::iterator> by_key_ ABSL_GUARDED_BY(mutex_);
   // Given up at a deadline with work still under way; looked after at the next run.
-  std::vector<std::unique_ptr<Instance>> quarantine_ ABSL_GUARDED_BY(mutex_);
+  struct Late {
+    std::unique_ptr<Instance> instance;
+    Deadline since;
+  };
+  std::vector<Late> quarantine_ ABSL_GUARDED_BY(mutex_);
   ExecutorCounters counters_ ABSL_GUARDED_BY(mutex_);
   std::list<std::shared_ptr<HostLine>> lines_ ABSL_GUARDED_BY(mutex_);  // the latest first
 };

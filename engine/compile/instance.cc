@@ -31,9 +31,8 @@ Instance::~Instance() {
   state.queues.clear();
   for (size_t d = 0; d < busy.size(); ++d) {
     if (!busy[d]) continue;
-    const Status outcome = state.devices[d]->Wait(state.last[d], Deadline::min());
-    if (outcome.code() != Code::kUnavailable && outcome.code() != Code::kDeadlineExceeded) continue;
-    // The device may still write to all of this, whenever it wakes up: it is nobody's any more.
+    if (!WasGivenUp(*state.devices[d], state.last[d])) continue;
+    // All of this is nobody's any more.
     if (state.abandoned_bytes != nullptr) *state.abandoned_bytes += state.bytes();
     KeepForever(plan_);
     KeepForever(std::shared_ptr<State>(std::move(state_)));
@@ -59,8 +58,9 @@ Result<std::unique_ptr<Instance>> Instance::Create(std::shared_ptr<const Plan> p
   state.last.resize(devices.size());
   for (size_t d = 0; d < devices.size(); ++d) {
     for (int64_t bytes : plan->arenas[d].block_bytes) {
-      ONCILLA_ASSIGN(Allocation block,
-                     options.pools[d]->Allocate(bytes, {options.owner, MemoryCategory::kArena}));
+      ONCILLA_ASSIGN(
+          Allocation block,
+          options.pools[d]->Allocate(bytes, {options.owner, MemoryCategory::kArena}, control));
       state.arenas[d].push_back(std::move(block));
     }
   }
@@ -136,11 +136,12 @@ Result<std::unique_ptr<Instance>> Instance::Create(std::shared_ptr<const Plan> p
   return instance;
 }
 
-bool Instance::Idle() {
+int Instance::BusyDevice() {
   for (size_t d = 0; d < state_->last.size(); ++d) {
-    if (state_->last[d] != nullptr && !state_->devices[d]->Poll(state_->last[d])) return false;
+    if (state_->last[d] == nullptr || state_->devices[d]->Poll(state_->last[d])) continue;
+    return static_cast<int>(d);
   }
-  return true;
+  return -1;
 }
 
 }  // namespace oncilla

@@ -97,7 +97,9 @@ class Instance {
   // Idle(). A device that finished nothing for as long as the watchdog allows is Unavailable, and
   // named with the nodes it stopped at.
   Result<std::vector<RunValue>> Run(std::span<const RunValue> inputs, const RunControl& control);
-  bool Idle();
+  bool Idle() { return BusyDevice() < 0; }
+  // A device that is still at work for it; -1: none.
+  int BusyDevice();
   // From now on commands for the device go to this queue, which is the application's; nothing may
   // be under way.
   void UseQueue(int device, std::unique_ptr<Queue> queue);

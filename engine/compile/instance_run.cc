@@ -111,7 +111,7 @@ class Instance::Walk {
     if (output.on_device) {
       if (const DeviceTensor* target = TargetOf(output)) return RunValue(*target);
       ONCILLA_ASSIGN(DeviceTensor t,
-                     state_.links[output.device]->Allocate(output.desc, state_.owner));
+                     state_.links[output.device]->Allocate(output.desc, state_.owner, control_));
       return RunValue(std::move(t));
     }
     ONCILLA_ASSIGN(Tensor t, Tensor::Allocate(output.desc));
@@ -286,8 +286,9 @@ class Instance::Walk {
   }
 
   void LetReadersFinish() {
-    const Deadline limit =
-        control_.watchdog.count() > 0 ? Clock::now() + control_.watchdog : kNoDeadline;
+    const Deadline limit = control_.watchdog.count() > 0
+                               ? DeadlineAfter(Clock::now(), control_.watchdog)
+                               : kNoDeadline;
     for (const auto& [device, event] : reading_) (void)state_.devices[device]->Wait(event, limit);
   }
 

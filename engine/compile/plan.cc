@@ -19,8 +19,9 @@ bool IsPlanInput(const Node& node, size_t i) {
 class Planner {
  public:
   Planner(std::shared_ptr<const CompiledGraph> compiled, std::span<Device* const> devices,
-          Classified classified, const SegmentStart& start, int64_t arena_work)
+          Classified classified, const SegmentStart& start, const EarlyEnd& end, int64_t arena_work)
       : start_(start),
+        end_(end),
         arena_work_(arena_work),
         graph_(compiled->graph),
         compiled_(*compiled),
@@ -334,7 +335,7 @@ class Planner {
       step.outputs.push_back(home);
     }
     const NodeView view{node.op, &node.attrs, in, out, node.name};
-    auto kernel = devices_[device]->Prepare(view);
+    auto kernel = devices_[device]->Prepare(view, end_);
     if (!kernel.ok()) {
       return WithDevice(
           WithNode(In(kernel.status(), StrCat("node '", node.name, "' (", node.op->name, ")")),
@@ -456,6 +457,7 @@ class Planner {
   static constexpr int kEnd = 1 << 30;     // of the plan's clock
 
   const SegmentStart& start_;
+  const EarlyEnd& end_;
   const int64_t arena_work_;
   const Graph& graph_;
   const CompiledGraph& compiled_;
@@ -501,9 +503,9 @@ int64_t Plan::copied_bytes() const {
 
 Result<std::shared_ptr<Plan>> MakePlan(std::shared_ptr<const CompiledGraph> compiled,
                                        std::span<Device* const> devices, const SegmentStart& start,
-                                       int64_t arena_work) {
+                                       const EarlyEnd& end, int64_t arena_work) {
   ONCILLA_ASSIGN(Classified classified, Classify(*compiled, *devices[0], start));
-  return Planner(std::move(compiled), devices, std::move(classified), start, arena_work).Run();
+  return Planner(std::move(compiled), devices, std::move(classified), start, end, arena_work).Run();
 }
 
 std::string Print(const Plan& plan, std::span<const std::string> device_names) {

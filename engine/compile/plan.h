@@ -137,9 +137,11 @@ struct SegmentStart {
 
 // Refusals are the user's shapes not fitting the model (InvalidArgument, naming the node) or a
 // kernel that cannot be prepared. `arena_work` is of ArenaOptions: with 0 the plan is made sooner,
-// and its arenas are never smaller than those of more work.
+// and its arenas are never smaller than those of more work. Drivers that
+// compile kernels are waited for as long as `end` allows.
 Result<std::shared_ptr<Plan>> MakePlan(std::shared_ptr<const CompiledGraph> compiled,
                                        std::span<Device* const> devices, const SegmentStart& start,
+                                       const EarlyEnd& end = {},
                                        int64_t arena_work = ArenaOptions().work);
 
 // Stable text: stretches, steps with kernels and homes, arenas.

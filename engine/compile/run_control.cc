@@ -11,11 +11,7 @@ Status AwaitUpload(Device& device, const EventPtr& event, const RunControl& cont
     const Clock::time_point now = Clock::now();
     Status status = device.Wait(event, std::min(control.deadline, now + kLook));
     if (status.code() != Code::kDeadlineExceeded) return status;
-    ONCILLA_TRY(MayGoOn(control));
-    if (control.watchdog.count() > 0 && now - begin >= control.watchdog) {
-      return Error(Code::kUnavailable, "the device has taken no upload for ",
-                   control.watchdog.count(), " ms and is given up");
-    }
+    ONCILLA_TRY(MayWait(control, begin, "an upload"));
   }
 }
 

@@ -22,8 +22,7 @@ struct RunControl : EarlyEnd {
   bool profile = false;  // what the host does is noted
   bool stamps = true;    // and, with `profile`, what devices tell of steps and copies
   RunStats* stats = nullptr;
-  const OutputTargets* into = nullptr;    // where results are to be written, if they can be
-  std::chrono::milliseconds watchdog{0};  // only for runs without a deadline; 0: none
+  const OutputTargets* into = nullptr;  // where results are to be written, if they can be
 
   // The caller may have its memory back while a device is still at work: nothing that a device
   // reads or writes late may be the caller's own.

@@ -133,7 +133,7 @@ Result<Packing> CheckedDevice::PackingFor(const NodeView& node, int input) const
   return packing;
 }
 
-Result<std::unique_ptr<Kernel>> CheckedDevice::Prepare(const NodeView& node) {
+Result<std::unique_ptr<Kernel>> CheckedDevice::Prepare(const NodeView& node, const EarlyEnd& end) {
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (!node.inputs[i].absent() && !node.inputs[i].fixed()) {
       return Internal(node.op->name, ": input ", i, " is ", node.inputs[i]);
@@ -147,7 +147,7 @@ Result<std::unique_ptr<Kernel>> CheckedDevice::Prepare(const NodeView& node) {
     if (!fact.fixed()) return Internal(node.op->name, ": an output is ", fact);
   }
   ONCILLA_TRY(device_->CanRun(node));
-  ONCILLA_ASSIGN(auto kernel, device_->Prepare(node));
+  ONCILLA_ASSIGN(auto kernel, device_->Prepare(node, end));
   if (kernel == nullptr || kernel->scratch_bytes() < 0 || kernel->description().empty()) {
     return Internal(node.op->name, ": a kernel without description or with negative scratch");
   }
@@ -161,12 +161,12 @@ Result<std::vector<Tensor>> CheckedDevice::Evaluate(const NodeView& node,
   return device_->Evaluate(node, inputs);
 }
 
-Result<std::unique_ptr<Region>> CheckedDevice::AllocateRegion(int64_t bytes) {
+Result<std::unique_ptr<Region>> CheckedDevice::AllocateRegion(int64_t bytes, const EarlyEnd& end) {
   const int64_t most = info().max_allocation_bytes;
   if (bytes <= 0 || (most > 0 && bytes > most)) {
     return Internal("a region of ", bytes, " bytes; the largest is ", most);
   }
-  ONCILLA_ASSIGN(auto region, device_->AllocateRegion(bytes));
+  ONCILLA_ASSIGN(auto region, device_->AllocateRegion(bytes, end));
   if (region == nullptr) return Internal("no region and no error");
   const bool has_address = region->host() != nullptr;
   if (region->bytes() < bytes || info().host_memory != has_address) {

@@ -24,10 +24,11 @@ class CheckedDevice : public Device, public TellsFreeMemory, public HostObjects 
   const DeviceInfo& info() const override { return device_->info(); }
   Status CanRun(const NodeView& node) const override;
   Result<Packing> PackingFor(const NodeView& node, int input) const override;
-  Result<std::unique_ptr<Kernel>> Prepare(const NodeView& node) override;
+  using Device::AllocateRegion, Device::Prepare;
+  Result<std::unique_ptr<Kernel>> Prepare(const NodeView& node, const EarlyEnd& end) override;
   Result<std::vector<Tensor>> Evaluate(const NodeView& node,
                                        std::span<const Tensor> inputs) override;
-  Result<std::unique_ptr<Region>> AllocateRegion(int64_t bytes) override;
+  Result<std::unique_ptr<Region>> AllocateRegion(int64_t bytes, const EarlyEnd& end) override;
   Status ReleaseRegion(std::unique_ptr<Region> region) override;
   Result<std::unique_ptr<Queue>> OpenQueue() override;
   Result<std::unique_ptr<Recording>> Record(std::vector<Step> steps) override;
@@ -39,6 +40,8 @@ class CheckedDevice : public Device, public TellsFreeMemory, public HostObjects 
   bool Poll(const EventPtr& event) override;
   Status Wait(const EventPtr& event, Deadline deadline) override;
   DeviceCounters counters() const override { return device_->counters(); }
+  void CloseBy(Deadline deadline) override { device_->CloseBy(deadline); }
+  void Close() override { device_->Close(); }
   std::optional<FreeMemory> free_memory() const override {
     const auto* tells = dynamic_cast<const TellsFreeMemory*>(device_.get());
     return tells == nullptr ? std::nullopt : tells->free_memory();

@@ -2,13 +2,16 @@
 //
 // A device is a thing with memory that prepares kernels and executes recordings of them in order on
 // queues. It decides nothing about graphs, memory policy or placement. Submit never blocks; all
-// waiting is in Wait, with a deadline. Calls on one device may come from several threads, except
-// that a queue, and the recordings submitted to it, belong to one thread at a time.
+// waiting is in Wait, with a deadline, and in AllocateRegion and Prepare, where a driver may keep
+// who calls waiting: they end early as they are told. Calls on one device may come from several
+// threads, except that a queue, and the recordings submitted to it, belong to one thread at a time.
 #pragma once
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -164,7 +167,9 @@ class Device {
   // only, so that it is chosen once per layer.
   virtual Result<Packing> PackingFor(const NodeView& node, int input) const = 0;
   // All facts must be fixed() and plan inputs have values. Constants come to the kernel packed.
-  virtual Result<std::unique_ptr<Kernel>> Prepare(const NodeView& node) = 0;
+  // A driver that compiles is left at the end given, and what it makes is there for a later call.
+  virtual Result<std::unique_ptr<Kernel>> Prepare(const NodeView& node, const EarlyEnd& end) = 0;
+  Result<std::unique_ptr<Kernel>> Prepare(const NodeView& node) { return Prepare(node, {}); }
   // Computes one node on host tensors, outputs allocated here: constant folding, values needed
   // while planning, strings and sizes that depend on data. Only where info().can_evaluate.
   virtual Result<std::vector<Tensor>> Evaluate(const NodeView& node,
@@ -172,7 +177,11 @@ class Device {
 
   // Memory that is really there: a driver's lazy promise is committed or refused here, as
   // ResourceExhausted. Release fails when views of the region are still in use.
-  virtual Result<std::unique_ptr<Region>> AllocateRegion(int64_t bytes) = 0;
+  // Unavailable for a device that hangs.
+  virtual Result<std::unique_ptr<Region>> AllocateRegion(int64_t bytes, const EarlyEnd& end) = 0;
+  Result<std::unique_ptr<Region>> AllocateRegion(int64_t bytes) {
+    return AllocateRegion(bytes, {});
+  }
   virtual Status ReleaseRegion(std::unique_ptr<Region> region) = 0;
 
   virtual Result<std::unique_ptr<Queue>> OpenQueue() = 0;
@@ -191,6 +200,12 @@ class Device {
   virtual Status Wait(const EventPtr& event, Deadline deadline) = 0;
 
   virtual DeviceCounters counters() const { return {}; }
+
+  // From now on nothing that is closed waits for work under way beyond this.
+  virtual void CloseBy(Deadline) {}
+  // Everything made with the device is gone. What it holds of the driver goes back now; afterwards
+  // it answers info() and counters(), and all else fails. Never waits for work that hangs.
+  virtual void Close() {}
 };
 
 struct DiscoverOptions {
@@ -203,10 +218,36 @@ struct HostMemory {
   std::function<void(void* memory, size_t bytes)> release;
 };
 
+// What devices that one Runtime opens have in common, as their backend sees fit: a name, which
+// begins with the backend's, and what is kept as long as somebody holds it. Thread-safe.
+class SharedObjects {
+ public:
+  // What is held under this name, or what `make` gives; null when it fails.
+  template <class T, class Make>
+  std::shared_ptr<T> FindOrMake(const std::string& name, const Make& make) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    std::weak_ptr<void>& slot = objects_[name];
+    if (auto found = std::static_pointer_cast<T>(slot.lock())) return found;
+    std::shared_ptr<T> made = make();
+    slot = made;
+    return made;
+  }
+  // The next who asks for it makes it anew.
+  void Forget(const std::string& name) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    objects_.erase(name);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::weak_ptr<void>> objects_;
+};
+
 struct OpenOptions {
-  ThreadPool* threads = nullptr;  // the CPU's; must outlive the device
-  bool plain = false;             // CPU: exact code only
-  std::string cache_dir;          // compiled programs; empty = the user's cache folder
+  ThreadPool* threads = nullptr;    // the CPU's; must outlive the device
+  bool plain = false;               // CPU: exact code only
+  SharedObjects* shared = nullptr;  // of who opens; may be null
+  std::string cache_dir;            // compiled programs; empty = the user's cache folder
   std::shared_ptr<const HostMemory> host_memory = nullptr;  // the CPU's; null: mmap
 };
 

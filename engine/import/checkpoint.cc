@@ -212,6 +212,7 @@ Result<Tensor> Checkpoint::ReadWhole(const Entry& entry) {
     return DataLoss("has ", entry.size, " bytes; ", desc, " needs ", desc.bytes());
   }
   ONCILLA_ASSIGN(const std::span<const std::byte> bytes, Locate(entry));
+  if (entry.has_crc) ONCILLA_TRY(VerifyEntry(entry));
   if (desc.dtype != DType::kString) {
     Tensor tensor = Tensor::View(desc, bytes, shards_[static_cast<size_t>(entry.shard)]);
     tensor.set_mapped();

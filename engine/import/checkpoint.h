@@ -40,7 +40,7 @@ class Checkpoint {
   const Entry* Find(std::string_view key) const;  // null when absent
 
   // The tensor of that key; strings are copied out. NotFound for an unknown key or a missing shard,
-  // DataLoss for a size that does not fit, Unimplemented for types and layouts the engine lacks.
+  // DataLoss for a size or a checksum that does not fit, Unimplemented for types and layouts the engine lacks.
   Result<Tensor> Read(std::string_view key);
   // The part of that tensor that RestoreV2's shape_and_slices asks for; empty: all of it. DataLoss
   // when the stored tensor has other sizes than the text says, or its slices leave a part out.
@@ -50,6 +50,11 @@ class Checkpoint {
 
   // Bytes of the index and of all shards that are there.
   int64_t file_bytes() const { return file_bytes_; }
+  void AddTo(std::vector<std::shared_ptr<const MappedFile>>& files) const {
+    for (const auto& shard : shards_) {
+      if (shard != nullptr) files.push_back(shard);
+    }
+  }
   const std::string& prefix() const { return prefix_; }
 
  private:

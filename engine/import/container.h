@@ -2,8 +2,8 @@
 //
 // Layout: a header of 64 bytes; the graph part, a message of proto/oncilla.proto; zeros up to a
 // page; the weights, each constant once and aligned to 64 bytes. The graph part's checksum is
-// verified whenever a file is opened; the weights', one for each constant, by VerifyWeights only,
-// since that reads them all. Opening imports nothing: constants are views into the mapped file.
+// verified whenever a file is opened, a constant's when it is imported, and all of them by
+// VerifyWeights. Opening imports nothing: constants are views into the mapped file.
 // What it is not: a compiled plan. It holds no kernels and runs on any device.
 #pragma once
 

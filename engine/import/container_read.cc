@@ -1,8 +1,6 @@
 // Reading and checking the messages of a container.
 #include "engine/import/container_read.h"
 
-#include <proto/oncilla.pb.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -16,96 +14,90 @@
 namespace oncilla::container {
 namespace {
 
-namespace pb = proto;
-
-PartialShape ReadShape(const pb::Type& type) {
-  if (!type.ranked()) return {};
+PartialShape ReadShape(const TypeMessage& type) {
+  if (!type.ranked) return {};
   std::vector<Dim> dims;
-  for (const pb::Dim& dim : type.dims()) {
-    if (dim.size_case() == pb::Dim::kKnown) {
-      dims.emplace_back(static_cast<int64_t>(std::min<uint64_t>(dim.known(), INT64_MAX)));
+  for (const DimMessage& dim : type.dims) {
+    if (dim.known.has_value()) {
+      dims.emplace_back(static_cast<int64_t>(std::min<uint64_t>(*dim.known, INT64_MAX)));
     } else {
-      dims.push_back(dim.name().empty() ? Dim() : Dim::Named(dim.name()));
+      const Bytes name = dim.name.value_or(Bytes());
+      dims.push_back(name.empty() ? Dim() : Dim::Named(std::string(name)));
     }
   }
   return PartialShape(std::move(dims));
 }
 
-Result<Fact> ReadType(const pb::Type& type) {
-  const auto dtype = DTypeFromName(type.dtype());
-  if (!dtype.has_value()) return DataLoss("there is no type '", type.dtype(), "'");
-  if (type.dims_size() > kMaxRank) return DataLoss("has the rank ", type.dims_size());
-  if (type.kind() > 1) return DataLoss("is of no known kind (", type.kind(), ")");
-  if (type.kind() == 1) return Fact::List(*dtype, ReadShape(type));
+Result<Fact> ReadType(const TypeMessage& type) {
+  const auto dtype = DTypeFromName(type.dtype);
+  if (!dtype.has_value()) return DataLoss("there is no type '", type.dtype, "'");
+  if (type.dims.size() > size_t{kMaxRank}) return DataLoss("has the rank ", type.dims.size());
+  if (type.kind > 1) return DataLoss("is of no known kind (", type.kind, ")");
+  if (type.kind == 1) return Fact::List(*dtype, ReadShape(type));
   return Fact::Of(*dtype, ReadShape(type));
 }
 
-Result<Tensor> ReadTensor(const Opened& opened, const pb::Tensor& message) {
-  const auto dtype = DTypeFromName(message.dtype());
-  if (!dtype.has_value()) return DataLoss("there is no type '", message.dtype(), "'");
-  if (message.dims_size() > kMaxRank) return DataLoss("has the rank ", message.dims_size());
+Result<Tensor> ReadTensor(const Opened& opened, const TensorMessage& message) {
+  const auto dtype = DTypeFromName(message.dtype);
+  if (!dtype.has_value()) return DataLoss("there is no type '", message.dtype, "'");
+  if (message.dims.size() > size_t{kMaxRank}) return DataLoss("has the rank ", message.dims.size());
   TensorDesc desc{*dtype, {}};
-  for (const uint64_t size : message.dims()) {
+  for (const uint64_t size : message.dims) {
     if (size > INT64_MAX) return DataLoss("has the size ", size);
     desc.shape.push_back(static_cast<int64_t>(size));
   }
   if (desc.dtype == DType::kString) {
-    if (desc.elements() != message.strings_size()) {
-      return DataLoss("has ", message.strings_size(), " strings for ", desc);
+    if (desc.elements() != static_cast<int64_t>(message.strings.size())) {
+      return DataLoss("has ", message.strings.size(), " strings for ", desc);
     }
-    return Tensor::Strings(desc.shape, {message.strings().begin(), message.strings().end()});
+    return Tensor::Strings(desc.shape, {message.strings.begin(), message.strings.end()});
   }
-  if (message.blob() >= static_cast<uint32_t>(opened.model->blobs_size())) {
-    return DataLoss("is in blob ", message.blob(), " of ", opened.model->blobs_size());
+  if (message.blob >= opened.model->blobs.size()) {
+    return DataLoss("is in blob ", message.blob, " of ", opened.model->blobs.size());
   }
-  const pb::Blob& blob = opened.model->blobs(static_cast<int>(message.blob()));
-  if (static_cast<uint64_t>(desc.bytes()) != blob.bytes()) {
-    return DataLoss("has ", blob.bytes(), " bytes; ", desc, " needs ", desc.bytes());
+  const BlobMessage& blob = opened.model->blobs[message.blob];
+  if (static_cast<uint64_t>(desc.bytes()) != blob.bytes) {
+    return DataLoss("has ", blob.bytes, " bytes; ", desc, " needs ", desc.bytes());
   }
-  Tensor tensor =
-      Tensor::View(desc, opened.weights.subspan(blob.offset(), blob.bytes()), opened.file);
+  if (Hash(opened.weights.subspan(blob.offset, blob.bytes)) != blob.hash.value) {
+    return DataLoss("its checksum does not match");
+  }
+  Tensor tensor = Tensor::View(desc, opened.weights.subspan(blob.offset, blob.bytes), opened.file);
   tensor.set_mapped();
   return tensor;
 }
 
-Result<AttrMap> ReadAttrMap(const pb::Graph::Node& node) {
+Result<AttrValue> ReadAttr(const AttrMessage& attr) {
+  const int given = attr.i.has_value() + attr.f.has_value() + attr.b.has_value() +
+                    attr.dtype.has_value() + attr.s.has_value() + attr.ints.has_value() +
+                    attr.floats.has_value() + attr.strings.has_value();
+  if (given != 1) return DataLoss("has ", given, " values");
+  if (attr.i.has_value()) return AttrValue(attr.i->value);
+  if (attr.f.has_value()) return AttrValue(*attr.f);
+  if (attr.b.has_value()) return AttrValue(*attr.b);
+  if (attr.s.has_value()) return AttrValue(std::string(*attr.s));
+  if (attr.floats.has_value()) return AttrValue(attr.floats->values);
+  if (attr.strings.has_value()) {
+    return AttrValue(
+        std::vector<std::string>(attr.strings->values.begin(), attr.strings->values.end()));
+  }
+  if (attr.ints.has_value()) {
+    std::vector<int64_t> values;
+    for (const WireSigned item : attr.ints->values) values.push_back(item.value);
+    return AttrValue(std::move(values));
+  }
+  const auto dtype = DTypeFromName(*attr.dtype);
+  if (!dtype.has_value()) return DataLoss("there is no type '", *attr.dtype, "'");
+  return AttrValue(*dtype);
+}
+
+Result<AttrMap> ReadAttrMap(const NodeMessage& node) {
   AttrMap attrs;
-  for (const pb::Attr& attr : node.attrs()) {
-    AttrValue value;
-    switch (attr.value_case()) {
-      case pb::Attr::kI:
-        value = int64_t{attr.i()};
-        break;
-      case pb::Attr::kF:
-        value = attr.f();
-        break;
-      case pb::Attr::kB:
-        value = attr.b();
-        break;
-      case pb::Attr::kDtype: {
-        const auto dtype = DTypeFromName(attr.dtype());
-        if (!dtype.has_value()) return DataLoss("there is no type '", attr.dtype(), "'");
-        value = *dtype;
-        break;
-      }
-      case pb::Attr::kS:
-        value = attr.s();
-        break;
-      case pb::Attr::kInts:
-        value = std::vector<int64_t>(attr.ints().values().begin(), attr.ints().values().end());
-        break;
-      case pb::Attr::kFloats:
-        value = std::vector<double>(attr.floats().values().begin(), attr.floats().values().end());
-        break;
-      case pb::Attr::kStrings:
-        value = std::vector<std::string>(attr.strings().values().begin(),
-                                         attr.strings().values().end());
-        break;
-      case pb::Attr::VALUE_NOT_SET:
-        return DataLoss("attribute '", attr.name(), "' has no value");
-    }
-    if (!attrs.emplace(attr.name(), std::move(value)).second) {
-      return DataLoss("attribute '", attr.name(), "' stands there twice");
+  for (const AttrMessage& attr : node.attrs) {
+    auto value = ReadAttr(attr);
+    if (!value.ok()) return In(value.status(), StrCat("attribute '", attr.name, "'"));
+    if (!attrs.emplace(std::string(attr.name), *std::move(value)).second) {
+      return DataLoss("attribute '", attr.name, "' stands there twice");
     }
   }
   return attrs;
@@ -120,14 +112,21 @@ std::string Listed(const std::vector<std::string>& names) {
 template <class List>
 std::vector<std::string> NamesOf(const List& list) {
   std::vector<std::string> names;
-  for (const auto& item : list) names.push_back(item.name());
+  for (const auto& item : list) names.emplace_back(item.name);
   return names;
+}
+
+// The index of the item of that name, or the number of items.
+template <class List>
+size_t Find(const List& list, std::string_view name) {
+  const auto named = [&](const auto& item) { return item.name == name; };
+  return static_cast<size_t>(std::find_if(list.begin(), list.end(), named) - list.begin());
 }
 
 // One graph's message, and the numbers of its values.
 class GraphReader {
  public:
-  GraphReader(const Opened& opened, const pb::Graph& message,
+  GraphReader(const Opened& opened, const GraphMessage& message,
               const std::shared_ptr<const OpSet>& ops)
       : opened_(opened), message_(message), graph_(ops) {}
 
@@ -135,21 +134,20 @@ class GraphReader {
     ONCILLA_TRY(Number());
     ONCILLA_TRY(Choose(part));
     ONCILLA_TRY(AddInputs(part));
-    const int first = message_.inputs_size();
-    for (int i = 0; i < message_.constants_size(); ++i) {
-      if (!needed_[static_cast<size_t>(first + i)]) continue;
-      const pb::Graph::Constant& constant = message_.constants(i);
-      auto tensor = ReadTensor(opened_, constant.value());
-      if (!tensor.ok()) return In(tensor.status(), StrCat("constant '", constant.name(), "'"));
-      ids_[static_cast<size_t>(first + i)] =
-          graph_.AddConstant(*std::move(tensor), constant.name());
+    const size_t first = message_.inputs.size();
+    for (size_t i = 0; i < message_.constants.size(); ++i) {
+      if (!needed_[first + i]) continue;
+      const ConstantMessage& constant = message_.constants[i];
+      auto tensor = ReadTensor(opened_, constant.value);
+      if (!tensor.ok()) return In(tensor.status(), StrCat("constant '", constant.name, "'"));
+      ids_[first + i] = graph_.AddConstant(*std::move(tensor), std::string(constant.name));
     }
-    for (int n = 0; n < message_.nodes_size(); ++n) {
-      if (node_needed_[static_cast<size_t>(n)]) ONCILLA_TRY(AddNode(n));
+    for (size_t n = 0; n < message_.nodes.size(); ++n) {
+      if (node_needed_[n]) ONCILLA_TRY(AddNode(n));
     }
-    for (const int o : outputs_) {
-      const pb::Graph::Output& output = message_.outputs(o);
-      graph_.AddOutput(output.name(), ids_[output.value()]);
+    for (const size_t o : outputs_) {
+      const OutputMessage& output = message_.outputs[o];
+      graph_.AddOutput(std::string(output.name), ids_[output.value]);
     }
     std::set<std::string_view> names;
     for (const Value& value : graph_.values()) {
@@ -163,52 +161,51 @@ class GraphReader {
  private:
   // The number of each node's first output, and of the value after the last.
   Status Number() {
-    size_t next = static_cast<size_t>(message_.inputs_size()) +
-                  static_cast<size_t>(message_.constants_size());
-    for (const pb::Graph::Node& node : message_.nodes()) {
-      for (const uint32_t input : node.inputs()) {
-        if (input > next) return DataLoss("node '", node.name(), "' reads a later value");
+    size_t next = message_.inputs.size() + message_.constants.size();
+    for (const NodeMessage& node : message_.nodes) {
+      for (const uint32_t input : node.inputs) {
+        if (input > next) return DataLoss("node '", node.name, "' reads a later value");
       }
       first_output_.push_back(next);
-      next += static_cast<size_t>(node.output_names_size());
+      next += node.output_names.size();
     }
     if (next >= UINT32_MAX) return DataLoss("has too many values");
     ids_.resize(next, kNoValue);
-    for (const pb::Graph::Output& output : message_.outputs()) {
-      if (output.value() >= next) return DataLoss("output '", output.name(), "' has no value");
+    for (const OutputMessage& output : message_.outputs) {
+      if (output.value >= next) return DataLoss("output '", output.name, "' has no value");
     }
     return {};
   }
 
   // The outputs asked for, in that order, and what they need.
   Status Choose(const Part& part) {
-    for (int o = 0; part.fetches.empty() && o < message_.outputs_size(); ++o) outputs_.push_back(o);
+    for (size_t o = 0; part.fetches.empty() && o < message_.outputs.size(); ++o)
+      outputs_.push_back(o);
     for (const std::string& name : part.fetches) {
-      int found = -1;
-      for (int o = 0; o < message_.outputs_size() && found < 0; ++o) {
-        if (message_.outputs(o).name() == name) found = o;
+      const size_t found = Find(message_.outputs, name);
+      if (found == message_.outputs.size()) {
+        return Unknown("output", name, NamesOf(message_.outputs));
       }
-      if (found < 0) return Unknown("output", name, NamesOf(message_.outputs()));
       outputs_.push_back(found);
     }
     // Without a choice nothing is left out: nodes may be there for their effects.
     const bool all = part.fetches.empty() || part.all_nodes;
     needed_.resize(ids_.size(), all);
-    node_needed_.resize(static_cast<size_t>(message_.nodes_size()), all);
-    for (const int o : outputs_) needed_[message_.outputs(o).value()] = true;
+    node_needed_.resize(message_.nodes.size(), all);
+    for (const size_t o : outputs_) needed_[message_.outputs[o].value] = true;
     for (size_t n = node_needed_.size(); n-- > 0 && !all;) {
-      const pb::Graph::Node& node = message_.nodes(static_cast<int>(n));
-      for (int i = 0; i < node.output_names_size(); ++i) {
-        if (needed_[first_output_[n] + static_cast<size_t>(i)]) node_needed_[n] = true;
+      const NodeMessage& node = message_.nodes[n];
+      for (size_t i = 0; i < node.output_names.size(); ++i) {
+        if (needed_[first_output_[n] + i]) node_needed_[n] = true;
       }
-      for (const uint32_t input : node.inputs()) {
+      for (const uint32_t input : node.inputs) {
         if (node_needed_[n] && input > 0) needed_[input - 1] = true;
       }
     }
     read_.resize(ids_.size(), false);
-    for (const int o : outputs_) read_[message_.outputs(o).value()] = true;
+    for (const size_t o : outputs_) read_[message_.outputs[o].value] = true;
     for (size_t n = 0; n < node_needed_.size(); ++n) {
-      for (const uint32_t input : message_.nodes(static_cast<int>(n)).inputs()) {
+      for (const uint32_t input : message_.nodes[n].inputs) {
         if (node_needed_[n] && input > 0) read_[input - 1] = true;
       }
     }
@@ -217,70 +214,69 @@ class GraphReader {
 
   static Status Unknown(std::string_view role, const std::string& name,
                         const std::vector<std::string>& names) {
-    return WithStage(NotFound("there is no ", role, " '", name, "'", DidYouMean(name, names),
-                              " There is: ", Listed(names)),
+    return WithStage(NotFound("there is no ", role, " '", name, "'",
+                              DidYouMeanAmong(name, names, Listed(names))),
                      Stage::kOptions);
   }
 
-  Status AddInput(int i) {
-    const pb::Graph::Input& input = message_.inputs(i);
-    auto fact = ReadType(input.type());
-    if (!fact.ok()) return In(fact.status(), StrCat("input '", input.name(), "'"));
-    ids_[static_cast<size_t>(i)] = graph_.AddInput(input.name(), *std::move(fact));
+  Status AddInput(size_t i) {
+    const InputMessage& input = message_.inputs[i];
+    auto fact = ReadType(input.type);
+    if (!fact.ok()) return In(fact.status(), StrCat("input '", input.name, "'"));
+    ids_[i] = graph_.AddInput(std::string(input.name), *std::move(fact));
     return {};
   }
 
   Status AddInputs(const Part& part) {
     for (const std::string& name : part.feeds) {
-      int found = -1;
-      for (int i = 0; i < message_.inputs_size() && found < 0; ++i) {
-        if (message_.inputs(i).name() == name) found = i;
+      const size_t found = Find(message_.inputs, name);
+      if (found == message_.inputs.size()) {
+        return Unknown("input", name, NamesOf(message_.inputs));
       }
-      if (found < 0) return Unknown("input", name, NamesOf(message_.inputs()));
-      if (ids_[static_cast<size_t>(found)] == kNoValue) ONCILLA_TRY(AddInput(found));
+      if (ids_[found] == kNoValue) ONCILLA_TRY(AddInput(found));
     }
     std::vector<std::string> missing;
-    for (int i = 0; i < message_.inputs_size(); ++i) {
-      if (ids_[static_cast<size_t>(i)] != kNoValue) continue;
-      const bool read = read_[static_cast<size_t>(i)] || part.all_inputs;
+    for (size_t i = 0; i < message_.inputs.size(); ++i) {
+      if (ids_[i] != kNoValue) continue;
+      const bool read = read_[i] || part.all_inputs;
       if (part.feeds.empty() && read) ONCILLA_TRY(AddInput(i));
-      if (!part.feeds.empty() && read) missing.push_back(message_.inputs(i).name());
+      if (!part.feeds.empty() && read) missing.emplace_back(message_.inputs[i].name);
     }
     if (missing.empty()) return {};
     return WithStage(InvalidArgument("inputs that are needed are not fed: ", Listed(missing)),
                      Stage::kOptions);
   }
 
-  Status AddNode(int n) {
-    const pb::Graph::Node& node = message_.nodes(n);
+  Status AddNode(size_t n) {
+    const NodeMessage& node = message_.nodes[n];
     auto attrs = ReadAttrMap(node);
-    if (!attrs.ok()) return In(attrs.status(), StrCat("node '", node.name(), "'"));
+    if (!attrs.ok()) return In(attrs.status(), StrCat("node '", node.name, "'"));
     std::vector<ValueId> inputs;
-    for (const uint32_t input : node.inputs()) {
+    for (const uint32_t input : node.inputs) {
       inputs.push_back(input == 0 ? kNoValue : ids_[input - 1]);
     }
     ONCILLA_ASSIGN(const auto outputs,
-                   graph_.AddNode(node.name(), node.op(), *std::move(attrs), std::move(inputs),
-                                  {node.sources().begin(), node.sources().end()}));
-    if (outputs.size() != static_cast<size_t>(node.output_names_size())) {
-      return DataLoss("node '", node.name(), "' (", node.op(), ") gives ", outputs.size(),
-                      " values, not ", node.output_names_size());
+                   graph_.AddNode(std::string(node.name), node.op, *std::move(attrs),
+                                  std::move(inputs), {node.sources.begin(), node.sources.end()}));
+    if (outputs.size() != node.output_names.size()) {
+      return DataLoss("node '", node.name, "' (", node.op, ") gives ", outputs.size(),
+                      " values, not ", node.output_names.size());
     }
     for (size_t i = 0; i < outputs.size(); ++i) {
-      ids_[first_output_[static_cast<size_t>(n)] + i] = outputs[i];
-      const std::string& name = node.output_names(static_cast<int>(i));
-      if (!name.empty()) graph_.SetValueName(outputs[i], name);
+      ids_[first_output_[n] + i] = outputs[i];
+      const Bytes name = node.output_names[i];
+      if (!name.empty()) graph_.SetValueName(outputs[i], std::string(name));
     }
     return {};
   }
 
   const Opened& opened_;
-  const pb::Graph& message_;
+  const GraphMessage& message_;
   Graph graph_;
   std::vector<size_t> first_output_;
   std::vector<bool> needed_, node_needed_, read_;  // read_: by a node that is needed, or fetched
   std::vector<ValueId> ids_;                       // by number
-  std::vector<int> outputs_;                       // indices of the message's
+  std::vector<size_t> outputs_;                    // indices of the message's
 };
 
 // What a call hands over or gets back, against what it meets there.
@@ -406,14 +402,14 @@ class ModuleChecker {
   std::vector<std::set<size_t>> calls_;  // per function, and last the main graph's
 };
 
-bool Assigns(const pb::Module& module) {
-  const auto assigns = [](const pb::Graph& graph) {
-    return std::any_of(graph.nodes().begin(), graph.nodes().end(),
-                       [](const pb::Graph::Node& node) { return node.op() == "AssignVariable"; });
+bool Assigns(const ModuleMessage& module) {
+  const auto assigns = [](const GraphMessage& graph) {
+    return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                       [](const NodeMessage& node) { return node.op == "AssignVariable"; });
   };
-  return assigns(module.main()) ||
-         std::any_of(module.functions().begin(), module.functions().end(),
-                     [&](const pb::Module::Function& f) { return assigns(f.graph()); });
+  return assigns(module.main) ||
+         std::any_of(module.functions.begin(), module.functions.end(),
+                     [&](const FunctionMessage& f) { return assigns(f.graph); });
 }
 
 }  // namespace
@@ -440,67 +436,67 @@ Result<Opened> OpenParts(std::shared_ptr<const MappedFile> file) {
     return damaged("the weights are cut off");
   }
   const std::string_view graph = text.substr(kHeaderBytes, header->graph_bytes);
-  if (Hash(graph) != header->graph_hash) {
+  // A copy, which nobody can change: the messages are views of it.
+  Opened opened;
+  opened.graph = std::make_shared<const std::string>(graph);
+  if (Hash(*opened.graph) != header->graph_hash) {
     return damaged("the checksum of the graph part does not match");
   }
-  auto model = std::make_shared<pb::Model>();
-  if (!model->ParseFromArray(graph.data(), static_cast<int>(graph.size()))) {
-    return damaged("the graph part is no message");
-  }
-  for (const pb::Blob& blob : model->blobs()) {
-    if (blob.bytes() > header->weights_bytes ||
-        blob.offset() > header->weights_bytes - blob.bytes()) {
+  auto model = std::make_shared<ModelMessage>();
+  const Status read = ReadWire("the graph part", [&] { ReadMessage(*opened.graph, *model); });
+  if (!read.ok()) return damaged(Message(read));
+  for (const BlobMessage& blob : model->blobs) {
+    if (blob.bytes > header->weights_bytes || blob.offset > header->weights_bytes - blob.bytes) {
       return damaged("a constant lies outside the weights");
     }
   }
-  Opened opened;
   opened.weights = file->bytes().subspan(header->weights_offset);
   opened.model = std::move(model);
   opened.file = std::move(file);
   return opened;
 }
 
-Signature ReadSignature(const pb::Signature& message) {
+Signature ReadSignature(const SignatureMessage& message) {
   Signature signature;
-  signature.key = message.key();
+  signature.key = message.key;
   const auto read = [](const auto& from, std::vector<TensorInfo>* to) {
-    for (const pb::TensorInfo& info : from) {
-      to->push_back({info.name(), info.source(),
-                     DTypeFromName(info.type().dtype()).value_or(DType::kInvalid),
-                     ReadShape(info.type())});
+    for (const TensorInfoMessage& info : from) {
+      to->push_back({std::string(info.name), std::string(info.source),
+                     DTypeFromName(info.type.dtype).value_or(DType::kInvalid),
+                     ReadShape(info.type)});
     }
   };
-  read(message.inputs(), &signature.inputs);
-  read(message.outputs(), &signature.outputs);
+  read(message.inputs, &signature.inputs);
+  read(message.outputs, &signature.outputs);
   return signature;
 }
 
-Result<Module> ReadModule(const Opened& opened, const pb::Module& message, const Part& part,
+Result<Module> ReadModule(const Opened& opened, const ModuleMessage& message, const Part& part,
                           const std::shared_ptr<const OpSet>& ops, VariableTypes* variables) {
   // Which outputs an assignment belongs to is not known, so that none may be left out.
   Part asked = part;
   asked.all_nodes = part.all_nodes || Assigns(message);
   if (!part.fetches.empty() && asked.all_nodes &&
-      part.fetches.size() < static_cast<size_t>(message.main().outputs_size())) {
+      part.fetches.size() < message.main.outputs.size()) {
     return WithStage(Unsupported("the model changes its state, so its outputs come together only; "
                                  "convert it with the --outputs that you need"),
                      Stage::kOptions);
   }
-  ONCILLA_ASSIGN(Graph main, GraphReader(opened, message.main(), ops).Read(asked));
+  ONCILLA_ASSIGN(Graph main, GraphReader(opened, message.main, ops).Read(asked));
   Module module(std::move(main));
-  for (const pb::Module::Function& function : message.functions()) {
+  for (const FunctionMessage& function : message.functions) {
     Part whole;
     whole.all_inputs = true;
-    auto graph = GraphReader(opened, function.graph(), ops).Read(whole);
-    if (!graph.ok()) return In(graph.status(), StrCat("function '", function.name(), "'"));
-    module.functions.emplace_back(function.name(), *std::move(graph));
+    auto graph = GraphReader(opened, function.graph, ops).Read(whole);
+    if (!graph.ok()) return In(graph.status(), StrCat("function '", function.name, "'"));
+    module.functions.emplace_back(std::string(function.name), *std::move(graph));
   }
-  for (const pb::Module::Variable& variable : message.variables()) {
-    ModuleVariable to{variable.name(), variable.resource(), {}};
-    if (variable.has_initial()) {
-      auto tensor = ReadTensor(opened, variable.initial());
+  for (const VariableMessage& variable : message.variables) {
+    ModuleVariable to{std::string(variable.name), std::string(variable.resource), {}};
+    if (variable.initial.has_value()) {
+      auto tensor = ReadTensor(opened, *variable.initial);
       if (!tensor.ok()) {
-        return In(tensor.status(), StrCat("variable '", variable.resource(), "'"));
+        return In(tensor.status(), StrCat("variable '", variable.resource, "'"));
       }
       to.initial = *std::move(tensor);
     }

@@ -10,26 +10,22 @@
 #include <vector>
 
 #include "engine/base/file.h"
+#include "engine/import/container_messages.h"
 #include "engine/import/model_source.h"
 
 namespace oncilla::container {
 
-namespace proto {
-class Model;
-class Module;
-class Signature;
-}  // namespace proto
-
 // A container's message and weights, checked on their own.
 struct Opened {
   std::shared_ptr<const MappedFile> file;
-  std::shared_ptr<const proto::Model> model;
+  std::shared_ptr<const std::string> graph;   // the bytes of the graph part
+  std::shared_ptr<const ModelMessage> model;  // views of `graph`
   std::span<const std::byte> weights;
 };
 // Header, checksum of the graph part, message, and that every blob lies in the weights.
 Result<Opened> OpenParts(std::shared_ptr<const MappedFile> file);
 
-Signature ReadSignature(const proto::Signature& message);
+Signature ReadSignature(const SignatureMessage& message);
 
 // Which part of a module's main graph. No fetches: all outputs and nodes. No feeds: the inputs that
 // the rest reads.
@@ -42,7 +38,7 @@ using VariableTypes = std::map<std::string, Fact, std::less<>>;
 
 // Constants are views into the file, which they keep open. DataLoss when a variable is of another
 // type than in `variables`, which gains those that are new.
-Result<Module> ReadModule(const Opened& opened, const proto::Module& message, const Part& part,
+Result<Module> ReadModule(const Opened& opened, const ModuleMessage& message, const Part& part,
                           const std::shared_ptr<const OpSet>& ops, VariableTypes* variables);
 
 }  // namespace oncilla::container

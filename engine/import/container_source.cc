@@ -1,6 +1,4 @@
 // A container behind the ModelSource interface. Modules are made from its messages on demand.
-#include <proto/oncilla.pb.h>
-
 #include <algorithm>
 #include <mutex>
 
@@ -11,8 +9,6 @@
 
 namespace oncilla {
 namespace {
-
-namespace pb = container::proto;
 
 // Adds the functions and variables of `from` to `to`, and its nodes to its main graph. Neither main
 // graph has inputs or outputs.
@@ -49,25 +45,26 @@ Status Append(Module from, Module* to) {
 class ContainerSource : public ModelSource {
  public:
   explicit ContainerSource(container::Opened opened) : opened_(std::move(opened)) {
-    for (const pb::Model::Entry& entry : opened_.model->entries()) {
-      signatures_.push_back(container::ReadSignature(entry.signature()));
+    for (const container::EntryMessage& entry : opened_.model->entries) {
+      signatures_.push_back(container::ReadSignature(entry.signature));
     }
   }
 
   std::string_view format() const override { return "Oncilla"; }
   std::span<const Signature> signatures() const override { return signatures_; }
   int64_t file_bytes() const override { return static_cast<int64_t>(opened_.file->text().size()); }
+  Files files() const override { return {opened_.file}; }
 
   Result<Module> Import(const ImportRequest& asked,
                         const std::shared_ptr<const OpSet>& ops) override {
     ONCILLA_ASSIGN(const Signature* signature, FindSignature(asked.signature));
     if (!asked.targets.empty()) return ImportTarget(asked, ops);
-    const auto entry = static_cast<int>(signature - signatures_.data());
+    const auto entry = static_cast<size_t>(signature - signatures_.data());
     container::Part part;
     part.feeds = asked.feeds;
     part.fetches = asked.fetches;
     const std::lock_guard<std::mutex> lock(mutex_);
-    auto module = container::ReadModule(opened_, opened_.model->entries(entry).module(), part, ops,
+    auto module = container::ReadModule(opened_, opened_.model->entries[entry].module, part, ops,
                                         &variables_);
     if (!module.ok()) return In(module.status(), opened_.file->path());
     return module;
@@ -77,19 +74,18 @@ class ContainerSource : public ModelSource {
                                    const std::shared_ptr<const OpSet>& ops) override {
     const std::lock_guard<std::mutex> lock(mutex_);
     Module all{Graph(ops)};
-    for (const pb::Model::Initialiser& initialiser : opened_.model->initialisers()) {
-      if (std::find(resources.begin(), resources.end(), initialiser.resource()) ==
-          resources.end()) {
+    for (const container::NamedModuleMessage& initialiser : opened_.model->initialisers) {
+      if (std::find(resources.begin(), resources.end(), initialiser.name) == resources.end()) {
         continue;
       }
       const auto append = [&]() -> Status {
         ONCILLA_ASSIGN(Module module,
-                       container::ReadModule(opened_, initialiser.module(), {}, ops, &variables_));
+                       container::ReadModule(opened_, initialiser.module, {}, ops, &variables_));
         if (!module.main.inputs().empty()) return DataLoss("takes inputs");
         return Append(std::move(module), &all);
       };
-      ONCILLA_TRY(In(append(), StrCat(opened_.file->path(), ": the initialiser of '",
-                                      initialiser.resource(), "'")));
+      ONCILLA_TRY(In(
+          append(), StrCat(opened_.file->path(), ": the initialiser of '", initialiser.name, "'")));
     }
     return all;
   }
@@ -106,13 +102,13 @@ class ContainerSource : public ModelSource {
     }
     const std::string& name = asked.targets[0];
     std::vector<std::string> names;
-    for (const pb::Model::Target& target : opened_.model->targets()) {
-      names.push_back(target.name());
-      if (target.name() != name) continue;
+    for (const container::NamedModuleMessage& target : opened_.model->targets) {
+      names.emplace_back(target.name);
+      if (target.name != name) continue;
       container::Part part;
       part.feeds = asked.feeds;
       const std::lock_guard<std::mutex> lock(mutex_);
-      auto module = container::ReadModule(opened_, target.module(), part, ops, &variables_);
+      auto module = container::ReadModule(opened_, target.module, part, ops, &variables_);
       if (!module.ok()) return In(module.status(), opened_.file->path());
       return module;
     }
@@ -141,10 +137,10 @@ Result<std::unique_ptr<ModelSource>> OpenContainer(std::shared_ptr<const MappedF
 
 Status VerifyWeights(const std::shared_ptr<const MappedFile>& file) {
   ONCILLA_ASSIGN(const container::Opened opened, container::OpenParts(file));
-  for (int i = 0; i < opened.model->blobs_size(); ++i) {
-    const pb::Blob& blob = opened.model->blobs(i);
-    if (container::Hash(opened.weights.subspan(blob.offset(), blob.bytes())) != blob.hash()) {
-      return WithStage(DataLoss(file->path(), ": the checksum of constant ", i, " (", blob.bytes(),
+  for (size_t i = 0; i < opened.model->blobs.size(); ++i) {
+    const container::BlobMessage& blob = opened.model->blobs[i];
+    if (container::Hash(opened.weights.subspan(blob.offset, blob.bytes)) != blob.hash.value) {
+      return WithStage(DataLoss(file->path(), ": the checksum of constant ", i, " (", blob.bytes,
                                 " bytes) does not match"),
                        Stage::kFile);
     }

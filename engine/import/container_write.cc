@@ -1,23 +1,18 @@
 // Modules to messages, and the file: everything but the weights is laid out in memory first, then
 // the constants are appended one after another from where they lie.
-#include <proto/oncilla.pb.h>
-
 #include <map>
 #include <unordered_map>
 
 #include "engine/import/container.h"
 #include "engine/import/container_bytes.h"
+#include "engine/import/container_messages.h"
 
 namespace oncilla {
 namespace {
 
-namespace pb = container::proto;
-
 // The constants of all modules, each content once.
 class Blobs {
  public:
-  explicit Blobs(pb::Model* model) : model_(model) {}
-
   uint32_t Add(const Tensor& tensor) {
     const std::span<const std::byte> bytes = tensor.bytes();
     const uint64_t hash = container::Hash(bytes);
@@ -29,20 +24,19 @@ class Blobs {
     const auto index = static_cast<uint32_t>(tensors_.size());
     same.push_back(index);
     tensors_.push_back(tensor);
-    pb::Blob* blob = model_->add_blobs();
-    blob->set_offset(container::RoundUp(end_, container::kAlignment));
-    blob->set_bytes(bytes.size());
-    blob->set_hash(hash);
-    end_ = blob->offset() + bytes.size();
+    const uint64_t offset = container::RoundUp(end_, container::kAlignment);
+    messages_.push_back({offset, bytes.size(), {hash}});
+    end_ = offset + bytes.size();
     return index;
   }
 
   uint64_t bytes() const { return end_; }
+  const std::vector<container::BlobMessage>& messages() const { return messages_; }
 
   Status WriteTo(FileDraft& file) const {
     uint64_t at = 0;
     for (size_t i = 0; i < tensors_.size(); ++i) {
-      const uint64_t offset = model_->blobs(static_cast<int>(i)).offset();
+      const uint64_t offset = messages_[i].offset;
       ONCILLA_TRY(file.Append(std::string(offset - at, '\0')));
       ONCILLA_TRY(file.Append(tensors_[i].bytes()));
       at = offset + tensors_[i].bytes().size();
@@ -51,75 +45,83 @@ class Blobs {
   }
 
  private:
-  pb::Model* model_;
+  std::vector<container::BlobMessage> messages_;
   std::vector<Tensor> tensors_;
   std::map<std::pair<uint64_t, size_t>, std::vector<uint32_t>> by_hash_;
   uint64_t end_ = 0;
 };
 
-void SetType(DType dtype, const PartialShape& shape, pb::Type* out) {
-  out->set_dtype(std::string(Name(dtype)));
-  out->set_ranked(shape.ranked());
+// The messages have views of the names in what they are made of.
+
+container::TypeMessage TypeOf(DType dtype, const PartialShape& shape,
+                              ValueKind kind = ValueKind::kTensor) {
+  container::TypeMessage out;
+  out.kind = kind == ValueKind::kList ? 1 : 0;
+  out.dtype = Name(dtype);
+  out.ranked = shape.ranked();
   for (const Dim& dim : shape.dims()) {
-    pb::Dim* to = out->add_dims();
+    container::DimMessage& to = out.dims.emplace_back();
     if (dim.known()) {
-      to->set_known(static_cast<uint64_t>(dim.size));
+      to.known = static_cast<uint64_t>(dim.size);
     } else if (!dim.name.empty()) {
-      to->set_name(dim.name);
+      to.name = dim.name;
     }
   }
+  return out;
 }
 
-Status SetTensor(const Tensor& tensor, Blobs& blobs, pb::Tensor* out) {
+Result<container::TensorMessage> TensorOf(const Tensor& tensor, Blobs& blobs) {
   if (tensor.is_list()) return Unsupported("a constant list cannot be stored");
   if (!tensor.valid()) return Internal("a constant has no data");
-  out->set_dtype(std::string(Name(tensor.dtype())));
-  for (const int64_t size : tensor.shape()) out->add_dims(static_cast<uint64_t>(size));
+  container::TensorMessage out;
+  out.dtype = Name(tensor.dtype());
+  for (const int64_t size : tensor.shape()) out.dims.push_back(static_cast<uint64_t>(size));
   if (tensor.dtype() == DType::kString) {
-    for (const std::string& text : tensor.strings()) out->add_strings(text);
+    out.strings.assign(tensor.strings().begin(), tensor.strings().end());
   } else {
-    out->set_blob(blobs.Add(tensor));
+    out.blob = blobs.Add(tensor);
   }
-  return {};
+  return out;
 }
 
-void SetAttr(const AttrValue& value, pb::Attr* out) {
+container::AttrMessage AttrOf(std::string_view name, const AttrValue& value) {
+  container::AttrMessage out;
+  out.name = name;
   std::visit(
       [&]<class T>(const T& v) {
         if constexpr (std::is_same_v<T, int64_t>) {
-          out->set_i(v);
+          out.i = WireSigned{v};
         } else if constexpr (std::is_same_v<T, double>) {
-          out->set_f(v);
+          out.f = v;
         } else if constexpr (std::is_same_v<T, bool>) {
-          out->set_b(v);
+          out.b = v;
         } else if constexpr (std::is_same_v<T, DType>) {
-          out->set_dtype(std::string(Name(v)));
+          out.dtype = Name(v);
         } else if constexpr (std::is_same_v<T, std::string>) {
-          out->set_s(v);
+          out.s = v;
         } else if constexpr (std::is_same_v<T, std::vector<int64_t>>) {
-          out->mutable_ints()->mutable_values()->Add(v.begin(), v.end());
+          out.ints.emplace();
+          for (const int64_t item : v) out.ints->values.push_back({item});
         } else if constexpr (std::is_same_v<T, std::vector<double>>) {
-          out->mutable_floats()->mutable_values()->Add(v.begin(), v.end());
+          out.floats.emplace().values = v;
         } else {
-          out->mutable_strings();
-          for (const std::string& text : v) out->mutable_strings()->add_values(text);
+          out.strings.emplace().values.assign(v.begin(), v.end());
         }
       },
       value);
+  return out;
 }
 
-Status SetGraph(const Graph& graph, Blobs& blobs, pb::Graph* out) {
+Result<container::GraphMessage> GraphOf(const Graph& graph, Blobs& blobs) {
+  container::GraphMessage out;
   std::vector<uint32_t> numbers(graph.values().size(), 0);
   uint32_t next = 0;
   for (const NamedValue& input : graph.inputs()) {
     const Fact& fact = graph.fact(input.value);
-    pb::Graph::Input* to = out->add_inputs();
-    to->set_name(input.name);
     if (fact.kind != ValueKind::kTensor && fact.kind != ValueKind::kList) {
       return Unsupported("input '", input.name, "' is ", fact);
     }
-    SetType(fact.dtype, fact.shape, to->mutable_type());
-    to->mutable_type()->set_kind(fact.kind == ValueKind::kList ? 1 : 0);
+    out.inputs.push_back({input.name, TypeOf(fact.dtype, fact.shape, fact.kind)});
     numbers[Index(input.value)] = next++;
   }
   const auto readers = Consumers(graph);
@@ -128,96 +130,93 @@ Status SetGraph(const Graph& graph, Blobs& blobs, pb::Graph* out) {
   for (size_t i = 0; i < graph.values().size(); ++i) {
     const Value& value = graph.values()[i];
     if (!value.is_constant() || (readers[i].empty() && !is_output[i])) continue;
-    pb::Graph::Constant* to = out->add_constants();
-    to->set_name(value.name);
-    Status status = SetTensor(value.fact.value, blobs, to->mutable_value());
-    if (!status.ok()) return In(std::move(status), StrCat("constant '", value.name, "'"));
+    auto tensor = TensorOf(value.fact.value, blobs);
+    if (!tensor.ok()) return In(tensor.status(), StrCat("constant '", value.name, "'"));
+    out.constants.push_back({value.name, *std::move(tensor)});
     numbers[i] = next++;
   }
   for (const Node& node : graph.nodes()) {
-    pb::Graph::Node* to = out->add_nodes();
-    to->set_name(node.name);
-    to->set_op(std::string(node.op->name));
-    for (const auto& [name, value] : node.attrs) {
-      pb::Attr* attr = to->add_attrs();
-      attr->set_name(name);
-      SetAttr(value, attr);
-    }
+    container::NodeMessage& to = out.nodes.emplace_back();
+    to.name = node.name;
+    to.op = node.op->name;
+    for (const auto& [name, value] : node.attrs) to.attrs.push_back(AttrOf(name, value));
     for (const ValueId input : node.inputs) {
-      to->add_inputs(input == kNoValue ? 0 : numbers[Index(input)] + 1);
+      to.inputs.push_back(input == kNoValue ? 0 : numbers[Index(input)] + 1);
     }
     for (const ValueId output : node.outputs) {
       numbers[Index(output)] = next++;
-      to->add_output_names(graph.value(output).name);
+      to.output_names.emplace_back(graph.value(output).name);
     }
     if (node.sources.size() == 1 && node.sources[0] == node.name) continue;
-    for (const std::string& source : node.sources) to->add_sources(source);
+    to.sources.assign(node.sources.begin(), node.sources.end());
   }
   for (const NamedValue& output : graph.outputs()) {
-    pb::Graph::Output* to = out->add_outputs();
-    to->set_name(output.name);
-    to->set_value(numbers[Index(output.value)]);
+    out.outputs.push_back({output.name, numbers[Index(output.value)]});
   }
-  return {};
+  return out;
 }
 
-Status SetModule(const Module& module, Blobs& blobs, pb::Module* out) {
-  ONCILLA_TRY(SetGraph(module.main, blobs, out->mutable_main()));
+Result<container::ModuleMessage> ModuleOf(const Module& module, Blobs& blobs) {
+  container::ModuleMessage out;
+  ONCILLA_ASSIGN(out.main, GraphOf(module.main, blobs));
   for (const auto& [name, graph] : module.functions) {
-    pb::Module::Function* to = out->add_functions();
-    to->set_name(name);
-    Status status = SetGraph(graph, blobs, to->mutable_graph());
-    if (!status.ok()) return In(std::move(status), StrCat("function '", name, "'"));
+    auto function = GraphOf(graph, blobs);
+    if (!function.ok()) return In(function.status(), StrCat("function '", name, "'"));
+    out.functions.push_back({name, *std::move(function)});
   }
   for (const ModuleVariable& variable : module.variables) {
-    pb::Module::Variable* to = out->add_variables();
-    to->set_name(variable.name);
-    to->set_resource(variable.resource);
+    container::VariableMessage& to = out.variables.emplace_back();
+    to.name = variable.name;
+    to.resource = variable.resource;
     if (!variable.initial.valid()) continue;
-    Status status = SetTensor(variable.initial, blobs, to->mutable_initial());
-    if (!status.ok()) return In(std::move(status), StrCat("variable '", variable.resource, "'"));
+    auto initial = TensorOf(variable.initial, blobs);
+    if (!initial.ok()) {
+      return In(initial.status(), StrCat("variable '", variable.resource, "'"));
+    }
+    to.initial = *std::move(initial);
   }
-  return {};
+  return out;
 }
 
-void SetInfos(const std::vector<TensorInfo>& from,
-              google::protobuf::RepeatedPtrField<pb::TensorInfo>* out) {
+std::vector<container::TensorInfoMessage> InfosOf(const std::vector<TensorInfo>& from) {
+  std::vector<container::TensorInfoMessage> out;
   for (const TensorInfo& info : from) {
-    pb::TensorInfo* to = out->Add();
-    to->set_name(info.name);
-    to->set_source(info.source);
-    SetType(info.dtype, info.shape, to->mutable_type());
+    out.push_back({info.name, info.source, TypeOf(info.dtype, info.shape)});
   }
+  return out;
+}
+
+container::SignatureMessage SignatureOf(const Signature& signature) {
+  return {signature.key, InfosOf(signature.inputs), InfosOf(signature.outputs)};
 }
 
 }  // namespace
 
 Status WriteContainer(const std::string& path, const ContainerContents& contents) {
-  pb::Model model;
-  Blobs blobs(&model);
-  model.set_producer("oncilla");
-  model.set_source_format(contents.source_format);
+  container::ModelMessage model;
+  Blobs blobs;
+  model.producer = "oncilla";
+  model.source_format = contents.source_format;
   for (const ContainerContents::Entry& entry : contents.entries) {
-    pb::Model::Entry* to = model.add_entries();
-    to->mutable_signature()->set_key(entry.signature.key);
-    SetInfos(entry.signature.inputs, to->mutable_signature()->mutable_inputs());
-    SetInfos(entry.signature.outputs, to->mutable_signature()->mutable_outputs());
-    Status status = SetModule(entry.module, blobs, to->mutable_module());
-    if (!status.ok()) return In(std::move(status), StrCat("signature '", entry.signature.key, "'"));
+    auto module = ModuleOf(entry.module, blobs);
+    if (!module.ok()) {
+      return In(module.status(), StrCat("signature '", entry.signature.key, "'"));
+    }
+    model.entries.push_back({SignatureOf(entry.signature), *std::move(module)});
   }
   for (const auto& [resource, module] : contents.initialisers) {
-    pb::Model::Initialiser* to = model.add_initialisers();
-    to->set_resource(resource);
-    ONCILLA_TRY(In(SetModule(module, blobs, to->mutable_module()),
-                   StrCat("the initialiser of '", resource, "'")));
+    auto message = ModuleOf(module, blobs);
+    if (!message.ok()) return In(message.status(), StrCat("the initialiser of '", resource, "'"));
+    model.initialisers.push_back({resource, *std::move(message)});
   }
   for (const auto& [name, module] : contents.targets) {
-    pb::Model::Target* to = model.add_targets();
-    to->set_name(name);
-    ONCILLA_TRY(In(SetModule(module, blobs, to->mutable_module()), StrCat("target '", name, "'")));
+    auto message = ModuleOf(module, blobs);
+    if (!message.ok()) return In(message.status(), StrCat("target '", name, "'"));
+    model.targets.push_back({name, *std::move(message)});
   }
-  std::string graph;
-  if (model.ByteSizeLong() > INT32_MAX || !model.SerializeToString(&graph)) {
+  model.blobs = blobs.messages();
+  const std::string graph = WriteMessage(model);
+  if (graph.size() > INT32_MAX) {
     return Exhausted("the graph without its weights is larger than 2 GB");
   }
   container::Header header;

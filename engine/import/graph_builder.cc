@@ -96,6 +96,16 @@ std::string ValueOf(const GraphBuilder::AttrValue& value) {
     protozero::pbf_writer list(out, 1);
     list.add_packed_int64(3, v->begin(), v->end());
   }
+  if (const auto* v = std::get_if<std::vector<float>>(&value)) {
+    protozero::pbf_writer list(out, 1);
+    list.add_packed_float(4, v->begin(), v->end());
+  }
+  if (const auto* v = std::get_if<std::vector<DType>>(&value)) {
+    std::vector<int32_t> types;
+    for (const DType type : *v) types.push_back(static_cast<int32_t>(tf_write::TypeOf(type)));
+    protozero::pbf_writer list(out, 1);
+    list.add_packed_int32(6, types.begin(), types.end());
+  }
   if (const auto* v = std::get_if<std::vector<std::string>>(&value)) {
     protozero::pbf_writer list(out, 1);
     for (const std::string& s : *v) list.add_bytes(2, s);

@@ -26,7 +26,8 @@ class GraphBuilder {
     DType dtype = DType::kInvalid;
   };
   using AttrValue = std::variant<int64_t, float, bool, std::string, DType, PartialShape,
-                                 std::vector<int64_t>, std::vector<std::string>, Tensor>;
+                                 std::vector<int64_t>, std::vector<float>, std::vector<std::string>,
+                                 std::vector<DType>, Tensor>;
   using Attrs = std::vector<std::pair<std::string, AttrValue>>;
 
   // Names are made from the op where they are empty, and numbered ("add_1") where they are taken.

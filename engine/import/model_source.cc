@@ -84,7 +84,7 @@ Result<const Signature*> ModelSource::FindSignature(std::string_view key) const 
         Stage::kOptions);
   }
   return WithStage(
-      NotFound("there is no signature '", key, "'", DidYouMean(key, keys), " There is: ", listed),
+      NotFound("there is no signature '", key, "'", DidYouMeanAmong(key, keys, listed)),
       Stage::kOptions);
 }
 
@@ -92,6 +92,17 @@ Result<std::unique_ptr<ModelSource>> OpenModel(const std::string& path,
                                                const OpenModelOptions& options) {
   if (FolderExists(path)) return OpenSavedModel(path, options.tags);
   ONCILLA_ASSIGN(auto file, MappedFile::Open(path));
+  return OpenModelBytes(std::move(file), options);
+}
+
+Status CheckUnchanged(const ModelSource::Files& files) {
+  for (const auto& file : files) ONCILLA_TRY(file->CheckUnchanged());
+  return {};
+}
+
+Result<std::unique_ptr<ModelSource>> OpenModelBytes(std::shared_ptr<const MappedFile> file,
+                                                    const OpenModelOptions& options) {
+  const std::string path = file->path();
   if (LooksLikeContainer(file->text())) return OpenContainer(std::move(file));
   if (LooksLikeOnnx(file->text())) return OpenOnnx(std::move(file));
   TfFileKind kind = DetectTfFile(file->text());

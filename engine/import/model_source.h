@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/file.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/source_nodes.h"
 
@@ -65,6 +66,10 @@ class ModelSource {
   virtual SourceNodes source_nodes() const { return {}; }
   // Files of the model and their bytes, for reports.
   virtual int64_t file_bytes() const = 0;
+  // The files that were opened so far, whose bytes constants may be views of. Ask CheckUnchanged()
+  // of each before and behind a use of constants.
+  using Files = std::vector<std::shared_ptr<const MappedFile>>;
+  virtual Files files() const { return {}; }
 };
 
 // What to do with the devices that a model's nodes say they were made for.
@@ -83,5 +88,11 @@ struct OpenModelOptions {
 // that is not there.
 Result<std::unique_ptr<ModelSource>> OpenModel(const std::string& path,
                                                const OpenModelOptions& options);
+// The same for a model in one file that is in memory; see MappedFile::OfBytes.
+Result<std::unique_ptr<ModelSource>> OpenModelBytes(std::shared_ptr<const MappedFile> file,
+                                                    const OpenModelOptions& options);
+
+// DataLoss when one of the files was changed since it was opened.
+Status CheckUnchanged(const ModelSource::Files& files);
 
 }  // namespace oncilla

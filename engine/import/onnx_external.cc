@@ -4,6 +4,11 @@
 namespace oncilla {
 
 Result<Tensor> OnnxExternalFiles::Read(const OnnxExternalData& data, const TensorDesc& desc) {
+  if (folder_.empty()) {
+    return WithStage(Unsupported("its data is in the file '", data.location,
+                                 "', and a model that is loaded from bytes has no folder for it"),
+                     Stage::kLoad);
+  }
   std::shared_ptr<const MappedFile>& file = files_[data.location];
   if (file == nullptr) {
     auto opened = MappedFile::OpenBeneath(folder_, data.location);

@@ -16,12 +16,16 @@ namespace oncilla {
 // Not thread-safe.
 class OnnxExternalFiles {
  public:
+  // Empty: there is no folder, and no file is read.
   explicit OnnxExternalFiles(std::string folder) : folder_(std::move(folder)) {}
 
   // DataLoss where offset and length do not fit the file or the tensor.
   Result<Tensor> Read(const OnnxExternalData& data, const TensorDesc& desc);
   // Of the files opened so far.
   int64_t bytes() const;
+  void AddTo(std::vector<std::shared_ptr<const MappedFile>>& files) const {
+    for (const auto& [name, file] : files_) files.push_back(file);
+  }
 
  private:
   std::string folder_;

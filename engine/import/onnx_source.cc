@@ -31,7 +31,9 @@ std::string FolderOf(const std::string& path) {
 class OnnxSource : public ModelSource {
  public:
   OnnxSource(std::shared_ptr<const MappedFile> file, OnnxModel model)
-      : file_(std::move(file)), model_(std::move(model)), external_(FolderOf(file_->path())) {
+      : file_(std::move(file)),
+        model_(std::move(model)),
+        external_(file_->of_bytes() ? "" : FolderOf(file_->path())) {
     const OnnxGraph& graph = model_.graph;
     // Before IR version 4 every initializer was listed as an input as well; it is its default.
     std::unordered_set<std::string_view> initialized;
@@ -68,6 +70,13 @@ class OnnxSource : public ModelSource {
     auto module = ImportOnnx(model_, *request, context, ops);
     if (module.ok()) return module;
     return WithStage(In(module.status(), file_->path()), Stage::kLoad);
+  }
+
+  Files files() const override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    Files all = {file_};
+    external_.AddTo(all);
+    return all;
   }
 
  private:
@@ -108,9 +117,9 @@ class OnnxSource : public ModelSource {
       listed += (listed.empty() ? "'" : ", '") + info.name + "'";
     }
     if (listed.empty()) listed = "none";
-    return WithStage(NotFound("there is no ", role, " '", name, "'", DidYouMean(name, names),
-                              " There is: ", listed),
-                     Stage::kOptions);
+    return WithStage(
+        NotFound("there is no ", role, " '", name, "'", DidYouMeanAmong(name, names, listed)),
+        Stage::kOptions);
   }
 
   Result<OnnxImportRequest> MakeRequest(const ImportRequest& asked) const {

@@ -161,6 +161,7 @@ bool LooksLikeNode(Bytes bytes) {
 
 // A folder that holds no saved_model.pb may hold something else that people call a model.
 Status NoModelFile(const std::string& folder) {
+  ONCILLA_TRY(ListFolder(folder).status());  // one that may not be read looks empty
   if (FileExists(JoinPath(folder, "saved_model.cpb"))) {
     return Unsupported(folder,
                        ": saved_model.cpb (the split form for graphs above 2 GB) is not read; in "
@@ -249,6 +250,7 @@ Result<std::unique_ptr<SavedModel>> SavedModel::Open(const std::string& folder,
   if (file_name.empty() && !FileExists(model->path_)) model->path_ += "txt";
   if (!FileExists(model->path_)) return WithStage(NoModelFile(folder), Stage::kFile);
   ONCILLA_ASSIGN(const auto file, MappedFile::Open(model->path_));
+  model->file_ = file;
   model->owner_ = file;
   model->bytes_ = file->text();
   if (DetectTfFile(model->bytes_) == TfFileKind::kUnknown &&

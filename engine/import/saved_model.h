@@ -54,11 +54,16 @@ class SavedModel {
   // NotFound when the folder has no variables.
   Result<Checkpoint*> Variables();
   int64_t file_bytes() const;
+  void AddTo(std::vector<std::shared_ptr<const MappedFile>>& files) const {
+    files.push_back(file_);
+    if (variables_ != nullptr) variables_->AddTo(files);
+  }
 
  private:
   Status ReadMetaGraph(Bytes meta_graph);
 
   std::string folder_, path_;
+  std::shared_ptr<const MappedFile> file_;
   std::shared_ptr<const void> owner_;  // of the bytes: the mapped file, or what a text became
   Bytes bytes_;
   std::vector<std::string> tags_;

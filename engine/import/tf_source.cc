@@ -50,8 +50,8 @@ Result<TensorInfo> Resolve(const std::string& name, const std::vector<TensorInfo
     }
     const std::string theirs =
         role == "input" ? tf_messages::UnknownFeed(name) : tf_messages::UnknownFetch(name);
-    return WithStage(NotFound(theirs, "; there is no ", role, " '", name, "'", near,
-                              " There is: ", Listed(names)),
+    return WithStage(NotFound(theirs, "; there is no ", role, " '", name, "'",
+                              near.empty() ? "." : near, " There is: ", Listed(names)),
                      Stage::kOptions);
   }
   TensorInfo info;
@@ -160,6 +160,12 @@ class SavedModelSource : public TfSource {
   std::string_view format() const override { return "SavedModel"; }
   std::span<const Signature> signatures() const override { return model_->signatures(); }
   int64_t file_bytes() const override { return model_->file_bytes(); }
+  Files files() const override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    Files all;
+    model_->AddTo(all);
+    return all;
+  }
 
   Result<Module> Import(const ImportRequest& asked,
                         const std::shared_ptr<const OpSet>& ops) override {
@@ -260,8 +266,10 @@ Signature InferSignature(const TfGraph& graph) {
 class GraphDefSource : public TfSource {
  public:
   // The graph keeps its bytes alive.
-  GraphDefSource(std::unique_ptr<TfGraph> graph, std::string name, size_t bytes)
+  GraphDefSource(std::unique_ptr<TfGraph> graph, std::string name, size_t bytes,
+                 std::shared_ptr<const MappedFile> file = nullptr)
       : graph_(std::move(graph)),
+        file_(std::move(file)),
         name_(std::move(name)),
         bytes_(static_cast<int64_t>(bytes)),
         signature_(InferSignature(*graph_)) {}
@@ -269,6 +277,7 @@ class GraphDefSource : public TfSource {
   std::string_view format() const override { return "GraphDef"; }
   std::span<const Signature> signatures() const override { return {&signature_, 1}; }
   int64_t file_bytes() const override { return bytes_; }
+  Files files() const override { return file_ == nullptr ? Files() : Files{file_}; }
 
   Result<Module> Import(const ImportRequest& asked,
                         const std::shared_ptr<const OpSet>& ops) override {
@@ -309,6 +318,7 @@ class GraphDefSource : public TfSource {
 
   mutable std::mutex mutex_;  // the graph reads functions lazily
   std::unique_ptr<TfGraph> graph_;
+  const std::shared_ptr<const MappedFile> file_;  // null for bytes that are not views of one
   const std::string name_;
   const int64_t bytes_;
   Signature signature_;
@@ -328,7 +338,7 @@ Result<std::unique_ptr<ModelSource>> OpenSavedModel(const std::string& folder,
 Result<std::unique_ptr<ModelSource>> OpenGraphDef(std::shared_ptr<const MappedFile> file) {
   ONCILLA_ASSIGN(auto graph, TfGraph::Parse(file->text(), {}, file->path(), file));
   return std::unique_ptr<ModelSource>(
-      new GraphDefSource(std::move(graph), file->path(), file->text().size()));
+      new GraphDefSource(std::move(graph), file->path(), file->text().size(), file));
 }
 
 Result<std::unique_ptr<ModelSource>> OpenGraphDefBytes(std::shared_ptr<const std::string> bytes,

@@ -14,6 +14,7 @@
 #define PROTOZERO_USE_VIEW std::string_view
 #include <protozero/exception.hpp>
 #include <protozero/pbf_reader.hpp>
+#include <protozero/pbf_writer.hpp>
 
 #include "engine/base/status.h"
 

@@ -24,23 +24,37 @@ Account AccountOf(int64_t tag) {
   return {tag / kMemoryCategories, static_cast<MemoryCategory>(tag % kMemoryCategories)};
 }
 
-// The device's regions by number, reserved in the budget.
+// The device's regions by number, reserved in the budget. A device may take its time to give one,
+// so that it is asked without the pool's lock: Bfc asks before it changes anything.
 class DeviceRegions : public RegionSource {
  public:
-  DeviceRegions(Device* device, MemoryBudget* budget) : device_(device), budget_(budget) {}
+  DeviceRegions(Device* device, MemoryBudget* budget, std::mutex* mutex, const bool* closed)
+      : device_(device), budget_(budget), mutex_(mutex), closed_(closed) {}
 
   Result<int> Allocate(int64_t bytes) override {
     if (!budget_->TryReserve(bytes)) return Exhausted("the shared limit leaves no room");
-    const Result<int> id = Fenced([&]() -> Result<int> {
-      ONCILLA_ASSIGN(auto region, device_->AllocateRegion(bytes));
-      regions_[next_] = {std::move(region), bytes};
-      return next_;
-    });
-    if (!id.ok()) {
-      regions_.erase(next_);
-      budget_->Release(bytes);
-      return id;
+    const EarlyEnd* const end = end_;  // others set theirs meanwhile
+    mutex_->unlock();
+    auto region =
+        Fenced([&] { return device_->AllocateRegion(bytes, end == nullptr ? EarlyEnd() : *end); });
+    mutex_->lock();
+    end_ = end;
+    if (region.ok() && *closed_) {
+      (void)device_->ReleaseRegion(*std::move(region)).ok();
+      region = Error(Code::kFailedPrecondition, "the pool was closed");
     }
+    const Status kept = Fenced([&]() -> Status {
+      ONCILLA_TRY(region.status());
+      regions_[next_];  // takes memory, and is undone below
+      return {};
+    });
+    if (!kept.ok()) {
+      regions_.erase(next_);
+      if (region.ok()) (void)device_->ReleaseRegion(*std::move(region)).ok();
+      budget_->Release(bytes);
+      return kept;
+    }
+    regions_[next_] = {*std::move(region), bytes};
     return next_++;
   }
 
@@ -58,10 +72,15 @@ class DeviceRegions : public RegionSource {
   int64_t available_bytes() const override { return budget_->available_bytes(); }
   Region* region(int id) const { return regions_.at(id).region.get(); }
   int64_t abandoned_bytes() const { return abandoned_bytes_; }
+  // What ends the waiting of who calls Bfc next, under the same lock.
+  void EndWith(const EarlyEnd* end) { end_ = end; }
 
  private:
   Device* device_;
   MemoryBudget* budget_;
+  std::mutex* mutex_;
+  const bool* closed_;
+  const EarlyEnd* end_ = nullptr;
   int next_ = 0;
   int64_t abandoned_bytes_ = 0;
   struct Held {
@@ -96,7 +115,7 @@ struct Allocation::PoolState {
       : options(Complete(std::move(options_in), device->info())),
         own_limit(options.limit_bytes),
         ledger(ledger_in),
-        regions(device, options.budget.get()),
+        regions(device, options.budget.get(), &mutex, &closed),
         bfc(ToBfcOptions(options, device->info()), &regions),
         slack(ledger, options.device_name, {options.owner, MemoryCategory::kPool}) {}
 
@@ -118,9 +137,12 @@ struct Allocation::PoolState {
     (void)ledger->Remove(options.device_name, account, bytes);
   }
 
-  Result<BfcChunk> Allocate(int64_t bytes, Account account) {
+  Result<BfcChunk> Allocate(int64_t bytes, Account account, const EarlyEnd& end) {
     FollowLimit();
-    ONCILLA_ASSIGN(const BfcChunk chunk, bfc.Allocate(bytes, TagOf(account)));
+    regions.EndWith(&end);
+    const Result<BfcChunk> allocated = bfc.Allocate(bytes, TagOf(account));
+    regions.EndWith(nullptr);
+    ONCILLA_ASSIGN(const BfcChunk chunk, allocated);
     if (Status counted = Fenced([&] { return Count(account, chunk.bytes); }); !counted.ok()) {
       (void)bfc.Free(chunk);
       return counted;
@@ -311,7 +333,7 @@ void Pool::SetReached(int64_t stamp) {
   state_->bfc.SetReached(stamp);
 }
 
-Result<Allocation> Pool::Allocate(int64_t bytes, Account account) {
+Result<Allocation> Pool::Allocate(int64_t bytes, Account account, const EarlyEnd& end) {
   Allocation allocation;
   allocation.account_ = account;
   Status shortage;
@@ -323,7 +345,7 @@ Result<Allocation> Pool::Allocate(int64_t bytes, Account account) {
         return Error(Code::kFailedPrecondition, "pool '", name(), "' of ", device_name(),
                      " is closed");
       }
-      Result<BfcChunk> chunk = state_->Allocate(bytes, account);
+      Result<BfcChunk> chunk = state_->Allocate(bytes, account, end);
       if (chunk.ok()) {
         if (chunk->region < 0) return allocation;
         allocation.state_ = state_;
@@ -331,7 +353,9 @@ Result<Allocation> Pool::Allocate(int64_t bytes, Account account) {
         allocation.view_ = {state_->regions.region(chunk->region), chunk->offset, bytes};
         return allocation;
       }
-      if (chunk.status().code() != Code::kResourceExhausted) return chunk.status();
+      if (chunk.status().code() != Code::kResourceExhausted) {
+        return WithDevice(chunk.status(), device_name());
+      }
       shortage = state_->Explain(chunk.status());
       if (bytes > state_->bfc.stats().max_region_bytes) last = true;
     }

@@ -108,7 +108,8 @@ class Pool {
 
   // ResourceExhausted names what was asked, what is free, the limits and who holds the most; before
   // that, empty regions are given back, here and in the pools that share the budget.
-  Result<Allocation> Allocate(int64_t bytes, Account account);
+  // A device that is to give another region is waited for as long as `end` allows, by nobody else.
+  Result<Allocation> Allocate(int64_t bytes, Account account, const EarlyEnd& end = {});
   // Takes regions from the device now until the pool has so many bytes, which it then keeps from
   // other pools that are short; returns what it has. ResourceExhausted when that is less.
   Result<int64_t> Commit(int64_t bytes);

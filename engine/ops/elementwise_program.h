@@ -5,7 +5,8 @@
 // "0" is input 0, "t0" the result of step 0, "#0.5" a number of the other operands' dtype, "-" an
 // operand that is not given. The last step's result is the output; every input and every other step
 // is used. Each step computes what its op would alone, and has that op's dtype; so fusing never
-// changes a value in plain code, and fast code may only keep more digits in between.
+// changes a value in plain code. Fast code, on every device, may keep 16-bit results in fp32 between
+// steps; what a Cast gives is rounded.
 #pragma once
 
 #include <span>

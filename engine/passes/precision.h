@@ -9,11 +9,18 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/options.h"
 #include "engine/device/device.h"
 #include "engine/graph/patch.h"
 #include "engine/graph/source_nodes.h"
 
 namespace oncilla {
+
+inline constexpr std::pair<DType, std::string_view> kPrecisionNames[] = {
+    {DType::kF32, "fp32"},
+    {DType::kF16, "fp16"},
+    {DType::kBF16, "bf16"},
+};
 
 // Entries of the lists name nodes in the source model ('*' stands for any text, '?' for one
 // character), or types of op: "op:Conv2D" in the words of the model's format, "op:Conv" in ours.
@@ -23,6 +30,18 @@ struct PrecisionOptions {
   std::vector<std::string> deny = {};   // leave these alone; wins over `allow`
 
   bool narrow() const { return storage != DType::kF32; }
+
+  static void Fields(auto& self, auto&& field) {
+    field({.name = "storage",
+           .doc = "How weights and intermediate values are stored: fp32, fp16 or bf16; sums are in "
+                  "fp32 in any case. 16 bits halve the memory",
+           .flag = "--precision"},
+          self.storage, kPrecisionNames);
+    field({.name = "allow", .doc = "Nodes or op:TYPE stored in 16 bits although their op is not"},
+          self.allow);
+    field({.name = "deny", .doc = "Nodes or op:TYPE that keep fp32; wins over allow"}, self.deny);
+  }
+  friend bool operator==(const PrecisionOptions&, const PrecisionOptions&) = default;
 };
 
 // "fp32", "fp16", "bf16".

@@ -74,21 +74,38 @@ Status DeviceSet::Open() {
   names_.reserve(visible_.size());
   budgets_.reserve(visible_.size());
   pools_.reserve(visible_.size());
-  auto preferred = ResolveDevice(options_.device, visible_, notes_);
-  if (!preferred.ok() && options_.fallback.on.count(FallbackCause::kNoDevice) != 0) {
-    for (const std::string& spec : options_.fallback.chain) {
-      auto next = ResolveDevice(spec, visible_, notes_);
-      if (!next.ok()) continue;
-      preferred_note_ = Message(preferred.status());
-      preferred = std::move(next);
-      break;
-    }
-  }
-  if (!preferred.ok()) return preferred.status();
   MutexLock lock(&mutex_);
   ONCILLA_TRY(UseVisible(0).status());
-  ONCILLA_ASSIGN(preferred_, UseVisible(*preferred));
-  return Status();
+  return OpenPreferred();
+}
+
+// The device that is asked for; where that is not there or cannot be opened, the fallback's next
+// one, and for "auto" any other.
+Status DeviceSet::OpenPreferred() {
+  const bool any = options_.device.empty() || options_.device == "auto";
+  std::vector<std::string> specs = {options_.device};
+  if (options_.fallback.on.count(FallbackCause::kNoDevice) != 0) {
+    specs.insert(specs.end(), options_.fallback.chain.begin(), options_.fallback.chain.end());
+  }
+  for (size_t i = 1; any && i < visible_.size(); ++i) specs.push_back(visible_[i].name);
+  if (any) specs.emplace_back("cpu");
+  Status failure;
+  std::set<size_t> tried;
+  for (const std::string& spec : specs) {
+    const auto index = ResolveDevice(spec, visible_, notes_);
+    if (index.ok() && !tried.insert(*index).second) continue;
+    const auto opened = index.ok() ? UseVisible(*index) : Result<int>(index.status());
+    if (opened.ok()) {
+      preferred_ = *opened;
+      if (failure.ok()) return {};
+      preferred_note_ = Message(failure);
+      runtime_.log().Warning(preferred_note_, "; going on with ",
+                             ShortDeviceName(names_[static_cast<size_t>(preferred_)]));
+      return {};
+    }
+    if (failure.ok()) failure = opened.status();
+  }
+  return failure;
 }
 
 Result<int> DeviceSet::Use(const std::string& spec) {
@@ -114,6 +131,7 @@ Result<int> DeviceSet::InUse(const std::string& spec) const {
 
 Result<int> DeviceSet::UseVisible(size_t index) {
   const ListedDevice& listed = visible_[index];
+  if (closed_) return Error(Code::kFailedPrecondition, "the session is closed");
   const auto known = std::find(names_.begin(), names_.end(), listed.name);
   if (known != names_.end()) return static_cast<int>(known - names_.begin());
   OpenOptions open;
@@ -121,6 +139,7 @@ Result<int> DeviceSet::UseVisible(size_t index) {
   open.plain = options_.device == "cpu:plain";
   open.cache_dir = runtime_.options().cache_dir;
   open.host_memory = runtime_.options().host_memory;
+  open.shared = &runtime_.shared();
   auto device = listed.Open(open);
   if (!device.ok()) {
     return WithStage(WithDevice(In(device.status(), StrCat("opening ", listed.short_name(), " (",
@@ -146,8 +165,9 @@ Result<int> DeviceSet::UseVisible(size_t index) {
   budgets_.push_back(std::move(budget));
   plans_.push_back(std::move(memory));
   const size_t place = devices_.size() - 1;
-  pools_.push_back(std::make_unique<Pool>(devices_[place].get(), &ledger_,
-                                          PoolOptionsFor(place, "arenas", owner_)));
+  PoolOptions arenas = PoolOptionsFor(place, "arenas", owner_);
+  arenas.reserve_bytes = plans_[place].commit_bytes;  // the session's for as long as it lives
+  pools_.push_back(std::make_unique<Pool>(devices_[place].get(), &ledger_, std::move(arenas)));
   if (plans_[place].commit_bytes > 0) {
     const Status taken = pools_[place]->Commit(plans_[place].commit_bytes).status();
     if (!taken.ok()) {
@@ -183,16 +203,28 @@ std::vector<std::shared_ptr<DeviceLink>> DeviceSet::links() const {
   return links_;
 }
 
-void DeviceSet::CloseLinks() {
+void DeviceSet::CloseBy(Deadline deadline) {
+  for (Device* device : devices()) device->CloseBy(deadline);
+}
+
+void DeviceSet::Close(const std::function<void(size_t, int64_t)>& count) {
+  {
+    MutexLock lock(&mutex_);
+    closed_ = true;
+  }
   // One after the other, without a list: memory may be what there is not.
   for (size_t d = 0;; ++d) {
     std::shared_ptr<DeviceLink> link;
     {
       MutexLock lock(&mutex_);
-      if (d >= links_.size()) return;
+      if (d >= links_.size()) break;
       link = links_[d];
     }
     link->Close();
+  }
+  for (size_t d = 0; d < size(); ++d) {
+    count(d, pools_[d]->Close());
+    devices_[d]->Close();
   }
 }
 
@@ -242,6 +274,7 @@ std::optional<PoolShortage> DeviceSet::last_shortage() const {
 void DeviceSet::MarkLost(size_t device, const Status& why) {
   MutexLock lock(&mutex_);
   if (!lost_[device].ok()) return;
+  any_lost_ = true;
   lost_[device] =
       WithStage(WithDevice(Error(Code::kUnavailable, names_[device], " is lost: ", Message(why)),
                            names_[device]),

@@ -6,6 +6,7 @@
 // was added does not know of it. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
@@ -50,8 +51,12 @@ class DeviceSet {
   std::span<Device* const> devices() const;
   std::span<const std::string> names() const;              // full
   std::vector<std::shared_ptr<DeviceLink>> links() const;  // for tensors that stay on a device
-  // Before the pools close: what tensors hold of the devices is taken away.
-  void CloseLinks();
+  // What is closed from now on waits for work that hangs no longer than this.
+  void CloseBy(Deadline deadline);
+  // Takes away what tensors and pools hold of the devices, and gives back what the devices hold of
+  // their drivers; no device is opened any more. Per device in use, the bytes of its pool. Nothing
+  // may run; handles of all kinds may live.
+  void Close(const std::function<void(size_t device, int64_t bytes)>& count);
   Pool& pool(size_t device) const { return *pools_[device]; }  // arenas and values
   MemoryBudget& budget(size_t device) const { return *budgets_[device]; }
   // Of a session that took memory beforehand it is another face of pool().
@@ -63,11 +68,13 @@ class DeviceSet {
 
   // A device that is lost takes no further runs; its memory is still given back where that works.
   void MarkLost(size_t device, const Status& why);
+  bool any_lost() const { return any_lost_; }
   // Unavailable, with the reason, for a device that was lost.
   Status CheckAlive(size_t device) const;
 
  private:
   Status SeeDevices();
+  Status OpenPreferred() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Result<int> UseVisible(size_t index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   PoolOptions PoolOptionsFor(size_t device, std::string name, OwnerId owner) const;
   void NoteShortage(const PoolShortage& shortage) const;
@@ -97,6 +104,8 @@ class DeviceSet {
   std::vector<std::shared_ptr<DeviceLink>> links_ ABSL_GUARDED_BY(mutex_);
   mutable Mutex mutex_;
   size_t used_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::atomic<bool> any_lost_{false};
   std::vector<Status> lost_ ABSL_GUARDED_BY(mutex_);  // per device in use
 };
 

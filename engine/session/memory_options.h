@@ -3,7 +3,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string_view>
+#include <utility>
 #include <vector>
+
+#include "engine/base/options.h"
 
 namespace oncilla {
 
@@ -20,6 +24,45 @@ struct DeviceMemoryOptions {
   // between runs, what no run holds goes back. In (0, 1); 0: no such cap.
   double fragmentation = 0;
 
+  static void Fields(auto& self, auto&& field) {
+    field({.name = "limit_bytes",
+           .doc = "The most that the session takes on the device; at most one of the three limits "
+                  "is given",
+           .least = 1,
+           .bytes = true},
+          self.limit_bytes);
+    field({.name = "limit_fraction",
+           .doc = "The same as a share of the device's memory",
+           .least = 0,
+           .most = 1},
+          self.limit_fraction);
+    field({.name = "free_minus_bytes",
+           .doc = "The same as what is free when the device is opened, less so much for others",
+           .least = 0,
+           .bytes = true},
+          self.free_minus_bytes);
+    field({.name = "preallocate_bytes",
+           .doc = "Taken when the device is opened and kept from others",
+           .least = 0,
+           .bytes = true},
+          self.preallocate_bytes);
+    field({.name = "preallocate_fraction",
+           .doc = "The same as a share of the limit; 1 for all of it",
+           .least = 0,
+           .most = 1},
+          self.preallocate_fraction);
+    field({.name = "reserve_bytes",
+           .doc = "Taken when the device is opened, and never given back by Trim",
+           .least = 0,
+           .bytes = true},
+          self.reserve_bytes);
+    field({.name = "fragmentation",
+           .doc = "The largest share of the free bytes that may lie outside the largest free piece "
+                  "between runs; 0: any. For sessions that change shapes for days",
+           .least = 0,
+           .most = 1},
+          self.fragmentation);
+  }
   friend bool operator==(const DeviceMemoryOptions&, const DeviceMemoryOptions&) = default;
 };
 
@@ -28,6 +71,13 @@ enum class OutOfMemoryStep {
   kTrim,   // idle plans of all models of the session give theirs back
   kWait,   // until other runs of the session have ended
   kSplit,  // the batch is run in parts, where samples are independent of each other
+  kFail,   // nothing: what comes after the last step anyway
+};
+inline constexpr std::pair<OutOfMemoryStep, std::string_view> kOutOfMemoryStepNames[] = {
+    {OutOfMemoryStep::kTrim, "trim"},
+    {OutOfMemoryStep::kWait, "wait"},
+    {OutOfMemoryStep::kSplit, "split"},
+    {OutOfMemoryStep::kFail, "fail"},
 };
 
 // Steps are tried in order, each followed by another attempt; after the last one the run fails. A
@@ -36,6 +86,17 @@ struct OutOfMemoryPolicy {
   std::vector<OutOfMemoryStep> steps = {OutOfMemoryStep::kTrim};
   std::chrono::milliseconds wait{10'000};  // the longest
 
+  static void Fields(auto& self, auto&& field) {
+    field({.name = "steps",
+           .doc = "What a run tries in order when its memory is not there: trim, wait, split; fail "
+                  "alone for none of them"},
+          self.steps, kOutOfMemoryStepNames);
+    field({.name = "wait_ms",
+           .doc = "How long the step wait waits for other runs",
+           .least = 0,
+           .most = 86'400'000},
+          self.wait);
+  }
   friend bool operator==(const OutOfMemoryPolicy&, const OutOfMemoryPolicy&) = default;
 };
 

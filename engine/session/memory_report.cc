@@ -40,14 +40,17 @@ void PrintModel(std::ostream& out, const Model& model, std::span<const std::stri
   const ModelMemory memory = model.memory();
   out << "model '" << model.path() << "'\n";
   std::map<int, std::pair<int64_t, int64_t>> constants;  // count and bytes
+  std::map<int, int64_t> shared;
   for (const auto& kept : memory.constants) {
     auto& [count, bytes] = constants[kept.device];
     ++count, bytes += kept.bytes;
+    if (kept.shared) shared[kept.device] += kept.bytes;
   }
   for (const auto& [device, sum] : constants) {
     out << "  " << sum.first << " constants on "
-        << ShortDeviceName(devices[static_cast<size_t>(device)]) << ", " << HumanBytes(sum.second)
-        << "\n";
+        << ShortDeviceName(devices[static_cast<size_t>(device)]) << ", " << HumanBytes(sum.second);
+    if (shared[device] > 0) out << ", of which other models hold " << HumanBytes(shared[device]);
+    out << "\n";
   }
   for (const auto& [name, value] : memory.variables) {
     out << "  variable '" << name << "' " << Fact::Of(value) << ", "
@@ -125,6 +128,7 @@ void WriteModel(JsonWriter& json, const Model& model, std::span<const std::strin
         .Field("device", devices[static_cast<size_t>(kept.device)])
         .Field("what", kept.what)
         .Field("bytes", kept.bytes)
+        .Field("shared", kept.shared)
         .Close('}');
   }
   json.Close(']').Key("variables").Open('[');

@@ -38,14 +38,26 @@ std::vector<std::string> NeededInputs(const Graph& graph) {
 }  // namespace
 
 Model::Model(std::shared_ptr<Session> session, std::string path,
-             std::unique_ptr<ModelSource> source)
-    : session_(std::move(session)), path_(std::move(path)), source_(std::move(source)) {
+             std::unique_ptr<ModelSource> source, std::shared_ptr<SharedConstants> shared)
+    : session_(std::move(session)),
+      path_(std::move(path)),
+      source_(std::make_unique<HeldSource>(std::move(source))),
+      shared_constants_(std::move(shared)) {
   owner_ = session_->ledger().AddOwner(OwnerKind::kModel, path_, session_->owner_);
   // Values that change live in host memory.
   variables_.CountOn(session_->device_set().pool(0).Hold({owner_, MemoryCategory::kVariables}));
   MutexLock lock(&mutex_);
-  constants_ = std::make_shared<ConstantStore>(std::span<Device* const>(), std::vector<Pool*>(),
+  constants_ = MakeConstants();
+}
+
+std::shared_ptr<ConstantStore> Model::MakeConstants() const {
+  auto store = std::make_shared<ConstantStore>(std::span<Device* const>(), std::vector<Pool*>(),
                                                owner_, session_->abandoned_bytes_);
+  store->ShareWith(shared_constants_);
+  for (size_t d = 0; d < constant_pools_.size(); ++d) {
+    store->AddDevice(session_->devices()[d], constant_pools_[d]);
+  }
+  return store;
 }
 
 Model::~Model() {
@@ -71,10 +83,16 @@ class Model::Use {
 
 Result<Model::Use> Model::Enter() {
   ONCILLA_TRY(session_->runtime().CheckProcess());
-  MutexLock lock(&mutex_);
-  if (unloaded_ || draining_) return Error(Code::kFailedPrecondition, "the model is unloaded");
-  ++users_;
-  return Use(this);
+  {
+    MutexLock lock(&mutex_);
+    if (!unloaded_ && !draining_) {
+      ++users_;
+      return Use(this);
+    }
+  }
+  // Asked without the lock, which is taken after the session's.
+  return Error(Code::kFailedPrecondition,
+               session_->closed() ? "the session is closed" : "the model is unloaded");
 }
 
 Result<RunResult> Model::Run(const RunRequest& request) {
@@ -131,12 +149,16 @@ Result<std::shared_ptr<Executor>> Model::ExecutableInUse(
   });
   MutexLock compiling(&compile_mutex_);
   if (auto found = find(asked)) return found;
+  ONCILLA_TRY(FilesUnchanged());
   constexpr int64_t kLeastBound = int64_t{1} << 30;
   const int64_t bound =
       std::max(kLeastBound, session_->device_set().pool(0).budget()->limit_bytes());
   const WorkScope scope({std::make_shared<BoundedAccount>(bound), &control});
   auto module = source_->Import(request, session_->runtime().ops());
-  if (!module.ok()) return WithStage(module.status(), Stage::kLoad);
+  if (!module.ok()) {
+    ONCILLA_TRY(FilesUnchanged());
+    return WithStage(module.status(), Stage::kLoad);
+  }
   ImportRequest taken = request;
   taken.feeds = NeededInputs(module->main);
   if (taken.feeds.size() < module->main.inputs().size()) {
@@ -160,7 +182,11 @@ Result<std::shared_ptr<Executor>> Model::ExecutableInUse(
     }
   }
   ONCILLA_TRY(PrepareVariables(*module));
-  ONCILLA_ASSIGN(auto executor, Compile(*std::move(module), preferred, observe, control));
+  auto compiled = Compile(*std::move(module), preferred, observe, control);
+  ONCILLA_TRY(FilesUnchanged());
+  ONCILLA_ASSIGN(auto executor, std::move(compiled));
+  // What was packed is not read again unless another device or graph wants it.
+  for (const auto& file : source_->files()) file->DropPages();
   std::shared_ptr<Executor> dropped;  // its memory goes back after the lock
   MutexLock lock(&mutex_);
   ++graphs_compiled_;
@@ -172,13 +198,16 @@ Result<std::shared_ptr<Executor>> Model::ExecutableInUse(
   return executor;
 }
 
+Status Model::FilesUnchanged() const {
+  return WithStage(CheckUnchanged(source_->files()), Stage::kLoad);
+}
+
 void Model::KnowDevices() {
   MutexLock lock(&mutex_);
   for (size_t d = constant_pools_.size(); d < session_->devices().size(); ++d) {
     constant_pools_.reserve(d + 1);
-    auto pool = session_->device_set().MakePool(d, "constants", owner_);
-    constants_->AddDevice(session_->devices()[d], pool.get());
-    constant_pools_.push_back(std::move(pool));
+    constant_pools_.push_back(session_->device_set().MakePool(d, "constants", owner_));
+    constants_->AddDevice(session_->devices()[d], constant_pools_.back());
   }
 }
 
@@ -236,8 +265,9 @@ Result<std::shared_ptr<Executor>> Model::Compile(
   // The constants' sources and what folding made on the way: often as much as the model.
   ReturnFreeMemory();
   for (const auto& [why, count] : compiled->placement.Refusals()) {
-    session_->runtime().log().Info(path_, ": ", count, count == 1 ? " node runs" : " nodes run",
-                                   " on the CPU: ", why);
+    const std::string line =
+        StrCat(path_, ": ", count, count == 1 ? " node runs" : " nodes run", " on the CPU: ", why);
+    preferred > 0 ? session_->WarnOnce(line) : session_->runtime().log().Info(line);
   }
   for (const auto& [why, count] : compiled->placement.Relaxed()) {
     session_->runtime().log().Info(path_, ": ", count, count == 1 ? " node is" : " nodes are",
@@ -260,6 +290,7 @@ Result<std::shared_ptr<Executor>> Model::Compile(
   executor_options.variables = &variables_;
   executor_options.abandoned_bytes = session_->abandoned_bytes_;
   executor_options.links = session_->device_set().links();
+  executor_options.constants_unchanged = [this] { return FilesUnchanged(); };
   // Kernels read the constants where they are: the store goes after the executor.
   auto* executor =
       new Executor(std::move(compiled), devices, std::move(pools), owner_, executor_options);
@@ -364,11 +395,10 @@ void Model::PlaceAnew(std::shared_ptr<const std::vector<PlacementRequest>> reque
   {
     MutexLock lock(&mutex_);
     if (unloaded_) return;
+    settled_.clear();
     executors.swap(executors_);
-    for (size_t d = 0; d < constant_pools_.size(); ++d) pools.push_back(constant_pools_[d].get());
-    constants = std::exchange(constants_, std::make_shared<ConstantStore>(
-                                              session_->devices().first(constant_pools_.size()),
-                                              pools, owner_, session_->abandoned_bytes_));
+    for (const auto& pool : constant_pools_) pools.push_back(pool.get());
+    constants = std::exchange(constants_, MakeConstants());
   }
   executors.clear();
   ReleaseCallables();
@@ -376,9 +406,29 @@ void Model::PlaceAnew(std::shared_ptr<const std::vector<PlacementRequest>> reque
   for (Pool* pool : pools) pool->Trim();
 }
 
-Status Model::Prepare(const std::string& signature, const std::vector<std::string>& feeds,
-                      const std::vector<std::string>& fetches) {
-  return Executable({signature, feeds, fetches, {}}).status();
+Status Model::Prepare(const RunRequest& request) {
+  ImportRequest wanted{request.signature, {}, request.fetches, request.targets};
+  for (const auto& [name, tensor] : request.feeds) wanted.feeds.push_back(name);
+  ONCILLA_ASSIGN(const auto executor, Executable(wanted, nullptr, request.device));
+  const Graph& graph = executor->compiled().graph;
+  std::vector<Tensor> feeds;
+  for (const NamedValue& input : graph.inputs()) {
+    const auto given = std::find_if(request.feeds.begin(), request.feeds.end(),
+                                    [&](const auto& feed) { return feed.first == input.name; });
+    if (given != request.feeds.end()) {
+      feeds.push_back(given->second);
+      continue;
+    }
+    const Fact& fact = graph.fact(input.value);
+    if (!request.feeds.empty()) return NotFed(input.name, fact);
+    if (fact.kind != ValueKind::kTensor || !fact.shape.known() || fact.dtype == DType::kString) {
+      return {};
+    }
+    ONCILLA_ASSIGN(Tensor zeros, Tensor::Allocate(TensorDesc{fact.dtype, fact.shape.ToShape()}));
+    std::ranges::fill(zeros.mutable_bytes(), std::byte{0});
+    feeds.push_back(std::move(zeros));
+  }
+  return executor->PlanFor(feeds).status();
 }
 
 void Model::AddCallable(const std::shared_ptr<CallableState>& callable) {
@@ -520,11 +570,20 @@ void Model::UnloadCounting(const DeviceCounter& count) {
   ReleaseCallables();
   constants.reset();
   variables_.Clear();
+  source_->LetGo();
   for (size_t d = 0; d < constant_pools_.size(); ++d) {
+    // What another model has too stays, and its pool with it.
+    const std::shared_ptr<Pool> pool = std::move(constant_pools_[d]);
+    const bool stays = shared_constants_ != nullptr && shared_constants_->Leave(*pool, owner_);
+    if (!stays) count(d, pool->Close());
     // Trimming takes a little memory; what is left then goes with the session.
-    const auto trim = [&]() -> Result<int64_t> { return session_->device_set().pool(d).Trim(); };
-    const int64_t closed = constant_pools_[d]->Close();
-    count(d, closed + Fenced(trim).value_or(0));
+    const auto trim = [&]() -> Result<int64_t> {
+      int64_t bytes = stays ? pool->Trim() : 0;
+      if (stays) session_->KeepPool(d, pool);
+      bytes += session_->CloseLeftPools(d, /*all=*/false);
+      return bytes + session_->device_set().pool(d).Trim();
+    };
+    count(d, Fenced(trim).value_or(0));
   }
   (void)Fenced([&] { return session_->ledger().EndOwner(owner_), Status(); });
   ReturnFreeMemory();

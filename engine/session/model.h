@@ -3,6 +3,7 @@
 #pragma once
 
 #include <list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -11,6 +12,7 @@
 
 #include "engine/base/mutex.h"
 #include "engine/compile/executor.h"
+#include "engine/session/held_source.h"
 #include "engine/session/out_of_memory.h"
 #include "engine/session/session.h"
 
@@ -133,6 +135,7 @@ class Model : public std::enable_shared_from_this<Model> {
  public:
   ~Model();
 
+  // Of an unloaded model only the signatures are left.
   const ModelSource& source() const { return *source_; }
   StoredDevices stored_devices() const { return stored_devices_; }
   const std::string& path() const { return path_; }
@@ -155,9 +158,10 @@ class Model : public std::enable_shared_from_this<Model> {
   // Takes back all that Place() asked for.
   void ClearPlacement();
 
-  // Imports and compiles without running, so that the first run need not.
-  Status Prepare(const std::string& signature, const std::vector<std::string>& feeds,
-                 const std::vector<std::string>& fetches);
+  // Does what Run would, up to computing: imports, compiles, packs weights, and makes the plan with
+  // its kernels for the shapes of the feeds (and the values of those that shapes depend on).
+  // Without feeds, the plan too where the graph knows all sizes of its inputs.
+  Status Prepare(const RunRequest& request);
 
   // The executor for these names (empty feeds: those of the signature that the fetches need), for
   // inspect; `observe` sees the graph after each stage when it is compiled now. `device` is
@@ -192,7 +196,8 @@ class Model : public std::enable_shared_from_this<Model> {
  private:
   friend class Session;
   friend class Callable;
-  Model(std::shared_ptr<Session> session, std::string path, std::unique_ptr<ModelSource> source);
+  Model(std::shared_ptr<Session> session, std::string path, std::unique_ptr<ModelSource> source,
+        std::shared_ptr<SharedConstants> shared);
 
   class Use;
   // An executor, by what was asked for and by what its graph really takes: requests that differ in
@@ -206,6 +211,7 @@ class Model : public std::enable_shared_from_this<Model> {
   };
   static constexpr size_t kMaxExecutors = 16;
   static constexpr size_t kMaxKeys = 16;  // per executor
+  std::shared_ptr<ConstantStore> MakeConstants() const;
   Result<Use> Enter();
   Result<std::shared_ptr<const Use>> EnterShared();
   // Refuses runs from now on; false when some are still under way at the deadline.
@@ -238,6 +244,8 @@ class Model : public std::enable_shared_from_this<Model> {
       Module module, int preferred,
       const std::function<void(std::string_view, const Graph&)>& observe, const RunControl& control)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(compile_mutex_);
+  // DataLoss when a file of the model was changed since it was opened.
+  Status FilesUnchanged() const;
   PlacementOptions Placement(const Module& module, int preferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(compile_mutex_);
   void KnowDevices() ABSL_EXCLUSIVE_LOCKS_REQUIRED(compile_mutex_);
@@ -246,6 +254,18 @@ class Model : public std::enable_shared_from_this<Model> {
   // One attempt. `may_repeat`: nothing has changed that a second attempt would change again.
   Result<RunResult> RunOn(const std::string& device, const RunRequest& request,
                           std::chrono::steady_clock::time_point begin, bool& may_repeat);
+  Status CheckAlive(const CompiledGraph& compiled) const;
+  // What runs of one kind went on with because a device cannot do them: the next goes there at
+  // once, until the device has more room than it had then.
+  struct Settled {
+    std::string device;
+    size_t next = 0;  // of the policy's chain
+    std::vector<FallbackStep> steps;
+    std::vector<std::pair<size_t, int64_t>> room;  // device and bytes
+  };
+  std::string SettledKey(const RunRequest& request, const FallbackPolicy& policy) const;
+  std::optional<Settled> FindSettled(const std::string& key, bool& known);
+  void Settle(const std::string& key, Settled settled);
   Status AfterFailure(const Status& failure, const std::string& device);
   Status PrepareVariables(const Module& module) ABSL_EXCLUSIVE_LOCKS_REQUIRED(compile_mutex_);
   // Drops the graphs that took these for constants.
@@ -256,12 +276,13 @@ class Model : public std::enable_shared_from_this<Model> {
 
   const std::shared_ptr<Session> session_;
   const std::string path_;
-  const std::unique_ptr<ModelSource> source_;
+  const std::unique_ptr<HeldSource> source_;
+  const std::shared_ptr<SharedConstants> shared_constants_;  // with other loads; may be null
   OwnerId owner_ = kNoOwner;
   StoredDevices stored_devices_ = StoredDevices::kIgnore;  // set before anybody has the model
   Mutex compile_mutex_;                                    // taken before mutex_
   // Per device in use when something was last compiled, of the model's own.
-  std::vector<std::unique_ptr<Pool>> constant_pools_;
+  std::vector<std::shared_ptr<Pool>> constant_pools_;
   std::shared_ptr<const std::vector<PlacementRequest>> requests_ ABSL_GUARDED_BY(compile_mutex_);
   // Of the present placement; null once unloaded. Executors hold on to theirs.
   std::shared_ptr<ConstantStore> constants_ ABSL_GUARDED_BY(mutex_);
@@ -276,6 +297,7 @@ class Model : public std::enable_shared_from_this<Model> {
   std::list<Entry> executors_ ABSL_GUARDED_BY(mutex_);  // most recently used first
   std::vector<std::weak_ptr<CallableState>> callables_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> state_ ABSL_GUARDED_BY(mutex_);  // resources that change
+  std::map<std::string, Settled> settled_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace oncilla

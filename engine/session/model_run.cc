@@ -68,33 +68,46 @@ Result<RunResult> Model::RunSince(const RunRequest& request,
   const FallbackPolicy& policy =
       request.fallback.has_value() ? *request.fallback : session_->options().fallback;
   DeviceSet& devices = session_->device_set();
-  std::vector<FallbackStep> steps;
+  const std::string key = policy.chain.empty() ? std::string() : SettledKey(request, policy);
+  bool known = false;  // that this kind of run went on elsewhere, which is told once
+  Settled now;
+  now.device = request.device;
+  if (auto settled = FindSettled(key, known)) now = *std::move(settled);
+  std::vector<FallbackStep>& steps = now.steps;
   std::set<int> tried;
-  std::string device = request.device;
-  auto next = policy.chain.begin();
+  for (const FallbackStep& step : steps) {
+    if (const auto used = devices.Use(step.device); used.ok()) tried.insert(*used);
+  }
+  const bool settled = !steps.empty();
+  bool lasts = true;
   for (;;) {
     bool may_repeat = true;
+    const std::string device = now.device;
+    const auto on = devices.Use(device);
+    const bool was_lost = on.ok() && !devices.CheckAlive(static_cast<size_t>(*on)).ok();
     auto result = RunOn(device, request, begin, may_repeat);
     if (result.ok()) {
+      if (!steps.empty() && lasts && !settled) Settle(key, now);
       result->report.fallbacks = std::move(steps);
-      if (steps.empty() && request.device.empty() && !devices.preferred_note().empty()) {
+      if (result->report.fallbacks.empty() && request.device.empty() &&
+          !devices.preferred_note().empty()) {
         result->report.fallbacks.push_back(
             {session_->options().device, NotFound(devices.preferred_note())});
       }
       return result;
     }
     const Status failure = AfterFailure(result.status(), device);
-    if (const auto used = devices.Use(device); used.ok()) tried.insert(*used);
+    if (on.ok()) tried.insert(*on);
     steps.push_back(
         {device.empty() ? std::string(devices.names()[devices.preferred()]) : device, failure});
     const auto cause = CauseOf(failure);
     const bool goes_on = cause.has_value() && policy.on.count(*cause) != 0 && may_repeat;
-    while (goes_on && next != policy.chain.end()) {
-      const auto used = devices.Use(*next);
+    while (goes_on && now.next < policy.chain.size()) {
+      const auto used = devices.Use(policy.chain[now.next]);
       if (used.ok() && tried.count(*used) == 0) break;
-      ++next;
+      ++now.next;
     }
-    if (!goes_on || next == policy.chain.end()) {
+    if (!goes_on || now.next == policy.chain.size()) {
       if (steps.size() == 1) return failure;
       std::string before;
       for (size_t i = 0; i + 1 < steps.size(); ++i) {
@@ -103,9 +116,46 @@ Result<RunResult> Model::RunSince(const RunRequest& request,
       }
       return In(failure, StrCat(ShortDeviceName(device), ", after others (", before, ")"));
     }
-    device = *next++;
-    session_->runtime().log().Warning(path_, ": going on with ", device, ": ", Message(failure));
+    // A device is lost by what happened to it, and CheckAlive() knows of that.
+    lasts &= cause != FallbackCause::kDeviceLost;
+    if (on.ok() && failure.code() == Code::kResourceExhausted) {
+      const auto d = static_cast<size_t>(*on);
+      now.room.emplace_back(d, devices.budget(d).available_bytes());
+    }
+    now.device = policy.chain[now.next++];
+    session_->runtime().log().Write(
+        known || was_lost ? LogLevel::kInfo : LogLevel::kWarning,
+        StrCat(path_, ": going on with ", now.device, ": ", Message(failure)));
   }
+}
+
+std::string Model::SettledKey(const RunRequest& request, const FallbackPolicy& policy) const {
+  std::string key = request.device + '\n' + request.signature + '\n';
+  for (const std::string& fetch : request.fetches) key += fetch + '\n';
+  for (const std::string& target : request.targets) key += target + '\n';
+  for (const std::string& device : policy.chain) key += device + '\n';
+  for (const FallbackCause cause : policy.on) key += static_cast<char>(cause);
+  for (const NamedTensor& feed : request.feeds) key += StrCat(feed.first, ' ', feed.second.desc());
+  for (const auto& [name, value] : request.device_feeds) key += StrCat(name, ' ', value.desc());
+  return key;
+}
+
+std::optional<Model::Settled> Model::FindSettled(const std::string& key, bool& known) {
+  MutexLock lock(&mutex_);
+  const auto found = settled_.find(key);
+  known = found != settled_.end();
+  if (!known) return std::nullopt;
+  for (const auto& [device, bytes] : found->second.room) {
+    if (session_->device_set().budget(device).available_bytes() > bytes) return std::nullopt;
+  }
+  return found->second;
+}
+
+void Model::Settle(const std::string& key, Settled settled) {
+  constexpr size_t kMost = 1024;
+  MutexLock lock(&mutex_);
+  if (settled_.size() >= kMost) settled_.clear();
+  settled_[key] = std::move(settled);
 }
 
 // Notes a device that was lost, and names it where the failure does not.
@@ -123,6 +173,17 @@ Status Model::AfterFailure(const Status& failure, const std::string& device) {
     if (devices.names()[d] == lost) devices.MarkLost(d, failure);
   }
   return named;
+}
+
+// Nodes may be placed on other devices than the run's own.
+Status Model::CheckAlive(const CompiledGraph& compiled) const {
+  std::set<int> used;
+  for (const Node& node : compiled.graph.nodes()) used.insert(node.device);
+  for (const int device : used) {
+    ONCILLA_TRY(session_->device_set().CheckAlive(static_cast<size_t>(device)));
+  }
+  for (const auto& [name, function] : compiled.functions) ONCILLA_TRY(CheckAlive(*function));
+  return Status();
 }
 
 Result<RunResult> Model::RunOn(const std::string& device, const RunRequest& request,
@@ -230,7 +291,7 @@ RunControl Model::ControlOf(std::chrono::steady_clock::time_point begin,
   if (timeout.count() <= 0) {
     timeout = std::chrono::milliseconds(session_->options().run_timeout_ms);
   }
-  if (timeout.count() > 0) control.deadline = begin + timeout;
+  if (timeout.count() > 0) control.deadline = DeadlineAfter(begin, timeout);
   control.cancel = cancel;
   return control;
 }
@@ -238,13 +299,15 @@ RunControl Model::ControlOf(std::chrono::steady_clock::time_point begin,
 RunControl Model::Watched() const {
   RunControl control;
   control.stop = session_->stop();
-  control.watchdog = std::chrono::milliseconds(session_->options().watchdog_ms);
+  constexpr int64_t kMost = int64_t{1} << 40;  // 34 years, which the clock can count
+  control.watchdog = std::chrono::milliseconds(std::min(session_->options().watchdog_ms, kMost));
   return control;
 }
 
 Result<std::vector<RunValue>> Model::Execute(Executor& executor, std::span<const RunValue> feeds,
                                              const std::vector<bool>& keep,
                                              const RunControl& control, MemoryOutcome* memory) {
+  if (session_->device_set().any_lost()) ONCILLA_TRY(CheckAlive(executor.compiled()));
   const RunsUnderWay::Run running(session_->runs_under_way());
   std::optional<VariableStore::Turn> turn;
   if (executor.compiled().writes_variables) {
@@ -258,6 +321,9 @@ Result<std::vector<RunValue>> Model::Execute(Executor& executor, std::span<const
   }
   auto results = RunWithinMemory(*session_, executor, feeds, keep, control, policy, outcome);
   if (memory != nullptr) *memory = std::move(outcome);
+  if (const StatusDetails details = Details(results.status()); !details.device.empty()) {
+    (void)AfterFailure(results.status(), details.device).ok();  // callables have no other place
+  }
   session_->HoldFragmentation();
   return results;
 }

@@ -22,10 +22,10 @@ constexpr std::chrono::milliseconds kAdviceTime(40);
 // best one known should the time run out, which is DeadlineExceeded.
 Result<int64_t> LargestBatch(Session& session, Executor& executor, std::span<const Tensor> feeds,
                              const BatchAxis& batch, const Plan& all, Clock::time_point deadline,
-                             int64_t* rows_seen) {
+                             const EarlyEnd& end, int64_t* rows_seen) {
   *rows_seen = 0;
   // What is needed grows nearly evenly with the rows: a line through two sizes is a good guess.
-  ONCILLA_ASSIGN(const auto one, executor.PlanAlone(RowsOf(feeds, batch, 0, 1)));
+  ONCILLA_ASSIGN(const auto one, executor.PlanAlone(RowsOf(feeds, batch, 0, 1), end));
   int64_t guess = batch.size - 1;
   for (size_t d = 0; d < all.arenas.size(); ++d) {
     const auto device = static_cast<int>(d);
@@ -45,7 +45,7 @@ Result<int64_t> LargestBatch(Session& session, Executor& executor, std::span<con
         if (rows == 1) {
           fits = Fits(*one, session);
         } else {
-          ONCILLA_ASSIGN(const auto plan, executor.PlanAlone(RowsOf(feeds, batch, 0, rows)));
+          ONCILLA_ASSIGN(const auto plan, executor.PlanAlone(RowsOf(feeds, batch, 0, rows), end));
           fits = Fits(*plan, session);
         }
         if (fits) *rows_seen = rows;
@@ -71,9 +71,9 @@ Result<std::vector<Tensor>> RunInParts(Session& session, Executor& executor,
   if (batch.size < 2) return Exhausted("it has ", batch.size, " rows");
   ONCILLA_TRY(CheckBatchIndependent(executor.compiled(), *session.devices()[0], feeds, batch));
   int64_t seen = 0;
-  ONCILLA_ASSIGN(const auto all, executor.PlanAlone(feeds));
+  ONCILLA_ASSIGN(const auto all, executor.PlanAlone(feeds, control));
   ONCILLA_ASSIGN(const int64_t most, LargestBatch(session, executor, feeds, batch, *all,
-                                                  Clock::time_point::max(), &seen));
+                                                  Clock::time_point::max(), control, &seen));
   if (most == 0) return Exhausted("not even one row fits");
   // Parts as even as may be: each size is a plan.
   const int64_t count = (batch.size + most - 1) / most;
@@ -111,9 +111,9 @@ bool Fits(const Plan& plan, Session& session) {
 }
 
 Status WithMemoryAdvice(Status failure, Session& session, Executor& executor,
-                        std::span<const Tensor> feeds) {
+                        std::span<const Tensor> feeds, const EarlyEnd& end) {
   const auto deadline = Clock::now() + kAdviceTime;
-  const auto plan = executor.PlanAlone(feeds);
+  const auto plan = executor.PlanAlone(feeds, end);
   if (!plan.ok()) return failure;
   std::string text;
   for (const PlanMemory& memory : MemoryOf(**plan)) {
@@ -126,7 +126,7 @@ Status WithMemoryAdvice(Status failure, Session& session, Executor& executor,
   const auto batch = FindBatch(executor.compiled(), feeds);
   if (batch.ok() && batch->size > 1) {
     int64_t seen = 0;
-    const auto most = LargestBatch(session, executor, feeds, *batch, **plan, deadline, &seen);
+    const auto most = LargestBatch(session, executor, feeds, *batch, **plan, deadline, end, &seen);
     if (most.ok()) {
       text += *most > 0 ? StrCat("; of a batch of ", batch->size, " rows ", *most, " would fit")
                         : StrCat("; not even one of ", batch->size, " rows would fit");
@@ -168,7 +168,7 @@ Result<std::vector<RunValue>> RunWithinMemory(Session& session, Executor& execut
       case OutOfMemoryStep::kWait: {
         const auto begin = Clock::now();
         RunControl bounded = control;
-        bounded.deadline = std::min(control.deadline, begin + policy.wait);
+        bounded.deadline = std::min(control.deadline, DeadlineAfter(begin, policy.wait));
         while (!result.ok() && is_short(result.status()) &&
                session.runs_under_way().AwaitAnEnd(ended, bounded)) {
           ended = session.runs_under_way().ended();
@@ -190,6 +190,8 @@ Result<std::vector<RunValue>> RunWithinMemory(Session& session, Executor& execut
         tried += StrCat("; waited ", waited, " ms");
         break;
       }
+      case OutOfMemoryStep::kFail:
+        break;
       case OutOfMemoryStep::kSplit: {
         session.Trim();
         const auto host = OnHost(feeds);
@@ -212,7 +214,7 @@ Result<std::vector<RunValue>> RunWithinMemory(Session& session, Executor& execut
   const Status failure = result.status();
   const auto host = OnHost(feeds);
   const Status advised =
-      host.has_value() ? WithMemoryAdvice(failure, session, executor, *host) : failure;
+      host.has_value() ? WithMemoryAdvice(failure, session, executor, *host, control) : failure;
   if (tried.empty()) return advised;
   return In(advised, StrCat("out of memory", tried));
 }

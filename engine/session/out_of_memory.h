@@ -37,6 +37,6 @@ bool Fits(const Plan& plan, Session& session);
 // The failure with what the run takes on each device, during which node the peak falls, bytes by
 // dtype, and the largest batch that would fit. Costs the time of a few plans, at most 40 ms.
 Status WithMemoryAdvice(Status failure, Session& session, Executor& executor,
-                        std::span<const Tensor> feeds);
+                        std::span<const Tensor> feeds, const EarlyEnd& end);
 
 }  // namespace oncilla

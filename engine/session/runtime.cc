@@ -117,6 +117,11 @@ void Runtime::Hide(std::vector<std::string> visible) const {
     // As CUDA has it: behind an entry that means nothing, nothing is seen.
     auto one = SeeOnly(found_.devices, {&visible[i], 1}, kWhy);
     if (one.ok()) continue;
+    // -1 is how CUDA's users ask for none.
+    if (visible[i] != "-1") {
+      log().Warning("ONCILLA_VISIBLE_DEVICES: ", Message(one.status()),
+                    "; this entry and those behind it mean no device");
+    }
     found_.notes.emplace_back(Message(one.status()));
     visible.resize(i);
   }
@@ -176,8 +181,9 @@ Status Runtime::CheckProcess() const {
       Error(
           Code::kFailedPrecondition,
           "this process was forked from one that was using Oncilla, whose threads and devices ",
-          "stayed there: fork before the first use, create a runtime of its own in the child, or ",
-          "start the child by exec; leave it by _exit"),
+          "stayed there: fork before the first use, or start the child by exec (a runtime of its ",
+          "own has the CPU, and other devices where no driver was used before the fork); leave it ",
+          "by _exit"),
       Stage::kDevice);
 }
 

@@ -59,6 +59,8 @@ class Runtime {
   const std::vector<std::string>& notes() const { return All().notes; }
   const std::shared_ptr<const OpSet>& ops() const { return ops_; }
   ThreadPool& threads() { return threads_; }
+  // Of the devices that sessions open.
+  SharedObjects& shared() { return shared_; }
   const Log& log() const { return options_.log != nullptr ? *options_.log : DefaultLog(); }
   const RuntimeOptions& options() const { return options_; }
 
@@ -96,6 +98,7 @@ class Runtime {
   RuntimeOptions options_;
   std::shared_ptr<const OpSet> ops_;
   ThreadPool threads_;
+  SharedObjects shared_;
   ListedDevice cpu_;
   Mutex mutex_;
   std::map<std::string, std::shared_ptr<MemoryBudget>> totals_

@@ -1,8 +1,11 @@
 // Opening devices, and giving everything back.
 #include "engine/session/session.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <string_view>
 
 #include "engine/base/free_memory.h"
@@ -18,6 +21,32 @@ SessionOptions WithEnvironment(SessionOptions options) {
   const char* verify = std::getenv("ONCILLA_VERIFY");
   options.verify |= verify != nullptr && std::string_view(verify) == "1";
   return options;
+}
+
+// What tells a model's files from others, and from themselves once changed; empty when that cannot
+// be told.
+std::string IdentityOf(const std::string& path) {
+  constexpr size_t kMostFiles = 1000;
+  namespace fs = std::filesystem;
+  std::error_code error;
+  std::vector<std::string> files = {path};
+  if (fs::is_directory(path, error)) {
+    for (fs::recursive_directory_iterator it(path, error), end; !error && it != end;
+         it.increment(error)) {
+      files.push_back(it->path().string());
+      if (files.size() > kMostFiles) return "";
+    }
+  }
+  if (error) return "";
+  std::sort(files.begin(), files.end());
+  std::string identity;
+  for (const std::string& file : files) {
+    struct stat s = {};
+    if (::stat(file.c_str(), &s) != 0) return "";
+    identity += StrCat(s.st_dev, " ", s.st_ino, " ", s.st_size, " ", s.st_mtim.tv_sec, " ",
+                       s.st_mtim.tv_nsec, "\n");
+  }
+  return identity;
 }
 
 Released Sum(const std::map<std::string, int64_t>& by_device) {
@@ -63,27 +92,80 @@ Result<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime> runtim
 Result<std::shared_ptr<Model>> Session::Load(const std::string& path,
                                              const OpenModelOptions& options) {
   if (closed()) return Error(Code::kFailedPrecondition, "the session is closed");
-  return Adopt(OpenModel(path, options), path, options);
+  // Before the files are opened: who finds them changed has weights of its own.
+  auto constants = ConstantsOf(path);
+  return Adopt(OpenModel(path, options), path, options, std::move(constants));
 }
 
 Result<std::shared_ptr<Model>> Session::LoadGraph(std::string graph_def, const std::string& name,
                                                   const OpenModelOptions& options) {
   auto bytes = std::make_shared<const std::string>(std::move(graph_def));
-  return Adopt(OpenGraphDefBytes(std::move(bytes), name), name, options);
+  return Adopt(OpenGraphDefBytes(std::move(bytes), name), name, options, nullptr);
+}
+
+Result<std::shared_ptr<Model>> Session::LoadBytes(std::span<const std::byte> bytes,
+                                                  std::shared_ptr<const void> owner,
+                                                  const std::string& name,
+                                                  const OpenModelOptions& options) {
+  auto file = MappedFile::OfBytes(bytes, std::move(owner), name);
+  return Adopt(OpenModelBytes(std::move(file), options), name, options, nullptr);
+}
+
+void Session::WarnOnce(const std::string& warning) {
+  {
+    MutexLock lock(&mutex_);
+    if (!warnings_.insert(warning).second) return;
+  }
+  runtime_->log().Warning(warning);
 }
 
 Result<std::shared_ptr<Model>> Session::Adopt(Result<std::unique_ptr<ModelSource>> source,
                                               const std::string& name,
-                                              const OpenModelOptions& options) {
+                                              const OpenModelOptions& options,
+                                              std::shared_ptr<SharedConstants> constants) {
   ONCILLA_TRY(runtime_->CheckProcess());
   if (!source.ok()) return WithStage(source.status(), Stage::kLoad);
-  std::shared_ptr<Model> model(new Model(shared_from_this(), name, *std::move(source)));
+  std::shared_ptr<Model> model(
+      new Model(shared_from_this(), name, *std::move(source), std::move(constants)));
   model->stored_devices_ = options.stored_devices;
   MutexLock lock(&mutex_);
   if (closed_) return Error(Code::kFailedPrecondition, "the session is closed");
   std::erase_if(models_, [](const auto& m) { return m.expired(); });
   models_.push_back(model);
   return model;
+}
+
+std::shared_ptr<SharedConstants> Session::ConstantsOf(const std::string& path) {
+  const std::string identity = IdentityOf(path);
+  if (identity.empty()) return nullptr;
+  MutexLock lock(&mutex_);
+  std::erase_if(constants_, [](const auto& item) { return item.second.expired(); });
+  std::weak_ptr<SharedConstants>& slot = constants_[identity];
+  auto shared = slot.lock();
+  if (shared == nullptr) slot = shared = std::make_shared<SharedConstants>();
+  return shared;
+}
+
+void Session::KeepPool(size_t device, std::shared_ptr<Pool> pool) {
+  MutexLock lock(&mutex_);
+  left_pools_.emplace_back(device, std::move(pool));
+}
+
+int64_t Session::CloseLeftPools(size_t device, bool all) {
+  std::vector<std::shared_ptr<Pool>> over;
+  int64_t bytes = 0;
+  {
+    MutexLock lock(&mutex_);
+    std::erase_if(left_pools_, [&](auto& left) {
+      if (left.first != device) return false;
+      const bool goes = all || left.second.use_count() == 1;
+      if (!goes) bytes += left.second->Trim();
+      if (goes) over.push_back(std::move(left.second));
+      return goes;
+    });
+  }
+  for (const auto& pool : over) bytes += pool->Close();
+  return bytes;
 }
 
 Released Session::Close(const CloseOptions& options) {
@@ -106,16 +188,22 @@ void Session::CloseCounting(const CloseOptions& options, const DeviceCounter& co
     if (closed_) return;
     closed_ = true;
   }
+  const Deadline deadline = DeadlineAfter(std::chrono::steady_clock::now(), options.timeout);
+  if (options.timeout.count() > 0) {
+    // What is cancelled at the end of draining has a moment more.
+    constexpr std::chrono::milliseconds kMoment(100);
+    devices_.CloseBy(options.mode == CloseMode::kDrain ? DeadlineAfter(deadline, kMoment)
+                                                       : deadline);
+  }
   if (options.mode == CloseMode::kDrain && options.timeout.count() > 0) {
-    const auto deadline = std::chrono::steady_clock::now() + options.timeout;
     bool idle = true;
     for (const auto& model : models) idle &= model->Drain(deadline);
     if (!idle) stop_.Cancel();
   }
   if (options.mode == CloseMode::kCancel) stop_.Cancel();
   for (const auto& model : models) model->UnloadCounting(count);
-  devices_.CloseLinks();
-  for (size_t d = 0; d < devices_.size(); ++d) count(d, devices_.pool(d).Close());
+  for (size_t d = 0; d < devices_.size(); ++d) count(d, CloseLeftPools(d, /*all=*/true));
+  devices_.Close(count);
 }
 
 bool Session::closed() const {
@@ -284,7 +372,10 @@ Result<DeviceTensor> Session::ToDevice(const Tensor& tensor, std::string_view de
         InvalidArgument("the memory of ", devices_.names()[d], " is the host's: feed the tensor"),
         Stage::kOptions);
   }
-  return devices_.links()[d]->Write(tensor);
+  ONCILLA_TRY(devices_.CheckAlive(d));
+  auto written = devices_.links()[d]->Write(tensor);
+  if (written.status().code() == Code::kUnavailable) devices_.MarkLost(d, written.status());
+  return written;
 }
 
 }  // namespace oncilla

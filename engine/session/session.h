@@ -5,13 +5,17 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
+#include <set>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "engine/base/cancellation.h"
 #include "engine/base/mutex.h"
 #include "engine/base/task_queue.h"
+#include "engine/compile/constants.h"
 #include "engine/compile/device_tensor.h"
 #include "engine/compile/plan.h"
 #include "engine/import/model_source.h"
@@ -69,6 +73,16 @@ class Session : public std::enable_shared_from_this<Session> {
   Result<std::shared_ptr<Model>> LoadGraph(std::string graph_def, const std::string& name,
                                            const OpenModelOptions& options);
 
+  // The same from the bytes of a model in one file: ONNX, a GraphDef, or our own. `name` stands for
+  // the file in messages; `owner` keeps the bytes.
+  Result<std::shared_ptr<Model>> LoadBytes(std::span<const std::byte> bytes,
+                                           std::shared_ptr<const void> owner,
+                                           const std::string& name,
+                                           const OpenModelOptions& options);
+
+  // A warning in the runtime's log, the first time that the session has it.
+  void WarnOnce(const std::string& warning);
+
   // Releases everything; models of the session refuse to run afterwards. Waits for runs under way,
   // those that are queued included, or cancels them. It never waits for a device that hangs.
   Released Close(const CloseOptions& options = {});
@@ -79,8 +93,8 @@ class Session : public std::enable_shared_from_this<Session> {
   // Gives back what no run holds at the moment: memory of idle plans, which the next run takes
   // again, and empty regions. Constants stay.
   Released Trim();
-  // From now on the most bytes taken on a device in use, by any name that SessionOptions::device may
-  // be. What is taken above it stays: Trim() first. NotFound, InvalidArgument below 1.
+  // From now on the most bytes taken on a device in use, by any name that SessionOptions::device
+  // may be. What is taken above it stays: Trim() first. NotFound, InvalidArgument below 1.
   Status SetMemoryLimit(std::string_view device, int64_t bytes);
 
   Runtime& runtime() { return *runtime_; }
@@ -136,8 +150,13 @@ class Session : public std::enable_shared_from_this<Session> {
   Session(std::shared_ptr<Runtime> runtime, SessionOptions options,
           std::shared_ptr<ThreadPool> pool);
   Result<std::shared_ptr<Model>> Adopt(Result<std::unique_ptr<ModelSource>> source,
-                                       const std::string& name, const OpenModelOptions& options);
+                                       const std::string& name, const OpenModelOptions& options,
+                                       std::shared_ptr<SharedConstants> constants);
   bool closed() const;
+  std::shared_ptr<SharedConstants> ConstantsOf(const std::string& path);
+  void KeepPool(size_t device, std::shared_ptr<Pool> pool);
+  // Closes those that nobody uses, or all; the bytes given back on the device.
+  int64_t CloseLeftPools(size_t device, bool all);
   // Per device, what is taken now; and, after trimming the pools, what is taken less than then.
   std::vector<int64_t> TakenBytes() const;
   Released GiveBackSince(const std::vector<int64_t>& taken);
@@ -156,6 +175,11 @@ class Session : public std::enable_shared_from_this<Session> {
   mutable Mutex mutex_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::weak_ptr<Model>> models_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> warnings_ ABSL_GUARDED_BY(mutex_);
+  // By the identity of a model's files.
+  std::map<std::string, std::weak_ptr<SharedConstants>> constants_ ABSL_GUARDED_BY(mutex_);
+  // Of models that are gone, with constants that others have too: device and pool.
+  std::vector<std::pair<size_t, std::shared_ptr<Pool>>> left_pools_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Closes all sessions of a runtime, waiting for their runs.

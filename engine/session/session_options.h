@@ -1,5 +1,6 @@
-// SessionOptions: how a session is set up, as a value given to its constructor. proto/config.proto
-// has the same as text, and docs/config.md the words for users.
+// SessionOptions: how a session is set up, as a value given to its constructor. config.h reads
+// the same from text and JSON by the lists of fields here, and docs/config.md has the words for
+// users.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,17 @@ namespace oncilla {
 struct LogicalDevice {
   std::string physical;            // as the session would see it otherwise: "GPU:0", "CPU:0"
   int64_t memory_limit_bytes = 0;  // 0: the physical device's
+
+  static void Fields(auto& self, auto&& field) {
+    field({.name = "physical", .doc = "The device that it is a part of: GPU:0, CPU:0"},
+          self.physical);
+    field({.name = "memory_limit_bytes",
+           .doc = "The most that is taken of it; 0: the physical device's limit",
+           .least = 0,
+           .bytes = true},
+          self.memory_limit_bytes);
+  }
+  friend bool operator==(const LogicalDevice&, const LogicalDevice&) = default;
 };
 
 // Why a run may go on elsewhere.
@@ -27,12 +39,29 @@ enum class FallbackCause {
   kDeviceLost,       // the driver fails, or hangs
   kUnsupported,      // a strict session's device lacks a kernel
 };
+inline constexpr std::pair<FallbackCause, std::string_view> kFallbackCauseNames[] = {
+    {FallbackCause::kNoDevice, "no_device"},
+    {FallbackCause::kLoadOutOfMemory, "load_out_of_memory"},
+    {FallbackCause::kRunOutOfMemory, "run_out_of_memory"},
+    {FallbackCause::kDeviceLost, "device_lost"},
+    {FallbackCause::kUnsupported, "unsupported"},
+};
 
 // What to do when a device fails: nothing, unless asked for. A run that changed variables before it
 // failed is never repeated.
 struct FallbackPolicy {
   std::set<FallbackCause> on;
   std::vector<std::string> chain;  // devices to go on with, in order; see ResolveDevice
+
+  static void Fields(auto& self, auto&& field) {
+    field({.name = "on",
+           .doc = "Failures after which a run goes on elsewhere: no_device, load_out_of_memory, "
+                  "run_out_of_memory, device_lost, unsupported"},
+          self.on, kFallbackCauseNames);
+    field({.name = "chain", .doc = "The devices to go on with, in order", .flag = "--fallback"},
+          self.chain);
+  }
+  friend bool operator==(const FallbackPolicy&, const FallbackPolicy&) = default;
 };
 
 struct SessionOptions {
@@ -67,6 +96,88 @@ struct SessionOptions {
   int64_t run_timeout_ms = 0;   // of runs that give none themselves; 0: none
   // A run without a deadline ends when a device has finished nothing for so long; 0: never.
   int64_t watchdog_ms = 60000;
+
+  // Clocks overflow later than that.
+  static constexpr double kLongestMs = 366.0 * 24 * 3600 * 1000;
+  static void Fields(auto& self, auto&& field) {
+    field({.name = "device",
+           .doc = "Where nodes run unless they ask for another device: auto, cpu, cpu:plain (exact "
+                  "code only), gpu, gpu:1 or a TensorFlow device name",
+           .flag = "--device"},
+          self.device);
+    field({.name = "strict",
+           .doc = "Refuse where a node would fall back to another device",
+           .flag = "--strict"},
+          self.strict);
+    field({.name = "threads",
+           .doc = "Threads of the CPU device; 0: all processors, shared with other sessions",
+           .least = 0,
+           .most = 1024,
+           .flag = "--threads"},
+          self.threads);
+    field({.name = "thread_pool",
+           .doc = "Sessions that give the same name share one pool of threads"},
+          self.thread_pool);
+    field({.name = "memory_limit_bytes",
+           .doc = "The most that is taken on each device; lower it to leave room for others",
+           .least = 0,
+           .bytes = true,
+           .flag = "--memory-limit"},
+          self.memory_limit_bytes);
+    field({.name = "memory_limit_fraction",
+           .doc = "The same as a share of each device's memory",
+           .least = 0,
+           .most = 1},
+          self.memory_limit_fraction);
+    field({.name = "device_memory",
+           .doc = "Memory by a device's name (GPU:0), a type (GPU) or *: the closest one holds, "
+                  "alone"},
+          self.device_memory);
+    field({.name = "on_out_of_memory", .doc = "What a run does when its memory is not there"},
+          self.on_out_of_memory);
+    field({.name = "auto_split_batch",
+           .doc = "Run a batch that does not fit in parts: split as the last step"},
+          self.auto_split_batch);
+    field(
+        {.name = "memory_dump",
+         .doc = "Where memory runs out, the pool is written to PREFIX.DEVICE.NUMBER.txt and .json"},
+        self.memory_dump);
+    field({.name = "max_concurrent_runs",
+           .doc = "The most runs at once per model and shape; each takes memory of its own",
+           .least = 1,
+           .most = 1 << 20},
+          self.max_concurrent_runs);
+    field({.name = "run_timeout_ms",
+           .doc = "The time limit of runs that give none themselves; 0: none",
+           .least = 0,
+           .most = kLongestMs},
+          self.run_timeout_ms);
+    field({.name = "watchdog_ms",
+           .doc = "A run without a time limit ends when a device has finished nothing for so long; "
+                  "0: never. Raise it for kernels that take minutes",
+           .least = 0,
+           .most = kLongestMs},
+          self.watchdog_ms);
+    field({.name = "device_count",
+           .doc = "The most devices of a type that take part: GPU 0 loads no driver, CPU n divides "
+                  "the CPU in n",
+           .least = 0,
+           .most = 1024},
+          self.device_count);
+    field({.name = "visible_devices",
+           .doc = "Only these GPUs, numbered anew: by number, name, stable id or a part of the "
+                  "driver's name"},
+          self.visible_devices);
+    field({.name = "logical_devices", .doc = "Parts of devices that are devices of their own"},
+          self.logical_devices);
+    field({.name = "fallback", .doc = "What to do when a device fails; nothing unless given"},
+          self.fallback);
+    field({.name = "precision", .doc = "How weights and intermediate values are stored"},
+          self.precision);
+    field({.name = "log_device_placement",
+           .doc = "Tell in the log where each node runs, in TensorFlow's words"},
+          self.log_device_placement);
+  }
 };
 
 }  // namespace oncilla

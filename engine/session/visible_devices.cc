@@ -26,16 +26,20 @@ std::vector<size_t> Meant(std::span<const ListedDevice> devices, std::string_vie
   int number = -1;
   const auto [end, error] = std::from_chars(entry.data(), entry.data() + entry.size(), number);
   const bool is_number = error == std::errc() && end == entry.data() + entry.size();
+  // Any of TensorFlow's spellings of one device: "/GPU:1", "/device:GPU:1", the full name.
+  const auto parsed = DeviceName::Parse(entry);
+  const bool is_name = !is_number && parsed.ok() && parsed->type.has_value();
   std::vector<size_t> exact, parts;
   for (size_t i = 0; i < devices.size(); ++i) {
     const ListedDevice& device = devices[i];
     if (device.name.empty() || !IsGpu(device)) continue;
-    const std::string local = Lower(device.short_name());
-    if (is_number
-            ? local == StrCat("gpu:", number)
-            : wanted == local || wanted == Lower(device.name) || wanted == Lower(device.info.id)) {
+    const auto name = DeviceName::Parse(device.name);
+    const bool named = is_name && name.ok() && IsCompleteSpecification(*parsed, *name);
+    if (is_number ? Lower(device.short_name()) == StrCat("gpu:", number)
+                  : named || wanted == Lower(device.info.id)) {
       exact.push_back(i);
-    } else if (!is_number && Lower(device.info.name).find(wanted) != std::string::npos) {
+    } else if (!is_number && !is_name &&
+               Lower(device.info.name).find(wanted) != std::string::npos) {
       parts.push_back(i);
     }
   }

@@ -35,8 +35,9 @@ std::string LocalDeviceName(std::string_view type, int number);
 std::string ListText(std::span<const ListedDevice> devices);
 
 // The GPUs that the entries mean, in their order, each once, numbered anew from 0; the others lose
-// their names, with `why` as their note. An entry is a number ("1", of GPU:1), a device's name
-// ("GPU:1"), its stable id, or a part of the driver's name for it, in any case. The CPU is always
+// their names, with `why` as their note. An entry is a number ("1", of GPU:1), a device's name in
+// any of TensorFlow's forms ("GPU:1", "/GPU:1", the full name), its stable id, or a part of the
+// driver's name for it, in any case. The CPU is always
 // seen. NotFound for an entry that means no GPU, with the list; InvalidArgument for a part of
 // several names.
 Result<std::vector<ListedDevice>> SeeOnly(std::span<const ListedDevice> devices,

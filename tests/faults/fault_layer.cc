@@ -40,7 +40,11 @@ struct State {
 State state;
 std::atomic<long> live_objects{0}, until_lost{-1};
 std::atomic<bool> lost{false}, hangs{false};
-std::atomic<int> delay_us{0};
+std::atomic<int> delay_us{0}, build_ms{0};
+// Queues that are blocked, each by an event of the layer's own.
+std::atomic<bool> blocks{false};
+std::mutex block_mutex;
+std::map<cl_command_queue, cl_event> blocked;
 
 const cl_icd_dispatch* driver = nullptr;
 cl_icd_dispatch table;
@@ -99,6 +103,33 @@ void KeepBuffer(cl_mem buffer) {
   if (it != state.buffers.end()) ++it->second.references;
 }
 
+// Before something is enqueued there, by the driver's own functions.
+void BlockQueue(cl_command_queue queue) {
+  const std::lock_guard<std::mutex> lock(block_mutex);
+  if (!blocks || blocked.count(queue) != 0) return;
+  cl_context context = nullptr;
+  cl_int error =
+      driver->clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof(context), &context, nullptr);
+  if (error != CL_SUCCESS) return;
+  cl_event event = driver->clCreateUserEvent(context, &error);
+  if (error != CL_SUCCESS) return;
+  driver->clEnqueueBarrierWithWaitList(queue, 1, &event, nullptr);
+  driver->clRetainCommandQueue(queue);  // no other one may have its address meanwhile
+  blocked[queue] = event;
+}
+void Block(int on) {
+  const std::lock_guard<std::mutex> lock(block_mutex);
+  blocks = on != 0;
+  if (on != 0) return;
+  for (const auto& [queue, event] : blocked) {
+    driver->clSetUserEventStatus(event, CL_COMPLETE);
+    driver->clFinish(queue);
+    driver->clReleaseEvent(event);
+    driver->clReleaseCommandQueue(queue);
+  }
+  blocked.clear();
+}
+
 template <auto kMember, const char* kName, class Function>
 struct Hook;
 
@@ -110,6 +141,12 @@ struct Hook<kMember, kName, cl_int(CL_API_CALL*)(Arguments...)> {
     const cl_int fault = FaultOf(kCall);
     if (fault != CL_SUCCESS && !StartsWith(kCall, "Release")) return fault;
     const auto all = std::tuple(arguments...);
+    if constexpr (StartsWith(kCall, "Enqueue")) {
+      if (blocks) BlockQueue(std::get<0>(all));
+    }
+    if constexpr (kCall == "BuildProgram") {
+      if (build_ms > 0) std::this_thread::sleep_for(std::chrono::milliseconds(build_ms));
+    }
     if constexpr (kCall == "ReleaseMemObject") ForgetBuffer(std::get<0>(all));
     if constexpr (kCall == "RetainMemObject") KeepBuffer(std::get<0>(all));
     const cl_int result = (driver->*kMember)(arguments...);
@@ -185,7 +222,7 @@ void Reset() {
   until_lost = -1;
   lost = false;
   hangs = false;
-  delay_us = 0;
+  delay_us = build_ms = 0;
 }
 long LiveObjects() { return live_objects; }
 long long LiveBytes() {
@@ -198,6 +235,7 @@ void LimitMemory(long long bytes) {
 }
 void Delay(int microseconds) { delay_us = microseconds; }
 void Hang(int on) { hangs = on != 0; }
+void SlowBuild(int milliseconds) { build_ms = milliseconds; }
 void LoseAfter(long enqueues) { until_lost = enqueues; }
 
 // What drivers plausibly answer. Memory: -4 -5 -6; a lost device: -36, -14, NVIDIA's -9999.
@@ -246,8 +284,8 @@ const char* const kCalls[] = {"CreateContext:-6",
                               "GetEventProfilingInfo:-7",
                               nullptr};
 
-const FaultControl kControl = {&Fail,        &Count, &Reset, &LiveObjects, &LiveBytes,
-                               &LimitMemory, &Delay, &Hang,  &LoseAfter,   kCalls};
+const FaultControl kControl = {&Fail,  &Count, &Reset, &LiveObjects, &LiveBytes, &LimitMemory,
+                               &Delay, &Hang,  &Block, &SlowBuild,   &LoseAfter, kCalls};
 
 }  // namespace
 

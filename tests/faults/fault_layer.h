@@ -19,6 +19,11 @@ struct FaultControl {
   void (*delay)(int microseconds);
   // While on, nothing that was enqueued gets done.
   void (*hang)(int on);
+  // While on, the driver itself gets nothing done that is enqueued: each queue is blocked by an
+  // event that nobody completes. Off: the events are completed, and the work goes on.
+  void (*block)(int on);
+  // Each compilation of a program takes so much longer.
+  void (*slow_build)(int milliseconds);
   // After so many more enqueues the device is lost: whatever uses it fails. Negative: never.
   void (*lose_after)(long enqueues);
   // Names of all calls there are, with an error that drivers give there, until a null:

@@ -52,13 +52,13 @@ class Careless : public Device {
     };
     return packing;
   }
-  Result<std::unique_ptr<Kernel>> Prepare(const NodeView&) override {
+  Result<std::unique_ptr<Kernel>> Prepare(const NodeView&, const EarlyEnd&) override {
     return std::make_unique<TestKernel>(lie_ == Lie::kSilentKernel ? "" : "test");
   }
   Result<std::vector<Tensor>> Evaluate(const NodeView&, std::span<const Tensor>) override {
     return std::vector<Tensor>();
   }
-  Result<std::unique_ptr<Region>> AllocateRegion(int64_t bytes) override {
+  Result<std::unique_ptr<Region>> AllocateRegion(int64_t bytes, const EarlyEnd&) override {
     return std::make_unique<TestRegion>(bytes - (lie_ == Lie::kShortRegion ? 1 : 0));
   }
   Status ReleaseRegion(std::unique_ptr<Region>) override { return {}; }

@@ -55,18 +55,68 @@ TEST(SessionConfig, TextAndJsonSayTheSame) {
   EXPECT_THAT(text.visible_devices, ElementsAre("1", "H100"));
   EXPECT_TRUE(text.log_device_placement);
 
-  for (ConfigForm form : {ConfigForm::kText, ConfigForm::kJson}) {
+  for (TextForm form : {TextForm::kText, TextForm::kJson}) {
     const std::string printed = PrintSessionConfig(text, form);
     EXPECT_EQ(PrintSessionConfig(Read(printed), form), printed);
   }
-  EXPECT_EQ(PrintSessionConfig(text, ConfigForm::kJson),
+  EXPECT_EQ(PrintSessionConfig(text, TextForm::kJson),
             PrintSessionConfig(
                 Read(R"({"device": "gpu:1", "strict": true, "threads": 3, "thread_pool": "vision",
                 "memory_limit_bytes": "5000000000",
                 "max_concurrent_runs": 2, "watchdog_ms": "1500", "run_timeout_ms": 700,
                 "device_count": {"GPU": 2},
                 "visible_devices": ["1", "H100"], "log_device_placement": true})"),
-                ConfigForm::kJson));
+                TextForm::kJson));
+}
+
+TEST(SessionConfig, ErrorsHaveTheirPlaceAndNearNames) {
+  const auto refusal = [](std::string_view text) { return std::string(Message(Refused(text))); };
+  EXPECT_EQ(refusal("threads: 2\n  strikt: true"),
+            "the configuration: line 2, column 3: there is no option 'strikt'; did you mean "
+            "'strict'?");
+  EXPECT_EQ(refusal("{\"threads\": 2,\n \"strikt\": true}"),
+            "the configuration: line 2, column 2: there is no option 'strikt'; did you mean "
+            "'strict'?");
+  EXPECT_THAT(refusal("device_memory { key: 'GPU' value { limit_byte: 5 } }"),
+              testing::AllOf(HasSubstr("line 1, column 36"), HasSubstr("'limit_bytes'")));
+  EXPECT_THAT(refusal("threads: 1\nthreads: 2"), HasSubstr("line 2, column 1: threads is given"));
+  EXPECT_THAT(refusal("threads: 100000"),
+              HasSubstr("column 10: threads is 100000; it must be in [0"));
+  EXPECT_THAT(refusal("threads: two"), HasSubstr("threads is two, not a whole number"));
+  EXPECT_THAT(refusal("device: gpu"), HasSubstr("device is gpu, not a text in quotes"));
+  EXPECT_THAT(refusal("device: \"gpu"), HasSubstr("the string has no end"));
+  EXPECT_THAT(refusal("fallback { on: 'device_lots' }"), HasSubstr("did you mean 'device_lost'?"));
+  EXPECT_THAT(refusal("{\"threads\": 2"), HasSubstr("expected '}', found the end"));
+  EXPECT_THAT(refusal("{\"threads\": 2} x"), HasSubstr("there is text behind the object"));
+  EXPECT_THAT(refusal("memory_limit_bytes: 2Q"), HasSubstr("2Q, not a number of bytes"));
+}
+
+TEST(SessionConfig, BytesHaveUnitsWhereOneWantsThem) {
+  EXPECT_EQ(Read("memory_limit_bytes: 512MiB").memory_limit_bytes, int64_t{512} << 20);
+  EXPECT_EQ(Read("memory_limit_bytes: '2GB'").memory_limit_bytes, 2'000'000'000);
+  EXPECT_EQ(Read(R"({"device_memory": {"*": {"limit_bytes": "1.5GiB"}}})")
+                .device_memory.at("*")
+                .limit_bytes,
+            int64_t{3} << 29);
+}
+
+TEST(SessionConfig, AConfigProtoAsText) {
+  std::vector<std::string> notes;
+  const SessionOptions options = Read(R"(
+      device_count { key: "GPU" value: 0 }
+      intra_op_parallelism_threads: 2
+      gpu_options { per_process_gpu_memory_fraction: 0.25 visible_device_list: "1,0"
+                    polling_active_delay_usecs: 5 }
+      graph_options { rewrite_options { auto_mixed_precision: ON } })",
+                                      &notes);
+  EXPECT_EQ(options.device_count.at("GPU"), 0);
+  EXPECT_EQ(options.threads, 2);
+  EXPECT_EQ(options.device_memory.at("GPU").limit_fraction, 0.25);
+  EXPECT_THAT(options.visible_devices, ElementsAre("1", "0"));
+  EXPECT_EQ(options.precision.storage, DType::kF16);
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("polling_active_delay_usecs has no effect")));
+  EXPECT_THAT(std::string(Message(Refused("gpu_options { alow_growth: true }"))),
+              testing::AllOf(HasSubstr("line 1, column 15"), HasSubstr("'allow_growth'")));
 }
 
 TEST(SessionConfig, WhatIsNotGivenStays) {
@@ -77,7 +127,7 @@ TEST(SessionConfig, WhatIsNotGivenStays) {
   ASSERT_TRUE(ReadSessionConfig("strict: false", options, notes).ok());
   EXPECT_EQ(options.threads, 7);
   EXPECT_FALSE(options.strict);
-  EXPECT_EQ(PrintSessionConfig(SessionOptions(), ConfigForm::kText), "");
+  EXPECT_EQ(PrintSessionConfig(SessionOptions(), TextForm::kText), "");
 }
 
 TEST(SessionConfig, TensorFlowsBytes) {
@@ -126,7 +176,7 @@ TEST(SessionConfig, TensorFlowsMixedPrecision) {
     const SessionOptions read = Read(Rewrites(options), &notes);
     EXPECT_THAT(notes, ElementsAre());
     // What came of it is said in our own words, which are read back.
-    const std::string printed = PrintSessionConfig(read, ConfigForm::kJson);
+    const std::string printed = PrintSessionConfig(read, TextForm::kJson);
     EXPECT_EQ(Read(printed).precision.storage, read.precision.storage);
     return printed;
   };
@@ -180,7 +230,7 @@ TEST(SessionConfig, VirtualDevicesAndFallbacks) {
   ASSERT_TRUE(ReadSessionConfig("fallback { on: 'device_lost' on: 'no_device' chain: 'cpu' }",
                                 options, notes)
                   .ok());
-  for (ConfigForm form : {ConfigForm::kText, ConfigForm::kJson}) {
+  for (TextForm form : {TextForm::kText, TextForm::kJson}) {
     SessionOptions again;
     ASSERT_TRUE(ReadSessionConfig(PrintSessionConfig(options, form), again, notes).ok());
     ASSERT_EQ(again.logical_devices.size(), 1u);

@@ -211,13 +211,13 @@ class FarDevice : public Device {
   Result<Packing> PackingFor(const NodeView& node, int input) const override {
     return cpu_->PackingFor(node, input);
   }
-  Result<std::unique_ptr<Kernel>> Prepare(const NodeView& node) override {
+  Result<std::unique_ptr<Kernel>> Prepare(const NodeView& node, const EarlyEnd&) override {
     return cpu_->Prepare(node);
   }
   Result<std::vector<Tensor>> Evaluate(const NodeView&, std::span<const Tensor>) override {
     return Unsupported("far");
   }
-  Result<std::unique_ptr<Region>> AllocateRegion(int64_t bytes) override {
+  Result<std::unique_ptr<Region>> AllocateRegion(int64_t bytes, const EarlyEnd&) override {
     ONCILLA_ASSIGN(auto inner, cpu_->AllocateRegion(bytes));
     return std::make_unique<FarRegion>(std::move(inner));
   }

@@ -66,5 +66,42 @@ TEST(Fork, ChildrenAreToldAndMayStartAnew) {
   EXPECT_TRUE(model->Run(request).ok()) << "the parent goes on";
 }
 
+// Threads of drivers stay in the parent as well: a child is told so at once, and has the CPU.
+TEST(Fork, ChildrenHaveTheCpuWhereTheParentUsedOpenCl) {
+  const testing::TemporaryFolder folder;
+  testing::OnnxGraphText graph;
+  graph.Input("x", {2}).Output("y", {2});
+  graph.Node({"Neg", {"x"}, {"y"}, "y"});
+  const std::string path = folder.Write("neg.onnx", testing::OnnxModelText(graph));
+  RuntimeOptions options;
+  options.threads = 2;
+  options.opencl_cpu_devices = true;
+  RunRequest request;
+  const std::vector<float> values = {1, 2};
+  request.feeds = {{"x", Tensor::Of<float>(DType::kF32, {2}, values)}};
+  const auto runtime = Runtime::Create(options);
+  if (!runtime->Resolve("gpu").ok()) GTEST_SKIP() << "not run: no OpenCL device";
+  const auto session = *Session::Create(runtime, SessionOptions{.device = "gpu"});
+  const auto model = *session->Load(path, {});
+  ASSERT_TRUE(model->Run(request).ok());
+  EXPECT_EQ(InChild([&] {
+              const auto begin = std::chrono::steady_clock::now();
+              const auto own = Runtime::Create(options);
+              const Status gpu = Session::Create(own, SessionOptions{.device = "gpu"}).status();
+              if (gpu.code() != Code::kNotFound) return 1;
+              const std::string text(Message(gpu));
+              if (text.find("was forked from one") == std::string::npos) return 2;
+              if (text.find("fork before the first use of OpenCL") == std::string::npos) return 3;
+              auto there = Session::Create(own, SessionOptions{.device = "auto"});
+              if (!there.ok()) return 4;
+              auto loaded = (*there)->Load(path, {});
+              if (!loaded.ok() || !(*loaded)->Run(request).ok()) return 5;
+              const auto took = std::chrono::steady_clock::now() - begin;
+              return took < std::chrono::seconds(1) ? 0 : 6;
+            }),
+            0);
+  EXPECT_TRUE(model->Run(request).ok()) << "the parent goes on";
+}
+
 }  // namespace
 }  // namespace oncilla

@@ -2,7 +2,10 @@
 // for the words that every device has.
 #include "engine/api/backends.h"
 #include "engine/device/device.h"
+#include "engine/import/graph_builder.h"
 #include "engine/ops/op_set.h"
+#include "engine/session/model.h"
+#include "engine/session/session.h"
 #include "gtest/gtest.h"
 
 namespace oncilla {
@@ -51,6 +54,33 @@ TEST(IndexErrorTest, StringsToo) {
   const Tensor x = Tensor::Strings({2}, {"a", "b"});
   EXPECT_EQ(FailureOf("Gather", {}, {x, Ints({1}, {2})}),
             "index 2 is out of range for axis 0 of size 2");
+}
+
+// The last thing that a run waits for comes after the node that fails.
+TEST(IndexErrorTest, NamesTheNodeThoughMoreIsInLineBehindIt) {
+  GraphBuilder g;
+  const auto index = g.Placeholder(DType::kI32, PartialShape(Shape{1}), "index");
+  const auto rows =
+      g.Constant(Tensor::Of<float>(DType::kF32, {2, 2}, std::vector<float>{1, 2, 3, 4}));
+  const auto y = g.Op("Gather", {rows, index}, {}, "y");
+  const auto flat = g.Constant(Tensor::Of<int32_t>(DType::kI32, {1}, std::vector<int32_t>{2}));
+  g.Op("Reshape", {y, flat}, {}, "flat");
+  RuntimeOptions options;
+  options.opencl_cpu_devices = true;
+  const auto runtime = Runtime::Create(options);
+  for (const std::string device : {"cpu", "cpu:plain", "gpu"}) {
+    if (!runtime->Resolve(device).ok()) continue;
+    const auto session = *Session::Create(runtime, SessionOptions{.device = device});
+    const auto model = *session->LoadGraph(g.GraphDef().value(), "gather", {});
+    RunRequest request;
+    request.feeds = {{"index:0", Tensor::Of<int32_t>(DType::kI32, {1}, std::vector<int32_t>{99})}};
+    request.fetches = {"y:0", "flat:0"};
+    const Status failure = model->Run(request).status();
+    EXPECT_EQ(failure.code(), Code::kInvalidArgument) << device << ": " << failure;
+    EXPECT_EQ(Details(failure).node, "y") << device << ": " << failure;
+    request.feeds[0].second = Tensor::Of<int32_t>(DType::kI32, {1}, std::vector<int32_t>{1});
+    EXPECT_TRUE(model->Run(request).ok()) << device;
+  }
 }
 
 }  // namespace

@@ -112,34 +112,74 @@ TEST(DiskCache, StaysWithinItsBoundAndDropsTheOldest) {
   EXPECT_TRUE(ListCache(folder.path())->empty());
 }
 
-TEST(DiskCache, AnEntryThatKilledAProcessIsNeverUsedAgain) {
+// A process that is killed while its driver works on Key(2), after it worked on Key(1).
+void DieAtWork(const std::string& folder) {
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    DiskCache cache(folder);
+    { DiskCache::InUse fine(cache, Key(1)); }
+    DiskCache::InUse deadly(cache, Key(2));
+    ::raise(SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+}
+
+TEST(DiskCache, AnEntryThatKilledTwoProcessesIsNeverUsedAgain) {
   Folder folder;
   {
     DiskCache cache(folder.path());
     cache.Store(Key(1), "fine");
     cache.Store(Key(2), "deadly");
   }
-  const pid_t child = ::fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
+  // Anyone may be killed once: the entry is made anew.
+  DieAtWork(folder.path());
+  {
     DiskCache cache(folder.path());
-    { DiskCache::InUse fine(cache, Key(1)); }
-    DiskCache::InUse deadly(cache, Key(2));
-    ::raise(SIGKILL);
+    EXPECT_FALSE(cache.Crashed(Key(2)));
+    EXPECT_EQ(cache.Load(Key(1)), "fine");
+    EXPECT_EQ(cache.Load(Key(2)), std::nullopt);
+    cache.Store(Key(2), "deadly");
   }
-  // While a process holds its mark, others do not take it for a crash.
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFSIGNALED(status));
+  DieAtWork(folder.path());
   DiskCache cache(folder.path());
+  EXPECT_TRUE(cache.Crashed(Key(2)));
   EXPECT_EQ(cache.Load(Key(1)), "fine");
   EXPECT_EQ(cache.Load(Key(2)), std::nullopt);
   cache.Store(Key(2), "deadly");
   EXPECT_EQ(cache.Load(Key(2)), std::nullopt);
-  {
-    DiskCache::InUse in_use(cache, Key(1));
-    DiskCache other(folder.path());
-    EXPECT_EQ(other.Load(Key(1)), "fine");
+  // While a process holds its mark, others do not take it for a crash.
+  DiskCache::InUse in_use(cache, Key(1));
+  DiskCache other(folder.path());
+  EXPECT_EQ(other.Load(Key(1)), "fine");
+}
+
+TEST(DiskCache, DeathsThatSurvivalSeparatesAreNoBan) {
+  Folder folder;
+  for (int i = 0; i < 3; ++i) {
+    DieAtWork(folder.path());
+    DiskCache cache(folder.path());
+    EXPECT_FALSE(cache.Crashed(Key(2))) << i;
+    DiskCache::InUse survived(cache, Key(2));
+  }
+}
+
+TEST(DiskCache, AProgramThatIsInterruptedTakesItsMarkAway) {
+  Folder folder;
+  for (int i = 0; i < 3; ++i) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      DiskCache cache(folder.path());
+      DiskCache::InUse at_work(cache, Key(2));
+      RemoveTemporaryFiles();
+      ::_exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_FALSE(DiskCache(folder.path()).Crashed(Key(2)));
   }
 }
 
@@ -167,6 +207,8 @@ struct Opened {
   const FoundDevice& device = *TheTestDevice().found;
   const Api& api = *device.platform.api;
   Context context = *CreateContext(api, device.platform.id, device.id);
+  std::shared_ptr<DeviceContext> shared =
+      std::make_shared<DeviceContext>(device.platform.api, *Retain(api, context.get()));
   // What the kernel makes of 21.
   int32_t Run(const BuiltProgram& built) {
     auto queue = *CreateQueue(api, context.get(), device.id, false);
@@ -189,8 +231,8 @@ TEST(ProgramCache, BuildsOnceThenRemembersThenReadsFromDisk) {
   Folder folder;
   Opened o;
   {
-    DiskCache disk(folder.path());
-    ProgramCache cache(o.api, o.context.get(), o.device, true, &disk);
+    const auto disk = std::make_shared<DiskCache>(folder.path());
+    ProgramCache cache(o.shared, o.device, true, disk);
     auto first = cache.Get(kTwice, "", {{"FACTOR", "2"}});
     ASSERT_TRUE(first.ok()) << first.status();
     EXPECT_EQ(o.Run(**first), 42);
@@ -201,8 +243,8 @@ TEST(ProgramCache, BuildsOnceThenRemembersThenReadsFromDisk) {
     EXPECT_EQ(cache.built(), 3);
     EXPECT_GT(cache.bytes(), 100);
   }
-  DiskCache disk(folder.path());
-  ProgramCache cache(o.api, o.context.get(), o.device, true, &disk);
+  const auto disk = std::make_shared<DiskCache>(folder.path());
+  ProgramCache cache(o.shared, o.device, true, disk);
   auto again = cache.Get(kTwice, "", {{"FACTOR", "2"}});
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(o.Run(**again), 42);
@@ -215,8 +257,8 @@ TEST(ProgramCache, DamagedBinariesNeverReachTheDriver) {
   Folder folder;
   Opened o;
   {
-    DiskCache disk(folder.path());
-    ProgramCache cache(o.api, o.context.get(), o.device, true, &disk);
+    const auto disk = std::make_shared<DiskCache>(folder.path());
+    ProgramCache cache(o.shared, o.device, true, disk);
     ASSERT_TRUE(cache.Get(kTwice, "", {{"FACTOR", "2"}}).ok());
   }
   ASSERT_EQ(folder.Names(".entry").size(), 1u);
@@ -230,8 +272,8 @@ TEST(ProgramCache, DamagedBinariesNeverReachTheDriver) {
       bad[bad.size() * static_cast<size_t>(round - 2) / 4] ^= 0x10;
     }
     ASSERT_TRUE(::oncilla::testing::WriteQuickly(path, bad));
-    DiskCache disk(folder.path());
-    ProgramCache cache(o.api, o.context.get(), o.device, true, &disk);
+    const auto disk = std::make_shared<DiskCache>(folder.path());
+    ProgramCache cache(o.shared, o.device, true, disk);
     auto program = cache.Get(kTwice, "", {{"FACTOR", "2"}});
     ASSERT_TRUE(program.ok()) << program.status();
     EXPECT_EQ(o.Run(**program), 42);
@@ -245,15 +287,15 @@ TEST(ProgramCache, WhatTheDriverRefusesIsBuiltAgain) {
   Folder folder;
   Opened o;
   {
-    DiskCache disk(folder.path());
-    ProgramCache cache(o.api, o.context.get(), o.device, true, &disk);
+    const auto disk = std::make_shared<DiskCache>(folder.path());
+    ProgramCache cache(o.shared, o.device, true, disk);
     ASSERT_TRUE(cache.Get(kTwice, "", {{"FACTOR", "2"}}).ok());
   }
   // A well-formed entry whose payload no driver knows; only the harmless kind of nonsense is tried.
   const std::string name = std::filesystem::path(folder.Names(".entry")[0]).filename();
-  DiskCache disk(folder.path());
-  disk.Store(name.substr(0, 64), "no program at all, only words");
-  ProgramCache cache(o.api, o.context.get(), o.device, true, &disk);
+  const auto disk = std::make_shared<DiskCache>(folder.path());
+  disk->Store(name.substr(0, 64), "no program at all, only words");
+  ProgramCache cache(o.shared, o.device, true, disk);
   auto program = cache.Get(kTwice, "", {{"FACTOR", "2"}});
   ASSERT_TRUE(program.ok()) << program.status();
   EXPECT_EQ(o.Run(**program), 42);
@@ -265,7 +307,7 @@ TEST(ProgramCache, IsBoundedAndProgramsOutliveTheirEntry) {
   Opened o;
   const int64_t before = CountLiveObjects().programs;
   {
-    ProgramCache cache(o.api, o.context.get(), o.device, false, nullptr, 3);
+    ProgramCache cache(o.shared, o.device, false, nullptr, 3);
     auto first = *cache.Get(kTwice, "", {{"FACTOR", "2"}});
     for (int i = 0; i < 30; ++i) {
       ASSERT_TRUE(cache.Get(kTwice, "", {{"FACTOR", StrCat(i + 10)}}).ok());
@@ -280,7 +322,7 @@ TEST(ProgramCache, IsBoundedAndProgramsOutliveTheirEntry) {
 TEST(ProgramCache, ThreadsThatWantOneProgramBuildItOnce) {
   ONCILLA_NEEDS_OPENCL();
   Opened o;
-  ProgramCache cache(o.api, o.context.get(), o.device, false, nullptr);
+  ProgramCache cache(o.shared, o.device, false, nullptr);
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] { EXPECT_TRUE(cache.Get(kTwice, "", {{"FACTOR", "7"}}).ok()); });
@@ -292,7 +334,7 @@ TEST(ProgramCache, ThreadsThatWantOneProgramBuildItOnce) {
 TEST(ProgramCache, AFailedBuildSaysWhereAndIsNotRemembered) {
   ONCILLA_NEEDS_OPENCL();
   Opened o;
-  ProgramCache cache(o.api, o.context.get(), o.device, false, nullptr);
+  ProgramCache cache(o.shared, o.device, false, nullptr);
   auto program = cache.Get(kTwice, "", {{"FACTOR", "oops +"}});
   ASSERT_FALSE(program.ok());
   EXPECT_THAT(Message(program.status()), HasSubstr("test/twice.cl -DFACTOR=oops +"));

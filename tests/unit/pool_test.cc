@@ -33,7 +33,7 @@ class CountingDevice : public Device {
   }
   const DeviceInfo& info() const override { return info_; }
 
-  Result<std::unique_ptr<Region>> AllocateRegion(int64_t bytes) override {
+  Result<std::unique_ptr<Region>> AllocateRegion(int64_t bytes, const EarlyEnd&) override {
     if (bytes > info_.max_allocation_bytes) return InvalidArgument("too large a region");
     if (held + bytes > physical) return Exhausted("the driver has no ", bytes, " bytes");
     const int64_t now = held += bytes;
@@ -49,7 +49,9 @@ class CountingDevice : public Device {
 
   Status CanRun(const NodeView&) const override { return No(); }
   Result<Packing> PackingFor(const NodeView&, int) const override { return No(); }
-  Result<std::unique_ptr<Kernel>> Prepare(const NodeView&) override { return No(); }
+  Result<std::unique_ptr<Kernel>> Prepare(const NodeView&, const EarlyEnd&) override {
+    return No();
+  }
   Result<std::vector<Tensor>> Evaluate(const NodeView&, std::span<const Tensor>) override {
     return No();
   }

@@ -252,14 +252,14 @@ TEST(PrecisionConfig, IsReadPrintedAndRefused) {
   EXPECT_EQ(options.precision.storage, DType::kBF16);
   EXPECT_THAT(options.precision.allow, ElementsAre("op:Exp"));
   EXPECT_THAT(options.precision.deny, ElementsAre("head/*"));
-  for (const ConfigForm form : {ConfigForm::kText, ConfigForm::kJson}) {
+  for (const TextForm form : {TextForm::kText, TextForm::kJson}) {
     SessionOptions again;
     ASSERT_TRUE(ReadSessionConfig(PrintSessionConfig(options, form), again, notes).ok());
     EXPECT_EQ(again.precision.storage, DType::kBF16);
     EXPECT_EQ(again.precision.allow, options.precision.allow);
     EXPECT_EQ(again.precision.deny, options.precision.deny);
   }
-  EXPECT_THAT(PrintSessionConfig(SessionOptions(), ConfigForm::kText),
+  EXPECT_THAT(PrintSessionConfig(SessionOptions(), TextForm::kText),
               ::testing::Not(HasSubstr("precision")));
   const auto refusal = [&](std::string_view text) {
     SessionOptions untouched;

@@ -86,6 +86,22 @@ TEST_F(Runs, RunsWithoutATimeLimitHaveTheSessions) {
 
 // The first run uploads the weights, which ends with it; others that wait for that end in their
 // time.
+TEST_F(Runs, ATimeLimitBeyondTheClockIsNone) {
+  Open();
+  const auto model = LoadTurns(3);
+  for (const int64_t limit : {INT64_MAX, INT64_MAX / 1000, int64_t{9'200'000'000'000}}) {
+    RunRequest request = Request(testing::Row(1, 2, 3, 4));
+    request.timeout = milliseconds(limit);
+    EXPECT_TRUE(model->Run(request).ok()) << limit;
+    const auto run = model->RunAsync(request);
+    ASSERT_TRUE(run.ok());
+    EXPECT_TRUE(run->Take().ok()) << limit;
+    EXPECT_EQ(DeadlineAfter(std::chrono::steady_clock::now(), milliseconds(INT64_MAX)),
+              kNoDeadline);
+  }
+  session_->Close({CloseMode::kDrain, milliseconds(INT64_MAX)});
+}
+
 TEST_F(Runs, AFirstRunOnADeviceThatHangsEndsInTimeToo) {
   Open(SessionOptions{.watchdog_ms = 200});
   const auto model = LoadTurns(3);
@@ -111,7 +127,8 @@ TEST_F(Runs, AFirstRunOnADeviceThatHangsEndsInTimeToo) {
   const auto other = LoadTurns(2);
   const auto watched = other->Run(Request(testing::Row(1, 2, 3, 4)));
   EXPECT_EQ(watched.status().code(), Code::kUnavailable) << watched.status();
-  EXPECT_THAT(std::string(Message(watched.status())), HasSubstr("has taken no upload for 200 ms"));
+  EXPECT_THAT(std::string(Message(watched.status())),
+              HasSubstr("an upload has not been done for 200 ms"));
   script_->hang = false;
 }
 

@@ -62,6 +62,8 @@ class SessionDevices : public ::testing::TestWithParam<const char*> {
       options.logical_devices = {{kind + ":0", 64 << 20}, {kind + ":0", 32 << 20}};
     }
     if (options.device == "auto") options.device = First();
+    runtime.log = std::make_shared<Log>(LogLevel::kWarning,
+                                        [this](LogLevel, std::string_view) { ++warnings_; });
     auto session = Session::Create(Runtime::Create(runtime), options);
     EXPECT_TRUE(session.ok()) << session.status();
     return session.ok() ? *session : nullptr;
@@ -73,6 +75,7 @@ class SessionDevices : public ::testing::TestWithParam<const char*> {
       GTEST_SKIP() << "not run: no device " << First();
     }
   }
+  int warnings_ = 0;
   std::string First() const { return std::string(GetParam()) + ":0"; }
   std::string Second() const { return std::string(GetParam()) + ":1"; }
 
@@ -292,6 +295,30 @@ TEST_P(SessionDevices, GoesOnElsewhereWhenMemoryIsShort) {
   EXPECT_EQ(CodeOf(model->Run(request)), Code::kResourceExhausted);
 }
 
+TEST_P(SessionDevices, WhatADeviceHasNoRoomForIsFoundOutOnce) {
+  SessionOptions options;
+  options.logical_devices = {{First(), 100}, {First(), 32 << 20}};
+  options.fallback.on = {FallbackCause::kLoadOutOfMemory, FallbackCause::kRunOutOfMemory};
+  options.fallback.chain = {Second()};
+  const auto session = Open(options);
+  const auto model = LoadNetwork(*session);
+  int64_t compiled = 0;
+  for (int i = 0; i < 5; ++i) {
+    auto result = model->Run(Feeds());
+    ExpectRight(result);
+    ASSERT_EQ(result->report.fallbacks.size(), 1u) << "each run tells it";
+    EXPECT_EQ(result->report.fallbacks[0].why.code(), Code::kResourceExhausted);
+    if (i == 0) compiled = model->counters().graphs_compiled;
+    EXPECT_EQ(model->counters().graphs_compiled, compiled);
+    EXPECT_EQ(warnings_, 1);
+  }
+  // With more room it is tried again.
+  ASSERT_TRUE(session->SetMemoryLimit(First(), 16 << 20).ok());
+  auto result = model->Run(Feeds());
+  ExpectRight(result);
+  EXPECT_TRUE(result->report.fallbacks.empty());
+}
+
 TEST_P(SessionDevices, ADeviceThatIsNotThere) {
   SessionOptions options;
   options.device = "gpu:7";
@@ -352,7 +379,7 @@ TEST(SeveralDevices, ComputeAtTheSameTime) {
   RunRequest request;
   request.feeds = {{"x:0", Floats({1, 2}, {3, 5})}};
   request.fetches = {"a4:0", "b4:0"};
-  ASSERT_TRUE((*model)->Prepare("", {"x:0"}, request.fetches).ok());
+  ASSERT_TRUE((*model)->Prepare(request).ok());
   script->step_us = 10000;
   auto result = (*model)->Run(request);
   ASSERT_TRUE(result.ok()) << result.status();

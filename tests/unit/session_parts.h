@@ -16,7 +16,8 @@ struct SessionParts {
     std::vector<std::string> notes;
     const Backend* backend = LinkedBackends()[0];
     cpu = std::make_unique<CheckedDevice>(
-        backend->open(backend->discover({}, notes)[0], {&threads, false, ""}).value());
+        backend->open(backend->discover({}, notes)[0], {.threads = &threads, .cache_dir = ""})
+            .value());
     device_list = {cpu.get()};
     pool = std::make_unique<Pool>(cpu.get(), &ledger, PoolOptions{});
     owner = ledger.AddOwner(OwnerKind::kModel, "test");

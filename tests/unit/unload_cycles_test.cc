@@ -155,6 +155,49 @@ TEST_P(UnloadCycles, TrimGivesBackWhatNoRunHoldsAndLimitsChange) {
   EXPECT_EQ((*session)->SetMemoryLimit(name, 0).code(), Code::kInvalidArgument);
 }
 
+bool IsMapped(const std::string& part) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find(part) != std::string::npos) return true;
+  }
+  return false;
+}
+
+int64_t DriverContexts() {
+#ifdef ONCILLA_OPENCL
+  return opencl::CountLiveObjects().contexts;
+#else
+  return 0;
+#endif
+}
+
+TEST_P(UnloadCycles, ClosingGivesBackWhatTheDriverAndFilesHoldWhateverHandlesLive) {
+  const std::string net = "/testdata/tensorflow/models/mlp";
+  const bool gpu = std::string(GetParam()) == "gpu";
+  const int64_t objects = DriverObjects(), contexts = DriverContexts();
+  SessionOptions options;
+  options.device = GetParam();
+  auto first = *Session::Create(runtime_, options), second = *Session::Create(runtime_, options);
+  std::shared_ptr<Model> one, two;
+  ASSERT_NO_FATAL_FAILURE(LoadAndRun(*first, net, one));
+  ASSERT_NO_FATAL_FAILURE(LoadAndRun(*second, net, two));
+  EXPECT_EQ(DriverContexts(), contexts + (gpu ? 1 : 0)) << "sessions share the device's context";
+  EXPECT_TRUE(IsMapped(net));
+  first->Close();
+  EXPECT_TRUE(two->Run(RequestFor(*two)).ok()) << "the other session goes on";
+  EXPECT_EQ(DriverContexts(), contexts + (gpu ? 1 : 0));
+  second->Close();
+  EXPECT_EQ(DriverObjects(), objects);
+  EXPECT_FALSE(IsMapped(net));
+  // The handles still answer.
+  EXPECT_FALSE(one->source().signatures().empty());
+  EXPECT_EQ(one->Run(RequestFor(*one)).status().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(one->counters().constant_bytes, 0);
+  EXPECT_FALSE(first->device_set().Use("gpu:7").ok());
+  EXPECT_GT(first->MemoryReport().size(), 0u);
+  EXPECT_EQ(first->Memory()[0].pool_bytes, 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, UnloadCycles, ::testing::Values("cpu", "gpu"));
 
 }  // namespace

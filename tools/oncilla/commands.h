@@ -22,5 +22,6 @@ Action AddDevices(CLI::App& app);
 Action AddBench(CLI::App& app);
 Action AddCache(CLI::App& app);
 Action AddOps(CLI::App& app);
+Action AddOptions(CLI::App& app);
 
 }  // namespace oncilla::tool

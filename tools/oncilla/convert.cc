@@ -306,8 +306,11 @@ Result<std::string> Verify(const ConvertFlags& flags, DType weights, const std::
 // content.
 template <class Write, class Check>
 Result<std::string> WriteChecked(const ConvertFlags& flags, Write&& write, Check&& check) {
+  auto target = WritableTarget(flags.out);
+  if (!target.ok()) return WithStage(target.status(), Stage::kOptions);
   // Only a file that was found right gets its name.
-  const std::string draft = flags.no_verify ? flags.out : flags.out + ".unverified";
+  const std::string draft = flags.no_verify ? *target : *target + ".unverified";
+  const TemporaryFile mark = flags.no_verify ? TemporaryFile() : TemporaryFile(draft);
   {
     const Progress progress(StrCat("writing ", flags.out));
     ONCILLA_TRY(write(draft));
@@ -318,7 +321,7 @@ Result<std::string> WriteChecked(const ConvertFlags& flags, Write&& write, Check
     (void)RemoveFile(draft);
     return report;
   }
-  if (std::rename(draft.c_str(), flags.out.c_str()) != 0) {
+  if (std::rename(draft.c_str(), target->c_str()) != 0) {
     (void)RemoveFile(draft);
     return WithStage(Error(Code::kUnavailable, flags.out, ": cannot be given its name"),
                      Stage::kFile);

@@ -3,6 +3,8 @@
 
 #include <cstdio>
 
+#include "engine/base/format.h"
+
 namespace oncilla::tool {
 
 int ExitCodeOf(const Status& status) {
@@ -70,7 +72,8 @@ void PrintFailure(std::string_view command, const Status& status) {
   }
   text += StrCat("oncilla", command.empty() ? "" : " ", command,
                  ": error: ", message.substr(0, end), "\n");
-  std::fputs(text.c_str(), stderr);
+  const std::string shown = Printable(text);
+  std::fwrite(shown.data(), 1, shown.size(), stderr);
 }
 
 }  // namespace oncilla::tool

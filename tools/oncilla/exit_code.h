@@ -14,7 +14,7 @@ inline constexpr int kExitDevice = 5;       // no such device, driver trouble
 inline constexpr int kExitMemory = 6;
 inline constexpr int kExitLost = 7;  // device lost, or a deadline passed
 inline constexpr int kExitFile = 9;  // the user's other files
-inline constexpr int kExitInterrupted = 130;
+inline constexpr int kExitInterrupted = 130;  // 128 and the signal's number, here Ctrl-C's
 
 int ExitCodeOf(const Status& status);
 

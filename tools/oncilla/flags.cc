@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "engine/base/file.h"
+#include "engine/base/format.h"
 #include "engine/session/config.h"
 #include "engine/session/fallback.h"
 #include "tools/oncilla/exit_code.h"
@@ -86,7 +87,7 @@ void SessionFlags::AddTo(CLI::App& app) {
       [this] {
         auto options = Options();
         if (!options.ok()) throw CLI::ValidationError(std::string(Message(options.status())));
-        std::fputs(PrintSessionConfig(*options, ConfigForm::kJson).c_str(), stdout);
+        std::fputs(PrintSessionConfig(*options, TextForm::kJson).c_str(), stdout);
         throw CLI::Success();
       },
       "Print the session options that the flags and --config come to, as JSON, and do no more");
@@ -230,30 +231,8 @@ Result<Shape> ParseShape(std::string_view text) {
 }
 
 Result<int64_t> ParseBytes(std::string_view text) {
-  std::string_view unit = text;
-  while (!unit.empty() && ((unit[0] >= '0' && unit[0] <= '9') || unit[0] == '.')) {
-    unit.remove_prefix(1);
-  }
-  double number = 0;
-  if (!ParseWhole(text.substr(0, text.size() - unit.size()), number)) {
-    return BadOption("'", text, "' is no number of bytes");
-  }
-  if (unit.ends_with('B') || unit.ends_with('b')) unit.remove_suffix(1);
-  const bool binary = unit.ends_with('i');
-  if (binary) unit.remove_suffix(1);
-  double factor = 1;
-  if (!unit.empty()) {
-    constexpr std::string_view kUnits = "KMGT";
-    const size_t power = kUnits.find(static_cast<char>(std::toupper(unit[0])));
-    if (unit.size() != 1 || power == std::string_view::npos) {
-      return BadOption("'", text, "' is no number of bytes; units are k, M, G, T and KiB, MiB, ..");
-    }
-    factor = std::pow(binary ? 1024.0 : 1000.0, static_cast<double>(power + 1));
-  } else if (binary) {
-    return BadOption("'", text, "' is no number of bytes");
-  }
-  if (number * factor >= 9e18) return BadOption("'", text, "' is too many bytes");
-  return static_cast<int64_t>(number * factor);
+  if (const auto bytes = BytesFromText(text)) return *bytes;
+  return BadOption("'", text, "' is no number of bytes; units are k, M, G, T and KiB, MiB, ..");
 }
 
 Result<std::vector<double>> ParseNumbers(std::string_view text, std::string_view flag) {

@@ -35,11 +35,14 @@ bool IsDistribution(std::span<const double> row) {
          sum <= 1 + 1e-2;
 }
 
-void Softmax(std::span<double> row) {
+// False, and nothing is changed, for scores that are not finite: they have no shares.
+bool Softmax(std::span<double> row) {
+  if (!std::all_of(row.begin(), row.end(), [](double v) { return std::isfinite(v); })) return false;
   const double most = *std::max_element(row.begin(), row.end());
   double sum = 0;
   for (double& v : row) sum += v = std::exp(v - most);
   for (double& v : row) v /= sum;
+  return true;
 }
 
 std::vector<LabelScore> Best(std::span<const double> row, size_t k,
@@ -119,10 +122,7 @@ Result<TopLabels> FindTopLabels(const std::vector<NamedTensor>& outputs, int k,
   const auto width = static_cast<size_t>(columns);
   for (size_t begin = 0; begin < values.size(); begin += width) {
     const std::span<double> row(values.data() + begin, width);
-    if (!names && !IsDistribution(row)) {
-      Softmax(row);
-      top.softmax = true;
-    }
+    if (!names && !IsDistribution(row)) top.softmax |= Softmax(row);
     top.rows.push_back(Best(row, static_cast<size_t>(k), [&](size_t i) {
       if (names) return names->strings()[begin + i];
       return labels.empty() ? StrCat("class ", i) : labels[i];

@@ -28,6 +28,7 @@ constexpr Command kCommands[] = {
     {"devices", "What this machine has", AddDevices},
     {"bench", "How fast a model runs", AddBench},
     {"cache", "Compiled programs kept on disk", AddCache},
+    {"options", "What a configuration may set", AddOptions},
     {"ops", "The canonical ops", AddOps, /*hidden=*/true},
 };
 
@@ -72,8 +73,8 @@ Status UsageError(const CLI::App& app, const std::string& what) {
       names.push_back(command->get_name());
       listed += (listed.empty() ? "" : ", ") + command->get_name();
     }
-    return InvalidArgument("unknown command '", rest[0], "'", DidYouMean(rest[0], names),
-                           " There is: ", listed);
+    return InvalidArgument("unknown command '", rest[0], "'",
+                           DidYouMeanAmong(rest[0], names, listed));
   }
   if (!rest.empty()) return InvalidArgument("unexpected argument '", rest[0], "'");
   return InvalidArgument(what);

@@ -32,8 +32,8 @@ Result<std::pair<std::string, std::string>> SplitAssignment(std::string_view tex
                      Stage::kOptions);
   }
   const std::string_view name = text.substr(0, first);
-  return WithStage(InvalidArgument("there is no ", what, " '", name, "'", DidYouMean(name, names),
-                                   " There is: ", Join(names)),
+  return WithStage(InvalidArgument("there is no ", what, " '", name, "'",
+                                   DidYouMeanAmong(name, names, Join(names))),
                    Stage::kOptions);
 }
 

@@ -174,7 +174,8 @@ Json CountersJson(const ModelCounters& counters) {
           {"kernels_built", counters.kernels_built}};
 }
 
-Status PrintResult(std::string_view text) {
+Status PrintResult(std::string_view result) {
+  const std::string text = Printable(result);
   const bool ok =
       std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
   if (ok) return {};

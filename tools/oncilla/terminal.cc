@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "engine/base/temporary_files.h"
 #include "tools/oncilla/exit_code.h"
 
 namespace oncilla::tool {
@@ -17,15 +18,16 @@ namespace {
 
 volatile sig_atomic_t g_busy = 0, g_pending = 0;
 
-[[noreturn]] void Leave() {
+[[noreturn]] void Leave(int signal) {
+  RemoveTemporaryFiles();  // drafts, and the mark that a driver is at work: this is no crash
   constexpr char kLine[] = "oncilla: error: interrupted\n";
   (void)!write(STDERR_FILENO, kLine, sizeof(kLine) - 1);
-  _exit(kExitInterrupted);
+  _exit(128 + signal);
 }
 
-void OnInterrupt(int) {
-  if (g_busy == 0) Leave();
-  g_pending = 1;
+void OnInterrupt(int signal) {
+  if (g_busy == 0) Leave(signal);
+  g_pending = signal;
 }
 
 std::string Scaled(double value, const char* format, const char* unit) {
@@ -49,7 +51,8 @@ Progress::~Progress() {
 }
 
 std::string Bar(double share, int width) {
-  const double columns = std::clamp(share, 0.0, 1.0) * width;
+  // Not a number has no length.
+  const double columns = share > 0 ? std::min(share, 1.0) * width : 0;
   const bool blocks = isatty(STDOUT_FILENO) == 1 && std::strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
   if (!blocks) {
     auto n = static_cast<size_t>(std::lround(columns));
@@ -83,13 +86,18 @@ std::string HumanCount(double count) {
 NoInterrupt::NoInterrupt() { g_busy = g_busy + 1; }
 NoInterrupt::~NoInterrupt() {
   g_busy = g_busy - 1;
-  if (g_busy == 0 && g_pending) Leave();
+  if (g_busy == 0 && g_pending != 0) Leave(g_pending);
 }
 
 void HandleInterrupts() {
   struct sigaction action {};
   action.sa_handler = OnInterrupt;
-  sigaction(SIGINT, &action, nullptr);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before {};
+    // What was ignored stays ignored, as nohup wants it.
+    if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_IGN) continue;
+    sigaction(signal, &action, nullptr);
+  }
 }
 
 }  // namespace oncilla::tool

@@ -1,0 +1,27 @@
+// Files that must not outlive this process when a signal ends it: drafts, marks of work under way.
+// A program that handles signals calls RemoveTemporaryFiles before it leaves; a process that is
+// killed leaves its files behind all the same.
+#pragma once
+
+#include <string>
+
+namespace oncilla {
+
+// Registers a path from construction to destruction. Thread-safe. Paths of more than 1000 bytes and
+// more than 64 at a time are not registered: they are left behind as if there were no handler.
+class TemporaryFile {
+ public:
+  TemporaryFile() = default;
+  explicit TemporaryFile(const std::string& path);
+  ~TemporaryFile();
+  TemporaryFile(TemporaryFile&& other) noexcept;
+  TemporaryFile& operator=(TemporaryFile&& other) noexcept;
+
+ private:
+  int slot_ = -1;
+};
+
+// Removes every registered file. May be called from a signal handler.
+void RemoveTemporaryFiles();
+
+}  // namespace oncilla

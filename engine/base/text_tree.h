@@ -1,0 +1,41 @@
+// A small text as a tree: what protocol buffers' text format and JSON have in common, with where
+// each part stands. For configurations; models are read as they go (text_format.h).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/text_format.h"
+
+namespace oncilla {
+
+struct TextMember;
+
+struct TextTree {
+  // Reading gives scalars and messages: whether members of one name are a list, and whether a
+  // message is a map, is known to who knows their meaning.
+  enum class Kind { kScalar, kMessage, kList, kMap };
+  Kind kind = Kind::kMessage;
+  TextPosition at = {};
+  TextScalar scalar = {};
+  std::vector<TextMember> members = {};  // of a list without names
+};
+
+struct TextMember {
+  std::string name;
+  TextTree value;
+};
+
+enum class TextForm { kText, kJson };
+
+// InvalidArgument with line and column.
+Result<TextTree> ReadTextTree(std::string_view text, TextForm form);
+
+// Indented by two spaces. A map in the text format is a list of messages with a key and a value.
+std::string PrintTextTree(const TextTree& message, TextForm form);
+
+// InvalidArgument "line 3, column 7: WHAT", or WHAT alone for what comes from no text (line 0).
+Status RefuseText(TextPosition at, std::string_view what);
+
+}  // namespace oncilla

@@ -1,0 +1,74 @@
+// HeldSource: a model's source, whose files can be let go while somebody still asks what its
+// signatures are. Thread-safe.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/base/mutex.h"
+#include "engine/import/model_source.h"
+
+namespace oncilla {
+
+class HeldSource : public ModelSource {
+ public:
+  explicit HeldSource(std::unique_ptr<ModelSource> source)
+      : format_(source->format()),
+        signatures_(source->signatures().begin(), source->signatures().end()),
+        file_bytes_(source->file_bytes()),
+        source_(std::move(source)) {}
+
+  std::string_view format() const override { return format_; }
+  std::span<const Signature> signatures() const override { return signatures_; }
+  int64_t file_bytes() const override { return file_bytes_; }
+
+  Result<Module> Import(const ImportRequest& request,
+                        const std::shared_ptr<const OpSet>& ops) override {
+    const auto source = Held();
+    return source == nullptr ? Result<Module>(Gone()) : source->Import(request, ops);
+  }
+  Result<Module> ImportInitialiser(const std::vector<std::string>& resources,
+                                   const std::shared_ptr<const OpSet>& ops) override {
+    const auto source = Held();
+    return source == nullptr ? Result<Module>(Gone()) : source->ImportInitialiser(resources, ops);
+  }
+  Status FindVariable(std::string_view name) const override {
+    const auto source = Held();
+    return source == nullptr ? Gone() : source->FindVariable(name);
+  }
+  void NoteState(const std::vector<std::string>& resources) override {
+    if (const auto source = Held()) source->NoteState(resources);
+  }
+  SourceNodes source_nodes() const override {
+    const auto source = Held();
+    return source == nullptr ? SourceNodes() : source->source_nodes();
+  }
+
+  Files files() const override {
+    const auto source = Held();
+    return source == nullptr ? Files() : source->files();
+  }
+
+  // Its files are unmapped once no tensor of them is left; nothing can be imported any more.
+  void LetGo() {
+    std::shared_ptr<ModelSource> source;  // goes after the lock
+    MutexLock lock(&mutex_);
+    source.swap(source_);
+  }
+
+ private:
+  static Status Gone() { return Error(Code::kFailedPrecondition, "the model is unloaded"); }
+  std::shared_ptr<ModelSource> Held() const {
+    MutexLock lock(&mutex_);
+    return source_;
+  }
+
+  const std::string format_;
+  const std::vector<Signature> signatures_;
+  const int64_t file_bytes_;
+  mutable Mutex mutex_;
+  std::shared_ptr<ModelSource> source_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace oncilla
