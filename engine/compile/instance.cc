@@ -22,7 +22,8 @@ void SamplePool(const Pool& pool, const std::string& device, std::vector<PoolSam
 Instance::~Instance() {
   if (state_ == nullptr) return;
   State& state = *state_;
-  absl::InlinedVector<bool, 16> busy(state.devices.size());  // memory may be what there is not
+  // Of an instance that was not finished there may be less. Inlined: memory may be what there is not.
+  absl::InlinedVector<bool, 16> busy(state.last.size());
   for (size_t d = 0; d < busy.size(); ++d) {
     busy[d] = state.last[d] != nullptr && !state.devices[d]->Poll(state.last[d]);
   }

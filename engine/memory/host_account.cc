@@ -66,8 +66,8 @@ Status BoundedAccount::Take(int64_t bytes) {
   MutexLock lock(&mutex_);
   ONCILLA_TRY(AskMachine(bytes, unasked_));
   if (bytes > most_ - bytes_) {
-    return Exhausted("asked for ", HumanBytes(bytes), " more than ", HumanBytes(bytes_),
-                     " while the graph was made; the bound is ", HumanBytes(most_));
+    return Exhausted("asked for ", HumanBytes(bytes), " of host memory beside ",
+                     HumanBytes(bytes_), "; the bound is ", HumanBytes(most_));
   }
   bytes_ += bytes;
   return Status();

@@ -35,8 +35,9 @@ class PoolAccount : public HostAccount {
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// For work that makes a graph: what it takes is gone, or counted elsewhere, when it is over, and no
-// part of the limit. Bounded all the same: by what is given here, and by what the machine has.
+// For work that makes a graph, or reads inputs: what it takes is gone, or counted elsewhere, when it
+// is over, and no part of the limit. Bounded all the same: by what is given here, and by what the
+// machine has.
 class BoundedAccount : public HostAccount {
  public:
   explicit BoundedAccount(int64_t most) : most_(most) {}

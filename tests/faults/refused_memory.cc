@@ -35,7 +35,7 @@ bool Refused() {
   const int64_t n = ++asked;
   const int64_t at = refuse_at;
   if (at <= 0 || n < at || (!for_good && n > at)) return false;
-  if (n == at) refused_frames = backtrace(refused_in, kMostFrames);
+  if (n == at && refused_frames == 0) refused_frames = backtrace(refused_in, kMostFrames);
   return true;
 }
 
@@ -223,6 +223,7 @@ int64_t Try(const Trial& trial, oncilla_runtime* runtime, const Inputs& inputs,
   options.size = sizeof(options);
   options.device = "cpu";
   current = trial;
+  refused_frames = 0;
   asked = 0;
   for_good = trial.good;
   refuse_at = trial.position;

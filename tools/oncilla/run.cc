@@ -186,11 +186,17 @@ Status ShapesMeet(Executor& executor, const std::vector<NamedTensor>& given) {
   return shapes ? Restaged(status, Stage::kOptions) : status;
 }
 
-// What is read counts against the limit of the host, like what is computed from it.
+// What is read has a bound: a small file may unpack to any size.
 Result<Inputs> GatherCounted(Session& session, const Signature& known,
                              const std::vector<std::string>& needed, const InputFlags& flags) {
-  const CountedWork counted(session.device_set().pool(0), session.owner(), nullptr);
-  return Fenced([&] { return GatherInputs(known, needed, flags); });
+  constexpr int64_t kLeastBound = int64_t{256} << 20;
+  const int64_t bound = std::max(kLeastBound, session.device_set().pool(0).budget()->limit_bytes());
+  const WorkScope scope({std::make_shared<BoundedAccount>(bound), nullptr});
+  auto inputs = Fenced([&] { return GatherInputs(known, needed, flags); });
+  if (inputs.status().code() == Code::kResourceExhausted) {
+    return In(inputs.status(), "reading the inputs");
+  }
+  return inputs;
 }
 
 Result<StepResult> RunStep(OpenedModel& opened, const Step& step, const RunFlags& flags) {
