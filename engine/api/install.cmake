@@ -5,8 +5,9 @@ include(CMakePackageConfigHelpers)
 
 # Headers where consumers of the build tree find them as <oncilla/oncilla.h>.
 set(ONCILLA_INCLUDE ${PROJECT_BINARY_DIR}/include)
-foreach(header oncilla.h oncilla.hpp oncilla_tensor.hpp oncilla_graph.hpp oncilla_opencl.h
-    oncilla_opencl.hpp oncilla_precision.h oncilla_precision.hpp)
+set(ONCILLA_HEADERS oncilla.h oncilla.hpp oncilla_graph.h oncilla_graph.hpp oncilla_opencl.h oncilla_opencl.hpp
+  oncilla_precision.h oncilla_precision.hpp oncilla_runs.hpp oncilla_tensor.hpp)
+foreach(header ${ONCILLA_HEADERS})
   configure_file(engine/api/${header} ${ONCILLA_INCLUDE}/oncilla/${header} COPYONLY)
 endforeach()
 
@@ -65,10 +66,8 @@ endif()
 # Two exports: who links the shared library needs none of the packages that the archive needs.
 install(TARGETS oncilla_shared EXPORT oncilla)
 install(TARGETS oncilla_core EXPORT oncilla_static)
-install(FILES engine/api/oncilla.h engine/api/oncilla.hpp engine/api/oncilla_tensor.hpp
-  engine/api/oncilla_graph.hpp engine/api/oncilla_opencl.h engine/api/oncilla_opencl.hpp
-  engine/api/oncilla_precision.h engine/api/oncilla_precision.hpp
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/oncilla)
+list(TRANSFORM ONCILLA_HEADERS PREPEND engine/api/ OUTPUT_VARIABLE ONCILLA_HEADER_FILES)
+install(FILES ${ONCILLA_HEADER_FILES} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/oncilla)
 install(FILES LICENSE NOTICE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/oncilla)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/oncilla)
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/oncilla)
