@@ -99,15 +99,15 @@ TEST_P(SharedWeights, AFileThatHasChangedHasWeightsOfItsOwn) {
                          [](const auto& c) { return c.shared; });
   };
   const auto one = Load(*session, path), two = Load(*session, path);
-  ASSERT_TRUE(one->Prepare("", {}, {}).ok());
-  ASSERT_TRUE(two->Prepare("", {}, {}).ok());
+  ASSERT_TRUE(one->Prepare({}).ok());
+  ASSERT_TRUE(two->Prepare({}).ok());
   EXPECT_GT(shared(*two), 0);
   EXPECT_EQ(shared(*one), shared(*two));
   std::filesystem::last_write_time(
       path + "/saved_model.pb",
       std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
   const auto three = Load(*session, path);
-  ASSERT_TRUE(three->Prepare("", {}, {}).ok());
+  ASSERT_TRUE(three->Prepare({}).ok());
   EXPECT_EQ(shared(*three), 0);
 }
 
