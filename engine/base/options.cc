@@ -128,12 +128,12 @@ Status UnknownName(std::string_view what, const Option& option, const TextTree& 
 }
 
 Status UnknownMember(const TextMember& member, const std::vector<std::string>& names) {
-  return RefuseText(member.value.at, StrCat("there is no option '", member.name, "'",
+  return RefuseText(member.at, StrCat("there is no option '", member.name, "'",
                                             DidYouMean(member.name, names)));
 }
 
 Status GivenTwice(const TextMember& member) {
-  return RefuseText(member.value.at, StrCat(member.name, " is given twice"));
+  return RefuseText(member.at, StrCat(member.name, " is given twice"));
 }
 
 Status WantsMessage(const Option& option, const TextTree& from) {

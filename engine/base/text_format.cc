@@ -4,7 +4,7 @@
 #include <absl/strings/charconv.h>
 
 #include <charconv>
-#include <cmath>
+#include <limits>
 
 namespace oncilla {
 namespace {
@@ -411,6 +411,7 @@ std::optional<double> TextToDouble(std::string_view text) {
     if ((result.ec != std::errc() && !range) || result.ptr != text.data() + text.size()) {
       return std::nullopt;
     }
+    if (range && value > 1) value = std::numeric_limits<double>::infinity();
   }
   return negative ? -value : value;
 }

@@ -19,6 +19,7 @@ class TreeSink : public TextSink {
   Status Scalar(std::string_view name, TextPosition at, TextScalar value) override {
     TextTree& tree = Add(name, at);
     tree.kind = TextTree::Kind::kScalar;
+    tree.at = value.at;
     tree.scalar = std::move(value);
     return {};
   }
@@ -29,7 +30,7 @@ class TreeSink : public TextSink {
   TextTree& Add(std::string_view name, TextPosition at) {
     TextMember& member = open_.back()->members.emplace_back();
     member.name = name;
-    member.value.at = at;
+    member.at = member.value.at = at;
     return member.value;
   }
 

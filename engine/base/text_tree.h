@@ -17,7 +17,7 @@ struct TextTree {
   // message is a map, is known to who knows their meaning.
   enum class Kind { kScalar, kMessage, kList, kMap };
   Kind kind = Kind::kMessage;
-  TextPosition at = {};
+  TextPosition at = {};  // of a scalar, or of the name of a message
   TextScalar scalar = {};
   std::vector<TextMember> members = {};  // of a list without names
 };
@@ -25,6 +25,7 @@ struct TextTree {
 struct TextMember {
   std::string name;
   TextTree value;
+  TextPosition at = {};  // of the name
 };
 
 enum class TextForm { kText, kJson };

@@ -168,7 +168,7 @@ class WireSink : public TextSink {
 void AppendValues(WireMessage& wire, const FieldSchema& field, TextTree& to) {
   const auto add = [&](TextTree value) {
     value.at = kNowhere;
-    to.members.push_back({std::string(field.name), std::move(value)});
+    to.members.push_back({std::string(field.name), std::move(value), kNowhere});
   };
   using options_internal::PrintScalar;
   switch (field.kind) {
@@ -217,7 +217,7 @@ TextTree WireToTree(std::string_view bytes, const MessageSchema& schema) {
     if (field != schema.fields.end()) {
       AppendValues(wire, *field, tree);
     } else {
-      others.push_back({StrCat("field ", wire.field()), {.at = kNowhere}});
+      others.push_back({StrCat("field ", wire.field()), {.at = kNowhere}, kNowhere});
     }
   }
   for (TextMember& other : others) tree.members.push_back(std::move(other));

@@ -109,10 +109,10 @@ Status KeepKnown(TextTree& from, const MessageSchema& schema, const std::string&
   Status status;
   std::erase_if(from.members, [&](const TextMember& member) {
     if (std::find(used.begin(), used.end(), member.name) != used.end()) return false;
-    if (schema.Find(member.name) == nullptr && member.value.at.line > 0) {
+    if (schema.Find(member.name) == nullptr && member.at.line > 0) {
       std::vector<std::string> names;
       for (const FieldSchema& field : schema.fields) names.emplace_back(field.name);
-      status = RefuseText(member.value.at, StrCat(schema.name, " has no field '", member.name, "'",
+      status = RefuseText(member.at, StrCat(schema.name, " has no field '", member.name, "'",
                                                   DidYouMean(member.name, names)));
     }
     std::string note = StrCat("ConfigProto: ", where, member.name, " has no effect");
