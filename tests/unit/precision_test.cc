@@ -265,7 +265,7 @@ TEST(PrecisionConfig, IsReadPrintedAndRefused) {
     SessionOptions untouched;
     return std::string(Message(ReadSessionConfig(text, untouched, notes)));
   };
-  EXPECT_THAT(refusal(R"(precision { storage: "fp8" })"), HasSubstr("fp32, fp16 and bf16"));
+  EXPECT_THAT(refusal(R"(precision { storage: "fp8" })"), HasSubstr("fp32, fp16, bf16"));
   EXPECT_THAT(refusal(R"(precision { deny: "x" })"), HasSubstr("no effect"));
   EXPECT_THAT(refusal(R"(precision { storage: "fp16" deny: "" })"), HasSubstr("names nothing"));
 }
