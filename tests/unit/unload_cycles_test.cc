@@ -9,7 +9,9 @@
 #include "engine/session/model.h"
 #include "engine/session/runtime.h"
 #include "engine/session/session.h"
+#include "tests/unit/onnx_text.h"
 #include "tests/unit/sanitized.h"
+#include "tests/unit/temporary.h"
 #ifdef ONCILLA_OPENCL
 #include "backends/opencl/cl_objects.h"
 #endif
@@ -172,15 +174,23 @@ int64_t DriverContexts() {
 }
 
 TEST_P(UnloadCycles, ClosingGivesBackWhatTheDriverAndFilesHoldWhateverHandlesLive) {
-  const std::string net = "/testdata/tensorflow/models/mlp";
+  // Files of this size are mapped; smaller ones are read.
+  const testing::TemporaryFolder folder;
+  testing::OnnxGraphText graph;
+  graph.Input("x", {1, 2048}).Output("y", {1, 2560});
+  graph.Floats("w", {2048, 2560}, std::vector<float>(2048 * 2560, 0.5f));
+  graph.Node({"MatMul", {"x", "w"}, {"y"}, "y"});
+  const std::string net = folder.Write("net.onnx", testing::OnnxModelText(graph));
   const bool gpu = std::string(GetParam()) == "gpu";
   const int64_t objects = DriverObjects(), contexts = DriverContexts();
   SessionOptions options;
   options.device = GetParam();
   auto first = *Session::Create(runtime_, options), second = *Session::Create(runtime_, options);
   std::shared_ptr<Model> one, two;
-  ASSERT_NO_FATAL_FAILURE(LoadAndRun(*first, net, one));
-  ASSERT_NO_FATAL_FAILURE(LoadAndRun(*second, net, two));
+  one = *first->Load(net, {});
+  two = *second->Load(net, {});
+  ASSERT_TRUE(one->Run(RequestFor(*one)).ok());
+  ASSERT_TRUE(two->Run(RequestFor(*two)).ok());
   EXPECT_EQ(DriverContexts(), contexts + (gpu ? 1 : 0)) << "sessions share the device's context";
   EXPECT_TRUE(IsMapped(net));
   first->Close();
