@@ -67,20 +67,24 @@ Result<BfcChunk> Bfc::Allocate(int64_t bytes, int64_t tag, int64_t freed_before)
   if (bytes == 0) return BfcChunk{};
   if (bytes > options_.max_region_bytes) return Shortage(bytes, Status());
   const int64_t rounded = Rounded(bytes);  // still no more: the maximum is a multiple too
+  freed_before = std::max<int64_t>(freed_before, 0);  // what does not wait serves always
   ReserveChunks(1);                        // for what is cut off
   int handle = TakeBestFit(rounded, freed_before);
-  if (handle < 0) {
+  // The source may let others in while it takes a region: they may have taken from this one, or
+  // what was reserved. Each turn gets a region or ends.
+  for (bool collected = false; handle < 0;) {
     Status refusal = Extend(rounded);
-    if (refusal.code() == Code::kResourceExhausted && freed_before == kAnyStamp &&
-        MergeWaiting(rounded)) {
-      refusal = Status();
-    }
     const bool short_of_room = refusal.code() == Code::kResourceExhausted;
-    if (short_of_room && CollectFor(rounded)) refusal = Extend(rounded);
+    if (short_of_room && freed_before == kAnyStamp && MergeWaiting(rounded)) {
+      refusal = Status();
+    } else if (short_of_room && !collected && CollectFor(rounded)) {
+      collected = true;
+      continue;
+    }
     if (refusal.code() == Code::kResourceExhausted) return Shortage(bytes, refusal);
     ONCILLA_TRY(refusal);  // a lost device, say: that is the news, not the shortage
+    ReserveChunks(1);
     handle = TakeBestFit(rounded, freed_before);
-    if (handle < 0) return Internal("a new region does not hold the ", rounded, " bytes asked");
   }
   Chunk& chunk = At(handle);
   chunk.requested = bytes;
@@ -298,7 +302,9 @@ Status Bfc::AddRegion(int64_t wanted, int64_t least) {
     if (region.ok()) {
       try {
         regions_[*region];
+        ReserveChunks(2);  // others may have taken those reserved above meanwhile
       } catch (...) {
+        regions_.erase(*region);
         source_->Free(*region);
         throw;
       }

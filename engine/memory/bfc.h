@@ -23,7 +23,8 @@ namespace oncilla {
 class RegionSource {
  public:
   virtual ~RegionSource() = default;
-  // ResourceExhausted makes the allocator ask for less; any other failure ends the request.
+  // ResourceExhausted makes the allocator ask for less; any other failure ends the request. While
+  // this works, others may call the allocator: it has nothing half done then.
   virtual Result<int> Allocate(int64_t bytes) = 0;
   virtual void Free(int region) = 0;
   // What it could give by its own accounting (a budget shared with other pools).

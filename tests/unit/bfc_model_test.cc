@@ -263,7 +263,7 @@ TEST(Bfc, AgreesWithTheNaiveModel) {
         const uint32_t choice = random() % 3;
         const int64_t freed_before = !stamps || choice == 0 ? 0
                                      : choice == 1          ? Bfc::kAnyStamp
-                                                            : step - 100;
+                                                            : std::max(0, step - 100);
         Place expected{};
         const bool fits = naive.Allocate(bytes, freed_before, &expected);
         const int64_t waiting = bfc.stats().waiting_bytes;

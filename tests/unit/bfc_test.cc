@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 #include "tests/unit/bfc_source.h"
 
@@ -439,6 +440,47 @@ TEST(Bfc, TheBestFitIsTheSmallestThenTheLowest) {
   EXPECT_EQ(bfc.Allocate(512)->offset, chunks[2].offset);
   EXPECT_EQ(bfc.Allocate(512)->offset, chunks[4].offset);
   EXPECT_EQ(bfc.Allocate(512)->offset, chunks[6].offset);
+}
+
+// Pool lets other threads in while the device gives a region: they take and free chunks, and empty
+// regions go back. What the first was about to use may be gone then.
+TEST(Bfc, OthersMayComeInWhileARegionIsTaken) {
+  TestSource source;
+  Bfc bfc({.limit_bytes = 64 * kMiB}, &source);
+  std::vector<BfcChunk> others;
+  int depth = 0;
+  source.refuse = [&](int64_t) {
+    if (++depth <= 3) {
+      for (int i = 0; i < 8; ++i) others.push_back(*bfc.Allocate(256 + 256 * i));
+      if (depth == 1) {
+        EXPECT_TRUE(bfc.Free(others[others.size() / 2]).ok());
+      }
+    }
+    --depth;
+    return false;
+  };
+  std::vector<BfcChunk> chunks;
+  for (int64_t bytes : {kMiB, 3 * kMiB, 5 * kMiB}) {
+    Result<BfcChunk> chunk = bfc.Allocate(bytes);
+    ASSERT_TRUE(chunk.ok()) << chunk.status();
+    EXPECT_GE(chunk->bytes, bytes);
+    chunks.push_back(*chunk);
+  }
+  // Every place belongs to one of them.
+  std::map<std::pair<int, int64_t>, int64_t> places;
+  for (const BfcSnapshot::Region& region : bfc.Snapshot().regions) {
+    int64_t offset = 0;
+    for (const BfcSnapshot::Chunk& chunk : region.chunks) {
+      ASSERT_EQ(chunk.offset, offset);
+      offset += chunk.bytes;
+      if (chunk.in_use) places[{region.id, chunk.offset}] = chunk.bytes;
+    }
+    EXPECT_EQ(offset, region.bytes);
+  }
+  EXPECT_EQ(static_cast<int>(places.size()), bfc.stats().chunks_in_use);
+  for (const BfcChunk& chunk : chunks) {
+    EXPECT_EQ((places[{chunk.region, chunk.offset}]), chunk.bytes);
+  }
 }
 
 }  // namespace
