@@ -15,6 +15,7 @@
 #include <memory>
 #include <oncilla/oncilla.hpp>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -41,6 +42,19 @@ class GraphOutput {
   std::string tensor_;
 };
 
+// A node's name behind values in braces: a list of numbers is never taken for its letters, as it
+// would be by a string. Made from whatever a string is made from; empty: the builder finds one.
+class NodeName {
+ public:
+  NodeName() = default;
+  template <class T, class = std::enable_if_t<std::is_convertible<const T&, std::string>::value>>
+  NodeName(const T& name) : name_(name) {}
+  const std::string& text() const { return name_; }
+
+ private:
+  std::string name_;
+};
+
 class GraphBuilder {
  public:
   GraphBuilder() : status_(oncilla_graph_create(&raw_)), graph_(raw_) {}
@@ -51,18 +65,18 @@ class GraphBuilder {
     return Taken(oncilla_graph_constant(get(), Name(name), value.get(), &text_));
   }
   // A vector, or a scalar, of floats or of 32-bit integers.
-  GraphOutput Constant(std::initializer_list<float> values, const std::string& name = {}) {
-    return OfValues<float>({static_cast<int64_t>(values.size())}, values.begin(), name);
+  GraphOutput Constant(std::initializer_list<float> values, const NodeName& name = {}) {
+    return OfValues<float>({static_cast<int64_t>(values.size())}, values.begin(), name.text());
   }
-  GraphOutput Constant(float value, const std::string& name = {}) {
-    return OfValues<float>({}, &value, name);
+  GraphOutput Constant(float value, const NodeName& name = {}) {
+    return OfValues<float>({}, &value, name.text());
   }
-  GraphOutput Constant(std::vector<int64_t> dims, const std::vector<float>& values,
-                       const std::string& name = {}) {
-    return OfValues<float>(dims, values.data(), name, values.size());
+  GraphOutput Constant(const std::vector<int64_t>& dims, const std::vector<float>& values,
+                       const NodeName& name = {}) {
+    return OfValues<float>(dims, values.data(), name.text(), values.size());
   }
-  GraphOutput Ints(std::initializer_list<int32_t> values, const std::string& name = {}) {
-    return OfValues<int32_t>({static_cast<int64_t>(values.size())}, values.begin(), name);
+  GraphOutput Ints(std::initializer_list<int32_t> values, const NodeName& name = {}) {
+    return OfValues<int32_t>({static_cast<int64_t>(values.size())}, values.begin(), name.text());
   }
   // -1 stands for a size that is not known.
   GraphOutput Placeholder(oncilla_dtype dtype, const std::vector<int64_t>& dims,

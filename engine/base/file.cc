@@ -395,28 +395,23 @@ Status WriteFile(const std::string& path, std::string_view contents) {
 }
 
 Result<std::vector<FolderEntry>> ListFolder(const std::string& path) {
-  DIR* folder = ::opendir(path.c_str());
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path.c_str()), &::closedir);
   if (folder == nullptr) return SystemError("list", path, errno);
   std::vector<FolderEntry> entries;
-  int error = 0;
   for (;;) {
     errno = 0;
-    const dirent* found = ::readdir(folder);
-    if (found == nullptr) {
-      error = errno;
-      break;
-    }
+    const dirent* found = ::readdir(folder.get());
+    if (found == nullptr) break;
     FolderEntry entry{.name = found->d_name};
     if (entry.name == "." || entry.name == "..") continue;
     struct stat info;
-    if (::fstatat(::dirfd(folder), found->d_name, &info, 0) == 0) {
+    if (::fstatat(::dirfd(folder.get()), found->d_name, &info, 0) == 0) {
       entry.is_folder = S_ISDIR(info.st_mode);
       if (S_ISREG(info.st_mode)) entry.bytes = static_cast<uint64_t>(info.st_size);
     }
     entries.push_back(std::move(entry));
   }
-  ::closedir(folder);
-  if (error != 0) return SystemError("list", path, error);
+  if (errno != 0) return SystemError("list", path, errno);
   std::ranges::sort(entries, {}, &FolderEntry::name);
   return entries;
 }

@@ -102,6 +102,16 @@ std::vector<PlanMemory> MemoryOf(const Plan& plan) {
   return out;
 }
 
+int64_t ResultBytes(const Plan& plan) {
+  int64_t sum = 0;
+  for (const SegmentOutput& output : plan.outputs) {
+    const bool made = output.direct ? output.device == 0 && !output.on_device
+                                    : output.read_back(plan.input_devices);
+    if (made) sum = SaturatingAdd(sum, output.desc.bytes());
+  }
+  return sum;
+}
+
 std::string PeakText(const PlanMemory& memory, size_t most) {
   std::string out = StrCat("peak ", HumanBytes(memory.peak_bytes));
   out += memory.peak_node.empty()

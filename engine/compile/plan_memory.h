@@ -40,6 +40,10 @@ struct PlanMemory {
 // Per device on which the plan takes memory.
 std::vector<PlanMemory> MemoryOf(const Plan& plan);
 
+// What a run of this plan makes in host memory beside the arenas: its results, as far as they are
+// not left on a device. The text of strings is known only when they are.
+int64_t ResultBytes(const Plan& plan);
+
 // "peak 12.3 MiB while node 'conv5' (Conv) runs: holds 6.1 MiB of 'conv4' (Conv), ..", with at most
 // `most` of what is held.
 std::string PeakText(const PlanMemory& memory, size_t most = 4);

@@ -261,7 +261,7 @@ std::vector<OwnerTotal> Ledger::TopOwners(size_t count, std::string_view device)
   return totals;
 }
 
-std::vector<LedgerLine> Ledger::Lines(std::string_view device) const {
+std::vector<LedgerLine> Ledger::Lines(std::string_view device, bool past) const {
   std::vector<LedgerLine> lines;
   {
     std::lock_guard lock(mutex_);
@@ -269,7 +269,7 @@ std::vector<LedgerLine> Ledger::Lines(std::string_view device) const {
       for (const auto& [name, on] : record.devices) {
         if (!device.empty() && name != device) continue;
         for (size_t i = 0; i < kMemoryCategories; ++i) {
-          if (on.lines[i].bytes == 0) continue;
+          if (on.lines[i].bytes == 0 && (!past || on.lines[i].peak == 0)) continue;
           lines.push_back({.device = name,
                            .owner = id,
                            .owner_name = NameOf(id),

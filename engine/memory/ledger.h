@@ -97,8 +97,8 @@ class Ledger {
   OwnerTotal Total(OwnerId owner, std::string_view device = {}) const;
   // The owners with the most bytes of their own, largest first; those without any are left out.
   std::vector<OwnerTotal> TopOwners(size_t count, std::string_view device = {}) const;
-  // Lines that hold bytes now, by device, then largest first.
-  std::vector<LedgerLine> Lines(std::string_view device = {}) const;
+  // Lines that hold bytes now, by device, then largest first; on request also those that did.
+  std::vector<LedgerLine> Lines(std::string_view device = {}, bool past = false) const;
 
   // Keeps the last `capacity` changes from now on, forgetting those before; 0 keeps none any more.
   // While it keeps none, changes cost nothing more.

@@ -181,7 +181,7 @@ std::string MemoryReportJson(const Session& session) {
   JsonWriter json;
   json.Open('{').Key("devices").Raw(DeviceMemoryJson(session));
   json.Key("owners").Open('[');
-  for (const LedgerLine& line : session.ledger().Lines()) {
+  for (const LedgerLine& line : session.ledger().Lines({}, /*past=*/true)) {
     json.Open('{')
         .Field("device", line.device)
         .Field("owner", line.owner_name)

@@ -95,10 +95,12 @@ Result<std::vector<Tensor>> RunInParts(Session& session, Executor& executor,
 bool Fits(const Plan& plan, Session& session) {
   for (size_t d = 0; d < plan.arenas.size(); ++d) {
     std::vector<int64_t> blocks = plan.arenas[d].block_bytes;
-    if (blocks.empty()) continue;
+    const int64_t results = d == 0 ? ResultBytes(plan) : 0;
+    if (blocks.empty() && results == 0) continue;
     const Pool& pool = session.device_set().pool(d);
     std::sort(blocks.begin(), blocks.end(), std::greater<>());
-    int64_t room = session.device_set().budget(d).available_bytes();
+    int64_t room = session.device_set().budget(d).available_bytes() - results;
+    if (room < 0) return false;
     int64_t piece = pool.stats().largest_free_bytes;
     for (const int64_t block : blocks) {
       const int64_t bytes = pool.Rounded(block);

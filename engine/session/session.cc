@@ -5,9 +5,10 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <string_view>
 
+#include "engine/base/file.h"
+#include "engine/base/format.h"
 #include "engine/base/free_memory.h"
 #include "engine/import/tf_source.h"
 #include "engine/session/memory_report.h"
@@ -27,18 +28,13 @@ SessionOptions WithEnvironment(SessionOptions options) {
 // be told.
 std::string IdentityOf(const std::string& path) {
   constexpr size_t kMostFiles = 1000;
-  namespace fs = std::filesystem;
-  std::error_code error;
   std::vector<std::string> files = {path};
-  if (fs::is_directory(path, error)) {
-    for (fs::recursive_directory_iterator it(path, error), end; !error && it != end;
-         it.increment(error)) {
-      files.push_back(it->path().string());
-      if (files.size() > kMostFiles) return "";
-    }
+  for (size_t i = 0; i < files.size(); ++i) {  // which grows
+    if (!FolderExists(files[i])) continue;
+    const auto entries = ListFolder(files[i]);
+    if (!entries.ok() || files.size() + entries->size() > kMostFiles) return "";
+    for (const FolderEntry& entry : *entries) files.push_back(StrCat(files[i], "/", entry.name));
   }
-  if (error) return "";
-  std::sort(files.begin(), files.end());
   std::string identity;
   for (const std::string& file : files) {
     struct stat s = {};

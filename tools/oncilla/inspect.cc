@@ -142,16 +142,18 @@ struct DeviceBytes {
   std::string device;
   int64_t arena_bytes = 0;
   int64_t constant_bytes = 0;
-  int64_t peak() const { return arena_bytes + constant_bytes; }
+  int64_t result_bytes = 0;
+  int64_t peak() const { return arena_bytes + constant_bytes + result_bytes; }
 };
 
-// What a run of this plan takes on each device: its arena, in whole regions, and the packed
-// constants, which compiling has put there.
+// What a run of this plan takes on each device: its arena, in whole regions, the packed constants,
+// which compiling has put there, and on the host what it returns.
 std::vector<DeviceBytes> MemoryOf(const Inspected& in) {
   std::vector<DeviceBytes> out;
   for (const DeviceMemory& memory : in.opened.session->Memory()) {
     const int d = static_cast<int>(out.size());
-    out.push_back({memory.device, in.opened.session->ArenaBytes(*in.plan, d), memory.pool_bytes});
+    out.push_back({memory.device, in.opened.session->ArenaBytes(*in.plan, d), memory.pool_bytes,
+                   d == 0 ? ResultBytes(*in.plan) : 0});
   }
   return out;
 }
@@ -162,7 +164,9 @@ std::string MemoryText(const Inspected& in) {
     if (bytes.peak() == 0) continue;
     out += StrCat("  ", ShortDeviceName(bytes.device), "  peak ", HumanBytes(bytes.peak()),
                   ": intermediates ", HumanBytes(bytes.arena_bytes), ", constants ",
-                  HumanBytes(bytes.constant_bytes), "\n");
+                  HumanBytes(bytes.constant_bytes));
+    if (bytes.result_bytes > 0) out += StrCat(", results ", HumanBytes(bytes.result_bytes));
+    out += "\n";
   }
   for (const PlanMemory& memory : oncilla::MemoryOf(*in.plan)) {
     const auto device = static_cast<size_t>(memory.device);
@@ -345,6 +349,7 @@ Json ToJson(const InspectFlags& flags, const Inspected& in) {
       json["memory"].push_back({{"device", bytes.device},
                                 {"arena_bytes", bytes.arena_bytes},
                                 {"constant_bytes", bytes.constant_bytes},
+                                {"result_bytes", bytes.result_bytes},
                                 {"peak_bytes", bytes.peak()}});
     }
   }

@@ -74,9 +74,12 @@ void Loading(const std::string& path) {
   auto filter = g.Constant({2, 2, 1, 1}, {1, 1, 1, 1});
   g.Attr("strides", {1, 2, 2, 1}).Attr("padding", "VALID");
   auto y = g.Op("Conv2D", {x, filter}, "y");
+  const auto one = g.Constant({1}, {1}), named = g.Constant({1, 2}, "named");
+  EXPECT(one.tensor() == "Const:0" && named.tensor() == "named:0");
   EXPECT(g.Save("conv.pb").ok());
   auto ones = oncilla::Tensor::Of<float>({1, 4, 4, 1}, std::vector<float>(16, 1.0f)).value();
   std::FILE* file = std::fopen("conv.pb", "rb");
+  if (file == nullptr) return;
   std::vector<char> bytes(1 << 16);
   bytes.resize(std::fread(bytes.data(), 1, bytes.size(), file));
   std::fclose(file);
