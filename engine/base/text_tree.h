@@ -19,7 +19,7 @@ struct TextTree {
   Kind kind = Kind::kMessage;
   TextPosition at = {};  // of a scalar, or of the name of a message
   TextScalar scalar = {};
-  std::vector<TextMember> members = {};  // of a list without names
+  std::vector<TextMember> members;  // of a list without names
 };
 
 struct TextMember {

@@ -217,7 +217,7 @@ TextTree WireToTree(std::string_view bytes, const MessageSchema& schema) {
     if (field != schema.fields.end()) {
       AppendValues(wire, *field, tree);
     } else {
-      others.push_back({StrCat("field ", wire.field()), {.at = kNowhere}, kNowhere});
+      others.push_back({StrCat("field ", wire.field()), {.at = kNowhere, .members = {}}, kNowhere});
     }
   }
   for (TextMember& other : others) tree.members.push_back(std::move(other));
