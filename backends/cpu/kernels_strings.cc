@@ -1,5 +1,4 @@
 // Joining, cutting, counting and matching strings: host functions.
-#include <re2/re2.h>
 
 #include <algorithm>
 #include <array>
@@ -7,6 +6,7 @@
 
 #include "backends/cpu/indices.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/patterns.h"
 #include "backends/cpu/strings.h"
 #include "engine/ops/broadcast.h"
 #include "engine/ops/strings.h"
@@ -312,15 +312,6 @@ Tensors StripStrings(const NoAttrs&, const NodeView&, std::span<const Tensor> in
   });
 }
 
-// A pattern, or why it is none.
-Result<std::unique_ptr<RE2>> Compile(const std::string& pattern) {
-  auto regex = std::make_unique<RE2>(pattern, RE2::Quiet);
-  if (!regex->ok()) {
-    return InvalidArgument("Invalid pattern: ", pattern, ", error: ", regex->error());
-  }
-  return regex;
-}
-
 // How many bytes the character in front of `text` has; 1 where it is none in UTF-8.
 size_t CharacterBytes(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
@@ -335,18 +326,44 @@ size_t CharacterBytes(std::string_view text) {
   return overlong || beyond ? 1 : size;
 }
 
-// As RE2::GlobalReplace and RE2::Replace do, but with bounds: a rewrite may be long, and matches
-// many.
-Result<std::string> Replaced(const RE2& regex, const std::string& text, const std::string& rewrite,
-                             bool all, Growth& growth) {
-  constexpr int kGroups = 10;  // \\0 to \\9
-  re2::StringPiece groups[kGroups];
-  const int used = 1 + RE2::MaxSubmatch(rewrite);
+// How many groups a rewrite needs, the whole match included: fewer are found sooner.
+size_t GroupsIn(std::string_view rewrite) {
+  size_t most = 0;
+  for (size_t i = 0; i + 1 < rewrite.size(); ++i) {
+    if (rewrite[i] != '\\') continue;
+    const char next = rewrite[++i];
+    if (next >= '0' && next <= '9') most = std::max(most, static_cast<size_t>(next - '0'));
+  }
+  return most + 1;
+}
+
+// Appends a rewrite: "\\3" stands for what the third group holds, "\\\\" for a backslash. Checked by
+// Pattern::CheckRewrite.
+Status AppendRewrite(std::string_view rewrite, std::span<const std::string_view> groups,
+                     Growth& growth, std::string& out) {
+  for (size_t i = 0; i < rewrite.size(); ++i) {
+    std::string_view piece = rewrite.substr(i, 1);
+    if (rewrite[i] == '\\' && i + 1 < rewrite.size()) {
+      const char next = rewrite[++i];
+      piece = next >= '0' && next <= '9' ? groups[static_cast<size_t>(next - '0')]
+                                         : rewrite.substr(i, 1);
+    }
+    ONCILLA_TRY(growth.Add(std::ssize(piece)));
+    out.append(piece);
+  }
+  return Status();
+}
+
+// The first match or all of them, in the words of RE2::Replace and RE2::GlobalReplace, but with
+// bounds: a rewrite may be long, and matches many.
+Result<std::string> Replaced(const Pattern& pattern, const std::string& text,
+                             const std::string& rewrite, bool all, Growth& growth) {
+  std::string_view all_groups[kMostPatternGroups];
+  const std::span groups = std::span(all_groups).first(GroupsIn(rewrite));
   std::string out;
   size_t at = 0;
   const char* last_end = nullptr;
-  while (at <= text.size() &&
-         regex.Match(text, at, text.size(), RE2::UNANCHORED, groups, used)) {
+  while (at <= text.size() && pattern.Find(text, at, groups)) {
     const auto begin = static_cast<size_t>(groups[0].data() - text.data());
     ONCILLA_TRY(growth.Add(static_cast<int64_t>(begin - at)));
     out.append(text, at, begin - at);
@@ -362,14 +379,7 @@ Result<std::string> Replaced(const RE2& regex, const std::string& text, const st
       }
       continue;
     }
-    int64_t bytes = std::ssize(rewrite);
-    for (size_t i = 0; i + 1 < rewrite.size(); ++i) {
-      if (rewrite[i] != '\\') continue;
-      const char digit = rewrite[++i];
-      if (digit >= '0' && digit <= '9') bytes += static_cast<int64_t>(groups[digit - '0'].size());
-    }
-    ONCILLA_TRY(growth.Add(bytes));
-    regex.Rewrite(&out, rewrite, groups, used);
+    ONCILLA_TRY(AppendRewrite(rewrite, groups, growth, out));
     at = begin + groups[0].size();
     last_end = text.data() + at;
     if (!all) break;
@@ -379,23 +389,20 @@ Result<std::string> Replaced(const RE2& regex, const std::string& text, const st
 }
 
 Tensors RegexReplace(const RegexReplaceAttrs& attrs, const NodeView&, std::span<const Tensor> in) {
-  ONCILLA_ASSIGN(const auto regex, Compile(in[1].strings()[0]));
+  ONCILLA_ASSIGN(const Pattern pattern, Pattern::Compile(in[1].strings()[0]));
   const std::string& rewrite = in[2].strings()[0];
-  std::string error;
-  if (!regex->CheckRewriteString(rewrite, &error)) {
-    return InvalidArgument("Invalid rewrite: ", rewrite, ", error: ", error);
-  }
+  ONCILLA_TRY(pattern.CheckRewrite(rewrite));
   Growth growth;
   return MapStrings(in[0], [&](const std::string& text) {
-    return Replaced(*regex, text, rewrite, attrs.all, growth);
+    return Replaced(pattern, text, rewrite, attrs.all, growth);
   });
 }
 
 Tensors RegexMatch(const NoAttrs&, const NodeView&, std::span<const Tensor> in) {
-  ONCILLA_ASSIGN(const auto regex, Compile(in[1].strings()[0]));
+  ONCILLA_ASSIGN(const Pattern pattern, Pattern::Compile(in[1].strings()[0]));
   ONCILLA_ASSIGN(Tensor out, Tensor::Allocate({DType::kBool, in[0].shape()}));
   const auto y = out.MutableAs<bool>();
-  for (size_t i = 0; i < y.size(); ++i) y[i] = RE2::FullMatch(in[0].strings()[i], *regex);
+  for (size_t i = 0; i < y.size(); ++i) y[i] = pattern.Matches(in[0].strings()[i]);
   return std::vector<Tensor>{std::move(out)};
 }
 

@@ -292,14 +292,30 @@ Status PrepareAsLoaded(const oncilla_load_options& given, Model& model) {
   return status;
 }
 
+std::vector<int64_t> DimsOf(const PartialShape& shape) {
+  std::vector<int64_t> dims;
+  for (const Dim& d : shape.dims()) dims.push_back(d.known() ? d.size : -1);
+  return dims;
+}
+
+Status WriteTensorInfo(const TensorInfo& from, const std::vector<int64_t>& dims,
+                       oncilla_tensor_info* info) {
+  oncilla_tensor_info value{};
+  value.name = from.name.c_str();
+  value.dtype = ToC(from.dtype);
+  value.ranked = from.shape.ranked() ? 1 : 0;
+  value.rank = dims.size();
+  value.dims = dims.data();
+  return WriteStruct(value, info, "oncilla_tensor_info");
+}
+
 std::unique_ptr<oncilla_model> MakeModel(std::shared_ptr<Model> loaded) {
   auto handle = std::make_unique<oncilla_model>();
   for (const Signature& s : loaded->source().signatures()) {
     auto& dims = handle->dims.emplace_back();
     for (const auto* side : {&s.inputs, &s.outputs}) {
       for (const TensorInfo& t : *side) {
-        auto& sizes = dims.emplace_back();
-        for (const Dim& d : t.shape.dims()) sizes.push_back(d.known() ? d.size : -1);
+        dims.push_back(DimsOf(t.shape));
       }
     }
   }
@@ -379,8 +395,8 @@ const Signature* SignatureAt(const oncilla_model* model, size_t index) {
   return &model->model->source().signatures()[index];
 }
 
-Status WriteTensorInfo(const oncilla_model* model, size_t signature, bool output, size_t index,
-                       oncilla_tensor_info* info) {
+Status WriteSide(const oncilla_model* model, size_t signature, bool output, size_t index,
+                 oncilla_tensor_info* info) {
   const Signature* s = SignatureAt(model, signature);
   if (s == nullptr) return InvalidArgument("there is no signature ", signature);
   const std::vector<TensorInfo>& side = output ? s->outputs : s->inputs;
@@ -389,13 +405,7 @@ Status WriteTensorInfo(const oncilla_model* model, size_t signature, bool output
                            side.size());
   }
   const auto& dims = model->dims[signature][output ? s->inputs.size() + index : index];
-  oncilla_tensor_info value{};
-  value.name = side[index].name.c_str();
-  value.dtype = ToC(side[index].dtype);
-  value.ranked = side[index].shape.ranked() ? 1 : 0;
-  value.rank = dims.size();
-  value.dims = dims.data();
-  return WriteStruct(value, info, "oncilla_tensor_info");
+  return WriteTensorInfo(side[index], dims, info);
 }
 
 }  // namespace
@@ -417,11 +427,11 @@ size_t oncilla_model_output_count(const oncilla_model* model, size_t signature) 
 }
 oncilla_status* oncilla_model_input(const oncilla_model* model, size_t signature, size_t index,
                                     oncilla_tensor_info* info) {
-  return Guard([&] { return WriteTensorInfo(model, signature, false, index, info); });
+  return Guard([&] { return WriteSide(model, signature, false, index, info); });
 }
 oncilla_status* oncilla_model_output(const oncilla_model* model, size_t signature, size_t index,
                                      oncilla_tensor_info* info) {
-  return Guard([&] { return WriteTensorInfo(model, signature, true, index, info); });
+  return Guard([&] { return WriteSide(model, signature, true, index, info); });
 }
 
 namespace oncilla::api {
@@ -509,30 +519,6 @@ oncilla_status* oncilla_model_prepare(oncilla_model* model, const char* const* i
     RunRequest request;
     ONCILLA_TRY(ReadRunRequest(input_names, inputs, input_count, options, &request));
     return model->model->Prepare(request);
-  });
-}
-
-oncilla_status* oncilla_model_read_variable(oncilla_model* model, const char* name,
-                                            oncilla_tensor** tensor) {
-  return Guard([&]() -> Status {
-    ONCILLA_TRY(NeedHandle(model, "model"));
-    ONCILLA_TRY(NeedHandle(name, "name"));
-    ONCILLA_TRY(NeedHandle(tensor, "tensor"));
-    ONCILLA_ASSIGN(Tensor value, model->model->variables().Read(name));
-    if (value.is_list()) return Unsupported("'", name, "' is a stack, which has no value to read");
-    *tensor = new oncilla_tensor(MakeTensor(std::move(value)));
-    return Status();
-  });
-}
-
-oncilla_status* oncilla_model_assign_variable(oncilla_model* model, const char* name,
-                                              const oncilla_tensor* tensor) {
-  return Guard([&]() -> Status {
-    ONCILLA_TRY(NeedHandle(model, "model"));
-    ONCILLA_TRY(NeedHandle(name, "name"));
-    ONCILLA_TRY(NeedHandle(tensor, "tensor"));
-    ONCILLA_ASSIGN(Tensor value, tensor->value().ToHost());
-    return model->model->AssignVariable(name, std::move(value));
   });
 }
 

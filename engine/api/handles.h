@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstring>
+#include <mutex>
 #include <string>
 
 #include "engine/api/oncilla.h"
@@ -58,6 +59,11 @@ struct oncilla_model {
   std::shared_ptr<oncilla::Model> model;
   // Shapes as C arrays, per signature: inputs, then outputs.
   std::vector<std::vector<std::vector<int64_t>>> dims;
+  // The variables and their shapes, once somebody has asked for them.
+  mutable std::once_flag listed = {};
+  mutable oncilla::Status variables_status = {};
+  mutable std::vector<oncilla::TensorInfo> variables = {};
+  mutable std::vector<std::vector<int64_t>> variable_dims = {};
 };
 struct oncilla_result {
   std::vector<std::string> names;
@@ -107,6 +113,12 @@ Status WriteStruct(T value, T* to, std::string_view what) {
   std::memcpy(to, &value, to->size < sizeof(T) ? to->size : sizeof(T));
   return Status();
 }
+
+// -1: not known.
+std::vector<int64_t> DimsOf(const PartialShape& shape);
+// The name and `dims` must live as long as the caller's struct.
+Status WriteTensorInfo(const TensorInfo& from, const std::vector<int64_t>& dims,
+                       oncilla_tensor_info* info);
 
 Status NeedHandle(const void* handle, std::string_view what);
 

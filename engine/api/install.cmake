@@ -17,10 +17,13 @@ get_target_property(ONCILLA_DEFINITIONS oncilla_objects INTERFACE_COMPILE_DEFINI
 # Libraries that others in the process may have in another version, and whose names do not tell the
 # version, are inside the shared library where the system has their archives, with every name hidden.
 # Abseil's names tell it. Highway has no archive in Debian; those of RE2, libpng and libjpeg are made for
-# programs, not for shared libraries.
+# programs, not for shared libraries. RE2 is in a module beside the library (backends/cpu/patterns.h).
 set(ONCILLA_SHARED_LIBRARIES)
 foreach(library ${ONCILLA_LIBRARIES})
   set(archive)
+  if(library STREQUAL re2)
+    continue()
+  endif()
   if(library MATCHES "^(Snappy::snappy|farmhash)$")
     string(REGEX REPLACE ".*::" "" name ${library})
     find_library(ONCILLA_ARCHIVE_OF_${name} lib${name}.a)
@@ -33,7 +36,17 @@ foreach(library ${ONCILLA_LIBRARIES})
     list(APPEND ONCILLA_SHARED_LIBRARIES ${library})
   endif()
 endforeach()
-add_library(oncilla_shared SHARED $<TARGET_OBJECTS:oncilla_objects>)
+add_library(oncilla_shared SHARED $<TARGET_OBJECTS:oncilla_objects> backends/cpu/patterns_loaded.cc)
+target_compile_options(oncilla_shared PRIVATE ${ONCILLA_WARNINGS})
+target_include_directories(oncilla_shared PRIVATE ${PROJECT_SOURCE_DIR})
+target_compile_definitions(oncilla_shared PRIVATE ONCILLA_PATTERN_MODULE="$<TARGET_FILE_NAME:oncilla_patterns>")
+add_library(oncilla_patterns MODULE backends/cpu/patterns_re2.cc)
+target_compile_options(oncilla_patterns PRIVATE ${ONCILLA_WARNINGS})
+target_include_directories(oncilla_patterns PRIVATE ${PROJECT_SOURCE_DIR})
+target_link_libraries(oncilla_patterns PRIVATE re2)
+target_link_options(oncilla_patterns PRIVATE
+  -Wl,--version-script=${PROJECT_SOURCE_DIR}/engine/api/oncilla.map -Wl,--no-undefined)
+add_dependencies(oncilla_shared oncilla_patterns)
 add_library(oncilla::oncilla ALIAS oncilla_shared)
 target_link_libraries(oncilla_shared PRIVATE ${ONCILLA_SHARED_LIBRARIES})
 target_link_options(oncilla_shared PRIVATE -Wl,--exclude-libs,ALL
@@ -43,7 +56,9 @@ set_target_properties(oncilla_shared PROPERTIES
   LINK_DEPENDS ${PROJECT_SOURCE_DIR}/engine/api/oncilla.map)
 
 # The same objects as an archive; our tests and the program link this one and see inside.
-add_library(oncilla_core STATIC $<TARGET_OBJECTS:oncilla_objects>)
+add_library(oncilla_core STATIC $<TARGET_OBJECTS:oncilla_objects>
+  backends/cpu/patterns_linked.cc backends/cpu/patterns_re2.cc)
+target_compile_options(oncilla_core PRIVATE ${ONCILLA_WARNINGS})
 add_library(oncilla::oncilla_static ALIAS oncilla_core)
 target_link_libraries(oncilla_core PUBLIC ${ONCILLA_LIBRARIES})
 target_include_directories(oncilla_core PUBLIC
@@ -65,6 +80,7 @@ if(NOT ONCILLA_INSTALL)
 endif()
 # Two exports: who links the shared library needs none of the packages that the archive needs.
 install(TARGETS oncilla_shared EXPORT oncilla)
+install(TARGETS oncilla_patterns LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS oncilla_core EXPORT oncilla_static)
 list(TRANSFORM ONCILLA_HEADERS PREPEND engine/api/ OUTPUT_VARIABLE ONCILLA_HEADER_FILES)
 install(FILES ${ONCILLA_HEADER_FILES} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/oncilla)

@@ -353,10 +353,17 @@ typedef struct oncilla_run_options {
   int trace_level;    /* ONCILLA_TRACE_..: what oncilla_result_trace tells */
 } oncilla_run_options;
 
-/* Variables of TensorFlow models that some graph changes are kept between runs; runs that change
- * them take turns. A variable is there from the first run that needs it (else NotFound or
- * FailedPrecondition); assigning to one that was a constant so far costs its graphs another
- * compilation. Names are the nodes' in the graph. */
+/* Variables of TensorFlow models, trained weights too, by position, in the order of their graph.
+ * Names are the nodes' in the graph. 0 also where the graph cannot be read: the other function then
+ * says why. */
+ONCILLA_API size_t oncilla_model_variable_count(const oncilla_model* model);
+ONCILLA_API oncilla_status* oncilla_model_variable(const oncilla_model* model, size_t index,
+                                                   oncilla_tensor_info* info);
+/* Variables that some graph changes are kept between runs; runs that change them take turns.
+ * Reading gives a copy of the value that was last assigned, else of what the model's files hold;
+ * FailedPrecondition before anything has given one. Assigning checks type and shape, and holds for
+ * the runs that begin later; the first time, a variable that no graph changes costs the graphs that
+ * read it another compilation. */
 ONCILLA_API oncilla_status* oncilla_model_read_variable(oncilla_model* model, const char* name,
                                                         oncilla_tensor** tensor);
 ONCILLA_API oncilla_status* oncilla_model_assign_variable(oncilla_model* model, const char* name,

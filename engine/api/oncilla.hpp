@@ -141,6 +141,17 @@ class Model {
   std::vector<TensorInfo> outputs(const std::string& signature = {}) const {
     return Infos(signature, oncilla_model_output_count, oncilla_model_output);
   }
+  // Trained weights, and what the model's graphs change.
+  std::vector<TensorInfo> variables() const {
+    std::vector<TensorInfo> all(oncilla_model_variable_count(model_.get()));
+    for (size_t i = 0; i < all.size(); ++i) {
+      oncilla_tensor_info c{};
+      c.size = sizeof(c);
+      if (!Status(oncilla_model_variable(model_.get(), i, &c)).ok()) continue;
+      all[i] = {c.name, c.dtype, c.ranked != 0, {c.dims, c.dims + c.rank}};
+    }
+    return all;
+  }
   // See oncilla_model_read_variable.
   Result<Tensor> ReadVariable(const std::string& name) const {
     oncilla_tensor* tensor = nullptr;

@@ -37,6 +37,8 @@ Result<Fact> ReadType(const TypeMessage& type) {
   return Fact::Of(*dtype, ReadShape(type));
 }
 
+}  // namespace
+
 Result<Tensor> ReadTensor(const Opened& opened, const TensorMessage& message) {
   const auto dtype = DTypeFromName(message.dtype);
   if (!dtype.has_value()) return DataLoss("there is no type '", message.dtype, "'");
@@ -66,6 +68,8 @@ Result<Tensor> ReadTensor(const Opened& opened, const TensorMessage& message) {
   tensor.set_mapped();
   return tensor;
 }
+
+namespace {
 
 Result<AttrValue> ReadAttr(const AttrMessage& attr) {
   const int given = attr.i.has_value() + attr.f.has_value() + attr.b.has_value() +

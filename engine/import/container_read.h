@@ -27,6 +27,9 @@ Result<Opened> OpenParts(std::shared_ptr<const MappedFile> file);
 
 Signature ReadSignature(const SignatureMessage& message);
 
+// A view into the file.
+Result<Tensor> ReadTensor(const Opened& opened, const TensorMessage& message);
+
 // Which part of a module's main graph. No fetches: all outputs and nodes. No feeds: the inputs that
 // the rest reads.
 struct Part {

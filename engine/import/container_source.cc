@@ -1,5 +1,6 @@
 // A container behind the ModelSource interface. Modules are made from its messages on demand.
 #include <algorithm>
+#include <map>
 #include <mutex>
 
 #include "engine/base/near_names.h"
@@ -90,7 +91,51 @@ class ContainerSource : public ModelSource {
     return all;
   }
 
+  Result<std::vector<TensorInfo>> Variables() const override {
+    std::vector<TensorInfo> variables;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto& [name, message] : VariableMessages()) {
+      TensorInfo& info = variables.emplace_back();
+      info.name = name;
+      // Types stand at the nodes that read and assign; of modules not imported yet only those of
+      // first values are known.
+      if (const auto known = variables_.find(name); known != variables_.end()) {
+        info.dtype = known->second.dtype;
+        info.shape = known->second.shape;
+      } else if (message->initial.has_value()) {
+        ONCILLA_ASSIGN(const Tensor initial, container::ReadTensor(opened_, *message->initial));
+        info.dtype = initial.dtype();
+        info.shape = PartialShape(initial.shape());
+      }
+    }
+    return variables;
+  }
+
+  Result<Tensor> VariableValue(std::string_view name) override {
+    for (const auto& [other, message] : VariableMessages()) {
+      if (other == name && message->initial.has_value()) {
+        return container::ReadTensor(opened_, *message->initial);
+      }
+    }
+    return ModelSource::VariableValue(name);
+  }
+
  private:
+  // By name; those with a first value win.
+  std::map<std::string, const container::VariableMessage*> VariableMessages() const {
+    std::map<std::string, const container::VariableMessage*> found;
+    const auto add = [&](const container::ModuleMessage& module) {
+      for (const container::VariableMessage& variable : module.variables) {
+        auto& message = found[std::string(variable.name)];
+        if (message == nullptr || !message->initial.has_value()) message = &variable;
+      }
+    };
+    for (const auto& entry : opened_.model->entries) add(entry.module);
+    for (const auto& initialiser : opened_.model->initialisers) add(initialiser.module);
+    for (const auto& target : opened_.model->targets) add(target.module);
+    return found;
+  }
+
   Result<Module> ImportTarget(const ImportRequest& asked, const std::shared_ptr<const OpSet>& ops) {
     const auto fail = [&](const auto&... what) {
       return WithStage(NotFound(opened_.file->path(), ": ", what...), Stage::kOptions);
@@ -120,7 +165,7 @@ class ContainerSource : public ModelSource {
 
   const container::Opened opened_;
   std::vector<Signature> signatures_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   container::VariableTypes variables_;  // under the mutex
 };
 

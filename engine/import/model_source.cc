@@ -58,6 +58,17 @@ Status WhatItIs(std::string_view bytes, const std::string& path) {
 
 }  // namespace
 
+Result<TensorInfo> ModelSource::FindVariable(std::string_view name) const {
+  ONCILLA_ASSIGN(auto variables, Variables());
+  std::vector<std::string> names;
+  for (TensorInfo& variable : variables) {
+    if (variable.name == name) return std::move(variable);
+    names.push_back(std::move(variable.name));
+  }
+  return WithStage(NotFound("the model has no variable '", name, "'", DidYouMean(name, names)),
+                   Stage::kOptions);
+}
+
 Result<const Signature*> ModelSource::FindSignature(std::string_view key) const {
   const std::span<const Signature> all = signatures();
   const auto find = [&](std::string_view name) -> const Signature* {

@@ -43,7 +43,8 @@ class ModelSource {
   virtual std::span<const Signature> signatures() const = 0;
   // The named signature; for an empty key the default one (serving_default, else the only one).
   // NotFound lists what there is.
-  Result<const Signature*> FindSignature(std::string_view key) const;
+  // What is found lives as long as this.
+  virtual Result<const Signature*> FindSignature(std::string_view key) const;
   // A graph whose inputs and outputs carry the names asked for, in that order. Unimplemented lists
   // every unsupported op at once (op, version, nodes). NotFound for an unknown name gives near
   // ones.
@@ -56,9 +57,17 @@ class ModelSource {
     (void)resources;
     return Module(Graph(ops));
   }
-  // OK when the model has a variable of that name; else NotFound, with near names.
-  virtual Status FindVariable(std::string_view name) const {
-    return NotFound("the model has no variable '", name, "'");
+  // The variables of the model, in the order of its graph: trained weights, and what its graphs
+  // change. `source` is the framework's own name for one, where it has another than the graph.
+  // None where all weights are constants.
+  virtual Result<std::vector<TensorInfo>> Variables() const { return std::vector<TensorInfo>(); }
+  // One of them by name; NotFound with near names.
+  Result<TensorInfo> FindVariable(std::string_view name) const;
+  // The value that the files give a variable, whatever it has become since. FailedPrecondition when
+  // they give none.
+  virtual Result<Tensor> VariableValue(std::string_view name) {
+    return Error(Code::kFailedPrecondition, "the model's files have no value for the variable '",
+                 name, "'");
   }
   // Tells the source that variables change, which later imports must not take for constants.
   virtual void NoteState(const std::vector<std::string>& resources) { (void)resources; }

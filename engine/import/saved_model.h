@@ -48,6 +48,8 @@ class SavedModel {
   const std::string& restore_op() const { return restore_op_; }
   // What TensorFlow runs once after restoring, to fill tables; empty when the model has none.
   const std::string& init_op() const { return init_op_; }
+  // A SavedObjectGraph; empty for models of TensorFlow 1.
+  Bytes object_graph() const { return object_graph_; }
   // For each function of the object graph the object ids that its last arguments stand for.
   Result<std::map<Bytes, std::vector<int64_t>>> BoundInputs() const;
 

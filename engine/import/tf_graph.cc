@@ -492,6 +492,11 @@ Status TfGraph::ReadGraph(Bytes graph_def) {
   return {};
 }
 
+Status TfGraph::Extend(std::string graph_def) {
+  const std::string& kept = extensions_.emplace_back(std::move(graph_def));
+  return In(ReadWire("more of the graph", [&] { return ReadGraph(kept); }), file_);
+}
+
 Result<std::unique_ptr<TfGraph>> TfGraph::Parse(Bytes graph_def, Bytes op_list, std::string file,
                                                 std::shared_ptr<const void> owner) {
   auto graph = std::make_unique<TfGraph>();

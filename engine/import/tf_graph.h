@@ -107,7 +107,7 @@ class TfAttrs {
 
 // A list of nodes with a way to find one by name: the main graph, or the body of a function.
 struct TfBody {
-  std::vector<TfNode> nodes;
+  std::deque<TfNode> nodes;  // which stay where they are when more are added
   std::unordered_map<std::string_view, int> by_name;
 
   // Adds a NodeDef. Throws WireError; fails when the name is taken.
@@ -139,6 +139,9 @@ class TfGraph {
   // bytes alive; `file` is for messages.
   static Result<std::unique_ptr<TfGraph>> Parse(Bytes graph_def, Bytes op_list, std::string file,
                                                 std::shared_ptr<const void> owner);
+
+  // Adds the nodes of another GraphDef to the main graph.
+  Status Extend(std::string graph_def);
 
   const TfBody& main() const { return main_; }
   const TfOpDefs& defs() const { return defs_; }
@@ -177,6 +180,7 @@ class TfGraph {
 
   std::string file_;
   std::shared_ptr<const void> owner_;
+  std::deque<std::string> extensions_;
   TfBody main_;
   TfOpDefs defs_;
   std::unordered_map<std::string_view, LibraryEntry> library_;

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <mutex>
 #include <set>
 #include <unordered_set>
 
 #include "engine/base/near_names.h"
+#include "engine/import/saved_functions.h"
 #include "engine/import/saved_model.h"
 #include "engine/import/tf_import.h"
 #include "engine/import/tf_messages.h"
@@ -142,14 +144,18 @@ class StateNames {
   std::set<std::string, std::less<>> names_;
 };
 
-Status FindTfVariable(const TfBody& main, std::string_view name) {
-  std::vector<std::string> names;
-  for (const TfNode& node : main.nodes) {
+std::vector<TensorInfo> VariablesOf(const TfGraph& graph) {
+  std::vector<TensorInfo> variables;
+  for (const TfNode& node : graph.main().nodes) {
     if (!IsTfVariable(node.op)) continue;
-    if (node.name == name) return {};
-    names.emplace_back(node.name);
+    const TfAttrs attrs = graph.Attrs(node);
+    TensorInfo& info = variables.emplace_back();
+    info.name = std::string(node.name);
+    info.source = attrs.String("shared_name").value_or("");
+    info.dtype = attrs.Type("dtype").value_or(DType::kInvalid);
+    if (auto shape = attrs.Shape("shape"); shape.ok()) info.shape = *std::move(shape);
   }
-  return NotFound("the model has no variable '", name, "'", DidYouMean(name, names));
+  return variables;
 }
 
 class SavedModelSource : public TfSource {
@@ -167,10 +173,27 @@ class SavedModelSource : public TfSource {
     return all;
   }
 
+  // A signature; else a function of the object that was saved, as Python spells it ("encode",
+  // "encoder.encode"), or by its name in the graph's library.
+  Result<const Signature*> FindSignature(std::string_view key) const override {
+    auto found = ModelSource::FindSignature(key);
+    if (found.ok() || key.empty()) return found;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (const auto known = functions_.find(key); known != functions_.end()) return &known->second;
+    ONCILLA_ASSIGN(const std::string function, LibraryFunction(key, found.status()));
+    ONCILLA_ASSIGN(TfGraph * graph, model_->Graph());
+    auto called =
+        CallSavedFunction(*graph, model_->object_graph(), function,
+                          [this](const std::string& name) { return variables_.Captures(name); });
+    if (!called.ok()) return In(called.status(), StrCat("function '", key, "'"));
+    called->key = std::string(key);
+    return &functions_.emplace(called->key, *std::move(called)).first->second;
+  }
+
   Result<Module> Import(const ImportRequest& asked,
                         const std::shared_ptr<const OpSet>& ops) override {
-    const std::lock_guard<std::mutex> lock(mutex_);
     ONCILLA_ASSIGN(const Signature* signature, FindSignature(asked.signature));
+    const std::lock_guard<std::mutex> lock(mutex_);
     ONCILLA_ASSIGN(TfGraph * graph, model_->Graph());
     auto request = MakeRequest(asked, *signature, graph->main());
     if (!request.ok()) return In(request.status(), model_->folder());
@@ -182,8 +205,8 @@ class SavedModelSource : public TfSource {
   }
 
   Result<TfFrozenGraph> Freeze(const ImportRequest& asked, const Shapes& shapes) override {
-    const std::lock_guard<std::mutex> lock(mutex_);
     ONCILLA_ASSIGN(const Signature* signature, FindSignature(asked.signature));
+    const std::lock_guard<std::mutex> lock(mutex_);
     ONCILLA_ASSIGN(TfGraph * graph, model_->Graph());
     return Frozen(*graph, asked, shapes, *signature, model_->folder(),
                   [this](const TfNode& handle) { return variables_.Value(handle); });
@@ -208,10 +231,20 @@ class SavedModelSource : public TfSource {
     return In(module.status(), StrCat("initialising by '", model_->init_op(), "'"));
   }
 
-  Status FindVariable(std::string_view name) const override {
+  Result<std::vector<TensorInfo>> Variables() const override {
     const std::lock_guard<std::mutex> lock(mutex_);
     ONCILLA_ASSIGN(const TfGraph* graph, model_->Graph());
-    return FindTfVariable(graph->main(), name);
+    return VariablesOf(*graph);
+  }
+
+  Result<Tensor> VariableValue(std::string_view name) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ONCILLA_ASSIGN(const TfGraph* graph, model_->Graph());
+    const int id = graph->main().Find(name);
+    if (id < 0) return ModelSource::VariableValue(name);
+    auto value = variables_.Value(graph->main().nodes[static_cast<size_t>(id)]);
+    if (value.status().code() == Code::kNotFound) return ModelSource::VariableValue(name);
+    return value.ok() ? value : In(value.status(), StrCat("variable '", name, "'"));
   }
 
   SourceNodes source_nodes() const override {
@@ -225,9 +258,35 @@ class SavedModelSource : public TfSource {
   }
 
  private:
+  // The function that a key means; `unknown` when it means none, with the names that there are.
+  Result<std::string> LibraryFunction(std::string_view key, Status unknown) const {
+    ONCILLA_ASSIGN(TfGraph * graph, model_->Graph());
+    SavedFunctions functions;
+    ONCILLA_TRY(ReadWire(StrCat(model_->folder(), ": the object graph"),
+                         [&] { functions = ReadSavedFunctions(model_->object_graph()); }));
+    const auto named = functions.find(std::string(key));
+    if (named != functions.end() && named->second.size() == 1) return named->second[0];
+    if (named != functions.end()) {
+      return WithStage(InvalidArgument("function '", key, "' was saved for ", named->second.size(),
+                                       " kinds of arguments; name one of them: ",
+                                       Listed(named->second)),
+                       Stage::kOptions);
+    }
+    if (graph->HasFunction(key)) return std::string(key);
+    if (functions.empty()) return unknown;
+    std::vector<std::string> names;
+    for (const auto& [name, traces] : functions) names.push_back(name);
+    constexpr size_t kMostListed = 10;
+    std::string text(Message(unknown));
+    text += names.size() > kMostListed ? DidYouMean(key, names)
+                                       : StrCat(" Functions: ", Listed(names), ".");
+    return WithStage(Error(unknown.code(), text), Stage::kOptions);
+  }
+
   mutable std::mutex mutex_;  // the readers below read lazily
   std::unique_ptr<SavedModel> model_;
-  TfVariables variables_;
+  mutable TfVariables variables_;
+  mutable std::map<std::string, Signature, std::less<>> functions_;
   StateNames state_;
   SourceNodes source_nodes_;
 };
@@ -297,9 +356,7 @@ class GraphDefSource : public TfSource {
     return Frozen(*graph_, asked, shapes, *signature, name_, NoValue);
   }
 
-  Status FindVariable(std::string_view name) const override {
-    return FindTfVariable(graph_->main(), name);
-  }
+  Result<std::vector<TensorInfo>> Variables() const override { return VariablesOf(*graph_); }
 
   SourceNodes source_nodes() const override {
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -69,7 +69,7 @@ Status TfVariables::FollowObjectGraph() {
   if (objects.dtype() != DType::kString || objects.elements() != 1) {
     return DataLoss(checkpoint_->prefix(), ": the object graph is not one string");
   }
-  std::vector<std::string> keys;
+  std::vector<std::string>& keys = object_keys_;
   ONCILLA_TRY(ReadWire(StrCat(checkpoint_->prefix(), ": the object graph"),
                        [&] { keys = ReadObjectKeys(objects.strings()[0]); }));
   const TfBody& main = graph_->main();
@@ -85,6 +85,7 @@ Status TfVariables::FollowObjectGraph() {
       int output = 0;
       const TfNode* handle = FindNode(main, call.inputs[static_cast<size_t>(first + j)], &output);
       const int64_t object = bound->second[static_cast<size_t>(j)];
+      if (handle != nullptr) object_handles_.emplace(object, handle);
       if (handle == nullptr || !(IsVariable(handle->op) || IsTfTable(handle->op)) || object < 0 ||
           object >= static_cast<int64_t>(keys.size()) ||
           keys[static_cast<size_t>(object)].empty()) {
@@ -198,6 +199,58 @@ Status TfVariables::Prepare() {
   ONCILLA_TRY(FollowRestoreGraph());
   prepared_ = true;
   return {};
+}
+
+Result<std::string> TfVariables::TensorOf(int64_t object) const {
+  if (const auto known = object_handles_.find(object); known != object_handles_.end()) {
+    return StrCat(known->second->name, ":0");
+  }
+  // A constant stands in the graph under its name, and so does what was captured by value.
+  std::string found;
+  int64_t id = 0;
+  ONCILLA_TRY(ReadWire("the object graph", [&] {
+    for (WireMessage graph(model_.object_graph()); graph.Next();) {
+      if (graph.field() != 1 || id++ != object) continue;
+      for (WireMessage wire(graph.View()); wire.Next();) {
+        const bool constant = wire.field() == 9, captured = wire.field() == 12;
+        if (!constant && !captured) continue;
+        for (WireMessage value(wire.View()); value.Next();) {
+          if (value.field() == 1) found = std::string(value.View());
+        }
+        if (constant && !found.empty()) found += ":0";
+      }
+    }
+  }));
+  const std::string_view name = std::string_view(found).substr(0, found.find(':'));
+  if (!found.empty() && graph_->main().Find(name) >= 0) return found;
+  // A variable is the one that is restored from the object's key.
+  if (object >= 0 && object < static_cast<int64_t>(object_keys_.size())) {
+    const std::string& key = object_keys_[static_cast<size_t>(object)];
+    for (const auto& [handle, source] : from_restore_) {
+      if (!key.empty() && source.key == key) return StrCat(handle->name, ":0");
+    }
+  }
+  return std::string();
+}
+
+Result<std::vector<std::string>> TfVariables::Captures(const std::string& function) {
+  ONCILLA_ASSIGN(const auto bound_inputs, model_.BoundInputs());
+  std::vector<std::string> tensors;
+  const auto bound = bound_inputs.find(function);
+  if (bound == bound_inputs.end() || bound->second.empty()) return tensors;
+  if (!prepared_) {
+    const Status status = Prepare();
+    if (!status.ok() && status.code() != Code::kNotFound) return status;
+  }
+  for (const int64_t object : bound->second) {
+    ONCILLA_ASSIGN(std::string tensor, TensorOf(object));
+    if (tensor.empty()) {
+      return Unsupported("function '", function, "' captures object ", object,
+                         " of the model, which no signature passes and nothing restores");
+    }
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
 }
 
 Result<Tensor> TfVariables::Read(const TfNode& handle, const Source& source) {

@@ -24,6 +24,9 @@ class TfVariables {
   // The tensor of a variable's node in the main graph (VarHandleOp, VariableV2). NotFound when
   // neither road leads to it, DataLoss when dtype or shape contradict the node's own.
   Result<Tensor> Value(const TfNode& handle);
+  // The tensors of the main graph that a function of the object graph captures: its last arguments.
+  // Unimplemented, naming what is not found.
+  Result<std::vector<std::string>> Captures(const std::string& function);
   // Keys and values of a table's node in the main graph, where the checkpoint holds them; that of
   // tables that change alone does.
   Result<std::optional<TfTableContents>> Table(const TfNode& handle);
@@ -36,6 +39,9 @@ class TfVariables {
   using Sources = std::unordered_map<const TfNode*, Source>;
 
   Status Prepare();
+  // Main graph's tensor of an object, by its place in the object graph; empty when nothing leads to
+  // it.
+  Result<std::string> TensorOf(int64_t object) const;
   Status FollowObjectGraph();
   Status FollowRestoreGraph();
   void FindAssets();
@@ -49,6 +55,8 @@ class TfVariables {
   TfGraph* graph_ = nullptr;
   Checkpoint* checkpoint_ = nullptr;
   Sources from_objects_, from_restore_;
+  std::vector<std::string> object_keys_;                       // in the checkpoint; may be empty
+  std::unordered_map<int64_t, const TfNode*> object_handles_;  // as calls pass them
   std::unordered_map<const TfNode*, std::pair<std::string, std::string>> tables_;  // keys, values
   std::unordered_map<const TfNode*, std::string> assets_;  // variables that hold a file's path
 };

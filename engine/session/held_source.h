@@ -2,6 +2,7 @@
 // signatures are. Thread-safe.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,6 +24,16 @@ class HeldSource : public ModelSource {
   std::span<const Signature> signatures() const override { return signatures_; }
   int64_t file_bytes() const override { return file_bytes_; }
 
+  Result<const Signature*> FindSignature(std::string_view key) const override {
+    auto found = ModelSource::FindSignature(key);
+    if (found.ok()) return found;
+    const auto source = Held();
+    if (source == nullptr) return found;
+    ONCILLA_ASSIGN(const Signature* theirs, source->FindSignature(key));
+    MutexLock lock(&mutex_);
+    return &functions_.try_emplace(std::string(key), *theirs).first->second;
+  }
+
   Result<Module> Import(const ImportRequest& request,
                         const std::shared_ptr<const OpSet>& ops) override {
     const auto source = Held();
@@ -33,9 +44,13 @@ class HeldSource : public ModelSource {
     const auto source = Held();
     return source == nullptr ? Result<Module>(Gone()) : source->ImportInitialiser(resources, ops);
   }
-  Status FindVariable(std::string_view name) const override {
+  Result<std::vector<TensorInfo>> Variables() const override {
     const auto source = Held();
-    return source == nullptr ? Gone() : source->FindVariable(name);
+    return source == nullptr ? Result<std::vector<TensorInfo>>(Gone()) : source->Variables();
+  }
+  Result<Tensor> VariableValue(std::string_view name) override {
+    const auto source = Held();
+    return source == nullptr ? Result<Tensor>(Gone()) : source->VariableValue(name);
   }
   void NoteState(const std::vector<std::string>& resources) override {
     if (const auto source = Held()) source->NoteState(resources);
@@ -69,6 +84,8 @@ class HeldSource : public ModelSource {
   const int64_t file_bytes_;
   mutable Mutex mutex_;
   std::shared_ptr<ModelSource> source_ ABSL_GUARDED_BY(mutex_);
+  // What is no signature, and found by its name even so.
+  mutable std::map<std::string, Signature, std::less<>> functions_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace oncilla

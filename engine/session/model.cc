@@ -354,11 +354,32 @@ void Model::ReleaseCallables() {
   }
 }
 
+Result<Tensor> Model::ReadVariable(const std::string& name) {
+  ONCILLA_ASSIGN(const Use use, Enter());
+  if (variables_.Has(name)) return variables_.Read(name);
+  ONCILLA_TRY(source_->FindVariable(name).status());
+  auto value = source_->VariableValue(name);
+  if (!value.ok()) return WithStage(value.status(), Stage::kOptions);
+  if (value->dtype() == DType::kString) return value;
+  // A copy, since the files may change, or go with the model.
+  ONCILLA_ASSIGN(Tensor copy, Tensor::Allocate(value->desc()));
+  std::ranges::copy(value->bytes(), copy.mutable_bytes().begin());
+  ONCILLA_TRY(FilesUnchanged());
+  return copy;
+}
+
 Status Model::AssignVariable(const std::string& name, Tensor value) {
   ONCILLA_ASSIGN(const Use use, Enter());
   MutexLock compiling(&compile_mutex_);
-  if (!variables_.Has(name)) {
-    if (Status s = source_->FindVariable(name); !s.ok()) return WithStage(s, Stage::kOptions);
+  ONCILLA_ASSIGN(const TensorInfo variable, source_->FindVariable(name));
+  const bool typed = variable.dtype != DType::kInvalid;
+  if (!value.valid() || (typed && (value.dtype() != variable.dtype ||
+                                   !variable.shape.Accepts(value.shape())))) {
+    return WithStage(InvalidArgument("the variable '", name, "' is a ",
+                                     Fact::Of(variable.dtype, variable.shape), ", and ",
+                                     value.valid() ? StrCat("a ", value.desc()) : "nothing",
+                                     " was to be assigned"),
+                     Stage::kOptions);
   }
   BecomeState({name});
   return WithStage(variables_.Assign(name, std::move(value)), Stage::kRun);

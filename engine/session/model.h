@@ -174,9 +174,16 @@ class Model : public std::enable_shared_from_this<Model> {
   ModelCounters counters() const;
 
   // What the model remembers between runs: variables that some graph of it changes, and tables.
-  // Each is there from the first run, or Prepare, that needs it. The value of a constant variable
-  // cannot be read; assigning to one makes it change, which costs its graphs another compilation.
+  // Each is there from the first run, or Prepare, that needs it.
   const VariableStore& variables() const { return variables_; }
+  // All variables, trained weights too.
+  Result<std::vector<TensorInfo>> Variables() const { return source_->Variables(); }
+  // A copy of what the variable is now: what was last assigned, else what the model's files give it.
+  // NotFound with near names; FailedPrecondition when nothing has given it a value yet.
+  Result<Tensor> ReadVariable(const std::string& name);
+  // For the runs that begin later. InvalidArgument for another type or shape than the variable's.
+  // To assign to one that no graph changes makes it one that changes, which costs the graphs that
+  // read it another compilation.
   Status AssignVariable(const std::string& name, Tensor value);
   // Lets go of plans' memory that no run holds; constants stay.
   void DropIdle();

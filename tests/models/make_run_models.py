@@ -537,8 +537,67 @@ def partitioned():
     r.finish()
 
 
+def functions():
+    """Functions that Python calls as attributes of what it loads, and no signature at all: of the object and of one in it,
+    with variables, a table and a constant that only they capture, a dict as the result, and one for two kinds of arguments."""
+    class Head(tf.Module):
+        def __init__(self):
+            self.b = tf.Variable(f32(2))
+
+        @sig(h=([None, 4], tf.float32))
+        def logits(self, h):
+            return {"sum": tf.reduce_sum(h, 1), "max": tf.reduce_max(h, 1) + self.b[0]}
+
+    class M(tf.Module):
+        def __init__(self):
+            self.w = tf.Variable(f32(3, 4))
+            self.count = tf.Variable(0, dtype=tf.int64)
+            self.offset = tf.constant(f32(4))
+            self.head = Head()
+            self.words = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["a", "b"], tf.constant([1, 2], tf.int64)), -1)
+
+        @sig(x=([None, 3], tf.float32), by=([], tf.float32))
+        def encode(self, x, by):
+            self.count.assign_add(1)
+            return by * (x @ self.w) + self.offset
+
+        @sig()
+        def calls(self):
+            return self.count + 0
+
+        @sig(w=([None], tf.string))
+        def lookup(self, w):
+            return self.words.lookup(w)
+
+        @tf.function
+        def twice(self, x):
+            return x + x, x
+
+        @sig(x=([None, 3], tf.float32))
+        def __call__(self, x):
+            return self.head.logits(self.encode(x, 2.0))
+
+    m = M()
+    for spec in (tf.TensorSpec([2], tf.float32), tf.TensorSpec([None], tf.int32)): m.twice.get_concrete_function(spec)
+    r = Recorder("functions")
+    tf.saved_model.save(m, r.model, signatures={})
+    loaded = tf.saved_model.load(r.model)
+    x, h = f32(2, 3), f32(5, 4)
+    def step(path, feeds, call):
+        out = call(**{k: tf.constant(v) for k, v in feeds.items()})
+        if not isinstance(out, dict): out = {"output_%d" % i: v for i, v in enumerate(tf.nest.flatten(out))}
+        r.step(path, feeds, {k: v.numpy() for k, v in out.items()})
+    step("encode", {"x": x, "by": np.float32(3)}, loaded.encode)
+    step("head.logits", {"h": h}, loaded.head.logits)
+    step("calls", {}, loaded.calls)
+    step("__call__", {"x": x}, loaded.__call__)
+    step("lookup", {"w": np.array(["b", "z", "a"])}, loaded.lookup)
+    step("calls", {}, loaded.calls)
+    r.finish()
+
+
 for make in (loops, branches, recurrent, masked, state, tables, nested, pixels, old_loops, old_stacks, old_branches, old_arrays, first_arrays, first_ops, files, streams, parts, old_parts, sides, truth, counted, old_recurrent,
-             old_tables, partitioned):
+             old_tables, partitioned, functions):
     if chosen and make.__name__ not in chosen: continue
     rng = settings.rng = np.random.default_rng(len(make.__name__))
     keras.utils.set_random_seed(7)

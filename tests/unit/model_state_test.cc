@@ -5,8 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <thread>
 
+#include "engine/base/format.h"
 #include "engine/session/model.h"
 #include "engine/session/session.h"
 
@@ -65,8 +67,11 @@ TEST_F(ModelState, ASignatureSeesWhatAnotherWrote) {
 
 TEST_F(ModelState, TheApplicationReadsAndAssigns) {
   EXPECT_EQ(model_->variables().Read("Variable_1").status().code(), Code::kFailedPrecondition);
+  auto trained = model_->ReadVariable("Variable_1");  // what the files give it
+  ASSERT_TRUE(trained.ok()) << trained.status();
+  EXPECT_THAT(trained->As<float>(), ElementsAre(0, 0, 0));
   ASSERT_TRUE(Run("add", {{"x", Floats({1, 2, 3})}}).ok());
-  auto sum = model_->variables().Read("Variable_1");
+  auto sum = model_->ReadVariable("Variable_1");
   ASSERT_TRUE(sum.ok()) << sum.status();
   EXPECT_THAT(sum->As<float>(), ElementsAre(1, 2, 3));
   ASSERT_TRUE(model_->AssignVariable("Variable_1", Floats({7, 7, 7})).ok());
@@ -77,13 +82,30 @@ TEST_F(ModelState, TheApplicationReadsAndAssigns) {
   EXPECT_THAT(Get("rows").As<float>(), testing::Each(5));
 }
 
-TEST_F(ModelState, AnAssignmentOfAnotherTypeFailsTheRunThatReadsIt) {
-  ASSERT_TRUE(Run("add", {{"x", Floats({1, 2, 3})}}).ok());
-  ASSERT_TRUE(model_->AssignVariable("Variable_1", Floats({1, 2})).ok());
-  const auto result = Run("add", {{"x", Floats({1, 2, 3})}});
-  EXPECT_EQ(result.status().code(), Code::kInvalidArgument) << result.status();
-  ASSERT_TRUE(Run("reset").ok());
-  EXPECT_TRUE(Run("add", {{"x", Floats({1, 2, 3})}}).ok());
+TEST_F(ModelState, VariablesAreListedWithTypesAndShapes) {
+  const auto variables = model_->Variables();
+  ASSERT_TRUE(variables.ok()) << variables.status();
+  std::map<std::string, std::string> seen;
+  for (const TensorInfo& info : *variables) {
+    seen[info.name] = StrCat(Fact::Of(info.dtype, info.shape));
+  }
+  EXPECT_THAT(seen, testing::Contains(testing::Pair("Variable_1", "f32[3]")));
+  EXPECT_THAT(seen, testing::Contains(testing::Pair("Variable", "f32[4,2]")));
+  // A weight that no graph changes is read from the files, as TensorFlow recorded it.
+  const auto mlp = Load("/testdata/tensorflow/models/mlp");
+  for (const TensorInfo& info : *mlp->Variables()) {
+    const auto value = mlp->ReadVariable(info.name);
+    ASSERT_TRUE(value.ok()) << info.name << ": " << value.status();
+    EXPECT_EQ(value->dtype(), info.dtype);
+    EXPECT_TRUE(info.shape.Accepts(value->shape())) << info.name;
+  }
+  EXPECT_EQ(mlp->counters().graphs_compiled, 0);
+  const auto typo = mlp->ReadVariable("sequential/dense/kernel_2");
+  EXPECT_EQ(typo.status().code(), Code::kNotFound);
+  EXPECT_THAT(std::string(Message(typo.status())), HasSubstr("'sequential/dense/kernel_1'"));
+  mlp->Unload();
+  EXPECT_THAT(std::string(Message(mlp->ReadVariable("sequential/dense/kernel_1").status())),
+              HasSubstr("unloaded"));
 }
 
 TEST_F(ModelState, AVariableOfAnotherTypeOrNameIsRefusedByName) {
@@ -92,11 +114,14 @@ TEST_F(ModelState, AVariableOfAnotherTypeOrNameIsRefusedByName) {
   EXPECT_THAT(std::string(Message(missing)), HasSubstr("'Variable_1'"));
   ASSERT_TRUE(Run("add", {{"x", Floats({1, 2, 3})}}).ok());
   const Tensor integers = Tensor::Int64s(std::vector<int64_t>{1, 2, 3});
-  ASSERT_TRUE(model_->AssignVariable("Variable_1", integers).ok());
-  const Status status = Run("get").status();
-  EXPECT_EQ(status.code(), Code::kInvalidArgument) << status;
-  EXPECT_THAT(std::string(Message(status)),
-              HasSubstr("the variable 'Variable_1' is a f32[3], and was assigned a i64[3]"));
+  for (const Tensor& wrong : {integers, Floats({1, 2}), Tensor::Strings({3}, {"a", "b", "c"})}) {
+    const Status status = model_->AssignVariable("Variable_1", wrong);
+    EXPECT_EQ(status.code(), Code::kInvalidArgument) << status;
+    EXPECT_THAT(std::string(Message(status)),
+                HasSubstr("the variable 'Variable_1' is a f32[3], and a "));
+  }
+  // Nothing has happened.
+  EXPECT_THAT(Get("sum").As<float>(), ElementsAre(1, 2, 3));
 }
 
 TEST_F(ModelState, NoUpdateIsLostWhenRunsOverlap) {

@@ -451,19 +451,21 @@ TEST(SessionMemory, VariablesAndListsAreOnTheLedger) {
   EXPECT_THAT(session->MemoryReport(), HasSubstr("  variable '"));
 
   // They count under the limit, and one that does not fit keeps what it has.
-  const std::string name = model->variables().Names().at(0);
+  const auto mlp = session->Load(kSource + "/testdata/tensorflow/models/mlp", {}).value();
+  const std::string name = "sequential/dense/kernel_1";
   const int64_t taken = session->Memory()[0].pool_bytes;
   EXPECT_GE(taken, variables());
-  ASSERT_TRUE(session->SetMemoryLimit(session->device_names()[0], taken + 1000).ok());
-  const Tensor large = Tensor::Allocate({DType::kF32, {1000}}).value();
-  const Status refused = model->AssignVariable(name, large);
+  ASSERT_TRUE(session->SetMemoryLimit(session->device_names()[0], taken + 100).ok());
+  const Tensor weights = Tensor::Allocate({DType::kF32, {6, 8}}).value();
+  const Status refused = mlp->AssignVariable(name, weights);
   EXPECT_EQ(refused.code(), Code::kResourceExhausted) << refused;
   EXPECT_THAT(Message(refused),
-              AllOf(HasSubstr(name), HasSubstr("asked for 39"), HasSubstr("limit ")));
+              AllOf(HasSubstr(name), HasSubstr("asked for 192"), HasSubstr("limit ")));
   EXPECT_EQ(session->Memory()[0].pool_bytes, taken);
-  ASSERT_TRUE(session->SetMemoryLimit(session->device_names()[0], taken + 10000).ok());
-  EXPECT_TRUE(model->AssignVariable(name, large).ok());
+  ASSERT_TRUE(session->SetMemoryLimit(session->device_names()[0], taken + 1000).ok());
+  EXPECT_TRUE(mlp->AssignVariable(name, weights).ok());
 
+  mlp->Unload();
   model->Unload();
   EXPECT_EQ(variables(), 0);
 }

@@ -27,6 +27,15 @@ void Values(const std::string& path) {
   EXPECT(inputs.size() == 1 && inputs[0].name == "image" && inputs[0].dtype == ONCILLA_UINT8);
   EXPECT(model.outputs().size() == 3 && model.outputs("nothing").empty());
 
+  const std::vector<oncilla::TensorInfo> variables = model.variables();
+  EXPECT(!variables.empty());
+  for (const oncilla::TensorInfo& variable : variables) {
+    const auto value = model.ReadVariable(variable.name);
+    EXPECT(value.ok() && value->dims() == variable.dims && value->dtype() == variable.dtype);
+    EXPECT(!model.AssignVariable(variable.name, oncilla::Tensor::Of<int8_t>({1}, {1}).value()).ok());
+  }
+  EXPECT(model.ReadVariable("nothing").status().code() == ONCILLA_NOT_FOUND);
+
   static uint8_t pixels[8 * 8 * 3];
   std::memset(pixels, 90, sizeof(pixels));
   int released = 0;
