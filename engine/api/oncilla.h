@@ -180,7 +180,7 @@ ONCILLA_API void oncilla_session_free(oncilla_session* session);
  * weights stay. `released_bytes` may be null. */
 ONCILLA_API oncilla_status* oncilla_session_trim(oncilla_session* session, int64_t* released_bytes);
 /* From now on the most bytes taken on a device in use, by its full name or a short one ("gpu:0").
- * What is taken above it stays until it is let go. */
+ * What is taken above it stays until it is let go. A limit above what the device has is refused. */
 ONCILLA_API oncilla_status* oncilla_session_set_memory_limit(oncilla_session* session,
                                                              const char* device, int64_t bytes);
 

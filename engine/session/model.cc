@@ -221,13 +221,19 @@ PlacementOptions Model::Placement(const Module& module, int preferred) {
   options.wishes.requests = requests_;
   if (!options.wishes.follow_stored && requests_ == nullptr) return options;
   options.wishes.sources = std::make_shared<SourceNodes>(source_->source_nodes());
+  std::vector<const Graph*> graphs = {&module.main};
+  for (const auto& [name, function] : module.functions) graphs.push_back(&function);
   std::set<std::string> wanted;
-  const auto look = [&](const Graph& graph) {
-    const auto wishes = GatherWishes(graph, options.wishes);
+  for (const Graph* graph : graphs) {
+    const auto wishes = GatherWishes(*graph, options.wishes);
     for (size_t n = 0; wishes.ok() && n < wishes->size(); ++n) wanted.insert((*wishes)[n].device);
-  };
-  look(module.main);
-  for (const auto& [name, function] : module.functions) look(function);
+  }
+  // What gives variables their first values has no outputs, and is not what requests speak of.
+  if (!module.main.outputs().empty()) {
+    for (const std::string& text : UnmatchedRequests(graphs, options.wishes)) {
+      session_->WarnOnce(StrCat(path_, ": placement: ", text));
+    }
+  }
   for (const std::string& device : wanted) {
     if (device.empty()) continue;
     // One that is not there, or not to be opened, is told by placement.
