@@ -54,11 +54,11 @@ void Prefetcher::Fill() {
       ended_ = true;
       return;
     }
-    if (Status kept = Fenced([&] {
-          ready_.push_back(*std::move(*feeds));
-          return Status();
-        });
-        !kept.ok()) {
+    const auto keep = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {  // the mutex is held
+      ready_.push_back(*std::move(*feeds));
+      return Status();
+    };
+    if (Status kept = Fenced(keep); !kept.ok()) {
       failure_ = kept;
       ended_ = true;
       return;
