@@ -52,7 +52,7 @@ Status CheckLimit(int64_t limit_bytes, const DeviceInfo& info, std::string_view 
 // The options of `device`: those under the key that means it most closely. InvalidArgument where
 // they give a limit to this one device that is above its memory.
 Result<DeviceMemoryOptions> OptionsFor(const std::map<std::string, DeviceMemoryOptions>& options,
-                               const ListedDevice& device);
+                                       const ListedDevice& device);
 
 // `device` tells what is free, where it can; it may be null. InvalidArgument where what is taken
 // beforehand is above the limit.
