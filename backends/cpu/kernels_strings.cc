@@ -294,8 +294,8 @@ Tensors ChooseStrings(const NoAttrs&, const NodeView& node, std::span<const Tens
   Growth growth;
   ForEachPlace(shape, shapes, [&](const auto& at) {
     if (!status.ok()) return;
-    const std::string& chosen = in[0].bytes()[at[0]] != std::byte{0} ? in[1].strings()[at[1]]
-                                                                     : in[2].strings()[at[2]];
+    const std::string& chosen =
+        in[0].bytes()[at[0]] != std::byte{0} ? in[1].strings()[at[1]] : in[2].strings()[at[2]];
     status = growth.Add(std::ssize(chosen) + static_cast<int64_t>(sizeof(std::string)));
     if (status.ok()) out.push_back(chosen);
   });
@@ -337,8 +337,8 @@ size_t GroupsIn(std::string_view rewrite) {
   return most + 1;
 }
 
-// Appends a rewrite: "\\3" stands for what the third group holds, "\\\\" for a backslash. Checked by
-// Pattern::CheckRewrite.
+// Appends a rewrite: "\\3" stands for what the third group holds, "\\\\" for a backslash. Checked
+// by Pattern::CheckRewrite.
 Status AppendRewrite(std::string_view rewrite, std::span<const std::string_view> groups,
                      Growth& growth, std::string& out) {
   for (size_t i = 0; i < rewrite.size(); ++i) {

@@ -1,9 +1,9 @@
 // Pattern: regular expressions of RE2.
 //
-// RE2 stands behind a table of functions, since a process may hold two of it: TensorFlow exports the
-// names of the one inside it to all. A shared library cannot hold RE2 with its names hidden (Debian's
-// archive is made for programs), so liboncilla.so opens a module of its own, whose names are looked
-// up in the module first; programs and the archive are linked with RE2.
+// RE2 stands behind a table of functions, since a process may hold two of it: TensorFlow exports
+// the names of the one inside it to all. A shared library cannot hold RE2 with its names hidden
+// (Debian's archive is made for programs), so liboncilla.so opens a module of its own, whose names
+// are looked up in the module first; programs and the archive are linked with RE2.
 #pragma once
 
 #include <memory>

@@ -180,8 +180,8 @@ Result<const KernelRow*> FindRunnable(const NodeView& node, const Capabilities& 
     if (fact.shape.known()) {
       const int64_t bytes = fact.desc().bytes();
       if (bytes > caps.max_allocation) {
-        return Unsupported("opencl: a tensor of ", bytes, " bytes, and one buffer holds at most ",
-                           caps.max_allocation);
+        return Exhausted("opencl: a tensor of ", bytes, " bytes, and one buffer holds at most ",
+                         caps.max_allocation);
       }
     }
     return Status();

@@ -45,12 +45,19 @@ Status NeedHandle(const void* handle, std::string_view what) {
   return handle != nullptr ? Status() : InvalidArgument(what, " is null");
 }
 
+// The bounds of the option `threads`.
+Status CheckThreads(int32_t threads, std::string_view what) {
+  constexpr int32_t kMost = 1024;
+  if (threads >= 0 && threads <= kMost) return Status();
+  return InvalidArgument(what, ": threads is ", threads, ", not in 0 to ", kMost);
+}
+
 Result<RuntimeOptions> ReadRuntimeOptions(const oncilla_runtime_options* options) {
   oncilla_runtime_options given{};
   ONCILLA_TRY(ReadStruct(options, "oncilla_runtime_options", &given));
   RuntimeOptions ours = RuntimeOptionsFromEnvironment();
   if (given.opencl_cpu_devices != 0) ours.opencl_cpu_devices = true;
-  if (given.threads < 0) return InvalidArgument("threads is ", given.threads);
+  ONCILLA_TRY(CheckThreads(given.threads, "oncilla_runtime_options"));
   ours.threads = given.threads;
   if (given.cache_dir != nullptr) ours.cache_dir = given.cache_dir;
   if (given.log != nullptr) {
@@ -168,7 +175,8 @@ Result<SessionOptions> ReadSessionOptions(const oncilla_session_options* options
   }
   if (given.device != nullptr) ours.device = given.device;
   if (given.strict != 0) ours.strict = true;
-  if (given.threads < 0 || given.memory_limit_bytes < 0 || given.max_concurrent_runs < 0) {
+  ONCILLA_TRY(CheckThreads(given.threads, "oncilla_session_options"));
+  if (given.memory_limit_bytes < 0 || given.max_concurrent_runs < 0) {
     return InvalidArgument("oncilla_session_options: a count is negative");
   }
   if (given.threads > 0) ours.threads = given.threads;
@@ -364,7 +372,10 @@ oncilla_status* oncilla_model_load_bytes(oncilla_session* session, const void* b
       owner = std::move(copy);
     } else {
       owner = std::shared_ptr<const void>(bytes, [release, user, let_go](const void*) {
-        if (*let_go) release(user);
+        try {
+          if (*let_go) release(user);
+        } catch (...) {  // whoever drops the last reference cannot be told
+        }
       });
     }
     ONCILLA_ASSIGN(auto loaded,

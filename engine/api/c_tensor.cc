@@ -29,6 +29,10 @@ Result<TensorDesc> ReadDesc(oncilla_dtype dtype, const int64_t* dims, size_t ran
     return InvalidArgument("a tensor ", desc, " has ", desc.bytes(), " bytes, not ", bytes);
   }
   if (bytes > 0) ONCILLA_TRY(NeedHandle(data, "data"));
+  for (size_t i = 0; type == DType::kBool && i < bytes; ++i) {
+    const int value = static_cast<const unsigned char*>(data)[i];
+    if (value > 1) return InvalidArgument("element ", i, " of a bool tensor is ", value);
+  }
   return desc;
 }
 

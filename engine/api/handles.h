@@ -84,13 +84,28 @@ oncilla_status* Guard(F&& body) noexcept {
   return ToHandle(Fenced(std::forward<F>(body)));
 }
 
+Status NeedHandle(const void* handle, std::string_view what);
+
+// The most that a struct of a later version can have: what is beyond it was never set.
+inline constexpr size_t kMostStructBytes = 4096;
+
+// InvalidArgument for a `size` that no version of a struct has.
+inline Status CheckStructSize(size_t size, std::string_view what) {
+  if (size < sizeof(size_t)) return InvalidArgument(what, ": size is not set");
+  if (size > kMostStructBytes) {
+    return InvalidArgument(what, ": size is ", size, ", more than a struct can have (",
+                           kMostStructBytes, "); set it to sizeof(", what, ")");
+  }
+  return Status();
+}
+
 // Copies a struct that begins with its size into ours, which holds the defaults: a shorter one is
 // read as far as it goes, a longer one is refused unless its tail is zero. Null means all defaults.
 template <class T>
 Status ReadStruct(const T* given, std::string_view what, T* ours) {
   if (given == nullptr) return Status();
   const size_t size = given->size;
-  if (size < sizeof(size_t)) return InvalidArgument(what, ": size is not set");
+  ONCILLA_TRY(CheckStructSize(size, what));
   const auto* bytes = reinterpret_cast<const unsigned char*>(given);
   for (size_t i = sizeof(T); i < size; ++i) {
     if (bytes[i] != 0) {
@@ -106,9 +121,8 @@ Status ReadStruct(const T* given, std::string_view what, T* ours) {
 // Fills as much of the caller's struct as its size has room for.
 template <class T>
 Status WriteStruct(T value, T* to, std::string_view what) {
-  if (to == nullptr || to->size < sizeof(size_t)) {
-    return InvalidArgument(what, ": null, or size is not set");
-  }
+  ONCILLA_TRY(NeedHandle(to, what));
+  ONCILLA_TRY(CheckStructSize(to->size, what));
   value.size = to->size;
   std::memcpy(to, &value, to->size < sizeof(T) ? to->size : sizeof(T));
   return Status();
@@ -119,8 +133,6 @@ std::vector<int64_t> DimsOf(const PartialShape& shape);
 // The name and `dims` must live as long as the caller's struct.
 Status WriteTensorInfo(const TensorInfo& from, const std::vector<int64_t>& dims,
                        oncilla_tensor_info* info);
-
-Status NeedHandle(const void* handle, std::string_view what);
 
 oncilla_dtype ToC(DType dtype);
 // kInvalid for a number that is no type.

@@ -176,11 +176,11 @@ ONCILLA_API oncilla_status* oncilla_session_close(oncilla_session* session,
                                                   int64_t* released_bytes);
 ONCILLA_API void oncilla_session_free(oncilla_session* session);
 
-/* Gives back what no run holds at the moment (the next run takes it again) and says how much it was;
- * weights stay. `released_bytes` may be null. */
+/* Gives back what no run holds at the moment (the next run takes it again) and says how much it
+ * was; weights stay. `released_bytes` may be null. */
 ONCILLA_API oncilla_status* oncilla_session_trim(oncilla_session* session, int64_t* released_bytes);
 /* From now on the most bytes taken on a device in use, by its full name or a short one ("gpu:0").
- * What is taken above it stays until it is let go. */
+ * What is taken above it stays until it is let go. A limit above what the device has is refused. */
 ONCILLA_API oncilla_status* oncilla_session_set_memory_limit(oncilla_session* session,
                                                              const char* device, int64_t bytes);
 
@@ -198,8 +198,7 @@ typedef struct oncilla_session_device {
 ONCILLA_API size_t oncilla_session_device_count(const oncilla_session* session);
 /* Fills as much of `info` as its size has room for. Text lives as long as the session. */
 ONCILLA_API oncilla_status* oncilla_session_device_info(const oncilla_session* session,
-                                                        size_t index,
-                                                        oncilla_session_device* info);
+                                                        size_t index, oncilla_session_device* info);
 
 typedef struct oncilla_memory_info {
   size_t size;
@@ -273,8 +272,8 @@ typedef void (*oncilla_progress_fn)(void* user, const char* what, double fractio
 
 /* What to do with the devices that a TensorFlow model's nodes say they were made for. */
 enum {
-  /* Followed softly for graphs that are built in code, where scopes were written on purpose; ignored
-   * for files. */
+  /* Followed softly for graphs that are built in code, where scopes were written on purpose;
+   * ignored for files. */
   ONCILLA_STORED_DEVICES_DEFAULT = 0,
   /* Followed where there is such a device and it can run the node. */
   ONCILLA_STORED_DEVICES_SOFT = 1,
@@ -287,8 +286,9 @@ enum {
 /* When a model's graphs are made. */
 enum {
   ONCILLA_LOAD_LAZY = 0, /* by the first run that needs them */
-  ONCILLA_LOAD_EAGER = 1 /* the default signature's while loading, so that failures show there; where
-                            all sizes of its inputs are known its kernels and memory plan too */
+  ONCILLA_LOAD_EAGER =
+      1 /* the default signature's while loading, so that failures show there; where
+           all sizes of its inputs are known its kernels and memory plan too */
 };
 
 typedef struct oncilla_load_options {
@@ -304,10 +304,10 @@ typedef struct oncilla_load_options {
 ONCILLA_API oncilla_status* oncilla_model_load(oncilla_session* session, const char* path,
                                                const oncilla_load_options* options,
                                                oncilla_model** model);
-/* The same from the bytes of a model in one file: ONNX, a GraphDef, or Oncilla's own. `name` stands for
- * the file in messages (null: "bytes"). With a null `release` the bytes are copied; else they must
- * stay unchanged until `release` is called, from whatever thread lets go of them last. On failure it
- * is not called. External files of an ONNX model are refused. */
+/* The same from the bytes of a model in one file: ONNX, a GraphDef, or Oncilla's own. `name` stands
+ * for the file in messages (null: "bytes"). With a null `release` the bytes are copied; else they
+ * must stay unchanged until `release` is called, from whatever thread lets go of them last. On
+ * failure it is not called. External files of an ONNX model are refused. */
 ONCILLA_API oncilla_status* oncilla_model_load_bytes(oncilla_session* session, const void* bytes,
                                                      size_t size, const char* name,
                                                      void (*release)(void* user), void* user,
@@ -347,7 +347,7 @@ typedef struct oncilla_run_options {
   const oncilla_cancellation* cancellation; /* may be null */
   const char* const* keep; /* outputs that stay on the device that computes them; may be null */
   size_t keep_count;
-  int keep_all; /* all of them */
+  int keep_all;       /* all of them */
   const char* device; /* where to run this time, but for nodes that are placed; null: the session's
                          device. Graphs and weights are kept on each device that was used. */
   int trace_level;    /* ONCILLA_TRACE_..: what oncilla_result_trace tells */
@@ -377,9 +377,10 @@ ONCILLA_API oncilla_status* oncilla_model_run(oncilla_model* model, const char* 
                                               oncilla_result** result);
 
 /* Does what the first such run would do beside computing: compiles the graph, makes the memory plan
- * and the kernels for inputs of these shapes, and packs the weights. Only the shapes and types of the
- * inputs matter, but for those that shapes depend on. Without inputs the graph alone is compiled. Of
- * the options, those that bear on results' arrival (time limit, cancellation, keep) are ignored. */
+ * and the kernels for inputs of these shapes, and packs the weights. Only the shapes and types of
+ * the inputs matter, but for those that shapes depend on. Without inputs the graph alone is
+ * compiled. Of the options, those that bear on results' arrival (time limit, cancellation, keep)
+ * are ignored. */
 ONCILLA_API oncilla_status* oncilla_model_prepare(oncilla_model* model,
                                                   const char* const* input_names,
                                                   const oncilla_tensor* const* inputs,
@@ -411,11 +412,11 @@ enum {
   ONCILLA_TRACE_FULL = 3      /* both */
 };
 typedef enum oncilla_trace_format {
-  ONCILLA_TRACE_CHROME = 0, /* JSON for Perfetto and chrome://tracing */
+  ONCILLA_TRACE_CHROME = 0,    /* JSON for Perfetto and chrome://tracing */
   ONCILLA_TRACE_STEP_STATS = 1 /* a serialized tensorflow.RunMetadata */
 } oncilla_trace_format;
-/* Of a run with a trace level; ONCILLA_FAILED_PRECONDITION without. Fills as much of `bytes` as `size`
- * has room for; `needed` gets the size of the whole. There is no zero byte behind it. */
+/* Of a run with a trace level; ONCILLA_FAILED_PRECONDITION without. Fills as much of `bytes` as
+ * `size` has room for; `needed` gets the size of the whole. There is no zero byte behind it. */
 ONCILLA_API oncilla_status* oncilla_result_trace(const oncilla_result* result,
                                                  oncilla_trace_format format, char* bytes,
                                                  size_t size, size_t* needed);
@@ -433,20 +434,17 @@ ONCILLA_API oncilla_status* oncilla_cancellation_create(oncilla_cancellation** c
 ONCILLA_API void oncilla_cancellation_cancel(oncilla_cancellation* cancellation);
 ONCILLA_API void oncilla_cancellation_free(oncilla_cancellation* cancellation);
 
-/* Called on a thread of the session's when the run is over; oncilla_run_wait then returns at once. It
- * may unload and free, but must not wait for other runs. */
+/* Called on a thread of the session's when the run is over; oncilla_run_wait then returns at once.
+ * It may unload and free, but must not wait for other runs. */
 typedef void (*oncilla_done_fn)(void* user);
 
-/* As oncilla_model_run, on a thread of the session's. Inputs are copied or, where wrapped, held until
- * the run is over. The time limit begins now. ONCILLA_RESOURCE_EXHAUSTED when too many runs wait in
- * line. `done` may be null. */
-ONCILLA_API oncilla_status* oncilla_model_run_async(oncilla_model* model,
-                                                    const char* const* input_names,
-                                                    const oncilla_tensor* const* inputs,
-                                                    size_t input_count,
-                                                    const oncilla_run_options* options,
-                                                    oncilla_done_fn done, void* user,
-                                                    oncilla_run** run);
+/* As oncilla_model_run, on a thread of the session's. Inputs are copied or, where wrapped, held
+ * until the run is over. The time limit begins now. ONCILLA_RESOURCE_EXHAUSTED when too many runs
+ * wait in line. `done` may be null. */
+ONCILLA_API oncilla_status* oncilla_model_run_async(
+    oncilla_model* model, const char* const* input_names, const oncilla_tensor* const* inputs,
+    size_t input_count, const oncilla_run_options* options, oncilla_done_fn done, void* user,
+    oncilla_run** run);
 /* 1 when it is over. */
 ONCILLA_API int oncilla_run_done(const oncilla_run* run);
 /* Waits for the outcome, at most so long; negative: as long as it takes. ONCILLA_DEADLINE_EXCEEDED
@@ -464,15 +462,16 @@ ONCILLA_API oncilla_status* oncilla_session_close_within(oncilla_session* sessio
                                                          int64_t timeout_ms,
                                                          int64_t* released_bytes);
 
-/* The full name of the device that the tensor is on; "" for host memory. A tensor on a device may be
- * fed to runs of its session's models, where it is used without a copy if the device is the same. It
- * holds memory of the device until it is freed, or its session closed; after that all that is asked
- * of it is ONCILLA_FAILED_PRECONDITION. Runs make such tensors where `keep` says so. */
+/* The full name of the device that the tensor is on; "" for host memory. A tensor on a device may
+ * be fed to runs of its session's models, where it is used without a copy if the device is the
+ * same. It holds memory of the device until it is freed, or its session closed; after that all that
+ * is asked of it is ONCILLA_FAILED_PRECONDITION. Runs make such tensors where `keep` says so. */
 ONCILLA_API const char* oncilla_tensor_device(const oncilla_tensor* tensor);
 /* A copy in host memory. */
 ONCILLA_API oncilla_status* oncilla_tensor_read(const oncilla_tensor* tensor,
                                                 oncilla_tensor** host);
-/* Copies a tensor to a device in use, by its full name or a short one (null: the session's device). */
+/* Copies a tensor to a device in use, by its full name or a short one (null: the session's device).
+ */
 ONCILLA_API oncilla_status* oncilla_session_upload(oncilla_session* session, const char* device,
                                                    const oncilla_tensor* tensor,
                                                    oncilla_tensor** on_device);
@@ -511,12 +510,12 @@ ONCILLA_API oncilla_status* oncilla_callable_run(oncilla_callable* callable,
 ONCILLA_API void oncilla_callable_free(oncilla_callable* callable);
 
 /* Makes the next inputs of a callable, in its order: 1 when all are set, 0 when there are no more,
- * anything else for a failure. They stay the source's, which may free or reuse them when it is called
- * again or the prefetcher is freed. Called on a thread of the prefetcher's. */
+ * anything else for a failure. They stay the source's, which may free or reuse them when it is
+ * called again or the prefetcher is freed. Called on a thread of the prefetcher's. */
 typedef struct oncilla_prefetcher oncilla_prefetcher;
 typedef int (*oncilla_source_fn)(void* user, const oncilla_tensor** inputs, size_t input_count);
-/* Inputs are made, and put on the device, while the device computes: up to `depth` sets ahead (0: 2),
- * fewer where the memory limit leaves no room. */
+/* Inputs are made, and put on the device, while the device computes: up to `depth` sets ahead (0:
+ * 2), fewer where the memory limit leaves no room. */
 ONCILLA_API oncilla_status* oncilla_prefetcher_create(oncilla_callable* callable,
                                                       oncilla_source_fn source, void* user,
                                                       int depth, oncilla_prefetcher** prefetcher);
@@ -530,11 +529,11 @@ ONCILLA_API void oncilla_prefetcher_free(oncilla_prefetcher* prefetcher);
 
 /* ---- Placement: which node runs where -------------------------------------------------------- */
 
-/* From the next run on, nodes whose name matches `nodes` ('*' any text, '?' one character; null: all)
- * and whose type is `op` (of the model's format or canonical; null: any) run on `device`, where it has
- * a kernel for them; a weight's name stands for the nodes that read it. What was asked for last wins;
- * an empty device takes back. Weights move with their nodes. In a strict session a device that is not
- * there is NotFound, and a node that cannot run there fails the next run. */
+/* From the next run on, nodes whose name matches `nodes` ('*' any text, '?' one character; null:
+ * all) and whose type is `op` (of the model's format or canonical; null: any) run on `device`,
+ * where it has a kernel for them; a weight's name stands for the nodes that read it. What was asked
+ * for last wins; an empty device takes back. Weights move with their nodes. In a strict session a
+ * device that is not there is NotFound, and a node that cannot run there fails the next run. */
 ONCILLA_API oncilla_status* oncilla_model_place(oncilla_model* model, const char* nodes,
                                                 const char* op, const char* device);
 /* The device for a node, or null for no opinion. Called from any thread, for each node of a graph
@@ -545,18 +544,18 @@ typedef const char* (*oncilla_place_fn)(void* user, const char* node, const char
 ONCILLA_API oncilla_status* oncilla_model_place_by(oncilla_model* model, oncilla_place_fn rule,
                                                    void* user);
 ONCILLA_API oncilla_status* oncilla_model_clear_placement(oncilla_model* model);
-/* Where each node of a signature runs (null: the default one) when the run is on `device` (null: the
- * session's) and why: a line each, with a zero byte behind the last. Fills as much of `text` as `size`
- * has room for; `needed` (may be null) gets the size of the whole. */
+/* Where each node of a signature runs (null: the default one) when the run is on `device` (null:
+ * the session's) and why: a line each, with a zero byte behind the last. Fills as much of `text` as
+ * `size` has room for; `needed` (may be null) gets the size of the whole. */
 ONCILLA_API oncilla_status* oncilla_model_placement(oncilla_model* model, const char* signature,
                                                     const char* device, char* text, size_t size,
                                                     size_t* needed);
 
 /* ---- Memory, further ------------------------------------------------------------------------ */
 
-/* Moves weights together between runs, makes graphs anew where that needs it, and gives back what is
- * left over; ONCILLA_FAILED_PRECONDITION while runs are under way. `released_bytes` may be null, here
- * and below. */
+/* Moves weights together between runs, makes graphs anew where that needs it, and gives back what
+ * is left over; ONCILLA_FAILED_PRECONDITION while runs are under way. `released_bytes` may be null,
+ * here and below. */
 ONCILLA_API oncilla_status* oncilla_session_defragment(oncilla_session* session,
                                                        int64_t* released_bytes);
 /* Unloads all models, waiting for their runs; the session goes on, with its devices open. */
@@ -567,13 +566,13 @@ ONCILLA_API oncilla_status* oncilla_session_reset_peaks(oncilla_session* session
 /* From now on the last so many changes of memory are kept for the report; 0: none. */
 ONCILLA_API oncilla_status* oncilla_session_record_memory(oncilla_session* session, size_t changes);
 /* Limits, owners, weights, variables, plans with the node at which their peak falls, changes over
- * time, and the pool as it was when memory last ran out: text, or JSON where `json` is not 0. Fills as
- * much of `text` as `size` has room for, with a zero byte behind it; `needed` (may be null) gets the
- * size of the whole, which may have changed by the next call. */
+ * time, and the pool as it was when memory last ran out: text, or JSON where `json` is not 0. Fills
+ * as much of `text` as `size` has room for, with a zero byte behind it; `needed` (may be null) gets
+ * the size of the whole, which may have changed by the next call. */
 ONCILLA_API oncilla_status* oncilla_session_memory_report(oncilla_session* session, int json,
                                                           char* text, size_t size, size_t* needed);
-/* Closes all sessions of the runtime, waiting for their runs. `text` gets a line for each session and
- * model that the program still holds, as above; free those as ever. */
+/* Closes all sessions of the runtime, waiting for their runs. `text` gets a line for each session
+ * and model that the program still holds, as above; free those as ever. */
 ONCILLA_API oncilla_status* oncilla_runtime_close_sessions(oncilla_runtime* runtime,
                                                            int64_t* released_bytes, char* text,
                                                            size_t size, size_t* needed);

@@ -278,13 +278,15 @@ class Tags : public std::vector<std::string> {
   Tags(const std::string& tags) {                      // NOLINT
     for (size_t begin = 0; begin < tags.size();) {
       const size_t end = std::min(tags.find(',', begin), tags.size());
-      const size_t first = tags.find_first_not_of(' ', begin), last = tags.find_last_not_of(' ', end - 1);
+      const size_t first = tags.find_first_not_of(' ', begin),
+                   last = tags.find_last_not_of(' ', end - 1);
       if (first < end) push_back(tags.substr(first, last - first + 1));
       begin = end + 1;
     }
   }
   // Not of strings: {{"serve", "gpu"}} must never be one string from two pointers.
-  Tags(std::initializer_list<const char*> tags) : std::vector<std::string>(tags.begin(), tags.end()) {}
+  Tags(std::initializer_list<const char*> tags)
+      : std::vector<std::string>(tags.begin(), tags.end()) {}
   Tags(std::vector<std::string> tags) : std::vector<std::string>(std::move(tags)) {}  // NOLINT
 };
 
@@ -353,7 +355,8 @@ class Runtime {
     }
     return all;
   }
-  // By any name that a device has: "/GPU:0", "gpu:0", "/device:GPU:0", the full name, a type ("GPU").
+  // By any name that a device has: "/GPU:0", "gpu:0", "/device:GPU:0", the full name, a type
+  // ("GPU").
   bool HasDevice(const std::string& name) const {
     return oncilla_runtime_has_device(get(), name.c_str()) != 0;
   }

@@ -116,7 +116,14 @@ Result<Layer> ReadLayer(OnnxLowering& b) {
       return InvalidArgument("the weights are for ", recurrent[0], " directions, not ",
                              layer.directions);
     }
-    if (recurrent[2].known()) layer.units = recurrent[2].size;
+    if (recurrent[2].known()) {
+      const int64_t units = recurrent[2].size;
+      if (layer.units != -1 && layer.units != units) {
+        return InvalidArgument("hidden_size is ", layer.units,
+                               " and the recurrent weights are for ", units);
+      }
+      layer.units = units;
+    }
   }
   if (layer.units < 1) return Unsupported("the number of hidden units is not known");
   if (layer.units > (int64_t{1} << 30)) return InvalidArgument("hidden_size is ", layer.units);

@@ -161,7 +161,10 @@ bool LooksLikeNode(Bytes bytes) {
 
 // A folder that holds no saved_model.pb may hold something else that people call a model.
 Status NoModelFile(const std::string& folder) {
-  ONCILLA_TRY(ListFolder(folder).status());  // one that may not be read looks empty
+  // What may not be read or entered looks empty.
+  ONCILLA_TRY(ListFolder(folder).status());
+  const Status opened = MappedFile::Open(JoinPath(folder, "saved_model.pb")).status();
+  if (opened.code() == Code::kPermissionDenied) return opened;
   if (FileExists(JoinPath(folder, "saved_model.cpb"))) {
     return Unsupported(folder,
                        ": saved_model.cpb (the split form for graphs above 2 GB) is not read; in "

@@ -1,6 +1,7 @@
 // TensorFlow's convolutions and pools, of images and volumes. Canonical ones are channels last:
 // channel-first nodes get transposes around them, which a pass moves and cancels.
 #include "engine/import/tf_window.h"
+#include "engine/ops/known_ints.h"
 
 namespace oncilla {
 
@@ -160,18 +161,47 @@ Result<Values> LowerDepthwise(TfLowering& b) {
   return One(AddDepthwise(b, layout, ""));
 }
 
+// Sizes that are known while importing and do not belong together. Where a spatial one is known
+// later only, planning refuses it.
+Status CheckInputSizes(const TfLowering& b, const TfLayout& layout, bool depthwise) {
+  const auto sizes = ReadKnownInts(b.in_fact(0));
+  if (!sizes.has_value()) return Status();
+  if (static_cast<int>(sizes->size()) != layout.rank) {
+    return InvalidArgument("input_sizes has ", sizes->size(), " entries for rank ", layout.rank);
+  }
+  const PartialShape &gradient = b.in_fact(2).shape, &filter = b.in_fact(1).shape;
+  const auto batch = sizes->front().value;
+  if (batch && gradient.ranked() && gradient.rank() == layout.rank && gradient[0].known() &&
+      gradient[0].size != *batch) {
+    return InvalidArgument("input_sizes has a batch of ", *batch, " and the gradient one of ",
+                           gradient[0].size);
+  }
+  const auto channels = (*sizes)[static_cast<size_t>(layout.channel_axis())].value;
+  if (!channels || !filter.ranked() || filter.rank() != layout.rank) return Status();
+  const Dim depth = filter[layout.rank - 2];
+  if (!depth.known() || depth.size == *channels) return Status();
+  if (!depthwise && depth.size > 0 && *channels % depth.size == 0) {
+    return Unsupported("in ", *channels / depth.size, " groups");
+  }
+  return InvalidArgument("input_sizes has ", *channels, " channels and the filter ", depth.size);
+}
+
 // Inputs: the shape of the result, filter [spatial.., out, in], x.
 Result<Values> LowerConvTranspose(TfLowering& b) {
   ONCILLA_ASSIGN(const TfLayout layout, ReadLayout(b));
   if (IsInteger(b.in_fact(2).dtype)) return Unsupported("of ", b.in_fact(2).dtype);
+  const bool depthwise = b.op().starts_with("Depthwise");
+  ONCILLA_TRY(CheckInputSizes(b, layout, depthwise));
   ONCILLA_ASSIGN(AttrMap attrs, WindowAttrs(b, layout, true));
+  ONCILLA_ASSIGN(const std::string padding, b.attrs().String("padding"));
+  if (padding == "SAME") attrs.emplace("exact_size", true);
   const int64_t first = layout.channels_first ? 2 : 1;
   ONCILLA_ASSIGN(
       const ValueId sizes,
       b.Add("Slice", {}, {b.in(0), b.Ints({first}), b.Ints({first + layout.spatial()})}, "sizes"));
   ONCILLA_ASSIGN(const ValueId x, ToChannelsLast(b, b.in(2), layout));
   ValueId filter = b.in(1);
-  if (b.op().substr(0, 9) == "Depthwise") {
+  if (depthwise) {
     ONCILLA_ASSIGN(filter, GroupFilter(b, attrs));
   }
   return One(

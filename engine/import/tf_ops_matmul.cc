@@ -7,7 +7,18 @@
 namespace oncilla {
 namespace {
 
+// ONNX multiplies vectors, TensorFlow refuses them.
+Status CheckMatrices(const TfLowering& b) {
+  for (size_t i = 0; i < 2; ++i) {
+    const PartialShape& shape = b.in_fact(i).shape;
+    if (!shape.ranked() || shape.rank() >= 2) continue;
+    return InvalidArgument("operand ", i, " must have at least two axes and is ", shape);
+  }
+  return Status();
+}
+
 Result<Values> LowerMatMul(TfLowering& b) {
+  ONCILLA_TRY(CheckMatrices(b));
   ONCILLA_ASSIGN(const bool transpose_a, b.attrs().Bool("transpose_a"));
   ONCILLA_ASSIGN(const bool transpose_b, b.attrs().Bool("transpose_b"));
   return One(b.Add("MatMul", {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}},
@@ -15,6 +26,7 @@ Result<Values> LowerMatMul(TfLowering& b) {
 }
 
 Result<Values> LowerBatchMatMul(TfLowering& b) {
+  ONCILLA_TRY(CheckMatrices(b));
   ONCILLA_ASSIGN(const bool adj_x, b.attrs().Bool("adj_x"));
   ONCILLA_ASSIGN(const bool adj_y, b.attrs().Bool("adj_y"));
   if (b.op() == "BatchMatMulV3") {
@@ -32,6 +44,7 @@ Result<Values> LowerBatchMatMul(TfLowering& b) {
 }
 
 Result<Values> LowerFusedMatMul(TfLowering& b) {
+  ONCILLA_TRY(CheckMatrices(b));
   ONCILLA_ASSIGN(const bool transpose_a, b.attrs().Bool("transpose_a"));
   ONCILLA_ASSIGN(const bool transpose_b, b.attrs().Bool("transpose_b"));
   ONCILLA_ASSIGN(const std::vector<std::string> fused, b.attrs().Strings("fused_ops"));

@@ -267,10 +267,10 @@ class SavedModelSource : public TfSource {
     const auto named = functions.find(std::string(key));
     if (named != functions.end() && named->second.size() == 1) return named->second[0];
     if (named != functions.end()) {
-      return WithStage(InvalidArgument("function '", key, "' was saved for ", named->second.size(),
-                                       " kinds of arguments; name one of them: ",
-                                       Listed(named->second)),
-                       Stage::kOptions);
+      return WithStage(
+          InvalidArgument("function '", key, "' was saved for ", named->second.size(),
+                          " kinds of arguments; name one of them: ", Listed(named->second)),
+          Stage::kOptions);
     }
     if (graph->HasFunction(key)) return std::string(key);
     if (functions.empty()) return unknown;

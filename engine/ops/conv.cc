@@ -98,6 +98,14 @@ Result<std::vector<int64_t>> OutputPads(const ConvTransposeAttrs& attrs, const W
   return pads;
 }
 
+Status CheckExact(const WindowSpec& spec, int axis, int64_t small, int64_t asked) {
+  const int64_t stride = spec.stride[static_cast<size_t>(axis)];
+  const int64_t fits = asked / stride + (asked % stride != 0 ? 1 : 0);
+  if (fits == small) return Status();
+  return InvalidArgument("an output of ", asked, " with stride ", stride, " has a gradient of ",
+                         fits, ", not ", small);
+}
+
 Result<Facts> InferConvTranspose(const ConvTransposeAttrs& attrs, std::span<const Fact> in) {
   const Fact &x = in[0], &filter = in[1];
   ONCILLA_TRY(RequireFloat(x, "input"));
@@ -142,6 +150,9 @@ Result<Facts> InferConvTranspose(const ConvTransposeAttrs& attrs, std::span<cons
     if (asks && !want.known()) {
       dims.push_back(want);
       continue;
+    }
+    if (attrs.exact_size && want.known() && At(x.shape, 1 + i).known()) {
+      ONCILLA_TRY(CheckExact(spec, i, At(x.shape, 1 + i).size, want.size));
     }
     ONCILLA_ASSIGN(Dim d, SpreadDim(spec, i, At(x.shape, 1 + i), At(filter.shape, i),
                                     output_pads[static_cast<size_t>(i)], want));

@@ -33,6 +33,8 @@ struct ConvTransposeAttrs {
   std::string auto_pad = "explicit";
   int64_t groups = 1;
   std::vector<int64_t> output_pads;  // added to the end of each spatial axis of y
+  // With auto_pad same: output_size must be one that slides to x's sizes, as TensorFlow has it.
+  bool exact_size = false;
   void Fields(auto&& field) {
     field("strides", strides);
     field("dilations", dilations);
@@ -40,6 +42,7 @@ struct ConvTransposeAttrs {
     field("auto_pad", auto_pad);
     field("groups", groups);
     field("output_pads", output_pads);
+    field("exact_size", exact_size);
   }
 };
 

@@ -29,12 +29,27 @@ Result<PartialShape> OutputShape(const PoolWindow& window, const Fact& x) {
   return shape;
 }
 
+// A window that lies in the padding alone has no largest number and no mean: ONNX Runtime and
+// TensorFlow refuse such paddings too.
+Result<PartialShape> PooledShape(const PoolWindow& window, const Fact& x) {
+  ONCILLA_ASSIGN(PartialShape shape, OutputShape(window, x));
+  ONCILLA_ASSIGN(const WindowSpec spec, Spec(window));
+  for (size_t i = 0; i < window.kernel.size(); ++i) {
+    const int64_t extent = SaturatingAdd(SaturatingMul(window.kernel[i] - 1, spec.dilation[i]), 1);
+    const int64_t pad = std::max(spec.pad_begin[i], spec.pad_end[i]);
+    if (pad >= extent) {
+      return InvalidArgument("the padding ", pad, " is not below the window's size ", extent);
+    }
+  }
+  return shape;
+}
+
 Result<Facts> InferMaxPool(const MaxPoolAttrs& attrs, std::span<const Fact> in) {
   ONCILLA_TRY(RequireNumber(in[0], "input"));
   if (attrs.index_order != "nhwc" && attrs.index_order != "nchw") {
     return InvalidArgument("there is no index_order '", attrs.index_order, "'");
   }
-  ONCILLA_ASSIGN(PartialShape shape, OutputShape(attrs, in[0]));
+  ONCILLA_ASSIGN(PartialShape shape, PooledShape(attrs, in[0]));
   Facts out{Fact::Of(in[0].dtype, shape)};
   if (attrs.with_indices) out.push_back(Fact::Of(DType::kI64, shape));
   return out;
@@ -42,14 +57,14 @@ Result<Facts> InferMaxPool(const MaxPoolAttrs& attrs, std::span<const Fact> in) 
 
 Result<Facts> InferAveragePool(const AveragePoolAttrs& attrs, std::span<const Fact> in) {
   ONCILLA_TRY(RequireFloat(in[0], "input"));
-  ONCILLA_ASSIGN(PartialShape shape, OutputShape(attrs, in[0]));
+  ONCILLA_ASSIGN(PartialShape shape, PooledShape(attrs, in[0]));
   return Facts{Fact::Of(in[0].dtype, std::move(shape))};
 }
 
 Result<Facts> InferLpPool(const LpPoolAttrs& attrs, std::span<const Fact> in) {
   ONCILLA_TRY(RequireFloat(in[0], "input"));
   if (attrs.p < 1) return InvalidArgument("p is ", attrs.p);
-  ONCILLA_ASSIGN(PartialShape shape, OutputShape(attrs, in[0]));
+  ONCILLA_ASSIGN(PartialShape shape, PooledShape(attrs, in[0]));
   return Facts{Fact::Of(in[0].dtype, std::move(shape))};
 }
 

@@ -251,8 +251,8 @@ class Placer {
     placed.detail = Message(can);
     if (!options_.strict) return on_the_cpu(PlacementReason::kUnsupported);
     return WithStage(
-        WithNode(Unsupported("node '", node.name, "' (", node.op->name, ") cannot run on ",
-                             device_names_[options_.preferred], ": ", placed.detail),
+        WithNode(Error(can.code(), "node '", node.name, "' (", node.op->name, ") cannot run on ",
+                       device_names_[options_.preferred], ": ", placed.detail),
                  node.name),
         Stage::kCompile);
   }

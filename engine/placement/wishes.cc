@@ -2,7 +2,9 @@
 #include "engine/placement/wishes.h"
 
 #include <map>
+#include <set>
 
+#include "engine/base/near_names.h"
 #include "engine/ops/control.h"
 #include "engine/placement/device_name.h"
 
@@ -22,6 +24,29 @@ std::vector<std::string_view> NamesOf(const Node& node) {
     if (source != node.name) names.push_back(source);
   }
   return names;
+}
+
+// In the words of the model's format, where the node is known there.
+std::string_view OpOf(const Node& node, const SourceNode* source) {
+  return source == nullptr ? std::string_view(node.op->name) : std::string_view(source->op);
+}
+
+// Whether the request speaks of a node of this name and of one of these types.
+bool Means(const PlacementRequest& request, std::string_view name, std::string_view op,
+           std::string_view canonical) {
+  if (!request.op.empty() && request.op != op && request.op != canonical) return false;
+  return MatchesPattern(request.nodes, name);
+}
+
+// Whether requests of this form speak of the readers of weights too.
+bool MeansWeights(const PlacementRequest& request) {
+  return request.rule == nullptr && request.op.empty() && request.nodes != "*";
+}
+
+// The source name of a constant; empty where it has none.
+std::string_view WeightName(const Value& value) {
+  const std::string_view name = value.name;
+  return name.substr(0, name.rfind(':'));
 }
 
 class Gatherer {
@@ -48,10 +73,8 @@ class Gatherer {
          ++request) {
       for (std::string_view name : names) {
         const SourceNode* source = Find(options_, name);
-        const std::string_view op =
-            source == nullptr ? std::string_view(node.op->name) : std::string_view(source->op);
-        if (!request->op.empty() && request->op != op && request->op != node.op->name) continue;
-        if (!MatchesPattern(request->nodes, name)) continue;
+        const std::string_view op = OpOf(node, source);
+        if (!Means(*request, name, op, node.op->name)) continue;
         std::string device = request->device;
         if (request->rule != nullptr) {
           device =
@@ -67,11 +90,10 @@ class Gatherer {
   }
 
   bool AskForWeights(const Node& node, const PlacementRequest& request, Wish& wish) const {
-    if (request.rule != nullptr || !request.op.empty() || request.nodes == "*") return false;
+    if (!MeansWeights(request)) return false;
     for (ValueId id : node.inputs) {
       if (id == kNoValue || !graph_.value(id).is_constant()) continue;
-      std::string_view name = graph_.value(id).name;
-      name = name.substr(0, name.rfind(':'));
+      const std::string_view name = WeightName(graph_.value(id));
       if (name.empty() || !MatchesPattern(request.nodes, name)) continue;
       if (!request.device.empty()) {
         wish = {Wish::kRequested, request.device, StrCat("its weight '", name, "'")};
@@ -142,6 +164,57 @@ class Gatherer {
   std::vector<Wish> wishes_;
 };
 
+// All that requests can mean.
+struct Known {
+  struct Item {
+    std::string_view name, op, canonical;
+  };
+  std::vector<Item> nodes;
+  std::set<std::string_view> weights;
+
+  Known(std::span<const Graph* const> graphs, const WishOptions& options) {
+    for (const Graph* graph : graphs) {
+      for (const Node& node : graph->nodes()) {
+        for (std::string_view name : NamesOf(node)) {
+          nodes.push_back({name, OpOf(node, Find(options, name)), node.op->name});
+        }
+        for (ValueId id : node.inputs) {
+          if (id == kNoValue || !graph->value(id).is_constant()) continue;
+          const std::string_view name = WeightName(graph->value(id));
+          if (!name.empty()) weights.insert(name);
+        }
+      }
+    }
+    if (options.sources == nullptr) return;
+    for (const auto& [name, source] : *options.sources) nodes.push_back({name, source.op, {}});
+  }
+
+  bool Has(const PlacementRequest& request) const {
+    for (const Item& item : nodes) {
+      if (Means(request, item.name, item.op, item.canonical)) return true;
+    }
+    if (!MeansWeights(request)) return false;
+    for (std::string_view name : weights) {
+      if (MatchesPattern(request.nodes, name)) return true;
+    }
+    return false;
+  }
+
+  // Near the type where one was asked for, else near the pattern's text.
+  std::string Near(const PlacementRequest& request) const {
+    std::set<std::string> candidates;
+    for (const Item& item : nodes) {
+      candidates.emplace(request.op.empty() ? item.name : item.op);
+      if (!request.op.empty() && !item.canonical.empty()) candidates.emplace(item.canonical);
+    }
+    if (request.op.empty()) candidates.insert(weights.begin(), weights.end());
+    std::string wanted = request.op.empty() ? request.nodes : request.op;
+    std::erase(wanted, '*');
+    const std::vector<std::string> all(candidates.begin(), candidates.end());
+    return DidYouMean(wanted, all);
+  }
+};
+
 }  // namespace
 
 std::string Describe(const PlacementRequest& request) {
@@ -156,6 +229,19 @@ std::string Describe(const PlacementRequest& request) {
 
 Result<std::vector<Wish>> GatherWishes(const Graph& graph, const WishOptions& options) {
   return Gatherer(graph, options).Run();
+}
+
+std::vector<std::string> UnmatchedRequests(std::span<const Graph* const> graphs,
+                                           const WishOptions& options) {
+  std::vector<std::string> unmatched;
+  if (options.requests == nullptr || options.requests->empty()) return unmatched;
+  const Known known(graphs, options);
+  for (const PlacementRequest& request : *options.requests) {
+    if (request.nodes == "*" && request.op.empty()) continue;
+    if (known.Has(request)) continue;
+    unmatched.push_back(StrCat(Describe(request), " match no node", known.Near(request)));
+  }
+  return unmatched;
 }
 
 }  // namespace oncilla

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,5 +57,10 @@ struct WishOptions {
 
 // One per node of the graph.
 Result<std::vector<Wish>> GatherWishes(const Graph& graph, const WishOptions& options);
+
+// For each request that means no node of the graphs, none of the sources and no weight that the
+// graphs read: "nodes 'cnv1' match no node; did you mean 'conv1'?". In the requests' order.
+std::vector<std::string> UnmatchedRequests(std::span<const Graph* const> graphs,
+                                           const WishOptions& options);
 
 }  // namespace oncilla

@@ -6,6 +6,7 @@
 
 #include "engine/session/config_tensorflow.h"
 #include "engine/session/device_memory.h"
+#include "engine/session/fallback.h"
 
 namespace oncilla {
 namespace {
@@ -68,6 +69,7 @@ Status Read(std::string_view bytes, SessionOptions& options, std::vector<std::st
     std::erase(options.on_out_of_memory.steps, OutOfMemoryStep::kFail);
   }
   ONCILLA_TRY(CheckPrecision(options.precision));
+  ONCILLA_TRY(CheckFallback(options.fallback));
   ONCILLA_TRY(AllMemoryOptions(options.device_memory, options.memory_limit_bytes,
                                options.memory_limit_fraction)
                   .status());

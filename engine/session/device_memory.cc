@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/base/format.h"
+#include "engine/base/near_names.h"
 #include "engine/placement/device_name.h"
 
 namespace oncilla {
@@ -80,10 +81,15 @@ Result<std::map<std::string, DeviceMemoryOptions>> AllMemoryOptions(
     given["*"] = empty->second;
     given.erase("");
   }
+  std::map<std::string, std::string_view> keys;  // by what they mean
   for (const auto& [name, options] : given) {
-    const bool type = name == "*" || name == "CPU" || name == "GPU";
-    if (!type && !DeviceName::Parse(name).ok()) {
+    const auto parsed = DeviceName::Parse(name);
+    if (name != "*" && !parsed.ok()) {
       return Bad("device_memory", "'", name, "' is none of CPU, GPU, '*' and the name of a device");
+    }
+    const auto [same, first] = keys.emplace(name == "*" ? name : parsed->text(), name);
+    if (!first) {
+      return Bad("device_memory", "'", same->second, "' and '", name, "' mean the same; give one");
     }
     ONCILLA_TRY(CheckMemoryOptions(options, StrCat("device_memory of '", name, "'")));
   }
@@ -103,19 +109,60 @@ Result<std::map<std::string, DeviceMemoryOptions>> AllMemoryOptions(
   return given;
 }
 
-DeviceMemoryOptions OptionsFor(const std::map<std::string, DeviceMemoryOptions>& options,
-                               const ListedDevice& device) {
-  const std::string candidates[] = {device.name,
-                                    device.short_name(),
-                                    "/" + device.short_name(),
-                                    "/device:" + device.short_name(),
-                                    device.info.type,
-                                    "*",
-                                    ""};
-  for (const std::string& key : candidates) {
-    if (auto found = options.find(key); found != options.end()) return found->second;
+int Closeness(std::string_view key, const ListedDevice& device) {
+  if (key.empty()) return 1;
+  if (key == "*") return 2;
+  const auto wanted = DeviceName::Parse(key);
+  const auto name = DeviceName::Parse(device.name);
+  if (!wanted.ok() || !name.ok() || !IsCompleteSpecification(*wanted, *name)) return 0;
+  const int around =
+      wanted->job.has_value() + wanted->replica.has_value() + wanted->task.has_value();
+  return 3 + around + (wanted->type ? 4 : 0) + (wanted->id ? 8 : 0);
+}
+
+std::vector<std::string> AbsentKeys(const std::map<std::string, DeviceMemoryOptions>& options,
+                                    std::span<const ListedDevice> devices, bool knows_gpus) {
+  std::vector<std::string> names, absent;
+  for (const ListedDevice& device : devices) {
+    if (!device.name.empty()) names.push_back(device.short_name());
   }
-  return {};
+  for (const auto& [key, unused] : options) {
+    const auto wanted = DeviceName::Parse(key);
+    if (!wanted.ok()) continue;  // "*"
+    const bool type = key == "CPU" || key == "GPU";
+    if (type || (!knows_gpus && wanted->type != "CPU")) continue;
+    const bool there = std::any_of(
+        devices.begin(), devices.end(),
+        [&key = key](const ListedDevice& device) { return Closeness(key, device) > 0; });
+    if (there) continue;
+    absent.push_back(
+        StrCat("'", key, "' is not there", DidYouMeanAmong(key, names, ListText(devices))));
+  }
+  return absent;
+}
+
+Status CheckLimit(int64_t limit_bytes, const DeviceInfo& info, std::string_view where) {
+  if (info.memory_bytes <= 0 || limit_bytes <= info.memory_bytes) return Status();
+  return Bad(where, "the limit is ", limit_bytes, " bytes; the device has ", info.memory_bytes);
+}
+
+Result<DeviceMemoryOptions> OptionsFor(const std::map<std::string, DeviceMemoryOptions>& options,
+                                       const ListedDevice& device) {
+  const std::pair<const std::string, DeviceMemoryOptions>* closest = nullptr;
+  int most = 0;
+  for (const auto& entry : options) {
+    const int closeness = Closeness(entry.first, device);
+    if (closeness <= most) continue;
+    most = closeness;
+    closest = &entry;
+  }
+  if (closest == nullptr) return DeviceMemoryOptions();
+  const auto name = DeviceName::Parse(closest->first);
+  if (name.ok() && name->id.has_value()) {
+    ONCILLA_TRY(CheckLimit(closest->second.limit_bytes, device.info,
+                           StrCat("device_memory of '", closest->first, "'")));
+  }
+  return closest->second;
 }
 
 Result<DeviceMemoryPlan> PlanDeviceMemory(const DeviceMemoryOptions& options,

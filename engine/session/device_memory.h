@@ -3,7 +3,10 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "engine/device/free_memory.h"
 #include "engine/memory/pool.h"
@@ -32,10 +35,24 @@ Status CheckMemoryOptions(const DeviceMemoryOptions& options, std::string_view w
 Result<std::map<std::string, DeviceMemoryOptions>> AllMemoryOptions(
     std::map<std::string, DeviceMemoryOptions> given, int64_t limit_bytes, double limit_fraction);
 
-// The options of `device`: those under its own name, short or full, else under its type ("GPU"),
-// else under "*" or "".
-DeviceMemoryOptions OptionsFor(const std::map<std::string, DeviceMemoryOptions>& options,
-                               const ListedDevice& device);
+// How closely a key means the device: the most for its own name, in any of TensorFlow's spellings,
+// less for its type ("GPU"), least for "*" and ""; 0 when it means another.
+int Closeness(std::string_view key, const ListedDevice& device);
+
+// Keys that name one device or type of which `devices` has none, each with near names and the list:
+// "'GPU:9' is not there; did you mean 'GPU:0'? There is: CPU:0 (..), GPU:0 (..)". The types CPU and
+// GPU alone may be absent, and a GPU may unless `knows_gpus`.
+std::vector<std::string> AbsentKeys(const std::map<std::string, DeviceMemoryOptions>& options,
+                                    std::span<const ListedDevice> devices, bool knows_gpus);
+
+// InvalidArgument for a limit above what the device has, where it tells that; `where` begins the
+// message: "memory of 'GPU:0'".
+Status CheckLimit(int64_t limit_bytes, const DeviceInfo& info, std::string_view where);
+
+// The options of `device`: those under the key that means it most closely. InvalidArgument where
+// they give a limit to this one device that is above its memory.
+Result<DeviceMemoryOptions> OptionsFor(const std::map<std::string, DeviceMemoryOptions>& options,
+                                       const ListedDevice& device);
 
 // `device` tells what is free, where it can; it may be null. InvalidArgument where what is taken
 // beforehand is above the limit.

@@ -7,6 +7,7 @@
 #include "engine/base/format.h"
 #include "engine/device/checked_device.h"
 #include "engine/placement/device_name.h"
+#include "engine/session/fallback.h"
 
 namespace oncilla {
 
@@ -46,6 +47,7 @@ Status DeviceSet::SeeDevices() {
                                     return spec == "auto" || !ResolveDevice(spec, cpu, {}).ok();
                                   });
   if (none || (named && !others)) {
+    knows_gpus_ = none;
     visible_ = cpu;
     return Status();
   }
@@ -67,7 +69,9 @@ Status DeviceSet::Open() {
   ONCILLA_ASSIGN(memory_options_,
                  AllMemoryOptions(options_.device_memory, options_.memory_limit_bytes,
                                   options_.memory_limit_fraction));
+  ONCILLA_TRY(CheckFallback(options_.fallback));
   ONCILLA_TRY(SeeDevices());
+  TellAbsent();
   plans_.reserve(visible_.size());
   devices_.reserve(visible_.size());
   pointers_.reserve(visible_.size());
@@ -77,6 +81,16 @@ Status DeviceSet::Open() {
   MutexLock lock(&mutex_);
   ONCILLA_TRY(UseVisible(0).status());
   return OpenPreferred();
+}
+
+void DeviceSet::TellAbsent() const {
+  for (const std::string& text : AbsentKeys(memory_options_, visible_, knows_gpus_)) {
+    runtime_.log().Warning("device_memory: ", text);
+  }
+  for (const std::string& spec : options_.fallback.chain) {
+    const Status there = ResolveDevice(spec, visible_, notes_).status();
+    if (!there.ok()) runtime_.log().Warning("fallback: ", Message(there));
+  }
 }
 
 // The device that is asked for; where that is not there or cannot be opened, the fallback's next
@@ -148,8 +162,9 @@ Result<int> DeviceSet::UseVisible(size_t index) {
                      Stage::kDevice);
   }
   if (options_.verify) *device = std::make_unique<CheckedDevice>(*std::move(device));
+  ONCILLA_ASSIGN(const DeviceMemoryOptions options, OptionsFor(memory_options_, listed));
   ONCILLA_ASSIGN(DeviceMemoryPlan memory,
-                 PlanDeviceMemory(OptionsFor(memory_options_, listed), listed.info, device->get(),
+                 PlanDeviceMemory(options, listed.info, device->get(),
                                   StrCat("memory of '", listed.short_name(), "'")));
   if (listed.part_limit_bytes > 0 && listed.part_limit_bytes < memory.limit_bytes) {
     memory.limit_bytes = listed.part_limit_bytes;

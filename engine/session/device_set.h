@@ -74,6 +74,8 @@ class DeviceSet {
 
  private:
   Status SeeDevices();
+  // Warns of devices that the options name and that are not there.
+  void TellAbsent() const;
   Status OpenPreferred() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Result<int> UseVisible(size_t index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   PoolOptions PoolOptionsFor(size_t device, std::string name, OwnerId owner) const;
@@ -86,6 +88,7 @@ class DeviceSet {
   const OwnerId owner_;
   std::vector<ListedDevice> visible_;
   std::vector<std::string> notes_;  // on why no more are
+  bool knows_gpus_ = true;          // else no driver was asked
   int preferred_ = 0;
   std::string preferred_note_;
 

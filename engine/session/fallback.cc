@@ -1,7 +1,28 @@
 // Causes by code and stage.
 #include "engine/session/fallback.h"
 
+#include <algorithm>
+#include <iterator>
+
+#include "engine/base/near_names.h"
+#include "engine/placement/device_name.h"
+
 namespace oncilla {
+
+Status CheckFallback(const FallbackPolicy& policy) {
+  const std::string words[] = {"auto", "cpu", "cpu:plain", "gpu", "gpu:0", "gpu:1"};
+  for (const std::string& spec : policy.chain) {
+    if (std::find(std::begin(words), std::end(words), spec) != std::end(words)) continue;
+    const auto name = DeviceName::Parse(spec);
+    if (!spec.empty() && name.ok()) continue;
+    return WithStage(InvalidArgument("fallback: '", spec, "' is no name of a device",
+                                     DidYouMeanAmong(spec, words,
+                                                     "auto, cpu, cpu:plain, gpu, gpu:1, .. and "
+                                                     "TensorFlow's names of devices")),
+                     Stage::kOptions);
+  }
+  return {};
+}
 
 FallbackPolicy FallbackOnAll(std::vector<std::string> chain) {
   FallbackPolicy policy;

@@ -10,6 +10,10 @@
 
 namespace oncilla {
 
+// InvalidArgument, with near names, for an entry of the chain that is no name of a device; a device
+// that is not there is none.
+Status CheckFallback(const FallbackPolicy& policy);
+
 FallbackPolicy FallbackOnAll(std::vector<std::string> chain);
 
 // Why a run failed, where another device could do better; nothing for what would fail everywhere.

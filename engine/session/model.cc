@@ -221,13 +221,19 @@ PlacementOptions Model::Placement(const Module& module, int preferred) {
   options.wishes.requests = requests_;
   if (!options.wishes.follow_stored && requests_ == nullptr) return options;
   options.wishes.sources = std::make_shared<SourceNodes>(source_->source_nodes());
+  std::vector<const Graph*> graphs = {&module.main};
+  for (const auto& [name, function] : module.functions) graphs.push_back(&function);
   std::set<std::string> wanted;
-  const auto look = [&](const Graph& graph) {
-    const auto wishes = GatherWishes(graph, options.wishes);
+  for (const Graph* graph : graphs) {
+    const auto wishes = GatherWishes(*graph, options.wishes);
     for (size_t n = 0; wishes.ok() && n < wishes->size(); ++n) wanted.insert((*wishes)[n].device);
-  };
-  look(module.main);
-  for (const auto& [name, function] : module.functions) look(function);
+  }
+  // What gives variables their first values has no outputs, and is not what requests speak of.
+  if (!module.main.outputs().empty()) {
+    for (const std::string& text : UnmatchedRequests(graphs, options.wishes)) {
+      session_->WarnOnce(StrCat(path_, ": placement: ", text));
+    }
+  }
   for (const std::string& device : wanted) {
     if (device.empty()) continue;
     // One that is not there, or not to be opened, is told by placement.
@@ -301,44 +307,6 @@ Result<std::shared_ptr<Executor>> Model::Compile(
                                    });
 }
 
-// Called with compile_mutex_ held.
-Status Model::PrepareVariables(const Module& module) {
-  std::vector<std::string> resources, missing;
-  for (const ModuleVariable& variable : module.variables) {
-    resources.push_back(variable.resource);
-    if (variable.initial.valid()) {
-      ONCILLA_TRY(variables_.Initialise(variable.name, variable.initial));
-    }
-    if (!variables_.Has(variable.name)) missing.push_back(variable.resource);
-  }
-  BecomeState(resources);
-  if (missing.empty()) return Status();
-  auto initialiser = source_->ImportInitialiser(missing, session_->runtime().ops());
-  if (!initialiser.ok()) return WithStage(initialiser.status(), Stage::kLoad);
-  if (initialiser->main.nodes().empty()) return Status();
-  for (const ModuleVariable& variable : initialiser->variables) {
-    if (variable.initial.valid()) {
-      ONCILLA_TRY(variables_.Initialise(variable.name, variable.initial));
-    }
-  }
-  // Values that change live in host memory.
-  ONCILLA_ASSIGN(const auto executor, Compile(*std::move(initialiser), 0, nullptr, Watched()));
-  return executor->Run({}, ControlOf(std::chrono::steady_clock::now(), {}, {})).status();
-}
-
-void Model::BecomeState(const std::vector<std::string>& resources) {
-  source_->NoteState(resources);
-  std::list<Entry> dropped;  // their memory goes back after the lock
-  {
-    MutexLock lock(&mutex_);
-    bool changed = false;
-    for (const std::string& name : resources) changed |= state_.insert(name).second;
-    if (!changed) return;
-    dropped.swap(executors_);
-  }
-  ReleaseCallables();
-}
-
 void Model::ReleaseCallables() {
   for (size_t i = 0;; ++i) {  // without a list: memory may be what there is not
     std::shared_ptr<CallableState> callable;
@@ -352,37 +320,6 @@ void Model::ReleaseCallables() {
     MutexLock lock(&callable->mutex);
     dropped.swap(callable->bound);
   }
-}
-
-Result<Tensor> Model::ReadVariable(const std::string& name) {
-  ONCILLA_ASSIGN(const Use use, Enter());
-  if (variables_.Has(name)) return variables_.Read(name);
-  ONCILLA_TRY(source_->FindVariable(name).status());
-  auto value = source_->VariableValue(name);
-  if (!value.ok()) return WithStage(value.status(), Stage::kOptions);
-  if (value->dtype() == DType::kString) return value;
-  // A copy, since the files may change, or go with the model.
-  ONCILLA_ASSIGN(Tensor copy, Tensor::Allocate(value->desc()));
-  std::ranges::copy(value->bytes(), copy.mutable_bytes().begin());
-  ONCILLA_TRY(FilesUnchanged());
-  return copy;
-}
-
-Status Model::AssignVariable(const std::string& name, Tensor value) {
-  ONCILLA_ASSIGN(const Use use, Enter());
-  MutexLock compiling(&compile_mutex_);
-  ONCILLA_ASSIGN(const TensorInfo variable, source_->FindVariable(name));
-  const bool typed = variable.dtype != DType::kInvalid;
-  if (!value.valid() || (typed && (value.dtype() != variable.dtype ||
-                                   !variable.shape.Accepts(value.shape())))) {
-    return WithStage(InvalidArgument("the variable '", name, "' is a ",
-                                     Fact::Of(variable.dtype, variable.shape), ", and ",
-                                     value.valid() ? StrCat("a ", value.desc()) : "nothing",
-                                     " was to be assigned"),
-                     Stage::kOptions);
-  }
-  BecomeState({name});
-  return WithStage(variables_.Assign(name, std::move(value)), Stage::kRun);
 }
 
 Status Model::Place(std::vector<PlacementRequest> requests) {

@@ -178,8 +178,8 @@ class Model : public std::enable_shared_from_this<Model> {
   const VariableStore& variables() const { return variables_; }
   // All variables, trained weights too.
   Result<std::vector<TensorInfo>> Variables() const { return source_->Variables(); }
-  // A copy of what the variable is now: what was last assigned, else what the model's files give it.
-  // NotFound with near names; FailedPrecondition when nothing has given it a value yet.
+  // A copy of what the variable is now: what was last assigned, else what the model's files give
+  // it. NotFound with near names; FailedPrecondition when nothing has given it a value yet.
   Result<Tensor> ReadVariable(const std::string& name);
   // For the runs that begin later. InvalidArgument for another type or shape than the variable's.
   // To assign to one that no graph changes makes it one that changes, which costs the graphs that

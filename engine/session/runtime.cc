@@ -10,6 +10,7 @@
 
 #include "engine/api/backends.h"
 #include "engine/memory/pool.h"
+#include "engine/session/device_memory.h"
 
 namespace oncilla {
 namespace {
@@ -151,12 +152,12 @@ Result<std::shared_ptr<ThreadPool>> Runtime::NamedThreads(const std::string& nam
 std::shared_ptr<MemoryBudget> Runtime::DeviceTotal(const ListedDevice& device) {
   int64_t limit = DefaultLimitBytes(device.info);
   const auto& given = options_.device_total_bytes;
-  for (const std::string& key :
-       {device.name, device.short_name(), device.info.type, std::string("*")}) {
-    const auto found = given.find(key);
-    if (found == given.end()) continue;
-    limit = found->second;
-    break;
+  int most = 0;
+  for (const auto& [key, bytes] : given) {
+    const int closeness = Closeness(key, device);
+    if (closeness <= most) continue;
+    most = closeness;
+    limit = bytes;
   }
   MutexLock lock(&mutex_);
   auto& total = totals_[StrCat(device.info.backend, ' ', device.info.id)];

@@ -11,6 +11,8 @@
 #include "engine/base/format.h"
 #include "engine/base/free_memory.h"
 #include "engine/import/tf_source.h"
+#include "engine/placement/device_name.h"
+#include "engine/session/device_memory.h"
 #include "engine/session/memory_report.h"
 #include "engine/session/model.h"
 
@@ -234,8 +236,11 @@ Released Session::Trim() {
 
 Status Session::SetMemoryLimit(std::string_view device, int64_t bytes) {
   if (bytes < 1) return WithStage(InvalidArgument("the limit is ", bytes), Stage::kOptions);
-  ONCILLA_ASSIGN(const int d, devices_.InUse(std::string(device)));
-  devices_.budget(static_cast<size_t>(d)).SetLimit(bytes);
+  ONCILLA_ASSIGN(const int used, devices_.InUse(std::string(device)));
+  const auto d = static_cast<size_t>(used);
+  ONCILLA_TRY(CheckLimit(bytes, devices_.devices()[d]->info(),
+                         StrCat("memory of '", ShortDeviceName(devices_.names()[d]), "'")));
+  devices_.budget(d).SetLimit(bytes);
   return Status();
 }
 

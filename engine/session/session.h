@@ -94,7 +94,8 @@ class Session : public std::enable_shared_from_this<Session> {
   // again, and empty regions. Constants stay.
   Released Trim();
   // From now on the most bytes taken on a device in use, by any name that SessionOptions::device
-  // may be. What is taken above it stays: Trim() first. NotFound, InvalidArgument below 1.
+  // may be. What is taken above it stays: Trim() first. NotFound; InvalidArgument below 1 and above
+  // what the device has.
   Status SetMemoryLimit(std::string_view device, int64_t bytes);
 
   Runtime& runtime() { return *runtime_; }

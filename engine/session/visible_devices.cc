@@ -6,6 +6,7 @@
 #include <map>
 
 #include "engine/placement/device_name.h"
+#include "engine/session/device_memory.h"
 
 namespace oncilla {
 namespace {
@@ -117,12 +118,12 @@ Result<std::vector<ListedDevice>> Divide(std::vector<ListedDevice> devices,
   for (const LogicalDevice& part : parts) {
     auto index = ResolveDevice(part.physical, devices, {});
     if (!index.ok()) return In(index.status(), "logical devices");
-    const int64_t most = devices[*index].info.memory_bytes;
-    if (part.memory_limit_bytes < 0 || part.memory_limit_bytes > most) {
-      return WithStage(InvalidArgument("logical devices: a limit of ", part.memory_limit_bytes,
-                                       " bytes on ", part.physical, ", which has ", most),
+    const std::string where = StrCat("logical devices: a part of '", part.physical, "'");
+    if (part.memory_limit_bytes < 0) {
+      return WithStage(InvalidArgument(where, ": the limit is ", part.memory_limit_bytes, " bytes"),
                        Stage::kOptions);
     }
+    ONCILLA_TRY(CheckLimit(part.memory_limit_bytes, devices[*index].info, where));
     limits[*index].push_back(part.memory_limit_bytes);
   }
   std::vector<ListedDevice> out;

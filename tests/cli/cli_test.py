@@ -250,6 +250,36 @@ class RunSmall(CliTest):
             expected += [math.exp(v) / total for v in row]
         self.close(data[0], expected)
 
+    def test_seeds_are_whole_numbers(self):
+        args = ("run", self.small, "--random", "--shape", "x:0=2x3", "--output", "probs:0")
+        self.ok(*args, "--seed", str(2**64 - 1))
+        for seed in ("99999999999999999999", "-1", "1.5", "7x", ""):
+            self.fails(2, *args, "--seed", seed, says=["--seed", "is not a whole number"])
+
+    def test_closed_standard_streams_are_no_files_of_ours(self):
+        args = [PROGRAM, "run", self.small, "--random", "--shape", "x:0=2x3", "--output", "probs:0"]
+        env = {**os.environ, "ONCILLA_CACHE_DIR": str(self.dir / "cache"),
+               "OCL_ICD_VENDORS": "pocl.icd", "ONCILLA_OPENCL_CPU_DEVICES": "1"}
+        for device in ("cpu", "auto"):
+            for closed in ("<&- >&- 2>&-", ">&-"):
+                out = subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", *args, "--device",
+                                      device], env=env, capture_output=True, timeout=300,
+                                     cwd=self.dir)
+                self.assertEqual(out.returncode, 9, (device, closed))
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs to become somebody who may not read")
+    def test_a_folder_that_may_not_be_read_says_so(self):
+        self.dir.chmod(0o755)
+        for mode in (0o000, 0o444):
+            folder = self.dir / f"model{mode}"
+            folder.mkdir()
+            (folder / "saved_model.pb").write_bytes(SMALL)
+            folder.chmod(mode)
+            out = subprocess.run([PROGRAM, "inspect", str(folder)], capture_output=True, text=True,
+                                 user=65534, cwd="/", timeout=300)
+            self.assertEqual(out.returncode, 3, out.stderr)
+            self.assertIn("ermission denied", out.stderr)
+
     def test_other_formats(self):
         raw = self.write("x.bin", g.floats(1, 2, 3, 1, 2, 3))
         out = self.ok("run", self.small, "--input", f"x={raw}", "--output", "probs")

@@ -73,6 +73,29 @@ class Devices(CliTest):
         self.fails(2, "run", self.small, "--config", bad, says=["bad.txt", "line 2", "strikt"])
         self.fails(2, "run", "--config", bad, "--dump-config", says=["strikt"])
         self.fails(9, "run", self.small, "--config", self.dir / "none", says=["none"])
+        # A ConfigProto: what has no effect is told, also where nothing is run.
+        proto = self.write("config.pb", bytes([0x10, 2, 0x28, 3]))
+        out = self.ok("run", "--config", proto, "--dump-config")
+        self.assertEqual(json.loads(out.stdout), {"threads": 2})
+        told = self.ok("run", self.small, "--random", "--config", proto, "--device", "cpu")
+        note = "ConfigProto: inter_op_parallelism_threads has no effect"
+        self.assertIn(note, out.stderr)
+        self.assertIn(note, told.stderr)
+
+    def test_names_that_match_nothing(self):
+        run = ("run", self.small, "--random", "--output", "probs", "--device", "cpu")
+        out = self.ok(*run, "--place", "prbs=cpu", "--place", "op:Softmux=cpu")
+        self.assertIn("placement: nodes 'prbs' match no node; did you mean 'probs'?", out.stderr)
+        self.assertIn("nodes of type Softmux match no node; did you mean 'Softmax'?", out.stderr)
+        self.fails(2, *run, "--fallback", "banana", says=["'banana' is no name of a device"])
+        self.fails(2, *run, "--fallback", "gpux", says=["did you mean 'gpu'"])
+        out = self.ok(*run, "--fallback", "gpu:99,cpu")
+        self.assertIn("fallback: there is no device 'gpu:99'", out.stderr)
+        config = self.write("memory.txt", 'device_memory { key: "CPU:7" value { limit_bytes: 9 } }')
+        out = self.ok(*run, "--config", config)
+        self.assertIn("device_memory: 'CPU:7' is not there; did you mean 'CPU:0'?", out.stderr)
+        chain = self.write("chain.txt", "fallback { chain: 'bananas' }")
+        self.fails(2, "run", "--config", chain, "--dump-config", says=["'bananas' is no name"])
 
     def test_visible_devices(self):
         env = {"OCL_ICD_VENDORS": "pocl.icd", "ONCILLA_OPENCL_CPU_DEVICES": "1",

@@ -18,6 +18,54 @@ using ::testing::HasSubstr;
 const std::string kModel =
     std::string(ONCILLA_SOURCE_DIR) + "/testdata/quickstart/efficientnet_lite0";
 
+std::string Refused(oncilla_status* status) {
+  const oncilla::Status own(status);
+  EXPECT_EQ(own.code(), ONCILLA_INVALID_ARGUMENT);
+  return own.message();
+}
+
+TEST(ApiBorders, SizesOfStructsHaveABound) {
+  oncilla_runtime* runtime = nullptr;
+  oncilla_runtime_options options{};
+  options.size = size_t{1} << 40;
+  EXPECT_THAT(Refused(oncilla_runtime_create(&options, &runtime)),
+              HasSubstr("oncilla_runtime_options: size is 1099511627776"));
+  options.size = sizeof(options);
+  options.threads = 1025;
+  EXPECT_THAT(Refused(oncilla_runtime_create(&options, &runtime)),
+              HasSubstr("threads is 1025, not in 0 to 1024"));
+  options.threads = 1;
+  const oncilla::Status made(oncilla_runtime_create(&options, &runtime));
+  ASSERT_TRUE(made.ok()) << made.message();
+  oncilla_session* session = nullptr;
+  oncilla_session_options wanted{};
+  wanted.size = 4097;
+  EXPECT_THAT(Refused(oncilla_session_create(runtime, &wanted, &session)),
+              HasSubstr("size is 4097, more than a struct can have (4096)"));
+  wanted.size = sizeof(wanted);
+  wanted.threads = 100000;
+  EXPECT_THAT(Refused(oncilla_session_create(runtime, &wanted, &session)),
+              HasSubstr("threads is 100000"));
+  oncilla_device_info device{};
+  device.size = size_t{1} << 40;
+  EXPECT_THAT(Refused(oncilla_runtime_device(runtime, 0, &device)),
+              HasSubstr("size is 1099511627776"));
+  oncilla_runtime_free(runtime);
+}
+
+TEST(ApiBorders, ElementsOfBoolTensorsAreZeroOrOne) {
+  const int64_t dims[] = {3};
+  const unsigned char good[] = {0, 1, 1}, bad[] = {0, 7, 1};
+  oncilla_tensor* tensor = nullptr;
+  EXPECT_EQ(oncilla_tensor_create(ONCILLA_BOOL, dims, 1, good, 3, &tensor), nullptr);
+  oncilla_tensor_free(tensor);
+  EXPECT_THAT(Refused(oncilla_tensor_create(ONCILLA_BOOL, dims, 1, bad, 3, &tensor)),
+              HasSubstr("element 1 of a bool tensor is 7"));
+  EXPECT_THAT(
+      Refused(oncilla_tensor_wrap(ONCILLA_BOOL, dims, 1, bad, 3, nullptr, nullptr, &tensor)),
+      HasSubstr("element 1 of a bool tensor is 7"));
+}
+
 class ApiRuns : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {

@@ -133,20 +133,53 @@ TEST(DeviceMemory, TheClosestNameWins) {
   gpu.name = LocalDeviceName("GPU", 1);
   gpu.info.type = "GPU";
   std::map<std::string, DeviceMemoryOptions> options;
-  EXPECT_EQ(OptionsFor(options, gpu), DeviceMemoryOptions());
+  EXPECT_EQ(OptionsFor(options, gpu).value(), DeviceMemoryOptions());
   const auto add = [&](const char* key, int64_t limit) { options[key].limit_bytes = limit; };
   add("", 1);
-  EXPECT_EQ(OptionsFor(options, gpu).limit_bytes, 1);
+  EXPECT_EQ(OptionsFor(options, gpu)->limit_bytes, 1);
   add("*", 2);
-  EXPECT_EQ(OptionsFor(options, gpu).limit_bytes, 2);
+  EXPECT_EQ(OptionsFor(options, gpu)->limit_bytes, 2);
   add("GPU", 3);
   add("CPU", 4);
-  EXPECT_EQ(OptionsFor(options, gpu).limit_bytes, 3);
+  EXPECT_EQ(OptionsFor(options, gpu)->limit_bytes, 3);
   add("GPU:1", 5);
   add("GPU:0", 6);
-  EXPECT_EQ(OptionsFor(options, gpu).limit_bytes, 5);
+  EXPECT_EQ(OptionsFor(options, gpu)->limit_bytes, 5);
   add(gpu.name.c_str(), 7);
-  EXPECT_EQ(OptionsFor(options, gpu).limit_bytes, 7);
+  EXPECT_EQ(OptionsFor(options, gpu)->limit_bytes, 7);
+}
+
+TEST(DeviceMemory, EverySpellingOfANameCounts) {
+  ListedDevice gpu;
+  gpu.name = LocalDeviceName("GPU", 1);
+  gpu.info.type = "GPU";
+  for (const char* key : {"gpu:1", "/gpu:1", "device:GPU:1", "/job:localhost/device:GPU:1"}) {
+    EXPECT_EQ(OptionsFor({{key, {.limit_bytes = 5}}, {"GPU", {}}}, gpu)->limit_bytes, 5) << key;
+  }
+  EXPECT_EQ(OptionsFor({{"gpu:0", {.limit_bytes = 5}}}, gpu)->limit_bytes, 0);
+  const Status twice =
+      AllMemoryOptions({{"gpu:1", {.limit_bytes = 5}}, {"GPU:1", {.limit_bytes = 6}}}, 0, 0)
+          .status();
+  EXPECT_THAT(Message(twice), HasSubstr("'GPU:1' and 'gpu:1' mean the same; give one"));
+}
+
+TEST(DeviceMemory, KeysOfNoDeviceAreKnown) {
+  ListedDevice cpu, gpu;
+  cpu.name = LocalDeviceName("CPU", 0);
+  cpu.info.type = cpu.info.name = "CPU";
+  gpu.name = LocalDeviceName("GPU", 0);
+  gpu.info.type = gpu.info.name = "GPU";
+  const std::map<std::string, DeviceMemoryOptions> keys = {
+      {"*", {}}, {"CPU", {}}, {"GPU", {}}, {"gpu:0", {}}, {"GPU:9", {}}, {"NPU:0", {}}};
+  const ListedDevice both[] = {cpu, gpu};
+  const auto absent = AbsentKeys(keys, both, true);
+  ASSERT_EQ(absent.size(), 2u);
+  EXPECT_THAT(absent[0], HasSubstr("'GPU:9' is not there; did you mean 'GPU:0'"));
+  EXPECT_THAT(absent[0], HasSubstr("There is: CPU:0 (CPU), GPU:0 (GPU)"));
+  EXPECT_THAT(absent[1], HasSubstr("'NPU:0' is not there"));
+  // Where no driver was asked, a GPU may be there.
+  EXPECT_TRUE(AbsentKeys({{"GPU:9", {}}, {"CPU:0", {}}}, {both, 1}, false).empty());
+  EXPECT_EQ(AbsentKeys({{"CPU:1", {}}}, {both, 1}, false).size(), 1u);
 }
 
 TEST(DeviceMemory, ShortFormsMeanEveryDevice) {

@@ -263,6 +263,46 @@ TEST_F(OnnxImport, NamesTheNodeOfABrokenGraph) {
   EXPECT_SAYS(Refusal(), "node 'n' (Elu): attribute 'alpha' has the wrong type");
 }
 
+TEST_F(OnnxImport, RefusesSizesThatDoNotFitTogether) {
+  const auto lstm = [&](int64_t hidden) {
+    OnnxGraphText graph;
+    graph.Input("x", {2, 1, 3}).Output("y", {2, 1, 1, 2});
+    graph.Floats("w", {1, 8, 3}, std::vector<float>(24))
+        .Floats("r", {1, 8, 2}, std::vector<float>(16));
+    graph.Node(OnnxNodeText("LSTM", {"x", "w", "r"}, {"y"}, "l").Int("hidden_size", hidden));
+    Open(OnnxModelText(graph));
+  };
+  lstm(2);
+  EXPECT_TRUE(Import().ok());
+  lstm(3);
+  EXPECT_SAYS(Refusal(), "node 'l' (LSTM): hidden_size is 3 and the recurrent weights are for 2");
+
+  const auto pool = [&](const std::string& op, int64_t pad, int64_t dilation) {
+    OnnxGraphText graph;
+    graph.Input("x", {1, 1, 5, 5}).Output("y", {1, 1, "h", "w"});
+    graph.Node(OnnxNodeText(op, {"x"}, {"y"}, "p")
+                   .Ints("kernel_shape", {2, 2})
+                   .Ints("pads", {0, 0, pad, 0})
+                   .Ints("dilations", {dilation, dilation}));
+    Open(OnnxModelText(graph, 19));
+  };
+  for (const char* op : {"MaxPool", "AveragePool"}) {
+    pool(op, 1, 1);
+    EXPECT_TRUE(Import().ok()) << op;
+    pool(op, 2, 2);
+    EXPECT_TRUE(Import().ok()) << op;
+    pool(op, 2, 1);
+    EXPECT_SAYS(Refusal(), "the padding 2 is not below the window's size 2");
+  }
+
+  // ONNX multiplies vectors.
+  OnnxGraphText product;
+  product.Input("a", {3}).Input("b", {3}).Output("y", {});
+  product.Node(OnnxNodeText("MatMul", {"a", "b"}, {"y"}));
+  Open(OnnxModelText(product));
+  EXPECT_TRUE(Import().ok());
+}
+
 // own.Scaled(x) {factor = 3}: LeakyRelu with alpha taken from the caller, then x + that.
 std::string ScaledFunction(const std::string& inner_op = "LeakyRelu") {
   std::string bytes;

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "backends/opencl/recipe.h"
+#include "engine/ops/op_set.h"
 
 namespace oncilla::opencl {
 namespace {
@@ -52,6 +53,20 @@ std::string Refusal(Dispatch d, const Capabilities& caps, int64_t scratch = 0) {
   recipe.dispatches.push_back(std::move(d));
   recipe.scratch_bytes = scratch;
   return Message(CheckRecipe(recipe, caps, 1, 1));
+}
+
+TEST(OpenClRecipe, ATensorBeyondOneBufferIsAMatterOfMemory) {
+  const auto ops = OpSet::Builtin();
+  const auto runnable = [&](int64_t elements) {
+    const Facts facts = {Fact::Of(DType::kF32, PartialShape(Shape{elements}))};
+    const AttrMap attrs;
+    const NodeView node{ops->Find("Softmax"), &attrs, facts, facts, "y"};
+    return FindRunnable(node, SomeDevice()).status();
+  };
+  EXPECT_TRUE(runnable(1 << 18).ok()) << runnable(1 << 18);
+  const Status refused = runnable((1 << 18) + 1);
+  EXPECT_EQ(refused.code(), Code::kResourceExhausted);
+  EXPECT_THAT(Message(refused), HasSubstr("1048580 bytes, and one buffer holds at most 1048576"));
 }
 
 TEST(OpenClRecipe, IsCheckedAgainstItselfAndTheDevice) {

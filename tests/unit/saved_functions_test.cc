@@ -37,7 +37,6 @@ class SavedFunctions : public testing::Test {
   std::unique_ptr<ModelSource> source_;
 };
 
-
 TEST_F(SavedFunctions, AreFoundAsPythonSpellsThem) {
   EXPECT_EQ(Signature("encode"), "x f32[?,3], by f32[], -> output_0 f32[?,4]");
   EXPECT_EQ(Signature("head.logits"), "h f32[?,4], -> max f32[?] sum f32[?]");

@@ -62,8 +62,11 @@ class SessionDevices : public ::testing::TestWithParam<const char*> {
       options.logical_devices = {{kind + ":0", 64 << 20}, {kind + ":0", 32 << 20}};
     }
     if (options.device == "auto") options.device = First();
-    runtime.log = std::make_shared<Log>(LogLevel::kWarning,
-                                        [this](LogLevel, std::string_view) { ++warnings_; });
+    runtime.log =
+        std::make_shared<Log>(LogLevel::kWarning, [this](LogLevel, std::string_view text) {
+          ++warnings_;
+          told_ += StrCat(text, "\n");
+        });
     auto session = Session::Create(Runtime::Create(runtime), options);
     EXPECT_TRUE(session.ok()) << session.status();
     return session.ok() ? *session : nullptr;
@@ -76,6 +79,7 @@ class SessionDevices : public ::testing::TestWithParam<const char*> {
     }
   }
   int warnings_ = 0;
+  std::string told_;  // warnings, one per line
   std::string First() const { return std::string(GetParam()) + ":0"; }
   std::string Second() const { return std::string(GetParam()) + ":1"; }
 
@@ -273,6 +277,78 @@ TEST_P(SessionDevices, MissingDevicesAreRelaxedOrRefused) {
   const auto strict = Open(options);
   EXPECT_EQ(CodeOf(LoadNetwork(*strict)->Place({{.nodes = "root", .device = "/device:GPU:9"}})),
             Code::kNotFound);
+}
+
+TEST_P(SessionDevices, RequestsThatMatchNothingAreTold) {
+  const auto session = Open();
+  const auto model = LoadNetwork(*session);
+  ASSERT_TRUE(model
+                  ->Place({{.nodes = "prodct*", .device = Second()},
+                           {.op = "MatMull", .device = Second()},
+                           {.nodes = "relu", .op = "Sqrt", .device = Second()},
+                           {.nodes = "w", .device = First()},
+                           {.nodes = "relu", .device = First()},
+                           {.op = "Add", .device = First()},
+                           {.nodes = "no such node anywhere", .device = First()}})
+                  .ok());
+  EXPECT_EQ(told_, "") << "nodes are known when the graph is";
+  ExpectRight(model->Run(Feeds()));
+  EXPECT_EQ(told_,
+            "network: placement: nodes 'prodct*' match no node; did you mean 'product'?\n"
+            "network: placement: nodes of type MatMull match no node; did you mean 'MatMul'?\n"
+            "network: placement: nodes 'relu' of type Sqrt match no node; did you mean 'Sqrt'?\n"
+            "network: placement: nodes 'no such node anywhere' match no node\n");
+  told_.clear();
+  RunRequest elsewhere = Feeds();
+  elsewhere.device = Second();
+  ExpectRight(model->Run(elsewhere));
+  ASSERT_TRUE(model->Place({{.nodes = "product", .device = Second()}}).ok());
+  ExpectRight(model->Run(Feeds()));
+  EXPECT_EQ(told_, "") << "told once";
+}
+
+TEST_P(SessionDevices, DevicesOfOptionsThatAreNotThereAreTold) {
+  SessionOptions options;
+  options.device_memory[First()].reserve_bytes = 1 << 20;
+  options.device_memory["GPU"].reserve_bytes = 1 << 20;
+  options.device_memory["/device:" + std::string(GetParam()) + ":9"].reserve_bytes = 1 << 20;
+  options.fallback.on = {FallbackCause::kDeviceLost};
+  options.fallback.chain = {First(), "gpu:99", "cpu"};
+  const auto session = Open(options);
+  ASSERT_NE(session, nullptr);
+  EXPECT_EQ(warnings_, 2) << told_;
+  EXPECT_THAT(told_, HasSubstr(StrCat("device_memory: '/device:", GetParam(), ":9' is not there")));
+  EXPECT_THAT(told_, HasSubstr("There is: CPU:0 ("));
+  EXPECT_THAT(told_, HasSubstr("fallback: there is no device 'gpu:99'; available: CPU:0 ("));
+  EXPECT_EQ(session->Memory().size(), std::string(GetParam()) == "CPU" ? 1u : 2u);
+
+  options = {};
+  options.fallback.chain = {"banana"};
+  RuntimeOptions quiet;
+  const Status refused = Session::Create(Runtime::Create(quiet), options).status();
+  EXPECT_EQ(CodeOf(refused), Code::kInvalidArgument);
+  EXPECT_THAT(Message(refused), HasSubstr("fallback: 'banana' is no name of a device. There is: "));
+}
+
+TEST_P(SessionDevices, LimitsAboveTheDeviceAreRefused) {
+  const auto session = Open();
+  const Status refused = session->SetMemoryLimit(First(), int64_t{1} << 60);
+  EXPECT_EQ(CodeOf(refused), Code::kInvalidArgument);
+  EXPECT_THAT(Message(refused), HasSubstr(StrCat("memory of '", First(),
+                                                 "': the limit is 1152921504606846976 bytes; the "
+                                                 "device has ")));
+  for (const DeviceMemory& memory : session->Memory()) {
+    if (memory.device != Full(First())) continue;
+    EXPECT_EQ(memory.limit_bytes, 64 << 20);
+  }
+  SessionOptions options;
+  options.device = First();
+  options.device_memory[First()].limit_bytes = int64_t{1} << 60;
+  RuntimeOptions runtime = RuntimeOptionsFromEnvironment();
+  runtime.opencl_cpu_devices = true;
+  const Status named = Session::Create(Runtime::Create(runtime), options).status();
+  EXPECT_EQ(CodeOf(named), Code::kInvalidArgument);
+  EXPECT_THAT(Message(named), HasSubstr(StrCat("device_memory of '", First(), "': the limit is ")));
 }
 
 TEST_P(SessionDevices, GoesOnElsewhereWhenMemoryIsShort) {

@@ -9,6 +9,8 @@
 #include "engine/base/file.h"
 #include "engine/graph/print.h"
 #include "engine/graph/verify.h"
+#include "engine/import/graph_builder.h"
+#include "engine/import/tf_source.h"
 #include "tests/unit/run_graph.h"
 #include "tests/unit/temporary.h"
 
@@ -198,6 +200,55 @@ TEST(OpenModel, TheQuickstartModelByFolderAndByFile) {
 }
 
 // Complex tensors exist inside a graph only, and only ops that know them may see them.
+// What importing says of one op between placeholders; empty when it takes them.
+std::string Importing(std::string_view op, const std::vector<PartialShape>& shapes,
+                      const GraphBuilder::Attrs& attrs = {}, const Tensor& first = Tensor()) {
+  GraphBuilder g;
+  std::vector<GraphBuilder::Output> inputs;
+  if (first.valid()) inputs.push_back(g.Constant(first, "first"));
+  for (const PartialShape& shape : shapes) inputs.push_back(g.Placeholder(DType::kF32, shape));
+  g.Op(op, inputs, attrs, "y", DType::kF32);
+  const auto bytes = g.GraphDef();
+  EXPECT_TRUE(bytes.ok()) << bytes.status();
+  auto source = OpenGraphDefBytes(std::make_shared<const std::string>(*bytes), "graph");
+  EXPECT_TRUE(source.ok()) << source.status();
+  const auto module = Import(**source, {});
+  return module.ok() ? "" : Message(module.status());
+}
+
+TEST(OpenModel, RefusesProductsOfVectors) {
+  const PartialShape vector(Shape{3}), matrix(Shape{3, 3});
+  for (const char* op : {"MatMul", "BatchMatMulV2"}) {
+    EXPECT_EQ(Importing(op, {matrix, matrix}), "") << op;
+    EXPECT_EQ(Importing(op, {PartialShape(), matrix}), "") << op;
+    EXPECT_NE(Importing(op, {vector, matrix}).find("operand 0 must have at least two axes"),
+              std::string::npos)
+        << op;
+    EXPECT_NE(Importing(op, {matrix, vector}).find("operand 1 must have at least two axes"),
+              std::string::npos)
+        << op;
+  }
+}
+
+TEST(OpenModel, RefusesGradientsThatDoNotFitTheirConvolution) {
+  const auto conv = [](std::vector<int32_t> sizes, const PartialShape& gradient) {
+    return Importing(
+        "Conv2DBackpropInput", {PartialShape(Shape{3, 3, 3, 2}), gradient},
+        {{"strides", std::vector<int64_t>{1, 2, 2, 1}}, {"padding", std::string("SAME")}},
+        Tensor::Of<int32_t>(DType::kI32, {4}, sizes));
+  };
+  const auto says = [](const std::string& text, const char* part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  const PartialShape gradient(Shape{2, 4, 4, 2});
+  EXPECT_EQ(conv({2, 8, 7, 3}, gradient), "");
+  says(conv({2, 8, 9, 3}, gradient), "an output of 9 with stride 2 has a gradient of 5, not 4");
+  says(conv({1, 8, 8, 3}, gradient), "a batch of 1 and the gradient one of 2");
+  says(conv({2, 8, 8, 4}, gradient), "4 channels and the filter 3");
+  says(conv({2, 8, 8, 6}, gradient), "in 2 groups");
+  EXPECT_EQ(conv({2, 8, 9, 3}, PartialShape({Dim(), Dim(), Dim(), Dim(2)})), "");
+}
+
 TEST(OpenModel, RefusesComplexTensorsThatOthersWouldSee) {
   GraphText g;
   g.Node("x", "Placeholder", {}, {{"dtype", 1}});

@@ -87,6 +87,7 @@ void SessionFlags::AddTo(CLI::App& app) {
       [this] {
         auto options = Options();
         if (!options.ok()) throw CLI::ValidationError(std::string(Message(options.status())));
+        for (const std::string& note : notes) DefaultLog().Warning(note);
         std::fputs(PrintSessionConfig(*options, TextForm::kJson).c_str(), stdout);
         throw CLI::Success();
       },

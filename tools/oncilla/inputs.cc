@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 
 #include "tools/oncilla/names.h"
 #include "tools/oncilla/random_tensor.h"
@@ -95,7 +96,16 @@ void InputFlags::AddTo(CLI::App& app) {
   app.add_flag("--random", random,
                "Make up the other inputs: floats in [0,1), integers 0..9, the same on every "
                "machine");
-  app.add_option("--seed", seed, "Seed of --random")->type_name("N")->capture_default_str();
+  app.add_option("--seed", seed, "Seed of --random")
+      ->check([](const std::string& text) {
+        uint64_t number = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+        const bool whole = error == std::errc() && end == text.data() + text.size();
+        return whole ? std::string()
+                     : StrCat("'", text, "' is not a whole number from 0 to 18446744073709551615");
+      })
+      ->type_name("N")
+      ->capture_default_str();
   app.add_option("--shape", shapes, "Sizes that the model leaves open, as 1x224x224x3")
       ->type_name("NAME=SHAPE")
       ->expected(1)

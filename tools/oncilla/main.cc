@@ -1,6 +1,11 @@
 // The oncilla program: finds the command, parses its flags, turns its outcome into an exit code.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <clocale>
+#include <cstdlib>
 #include <iostream>
 
 #include "engine/base/caught.h"
@@ -88,6 +93,16 @@ std::string CommandName(const CLI::App& app) {
   return name;
 }
 
+// Standard streams that the caller closed: without them files of our own would take their numbers,
+// and what is printed would go there. Opened the wrong way round, so that using one fails as a
+// closed one does.
+void HoldStandardStreams() {
+  for (int fd = 0; fd < 3; ++fd) {
+    if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+    if (::open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) < 0) std::_Exit(kExitFile);
+  }
+}
+
 int Main(int argc, char** argv) {
   std::setlocale(LC_CTYPE, "");  // for what the terminal can show; numbers stay as in C
   HandleInterrupts();
@@ -120,6 +135,7 @@ int Main(int argc, char** argv) {
 }  // namespace oncilla::tool
 
 int main(int argc, char** argv) {
+  oncilla::tool::HoldStandardStreams();
   try {
     return oncilla::tool::Main(argc, argv);
   } catch (...) {  // while the command line was read, or a failure was told

@@ -1,21 +1,20 @@
 // The C++ face as an application uses it.
+#include <cstdio>
+#include <cstring>
 #include <oncilla/oncilla.hpp>
 #include <oncilla/oncilla_opencl.hpp>
 #include <oncilla/oncilla_precision.hpp>
-
-#include <cstdio>
-#include <cstring>
 #include <sstream>
 
 namespace {
 
 int failures = 0;
-#define EXPECT(condition)                                            \
-  do {                                                               \
-    if (!(condition)) {                                              \
+#define EXPECT(condition)                                               \
+  do {                                                                  \
+    if (!(condition)) {                                                 \
       std::printf("line %d: %s does not hold\n", __LINE__, #condition); \
-      ++failures;                                                    \
-    }                                                                \
+      ++failures;                                                       \
+    }                                                                   \
   } while (0)
 
 // Values that tell what they are, and what is not there.
@@ -32,7 +31,8 @@ void Values(const std::string& path) {
   for (const oncilla::TensorInfo& variable : variables) {
     const auto value = model.ReadVariable(variable.name);
     EXPECT(value.ok() && value->dims() == variable.dims && value->dtype() == variable.dtype);
-    EXPECT(!model.AssignVariable(variable.name, oncilla::Tensor::Of<int8_t>({1}, {1}).value()).ok());
+    EXPECT(
+        !model.AssignVariable(variable.name, oncilla::Tensor::Of<int8_t>({1}, {1}).value()).ok());
   }
   EXPECT(model.ReadVariable("nothing").status().code() == ONCILLA_NOT_FOUND);
 
@@ -55,7 +55,8 @@ void Values(const std::string& path) {
     EXPECT(result->CopyTo(name, logits.data(), logits.size() * sizeof(float)).ok());
     EXPECT(std::memcmp(logits.data(), (*result)[name].raw(), logits.size() * sizeof(float)) == 0);
     EXPECT(!result->CopyTo(name, logits.data(), 5).ok());
-    EXPECT(result->CopyTo("lgits", logits.data(), 4).message().find("'logits'") != std::string::npos);
+    EXPECT(result->CopyTo("lgits", logits.data(), 4).message().find("'logits'") !=
+           std::string::npos);
   }
   EXPECT(released == 1);
   try {
@@ -115,7 +116,8 @@ void Devices() {
   for (const char* name : {"", "CPU:7", "/TPU:0", "nonsense"}) EXPECT(!runtime.HasDevice(name));
   auto session = oncilla::Session::Create(runtime, {"cpu"}).value();
   const auto devices = session.Devices();
-  EXPECT(!devices.empty() && devices[0].in_use && devices[0].preferred && devices[0].limit_bytes > 0);
+  EXPECT(!devices.empty() && devices[0].in_use && devices[0].preferred &&
+         devices[0].limit_bytes > 0);
 }
 
 }  // namespace
