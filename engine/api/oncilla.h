@@ -285,10 +285,11 @@ enum {
 
 /* When a model's graphs are made. */
 enum {
-  ONCILLA_LOAD_LAZY = 0, /* by the first run that needs them */
-  ONCILLA_LOAD_EAGER =
-      1 /* the default signature's while loading, so that failures show there; where
-           all sizes of its inputs are known its kernels and memory plan too */
+  /* By the first run that needs them. */
+  ONCILLA_LOAD_LAZY = 0,
+  /* The default signature's while loading, so that failures show there; where all sizes of its
+   * inputs are known its kernels and memory plan too. */
+  ONCILLA_LOAD_EAGER = 1
 };
 
 typedef struct oncilla_load_options {

@@ -177,7 +177,7 @@ class SavedModelSource : public TfSource {
   // "encoder.encode"), or by its name in the graph's library.
   Result<const Signature*> FindSignature(std::string_view key) const override {
     auto found = ModelSource::FindSignature(key);
-    if (found.ok() || key.empty()) return found;
+    if (found.ok()) return found;
     const std::lock_guard<std::mutex> lock(mutex_);
     if (const auto known = functions_.find(key); known != functions_.end()) return &known->second;
     ONCILLA_ASSIGN(const std::string function, LibraryFunction(key, found.status()));
@@ -274,12 +274,14 @@ class SavedModelSource : public TfSource {
     }
     if (graph->HasFunction(key)) return std::string(key);
     if (functions.empty()) return unknown;
-    std::vector<std::string> names;
+    std::vector<std::string> names, shown;
     for (const auto& [name, traces] : functions) names.push_back(name);
-    constexpr size_t kMostListed = 10;
-    std::string text(Message(unknown));
-    text += names.size() > kMostListed ? DidYouMean(key, names)
-                                       : StrCat(" Functions: ", Listed(names), ".");
+    constexpr size_t kMostShown = 10;
+    shown.assign(names.begin(),
+                 names.begin() + static_cast<int64_t>(std::min(names.size(), kMostShown)));
+    std::string text = StrCat(Message(unknown), "; functions: ", Listed(shown));
+    if (shown.size() < names.size()) text += StrCat(" and ", names.size() - shown.size(), " more");
+    if (!key.empty()) text += DidYouMean(key, names);
     return WithStage(Error(unknown.code(), text), Stage::kOptions);
   }
 

@@ -47,8 +47,9 @@ TEST_F(SavedFunctions, AreFoundAsPythonSpellsThem) {
 }
 
 TEST_F(SavedFunctions, WhatIsMissingOrAmbiguousIsTold) {
-  EXPECT_THAT(Signature("encod"), AllOf(HasSubstr("'encod'"), HasSubstr("Functions: "),
-                                        HasSubstr("'encode'"), HasSubstr("'head.logits'")));
+  EXPECT_THAT(Signature("encod"), AllOf(HasSubstr("'encod'"), HasSubstr("; functions: "),
+                                        HasSubstr("did you mean 'encode'?"), HasSubstr("'encode'"),
+                                        HasSubstr("'head.logits'")));
   const std::string twice = Signature("twice");
   EXPECT_THAT(twice, AllOf(HasSubstr("2 kinds of arguments"), HasSubstr("'__inference_twice_")));
   const size_t begin = twice.find("'__inference_twice_") + 1;

@@ -195,7 +195,7 @@ TEST(OpenModel, TheQuickstartModelByFolderAndByFile) {
     const Status status = (*model)->FindSignature("serving_defualt").status();
     EXPECT_EQ(Message(status),
               "there is no signature 'serving_defualt'; did you mean 'serving_default'? "
-              "There is: 'serving_default'");
+              "There is: 'serving_default'; functions: 'classify'");
   }
 }
 
