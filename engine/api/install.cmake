@@ -36,14 +36,10 @@ foreach(library ${ONCILLA_LIBRARIES})
     list(APPEND ONCILLA_SHARED_LIBRARIES ${library})
   endif()
 endforeach()
-add_library(oncilla_shared SHARED $<TARGET_OBJECTS:oncilla_objects> backends/cpu/patterns_loaded.cc)
+add_library(oncilla_shared SHARED $<TARGET_OBJECTS:oncilla_objects> ${ONCILLA_PATTERNS_LOADED})
 target_compile_options(oncilla_shared PRIVATE ${ONCILLA_WARNINGS})
 target_include_directories(oncilla_shared PRIVATE ${PROJECT_SOURCE_DIR})
 target_compile_definitions(oncilla_shared PRIVATE ONCILLA_PATTERN_MODULE="$<TARGET_FILE_NAME:oncilla_patterns>")
-add_library(oncilla_patterns MODULE backends/cpu/patterns_re2.cc)
-target_compile_options(oncilla_patterns PRIVATE ${ONCILLA_WARNINGS})
-target_include_directories(oncilla_patterns PRIVATE ${PROJECT_SOURCE_DIR})
-target_link_libraries(oncilla_patterns PRIVATE re2)
 target_link_options(oncilla_patterns PRIVATE
   -Wl,--version-script=${PROJECT_SOURCE_DIR}/engine/api/oncilla.map -Wl,--no-undefined)
 add_dependencies(oncilla_shared oncilla_patterns)
@@ -57,7 +53,7 @@ set_target_properties(oncilla_shared PROPERTIES
 
 # The same objects as an archive; our tests and the program link this one and see inside.
 add_library(oncilla_core STATIC $<TARGET_OBJECTS:oncilla_objects>
-  backends/cpu/patterns_linked.cc backends/cpu/patterns_re2.cc)
+  ${ONCILLA_PATTERNS_LINKED})
 target_compile_options(oncilla_core PRIVATE ${ONCILLA_WARNINGS})
 add_library(oncilla::oncilla_static ALIAS oncilla_core)
 target_link_libraries(oncilla_core PUBLIC ${ONCILLA_LIBRARIES})

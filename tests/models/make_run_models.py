@@ -538,8 +538,7 @@ def partitioned():
 
 
 def functions():
-    """Functions that Python calls as attributes of what it loads, and no signature at all: of the object and of one in it,
-    with variables, a table and a constant that only they capture, a dict as the result, and one for two kinds of arguments."""
+    """No signature: functions that Python calls as attributes, which alone capture variables, a table and a constant."""
     class Head(tf.Module):
         def __init__(self):
             self.b = tf.Variable(f32(2))
@@ -562,16 +561,13 @@ def functions():
             return by * (x @ self.w) + self.offset
 
         @sig()
-        def calls(self):
-            return self.count + 0
+        def calls(self): return self.count + 0
 
         @sig(w=([None], tf.string))
-        def lookup(self, w):
-            return self.words.lookup(w)
+        def lookup(self, w): return self.words.lookup(w)
 
         @tf.function
-        def twice(self, x):
-            return x + x, x
+        def twice(self, x): return x + x, x
 
         @sig(x=([None, 3], tf.float32))
         def __call__(self, x):
