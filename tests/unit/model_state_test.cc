@@ -93,7 +93,9 @@ TEST_F(ModelState, VariablesAreListedWithTypesAndShapes) {
   EXPECT_THAT(seen, testing::Contains(testing::Pair("Variable", "f32[4,2]")));
   // A weight that no graph changes is read from the files, as TensorFlow recorded it.
   const auto mlp = Load("/testdata/tensorflow/models/mlp");
-  for (const TensorInfo& info : *mlp->Variables()) {
+  const auto weights = mlp->Variables();
+  ASSERT_TRUE(weights.ok()) << weights.status();
+  for (const TensorInfo& info : *weights) {
     const auto value = mlp->ReadVariable(info.name);
     ASSERT_TRUE(value.ok()) << info.name << ": " << value.status();
     EXPECT_EQ(value->dtype(), info.dtype);
