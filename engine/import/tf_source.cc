@@ -144,10 +144,17 @@ class StateNames {
   std::set<std::string, std::less<>> names_;
 };
 
-std::vector<TensorInfo> VariablesOf(const TfGraph& graph) {
+// `saved`: those that something restores, assigns or passes to a function. Exporters leave handles
+// of others behind, with a read at most.
+std::vector<TensorInfo> VariablesOf(const TfGraph& graph, bool saved) {
+  std::unordered_set<std::string_view> used;
+  for (const TfNode& node : graph.main().nodes) {
+    if (node.op == "ReadVariableOp") continue;
+    for (const TfInput& input : node.inputs) used.insert(input.node);
+  }
   std::vector<TensorInfo> variables;
   for (const TfNode& node : graph.main().nodes) {
-    if (!IsTfVariable(node.op)) continue;
+    if (!IsTfVariable(node.op) || (saved && used.count(node.name) == 0)) continue;
     const TfAttrs attrs = graph.Attrs(node);
     TensorInfo& info = variables.emplace_back();
     info.name = std::string(node.name);
@@ -234,7 +241,7 @@ class SavedModelSource : public TfSource {
   Result<std::vector<TensorInfo>> Variables() const override {
     const std::lock_guard<std::mutex> lock(mutex_);
     ONCILLA_ASSIGN(const TfGraph* graph, model_->Graph());
-    return VariablesOf(*graph);
+    return VariablesOf(*graph, /*saved=*/true);
   }
 
   Result<Tensor> VariableValue(std::string_view name) override {
@@ -358,7 +365,9 @@ class GraphDefSource : public TfSource {
     return Frozen(*graph_, asked, shapes, *signature, name_, NoValue);
   }
 
-  Result<std::vector<TensorInfo>> Variables() const override { return VariablesOf(*graph_); }
+  Result<std::vector<TensorInfo>> Variables() const override {
+    return VariablesOf(*graph_, /*saved=*/false);
+  }
 
   SourceNodes source_nodes() const override {
     const std::lock_guard<std::mutex> lock(mutex_);
