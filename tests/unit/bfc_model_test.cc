@@ -89,6 +89,7 @@ struct Naive {
   }
   bool Allocate(int64_t bytes, int64_t freed_before, Place* place) {
     const int64_t rounded = Up(bytes);
+    freed_before = std::max<int64_t>(freed_before, 0);  // what does not wait serves always
     if (rounded > options.max_region_bytes) return false;
     if (Fit(rounded, freed_before, place)) return true;
     if (Extend(rounded)) return Fit(rounded, freed_before, place);
@@ -263,7 +264,7 @@ TEST(Bfc, AgreesWithTheNaiveModel) {
         const uint32_t choice = random() % 3;
         const int64_t freed_before = !stamps || choice == 0 ? 0
                                      : choice == 1          ? Bfc::kAnyStamp
-                                                            : std::max(0, step - 100);
+                                                            : step - 100;
         Place expected{};
         const bool fits = naive.Allocate(bytes, freed_before, &expected);
         const int64_t waiting = bfc.stats().waiting_bytes;
