@@ -11,8 +11,8 @@
 #include <cstring>
 #include <iostream>
 
-#include "engine/api/backends.h"
 #include "engine/base/thread_pool.h"
+#include "engine/device/linked_backends.h"
 #include "engine/ops/op_set.h"
 
 namespace oncilla {

@@ -31,7 +31,7 @@ oclgrind_cases() {
 }
 
 # Mesa's OpenCL on the processor: a driver unlike the others. Debian 12's has faults of its own
-# (backends/opencl/quirks.cc), so only a choice of small cases.
+# (backends/opencl/runtime/quirks.cc), so only a choice of small cases.
 rusticl_cases() {
   OCL_ICD_VENDORS=rusticl.icd RUSTICL_ENABLE=llvmpipe case_tests --device opencl --partial \
     --small 1000 --timeout 300 "${gaps[@]}" --gaps tests/cases/gaps_rusticl.txt tests/cases/*.case

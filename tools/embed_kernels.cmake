@@ -94,6 +94,6 @@ set(head "// Made by tools/embed_kernels.cmake; edit cl_kernels/ instead.\n")
 set(open "namespace oncilla::opencl::cl {\n")
 set(close "}  // namespace oncilla::opencl::cl\n")
 write_if_changed("${OUT}/kernels.gen.h"
-  "${head}#pragma once\n#include \"backends/opencl/source.h\"\n${open}${declarations}${close}")
+  "${head}#pragma once\n#include \"backends/opencl/recipes/source.h\"\n${open}${declarations}${close}")
 write_if_changed("${OUT}/kernels.gen.cc"
   "${head}#include \"cl_kernels/kernels.gen.h\"\n${open}${definitions}${close}")

@@ -1,6 +1,6 @@
 // Activations on vectors of float, for the ends of fast kernels. Included once per instruction set.
 //
-// Within 2e-6 of the exact formulas of engine/ops/activation.h, relative to max(1, |x|); infinities
+// Within 2e-6 of the exact formulas of engine/ops/math/activation.h, relative to max(1, |x|); infinities
 // give what the formulas give and NaN stays NaN. Relu and Relu6 are bounds and need no code here.
 #if defined(ONCILLA_CPU_ACTIVATION_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ONCILLA_CPU_ACTIVATION_INL_H_
@@ -9,7 +9,7 @@
 #define ONCILLA_CPU_ACTIVATION_INL_H_
 #endif
 
-#include "engine/ops/activation.h"
+#include "engine/ops/math/activation.h"
 #include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
 

@@ -1,4 +1,4 @@
-// The table of contents of the CPU kernels: one line per family.
+// The nodes that kernels keep, and the kernels of every family by the name of their op.
 #include "backends/cpu/kernel.h"
 
 #include <map>
@@ -18,39 +18,10 @@ const KernelRow* FindKernel(std::string_view op) {
   static const auto* const rows = [] {
     auto* map = new std::map<std::string_view, const KernelRow*>;
     for (std::span<const KernelRow> family : {
-             ElementwiseKernels(),
-             CheckKernels(),
-             ConvKernels(),
-             DiagonalKernels(),
-             LinalgKernels(),
-             MatMulKernels(),
-             IndexingKernels(),
-             ListKernels(),
-             MovementKernels(),
-             NormKernels(),
-             SelectKernels(),
-             ShapeKernels(),
-             PoolKernels(),
-             RecurrentKernels(),
-             ReduceKernels(),
-             ResizeKernels(),
-             SamplingKernels(),
-             TableKernels(),
-             SegmentKernels(),
-             RaggedKernels(),
-             SparseKernels(),
-             SpecialKernels(),
-             PrintKernels(),
-             RecordKernels(),
-             StringKernels(),
-             UnicodeKernels(),
-             BoxKernels(),
-             CodecKernels(),
-             ImageKernels(),
-             RandomKernels(),
-             QuantizeKernels(),
-             SequenceKernels(),
-             TextKernels(),
+#define FAMILY_own(word) word##Kernels(),
+#define FAMILY_none(word)
+#define FAMILY(word, ops, cpu, opencl) FAMILY_##cpu(word)
+#include "engine/ops/families.inc"
          }) {
       for (const KernelRow& row : family) map->emplace(row.op, &row);
     }

@@ -208,41 +208,15 @@ constexpr KernelRow BothRow(std::string_view op, DTypeSet dtypes) {
   return row;
 }
 
-// Null when the backend has no such op. Families are listed in kernel.cc.
+// Null when the backend has no such op.
 const KernelRow* FindKernel(std::string_view op);
 
-std::span<const KernelRow> ElementwiseKernels();
-std::span<const KernelRow> ConvKernels();
-std::span<const KernelRow> ListKernels();
-std::span<const KernelRow> CheckKernels();
-std::span<const KernelRow> DiagonalKernels();
-std::span<const KernelRow> LinalgKernels();
-std::span<const KernelRow> MatMulKernels();
-std::span<const KernelRow> IndexingKernels();
-std::span<const KernelRow> MovementKernels();
-std::span<const KernelRow> NormKernels();
-std::span<const KernelRow> SelectKernels();
-std::span<const KernelRow> ShapeKernels();
-std::span<const KernelRow> PoolKernels();
-std::span<const KernelRow> RecurrentKernels();
-std::span<const KernelRow> ReduceKernels();
-std::span<const KernelRow> ResizeKernels();
-std::span<const KernelRow> SamplingKernels();
-std::span<const KernelRow> TableKernels();
-std::span<const KernelRow> SegmentKernels();
-std::span<const KernelRow> RaggedKernels();
-std::span<const KernelRow> SparseKernels();
-std::span<const KernelRow> SpecialKernels();
-std::span<const KernelRow> PrintKernels();
-std::span<const KernelRow> RecordKernels();
-std::span<const KernelRow> StringKernels();
-std::span<const KernelRow> UnicodeKernels();
-std::span<const KernelRow> BoxKernels();
-std::span<const KernelRow> CodecKernels();
-std::span<const KernelRow> ImageKernels();
-std::span<const KernelRow> RandomKernels();
-std::span<const KernelRow> QuantizeKernels();
-std::span<const KernelRow> SequenceKernels();
-std::span<const KernelRow> TextKernels();
+// The tables of the families (engine/ops/families.inc), each at the end of its family's file.
+#define FAMILY_own(word) std::span<const KernelRow> word##Kernels();
+#define FAMILY_none(word)
+#define FAMILY(word, ops, cpu, opencl) FAMILY_##cpu(word)
+#include "engine/ops/families.inc"
+#undef FAMILY_own
+#undef FAMILY_none
 
 }  // namespace oncilla::cpu

@@ -1,4 +1,4 @@
-// Rows of ops that are strided boxes (engine/ops/moves.h): one function says where elements go,
+// Rows of ops that are strided boxes (engine/ops/array/moves.h): one function says where elements go,
 // one copier moves them, whatever the op and the dtype.
 //
 //   MoveRow<ConcatMoves>("Concat", kAll)
@@ -6,7 +6,7 @@
 
 #include "backends/cpu/kernel.h"
 #include "engine/base/work_limits.h"
-#include "engine/ops/moves.h"
+#include "engine/ops/array/moves.h"
 
 namespace oncilla::cpu {
 

@@ -2,7 +2,7 @@
 // samples included; taps over the window, depth first.
 #pragma once
 
-#include "engine/ops/conv_geometry.h"
+#include "engine/ops/nn/conv_geometry.h"
 
 namespace oncilla::cpu {
 

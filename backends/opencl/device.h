@@ -8,14 +8,14 @@
 #include <optional>
 #include <vector>
 
-#include "backends/opencl/capabilities.h"
-#include "backends/opencl/device_context.h"
-#include "backends/opencl/memory.h"
-#include "backends/opencl/probe.h"
-#include "backends/opencl/program_cache.h"
-#include "backends/opencl/queue.h"
-#include "backends/opencl/recipe.h"
-#include "backends/opencl/recording.h"
+#include "backends/opencl/recipes/recipe.h"
+#include "backends/opencl/runtime/capabilities.h"
+#include "backends/opencl/runtime/device_context.h"
+#include "backends/opencl/runtime/memory.h"
+#include "backends/opencl/runtime/probe.h"
+#include "backends/opencl/runtime/program_cache.h"
+#include "backends/opencl/runtime/queue.h"
+#include "backends/opencl/runtime/recording.h"
 #include "engine/device/free_memory.h"
 #include "engine/device/host_objects.h"
 

@@ -1,5 +1,5 @@
 // program: a tree of elementwise ops, one work-item per element of the output.
-// The body is made at run time by backends/opencl/kernels_elementwise.cc:
+// The body is made at run time by backends/opencl/recipes/elementwise.cc:
 //   PARAMS  operands p0, p1, ..., sizes n0, n1, ... (innermost first), strides; ends with a comma
 //   INDEX   from the global id: i, the element of the output, and a0, a1, ..., its place; leaves the
 //           kernel where there is no such element

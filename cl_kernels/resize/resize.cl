@@ -1,5 +1,5 @@
 // resize: x[n][in0][in1][in2][channels] -> y[n][out0][out1][out2][channels], axis by axis as tables in
-// engine/ops/resize.cc would do it, and with the same roundings: coordinates in float without
+// engine/ops/nn/resize.cc would do it, and with the same roundings: coordinates in float without
 // contraction, divisions rounded correctly. One work-item per element of y, channels fastest.
 //
 // TAPS: 1 nearest (elements of T are only moved; RULE says how to round), 2 linear, 4 cubic, 0 area.

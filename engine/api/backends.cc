@@ -1,5 +1,5 @@
 // The one place that names the linked backends.
-#include "engine/api/backends.h"
+#include "engine/device/linked_backends.h"
 
 #include "backends/cpu/device.h"
 #ifdef ONCILLA_OPENCL

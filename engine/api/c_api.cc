@@ -222,7 +222,7 @@ void oncilla_session_free(oncilla_session* session) {
 oncilla_status* oncilla_session_trim(oncilla_session* session, int64_t* released_bytes) {
   return Guard([&]() -> Status {
     ONCILLA_TRY(NeedHandle(session, "session"));
-    const int64_t bytes = session->session->Trim().bytes;
+    const int64_t bytes = session->session->memory().Trim().bytes;
     if (released_bytes != nullptr) *released_bytes = bytes;
     return Status();
   });
@@ -233,7 +233,7 @@ oncilla_status* oncilla_session_set_memory_limit(oncilla_session* session, const
   return Guard([&]() -> Status {
     ONCILLA_TRY(NeedHandle(session, "session"));
     ONCILLA_TRY(NeedHandle(device, "device"));
-    return session->session->SetMemoryLimit(device, bytes);
+    return session->session->memory().SetLimit(device, bytes);
   });
 }
 
@@ -244,12 +244,12 @@ oncilla_status* oncilla_session_memory(oncilla_session* session, const char* dev
     ONCILLA_TRY(NeedHandle(device, "device"));
     const Session& of = *session->session;
     ONCILLA_ASSIGN(const int used, of.device_set().InUse(device));
-    const DeviceMemory memory = of.Memory()[static_cast<size_t>(used)];
+    const DeviceMemory memory = of.memory().Devices()[static_cast<size_t>(used)];
     return WriteStruct(
         oncilla_memory_info{0, memory.in_use_bytes, memory.pool_bytes, memory.peak_bytes,
                             memory.limit_bytes, memory.largest_free_bytes, memory.fragmentation,
                             memory.reserve_bytes, memory.total_bytes, memory.total_limit_bytes,
-                            of.abandoned_bytes()},
+                            of.memory().abandoned_bytes()},
         info, "oncilla_memory_info");
   });
 }

@@ -22,24 +22,24 @@ Status WriteText(const std::string& all, char* text, size_t size, size_t* needed
 }  // namespace
 
 size_t oncilla_session_device_count(const oncilla_session* session) {
-  return session == nullptr ? 0 : session->session->visible().size();
+  return session == nullptr ? 0 : session->session->device_set().visible().size();
 }
 
 oncilla_status* oncilla_session_device_info(const oncilla_session* session, size_t index,
                                             oncilla_session_device* info) {
   return Guard([&]() -> Status {
     ONCILLA_TRY(NeedHandle(session, "session"));
-    const std::vector<ListedDevice>& visible = session->session->visible();
+    const std::vector<ListedDevice>& visible = session->session->device_set().visible();
     if (index >= visible.size()) {
       return InvalidArgument("there is no device ", index, "; the session sees ", visible.size());
     }
     oncilla_session_device value{};
     value.name = visible[index].name.c_str();
     value.driver_name = visible[index].info.name.c_str();
-    const auto names = session->session->device_names();
+    const auto names = session->session->device_set().names();
     value.preferred =
-        names[static_cast<size_t>(session->session->preferred())] == visible[index].name;
-    for (const DeviceMemory& memory : session->session->Memory()) {
+        names[static_cast<size_t>(session->session->device_set().preferred())] == visible[index].name;
+    for (const DeviceMemory& memory : session->session->memory().Devices()) {
       if (memory.device != visible[index].name) continue;
       value.in_use = 1;
       value.limit_bytes = memory.limit_bytes;
@@ -52,7 +52,7 @@ oncilla_status* oncilla_session_device_info(const oncilla_session* session, size
 oncilla_status* oncilla_session_defragment(oncilla_session* session, int64_t* released_bytes) {
   return Guard([&]() -> Status {
     ONCILLA_TRY(NeedHandle(session, "session"));
-    ONCILLA_ASSIGN(const Released released, session->session->Defragment());
+    ONCILLA_ASSIGN(const Released released, session->session->memory().Defragment());
     if (released_bytes != nullptr) *released_bytes = released.bytes;
     return Status();
   });
@@ -70,7 +70,7 @@ oncilla_status* oncilla_session_reset(oncilla_session* session, int64_t* release
 oncilla_status* oncilla_session_reset_peaks(oncilla_session* session) {
   return Guard([&]() -> Status {
     ONCILLA_TRY(NeedHandle(session, "session"));
-    session->session->ResetPeaks();
+    session->session->memory().ResetPeaks();
     return Status();
   });
 }
@@ -80,7 +80,7 @@ oncilla_status* oncilla_session_record_memory(oncilla_session* session, size_t c
     ONCILLA_TRY(NeedHandle(session, "session"));
     constexpr size_t kMost = size_t{1} << 24;
     if (changes > kMost) return InvalidArgument("at most ", kMost, " changes are kept");
-    session->session->ledger().StartTimeline(changes);
+    session->session->memory().ledger().StartTimeline(changes);
     return Status();
   });
 }
@@ -90,7 +90,7 @@ oncilla_status* oncilla_session_memory_report(oncilla_session* session, int json
   return Guard([&]() -> Status {
     ONCILLA_TRY(NeedHandle(session, "session"));
     return WriteText(
-        json != 0 ? session->session->MemoryReportJson() : session->session->MemoryReport(), text,
+        json != 0 ? session->session->memory().ReportJson() : session->session->memory().Report(), text,
         size, needed);
   });
 }

@@ -1,7 +1,7 @@
 // The C interface: OpenCL objects of the application's (oncilla_opencl.h). Handles pass through as
 // they are; what is behind them is the backend's business.
-#include "engine/api/backends.h"
 #include "engine/api/handles.h"
+#include "engine/device/linked_backends.h"
 
 using namespace oncilla;       // NOLINT: this file is the border between the two namespaces
 using namespace oncilla::api;  // NOLINT
@@ -74,7 +74,7 @@ oncilla_status* oncilla_opencl_wrap(oncilla_session* session, void* buffer, size
     Session& on = *session->session;
     const auto links = on.device_set().links();
     ONCILLA_ASSIGN(DeviceTensor wrapped,
-                   links[static_cast<size_t>(on.preferred())]->Wrap(std::move(desc), buffer,
+                   links[static_cast<size_t>(on.device_set().preferred())]->Wrap(std::move(desc), buffer,
                                                                     static_cast<int64_t>(offset)));
     *tensor = new oncilla_tensor(MakeTensor(std::move(wrapped)));
     return Status();

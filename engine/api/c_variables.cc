@@ -10,7 +10,7 @@ namespace {
 Status List(const oncilla_model& model) {
   std::call_once(model.listed, [&] {
     model.variables_status = Fenced([&]() -> Status {
-      ONCILLA_ASSIGN(model.variables, model.model->Variables());
+      ONCILLA_ASSIGN(model.variables, model.model->variables().List());
       for (const TensorInfo& info : model.variables) {
         model.variable_dims.push_back(DimsOf(info.shape));
       }
@@ -45,7 +45,7 @@ oncilla_status* oncilla_model_read_variable(oncilla_model* model, const char* na
     ONCILLA_TRY(NeedHandle(model, "model"));
     ONCILLA_TRY(NeedHandle(name, "name"));
     ONCILLA_TRY(NeedHandle(tensor, "tensor"));
-    ONCILLA_ASSIGN(Tensor value, model->model->ReadVariable(name));
+    ONCILLA_ASSIGN(Tensor value, model->model->variables().Read(name));
     if (value.is_list()) return Unsupported("'", name, "' is a stack, which has no value to read");
     *tensor = new oncilla_tensor(MakeTensor(std::move(value)));
     return Status();
@@ -59,6 +59,6 @@ oncilla_status* oncilla_model_assign_variable(oncilla_model* model, const char* 
     ONCILLA_TRY(NeedHandle(name, "name"));
     ONCILLA_TRY(NeedHandle(tensor, "tensor"));
     ONCILLA_ASSIGN(Tensor value, tensor->value().ToHost());
-    return model->model->AssignVariable(name, std::move(value));
+    return model->model->variables().Assign(name, std::move(value));
   });
 }

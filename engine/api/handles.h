@@ -1,4 +1,4 @@
-// What stands behind the opaque handles of oncilla.h, and the guards at its border.
+// The structs behind the opaque handles of oncilla.h, and the guards at the C interface.
 #pragma once
 
 #include <cstring>
@@ -74,11 +74,11 @@ struct oncilla_result {
 
 namespace oncilla::api {
 
-// Null for success. Where there is no memory for a handle, one that stands ready since the program
-// started, says so, and is not freed.
+// Null for success. Where there is no memory for a handle, returns a static one that says so and
+// need not be freed.
 oncilla_status* ToHandle(const Status& status) noexcept;
 
-// Runs `body` (returning Status) so that no exception crosses the border.
+// Runs `body`, which returns a Status, and turns exceptions into failures.
 template <class F>
 oncilla_status* Guard(F&& body) noexcept {
   return ToHandle(Fenced(std::forward<F>(body)));
@@ -86,10 +86,11 @@ oncilla_status* Guard(F&& body) noexcept {
 
 Status NeedHandle(const void* handle, std::string_view what);
 
-// The most that a struct of a later version can have: what is beyond it was never set.
+// The largest size that a struct of a later version can have; a larger one was not set by the
+// caller.
 inline constexpr size_t kMostStructBytes = 4096;
 
-// InvalidArgument for a `size` that no version of a struct has.
+// InvalidArgument for a `size` that no version of a struct can have.
 inline Status CheckStructSize(size_t size, std::string_view what) {
   if (size < sizeof(size_t)) return InvalidArgument(what, ": size is not set");
   if (size > kMostStructBytes) {
@@ -99,8 +100,9 @@ inline Status CheckStructSize(size_t size, std::string_view what) {
   return Status();
 }
 
-// Copies a struct that begins with its size into ours, which holds the defaults: a shorter one is
-// read as far as it goes, a longer one is refused unless its tail is zero. Null means all defaults.
+// Copies a struct that begins with its size into `ours`, which holds the defaults. A shorter struct
+// is read as far as it goes; a longer one is refused unless its tail is zero. Null means all
+// defaults.
 template <class T>
 Status ReadStruct(const T* given, std::string_view what, T* ours) {
   if (given == nullptr) return Status();
@@ -128,14 +130,14 @@ Status WriteStruct(T value, T* to, std::string_view what) {
   return Status();
 }
 
-// -1: not known.
+// The sizes of a shape; -1 stands for one that is not known.
 std::vector<int64_t> DimsOf(const PartialShape& shape);
 // The name and `dims` must live as long as the caller's struct.
 Status WriteTensorInfo(const TensorInfo& from, const std::vector<int64_t>& dims,
                        oncilla_tensor_info* info);
 
 oncilla_dtype ToC(DType dtype);
-// kInvalid for a number that is no type.
+// kInvalid for a number that is not a type.
 DType FromC(oncilla_dtype dtype);
 Result<Shape> ReadShape(const int64_t* dims, size_t rank);
 Result<RuntimeOptions> ReadRuntimeOptions(const oncilla_runtime_options* options);
@@ -144,11 +146,11 @@ Result<SessionOptions> ReadSessionOptions(const oncilla_session_options* options
 Result<CallOptions> ReadCallOptions(const oncilla_call_options* options);
 // `usual` stands for ONCILLA_STORED_DEVICES_DEFAULT.
 Result<OpenModelOptions> ReadLoadOptions(const oncilla_load_options& given, StoredDevices usual);
-// What ONCILLA_LOAD_EAGER asks for; a model that fails is unloaded.
+// Does what ONCILLA_LOAD_EAGER asks for, and unloads the model where that fails.
 Status PrepareAsLoaded(const oncilla_load_options& given, Model& model);
 std::unique_ptr<oncilla_model> MakeModel(std::shared_ptr<Model> loaded);
 oncilla_tensor MakeTensor(RunValue value);
-// "names[i]" is checked; null with a count is refused.
+// InvalidArgument for a null name, and for a null array with a count.
 Status ReadNames(const char* const* names, size_t count, std::string_view what,
                  std::vector<std::string>* out);
 Status ReadRunRequest(const char* const* input_names, const oncilla_tensor* const* inputs,

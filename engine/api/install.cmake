@@ -17,7 +17,7 @@ get_target_property(ONCILLA_DEFINITIONS oncilla_objects INTERFACE_COMPILE_DEFINI
 # Libraries that others in the process may have in another version, and whose names do not tell the
 # version, are inside the shared library where the system has their archives, with every name hidden.
 # Abseil's names tell it. Highway has no archive in Debian; those of RE2, libpng and libjpeg are made for
-# programs, not for shared libraries. RE2 is in a module beside the library (backends/cpu/patterns.h).
+# programs, not for shared libraries. RE2 is in a module beside the library (backends/cpu/text/patterns.h).
 set(ONCILLA_SHARED_LIBRARIES)
 foreach(library ${ONCILLA_LIBRARIES})
   set(archive)

@@ -1,21 +1,21 @@
-/* Oncilla's C interface: load a model, run it, on a GPU through OpenCL or on the CPU.
+/* Oncilla's C interface: load a model, and run it on a GPU through OpenCL or on the CPU.
  *
- * Every call that can fail returns an oncilla_status*: null is success, anything else describes the
- * failure and must be given to oncilla_status_free. Handles are opaque; each *_free takes null.
- * Text is UTF-8; what a handle returns as `const char*` belongs to it and lives as long.
+ * Every call that can fail returns an oncilla_status*: null means success, anything else describes
+ * the failure and must be freed with oncilla_status_free. Handles are opaque; every *_free accepts
+ * null. Text is UTF-8. A `const char*` that a handle returns belongs to the handle and stays valid
+ * as long as it does.
  *
- * Structs begin with their size, which the caller sets (ONCILLA_INIT). A shorter one is read with
- * defaults for what it lacks; a longer one is refused unless its tail is zero. So a program built
- * against an older or newer header keeps its meaning.
+ * Structs begin with their size, which the caller sets (ONCILLA_INIT). Members that a shorter
+ * struct lacks have their defaults; a longer one is refused unless its tail is zero. So a program
+ * built against an older or newer header keeps its meaning.
  *
- * Lifetimes: a session keeps its runtime, a model its session, a result its tensors: handles may be
- * freed in any order. Arrays and names that are passed in need to live only during the call, except
- * for tensor memory given to oncilla_tensor_wrap.
+ * Lifetimes: a session keeps its runtime alive, a model its session, a result its tensors, so
+ * handles may be freed in any order. Arrays and names that are passed in need to live only during
+ * the call, except for memory given to oncilla_tensor_wrap.
  *
  * Threads: a runtime, a session and a model may be used from several threads at once; runs of one
- * model overlap. A tensor may be read from several threads. Statuses, results and anything being
- * freed belong to one thread at a time.
- */
+ * model may overlap. A tensor may be read from several threads. A status, a result, and anything
+ * being freed belongs to one thread at a time. */
 #ifndef ONCILLA_H_
 #define ONCILLA_H_
 
@@ -32,7 +32,7 @@
 extern "C" {
 #endif
 
-/* The version of this header; oncilla_version() is the library's. */
+/* The version of this header; oncilla_version() returns that of the library. */
 #define ONCILLA_VERSION_MAJOR 0
 #define ONCILLA_VERSION_MINOR 1
 #define ONCILLA_VERSION_PATCH 0
@@ -57,7 +57,7 @@ typedef struct oncilla_callable oncilla_callable;
 
 /* ---- Failures ------------------------------------------------------------------------------ */
 
-/* The canonical codes, numbered as everywhere. */
+/* The canonical status codes, with the numbers that gRPC and Abseil use. */
 typedef enum oncilla_code {
   ONCILLA_OK = 0,
   ONCILLA_CANCELLED = 1,
@@ -67,29 +67,29 @@ typedef enum oncilla_code {
   ONCILLA_NOT_FOUND = 5,
   ONCILLA_ALREADY_EXISTS = 6,
   ONCILLA_PERMISSION_DENIED = 7,
-  ONCILLA_RESOURCE_EXHAUSTED = 8, /* memory */
+  ONCILLA_RESOURCE_EXHAUSTED = 8, /* out of memory, or too many runs wait */
   ONCILLA_FAILED_PRECONDITION = 9,
   ONCILLA_ABORTED = 10,
   ONCILLA_OUT_OF_RANGE = 11,
-  ONCILLA_UNIMPLEMENTED = 12, /* a model that needs what is not supported */
+  ONCILLA_UNIMPLEMENTED = 12, /* the model needs something that is not supported */
   ONCILLA_INTERNAL = 13,
-  ONCILLA_UNAVAILABLE = 14, /* a device that is lost */
-  ONCILLA_DATA_LOSS = 15    /* a damaged file */
+  ONCILLA_UNAVAILABLE = 14, /* the device was lost, or a file cannot be read now */
+  ONCILLA_DATA_LOSS = 15    /* a file is damaged */
 } oncilla_code;
 
-/* Of a null status: ONCILLA_OK, "", and no details. */
+/* For a null status these return ONCILLA_OK, "" and no details. */
 ONCILLA_API oncilla_code oncilla_status_code(const oncilla_status* status);
 ONCILLA_API const char* oncilla_status_message(const oncilla_status* status);
-/* "options", "file", "load", "compile", "run", "device", or "unknown"; "" of a null status. */
+/* "options", "file", "load", "compile", "run", "device" or "unknown"; "" for a null status. */
 ONCILLA_API const char* oncilla_status_stage(const oncilla_status* status);
-/* The node of the model and the device that the failure is about; "" when there is none. */
+/* The node of the model and the device that the failure is about; "" where there is none. */
 ONCILLA_API const char* oncilla_status_node(const oncilla_status* status);
 ONCILLA_API const char* oncilla_status_device(const oncilla_status* status);
-/* 1 and the driver's own error number (OpenCL's), or 0. */
+/* Returns 1 and sets `code` to the driver's own error number (OpenCL's), or returns 0. */
 ONCILLA_API int oncilla_status_driver_code(const oncilla_status* status, int32_t* code);
 ONCILLA_API void oncilla_status_free(oncilla_status* status);
 
-/* "0.1.0", and one line about how the library was built. */
+/* The version ("0.1.0"), and one line that says how the library was built. */
 ONCILLA_API const char* oncilla_version(void);
 ONCILLA_API const char* oncilla_build_info(void);
 
@@ -105,25 +105,25 @@ typedef enum oncilla_log_level {
 /* Called from any thread of the library, one call at a time; must not call the library. */
 typedef void (*oncilla_log_fn)(void* user, oncilla_log_level level, const char* message);
 
-/* Host memory for weights and intermediates of the CPU. `allocate` returns memory aligned to
- * `alignment`, or null for none; called from any thread. */
+/* Host memory for weights and intermediate values of the CPU. `allocate` returns memory aligned to
+ * `alignment`, or null if there is none. Both may be called from any thread. */
 typedef void* (*oncilla_allocate_fn)(void* user, size_t bytes, size_t alignment);
 typedef void (*oncilla_release_fn)(void* user, void* memory, size_t bytes);
 
 typedef struct oncilla_runtime_options {
   size_t size;
-  int opencl_cpu_devices; /* OpenCL devices of type CPU serve as GPU:n too */
-  int threads;            /* shared by sessions; 0: the processors of this process */
+  int opencl_cpu_devices; /* 1: lists OpenCL devices of type CPU as GPU:n; to test without a GPU */
+  int threads;            /* shared by sessions; 0: all processors. Fewer leaves some to others */
   const char* cache_dir;  /* compiled OpenCL programs; null: the user's cache folder */
-  oncilla_log_fn log;     /* null: warnings and errors go to standard error */
+  oncilla_log_fn log;     /* null: warnings and errors are written to standard error */
   void* log_user;
-  oncilla_log_level log_level;  /* the least that is logged; 0 with no hook means warnings */
-  oncilla_allocate_fn allocate; /* both or neither */
+  oncilla_log_level log_level;  /* the lowest that is logged; 0 without `log` means warnings */
+  oncilla_allocate_fn allocate; /* the application's own allocator; set both or neither */
   oncilla_release_fn release;
   void* memory_user;
 } oncilla_runtime_options;
 
-/* Finds devices and opens none. `options` may be null. */
+/* Lists the devices of the machine without opening any. `options` may be null. */
 ONCILLA_API oncilla_status* oncilla_runtime_create(const oncilla_runtime_options* options,
                                                    oncilla_runtime** runtime);
 ONCILLA_API void oncilla_runtime_free(oncilla_runtime* runtime);
@@ -131,7 +131,7 @@ ONCILLA_API void oncilla_runtime_free(oncilla_runtime* runtime);
 typedef struct oncilla_device_info {
   size_t size;
   const char* name; /* "/job:localhost/replica:0/task:0/device:GPU:0"; "" when not usable */
-  const char* note; /* why it is not usable, or "" */
+  const char* note; /* why it is not usable, else "" */
   const char* driver_name;
   const char* vendor;
   const char* driver_version;
@@ -139,14 +139,14 @@ typedef struct oncilla_device_info {
   int64_t memory_bytes;
   int64_t max_allocation_bytes;
   int compute_units;
-  const char* id; /* stable from run to run: PCI or UUID where the driver tells */
+  const char* id; /* stable between processes: PCI or UUID if the driver has it */
 } oncilla_device_info;
 
 ONCILLA_API size_t oncilla_runtime_device_count(const oncilla_runtime* runtime);
-/* 1 when there is a usable device of that name: in full, in any of TensorFlow's short forms
+/* Returns 1 when there is a usable device of that name: in full, in one of TensorFlow's short forms
  * ("/device:GPU:0", "/GPU:0", "gpu:0"), or a type alone ("GPU"); else 0. */
 ONCILLA_API int oncilla_runtime_has_device(const oncilla_runtime* runtime, const char* name);
-/* Fills as much of `info` as its size has room for. Text lives as long as the runtime. */
+/* Fills as much of `info` as its size has room for. Its text is valid as long as the runtime. */
 ONCILLA_API oncilla_status* oncilla_runtime_device(const oncilla_runtime* runtime, size_t index,
                                                    oncilla_device_info* info);
 
@@ -155,12 +155,14 @@ ONCILLA_API oncilla_status* oncilla_runtime_device(const oncilla_runtime* runtim
 typedef struct oncilla_session_options {
   size_t size;
   const char* device; /* "auto" (null), "cpu", "cpu:plain", "gpu", "gpu:1" or a device name */
-  int strict;         /* refuse instead of running a node on another device */
-  int threads;        /* > 0: threads of the session's own */
-  int64_t memory_limit_bytes; /* per device; 0: nearly all of it */
-  int max_concurrent_runs;    /* per model and shape; 0: 4 */
-  /* A configuration as text, as JSON or as a serialized ConfigProto of TensorFlow (docs/config.md);
-   * what is set above wins over it. May be null. */
+  int strict;         /* 1: fail where a node would run on another device for want of a kernel */
+  int threads;        /* > 0: a pool of its own, for sessions that compete; 0: the runtime's */
+  /* The most bytes taken on each device; 0: nearly all. Lower it to leave room for others. */
+  int64_t memory_limit_bytes;
+  /* The most runs at once per model and shapes; others wait. Each takes memory of its own. 0: 4. */
+  int max_concurrent_runs;
+  /* A configuration as text, as JSON or as a serialized ConfigProto of TensorFlow (docs/config.md),
+   * for all other options; the members above take precedence. May be null. */
   const void* config;
   size_t config_size;
 } oncilla_session_options;
@@ -168,53 +170,54 @@ typedef struct oncilla_session_options {
 ONCILLA_API oncilla_status* oncilla_session_create(oncilla_runtime* runtime,
                                                    const oncilla_session_options* options,
                                                    oncilla_session** session);
-/* Everything that was set, as JSON that `config` takes. Belongs to the session. */
+/* All options that were set, as JSON that `config` accepts. The text belongs to the session. */
 ONCILLA_API const char* oncilla_session_config(oncilla_session* session);
-/* Waits for runs under way, gives all memory back and says how much it was (`released_bytes` may be
- * null). The session's models refuse to run afterwards. oncilla_session_free closes too. */
+/* Closes the session: waits for its runs, frees all its memory and stores how many bytes that was
+ * in `released_bytes` (which may be null). Its models then refuse to run. oncilla_session_free
+ * closes the session too. */
 ONCILLA_API oncilla_status* oncilla_session_close(oncilla_session* session,
                                                   int64_t* released_bytes);
 ONCILLA_API void oncilla_session_free(oncilla_session* session);
 
-/* Gives back what no run holds at the moment (the next run takes it again) and says how much it
- * was; weights stay. `released_bytes` may be null. */
+/* Frees the memory that no run holds now, except weights, and stores how many bytes that was in
+ * `released_bytes` (may be null). The next run allocates again what it needs. */
 ONCILLA_API oncilla_status* oncilla_session_trim(oncilla_session* session, int64_t* released_bytes);
-/* From now on the most bytes taken on a device in use, by its full name or a short one ("gpu:0").
- * What is taken above it stays until it is let go. A limit above what the device has is refused. */
+/* Sets the memory limit of a device in use, by its full name or a short one ("gpu:0"), from now on.
+ * What is taken above it stays until it is freed. A limit above what the device has is refused. */
 ONCILLA_API oncilla_status* oncilla_session_set_memory_limit(oncilla_session* session,
                                                              const char* device, int64_t bytes);
 
-/* The devices that the session sees, numbered as its options say: the CPU first, then GPUs. */
+/* The devices that the session sees, in the order of its numbering: the CPU first, then GPUs. */
 typedef struct oncilla_session_device {
   size_t size;
-  const char* name;        /* full */
+  const char* name;        /* the full name */
   const char* driver_name; /* of the physical device */
-  int in_use;              /* 1: opened; the fields below are 0 otherwise */
-  int preferred;           /* 1: where nodes run unless they ask for another */
+  int in_use;              /* 1: opened; otherwise the members below are 0 */
+  int preferred;           /* 1: nodes run here unless they are placed elsewhere */
   int64_t limit_bytes;
-  int64_t pool_bytes; /* taken from the driver */
+  int64_t pool_bytes; /* allocated from the driver */
 } oncilla_session_device;
 
 ONCILLA_API size_t oncilla_session_device_count(const oncilla_session* session);
-/* Fills as much of `info` as its size has room for. Text lives as long as the session. */
+/* Fills as much of `info` as its size has room for. Its text is valid as long as the session. */
 ONCILLA_API oncilla_status* oncilla_session_device_info(const oncilla_session* session,
                                                         size_t index, oncilla_session_device* info);
 
 typedef struct oncilla_memory_info {
   size_t size;
-  int64_t in_use_bytes; /* what the engine's owners hold */
-  int64_t pool_bytes;   /* taken from the driver */
-  int64_t peak_bytes;   /* the most ever taken, or since oncilla_session_reset_peaks */
+  int64_t in_use_bytes; /* handed out: weights, arenas, tensors, .. */
+  int64_t pool_bytes;   /* allocated from the driver, in use or free */
+  int64_t peak_bytes;   /* the most ever allocated, or since oncilla_session_reset_peaks */
   int64_t limit_bytes;
-  int64_t largest_free_bytes; /* of what is taken and not handed out, the largest piece */
-  double fragmentation;       /* the share of it that lies elsewhere, 0 to 1 */
-  int64_t reserve_bytes;      /* kept whatever is trimmed */
+  int64_t largest_free_bytes; /* the largest free chunk of the pool */
+  double fragmentation;       /* the share of the free bytes outside that chunk, 0 to 1 */
+  int64_t reserve_bytes;      /* kept even when the session is trimmed */
   int64_t total_bytes;        /* taken by all sessions of the runtime on the physical device */
   int64_t total_limit_bytes;
-  int64_t abandoned_bytes; /* of the session: given up with work that hangs, on all devices */
+  int64_t abandoned_bytes; /* of the session, on all devices: work that hangs may still use it */
 } oncilla_memory_info;
 
-/* Of a device in use, by its full name or a short one ("gpu:0"). */
+/* The memory of a device in use, given by its full name or a short one ("gpu:0"). */
 ONCILLA_API oncilla_status* oncilla_session_memory(oncilla_session* session, const char* device,
                                                    oncilla_memory_info* info);
 
@@ -237,17 +240,17 @@ typedef enum oncilla_dtype {
   ONCILLA_STRING = 14
 } oncilla_dtype;
 
-/* Dense, row-major, in host memory. Copies `bytes` bytes, which must be the tensor's size. */
+/* Creates a dense, row-major tensor in host memory from a copy of `bytes` bytes, its exact size. */
 ONCILLA_API oncilla_status* oncilla_tensor_create(oncilla_dtype dtype, const int64_t* dims,
                                                   size_t rank, const void* data, size_t bytes,
                                                   oncilla_tensor** tensor);
-/* Uses the caller's memory, which must stay unchanged until `release` (may be null) is called, from
- * whatever thread lets go of it last. On failure `release` is not called. */
+/* Uses the caller's memory without a copy. It must stay unchanged until `release` (may be null) is
+ * called, on whichever thread drops the last reference. On failure `release` is not called. */
 ONCILLA_API oncilla_status* oncilla_tensor_wrap(oncilla_dtype dtype, const int64_t* dims,
                                                 size_t rank, const void* data, size_t bytes,
                                                 void (*release)(void* user), void* user,
                                                 oncilla_tensor** tensor);
-/* Strings are copied; `lengths` may be null for strings that end with a zero byte. */
+/* Copies the strings. `lengths` may be null for strings that end with a zero byte. */
 ONCILLA_API oncilla_status* oncilla_tensor_create_strings(const int64_t* dims, size_t rank,
                                                           const char* const* strings,
                                                           const size_t* lengths,
@@ -256,65 +259,66 @@ ONCILLA_API oncilla_dtype oncilla_tensor_dtype(const oncilla_tensor* tensor);
 ONCILLA_API size_t oncilla_tensor_rank(const oncilla_tensor* tensor);
 ONCILLA_API const int64_t* oncilla_tensor_dims(const oncilla_tensor* tensor);
 ONCILLA_API size_t oncilla_tensor_elements(const oncilla_tensor* tensor);
-/* Null and 0 for strings; null for a tensor on a device. */
+/* Null and 0 for a tensor of strings; null for a tensor on a device. */
 ONCILLA_API const void* oncilla_tensor_data(const oncilla_tensor* tensor);
 ONCILLA_API size_t oncilla_tensor_bytes(const oncilla_tensor* tensor);
-/* String `index`; null outside, or when the tensor holds no strings. `length` may be null. */
+/* String `index`; null when out of range or not a tensor of strings. `length` may be null. */
 ONCILLA_API const char* oncilla_tensor_string(const oncilla_tensor* tensor, size_t index,
                                               size_t* length);
 ONCILLA_API void oncilla_tensor_free(oncilla_tensor* tensor);
 
 /* ---- Models --------------------------------------------------------------------------------- */
 
-/* `fraction` in [0, 1], or negative when unknown; `what` is "load" or "compile". Called from the
- * thread that made the call it is about. */
+/* The progress callback. `fraction` is in [0, 1], or negative where it is not known; `what` is
+ * "load" or "compile". It is called on the thread that made the call it reports on. */
 typedef void (*oncilla_progress_fn)(void* user, const char* what, double fraction);
 
-/* What to do with the devices that a TensorFlow model's nodes say they were made for. */
+/* What to do with the devices stored on a TensorFlow model's nodes, usually those of its author. */
 enum {
-  /* Followed softly for graphs that are built in code, where scopes were written on purpose;
-   * ignored for files. */
+  /* SOFT for graphs that are built in code, whose device scopes were written on purpose; IGNORE for
+   * files. */
   ONCILLA_STORED_DEVICES_DEFAULT = 0,
-  /* Followed where there is such a device and it can run the node. */
+  /* A node runs on its stored device where there is such a device and it can run the node. */
   ONCILLA_STORED_DEVICES_SOFT = 1,
-  /* Followed, or the run is refused with the devices there are. */
+  /* A node runs on its stored device; where it cannot, the run fails and lists the devices. */
   ONCILLA_STORED_DEVICES_RESPECT = 2,
-  /* Only reported. */
+  /* Stored devices are reported and not followed. */
   ONCILLA_STORED_DEVICES_IGNORE = 3
 };
 
-/* When a model's graphs are made. */
+/* When the graphs of a model are compiled. */
 enum {
-  /* By the first run that needs them. */
+  /* In the first run that needs them: loading is fast, and the first run is slow. */
   ONCILLA_LOAD_LAZY = 0,
-  /* The default signature's while loading, so that failures show there; where all sizes of its
-   * inputs are known its kernels and memory plan too. */
+  /* The default signature's while loading, so that an unsupported model fails there; where all
+   * sizes of its inputs are known, with its kernels and memory plan. */
   ONCILLA_LOAD_EAGER = 1
 };
 
 typedef struct oncilla_load_options {
   size_t size;
-  const char* tags; /* SavedModel: comma-separated; null: "serve", else the only set there is */
+  const char* tags; /* of a SavedModel's meta graph, by commas; null: "serve", else its only one */
   oncilla_progress_fn progress;
   void* progress_user;
   int stored_devices; /* ONCILLA_STORED_DEVICES_.. */
   int load_policy;    /* ONCILLA_LOAD_.. */
 } oncilla_load_options;
 
-/* A SavedModel folder, a frozen GraphDef or an ONNX file, told apart by content. */
+/* Loads a SavedModel folder, a frozen GraphDef, an ONNX file or Oncilla's own, told apart by
+ * content. */
 ONCILLA_API oncilla_status* oncilla_model_load(oncilla_session* session, const char* path,
                                                const oncilla_load_options* options,
                                                oncilla_model** model);
-/* The same from the bytes of a model in one file: ONNX, a GraphDef, or Oncilla's own. `name` stands
- * for the file in messages (null: "bytes"). With a null `release` the bytes are copied; else they
- * must stay unchanged until `release` is called, from whatever thread lets go of them last. On
- * failure it is not called. External files of an ONNX model are refused. */
+/* Loads a model in one file (ONNX, a GraphDef, or Oncilla's own) from memory. `name` stands for the
+ * file in messages (null: "bytes"). With a null `release` the bytes are copied; otherwise they must
+ * stay unchanged until `release` is called, on whichever thread drops the last reference. On
+ * failure `release` is not called. An ONNX model with external files is refused. */
 ONCILLA_API oncilla_status* oncilla_model_load_bytes(oncilla_session* session, const void* bytes,
                                                      size_t size, const char* name,
                                                      void (*release)(void* user), void* user,
                                                      const oncilla_load_options* options,
                                                      oncilla_model** model);
-/* Gives the model's memory back and says how much it was (`released_bytes` may be null). */
+/* Waits for the model's runs, frees its memory and counts it in `released_bytes` (may be null). */
 ONCILLA_API oncilla_status* oncilla_model_unload(oncilla_model* model, int64_t* released_bytes);
 ONCILLA_API void oncilla_model_free(oncilla_model* model);
 
@@ -327,7 +331,7 @@ typedef struct oncilla_tensor_info {
   const int64_t* dims; /* -1: not known */
 } oncilla_tensor_info;
 
-/* Signatures by position; formats without them have one with an empty key. */
+/* Signatures by index. A format without signatures has one, with an empty key. */
 ONCILLA_API size_t oncilla_model_signature_count(const oncilla_model* model);
 ONCILLA_API const char* oncilla_model_signature_key(const oncilla_model* model, size_t signature);
 ONCILLA_API size_t oncilla_model_input_count(const oncilla_model* model, size_t signature);
@@ -339,49 +343,50 @@ ONCILLA_API oncilla_status* oncilla_model_output(const oncilla_model* model, siz
 
 typedef struct oncilla_run_options {
   size_t size;
-  const char* signature;      /* null: serving_default, else the only one */
-  int64_t timeout_ms;         /* 0: none */
+  const char* signature; /* null: serving_default, else the only one */
+  int64_t timeout_ms;    /* then it fails as ONCILLA_DEADLINE_EXCEEDED; 0: the session's limit */
   const char* const* outputs; /* names; null: all outputs of the signature, none with targets */
   size_t output_count;
-  const char* const* targets; /* nodes of a TensorFlow graph to run for what they do; may be null */
+  const char* const* targets; /* nodes of a TensorFlow graph to run for side effects; may be null */
   size_t target_count;
   const oncilla_cancellation* cancellation; /* may be null */
-  const char* const* keep; /* outputs that stay on the device that computes them; may be null */
+  /* Outputs that stay on the device that computes them, to be fed to later runs; may be null. */
+  const char* const* keep;
   size_t keep_count;
-  int keep_all;       /* all of them */
-  const char* device; /* where to run this time, but for nodes that are placed; null: the session's
-                         device. Graphs and weights are kept on each device that was used. */
-  int trace_level;    /* ONCILLA_TRACE_..: what oncilla_result_trace tells */
+  int keep_all; /* 1: all outputs stay */
+  /* The device of this run, for nodes that are not placed elsewhere; null: the session's. Graphs
+   * and weights are kept on each device that was used, which costs memory. */
+  const char* device;
+  int trace_level; /* ONCILLA_TRACE_..: what is recorded for oncilla_result_trace */
 } oncilla_run_options;
 
-/* Variables of TensorFlow models, trained weights too, by position, in the order of their graph.
- * Names are the nodes' in the graph. 0 also where the graph cannot be read: the other function then
- * says why. */
+/* The variables of a TensorFlow model, trained weights included, by index in the order of the
+ * graph. Their names are those of their nodes in the graph. The count is 0 also where the graph
+ * cannot be read; oncilla_model_variable then returns the reason. */
 ONCILLA_API size_t oncilla_model_variable_count(const oncilla_model* model);
 ONCILLA_API oncilla_status* oncilla_model_variable(const oncilla_model* model, size_t index,
                                                    oncilla_tensor_info* info);
-/* Variables that some graph changes are kept between runs; runs that change them take turns.
- * Reading gives a copy of the value that was last assigned, else of what the model's files hold;
- * FailedPrecondition before anything has given one. Assigning checks type and shape, and holds for
- * the runs that begin later; the first time, a variable that no graph changes costs the graphs that
- * read it another compilation. */
+/* A variable that a graph of the model changes keeps its value between runs, and runs that change
+ * variables take turns. Reading returns a copy of the value that was last assigned, else of the
+ * value in the model's files; ONCILLA_FAILED_PRECONDITION where there is none yet. Assigning checks
+ * the type and shape and takes effect for runs that begin later. The first assignment to a variable
+ * that no graph changes makes the graphs that read it compile again. */
 ONCILLA_API oncilla_status* oncilla_model_read_variable(oncilla_model* model, const char* name,
                                                         oncilla_tensor** tensor);
 ONCILLA_API oncilla_status* oncilla_model_assign_variable(oncilla_model* model, const char* name,
                                                           const oncilla_tensor* tensor);
 
-/* Blocks until the results are there. `options` may be null. */
+/* Runs the model and blocks until the results are there. `options` may be null. */
 ONCILLA_API oncilla_status* oncilla_model_run(oncilla_model* model, const char* const* input_names,
                                               const oncilla_tensor* const* inputs,
                                               size_t input_count,
                                               const oncilla_run_options* options,
                                               oncilla_result** result);
 
-/* Does what the first such run would do beside computing: compiles the graph, makes the memory plan
- * and the kernels for inputs of these shapes, and packs the weights. Only the shapes and types of
- * the inputs matter, but for those that shapes depend on. Without inputs the graph alone is
- * compiled. Of the options, those that bear on results' arrival (time limit, cancellation, keep)
- * are ignored. */
+/* Does the work of a first run except computing: compiles the graph, plans the memory, makes the
+ * kernels for inputs of these shapes and uploads the weights. Only the shapes and types of the
+ * inputs matter, and the values that determine shapes. Without inputs, the plan is made only where
+ * all sizes are known. Time limit, cancellation and `keep` are ignored. */
 ONCILLA_API oncilla_status* oncilla_model_prepare(oncilla_model* model,
                                                   const char* const* input_names,
                                                   const oncilla_tensor* const* inputs,
@@ -390,101 +395,102 @@ ONCILLA_API oncilla_status* oncilla_model_prepare(oncilla_model* model,
 
 ONCILLA_API size_t oncilla_result_count(const oncilla_result* result);
 ONCILLA_API const char* oncilla_result_name(const oncilla_result* result, size_t index);
-/* Belongs to the result. */
+/* The tensor belongs to the result. */
 ONCILLA_API const oncilla_tensor* oncilla_result_tensor(const oncilla_result* result, size_t index);
-/* By name; null when there is none. */
+/* The output of that name; null where there is none. */
 ONCILLA_API const oncilla_tensor* oncilla_result_find(const oncilla_result* result,
                                                       const char* name);
-/* Copies an output of numbers, also one on a device, into the caller's memory, whose size must be
- * exactly the tensor's. */
+/* Copies a numeric output, also one on a device, into memory of exactly the tensor's size. */
 ONCILLA_API oncilla_status* oncilla_result_copy(const oncilla_result* result, const char* name,
                                                 void* memory, size_t bytes);
-/* One line: what ran where, why, and what it cost in copies. */
+/* One line: which nodes ran where, why, and what was copied. */
 ONCILLA_API const char* oncilla_result_report(const oncilla_result* result);
 ONCILLA_API void oncilla_result_free(oncilla_result* result);
 
 /* ---- Traces: what a run did when ------------------------------------------------------------- */
 
-/* As tensorflow.RunOptions has them. */
+/* What a run records; the same levels as in tensorflow.RunOptions. */
 enum {
   ONCILLA_TRACE_NONE = 0,
-  ONCILLA_TRACE_SOFTWARE = 1, /* what the host did, and how memory went */
-  ONCILLA_TRACE_HARDWARE = 2, /* steps and copies, by the devices' own clocks */
+  ONCILLA_TRACE_SOFTWARE = 1, /* what the host did, and memory use over time */
+  ONCILLA_TRACE_HARDWARE = 2, /* kernels and copies, timed by the devices' own clocks */
   ONCILLA_TRACE_FULL = 3      /* both */
 };
 typedef enum oncilla_trace_format {
   ONCILLA_TRACE_CHROME = 0,    /* JSON for Perfetto and chrome://tracing */
   ONCILLA_TRACE_STEP_STATS = 1 /* a serialized tensorflow.RunMetadata */
 } oncilla_trace_format;
-/* Of a run with a trace level; ONCILLA_FAILED_PRECONDITION without. Fills as much of `bytes` as
- * `size` has room for; `needed` gets the size of the whole. There is no zero byte behind it. */
+/* The trace of a run with a trace level; ONCILLA_FAILED_PRECONDITION without. Fills as much of
+ * `bytes` as `size` has room for and sets `needed` to the size of the whole. No zero byte is
+ * appended. */
 ONCILLA_API oncilla_status* oncilla_result_trace(const oncilla_result* result,
                                                  oncilla_trace_format format, char* bytes,
                                                  size_t size, size_t* needed);
-/* The same into a file. */
+/* Writes the trace to a file. */
 ONCILLA_API oncilla_status* oncilla_result_save_trace(const oncilla_result* result,
                                                       oncilla_trace_format format,
                                                       const char* path);
 
 /* ---- Runs that end early, on the session's threads; tensors on devices; callables ----------- */
 
-/* A wish that runs end: given to any number of runs, uttered once from any thread. A run that is
- * cancelled ends as ONCILLA_CANCELLED within milliseconds, whatever its device does; the caller's
- * memory is not touched afterwards. May be freed while runs have it. */
+/* A cancellation token: given to any number of runs, it cancels them all, from any thread. A
+ * cancelled run returns ONCILLA_CANCELLED within milliseconds, even if its device hangs, and does
+ * not touch the caller's memory afterwards. A token cannot be reset, and may be freed while runs
+ * use it. */
 ONCILLA_API oncilla_status* oncilla_cancellation_create(oncilla_cancellation** cancellation);
 ONCILLA_API void oncilla_cancellation_cancel(oncilla_cancellation* cancellation);
 ONCILLA_API void oncilla_cancellation_free(oncilla_cancellation* cancellation);
 
-/* Called on a thread of the session's when the run is over; oncilla_run_wait then returns at once.
- * It may unload and free, but must not wait for other runs. */
+/* Called on a thread of the session when the run is over; oncilla_run_wait then returns at once. It
+ * may unload models and free handles, but must not wait for other runs. */
 typedef void (*oncilla_done_fn)(void* user);
 
-/* As oncilla_model_run, on a thread of the session's. Inputs are copied or, where wrapped, held
- * until the run is over. The time limit begins now. ONCILLA_RESOURCE_EXHAUSTED when too many runs
- * wait in line. `done` may be null. */
+/* Like oncilla_model_run, on a thread of the session. Inputs are copied or, where wrapped,
+ * referenced until the run is over. The time limit counts from this call.
+ * ONCILLA_RESOURCE_EXHAUSTED when too many runs wait. `done` may be null. */
 ONCILLA_API oncilla_status* oncilla_model_run_async(
     oncilla_model* model, const char* const* input_names, const oncilla_tensor* const* inputs,
     size_t input_count, const oncilla_run_options* options, oncilla_done_fn done, void* user,
     oncilla_run** run);
-/* 1 when it is over. */
+/* Returns 1 when the run is over. */
 ONCILLA_API int oncilla_run_done(const oncilla_run* run);
-/* Waits for the outcome, at most so long; negative: as long as it takes. ONCILLA_DEADLINE_EXCEEDED
- * with a null `*result` means that it is not over yet (or, as the run's own failure, that its time
- * limit has passed: oncilla_run_done tells). The result is given once, to the first who asks. */
+/* Waits at most `timeout_ms` for the run (negative: without a limit) and returns its status and
+ * result. The result is returned once, to the first caller. ONCILLA_DEADLINE_EXCEEDED with a null
+ * `*result` means that the run is not over yet, or that it failed because its own time limit
+ * passed; oncilla_run_done tells which. */
 ONCILLA_API oncilla_status* oncilla_run_wait(oncilla_run* run, int64_t timeout_ms,
                                              oncilla_result** result);
 ONCILLA_API void oncilla_run_cancel(oncilla_run* run);
-/* The run goes on. */
+/* Frees the handle; the run continues. */
 ONCILLA_API void oncilla_run_free(oncilla_run* run);
 
-/* As oncilla_session_close; runs under way are cancelled at once (`cancel`), or when they take
- * longer than `timeout_ms` (0: they may take as long as they like). */
+/* Like oncilla_session_close, but does not wait for long runs: cancels the runs in progress at once
+ * (`cancel` != 0), or those that take longer than `timeout_ms` (0: no limit). */
 ONCILLA_API oncilla_status* oncilla_session_close_within(oncilla_session* session, int cancel,
                                                          int64_t timeout_ms,
                                                          int64_t* released_bytes);
 
-/* The full name of the device that the tensor is on; "" for host memory. A tensor on a device may
- * be fed to runs of its session's models, where it is used without a copy if the device is the
- * same. It holds memory of the device until it is freed, or its session closed; after that all that
- * is asked of it is ONCILLA_FAILED_PRECONDITION. Runs make such tensors where `keep` says so. */
+/* The full name of the device that holds the tensor; "" for host memory. A tensor on a device may
+ * be an input of runs of its session, without a copy where the node runs there. It holds device
+ * memory until it is freed or its session is closed; then calls with it return
+ * ONCILLA_FAILED_PRECONDITION. Runs return such tensors where `keep` says so. */
 ONCILLA_API const char* oncilla_tensor_device(const oncilla_tensor* tensor);
-/* A copy in host memory. */
+/* Copies the tensor to host memory. */
 ONCILLA_API oncilla_status* oncilla_tensor_read(const oncilla_tensor* tensor,
                                                 oncilla_tensor** host);
-/* Copies a tensor to a device in use, by its full name or a short one (null: the session's device).
- */
+/* Copies a tensor to a device in use, by its full name or a short one (null: the session's). */
 ONCILLA_API oncilla_status* oncilla_session_upload(oncilla_session* session, const char* device,
                                                    const oncilla_tensor* tensor,
                                                    oncilla_tensor** on_device);
 
 typedef struct oncilla_callable_options {
   size_t size;
-  const char* signature;     /* null: as oncilla_run_options */
-  const char* const* inputs; /* names, in the order of the calls' inputs */
+  const char* signature;     /* as in oncilla_run_options */
+  const char* const* inputs; /* names, in the order in which calls give the inputs */
   size_t input_count;
-  const char* const* outputs; /* in the order of the results; null: as oncilla_run_options */
+  const char* const* outputs; /* in the order of the results; null: as in oncilla_run_options */
   size_t output_count;
-  const char* const* targets;
+  const char* const* targets; /* this and the rest: as in oncilla_run_options */
   size_t target_count;
   const char* const* keep;
   size_t keep_count;
@@ -493,12 +499,12 @@ typedef struct oncilla_callable_options {
 
 typedef struct oncilla_call_options {
   size_t size;
-  int64_t timeout_ms; /* 0: none */
-  const oncilla_cancellation* cancellation;
+  int64_t timeout_ms;                       /* as in oncilla_run_options */
+  const oncilla_cancellation* cancellation; /* ends the call early; may be null */
 } oncilla_call_options;
 
-/* A run whose names are settled once: calls give inputs by position, on the host or on devices.
- * Calls of one callable may overlap. */
+/* A run whose names are looked up once, for calls that are made very often. Calls pass inputs by
+ * position, each on the host or on a device. Calls of one callable may overlap. */
 ONCILLA_API oncilla_status* oncilla_model_make_callable(oncilla_model* model,
                                                         const oncilla_callable_options* options,
                                                         oncilla_callable** callable);
@@ -510,70 +516,72 @@ ONCILLA_API oncilla_status* oncilla_callable_run(oncilla_callable* callable,
                                                  oncilla_result** result);
 ONCILLA_API void oncilla_callable_free(oncilla_callable* callable);
 
-/* Makes the next inputs of a callable, in its order: 1 when all are set, 0 when there are no more,
- * anything else for a failure. They stay the source's, which may free or reuse them when it is
- * called again or the prefetcher is freed. Called on a thread of the prefetcher's. */
+/* Provides the next inputs of a callable, in its order: returns 1 when all are set, 0 when there
+ * are no more, anything else for a failure. The tensors stay the source's, which may free or reuse
+ * them when it is called again or the prefetcher is freed. It is called on a thread of the
+ * prefetcher. */
 typedef struct oncilla_prefetcher oncilla_prefetcher;
 typedef int (*oncilla_source_fn)(void* user, const oncilla_tensor** inputs, size_t input_count);
-/* Inputs are made, and put on the device, while the device computes: up to `depth` sets ahead (0:
- * 2), fewer where the memory limit leaves no room. */
+/* Calls `source` and uploads the inputs to the device while the device computes, up to `depth` sets
+ * ahead (0: 2), or fewer where the memory limit leaves no room. */
 ONCILLA_API oncilla_status* oncilla_prefetcher_create(oncilla_callable* callable,
                                                       oncilla_source_fn source, void* user,
                                                       int depth, oncilla_prefetcher** prefetcher);
 /* Runs the callable on the next inputs; `*result` is null at the end. A failure of the source is
- * ONCILLA_ABORTED and ends the stream; one of a run does not. `options` may be null. */
+ * ONCILLA_ABORTED and ends the stream, one of a run does not. `options` may be null. */
 ONCILLA_API oncilla_status* oncilla_prefetcher_next(oncilla_prefetcher* prefetcher,
                                                     const oncilla_call_options* options,
                                                     oncilla_result** result);
-/* Waits for a call of the source that is under way. */
+/* Waits for a call of the source that is in progress. */
 ONCILLA_API void oncilla_prefetcher_free(oncilla_prefetcher* prefetcher);
 
 /* ---- Placement: which node runs where -------------------------------------------------------- */
 
-/* From the next run on, nodes whose name matches `nodes` ('*' any text, '?' one character; null:
- * all) and whose type is `op` (of the model's format or canonical; null: any) run on `device`,
- * where it has a kernel for them; a weight's name stands for the nodes that read it. What was asked
- * for last wins; an empty device takes back. Weights move with their nodes. In a strict session a
- * device that is not there is NotFound, and a node that cannot run there fails the next run. */
+/* From the next run on, places the nodes whose name matches `nodes` ('*' any text, '?' one
+ * character; null: all) and whose type is `op` (in the model's format or canonical; null: any) on
+ * `device`, where that has a kernel for them. A weight's name stands for the nodes that read it.
+ * The last matching request wins; an empty device undoes earlier ones. Weights move with their
+ * nodes. In a strict session a device that does not exist is ONCILLA_NOT_FOUND, and a node that
+ * cannot run there fails the next run. */
 ONCILLA_API oncilla_status* oncilla_model_place(oncilla_model* model, const char* nodes,
                                                 const char* op, const char* device);
-/* The device for a node, or null for no opinion. Called from any thread, for each node of a graph
- * that is compiled, as long as the model lives; the text must stay until the next call on that
- * thread. `stored` is the device that the model stores for it, or "". */
+/* Returns the device for a node, or null for no preference. Called from any thread, for each node
+ * of a graph that is compiled, as long as the model lives. The text must stay valid until the next
+ * call on that thread. `stored` is the device that the model stores for the node, or "". */
 typedef const char* (*oncilla_place_fn)(void* user, const char* node, const char* op,
                                         const char* stored);
 ONCILLA_API oncilla_status* oncilla_model_place_by(oncilla_model* model, oncilla_place_fn rule,
                                                    void* user);
 ONCILLA_API oncilla_status* oncilla_model_clear_placement(oncilla_model* model);
-/* Where each node of a signature runs (null: the default one) when the run is on `device` (null:
- * the session's) and why: a line each, with a zero byte behind the last. Fills as much of `text` as
- * `size` has room for; `needed` (may be null) gets the size of the whole. */
+/* Writes one line for each node of a signature (null: the default one): where it runs and why, when
+ * the run is on `device` (null: the session's). A zero byte follows the last line. Fills as much of
+ * `text` as `size` has room for and sets `needed` (may be null) to the size of the whole text. */
 ONCILLA_API oncilla_status* oncilla_model_placement(oncilla_model* model, const char* signature,
                                                     const char* device, char* text, size_t size,
                                                     size_t* needed);
 
 /* ---- Memory, further ------------------------------------------------------------------------ */
 
-/* Moves weights together between runs, makes graphs anew where that needs it, and gives back what
- * is left over; ONCILLA_FAILED_PRECONDITION while runs are under way. `released_bytes` may be null,
+/* Compacts the weights in memory and frees what is left over; graphs are compiled again where that
+ * needs it. ONCILLA_FAILED_PRECONDITION while runs are in progress. `released_bytes` may be null,
  * here and below. */
 ONCILLA_API oncilla_status* oncilla_session_defragment(oncilla_session* session,
                                                        int64_t* released_bytes);
-/* Unloads all models, waiting for their runs; the session goes on, with its devices open. */
+/* Unloads all models after waiting for their runs; the session stays usable, its devices open. */
 ONCILLA_API oncilla_status* oncilla_session_reset(oncilla_session* session,
                                                   int64_t* released_bytes);
-/* Peaks become what is taken now. */
+/* Resets all peaks to what is taken now. */
 ONCILLA_API oncilla_status* oncilla_session_reset_peaks(oncilla_session* session);
-/* From now on the last so many changes of memory are kept for the report; 0: none. */
+/* Keeps the latest `changes` changes of memory for the report, from now on; 0: none. */
 ONCILLA_API oncilla_status* oncilla_session_record_memory(oncilla_session* session, size_t changes);
-/* Limits, owners, weights, variables, plans with the node at which their peak falls, changes over
- * time, and the pool as it was when memory last ran out: text, or JSON where `json` is not 0. Fills
- * as much of `text` as `size` has room for, with a zero byte behind it; `needed` (may be null) gets
- * the size of the whole, which may have changed by the next call. */
+/* The memory report: limits, owners, weights, variables, plans with the node at their peak, changes
+ * over time, and the pool as it was when memory last ran out; as text, or JSON where `json` is not
+ * 0. Fills as much of `text` as `size` has room for, with a zero byte at the end; `needed` (may be
+ * null) is set to the size of the whole, which may differ in the next call. */
 ONCILLA_API oncilla_status* oncilla_session_memory_report(oncilla_session* session, int json,
                                                           char* text, size_t size, size_t* needed);
-/* Closes all sessions of the runtime, waiting for their runs. `text` gets a line for each session
- * and model that the program still holds, as above; free those as ever. */
+/* Closes all sessions of the runtime after waiting for their runs. Writes to `text`, as above, a
+ * line for each session and model handle that the program still holds; free those as usual. */
 ONCILLA_API oncilla_status* oncilla_runtime_close_sessions(oncilla_runtime* runtime,
                                                            int64_t* released_bytes, char* text,
                                                            size_t size, size_t* needed);

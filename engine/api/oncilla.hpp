@@ -1,18 +1,18 @@
-// Oncilla for C++17: oncilla.h with values that clean up after themselves. Header-only; needs
-// nothing but the standard library and liboncilla.
+// Oncilla for C++17: the functions of oncilla.h as classes that free what they hold. Header-only;
+// it needs only the standard library and liboncilla.
 //
 //   #include <oncilla/oncilla.hpp>
 //   int main() {
-//     auto session = oncilla::Session::Create().value();      // best GPU, else the CPU
+//     auto session = oncilla::Session::Create().value();      // the first GPU, else the CPU
 //     auto model = session.Load("efficientnet_lite0").value();
 //     auto image = oncilla::Tensor::Of<float>({1, 2}, {0.5f, 1.5f}).value();
 //     auto result = model.Run({{"x", image}}).value();
 //     std::printf("%f\n", result[0].data<float>()[0]);
 //   }
 //
-// Nothing throws but reading the value of a Result that is a failure, which throws oncilla::Error.
-// A model keeps its session: both close when the last of them goes, or earlier by Close(). Threads
-// are those of oncilla.h.
+// No call throws, except that reading the value of a Result that holds a failure throws
+// oncilla::Error. A model keeps its session alive: both are closed when the last of them is
+// destroyed, or earlier by Close(). The thread rules are those of oncilla.h.
 #ifndef ONCILLA_HPP_
 #define ONCILLA_HPP_
 
@@ -32,15 +32,20 @@ namespace oncilla {
 inline namespace v0 {
 
 struct RunOptions {
-  std::string signature = {};             // empty: the default one
-  std::vector<std::string> outputs = {};  // empty: all, or none with targets
-  int64_t timeout_ms = 0;                 // 0: none, or the session's
-  std::vector<std::string> targets = {};  // nodes of a TensorFlow graph to run for what they do
-  std::string device = {};                // where to run this time; empty: the session's device
+  std::string signature = {};  // empty: the default one
+  // The outputs to compute; empty: all, or none where there are targets.
+  std::vector<std::string> outputs = {};
+  // The run fails as DEADLINE_EXCEEDED after this time; 0: the session's time limit, else none.
+  int64_t timeout_ms = 0;
+  // Nodes of a TensorFlow graph that run for their side effects: an initialiser, an assignment.
+  std::vector<std::string> targets = {};
+  // The device of this run; empty: the session's. Graph and weights are kept on each device used.
+  std::string device = {};
   Cancellation cancellation = {};
-  std::vector<std::string> keep = {};  // outputs that stay on the device that computes them
+  // Outputs that stay on the device that computes them, for values that are fed to a later run.
+  std::vector<std::string> keep = {};
   bool keep_all = false;
-  int trace_level = ONCILLA_TRACE_NONE;  // for RunResult::Trace
+  int trace_level = ONCILLA_TRACE_NONE;  // what is recorded for RunResult::Trace
 };
 
 // An input or output as a signature declares it.
@@ -68,8 +73,8 @@ class Model {
     if (!status.ok()) return status;
     return RunResult(result);
   }
-  // On a thread of the session's. `done` is called there when the run is over; see
-  // oncilla_done_fn.
+  // Runs on a thread of the session and returns at once. `done` is called on that thread when the
+  // run is over; see oncilla_done_fn.
   Result<AsyncRun> RunAsync(const Inputs& inputs, const RunOptions& options = {},
                             std::function<void()> done = nullptr) const {
     const Arguments a(inputs, options);
@@ -107,14 +112,14 @@ class Model {
     if (!status.ok()) return status;
     return Callable(callable);
   }
-  // One input, whatever it is called: that of the default signature.
+  // Runs the default signature on its one input, whatever the name of that is.
   Result<RunResult> operator()(const Tensor& input) const {
     const std::vector<TensorInfo> declared = inputs();
     return Run({{declared.size() == 1 ? declared[0].name : std::string(), input}});
   }
-  // Does what the first run would do beside computing: compiles the graph, makes the plan and the
-  // kernels for inputs of these shapes, and sends the weights. Only the shapes and types of the
-  // examples matter, but for inputs that shapes depend on.
+  // Does the work of a first run except for computing: compiles the graph, makes the plan and the
+  // kernels for inputs of these shapes, and uploads the weights. Only the shapes and types of the
+  // examples matter, except for inputs whose values determine shapes.
   Status Prepare(const Inputs& examples, const PrepareOptions& options = {}) const {
     RunOptions run;
     run.signature = options.signature;
@@ -124,8 +129,8 @@ class Model {
     return Status(oncilla_model_prepare(model_.get(), a.names.data(), a.tensors.data(),
                                         a.names.size(), &a.c));
   }
-  // What the model has, in the order of its file; formats without signatures have one with an empty
-  // key.
+  // The keys of the model's signatures, in the order of its file. A format without signatures has
+  // one, with an empty key.
   std::vector<std::string> signatures() const {
     std::vector<std::string> keys;
     for (size_t i = 0; i < oncilla_model_signature_count(model_.get()); ++i) {
@@ -133,15 +138,15 @@ class Model {
     }
     return keys;
   }
-  // Of a signature, by its key; empty: serving_default, else the only one. Nothing for a signature
-  // that is not there.
+  // The inputs of a signature, given by its key; empty: serving_default, else the only one. An
+  // empty list where there is no such signature.
   std::vector<TensorInfo> inputs(const std::string& signature = {}) const {
     return Infos(signature, oncilla_model_input_count, oncilla_model_input);
   }
   std::vector<TensorInfo> outputs(const std::string& signature = {}) const {
     return Infos(signature, oncilla_model_output_count, oncilla_model_output);
   }
-  // Trained weights, and what the model's graphs change.
+  // The variables of the model: trained weights, and those that its graphs change.
   std::vector<TensorInfo> variables() const {
     std::vector<TensorInfo> all(oncilla_model_variable_count(model_.get()));
     for (size_t i = 0; i < all.size(); ++i) {
@@ -162,16 +167,16 @@ class Model {
   Status AssignVariable(const std::string& name, const Tensor& value) const {
     return Status(oncilla_model_assign_variable(model_.get(), name.c_str(), value.get()));
   }
-  // From the next run on, the nodes that match run on `device`; see oncilla_model_place.
+  // From the next run on, the nodes whose names match run on `device`; see oncilla_model_place.
   Status Place(const std::string& nodes, const std::string& device) const {
     return Status(oncilla_model_place(model_.get(), nodes.c_str(), nullptr, device.c_str()));
   }
-  // The same for all nodes of a type: "Conv2D".
+  // From the next run on, all nodes of a type ("Conv2D") run on `device`.
   Status PlaceType(const std::string& op, const std::string& device) const {
     return Status(oncilla_model_place(model_.get(), nullptr, op.c_str(), device.c_str()));
   }
   Status ClearPlacement() const { return Status(oncilla_model_clear_placement(model_.get())); }
-  // Where each node of a signature runs and why, a line each.
+  // Where each node of a signature runs and why, one line each.
   Result<std::string> Placement(const std::string& signature = {},
                                 const std::string& device = {}) const {
     size_t needed = 0;
@@ -185,7 +190,7 @@ class Model {
     text.pop_back();
     return text;
   }
-  // Gives the model's memory back; returns the bytes.
+  // Frees the model's memory and returns how many bytes that was.
   Result<int64_t> Unload() {
     int64_t bytes = 0;
     Status status(oncilla_model_unload(model_.get(), &bytes));
@@ -202,7 +207,7 @@ class Model {
     for (const std::string& t : texts) pointers.push_back(t.c_str());
     return pointers;
   }
-  // What a run is asked for, as C wants it; borrows from both.
+  // The arguments of a run in the form of the C interface. It refers to both parameters.
   struct Arguments {
     Arguments(const Inputs& inputs, const RunOptions& options)
         : outputs(Pointers(options.outputs)),
@@ -249,28 +254,28 @@ class Model {
   }
   Model(oncilla_model* owned, std::shared_ptr<oncilla_session> session)
       : session_(std::move(session)), model_(owned) {}
-  std::shared_ptr<oncilla_session> session_;  // a model may be all that is left of its session
+  std::shared_ptr<oncilla_session> session_;  // kept alive by its models
   internal::Handle<oncilla_model, oncilla_model_free> model_;
 };
 
-// What to do with the devices that a TensorFlow model's nodes say they were made for; see
+// What to do with the devices that are stored on the nodes of a TensorFlow model; see
 // oncilla_load_options.
 enum class StoredDevices {
-  // Followed softly for graphs that are built in code, where a DeviceScope was written on purpose;
-  // ignored for files.
+  // kSoft for graphs that are built in code, where a DeviceScope was written on purpose; kIgnore
+  // for files.
   kDefault = ONCILLA_STORED_DEVICES_DEFAULT,
   kIgnore = ONCILLA_STORED_DEVICES_IGNORE,
   kSoft = ONCILLA_STORED_DEVICES_SOFT,
   kRespect = ONCILLA_STORED_DEVICES_RESPECT,
 };
 
-// When a model's graphs are made.
+// When the graphs of a model are compiled; see oncilla_load_options.
 enum class LoadPolicy {
-  kLazy = ONCILLA_LOAD_LAZY,    // by the first run that needs them
-  kEager = ONCILLA_LOAD_EAGER,  // the default signature's while loading: failures show there
+  kLazy = ONCILLA_LOAD_LAZY,    // in the first run that needs them
+  kEager = ONCILLA_LOAD_EAGER,  // the default signature's while loading, where failures then show
 };
 
-// The tags of one meta graph of a SavedModel: {"serve", "gpu"}, or a text with commas.
+// The tags of one meta graph of a SavedModel: {"serve", "gpu"}, or one text with commas.
 class Tags : public std::vector<std::string> {
  public:
   Tags() = default;
@@ -284,7 +289,7 @@ class Tags : public std::vector<std::string> {
       begin = end + 1;
     }
   }
-  // Not of strings: {{"serve", "gpu"}} must never be one string from two pointers.
+  // Takes no strings: {{"serve", "gpu"}} must never become one string made from two pointers.
   Tags(std::initializer_list<const char*> tags)
       : std::vector<std::string>(tags.begin(), tags.end()) {}
   Tags(std::vector<std::string> tags) : std::vector<std::string>(std::move(tags)) {}  // NOLINT
@@ -297,7 +302,7 @@ struct LoadOptions {
 };
 
 namespace internal {
-// The options as C wants them; borrows from itself.
+// The options in the form of the C interface. `c` refers to `tags`.
 struct CLoadOptions {
   explicit CLoadOptions(const LoadOptions& options) {
     for (const std::string& tag : options.tags) tags += (tags.empty() ? "" : ",") + tag;
@@ -316,20 +321,22 @@ class GraphBuilder;  // oncilla_graph.hpp
 
 struct DeviceInfo {
   std::string name;  // "/job:localhost/replica:0/task:0/device:GPU:0"; empty when not usable
-  std::string note;  // why it is not usable
-  std::string id;    // stable from run to run
+  std::string note;  // why it is not usable, else empty
+  std::string id;    // stable between processes
   std::string driver_name, vendor, driver_version, backend;
   int64_t memory_bytes = 0, max_allocation_bytes = 0;
   int compute_units = 0;
 };
 
 struct RuntimeOptions {
-  bool opencl_cpu_devices = false;  // OpenCL devices of type CPU serve as GPU:n too
-  int threads = 0;                  // shared by sessions; 0: the processors of this process
+  // List OpenCL devices of type CPU as GPU:n too, to use OpenCL on a machine without a GPU.
+  bool opencl_cpu_devices = false;
+  // Threads of the pool that sessions share; 0: one for each processor that this process may use.
+  int threads = 0;
 };
 
-// What this machine has. Sessions of one runtime share its threads, and what they take of a device
-// together has a limit. Listing opens nothing. Copies are the same runtime.
+// The devices of this machine. Sessions of one runtime share its thread pool, and a limit on what
+// they take of a device together. Listing devices opens none. Copies refer to the same runtime.
 class Runtime {
  public:
   static Result<Runtime> Create(const RuntimeOptions& options = {}) {
@@ -342,7 +349,7 @@ class Runtime {
     if (!status.ok()) return status;
     return Runtime(runtime);
   }
-  // The CPU first, then GPUs, then what is not usable, with the reason.
+  // The CPU first, then the GPUs, then devices that are not usable, with the reason.
   std::vector<DeviceInfo> Devices() const {
     std::vector<DeviceInfo> all(oncilla_runtime_device_count(get()));
     for (size_t i = 0; i < all.size(); ++i) {
@@ -355,12 +362,12 @@ class Runtime {
     }
     return all;
   }
-  // By any name that a device has: "/GPU:0", "gpu:0", "/device:GPU:0", the full name, a type
-  // ("GPU").
+  // Whether there is a usable device of that name: "/GPU:0", "gpu:0", "/device:GPU:0", the full
+  // name, or a type ("GPU").
   bool HasDevice(const std::string& name) const {
     return oncilla_runtime_has_device(get(), name.c_str()) != 0;
   }
-  // Takes over a handle of the C interface.
+  // Takes ownership of a handle of the C interface.
   static Runtime Adopt(oncilla_runtime* runtime) { return Runtime(runtime); }
   oncilla_runtime* get() const { return runtime_.get(); }
 
@@ -370,13 +377,19 @@ class Runtime {
 };
 
 struct SessionOptions {
+  // Where nodes run unless they are placed elsewhere: auto (the first GPU, else the CPU), cpu,
+  // cpu:plain, gpu, gpu:1 or a device name.
   std::string device = "auto";
+  // Fail instead of running a node on another device because its own has no kernel for it.
   bool strict = false;
+  // > 0: a thread pool of the session's own, of this size; 0: the runtime's pool.
   int threads = 0;
+  // The most bytes taken on each device; lower it to leave room for others. 0: nearly all.
   int64_t memory_limit_bytes = 0;
+  // See RuntimeOptions; only for Create() without a runtime.
   bool opencl_cpu_devices = false;
-  // A configuration as text, JSON or a serialized ConfigProto of TensorFlow; what is set above
-  // wins.
+  // A configuration as text, JSON or a serialized ConfigProto of TensorFlow (docs/config.md). The
+  // members above take precedence.
   std::string config = {};
 };
 
@@ -396,17 +409,17 @@ inline oncilla_session_options ToC(const SessionOptions& options) {
 
 // A device as a session sees it.
 struct SessionDevice {
-  std::string name;         // full, as the session numbers it
+  std::string name;         // the full name, as the session numbers it
   std::string driver_name;  // of the physical device
   bool in_use = false;      // opened: it has a limit and memory
-  bool preferred = false;   // where nodes run unless they ask for another
+  bool preferred = false;   // nodes run here unless they are placed elsewhere
   int64_t limit_bytes = 0;
-  int64_t pool_bytes = 0;  // taken from the driver
+  int64_t pool_bytes = 0;  // allocated from the driver
 };
 
 class Session {
  public:
-  // With a runtime of its own.
+  // Creates a session with its own runtime.
   static Result<Session> Create(const SessionOptions& options = {}) {
     RuntimeOptions r;
     r.opencl_cpu_devices = options.opencl_cpu_devices;
@@ -428,8 +441,9 @@ class Session {
     if (!status.ok()) return status;
     return Model(model, session_);
   }
-  // A model in one file (ONNX, a GraphDef, or Oncilla's own) from memory, which is copied or, with
-  // `release`, used in place until that is called; see oncilla_model_load_bytes.
+  // Loads a model in one file (ONNX, a GraphDef, or Oncilla's own) from memory. The bytes are
+  // copied or, where there is a `release`, used in place until that is called; see
+  // oncilla_model_load_bytes.
   Result<Model> LoadBytes(const void* bytes, size_t size, const LoadOptions& options = {},
                           std::function<void()> release = nullptr) const {
     const internal::CLoadOptions l(options);
@@ -446,30 +460,31 @@ class Session {
     (void)kept.release();  // `call` has it
     return Model(model, session_);
   }
-  // What a builder holds. Its device scopes count; see StoredDevices::kDefault.
+  // Loads the graph of a builder. Its device scopes are followed; see StoredDevices::kDefault.
   Result<Model> Load(const GraphBuilder& graph, const LoadOptions& options = {}) const;
-  // Gives back what no run holds at the moment, and says how much it was; weights stay.
+  // Frees the memory that no run holds at the moment and returns how many bytes that was. Weights
+  // stay.
   Result<int64_t> Trim() {
     int64_t bytes = 0;
     Status status(oncilla_session_trim(session_.get(), &bytes));
     if (!status.ok()) return status;
     return bytes;
   }
-  // Moves weights together and gives back what is left over; not while runs are under way.
+  // Compacts the weights in memory and frees what is left over. Fails while runs are in progress.
   Result<int64_t> Defragment() {
     int64_t bytes = 0;
     Status status(oncilla_session_defragment(session_.get(), &bytes));
     if (!status.ok()) return status;
     return bytes;
   }
-  // Unloads all models; the session goes on.
+  // Unloads all models; the session stays usable.
   Result<int64_t> Reset() {
     int64_t bytes = 0;
     Status status(oncilla_session_reset(session_.get(), &bytes));
     if (!status.ok()) return status;
     return bytes;
   }
-  // Of a device in use, by its full name or a short one ("gpu:0").
+  // The memory of a device in use, given by its full name or a short one ("gpu:0").
   Result<oncilla_memory_info> MemoryInfo(const std::string& device) const {
     oncilla_memory_info info{};
     info.size = sizeof(info);
@@ -477,7 +492,7 @@ class Session {
     if (!status.ok()) return status;
     return info;
   }
-  // The devices that the session sees, with their limits and what is taken of those in use.
+  // The devices that the session sees; for those in use, their limits and what is taken of them.
   std::vector<SessionDevice> Devices() const {
     std::vector<SessionDevice> all(oncilla_session_device_count(session_.get()));
     for (size_t i = 0; i < all.size(); ++i) {
@@ -490,11 +505,11 @@ class Session {
     return all;
   }
   Status ResetPeaks() { return Status(oncilla_session_reset_peaks(session_.get())); }
-  // Keeps the last so many changes of memory for MemoryReport(); 0: none.
+  // Keeps the latest `changes` changes of memory for MemoryReport(); 0: none.
   Status RecordMemory(size_t changes) {
     return Status(oncilla_session_record_memory(session_.get(), changes));
   }
-  // Who holds what, where peaks fall, what happened when memory ran out.
+  // What holds memory, where peaks occur, and what happened when memory ran out.
   Result<std::string> MemoryReport(bool json = false) const {
     for (size_t size = 1 << 16;;) {
       std::string text(size, ' ');
@@ -506,15 +521,16 @@ class Session {
         text.resize(needed - 1);
         return text;
       }
-      size = needed + needed / 8;  // runs may be under way
+      size = needed + needed / 8;  // runs may be in progress
     }
   }
   Status SetMemoryLimit(const std::string& device, int64_t bytes) {
     return Status(oncilla_session_set_memory_limit(session_.get(), device.c_str(), bytes));
   }
-  // Everything that was set, as JSON that SessionOptions::config takes.
+  // All options that were set, as JSON that SessionOptions::config accepts.
   std::string config() const { return oncilla_session_config(session_.get()); }
-  // Copies a tensor to a device in use, by its full name or a short one; empty: the session's.
+  // Copies a tensor to a device in use, given by its full name or a short one; empty: the session's
+  // device.
   Result<Tensor> Upload(const Tensor& tensor, const std::string& device = {}) const {
     oncilla_tensor* copy = nullptr;
     Status status(oncilla_session_upload(session_.get(), device.empty() ? nullptr : device.c_str(),
@@ -522,14 +538,15 @@ class Session {
     if (!status.ok()) return status;
     return Tensor::Adopt(copy);
   }
-  // Cancels runs under way, at once or when they take longer.
+  // Closes the session, and cancels runs in progress: at once, or those that take longer than
+  // `timeout_ms`.
   Result<int64_t> CloseWithin(bool cancel, int64_t timeout_ms = 0) {
     int64_t bytes = 0;
     Status status(oncilla_session_close_within(session_.get(), cancel, timeout_ms, &bytes));
     if (!status.ok()) return status;
     return bytes;
   }
-  // Gives all memory back; returns the bytes.
+  // Waits for runs, frees all memory and returns how many bytes that was.
   Result<int64_t> Close() {
     int64_t bytes = 0;
     Status status(oncilla_session_close(session_.get(), &bytes));

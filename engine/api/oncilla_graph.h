@@ -10,21 +10,22 @@ extern "C" {
 
 /* ---- Graphs built in code -------------------------------------------------------------------- */
 
-/* A TensorFlow graph, node by node. A name that is null is made from the op; one that is taken gets a
- * number behind it. `tensor` gets the name of the node's first output ("add:0"), which belongs to the
- * graph. Not thread-safe. */
+/* Builds a TensorFlow graph node by node. A null name is made from the op; a name that is taken
+ * already gets a number appended. `tensor` is set to the name of the node's first output ("add:0");
+ * the text belongs to the graph. Not thread-safe. */
 typedef struct oncilla_graph oncilla_graph;
 ONCILLA_API oncilla_status* oncilla_graph_create(oncilla_graph** graph);
 ONCILLA_API void oncilla_graph_free(oncilla_graph* graph);
 ONCILLA_API oncilla_status* oncilla_graph_constant(oncilla_graph* graph, const char* name,
                                                    const oncilla_tensor* value,
                                                    const char** tensor);
-/* A size of -1 is not known. */
+/* A size of -1 stands for one that is not known. */
 ONCILLA_API oncilla_status* oncilla_graph_placeholder(oncilla_graph* graph, const char* name,
                                                       oncilla_dtype dtype, const int64_t* dims,
                                                       size_t rank, const char** tensor);
-/* Any op of TensorFlow, with the attributes given since the last one. Types that follow from inputs
- * need not be given; `dtype` is the first output's, 0 for that of the first input. */
+/* Adds any op of TensorFlow, with the attributes that were set since the last one. Attributes for
+ * types that follow from the inputs need not be set. `dtype` is the type of the first output; 0
+ * means that of the first input. */
 ONCILLA_API oncilla_status* oncilla_graph_op(oncilla_graph* graph, const char* op,
                                              const char* name, const char* const* inputs,
                                              size_t input_count, oncilla_dtype dtype,
@@ -47,18 +48,18 @@ ONCILLA_API oncilla_status* oncilla_graph_attr_strings(oncilla_graph* graph, con
                                                        const char* const* values, size_t count);
 ONCILLA_API oncilla_status* oncilla_graph_attr_types(oncilla_graph* graph, const char* name,
                                                      const oncilla_dtype* values, size_t count);
-/* A size of -1 is not known. */
+/* A size of -1 stands for one that is not known. */
 ONCILLA_API oncilla_status* oncilla_graph_attr_shape(oncilla_graph* graph, const char* name,
                                                      const int64_t* dims, size_t rank);
 ONCILLA_API oncilla_status* oncilla_graph_attr_tensor(oncilla_graph* graph, const char* name,
                                                       const oncilla_tensor* value);
-/* What is built until the scope is popped is for this device, merged into the scope around it;
- * "" stands for no device. */
+/* Opens a device scope: the nodes that are added until it is popped are stored for this device,
+ * merged with the scope around it. "" stands for no device. */
 ONCILLA_API oncilla_status* oncilla_graph_push_device(oncilla_graph* graph, const char* device);
 ONCILLA_API oncilla_status* oncilla_graph_pop_device(oncilla_graph* graph);
-/* A serialized GraphDef. */
+/* Writes a serialized GraphDef. */
 ONCILLA_API oncilla_status* oncilla_graph_save(const oncilla_graph* graph, const char* path);
-/* As oncilla_model_load. Scopes are the nodes' stored devices. */
+/* Like oncilla_model_load. The device scopes are the stored devices of the nodes. */
 ONCILLA_API oncilla_status* oncilla_model_load_graph(oncilla_session* session,
                                                      const oncilla_graph* graph,
                                                      const oncilla_load_options* options,

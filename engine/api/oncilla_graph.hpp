@@ -1,4 +1,4 @@
-// Oncilla: graphs built in code, in C++17, a header over the C interface. Included by oncilla.hpp.
+// Oncilla for C++17: graphs built in code. Included by oncilla.hpp.
 //
 //   oncilla::GraphBuilder g;
 //   auto a = g.Constant({1, 2, 3}), b = g.Constant({4, 5, 6});
@@ -6,8 +6,8 @@
 //   auto model = session->Load(g);
 //   auto result = model->Run({}, {.outputs = {c.tensor()}});
 //
-// Ops, types and devices are TensorFlow's, and so is the file that Save() writes. The first failure
-// is kept and told by Load(), Save() or status(). Not thread-safe.
+// Ops, types and devices are TensorFlow's, and Save() writes a file that TensorFlow reads. The
+// first failure is kept and returned by Load(), Save() or status(). Not thread-safe.
 #ifndef ONCILLA_GRAPH_HPP_
 #define ONCILLA_GRAPH_HPP_
 
@@ -24,7 +24,7 @@ inline namespace v0 {
 
 class GraphBuilder;
 
-// An output of a node of a graph that is being built; usable as long as its builder.
+// An output of a node in a graph that is being built. Valid as long as its builder.
 class GraphOutput {
  public:
   const std::string& tensor() const { return tensor_; }  // "add:0", for feeds and fetches
@@ -42,8 +42,9 @@ class GraphOutput {
   std::string tensor_;
 };
 
-// A node's name behind values in braces: a list of numbers is never taken for its letters, as it
-// would be by a string. Made from whatever a string is made from; empty: the builder finds one.
+// The name of a node, as a parameter after values in braces. Unlike a std::string it cannot be made
+// from a list of numbers by accident. It is made from anything that converts to a string; where it
+// is empty, the builder makes a name.
 class NodeName {
  public:
   NodeName() = default;
@@ -64,7 +65,7 @@ class GraphBuilder {
   GraphOutput Constant(const Tensor& value, const std::string& name = {}) {
     return Taken(oncilla_graph_constant(get(), Name(name), value.get(), &text_));
   }
-  // A vector, or a scalar, of floats or of 32-bit integers.
+  // Constants: a vector, a scalar or a tensor of floats, or a vector of 32-bit integers (Ints).
   GraphOutput Constant(std::initializer_list<float> values, const NodeName& name = {}) {
     return OfValues<float>({static_cast<int64_t>(values.size())}, values.begin(), name.text());
   }
@@ -78,13 +79,13 @@ class GraphBuilder {
   GraphOutput Ints(std::initializer_list<int32_t> values, const NodeName& name = {}) {
     return OfValues<int32_t>({static_cast<int64_t>(values.size())}, values.begin(), name.text());
   }
-  // -1 stands for a size that is not known.
+  // An input of the graph. -1 stands for a size that is not known.
   GraphOutput Placeholder(oncilla_dtype dtype, const std::vector<int64_t>& dims,
                           const std::string& name = {}) {
     return Taken(
         oncilla_graph_placeholder(get(), Name(name), dtype, dims.data(), dims.size(), &text_));
   }
-  // Any op of TensorFlow.
+  // Adds any op of TensorFlow, by its name there.
   GraphOutput Op(const std::string& op, const std::vector<GraphOutput>& inputs,
                  const std::string& name = {}, oncilla_dtype dtype = oncilla_dtype(0)) {
     std::vector<const char*> names;
@@ -95,7 +96,7 @@ class GraphBuilder {
   GraphOutput MatMul(const GraphOutput& a, const GraphOutput& b, const std::string& name = {}) {
     return Op("MatMul", {a, b}, name);
   }
-  // An attribute of the op that comes next: whole numbers are ints, others floats.
+  // Sets an attribute of the next op: integers become ints, other numbers floats.
   template <class T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
   GraphBuilder& Attr(const char* name, T value) {
     if constexpr (std::is_same_v<T, bool>) {
@@ -138,7 +139,7 @@ class GraphBuilder {
   GraphBuilder& Attr(const char* name, std::initializer_list<const char*> values) {
     return Attr(name, std::vector<std::string>(values.begin(), values.end()));
   }
-  // A shape; a size of -1 is not known.
+  // A shape; -1 stands for a size that is not known.
   GraphBuilder& ShapeAttr(const char* name, const std::vector<int64_t>& dims) {
     return Noted(oncilla_graph_attr_shape(get(), name, dims.data(), dims.size()));
   }
@@ -146,7 +147,7 @@ class GraphBuilder {
     return Noted(oncilla_graph_attr_tensor(get(), name, value.get()));
   }
 
-  // A serialized GraphDef, which TensorFlow reads too.
+  // Writes a serialized GraphDef, which TensorFlow can load.
   Status Save(const std::string& path) const {
     return status_.ok() ? Status(oncilla_graph_save(get(), path.c_str())) : status_;
   }
@@ -187,7 +188,8 @@ class GraphBuilder {
   const char* text_ = nullptr;
 };
 
-// What is built while it lives is for this device: tf.device as a scope.
+// A device scope, like tf.device: nodes that are added during its lifetime are stored for this
+// device.
 class DeviceScope {
  public:
   DeviceScope(GraphBuilder& graph, const std::string& device) : graph_(graph) {

@@ -1,5 +1,5 @@
-// Oncilla among the OpenCL objects of the application, for C++17: oncilla_opencl.h with values that
-// clean up after themselves. Needs no header of OpenCL's; its handles convert to void* as they are.
+// Oncilla with the OpenCL objects of the application, for C++17: oncilla_opencl.h with classes that
+// free what they hold. It includes no OpenCL header; OpenCL handles convert to void* implicitly.
 //
 //   cl_context context = ..; cl_command_queue queue = ..; cl_mem in = .., out = ..;
 //   auto runtime = oncilla::opencl::MakeRuntime(context).value();
@@ -10,7 +10,7 @@
 //   auto y = oncilla::opencl::Wrap(session, out, ONCILLA_FLOAT32, {1, 1000}).value();
 //   auto run = oncilla::opencl::Enqueue(net, queue, {x}, {y}).value();  // waits for nothing
 //   ..                                                                 // more on the queue
-//   run.Finish();                                                      // waits, and tells
+//   run.Finish();                                                      // waits for the outcome
 #ifndef ONCILLA_OPENCL_HPP_
 #define ONCILLA_OPENCL_HPP_
 
@@ -28,10 +28,10 @@ namespace opencl {
 struct HostOptions {
   void* device = nullptr;       // cl_device_id; null: the context's only one
   std::string library = {};     // see oncilla_opencl_host
-  RuntimeOptions runtime = {};  // its opencl_cpu_devices means nothing here
+  RuntimeOptions runtime = {};  // opencl_cpu_devices has no effect here
 };
 
-// The CPU, and as GPU:0 the device of a cl_context.
+// A runtime with the CPU and, as GPU:0, the device of a cl_context.
 inline Result<Runtime> MakeRuntime(void* context, const HostOptions& options = {}) {
   oncilla_runtime_options r{};
   r.size = sizeof(r);
@@ -47,7 +47,7 @@ inline Result<Runtime> MakeRuntime(void* context, const HostOptions& options = {
   return Runtime::Adopt(runtime);
 }
 
-// A tensor in a cl_mem, without a copy.
+// A tensor in a cl_mem, without a copy; see oncilla_opencl_wrap.
 inline Result<Tensor> Wrap(const Session& session, void* buffer, oncilla_dtype dtype,
                            const std::vector<int64_t>& dims, size_t offset = 0) {
   oncilla_tensor* tensor = nullptr;
@@ -57,7 +57,7 @@ inline Result<Tensor> Wrap(const Session& session, void* buffer, oncilla_dtype d
   return Tensor::Adopt(tensor);
 }
 
-// Where a tensor on the device lies.
+// The memory of a tensor on the device; see oncilla_opencl_buffer.
 struct Place {
   void* buffer = nullptr;  // cl_mem
   size_t offset = 0, bytes = 0;
@@ -77,7 +77,7 @@ inline std::vector<const oncilla_tensor*> Pointers(const std::vector<Tensor>& te
 }
 }  // namespace internal
 
-// Runs with the results in wrapped tensors.
+// Runs the callable and writes the results to wrapped tensors; see oncilla_callable_run_into.
 inline Result<oncilla_run_cost> RunInto(const Callable& callable, const std::vector<Tensor>& inputs,
                                         const std::vector<Tensor>& outputs, int64_t timeout_ms = 0,
                                         const Cancellation& cancellation = {}) {
@@ -94,16 +94,17 @@ inline Result<oncilla_run_cost> RunInto(const Callable& callable, const std::vec
   return cost;
 }
 
-// A run on a queue of the application's. It goes on, unchecked, when this goes.
+// A run on a queue of the application. Destroying the object does not end the run; its outcome is
+// then not checked.
 class EnqueuedRun {
  public:
   explicit EnqueuedRun(oncilla_enqueued* owned) : run_(owned, oncilla_enqueued_free) {}
   bool Done() const { return oncilla_enqueued_done(run_.get()) != 0; }
-  // Waits for the outcome.
+  // Waits for the run and returns its outcome; see oncilla_enqueued_finish.
   Status Finish(int64_t timeout_ms = -1) const {
     return Status(oncilla_enqueued_finish(run_.get(), timeout_ms));
   }
-  // Of a run of EnqueueTraced that has finished well; see oncilla_enqueued_trace.
+  // The trace of a run of EnqueueTraced that has finished successfully; see oncilla_enqueued_trace.
   Result<std::string> Trace(oncilla_trace_format format = ONCILLA_TRACE_CHROME) const {
     size_t needed = 0;
     Status status(oncilla_enqueued_trace(run_.get(), format, nullptr, 0, &needed));
@@ -133,7 +134,8 @@ inline Result<EnqueuedRun> Enqueue(decltype(oncilla_opencl_enqueue)* enqueue,
 }
 }  // namespace internal
 
-// `event` gets a cl_event of the run's end, to be released by the caller, unless null.
+// Enqueues the run and returns; see oncilla_opencl_enqueue. Unless null, `event` is set to a
+// cl_event of the end of the run, which the caller releases.
 inline Result<EnqueuedRun> Enqueue(const Callable& callable, void* queue,
                                    const std::vector<Tensor>& inputs,
                                    const std::vector<Tensor>& outputs,
@@ -142,7 +144,8 @@ inline Result<EnqueuedRun> Enqueue(const Callable& callable, void* queue,
   return internal::Enqueue(oncilla_opencl_enqueue, callable, queue, inputs, outputs, wait_for,
                            event);
 }
-// The same with time stamps, on a queue made with CL_QUEUE_PROFILING_ENABLE.
+// Like Enqueue, and records the time of each step; the queue must have been created with
+// CL_QUEUE_PROFILING_ENABLE.
 inline Result<EnqueuedRun> EnqueueTraced(const Callable& callable, void* queue,
                                          const std::vector<Tensor>& inputs,
                                          const std::vector<Tensor>& outputs,

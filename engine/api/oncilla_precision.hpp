@@ -1,4 +1,4 @@
-// What storing numbers in 16 bits costs, for C++17: oncilla_precision.h with values.
+// What reduced precision costs in accuracy, for C++17: oncilla_precision.h with classes.
 //
 //   auto check = oncilla::PrecisionCheck::Run(runtime, "net", {{"x", x}}, {"fp16"}).value();
 //   std::printf("%s", check.text.c_str());
@@ -16,14 +16,16 @@ inline namespace v0 {
 
 struct PrecisionOptions {
   std::string storage;          // "fp16" or "bf16"; empty: what session.config says
-  SessionOptions session = {};  // its opencl_cpu_devices means nothing here
+  SessionOptions session = {};  // opencl_cpu_devices has no effect here
   LoadOptions load = {};
   RunOptions run = {};
-  int inner_values = 0;  // the most values inside of the graph to compare too, a run each
+  // The most intermediate values to compare as well, at the cost of one more run each. Set it to
+  // find the nodes where errors grow.
+  int inner_values = 0;
 };
 
-// How far one output, or one value inside, is from what it is in fp32; oncilla_number_errors has
-// the units.
+// How far one output, or one intermediate value, is from its value in fp32; oncilla_number_errors
+// has the units.
 struct NumberErrors {
   std::string name;
   double largest = 0, max_error = 0, rms_error = 0;
@@ -34,10 +36,11 @@ struct NumberErrors {
 
 struct PrecisionCheck {
   std::vector<NumberErrors> outputs;
-  std::vector<NumberErrors> inner;  // in the order of the graph
-  std::string text;                 // all of it as a table
+  std::vector<NumberErrors> inner;  // intermediate values, in the order of the graph
+  std::string text;                 // all results as a table
 
-  // Loads the model twice, runs both on the inputs, and compares.
+  // Loads the model with and without 16-bit storage, runs both on the inputs, and compares the
+  // results.
   static Result<PrecisionCheck> Run(const Runtime& runtime, const std::string& path,
                                     const Model::Inputs& inputs, const PrecisionOptions& options);
 

@@ -1,4 +1,4 @@
-// Oncilla for C++17: what runs give, and runs on other threads. Included by oncilla.hpp.
+// Oncilla for C++17: results of runs, asynchronous runs and callables. Included by oncilla.hpp.
 #ifndef ONCILLA_RUNS_HPP_
 #define ONCILLA_RUNS_HPP_
 
@@ -13,18 +13,18 @@
 namespace oncilla {
 inline namespace v0 {
 
-// The outputs of a run, in order or by name, and what the run cost.
+// The outputs of a run, by position or by name, and its report. Copies refer to the same result.
 class RunResult {
  public:
   size_t size() const { return oncilla_result_count(result_.get()); }
   std::string name(size_t index) const { return oncilla_result_name(result_.get(), index); }
-  // By position or by name.
+  // The output at a position or of a name.
   template <class I, std::enable_if_t<std::is_integral_v<I>, int> = 0>
   Tensor operator[](I position) const {
     const auto index = static_cast<size_t>(position);
     return View(oncilla_result_tensor(result_.get(), index));
   }
-  // Not valid when there is no such output.
+  // An invalid tensor where there is no output of that name.
   Tensor operator[](const char* name) const {
     return View(oncilla_result_find(result_.get(), name));
   }
@@ -32,12 +32,12 @@ class RunResult {
   bool Has(const std::string& name) const {
     return oncilla_result_find(result_.get(), name.c_str()) != nullptr;
   }
-  // Copies an output into the caller's memory, which must have exactly its bytes.
+  // Copies an output into the caller's memory, whose size must be exactly that of the tensor.
   Status CopyTo(const std::string& name, void* memory, size_t bytes) const {
     return Status(oncilla_result_copy(result_.get(), name.c_str(), memory, bytes));
   }
   std::string report() const { return oncilla_result_report(result_.get()); }
-  // Of a run with a trace level; see oncilla_result_trace.
+  // The trace of a run that had a trace level; see oncilla_result_trace.
   Result<std::string> Trace(oncilla_trace_format format = ONCILLA_TRACE_CHROME) const {
     size_t needed = 0;
     Status status(oncilla_result_trace(result_.get(), format, nullptr, 0, &needed));
@@ -65,10 +65,11 @@ class RunResult {
   std::shared_ptr<oncilla_result> result_;
 };
 
-// A wish that runs end, which any thread may utter; copies are the same wish.
+// A cancellation token, which any thread may use to cancel the runs that have it; see
+// oncilla_cancellation_create. Copies refer to the same token.
 class Cancellation {
  public:
-  // Whether there is one: the default is none.
+  // Whether this is a token: a default-constructed object is none and cancels nothing.
   explicit operator bool() const { return wish_ != nullptr; }
   static Result<Cancellation> Create() {
     oncilla_cancellation* wish = nullptr;
@@ -85,12 +86,13 @@ class Cancellation {
   std::shared_ptr<oncilla_cancellation> wish_;
 };
 
-// A run on a thread of the session's, under way or over. The run goes on when this goes.
+// A run on a thread of the session, in progress or over. Destroying the object does not end the
+// run.
 class AsyncRun {
  public:
   bool Done() const { return oncilla_run_done(run_.get()) != 0; }
-  // Waits for the outcome; the result is given once. With a limit that passes before the run is
-  // over, ONCILLA_DEADLINE_EXCEEDED while Done() is false.
+  // Waits for the run and returns its result, once. When `timeout_ms` (negative: no limit) passes
+  // before the run is over, ONCILLA_DEADLINE_EXCEEDED, with Done() still false.
   Result<RunResult> Wait(int64_t timeout_ms = -1) const {
     oncilla_result* result = nullptr;
     Status status(oncilla_run_wait(run_.get(), timeout_ms, &result));
@@ -106,15 +108,16 @@ class AsyncRun {
 };
 
 struct CallableOptions {
-  std::vector<std::string> inputs;        // names, in the order of the calls' inputs
-  std::vector<std::string> outputs = {};  // in the order of the results; empty: as RunOptions
-  std::string signature = {};
+  std::vector<std::string> inputs;        // names, in the order in which calls give the inputs
+  std::vector<std::string> outputs = {};  // in the order of the results; empty: as in RunOptions
+  std::string signature = {};             // this and the rest: as in RunOptions
   std::vector<std::string> targets = {};
-  std::vector<std::string> keep = {};  // outputs that stay on the device that computes them
+  std::vector<std::string> keep = {};
   bool keep_all = false;
 };
 
-// A run whose names are settled once. Calls may overlap.
+// A run whose names are looked up once, for calls that are made very often. Calls may overlap, also
+// on several threads.
 class Callable {
  public:
   Result<RunResult> operator()(const std::vector<Tensor>& inputs, int64_t timeout_ms = 0,
@@ -140,15 +143,15 @@ class Callable {
   std::shared_ptr<oncilla_callable> callable_;
 };
 
-// Runs a callable on what a function makes, which is put on the device while the device computes.
+// Runs a callable on inputs that a function provides. They are uploaded while the device computes.
 class Prefetcher {
  public:
-  // Makes the next inputs, in the callable's order; false when there are no more. Called on a
-  // thread of its own; must not throw.
+  // Provides the next inputs, in the callable's order; returns false when there are no more. Called
+  // on a thread of the prefetcher; must not throw.
   using Source = std::function<bool(std::vector<Tensor>& inputs)>;
   static Result<Prefetcher> Create(const Callable& callable, Source source, int depth = 2);
 
-  // The results for the next inputs; empty() at the end.
+  // The results for the next inputs; empty() at the end of the stream.
   struct Item {
     std::shared_ptr<RunResult> result;
     bool empty() const { return result == nullptr; }
@@ -159,11 +162,11 @@ class Prefetcher {
  private:
   struct State {
     Source source;
-    std::vector<Tensor> inputs;  // of the last call
+    std::vector<Tensor> inputs;  // of the last call of `source`
   };
   Prefetcher(std::unique_ptr<State> state, oncilla_prefetcher* owned)
       : state_(std::move(state)), prefetcher_(owned) {}
-  std::unique_ptr<State> state_;  // outlives the other
+  std::unique_ptr<State> state_;  // outlives the prefetcher
   internal::Handle<oncilla_prefetcher, oncilla_prefetcher_free> prefetcher_;
 };
 

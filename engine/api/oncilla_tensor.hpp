@@ -1,4 +1,4 @@
-// Oncilla for C++17: outcomes and tensors. Included by oncilla.hpp.
+// Oncilla for C++17: Status, Result and Tensor. Included by oncilla.hpp.
 #ifndef ONCILLA_TENSOR_HPP_
 #define ONCILLA_TENSOR_HPP_
 
@@ -18,11 +18,11 @@
 #include <vector>
 
 namespace oncilla {
-// Named, so that a program that links the static library can never mix these classes up with the
-// engine's own of the same names.
+// The namespace has a name so that these classes cannot collide with the engine's own classes of
+// the same names in a program that links the static library.
 inline namespace v0 {
 
-// Success, or what went wrong. Cheap to copy.
+// Success, or a description of a failure. Cheap to copy.
 class [[nodiscard]] Status {
  public:
   Status() = default;
@@ -36,7 +36,7 @@ class [[nodiscard]] Status {
   std::string stage() const { return oncilla_status_stage(status_.get()); }
   std::string node() const { return oncilla_status_node(status_.get()); }
   std::string device() const { return oncilla_status_device(status_.get()); }
-  // The driver's own error number (OpenCL's), where one was told.
+  // The driver's own error number (an OpenCL error code), where there is one.
   std::optional<int32_t> driver_code() const {
     int32_t code = 0;
     if (oncilla_status_driver_code(status_.get(), &code) == 0) return std::nullopt;
@@ -47,8 +47,8 @@ class [[nodiscard]] Status {
   std::shared_ptr<oncilla_status> status_;
 };
 
-// The exception of value(): what() is the message, and status() has the code, the stage, the node
-// and the device.
+// The exception that value() throws: what() is the message, and status() has the code, the stage,
+// the node and the device.
 class Error : public std::runtime_error {
  public:
   explicit Error(Status status)
@@ -60,8 +60,8 @@ class Error : public std::runtime_error {
   Status status_;
 };
 
-// A value, or why there is none. Reading the value of a failure throws Error; with -fno-exceptions
-// it prints the message and ends the program.
+// A value, or the failure instead of one. Reading the value of a failure throws Error; with
+// -fno-exceptions it prints the message and aborts the program.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -131,7 +131,7 @@ inline const char* NameOf(oncilla_dtype dtype) {
   return dtype >= 0 && dtype <= ONCILLA_STRING ? kNames[dtype] : kNames[0];
 }
 
-// False for types that C++ has no numbers of.
+// Returns false for types that C++ has no number type for.
 inline bool PrintElement(std::ostream& out, oncilla_dtype dtype, const void* data, size_t index) {
   const auto print = [&](auto zero) {
     const auto value = static_cast<const decltype(zero)*>(data)[index];
@@ -170,14 +170,14 @@ inline bool PrintElement(std::ostream& out, oncilla_dtype dtype, const void* dat
 }
 }  // namespace internal
 
-// A tensor in host memory or on a device, or a view of one that a result holds. Copies share the
-// memory. A default-made tensor, or one that a result does not have, is not valid: it has no
-// elements, and calls that are given it fail.
+// A tensor in host memory or on a device, or a reference to one that a result holds. Copies share
+// the memory. A default-constructed tensor, and one that a result does not have, is not valid: it
+// has no elements, and calls that are given it fail.
 class Tensor {
  public:
   Tensor() = default;
   bool valid() const { return tensor_ != nullptr; }
-  // Copies the values, whose number must be the product of dims.
+  // Copies the values, of which there must be as many as the product of `dims`.
   template <class T>
   static Result<Tensor> Of(const std::vector<int64_t>& dims, const std::vector<T>& values) {
     static_assert(!std::is_same_v<T, bool>, "use Copy with bytes of 0 and 1");
@@ -190,9 +190,9 @@ class Tensor {
     if (!status.ok()) return status;
     return Adopt(tensor);
   }
-  // Uses the caller's memory, whose size must be the tensor's and which must stay unchanged until
-  // `release` (may be empty) is called, from whatever thread lets go of it last. On a failure
-  // `release` is not called.
+  // Uses the caller's memory without a copy. Its size must be that of the tensor, and it must stay
+  // unchanged until `release` (may be empty) is called, on whichever thread drops the last
+  // reference. On failure `release` is not called.
   static Result<Tensor> Wrap(oncilla_dtype dtype, const std::vector<int64_t>& dims,
                              const void* data, size_t bytes,
                              std::function<void()> release = nullptr) {
@@ -234,20 +234,21 @@ class Tensor {
   size_t size() const { return oncilla_tensor_elements(get()); }
   size_t bytes() const { return oncilla_tensor_bytes(get()); }
   const void* raw() const { return oncilla_tensor_data(get()); }
-  // Null when the tensor holds another type, is on a device, or is not valid.
+  // The elements; null when the tensor has another type, is on a device, or is not valid.
   template <class T>
   const T* data() const {
     return dtype() == internal::DTypeOf<T>() ? static_cast<const T*>(raw()) : nullptr;
   }
-  // String `index`; empty outside and for numbers.
+  // String `index`; empty where the index is out of range or the tensor holds numbers.
   std::string string(size_t index) const {
     size_t length = 0;
     const char* text = oncilla_tensor_string(get(), index, &length);
     return text == nullptr ? std::string() : std::string(text, length);
   }
-  // The device that it is on; empty for host memory. Of one on a device, data is null: Read() it.
+  // The full name of the device that holds the tensor; empty for host memory. data() of a tensor on
+  // a device is null: use Read().
   std::string device() const { return oncilla_tensor_device(get()); }
-  // A copy in host memory.
+  // Copies the tensor to host memory.
   Result<Tensor> Read() const {
     oncilla_tensor* tensor = nullptr;
     Status status(oncilla_tensor_read(get(), &tensor));
@@ -255,7 +256,7 @@ class Tensor {
     return Adopt(tensor);
   }
   const oncilla_tensor* get() const { return tensor_.get(); }
-  // Takes over a handle of the C interface.
+  // Takes ownership of a handle of the C interface.
   static Tensor Adopt(oncilla_tensor* tensor) {
     return Tensor(std::shared_ptr<const oncilla_tensor>(tensor, oncilla_tensor_free_const));
   }

@@ -1,6 +1,9 @@
 // The limits of the work at hand are a pointer of each thread.
 #include "engine/base/work_limits.h"
 
+#include <algorithm>
+#include <cstring>
+
 namespace oncilla {
 namespace {
 
@@ -45,6 +48,16 @@ Status Growth::Settle() {
   calls_ = 0;
   ONCILLA_TRY(charge_.Grow(std::exchange(pending_, 0)));
   return WorkLook::Ask();
+}
+
+Status FillWithZeros(void* data, int64_t bytes) {
+  constexpr int64_t kStretch = int64_t{4} << 20;  // some milliseconds
+  for (int64_t at = 0; at < bytes; at += kStretch) {
+    std::memset(static_cast<char*>(data) + at, 0,
+                static_cast<size_t>(std::min(kStretch, bytes - at)));
+    ONCILLA_TRY(WorkLook::Ask());
+  }
+  return Status();
 }
 
 Status WorkLook::Ask() {

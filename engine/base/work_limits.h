@@ -137,6 +137,10 @@ class Growth {
   int calls_ = 0;
 };
 
+// Fills new memory with zeros, a stretch at a time: the system finds its pages only now, which takes
+// longer than all else that is done with them, and the work may end meanwhile.
+Status FillWithZeros(void* data, int64_t bytes);
+
 // Takes what is large from the account of the work at hand.
 template <class T>
 class HostAllocator {
@@ -157,12 +161,19 @@ class HostAllocator {
     if (Counts(bytes)) {
       if (Status taken = account_->Take(bytes); !taken.ok()) throw WorkRefused(std::move(taken));
     }
+    T* data = nullptr;
     try {
-      return std::allocator<T>().allocate(count);
+      data = std::allocator<T>().allocate(count);
     } catch (...) {
       if (Counts(bytes)) account_->Give(bytes);
       throw;
     }
+    if (bytes < kLarge) return data;
+    if (Status filled = FillWithZeros(data, bytes); !filled.ok()) {
+      deallocate(data, count);
+      throw WorkRefused(std::move(filled));
+    }
+    return data;
   }
   void deallocate(T* data, size_t count) noexcept {
     std::allocator<T>().deallocate(data, count);
@@ -176,6 +187,7 @@ class HostAllocator {
 
  private:
   static constexpr int64_t kSmall = 4096;
+  static constexpr int64_t kLarge = int64_t{16} << 20;  // what the system gives in new pages
   bool Counts(int64_t bytes) const { return account_ != nullptr && bytes >= kSmall; }
   std::shared_ptr<HostAccount> account_;
 };

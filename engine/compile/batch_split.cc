@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
 #include <string>
 
 #include "engine/compile/classify.h"
+#include "engine/ops/axes.h"
 
 namespace oncilla {
 namespace {
@@ -25,14 +25,6 @@ SegmentStart StartOf(const CompiledGraph& compiled, std::span<const Tensor> feed
     start.available.emplace_back(value, std::move(fact));
   }
   return start;
-}
-
-template <class T>
-T AttrOf(const Node& node, std::string_view name, T otherwise) {
-  const auto found = node.attrs.find(name);
-  if (found == node.attrs.end()) return otherwise;
-  const T* value = std::get_if<T>(&found->second);
-  return value == nullptr ? otherwise : *value;
 }
 
 class Checker {
@@ -117,9 +109,6 @@ class Checker {
     return std::ranges::equal(a.value.bytes(), b.value.bytes());
   }
 
-  static bool IsPlanInput(const Node& node, size_t i) {
-    return i < 32 && (node.op->traits.plan_inputs >> i & 1) != 0;
-  }
   bool Has(const Node& node, size_t i) const {
     return i < node.inputs.size() && node.inputs[i] != kNoValue;
   }
@@ -142,7 +131,7 @@ class Checker {
     bool rows = false, grows = false;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (node.inputs[i] == kNoValue) continue;
-      if (IsPlanInput(node, i)) {
+      if (node.op->traits.IsPlanInput(i)) {
         grows |= !Unchanged(node.inputs[i]);
         continue;
       }
@@ -170,9 +159,9 @@ class Checker {
 
   // Where the size of the batch among an op's plan inputs only says how long axis 0 is.
   bool OnlySizesGrow(const Node& node) const {
-    const std::string_view op = node.op->name;
-    if (op == "Reshape" || op == "Expand") return true;
-    if (op != "Slice") return false;
+    const AxisRule rule = node.op->traits.axes.rule;
+    if (rule == AxisRule::kRegroups || rule == AxisRule::kStretches) return true;
+    if (rule != AxisRule::kSlice) return false;
     std::vector<int64_t> axes;
     const bool listed = Ints(node, 3, &axes);
     for (size_t i = 1; i < node.inputs.size(); ++i) {
@@ -194,7 +183,7 @@ class Checker {
   // Inputs with rows stand at the front of the output's axes, others do not reach axis 0.
   Status CheckBroadcast(const Node& node, size_t first, size_t end, int rank) const {
     for (size_t i = first; i < std::min(end, node.inputs.size()); ++i) {
-      if (!Has(node, i) || IsPlanInput(node, i)) continue;
+      if (!Has(node, i) || node.op->traits.IsPlanInput(i)) continue;
       const int own = RankOf(node.inputs[i]);
       const bool fits =
           HasRows(node.inputs[i]) ? own == rank : own < rank || ShapeOf(node.inputs[i])[0] == 1;
@@ -202,11 +191,16 @@ class Checker {
     }
     return Status();
   }
-  // Only the inputs listed have rows.
-  Status OnlyRows(const Node& node, std::initializer_list<size_t> which) const {
+  // Only the inputs that the op's row names have rows.
+  Status OnlyItsRows(const Node& node) const {
+    const Axes& axes = node.op->traits.axes;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (!Has(node, i) || IsPlanInput(node, i) || !HasRows(node.inputs[i])) continue;
-      if (std::find(which.begin(), which.end(), i) == which.end()) {
+      if (!Has(node, i) || node.op->traits.IsPlanInput(i)) continue;
+      const bool rows = HasRows(node.inputs[i]);
+      if (axes.all_inputs && !rows) {
+        return No("joins values with and without a row for each sample");
+      }
+      if (rows && !axes.all_inputs && (i >= 8 || (axes.rows >> i & 1) == 0)) {
         return No("mixes samples: input ", i, " has a row for each");
       }
     }
@@ -216,129 +210,114 @@ class Checker {
     return Axis(axis, rank) > 0 ? Status() : No("works along the batch");
   }
 
+  // Each row of the result is made of that row of the inputs, whatever the other rows are.
   Status CheckRows(const Node& node, bool rows) const {
-    const std::string_view op = node.op->name;
-    const ValueId out = node.outputs.empty() ? kNoValue : node.outputs[0];
-    if (out == kNoValue) return No("has no output");
-    const int out_rank = RankOf(out);
+    if (node.outputs.empty() || node.outputs[0] == kNoValue) return No("has no output");
+    const int out_rank = RankOf(node.outputs[0]);
     const auto in_rank = [&] { return RankOf(node.inputs[0]); };
-    static const std::set<std::string_view> kElementwise = {
-        "FusedElementwise", "Where", "Clip",   "Cast",    "Lgamma", "Digamma",
-        "Erfinv",           "Ndtri", "Igamma", "Igammac", "Zeta",   "Polygamma"};
-    if (node.op->elementwise != nullptr || kElementwise.count(op) != 0) {
+    const AxisRule rule = node.op->traits.axes.rule;
+    if (rule == AxisRule::kElementwise) {
       return CheckBroadcast(node, 0, node.inputs.size(), out_rank);
     }
-    if (op == "Expand") {
+    if (rule == AxisRule::kStretches) {
       const bool stretched = !rows && in_rank() == out_rank && ShapeOf(node.inputs[0])[0] != 1;
       return stretched || (rows && in_rank() != out_rank) ? No("puts the batch on another axis")
                                                           : Status();
     }
     if (!rows) return No("depends on the size of the batch");
 
-    static const std::set<std::string_view> kOfSamples = {
-        "ConvTranspose", "AveragePool",  "LpPool",       "Resize",         "InstanceNorm",
-        "GroupNorm",     "DepthToSpace", "SpaceToDepth", "ExtractPatches", "Dilation"};
-    if (kOfSamples.count(op) != 0) return OnlyRows(node, {0});
-    if (op == "MaxPool") {
-      return AttrOf(node, "with_indices", false) ? No("counts indices over the batch")
-                                                 : OnlyRows(node, {0});
-    }
-    if (op == "Conv") return OnlyRows(node, {0, 3});
-    static const std::set<std::string_view> kAlongAnAxis = {
-        "Softmax", "BatchNorm", "LayerNorm", "RmsNorm", "LRN", "LpNormalize", "TopK"};
-    if (kAlongAnAxis.count(op) != 0) {
-      ONCILLA_TRY(OnlyRows(node, {0}));
-      return NotAxis0(AttrOf<int64_t>(node, "axis", -1), in_rank());
-    }
-    if (op == "ArgMax" || op == "ArgMin") {
-      return NotAxis0(AttrOf<int64_t>(node, "axis", 0), in_rank());
-    }
-    if (op.substr(0, 6) == "Reduce") {
-      std::vector<int64_t> axes;
-      if (!Ints(node, 1, &axes) || axes.empty()) return No("works along the batch");
-      for (int64_t axis : axes) ONCILLA_TRY(NotAxis0(axis, in_rank()));
-      return Status();
-    }
-    if (op == "CumSum" || op == "CumProd" || op == "CumLogSumExp") {
-      std::vector<int64_t> axis;
-      if (!Ints(node, 1, &axis) || axis.size() != 1) return No("works along the batch");
-      return NotAxis0(axis[0], in_rank());
-    }
-    // Rows stay in order and have as many elements each: the leading sizes were compared.
-    if (op == "Reshape" || op == "Squeeze" || op == "Unsqueeze" || op == "Flatten" ||
-        op == "Bitcast") {
-      return LeadsWithBatch(node.inputs[0]) ? Status() : No("puts the batch on another axis");
-    }
-    if (op == "MatMul") return CheckMatMul(node, out_rank);
-    if (op == "Concat") {
-      for (ValueId input : node.inputs) {
-        if (!HasRows(input)) return No("joins values with and without a row for each sample");
-      }
-      return NotAxis0(AttrOf<int64_t>(node, "axis", 0), in_rank());
-    }
-    if (op == "Split") return NotAxis0(AttrOf<int64_t>(node, "axis", 0), in_rank());
-    if (op == "Transpose") {
-      std::vector<int64_t> perm;
-      const bool stays = Ints(node, 1, &perm) && !perm.empty() && Axis(perm[0], in_rank()) == 0;
-      return stays ? Status() : No("moves the batch to another axis");
-    }
-    if (op == "Gather") return CheckGather(node);
-    if (op == "OneHot") {
-      ONCILLA_TRY(OnlyRows(node, {0}));
-      return NotAxis0(AttrOf<int64_t>(node, "axis", -1), out_rank);
-    }
     std::vector<int64_t> ints;
-    if (op == "Slice") {
-      std::vector<int64_t> axes, steps;
-      if (!Ints(node, 1, &ints)) return No("has unknown bounds");
-      if (!Ints(node, 3, &axes)) {
-        for (size_t i = 0; i < ints.size(); ++i) axes.push_back(static_cast<int64_t>(i));
+    switch (rule) {
+      case AxisRule::kSamples:
+        if (AttrOr(node.attrs, "with_indices", false)) return No("counts indices over the batch");
+        return OnlyItsRows(node);
+      case AxisRule::kAxis:
+      case AxisRule::kAxisToEnd:
+      case AxisRule::kArg:
+      case AxisRule::kReduce:
+      case AxisRule::kAxisInput:
+      case AxisRule::kAxesInput:
+      case AxisRule::kLastTwo:
+        ONCILLA_TRY(OnlyItsRows(node));
+        return CheckNamed(node);
+      case AxisRule::kRegroups:
+        // Rows stay in order and have as many elements each: the leading sizes were compared.
+        return LeadsWithBatch(node.inputs[0]) ? Status() : No("puts the batch on another axis");
+      case AxisRule::kPermutes: {
+        const bool stays = Ints(node, 1, &ints) && !ints.empty() && Axis(ints[0], in_rank()) == 0;
+        return stays ? Status() : No("moves the batch to another axis");
       }
-      if (!Ints(node, 4, &steps)) steps.assign(axes.size(), 1);
-      for (size_t i = 0; i < axes.size() && i < steps.size(); ++i) {
-        if (Axis(axes[i], in_rank()) == 0 && steps[i] != 1) return No("reorders the batch");
+      case AxisRule::kInserts:
+        ONCILLA_TRY(OnlyItsRows(node));
+        return NotAxis0(AttrOr<int64_t>(node.attrs, "axis", node.op->traits.axes.at), out_rank);
+      case AxisRule::kSlice:
+        return CheckSlice(node);
+      case AxisRule::kStrided:
+        return CheckStrided(node);
+      case AxisRule::kPads:
+        if (!Ints(node, 1, &ints) || ints.size() % 2 != 0 || ints.empty()) {
+          return No("has unknown pads");
+        }
+        return ints[0] == 0 && ints[ints.size() / 2] == 0 ? OnlyItsRows(node)
+                                                          : No("pads the batch");
+      case AxisRule::kPerAxis: {
+        const bool once = Ints(node, 1, &ints) && !ints.empty() && ints[0] == 1;
+        return once && in_rank() == out_rank ? Status() : No("repeats the batch");
       }
-      return Status();
+      case AxisRule::kGathers:
+        return CheckGather(node);
+      case AxisRule::kProduct:
+        return CheckMatMul(node, out_rank);
+      case AxisRule::kElementwise:
+      case AxisRule::kStretches:
+      case AxisRule::kNone:
+        break;
     }
-    if (op == "StridedSlice") {
-      const bool moved = (AttrOf<int64_t>(node, "new_axis_mask", 0) & 1) != 0 ||
-                         (AttrOf<int64_t>(node, "shrink_axis_mask", 0) & 1) != 0;
-      const bool whole = (AttrOf<int64_t>(node, "ellipsis_mask", 0) & 1) != 0;
-      if (moved) return No("puts the batch on another axis");
-      if (whole) return Status();
-      if (!Ints(node, 3, &ints) || ints.empty()) return No("has unknown bounds");
-      return ints[0] == 1 ? Status() : No("reorders the batch");
-    }
-    if (op == "Pad") {
-      if (!Ints(node, 1, &ints) || ints.size() % 2 != 0 || ints.empty()) {
-        return No("has unknown pads");
-      }
-      return ints[0] == 0 && ints[ints.size() / 2] == 0 ? OnlyRows(node, {0})
-                                                        : No("pads the batch");
-    }
-    if (op == "Tile") {
-      const bool once = Ints(node, 1, &ints) && !ints.empty() && ints[0] == 1;
-      return once && in_rank() == out_rank ? Status() : No("repeats the batch");
-    }
-    if (op == "Reverse") {
-      if (!Ints(node, 1, &ints)) return No("has unknown axes");
-      for (int64_t axis : ints) ONCILLA_TRY(NotAxis0(axis, in_rank()));
-      return Status();
-    }
-    if (op == "Roll") {
-      if (!Ints(node, 2, &ints)) return No("has unknown axes");
-      for (int64_t axis : ints) ONCILLA_TRY(NotAxis0(axis, in_rank()));
-      return Status();
-    }
-    if (op == "Trilu") return in_rank() >= 3 ? Status() : No("works along the batch");
     return No("is not known to take samples one by one");
+  }
+
+  // The axes that the node works along are known, and axis 0 is none of them.
+  Status CheckNamed(const Node& node) const {
+    Facts inputs;
+    for (ValueId id : node.inputs) inputs.push_back(id == kNoValue ? Fact::Absent() : FactOf(id));
+    const auto axes = NamedAxes({node.op, &node.attrs, inputs, {}, node.name});
+    if (!axes) return No("has unknown axes");
+    for (int64_t axis : *axes) ONCILLA_TRY(NotAxis0(axis, RankOf(node.inputs[0])));
+    return Status();
+  }
+
+  Status CheckSlice(const Node& node) const {
+    const int rank = RankOf(node.inputs[0]);
+    std::vector<int64_t> starts, axes, steps;
+    if (!Ints(node, 1, &starts)) return No("has unknown bounds");
+    if (!Ints(node, 3, &axes)) {
+      for (size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<int64_t>(i));
+    }
+    if (!Ints(node, 4, &steps)) steps.assign(axes.size(), 1);
+    for (size_t i = 0; i < axes.size() && i < steps.size(); ++i) {
+      if (Axis(axes[i], rank) == 0 && steps[i] != 1) return No("reorders the batch");
+    }
+    return Status();
+  }
+
+  Status CheckStrided(const Node& node) const {
+    const auto first = [&](std::string_view mask) {
+      return (AttrOr<int64_t>(node.attrs, mask, 0) & 1) != 0;
+    };
+    if (first("new_axis_mask") || first("shrink_axis_mask")) {
+      return No("puts the batch on another axis");
+    }
+    if (first("ellipsis_mask")) return Status();
+    std::vector<int64_t> strides;
+    if (!Ints(node, 3, &strides) || strides.empty()) return No("has unknown bounds");
+    return strides[0] == 1 ? Status() : No("reorders the batch");
   }
 
   Status CheckMatMul(const Node& node, int out_rank) const {
     const int a = RankOf(node.inputs[0]), b = RankOf(node.inputs[1]);
     const bool a_rows = HasRows(node.inputs[0]), b_rows = HasRows(node.inputs[1]);
     if (a_rows && (a != out_rank || a < 2)) return No("puts the batch on another axis");
-    if (a_rows && a == 2 && (b_rows || AttrOf(node, "transpose_a", false))) {
+    if (a_rows && a == 2 && (b_rows || AttrOr(node.attrs, "transpose_a", false))) {
       return No("multiplies along the batch");
     }
     if (b_rows && (b != out_rank || b < 3)) return No("multiplies along the batch");
@@ -355,8 +334,8 @@ class Checker {
 
   Status CheckGather(const Node& node) const {
     const bool data = HasRows(node.inputs[0]), indices = HasRows(node.inputs[1]);
-    const int64_t batch_dims = AttrOf<int64_t>(node, "batch_dims", 0);
-    const int64_t axis = Axis(AttrOf<int64_t>(node, "axis", 0), RankOf(node.inputs[0]));
+    const int64_t batch_dims = AttrOr<int64_t>(node.attrs, "batch_dims", 0);
+    const int64_t axis = Axis(AttrOr<int64_t>(node.attrs, "axis", 0), RankOf(node.inputs[0]));
     if (data && indices) {
       return batch_dims >= 1 ? Status() : No("picks among samples");
     }

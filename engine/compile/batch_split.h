@@ -1,9 +1,9 @@
-// Whether a graph treats the samples of a batch one by one, so that a run may be done in parts.
+// Whether a graph treats the samples of a batch independently, so that a run may be split.
 //
-// The batch is the leading axis of those inputs whose leading size is open. The graph is looked at
-// with two sizes of it: every value must either not depend on the batch at all or have a row for
-// each sample, and every op on such a value must be one that is known to leave axis 0 alone. What
-// is not known to be is refused, with the node and the reason: wrong numbers would be worse.
+// The batch is the leading axis of those inputs whose leading size is open. The graph is examined
+// with two sizes of it: every value must either not depend on the batch at all or have one row per
+// sample, and every op on such a value must be known to leave axis 0 alone. Everything else is
+// refused, with the node and the reason, since wrong numbers would be worse.
 #pragma once
 
 #include <functional>
@@ -32,10 +32,11 @@ Status CheckBatchIndependent(const CompiledGraph& compiled, Device& cpu,
 // copied.
 std::vector<Tensor> RowsOf(std::span<const Tensor> feeds, const BatchAxis& batch, int64_t first,
                            int64_t count);
-// Parts one behind the other: each is a list of results, of which every one has rows.
+// Concatenates the results of the parts in order. Each part is a list of results, each of which has
+// rows.
 Result<std::vector<Tensor>> JoinRows(std::span<const std::vector<Tensor>> parts);
 
-// The largest number below `size` for which `fits` says yes; 0: none. Two questions are enough when
+// The largest number below `size` for which `fits` returns true; 0: none. Calls it twice when
 // `guess` is the answer. Stops at the first failure of `fits`.
 Result<int64_t> LargestThatFits(int64_t size, const std::function<Result<bool>(int64_t)>& fits,
                                 int64_t guess = 0);

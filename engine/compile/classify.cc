@@ -14,10 +14,12 @@ class Classifier {
       : graph_(compiled.graph), cpu_(cpu) {
     out_.facts.resize(graph_.values().size());
     out_.values.assign(graph_.values().size(), Availability::kMissing);
+    own_.resize(graph_.values().size());
     out_.done = start.done;
     out_.done.resize(graph_.nodes().size(), false);
     for (uint32_t i = 0; i < graph_.values().size(); ++i) {
       if (!graph_.value(ValueId{i}).is_constant()) continue;
+      own_[i] = true;
       out_.facts[i] = graph_.fact(ValueId{i});
       out_.values[i] = Availability::kSettled;
     }
@@ -34,14 +36,19 @@ class Classifier {
       if (Status s = Visit(NodeId{n}); !s.ok()) {
         const Node& node = graph_.node(NodeId{n});
         const std::string where = StrCat("node '", node.name, "' (", node.op->name, ")");
-        const bool named = Message(s).rfind(where, 0) == 0;
-        return WithStage(WithNode(named ? s : In(s, where), node.name), Stage::kRun);
+        return WithStage(WithNode(In(s, where), node.name), Stage::kRun);
       }
     }
     return std::move(out_);
   }
 
  private:
+  // All that the node reads is the model's, or computed of it alone.
+  bool IsOwn(const Node& node) const {
+    return std::all_of(node.inputs.begin(), node.inputs.end(),
+                       [&](ValueId id) { return id == kNoValue || own_[Index(id)]; });
+  }
+
   Availability StateOf(ValueId id) const { return out_.values[Index(id)]; }
 
   void Mark(const Node& node, Availability state) {
@@ -70,7 +77,7 @@ class Classifier {
       return Later(node);
     }
     if (after_host) return HostNode(id, node);
-    ONCILLA_ASSIGN(Facts facts, InferNode(graph_.ops(), node.name, node.op->name, node.attrs, in));
+    ONCILLA_ASSIGN(Facts facts, node.op->infer(node.attrs, in));
     if (!facts.empty() &&
         std::all_of(facts.begin(), facts.end(), [](const Fact& f) { return f.has_value(); })) {
       return Settle(id, node, std::move(facts));
@@ -79,7 +86,12 @@ class Classifier {
       const NodeView view{node.op, &node.attrs, in, facts, node.name};
       std::vector<Tensor> values;
       for (const Fact& fact : in) values.push_back(fact.value);
-      ONCILLA_ASSIGN(const auto results, cpu_.Evaluate(view, values));
+      auto evaluated = cpu_.Evaluate(view, values);
+      // What the model's own data make impossible is no fault of who runs it.
+      const bool own = IsOwn(node);
+      if (!evaluated.ok() && own) return WithStage(evaluated.status(), Stage::kCompile);
+      ONCILLA_ASSIGN(const auto results, std::move(evaluated));
+      for (ValueId output : node.outputs) own_[Index(output)] = own;
       for (size_t i = 0; i < facts.size(); ++i) {
         facts[i] = Fact::Constant(results[i]);
       }
@@ -87,7 +99,7 @@ class Classifier {
     }
     if (RunsOnHost(graph_, node)) return HostNode(id, node);
     for (size_t i = 0; i < in.size(); ++i) {
-      const bool plan_input = i < 32 && (traits.plan_inputs >> i & 1) != 0;
+      const bool plan_input = traits.IsPlanInput(i);
       if (!plan_input || in[i].absent() || in[i].has_value()) continue;
       // A device computes what fixes a shape: this segment ends before it.
       out_.wanted_on_host.push_back(node.inputs[i]);
@@ -142,6 +154,7 @@ class Classifier {
   Device& cpu_;
   bool effects_wait_ = false;
   Classified out_;
+  std::vector<bool> own_;  // per value, of those that are known
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Classify: walks a compiled graph with concrete shapes and says, node by node, what a segment can
-// do about it: settled now, a step on its device, a host node after the steps, or later.
+// Classify: walks a compiled graph with concrete shapes and decides for each node what a segment
+// does with it: fold it now, make it a step on its device, compute it as a host node after the
+// steps, or leave it to a later segment.
 #pragma once
 
 #include <vector>
@@ -9,9 +10,9 @@
 namespace oncilla {
 
 enum class Availability : uint8_t {
-  kMissing,  // not looked at, or nobody's
+  kMissing,  // not visited, or no value
   kSettled,  // the value itself is known
-  kGiven,    // at hand as a host tensor when the segment starts
+  kGiven,    // available as a host tensor when the segment starts
   kPlanned,  // computed by a step of this segment
   kHost,     // computed by a host node after the steps
   kLater,    // only after this segment

@@ -22,7 +22,7 @@ std::vector<bool> ReadByKernelsAlone(const Graph& graph) {
   for (const Node& node : graph.nodes()) {
     const bool on_host = RunsOnHost(graph, node);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const bool plan_input = i < 32 && (node.op->traits.plan_inputs >> i & 1) != 0;
+      const bool plan_input = node.op->traits.IsPlanInput(i);
       if (node.inputs[i] != kNoValue && (on_host || plan_input)) {
         alone[Index(node.inputs[i])] = false;
       }
@@ -46,7 +46,7 @@ Status PackConstants(CompiledGraph& compiled, std::span<Device* const> devices,
     const NodeView view{node.op, &node.attrs, in, out, node.name};
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (node.inputs[i] == kNoValue || !graph.value(node.inputs[i]).is_constant()) continue;
-      if (i < 32 && (node.op->traits.plan_inputs >> i & 1) != 0) continue;
+      if (node.op->traits.IsPlanInput(i)) continue;
       ONCILLA_ASSIGN(Packing packing, devices[node.device]->PackingFor(view, static_cast<int>(i)));
       wanted.emplace_back(node.device, in[i].value, std::move(packing));
       places.emplace_back(n, static_cast<int>(i));
@@ -89,8 +89,9 @@ constexpr int kMaxFunctionDepth = 64;
 bool IsWorthADevice(const Graph& graph) {
   constexpr int64_t kWeightElements = 1 << 18;
   for (const Node& node : graph.nodes()) {
-    if (node.op->name == "Conv" || node.op->name == "ConvTranspose") return true;
-    if (node.op->name != "MatMul") continue;
+    const Work work = node.op->traits.work;
+    if (work == Work::kTaps || work == Work::kTapsBackwards) return true;
+    if (work != Work::kProduct) continue;
     for (ValueId id : node.inputs) {
       const Fact& fact = graph.fact(id);
       if (fact.fixed() && fact.desc().elements() >= kWeightElements) return true;
@@ -135,7 +136,11 @@ class Compiler {
     ONCILLA_ASSIGN(graph, RunPasses(std::move(graph), DevicePasses(), context, pipeline));
     PrecisionReport precision;
     precision.unmatched = unmatched_;
-    ONCILLA_ASSIGN(graph, StoredNarrow(std::move(graph), pipeline, precision));
+    context.storage = &options_.precision;
+    context.precision = &precision;
+    PipelineOptions once = pipeline;
+    once.max_rounds = 1;
+    ONCILLA_ASSIGN(graph, RunPasses(std::move(graph), NarrowingPasses(), context, once));
     ONCILLA_ASSIGN(graph, RunPasses(std::move(graph), LastPasses(), context, pipeline));
     auto compiled = std::make_shared<CompiledGraph>(std::move(graph));
     compiled->precision = std::move(precision);
@@ -154,20 +159,6 @@ class Compiler {
       }
     }
     return std::shared_ptr<const CompiledGraph>(std::move(compiled));
-  }
-
-  Result<Graph> StoredNarrow(Graph graph, const PipelineOptions& pipeline,
-                             PrecisionReport& report) {
-    if (!options_.precision.options.narrow()) return graph;
-    Patch patch(graph);
-    ONCILLA_TRY(In(NarrowStorage(graph, devices_, options_.precision, patch, report),
-                   "pass 'narrow storage'"));
-    if (patch.empty()) return graph;
-    auto next = patch.Apply();
-    if (!next.ok()) return In(next.status(), "pass 'narrow storage'");
-    if (options_.verify) ONCILLA_TRY(In(Verify(*next), "after pass 'narrow storage'"));
-    if (pipeline.observe) pipeline.observe("narrow storage", *next);
-    return next;
   }
 
   // Entries of the precision's lists that name nothing in the module as it was imported.

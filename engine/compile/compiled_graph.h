@@ -19,10 +19,11 @@ struct CompileOptions {
   PlacementOptions placement;
   StorageRequest precision = {};
   bool verify = false;
-  // Of the run that waits for it, if one does: ends the uploading of constants early.
+  // The limits of the run that waits for the compilation, if there is one; they end the upload of
+  // constants early.
   RunControl control = {};
   // See PipelineOptions::observe; also called with "imported" and "placed".
-  std::function<void(std::string_view stage, const Graph& graph)> observe;
+  GraphObserver observe;
 };
 
 struct CompiledGraph {
@@ -31,19 +32,19 @@ struct CompiledGraph {
   Graph graph;
   PlacementReport placement;
   PrecisionReport precision = {};
-  // Per value: its contents fix a shape somewhere, so they belong to a plan's key.
+  // Per value: whether its contents fix a shape somewhere. They are then part of a plan's key.
   std::vector<bool> fixes_shapes;
-  // Constant inputs as their kernels want them, on the node's device: (node, input) -> memory,
-  // which the model's ConstantStore owns.
+  // Constant inputs in the layout that their kernels want, on the node's device: (node, input) ->
+  // memory that the model's ConstantStore owns.
   std::map<std::pair<uint32_t, int>, BufferView> packed;
   // The functions that its control flow calls, by name, compiled as graphs of their own.
   std::map<std::string, std::shared_ptr<const CompiledGraph>, std::less<>> functions;
-  // Some node of it, or of its functions, assigns a variable.
+  // Whether a node of the graph, or of its functions, assigns a variable.
   bool writes_variables = false;
 };
 
-// `devices[0]` is the CPU. Failures have Stage::kCompile. Of the functions, those are compiled that
-// are called after the passes; one that calls itself is refused.
+// `devices[0]` is the CPU. Failures have Stage::kCompile. Only functions that are still called
+// after the passes are compiled; a function that calls itself is refused.
 Result<std::shared_ptr<const CompiledGraph>> Compile(Module module,
                                                      std::span<Device* const> devices,
                                                      std::span<const std::string> device_names,

@@ -8,7 +8,6 @@
 #include <xxhash.h>
 
 #include "engine/base/format.h"
-#include "engine/compile/device_tensor.h"
 
 namespace oncilla {
 namespace {

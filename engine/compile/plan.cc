@@ -13,7 +13,7 @@ namespace {
 constexpr int kNever = -1;
 
 bool IsPlanInput(const Node& node, size_t i) {
-  return i < 32 && (node.op->traits.plan_inputs >> i & 1) != 0;
+  return node.op->traits.IsPlanInput(i);
 }
 
 class Planner {

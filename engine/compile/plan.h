@@ -1,10 +1,10 @@
 // Plan: the second stage. A compiled graph specialised for concrete input shapes (and the values of
-// inputs that shapes depend on): kernels prepared, values given storage, memory packed, steps in
-// order. Pure data but for the kernels; bound to memory by an Instance.
+// inputs that shapes depend on): kernels prepared, values assigned to storages, memory packed,
+// steps in order. Pure data except for the kernels; an Instance binds it to memory.
 //
-// A plan covers one segment: as far as shapes are known. Where they depend on data, the segment
-// ends; host nodes are computed on the results, and the rest is planned with the real shapes as a
-// segment of its own, cached under what was found.
+// A plan covers one segment: the part of the graph whose shapes are known. Where shapes depend on
+// data, the segment ends. Host nodes are then computed on its results, and the rest is planned with
+// the real shapes as a segment of its own, which is cached by those shapes.
 #pragma once
 
 #include <map>
@@ -18,12 +18,12 @@
 
 namespace oncilla {
 
-// Where a value lives on one device while a segment runs.
+// Where a value is located on one device while a segment runs.
 struct Home {
   enum Kind : uint8_t {
     kNone,
     kStorage,   // index: a Storage of the plan
-    kInput,     // index: an input of the segment, read where it is (see Plan::input_devices)
+    kInput,     // index: an input of the segment, read in place (see Plan::input_devices)
     kConstant,  // view: packed memory of the model
   };
   Kind kind = kNone;
@@ -31,13 +31,13 @@ struct Home {
   BufferView view;
 };
 
-// Memory that one or more values share, for a stretch of time.
+// A buffer with a live range, which one or more values share.
 struct Storage {
   int device = 0;
   int64_t bytes = 0;
-  int first = 0, last = 0;  // in the plan's clock
+  int first = 0, last = 0;  // the live range, on the plan's clock
   int output = -1;  // >= 0: it is the memory of that output of the segment, not of the arena
-  int block = 0;    // else: where in the device's arena
+  int block = 0;    // else: its location in the device's arena
   int64_t offset = 0;
 };
 
@@ -47,10 +47,10 @@ struct PlannedStep {
   std::vector<Home> inputs;
   std::vector<Home> outputs;
   int scratch = -1;  // a storage
-  int clock = 0;     // when it runs, by the clock of storages
+  int clock = 0;     // when it runs, on the clock of the live ranges
 };
 
-// A value brought to a device before a stretch of steps.
+// A copy of a value to the device of a stretch, made before its steps.
 struct PlannedCopy {
   int from_device = 0;
   Home from;
@@ -58,7 +58,7 @@ struct PlannedCopy {
   int64_t bytes = 0;
 };
 
-// Steps of one device, one behind the other, and what must be there before them.
+// Consecutive steps of one device, and the copies that must be made before them.
 struct Stretch {
   int device = 0;
   std::vector<PlannedCopy> copies;
@@ -68,17 +68,17 @@ struct Stretch {
 struct SegmentOutput {
   ValueId value = kNoValue;
   TensorDesc desc;
-  // One of these tells where it comes from: a storage that is the output itself (direct), a home to
-  // read back from, or an input handed on.
+  // Where it comes from: a storage that is the output itself (direct), a home to read back from, or
+  // an input that is passed through.
   bool direct = false;
   int device = 0;
   Home home;
-  // It stays on its device, whose memory the host does not see: as memory of its own (direct), as
+  // It stays on its device, whose memory the host cannot access: as memory of its own (direct), as
   // the input that it is, or as another output that it shares memory with.
   bool on_device = false;
   int same_as = -1;
 
-  // It is copied to the host at the end.
+  // Whether it is copied to the host at the end.
   bool read_back(std::span<const int> input_devices) const {
     if (direct || on_device) return false;
     return home.kind == Home::kStorage ||
@@ -86,33 +86,34 @@ struct SegmentOutput {
   }
 };
 
-// A value that planning itself computed and a kernel reads: uploaded when an instance is made.
+// A value that was computed while planning and is read by a kernel. It is uploaded when an instance
+// is made.
 struct PlannedUpload {
   Home to;
   int device = 0;
   Tensor value;
 };
 
-// What a plan makes of a node.
+// How a plan treats a node.
 enum class NodeFate : uint8_t {
-  kElsewhere,  // an earlier or a later segment's
-  kSettled,    // its values are known without running anything
-  kUnneeded,   // only settled nodes wanted it
+  kElsewhere,  // belongs to an earlier or a later segment
+  kSettled,    // folded: its values are known without running anything
+  kUnneeded,   // read by settled nodes only
   kStep,       // a kernel on the node's device
-  kView,       // on the node's device, and needs no kernel: its output shares its input's memory
+  kView,       // on the node's device, without a kernel: its output shares its input's memory
   kHost,       // computed on host tensors after the steps
 };
 
 struct Plan {
   std::shared_ptr<const CompiledGraph> compiled;
   std::vector<ValueId> inputs;
-  std::vector<int> input_devices;  // per input: where it is given; 0: in host memory
+  std::vector<int> input_devices;  // per input: the device that holds it; 0: host memory
   std::vector<SegmentOutput> outputs;
   std::vector<Stretch> stretches;
   std::vector<PlannedUpload> uploads;
   std::vector<Storage> storages;
   std::vector<ArenaPlan> arenas;  // per device
-  // Values known without running anything: fetched sizes, settled shape chains.
+  // Values known without running anything: fetched sizes, results of shape arithmetic.
   std::vector<std::pair<ValueId, Tensor>> settled;
   std::vector<NodeId> host_nodes;  // in order, computed after the steps
   std::vector<bool> done;          // per node: settled, planned or a host node by the end of this
@@ -135,10 +136,10 @@ struct SegmentStart {
       keep;  // per output of the graph: it shall stay where it is computed; empty: none
 };
 
-// Refusals are the user's shapes not fitting the model (InvalidArgument, naming the node) or a
-// kernel that cannot be prepared. `arena_work` is of ArenaOptions: with 0 the plan is made sooner,
-// and its arenas are never smaller than those of more work. Drivers that
-// compile kernels are waited for as long as `end` allows.
+// Fails with InvalidArgument, naming the node, for input shapes that do not fit the model, and when
+// a kernel cannot be prepared. `arena_work` is that of ArenaOptions: with 0 the plan is made
+// sooner, and its arenas are never smaller than with more work. While a driver compiles kernels,
+// waits as long as `end` allows.
 Result<std::shared_ptr<Plan>> MakePlan(std::shared_ptr<const CompiledGraph> compiled,
                                        std::span<Device* const> devices, const SegmentStart& start,
                                        const EarlyEnd& end = {},

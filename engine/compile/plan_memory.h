@@ -1,5 +1,5 @@
-// What a plan's memory is made of: which step its peak falls on, what is held there, and how the
-// bytes divide over ops and dtypes. Read from the plan alone: nothing has to run.
+// The composition of a plan's memory: the step at which its peak occurs, what is live there, and
+// how the bytes divide over ops and dtypes. Computed from the plan alone: nothing has to run.
 #pragma once
 
 #include <map>
@@ -10,14 +10,15 @@
 
 namespace oncilla {
 
-// Something of an arena that is live at the peak.
+// A part of an arena that is live at the peak.
 struct HeldBytes {
   std::string node;  // whose output, scratch or copy it is, by source name
   std::string op;
   int64_t bytes = 0;
 };
 
-// What the steps of one op put into an arena, over the whole plan: not all of it at once.
+// What the steps of one op type allocate in an arena over the whole plan; not all of it is live at
+// the same time.
 struct OpBytes {
   std::string op;
   int64_t bytes = 0;
@@ -28,9 +29,9 @@ struct OpBytes {
 
 struct PlanMemory {
   int device = 0;
-  int64_t arena_bytes = 0;  // what the plan takes
-  int64_t peak_bytes = 0;   // live at once, at most: the rest is lost to packing
-  std::string peak_node;    // during whose step; empty when that is a copy between devices
+  int64_t arena_bytes = 0;  // the size of the arena
+  int64_t peak_bytes = 0;   // the most live bytes; the rest of the arena is lost to packing
+  std::string peak_node;    // the node of that step; empty when it is a copy between devices
   std::string peak_op;
   std::vector<HeldBytes> held;        // at the peak, largest first
   std::vector<OpBytes> ops;           // largest first
@@ -40,8 +41,8 @@ struct PlanMemory {
 // Per device on which the plan takes memory.
 std::vector<PlanMemory> MemoryOf(const Plan& plan);
 
-// What a run of this plan makes in host memory beside the arenas: its results, as far as they are
-// not left on a device. The text of strings is known only when they are.
+// The host memory that a run of this plan allocates beside the arenas: its results, except those
+// that stay on a device. The size of strings is known only afterwards.
 int64_t ResultBytes(const Plan& plan);
 
 // "peak 12.3 MiB while node 'conv5' (Conv) runs: holds 6.1 MiB of 'conv4' (Conv), ..", with at most

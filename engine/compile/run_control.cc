@@ -1,5 +1,8 @@
-// Waiting that ends with the run.
+// Waiting that ends with the run, and memory that outlives it.
 #include "engine/compile/run_control.h"
+
+#include <mutex>
+#include <vector>
 
 namespace oncilla {
 
@@ -13,6 +16,18 @@ Status AwaitUpload(Device& device, const EventPtr& event, const RunControl& cont
     if (status.code() != Code::kDeadlineExceeded) return status;
     ONCILLA_TRY(MayWait(control, begin, "an upload"));
   }
+}
+
+void KeepForever(std::shared_ptr<const void> memory) {
+  static std::mutex mutex;
+  static auto* const kept = new std::vector<std::shared_ptr<const void>>();
+  std::lock_guard lock(mutex);
+  kept->push_back(std::move(memory));
+}
+
+bool WasGivenUp(Device& device, const EventPtr& event) {
+  const Code outcome = device.Wait(event, Deadline::min()).code();
+  return outcome == Code::kUnavailable || outcome == Code::kDeadlineExceeded;
 }
 
 }  // namespace oncilla

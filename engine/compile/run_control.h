@@ -1,9 +1,9 @@
-// RunControl: how a run is to be done, and what may end it early.
+// RunControl: the limits of a run, and what it records.
 //
-// A run ends early at its deadline, when its caller cancels it, when its session is closed in a
-// hurry, or when a device has finished nothing for as long as the watchdog allows. It looks at
-// these between segments, stretches, host nodes and rounds of a loop, and while it waits. The CPU
-// looks at the first three within a step as well: it gets them with each submission.
+// A run ends early at its deadline, when its caller cancels it, when its session is closed without
+// waiting for runs, or when a device has finished nothing for as long as the watchdog allows. It
+// checks these between segments, stretches, host nodes and loop iterations, and while it waits. The
+// CPU checks the first three within a step as well: it gets them with each submission.
 #pragma once
 
 #include <algorithm>
@@ -19,18 +19,19 @@ struct RunStats;
 struct OutputTargets;
 
 struct RunControl : EarlyEnd {
-  bool profile = false;  // what the host does is noted
-  bool stamps = true;    // and, with `profile`, what devices tell of steps and copies
+  bool profile = false;  // record what the host does
+  bool stamps = true;    // with `profile`, record the devices' times of steps and copies too
   RunStats* stats = nullptr;
   const OutputTargets* into = nullptr;  // where results are to be written, if they can be
 
-  // The caller may have its memory back while a device is still at work: nothing that a device
-  // reads or writes late may be the caller's own.
+  // Whether the run may return while a device is still working. Then nothing that a device reads or
+  // writes late may be the caller's memory.
   bool may_end_early() const { return deadline != kNoDeadline || cancel.possible(); }
 };
 
-// Waits for an upload made while a run gets ready, as long as the run may go on and for no longer
-// than the watchdog allows (Unavailable then, with a deadline too: nothing else is under way).
+// Waits for an upload made while a run is being prepared, as long as the run may continue and no
+// longer than the watchdog allows. Unavailable after that, also for a run with a deadline: nothing
+// else is in progress.
 Status AwaitUpload(Device& device, const EventPtr& event, const RunControl& control);
 
 // Waits for `ready` as Mutex::Await does, at most until the run should end. False when it should.
@@ -49,5 +50,11 @@ bool AwaitReady(Mutex& mutex, const RunControl& control, const Ready& ready)
     if (!MayGoOn(control).ok()) return false;
   }
 }
+
+// After the queue of the event is destroyed: whether the work was abandoned, so that the device may
+// still read and write its memory at any time.
+bool WasGivenUp(Device& device, const EventPtr& event);
+// Keeps memory that a device may still write to until the process ends.
+void KeepForever(std::shared_ptr<const void> memory);
 
 }  // namespace oncilla

@@ -138,7 +138,7 @@ Result<std::unique_ptr<Kernel>> CheckedDevice::Prepare(const NodeView& node, con
     if (!node.inputs[i].absent() && !node.inputs[i].fixed()) {
       return Internal(node.op->name, ": input ", i, " is ", node.inputs[i]);
     }
-    const bool plan_input = i < 32 && (node.op->traits.plan_inputs >> i & 1) != 0;
+    const bool plan_input = node.op->traits.IsPlanInput(i);
     if (plan_input && !node.inputs[i].absent() && !node.inputs[i].has_value()) {
       return Internal(node.op->name, ": plan input ", i, " has no value");
     }

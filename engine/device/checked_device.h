@@ -14,8 +14,8 @@ namespace oncilla {
 // Failures are Internal and say which rule was broken: a view outside its region or misaligned, an
 // operand or external without memory, a region released twice or not this device's, a queue, a
 // recording or an event of another device, a packing that writes past its end, a step without
-// kernel or scratch. What the wrapped device returns is checked as well. Regions that are
-// alive when the device is closed are said in the log: a driver that hangs may keep some.
+// kernel or scratch. What the wrapped device returns is checked too. Regions that are alive when
+// the device is closed are reported in the log, because a driver that hangs may keep some.
 class CheckedDevice : public Device, public TellsFreeMemory, public HostObjects {
  public:
   explicit CheckedDevice(std::unique_ptr<Device> device);
@@ -47,7 +47,7 @@ class CheckedDevice : public Device, public TellsFreeMemory, public HostObjects 
     return tells == nullptr ? std::nullopt : tells->free_memory();
   }
 
-  // Of HostObjects; Unimplemented where the wrapped device is no such thing.
+  // HostObjects; Unimplemented where the wrapped device does not implement it.
   Result<WrappedMemory> WrapMemory(void* buffer, int64_t offset, int64_t bytes) override;
   Result<std::pair<void*, int64_t>> MemoryOf(const BufferView& view) override;
   bool Overlap(const BufferView& a, const BufferView& b) override;
@@ -71,7 +71,7 @@ class CheckedDevice : public Device, public TellsFreeMemory, public HostObjects 
 
   std::shared_ptr<State> state_;  // also of queues and recordings, which may outlive the device
   std::unique_ptr<Device> device_;
-  HostObjects* const objects_;  // what device_ is too, or null
+  HostObjects* const objects_;  // device_ as HostObjects, or null
 };
 
 }  // namespace oncilla

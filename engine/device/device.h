@@ -1,9 +1,9 @@
-// Device: what a backend must provide, whole.
+// Device: the whole of what a backend must provide.
 //
-// A device is a thing with memory that prepares kernels and executes recordings of them in order on
-// queues. It decides nothing about graphs, memory policy or placement. Submit never blocks; all
-// waiting is in Wait, with a deadline, and in AllocateRegion and Prepare, where a driver may keep
-// who calls waiting: they end early as they are told. Calls on one device may come from several
+// A device has memory, prepares kernels, and executes recordings of them in order on queues. It
+// decides nothing about graphs, memory policy or placement. Submit never blocks. All waiting is in
+// Wait, with a deadline, and in AllocateRegion and Prepare, where a driver may block the caller;
+// those two return early when their EarlyEnd says so. Calls on one device may come from several
 // threads, except that a queue, and the recordings submitted to it, belong to one thread at a time.
 #pragma once
 
@@ -23,7 +23,7 @@ namespace oncilla {
 
 class ThreadPool;
 
-// What is known of a device without opening it.
+// The description of a device, known without opening it.
 struct DeviceInfo {
   std::string backend;  // "cpu", "opencl"
   std::string type;     // "CPU" or "GPU": its kind in device names
@@ -32,7 +32,7 @@ struct DeviceInfo {
   std::string driver;  // version text
   std::string platform;
   std::string id;   // stable across runs: PCI or UUID where the driver tells, else an ordinal
-  int ordinal = 0;  // place in the backend's own list
+  int ordinal = 0;  // index in the backend's own list
   int64_t memory_bytes = 0;
   int64_t max_allocation_bytes = 0;
   int64_t alignment_bytes = 64;  // base alignment of a buffer or view
@@ -42,7 +42,7 @@ struct DeviceInfo {
   bool can_evaluate = false;   // Evaluate() works: the CPU
 };
 
-// One buffer got from a driver.
+// One buffer allocated from a driver.
 class Region {
  public:
   explicit Region(int64_t bytes) : bytes_(bytes) {}
@@ -57,7 +57,8 @@ class Region {
   int64_t bytes_;
 };
 
-// Memory of the host's own (a feed, a fetch) as a region of a host_memory device. Borrowed.
+// Host memory that is not the device's own (a feed, a fetch) as a region of a host_memory device.
+// Does not own the memory.
 class HostRegion : public Region {
  public:
   HostRegion(void* data, int64_t bytes) : Region(bytes), data_(static_cast<std::byte*>(data)) {}
@@ -75,7 +76,8 @@ struct BufferView {
   std::byte* host() const { return region->host() + offset; }
 };
 
-// How a constant is laid out for a kernel. Equal names of one constant share one copy.
+// The layout that a kernel wants a constant in (weight prepacking). Packings of one constant that
+// have the same name share one copy.
 struct Packing {
   std::string name = "dense";
   int64_t bytes = 0;
@@ -83,16 +85,17 @@ struct Packing {
   std::function<Status(const Tensor& constant, std::span<std::byte> to)> write;
 };
 
-// A node made ready for one device, at known shapes. Immutable.
+// A node prepared for one device at known shapes. Immutable.
 class Kernel {
  public:
   virtual ~Kernel() = default;
   virtual int64_t scratch_bytes() const { return 0; }
-  // What will run, in one stable line or more ("gemm_14x32 packed"), for inspect and profiles.
+  // Describes what will run, in one or more stable lines ("gemm_14x32 packed"), for inspect and
+  // profiles.
   virtual std::string description() const = 0;
 };
 
-// An operand of a step: a fixed view, or with external >= 0 the slot given at each Submit.
+// An operand of a step: a fixed view, or with external >= 0 a slot that is filled at each Submit.
 struct Operand {
   BufferView view;
   int external = -1;
@@ -141,8 +144,8 @@ struct Download {
 
 struct SubmitOptions {
   bool profile = false;  // events tell when each step ran
-  // Where the host does the work, it may be left once this is reached: it then fails as MayGoOn
-  // says. A device that works by itself does not look at it.
+  // A device whose work is done by the host may stop it once this is reached; the work then fails
+  // as MayGoOn says. A device that works by itself ignores it.
   EarlyEnd end = {};
 };
 
@@ -160,24 +163,25 @@ class Device {
 
   virtual const DeviceInfo& info() const = 0;
 
-  // Whether a node could run here: a pure question, also with shapes partly known. The refusal is a
+  // Whether a node could run here. A pure function, also with partly known shapes. A refusal is a
   // sentence that placement shows: "opencl has no TopK for i8".
   virtual Status CanRun(const NodeView& node) const = 0;
-  // How constant input `input` of the node must be laid out. Depends on attributes and constants
-  // only, so that it is chosen once per layer.
+  // The layout that constant input `input` of the node must have. It depends on attributes and
+  // constants only, so that it is chosen once per layer.
   virtual Result<Packing> PackingFor(const NodeView& node, int input) const = 0;
-  // All facts must be fixed() and plan inputs have values. Constants come to the kernel packed.
-  // A driver that compiles is left at the end given, and what it makes is there for a later call.
+  // Prepares a kernel. All facts must be fixed() and plan inputs must have values. The kernel gets
+  // constants packed. When `end` is reached while a driver compiles, the call returns; the compiled
+  // program is kept for a later call.
   virtual Result<std::unique_ptr<Kernel>> Prepare(const NodeView& node, const EarlyEnd& end) = 0;
   Result<std::unique_ptr<Kernel>> Prepare(const NodeView& node) { return Prepare(node, {}); }
-  // Computes one node on host tensors, outputs allocated here: constant folding, values needed
-  // while planning, strings and sizes that depend on data. Only where info().can_evaluate.
+  // Computes one node on host tensors and allocates the outputs: for constant folding, values
+  // needed while planning, strings and sizes that depend on data. Only where info().can_evaluate.
   virtual Result<std::vector<Tensor>> Evaluate(const NodeView& node,
                                                std::span<const Tensor> inputs) = 0;
 
-  // Memory that is really there: a driver's lazy promise is committed or refused here, as
-  // ResourceExhausted. Release fails when views of the region are still in use.
-  // Unavailable for a device that hangs.
+  // Allocates memory that is really there: where a driver allocates lazily, the memory is committed
+  // or refused here, as ResourceExhausted. Unavailable for a device that hangs. ReleaseRegion fails
+  // when views of the region are still in use.
   virtual Result<std::unique_ptr<Region>> AllocateRegion(int64_t bytes, const EarlyEnd& end) = 0;
   Result<std::unique_ptr<Region>> AllocateRegion(int64_t bytes) {
     return AllocateRegion(bytes, {});
@@ -195,34 +199,36 @@ class Device {
                                     std::span<const Download> downloads) = 0;
   // True when Wait would return at once.
   virtual bool Poll(const EventPtr& event) = 0;
-  // The outcome of the work: a failed kernel fails here, naming the node; DeadlineExceeded leaves
-  // the work running.
+  // Waits for the work and returns its outcome: a failed kernel fails here and names the node. On
+  // DeadlineExceeded the work continues.
   virtual Status Wait(const EventPtr& event, Deadline deadline) = 0;
 
   virtual DeviceCounters counters() const { return {}; }
 
-  // From now on nothing that is closed waits for work under way beyond this.
+  // From now on, closing this device or anything made with it waits for work in progress at most
+  // until then.
   virtual void CloseBy(Deadline) {}
-  // Everything made with the device is gone. What it holds of the driver goes back now; afterwards
-  // it answers info() and counters(), and all else fails. Never waits for work that hangs.
+  // Called when everything made with the device is gone. Releases what it holds of the driver.
+  // Afterwards it answers info() and counters(), and all other calls fail. Never waits for work
+  // that hangs.
   virtual void Close() {}
 };
 
 struct DiscoverOptions {
   bool opencl_cpu_devices = false;
 };
-// Host memory of the application's own making, for regions of the CPU.
+// The application's own allocator, for regions of the CPU.
 struct HostMemory {
   // Memory aligned to `alignment`, or null when there is none. Thread-safe.
   std::function<void*(size_t bytes, size_t alignment)> allocate;
   std::function<void(void* memory, size_t bytes)> release;
 };
 
-// What devices that one Runtime opens have in common, as their backend sees fit: a name, which
-// begins with the backend's, and what is kept as long as somebody holds it. Thread-safe.
+// Objects that the devices of one Runtime share, as their backend sees fit: each has a name, which
+// begins with the backend's, and lives as long as a device holds it. Thread-safe.
 class SharedObjects {
  public:
-  // What is held under this name, or what `make` gives; null when it fails.
+  // The object held under this name, else the one that `make` returns; null when that fails.
   template <class T, class Make>
   std::shared_ptr<T> FindOrMake(const std::string& name, const Make& make) {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -232,7 +238,7 @@ class SharedObjects {
     slot = made;
     return made;
   }
-  // The next who asks for it makes it anew.
+  // The next call of FindOrMake for this name makes the object anew.
   void Forget(const std::string& name) {
     std::lock_guard<std::mutex> lock(mutex_);
     objects_.erase(name);
@@ -246,15 +252,15 @@ class SharedObjects {
 struct OpenOptions {
   ThreadPool* threads = nullptr;    // the CPU's; must outlive the device
   bool plain = false;               // CPU: exact code only
-  SharedObjects* shared = nullptr;  // of who opens; may be null
+  SharedObjects* shared = nullptr;  // the runtime's; may be null
   std::string cache_dir;            // compiled programs; empty = the user's cache folder
   std::shared_ptr<const HostMemory> host_memory = nullptr;  // the CPU's; null: mmap
 };
 
-// A backend is code: a name, a list of what is there, and a way to open one.
+// A backend: a name, a function that lists its devices, and one that opens a device.
 struct Backend {
   std::string_view name;
-  // Never fails: a machine without the driver has no devices, and `notes` says why.
+  // Never fails: on a machine without the driver it returns no devices, and `notes` says why.
   std::vector<DeviceInfo> (*discover)(const DiscoverOptions& options,
                                       std::vector<std::string>& notes);
   Result<std::unique_ptr<Device>> (*open)(const DeviceInfo& info, const OpenOptions& options);

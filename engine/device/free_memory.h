@@ -1,5 +1,6 @@
-// What of a device's memory is free, where something tells: an estimate, since others take and give
-// back at any time. A limit that holds comes from our own accounting.
+// The free memory of a device, where a driver or the system reports it. It is an estimate, since
+// other processes allocate and free at any time; limits are enforced by the engine's own
+// accounting.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +14,11 @@ struct FreeMemory {
   std::string source;  // "cl_amd_device_attribute_query"
 };
 
-// What a Device may be too.
+// An interface that a Device may implement too.
 class TellsFreeMemory {
  public:
   virtual ~TellsFreeMemory() = default;
-  // Nothing where nobody tells. Thread-safe.
+  // Nothing where it is not reported. Thread-safe.
   virtual std::optional<FreeMemory> free_memory() const = 0;
 };
 

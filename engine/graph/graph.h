@@ -1,10 +1,10 @@
 // Graph: values and the nodes that compute them.
 //
-// A graph is correct by construction: AddNode runs inference, so every value has a Fact from birth,
-// and nodes stand in an order in which each comes after what it reads. It is changed only by
-// patches (patch.h). A constant is a value with data and no producer. Every node carries the source
-// nodes it came from and a value at most one source tensor name: errors, profiles and placement
-// speak in those names.
+// A graph is correct by construction: AddNode runs inference, so that every value has a Fact from
+// the start, and each node comes after the nodes whose results it reads. A graph is changed only by
+// patches (patch.h). A constant is a value with data and no producer. Every node records the source
+// nodes it was made from, and a value at most one source tensor name; errors, profiles and
+// placement use those names.
 #pragma once
 
 #include <memory>
@@ -43,7 +43,7 @@ struct Node {
   AttrMap attrs;
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
-  std::vector<std::string> sources;  // source nodes; the node's own name when it has only that one
+  std::vector<std::string> sources;  // source nodes; the node's own name when that is the only one
   int device = kUnplaced;
 };
 
@@ -69,7 +69,7 @@ class Graph {
   void AddOutput(std::string name, ValueId value) { outputs_.push_back({std::move(name), value}); }
   void SetValueName(ValueId id, std::string name) { values_[Index(id)].name = std::move(name); }
   void SetDevice(NodeId id, int device) { nodes_[Index(id)].device = device; }
-  // Forgets the bytes of a constant; it stays one, of a known desc.
+  // Drops the bytes of a constant, which stays a constant with a known descriptor.
   void LetGo(ValueId constant) { values_[Index(constant)].fact.value = Tensor(); }
 
   const OpSet& ops() const { return *ops_; }
@@ -96,7 +96,7 @@ class Graph {
 Result<Facts> InferNode(const OpSet& ops, std::string_view name, std::string_view op,
                         const AttrMap& attrs, std::span<const Fact> inputs);
 
-// For each value, the nodes that read it, in order; a node that reads it twice stands twice.
+// For each value, the nodes that read it, in order; a node that reads it twice is listed twice.
 std::vector<std::vector<NodeId>> Consumers(const Graph& graph);
 
 // A variable, or a part of a table, that a module reads or writes while it runs.
@@ -106,7 +106,8 @@ struct ModuleVariable {
   Tensor initial;        // invalid when it has no value until something assigns one
 };
 
-// A main graph, the functions its control flow calls, and what it remembers between runs.
+// A main graph, the functions that its control flow calls, and the variables that persist between
+// runs.
 struct Module {
   Module(Graph graph) : main(std::move(graph)) {}  // NOLINT: a graph alone is a module
   Graph main;

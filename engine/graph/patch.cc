@@ -99,128 +99,177 @@ Status Patch::Replace(ValueId old_value, ValueId new_value) {
   return Status();
 }
 
-Result<Graph> Patch::Apply() const {
-  const size_t base_values = base_.values().size(), base_nodes = base_.nodes().size();
-  auto old_value = [&](uint32_t i) -> const Value& {
-    return i < base_values ? base_.value(ValueId{i}) : values_[i - base_values];
-  };
-  auto old_node = [&](uint32_t i) -> const Node& {
-    return i < base_nodes ? base_.node(NodeId{i}) : nodes_[i - base_nodes];
-  };
+// One application of a patch: values and nodes are numbered through base and patch, and copied to a
+// new graph as the outputs need them.
+class Patch::Rebuild {
+ public:
+  explicit Rebuild(const Patch& patch)
+      : patch_(patch),
+        base_(patch.base_),
+        target_(base_.values().size() + patch.values_.size()),
+        names_(target_.size()),
+        marks_(base_.nodes().size() + patch.nodes_.size(), kNew),
+        placed_(target_.size(), kNoValue),
+        out_(base_.shared_ops()) {}
 
-  // Where each value goes, replacements of replacements followed to the end.
-  std::vector<ValueId> target(base_values + values_.size());
-  for (uint32_t i = 0; i < target.size(); ++i) target[i] = ValueId{i};
-  for (const auto& [from, to] : replaced_) target[Index(from)] = to;
-  auto resolve = [&](ValueId id) -> Result<ValueId> {
-    for (size_t hops = 0; id != kNoValue && target[Index(id)] != id; ++hops) {
-      if (hops > replaced_.size()) return Internal("replacements of a patch form a circle");
-      id = target[Index(id)];
+  Result<Graph> Run() {
+    for (uint32_t i = 0; i < target_.size(); ++i) target_[i] = ValueId{i};
+    for (const auto& [from, to] : patch_.replaced_) target_[Index(from)] = to;
+    ONCILLA_TRY(HandOnNames());
+    for (const NamedValue& in : base_.inputs()) {
+      if (Has(patch_.dropped_inputs_, in.value)) continue;
+      placed_[Index(in.value)] = out_.AddInput(in.name, base_.fact(in.value));
+    }
+    // Effects first, in the order they stood; then whatever else the outputs need.
+    for (uint32_t n = 0; n < base_.nodes().size(); ++n) {
+      if (!NodeAt(n).op->traits.has_effects || Has(patch_.dropped_, NodeId{n})) continue;
+      ONCILLA_TRY(CopyWithInputs(n));
+    }
+    for (const NamedValue& output : base_.outputs()) {
+      ONCILLA_ASSIGN(const ValueId id, Resolve(output.value));
+      const NodeId producer = ValueAt(id).producer;
+      if (producer != kNoNode) ONCILLA_TRY(CopyWithInputs(Index(producer)));
+      ONCILLA_ASSIGN(const ValueId placed, Placed(id));
+      out_.AddOutput(output.name, placed);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  enum Mark : uint8_t { kNew, kOpen, kDone };
+
+  template <class Id>
+  static bool Has(const std::vector<Id>& list, Id id) {
+    return std::find(list.begin(), list.end(), id) != list.end();
+  }
+  const Value& ValueAt(ValueId id) const {
+    const size_t i = Index(id), base = base_.values().size();
+    return i < base ? base_.value(id) : patch_.values_[i - base];
+  }
+  const Node& NodeAt(uint32_t i) const {
+    const size_t base = base_.nodes().size();
+    return i < base ? base_.node(NodeId{i}) : patch_.nodes_[i - base];
+  }
+
+  // Where a value goes, replacements of replacements followed to the end.
+  Result<ValueId> Resolve(ValueId id) const {
+    for (size_t hops = 0; id != kNoValue && target_[Index(id)] != id; ++hops) {
+      if (hops > patch_.replaced_.size()) return Internal("replacements of a patch form a circle");
+      id = target_[Index(id)];
     }
     return id;
-  };
+  }
+
   // A replaced value hands its source name to what replaces it, unless that has one. Names that are
   // fetched reach their outputs in any case: outputs carry names of their own.
-  std::vector<std::string> names(target.size());
-  for (const auto& [from, to] : replaced_) {
-    ONCILLA_ASSIGN(const ValueId end, resolve(from));
-    std::string& name = names[Index(end)];
-    if (old_value(Index(end)).name.empty() && name.empty()) name = old_value(Index(from)).name;
-  }
-
-  Graph out(base_.shared_ops());
-  // Values of which more is known than when their readers were made.
-  std::vector<bool> refined;
-  std::vector<ValueId> placed(target.size(), kNoValue);
-  for (const NamedValue& in : base_.inputs()) {
-    placed[Index(in.value)] = out.AddInput(in.name, base_.fact(in.value));
-  }
-  auto name_of = [&](uint32_t i) {
-    return old_value(i).name.empty() ? names[i] : old_value(i).name;
-  };
-
-  // Depth-first from the outputs, without recursion: a deep net must not exhaust the stack.
-  enum Mark : uint8_t { kNew, kOpen, kDone };
-  std::vector<Mark> marks(base_nodes + nodes_.size(), kNew);
-  std::vector<std::pair<uint32_t, size_t>> stack;  // node, next input to look at
-  auto emit = [&](uint32_t n) -> Status {
-    const Node& node = old_node(n);
-    Node copy = node;
-    bool learn = false;
-    for (ValueId& id : copy.inputs) {
-      if (id == kNoValue) continue;
-      const ValueId was = id;
-      ONCILLA_ASSIGN(id, resolve(id));
-      if (placed[Index(id)] == kNoValue) {
-        placed[Index(id)] = out.AddConstant(old_value(Index(id)).fact.value, name_of(Index(id)));
-      }
-      learn |= id != was;
-      id = placed[Index(id)];
-      learn |= Index(id) < refined.size() && refined[Index(id)];
+  Status HandOnNames() {
+    for (const auto& [from, to] : patch_.replaced_) {
+      ONCILLA_ASSIGN(const ValueId end, Resolve(from));
+      std::string& name = names_[Index(end)];
+      if (ValueAt(end).name.empty() && name.empty()) name = ValueAt(from).name;
     }
-    const NodeId id{static_cast<uint32_t>(out.nodes_.size())};
-    Facts facts;
-    // What inference refuses now may stand on a branch that never matters; it fails if it is run.
-    if (auto now = learn ? node.op->infer(node.attrs, out.FactsOf(copy.inputs)) : Facts();
-        now.ok()) {
-      facts = *std::move(now);
-    }
-    for (size_t i = 0; i < copy.outputs.size(); ++i) {
-      const uint32_t old = Index(copy.outputs[i]);
-      Value value = old_value(old);
-      value.producer = id;
-      value.name = name_of(old);
-      refined.resize(out.values_.size() + 1);
-      if (i < facts.size()) refined.back() = Refine(value.fact, facts[i]);
-      copy.outputs[i] = ValueId{static_cast<uint32_t>(out.values_.size())};
-      placed[old] = copy.outputs[i];
-      out.values_.push_back(std::move(value));
-    }
-    out.nodes_.push_back(std::move(copy));
     return Status();
-  };
-  auto visit = [&](uint32_t root) -> Status {
-    if (marks[root] == kDone) return Status();
-    stack.emplace_back(root, 0);
-    marks[root] = kOpen;
+  }
+  const std::string& NameOf(ValueId id) const {
+    const std::string& own = ValueAt(id).name;
+    return own.empty() ? names_[Index(id)] : own;
+  }
+
+  // Where a resolved value is in the new graph; a constant comes there now.
+  Result<ValueId> Placed(ValueId id) {
+    ValueId& placed = placed_[Index(id)];
+    if (placed != kNoValue) return placed;
+    if (Has(patch_.dropped_inputs_, id)) return Internal("a patch drops an input that is read");
+    return placed = out_.AddConstant(ValueAt(id).fact.value, NameOf(id));
+  }
+
+  // Copies a node and all that it reads. Depth-first and without recursion: a deep net must not
+  // exhaust the stack.
+  Status CopyWithInputs(uint32_t root) {
+    if (marks_[root] == kDone) return Status();
+    std::vector<std::pair<uint32_t, size_t>> stack = {{root, 0}};  // node, next input to look at
+    marks_[root] = kOpen;
     while (!stack.empty()) {
       auto& [n, next] = stack.back();
-      const Node& node = old_node(n);
+      const Node& node = NodeAt(n);
       if (next == node.inputs.size()) {
-        ONCILLA_TRY(emit(n));
-        marks[n] = kDone;
+        ONCILLA_TRY(Copy(n));
+        marks_[n] = kDone;
         stack.pop_back();
         continue;
       }
       const ValueId raw = node.inputs[next++];
       if (raw == kNoValue) continue;
-      ONCILLA_ASSIGN(const ValueId in, resolve(raw));
-      const NodeId producer = old_value(Index(in)).producer;
-      if (producer == kNoNode || marks[Index(producer)] == kDone) continue;
-      if (marks[Index(producer)] == kOpen) {
+      ONCILLA_ASSIGN(const ValueId in, Resolve(raw));
+      const NodeId producer = ValueAt(in).producer;
+      if (producer == kNoNode || marks_[Index(producer)] == kDone) continue;
+      if (marks_[Index(producer)] == kOpen) {
         return Internal("a patch makes node '", node.name, "' depend on itself");
       }
-      marks[Index(producer)] = kOpen;
+      marks_[Index(producer)] = kOpen;
       stack.emplace_back(Index(producer), 0);
     }
     return Status();
-  };
+  }
 
-  // Effects first, in the order they stood; then whatever else the outputs need.
-  for (uint32_t n = 0; n < base_nodes; ++n) {
-    const bool dropped = std::find(dropped_.begin(), dropped_.end(), NodeId{n}) != dropped_.end();
-    if (old_node(n).op->traits.has_effects && !dropped) ONCILLA_TRY(visit(n));
-  }
-  for (const NamedValue& output : base_.outputs()) {
-    ONCILLA_ASSIGN(const ValueId id, resolve(output.value));
-    const NodeId producer = old_value(Index(id)).producer;
-    if (producer != kNoNode) ONCILLA_TRY(visit(Index(producer)));
-    if (placed[Index(id)] == kNoValue) {
-      placed[Index(id)] = out.AddConstant(old_value(Index(id)).fact.value, name_of(Index(id)));
+  // Copies a node whose inputs are there. Where it reads other values than before, or such of which
+  // more is known now, its outputs are inferred again.
+  Status Copy(uint32_t n) {
+    Node copy = NodeAt(n);
+    bool learn = false;
+    for (ValueId& id : copy.inputs) {
+      if (id == kNoValue) continue;
+      const ValueId was = id;
+      ONCILLA_ASSIGN(const ValueId now, Resolve(was));
+      ONCILLA_ASSIGN(id, Placed(now));
+      learn |= now != was || (Index(id) < refined_.size() && refined_[Index(id)]);
     }
-    out.AddOutput(output.name, placed[Index(id)]);
+    Facts facts;
+    // What inference refuses now may stand on a branch that never matters; it fails if it is run.
+    if (auto now = learn ? copy.op->infer(copy.attrs, out_.FactsOf(copy.inputs)) : Facts();
+        now.ok()) {
+      facts = *std::move(now);
+    }
+    const NodeId id{static_cast<uint32_t>(out_.nodes_.size())};
+    for (size_t i = 0; i < copy.outputs.size(); ++i) {
+      const ValueId old = copy.outputs[i];
+      Value value = ValueAt(old);
+      value.producer = id;
+      value.name = NameOf(old);
+      refined_.resize(out_.values_.size() + 1);
+      if (i < facts.size()) refined_.back() = Refine(value.fact, facts[i]);
+      copy.outputs[i] = ValueId{static_cast<uint32_t>(out_.values_.size())};
+      placed_[Index(old)] = copy.outputs[i];
+      out_.values_.push_back(std::move(value));
+    }
+    out_.nodes_.push_back(std::move(copy));
+    return Status();
   }
-  return out;
+
+  const Patch& patch_;
+  const Graph& base_;
+  std::vector<ValueId> target_;     // of each value: itself, or what replaces it
+  std::vector<std::string> names_;  // handed on by replaced values
+  std::vector<Mark> marks_;         // of each node
+  std::vector<ValueId> placed_;     // of each value: its id in the new graph
+  Graph out_;
+  std::vector<bool> refined_;  // of each new value: more is known than when its readers were made
+};
+
+Result<Graph> Patch::Apply() const { return Rebuild(*this).Run(); }
+
+Result<Graph> WithoutUnusedInputs(Graph graph) {
+  const auto readers = Consumers(graph);
+  Patch patch(graph);
+  bool all_used = true;
+  for (const NamedValue& input : graph.inputs()) {
+    bool used = !readers[Index(input.value)].empty();
+    for (const NamedValue& output : graph.outputs()) used |= output.value == input.value;
+    if (!used) patch.DropInput(input.value);
+    all_used &= used;
+  }
+  if (all_used) return graph;
+  return patch.Apply();
 }
 
 }  // namespace oncilla

@@ -13,7 +13,7 @@ std::vector<bool> FindShapeFixers(const Graph& graph) {
         node.op->name == "Shape" || node.op->name == "Size" || node.op->name == "Rank";
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (node.inputs[i] == kNoValue) continue;
-      const bool plan_input = i < 32 && (node.op->traits.plan_inputs >> i & 1) != 0;
+      const bool plan_input = node.op->traits.IsPlanInput(i);
       if (!plan_input && (!read_by_fixer || shape_only)) continue;
       // Large tensors never decide a shape element by element.
       const Dim elements = graph.fact(node.inputs[i]).shape.elements();

@@ -1,5 +1,6 @@
-// Which values decide shapes: what plan inputs are computed from. Such values belong to a plan's
-// key, are computed while planning, and are left alone by fusions, which would hide them.
+// Finds the values that determine shapes: those that plan inputs are computed from. Such values are
+// part of a plan's key, are computed while planning, and are not touched by fusions, which would
+// hide them.
 #pragma once
 
 #include <vector>

@@ -53,9 +53,9 @@ struct JpegStyle {
   int x_density = 300, y_density = 300;
   std::string xmp;
 };
-// Of 1 or 3 channels.
+// Pixels must have 1 or 3 channels.
 Result<std::string> EncodeJpeg(const Pixels& pixels, const JpegStyle& style);
-// Of 1 to 4 channels. compression: 0 to 9, or -1 for the library's choice.
+// Pixels must have 1 to 4 channels. `compression` is 0 to 9, or -1 for the library's default.
 Result<std::string> EncodePng(const Pixels& pixels, int compression);
 
 // Fails for an image without pixels or of more than 2^28.

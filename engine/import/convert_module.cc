@@ -64,7 +64,7 @@ class Copier {
     for (const NamedValue& output : graph.outputs()) kept[Index(output.value)] = true;
     for (const Node& node : graph.nodes()) {
       for (size_t i = 0; i < node.inputs.size() && i < 32; ++i) {
-        if (node.inputs[i] != kNoValue && (node.op->traits.plan_inputs >> i & 1u) != 0) {
+        if (node.inputs[i] != kNoValue && node.op->traits.IsPlanInput(i)) {
           kept[Index(node.inputs[i])] = true;
         }
       }

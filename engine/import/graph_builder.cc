@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "engine/import/tf_write.h"
+#include "engine/import/tf/write.h"
 // After wire.h, which sets protozero up.
 #include <protozero/pbf_writer.hpp>
 

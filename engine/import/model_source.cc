@@ -5,12 +5,12 @@
 
 #include "engine/base/file.h"
 #include "engine/base/near_names.h"
-#include "engine/import/container.h"
-#include "engine/import/onnx_reader.h"
-#include "engine/import/onnx_source.h"
-#include "engine/import/saved_model.h"
-#include "engine/import/tf_source.h"
-#include "engine/import/tf_text.h"
+#include "engine/import/container/container.h"
+#include "engine/import/onnx/reader.h"
+#include "engine/import/onnx/source.h"
+#include "engine/import/tf/saved_model.h"
+#include "engine/import/tf/source.h"
+#include "engine/import/tf/text.h"
 
 namespace oncilla {
 namespace {
@@ -66,6 +66,11 @@ Result<TensorInfo> ModelSource::FindVariable(std::string_view name) const {
     names.push_back(std::move(variable.name));
   }
   return WithStage(NotFound("the model has no variable '", name, "'", DidYouMean(name, names)),
+                   Stage::kOptions);
+}
+
+Status ModelSource::NotFed(std::string_view name, const Fact& wanted) const {
+  return WithStage(InvalidArgument("input '", name, "' (", wanted, ") is not fed"),
                    Stage::kOptions);
 }
 

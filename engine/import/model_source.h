@@ -1,7 +1,7 @@
 // ModelSource: an opened model file of any format, from which graphs are imported.
 //
 // Opening reads names and signatures only. A graph is imported per set of feeds and fetches, so an
-// unsupported op fails only those who need it. Constants are views into the mapped files, which
+// unsupported op fails only runs that need it. Constants are views into the mapped files, which
 // stay open as long as any tensor of them lives. Safe to use from several threads.
 #pragma once
 
@@ -69,8 +69,20 @@ class ModelSource {
     return Error(Code::kFailedPrecondition, "the model's files have no value for the variable '",
                  name, "'");
   }
+  // Why a tensor cannot be fed as `name`, of which `wanted` is known: InvalidArgument, in the words
+  // of the model's framework. OK when it can, and where the engine's own words say enough.
+  virtual Status CheckFeed(std::string_view name, const Fact& wanted, const Tensor& tensor) const {
+    (void)name, (void)wanted, (void)tensor;
+    return {};
+  }
+  // The failure for an input that is needed and got no tensor.
+  virtual Status NotFed(std::string_view name, const Fact& wanted) const;
   // Tells the source that variables change, which later imports must not take for constants.
   virtual void NoteState(const std::vector<std::string>& resources) { (void)resources; }
+  // Its graph is one of TensorFlow's, whose contents can be listed (tf/contents.h).
+  virtual bool has_tf_contents() const { return false; }
+  // The file holds sums of the weights' bytes, which can be verified (container/container.h).
+  virtual bool has_sums() const { return false; }
   // The nodes of all graphs imported so far.
   virtual SourceNodes source_nodes() const { return {}; }
   // Files of the model and their bytes, for reports.
@@ -100,6 +112,10 @@ Result<std::unique_ptr<ModelSource>> OpenModel(const std::string& path,
 // The same for a model in one file that is in memory; see MappedFile::OfBytes.
 Result<std::unique_ptr<ModelSource>> OpenModelBytes(std::shared_ptr<const MappedFile> file,
                                                     const OpenModelOptions& options);
+
+// A GraphDef's bytes; `name` stands for the file in messages.
+Result<std::unique_ptr<ModelSource>> OpenGraphDefBytes(std::shared_ptr<const std::string> bytes,
+                                                       const std::string& name);
 
 // DataLoss when one of the files was changed since it was opened.
 Status CheckUnchanged(const ModelSource::Files& files);

@@ -9,11 +9,9 @@
 namespace oncilla {
 namespace {
 
-constexpr int64_t kFirstRegionBytes = int64_t{2} << 20;
 constexpr int64_t kDefaultCapBytes = int64_t{128} << 20;
 
 int64_t FloorTo(int64_t bytes, int64_t granularity) { return bytes - bytes % granularity; }
-int64_t Doubled(int64_t bytes) { return bytes > INT64_MAX / 2 ? INT64_MAX : 2 * bytes; }
 
 }  // namespace
 
@@ -52,8 +50,16 @@ void Bfc::SetLimit(int64_t bytes) {
 }
 
 int64_t Bfc::FirstRegionBytes() const {
-  return Rounded(options_.growth ? std::min(options_.limit_bytes, kFirstRegionBytes)
+  return Rounded(options_.growth ? std::min(options_.limit_bytes, options_.first_region_bytes)
                                  : options_.limit_bytes);
+}
+
+// The size of the region behind one of this size.
+int64_t Bfc::Grown(int64_t region_bytes) const {
+  const double next = static_cast<double>(region_bytes) * std::max(1.0, options_.growth_factor);
+  const int64_t cap = std::max(options_.growth_cap_bytes, int64_t{1});
+  return next < static_cast<double>(cap) ? Rounded(static_cast<int64_t>(next))
+                                         : std::max(region_bytes, FloorTo(cap, granularity_));
 }
 
 int64_t Bfc::Rounded(int64_t bytes) const {
@@ -68,7 +74,7 @@ Result<BfcChunk> Bfc::Allocate(int64_t bytes, int64_t tag, int64_t freed_before)
   if (bytes > options_.max_region_bytes) return Shortage(bytes, Status());
   const int64_t rounded = Rounded(bytes);  // still no more: the maximum is a multiple too
   freed_before = std::max<int64_t>(freed_before, 0);  // what does not wait serves always
-  ReserveChunks(1);                        // for what is cut off
+  ReserveChunks(1);                                   // for what is cut off
   int handle = TakeBestFit(rounded, freed_before);
   // The source may let others in while it takes a region: they may have taken from this one, or
   // what was reserved. Each turn gets a region or ends.
@@ -280,13 +286,14 @@ Status Bfc::Extend(int64_t rounded) {
   if (rounded > Growable()) return Exhausted("the limit leaves no room for another region");
   if (options_.exact) return AddRegion(rounded, rounded);
   bool raised = false;
-  while (rounded > next_region_bytes_) {
-    next_region_bytes_ = Doubled(next_region_bytes_);
+  while (rounded > next_region_bytes_ && Grown(next_region_bytes_) > next_region_bytes_) {
+    next_region_bytes_ = Grown(next_region_bytes_);
     raised = true;
   }
-  const int64_t wanted = std::min({next_region_bytes_, Growable(), options_.max_region_bytes});
+  const int64_t wanted =
+      std::min({std::max(next_region_bytes_, rounded), Growable(), options_.max_region_bytes});
   ONCILLA_TRY(AddRegion(FloorTo(wanted, granularity_), rounded));
-  if (!raised) next_region_bytes_ = Doubled(next_region_bytes_);
+  if (!raised) next_region_bytes_ = Grown(next_region_bytes_);
   // Without growth the first request takes everything; each further region is as large as may be.
   while (!options_.growth) {
     const int64_t more = std::min(Growable(), options_.max_region_bytes);
@@ -357,7 +364,7 @@ int64_t Bfc::Trim(int64_t keep_bytes) {
   int64_t largest = 0;
   for (const auto& [id, region] : regions_) largest = std::max(largest, region.bytes);
   next_region_bytes_ =
-      largest == 0 ? FirstRegionBytes() : std::min(next_region_bytes_, Doubled(largest));
+      largest == 0 ? FirstRegionBytes() : std::min(next_region_bytes_, Grown(largest));
   return bytes;
 }
 

@@ -35,9 +35,13 @@ struct BfcOptions {
   int64_t limit_bytes = INT64_MAX;       // on the sum of regions
   int64_t max_region_bytes = INT64_MAX;  // the device's largest allocation
   int64_t alignment_bytes = 256;         // of every chunk; at least 256, a power of two
-  // Regions of 2, 4, 8 ... MiB as needed; otherwise the first request takes the whole limit, in as
-  // few regions as max_region_bytes allows.
+  // Regions of first_region_bytes, then each growth_factor times the one before, at most
+  // growth_cap_bytes, or as large as the request where that is more. Without growth the first
+  // request takes the whole limit, in as few regions as max_region_bytes allows.
   bool growth = true;
+  int64_t first_region_bytes = int64_t{2} << 20;
+  double growth_factor = 2;  // at least 1
+  int64_t growth_cap_bytes = INT64_MAX;
   // A free chunk that is less than twice the request is handed out whole, unless that wastes this
   // share of the limit. 0: unless it wastes 128 MiB.
   double fragmentation_fraction = 0;
@@ -219,6 +223,7 @@ class Bfc {
   bool InUse(const BfcChunk& chunk) const;
 
   int64_t FirstRegionBytes() const;
+  int64_t Grown(int64_t region_bytes) const;
   int64_t Growable() const;
   Status Extend(int64_t rounded);
   Status AddRegion(int64_t wanted, int64_t least);

@@ -93,8 +93,11 @@ class DeviceRegions : public RegionSource {
 BfcOptions ToBfcOptions(const PoolOptions& options, const DeviceInfo& info) {
   return {.limit_bytes = options.limit_bytes,
           .max_region_bytes = info.max_allocation_bytes > 0 ? info.max_allocation_bytes : INT64_MAX,
-          .alignment_bytes = std::max(info.alignment_bytes, options.granularity_bytes),
+          .alignment_bytes = info.alignment_bytes,
           .growth = options.growth,
+          .first_region_bytes = options.first_region_bytes,
+          .growth_factor = options.growth_factor,
+          .growth_cap_bytes = options.growth_cap_bytes,
           .fragmentation_fraction = options.fragmentation_fraction,
           .exact = options.exact};
 }

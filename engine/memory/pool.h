@@ -34,11 +34,13 @@ struct PoolOptions {
   bool growth = true;                              // false: the first request takes the whole limit
   double fragmentation_fraction = 0;               // see BfcOptions
   bool exact = false;                              // see BfcOptions; for arenas and constants
+  int64_t first_region_bytes = int64_t{2} << 20;   // with the two below: see BfcOptions
+  double growth_factor = 2;
+  int64_t growth_cap_bytes = INT64_MAX;
   // What Trim leaves in the pool once it is there (Commit).
   int64_t reserve_bytes = 0;
   // Called when a request fails for want of memory, without any lock of the pool; may be empty.
   std::function<void(const PoolShortage&)> on_shortage = nullptr;
-  int64_t granularity_bytes = 0;  // 0: from the device's alignment, which is the least anyway
   // Whose line holds what is in regions but not handed out, so that the ledger's total is what the
   // device gave. kNoOwner: nobody's.
   OwnerId owner = kNoOwner;

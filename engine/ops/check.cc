@@ -22,31 +22,12 @@ Result<Facts> InferCheckNumerics(const CheckNumericsAttrs&, std::span<const Fact
   return Facts{Fact::Of(in[0].dtype, in[0].shape)};
 }
 
-Result<Facts> InferEnsureShape(const EnsureShapeAttrs& attrs, std::span<const Fact> in) {
-  std::vector<Dim> dims;
-  for (int64_t d : attrs.dims) {
-    if (d < -1) return InvalidArgument("attribute 'dims' contains ", d);
-    dims.push_back(d < 0 ? Dim() : Dim(d));
-  }
-  const PartialShape asked(std::move(dims));
-  auto merged = MergeShapes(in[0].shape, asked);
-  if (!merged.ok()) {
-    return InvalidArgument("Shape of tensor ", in[0].shape,
-                           " is not compatible with expected shape ", asked, ".");
-  }
-  Fact out = in[0];
-  out.shape = *std::move(merged);
-  out.constant = false;
-  return Facts{std::move(out)};
-}
-
 Result<Facts> InferPrint(const PrintAttrs&, std::span<const Fact>) { return Facts{}; }
 
 constexpr OpDef kCheckOps[] = {
     Op<InferAssert>("Assert", {.inputs = {1, kVariadic}, .has_effects = true, .host_only = true}),
     Op<InferCheckNumerics>("CheckNumerics",
                            {.inputs = {1, 1}, .may_overwrite = true, .has_effects = true}),
-    Op<InferEnsureShape>("EnsureShape", {.inputs = {1, 1}, .is_view = true}),
     Op<InferPrint>("Print", {.inputs = {0, kVariadic}, .has_effects = true, .host_only = true}),
 };
 

@@ -25,12 +25,6 @@ struct CheckNumericsAttrs {
   }
 };
 
-// EnsureShape(x) -> x: fails when a size is not the one in `dims`, where -1 stands for any.
-struct EnsureShapeAttrs {
-  std::vector<int64_t> dims;
-  void Fields(auto&& field) { field("dims", dims); }
-};
-
 // Print(data...): a line in the default log, with `message` in front; of each tensor the first
 // `summarize` elements, in brackets. A single string with `plain` is written as it is.
 struct PrintAttrs {
@@ -43,7 +37,5 @@ struct PrintAttrs {
     field("plain", plain);
   }
 };
-
-std::span<const OpDef> CheckOps();
 
 }  // namespace oncilla

@@ -58,6 +58,7 @@ constexpr OpTraits Effect(int min_inputs, int max_inputs) {
   traits.inputs = {min_inputs, max_inputs};
   traits.has_effects = true;
   traits.host_only = true;
+  traits.storage = StorageRule::kState;
   return traits;
 }
 

@@ -1,8 +1,8 @@
 // Control flow and state: ops that the executor itself carries out, on functions of the Module and
 // on the model's variables. No device has a kernel for them.
 //
-// What they give is declared in an attribute, as the text of facts ("f32[?,3]"), since inference of
-// one node cannot look into functions; whoever adds the node has imported those first.
+// The facts of their outputs are declared in an attribute, as text ("f32[?,3]"), since inference of
+// one node cannot look into functions; the importer has imported those before it adds the node.
 #pragma once
 
 #include <span>
@@ -52,7 +52,6 @@ struct AssignVariableAttrs {
   void Fields(auto&& field) { field("variable", variable); }
 };
 
-std::span<const OpDef> ControlOps();
 bool IsControl(std::string_view op);
 
 // The functions that a node calls, in the order of its attributes; none for other ops.

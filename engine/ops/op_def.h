@@ -12,32 +12,9 @@
 
 #include "engine/ops/attrs.h"
 #include "engine/ops/fact.h"
+#include "engine/ops/op_traits.h"
 
 namespace oncilla {
-
-inline constexpr int kVariadic = 1 << 20;
-
-struct Arity {
-  int min = 1;
-  int max = 1;
-};
-
-struct OpTraits {
-  Arity inputs;
-  // Bit i: the value of input i fixes a shape or geometry (Reshape's shape, Transpose's perm). Such
-  // an operand is on the host and is known when a plan is made; devices never see it as a buffer.
-  uint32_t plan_inputs = 0;
-  // Output 0 may be written over input 0 (or over any input of the same desc) when that input dies
-  // here: every element depends only on the elements at its own place.
-  bool may_overwrite = false;
-  // Output 0 is input 0's bytes under another shape; it never needs a kernel when both share
-  // memory.
-  bool is_view = false;
-  bool has_effects = false;     // never dropped, merged or folded; kept in order
-  bool is_random = false;       // never merged or folded
-  bool host_only = false;       // runs on host tensors (strings, lists)
-  bool data_dependent = false;  // output sizes are known only after it ran
-};
 
 struct OpDef {
   std::string_view name;

@@ -12,9 +12,17 @@
 
 namespace oncilla {
 
+// The tables of the families (engine/ops/families.inc), each at the end of its family's file.
+#define FAMILY_own(word) std::span<const OpDef> word##Ops();
+#define FAMILY_none(word)
+#define FAMILY(word, ops, cpu, opencl) FAMILY_##ops(word)
+#include "engine/ops/families.inc"
+#undef FAMILY_own
+#undef FAMILY_none
+
 class OpSet {
  public:
-  // The built-in families, listed in op_set.cc.
+  // The built-in families, listed in families.inc.
   static std::shared_ptr<const OpSet> Builtin();
 
   // Null when there is no such op.

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "engine/ops/movement.h"
+#include "engine/ops/array/movement.h"
 
 namespace oncilla {
 namespace {

@@ -1,6 +1,6 @@
-// AxisOrder: a permutation of a tensor's axes, and what Transpose nodes amount to in those terms.
+// AxisOrder: a permutation of the axes of a tensor, and Transpose nodes in terms of it.
 //
-// As everywhere in the engine, axis i of the result is axis order[i] of what is transposed.
+// The convention is that of Transpose: axis i of the result is axis order[i] of the input.
 #pragma once
 
 #include <optional>

@@ -5,7 +5,7 @@
 // so already (fold_scales.cc). float32 and float64 only.
 #include <algorithm>
 
-#include "engine/ops/conv.h"
+#include "engine/ops/nn/conv.h"
 #include "engine/passes/pass.h"
 #include "engine/passes/rewrite.h"
 

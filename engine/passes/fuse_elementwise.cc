@@ -10,7 +10,7 @@
 #include <set>
 
 #include "engine/graph/shape_fixers.h"
-#include "engine/ops/elementwise_program.h"
+#include "engine/ops/math/elementwise_program.h"
 #include "engine/passes/pass.h"
 #include "engine/passes/rewrite.h"
 

@@ -1,7 +1,7 @@
 // Batch norm with known statistics is one multiplication and one addition per channel:
 //   y = x * s + t,  s = scale / sqrt(variance + epsilon),  t = offset - mean * s
 // s and t are built as nodes on constants, which folding then computes.
-#include "engine/ops/norm.h"
+#include "engine/ops/nn/norm.h"
 #include "engine/passes/pass.h"
 
 namespace oncilla {

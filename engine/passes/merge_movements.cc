@@ -10,7 +10,7 @@
 #include <optional>
 #include <set>
 
-#include "engine/ops/movement.h"
+#include "engine/ops/array/movement.h"
 #include "engine/passes/axis_order.h"
 #include "engine/passes/pass.h"
 #include "engine/passes/rewrite.h"

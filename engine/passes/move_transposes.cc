@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <map>
 
-#include "engine/ops/indexing.h"
+#include "engine/ops/array/indexing.h"
 #include "engine/passes/order_regions.h"
 #include "engine/passes/pass.h"
 

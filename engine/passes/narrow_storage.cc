@@ -1,6 +1,6 @@
 // Values of f32 become values of 16 bits, in one walk in the graph's order.
 //
-// A node is taken when its op carries or starts narrow numbers (storage_rules.cc), nobody denies
+// A node is taken when its op carries or starts narrow numbers (its row says it), nobody denies
 // it, its weights survive, and its device has a kernel for it. Kernels take one dtype: what comes
 // in as f32 is cast, once per value and device, and each result also exists cast back; what nobody
 // reads of these goes when the patch is applied.
@@ -8,6 +8,7 @@
 #include <map>
 
 #include "engine/graph/shape_fixers.h"
+#include "engine/passes/pass.h"
 #include "engine/passes/precision.h"
 #include "engine/passes/rewrite.h"
 #include "engine/tensor/narrow.h"
@@ -68,7 +69,7 @@ class Narrower {
            graph_.fact(id).dtype == DType::kF32;
   }
   static bool IsPlanInput(const Node& node, size_t i) {
-    return i < 32 && (node.op->traits.plan_inputs >> i & 1) != 0;
+    return node.op->traits.IsPlanInput(i);
   }
   bool IsData(const Node& node, size_t i) const {
     return !IsPlanInput(node, i) && IsFloat32(node.inputs[i]);
@@ -94,10 +95,9 @@ class Narrower {
       return StrCat("denied by '", entry, "'");
     }
     if (node.device < 0) return std::string("it runs on no device");
-    const StorageRuling ruling = StorageRulingOf(node.op->name);
-    const bool allowed =
-        ruling.rule == StorageRule::kKeeps && !EntryFor(options_.allow, node).empty();
-    if (ruling.rule == StorageRule::kKeeps && !allowed) return std::string(ruling.why);
+    const std::string_view why_not = WhyNotNarrow(node.op->traits.storage);
+    const bool allowed = !why_not.empty() && !EntryFor(options_.allow, node).empty();
+    if (!why_not.empty() && !allowed) return std::string(why_not);
     for (ValueId value : node.outputs) {
       if (fixes_shapes_[Index(value)]) return std::string("its result fixes a shape");
     }
@@ -112,7 +112,7 @@ class Narrower {
         return std::string("it reads numbers that may lie beyond what 16 bits hold");
       }
     }
-    if (ruling.rule == StorageRule::kStarts) any = true;
+    if (node.op->traits.storage == StorageRule::kStarts) any = true;
     if (!any) return std::string("what it reads is f32");
     // The last step keeps its digits, unless its weights are what the memory goes into.
     for (ValueId value : node.outputs) {
@@ -212,11 +212,7 @@ class Narrower {
   // Masks are made of numbers that stand for infinity: what is made of them stays f32 as well, up
   // to the first op that brings numbers back into bounds.
   void MarkLarge(const Node& node) {
-    const StorageRule rule = StorageRulingOf(node.op->name).rule;
-    const bool bounds = node.op->name == "Softmax" || node.op->name == "Tanh" ||
-                        node.op->name == "Sigmoid" || node.op->name == "Clip" ||
-                        node.op->name == "Relu6";
-    if (rule != StorageRule::kCarries || bounds) return;
+    if (node.op->traits.storage != StorageRule::kCarries) return;
     bool large = false;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (!IsData(node, i)) continue;
@@ -255,11 +251,15 @@ class Narrower {
 
 }  // namespace
 
-Status NarrowStorage(const Graph& graph, std::span<Device* const> devices,
-                     const StorageRequest& request, Patch& patch, PrecisionReport& report) {
-  report.storage = request.options.storage;
+// Runs once, after placement and the fusions into kernels. A value between two nodes that both take
+// the 16-bit dtype gets that dtype; Casts are inserted around all others. Inputs and outputs of the
+// graph keep their dtypes. Each device is asked whether it accepts a node with these dtypes.
+Status NarrowStorage(const Graph& graph, const PassContext& context, Patch& patch) {
+  if (context.storage == nullptr || context.precision == nullptr) return Status();
+  const StorageRequest& request = *context.storage;
+  context.precision->storage = request.options.storage;
   if (!request.options.narrow()) return Status();
-  return Narrower(graph, devices, request, patch, report).Run();
+  return Narrower(graph, context.devices, request, patch, *context.precision).Run();
 }
 
 }  // namespace oncilla

@@ -1,15 +1,16 @@
-// OrderRegions: in which order of axes each node of a graph should compute so that the fewest bytes
-// are transposed.
+// OrderRegions: the axis order in which each node of a graph should compute so that the fewest
+// bytes are transposed.
 //
-// Nodes whose order is free (reorder.h) that are linked by values, directly or through transposes,
-// form a region. All orders in a region are told in terms of one frame: a node's frame is the order
-// its result has as the graph stands. What lies at the region's border (graph inputs and outputs,
-// convolutions) asks for one order. Wherever a reader's order is not that of the value, the value
-// must be transposed, at the cost of its bytes, once for all readers that want the same order.
+// Nodes whose order is free (reorder.h) and that are connected by values, directly or through
+// transposes, form a region. All orders in a region are expressed relative to one frame: the frame
+// of a node is the order that its result has in the graph as it is. The nodes at the border of a
+// region (graph inputs and outputs, convolutions) require one order. Where the order of a reader
+// differs from that of the value, the value must be transposed; that costs its bytes, once for all
+// readers that want the same order.
 //
 // The orders are chosen by minimum cuts: for one order at a time, which nodes should switch to it.
-// With two orders in a region, the usual case, that is the optimum. A region keeps its orders
-// unless the sum of costs becomes smaller, so the search ends however often it is repeated.
+// With two orders in a region, the usual case, that is the optimum. A region changes its orders
+// only when the sum of costs decreases, so the search ends however often it is repeated.
 #pragma once
 
 #include <vector>
@@ -25,7 +26,7 @@ struct OrderNode {
   AxisOrder frame;
   AxisOrder chosen;  // equal to frame: stays as it is
 
-  // The order in which its result is to be made, seen from the one it has.
+  // The order in which its result is to be computed, relative to the current one.
   AxisOrder change() const { return Compose(Inverse(frame), chosen); }
 };
 

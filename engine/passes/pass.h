@@ -12,6 +12,9 @@
 
 namespace oncilla {
 
+struct PrecisionReport;
+struct StorageRequest;
+
 struct PassContext {
   // Index 0 is the CPU, which also computes what is folded.
   std::span<Device* const> devices;
@@ -19,6 +22,9 @@ struct PassContext {
   int64_t max_folded_bytes = int64_t{1} << 28;
   // The functions that control flow calls, as imported; none are known when null.
   const std::map<std::string, Graph>* functions = nullptr;
+  // What is to be stored in 16 bits, and what came of it (precision.h); nothing when null.
+  const StorageRequest* storage = nullptr;
+  PrecisionReport* precision = nullptr;
 };
 
 // Describes changes in `patch`, made for `graph`. An empty patch means nothing to do.
@@ -37,6 +43,7 @@ Status FuseEpilogue(const Graph& graph, const PassContext& context, Patch& patch
 Status FoldConstants(const Graph& graph, const PassContext& context, Patch& patch);
 Status MergeDuplicates(const Graph& graph, const PassContext& context, Patch& patch);
 Status MergeMovements(const Graph& graph, const PassContext& context, Patch& patch);
+Status NarrowStorage(const Graph& graph, const PassContext& context, Patch& patch);
 Status MoveTransposes(const Graph& graph, const PassContext& context, Patch& patch);
 Status RemoveNoOps(const Graph& graph, const PassContext& context, Patch& patch);
 Status RecogniseActivations(const Graph& graph, const PassContext& context, Patch& patch);
@@ -46,19 +53,25 @@ Status FuseElementwise(const Graph& graph, const PassContext& context, Patch& pa
 Status Simplify(const Graph& graph, const PassContext& context, Patch& patch);
 Status SimplifyLists(const Graph& graph, const PassContext& context, Patch& patch);
 
-// Passes before placement; after it (fusions inside one device's part); and last, what takes
-// whatever the fusions before it have left.
+// Passes before placement; after it (fusions inside one device's part); behind those what stores 16
+// bits, once; and last, what takes whatever the fusions before it have left.
 std::span<const Pass> GraphPasses();
 std::span<const Pass> DevicePasses();
+std::span<const Pass> NarrowingPasses();
 std::span<const Pass> LastPasses();
+
+// Sees a graph after each stage, by the name of a pass or of a stage ("imported", "placed").
+using GraphObserver = std::function<void(std::string_view stage, const Graph& graph)>;
 
 struct PipelineOptions {
   bool verify = false;
   // Called with the graph after each pass that changed it, for inspect and golden tests.
-  std::function<void(std::string_view pass, const Graph& graph)> observe;
+  GraphObserver observe;
+  // Each round ends with less to do; the bound only guards against two passes undoing each other.
+  int max_rounds = 32;
 };
 
-// Runs the passes in order, all of them again while any changes something (bounded).
+// Runs the passes in order, all of them again while any changes something.
 Result<Graph> RunPasses(Graph graph, std::span<const Pass> passes, const PassContext& context,
                         const PipelineOptions& options);
 

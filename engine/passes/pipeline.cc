@@ -31,6 +31,11 @@ std::span<const Pass> DevicePasses() {
   return kPasses;
 }
 
+std::span<const Pass> NarrowingPasses() {
+  static constexpr Pass kPasses[] = {{"narrow storage", &NarrowStorage}};
+  return kPasses;
+}
+
 std::span<const Pass> LastPasses() {
   static constexpr Pass kPasses[] = {{"fuse elementwise", &FuseElementwise}};
   return kPasses;
@@ -38,9 +43,7 @@ std::span<const Pass> LastPasses() {
 
 Result<Graph> RunPasses(Graph graph, std::span<const Pass> passes, const PassContext& context,
                         const PipelineOptions& options) {
-  // Each round ends with less to do; the bound only guards against two passes undoing each other.
-  constexpr int kMaxRounds = 32;
-  for (int round = 0; round < kMaxRounds; ++round) {
+  for (int round = 0; round < options.max_rounds; ++round) {
     bool changed = false;
     for (const Pass& pass : passes) {
       Patch patch(graph);

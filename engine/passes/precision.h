@@ -1,5 +1,5 @@
-// Mixed precision: numbers are stored in 16 bits where that does little harm, and computed with in
-// 32. What a user asks for, and what came of it. docs/precision.md has the words for users.
+// Mixed precision: values are stored in 16 bits where that does little harm, and computed in 32.
+// The options, and the report of what was stored how. docs/precision.md describes it for users.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include "engine/base/options.h"
 #include "engine/device/device.h"
 #include "engine/graph/patch.h"
+#include "engine/graph/names_node.h"
 #include "engine/graph/source_nodes.h"
 
 namespace oncilla {
@@ -23,11 +24,12 @@ inline constexpr std::pair<DType, std::string_view> kPrecisionNames[] = {
 };
 
 // Entries of the lists name nodes in the source model ('*' stands for any text, '?' for one
-// character), or types of op: "op:Conv2D" in the words of the model's format, "op:Conv" in ours.
+// character), or op types: "op:Conv2D" by the name in the model's format, "op:Conv" by the
+// canonical one.
 struct PrecisionOptions {
   DType storage = DType::kF32;          // kF16 or kBF16: of weights and of intermediate values
-  std::vector<std::string> allow = {};  // store these narrow although their op is left alone
-  std::vector<std::string> deny = {};   // leave these alone; wins over `allow`
+  std::vector<std::string> allow = {};  // store these in 16 bits although their op keeps fp32
+  std::vector<std::string> deny = {};   // keep these in fp32; wins over `allow`
 
   bool narrow() const { return storage != DType::kF32; }
 
@@ -54,7 +56,7 @@ struct PrecisionReport {
   };
   DType storage = DType::kF32;
   int64_t narrow_nodes = 0;
-  std::vector<Kept> kept;  // nodes that compute f32 and store it so, in the graph's order
+  std::vector<Kept> kept;  // nodes whose f32 results stay f32, in the order of the graph
   int64_t narrow_constants = 0;
   std::vector<std::string> unmatched;  // "deny 'conv*'": entries that name nothing in the module
 };
@@ -62,31 +64,13 @@ struct PrecisionReport {
 // The reasons, most frequent first: "12 nodes: Exp keeps f32, ...".
 std::vector<std::pair<std::string, int>> Reasons(const PrecisionReport& report);
 
-// What is asked for, with what is needed to read it.
+// The options, with what is needed to match their lists.
 struct StorageRequest {
   PrecisionOptions options = {};
   std::shared_ptr<const SourceNodes> sources = nullptr;  // null: nothing is known
 };
 
-// An entry of one of the lists fits the node.
-bool NamesNode(std::string_view entry, const Node& node, const SourceNodes* sources);
-
-// Runs once, after placement and the fusions into kernels. Values between two nodes that take the
-// narrow dtype get it; around all others stand Casts. Inputs and outputs keep their dtypes. Every
-// device is asked whether it takes a node so.
-Status NarrowStorage(const Graph& graph, std::span<Device* const> devices,
-                     const StorageRequest& request, Patch& patch, PrecisionReport& report);
-
-// What an op does to numbers, as far as storing them in 16 bits goes.
-enum class StorageRule {
-  kCarries,  // narrow if its data is: results are as large and as exact as what comes in
-  kStarts,   // narrow also where only its weights are: most of the memory is theirs
-  kKeeps,    // f32 unless a user allows it
-};
-struct StorageRuling {
-  StorageRule rule = StorageRule::kKeeps;
-  std::string_view why = {};  // of kKeeps
-};
-StorageRuling StorageRulingOf(std::string_view op);
+// Why an op keeps f32; empty when it may store 16 bits.
+std::string_view WhyNotNarrow(StorageRule storage);
 
 }  // namespace oncilla

@@ -9,7 +9,7 @@
 #include <random>
 
 #include "engine/ops/control.h"
-#include "engine/ops/recurrent.h"
+#include "engine/ops/nn/recurrent.h"
 #include "engine/passes/pass.h"
 #include "engine/passes/recurrent_loop.h"
 #include "engine/passes/subgraph.h"

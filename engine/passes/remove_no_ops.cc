@@ -1,4 +1,5 @@
 // No-ops: Identity, casts to the same type, reshapes and transposes that change nothing.
+#include "engine/passes/axis_order.h"
 #include "engine/passes/pass.h"
 
 namespace oncilla {
@@ -17,12 +18,8 @@ bool DoesNothing(const Graph& graph, const Node& node) {
   if (node.op->name == "Identity") return true;
   if (node.op->name == "Cast") return in.dtype == out.dtype;
   if (node.op->name == "Transpose") {
-    auto perm = NeedInts(graph.fact(node.inputs[1]), "perm");
-    if (!perm.ok()) return false;
-    for (size_t i = 0; i < perm->size(); ++i) {
-      if ((*perm)[i] != static_cast<int64_t>(i)) return false;
-    }
-    return true;
+    const auto order = OrderOf(graph, node);
+    return order.has_value() && IsSameOrder(*order);
   }
   return node.op->traits.is_view && SameShape(in.shape, out.shape);
 }

@@ -1,4 +1,4 @@
-// Small questions that several passes ask of a graph.
+// Small queries on a graph that several passes share.
 #pragma once
 
 #include <string_view>
@@ -21,7 +21,7 @@ class Uses {
   std::vector<int> counts_;
 };
 
-// The node that computes the value when it is an `op`, else null. kNoValue is nobody's.
+// The node that computes the value if it is an `op`, else null; null for kNoValue.
 const Node* ProducerIf(const Graph& graph, ValueId id, std::string_view op);
 NodeId IdOf(const Graph& graph, ValueId output);
 
@@ -30,11 +30,11 @@ int64_t IntAttr(const Node& node, std::string_view name, int64_t otherwise);
 bool BoolAttr(const Node& node, std::string_view name, bool otherwise);
 std::string StringAttr(const Node& node, std::string_view name, std::string_view otherwise);
 
-// Of a binary node with one constant input: which input is the constant (-1: not exactly one).
+// The index of the constant input of a binary node; -1 unless exactly one input is constant.
 int ConstantInput(const Graph& graph, const Node& node);
 
-// True when a constant of this shape, broadcast against `value`, only tells the last axis apart:
-// all its sizes but the last are one, and the last is one or the value's last.
+// True when a constant of this shape, broadcast against `value`, varies along the last axis only:
+// all its sizes but the last are one, and the last is one or that of the value.
 bool IsPerChannel(const PartialShape& constant, const PartialShape& value);
 
 }  // namespace oncilla

@@ -1,5 +1,6 @@
-// Parts of a graph with one way in and one way out, for passes that recognise a function however
-// it was written: they compute a subgraph on chosen numbers and compare with the op they know.
+// Subgraphs with a single entry and a single exit, for passes that recognise a function however it
+// was written: they compute the subgraph on chosen numbers and compare the results with those of a
+// known op.
 #pragma once
 
 #include <functional>
@@ -24,8 +25,8 @@ std::vector<Subgraph> SubgraphsBefore(const Graph& graph, const Uses& uses, Valu
                                       const std::function<bool(const Node&)>& belongs,
                                       size_t max_nodes);
 
-// What `wanted` are when the values `given`, by index, are these tensors, of any shapes that the
-// nodes accept; constants are known. InvalidArgument when more would have to be given.
+// Computes `wanted` from the values `given` (by index), which may have any shapes that the nodes
+// accept; constants are known. InvalidArgument when further values would be needed.
 Result<std::vector<Tensor>> ComputeValues(const Graph& graph, std::map<uint32_t, Tensor> given,
                                           std::span<const ValueId> wanted, Device& cpu);
 

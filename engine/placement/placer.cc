@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "engine/graph/names_node.h"
 #include "engine/ops/control.h"
 #include "engine/placement/device_name.h"
 
@@ -102,7 +103,7 @@ std::vector<bool> ShapeArithmetic(const Graph& graph) {
         if (shapes[Index(reader)]) continue;
         const Node& r = graph.node(reader);
         for (size_t i = 0; i < r.inputs.size(); ++i) {
-          if (r.inputs[i] == out) all &= i < 32 && (r.op->traits.plan_inputs >> i & 1) != 0;
+          if (r.inputs[i] == out) all &= r.op->traits.IsPlanInput(i);
         }
       }
     }
@@ -205,7 +206,7 @@ class Placer {
         placed.reason = ReasonOf(wish.origin);
         placed.detail = wish.why.empty() ? wish.device : StrCat(wish.device, " for ", wish.why);
         if (wish.origin == Wish::kColocated) placed.detail = StrCat("with '", wish.why, "'");
-      } else if (wish.origin == Wish::kStored ? options_.stored_hard : options_.strict) {
+      } else if (wish.origin == Wish::kStored ? options_.stored_hard : Strict(node)) {
         return WithNode(RefuseWish(node, wish.device, device.status(), device_names_), node.name);
       } else {
         refused = device.status();
@@ -224,6 +225,13 @@ class Placer {
       placed.detail = StrCat("'", wish.device, "': ", Message(refused));
     }
     return placed;
+  }
+
+  bool Strict(const Node& node) const {
+    const SourceNodes* sources = options_.wishes.sources.get();
+    return options_.strict &&
+           std::none_of(options_.strict_except.begin(), options_.strict_except.end(),
+                        [&](const auto& entry) { return NamesNode(entry, node, sources); });
   }
 
   Result<int> Grant(NodeId id, const NodeView& view, const Wish& wish) const {
@@ -249,7 +257,7 @@ class Placer {
     const Status can = devices_[options_.preferred]->CanRun(view);
     if (can.ok()) return can;
     placed.detail = Message(can);
-    if (!options_.strict) return on_the_cpu(PlacementReason::kUnsupported);
+    if (!Strict(node)) return on_the_cpu(PlacementReason::kUnsupported);
     return WithStage(
         WithNode(Error(can.code(), "node '", node.name, "' (", node.op->name, ") cannot run on ",
                        device_names_[options_.preferred], ": ", placed.detail),

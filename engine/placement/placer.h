@@ -52,6 +52,8 @@ std::string Print(const PlacementReport& report);
 struct PlacementOptions {
   int preferred = 0;         // index into devices
   bool strict = false;       // refuse instead of falling back, or instead of relaxing a request
+  // Nodes that may fall back even so: patterns of names, or "op:" and an op (graph/names_node.h).
+  std::vector<std::string> strict_except = {};
   bool stored_hard = false;  // refuse what is stored and cannot be followed, instead of relaxing it
   // The graph is a function with so little work that it belongs on the CPU as a whole.
   bool small = false;

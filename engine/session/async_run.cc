@@ -47,7 +47,7 @@ Result<RunHandle> Model::RunAsync(RunRequest request,
   if (!request.cancel.possible()) request.cancel = CancellationToken::Create();
   auto state = std::make_shared<RunHandle::State>(request.cancel);
   // From now on, not from when a thread is free: closing waits for what is in line.
-  ONCILLA_ASSIGN(auto use, EnterShared());
+  ONCILLA_ASSIGN(auto use, Enter());
   auto task = [self = shared_from_this(), request = std::move(request), done = std::move(done),
                state, begin, use = std::move(use)]() mutable {
     Result<RunResult> outcome = Fenced([&] { return self->RunSince(request, begin); });

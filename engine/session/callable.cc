@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "engine/session/run.h"
+
 namespace oncilla {
 
 Callable::Callable(std::shared_ptr<Model> model, CallableOptions options)
@@ -13,12 +15,12 @@ Callable::~Callable() = default;
 Result<std::shared_ptr<Callable>> Callable::Create(std::shared_ptr<Model> model,
                                                    CallableOptions options) {
   std::shared_ptr<Callable> callable(new Callable(std::move(model), std::move(options)));
-  ONCILLA_ASSIGN(const auto use, callable->model_->EnterShared());
-  ONCILLA_ASSIGN(const auto bound, callable->Bind(callable->model_->Watched()));
+  ONCILLA_ASSIGN(const auto use, callable->model_->Enter());
+  ONCILLA_ASSIGN(const auto bound, callable->Bind(Watched(callable->model_->session())));
   for (const NamedValue& output : bound->executor->compiled().graph.outputs()) {
     callable->outputs_.push_back(output.name);
   }
-  callable->model_->AddCallable(callable->state_);
+  callable->model_->executables().AddCallable(callable->state_);
   return callable;
 }
 
@@ -26,22 +28,23 @@ Result<std::shared_ptr<const Callable::Bound>> Callable::Bind(const RunControl& 
   auto bound = std::make_shared<Bound>();
   const ImportRequest names{options_.signature, options_.feeds, options_.fetches, options_.targets};
   ONCILLA_ASSIGN(const int preferred, model_->session().device_set().Use(options_.device));
-  ONCILLA_ASSIGN(bound->executor, model_->ExecutableInUse(names, nullptr, preferred, control));
+  ONCILLA_ASSIGN(bound->executor, model_->executables().Find(names, preferred, control));
   const Graph& graph = bound->executor->compiled().graph;
   for (const NamedValue& input : graph.inputs()) {
     const auto it = std::find(options_.feeds.begin(), options_.feeds.end(), input.name);
-    if (it == options_.feeds.end()) return model_->NotFed(input.name, graph.fact(input.value));
+    if (it == options_.feeds.end())
+      return model_->source().NotFed(input.name, graph.fact(input.value));
     bound->feed_of_input.push_back(static_cast<size_t>(it - options_.feeds.begin()));
   }
-  ONCILLA_ASSIGN(bound->keep, Model::KeepMask(graph, options_.keep, options_.keep_all));
+  ONCILLA_ASSIGN(bound->keep, KeepMask(graph, options_.keep, options_.keep_all));
   MutexLock lock(&state_->mutex);
   state_->bound = bound;
   return std::shared_ptr<const Bound>(std::move(bound));
 }
 
 Result<std::vector<std::shared_ptr<DeviceLink>>> Callable::FeedLinks() {
-  ONCILLA_ASSIGN(const auto use, model_->EnterShared());
-  ONCILLA_ASSIGN(const auto bound, Bind(model_->Watched()));
+  ONCILLA_ASSIGN(const auto use, model_->Enter());
+  ONCILLA_ASSIGN(const auto bound, Bind(Watched(model_->session())));
   std::vector<std::shared_ptr<DeviceLink>> links(options_.feeds.size());
   const std::vector<int> devices = bound->executor->InputDevices();
   for (size_t i = 0; i < devices.size(); ++i) {
@@ -82,13 +85,14 @@ Result<std::vector<RunValue>> Callable::InOrder(const Bound& bound,
 Result<std::vector<RunValue>> Callable::Run(std::span<const RunValue> feeds,
                                             const CallOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
-  ONCILLA_ASSIGN(const auto use, model_->EnterShared());
-  RunControl control = model_->ControlOf(begin, options.timeout, options.cancel);
+  ONCILLA_ASSIGN(const auto use, model_->Enter());
+  RunControl control = ControlOf(model_->session(), begin, options.timeout, options.cancel);
   ONCILLA_ASSIGN(const auto bound, BoundNow(control));
   ONCILLA_ASSIGN(const auto inputs, InOrder(*bound, feeds));
   control.stats = options.stats;
   if (!options.into.empty()) return RunInto(*bound, inputs, options.into, std::move(control));
-  return model_->Execute(*bound->executor, inputs, bound->keep, control);
+  return Execute(model_->session(), model_->variables().store(), *bound->executor, inputs,
+                 bound->keep, control);
 }
 
 namespace {
@@ -150,7 +154,8 @@ Result<std::vector<RunValue>> Callable::RunInto(const Bound& bound,
   const OutputTargets targets{&bound.executor->compiled(), direct};
   control.into = &targets;
   const HostObjects::Staged before = StagedOn(into);
-  ONCILLA_ASSIGN(auto results, model_->Execute(*bound.executor, inputs, keep, control));
+  ONCILLA_ASSIGN(auto results, Execute(model_->session(), model_->variables().store(),
+                                       *bound.executor, inputs, keep, control));
   for (size_t i = 0; i < into.size(); ++i) {
     if (!into[i].valid()) continue;
     if (results[i].on_device() && results[i].device().SameMemory(into[i])) continue;
@@ -173,8 +178,8 @@ Result<std::vector<RunValue>> Callable::RunInto(const Bound& bound,
 Result<EnqueuedRun> Callable::Enqueue(void* queue, std::span<const RunValue> feeds,
                                       std::span<const DeviceTensor> into,
                                       std::span<void* const> wait_for, bool profile) {
-  ONCILLA_ASSIGN(const auto use, model_->EnterShared());
-  ONCILLA_ASSIGN(const auto bound, BoundNow(model_->Watched()));
+  ONCILLA_ASSIGN(const auto use, model_->Enter());
+  ONCILLA_ASSIGN(const auto bound, BoundNow(Watched(model_->session())));
   ONCILLA_ASSIGN(const auto inputs, InOrder(*bound, feeds));
   return bound->executor->Enqueue({queue, inputs, into, wait_for, profile});
 }

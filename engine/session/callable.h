@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/compile/enqueue.h"
+#include "engine/run/enqueue.h"
 #include "engine/session/model.h"
 
 namespace oncilla {

@@ -5,8 +5,8 @@
 
 #include "engine/base/near_names.h"
 #include "engine/base/options.h"
-#include "engine/import/tf_config_schema.h"
-#include "engine/import/wire.h"
+#include "engine/import/tf/config_schema.h"
+#include "engine/import/wire/wire.h"
 
 namespace oncilla {
 namespace {
@@ -113,7 +113,7 @@ Status KeepKnown(TextTree& from, const MessageSchema& schema, const std::string&
       std::vector<std::string> names;
       for (const FieldSchema& field : schema.fields) names.emplace_back(field.name);
       status = RefuseText(member.at, StrCat(schema.name, " has no field '", member.name, "'",
-                                                  DidYouMean(member.name, names)));
+                                            DidYouMean(member.name, names)));
     }
     std::string note = StrCat("ConfigProto: ", where, member.name, " has no effect");
     if (std::find(notes.begin(), notes.end(), note) == notes.end())

@@ -45,6 +45,20 @@ Status CheckMemoryOptions(const DeviceMemoryOptions& o, std::string_view where) 
   if (!(o.fragmentation >= 0 && o.fragmentation < 1)) {
     return Bad(where, "fragmentation is ", o.fragmentation, ", not in [0, 1)");
   }
+  if (o.growth_first_bytes < 0 || o.growth_cap_bytes < 0) {
+    return Bad(where, "growth_first_bytes is ", o.growth_first_bytes, " and growth_cap_bytes is ",
+               o.growth_cap_bytes);
+  }
+  if (!(o.growth_factor >= 1 && o.growth_factor <= 16)) {
+    return Bad(where, "growth_factor is ", o.growth_factor, ", not in [1, 16]");
+  }
+  if (o.growth_cap_bytes > 0 && o.growth_cap_bytes < o.growth_first_bytes) {
+    return Bad(where, "growth_cap_bytes is ", o.growth_cap_bytes,
+               ", less than growth_first_bytes, ", o.growth_first_bytes);
+  }
+  if (o.growth_cap_bytes > 0 && o.growth_first_bytes == 0) {
+    return Bad(where, "growth_cap_bytes is given without growth_first_bytes");
+  }
   if (o.limit_bytes > 0 && o.limit_fraction > 0) {
     return Bad(where, "limit_bytes is ", o.limit_bytes, " and limit_fraction is ", o.limit_fraction,
                "; give one");
@@ -172,6 +186,9 @@ Result<DeviceMemoryPlan> PlanDeviceMemory(const DeviceMemoryOptions& options,
   DeviceMemoryPlan plan;
   plan.reserve_bytes = options.reserve_bytes;
   plan.fragmentation = options.fragmentation;
+  plan.growth_first_bytes = options.growth_first_bytes;
+  plan.growth_factor = options.growth_factor;
+  if (options.growth_cap_bytes > 0) plan.growth_cap_bytes = options.growth_cap_bytes;
   if (options.limit_bytes > 0) {
     plan.limit_bytes = options.limit_bytes;
     plan.limit_source = "as set";

@@ -23,6 +23,9 @@ struct DeviceMemoryPlan {
   int64_t commit_bytes = 0;  // taken when the device is opened
   int64_t reserve_bytes = 0;
   double fragmentation = 0;
+  int64_t growth_first_bytes = 0;  // 0: regions to size; see DeviceMemoryOptions
+  double growth_factor = 2;
+  int64_t growth_cap_bytes = INT64_MAX;
 };
 
 // InvalidArgument for options that contradict each other, naming both, or are out of range; `where`

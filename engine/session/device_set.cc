@@ -72,12 +72,9 @@ Status DeviceSet::Open() {
   ONCILLA_TRY(CheckFallback(options_.fallback));
   ONCILLA_TRY(SeeDevices());
   TellAbsent();
-  plans_.reserve(visible_.size());
-  devices_.reserve(visible_.size());
+  in_use_.reserve(visible_.size());
   pointers_.reserve(visible_.size());
   names_.reserve(visible_.size());
-  budgets_.reserve(visible_.size());
-  pools_.reserve(visible_.size());
   MutexLock lock(&mutex_);
   ONCILLA_TRY(UseVisible(0).status());
   return OpenPreferred();
@@ -93,11 +90,42 @@ void DeviceSet::TellAbsent() const {
   }
 }
 
+std::vector<std::string> DeviceSet::GpusByPolicy() const {
+  struct Gpu {
+    std::string name;
+    int sessions;
+    int64_t free_bytes;
+  };
+  std::vector<Gpu> gpus;
+  for (const ListedDevice& listed : visible_) {
+    const auto name = DeviceName::Parse(listed.name);
+    if (!name.ok() || name->type != "GPU") continue;
+    gpus.push_back({listed.name, runtime_.Preferring(listed),
+                    runtime_.DeviceTotal(listed)->available_bytes()});
+  }
+  if (options_.device_policy == DevicePolicy::kRoundRobin && !gpus.empty()) {
+    const size_t turn = runtime_.NextTurn() % gpus.size();
+    std::rotate(gpus.begin(), gpus.begin() + static_cast<std::ptrdiff_t>(turn), gpus.end());
+  } else {
+    std::stable_sort(gpus.begin(), gpus.end(), [](const Gpu& a, const Gpu& b) {
+      if (a.sessions != b.sessions) return a.sessions < b.sessions;
+      return a.free_bytes > b.free_bytes;
+    });
+  }
+  std::vector<std::string> names;
+  for (Gpu& gpu : gpus) names.push_back(std::move(gpu.name));
+  return names;
+}
+
 // The device that is asked for; where that is not there or cannot be opened, the fallback's next
 // one, and for "auto" any other.
 Status DeviceSet::OpenPreferred() {
   const bool any = options_.device.empty() || options_.device == "auto";
   std::vector<std::string> specs = {options_.device};
+  if (options_.device_policy != DevicePolicy::kFirst && (any || options_.device == "gpu" || options_.device == "GPU")) {
+    specs = GpusByPolicy();
+    specs.push_back(options_.device);
+  }
   if (options_.fallback.on.count(FallbackCause::kNoDevice) != 0) {
     specs.insert(specs.end(), options_.fallback.chain.begin(), options_.fallback.chain.end());
   }
@@ -111,6 +139,8 @@ Status DeviceSet::OpenPreferred() {
     const auto opened = index.ok() ? UseVisible(*index) : Result<int>(index.status());
     if (opened.ok()) {
       preferred_ = *opened;
+      prefers_ = runtime_.Prefer(visible_[*index]);
+      if (failure.ok() && any && preferred_ == 0) TellOnlyCpu();
       if (failure.ok()) return {};
       preferred_note_ = Message(failure);
       runtime_.log().Warning(preferred_note_, "; going on with ",
@@ -120,6 +150,15 @@ Status DeviceSet::OpenPreferred() {
     if (failure.ok()) failure = opened.status();
   }
   return failure;
+}
+
+void DeviceSet::TellOnlyCpu() const {
+  // Who hid the GPUs knows.
+  if (!knows_gpus_ || options_.device_count.count("GPU") != 0) return;
+  if (!options_.visible_devices.empty() || runtime_.options().visible_devices) return;
+  std::string why;
+  for (const std::string& note : notes_) why += StrCat(why.empty() ? "" : "; ", note);
+  runtime_.WarnOfNoGpu(why);
 }
 
 Result<int> DeviceSet::Use(const std::string& spec) {
@@ -143,11 +182,7 @@ Result<int> DeviceSet::InUse(const std::string& spec) const {
       Stage::kDevice);
 }
 
-Result<int> DeviceSet::UseVisible(size_t index) {
-  const ListedDevice& listed = visible_[index];
-  if (closed_) return Error(Code::kFailedPrecondition, "the session is closed");
-  const auto known = std::find(names_.begin(), names_.end(), listed.name);
-  if (known != names_.end()) return static_cast<int>(known - names_.begin());
+Result<DeviceSet::Opened> DeviceSet::OpenListed(const ListedDevice& listed) const {
   OpenOptions open;
   open.threads = &threads_;
   open.plain = options_.device == "cpu:plain";
@@ -161,41 +196,47 @@ Result<int> DeviceSet::UseVisible(size_t index) {
                                 listed.name),
                      Stage::kDevice);
   }
-  if (options_.verify) *device = std::make_unique<CheckedDevice>(*std::move(device));
+  Opened used;
+  used.device = *std::move(device);
+  if (options_.verify) used.device = std::make_unique<CheckedDevice>(std::move(used.device));
   ONCILLA_ASSIGN(const DeviceMemoryOptions options, OptionsFor(memory_options_, listed));
-  ONCILLA_ASSIGN(DeviceMemoryPlan memory,
-                 PlanDeviceMemory(options, listed.info, device->get(),
-                                  StrCat("memory of '", listed.short_name(), "'")));
-  if (listed.part_limit_bytes > 0 && listed.part_limit_bytes < memory.limit_bytes) {
-    memory.limit_bytes = listed.part_limit_bytes;
-    memory.limit_source = "of the logical device";
-    memory.commit_bytes = std::min(memory.commit_bytes, memory.limit_bytes);
+  ONCILLA_ASSIGN(used.plan, PlanDeviceMemory(options, listed.info, used.device.get(),
+                                             StrCat("memory of '", listed.short_name(), "'")));
+  if (listed.part_limit_bytes > 0 && listed.part_limit_bytes < used.plan.limit_bytes) {
+    used.plan.limit_bytes = listed.part_limit_bytes;
+    used.plan.limit_source = "of the logical device";
+    used.plan.commit_bytes = std::min(used.plan.commit_bytes, used.plan.limit_bytes);
   }
-  auto budget = std::make_shared<MemoryBudget>(memory.limit_bytes, runtime_.DeviceTotal(listed));
-  runtime_.log().Info(listed.short_name(), ": memory limit ", HumanBytes(memory.limit_bytes), " (",
-                      memory.limit_source, ")");
-  devices_.push_back(*std::move(device));
-  pointers_.push_back(devices_.back().get());
+  used.budget = std::make_shared<MemoryBudget>(used.plan.limit_bytes, runtime_.DeviceTotal(listed));
+  return used;
+}
+
+Result<int> DeviceSet::UseVisible(size_t index) {
+  const ListedDevice& listed = visible_[index];
+  if (closed_) return Error(Code::kFailedPrecondition, "the session is closed");
+  const auto known = std::find(names_.begin(), names_.end(), listed.name);
+  if (known != names_.end()) return static_cast<int>(known - names_.begin());
+  ONCILLA_ASSIGN(Opened opened, OpenListed(listed));
+  runtime_.log().Info(listed.short_name(), ": memory limit ", HumanBytes(opened.plan.limit_bytes),
+                      " (", opened.plan.limit_source, ")");
+  in_use_.push_back(std::move(opened));
+  pointers_.push_back(in_use_.back().device.get());
   names_.push_back(listed.name);
-  budgets_.push_back(std::move(budget));
-  plans_.push_back(std::move(memory));
-  const size_t place = devices_.size() - 1;
+  Opened& used = in_use_.back();
+  const size_t place = in_use_.size() - 1;
   PoolOptions arenas = PoolOptionsFor(place, "arenas", owner_);
-  arenas.reserve_bytes = plans_[place].commit_bytes;  // the session's for as long as it lives
-  pools_.push_back(std::make_unique<Pool>(devices_[place].get(), &ledger_, std::move(arenas)));
-  if (plans_[place].commit_bytes > 0) {
-    const Status taken = pools_[place]->Commit(plans_[place].commit_bytes).status();
+  arenas.reserve_bytes = used.plan.commit_bytes;  // the session's for as long as it lives
+  used.pool = std::make_unique<Pool>(used.device.get(), &ledger_, std::move(arenas));
+  if (used.plan.commit_bytes > 0) {
+    const Status taken = used.pool->Commit(used.plan.commit_bytes).status();
     if (!taken.ok()) {
-      pools_.pop_back(), plans_.pop_back(), budgets_.pop_back();
-      names_.pop_back(), pointers_.pop_back(), devices_.pop_back();
+      names_.pop_back(), pointers_.pop_back(), in_use_.pop_back();
       return WithStage(In(taken, StrCat("opening ", listed.short_name())), Stage::kDevice);
     }
   }
-  links_.push_back(std::make_shared<DeviceLink>(devices_.back().get(), pools_.back().get(),
-                                                listed.name, owner_,
-                                                std::chrono::milliseconds(options_.watchdog_ms)));
-  lost_.emplace_back();
-  used_ = devices_.size();
+  used.link = std::make_shared<DeviceLink>(used.device.get(), used.pool.get(), listed.name, owner_,
+                                           std::chrono::milliseconds(options_.watchdog_ms));
+  used_ = in_use_.size();
   if (options_.log_device_placement) {
     // TensorFlow's words: what was asked for is told whatever the level of the log.
     if (used_ == 1) runtime_.log().Warning("Device mapping:");
@@ -214,8 +255,9 @@ std::span<Device* const> DeviceSet::devices() const { return {pointers_.data(), 
 std::span<const std::string> DeviceSet::names() const { return {names_.data(), size()}; }
 
 std::vector<std::shared_ptr<DeviceLink>> DeviceSet::links() const {
-  MutexLock lock(&mutex_);
-  return links_;
+  std::vector<std::shared_ptr<DeviceLink>> links;
+  for (size_t d = 0, count = size(); d < count; ++d) links.push_back(in_use_[d].link);
+  return links;
 }
 
 void DeviceSet::CloseBy(Deadline deadline) {
@@ -226,20 +268,12 @@ void DeviceSet::Close(const std::function<void(size_t, int64_t)>& count) {
   {
     MutexLock lock(&mutex_);
     closed_ = true;
+    prefers_ = nullptr;
   }
-  // One after the other, without a list: memory may be what there is not.
-  for (size_t d = 0;; ++d) {
-    std::shared_ptr<DeviceLink> link;
-    {
-      MutexLock lock(&mutex_);
-      if (d >= links_.size()) break;
-      link = links_[d];
-    }
-    link->Close();
-  }
+  for (size_t d = 0; d < size(); ++d) in_use_[d].link->Close();
   for (size_t d = 0; d < size(); ++d) {
-    count(d, pools_[d]->Close());
-    devices_[d]->Close();
+    count(d, in_use_[d].pool->Close());
+    in_use_[d].device->Close();
   }
 }
 
@@ -247,18 +281,23 @@ PoolOptions DeviceSet::PoolOptionsFor(size_t device, std::string name, OwnerId o
   PoolOptions options;
   options.name = std::move(name);
   options.device_name = names_[device];
-  options.budget = budgets_[device];
-  options.exact = true;
-  options.reserve_bytes = plans_[device].reserve_bytes;
+  options.budget = in_use_[device].budget;
+  const DeviceMemoryPlan& plan = in_use_[device].plan;
+  options.exact = plan.growth_first_bytes == 0;
+  if (!options.exact) options.first_region_bytes = plan.growth_first_bytes;
+  options.growth_factor = plan.growth_factor;
+  options.growth_cap_bytes = plan.growth_cap_bytes;
+  options.reserve_bytes = in_use_[device].plan.reserve_bytes;
   options.on_shortage = [this](const PoolShortage& shortage) { NoteShortage(shortage); };
   options.owner = owner;
   return options;
 }
 
 std::unique_ptr<Pool> DeviceSet::MakePool(size_t device, std::string name, OwnerId owner) const {
-  if (plans_[device].commit_bytes > 0) return pools_[device]->Share();
+  const Opened& used = in_use_[device];
+  if (used.plan.commit_bytes > 0) return used.pool->Share();
   PoolOptions options = PoolOptionsFor(device, std::move(name), owner);
-  return std::make_unique<Pool>(devices_[device].get(), &ledger_, std::move(options));
+  return std::make_unique<Pool>(used.device.get(), &ledger_, std::move(options));
 }
 
 void DeviceSet::NoteShortage(const PoolShortage& shortage) const {
@@ -288,17 +327,17 @@ std::optional<PoolShortage> DeviceSet::last_shortage() const {
 
 void DeviceSet::MarkLost(size_t device, const Status& why) {
   MutexLock lock(&mutex_);
-  if (!lost_[device].ok()) return;
+  Status& lost = in_use_[device].lost;
+  if (!lost.ok()) return;
   any_lost_ = true;
-  lost_[device] =
-      WithStage(WithDevice(Error(Code::kUnavailable, names_[device], " is lost: ", Message(why)),
-                           names_[device]),
-                Stage::kDevice);
+  lost = WithStage(WithDevice(Error(Code::kUnavailable, names_[device], " is lost: ", Message(why)),
+                              names_[device]),
+                   Stage::kDevice);
 }
 
 Status DeviceSet::CheckAlive(size_t device) const {
   MutexLock lock(&mutex_);
-  return lost_[device];
+  return in_use_[device].lost;
 }
 
 }  // namespace oncilla

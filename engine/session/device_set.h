@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "engine/base/mutex.h"
-#include "engine/compile/device_tensor.h"
 #include "engine/memory/budget.h"
 #include "engine/memory/ledger.h"
 #include "engine/memory/pool.h"
+#include "engine/run/device_tensor.h"
 #include "engine/session/device_memory.h"
 #include "engine/session/runtime.h"
 #include "engine/session/session_options.h"
@@ -57,12 +57,12 @@ class DeviceSet {
   // their drivers; no device is opened any more. Per device in use, the bytes of its pool. Nothing
   // may run; handles of all kinds may live.
   void Close(const std::function<void(size_t device, int64_t bytes)>& count);
-  Pool& pool(size_t device) const { return *pools_[device]; }  // arenas and values
-  MemoryBudget& budget(size_t device) const { return *budgets_[device]; }
+  Pool& pool(size_t device) const { return *in_use_[device].pool; }  // arenas and values
+  MemoryBudget& budget(size_t device) const { return *in_use_[device].budget; }
   // Of a session that took memory beforehand it is another face of pool().
   std::unique_ptr<Pool> MakePool(size_t device, std::string name, OwnerId owner) const;
   // What the options came to.
-  const DeviceMemoryPlan& memory_plan(size_t device) const { return plans_[device]; }
+  const DeviceMemoryPlan& memory_plan(size_t device) const { return in_use_[device].plan; }
   // Of the last request that found no memory; nothing when there was none.
   std::optional<PoolShortage> last_shortage() const;
 
@@ -73,12 +73,27 @@ class DeviceSet {
   Status CheckAlive(size_t device) const;
 
  private:
+  // A device in use, and all that the session has for it.
+  struct Opened {
+    std::unique_ptr<Device> device;
+    std::shared_ptr<MemoryBudget> budget;
+    DeviceMemoryPlan plan;
+    std::unique_ptr<Pool> pool;        // arenas and values
+    std::shared_ptr<DeviceLink> link;  // for tensors that stay on it
+    Status lost;                       // why it takes no runs any more; under mutex_
+  };
   Status SeeDevices();
   // Warns of devices that the options name and that are not there.
   void TellAbsent() const;
+  // Warns, once, that nothing but the CPU was found for a session that would take any device.
+  void TellOnlyCpu() const;
+  // The GPUs that are seen, by name, in the order in which the policy of the options takes them.
+  std::vector<std::string> GpusByPolicy() const;
   Status OpenPreferred() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Result<int> UseVisible(size_t index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   PoolOptions PoolOptionsFor(size_t device, std::string name, OwnerId owner) const;
+  // The listed device opened, with its budget and what its memory options come to; no pool yet.
+  Result<Opened> OpenListed(const ListedDevice& listed) const;
   void NoteShortage(const PoolShortage& shortage) const;
 
   Runtime& runtime_;
@@ -94,22 +109,18 @@ class DeviceSet {
 
   // Never more than there are visible devices, for which there is room from the start: what is in
   // them never moves, so that it is read without the lock by who knows its place.
-  std::vector<std::unique_ptr<Device>> devices_;
-  std::vector<Device*> pointers_;
-  std::vector<std::string> names_;
-  std::vector<std::shared_ptr<MemoryBudget>> budgets_;
-  std::vector<std::unique_ptr<Pool>> pools_;
-  std::vector<DeviceMemoryPlan> plans_;
+  std::vector<Opened> in_use_;
+  std::vector<Device*> pointers_;   // of in_use_, to be handed out as a list
+  std::vector<std::string> names_;  // likewise
   std::map<std::string, DeviceMemoryOptions> memory_options_;
   mutable Mutex shortage_mutex_;
   mutable std::optional<PoolShortage> shortage_ ABSL_GUARDED_BY(shortage_mutex_);
   mutable int shortages_ ABSL_GUARDED_BY(shortage_mutex_) = 0;
-  std::vector<std::shared_ptr<DeviceLink>> links_ ABSL_GUARDED_BY(mutex_);
   mutable Mutex mutex_;
   size_t used_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::shared_ptr<const void> prefers_ ABSL_GUARDED_BY(mutex_);  // Runtime::Prefer()
   std::atomic<bool> any_lost_{false};
-  std::vector<Status> lost_ ABSL_GUARDED_BY(mutex_);  // per device in use
 };
 
 }  // namespace oncilla

@@ -6,6 +6,8 @@
 
 #include "engine/base/near_names.h"
 #include "engine/placement/device_name.h"
+#include "engine/session/run.h"
+#include "engine/session/session.h"
 
 namespace oncilla {
 
@@ -50,6 +52,112 @@ std::optional<FallbackCause> CauseOf(const Status& failure) {
     default:
       return std::nullopt;
   }
+}
+
+namespace {
+
+// Runs of one kind end alike on a device.
+std::string KindOf(const RunRequest& request, const FallbackPolicy& policy) {
+  std::string key = request.device + '\n' + request.signature + '\n';
+  for (const std::string& fetch : request.fetches) key += fetch + '\n';
+  for (const std::string& target : request.targets) key += target + '\n';
+  for (const std::string& device : policy.chain) key += device + '\n';
+  for (const FallbackCause cause : policy.on) key += static_cast<char>(cause);
+  for (const NamedTensor& feed : request.feeds) key += StrCat(feed.first, ' ', feed.second.desc());
+  for (const auto& [name, value] : request.device_feeds) key += StrCat(name, ' ', value.desc());
+  return key;
+}
+
+}  // namespace
+
+Result<RunResult> Fallbacks::Run(Session& session, const std::string& model,
+                                 const RunRequest& request, const Attempt& attempt) {
+  const FallbackPolicy& policy =
+      request.fallback.has_value() ? *request.fallback : session.options().fallback;
+  DeviceSet& devices = session.device_set();
+  const std::string key = policy.chain.empty() ? std::string() : KindOf(request, policy);
+  bool known = false;  // that this kind of run went on elsewhere, which is told once
+  Settled now;
+  now.device = request.device;
+  if (auto settled = Find(session, key, known)) now = *std::move(settled);
+  std::vector<FallbackStep>& steps = now.steps;
+  std::set<int> tried;
+  for (const FallbackStep& step : steps) {
+    if (const auto used = devices.Use(step.device); used.ok()) tried.insert(*used);
+  }
+  const bool settled = !steps.empty();
+  bool lasts = true;
+  for (;;) {
+    bool may_repeat = true;
+    const std::string device = now.device;
+    const auto on = devices.Use(device);
+    const bool was_lost = on.ok() && !devices.CheckAlive(static_cast<size_t>(*on)).ok();
+    auto result = attempt(device, may_repeat);
+    if (result.ok()) {
+      if (!steps.empty() && lasts && !settled) Settle(key, now);
+      result->report.fallbacks = std::move(steps);
+      if (result->report.fallbacks.empty() && request.device.empty() &&
+          !devices.preferred_note().empty()) {
+        result->report.fallbacks.push_back(
+            {session.options().device, NotFound(devices.preferred_note())});
+      }
+      return result;
+    }
+    const Status failure = AfterFailure(session, result.status(), device);
+    if (on.ok()) tried.insert(*on);
+    steps.push_back(
+        {device.empty() ? std::string(devices.names()[devices.preferred()]) : device, failure});
+    const auto cause = CauseOf(failure);
+    const bool goes_on = cause.has_value() && policy.on.count(*cause) != 0 && may_repeat;
+    while (goes_on && now.next < policy.chain.size()) {
+      const auto used = devices.Use(policy.chain[now.next]);
+      if (used.ok() && tried.count(*used) == 0) break;
+      ++now.next;
+    }
+    if (!goes_on || now.next == policy.chain.size()) {
+      if (steps.size() == 1) return failure;
+      std::string before;
+      for (size_t i = 0; i + 1 < steps.size(); ++i) {
+        before +=
+            StrCat(i ? "; " : "", ShortDeviceName(steps[i].device), ": ", Message(steps[i].why));
+      }
+      return In(failure, StrCat(ShortDeviceName(device), ", after others (", before, ")"));
+    }
+    // A device is lost by what happened to it, and CheckAlive() knows of that.
+    lasts &= cause != FallbackCause::kDeviceLost;
+    if (on.ok() && failure.code() == Code::kResourceExhausted) {
+      const auto d = static_cast<size_t>(*on);
+      now.room.emplace_back(d, devices.budget(d).available_bytes());
+    }
+    now.device = policy.chain[now.next++];
+    session.runtime().log().Write(
+        known || was_lost ? LogLevel::kInfo : LogLevel::kWarning,
+        StrCat(model, ": going on with ", now.device, ": ", Message(failure)));
+  }
+}
+
+std::optional<Fallbacks::Settled> Fallbacks::Find(Session& session, const std::string& key,
+                                                  bool& known) const {
+  MutexLock lock(&mutex_);
+  const auto found = settled_.find(key);
+  known = found != settled_.end();
+  if (!known) return std::nullopt;
+  for (const auto& [device, bytes] : found->second.room) {
+    if (session.device_set().budget(device).available_bytes() > bytes) return std::nullopt;
+  }
+  return found->second;
+}
+
+void Fallbacks::Settle(const std::string& key, Settled settled) {
+  constexpr size_t kMost = 1024;
+  MutexLock lock(&mutex_);
+  if (settled_.size() >= kMost) settled_.clear();
+  settled_[key] = std::move(settled);
+}
+
+void Fallbacks::Forget() {
+  MutexLock lock(&mutex_);
+  settled_.clear();
 }
 
 }  // namespace oncilla

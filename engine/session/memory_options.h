@@ -23,6 +23,12 @@ struct DeviceMemoryOptions {
   // Of the free bytes in the pool, the most that may lie outside the largest free piece: above it,
   // between runs, what no run holds goes back. In (0, 1); 0: no such cap.
   double fragmentation = 0;
+  // The schedule by which the session takes memory. 0: what is asked for, to size, which takes the
+  // least. Else in regions, the first of so many bytes, each further one larger by the factor up to
+  // the cap: fewer requests to a driver that is slow at them, at the price of memory that waits.
+  int64_t growth_first_bytes = 0;
+  double growth_factor = 2;      // 1 to 16
+  int64_t growth_cap_bytes = 0;  // 0: none
 
   static void Fields(auto& self, auto&& field) {
     field({.name = "limit_bytes",
@@ -62,6 +68,23 @@ struct DeviceMemoryOptions {
            .least = 0,
            .most = 1},
           self.fragmentation);
+    field(
+        {.name = "growth_first_bytes",
+         .doc = "Take memory in regions, the first of so many bytes, instead of what is asked for; "
+                "0: to size. For drivers that are slow to give memory",
+         .least = 0,
+         .bytes = true},
+        self.growth_first_bytes);
+    field({.name = "growth_factor",
+           .doc = "How much larger each further region is",
+           .least = 1,
+           .most = 16},
+          self.growth_factor);
+    field({.name = "growth_cap_bytes",
+           .doc = "The largest such region, unless more is asked for; 0: no cap",
+           .least = 0,
+           .bytes = true},
+          self.growth_cap_bytes);
   }
   friend bool operator==(const DeviceMemoryOptions&, const DeviceMemoryOptions&) = default;
 };

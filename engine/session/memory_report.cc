@@ -37,7 +37,7 @@ void PrintDevice(std::ostream& out, const DeviceMemory& m) {
 }
 
 void PrintModel(std::ostream& out, const Model& model, std::span<const std::string> devices) {
-  const ModelMemory memory = model.memory();
+  const ModelMemory memory = model.executables().memory();
   out << "model '" << model.path() << "'\n";
   std::map<int, std::pair<int64_t, int64_t>> constants;  // count and bytes
   std::map<int, int64_t> shared;
@@ -121,7 +121,7 @@ void WritePlan(JsonWriter& json, const Executor::KeptPlan& kept,
 }
 
 void WriteModel(JsonWriter& json, const Model& model, std::span<const std::string> devices) {
-  const ModelMemory memory = model.memory();
+  const ModelMemory memory = model.executables().memory();
   json.Open('{').Field("model", model.path()).Key("constants").Open('[');
   for (const auto& kept : memory.constants) {
     json.Open('{')
@@ -148,11 +148,11 @@ void WriteModel(JsonWriter& json, const Model& model, std::span<const std::strin
 
 std::string MemoryReportText(const Session& session) {
   std::ostringstream out;
-  for (const DeviceMemory& memory : session.Memory()) PrintDevice(out, memory);
-  out << "held by\n" << session.ledger().Report();
-  for (const auto& model : session.models()) PrintModel(out, *model, session.device_names());
+  for (const DeviceMemory& memory : session.memory().Devices()) PrintDevice(out, memory);
+  out << "held by\n" << session.memory().ledger().Report();
+  for (const auto& model : session.models()) PrintModel(out, *model, session.device_set().names());
   int64_t dropped = 0;
-  const std::vector<MemoryEvent> events = session.ledger().Timeline(&dropped);
+  const std::vector<MemoryEvent> events = session.memory().ledger().Timeline(&dropped);
   if (!events.empty()) {
     out << "over time";
     if (dropped > 0) out << " (" << dropped << " older changes are no longer known)";
@@ -172,7 +172,7 @@ std::string MemoryReportText(const Session& session) {
 std::string DeviceMemoryJson(const Session& session) {
   JsonWriter json;
   json.Open('[');
-  for (const DeviceMemory& memory : session.Memory()) WriteDevice(json, memory);
+  for (const DeviceMemory& memory : session.memory().Devices()) WriteDevice(json, memory);
   json.Close(']');
   return json.Take();
 }
@@ -181,7 +181,7 @@ std::string MemoryReportJson(const Session& session) {
   JsonWriter json;
   json.Open('{').Key("devices").Raw(DeviceMemoryJson(session));
   json.Key("owners").Open('[');
-  for (const LedgerLine& line : session.ledger().Lines({}, /*past=*/true)) {
+  for (const LedgerLine& line : session.memory().ledger().Lines({}, /*past=*/true)) {
     json.Open('{')
         .Field("device", line.device)
         .Field("owner", line.owner_name)
@@ -192,10 +192,10 @@ std::string MemoryReportJson(const Session& session) {
         .Close('}');
   }
   json.Close(']').Key("models").Open('[');
-  for (const auto& model : session.models()) WriteModel(json, *model, session.device_names());
+  for (const auto& model : session.models()) WriteModel(json, *model, session.device_set().names());
   json.Close(']').Key("timeline").Open('{');
   int64_t dropped = 0;
-  const std::vector<MemoryEvent> events = session.ledger().Timeline(&dropped);
+  const std::vector<MemoryEvent> events = session.memory().ledger().Timeline(&dropped);
   json.Field("dropped", dropped).Key("events").Open('[');
   for (const MemoryEvent& event : events) {
     json.Open('{')

@@ -69,7 +69,8 @@ Result<std::vector<Tensor>> RunInParts(Session& session, Executor& executor,
                                        MemoryOutcome& outcome) {
   ONCILLA_ASSIGN(const BatchAxis batch, FindBatch(executor.compiled(), feeds));
   if (batch.size < 2) return Exhausted("it has ", batch.size, " rows");
-  ONCILLA_TRY(CheckBatchIndependent(executor.compiled(), *session.devices()[0], feeds, batch));
+  ONCILLA_TRY(
+      CheckBatchIndependent(executor.compiled(), *session.device_set().devices()[0], feeds, batch));
   int64_t seen = 0;
   ONCILLA_ASSIGN(const auto all, executor.PlanAlone(feeds, control));
   ONCILLA_ASSIGN(const int64_t most, LargestBatch(session, executor, feeds, batch, *all,
@@ -119,9 +120,10 @@ Status WithMemoryAdvice(Status failure, Session& session, Executor& executor,
   if (!plan.ok()) return failure;
   std::string text;
   for (const PlanMemory& memory : MemoryOf(**plan)) {
-    const auto& name = session.device_names()[static_cast<size_t>(memory.device)];
-    text += StrCat("; the run takes ", HumanBytes(session.ArenaBytes(**plan, memory.device)),
-                   " on ", ShortDeviceName(name), ": ", PeakText(memory, 3));
+    const auto& name = session.device_set().names()[static_cast<size_t>(memory.device)];
+    text +=
+        StrCat("; the run takes ", HumanBytes(session.memory().ArenaBytes(**plan, memory.device)),
+               " on ", ShortDeviceName(name), ": ", PeakText(memory, 3));
     if (!memory.by_dtype.empty()) text += StrCat(" (", DTypesText(memory.by_dtype), ")");
   }
   if (!(*plan)->complete) text += "; more where sizes depend on data";
@@ -152,7 +154,7 @@ Result<std::vector<RunValue>> RunWithinMemory(Session& session, Executor& execut
                                               const OutOfMemoryPolicy& policy,
                                               MemoryOutcome& outcome) {
   const auto is_short = [](const Status& s) { return s.code() == Code::kResourceExhausted; };
-  int64_t ended = session.runs_under_way().ended();
+  int64_t ended = session.memory().runs_under_way().ended();
   auto result = executor.RunValues(feeds, keep, control);
   if (result.ok() || !is_short(result.status())) return result;
   const bool once = executor.compiled().writes_variables;
@@ -160,10 +162,10 @@ Result<std::vector<RunValue>> RunWithinMemory(Session& session, Executor& execut
   for (size_t s = 0; s < policy.steps.size() && !once; ++s) {
     switch (policy.steps[s]) {
       case OutOfMemoryStep::kTrim: {
-        const int64_t bytes = session.Trim().bytes;
+        const int64_t bytes = session.memory().Trim().bytes;
         if (bytes == 0) break;
         outcome.steps.push_back(StrCat("gave back ", HumanBytes(bytes)));
-        ended = session.runs_under_way().ended();
+        ended = session.memory().runs_under_way().ended();
         result = executor.RunValues(feeds, keep, control);
         break;
       }
@@ -172,16 +174,16 @@ Result<std::vector<RunValue>> RunWithinMemory(Session& session, Executor& execut
         RunControl bounded = control;
         bounded.deadline = std::min(control.deadline, DeadlineAfter(begin, policy.wait));
         while (!result.ok() && is_short(result.status()) &&
-               session.runs_under_way().AwaitAnEnd(ended, bounded)) {
-          ended = session.runs_under_way().ended();
-          session.Trim();  // what the ended run keeps for the next one of its kind
+               session.memory().runs_under_way().AwaitAnEnd(ended, bounded)) {
+          ended = session.memory().runs_under_way().ended();
+          session.memory().Trim();  // what the ended run keeps for the next one of its kind
           result = executor.RunValues(feeds, keep, control);
         }
         if (!result.ok() && is_short(result.status()) &&
-            session.runs_under_way().AwaitTurn(bounded)) {
-          session.Trim();
+            session.memory().runs_under_way().AwaitTurn(bounded)) {
+          session.memory().Trim();
           result = executor.RunValues(feeds, keep, control);
-          session.runs_under_way().EndTurn();
+          session.memory().runs_under_way().EndTurn();
         }
         const auto waited =
             std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin).count();
@@ -195,7 +197,7 @@ Result<std::vector<RunValue>> RunWithinMemory(Session& session, Executor& execut
       case OutOfMemoryStep::kFail:
         break;
       case OutOfMemoryStep::kSplit: {
-        session.Trim();
+        session.memory().Trim();
         const auto host = OnHost(feeds);
         const bool kept = std::find(keep.begin(), keep.end(), true) != keep.end();
         if (!host.has_value() || kept) {

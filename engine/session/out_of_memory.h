@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/compile/executor.h"
+#include "engine/run/executor.h"
 #include "engine/session/memory_options.h"
 
 namespace oncilla {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <utility>
 
-#include "engine/api/backends.h"
+#include "engine/device/linked_backends.h"
 #include "engine/memory/pool.h"
 #include "engine/session/device_memory.h"
 
@@ -23,6 +23,11 @@ std::vector<std::string> Entries(std::string_view text) {
     text.remove_prefix(std::min(entry.size() + 1, text.size()));
   }
   return out;
+}
+
+// What tells a physical device from others, also where sessions divide or number it anew.
+std::string PhysicalName(const ListedDevice& device) {
+  return StrCat(device.info.backend, ' ', device.info.id);
 }
 
 }  // namespace
@@ -149,6 +154,12 @@ Result<std::shared_ptr<ThreadPool>> Runtime::NamedThreads(const std::string& nam
   return pool;
 }
 
+void Runtime::WarnOfNoGpu(const std::string& why) {
+  std::call_once(warned_of_no_gpu_, [&] {
+    log().Warning("no GPU was found, so the CPU runs everything", why.empty() ? "" : ": ", why);
+  });
+}
+
 std::shared_ptr<MemoryBudget> Runtime::DeviceTotal(const ListedDevice& device) {
   int64_t limit = DefaultLimitBytes(device.info);
   const auto& given = options_.device_total_bytes;
@@ -160,9 +171,22 @@ std::shared_ptr<MemoryBudget> Runtime::DeviceTotal(const ListedDevice& device) {
     limit = bytes;
   }
   MutexLock lock(&mutex_);
-  auto& total = totals_[StrCat(device.info.backend, ' ', device.info.id)];
+  auto& total = totals_[PhysicalName(device)];
   if (total == nullptr) total = std::make_shared<MemoryBudget>(limit);
   return total;
+}
+
+std::shared_ptr<const void> Runtime::Prefer(const ListedDevice& device) {
+  MutexLock lock(&mutex_);
+  std::weak_ptr<const void>& slot = preferring_[PhysicalName(device)];
+  std::shared_ptr<const void> token = slot.lock();
+  if (token == nullptr) slot = token = std::make_shared<int>();
+  return token;
+}
+
+int Runtime::Preferring(const ListedDevice& device) {
+  MutexLock lock(&mutex_);
+  return static_cast<int>(preferring_[PhysicalName(device)].use_count());
 }
 
 void Runtime::Note(std::weak_ptr<Session> session) {

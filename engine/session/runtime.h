@@ -4,6 +4,7 @@
 // more, once: who names the CPU has no driver in the process. Nothing is opened. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -69,6 +70,16 @@ class Runtime {
   // is not the one it was made with.
   Result<std::shared_ptr<ThreadPool>> NamedThreads(const std::string& name, int threads);
 
+  // Of devices that sessions prefer, by what tells a physical device from others: how many do now.
+  // The count falls when what is given goes.
+  std::shared_ptr<const void> Prefer(const ListedDevice& device);
+  int Preferring(const ListedDevice& device);
+  // 0, 1, 2, .. with each call.
+  size_t NextTurn() { return turn_++; }
+
+  // Warns, the first time only, that sessions which would take any device find none but the CPU.
+  void WarnOfNoGpu(const std::string& why);
+
   // What all sessions of this runtime take of the physical device together, parts of it included.
   std::shared_ptr<MemoryBudget> DeviceTotal(const ListedDevice& device);
   // Sessions tell of themselves, for CloseSessions().
@@ -109,6 +120,9 @@ class Runtime {
   };
   std::map<std::string, NamedPool> named_pools_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::weak_ptr<Session>> sessions_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::weak_ptr<const void>> preferring_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<size_t> turn_{0};
+  std::once_flag warned_of_no_gpu_;
   mutable std::once_flag discovered_;
   mutable Found found_;  // what a call of Discover() has set
 };

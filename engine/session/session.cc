@@ -8,12 +8,7 @@
 #include <string_view>
 
 #include "engine/base/file.h"
-#include "engine/base/format.h"
-#include "engine/base/free_memory.h"
-#include "engine/import/tf_source.h"
 #include "engine/placement/device_name.h"
-#include "engine/session/device_memory.h"
-#include "engine/session/memory_report.h"
 #include "engine/session/model.h"
 
 namespace oncilla {
@@ -64,8 +59,7 @@ Session::Session(std::shared_ptr<Runtime> runtime, SessionOptions options,
       options_(WithEnvironment(std::move(options))),
       threads_(std::move(pool)),
       tasks_(options_.max_concurrent_runs),
-      owner_(ledger_.AddOwner(OwnerKind::kSession, "session")),
-      devices_(*runtime_, options_, threads(), ledger_, owner_) {}
+      devices_(*runtime_, options_, threads(), memory_.ledger(), memory_.owner()) {}
 
 Session::~Session() {
   CloseCounting({}, [](size_t, int64_t) {});
@@ -123,9 +117,8 @@ Result<std::shared_ptr<Model>> Session::Adopt(Result<std::unique_ptr<ModelSource
                                               std::shared_ptr<SharedConstants> constants) {
   ONCILLA_TRY(runtime_->CheckProcess());
   if (!source.ok()) return WithStage(source.status(), Stage::kLoad);
-  std::shared_ptr<Model> model(
-      new Model(shared_from_this(), name, *std::move(source), std::move(constants)));
-  model->stored_devices_ = options.stored_devices;
+  auto model = std::make_shared<Model>(shared_from_this(), name, *std::move(source),
+                                       options.stored_devices, std::move(constants));
   MutexLock lock(&mutex_);
   if (closed_) return Error(Code::kFailedPrecondition, "the session is closed");
   std::erase_if(models_, [](const auto& m) { return m.expired(); });
@@ -142,28 +135,6 @@ std::shared_ptr<SharedConstants> Session::ConstantsOf(const std::string& path) {
   auto shared = slot.lock();
   if (shared == nullptr) slot = shared = std::make_shared<SharedConstants>();
   return shared;
-}
-
-void Session::KeepPool(size_t device, std::shared_ptr<Pool> pool) {
-  MutexLock lock(&mutex_);
-  left_pools_.emplace_back(device, std::move(pool));
-}
-
-int64_t Session::CloseLeftPools(size_t device, bool all) {
-  std::vector<std::shared_ptr<Pool>> over;
-  int64_t bytes = 0;
-  {
-    MutexLock lock(&mutex_);
-    std::erase_if(left_pools_, [&](auto& left) {
-      if (left.first != device) return false;
-      const bool goes = all || left.second.use_count() == 1;
-      if (!goes) bytes += left.second->Trim();
-      if (goes) over.push_back(std::move(left.second));
-      return goes;
-    });
-  }
-  for (const auto& pool : over) bytes += pool->Close();
-  return bytes;
 }
 
 Released Session::Close(const CloseOptions& options) {
@@ -200,81 +171,13 @@ void Session::CloseCounting(const CloseOptions& options, const DeviceCounter& co
   }
   if (options.mode == CloseMode::kCancel) stop_.Cancel();
   for (const auto& model : models) model->UnloadCounting(count);
-  for (size_t d = 0; d < devices_.size(); ++d) count(d, CloseLeftPools(d, /*all=*/true));
+  for (size_t d = 0; d < devices_.size(); ++d) count(d, memory_.CloseKeptPools(d, /*all=*/true));
   devices_.Close(count);
 }
 
 bool Session::closed() const {
   MutexLock lock(&mutex_);
   return closed_;
-}
-
-std::vector<int64_t> Session::TakenBytes() const {
-  std::vector<int64_t> taken;
-  for (size_t d = 0; d < devices_.size(); ++d) taken.push_back(devices_.budget(d).used_bytes());
-  return taken;
-}
-
-Released Session::GiveBackSince(const std::vector<int64_t>& taken) {
-  Released released;
-  for (size_t d = 0; d < taken.size(); ++d) {
-    devices_.pool(d).Trim();
-    const int64_t bytes = std::max<int64_t>(0, taken[d] - devices_.budget(d).used_bytes());
-    released.bytes += bytes;
-    released.by_device.emplace_back(devices_.names()[d], bytes);
-  }
-  ReturnFreeMemory();
-  return released;
-}
-
-Released Session::Trim() {
-  if (closed()) return {};
-  const std::vector<int64_t> taken = TakenBytes();
-  for (const auto& model : models()) model->DropIdle();
-  return GiveBackSince(taken);
-}
-
-Status Session::SetMemoryLimit(std::string_view device, int64_t bytes) {
-  if (bytes < 1) return WithStage(InvalidArgument("the limit is ", bytes), Stage::kOptions);
-  ONCILLA_ASSIGN(const int used, devices_.InUse(std::string(device)));
-  const auto d = static_cast<size_t>(used);
-  ONCILLA_TRY(CheckLimit(bytes, devices_.devices()[d]->info(),
-                         StrCat("memory of '", ShortDeviceName(devices_.names()[d]), "'")));
-  devices_.budget(d).SetLimit(bytes);
-  return Status();
-}
-
-std::vector<DeviceMemory> Session::Memory() const {
-  std::vector<DeviceMemory> out;
-  for (size_t d = 0; d < devices_.size(); ++d) {
-    const MemoryBudget& budget = devices_.budget(d);
-    DeviceMemory memory;
-    memory.device = devices_.names()[d];
-    memory.in_use_bytes = ledger_.TotalBytes(memory.device);
-    memory.pool_bytes = budget.used_bytes();
-    memory.peak_bytes = budget.peak_bytes();
-    memory.limit_bytes = budget.limit_bytes();
-    const DeviceMemoryPlan& plan = devices_.memory_plan(d);
-    memory.limit_source = memory.limit_bytes == plan.limit_bytes ? plan.limit_source : "set later";
-    memory.reserve_bytes = plan.reserve_bytes;
-    const BfcStats stats = devices_.pool(d).stats();
-    memory.largest_free_bytes = stats.largest_free_bytes;
-    memory.fragmentation = stats.fragmentation();
-    if (const MemoryBudget* total = budget.parent()) {
-      memory.total_bytes = total->used_bytes();
-      memory.total_limit_bytes = total->limit_bytes();
-    }
-    out.push_back(std::move(memory));
-  }
-  return out;
-}
-
-int64_t Session::ArenaBytes(const Plan& plan, int device) const {
-  int64_t sum = 0;
-  for (int64_t bytes : plan.arenas[static_cast<size_t>(device)].block_bytes) {
-    sum = SaturatingAdd(sum, devices_.pool(static_cast<size_t>(device)).Rounded(bytes));
-  }
-  return sum;
 }
 
 std::vector<std::shared_ptr<Model>> Session::models() const {
@@ -284,24 +187,6 @@ std::vector<std::shared_ptr<Model>> Session::models() const {
     if (auto model = weak.lock()) models.push_back(std::move(model));
   }
   return models;
-}
-
-Result<Released> Session::Defragment() {
-  if (closed()) return Error(Code::kFailedPrecondition, "the session is closed");
-  if (const int running = runs_under_way_.running(); running > 0) {
-    return Error(Code::kFailedPrecondition, running, running == 1 ? " run is" : " runs are",
-                 " under way: weights are moved between runs only");
-  }
-  const std::vector<int64_t> taken = TakenBytes();
-  Status failure;
-  for (const auto& model : models()) {
-    if (model->unloaded()) continue;
-    model->DropIdle();
-    if (Status s = model->Repack(); !s.ok() && failure.ok()) failure = s;
-  }
-  const Released released = GiveBackSince(taken);
-  if (!failure.ok()) return failure;
-  return released;
 }
 
 Released Session::Reset() {
@@ -316,32 +201,9 @@ Released Session::Reset() {
       return model == nullptr || model->unloaded();
     });
   }
-  for (const auto& [name, bytes] : Trim().by_device) by_device[name] += bytes;
+  for (const auto& [name, bytes] : memory_.Trim().by_device) by_device[name] += bytes;
   return Sum(by_device);
 }
-
-void Session::ResetPeaks() {
-  ledger_.ResetPeaks();
-  for (size_t d = 0; d < devices_.size(); ++d) {
-    devices_.budget(d).ResetPeak();
-    devices_.pool(d).ClearStats();
-  }
-}
-
-void Session::HoldFragmentation() {
-  for (size_t d = 0; d < devices_.size(); ++d) {
-    const double most = devices_.memory_plan(d).fragmentation;
-    Pool& pool = devices_.pool(d);
-    if (most <= 0 || pool.stats().fragmentation() <= most) continue;
-    pool.Trim();
-    if (pool.stats().fragmentation() <= most) continue;
-    for (const auto& model : models()) model->DropIdle();
-    pool.Trim();
-  }
-}
-
-std::string Session::MemoryReport() const { return MemoryReportText(*this); }
-std::string Session::MemoryReportJson() const { return oncilla::MemoryReportJson(*this); }
 
 ResetReport CloseSessions(Runtime& runtime) {
   ResetReport report;

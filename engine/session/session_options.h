@@ -64,10 +64,26 @@ struct FallbackPolicy {
   friend bool operator==(const FallbackPolicy&, const FallbackPolicy&) = default;
 };
 
+// Which of several GPUs a session takes when its options name none. The choice is made when the
+// session is opened, among all sessions of one runtime.
+enum class DevicePolicy {
+  kFirst,        // the first that is visible
+  kLeastLoaded,  // with the fewest sessions that prefer it; of those the one with most free memory
+  kRoundRobin,   // each session the one behind the last session's
+};
+inline constexpr std::pair<DevicePolicy, std::string_view> kDevicePolicyNames[] = {
+    {DevicePolicy::kFirst, "first"},
+    {DevicePolicy::kLeastLoaded, "least_loaded"},
+    {DevicePolicy::kRoundRobin, "round_robin"},
+};
+
 struct SessionOptions {
   std::string device = "auto";  // see Runtime::Resolve
   bool strict = false;          // refuse where a node would fall back to another device
-  int threads = 0;              // > 0: a pool of so many, the session's own unless it has a name
+  // Nodes that may fall back even so: patterns of names in the model's file, "op:" and an op.
+  std::vector<std::string> strict_except = {};
+  DevicePolicy device_policy = DevicePolicy::kFirst;  // which one "auto" and "gpu" mean
+  int threads = 0;  // > 0: a pool of so many, the session's own unless it has a name
   // One name, one pool: shared by the runtime's sessions that give it.
   std::string thread_pool = {};
   // The short forms of device_memory for every device; at most one is given. Everything that the
@@ -109,6 +125,14 @@ struct SessionOptions {
            .doc = "Refuse where a node would fall back to another device",
            .flag = "--strict"},
           self.strict);
+    field({.name = "strict_except",
+           .doc = "With strict, nodes that may fall back even so: patterns of their names in the "
+                  "model's file, or op: and an op"},
+          self.strict_except);
+    field({.name = "device_policy",
+           .doc = "Which GPU auto and gpu mean: first, least_loaded (the one with the fewest "
+                  "sessions of this runtime, then the most free memory) or round_robin"},
+          self.device_policy, kDevicePolicyNames);
     field({.name = "threads",
            .doc = "Threads of the CPU device; 0: all processors, shared with other sessions",
            .least = 0,

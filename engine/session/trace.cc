@@ -258,6 +258,31 @@ RunReport ReportOf(EnqueuedProfile profile) {
   return report;
 }
 
+namespace {
+
+// Between the end of all steps that began before and the beginning of the next.
+void MeasureGaps(const RunReport& report, int device, double wall, DeviceShare& share) {
+  std::vector<const StepProfile*> steps;
+  for (const StepProfile& s : report.stats.steps) {
+    if (s.device == device && s.end_ns > 0) steps.push_back(&s);
+  }
+  std::stable_sort(steps.begin(), steps.end(),
+                   [](const auto* a, const auto* b) { return a->start_ns < b->start_ns; });
+  int64_t sum = 0, end = steps.empty() ? 0 : steps[0]->end_ns;
+  for (const StepProfile* step : steps) {
+    const int64_t gap = step->start_ns - end;
+    if (gap > 0) sum += gap;
+    if (gap > share.longest_gap_ns) {
+      share.longest_gap_ns = gap;
+      share.waited = step->node;
+    }
+    end = std::max(end, step->end_ns);
+  }
+  share.gaps = static_cast<double>(sum) / wall;
+}
+
+}  // namespace
+
 std::vector<DeviceShare> SharesOf(const RunReport& report) {
   std::vector<DeviceShare> shares;
   const auto wall = static_cast<double>(std::max<int64_t>(report.wall_ns, 1));
@@ -272,8 +297,11 @@ std::vector<DeviceShare> SharesOf(const RunReport& report) {
       }
     }
     if (steps.empty() && copies.empty()) continue;
-    shares.push_back({report.devices[d], static_cast<double>(Covered(std::move(steps))) / wall,
-                      static_cast<double>(Covered(std::move(copies))) / wall});
+    DeviceShare share{.device = report.devices[d]};
+    share.busy = static_cast<double>(Covered(std::move(steps))) / wall;
+    share.copying = static_cast<double>(Covered(std::move(copies))) / wall;
+    MeasureGaps(report, static_cast<int>(d), wall, share);
+    shares.push_back(std::move(share));
   }
   return shares;
 }

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/compile/enqueue.h"
+#include "engine/run/enqueue.h"
 #include "engine/session/model.h"
 
 namespace oncilla {
@@ -40,11 +40,15 @@ std::vector<OpPeak> PeaksOf(const RunReport& report);
 RunReport ReportOf(EnqueuedProfile profile);
 
 // How a run's time went, per device of the report: the shares of the wall time in which a step, or
-// a copy, was under way there.
+// a copy, was under way there; and the gaps in which the device had no step to do although steps
+// were still to come. A gap belongs to the node whose step ended it: that is who waited.
 struct DeviceShare {
   std::string device;
   double busy = 0;
   double copying = 0;
+  double gaps = 0;             // their share of the wall time
+  int64_t longest_gap_ns = 0;  // 0: there was none
+  std::string waited = {};     // the node behind the longest gap
 };
 std::vector<DeviceShare> SharesOf(const RunReport& report);
 

@@ -65,7 +65,7 @@ Result<Tensor> Tensor::Allocate(TensorDesc desc) {
   }
   Tensor t;
   t.owner_ = std::shared_ptr<const void>(data, FreeCounted{account, bytes});
-  std::memset(data, 0, static_cast<size_t>(bytes));
+  ONCILLA_TRY(FillWithZeros(data, bytes));
   t.desc_ = std::move(desc);
   t.data_ = static_cast<const std::byte*>(data);
   t.size_ = static_cast<size_t>(bytes);

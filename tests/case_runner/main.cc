@@ -20,9 +20,9 @@
 #include <iostream>
 #include <thread>
 
-#include "engine/api/backends.h"
 #include "engine/base/thread_pool.h"
 #include "engine/device/checked_device.h"
+#include "engine/device/linked_backends.h"
 #include "hwy/per_target.h"
 #include "hwy/targets.h"
 #include "tests/case_runner/child.h"

@@ -9,7 +9,7 @@ namespace {
 constexpr std::byte kPoison{0xa5};
 
 bool IsPlanInput(const OpDef& op, size_t i) {
-  return i < 32 && (op.traits.plan_inputs >> i & 1) != 0;
+  return op.traits.IsPlanInput(i);
 }
 
 Result<Facts> InferFacts(const Case& c, const OpSet& ops, const Facts& in) {

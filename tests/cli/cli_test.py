@@ -229,7 +229,7 @@ class RunSmall(CliTest):
         first, second = self.ok(*args), self.ok(*args)
         data = [json.loads(o.stdout)["steps"][0]["outputs"][0]["data"] for o in (first, second)]
         self.assertEqual(data[0], data[1])
-        # From the header of tools/oncilla/random_tensor.h by a few lines of Python.
+        # From the header of tools/oncilla/files/random_tensor.h by a few lines of Python.
         import math
         def splitmix(state):
             mask = (1 << 64) - 1

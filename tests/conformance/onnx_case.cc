@@ -5,20 +5,20 @@
 #include <cmath>
 
 #include "engine/base/file.h"
-#include "engine/import/onnx_reader.h"
-#include "engine/import/onnx_tensor.h"
-#include "engine/ops/conv.h"
-#include "engine/ops/elementwise.h"
-#include "engine/ops/indexing.h"
-#include "engine/ops/matmul.h"
-#include "engine/ops/movement.h"
-#include "engine/ops/norm.h"
-#include "engine/ops/pool.h"
-#include "engine/ops/recurrent.h"
-#include "engine/ops/reduce.h"
-#include "engine/ops/resize.h"
-#include "engine/ops/sampling.h"
-#include "engine/ops/text.h"
+#include "engine/import/onnx/reader.h"
+#include "engine/import/onnx/tensor.h"
+#include "engine/ops/array/indexing.h"
+#include "engine/ops/array/movement.h"
+#include "engine/ops/data/text.h"
+#include "engine/ops/math/elementwise.h"
+#include "engine/ops/math/matmul.h"
+#include "engine/ops/math/reduce.h"
+#include "engine/ops/nn/conv.h"
+#include "engine/ops/nn/norm.h"
+#include "engine/ops/nn/pool.h"
+#include "engine/ops/nn/recurrent.h"
+#include "engine/ops/nn/resize.h"
+#include "engine/ops/nn/sampling.h"
 #include "engine/session/model.h"
 
 namespace oncilla::testing {
@@ -114,7 +114,7 @@ Status RunDataSet(const std::string& folder, Model& model, OnnxOutcome& outcome)
   for (const NamedTensor& feed : request.feeds) names.feeds.push_back(feed.first);
   ONCILLA_ASSIGN(const auto executor, model.Executable(names));
   outcome.families.clear();
-  CountFamilies(executor->compiled(), result.report.stats, model.session().preferred(), outcome);
+  CountFamilies(executor->compiled(), result.report.stats, model.session().device_set().preferred(), outcome);
   for (size_t i = 0; i < result.outputs.size(); ++i) {
     const std::string path = StrCat(folder, "/output_", i, ".pb");
     if (!FileExists(path)) continue;

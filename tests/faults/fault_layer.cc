@@ -16,7 +16,7 @@
 #include <thread>
 #include <tuple>
 
-#include "backends/opencl/cl_calls.h"
+#include "backends/opencl/runtime/cl_calls.h"
 
 namespace {
 

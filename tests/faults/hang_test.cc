@@ -148,7 +148,7 @@ TEST_F(Hang, LimitsHoldWhileMemoryGrows) {
   Open();
   WarmUp(3);
   WarmUp(30'000);  // the kernels of long batches
-  session_->Trim();
+  session_->memory().Trim();
   Faults()->block(1);
   ExpectToEnd(30'000, "growth");
   ExpectToClose(30'000, "growth");
@@ -179,7 +179,7 @@ TEST_F(Hang, TheNextRunIsRightOnceTheDeviceGoesOn) {
   WarmUp();
   const auto right = model_->Run(Rows(5));
   ASSERT_TRUE(right.ok());
-  session_->Trim();
+  session_->memory().Trim();
   Faults()->block(1);
   ExpectToEnd(5, "then well");
   Faults()->block(0);
@@ -236,7 +236,7 @@ TEST_F(Hang, TheWatchdogAndFallbacksHoldInAFirstRunAndWhileMemoryGrows) {
   Open(options);
   WarmUp(3);
   WarmUp(30'000);
-  session_->Trim();
+  session_->memory().Trim();
   Faults()->block(1);
   ExpectToGoOn(*model_, Rows(30'000), kWatchdog);
   Faults()->block(0);
@@ -262,7 +262,7 @@ TEST_F(Hang, ARunDoesNotWaitForAnotherThatTakesMemory) {
   Open();
   WarmUp(3);
   WarmUp(30'000);
-  session_->Trim();
+  session_->memory().Trim();
   Faults()->block(1);
   RunRequest first = Rows(30'000);
   first.cancel = CancellationToken::Create();
@@ -270,7 +270,7 @@ TEST_F(Hang, ARunDoesNotWaitForAnotherThatTakesMemory) {
   std::this_thread::sleep_for(milliseconds(50));
   const auto begin = Clock::now();
   EXPECT_EQ(model_->Run(Rows(30'000, milliseconds(100))).status().code(), Code::kDeadlineExceeded);
-  EXPECT_GT(session_->MemoryReport().size(), 0u);
+  EXPECT_GT(session_->memory().Report().size(), 0u);
   EXPECT_LT(Clock::now() - begin, milliseconds(100) + kSlack);
   first.cancel.Cancel();
 }
@@ -291,7 +291,7 @@ TEST_F(Hang, ACompilationGoesOnBehindARunThatEnds) {
     ASSERT_LT(Clock::now() - begin, milliseconds(100) + kSlack);
   }
   ASSERT_TRUE(ran.ok()) << ran.status();
-  EXPECT_EQ(Faults()->count("BuildProgram") - probes, model_->counters().kernels_built)
+  EXPECT_EQ(Faults()->count("BuildProgram") - probes, model_->executables().counters().kernels_built)
       << "each of them once";
 }
 
@@ -299,7 +299,7 @@ TEST_F(Hang, ASessionClosesWhileItsKernelsAreCompiled) {
   Open();
   Faults()->slow_build(3000);
   ExpectToClose(3, "compilation");
-  EXPECT_EQ(session_->Memory()[1].pool_bytes, 0);
+  EXPECT_EQ(session_->memory().Devices()[1].pool_bytes, 0);
 }
 
 TEST_F(Hang, ACompilationThatTakesLongerThanTheWatchdogLosesTheDevice) {

@@ -8,7 +8,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/hash.h"
-#include "engine/import/checkpoint.h"
+#include "engine/import/tf/state/checkpoint.h"
 #include "tests/fuzz/fuzz_model.h"
 
 namespace oncilla {

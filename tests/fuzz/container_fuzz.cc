@@ -2,8 +2,8 @@
 // weights of zeros behind it, since their checksums would stop everything else.
 #include <algorithm>
 
-#include "engine/import/container.h"
-#include "engine/import/container_bytes.h"
+#include "engine/import/container/bytes.h"
+#include "engine/import/container/container.h"
 #include "tests/fuzz/fuzz_model.h"
 #include "tests/fuzz/wire_mutator.h"
 

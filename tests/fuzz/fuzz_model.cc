@@ -10,8 +10,8 @@
 
 #include "engine/graph/verify.h"
 #include "engine/import/model_source.h"
-#include "engine/import/tf_contents.h"
-#include "engine/import/tf_source.h"
+#include "engine/import/tf/contents.h"
+#include "engine/import/tf/source.h"
 #include "engine/ops/op_set.h"
 
 namespace oncilla::fuzz {

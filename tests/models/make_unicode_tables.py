@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes backends/cpu/unicode_tables.inc: the script of each character, and its lower and upper case, as TensorFlow's ops answer for one
+"""Writes backends/cpu/text/unicode_tables.inc: the script of each character, and its lower and upper case, as TensorFlow's ops answer for one
 character alone (the facts are the Unicode Character Database's).
 
   python3 -m venv v && v/bin/pip install tensorflow-cpu==2.21.0
-  v/bin/python tests/models/make_unicode_tables.py backends/cpu/unicode_tables.inc"""
+  v/bin/python tests/models/make_unicode_tables.py backends/cpu/text/unicode_tables.inc"""
 import os, sys
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import numpy as np, tensorflow as tf

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "engine/compile/executor.h"
+#include "engine/run/executor.h"
 #include "tests/unit/session_parts.h"
 
 namespace oncilla {

@@ -26,6 +26,26 @@ std::vector<Place> FreePlaces(const Bfc& bfc) {
   return places;
 }
 
+TEST(Bfc, GrowsBySchedule) {
+  TestSource source;
+  Bfc bfc({.limit_bytes = 100 * kMiB,
+           .first_region_bytes = kMiB,
+           .growth_factor = 3,
+           .growth_cap_bytes = 8 * kMiB},
+          &source);
+  const auto take = [&](int64_t bytes) {
+    const int64_t before = bfc.stats().pool_bytes;
+    EXPECT_TRUE(bfc.Allocate(bytes, 0).ok());
+    return bfc.stats().pool_bytes - before;
+  };
+  EXPECT_EQ(take(kMiB), kMiB);
+  EXPECT_EQ(take(kMiB), 3 * kMiB);
+  EXPECT_EQ(take(3 * kMiB), 8 * kMiB);  // 9, were it not for the cap; 2 are left of the last
+  EXPECT_EQ(take(8 * kMiB), 8 * kMiB);
+  EXPECT_EQ(take(20 * kMiB), 20 * kMiB);  // what is asked for is above the cap
+  EXPECT_EQ(take(8 * kMiB), 8 * kMiB);
+}
+
 TEST(Bfc, BinsBySize) {
   EXPECT_EQ(Bfc::BinOf(0), 0);
   EXPECT_EQ(Bfc::BinOf(256), 0);

@@ -78,7 +78,7 @@ TEST_F(Callables, ChainOnTheDevice) {
   RunValue total = a_;
   RunStats stats;
   CallOptions call;
-  const RunValue b = *session_->ToDevice(b_.host(), session_->device_names()[1]);
+  const RunValue b = *session_->ToDevice(b_.host(), session_->device_set().names()[1]);
   total = (*sum->Run(std::vector<RunValue>{total, b}))[0];
   call.stats = &stats;
   for (int i = 0; i < 9; ++i) {
@@ -111,7 +111,7 @@ TEST_F(Callables, OutliveTheirModelsMemoryButNotItsUse) {
   auto sum = *Make({"a", "b"}, {"sum"});
   ASSERT_TRUE(sum->Run(std::vector<RunValue>{a_, b_}).ok());
   EXPECT_GT(model_->Unload().bytes, 0);
-  EXPECT_EQ(session_->Memory()[1].in_use_bytes, 0);
+  EXPECT_EQ(session_->memory().Devices()[1].in_use_bytes, 0);
   EXPECT_EQ(sum->Run(std::vector<RunValue>{a_, b_}).status().code(), Code::kFailedPrecondition);
   model_.reset();
   session_.reset();

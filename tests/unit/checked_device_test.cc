@@ -5,8 +5,8 @@
 
 #include <cstring>
 
-#include "engine/api/backends.h"
 #include "engine/base/thread_pool.h"
+#include "engine/device/linked_backends.h"
 #include "engine/ops/op_set.h"
 #include "engine/session/session.h"
 
@@ -193,7 +193,7 @@ TEST_F(CheckedDeviceTest, SessionsThatVerifyUseIt) {
   const auto session = Session::Create(Runtime::Create({}), SessionOptions{.device = "cpu"});
   ASSERT_TRUE(session.ok()) << session.status();
   EXPECT_TRUE((*session)->options().verify);
-  EXPECT_NE(dynamic_cast<CheckedDevice*>((*session)->devices()[0]), nullptr);
+  EXPECT_NE(dynamic_cast<CheckedDevice*>((*session)->device_set().devices()[0]), nullptr);
 }
 
 }  // namespace

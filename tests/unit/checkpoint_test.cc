@@ -1,5 +1,5 @@
 // The checkpoint reader on the quickstart model's own files, and on damaged copies of them.
-#include "engine/import/checkpoint.h"
+#include "engine/import/tf/state/checkpoint.h"
 
 #include <gtest/gtest.h>
 #include <snappy.h>
@@ -11,7 +11,7 @@
 #include <random>
 
 #include "engine/base/hash.h"
-#include "engine/import/sorted_table.h"
+#include "engine/import/tf/state/sorted_table.h"
 #include "tests/unit/temporary.h"
 
 namespace oncilla {

@@ -1,6 +1,6 @@
 // The engine's own model file: what is written comes back, and what is damaged or made up to harm
 // is refused.
-#include "engine/import/container.h"
+#include "engine/import/container/container.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "engine/graph/print.h"
 #include "engine/graph/verify.h"
-#include "engine/import/container_bytes.h"
+#include "engine/import/container/bytes.h"
 #include "engine/import/convert_module.h"
 #include "tests/unit/temporary.h"
 

@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/compile/executor.h"
-#include "engine/ops/list.h"
+#include "engine/ops/array/list.h"
+#include "engine/run/executor.h"
 #include "engine/tensor/tensor_list.h"
 #include "tests/unit/session_parts.h"
 

@@ -13,8 +13,8 @@
 
 #include "engine/base/file.h"
 #include "engine/graph/verify.h"
-#include "engine/import/checkpoint.h"
 #include "engine/import/model_source.h"
+#include "engine/import/tf/state/checkpoint.h"
 #include "engine/session/model.h"
 #include "engine/session/session.h"
 #include "tests/unit/sanitized.h"

@@ -4,9 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/api/backends.h"
 #include "engine/base/free_memory.h"
 #include "engine/base/thread_pool.h"
+#include "engine/device/linked_backends.h"
 
 namespace oncilla {
 namespace {
@@ -47,6 +47,22 @@ TEST(DeviceMemory, EachWayToSetALimitSaysWhereItComesFrom) {
   EXPECT_EQ(plan->limit_bytes, DefaultLimitBytes(EightGigabytes()) - kGiB);
   EXPECT_THAT(plan->limit_source, HasSubstr("nobody tells what is free"));
   EXPECT_THAT(plan->limit_source, HasSubstr("less 1.00 GiB"));
+}
+
+TEST(DeviceMemory, GrowthSchedulesAreChecked) {
+  DeviceMemoryOptions options;
+  options.growth_first_bytes = kMiB;
+  EXPECT_EQ(PlanOf(options)->growth_first_bytes, kMiB);
+  options.growth_cap_bytes = kMiB / 2;
+  EXPECT_THAT(std::string(PlanOf(options).status().message()),
+              HasSubstr("less than growth_first_bytes"));
+  options.growth_first_bytes = 0;
+  EXPECT_THAT(std::string(PlanOf(options).status().message()),
+              HasSubstr("without growth_first_bytes"));
+  options = {};
+  options.growth_factor = 0.5;
+  EXPECT_THAT(std::string(PlanOf(options).status().message()),
+              HasSubstr("growth_factor is 0.5, not in [1, 16]"));
 }
 
 TEST(DeviceMemory, TheCpuTellsWhatIsFree) {

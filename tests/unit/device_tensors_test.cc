@@ -6,9 +6,9 @@
 
 #include <thread>
 
-#include "engine/api/backends.h"
-#include "engine/compile/executor.h"
+#include "engine/device/linked_backends.h"
 #include "engine/ops/control.h"
+#include "engine/run/executor.h"
 #include "tests/unit/far_session.h"
 
 namespace oncilla {
@@ -43,7 +43,7 @@ class DeviceTensors : public testing::FarSession, public ::testing::WithParamInt
   }
   int64_t ValueBytes() {
     int64_t bytes = 0;
-    for (const LedgerLine& line : session_->ledger().Lines(session_->device_names()[1])) {
+    for (const LedgerLine& line : session_->memory().ledger().Lines(session_->device_set().names()[1])) {
       if (line.category == MemoryCategory::kValues) bytes += line.bytes;
     }
     return bytes;
@@ -62,7 +62,7 @@ TEST_P(DeviceTensors, GoFromModelToModelWithoutACopy) {
   ASSERT_TRUE(a.kept[0].valid());
   EXPECT_FALSE(a.outputs[0].second.valid());
   EXPECT_EQ(a.report.stats.copies, 1) << "the feed";
-  EXPECT_EQ(a.kept[0].device_name(), session_->device_names()[1]);
+  EXPECT_EQ(a.kept[0].device_name(), session_->device_set().names()[1]);
   RunRequest second = From(a.kept[0]);
   second.keep = {"y"};
   const RunResult b = Run(*two, second);
@@ -89,12 +89,12 @@ TEST_P(DeviceTensors, AreCountedAndGoBack) {
     request.keep_all = true;
     const RunResult result = Run(*model, request);
     EXPECT_GE(ValueBytes(), 16);
-    EXPECT_THAT(session_->MemoryReport(), HasSubstr("values"));
+    EXPECT_THAT(session_->memory().Report(), HasSubstr("values"));
     DeviceTensor copy = result.kept[0].Reshaped({4});
     EXPECT_EQ(copy.desc().shape, Shape{4});
   }
   EXPECT_EQ(ValueBytes(), 0);
-  const auto uploaded = session_->ToDevice(testing::Row(5, 6, 7, 8), session_->device_names()[1]);
+  const auto uploaded = session_->ToDevice(testing::Row(5, 6, 7, 8), session_->device_set().names()[1]);
   ASSERT_TRUE(uploaded.ok()) << uploaded.status();
   EXPECT_GE(ValueBytes(), 16);
   EXPECT_THAT(Values(Run(*model, From(*uploaded)).outputs[0].second), ElementsAre(8, 5, 6, 7));
@@ -102,7 +102,7 @@ TEST_P(DeviceTensors, AreCountedAndGoBack) {
 
 TEST_P(DeviceTensors, OfOtherOrClosedSessionsAreRefused) {
   const auto model = LoadTurns(1);
-  const auto tensor = session_->ToDevice(testing::Row(1, 2, 3, 4), session_->device_names()[1]);
+  const auto tensor = session_->ToDevice(testing::Row(1, 2, 3, 4), session_->device_set().names()[1]);
   ASSERT_TRUE(tensor.ok());
   const auto first = session_;
   SetUp();
@@ -127,7 +127,7 @@ TEST_P(DeviceTensors, OutputsThatAreInputsOrEachOther) {
   graph.Node({"Identity", {"y"}, {"z"}, "z"});
   graph.Node({"Identity", {"x"}, {"x2"}, "x2"});
   const auto model = *session_->Load(folder_.Write("all.onnx", testing::OnnxModelText(graph)), {});
-  const auto x = session_->ToDevice(testing::Row(1, 2, 3, 4), session_->device_names()[1]);
+  const auto x = session_->ToDevice(testing::Row(1, 2, 3, 4), session_->device_set().names()[1]);
   ASSERT_TRUE(x.ok()) << x.status();
   for (const bool keep : {true, false}) {
     RunRequest request = From(*x);
@@ -148,12 +148,12 @@ TEST_P(DeviceTensors, HaveTheirOwnShapeAndType) {
   // Another shape is another plan; the tensor's own shape is what counts.
   const auto two = session_->ToDevice(
       Tensor::Of<float>(DType::kF32, {2, 4}, std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8}),
-      session_->device_names()[1]);
+      session_->device_set().names()[1]);
   ASSERT_TRUE(two.ok());
   const RunResult result = Run(*model, From(*two));
   EXPECT_THAT(Values(result.outputs[0].second), ElementsAre(4, 1, 2, 3, 8, 5, 6, 7));
   const auto bad = session_->ToDevice(Tensor::Of<float>(DType::kF32, {2}, std::vector<float>{1, 2}),
-                                      session_->device_names()[1]);
+                                      session_->device_set().names()[1]);
   ASSERT_TRUE(bad.ok());
   const Status refused = model->Run(From(*bad)).status();
   EXPECT_EQ(refused.code(), Code::kInvalidArgument);
@@ -169,7 +169,7 @@ TEST_P(DeviceTensors, ThoseThatFixShapesAreReadByTheRun) {
   graph.Node({"Reshape", {"t", "shape"}, {"y"}, "y"});
   const auto model = *session_->Load(folder_.Write("view.onnx", testing::OnnxModelText(graph)), {});
   for (const auto& sizes : {std::vector<int64_t>{2, 2}, std::vector<int64_t>{4, 1}}) {
-    const auto shape = session_->ToDevice(Tensor::Int64s(sizes), session_->device_names()[1]);
+    const auto shape = session_->ToDevice(Tensor::Int64s(sizes), session_->device_set().names()[1]);
     ASSERT_TRUE(shape.ok()) << shape.status();
     RunRequest request = Request(testing::Row(1, 2, 3, 4));
     request.device_feeds = {{"shape", *shape}};
@@ -220,7 +220,7 @@ TEST_F(DeviceTensorsFar, AreCopiedToWhereTheyAreNeeded) {
   graph.Node({"Neg", {"x"}, {"m"}, "m"});
   graph.Node({"MatMul", {"m", "turn"}, {"y"}, "y"});
   const auto model = *session_->Load(folder_.Write("neg.onnx", testing::OnnxModelText(graph)), {});
-  const auto x = session_->ToDevice(testing::Row(1, 2, 3, 4), session_->device_names()[1]);
+  const auto x = session_->ToDevice(testing::Row(1, 2, 3, 4), session_->device_set().names()[1]);
   ASSERT_TRUE(x.ok());
   RunRequest request;
   request.device_feeds = {{"x", *x}};
@@ -233,7 +233,7 @@ TEST_F(DeviceTensorsFar, AreCopiedToWhereTheyAreNeeded) {
 
 TEST_F(DeviceTensorsFar, ReadingFromAHungDeviceEndsWithTheWatchdogOrTheSession) {
   Open(SessionOptions{.watchdog_ms = 100});
-  auto x = session_->ToDevice(testing::Row(1, 2, 3, 4), session_->device_names()[1]);
+  auto x = session_->ToDevice(testing::Row(1, 2, 3, 4), session_->device_set().names()[1]);
   ASSERT_TRUE(x.ok());
   script_->hang = true;
   EXPECT_EQ(x->Read().status().code(), Code::kUnavailable);
@@ -255,7 +255,7 @@ TEST_F(DeviceTensorsFar, ARunThatReadsFromAHungDeviceEndsInTime) {
   const auto model =
       *session_->Load(folder_.Write("shape.onnx", testing::OnnxModelText(graph)), {});
   const auto s =
-      session_->ToDevice(Tensor::Int64s(std::vector<int64_t>{2, 2}), session_->device_names()[1]);
+      session_->ToDevice(Tensor::Int64s(std::vector<int64_t>{2, 2}), session_->device_set().names()[1]);
   ASSERT_TRUE(s.ok()) << s.status();
   RunRequest request;
   request.feeds = {{"x", testing::Row(1, 2, 3, 4)}};

@@ -1,5 +1,5 @@
 // The three stages together, on the CPU: plans per shape, segments where data decides, host nodes.
-#include "engine/compile/executor.h"
+#include "engine/run/executor.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <thread>
 
-#include "engine/api/backends.h"
+#include "engine/device/linked_backends.h"
 #include "tests/unit/session_parts.h"
 
 namespace oncilla {

@@ -8,7 +8,7 @@
 #include <map>
 #include <thread>
 
-#include "engine/api/backends.h"
+#include "engine/device/linked_backends.h"
 
 namespace oncilla::testing {
 namespace {

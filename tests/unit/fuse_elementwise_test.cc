@@ -1,7 +1,7 @@
 // Elementwise chains and trees in one node: what joins, what stays apart, and that nothing changes.
 #include <gmock/gmock.h>
 
-#include "engine/compile/executor.h"
+#include "engine/run/executor.h"
 #include "tests/unit/pass_parts.h"
 
 namespace oncilla {

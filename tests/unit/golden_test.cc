@@ -10,9 +10,9 @@
 #include <cstdlib>
 #include <regex>
 
-#include "engine/api/backends.h"
 #include "engine/base/file.h"
 #include "engine/compile/plan.h"
+#include "engine/device/linked_backends.h"
 #include "engine/graph/print.h"
 #include "engine/import/model_source.h"
 #include "tests/unit/onnx_text.h"
@@ -20,7 +20,7 @@
 #include "tests/unit/session_parts.h"
 #include "tests/unit/temporary.h"
 #if defined(ONCILLA_OPENCL)
-#include "backends/opencl/kernels.h"
+#include "backends/opencl/recipes/kernels.h"
 #endif
 
 namespace oncilla {
@@ -115,7 +115,7 @@ std::string Recipes(const Plan& plan, const std::vector<Tensor>& values) {
         continue;
       }
       const Tensor& value = values[Index(node.inputs[i])];
-      const bool plan_input = (node.op->traits.plan_inputs >> i & 1) != 0;
+      const bool plan_input = node.op->traits.IsPlanInput(i);
       const bool known = plan_input || graph.value(node.inputs[i]).is_constant();
       in.push_back(known ? Fact::Constant(value) : Fact::Of(value.desc()));
     }

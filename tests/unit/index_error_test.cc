@@ -1,7 +1,7 @@
 // What the CPU says of an index out of range: which one, where, and of how many. Cases can only ask
 // for the words that every device has.
-#include "engine/api/backends.h"
 #include "engine/device/device.h"
+#include "engine/device/linked_backends.h"
 #include "engine/import/graph_builder.h"
 #include "engine/ops/op_set.h"
 #include "engine/session/model.h"

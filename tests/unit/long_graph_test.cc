@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-#include "engine/import/wire.h"
+#include "engine/import/wire/wire.h"
 // After wire.h, which sets protozero up.
 #include <protozero/pbf_writer.hpp>
 

@@ -66,24 +66,24 @@ TEST_F(ModelState, ASignatureSeesWhatAnotherWrote) {
 }
 
 TEST_F(ModelState, TheApplicationReadsAndAssigns) {
-  EXPECT_EQ(model_->variables().Read("Variable_1").status().code(), Code::kFailedPrecondition);
-  auto trained = model_->ReadVariable("Variable_1");  // what the files give it
+  EXPECT_EQ(model_->variables().store().Read("Variable_1").status().code(), Code::kFailedPrecondition);
+  auto trained = model_->variables().Read("Variable_1");  // what the files give it
   ASSERT_TRUE(trained.ok()) << trained.status();
   EXPECT_THAT(trained->As<float>(), ElementsAre(0, 0, 0));
   ASSERT_TRUE(Run("add", {{"x", Floats({1, 2, 3})}}).ok());
-  auto sum = model_->ReadVariable("Variable_1");
+  auto sum = model_->variables().Read("Variable_1");
   ASSERT_TRUE(sum.ok()) << sum.status();
   EXPECT_THAT(sum->As<float>(), ElementsAre(1, 2, 3));
-  ASSERT_TRUE(model_->AssignVariable("Variable_1", Floats({7, 7, 7})).ok());
+  ASSERT_TRUE(model_->variables().Assign("Variable_1", Floats({7, 7, 7})).ok());
   EXPECT_THAT(Get("sum").As<float>(), ElementsAre(7, 7, 7));
   // A constant becomes state when it is assigned.
   const Tensor rows = Tensor::Of<float>(DType::kF32, {4, 2}, std::vector<float>(8, 5));
-  ASSERT_TRUE(model_->AssignVariable("Variable", rows).ok());
+  ASSERT_TRUE(model_->variables().Assign("Variable", rows).ok());
   EXPECT_THAT(Get("rows").As<float>(), testing::Each(5));
 }
 
 TEST_F(ModelState, VariablesAreListedWithTypesAndShapes) {
-  const auto variables = model_->Variables();
+  const auto variables = model_->variables().List();
   ASSERT_TRUE(variables.ok()) << variables.status();
   std::map<std::string, std::string> seen;
   for (const TensorInfo& info : *variables) {
@@ -93,31 +93,31 @@ TEST_F(ModelState, VariablesAreListedWithTypesAndShapes) {
   EXPECT_THAT(seen, testing::Contains(testing::Pair("Variable", "f32[4,2]")));
   // A weight that no graph changes is read from the files, as TensorFlow recorded it.
   const auto mlp = Load("/testdata/tensorflow/models/mlp");
-  const auto weights = mlp->Variables();
+  const auto weights = mlp->variables().List();
   ASSERT_TRUE(weights.ok()) << weights.status();
   for (const TensorInfo& info : *weights) {
-    const auto value = mlp->ReadVariable(info.name);
+    const auto value = mlp->variables().Read(info.name);
     ASSERT_TRUE(value.ok()) << info.name << ": " << value.status();
     EXPECT_EQ(value->dtype(), info.dtype);
     EXPECT_TRUE(info.shape.Accepts(value->shape())) << info.name;
   }
-  EXPECT_EQ(mlp->counters().graphs_compiled, 0);
-  const auto typo = mlp->ReadVariable("sequential/dense/kernel_2");
+  EXPECT_EQ(mlp->executables().counters().graphs_compiled, 0);
+  const auto typo = mlp->variables().Read("sequential/dense/kernel_2");
   EXPECT_EQ(typo.status().code(), Code::kNotFound);
   EXPECT_THAT(std::string(Message(typo.status())), HasSubstr("'sequential/dense/kernel_1'"));
   mlp->Unload();
-  EXPECT_THAT(std::string(Message(mlp->ReadVariable("sequential/dense/kernel_1").status())),
+  EXPECT_THAT(std::string(Message(mlp->variables().Read("sequential/dense/kernel_1").status())),
               HasSubstr("unloaded"));
 }
 
 TEST_F(ModelState, AVariableOfAnotherTypeOrNameIsRefusedByName) {
-  const Status missing = model_->AssignVariable("Variable_11", Floats({1, 2, 3}));
+  const Status missing = model_->variables().Assign("Variable_11", Floats({1, 2, 3}));
   EXPECT_EQ(missing.code(), Code::kNotFound) << missing;
   EXPECT_THAT(std::string(Message(missing)), HasSubstr("'Variable_1'"));
   ASSERT_TRUE(Run("add", {{"x", Floats({1, 2, 3})}}).ok());
   const Tensor integers = Tensor::Int64s(std::vector<int64_t>{1, 2, 3});
   for (const Tensor& wrong : {integers, Floats({1, 2}), Tensor::Strings({3}, {"a", "b", "c"})}) {
-    const Status status = model_->AssignVariable("Variable_1", wrong);
+    const Status status = model_->variables().Assign("Variable_1", wrong);
     EXPECT_EQ(status.code(), Code::kInvalidArgument) << status;
     EXPECT_THAT(std::string(Message(status)),
                 HasSubstr("the variable 'Variable_1' is a f32[3], and a "));
@@ -147,9 +147,9 @@ TEST_F(ModelState, StateBelongsToTheModelAndGoesWithIt) {
   auto result = other->Run({.signature = "get", .feeds = {}, .fetches = {"count"}});
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->outputs[0].second.As<int64_t>()[0], 0);
-  EXPECT_GT(model_->variables().bytes(), 0);
+  EXPECT_GT(model_->variables().store().bytes(), 0);
   model_->Unload();
-  EXPECT_EQ(model_->variables().bytes(), 0);
+  EXPECT_EQ(model_->variables().store().bytes(), 0);
 }
 
 TEST_F(ModelState, TargetsRunForWhatTheyDo) {

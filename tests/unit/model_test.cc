@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/import/graph_builder.h"
 #include "engine/session/runtime.h"
 #include "tests/unit/onnx_text.h"
 #include "tests/unit/temporary.h"
@@ -62,9 +63,9 @@ TEST_P(ModelTest, TwentyShapesCostTwentyPlans) {
   Run(1, 40, 50);
   Run(2, 41, 51);
   Run(1, 42, 64);
-  const ModelCounters before = model_->counters();
+  const ModelCounters before = model_->executables().counters();
   for (int i = 1; i <= 20; ++i) Run(1 + i % 3, 42 + i, 64 - i);
-  const ModelCounters after = model_->counters();
+  const ModelCounters after = model_->executables().counters();
   EXPECT_EQ(after.graphs_compiled, 1);
   EXPECT_EQ(after.constants_packed, before.constants_packed);
   EXPECT_EQ(after.constant_bytes, before.constant_bytes);
@@ -125,8 +126,8 @@ TEST_F(FetchTest, CompiledGraphsAreBounded) {
     auto result = Fetch(StrCat("t", i), {"x"});
     ASSERT_TRUE(result.ok()) << result.status();
   }
-  EXPECT_EQ(model_->counters().graphs_compiled, kNodes);
-  EXPECT_LE(model_->counters().plans_made, 16);  // of the graphs that are kept, one plan each
+  EXPECT_EQ(model_->executables().counters().graphs_compiled, kNodes);
+  EXPECT_LE(model_->executables().counters().plans_made, 16);  // of the graphs that are kept, one plan each
 }
 
 TEST_F(FetchTest, InputsThatNothingNeedsMakeNoGraphOfTheirOwn) {
@@ -135,12 +136,37 @@ TEST_F(FetchTest, InputsThatNothingNeedsMakeNoGraphOfTheirOwn) {
     ASSERT_TRUE(Fetch("t3", {"x", "y"}).ok());
     ASSERT_TRUE(Fetch("t3", {"y", "x"}).ok());
   }
-  EXPECT_EQ(model_->counters().graphs_compiled, 1);
+  EXPECT_EQ(model_->executables().counters().graphs_compiled, 1);
   EXPECT_EQ(Fetch("sum", {"x"}).status().code(), Code::kInvalidArgument);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, ModelTest, ::testing::Values("cpu", "gpu"),
                          [](const auto& info) { return std::string(info.param); });
+
+// Found while planning in either case; whose fault it is the stage tells.
+TEST(ModelData, FaultsOfTheModelAreNotThoseOfItsFeeds) {
+  SessionOptions options;
+  options.device = "cpu";
+  const auto session = Session::Create(Runtime::Create({}), options).value();
+  const auto run = [&](bool fed) {
+    GraphBuilder g;
+    const Tensor twice = Tensor::Of<int32_t>(DType::kI32, {2}, std::vector<int32_t>{1, 1});
+    const auto order = fed ? g.Placeholder(DType::kI32, PartialShape(Shape{2}), "order")
+                           : g.Constant(twice, "order");
+    g.Op("Identity", {g.Op("InvertPermutation", {order}, {}, "inverse")}, {}, "y");
+    auto model = session->LoadGraph(g.GraphDef().value(), "inverse", {}).value();
+    RunRequest request;
+    request.fetches = {"y:0"};
+    if (fed) request.feeds = {{"order:0", twice}};
+    return model->Run(request).status();
+  };
+  for (const bool fed : {false, true}) {
+    const Status status = run(fed);
+    EXPECT_EQ(status.code(), Code::kInvalidArgument) << status;
+    EXPECT_EQ(Details(status).node, "inverse");
+    EXPECT_EQ(Details(status).stage, fed ? Stage::kRun : Stage::kCompile) << status;
+  }
+}
 
 }  // namespace
 }  // namespace oncilla

@@ -12,7 +12,7 @@
 #include <bit>
 #include <cmath>
 
-#include "backends/cpu/element_lanes.h"
+#include "backends/cpu/fast/element_lanes.h"
 #include "engine/base/half.h"
 
 namespace oncilla::cpu {

@@ -1,5 +1,5 @@
 // ONNX models imported whole: names, functions, external data, and what is refused.
-#include "engine/import/onnx_import.h"
+#include "engine/import/onnx/import.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,11 +1,11 @@
 // ONNX files as views: what is read, and that no damage to a file does harm.
-#include "engine/import/onnx_reader.h"
+#include "engine/import/onnx/reader.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "engine/import/onnx_source.h"
+#include "engine/import/onnx/source.h"
 #include "tests/unit/onnx_text.h"
 #include "tests/unit/temporary.h"
 

@@ -2,8 +2,8 @@
 // handles.
 #include <gmock/gmock.h>
 
-#include "backends/opencl/cl_objects.h"
-#include "backends/opencl/discovery.h"
+#include "backends/opencl/runtime/cl_objects.h"
+#include "backends/opencl/runtime/discovery.h"
 #include "tests/unit/opencl_device.h"
 
 namespace oncilla::opencl {

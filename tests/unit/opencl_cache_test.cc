@@ -11,8 +11,8 @@
 #include <fstream>
 #include <thread>
 
-#include "backends/opencl/disk_cache.h"
-#include "backends/opencl/program_cache.h"
+#include "backends/opencl/runtime/disk_cache.h"
+#include "backends/opencl/runtime/program_cache.h"
 #include "engine/base/file.h"
 #include "engine/base/hash.h"
 #include "tests/unit/opencl_device.h"

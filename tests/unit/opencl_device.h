@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <optional>
 
-#include "backends/opencl/discovery.h"
+#include "backends/opencl/runtime/discovery.h"
 
 namespace oncilla::opencl {
 

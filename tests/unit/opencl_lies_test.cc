@@ -6,9 +6,9 @@
 #include <functional>
 
 #include "backends/opencl/device.h"
-#include "engine/api/backends.h"
 #include "engine/base/thread_pool.h"
 #include "engine/device/checked_device.h"
+#include "engine/device/linked_backends.h"
 #include "tests/case_runner/run_case.h"
 #include "tests/unit/opencl_device.h"
 

@@ -1,10 +1,10 @@
 // Capabilities by running, not by claim: devices that lie, known faults, the choice of shape.
 #include <gmock/gmock.h>
 
-#include "backends/opencl/capabilities.h"
-#include "backends/opencl/cl_objects.h"
-#include "backends/opencl/probe.h"
-#include "backends/opencl/quirks.h"
+#include "backends/opencl/runtime/capabilities.h"
+#include "backends/opencl/runtime/cl_objects.h"
+#include "backends/opencl/runtime/probe.h"
+#include "backends/opencl/runtime/quirks.h"
 #include "tests/unit/opencl_device.h"
 
 namespace oncilla::opencl {

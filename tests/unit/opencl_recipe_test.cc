@@ -1,7 +1,7 @@
 // Recipes without a device: their text, and what is refused before a driver sees it.
 #include <gmock/gmock.h>
 
-#include "backends/opencl/recipe.h"
+#include "backends/opencl/recipes/recipe.h"
 #include "engine/ops/op_set.h"
 
 namespace oncilla::opencl {

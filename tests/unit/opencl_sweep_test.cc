@@ -8,10 +8,10 @@
 #include <functional>
 
 #include "backends/opencl/device.h"
-#include "engine/api/backends.h"
 #include "engine/base/thread_pool.h"
-#include "engine/compile/executor.h"
 #include "engine/device/checked_device.h"
+#include "engine/device/linked_backends.h"
+#include "engine/run/executor.h"
 #include "tests/unit/opencl_device.h"
 #include "tests/unit/temporary.h"
 

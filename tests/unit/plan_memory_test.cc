@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/compile/executor.h"
+#include "engine/run/executor.h"
 #include "tests/unit/session_parts.h"
 
 namespace oncilla {

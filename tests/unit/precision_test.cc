@@ -18,7 +18,7 @@
 #include "tests/unit/onnx_text.h"
 #include "tests/unit/pass_parts.h"
 #include "tests/unit/temporary.h"
-#include "tools/oncilla/image.h"
+#include "tools/oncilla/files/image.h"
 
 namespace oncilla {
 namespace {
@@ -62,7 +62,10 @@ class NarrowStorageTest : public testing::PassTest {
     for (uint32_t n = 0; n < graph_.nodes().size(); ++n) graph_.SetDevice(NodeId{n}, 0);
     Patch patch(graph_);
     report_ = {};
-    const Status status = NarrowStorage(graph_, parts_.devices(), request_, patch, report_);
+    PassContext context{parts_.devices()};
+    context.storage = &request_;
+    context.precision = &report_;
+    const Status status = NarrowStorage(graph_, context, patch);
     EXPECT_TRUE(status.ok()) << status;
     auto out = patch.Apply();
     EXPECT_TRUE(out.ok()) << out.status();
@@ -315,7 +318,7 @@ class PrecisionOfModels : public ::testing::TestWithParam<const char*> {
   // Bytes of constants and intermediates at their peak, as the ledger counts them.
   int64_t PeakBytes(size_t session) {
     int64_t bytes = 0;
-    for (const DeviceMemory& memory : sessions_[session]->Memory()) bytes += memory.peak_bytes;
+    for (const DeviceMemory& memory : sessions_[session]->memory().Devices()) bytes += memory.peak_bytes;
     return bytes;
   }
 
@@ -324,7 +327,7 @@ class PrecisionOfModels : public ::testing::TestWithParam<const char*> {
     Session& of = *sessions_[session];
     int64_t bytes = 0;
     for (const LedgerLine& line :
-         of.ledger().Lines(of.device_names()[static_cast<size_t>(of.preferred())])) {
+         of.memory().ledger().Lines(of.device_set().names()[static_cast<size_t>(of.device_set().preferred())])) {
       if (line.category == MemoryCategory::kConstants) bytes += line.bytes;
     }
     return bytes;

@@ -127,7 +127,7 @@ TEST_F(Prefetching, StaysWithinTheMemoryLimit) {
     ASSERT_TRUE(out->has_value());
     EXPECT_EQ((**out)[0].host().As<float>()[2], static_cast<float>(i));
   }
-  EXPECT_LE(session_->Memory()[1].peak_bytes, kLimit);
+  EXPECT_LE(session_->memory().Devices()[1].peak_bytes, kLimit);
 }
 
 TEST_F(Prefetching, EndsWithItsModelOrWhenItIsLetGo) {

@@ -10,8 +10,8 @@
 #include "engine/import/model_source.h"
 #include "tests/case_runner/case_file.h"
 #include "tests/unit/run_graph.h"
-#include "tools/oncilla/image.h"
-#include "tools/oncilla/npy.h"
+#include "tools/oncilla/files/image.h"
+#include "tools/oncilla/files/npy.h"
 
 namespace oncilla {
 namespace {

@@ -259,11 +259,14 @@ TEST(RandomGraphs, FusionsKeepWhatIsComputed) {
 }
 
 // Narrow storage as a pass, which finds nothing more to do in the end.
-Status NarrowAll(const Graph& graph, const PassContext& context, Patch& patch) {
+Status NarrowAll(const Graph& graph, const PassContext& given, Patch& patch) {
   StorageRequest request;
   request.options.storage = DType::kF16;
   PrecisionReport report;
-  return NarrowStorage(graph, context.devices, request, patch, report);
+  PassContext context = given;
+  context.storage = &request;
+  context.precision = &report;
+  return NarrowStorage(graph, context, patch);
 }
 
 TEST(RandomGraphs, NarrowStorageKeepsWhatIsComputedAndTheBorders) {

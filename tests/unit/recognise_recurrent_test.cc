@@ -6,10 +6,10 @@
 #include <cmath>
 #include <random>
 
-#include "engine/compile/executor.h"
 #include "engine/graph/print.h"
+#include "engine/ops/array/list.h"
 #include "engine/ops/control.h"
-#include "engine/ops/list.h"
+#include "engine/run/executor.h"
 #include "tests/unit/session_parts.h"
 
 namespace oncilla {

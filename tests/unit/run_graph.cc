@@ -1,8 +1,8 @@
 // A graph computed node by node on the CPU device.
 #include "tests/unit/run_graph.h"
 
-#include "engine/api/backends.h"
 #include "engine/base/thread_pool.h"
+#include "engine/device/linked_backends.h"
 
 namespace oncilla::testing {
 

@@ -143,7 +143,7 @@ TEST_F(Runs, AModelThatLoadsForLongerThanItsRunsMayGetsReady) {
     const auto late = model->Run(request);
     EXPECT_EQ(late.status().code(), Code::kDeadlineExceeded) << late.status();
   }
-  EXPECT_EQ(model->counters().graphs_compiled, 1);
+  EXPECT_EQ(model->executables().counters().graphs_compiled, 1);
   script_->transfer_us = 0;
 }
 
@@ -194,9 +194,9 @@ TEST_F(Runs, TheWatchdogNamesTheNodeThatHangsAndClosingDoesNotWait) {
   EXPECT_THAT(Message(stuck), HasSubstr("has finished nothing for 150 ms"));
   EXPECT_THAT(Message(stuck), HasSubstr("between nodes 'turn32' and 'turn63'"));
   EXPECT_EQ(Details(stuck).node, "turn32");
-  EXPECT_EQ(session_->abandoned_bytes(), 0) << "it may still come back";
+  EXPECT_EQ(session_->memory().abandoned_bytes(), 0) << "it may still come back";
   session_->Close();  // returns
-  EXPECT_GT(session_->abandoned_bytes(), 0);
+  EXPECT_GT(session_->memory().abandoned_bytes(), 0);
   EXPECT_GT(script_->lost_queues, 0);
   script_->hang = false;
 }

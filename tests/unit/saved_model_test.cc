@@ -1,6 +1,6 @@
 // SavedModels: which meta graph, signatures, refusals; the quickstart model inlined to flat nodes
 // with its variables found.
-#include "engine/import/saved_model.h"
+#include "engine/import/tf/saved_model.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <map>
 #include <protozero/pbf_writer.hpp>
 
-#include "engine/import/tf_functions.h"
-#include "engine/import/tf_variables.h"
+#include "engine/import/tf/graph/functions.h"
+#include "engine/import/tf/state/variables.h"
 #include "tests/unit/temporary.h"
 
 namespace oncilla {

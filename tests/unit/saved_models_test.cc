@@ -7,11 +7,11 @@
 #include "engine/base/file.h"
 #include "engine/graph/verify.h"
 #include "engine/import/model_source.h"
-#include "engine/import/saved_model.h"
-#include "engine/import/tf_variables.h"
+#include "engine/import/tf/saved_model.h"
+#include "engine/import/tf/state/variables.h"
 #include "tests/case_runner/case_file.h"
 #include "tests/unit/run_graph.h"
-#include "tools/oncilla/npy.h"
+#include "tools/oncilla/files/npy.h"
 
 namespace oncilla {
 namespace {

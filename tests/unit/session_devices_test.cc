@@ -114,7 +114,7 @@ class SessionDevices : public ::testing::TestWithParam<const char*> {
 
 TEST_P(SessionDevices, PartsAreDevicesWithLimitsOfTheirOwn) {
   const auto session = Open();
-  const auto names = session->visible();
+  const auto names = session->device_set().visible();
   int parts = 0;
   for (const ListedDevice& device : names) {
     parts += device.short_name() == First() || device.short_name() == Second();
@@ -125,7 +125,7 @@ TEST_P(SessionDevices, PartsAreDevicesWithLimitsOfTheirOwn) {
   ExpectRight(model->Run(request));
   request.device = Second();
   ExpectRight(model->Run(request));
-  for (const DeviceMemory& memory : session->Memory()) {
+  for (const DeviceMemory& memory : session->memory().Devices()) {
     if (memory.device == Full(First())) {
       EXPECT_EQ(memory.limit_bytes, 64 << 20);
     } else if (memory.device == Full(Second())) {
@@ -205,7 +205,7 @@ TEST_P(SessionDevices, WeightsMoveWithTheirNodes) {
   std::fill(zeros.mutable_bytes().begin(), zeros.mutable_bytes().end(), std::byte{0});
   request.feeds = {{"x:0", zeros}};
   const auto taken = [&](const std::string& device) {
-    for (const DeviceMemory& memory : session->Memory()) {
+    for (const DeviceMemory& memory : session->memory().Devices()) {
       if (memory.device == Full(device)) return memory.pool_bytes;
     }
     return int64_t{0};
@@ -215,7 +215,7 @@ TEST_P(SessionDevices, WeightsMoveWithTheirNodes) {
   EXPECT_EQ(taken(Second()), 0);
   ASSERT_TRUE(model->Place({{.nodes = "y", .device = Second()}}).ok());
   ASSERT_TRUE(model->Run(request).ok());
-  session->Trim();
+  session->memory().Trim();
   EXPECT_LT(taken(First()), 512 * 512 * 4);
   EXPECT_GE(taken(Second()), 512 * 512 * 4);
 }
@@ -237,7 +237,7 @@ TEST_P(SessionDevices, RunsTakeTurnsOnDevicesWithPlansKept) {
     }
   }
   const bool cpu = std::string(GetParam()) == "CPU";
-  EXPECT_EQ(model->counters().graphs_compiled, cpu ? 2 : 3);
+  EXPECT_EQ(model->executables().counters().graphs_compiled, cpu ? 2 : 3);
   request.device = "gpu:7";
   EXPECT_EQ(CodeOf(model->Run(request)), Code::kNotFound);
 }
@@ -320,7 +320,7 @@ TEST_P(SessionDevices, DevicesOfOptionsThatAreNotThereAreTold) {
   EXPECT_THAT(told_, HasSubstr(StrCat("device_memory: '/device:", GetParam(), ":9' is not there")));
   EXPECT_THAT(told_, HasSubstr("There is: CPU:0 ("));
   EXPECT_THAT(told_, HasSubstr("fallback: there is no device 'gpu:99'; available: CPU:0 ("));
-  EXPECT_EQ(session->Memory().size(), std::string(GetParam()) == "CPU" ? 1u : 2u);
+  EXPECT_EQ(session->memory().Devices().size(), std::string(GetParam()) == "CPU" ? 1u : 2u);
 
   options = {};
   options.fallback.chain = {"banana"};
@@ -332,12 +332,12 @@ TEST_P(SessionDevices, DevicesOfOptionsThatAreNotThereAreTold) {
 
 TEST_P(SessionDevices, LimitsAboveTheDeviceAreRefused) {
   const auto session = Open();
-  const Status refused = session->SetMemoryLimit(First(), int64_t{1} << 60);
+  const Status refused = session->memory().SetLimit(First(), int64_t{1} << 60);
   EXPECT_EQ(CodeOf(refused), Code::kInvalidArgument);
   EXPECT_THAT(Message(refused), HasSubstr(StrCat("memory of '", First(),
                                                  "': the limit is 1152921504606846976 bytes; the "
                                                  "device has ")));
-  for (const DeviceMemory& memory : session->Memory()) {
+  for (const DeviceMemory& memory : session->memory().Devices()) {
     if (memory.device != Full(First())) continue;
     EXPECT_EQ(memory.limit_bytes, 64 << 20);
   }
@@ -384,12 +384,12 @@ TEST_P(SessionDevices, WhatADeviceHasNoRoomForIsFoundOutOnce) {
     ExpectRight(result);
     ASSERT_EQ(result->report.fallbacks.size(), 1u) << "each run tells it";
     EXPECT_EQ(result->report.fallbacks[0].why.code(), Code::kResourceExhausted);
-    if (i == 0) compiled = model->counters().graphs_compiled;
-    EXPECT_EQ(model->counters().graphs_compiled, compiled);
+    if (i == 0) compiled = model->executables().counters().graphs_compiled;
+    EXPECT_EQ(model->executables().counters().graphs_compiled, compiled);
     EXPECT_EQ(warnings_, 1);
   }
   // With more room it is tried again.
-  ASSERT_TRUE(session->SetMemoryLimit(First(), 16 << 20).ok());
+  ASSERT_TRUE(session->memory().SetLimit(First(), 16 << 20).ok());
   auto result = model->Run(Feeds());
   ExpectRight(result);
   EXPECT_TRUE(result->report.fallbacks.empty());
@@ -405,7 +405,7 @@ TEST_P(SessionDevices, ADeviceThatIsNotThere) {
   ExpectRight(result);
   ASSERT_EQ(result->report.fallbacks.size(), 1u);
   EXPECT_EQ(result->report.fallbacks[0].device, "gpu:7");
-  EXPECT_EQ(session->device_names()[static_cast<size_t>(session->preferred())], Full(Second()));
+  EXPECT_EQ(session->device_set().names()[static_cast<size_t>(session->device_set().preferred())], Full(Second()));
 }
 
 TEST_P(SessionDevices, LostDevicesTakeNoRuns) {
@@ -415,7 +415,7 @@ TEST_P(SessionDevices, LostDevicesTakeNoRuns) {
   const auto session = Open(options);
   const auto model = LoadNetwork(*session);
   ExpectRight(model->Run(Feeds()));
-  const auto first = static_cast<size_t>(session->preferred());
+  const auto first = static_cast<size_t>(session->device_set().preferred());
   session->device_set().MarkLost(first, Error(Code::kUnavailable, "unplugged"));
   auto result = model->Run(Feeds());
   ExpectRight(result);

@@ -70,7 +70,7 @@ class SessionMemoryTest : public ::testing::TestWithParam<const char*> {
   }
   // Of the device that the test is about.
   static DeviceMemory MemoryOf(const Session& session) {
-    return session.Memory()[static_cast<size_t>(session.preferred())];
+    return session.memory().Devices()[static_cast<size_t>(session.device_set().preferred())];
   }
   static std::string NameOf(const Session& session) { return MemoryOf(session).device; }
 
@@ -90,13 +90,13 @@ TEST_P(SessionMemoryTest, WhatIsTakenBeforehandServesWeightsAndRuns) {
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(MemoryOf(*session).pool_bytes, 100 * kMiB);
   EXPECT_LT(MemoryOf(*session).peak_bytes, 101 * kMiB);  // results of the host are not of the pool
-  EXPECT_GT(model->counters().constant_bytes, 10 * kMiB);
-  EXPECT_EQ(session->Trim().bytes, 0);
+  EXPECT_GT(model->executables().counters().constant_bytes, 10 * kMiB);
+  EXPECT_EQ(session->memory().Trim().bytes, 0);
   model->Unload();
   EXPECT_EQ(MemoryOf(*session).pool_bytes, 100 * kMiB) << "the session's, not the model's";
   session->Reset();
   EXPECT_EQ(MemoryOf(*session).pool_bytes, 100 * kMiB);
-  EXPECT_EQ(session->Trim().bytes, 0);
+  EXPECT_EQ(session->memory().Trim().bytes, 0);
   EXPECT_GE(session->Close().bytes, 100 * kMiB);
   EXPECT_EQ(MemoryOf(*session).pool_bytes, 0);
 }
@@ -211,8 +211,8 @@ TEST_P(SessionMemoryTest, ABatchIsRunInPartsWhenThatIsAskedFor) {
   EXPECT_LE(MemoryOf(*session).peak_bytes, 40 * kMiB);
   // Not even one row.
   const DeviceMemory now = MemoryOf(*session);
-  session->Trim();
-  ASSERT_TRUE(session->SetMemoryLimit(now.device, MemoryOf(*session).pool_bytes + 1000).ok());
+  session->memory().Trim();
+  ASSERT_TRUE(session->memory().SetLimit(now.device, MemoryOf(*session).pool_bytes + 1000).ok());
   const auto none = model->Run(Request(12));
   EXPECT_EQ(none.status().code(), Code::kResourceExhausted);
   EXPECT_THAT(Message(none.status()), HasSubstr("not even one row fits"));
@@ -232,7 +232,7 @@ TEST_P(SessionMemoryTest, ARunMayWaitForOthersToEnd) {
   // Several that fit only one after the other.
   int64_t fits = 1;
   while (fits < 64 && model->Run(Request(fits + 1)).ok()) ++fits;
-  session->Trim();
+  session->memory().Trim();
   std::atomic<int> good = 0, waited = 0;
   std::vector<std::thread> threads;
   for (int t = 0; t < 3; ++t) {
@@ -258,7 +258,7 @@ TEST_P(SessionMemoryTest, WhoWaitsForMemoryEndsWhenToldTo) {
   const auto session = Open(options);
   const auto model = Load(*session, kNet);
   ASSERT_TRUE(model->Run(Request(1)).ok());
-  const RunsUnderWay::Run other(session->runs_under_way());  // one that does not end
+  const RunsUnderWay::Run other(session->memory().runs_under_way());  // one that does not end
   RunRequest request = Request(64);
   request.timeout = std::chrono::milliseconds(60);
   const auto begin = std::chrono::steady_clock::now();
@@ -277,17 +277,17 @@ TEST_P(SessionMemoryTest, WhoWaitsForMemoryEndsWhenToldTo) {
 
 TEST_P(SessionMemoryTest, TheReportTellsOwnersPeaksAndTime) {
   const auto session = Open({});
-  session->ledger().StartTimeline(1000);
+  session->memory().ledger().StartTimeline(1000);
   const auto model = Load(*session, kNet);
   ASSERT_TRUE(model->Run(Request(2)).ok());
-  const std::string text = session->MemoryReport();
+  const std::string text = session->memory().Report();
   EXPECT_THAT(text,
               AllOf(HasSubstr(" taken of a limit of "), HasSubstr("(all of "),
                     HasSubstr(" constants on "), HasSubstr("1 instance, 1 idle"),
                     HasSubstr(": peak "), HasSubstr(" while node '"), HasSubstr("over time")));
-  const Json json = Json::parse(session->MemoryReportJson(), nullptr, false);
+  const Json json = Json::parse(session->memory().ReportJson(), nullptr, false);
   ASSERT_FALSE(json.is_discarded());
-  const Json& device = json["devices"][static_cast<size_t>(session->preferred())];
+  const Json& device = json["devices"][static_cast<size_t>(session->device_set().preferred())];
   EXPECT_EQ(device["pool_bytes"], MemoryOf(*session).pool_bytes);
   EXPECT_EQ(device["in_use_bytes"], device["pool_bytes"]);  // every byte has an owner
   int64_t owned = 0;
@@ -322,9 +322,9 @@ TEST_P(SessionMemoryTest, TheReportTellsOwnersPeaksAndTime) {
   EXPECT_TRUE(json["last_shortage"].is_null());
 
   const int64_t peak = MemoryOf(*session).peak_bytes;
-  session->Trim();
+  session->memory().Trim();
   EXPECT_EQ(MemoryOf(*session).peak_bytes, peak);
-  session->ResetPeaks();
+  session->memory().ResetPeaks();
   EXPECT_EQ(MemoryOf(*session).peak_bytes, MemoryOf(*session).pool_bytes);
   EXPECT_LT(MemoryOf(*session).peak_bytes, peak);
 }
@@ -337,7 +337,7 @@ TEST_P(SessionMemoryTest, TheDumpIsKeptAndWrittenWhereAskedFor) {
   const auto session = Open(options);
   const auto model = Load(*session, kNet);
   ASSERT_EQ(model->Run(Request(64)).status().code(), Code::kResourceExhausted);
-  const Json json = Json::parse(session->MemoryReportJson(), nullptr, false);
+  const Json json = Json::parse(session->memory().ReportJson(), nullptr, false);
   ASSERT_TRUE(json["last_shortage"].is_object());
   EXPECT_EQ(json["last_shortage"]["stats"]["limit_bytes"], 30 * kMiB);
   EXPECT_GT(json["last_shortage"]["asked_bytes"], 0);
@@ -361,20 +361,20 @@ TEST_P(SessionMemoryTest, DefragmentMovesWeightsTogether) {
   inner.fetches = {};
   ASSERT_TRUE(model->Run(inner).ok());
   const int64_t with_arenas = MemoryOf(*session).pool_bytes;
-  const auto released = session->Defragment();
+  const auto released = session->memory().Defragment();
   ASSERT_TRUE(released.ok()) << released.status();
   EXPECT_EQ(MemoryOf(*session).pool_bytes,
-            with_arenas - released->by_device[static_cast<size_t>(session->preferred())].second);
+            with_arenas - released->by_device[static_cast<size_t>(session->device_set().preferred())].second);
   EXPECT_GT(released->bytes, 0);  // arenas at least
   const auto again = model->Run(Request(1));
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_TRUE(
       std::ranges::equal(again->outputs[0].second.bytes(), first->outputs[0].second.bytes()));
   // Nothing to gain: nothing is made anew.
-  session->Trim();
-  const int64_t graphs = model->counters().graphs_compiled;
-  EXPECT_EQ(session->Defragment()->bytes, 0);
-  EXPECT_EQ(model->counters().graphs_compiled, graphs);
+  session->memory().Trim();
+  const int64_t graphs = model->executables().counters().graphs_compiled;
+  EXPECT_EQ(session->memory().Defragment()->bytes, 0);
+  EXPECT_EQ(model->executables().counters().graphs_compiled, graphs);
 }
 
 TEST_P(SessionMemoryTest, ResetUnloadsAndKeepsDevices) {
@@ -429,7 +429,7 @@ TEST(SessionMemory, VariablesAndListsAreOnTheLedger) {
   const auto model = session->Load(kSource + "/testdata/tensorflow/models/counter", {}).value();
   const auto variables = [&] {
     int64_t bytes = 0;
-    for (const LedgerLine& line : session->ledger().Lines()) {
+    for (const LedgerLine& line : session->memory().ledger().Lines()) {
       if (line.category == MemoryCategory::kVariables) bytes += line.bytes;
     }
     return bytes;
@@ -446,24 +446,24 @@ TEST(SessionMemory, VariablesAndListsAreOnTheLedger) {
   }
   const auto result = model->Run(request);
   ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_EQ(variables(), model->variables().bytes());
+  EXPECT_EQ(variables(), model->variables().store().bytes());
   EXPECT_GT(variables(), 0);
-  EXPECT_THAT(session->MemoryReport(), HasSubstr("  variable '"));
+  EXPECT_THAT(session->memory().Report(), HasSubstr("  variable '"));
 
   // They count under the limit, and one that does not fit keeps what it has.
   const auto mlp = session->Load(kSource + "/testdata/tensorflow/models/mlp", {}).value();
   const std::string name = "sequential/dense/kernel_1";
-  const int64_t taken = session->Memory()[0].pool_bytes;
+  const int64_t taken = session->memory().Devices()[0].pool_bytes;
   EXPECT_GE(taken, variables());
-  ASSERT_TRUE(session->SetMemoryLimit(session->device_names()[0], taken + 100).ok());
+  ASSERT_TRUE(session->memory().SetLimit(session->device_set().names()[0], taken + 100).ok());
   const Tensor weights = Tensor::Allocate({DType::kF32, {6, 8}}).value();
-  const Status refused = mlp->AssignVariable(name, weights);
+  const Status refused = mlp->variables().Assign(name, weights);
   EXPECT_EQ(refused.code(), Code::kResourceExhausted) << refused;
   EXPECT_THAT(Message(refused),
               AllOf(HasSubstr(name), HasSubstr("asked for 192"), HasSubstr("limit ")));
-  EXPECT_EQ(session->Memory()[0].pool_bytes, taken);
-  ASSERT_TRUE(session->SetMemoryLimit(session->device_names()[0], taken + 1000).ok());
-  EXPECT_TRUE(mlp->AssignVariable(name, weights).ok());
+  EXPECT_EQ(session->memory().Devices()[0].pool_bytes, taken);
+  ASSERT_TRUE(session->memory().SetLimit(session->device_set().names()[0], taken + 1000).ok());
+  EXPECT_TRUE(mlp->variables().Assign(name, weights).ok());
 
   mlp->Unload();
   model->Unload();
@@ -516,10 +516,10 @@ TEST(SessionMemory, DefragmentedWeightsLieInFewerRegionsAndThoseNobodyReadsAreGo
   };
   EXPECT_EQ(run(first.tensor), 32);
   EXPECT_EQ(run(second.tensor), 32 * 64 * 0.25f);
-  session->Trim();
+  session->memory().Trim();
   EXPECT_EQ(counted.regions, 2);
   const int64_t held = counted.held;
-  ASSERT_TRUE(session->Defragment().ok());
+  ASSERT_TRUE(session->memory().Defragment().ok());
   EXPECT_EQ(counted.regions, 1);
   EXPECT_EQ(counted.held, held);  // both graphs still read them
   EXPECT_EQ(run(first.tensor), 32);
@@ -535,14 +535,14 @@ TEST(SessionMemory, DefragmentedWeightsLieInFewerRegionsAndThoseNobodyReadsAreGo
   const auto before = mlp->Run(request);
   ASSERT_TRUE(before.ok()) << before.status();
   const Status assigned =
-      mlp->AssignVariable("sequential/dense/kernel_1",
+      mlp->variables().Assign("sequential/dense/kernel_1",
                           Tensor::Of<float>(DType::kF32, {6, 8}, std::vector<float>(48, 0.1f)));
   ASSERT_TRUE(assigned.ok()) << assigned;
   const auto after = mlp->Run(request);
   ASSERT_TRUE(after.ok()) << after.status();
-  session->Trim();
+  session->memory().Trim();
   const int64_t too_much = counted.held;
-  const auto released = session->Defragment();
+  const auto released = session->memory().Defragment();
   ASSERT_TRUE(released.ok()) << released.status();
   EXPECT_GT(released->bytes, 0);
   EXPECT_EQ(counted.held, too_much - released->bytes);

@@ -4,10 +4,10 @@
 #include <memory>
 #include <vector>
 
-#include "engine/api/backends.h"
 #include "engine/base/thread_pool.h"
 #include "engine/compile/constants.h"
 #include "engine/device/checked_device.h"
+#include "engine/device/linked_backends.h"
 
 namespace oncilla {
 

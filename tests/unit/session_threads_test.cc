@@ -91,9 +91,9 @@ void OneModelFromManyThreads(const std::string& device) {
     }
   });
   EXPECT_EQ(wrong, 0);
-  EXPECT_EQ(model->counters().graphs_compiled, 1);  // although all of them came at once
+  EXPECT_EQ(model->executables().counters().graphs_compiled, 1);  // although all of them came at once
   EXPECT_GT(session->Close().bytes, 0);
-  EXPECT_EQ(session->Memory().back().in_use_bytes, 0);
+  EXPECT_EQ(session->memory().Devices().back().in_use_bytes, 0);
 }
 
 TEST(SessionThreads, OneModelFromManyThreads) { OneModelFromManyThreads("cpu"); }
@@ -125,7 +125,7 @@ TEST(SessionThreads, EightThreadsTenThousandRunsEach) {
     }
   });
   EXPECT_EQ(wrong, 0);
-  EXPECT_EQ(model->counters().plans_made, 5);
+  EXPECT_EQ(model->executables().counters().plans_made, 5);
 }
 
 TEST(SessionThreads, EightThreadsAHundredRunsEachOfARealModel) {
@@ -237,7 +237,7 @@ TEST(SessionThreads, UnloadingWaitsForRuns) {
       }
       for (;;) {
         auto out = RunMlp(*model, in);
-        (void)model->counters();
+        (void)model->executables().counters();
         if (!out.ok()) {
           if (out.status().code() != Code::kFailedPrecondition) ++wrong;
           return;
@@ -247,7 +247,7 @@ TEST(SessionThreads, UnloadingWaitsForRuns) {
       }
     });
     EXPECT_EQ(wrong, 0);
-    EXPECT_EQ(model->counters().constants_packed, 0);
+    EXPECT_EQ(model->executables().counters().constants_packed, 0);
   }
 }
 
@@ -274,7 +274,7 @@ TEST(SessionThreads, LoadingIntoASessionThatCloses) {
         EXPECT_EQ(out.status().code(), Code::kFailedPrecondition) << out.status();
       }
     });
-    EXPECT_EQ(session->Memory().back().in_use_bytes, 0);
+    EXPECT_EQ(session->memory().Devices().back().in_use_bytes, 0);
   }
 }
 

@@ -49,7 +49,7 @@ class SharedWeights : public ::testing::TestWithParam<const char*> {
     return request;
   }
   static DeviceMemory MemoryOf(const Session& session) {
-    return session.Memory()[static_cast<size_t>(session.preferred())];
+    return session.memory().Devices()[static_cast<size_t>(session.device_set().preferred())];
   }
 
   std::shared_ptr<Runtime> runtime_;
@@ -60,7 +60,7 @@ TEST_P(SharedWeights, LoadsOfOneFileHoldItsWeightsOnce) {
   const auto one = Load(*session, kNet);
   const auto first = one->Run(Request());
   ASSERT_TRUE(first.ok()) << first.status();
-  const int64_t weights = one->counters().constant_bytes, taken = MemoryOf(*session).pool_bytes;
+  const int64_t weights = one->executables().counters().constant_bytes, taken = MemoryOf(*session).pool_bytes;
   ASSERT_GT(weights, 10 * kMiB);
   const auto two = Load(*session, kNet);
   const auto right = [&] {
@@ -71,19 +71,19 @@ TEST_P(SharedWeights, LoadsOfOneFileHoldItsWeightsOnce) {
   };
   right();
   EXPECT_LT(MemoryOf(*session).pool_bytes, taken + weights / 2);
-  EXPECT_EQ(two->counters().constant_bytes, weights);
-  EXPECT_THAT(session->MemoryReport(), HasSubstr("of which other models hold"));
+  EXPECT_EQ(two->executables().counters().constant_bytes, weights);
+  EXPECT_THAT(session->memory().Report(), HasSubstr("of which other models hold"));
   // Whoever goes first leaves them to the other.
   one->Unload();
   right();
   EXPECT_GE(MemoryOf(*session).pool_bytes, weights);
-  EXPECT_THAT(session->MemoryReport(), Not(HasSubstr("of which other models hold")));
+  EXPECT_THAT(session->memory().Report(), Not(HasSubstr("of which other models hold")));
   const auto three = Load(*session, kNet);
   ASSERT_TRUE(three->Run(Request()).ok());
   two->Unload();
   ASSERT_TRUE(three->Run(Request()).ok());
   three->Unload();
-  session->Trim();
+  session->memory().Trim();
   EXPECT_EQ(MemoryOf(*session).pool_bytes, 0);
   EXPECT_EQ(MemoryOf(*session).in_use_bytes, 0);
 }
@@ -94,7 +94,7 @@ TEST_P(SharedWeights, AFileThatHasChangedHasWeightsOfItsOwn) {
   std::filesystem::copy(kMlp, path, std::filesystem::copy_options::recursive);
   const auto session = Open();
   const auto shared = [&](const Model& model) {
-    const auto constants = model.memory().constants;
+    const auto constants = model.executables().memory().constants;
     return std::count_if(constants.begin(), constants.end(),
                          [](const auto& c) { return c.shared; });
   };

@@ -1,19 +1,19 @@
 // Freezing: the small SavedModels as GraphDefs, read again and compared with TensorFlow's recorded
 // answers; what a frozen graph cannot hold. That TensorFlow itself loads what comes out is checked
 // by tests/models/check_frozen_graphs.py, where it is installed.
-#include "engine/import/tf_freeze.h"
+#include "engine/import/tf/freeze.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
 #include <protozero/pbf_writer.hpp>
 
-#include "engine/import/tf_contents.h"
-#include "engine/import/tf_source.h"
+#include "engine/import/tf/contents.h"
+#include "engine/import/tf/source.h"
 #include "tests/case_runner/case_file.h"
 #include "tests/unit/run_graph.h"
 #include "tests/unit/temporary.h"
-#include "tools/oncilla/npy.h"
+#include "tools/oncilla/files/npy.h"
 
 namespace oncilla {
 namespace {

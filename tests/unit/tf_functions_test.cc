@@ -1,5 +1,5 @@
 // Flattening on small graphs made here: calls, arguments, effects, and what is refused.
-#include "engine/import/tf_functions.h"
+#include "engine/import/tf/graph/functions.h"
 
 #include <gtest/gtest.h>
 

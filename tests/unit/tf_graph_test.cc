@@ -1,5 +1,5 @@
 // GraphDefs off the wire: inputs, attributes with their defaults, constants in every form, damage.
-#include "engine/import/tf_graph.h"
+#include "engine/import/tf/graph/graph.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Models opened by content and imported whole: names, near names, what is refused and how it reads.
-#include "engine/import/tf_import.h"
+#include "engine/import/tf/import.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include "engine/graph/print.h"
 #include "engine/graph/verify.h"
 #include "engine/import/graph_builder.h"
-#include "engine/import/tf_source.h"
+#include "engine/import/tf/source.h"
 #include "tests/unit/run_graph.h"
 #include "tests/unit/temporary.h"
 

@@ -9,9 +9,9 @@
 
 #include "engine/base/file.h"
 #include "engine/graph/verify.h"
-#include "engine/import/tf_functions.h"
-#include "engine/import/tf_import.h"
-#include "engine/import/tf_lowering.h"
+#include "engine/import/tf/graph/functions.h"
+#include "engine/import/tf/import.h"
+#include "engine/import/tf/lowering.h"
 #include "engine/session/model.h"
 #include "engine/session/session.h"
 #include "tests/case_runner/case_file.h"

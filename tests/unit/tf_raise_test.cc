@@ -1,6 +1,6 @@
 // Old control flow, raised: forms that TensorFlow does not write are refused, and nothing hangs.
 // What it does write is tested in whole models (testdata/tensorflow/runs/old_*).
-#include "engine/import/tf_raise.h"
+#include "engine/import/tf/graph/raise.h"
 
 #include <gtest/gtest.h>
 

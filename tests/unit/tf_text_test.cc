@@ -1,6 +1,6 @@
 // Models in text form that TensorFlow wrote (tests/models/make_text_models.py): read, computed by
 // the CPU's plain code, compared with its answers; what is not such a text is refused in place.
-#include "engine/import/tf_text.h"
+#include "engine/import/tf/text.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "tests/case_runner/case_file.h"
 #include "tests/unit/run_graph.h"
 #include "tests/unit/temporary.h"
-#include "tools/oncilla/npy.h"
+#include "tools/oncilla/files/npy.h"
 
 namespace oncilla {
 namespace {

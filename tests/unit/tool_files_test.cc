@@ -8,11 +8,11 @@
 #include "engine/base/file.h"
 #include "engine/base/half.h"
 #include "tests/unit/temporary.h"
-#include "tools/oncilla/base64.h"
-#include "tools/oncilla/json_tensor.h"
-#include "tools/oncilla/npy.h"
-#include "tools/oncilla/npz.h"
-#include "tools/oncilla/tensor_file.h"
+#include "tools/oncilla/files/base64.h"
+#include "tools/oncilla/files/json_tensor.h"
+#include "tools/oncilla/files/npy.h"
+#include "tools/oncilla/files/npz.h"
+#include "tools/oncilla/files/tensor_file.h"
 
 namespace oncilla::tool {
 namespace {

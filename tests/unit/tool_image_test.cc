@@ -5,8 +5,8 @@
 
 #include "engine/base/file.h"
 #include "engine/base/hash.h"
-#include "tools/oncilla/image.h"
-#include "tools/oncilla/svg.h"
+#include "tools/oncilla/files/image.h"
+#include "tools/oncilla/files/svg.h"
 
 namespace oncilla::tool {
 namespace {

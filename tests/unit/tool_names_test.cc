@@ -4,8 +4,8 @@
 
 #include "engine/base/half.h"
 #include "engine/base/hash.h"
+#include "tools/oncilla/files/random_tensor.h"
 #include "tools/oncilla/names.h"
-#include "tools/oncilla/random_tensor.h"
 
 namespace oncilla::tool {
 namespace {

@@ -5,16 +5,16 @@
 #include <cmath>
 #include <filesystem>
 
-#include "engine/api/backends.h"
 #include "engine/base/file.h"
+#include "engine/device/linked_backends.h"
+#include "tools/oncilla/commands/gpu_notes.h"
+#include "tools/oncilla/commands/statistics.h"
+#include "tools/oncilla/commands/work.h"
 #include "tools/oncilla/exit_code.h"
+#include "tools/oncilla/files/labels.h"
 #include "tools/oncilla/flags.h"
-#include "tools/oncilla/gpu_notes.h"
-#include "tools/oncilla/labels.h"
 #include "tools/oncilla/report.h"
-#include "tools/oncilla/statistics.h"
 #include "tools/oncilla/terminal.h"
-#include "tools/oncilla/work.h"
 
 namespace oncilla::tool {
 namespace {

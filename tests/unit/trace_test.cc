@@ -9,7 +9,7 @@
 #include <set>
 
 #include "engine/import/graph_builder.h"
-#include "engine/import/wire.h"  // protozero with the engine's own view
+#include "engine/import/wire/wire.h"  // protozero with the engine's own view
 #include "tests/unit/far_session.h"
 
 namespace oncilla {
@@ -102,10 +102,37 @@ TEST_F(Traces, TellWhatTheDeviceDid) {
   }
   const auto shares = SharesOf(report_);
   ASSERT_EQ(shares.size(), 1u);
-  EXPECT_EQ(shares[0].device, session_->device_names()[1]);
+  EXPECT_EQ(shares[0].device, session_->device_set().names()[1]);
   EXPECT_GT(shares[0].busy, 0.1);
   EXPECT_LE(shares[0].busy, 1.01);
   EXPECT_GT(shares[0].copying, 0);
+}
+
+TEST(DeviceShares, SayHowLongADeviceHadNothingToDoAndWhoWaited) {
+  RunReport report;
+  report.devices = {"CPU:0", "GPU:0"};
+  report.wall_ns = 1000;
+  const auto step = [&](const char* node, int64_t begin, int64_t end, int device = 1) {
+    StepProfile& profile = report.stats.steps.emplace_back();
+    profile.node = node;
+    profile.device = device;
+    profile.start_ns = begin;
+    profile.end_ns = end;
+  };
+  // Steps may overlap, and need not stand in the order in which they ran.
+  step("late", 700, 800);
+  step("first", 100, 300);
+  step("beside", 150, 350);
+  step("second", 400, 500);
+  step("elsewhere", 0, 1000, 0);
+  const auto shares = SharesOf(report);
+  ASSERT_EQ(shares.size(), 2u);
+  EXPECT_EQ(shares[0].gaps, 0);
+  EXPECT_EQ(shares[0].waited, "");
+  EXPECT_NEAR(shares[1].busy, 0.45, 1e-9);
+  EXPECT_NEAR(shares[1].gaps, 0.25, 1e-9);
+  EXPECT_EQ(shares[1].longest_gap_ns, 200);
+  EXPECT_EQ(shares[1].waited, "late");
 }
 
 TEST_F(Traces, FollowMemoryWhileTheRunGoesOn) {
@@ -126,12 +153,12 @@ TEST_F(Traces, FollowMemoryWhileTheRunGoesOn) {
   for (const StepProfile& step : report_.stats.steps) EXPECT_GT(step.live_bytes, 0) << step.node;
   const auto peaks = PeaksOf(report_);
   ASSERT_EQ(peaks.size(), 1u) << "one op";
-  EXPECT_EQ(peaks[0].device, session_->device_names()[1]);
+  EXPECT_EQ(peaks[0].device, session_->device_set().names()[1]);
   EXPECT_EQ(peaks[0].output_bytes, 16);
   int64_t most = 0;
   for (const StepProfile& step : report_.stats.steps) most = std::max(most, step.live_bytes);
   EXPECT_EQ(peaks[0].live_bytes, most);
-  EXPECT_LE(most, model_->memory().plans[0].plan->arena_bytes(1));
+  EXPECT_LE(most, model_->executables().memory().plans[0].plan->arena_bytes(1));
   const Json trace = Json::parse(ChromeTrace(report_));
   ASSERT_EQ(trace["otherData"]["peak_by_op"].size(), 1u);
   EXPECT_EQ(trace["otherData"]["peak_by_op"][0]["live_bytes"], most);
@@ -257,7 +284,7 @@ TEST_F(Traces, AreStepStatsToo) {
       }
     }
   }
-  const std::string gpu = session_->device_names()[1];
+  const std::string gpu = session_->device_set().names()[1];
   EXPECT_THAT(nodes[gpu], ::testing::ElementsAre("turn0", "turn1", "turn2", "turn3", "turn4"));
   EXPECT_THAT(nodes[gpu + "/stream:copies"], ::testing::ElementsAre("MEMCPYHtoD", "MEMCPYDtoH"));
 }

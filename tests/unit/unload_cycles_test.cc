@@ -13,7 +13,7 @@
 #include "tests/unit/sanitized.h"
 #include "tests/unit/temporary.h"
 #ifdef ONCILLA_OPENCL
-#include "backends/opencl/cl_objects.h"
+#include "backends/opencl/runtime/cl_objects.h"
 #endif
 
 namespace oncilla {
@@ -84,12 +84,12 @@ class UnloadCycles : public ::testing::TestWithParam<const char*> {
     std::shared_ptr<Model> model;
     ASSERT_NO_FATAL_FAILURE(LoadAndRun(**session, first, model));
     int64_t in_use = 0;
-    for (const DeviceMemory& memory : (*session)->Memory()) in_use += memory.pool_bytes;
+    for (const DeviceMemory& memory : (*session)->memory().Devices()) in_use += memory.pool_bytes;
     EXPECT_GT(in_use, 0);
     EXPECT_GT(model->Unload().bytes, 0);
     ASSERT_NO_FATAL_FAILURE(LoadAndRun(**session, second, model));
     EXPECT_GT((*session)->Close().bytes, 0);
-    for (const DeviceMemory& memory : (*session)->Memory()) {
+    for (const DeviceMemory& memory : (*session)->memory().Devices()) {
       EXPECT_EQ(memory.pool_bytes, 0) << memory.device;
       EXPECT_EQ(memory.in_use_bytes, 0) << memory.device;
     }
@@ -135,26 +135,26 @@ TEST_P(UnloadCycles, TrimGivesBackWhatNoRunHoldsAndLimitsChange) {
   ASSERT_TRUE(session.ok()) << session.status();
   std::shared_ptr<Model> model;
   ASSERT_NO_FATAL_FAILURE(LoadAndRun(**session, "/testdata/quickstart/efficientnet_lite0", model));
-  const int used = (*session)->preferred();
-  auto taken = [&] { return (*session)->Memory()[static_cast<size_t>(used)].pool_bytes; };
+  const int used = (*session)->device_set().preferred();
+  auto taken = [&] { return (*session)->memory().Devices()[static_cast<size_t>(used)].pool_bytes; };
   const int64_t before = taken();
-  const Released released = (*session)->Trim();
+  const Released released = (*session)->memory().Trim();
   EXPECT_GT(released.by_device[static_cast<size_t>(used)].second, 0);
   EXPECT_EQ(taken(), before - released.by_device[static_cast<size_t>(used)].second);
   EXPECT_GT(taken(), 0);  // the weights
-  EXPECT_EQ((*session)->Trim().bytes, 0);
+  EXPECT_EQ((*session)->memory().Trim().bytes, 0);
 
-  const std::string name = (*session)->device_names()[static_cast<size_t>(used)];
-  ASSERT_TRUE((*session)->SetMemoryLimit(name, taken() + 1000).ok());
+  const std::string name = (*session)->device_set().names()[static_cast<size_t>(used)];
+  ASSERT_TRUE((*session)->memory().SetLimit(name, taken() + 1000).ok());
   auto refused = model->Run(RequestFor(*model));
   EXPECT_EQ(refused.status().code(), Code::kResourceExhausted) << refused.status();
-  ASSERT_TRUE((*session)->SetMemoryLimit(GetParam(), 2 * before).ok()) << "by a short name";
-  EXPECT_EQ((*session)->Memory()[static_cast<size_t>(used)].limit_bytes, 2 * before);
+  ASSERT_TRUE((*session)->memory().SetLimit(GetParam(), 2 * before).ok()) << "by a short name";
+  EXPECT_EQ((*session)->memory().Devices()[static_cast<size_t>(used)].limit_bytes, 2 * before);
   auto result = model->Run(RequestFor(*model));
   EXPECT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(taken(), before);
-  EXPECT_EQ((*session)->SetMemoryLimit("/device:GPU:9", 1).code(), Code::kNotFound);
-  EXPECT_EQ((*session)->SetMemoryLimit(name, 0).code(), Code::kInvalidArgument);
+  EXPECT_EQ((*session)->memory().SetLimit("/device:GPU:9", 1).code(), Code::kNotFound);
+  EXPECT_EQ((*session)->memory().SetLimit(name, 0).code(), Code::kInvalidArgument);
 }
 
 bool IsMapped(const std::string& part) {
@@ -202,10 +202,10 @@ TEST_P(UnloadCycles, ClosingGivesBackWhatTheDriverAndFilesHoldWhateverHandlesLiv
   // The handles still answer.
   EXPECT_FALSE(one->source().signatures().empty());
   EXPECT_EQ(one->Run(RequestFor(*one)).status().code(), Code::kFailedPrecondition);
-  EXPECT_EQ(one->counters().constant_bytes, 0);
+  EXPECT_EQ(one->executables().counters().constant_bytes, 0);
   EXPECT_FALSE(first->device_set().Use("gpu:7").ok());
-  EXPECT_GT(first->MemoryReport().size(), 0u);
-  EXPECT_EQ(first->Memory()[0].pool_bytes, 0);
+  EXPECT_GT(first->memory().Report().size(), 0u);
+  EXPECT_EQ(first->memory().Devices()[0].pool_bytes, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, UnloadCycles, ::testing::Values("cpu", "gpu"));

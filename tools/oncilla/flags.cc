@@ -41,6 +41,7 @@ std::shared_ptr<Runtime> RuntimeFlags::Create() const {
   RuntimeOptions options = RuntimeOptionsFromEnvironment();
   if (opencl_cpu_devices) options.opencl_cpu_devices = true;
   if (!cache_dir.empty()) options.cache_dir = cache_dir;
+  if (quiet) options.log = std::make_shared<Log>(LogLevel::kError);
   return Runtime::Create(std::move(options));
 }
 
@@ -209,7 +210,7 @@ Result<OpenedModel> Open(const ModelFlags& model, const SessionFlags& session) {
 Result<std::shared_ptr<Executor>> CompileModel(
     const OpenedModel& opened, const std::vector<std::string>& feeds,
     const std::vector<std::string>& fetches, const std::vector<std::string>& targets,
-    const std::function<void(std::string_view, const Graph&)>& observe) {
+    const GraphObserver& observe) {
   const Progress progress("compiling");
   auto executor =
       opened.model->Executable({opened.signature->key, feeds, fetches, targets}, observe);

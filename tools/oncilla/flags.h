@@ -16,6 +16,7 @@ namespace oncilla::tool {
 struct RuntimeFlags {
   bool opencl_cpu_devices = false;
   std::string cache_dir;
+  bool quiet = false;  // the library logs failures only; commands that have --quiet set it
 
   void AddTo(CLI::App& app);
   std::shared_ptr<Runtime> Create() const;
@@ -71,7 +72,7 @@ Result<OpenedModel> Open(const ModelFlags& model, const SessionFlags& session);
 Result<std::shared_ptr<Executor>> CompileModel(
     const OpenedModel& opened, const std::vector<std::string>& feeds,
     const std::vector<std::string>& fetches, const std::vector<std::string>& targets = {},
-    const std::function<void(std::string_view, const Graph&)>& observe = nullptr);
+    const GraphObserver& observe = nullptr);
 
 // "1x3x224x224" as sizes; an empty text is a scalar's shape.
 Result<Shape> ParseShape(std::string_view text);

@@ -6,9 +6,9 @@
 #include <cctype>
 #include <charconv>
 
+#include "tools/oncilla/files/random_tensor.h"
+#include "tools/oncilla/files/tensor_file.h"
 #include "tools/oncilla/names.h"
-#include "tools/oncilla/random_tensor.h"
-#include "tools/oncilla/tensor_file.h"
 
 namespace oncilla::tool {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/oncilla/files/image.h"
 #include "tools/oncilla/flags.h"
-#include "tools/oncilla/image.h"
 
 namespace oncilla::tool {
 

@@ -10,7 +10,7 @@
 
 #include "engine/base/caught.h"
 #include "engine/base/near_names.h"
-#include "tools/oncilla/commands.h"
+#include "tools/oncilla/commands/commands.h"
 #include "tools/oncilla/exit_code.h"
 #include "tools/oncilla/report.h"
 #include "tools/oncilla/terminal.h"

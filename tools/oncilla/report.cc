@@ -8,7 +8,7 @@
 #include "engine/base/format.h"
 #include "engine/placement/device_name.h"
 #include "engine/session/memory_report.h"
-#include "tools/oncilla/json_tensor.h"
+#include "tools/oncilla/files/json_tensor.h"
 #include "tools/oncilla/terminal.h"
 #include "tools/oncilla/version.h"
 
@@ -108,7 +108,7 @@ Json TensorJson(const std::string& name, const Tensor& tensor) {
 std::string CostLine(const RunReport& report, Session& session) {
   std::string out = report.Line();
   std::string peaks;
-  for (const DeviceMemory& memory : session.Memory()) {
+  for (const DeviceMemory& memory : session.memory().Devices()) {
     if (memory.peak_bytes == 0) continue;
     peaks += StrCat(peaks.empty() ? "" : ", ", HumanBytes(memory.peak_bytes), " on ",
                     ShortDeviceName(memory.device));
@@ -127,18 +127,41 @@ Json DocumentJson(std::string_view command) {
 
 Json DevicesJson(Session& session) {
   Json list = Json::array();
-  for (size_t i = 0; i < session.devices().size(); ++i) {
-    const DeviceInfo& info = session.devices()[i]->info();
-    list.push_back({{"name", session.device_names()[i]},
+  for (size_t i = 0; i < session.device_set().devices().size(); ++i) {
+    const DeviceInfo& info = session.device_set().devices()[i]->info();
+    list.push_back({{"name", session.device_set().names()[i]},
                     {"backend", info.backend},
                     {"device", JsonText(info.name)},
                     {"driver", JsonText(info.driver)},
-                    {"preferred", static_cast<int>(i) == session.preferred()}});
+                    {"preferred", static_cast<int>(i) == session.device_set().preferred()}});
   }
   return list;
 }
 
 Json MemoryJson(const Session& session) { return Json::parse(DeviceMemoryJson(session)); }
+
+Json ShareJson(const DeviceShare& share) {
+  return {{"device", share.device},
+          {"busy", share.busy},
+          {"copying", share.copying},
+          {"gaps", share.gaps},
+          {"longest_gap_s", static_cast<double>(share.longest_gap_ns) * 1e-9},
+          {"waited", share.waited}};
+}
+
+std::string ShareLine(const DeviceShare& share) {
+  char text[120];
+  std::snprintf(text, sizeof(text),
+                "%.0f %% of the run in kernels, %.0f %% in copies, %.0f %% between kernels",
+                100 * share.busy, 100 * share.copying, 100 * share.gaps);
+  std::string line = StrCat(share.device, ": ", text);
+  if (share.longest_gap_ns > 0) {
+    std::snprintf(text, sizeof(text), ", at most %.3f ms before '",
+                  static_cast<double>(share.longest_gap_ns) * 1e-6);
+    line += text + share.waited + "'";
+  }
+  return line;
+}
 
 Json RunReportJson(const RunReport& report) {
   Json json;

@@ -1,0 +1,275 @@
+// The fast Conv for float and for 16-bit floats: one product per group, over an input padded once;
+// or Winograd's way, or depthwise.
+//
+// See engine/ops/nn/conv_product.h for how a convolution is a product; a 1x1 one is a plain one.
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu/fast/depthwise.h"
+#include "backends/cpu/fast/fast.h"
+#include "backends/cpu/fast/winograd.h"
+#include "backends/cpu/gemm/gemm.h"
+#include "engine/ops/nn/conv.h"
+#include "engine/ops/nn/conv_product.h"
+
+namespace oncilla::cpu {
+namespace {
+
+template <class T>
+Epilogue<T> EpilogueOf(const Args& args, Activation activation) {
+  return {args.has_input(2) ? args.In<T>(2) : nullptr, args.has_input(3) ? args.In<T>(3) : nullptr,
+          activation};
+}
+
+template <class T>
+class DepthwiseConv : public CpuKernel {
+ public:
+  DepthwiseConv(const NodeView& node, const WindowGeometry& g, Activation activation)
+      : CpuKernel(node), g_(g), activation_(activation) {}
+  std::string description() const override { return "depthwise"; }
+
+  Status Run(const Args& args) const override {
+    RunDepthwise(args.threads, Depthwise<T>{g_, args.In<T>(0), args.In<T>(1), args.Out<T>(0),
+                                            EpilogueOf<T>(args, activation_)});
+    return Status();
+  }
+
+ private:
+  const WindowGeometry g_;
+  const Activation activation_;
+};
+
+template <class T>
+class ProductConv : public CpuKernel {
+ public:
+  ProductConv(const NodeView& node, const WindowGeometry& g, Activation activation, bool packed)
+      : CpuKernel(node), g_(g), shape_(ProductOf(g)), activation_(activation), packed_(packed) {
+    for (int64_t kd = 0; kd < shape_.tap_count[0]; ++kd) {
+      for (int64_t kh = 0; kh < shape_.tap_count[1]; ++kh) {
+        for (int64_t kw = 0; kw < shape_.tap_count[2]; ++kw) {
+          taps_.push_back(kd * shape_.tap_step[0] + kh * shape_.tap_step[1] +
+                          kw * shape_.tap_step[2]);
+        }
+      }
+    }
+    product_.tap_count = static_cast<int64_t>(taps_.size());
+    product_.run = shape_.run;
+    product_.columns = shape_.columns;
+    product_.c_step = g.out_channels;
+    product_.row_step = shape_.row_step;
+    product_.line_rows = shape_.line_rows;
+    std::copy_n(shape_.line_count.begin(), kMaxSpatial, product_.line_count);
+    std::copy_n(shape_.line_step.begin(), kMaxSpatial, product_.line_step);
+    padded_elements_ = shape_.pads ? shape_.in_floats : 0;
+    packed_elements_ = PackedElements(product_.depth(), product_.columns);
+  }
+
+  int64_t scratch_bytes() const override {
+    const int64_t filter = packed_ ? 0 : g_.groups * packed_elements_;
+    return SaturatingMul(sizeof(T), SaturatingAdd(RoundedPadding(), filter));
+  }
+  std::string description() const override {
+    return StrCat("gemm ", TileName(), Stored<T>(), packed_ ? " packed" : " packs",
+                  shape_.pads ? " pads" : "", " ", product_.rows(), 'x', product_.columns, 'x',
+                  product_.depth(), g_.groups > 1 ? StrCat(" in ", g_.groups, " groups") : "");
+  }
+
+  Status Run(const Args& args) const override {
+    if (packed_) return RunPacked(args, args.In<T>(1));
+    T* to = reinterpret_cast<T*>(args.scratch) + RoundedPadding();
+    ParallelFor(args.threads, g_.groups, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) PackGroup(args.In<T>(1), i, to);
+    });
+    return RunPacked(args, to);
+  }
+
+  // With the panels of the filter.
+  Status RunPacked(const Args& args, const T* packed) const {
+    auto* scratch = reinterpret_cast<T*>(args.scratch);
+    Product<T> p = product_;
+    p.taps = taps_.data();
+    p.a = args.In<T>(0);
+    if (shape_.pads) {
+      FillPadded(args, scratch);
+      p.a = scratch;
+    }
+    p.epilogue = EpilogueOf<T>(args, activation_);
+    const Split split = SplitOf(p, g_.groups);
+    ParallelFor(args.threads, g_.groups * split.tasks(), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t group = i / split.tasks(), column = group * p.columns;
+        Product<T> part = p;
+        part.a += group * (g_.in_channels / g_.groups);
+        part.b = packed + group * packed_elements_;
+        part.c = args.Out<T>(0) + column;
+        if (part.epilogue.bias != nullptr) part.epilogue.bias += column;
+        if (part.epilogue.residual != nullptr) part.epilogue.residual += column;
+        RunTask(part, split, i % split.tasks());
+      }
+    });
+    return Status();
+  }
+
+  // Packs one group of a filter[taps, in_group, out_channels].
+  void PackGroup(const T* filter, int64_t group, T* to) const {
+    Pack(filter + group * product_.columns, g_.out_channels, 1, product_.depth(), product_.columns,
+         to + group * packed_elements_);
+  }
+
+ private:
+  // The padded input ends at a multiple of 64 bytes, where the packed filter begins.
+  int64_t RoundedPadding() const {
+    constexpr int64_t kStep = 64 / sizeof(T);
+    return SaturatingAdd(padded_elements_, kStep - 1) / kStep * kStep;
+  }
+
+  // The input with zeros around it.
+  void FillPadded(const Args& args, T* to) const {
+    const int64_t channels = g_.in_channels, row = shape_.size[2] * channels;
+    const WindowAxis &depth = g_.axis[0], &height = g_.axis[1], &width = g_.axis[2];
+    const int64_t rows = g_.batch * shape_.size[0] * shape_.size[1];
+    // A long stride may end the last window before the padding does.
+    const int64_t left = std::min(shape_.before[2] * channels, row);
+    const int64_t middle = std::min(width.in * channels, row - left);
+    const int64_t grain = std::max<int64_t>(1, 32768 / row);
+    ParallelFor(args.threads, rows, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        T* at = to + i * row;
+        const int64_t h = i % shape_.size[1] - shape_.before[1],
+                      d = i / shape_.size[1] % shape_.size[0] - shape_.before[0];
+        if (h < 0 || h >= height.in || d < 0 || d >= depth.in) {
+          std::fill_n(at, row, T());
+          continue;
+        }
+        const int64_t line = (i / shape_.size[1] / shape_.size[0] * depth.in + d) * height.in + h;
+        std::fill_n(at, left, T());
+        std::memcpy(at + left, args.In<T>(0) + line * width.in * channels,
+                    static_cast<size_t>(middle) * sizeof(T));
+        std::fill(at + left + middle, at + row, T());
+      }
+    });
+  }
+
+  const WindowGeometry g_;
+  const ConvProduct shape_;
+  const Activation activation_;
+  const bool packed_;
+  std::vector<int64_t> taps_;
+  Product<T> product_;
+  int64_t padded_elements_ = 0, packed_elements_ = 0;
+};
+
+// Winograd's way, on a filter that was transformed when it was packed; or, where it could not be,
+// the product.
+class WinogradConv : public CpuKernel {
+ public:
+  WinogradConv(const NodeView& node, const WindowGeometry& g, Activation activation, int tile)
+      : CpuKernel(node),
+        winograd_(g, tile),
+        activation_(activation),
+        direct_(node, g, activation, true) {}
+
+  int64_t scratch_bytes() const override {
+    return std::max(winograd_.scratch_bytes(), direct_.scratch_bytes());
+  }
+  std::string description() const override {
+    const int tile = winograd_.filter().tile();
+    return StrCat("winograd ", tile, 'x', tile, ' ', TileName(), " packed ", winograd_.tiles(),
+                  " tiles, ", winograd_.block_tiles(), " at a time");
+  }
+
+  Status Run(const Args& args) const override {
+    if (const float* panels = WinogradFilter::DirectPanels(args.In<float>(1)); panels != nullptr) {
+      return direct_.RunPacked(args, panels);
+    }
+    winograd_.Run(args.threads, args.In<float>(0), args.In<float>(1), args.Out<float>(0),
+                  EpilogueOf<float>(args, activation_), reinterpret_cast<float*>(args.scratch));
+    return Status();
+  }
+
+ private:
+  const Winograd winograd_;
+  const Activation activation_;
+  const ProductConv<float> direct_;
+};
+
+// By the filter alone: one input channel per group, and one filter for each.
+bool IsDepthwise(const ConvAttrs& attrs, const Shape& filter) {
+  return attrs.groups > 1 && filter[filter.rank() - 2] == 1 && filter.back() == attrs.groups;
+}
+
+template <class T>
+Result<std::unique_ptr<CpuKernel>> MakeConvOf(const NodeView& node, const ConvAttrs& attrs,
+                                              Activation activation) {
+  ONCILLA_ASSIGN(const WindowGeometry g, ConvGeometry(attrs, node));
+  if (IsDepthwise(attrs, node.inputs[1].desc().shape)) {
+    return std::unique_ptr<CpuKernel>(std::make_unique<DepthwiseConv<T>>(node, g, activation));
+  }
+  const bool packed = node.inputs[1].constant;
+  if constexpr (std::is_same_v<T, float>) {
+    const int tile = Winograd::TileFor(attrs, node.inputs[1].desc().shape);
+    if (packed && tile != 0) {
+      return std::unique_ptr<CpuKernel>(std::make_unique<WinogradConv>(node, g, activation, tile));
+    }
+  }
+  return std::unique_ptr<CpuKernel>(std::make_unique<ProductConv<T>>(node, g, activation, packed));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CpuKernel>> MakeFastConv(const NodeView& node) {
+  ONCILLA_ASSIGN(const auto attrs, ReadAttrs<ConvAttrs>(*node.attrs));
+  ONCILLA_ASSIGN(const Activation activation, ActivationFromName(attrs.activation));
+  const TensorDesc filter = node.inputs[1].desc();
+  if (filter.elements() == 0 || node.outputs[0].desc().elements() == 0) return nullptr;
+  switch (filter.dtype) {
+    case DType::kF32:
+      return MakeConvOf<float>(node, attrs, activation);
+    case DType::kF16:
+      return MakeConvOf<Half>(node, attrs, activation);
+    case DType::kBF16:
+      return MakeConvOf<BFloat16>(node, attrs, activation);
+    default:
+      return nullptr;
+  }
+}
+
+Result<Packing> ConvPacking(const NodeView& node, int input) {
+  const Fact& fact = node.inputs[static_cast<size_t>(input)];
+  const TensorDesc desc = fact.desc();
+  ONCILLA_ASSIGN(const auto attrs, ReadAttrs<ConvAttrs>(*node.attrs));
+  if (input != 1 || !IsCarried(desc.dtype) || desc.elements() == 0 ||
+      IsDepthwise(attrs, desc.shape)) {
+    return Packing{"dense", desc.bytes(), nullptr};
+  }
+  if (const int tile = Winograd::TileFor(attrs, desc.shape);
+      desc.dtype == DType::kF32 && tile != 0) {
+    const WinogradFilter filter(tile, desc.shape[2], desc.shape[3]);
+    // Sizes that only become known later do not matter: the packed filter tells what it is.
+    const bool transformed = Winograd::Pays(desc.shape, node.outputs[0].shape);
+    return Packing{StrCat("winograd", tile, "p", PanelColumns(), transformed ? "" : " direct"),
+                   filter.packed_bytes(transformed),
+                   [=](const Tensor& constant, std::span<std::byte> to) {
+                     filter.Pack(constant.As<float>().data(), transformed, to);
+                     return Status();
+                   }};
+  }
+  const int64_t groups = attrs.groups, out_channels = desc.shape.back();
+  const int64_t columns = out_channels / groups, depth = desc.elements() / out_channels;
+  const int64_t elements = PackedElements(depth, columns);
+  const auto pack = [=](auto type, const Tensor& constant, std::span<std::byte> to) {
+    using T = typename decltype(type)::type;
+    for (int64_t i = 0; i < groups; ++i) {
+      Pack(constant.As<T>().data() + i * columns, out_channels, 1, depth, columns,
+           reinterpret_cast<T*>(to.data()) + i * elements);
+    }
+  };
+  return Packing{StrCat("panels", PanelColumns(), groups > 1 ? StrCat("g", groups) : ""),
+                 SaturatingMul(BytesOf(desc.dtype) * groups, elements),
+                 [=, dtype = desc.dtype](const Tensor& constant, std::span<std::byte> to) {
+                   ForCarried(dtype, [&](auto type) { pack(type, constant, to); });
+                   return Status();
+                 }};
+}
+
+}  // namespace oncilla::cpu

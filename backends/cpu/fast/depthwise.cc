@@ -1,0 +1,247 @@
+// Depthwise convolution by output rows, once per instruction set.
+//
+// A row is computed one vector of channels after the other, over all its pixels. Where a window
+// lies inside the input and is three wide, neighbouring pixels share the loads of input and
+// weights; all else takes one pixel at a time. Taps outside the input are left out, never
+// multiplied by zero.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/fast/depthwise.cc"
+// clang-format off
+#include "backends/cpu/simd.h"
+// clang-format on
+
+#include "backends/cpu/fast/depthwise.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "backends/cpu/activation.inl.h"
+#include "backends/cpu/kernel.h"
+#include "backends/cpu/vector.inl.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace oncilla::cpu::HWY_NAMESPACE {
+
+// What a row of outputs needs. T is what lies in memory.
+template <class T>
+struct DepthwiseRow {
+  const Depthwise<T>& d;
+  const WindowAxis& width;
+  int64_t channels;
+  // The rows of input that its windows see, with their rows of the filter.
+  const T* const* inputs;
+  const T* const* filters;
+  int rows;
+  const T* residual;
+  T* y;
+  Vector low, high;
+  bool curved;
+};
+
+template <class T>
+HWY_INLINE void Finish(const DepthwiseRow<T>& r, Vector sum, int64_t at, int64_t count) {
+  if (r.residual != nullptr) sum = hn::Add(sum, LoadSome(r.residual + at, count));
+  sum = hn::Min(r.high, hn::Max(r.low, sum));
+  if (r.curved) sum = CallActivate(Floats(), r.d.epilogue.activation, sum);
+  StoreSome(sum, r.y + at, count);
+}
+
+// One pixel, any window.
+template <class T>
+HWY_INLINE void OnePixel(const DepthwiseRow<T>& r, int64_t o, int64_t c, int64_t count) {
+  constexpr Floats d;
+  const T* bias = r.d.epilogue.bias;
+  Vector sum = bias != nullptr ? LoadSome(bias + c, count) : hn::Zero(d);
+  const auto taps = r.width.Seen(o);
+  for (int i = 0; i < r.rows; ++i) {
+    for (int64_t k = taps.begin; k < taps.end; ++k) {
+      const T* x = r.inputs[i] + (r.width.start(o) + k * r.width.dilation) * r.channels + c;
+      sum = hn::MulAdd(LoadSome(x, count), LoadSome(r.filters[i] + k * r.channels + c, count), sum);
+    }
+  }
+  Finish(r, sum, o * r.channels + c, count);
+}
+
+// Four pixels from `o` on, windows of any width that lie inside the input.
+template <class T>
+HWY_INLINE void FourPixels(const DepthwiseRow<T>& r, int64_t o, int64_t c) {
+  constexpr Floats d;
+  const T* bias = r.d.epilogue.bias;
+  Vector s0 = bias != nullptr ? LoadAll(bias + c) : hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+  const int64_t step = r.width.stride * r.channels, next = r.width.dilation * r.channels;
+  for (int i = 0; i < r.rows; ++i) {
+    const T* x = r.inputs[i] + r.width.start(o) * r.channels + c;
+    const T* filter = r.filters[i] + c;
+    for (int64_t k = 0; k < r.width.kernel; ++k, x += next, filter += r.channels) {
+      const Vector w = LoadAll(filter);
+      s0 = hn::MulAdd(LoadAll(x), w, s0);
+      s1 = hn::MulAdd(LoadAll(x + step), w, s1);
+      s2 = hn::MulAdd(LoadAll(x + 2 * step), w, s2);
+      s3 = hn::MulAdd(LoadAll(x + 3 * step), w, s3);
+    }
+  }
+  const int64_t at = o * r.channels + c;
+  Finish(r, s0, at, kLanes);
+  Finish(r, s1, at + r.channels, kLanes);
+  Finish(r, s2, at + 2 * r.channels, kLanes);
+  Finish(r, s3, at + 3 * r.channels, kLanes);
+}
+
+// Windows three wide, without holes, kStride apart: pixels from `o` to `end` that all lie inside.
+// Returns where it stopped.
+template <int kStride, int kRows, class T>
+HWY_INLINE int64_t ThreeWide(const DepthwiseRow<T>& r, int64_t o, int64_t end, int64_t c) {
+  constexpr Floats d;
+  constexpr int kPixels = kStride == 1 ? 4 : 2, kInputs = (kPixels - 1) * kStride + 3;
+  Vector w[kRows][3];
+  ONCILLA_UNROLL for (int i = 0; i < kRows; ++i) {
+    ONCILLA_UNROLL for (int k = 0; k < 3; ++k) {
+      w[i][k] = LoadAll(r.filters[i] + k * r.channels + c);
+    }
+  }
+  const Vector bias = r.d.epilogue.bias != nullptr ? LoadAll(r.d.epilogue.bias + c) : hn::Zero(d);
+  for (; o + kPixels <= end; o += kPixels) {
+    const T* x[kRows];
+    ONCILLA_UNROLL for (int i = 0; i < kRows; ++i) {
+      x[i] = r.inputs[i] + r.width.start(o) * r.channels + c;
+    }
+    Vector sum[kPixels];
+    ONCILLA_UNROLL for (int p = 0; p < kPixels; ++p) sum[p] = bias;
+    ONCILLA_UNROLL for (int j = 0; j < kInputs; ++j) {
+      ONCILLA_UNROLL for (int i = 0; i < kRows; ++i) {
+        const Vector in = LoadAll(x[i]);
+        x[i] += r.channels;
+        ONCILLA_UNROLL for (int p = 0; p < kPixels; ++p) {
+          const int k = j - p * kStride;
+          if (k >= 0 && k < 3) sum[p] = hn::MulAdd(in, w[i][k], sum[p]);
+        }
+      }
+    }
+    ONCILLA_UNROLL for (int p = 0; p < kPixels; ++p) {
+      Finish(r, sum[p], (o + p) * r.channels + c, kLanes);
+    }
+  }
+  return o;
+}
+
+template <int kStride, class T>
+HWY_INLINE int64_t ThreeWideRows(const DepthwiseRow<T>& r, int64_t o, int64_t end, int64_t c) {
+  switch (r.rows) {
+    case 1:
+      return ThreeWide<kStride, 1>(r, o, end, c);
+    case 2:
+      return ThreeWide<kStride, 2>(r, o, end, c);
+    case 3:
+      return ThreeWide<kStride, 3>(r, o, end, c);
+    default:
+      return o;
+  }
+}
+
+template <class T>
+void RunRow(const DepthwiseRow<T>& r) {
+  const WindowAxis& width = r.width;
+  // Pixels [first, last) have their whole window inside the input.
+  const int64_t room = width.in + width.pad_begin - width.extent();
+  const int64_t last = room < 0 ? 0 : std::min(width.out, room / width.stride + 1);
+  const int64_t first = std::min((width.pad_begin + width.stride - 1) / width.stride, last);
+  const bool three = width.kernel == 3 && width.dilation == 1;
+  int64_t c = 0;
+  for (; c + kLanes <= r.channels; c += kLanes) {
+    int64_t o = 0;
+    for (; o < first; ++o) OnePixel(r, o, c, kLanes);
+    if (three && width.stride == 1) o = ThreeWideRows<1>(r, o, last, c);
+    if (three && width.stride == 2) o = ThreeWideRows<2>(r, o, last, c);
+    for (; o + 4 <= last; o += 4) FourPixels(r, o, c);
+    for (; o < width.out; ++o) OnePixel(r, o, c, kLanes);
+  }
+  if (c < r.channels) {
+    for (int64_t o = 0; o < width.out; ++o) OnePixel(r, o, c, r.channels - c);
+  }
+}
+
+// Output rows [begin, end), counted over samples, depth and height.
+template <class T>
+void DepthwiseRows(const Depthwise<T>& d, int64_t begin, int64_t end, std::vector<const T*>& inputs,
+                   std::vector<const T*>& filters) {
+  const WindowAxis &depth = d.geometry.axis[0], &height = d.geometry.axis[1];
+  const WindowAxis& width = d.geometry.axis[2];
+  const int64_t channels = d.geometry.in_channels;
+  const Activation activation = d.epilogue.activation;
+  const bool bounded = activation == Activation::kRelu || activation == Activation::kRelu6;
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  constexpr Floats tag;
+  for (int64_t row = begin; row < end; ++row) {
+    const int64_t oh = row % height.out, od = row / height.out % depth.out;
+    const int64_t sample = row / height.out / depth.out;
+    const auto td = depth.Seen(od), th = height.Seen(oh);
+    inputs.clear();
+    filters.clear();
+    for (int64_t kd = td.begin; kd < td.end; ++kd) {
+      const int64_t at = sample * depth.in + depth.start(od) + kd * depth.dilation;
+      for (int64_t kh = th.begin; kh < th.end; ++kh) {
+        const int64_t line = at * height.in + height.start(oh) + kh * height.dilation;
+        inputs.push_back(d.x + line * width.in * channels);
+        filters.push_back(d.filter + (kd * height.kernel + kh) * width.kernel * channels);
+      }
+    }
+    const int64_t at = row * width.out * channels;
+    RunRow<T>({d, width, channels, inputs.data(), filters.data(), static_cast<int>(inputs.size()),
+               d.epilogue.residual != nullptr ? d.epilogue.residual + at : nullptr, d.y + at,
+               hn::Set(tag, bounded ? 0 : -kInf),
+               hn::Set(tag, activation == Activation::kRelu6 ? 6 : kInf),
+               activation != Activation::kNone && !bounded});
+  }
+}
+
+template <class T>
+void RowsOf(const Depthwise<T>& d, int64_t begin, int64_t end) {
+  std::vector<const T*> inputs, filters;
+  DepthwiseRows(d, begin, end, inputs, filters);
+}
+void FloatRows(const Depthwise<float>& d, int64_t begin, int64_t end) { RowsOf(d, begin, end); }
+void HalfRows(const Depthwise<Half>& d, int64_t begin, int64_t end) { RowsOf(d, begin, end); }
+void BFloat16Rows(const Depthwise<BFloat16>& d, int64_t begin, int64_t end) {
+  RowsOf(d, begin, end);
+}
+
+}  // namespace oncilla::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace oncilla::cpu {
+
+namespace {
+
+HWY_EXPORT(FloatRows);
+HWY_EXPORT(HalfRows);
+HWY_EXPORT(BFloat16Rows);
+
+void Rows(const Depthwise<float>& d, int64_t begin, int64_t end) {
+  HWY_DYNAMIC_DISPATCH(FloatRows)(d, begin, end);
+}
+void Rows(const Depthwise<Half>& d, int64_t begin, int64_t end) {
+  HWY_DYNAMIC_DISPATCH(HalfRows)(d, begin, end);
+}
+void Rows(const Depthwise<BFloat16>& d, int64_t begin, int64_t end) {
+  HWY_DYNAMIC_DISPATCH(BFloat16Rows)(d, begin, end);
+}
+
+}  // namespace
+
+template <class T>
+void RunDepthwise(const Threads& threads, const Depthwise<T>& d) {
+  const WindowGeometry& g = d.geometry;
+  const int64_t rows = g.batch * g.axis[0].out * g.axis[1].out;
+  const int64_t work = g.axis[2].out * g.in_channels * g.taps();
+  const int64_t grain = std::clamp<int64_t>(150'000 / std::max<int64_t>(1, work), 1, rows);
+  ParallelFor(threads, rows, grain, [&](int64_t begin, int64_t end) { Rows(d, begin, end); });
+}
+
+template void RunDepthwise(const Threads&, const Depthwise<float>&);
+template void RunDepthwise(const Threads&, const Depthwise<Half>&);
+template void RunDepthwise(const Threads&, const Depthwise<BFloat16>&);
+
+}  // namespace oncilla::cpu
+#endif

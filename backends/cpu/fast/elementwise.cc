@@ -1,0 +1,374 @@
+// Elementwise programs on vectors of float, in tiles that stay in the first-level cache.
+//
+// Every value is a run of floats: an input read in place where it is dense f32, a tile otherwise.
+// A row that repeats (a bias per channel) is laid out once per chunk as often as it fits a tile,
+// and tiles are cut at its period, so that short rows cost nothing. Booleans are 0 and 1; integers
+// and 16-bit floats are converted when loaded and stored. In between, 16-bit results keep the digits
+// of fp32, as they do in fused kernels of OpenCL; a Cast rounds, since that is what it is for.
+#include "backends/cpu/fast/elementwise.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "backends/cpu/fast/element_lanes.h"
+#include "backends/cpu/fast/tiles.h"
+#include "engine/ops/math/elementwise_program.h"
+
+namespace oncilla::cpu {
+namespace {
+
+using Kind = ElementwiseOperand::Kind;
+
+constexpr int64_t kTileFloats = 2048;
+constexpr int64_t kSmallTileFloats = 512;  // for programs of many tiles
+
+// One call of a lane function; operands and result are indices of values.
+struct Instruction {
+  LaneFunction function;
+  int operands[3] = {0, 0, 0};
+  int result = 0;
+  float alpha = 0, beta = 0;
+};
+
+// How an input becomes a run of floats.
+struct Stream {
+  enum class Layout { kDense, kScalar, kRow, kStrided };
+  Layout layout = Layout::kDense;
+  DType dtype = DType::kF32;
+  int64_t period = 0;     // of kRow
+  bool repeated = false;  // a short kRow, laid out once per chunk
+
+  bool in_place() const {
+    return dtype == DType::kF32 &&
+           (layout == Layout::kDense || (layout == Layout::kRow && !repeated));
+  }
+  bool once_per_chunk() const { return layout == Layout::kScalar || repeated; }
+};
+
+// A program made ready: values are inputs, then constants, then tiles.
+struct FastProgram {
+  std::vector<Stream> streams;
+  std::vector<float> constants;
+  std::vector<Instruction> instructions;
+  int tiles = 0;
+  int result = 0;  // a value
+  double cost = 1;
+};
+
+Stream MakeStream(const BroadcastAxes& axes, int k, DType dtype) {
+  using Layout = Stream::Layout;
+  Stream s;
+  s.dtype = dtype;
+  if (axes.scalar(k)) {
+    s.layout = Layout::kScalar;
+  } else if (!axes.dense(k)) {
+    // Dense along the last axes, the same for all others?
+    int64_t period = 1;
+    int i = axes.rank - 1;
+    for (; i >= 0 && axes.strides[k][i] == period; --i) period *= axes.sizes[i];
+    const bool repeats = std::all_of(axes.strides[k].begin(), axes.strides[k].begin() + i + 1,
+                                     [](int64_t stride) { return stride == 0; });
+    s.layout = period > 1 && repeats ? Layout::kRow : Layout::kStrided;
+    s.period = period;
+  }
+  return s;
+}
+
+// Calls of functions other than those that are an instruction or two.
+int HeavyCalls(std::string_view text) {
+  int calls = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] < 'A' || text[i] > 'Z') continue;
+    size_t end = i;
+    while (end < text.size() && std::isalnum(static_cast<unsigned char>(text[end])) != 0) ++end;
+    const std::string_view word = text.substr(i, end - i);
+    constexpr std::string_view kLight[] = {"Select", "Min",   "Max",  "Abs",
+                                           "Floor",  "Round", "Ceil", "K"};
+    const bool light = std::find(std::begin(kLight), std::end(kLight), word) != std::end(kLight);
+    if (!light && end < text.size() && text[end] == '(') ++calls;
+    i = end;
+  }
+  return calls;
+}
+
+// What storing in 16 bits leaves of each float.
+template <DType kStored>
+void RoundedAs(const float* x, const float*, const float*, float* out, int64_t n, float, float) {
+  constexpr int64_t kRun = 256;
+  uint16_t stored[kRun];
+  for (int64_t begin = 0; begin < n; begin += kRun) {
+    const int64_t count = std::min(kRun, n - begin);
+    FromFloats(x + begin, count, kStored, stored);
+    ToFloats(kStored, stored, count, out + begin);
+  }
+}
+
+class Translator {
+ public:
+  Translator(const ElementwiseProgram& program, const NodeView& node, const BroadcastAxes& axes)
+      : program_(program), node_(node), axes_(axes) {}
+
+  // Nothing when the program is not for vectors of float.
+  std::optional<FastProgram> Run() {
+    for (size_t k = 0; k < node_.inputs.size(); ++k) {
+      // An input that is not given has no uses; any layout will do.
+      const DType dtype = node_.inputs[k].absent() ? DType::kF32 : node_.inputs[k].dtype;
+      out_.streams.push_back(MakeStream(axes_, static_cast<int>(k), dtype));
+    }
+    for (const ElementwiseStep& step : program_.steps) {
+      if (!Translate(step)) return std::nullopt;
+    }
+    out_.result = value_of_step_.back();
+    AssignTiles();
+    return std::move(out_);
+  }
+
+ private:
+  static constexpr int kConstants = 1000, kTiles = 2000;  // first indices until they are known
+
+  static bool Carried(DType t) {
+    return t == DType::kF32 || t == DType::kF16 || t == DType::kBF16 || t == DType::kBool;
+  }
+
+  int Constant(double value) {
+    out_.constants.push_back(static_cast<float>(value));
+    return kConstants + static_cast<int>(out_.constants.size()) - 1;
+  }
+
+  int ValueOf(const ElementwiseOperand& o, bool lowest) {
+    constexpr double kInf = std::numeric_limits<double>::infinity();
+    if (o.kind == Kind::kInput) return o.index;
+    if (o.kind == Kind::kStep) return value_of_step_[o.index];
+    return Constant(o.kind == Kind::kNumber ? o.number : lowest ? -kInf : kInf);
+  }
+
+  bool Translate(const ElementwiseStep& step) {
+    const ElementwiseRow& row = *step.call.row;
+    const bool last = &step == &program_.steps.back();
+    if ((row.flags & kIsCast) != 0) {
+      const bool from_integer = IsInteger(step.compute);
+      // Integers exist only in memory: inputs that are cast at once, and a last result.
+      if (from_integer && step.operands[0].kind != Kind::kInput) return false;
+      if (!from_integer && !Carried(step.compute)) return false;
+      if (!Carried(step.dtype) && !(last && IsInteger(step.dtype) && !from_integer)) return false;
+      int value = ValueOf(step.operands[0], false);
+      if (step.dtype == DType::kBool && step.compute != DType::kBool) {
+        value = Add({LaneFunctionOf(*FindElementwise("NotEqual"), ElementClass::kFloat),
+                     {value, Constant(0), 0}});
+      } else if (!last && step.dtype != step.compute) {  // the last result is rounded as it is stored
+        if (step.dtype == DType::kF16) value = Add({RoundedAs<DType::kF16>, {value, value, value}});
+        if (step.dtype == DType::kBF16) value = Add({RoundedAs<DType::kBF16>, {value, value, value}});
+      }
+      value_of_step_.push_back(value);
+      return true;
+    }
+    if (!Carried(step.compute)) return false;
+    Instruction in;
+    in.function = LaneFunctionOf(row, ClassOf(step.compute));
+    for (int i = 0; i < row.inputs; ++i) {
+      const bool given = i < static_cast<int>(step.operands.size());
+      const ElementwiseOperand o = given ? step.operands[i] : ElementwiseOperand();
+      in.operands[i] = ValueOf(o, i == 1);
+    }
+    for (int i = row.inputs; i < 3; ++i) in.operands[i] = in.operands[0];
+    in.alpha = static_cast<float>(step.call.alpha);
+    in.beta = static_cast<float>(step.call.beta);
+    out_.cost += 8 * HeavyCalls(row.text[static_cast<int>(ClassOf(step.compute))]);
+    value_of_step_.push_back(Add(in));
+    return true;
+  }
+
+  int Add(Instruction in) {
+    in.result = kTiles + static_cast<int>(out_.instructions.size());
+    out_.instructions.push_back(in);
+    out_.cost += 1;
+    return in.result;
+  }
+
+  // Gives each result a tile, again when its last reader has run.
+  void AssignTiles() {
+    auto& list = out_.instructions;
+    std::vector<int> last_use(list.size(), -1), tile(list.size());
+    for (size_t i = 0; i < list.size(); ++i) {
+      for (int v : list[i].operands) {
+        if (v >= kTiles) last_use[v - kTiles] = static_cast<int>(i);
+      }
+    }
+    if (out_.result >= kTiles) last_use[out_.result - kTiles] = static_cast<int>(list.size());
+    std::vector<int> busy_until;
+    const int inputs = static_cast<int>(out_.streams.size());
+    const int constants = static_cast<int>(out_.constants.size());
+    auto settle = [&](int v) {
+      if (v >= kTiles) return inputs + constants + tile[v - kTiles];
+      return v >= kConstants ? inputs + v - kConstants : v;
+    };
+    for (size_t i = 0; i < list.size(); ++i) {
+      // A tile that is read here for the last time may take the result: functions allow it.
+      size_t t = 0;
+      while (t < busy_until.size() && busy_until[t] > static_cast<int>(i)) ++t;
+      if (t == busy_until.size()) busy_until.push_back(0);
+      busy_until[t] = last_use[i];
+      tile[i] = static_cast<int>(t);
+    }
+    out_.tiles = static_cast<int>(busy_until.size());
+    for (Instruction& in : list) {
+      in.result = settle(in.result);
+      for (int& v : in.operands) v = settle(v);
+    }
+    out_.result = settle(out_.result);
+  }
+
+  const ElementwiseProgram& program_;
+  const NodeView& node_;
+  const BroadcastAxes& axes_;
+  FastProgram out_;
+  std::vector<int> value_of_step_;
+};
+
+class FastElementwise : public CpuKernel {
+ public:
+  FastElementwise(const NodeView& node, FastProgram program, BroadcastAxes axes)
+      : CpuKernel(node), program_(std::move(program)), axes_(std::move(axes)) {
+    out_dtype_ = node.outputs[0].dtype;
+    tile_ = program_.tiles + program_.streams.size() > 8 ? kSmallTileFloats : kTileFloats;
+    step_ = tile_;
+    int64_t longest = 1;  // of the short periods; each divides the longer ones
+    for (Stream& s : program_.streams) {
+      s.repeated = s.layout == Stream::Layout::kRow && s.period <= tile_ / 2;
+      if (s.repeated) longest = std::max(longest, s.period);
+    }
+    step_ = tile_ / longest * longest;
+    // About ten microseconds of work, in whole steps.
+    grain_ = std::max<int64_t>(1, static_cast<int64_t>(65536 / program_.cost) / step_) * step_;
+  }
+
+  std::string description() const override {
+    return StrCat("vectors, ", program_.instructions.size(), " steps");
+  }
+
+  Status Run(const Args& args) const override {
+    ParallelFor(args.threads, axes_.elements, grain_,
+                [&](int64_t begin, int64_t end) { RunChunk(args, begin, end); });
+    return Status();
+  }
+
+ private:
+  void RunChunk(const Args& args, int64_t begin, int64_t end) const {
+    const int inputs = static_cast<int>(program_.streams.size());
+    const int constants = static_cast<int>(program_.constants.size());
+    const int values = inputs + constants + program_.tiles;
+    // A tile for every value, and one for a result that is converted; only those in use are
+    // touched.
+    const auto memory =
+        std::make_unique_for_overwrite<float[]>(static_cast<size_t>((values + 1) * tile_ + 16));
+    float* const tiles =
+        reinterpret_cast<float*>((reinterpret_cast<uintptr_t>(memory.get()) + 63) / 64 * 64);
+    auto tile_of = [&](int value) { return tiles + value * tile_; };
+    std::vector<const float*> at(static_cast<size_t>(values));
+    for (int v = 0; v < values; ++v) at[v] = tile_of(v);
+    const int64_t used = std::min(step_, end - begin);
+    for (int k = 0; k < inputs; ++k) {
+      if (program_.streams[k].once_per_chunk() && args.has_input(k)) {
+        LayOut(program_.streams[k], args.inputs[k], used, tile_of(k));
+      }
+    }
+    for (int c = 0; c < constants; ++c) {
+      std::fill_n(tile_of(inputs + c), used, program_.constants[c]);
+    }
+    for (int64_t n; begin < end; begin += n) {
+      n = std::min(step_, end - begin);
+      for (const Stream& s : program_.streams) {
+        if (s.period > 0 && !s.repeated && s.layout == Stream::Layout::kRow) {
+          n = std::min(n, s.period - begin % s.period);
+        }
+      }
+      const bool direct = out_dtype_ == DType::kF32;
+      float* const out = direct ? args.Out<float>(0) + begin : tile_of(values);
+      for (int k = 0; k < inputs; ++k) {
+        if (program_.streams[k].once_per_chunk() || !args.has_input(k)) continue;
+        // A mere conversion needs no tile.
+        at[k] = Load(args, k, begin, n, program_.instructions.empty() ? out : tile_of(k));
+      }
+      const float* result = at[program_.result];
+      for (const Instruction& in : program_.instructions) {
+        const bool last = &in == &program_.instructions.back() && in.result == program_.result;
+        float* to = last && direct ? out : tile_of(in.result);
+        in.function(at[in.operands[0]], at[in.operands[1]], at[in.operands[2]], to, n, in.alpha,
+                    in.beta);
+        if (last) result = to;
+      }
+      if (!direct) {
+        FromFloats(result, n, out_dtype_, args.outputs[0] + begin * BytesOf(out_dtype_));
+      } else if (result != out) {
+        std::copy_n(result, n, out);
+      }
+    }
+  }
+
+  // A scalar, or a short row as often as it fits.
+  static void LayOut(const Stream& s, const std::byte* from, int64_t n, float* to) {
+    const int64_t period = s.layout == Stream::Layout::kScalar ? 1 : s.period;
+    const int64_t first = std::min(period, n);
+    ToFloats(s.dtype, from, first, to);
+    for (int64_t done = first; done < n;) {
+      const int64_t more = std::min(done, n - done);
+      std::copy_n(to, more, to + done);
+      done += more;
+    }
+  }
+
+  // Where elements [begin, begin + n) of input k are as floats.
+  const float* Load(const Args& args, int k, int64_t begin, int64_t n, float* tile) const {
+    const Stream& s = program_.streams[k];
+    if (s.layout == Stream::Layout::kStrided) {
+      Gather(args.inputs[k], s.dtype, k, begin, n, tile);
+      return tile;
+    }
+    const int64_t from = s.layout == Stream::Layout::kRow ? begin % s.period : begin;
+    const std::byte* data = args.inputs[k] + from * BytesOf(s.dtype);
+    if (s.in_place()) return reinterpret_cast<const float*>(data);
+    ToFloats(s.dtype, data, n, tile);
+    return tile;
+  }
+
+  // Any strides: whole runs along the innermost axis.
+  void Gather(const std::byte* data, DType dtype, int k, int64_t begin, int64_t n,
+              float* to) const {
+    DispatchDType(dtype, [&]<class T>(TypeTag<T>) {
+      const auto* from = reinterpret_cast<const internal::Stored<T>*>(data);
+      ForRuns(axes_, k, begin, n, [&](int64_t offset, int64_t stride, int64_t count) {
+        if (stride == 0) {
+          std::fill_n(to, count, internal::Widen<T, float>(from[offset]));
+        } else {
+          for (int64_t j = 0; j < count; ++j) {
+            to[j] = internal::Widen<T, float>(from[offset + j * stride]);
+          }
+        }
+        to += count;
+      });
+    });
+  }
+
+  FastProgram program_;
+  BroadcastAxes axes_;
+  DType out_dtype_;
+  int64_t tile_, step_, grain_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<CpuKernel>> MakeFastElementwise(const NodeView& node) {
+  ONCILLA_ASSIGN(const ElementwiseProgram program, ProgramOf(node));
+  std::vector<Shape> shapes;
+  for (const Fact& fact : node.inputs) {
+    shapes.push_back(fact.absent() ? Shape() : fact.shape.ToShape());
+  }
+  BroadcastAxes axes = MergeBroadcast(node.outputs[0].shape.ToShape(), shapes);
+  auto fast = Translator(program, node, axes).Run();
+  if (!fast.has_value()) return std::unique_ptr<CpuKernel>();
+  return std::unique_ptr<CpuKernel>(
+      std::make_unique<FastElementwise>(node, *std::move(fast), std::move(axes)));
+}
+
+}  // namespace oncilla::cpu

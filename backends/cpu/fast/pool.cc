@@ -1,0 +1,158 @@
+// Fast MaxPool and AveragePool for float and for 16-bit floats: vectors over channels, tasks of
+// output rows.
+//
+// A pixel of a few vectors of channels is kept in registers while its window goes by. Maxima keep
+// the first NaN; indices are left to the plain kernel.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/fast/pool.cc"
+// clang-format off
+#include "backends/cpu/simd.h"
+// clang-format on
+
+#include <algorithm>
+#include <limits>
+
+#include "backends/cpu/fast/fast.h"
+#include "backends/cpu/fast/pool_rows.h"
+#include "backends/cpu/vector.inl.h"
+#include "engine/ops/nn/pool.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace oncilla::cpu::HWY_NAMESPACE {
+
+// What the window of one pixel adds to kVectors vectors of channels, the last of `count` channels.
+template <bool kMaximum, int kVectors, class T>
+HWY_INLINE void PoolPixel(const PoolRows& p, const T* sample, int64_t od, int64_t oh, int64_t ow,
+                          int64_t c, int64_t count, float scale, T* y) {
+  constexpr Floats d;
+  const WindowAxis &depth = p.geometry.axis[0], &height = p.geometry.axis[1];
+  const WindowAxis& width = p.geometry.axis[2];
+  const int64_t channels = p.geometry.in_channels;
+  const auto td = depth.Seen(od), th = height.Seen(oh), tw = width.Seen(ow);
+  Vector sum[kVectors];
+  const Vector start = hn::Set(d, kMaximum ? -std::numeric_limits<float>::infinity() : 0.0f);
+  ONCILLA_UNROLL for (int v = 0; v < kVectors; ++v) sum[v] = start;
+  for (int64_t kd = td.begin; kd < td.end; ++kd) {
+    for (int64_t kh = th.begin; kh < th.end; ++kh) {
+      const int64_t line = (depth.start(od) + kd * depth.dilation) * height.in + height.start(oh) +
+                           kh * height.dilation;
+      const int64_t first = line * width.in + width.start(ow);
+      for (int64_t kw = tw.begin; kw < tw.end; ++kw) {
+        const T* x = sample + (first + kw * width.dilation) * channels + c;
+        ONCILLA_UNROLL for (int v = 0; v < kVectors; ++v) {
+          const Vector in = kVectors == 1 ? LoadSome(x, count) : LoadAll(x + v * kLanes);
+          if constexpr (kMaximum) {
+            const auto wins = hn::Or(hn::Gt(in, sum[v]), hn::IsNaN(in));
+            sum[v] = hn::IfThenElse(wins, in, sum[v]);
+          } else {
+            sum[v] = hn::Add(sum[v], in);
+          }
+        }
+      }
+    }
+  }
+  ONCILLA_UNROLL for (int v = 0; v < kVectors; ++v) {
+    const Vector out = kMaximum ? sum[v] : hn::Mul(sum[v], hn::Set(d, scale));
+    if (kVectors == 1) {
+      StoreSome(out, y + c, count);
+    } else {
+      StoreAll(out, y + c + v * kLanes);
+    }
+  }
+}
+
+template <bool kMaximum, class T>
+void PoolRange(const PoolRows& p, int64_t begin, int64_t end) {
+  const WindowAxis &depth = p.geometry.axis[0], &height = p.geometry.axis[1];
+  const int64_t width = p.geometry.axis[2].out, channels = p.geometry.in_channels;
+  for (int64_t row = begin; row < end; ++row) {
+    const int64_t oh = row % height.out, od = row / height.out % depth.out;
+    const int64_t sample = row / height.out / depth.out;
+    const T* x = static_cast<const T*>(p.x) + sample * p.geometry.in_pixels() * channels;
+    const int64_t counted = kMaximum ? 0 : p.Counted(0, od) * p.Counted(1, oh);
+    for (int64_t ow = 0; ow < width; ++ow) {
+      const int64_t seen = kMaximum ? 0 : counted * p.Counted(2, ow);
+      const float scale = seen == 0 ? 0 : 1 / static_cast<float>(seen);
+      T* y = static_cast<T*>(p.y) + (row * width + ow) * channels;
+      int64_t c = 0;
+      for (; c + 4 * kLanes <= channels; c += 4 * kLanes) {
+        PoolPixel<kMaximum, 4>(p, x, od, oh, ow, c, 0, scale, y);
+      }
+      for (; c < channels; c += kLanes) {
+        PoolPixel<kMaximum, 1>(p, x, od, oh, ow, c, channels - c, scale, y);
+      }
+    }
+  }
+}
+
+template <class T>
+void RowsOf(const PoolRows& p, int64_t begin, int64_t end) {
+  p.maximum ? PoolRange<true, T>(p, begin, end) : PoolRange<false, T>(p, begin, end);
+}
+void RunPoolRows(const PoolRows& p, int64_t begin, int64_t end) {
+  p.dtype == DType::kF16    ? RowsOf<Half>(p, begin, end)
+  : p.dtype == DType::kBF16 ? RowsOf<BFloat16>(p, begin, end)
+                            : RowsOf<float>(p, begin, end);
+}
+
+}  // namespace oncilla::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace oncilla::cpu {
+namespace {
+
+HWY_EXPORT(RunPoolRows);
+
+class FastPool : public CpuKernel {
+ public:
+  FastPool(const NodeView& node, PoolRows rows) : CpuKernel(node), rows_(rows) {}
+  std::string description() const override { return "vectors over channels"; }
+
+  Status Run(const Args& args) const override {
+    PoolRows rows = rows_;
+    rows.x = args.inputs[0];
+    rows.y = args.outputs[0];
+    const WindowGeometry& g = rows.geometry;
+    const int64_t count = g.batch * g.axis[0].out * g.axis[1].out;
+    const int64_t work = SaturatingMul(g.axis[2].out * g.in_channels, g.taps());
+    const int64_t grain = std::clamp<int64_t>(150'000 / work, 1, count);
+    ParallelFor(args.threads, count, grain, [&](int64_t begin, int64_t end) {
+      HWY_DYNAMIC_DISPATCH(RunPoolRows)(rows, begin, end);
+    });
+    return Status();
+  }
+
+ private:
+  const PoolRows rows_;
+};
+
+Result<std::unique_ptr<CpuKernel>> MakePool(const NodeView& node, const PoolWindow& window,
+                                            bool maximum, bool count_pads) {
+  if (!IsCarried(node.inputs[0].dtype) || node.outputs[0].desc().elements() == 0) {
+    return nullptr;
+  }
+  PoolRows rows;
+  ONCILLA_ASSIGN(rows.geometry, PoolGeometry(window, node));
+  rows.dtype = node.inputs[0].dtype;
+  rows.maximum = maximum;
+  rows.count_pads = count_pads;
+  return std::unique_ptr<CpuKernel>(std::make_unique<FastPool>(node, rows));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CpuKernel>> MakeFastMaxPool(const NodeView& node) {
+  ONCILLA_ASSIGN(const auto attrs, ReadAttrs<MaxPoolAttrs>(*node.attrs));
+  if (attrs.with_indices) return nullptr;
+  return MakePool(node, attrs, true, false);
+}
+
+Result<std::unique_ptr<CpuKernel>> MakeFastAveragePool(const NodeView& node) {
+  ONCILLA_ASSIGN(const auto attrs, ReadAttrs<AveragePoolAttrs>(*node.attrs));
+  return MakePool(node, attrs, false, attrs.count_pads);
+}
+
+}  // namespace oncilla::cpu
+#endif

@@ -1,0 +1,27 @@
+// One pool at known shapes, as the part of it that is compiled per instruction set takes it.
+#pragma once
+
+#include "engine/ops/nn/conv_geometry.h"
+
+namespace oncilla::cpu {
+
+// x and y are of `dtype`: f32, f16 or bf16.
+struct PoolRows {
+  WindowGeometry geometry;
+  bool maximum = false;
+  bool count_pads = false;
+  DType dtype = DType::kF32;
+  const void* x = nullptr;
+  void* y = nullptr;
+
+  // The divisor's share of one axis: taps of window o in the input, or up to the end of padding.
+  int64_t Counted(int axis, int64_t o) const {
+    const WindowAxis& a = geometry.axis[static_cast<size_t>(axis)];
+    const auto seen = a.Seen(o);
+    if (!count_pads) return std::max<int64_t>(0, seen.end - seen.begin);
+    const int64_t room = a.in + a.pad_end - a.start(o);
+    return std::min(a.kernel, (room + a.dilation - 1) / a.dilation);
+  }
+};
+
+}  // namespace oncilla::cpu

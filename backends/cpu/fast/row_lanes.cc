@@ -1,0 +1,279 @@
+// Rows on vectors of float, once per instruction set.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/fast/row_lanes.cc"
+// clang-format off
+#include "backends/cpu/simd.h"
+// clang-format on
+
+#include "backends/cpu/fast/row_lanes.h"
+
+#include <cmath>
+
+#include "backends/cpu/fast/element_lanes.inl.h"
+#include "backends/cpu/vector.inl.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace oncilla::cpu::HWY_NAMESPACE {
+
+// Elements between two additions in double.
+constexpr int64_t kBlock = 4096;
+// Rows between two additions in double.
+constexpr int64_t kBlockRows = 128;
+
+// One more element in each lane. For maxima and minima a NaN wins.
+template <RowReduction kind>
+HWY_INLINE Vector Step(Vector sum, Vector x) {
+  switch (kind) {
+    case RowReduction::kSum:
+      return hn::Add(sum, x);
+    case RowReduction::kSumSquare:
+      return hn::MulAdd(x, x, sum);
+    case RowReduction::kSumAbs:
+      return hn::Add(sum, hn::Abs(x));
+    case RowReduction::kMax:
+      return hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::Gt(x, sum)), x, sum);
+    case RowReduction::kMin:
+      return hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::Lt(x, sum)), x, sum);
+  }
+}
+template <RowReduction kind>
+HWY_INLINE Vector Start() {
+  return hn::Set(Floats(), kind == RowReduction::kMax   ? -HUGE_VALF
+                           : kind == RowReduction::kMin ? HUGE_VALF
+                                                        : 0.0f);
+}
+// Two vectors of partial results as one.
+template <RowReduction kind>
+HWY_INLINE Vector Join(Vector a, Vector b) {
+  constexpr bool extreme = kind == RowReduction::kMax || kind == RowReduction::kMin;
+  return Step < extreme ? kind : RowReduction::kSum > (a, b);
+}
+// The first `count` lanes, the others neutral.
+template <RowReduction kind>
+HWY_INLINE Vector LoadOrStart(const float* x, int64_t count) {
+  const auto first = hn::FirstN(Floats(), static_cast<size_t>(count));
+  return hn::IfThenElse(first, LoadSome(x, count), Start<kind>());
+}
+template <RowReduction kind>
+HWY_INLINE double AcrossLanes(Vector v) {
+  HWY_ALIGN float lanes[kLanes];
+  hn::Store(v, Floats(), lanes);
+  double sum = StartOf(kind);
+  for (int i = 0; i < kLanes; ++i) sum = Combine(kind, sum, lanes[i]);
+  return sum;
+}
+
+template <RowReduction kind>
+double ReduceRowOf(const float* x, int64_t n) {
+  const Floats d;
+  double total = StartOf(kind);
+  while (n > 0) {
+    const int64_t block = n < kBlock ? n : kBlock;
+    Vector s0 = Start<kind>(), s1 = s0, s2 = s0, s3 = s0;
+    int64_t i = 0;
+    for (; i + 4 * kLanes <= block; i += 4 * kLanes) {
+      s0 = Step<kind>(s0, hn::LoadU(d, x + i));
+      s1 = Step<kind>(s1, hn::LoadU(d, x + i + kLanes));
+      s2 = Step<kind>(s2, hn::LoadU(d, x + i + 2 * kLanes));
+      s3 = Step<kind>(s3, hn::LoadU(d, x + i + 3 * kLanes));
+    }
+    for (; i + kLanes <= block; i += kLanes) s0 = Step<kind>(s0, hn::LoadU(d, x + i));
+    if (i < block) s1 = Step<kind>(s1, LoadOrStart<kind>(x + i, block - i));
+    const Vector sum = Join<kind>(Join<kind>(s0, s1), Join<kind>(s2, s3));
+    total = Combine(kind, total, AcrossLanes<kind>(sum));
+    x += block;
+    n -= block;
+  }
+  return total;
+}
+
+template <RowReduction kind>
+void ReduceColumnsOf(const float* x, int64_t rows, int64_t step, int64_t width, double* total) {
+  const Floats d;
+  HWY_ALIGN float sums[4 * kLanes];
+  for (int64_t r = 0; r < rows; r += kBlockRows) {
+    const int64_t last = rows - r < kBlockRows ? rows : r + kBlockRows;
+    int64_t c = 0;
+    for (; c + 4 * kLanes <= width; c += 4 * kLanes) {
+      Vector s0 = Start<kind>(), s1 = s0, s2 = s0, s3 = s0;
+      for (int64_t i = r; i < last; ++i) {
+        const float* row = x + i * step + c;
+        s0 = Step<kind>(s0, hn::LoadU(d, row));
+        s1 = Step<kind>(s1, hn::LoadU(d, row + kLanes));
+        s2 = Step<kind>(s2, hn::LoadU(d, row + 2 * kLanes));
+        s3 = Step<kind>(s3, hn::LoadU(d, row + 3 * kLanes));
+      }
+      hn::Store(s0, d, sums);
+      hn::Store(s1, d, sums + kLanes);
+      hn::Store(s2, d, sums + 2 * kLanes);
+      hn::Store(s3, d, sums + 3 * kLanes);
+      for (int j = 0; j < 4 * kLanes; ++j) total[c + j] = Combine(kind, total[c + j], sums[j]);
+    }
+    for (; c < width; c += kLanes) {
+      const int64_t count = width - c < kLanes ? width - c : kLanes;
+      Vector s = Start<kind>();
+      for (int64_t i = r; i < last; ++i) s = Step<kind>(s, LoadSome(x + i * step + c, count));
+      hn::Store(s, d, sums);
+      for (int64_t j = 0; j < count; ++j) total[c + j] = Combine(kind, total[c + j], sums[j]);
+    }
+  }
+}
+
+// Calls fn.template operator()<kind>() with the constant.
+template <class F>
+HWY_INLINE void WithKind(RowReduction kind, F&& fn) {
+  switch (kind) {
+    case RowReduction::kSum:
+      return fn.template operator()<RowReduction::kSum>();
+    case RowReduction::kSumSquare:
+      return fn.template operator()<RowReduction::kSumSquare>();
+    case RowReduction::kSumAbs:
+      return fn.template operator()<RowReduction::kSumAbs>();
+    case RowReduction::kMax:
+      return fn.template operator()<RowReduction::kMax>();
+    case RowReduction::kMin:
+      return fn.template operator()<RowReduction::kMin>();
+  }
+}
+double ReduceRowHere(RowReduction kind, const float* x, int64_t n) {
+  double result = 0;
+  WithKind(kind, [&]<RowReduction k>() HWY_ATTR { result = ReduceRowOf<k>(x, n); });
+  return result;
+}
+void ReduceColumnsHere(RowReduction kind, const float* x, int64_t rows, int64_t step, int64_t width,
+                       double* total) {
+  WithKind(kind,
+           [&]<RowReduction k>() HWY_ATTR { ReduceColumnsOf<k>(x, rows, step, width, total); });
+}
+
+void SoftmaxRowHere(const float* x, float* y, int64_t n, bool log) {
+  const Floats d;
+  const Lanes max(ReduceRowOf<RowReduction::kMax>(x, n));
+  if (log) {
+    double sum = 0;
+    for (int64_t block = 0; block < n; block += kBlock) {
+      const int64_t end = n - block < kBlock ? n : block + kBlock;
+      Vector s = hn::Zero(d);
+      int64_t i = block;
+      for (; i + kLanes <= end; i += kLanes) {
+        s = hn::Add(s, Exp(Lanes(hn::LoadU(d, x + i)) - max).v);
+      }
+      if (i < end) {
+        const Vector e = Exp(Lanes(LoadSome(x + i, end - i)) - max).v;
+        s = hn::Add(s, hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(end - i)), e));
+      }
+      sum += AcrossLanes<RowReduction::kSum>(s);
+    }
+    // Not x - (max + log(sum)), which loses digits where max is large.
+    const Lanes log_sum(std::log(sum));
+    for (int64_t i = 0; i < n; i += kLanes) {
+      StoreSome(((Lanes(LoadSome(x + i, n - i)) - max) - log_sum).v, y + i, n - i);
+    }
+    return;
+  }
+  for (int64_t i = 0; i < n; i += kLanes) {
+    StoreSome(Exp(Lanes(LoadSome(x + i, n - i)) - max).v, y + i, n - i);
+  }
+  const Lanes factor(1 / ReduceRowOf<RowReduction::kSum>(y, n));
+  for (int64_t i = 0; i < n; i += kLanes) {
+    StoreSome((Lanes(LoadSome(y + i, n - i)) * factor).v, y + i, n - i);
+  }
+}
+
+void SoftmaxColumnsHere(const float* x, float* y, int64_t n, int64_t step, int64_t width,
+                        bool log) {
+  for (int64_t c = 0; c < width; c += kLanes) {
+    const int64_t count = width - c;
+    Vector max = Start<RowReduction::kMax>();
+    for (int64_t k = 0; k < n; ++k) {
+      max = Step<RowReduction::kMax>(max, LoadSome(x + k * step + c, count));
+    }
+    Lanes sum(0.0);
+    for (int64_t k = 0; k < n; ++k) {
+      const Lanes z = Lanes(LoadSome(x + k * step + c, count)) - Lanes(max), e = Exp(z);
+      sum = sum + e;
+      StoreSome(log ? z.v : e.v, y + k * step + c, count);
+    }
+    const Lanes last = log ? Log(sum) : Lanes(1.0) / sum;
+    for (int64_t k = 0; k < n; ++k) {
+      const Lanes v = LoadSome(y + k * step + c, count);
+      StoreSome(log ? (v - last).v : (v * last).v, y + k * step + c, count);
+    }
+  }
+}
+
+void NormalizeRowHere(const float* x, float* y, int64_t n, bool centered, double epsilon,
+                      const float* scale, const float* offset) {
+  const Floats d;
+  const double size = static_cast<double>(n);
+  const double mean = centered ? ReduceRowOf<RowReduction::kSum>(x, n) / size : 0;
+  const Lanes m(mean);
+  double square = 0;
+  for (int64_t block = 0; block < n; block += kBlock) {
+    const int64_t end = n - block < kBlock ? n : block + kBlock;
+    Vector s0 = hn::Zero(d), s1 = s0;
+    int64_t i = block;
+    for (; i + 2 * kLanes <= end; i += 2 * kLanes) {
+      const Vector a = hn::Sub(hn::LoadU(d, x + i), m.v);
+      const Vector b = hn::Sub(hn::LoadU(d, x + i + kLanes), m.v);
+      s0 = hn::MulAdd(a, a, s0);
+      s1 = hn::MulAdd(b, b, s1);
+    }
+    for (; i < end; i += kLanes) {
+      const auto first = hn::FirstN(d, static_cast<size_t>(end - i));
+      const Vector a = hn::IfThenElseZero(first, hn::Sub(LoadSome(x + i, end - i), m.v));
+      s0 = hn::MulAdd(a, a, s0);
+    }
+    square += AcrossLanes<RowReduction::kSum>(hn::Add(s0, s1));
+  }
+  const Lanes factor(1 / std::sqrt(square / size + epsilon));
+  for (int64_t i = 0; i < n; i += kLanes) {
+    Lanes v = (Lanes(LoadSome(x + i, n - i)) - m) * factor;
+    if (scale != nullptr) v = v * Lanes(LoadSome(scale + i, n - i));
+    if (offset != nullptr) v = v + Lanes(LoadSome(offset + i, n - i));
+    StoreSome(v.v, y + i, n - i);
+  }
+}
+
+}  // namespace oncilla::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace oncilla::cpu {
+
+HWY_EXPORT(ReduceRowHere);
+HWY_EXPORT(ReduceColumnsHere);
+HWY_EXPORT(SoftmaxRowHere);
+HWY_EXPORT(SoftmaxColumnsHere);
+HWY_EXPORT(NormalizeRowHere);
+
+double StartOf(RowReduction kind) {
+  return kind == RowReduction::kMax ? -HUGE_VAL : kind == RowReduction::kMin ? HUGE_VAL : 0;
+}
+double Combine(RowReduction kind, double a, double b) {
+  if (kind == RowReduction::kMax) return std::isnan(b) || b > a ? b : a;
+  if (kind == RowReduction::kMin) return std::isnan(b) || b < a ? b : a;
+  return a + b;
+}
+
+double ReduceRow(RowReduction kind, const float* x, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(ReduceRowHere)(kind, x, n);
+}
+void ReduceColumns(RowReduction kind, const float* x, int64_t rows, int64_t step, int64_t width,
+                   double* total) {
+  HWY_DYNAMIC_DISPATCH(ReduceColumnsHere)(kind, x, rows, step, width, total);
+}
+void SoftmaxRow(const float* x, float* y, int64_t n, bool log) {
+  HWY_DYNAMIC_DISPATCH(SoftmaxRowHere)(x, y, n, log);
+}
+void SoftmaxColumns(const float* x, float* y, int64_t n, int64_t step, int64_t width, bool log) {
+  HWY_DYNAMIC_DISPATCH(SoftmaxColumnsHere)(x, y, n, step, width, log);
+}
+void NormalizeRow(const float* x, float* y, int64_t n, bool centered, double epsilon,
+                  const float* scale, const float* offset) {
+  HWY_DYNAMIC_DISPATCH(NormalizeRowHere)(x, y, n, centered, epsilon, scale, offset);
+}
+
+}  // namespace oncilla::cpu
+#endif

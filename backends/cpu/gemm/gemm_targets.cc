@@ -1,0 +1,421 @@
+// Blocks of products and packing of panels, once per instruction set.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/gemm/gemm_targets.cc"
+// clang-format off
+#include "backends/cpu/simd.h"
+// clang-format on
+
+#include "backends/cpu/gemm/gemm_targets.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "backends/cpu/activation.inl.h"
+#include "backends/cpu/gemm/gemm_tile.inl.h"
+#include "backends/cpu/vector.inl.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace oncilla::cpu::HWY_NAMESPACE {
+
+// The longest stretch of K that one pass over a block takes: a tile's rows of A then stay in the
+// first cache while the panels go by.
+constexpr int64_t kDepthBlock = 512;
+// How far ahead B is fetched, in steps of K.
+constexpr int64_t kPrefetchSteps = 48;
+
+// Rows of `count` floats from one place to another.
+HWY_INLINE void CopyRows(const float* from, int64_t from_step, float* to, int64_t to_step, int rows,
+                         int64_t count) {
+  for (int i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < count; j += kLanes) {
+      StoreSome(LoadSome(from + i * from_step + j, count - j), to + i * to_step + j, count - j);
+    }
+  }
+}
+void ActivateRows(Activation activation, float* c, int64_t step, int rows, int64_t count) {
+  for (int i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < count; j += kLanes) {
+      float* at = c + i * step + j;
+      StoreSome(Activate(Floats(), activation, LoadSome(at, count - j)), at, count - j);
+    }
+  }
+}
+
+// A tile whose last vector of columns is not full: through a small copy of C, because the tile
+// reads and writes whole vectors.
+template <class B>
+HWY_NOINLINE void RunRaggedTile(int rows, int64_t columns, const TileArgs<B>& tile) {
+  HWY_ALIGN float c[kTileRows * kTileColumns], bias[kTileColumns];
+  HWY_ALIGN float residual[kTileRows * kTileColumns];
+  columns = std::min<int64_t>(columns, kTileColumns);  // as is; compilers warn without it
+  TileArgs<B> inside = tile;
+  inside.c = c;
+  inside.c_step = kTileColumns;
+  if (tile.add_to_c || tile.add_last) CopyRows(tile.c, tile.c_step, c, kTileColumns, rows, columns);
+  if (tile.bias != nullptr) {
+    CopyRows(tile.bias, 0, bias, 0, 1, columns);
+    inside.bias = bias;
+  }
+  if (tile.residual != nullptr) {
+    CopyRows(tile.residual, tile.residual_step, residual, kTileColumns, rows, columns);
+    inside.residual = residual;
+    inside.residual_step = kTileColumns;
+  }
+  RunTile(rows, static_cast<int>((columns + kLanes - 1) / kLanes), inside);
+  CopyRows(c, kTileColumns, tile.c, tile.c_step, rows, columns);
+}
+
+// A block whose sums are of a stretch of K each, which are then added up.
+void RunPartialSums(const Product<float>& p, const Block& block) {
+  const int64_t tiles_per_line = TilesPerLine(p, kTileRows), depth = p.depth();
+  const int64_t passes = (p.run + p.partial_sum - 1) / p.partial_sum;
+  TileArgs<float> t = {};
+  t.row_step = p.row_step;
+  t.run_step = p.run_step;
+  t.taps = p.taps;
+  t.tap_count = 1;
+  t.prefetch = kPrefetchSteps * kTileColumns;
+  t.c_step = p.c_step;
+  for (int64_t tile = block.first_tile; tile < block.last_tile; ++tile) {
+    const int64_t row = p.line_rows * tile / tiles_per_line;
+    const int rows = static_cast<int>(p.line_rows * (tile + 1) / tiles_per_line - row);
+    for (int64_t panel = block.first_panel; panel < block.last_panel; ++panel) {
+      const int64_t column = panel * kTileColumns;
+      const int64_t columns = std::min<int64_t>(kTileColumns, p.columns - column);
+      t.c = p.c + row * p.c_step + column;
+      for (int64_t pass = 0; pass < passes; ++pass) {
+        const int64_t k = p.run * pass / passes;
+        t.run = p.run * (pass + 1) / passes - k;
+        t.a = p.a + row * p.row_step + k * p.run_step;
+        t.b = p.b + (panel * depth + k) * kTileColumns;
+        t.add_last = pass > 0;
+        if (columns % kLanes == 0) {
+          RunTile(rows, static_cast<int>(columns / kLanes), t);
+        } else {
+          RunRaggedTile(rows, columns, t);
+        }
+      }
+    }
+  }
+}
+
+template <class B>
+void RunBlock(const Product<float, B>& p, const Block& block) {
+  if constexpr (std::is_same_v<B, float>) {
+    if (p.partial_sum > 0) return RunPartialSums(p, block);
+  }
+  const Activation activation = p.epilogue.activation;
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const float bounds[2] = {0, activation == Activation::kRelu6 ? 6 : kInf};
+  const bool bounded = activation == Activation::kRelu || activation == Activation::kRelu6;
+  const bool curved = activation != Activation::kNone && !bounded;
+  const int64_t tiles_per_line = TilesPerLine(p, kTileRows), depth = p.depth();
+  const int64_t passes =
+      p.tap_count == 1 ? std::max<int64_t>(1, (p.run + kDepthBlock - 1) / kDepthBlock) : 1;
+
+  TileArgs<B> t = {};
+  t.row_step = p.row_step;
+  t.run_step = p.run_step;
+  t.taps = p.taps;
+  t.tap_count = p.tap_count;
+  t.c_step = t.residual_step = p.c_step;
+  t.prefetch = kPrefetchSteps * kTileColumns;
+  int64_t k = 0;
+  bool first = true, last = true;
+  auto run = [&](int64_t tile, int64_t panel) HWY_ATTR {
+    const int64_t line = tile / tiles_per_line, part = tile % tiles_per_line;
+    // Tiles of a line are as even as can be: 49 rows are 13 + 12 + 12 + 12.
+    const int64_t row = p.line_rows * part / tiles_per_line;
+    const int rows = static_cast<int>(p.line_rows * (part + 1) / tiles_per_line - row);
+    const int64_t l2 = line % p.line_count[2], l1 = line / p.line_count[2] % p.line_count[1];
+    const int64_t l0 = line / p.line_count[2] / p.line_count[1];
+    t.a = p.a + l0 * p.line_step[0] + l1 * p.line_step[1] + l2 * p.line_step[2] + row * p.row_step +
+          k * p.run_step;
+    const int64_t column = panel * kTileColumns;
+    const int64_t at = (line * p.line_rows + row) * p.c_step + column;
+    t.c = p.c + at;
+    t.b = p.b + (panel * depth + k) * kTileColumns;
+    t.add_to_c = !first;
+    t.bias = p.epilogue.bias != nullptr ? p.epilogue.bias + column : nullptr;
+    t.residual = p.epilogue.residual != nullptr ? p.epilogue.residual + at : nullptr;
+    t.bounds = bounded && last ? bounds : nullptr;
+    const int64_t columns = std::min<int64_t>(kTileColumns, p.columns - column);
+    if (columns % kLanes == 0) {
+      RunTile(rows, static_cast<int>(columns / kLanes), t);
+    } else {
+      RunRaggedTile(rows, columns, t);
+    }
+    if (curved && last) ActivateRows(activation, t.c, p.c_step, rows, columns);
+  };
+  for (int64_t pass = 0; pass < passes; ++pass) {
+    k = p.run * pass / passes;
+    t.run = p.run * (pass + 1) / passes - k;
+    first = pass == 0;
+    last = pass == passes - 1;
+    if (block.panels_outside) {
+      for (int64_t panel = block.first_panel; panel < block.last_panel; ++panel) {
+        for (int64_t tile = block.first_tile; tile < block.last_tile; ++tile) run(tile, panel);
+      }
+    } else {
+      for (int64_t tile = block.first_tile; tile < block.last_tile; ++tile) {
+        for (int64_t panel = block.first_panel; panel < block.last_panel; ++panel) run(tile, panel);
+      }
+    }
+  }
+}
+
+// A tile of a product stored in 16 bits, all of its depth: A is widened into `a`, a stretch of K at
+// a time, unless it is there already; sums stay in a tile of float until they are finished.
+template <class T>
+class NarrowTiles {
+ public:
+  explicit NarrowTiles(const Product<T>& p)
+      : p_(p),
+        depth_(p.depth()),
+        passes_(std::max<int64_t>(1, (depth_ + kDepthBlock - 1) / kDepthBlock)),
+        bounded_(p.epilogue.activation == Activation::kRelu ||
+                 p.epilogue.activation == Activation::kRelu6) {
+    static constexpr int64_t kOneTap = 0;
+    t_.add_last = false;
+    t_.a = a_;
+    t_.run_step = 1;
+    t_.taps = &kOneTap;
+    t_.tap_count = 1;
+    t_.prefetch = kPrefetchSteps * kTileColumns;
+    t_.c = c_;
+    t_.c_step = kTileColumns;
+    t_.residual = nullptr;
+    t_.residual_step = 0;
+    t_.bounds = nullptr;
+  }
+
+  void Run(int64_t tile, int64_t panel) {
+    const int64_t tiles_per_line = TilesPerLine(p_, kTileRows);
+    const int64_t line = tile / tiles_per_line, part = tile % tiles_per_line;
+    const int64_t row = p_.line_rows * part / tiles_per_line;
+    const int rows = static_cast<int>(p_.line_rows * (part + 1) / tiles_per_line - row);
+    const int64_t l2 = line % p_.line_count[2], l1 = line / p_.line_count[2] % p_.line_count[1];
+    const int64_t l0 = line / p_.line_count[2] / p_.line_count[1];
+    const T* a = p_.a + l0 * p_.line_step[0] + l1 * p_.line_step[1] + l2 * p_.line_step[2] +
+                 row * p_.row_step;
+    const int64_t column = panel * kTileColumns;
+    const int64_t columns = std::min<int64_t>(kTileColumns, p_.columns - column);
+    const int vectors = static_cast<int>((columns + kLanes - 1) / kLanes);
+    if (p_.epilogue.bias != nullptr) {
+      for (int64_t j = 0; j < columns; j += kLanes) {
+        StoreAll(LoadSome(p_.epilogue.bias + column + j, columns - j), bias_ + j);
+      }
+    }
+    t_.bias = p_.epilogue.bias != nullptr ? bias_ : nullptr;
+    for (int64_t pass = 0; pass < passes_; ++pass) {
+      const int64_t k = depth_ * pass / passes_, end = depth_ * (pass + 1) / passes_;
+      t_.run = end - k;
+      t_.row_step = t_.run;
+      if (passes_ > 1 || tile != widened_) Widen(a, rows, k, end);
+      t_.b = p_.b + (panel * depth_ + k) * kTileColumns;
+      t_.add_to_c = pass > 0;
+      RunTile(rows, vectors, t_);
+    }
+    widened_ = tile;
+    Finish((line * p_.line_rows + row) * p_.c_step + column, rows, columns);
+  }
+
+ private:
+  // Elements [k, end) of the depth of `rows` rows.
+  void Widen(const T* a, int rows, int64_t k, int64_t end) {
+    float* to = a_;
+    for (int i = 0; i < rows; ++i) {
+      const T* row = a + i * p_.row_step;
+      for (int64_t at = k; at < end;) {
+        const int64_t tap = at / p_.run, first = at % p_.run;
+        const int64_t count = std::min(end - at, p_.run - first);
+        const T* from = row + p_.taps[tap] + first * p_.run_step;
+        if (p_.run_step == 1 && count >= kLanes) {
+          // The last vector overlaps the one before rather than being cut.
+          for (int64_t j = 0; j + kLanes < count; j += kLanes) StoreAll(LoadAll(from + j), to + j);
+          StoreAll(LoadAll(from + count - kLanes), to + count - kLanes);
+        } else if (p_.run_step == 1) {
+          StoreSome(LoadSome(from, count), to, count);
+        } else {
+          for (int64_t j = 0; j < count; ++j) to[j] = static_cast<float>(from[j * p_.run_step]);
+        }
+        to += count;
+        at += count;
+      }
+    }
+  }
+
+  void Finish(int64_t at, int rows, int64_t columns) {
+    constexpr Floats d;
+    const Activation activation = p_.epilogue.activation;
+    constexpr float kInf = std::numeric_limits<float>::infinity();
+    const Vector low = hn::Set(d, bounded_ ? 0 : -kInf);
+    const Vector high = hn::Set(d, activation == Activation::kRelu6 ? 6 : kInf);
+    const bool curved = activation != Activation::kNone && !bounded_;
+    const T* residual = p_.epilogue.residual;
+    if (curved && residual == nullptr) {
+      ActivateRows(activation, c_, kTileColumns, rows, columns);
+    } else if (curved) {
+      AddRows(residual + at, rows, columns);
+      residual = nullptr;
+      ActivateRows(activation, c_, kTileColumns, rows, columns);
+    }
+    for (int i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < columns; j += kLanes) {
+        const int64_t to = at + i * p_.c_step + j;
+        Vector v = hn::LoadU(d, c_ + i * kTileColumns + j);
+        if (residual != nullptr) v = hn::Add(v, LoadSome(residual + to, columns - j));
+        v = hn::Min(high, hn::Max(low, v));
+        StoreSome(v, p_.c + to, columns - j);
+      }
+    }
+  }
+
+  void AddRows(const T* residual, int rows, int64_t columns) {
+    constexpr Floats d;
+    for (int i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < columns; j += kLanes) {
+        float* c = c_ + i * kTileColumns + j;
+        StoreAll(hn::Add(hn::LoadU(d, c), LoadSome(residual + i * p_.c_step + j, columns - j)), c);
+      }
+    }
+  }
+
+  const Product<T>& p_;
+  const int64_t depth_, passes_;
+  const bool bounded_;
+  int64_t widened_ = -1;  // the tile whose rows are in a_, when they are there whole
+  TileArgs<T> t_;
+  HWY_ALIGN float a_[kTileRows * (kDepthBlock + 1)];
+  HWY_ALIGN float c_[kTileRows * kTileColumns];
+  HWY_ALIGN float bias_[kTileColumns];
+};
+
+template <class T>
+void RunNarrowBlock(const Product<T>& p, const Block& block) {
+  NarrowTiles<T> tiles(p);
+  if (block.panels_outside) {
+    for (int64_t panel = block.first_panel; panel < block.last_panel; ++panel) {
+      for (int64_t tile = block.first_tile; tile < block.last_tile; ++tile) tiles.Run(tile, panel);
+    }
+  } else {
+    for (int64_t tile = block.first_tile; tile < block.last_tile; ++tile) {
+      for (int64_t panel = block.first_panel; panel < block.last_panel; ++panel) {
+        tiles.Run(tile, panel);
+      }
+    }
+  }
+}
+
+// One panel of 16-bit elements; `columns` of it are there, the others are zeros.
+template <class T>
+void PackNarrowPanel(const T* b, int64_t row_step, int64_t column_step, int64_t depth,
+                     int64_t columns, T* to) {
+  columns = std::min<int64_t>(columns, kTileColumns);
+  for (int64_t k = 0; k < depth; ++k) {
+    T* row = to + k * kTileColumns;
+    for (int64_t n = 0; n < columns; ++n) row[n] = b[k * row_step + n * column_step];
+    std::fill(row + columns, row + kTileColumns, T());
+  }
+}
+
+// Four rows of four: to[i * step + j] = from[j * from_step + i].
+HWY_INLINE void Transpose4(const float* from, int64_t from_step, float* to) {
+#if HWY_TARGET == HWY_SCALAR
+  for (int i = 0; i < 4; ++i) {
+    for (int j = 0; j < 4; ++j) to[i * kTileColumns + j] = from[j * from_step + i];
+  }
+#else
+  const hn::FixedTag<float, 4> d;
+  const hn::RepartitionToWide<decltype(d)> wide;
+  const auto a = hn::LoadU(d, from), b = hn::LoadU(d, from + from_step);
+  const auto c = hn::LoadU(d, from + 2 * from_step), e = hn::LoadU(d, from + 3 * from_step);
+  const auto ab0 = hn::BitCast(wide, hn::InterleaveLower(d, a, b));
+  const auto ab2 = hn::BitCast(wide, hn::InterleaveUpper(d, a, b));
+  const auto ce0 = hn::BitCast(wide, hn::InterleaveLower(d, c, e));
+  const auto ce2 = hn::BitCast(wide, hn::InterleaveUpper(d, c, e));
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(wide, ab0, ce0)), d, to);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(wide, ab0, ce0)), d, to + kTileColumns);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(wide, ab2, ce2)), d, to + 2 * kTileColumns);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(wide, ab2, ce2)), d, to + 3 * kTileColumns);
+#endif
+}
+
+// One panel; `columns` of it are there, the others are zeros.
+void PackPanel(const float* b, int64_t row_step, int64_t column_step, int64_t depth,
+               int64_t columns, float* to) {
+  columns = std::min<int64_t>(columns, kTileColumns);
+  if (columns < kTileColumns) std::fill_n(to, depth * kTileColumns, 0.0f);
+  if (column_step == 1) {
+    for (int64_t k = 0; k < depth; ++k) {
+      CopyRows(b + k * row_step, 0, to + k * kTileColumns, 0, 1, columns);
+    }
+    return;
+  }
+  int64_t n = 0;
+  if (row_step == 1) {
+    for (; n + 4 <= columns; n += 4) {
+      int64_t k = 0;
+      for (; k + 4 <= depth; k += 4) {
+        Transpose4(b + n * column_step + k, column_step, to + k * kTileColumns + n);
+      }
+      for (; k < depth; ++k) {
+        for (int64_t j = n; j < n + 4; ++j) to[k * kTileColumns + j] = b[j * column_step + k];
+      }
+    }
+  }
+  for (; n < columns; ++n) {
+    for (int64_t k = 0; k < depth; ++k) {
+      to[k * kTileColumns + n] = b[k * row_step + n * column_step];
+    }
+  }
+}
+
+template <class T>
+float DotProduct(const T* a, const T* b, int64_t count) {
+  constexpr Floats d;
+  Vector sum[4] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= count; i += 4 * kLanes) {
+    ONCILLA_UNROLL for (int v = 0; v < 4; ++v) {
+      const int64_t at = i + v * kLanes;
+      sum[v] = hn::MulAdd(LoadAll(a + at), LoadAll(b + at), sum[v]);
+    }
+  }
+  for (; i < count; i += kLanes) {
+    sum[0] = hn::MulAdd(LoadSome(a + i, count - i), LoadSome(b + i, count - i), sum[0]);
+  }
+  const Vector all = hn::Add(hn::Add(sum[0], sum[1]), hn::Add(sum[2], sum[3]));
+  return hn::GetLane(hn::SumOfLanes(d, all));
+}
+
+const GemmTarget* GetTarget() {
+  static const std::string name =
+      StrCat(kTileRows, 'x', kTileColumns, ' ', hwy::TargetName(HWY_TARGET));
+  static const GemmTarget target{
+      name.c_str(),
+      kTileRows,
+      kTileColumns,
+      {&RunBlock<float>, &RunBlock<float>, &PackPanel, &DotProduct<float>},
+      {&RunNarrowBlock<Half>, &RunBlock<Half>, &PackNarrowPanel<Half>, &DotProduct<Half>},
+      {&RunNarrowBlock<BFloat16>, &RunBlock<BFloat16>, &PackNarrowPanel<BFloat16>,
+       &DotProduct<BFloat16>}};
+  return &target;
+}
+
+}  // namespace oncilla::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace oncilla::cpu {
+
+HWY_EXPORT(GetTarget);
+
+const GemmTarget& Target() {
+  static const GemmTarget& target = *HWY_DYNAMIC_DISPATCH(GetTarget)();
+  return target;
+}
+
+}  // namespace oncilla::cpu
+#endif

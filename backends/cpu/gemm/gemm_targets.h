@@ -1,0 +1,53 @@
+// The part of a product that is compiled once per instruction set, as a table of functions.
+#pragma once
+
+#include <type_traits>
+
+#include "backends/cpu/gemm/gemm.h"
+
+namespace oncilla::cpu {
+
+// A rectangle of tiles: tiles [first_tile, last_tile) counted over all lines, panels [first_panel,
+// last_panel).
+struct Block {
+  int64_t first_tile, last_tile, first_panel, last_panel;
+  bool panels_outside;  // stay with a panel for all tiles, rather than with a tile for all panels
+};
+
+// What depends on how elements are stored.
+template <class T>
+struct GemmFunctions {
+  void (*run)(const Product<T>&, const Block&);
+  void (*run_wide)(const Product<float, T>&, const Block&);
+  void (*pack)(const T* b, int64_t row_step, int64_t column_step, int64_t depth, int64_t columns,
+               T* to);
+  float (*dot)(const T* a, const T* b, int64_t count);
+};
+
+struct GemmTarget {
+  const char* name;  // "14x32 AVX3"
+  int tile_rows, tile_columns;
+  GemmFunctions<float> floats;
+  GemmFunctions<Half> halves;
+  GemmFunctions<BFloat16> bfloats;
+};
+
+template <class T>
+const GemmFunctions<T>& FunctionsFor(const GemmTarget& target) {
+  if constexpr (std::is_same_v<T, Half>) {
+    return target.halves;
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    return target.bfloats;
+  } else {
+    return target.floats;
+  }
+}
+
+// Tiles of one line of a product.
+inline int64_t TilesPerLine(const ProductSizes& p, int tile_rows) {
+  return (p.line_rows + tile_rows - 1) / tile_rows;
+}
+
+const GemmTarget& Target();
+
+}  // namespace oncilla::cpu

@@ -1,0 +1,340 @@
+// Kernels of the CPU for ops with indices in a tensor: plain, exact code. Indices are checked
+// before anything is written; updates are made in their order.
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu/kernels/indices.h"
+#include "backends/cpu/move.h"
+#include "engine/ops/array/indexing.h"
+
+namespace oncilla::cpu {
+namespace {
+
+// x as [batch, outer, size, inner], indices as [batch, count].
+struct GatherSizes {
+  int64_t batch, outer, size, inner, count;
+  int axis;
+};
+
+GatherSizes SizesOf(const GatherAttrs& attrs, const NodeView& node) {
+  const Shape x = node.inputs[0].shape.ToShape(), indices = node.inputs[1].shape.ToShape();
+  const auto axis = static_cast<int>(attrs.axis < 0 ? attrs.axis + x.rank() : attrs.axis);
+  const auto batch =
+      static_cast<int>(attrs.batch_dims < 0 ? attrs.batch_dims + indices.rank() : attrs.batch_dims);
+  return {x.Product(0, batch),
+          x.Product(batch, axis),
+          x[axis],
+          x.Product(axis + 1, x.rank()),
+          indices.Product(batch, indices.rank()),
+          axis};
+}
+
+template <class T>
+void CopySlices(const GatherSizes& s, std::span<const int64_t> at, const T* x, T* y,
+                const Threads& threads) {
+  const int64_t grain = std::max<int64_t>(1, (1 << 13) / std::max<int64_t>(s.inner, 1));
+  ParallelFor(threads, s.batch * s.outer * s.count, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t slice = i / s.count;  // which [size, inner] of x
+      const int64_t index = at[static_cast<size_t>(slice / s.outer * s.count + i % s.count)];
+      const T* from = x + (slice * s.size + index) * s.inner;
+      if (s.inner == 1) {
+        y[i] = *from;
+      } else {
+        std::copy_n(from, s.inner, y + i * s.inner);
+      }
+    }
+  });
+}
+
+Status Gather(const GatherAttrs& attrs, const Args& args) {
+  const GatherSizes s = SizesOf(attrs, args.node);
+  ONCILLA_ASSIGN(const auto at, ReadIndices(args.inputs[1], args.in(1).dtype, s.batch * s.count,
+                                            s.axis, s.size, attrs.negative_indices));
+  DispatchBytes(BytesOf(args.in(0).dtype), [&]<class T>(T) {
+    CopySlices(s, at, args.In<T>(0), args.Out<T>(0), args.threads);
+  });
+  return Status();
+}
+
+Result<std::vector<Tensor>> GatherStrings(const GatherAttrs& attrs, const NodeView& node,
+                                          std::span<const Tensor> in) {
+  const GatherSizes s = SizesOf(attrs, node);
+  ONCILLA_ASSIGN(const auto at, ReadIndices(in[1].bytes().data(), in[1].dtype(), s.batch * s.count,
+                                            s.axis, s.size, attrs.negative_indices));
+  const Shape shape = node.outputs[0].desc().shape;
+  std::vector<std::string> out(static_cast<size_t>(shape.elements()));
+  // What the copies take, where one string may be asked for many times.
+  const std::vector<std::string>& from = in[0].strings();
+  int64_t longest = 0;
+  for (const std::string& text : from) longest = std::max(longest, std::ssize(text));
+  HostCharge charge;
+  ONCILLA_TRY(charge.Grow(SaturatingMul(longest, shape.elements())));
+  CopySlices<std::string>(s, at, from.data(), out.data(), nullptr);
+  charge.Clear();
+  return std::vector<Tensor>{Tensor::Strings(shape, std::move(out))};
+}
+
+// The slices of one axis where the condition is true.
+Result<IntList> Selected(const bool* condition, int64_t count, const GatherSizes& s) {
+  if (count > s.size) {
+    return InvalidArgument("condition has ", count, " elements for axis ", s.axis, " of size ",
+                           s.size);
+  }
+  IntList at;
+  for (int64_t i = 0; i < count; ++i) {
+    if (condition[i]) at.push_back(i);
+  }
+  return at;
+}
+
+Result<std::vector<Tensor>> Compress(const CompressAttrs& attrs, const NodeView&,
+                                     std::span<const Tensor> in) {
+  Shape shape = in[0].shape();
+  if (attrs.axis == kFlatAxis) shape = {shape.elements()};
+  ONCILLA_ASSIGN(const int axis,
+                 NormalizeAxis(attrs.axis == kFlatAxis ? 0 : attrs.axis, shape.rank()));
+  GatherSizes s{1,   shape.Product(0, axis), shape[axis], shape.Product(axis + 1, shape.rank()), 0,
+                axis};
+  ONCILLA_ASSIGN(const auto at, Selected(in[1].As<bool>().data(), in[1].elements(), s));
+  s.count = static_cast<int64_t>(at.size());
+  shape[axis] = s.count;
+  if (in[0].dtype() == DType::kString) {
+    std::vector<std::string> out(static_cast<size_t>(shape.elements()));
+    CopySlices<std::string>(s, at, in[0].strings().data(), out.data(), nullptr);
+    return std::vector<Tensor>{Tensor::Strings(shape, std::move(out))};
+  }
+  ONCILLA_ASSIGN(Tensor out, Tensor::Allocate({in[0].dtype(), shape}));
+  DispatchBytes(BytesOf(in[0].dtype()), [&]<class T>(T) {
+    CopySlices(s, at, in[0].As<T>().data(), out.MutableAs<T>().data(), nullptr);
+  });
+  return std::vector<Tensor>{std::move(out)};
+}
+
+// Calls fn(place in x, place in indices) for every element of `indices`, which stands at its own
+// place of x but for `axis`, where `at` says.
+template <class F>
+void ForElements(const Shape& x, const Shape& indices, int axis, std::span<const int64_t> at,
+                 const Threads& threads, F&& fn) {
+  const auto strides = RowMajorStrides(x);
+  const int last = indices.rank() - 1;
+  const int64_t columns = indices[last], rows = indices.Product(0, last);
+  const int64_t grain = std::max<int64_t>(1, (1 << 13) / std::max<int64_t>(columns, 1));
+  ParallelFor(threads, rows, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      int64_t base = 0, left = r;
+      for (int i = last; i-- > 0; left /= indices[i]) {
+        if (i != axis) base += left % indices[i] * strides[i];
+      }
+      for (int64_t j = 0; j < columns; ++j) {
+        const int64_t i = r * columns + j;
+        const int64_t along = at[static_cast<size_t>(i)] * strides[axis];
+        fn(base + along + (axis == last ? 0 : j), i);
+      }
+    }
+  });
+}
+
+Result<IntList> ElementIndices(const std::byte* data, const TensorDesc& x,
+                                            const TensorDesc& indices, int axis) {
+  return ReadIndices(data, indices.dtype, indices.elements(), axis, x.shape[axis],
+                     /*negative=*/true);
+}
+
+Status GatherElements(const GatherElementsAttrs& attrs, const Args& args) {
+  const TensorDesc x = args.in(0), indices = args.in(1);
+  ONCILLA_ASSIGN(const int axis, NormalizeAxis(attrs.axis, x.rank()));
+  ONCILLA_ASSIGN(const auto at, ElementIndices(args.inputs[1], x, indices, axis));
+  DispatchBytes(BytesOf(x.dtype), [&]<class T>(T) {
+    const T* from = args.In<T>(0);
+    T* to = args.Out<T>(0);
+    ForElements(x.shape, indices.shape, axis, at, args.threads,
+                [&](int64_t place, int64_t i) { to[i] = from[place]; });
+  });
+  return Status();
+}
+
+Result<std::vector<Tensor>> GatherElementsStrings(const GatherElementsAttrs& attrs, const NodeView&,
+                                                  std::span<const Tensor> in) {
+  ONCILLA_ASSIGN(const int axis, NormalizeAxis(attrs.axis, in[0].shape().rank()));
+  ONCILLA_ASSIGN(const auto at,
+                 ElementIndices(in[1].bytes().data(), in[0].desc(), in[1].desc(), axis));
+  std::vector<std::string> out(static_cast<size_t>(in[1].elements()));
+  ForElements(in[0].shape(), in[1].shape(), axis, at, nullptr, [&](int64_t place, int64_t i) {
+    out[static_cast<size_t>(i)] = in[0].strings()[static_cast<size_t>(place)];
+  });
+  return std::vector<Tensor>{Tensor::Strings(in[1].shape(), std::move(out))};
+}
+
+// Slices of x that index tuples name: where each begins, and their size.
+struct Slices {
+  std::vector<int64_t> starts;
+  int64_t size = 1;
+};
+
+// The tuples are the last axis of `indices` and name axes of x from `batch` on.
+Result<Slices> SlicesOf(const std::byte* data, const TensorDesc& indices, const Shape& x, int batch,
+                        bool negative) {
+  const auto depth = static_cast<int>(indices.shape.back());
+  const IntList index = ReadInts(data, indices.dtype, indices.elements());
+  const auto strides = RowMajorStrides(x);
+  Slices out;
+  out.size = x.Product(batch + depth, x.rank());
+  out.starts.resize(static_cast<size_t>(indices.shape.Product(0, indices.rank() - 1)));
+  const int64_t per_batch = indices.shape.Product(batch, indices.rank() - 1);
+  for (size_t i = 0; i < out.starts.size(); ++i) {
+    int64_t start = static_cast<int64_t>(i) / per_batch * x.Product(batch, x.rank());
+    for (int j = 0; j < depth; ++j) {
+      const int64_t size = x[batch + j];
+      const int64_t named = index[i * static_cast<size_t>(depth) + static_cast<size_t>(j)];
+      const int64_t at = named < 0 && negative ? named + size : named;
+      if (at < 0 || at >= size) return IndexError(named, batch + j, size);
+      start += at * strides[batch + j];
+    }
+    out.starts[i] = start;
+  }
+  return out;
+}
+
+Status GatherND(const GatherNDAttrs& attrs, const Args& args) {
+  ONCILLA_ASSIGN(const Slices slices,
+                 SlicesOf(args.inputs[1], args.in(1), args.in(0).shape,
+                          static_cast<int>(attrs.batch_dims), attrs.negative_indices));
+  const auto n = static_cast<int64_t>(slices.starts.size());
+  DispatchBytes(BytesOf(args.in(0).dtype), [&]<class T>(T) {
+    const int64_t grain = std::max<int64_t>(1, (1 << 13) / std::max<int64_t>(slices.size, 1));
+    ParallelFor(args.threads, n, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        std::copy_n(args.In<T>(0) + slices.starts[static_cast<size_t>(i)], slices.size,
+                    args.Out<T>(0) + i * slices.size);
+      }
+    });
+  });
+  return Status();
+}
+
+Result<std::vector<Tensor>> GatherNDStrings(const GatherNDAttrs& attrs, const NodeView& node,
+                                            std::span<const Tensor> in) {
+  ONCILLA_ASSIGN(const Slices slices,
+                 SlicesOf(in[1].bytes().data(), in[1].desc(), in[0].shape(),
+                          static_cast<int>(attrs.batch_dims), attrs.negative_indices));
+  std::vector<std::string> out;
+  for (int64_t start : slices.starts) {
+    const auto first = in[0].strings().begin() + start;
+    out.insert(out.end(), first, first + slices.size);
+  }
+  return std::vector<Tensor>{Tensor::Strings(node.outputs[0].desc().shape, std::move(out))};
+}
+
+// Integers wrap; the halves of float compute in float; a NaN wins over any number.
+template <class T>
+T Reduced(Reduction reduction, T a, T b) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return b;
+  } else if constexpr (std::is_integral_v<T>) {
+    const auto ua = static_cast<uint64_t>(a), ub = static_cast<uint64_t>(b);
+    switch (reduction) {
+      case Reduction::kNone:
+        return b;
+      case Reduction::kAdd:
+        return static_cast<T>(ua + ub);
+      case Reduction::kMul:
+        return static_cast<T>(ua * ub);
+      case Reduction::kMax:
+        return std::max(a, b);
+      case Reduction::kMin:
+        return std::min(a, b);
+    }
+  } else {
+    switch (reduction) {
+      case Reduction::kNone:
+        return b;
+      case Reduction::kAdd:
+        return static_cast<T>(a + b);
+      case Reduction::kMul:
+        return static_cast<T>(a * b);
+      case Reduction::kMax:
+        return b > a || b != b ? b : a;
+      case Reduction::kMin:
+        return b < a || b != b ? b : a;
+    }
+  }
+  return b;
+}
+
+void CopyInput(const Args& args) {
+  const auto bytes = static_cast<size_t>(args.in(0).bytes());
+  if (args.inputs[0] != args.outputs[0]) std::memcpy(args.outputs[0], args.inputs[0], bytes);
+}
+
+Status ScatterElements(const ScatterElementsAttrs& attrs, const Args& args) {
+  const TensorDesc x = args.in(0), indices = args.in(1);
+  ONCILLA_ASSIGN(const Reduction reduction, ParseReduction(attrs.reduction));
+  ONCILLA_ASSIGN(const int axis, NormalizeAxis(attrs.axis, x.rank()));
+  ONCILLA_ASSIGN(const auto at, ElementIndices(args.inputs[1], x, indices, axis));
+  CopyInput(args);
+  DispatchDType(x.dtype, [&]<class T>(TypeTag<T>) {
+    const T* updates = args.In<T>(2);
+    T* to = args.Out<T>(0);
+    ForElements(x.shape, indices.shape, axis, at, nullptr, [&](int64_t place, int64_t i) {
+      to[place] = Reduced(reduction, to[place], updates[i]);
+    });
+  });
+  return Status();
+}
+
+Result<std::vector<Tensor>> ScatterElementsStrings(const ScatterElementsAttrs& attrs,
+                                                   const NodeView&, std::span<const Tensor> in) {
+  ONCILLA_ASSIGN(const int axis, NormalizeAxis(attrs.axis, in[0].shape().rank()));
+  ONCILLA_ASSIGN(const auto at,
+                 ElementIndices(in[1].bytes().data(), in[0].desc(), in[1].desc(), axis));
+  std::vector<std::string> out = in[0].strings();
+  ForElements(in[0].shape(), in[1].shape(), axis, at, nullptr, [&](int64_t place, int64_t i) {
+    out[static_cast<size_t>(place)] = in[2].strings()[static_cast<size_t>(i)];
+  });
+  return std::vector<Tensor>{Tensor::Strings(in[0].shape(), std::move(out))};
+}
+
+Status ScatterND(const ScatterNDAttrs& attrs, const Args& args) {
+  const TensorDesc x = args.in(0);
+  ONCILLA_ASSIGN(const Reduction reduction, ParseReduction(attrs.reduction));
+  ONCILLA_ASSIGN(const Slices slices,
+                 SlicesOf(args.inputs[1], args.in(1), x.shape, 0, attrs.negative_indices));
+  CopyInput(args);
+  DispatchDType(x.dtype, [&]<class T>(TypeTag<T>) {
+    const T* updates = args.In<T>(2);
+    for (size_t i = 0; i < slices.starts.size(); ++i, updates += slices.size) {
+      T* to = args.Out<T>(0) + slices.starts[i];
+      for (int64_t j = 0; j < slices.size; ++j) to[j] = Reduced(reduction, to[j], updates[j]);
+    }
+  });
+  return Status();
+}
+
+Result<std::vector<Tensor>> ScatterNDStrings(const ScatterNDAttrs& attrs, const NodeView&,
+                                             std::span<const Tensor> in) {
+  ONCILLA_ASSIGN(const Slices slices, SlicesOf(in[1].bytes().data(), in[1].desc(), in[0].shape(), 0,
+                                               attrs.negative_indices));
+  std::vector<std::string> out = in[0].strings();
+  auto update = in[2].strings().begin();
+  for (int64_t start : slices.starts) {
+    std::copy_n(update, slices.size, out.begin() + start);
+    update += slices.size;
+  }
+  return std::vector<Tensor>{Tensor::Strings(in[0].shape(), std::move(out))};
+}
+
+const KernelRow kRows[] = {
+    BothRow<Gather, GatherStrings>("Gather", kAll),
+    BothRow<GatherElements, GatherElementsStrings>("GatherElements", kAll),
+    BothRow<GatherND, GatherNDStrings>("GatherND", kAll),
+    BothRow<ScatterElements, ScatterElementsStrings>("ScatterElements", kAll),
+    BothRow<ScatterND, ScatterNDStrings>("ScatterND", kAll),
+    HostRow<Compress>("Compress", kAll),
+};
+
+}  // namespace
+
+std::span<const KernelRow> IndexingKernels() { return kRows; }
+
+}  // namespace oncilla::cpu

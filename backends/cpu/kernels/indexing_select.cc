@@ -1,0 +1,267 @@
+// Kernels of the CPU for ops that select elements by a rule: plain code, on the host where the
+// number of results depends on data.
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "backends/cpu/kernels/indices.h"
+#include "backends/cpu/move.h"
+#include "engine/ops/array/indexing.h"
+
+namespace oncilla::cpu {
+namespace {
+
+Result<std::vector<Tensor>> NonZero(const NoAttrs&, const NodeView&, std::span<const Tensor> in) {
+  std::vector<int64_t> places;
+  DispatchDType(in[0].dtype(), [&]<class T>(TypeTag<T>) {
+    const auto x = in[0].As<T>();
+    for (size_t i = 0; i < x.size(); ++i) {
+      if (x[i] != static_cast<T>(0.0f)) places.push_back(static_cast<int64_t>(i));
+    }
+  });
+  const Shape& shape = in[0].shape();
+  const auto n = static_cast<int64_t>(places.size());
+  ONCILLA_ASSIGN(Tensor out, Tensor::Allocate({DType::kI64, {shape.rank(), n}}));
+  auto y = out.MutableAs<int64_t>();
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t left = places[static_cast<size_t>(i)];
+    for (int axis = shape.rank(); axis-- > 0; left /= shape[axis]) {
+      y[static_cast<size_t>(axis * n + i)] = left % shape[axis];
+    }
+  }
+  return std::vector<Tensor>{std::move(out)};
+}
+
+// k of a triangle; 0 when absent.
+Result<int64_t> Diagonal(const NodeView& node) {
+  if (!node.has_input(1)) return 0;
+  ONCILLA_ASSIGN(const auto k, NeedInts(node.inputs[1], "k"));
+  return k[0];
+}
+
+template <class T>
+void CopyTriangle(const TriluAttrs& attrs, const Shape& shape, int64_t k, const T* x, T* y) {
+  const int64_t rows = shape[shape.rank() - 2], columns = shape.back();
+  const int64_t n = shape.Product(0, shape.rank() - 1);
+  for (int64_t r = 0; r < n; ++r, x += columns, y += columns) {
+    // Columns [begin, end) are kept.
+    const int64_t i = r % rows;
+    const int64_t begin = attrs.upper ? std::clamp<int64_t>(SaturatingAdd(i, k), 0, columns) : 0;
+    const int64_t end =
+        attrs.upper ? columns
+                    : std::clamp<int64_t>(SaturatingAdd(SaturatingAdd(i, k), 1), 0, columns);
+    std::fill_n(y, columns, T());
+    std::copy_n(x + begin, end - begin, y + begin);
+  }
+}
+
+Status Trilu(const TriluAttrs& attrs, const Args& args) {
+  ONCILLA_ASSIGN(const int64_t k, Diagonal(args.node));
+  DispatchBytes(BytesOf(args.in(0).dtype), [&]<class T>(T) {
+    CopyTriangle(attrs, args.in(0).shape, k, args.In<T>(0), args.Out<T>(0));
+  });
+  return Status();
+}
+
+// Slices [outer, n, inner] of a tensor, ordered as lists of elements.
+template <class T>
+class SliceOrder {
+ public:
+  SliceOrder(const T* x, int64_t outer, int64_t n, int64_t inner)
+      : x_(x), outer_(outer), n_(n), inner_(inner) {}
+
+  bool operator()(int64_t a, int64_t b) const { return Compare(a, b) < 0; }
+
+  bool HasNan(int64_t a) const {
+    if constexpr (!std::is_same_v<T, std::string> && !std::is_integral_v<T>) {
+      for (int64_t o = 0; o < outer_; ++o) {
+        const T* p = x_ + (o * n_ + a) * inner_;
+        if (std::any_of(p, p + inner_, [](const T& v) { return v != v; })) return true;
+      }
+    }
+    return false;
+  }
+
+  int Compare(int64_t a, int64_t b) const {
+    for (int64_t o = 0; o < outer_; ++o) {
+      const T* pa = x_ + (o * n_ + a) * inner_;
+      const T* pb = x_ + (o * n_ + b) * inner_;
+      for (int64_t i = 0; i < inner_; ++i) {
+        if (Less(pa[i], pb[i])) return -1;
+        if (Less(pb[i], pa[i])) return 1;
+      }
+    }
+    return 0;
+  }
+
+ private:
+  // NaNs are equal to each other and above everything else.
+  static bool Less(const T& a, const T& b) {
+    if constexpr (std::is_same_v<T, std::string> || std::is_integral_v<T>) {
+      return a < b;
+    } else {
+      return a < b || (b != b && a == a);
+    }
+  }
+
+  const T* x_;
+  int64_t outer_, n_, inner_;
+};
+
+// What Unique says of n slices, whatever they are made of.
+struct Groups {
+  IntList first, inverse, counts;
+};
+
+template <class T>
+Groups GroupsOf(const SliceOrder<T>& less, int64_t n, const UniqueAttrs& attrs) {
+  IntList order(static_cast<size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  WorkLook look;
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    look.GoOrThrow(8);
+    return less(a, b);
+  });
+  // Equal slices are neighbours now, the first seen in front.
+  HostVector<std::pair<size_t, size_t>> runs;
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (i == 0 || less.Compare(order[i - 1], order[i]) != 0 ||
+        (!attrs.equal_nans && less.HasNan(order[i]))) {
+      runs.emplace_back(i, i);
+    }
+    ++runs.back().second;
+  }
+  if (!attrs.sorted) {
+    std::sort(runs.begin(), runs.end(),
+              [&](const auto& a, const auto& b) { return order[a.first] < order[b.first]; });
+  }
+  Groups out;
+  out.inverse.resize(order.size());
+  for (const auto& [begin, end] : runs) {
+    for (size_t i = begin; i < end; ++i) {
+      out.inverse[static_cast<size_t>(order[i])] = static_cast<int64_t>(out.first.size());
+    }
+    out.first.push_back(order[begin]);
+    out.counts.push_back(static_cast<int64_t>(end - begin));
+  }
+  return out;
+}
+
+template <class T>
+void CopyFirsts(std::span<const int64_t> first, int64_t outer, int64_t n, int64_t inner,
+                const T* x, T* y) {
+  for (int64_t o = 0; o < outer; ++o) {
+    for (int64_t i : first) y = std::copy_n(x + (o * n + i) * inner, inner, y);
+  }
+}
+
+Result<std::vector<Tensor>> Unique(const UniqueAttrs& attrs, const NodeView&,
+                                   std::span<const Tensor> in) {
+  const bool flat = attrs.axis == kFlatAxis;
+  Shape shape = in[0].shape();
+  if (flat) shape = {shape.elements()};
+  ONCILLA_ASSIGN(const int axis, NormalizeAxis(flat ? 0 : attrs.axis, shape.rank()));
+  const int64_t outer = shape.Product(0, axis), n = shape[axis];
+  const int64_t inner = shape.Product(axis + 1, shape.rank());
+  Groups groups;
+  Tensor y;
+  auto kept = [&] {
+    Shape out = shape;
+    out[axis] = static_cast<int64_t>(groups.first.size());
+    return out;
+  };
+  if (in[0].dtype() == DType::kString) {
+    const std::string* x = in[0].strings().data();
+    groups = GroupsOf(SliceOrder(x, outer, n, inner), n, attrs);
+    std::vector<std::string> out(static_cast<size_t>(kept().elements()));
+    CopyFirsts(groups.first, outer, n, inner, x, out.data());
+    y = Tensor::Strings(kept(), std::move(out));
+  } else {
+    DispatchDType(in[0].dtype(), [&]<class T>(TypeTag<T>) {
+      groups = GroupsOf(SliceOrder(in[0].As<T>().data(), outer, n, inner), n, attrs);
+    });
+    ONCILLA_ASSIGN(y, Tensor::Allocate({in[0].dtype(), kept()}));
+    DispatchBytes(BytesOf(in[0].dtype()), [&]<class T>(T) {
+      CopyFirsts(groups.first, outer, n, inner, in[0].As<T>().data(), y.MutableAs<T>().data());
+    });
+  }
+  return std::vector<Tensor>{std::move(y), Tensor::Int64s(groups.first),
+                             Tensor::Int64s(groups.inverse), Tensor::Int64s(groups.counts)};
+}
+
+struct Box {
+  float y1, x1, y2, x2;
+  float area() const { return (y2 - y1) * (x2 - x1); }
+};
+
+Box BoxOf(const float* p, bool center_point) {
+  if (center_point) {
+    const float half_width = p[2] / 2, half_height = p[3] / 2;
+    return {p[1] - half_height, p[0] - half_width, p[1] + half_height, p[0] + half_width};
+  }
+  // Any two opposite corners.
+  return {std::min(p[0], p[2]), std::min(p[1], p[3]), std::max(p[0], p[2]), std::max(p[1], p[3])};
+}
+
+// Intersection over union, in float as other engines compute it: decisions at the threshold agree.
+bool Overlap(const Box& a, const Box& b, float threshold) {
+  const float height = std::min(a.y2, b.y2) - std::max(a.y1, b.y1);
+  const float width = std::min(a.x2, b.x2) - std::max(a.x1, b.x1);
+  if (!(height > 0) || !(width > 0) || !(a.area() > 0) || !(b.area() > 0)) return false;
+  const float both = height * width;
+  return both / (a.area() + b.area() - both) > threshold;
+}
+
+Result<std::vector<Tensor>> NonMaxSuppression(const NonMaxSuppressionAttrs& attrs,
+                                              const NodeView& node, std::span<const Tensor> in) {
+  int64_t most = 0;
+  if (node.has_input(2)) {
+    ONCILLA_ASSIGN(const auto max, NeedInts(node.inputs[2], "max"));
+    most = max[0];
+  }
+  const float iou = node.has_input(3) ? in[3].As<float>()[0] : 0.0f;
+  if (!(iou >= 0 && iou <= 1)) return InvalidArgument("iou is ", iou, ", not between 0 and 1");
+  const Shape& shape = in[1].shape();
+  const int64_t batches = shape[0], classes = shape[1], n = shape[2];
+  std::vector<int64_t> out;
+  for (int64_t batch = 0; batch < batches; ++batch) {
+    const float* boxes = in[0].As<float>().data() + batch * n * 4;
+    for (int64_t c = 0; c < classes; ++c) {
+      const float* scores = in[1].As<float>().data() + (batch * classes + c) * n;
+      std::vector<int64_t> order;
+      for (int64_t i = 0; i < n; ++i) {
+        // A score that is no number is never better than anything.
+        const bool counts =
+            node.has_input(4) ? scores[i] > in[4].As<float>()[0] : scores[i] == scores[i];
+        if (counts) order.push_back(i);
+      }
+      std::stable_sort(order.begin(), order.end(),
+                       [&](int64_t a, int64_t b) { return scores[a] > scores[b]; });
+      std::vector<Box> kept;
+      for (int64_t i : order) {
+        if (static_cast<int64_t>(kept.size()) >= most) break;
+        const Box box = BoxOf(boxes + i * 4, attrs.center_point_box);
+        const bool hidden = std::any_of(kept.begin(), kept.end(),
+                                        [&](const Box& k) { return Overlap(k, box, iou); });
+        if (hidden) continue;
+        kept.push_back(box);
+        out.insert(out.end(), {batch, c, i});
+      }
+    }
+  }
+  return std::vector<Tensor>{
+      Tensor::Int64s(out).Reshaped({static_cast<int64_t>(out.size()) / 3, 3})};
+}
+
+const KernelRow kRows[] = {
+    HostRow<NonZero>("NonZero", kFixedSize),
+    Row<Trilu>("Trilu", kFixedSize),
+    HostRow<Unique>("Unique", kAll),
+    HostRow<NonMaxSuppression>("NonMaxSuppression", Set(DType::kF32)),
+};
+
+}  // namespace
+
+std::span<const KernelRow> SelectKernels() { return kRows; }
+
+}  // namespace oncilla::cpu

@@ -1,0 +1,317 @@
+// Ops on lists: host functions. Elements that are cut from a tensor are views into it where they
+// are aligned, so that cutting costs nothing.
+#include <cstring>
+
+#include "backends/cpu/kernel.h"
+#include "engine/base/work_limits.h"
+#include "engine/ops/array/list.h"
+#include "engine/tensor/tensor_list.h"
+
+namespace oncilla::cpu {
+namespace {
+
+using Tensors = std::vector<Tensor>;
+
+Result<int64_t> ReadScalar(const Tensor& t, std::string_view what) {
+  ONCILLA_ASSIGN(const auto ints, ToInt64s(t));
+  if (ints.size() != 1) return InvalidArgument(what, " must be one number, not ", t.desc());
+  return ints[0];
+}
+
+Result<int64_t> ReadLength(const Tensor& t) {
+  ONCILLA_ASSIGN(const int64_t length, ReadScalar(t, "length"));
+  if (length < 0 || length > TensorList::kMaxSize) {
+    return InvalidArgument("a list of ", length, " elements");
+  }
+  return length;
+}
+
+// What is known of the elements' shape: the list's own, and input `at` when there is one.
+Result<PartialShape> ElementShape(const TensorList& list, std::span<const Tensor> in, size_t at) {
+  if (in.size() <= at || !in[at].valid() || in[at].shape().rank() == 0) return list.element();
+  ONCILLA_ASSIGN(const auto sizes, ToInt64s(in[at]));
+  std::vector<Dim> dims;
+  for (int64_t size : sizes) dims.push_back(size < 0 ? Dim() : Dim(size));
+  return MergeShapes(list.element(), PartialShape(std::move(dims)));
+}
+
+// Elements that are there agree on their shape: that of empty ones follows.
+PartialShape KnownFromOthers(const TensorList& list, PartialShape shape) {
+  for (int64_t i = 0; i < list.size() && !shape.known(); ++i) {
+    if (list.at(i).valid()) shape = list.at(i).shape();
+  }
+  return shape;
+}
+
+Result<Tensor> ElementAt(const TensorList& list, int64_t i, const PartialShape& shape, bool zeros) {
+  if (i < 0 || i >= list.size()) {
+    return InvalidArgument("index ", i, " is outside a list of ", list.size(), " elements");
+  }
+  const Tensor& element = list.at(i);
+  if (element.valid()) {
+    if (!shape.Accepts(element.shape())) {
+      return InvalidArgument("element ", i, " is ", element.desc(), ", not of shape ", shape);
+    }
+    return element;
+  }
+  if (!zeros) {
+    return Error(Code::kFailedPrecondition, "element ", i, " was never written");
+  }
+  if (!shape.known()) {
+    return InvalidArgument("element ", i, " was never written, and its shape ", shape,
+                           " is not wholly known");
+  }
+  return Tensor::Allocate({list.dtype(), shape.ToShape()});
+}
+
+// Rows [begin, begin + rows) of x along axis 0, under another shape.
+Tensor Cut(const Tensor& x, int64_t begin, int64_t rows, Shape shape) {
+  const int64_t row = x.shape().Product(1, x.shape().rank());
+  if (x.dtype() == DType::kString) {
+    const auto first = x.strings().begin() + begin * row;
+    return Tensor::Strings(std::move(shape), {first, first + rows * row});
+  }
+  const auto bytes = x.bytes().subspan(static_cast<size_t>(begin * row * BytesOf(x.dtype())),
+                                       static_cast<size_t>(rows * row * BytesOf(x.dtype())));
+  Tensor view = Tensor::View({x.dtype(), std::move(shape)}, bytes, std::make_shared<Tensor>(x));
+  return view.aligned() ? view : Tensor::Copy(view.desc(), bytes);
+}
+
+// Writes parts one behind the other.
+class Joiner {
+ public:
+  static Result<Joiner> Make(TensorDesc desc) {
+    ONCILLA_ASSIGN(Tensor out, Tensor::Allocate(desc));
+    return Joiner(std::move(out));
+  }
+  Status Add(const Tensor& part) {
+    if (part.dtype() == DType::kString) {
+      for (const std::string& s : part.strings()) {
+        ONCILLA_TRY(growth_.Add(std::ssize(s) + static_cast<int64_t>(sizeof(s))));
+      }
+      strings_.insert(strings_.end(), part.strings().begin(), part.strings().end());
+    } else if (!part.bytes().empty()) {
+      std::memcpy(out_.mutable_bytes().data() + at_, part.bytes().data(), part.bytes().size());
+      at_ += part.bytes().size();
+    }
+    return WorkLook::Ask();
+  }
+  Tensor Finish() {
+    if (out_.dtype() != DType::kString) return std::move(out_);
+    growth_.Clear();
+    return Tensor::Strings(out_.shape(), std::move(strings_));
+  }
+
+ private:
+  explicit Joiner(Tensor out) : out_(std::move(out)) {}
+  Tensor out_;
+  size_t at_ = 0;
+  std::vector<std::string> strings_;
+  Growth growth_;
+};
+
+Result<Tensor> Stack(const TensorList& list, std::span<const int64_t> indices, PartialShape shape) {
+  shape = KnownFromOthers(list, std::move(shape));
+  if (!shape.known()) {
+    return InvalidArgument("the shape ", shape, " of the elements is not wholly known");
+  }
+  Shape stacked = shape.ToShape();
+  stacked.Insert(0, static_cast<int64_t>(indices.size()));
+  ONCILLA_ASSIGN(Joiner joiner, Joiner::Make({list.dtype(), stacked}));
+  for (int64_t i : indices) {
+    ONCILLA_ASSIGN(const Tensor element, ElementAt(list, i, shape, /*zeros=*/true));
+    ONCILLA_TRY(joiner.Add(element));
+  }
+  return joiner.Finish();
+}
+
+Result<Tensors> ListReserve(const ListReserveAttrs& attrs, const NodeView&,
+                            std::span<const Tensor> in) {
+  ONCILLA_ASSIGN(const Fact type, ParseFact(attrs.type));
+  ONCILLA_ASSIGN(const int64_t length, ReadLength(in[0]));
+  TensorList list(type.dtype, type.shape);
+  list.Resize(length);
+  return Tensors{Tensor::OfList(std::move(list))};
+}
+
+Result<Tensors> ListFromTensor(const NoAttrs&, const NodeView&, std::span<const Tensor> in) {
+  const Tensor& x = in[0];
+  if (x.shape().rank() == 0) return InvalidArgument("x has no axis to cut");
+  if (x.shape()[0] > TensorList::kMaxSize) {
+    return InvalidArgument("a list of ", x.shape()[0], " elements");
+  }
+  Shape element = x.shape();
+  element.Erase(0);
+  TensorList list(x.dtype(), element);
+  for (int64_t i = 0; i < x.shape()[0]; ++i) list.Push(Cut(x, i, 1, element));
+  return Tensors{Tensor::OfList(std::move(list))};
+}
+
+Result<Tensors> ListGet(const ListGetAttrs& attrs, const NodeView&, std::span<const Tensor> in) {
+  const TensorList& list = in[0].list();
+  ONCILLA_ASSIGN(const int64_t index, ReadScalar(in[1], "index"));
+  ONCILLA_ASSIGN(PartialShape shape, ElementShape(list, in, 2));
+  if (index >= 0 && index < list.size() && !list.at(index).valid()) {
+    shape = KnownFromOthers(list, std::move(shape));
+  }
+  ONCILLA_ASSIGN(Tensor element, ElementAt(list, index, shape, attrs.zeros));
+  return Tensors{std::move(element)};
+}
+
+// Puts x into the list, which grows when it may.
+Status Put(TensorList& list, int64_t index, bool grow, Tensor x) {
+  if (index < 0 || index >= TensorList::kMaxSize || (!grow && index >= list.size())) {
+    return InvalidArgument("index ", index, " is outside a list of ", list.size(), " elements");
+  }
+  if (!list.element().Accepts(x.shape())) {
+    return InvalidArgument("a list of elements of shape ", list.element(), " cannot hold a ",
+                           x.desc());
+  }
+  if (index >= list.size()) list.Resize(index + 1);
+  list.Set(index, std::move(x));
+  return Status();
+}
+
+Result<Tensors> ListSet(const ListSetAttrs& attrs, const NodeView&, std::span<const Tensor> in) {
+  TensorList list = in[0].list();
+  ONCILLA_ASSIGN(const int64_t index, ReadScalar(in[1], "index"));
+  ONCILLA_TRY(Put(list, index, attrs.grow, in[2]));
+  return Tensors{Tensor::OfList(std::move(list))};
+}
+
+Result<Tensors> ListScatter(const ListScatterAttrs& attrs, const NodeView&,
+                            std::span<const Tensor> in) {
+  TensorList list = in[0].list();
+  const Tensor& x = in[2];
+  ONCILLA_ASSIGN(const auto indices, ToInt64s(in[1]));
+  if (x.shape().rank() == 0 || x.shape()[0] != std::ssize(indices)) {
+    return InvalidArgument(indices.size(), " indices for ", x.desc());
+  }
+  Shape element = x.shape();
+  element.Erase(0);
+  for (size_t i = 0; i < indices.size(); ++i) {
+    ONCILLA_TRY(Put(list, indices[i], attrs.grow, Cut(x, static_cast<int64_t>(i), 1, element)));
+  }
+  return Tensors{Tensor::OfList(std::move(list))};
+}
+
+Result<Tensors> ListPush(const NoAttrs&, const NodeView&, std::span<const Tensor> in) {
+  TensorList list = in[0].list();
+  ONCILLA_TRY(Put(list, list.size(), /*grow=*/true, in[1]));
+  return Tensors{Tensor::OfList(std::move(list))};
+}
+
+Result<Tensors> ListPop(const NoAttrs&, const NodeView&, std::span<const Tensor> in) {
+  TensorList list = in[0].list();
+  if (list.size() == 0) return InvalidArgument("the list is empty");
+  ONCILLA_ASSIGN(const PartialShape shape, ElementShape(list, in, 1));
+  ONCILLA_ASSIGN(Tensor last, ElementAt(list, list.size() - 1, shape, /*zeros=*/true));
+  list.Resize(list.size() - 1);
+  return Tensors{Tensor::OfList(std::move(list)), std::move(last)};
+}
+
+Result<Tensors> ListLength(const NoAttrs&, const NodeView&, std::span<const Tensor> in) {
+  const auto length = static_cast<int32_t>(in[0].list().size());
+  return Tensors{Tensor::Of<int32_t>(DType::kI32, {}, {&length, 1})};
+}
+
+Result<Tensors> ListStack(const NoAttrs&, const NodeView&, std::span<const Tensor> in) {
+  const TensorList& list = in[0].list();
+  ONCILLA_ASSIGN(PartialShape shape, ElementShape(list, in, 1));
+  std::vector<int64_t> all(static_cast<size_t>(list.size()));
+  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
+  ONCILLA_ASSIGN(Tensor out, Stack(list, all, std::move(shape)));
+  return Tensors{std::move(out)};
+}
+
+Result<Tensors> ListGather(const NoAttrs&, const NodeView&, std::span<const Tensor> in) {
+  ONCILLA_ASSIGN(PartialShape shape, ElementShape(in[0].list(), in, 2));
+  ONCILLA_ASSIGN(const auto indices, ToInt64s(in[1]));
+  ONCILLA_ASSIGN(Tensor out, Stack(in[0].list(), indices, std::move(shape)));
+  return Tensors{std::move(out)};
+}
+
+Result<Tensors> ListConcat(const NoAttrs&, const NodeView&, std::span<const Tensor> in) {
+  const TensorList& list = in[0].list();
+  ONCILLA_ASSIGN(const PartialShape shape, ElementShape(list, in, 1));
+  const PartialShape known = KnownFromOthers(list, shape);
+  if (!known.ranked() || known.rank() == 0) {
+    return InvalidArgument("elements of shape ", known, " cannot be joined along an axis");
+  }
+  std::vector<Tensor> parts;
+  std::vector<int64_t> lengths;
+  Shape joined;
+  for (int64_t i = 0; i < list.size(); ++i) {
+    ONCILLA_ASSIGN(Tensor part, ElementAt(list, i, list.at(i).valid() ? shape : known, true));
+    if (i == 0) {
+      joined = part.shape();
+    } else {
+      Shape expected = part.shape();
+      expected[0] = joined[0];
+      if (part.shape().rank() != joined.rank() || expected != joined) {
+        return InvalidArgument("elements ", parts[0].desc(), " and ", part.desc(),
+                               " differ in more than their first axis");
+      }
+      joined[0] = SaturatingAdd(joined[0], part.shape()[0]);
+    }
+    lengths.push_back(part.shape()[0]);
+    parts.push_back(std::move(part));
+  }
+  if (parts.empty()) {
+    for (int axis = 0; axis < known.rank(); ++axis) {
+      if (axis > 0 && !known[axis].known()) {
+        return InvalidArgument("the list is empty and the shape ", known, " not wholly known");
+      }
+      joined.push_back(axis == 0 ? 0 : known[axis].size);
+    }
+  }
+  ONCILLA_ASSIGN(Joiner joiner, Joiner::Make({list.dtype(), joined}));
+  for (const Tensor& part : parts) ONCILLA_TRY(joiner.Add(part));
+  return Tensors{joiner.Finish(), Tensor::Int64s(lengths)};
+}
+
+Result<Tensors> ListSplit(const NoAttrs&, const NodeView&, std::span<const Tensor> in) {
+  const Tensor& x = in[0];
+  ONCILLA_ASSIGN(const auto lengths, ToInt64s(in[1]));
+  if (x.shape().rank() == 0) return InvalidArgument("x has no axis to cut");
+  PartialShape element(x.shape());
+  element[0] = Dim();
+  TensorList list(x.dtype(), element);
+  int64_t at = 0;
+  for (int64_t length : lengths) {
+    if (length < 0 || length > x.shape()[0] - at) {
+      return InvalidArgument("lengths do not add up to the ", x.shape()[0], " rows of x");
+    }
+    Shape shape = x.shape();
+    shape[0] = length;
+    list.Push(Cut(x, at, length, std::move(shape)));
+    at += length;
+  }
+  if (at != x.shape()[0]) {
+    return InvalidArgument("lengths do not add up to the ", x.shape()[0], " rows of x");
+  }
+  return Tensors{Tensor::OfList(std::move(list))};
+}
+
+Result<Tensors> ListResize(const NoAttrs&, const NodeView&, std::span<const Tensor> in) {
+  ONCILLA_ASSIGN(const int64_t length, ReadLength(in[1]));
+  TensorList list = in[0].list();
+  list.Resize(length);
+  return Tensors{Tensor::OfList(std::move(list))};
+}
+
+const KernelRow kRows[] = {
+    HostRow<ListConcat>("ListConcat", kAll), HostRow<ListFromTensor>("ListFromTensor", kAll),
+    HostRow<ListGather>("ListGather", kAll), HostRow<ListGet>("ListGet", kAll),
+    HostRow<ListLength>("ListLength", kAll), HostRow<ListPop>("ListPop", kAll),
+    HostRow<ListPush>("ListPush", kAll),     HostRow<ListReserve>("ListReserve", kIntegers),
+    HostRow<ListResize>("ListResize", kAll), HostRow<ListScatter>("ListScatter", kAll),
+    HostRow<ListSet>("ListSet", kAll),       HostRow<ListSplit>("ListSplit", kAll),
+    HostRow<ListStack>("ListStack", kAll),
+};
+
+}  // namespace
+
+std::span<const KernelRow> ListKernels() { return kRows; }
+
+}  // namespace oncilla::cpu

@@ -1,0 +1,226 @@
+// Quantisation by ranges on the CPU, with TensorFlow's order of rounding.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "backends/cpu/kernel.h"
+#include "engine/ops/math/quantize.h"
+#include "engine/tensor/dispatch.h"
+
+namespace oncilla::cpu {
+namespace {
+
+// x as [outer, places, inner] around an axis; one place without.
+struct Slices {
+  int64_t outer = 1, places = 1, inner = 1;
+
+  Slices(const Shape& shape, int64_t axis) {
+    if (axis < 0) {
+      inner = shape.elements();
+      return;
+    }
+    const auto at = static_cast<int>(axis);
+    outer = shape.Product(0, at);
+    places = shape[at];
+    inner = shape.Product(at + 1, shape.rank());
+  }
+  // Calls fn(begin, end) with the runs of elements of a place.
+  template <class F>
+  void Each(int64_t place, F&& fn) const {
+    for (int64_t o = 0; o < outer; ++o) {
+      const int64_t begin = (o * places + place) * inner;
+      fn(begin, begin + inner);
+    }
+  }
+};
+
+template <class T>
+T Cut(double x) {
+  constexpr auto kLow = static_cast<double>(std::numeric_limits<T>::lowest());
+  constexpr auto kHigh = static_cast<double>(std::numeric_limits<T>::max());
+  if (std::isnan(x)) return 0;
+  return static_cast<T>(std::clamp(x, kLow, kHigh));
+}
+
+// One range's worth of QuantizeRange.
+template <class T>
+struct Quantizer {
+  static constexpr float kLow = static_cast<float>(std::numeric_limits<T>::lowest());
+  static constexpr float kHigh = static_cast<float>(std::numeric_limits<T>::max());
+  const QuantizeRangeAttrs& attrs;
+  float least, most;
+  float factor = 1;
+  double scale = 1, first = 0;
+
+  Quantizer(const QuantizeRangeAttrs& a, float low, float high) : attrs(a) {
+    least = std::min(0.0f, low);
+    const float epsilon = std::max(1.0f, std::max(std::abs(low), std::abs(high))) *
+                          static_cast<float>(attrs.least_range);
+    most = std::max(0.0f, std::max(high, least + epsilon));
+    if (attrs.mode == "scaled") {
+      const float lowest = kLow + (attrs.narrow ? 1.0f : 0.0f);
+      constexpr float kNone = std::numeric_limits<float>::max();
+      const float by_least = lowest * least > 0 ? lowest / least : kNone;
+      const float by_most = kHigh * most > 0 ? kHigh / most : kNone;
+      factor = std::min(by_least, by_most);
+      least = lowest / factor;
+      most = kHigh / factor;
+    } else if (attrs.mode == "min_combined") {
+      factor = (kHigh - kLow) / (most - least);
+    } else {
+      const double steps = std::ldexp(1.0, sizeof(T) * 8);
+      const double range =
+          (static_cast<double>(most) - static_cast<double>(least)) * (steps / (steps - 1));
+      scale = steps / range;
+      first = std::round(static_cast<double>(least) * scale);
+    }
+  }
+
+  T operator()(float x) const {
+    if (attrs.mode == "min_first") {
+      // Far enough from the ends of T that the sum is exact.
+      const double y = std::round(static_cast<double>(x * static_cast<float>(scale)));
+      return Cut<T>(y - (first - static_cast<double>(std::numeric_limits<T>::lowest())));
+    }
+    const float cut = std::max(std::min(x, most), least);
+    if (attrs.mode == "scaled") {
+      const float y = cut * factor;
+      return Cut<T>(static_cast<double>(attrs.half_to_even ? std::nearbyint(y) : std::round(y)));
+    }
+    const float y = (cut - least) * factor;
+    if constexpr (std::is_signed_v<T>) {
+      const float half = (kHigh - kLow + 1) / 2.0f;
+      return Cut<T>(static_cast<double>(std::round(y - half)));
+    }
+    return Cut<T>(std::trunc(static_cast<double>(y + 0.5f)));
+  }
+};
+
+Status QuantizeRange(const QuantizeRangeAttrs& attrs, const Args& args) {
+  const Slices slices(args.in(0).shape, attrs.axis);
+  Status status;
+  DispatchDType(attrs.to, [&]<class T>(TypeTag<T>) {
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+      for (int64_t p = 0; p < slices.places && status.ok(); ++p) {
+        const float low = args.In<float>(1)[p], high = args.In<float>(2)[p];
+        if (!(low <= high)) {
+          status = InvalidArgument("input_max_range must be larger than input_min_range.");
+          return;
+        }
+        const Quantizer<T> quantizer(attrs, low, high);
+        args.Out<float>(1)[p] = quantizer.least;
+        args.Out<float>(2)[p] = quantizer.most;
+        slices.Each(p, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) args.Out<T>(0)[i] = quantizer(args.In<float>(0)[i]);
+        });
+      }
+    }
+  });
+  return status;
+}
+
+Status DequantizeRange(const DequantizeRangeAttrs& attrs, const Args& args) {
+  const Slices slices(args.in(0).shape, attrs.axis);
+  DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T>) {
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+      constexpr auto kLow = static_cast<float>(std::numeric_limits<T>::lowest());
+      constexpr auto kHigh = static_cast<float>(std::numeric_limits<T>::max());
+      for (int64_t p = 0; p < slices.places; ++p) {
+        const float least = args.In<float>(1)[p], most = args.In<float>(2)[p];
+        float scale = (most - least) / (kHigh - kLow), offset = 0, before = 0;
+        if (attrs.mode == "scaled") {
+          const float lowest = kLow + (attrs.narrow ? 1.0f : 0.0f);
+          scale = kLow == 0 ? most / kHigh : std::max(least / lowest, most / kHigh);
+        } else if (attrs.mode == "min_combined") {
+          before = std::is_signed_v<T> ? (kHigh - kLow + 1) / 2.0f : 0.0f;
+          offset = least;
+        }
+        const double step = (static_cast<double>(most) - static_cast<double>(least)) /
+                            (std::ldexp(1.0, sizeof(T) * 8) - 1);
+        const double first = step == 0 ? static_cast<double>(least)
+                                       : std::round(static_cast<double>(least) / step) * step;
+        const bool min_first = attrs.mode == "min_first";
+        slices.Each(p, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            const T x = args.In<T>(0)[i];
+            const double above =
+                static_cast<double>(x) - static_cast<double>(std::numeric_limits<T>::lowest());
+            args.Out<float>(0)[i] = min_first ? static_cast<float>(first + above * step)
+                                              : (static_cast<float>(x) + before) * scale + offset;
+          }
+        });
+      }
+    }
+  });
+  return {};
+}
+
+template <class T>
+Status Steps(const RoundToStepsAttrs& attrs, const Args& args) {
+  const Slices slices(args.in(0).shape, attrs.axis);
+  const T* x = args.In<T>(0);
+  const bool given = args.has_input(1);
+  const auto bits = static_cast<int>(attrs.bits);
+  const T lowest = attrs.is_signed ? static_cast<T>(-std::ldexp(1.0, bits - 1)) +
+                                         static_cast<T>(attrs.narrow ? 1 : 0)
+                                   : T{0};
+  const T highest = static_cast<T>(std::ldexp(1.0, attrs.is_signed ? bits - 1 : bits) - 1);
+  for (int64_t p = 0; p < slices.places; ++p) {
+    T least = std::numeric_limits<T>::max(), most = std::numeric_limits<T>::lowest();
+    if (given) {
+      least = args.In<T>(1)[p];
+      most = args.In<T>(2)[p];
+      if (!(least <= most)) {
+        return InvalidArgument("Invalid range: input_min ", least, " > input_max ", most);
+      }
+    } else {
+      slices.Each(p, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          least = std::min(least, x[i]);
+          most = std::max(most, x[i]);
+        }
+      });
+    }
+    constexpr T kNone = std::numeric_limits<T>::max();
+    const T by_least = lowest * least > 0 ? lowest / least : kNone;
+    const T by_most = highest * most > 0 ? highest / most : kNone;
+    T scale, back;
+    if (by_least < by_most) {
+      scale = by_least;
+      back = least / lowest;
+      most = highest * back;
+    } else {
+      scale = by_most;
+      back = most / highest;
+      least = lowest * back;
+    }
+    slices.Each(p, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const T cut = given ? std::max(std::min(x[i], most), least) : x[i];
+        const T step = cut * scale;
+        args.Out<T>(0)[i] =
+            (attrs.half_up ? std::floor(step + T(0.5)) : std::nearbyint(step)) * back;
+      }
+    });
+  }
+  return {};
+}
+
+Status RoundToSteps(const RoundToStepsAttrs& attrs, const Args& args) {
+  return args.in(0).dtype == DType::kF64 ? Steps<double>(attrs, args) : Steps<float>(attrs, args);
+}
+
+constexpr DTypeSet kQuantized =
+    Set(DType::kI8) | Set(DType::kU8) | Set(DType::kI16) | Set(DType::kU16) | Set(DType::kI32);
+
+const KernelRow kRows[] = {
+    Row<QuantizeRange>("QuantizeRange", Set(DType::kF32)),
+    Row<DequantizeRange>("DequantizeRange", kQuantized),
+    Row<RoundToSteps>("RoundToSteps", Set(DType::kF32) | Set(DType::kF64)),
+};
+
+}  // namespace
+
+std::span<const KernelRow> QuantizeKernels() { return kRows; }
+
+}  // namespace oncilla::cpu

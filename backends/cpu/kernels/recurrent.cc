@@ -1,0 +1,202 @@
+// Recurrent layers on the CPU: plain, exact code; sums in double, state in the tensors' type,
+// which for 16 bits is float.
+#include <algorithm>
+#include <vector>
+
+#include "backends/cpu/fast/fast.h"
+#include "backends/cpu/kernel.h"
+#include "engine/ops/nn/recurrent.h"
+#include "engine/tensor/dispatch.h"
+
+namespace oncilla::cpu {
+namespace {
+
+template <class T>
+T To(double v) {
+  if constexpr (std::is_same_v<T, double>) return v;
+  return static_cast<T>(static_cast<float>(v));
+}
+// What is left of a number of the state at the end of a step.
+template <class T>
+double Kept(double v) {
+  if constexpr (std::is_same_v<T, double>) return v;
+  return static_cast<double>(static_cast<float>(v));
+}
+
+struct Layer {
+  std::string_view op;
+  std::array<RecurrentActivation, 3> act;
+  int64_t steps = 0, samples = 0, units = 0, gates = 0;
+  double clip = 0;
+
+  double Clip(double x) const { return clip > 0 ? std::clamp(x, -clip, clip) : x; }
+  double F(double x) const { return act[0](Clip(x)); }
+  double G(double x) const { return act[1](Clip(x)); }
+};
+
+// sum[j] += h R[.., j] for the columns first <= j < last.
+template <class T>
+void AddProduct(const Layer& layer, const T* recurrent, const double* h, int64_t first,
+                int64_t last, double* sum) {
+  const int64_t width = layer.gates * layer.units;
+  for (int64_t k = 0; k < layer.units; ++k) {
+    const T* row = recurrent + k * width;
+    const double scale = h[k];
+    for (int64_t j = first; j < last; ++j) sum[j] += scale * static_cast<double>(row[j]);
+  }
+}
+
+// One sample from its first step to its last.
+template <class T>
+class Sample {
+ public:
+  Sample(const RecurrentAttrs& attrs, const Layer& layer, const Args& args, int64_t n)
+      : attrs_(attrs), layer_(layer), args_(args), n_(n), h_(Start(3)), c_(Start(4)) {
+    if (layer.op == "Gru" && args.has_input(4)) bias_ = args.In<T>(4);
+    if (layer.op == "Lstm" && args.has_input(5)) peepholes_ = args.In<T>(5);
+    sum_.resize(static_cast<size_t>(layer.gates * layer.units));
+  }
+
+  void Run(int64_t length) {
+    const int64_t units = layer_.units, width = layer_.gates * units;
+    Lookout look(args_.threads);
+    for (int64_t s = 0; s < layer_.steps; ++s) {
+      if (look.Ended(units * width)) return;
+      const int64_t t = s < length && attrs_.reverse ? length - 1 - s : s;
+      const int64_t at = t * layer_.samples + n_;
+      T* y = args_.Out<T>(0) + at * units;
+      if (s >= length) {
+        std::fill_n(y, units, T());
+        continue;
+      }
+      const T* gates = args_.In<T>(0) + at * width;
+      for (int64_t j = 0; j < width; ++j) sum_[j] = static_cast<double>(gates[j]);
+      if (layer_.op == "Lstm") {
+        Lstm();
+      } else if (layer_.op == "Gru") {
+        Gru();
+      } else {
+        AddProduct(layer_, args_.In<T>(1), h_.data(), 0, width, sum_.data());
+        for (int64_t j = 0; j < units; ++j) h_[j] = layer_.F(sum_[j]);
+      }
+      for (int64_t j = 0; j < units; ++j) {
+        h_[j] = Kept<T>(h_[j]);
+        y[j] = To<T>(h_[j]);
+      }
+    }
+    for (int64_t j = 0; j < units; ++j) {
+      args_.Out<T>(1)[n_ * units + j] = To<T>(h_[j]);
+      if (layer_.op == "Lstm") args_.Out<T>(2)[n_ * units + j] = To<T>(c_[j]);
+    }
+  }
+
+ private:
+  std::vector<double> Start(size_t input) const {
+    std::vector<double> state(static_cast<size_t>(layer_.units), 0.0);
+    const bool has = args_.has_input(input) && (input == 3 || layer_.op == "Lstm");
+    for (int64_t j = 0; has && j < layer_.units; ++j) {
+      state[j] = static_cast<double>(args_.In<T>(input)[n_ * layer_.units + j]);
+    }
+    return state;
+  }
+
+  double Peephole(int64_t gate, int64_t j) const {
+    return peepholes_ == nullptr ? 0 : static_cast<double>(peepholes_[gate * layer_.units + j]);
+  }
+
+  void Lstm() {
+    const int64_t units = layer_.units;
+    AddProduct(layer_, args_.In<T>(1), h_.data(), 0, 4 * units, sum_.data());
+    for (int64_t j = 0; j < units; ++j) {
+      const double old = c_[j];
+      const double i = layer_.F(sum_[j] + Peephole(0, j) * old);
+      const double f =
+          attrs_.input_forget ? 1 - i : layer_.F(sum_[2 * units + j] + Peephole(2, j) * old);
+      const double c = f * old + i * layer_.G(sum_[3 * units + j]);
+      const double o = layer_.F(sum_[units + j] + Peephole(1, j) * c);
+      h_[j] = o * layer_.act[2](c);
+      c_[j] = Kept<T>(c);
+    }
+  }
+
+  void Gru() {
+    const int64_t units = layer_.units;
+    const T* recurrent = args_.In<T>(1);
+    AddProduct(layer_, recurrent, h_.data(), 0, 2 * units, sum_.data());
+    std::vector<double> z(static_cast<size_t>(units)), r(z);
+    for (int64_t j = 0; j < units; ++j) {
+      z[j] = layer_.F(sum_[j]);
+      r[j] = layer_.F(sum_[units + j]);
+    }
+    if (attrs_.linear_before_reset) {
+      std::vector<double> product(sum_.size());
+      AddProduct(layer_, recurrent, h_.data(), 2 * units, 3 * units, product.data());
+      for (int64_t j = 0; j < units; ++j) {
+        const double bias = bias_ == nullptr ? 0 : static_cast<double>(bias_[j]);
+        sum_[2 * units + j] += r[j] * (product[2 * units + j] + bias);
+      }
+    } else {
+      std::vector<double> reset(static_cast<size_t>(units));
+      for (int64_t j = 0; j < units; ++j) reset[j] = Kept<T>(r[j] * h_[j]);
+      AddProduct(layer_, recurrent, reset.data(), 2 * units, 3 * units, sum_.data());
+    }
+    for (int64_t j = 0; j < units; ++j) {
+      h_[j] = (1 - z[j]) * layer_.G(sum_[2 * units + j]) + z[j] * h_[j];
+    }
+  }
+
+  const RecurrentAttrs& attrs_;
+  const Layer& layer_;
+  const Args& args_;
+  const int64_t n_;
+  std::vector<double> h_, c_, sum_;
+  const T* bias_ = nullptr;
+  const T* peepholes_ = nullptr;
+};
+
+Status Recurrent(const RecurrentAttrs& attrs, const Args& args) {
+  Layer layer;
+  layer.op = args.node.op->name;
+  ONCILLA_ASSIGN(layer.act, ActivationsOf(attrs, layer.op));
+  const Shape y = args.out(0).shape;
+  layer.steps = y[0], layer.samples = y[1], layer.units = y[2];
+  layer.gates = RecurrentGates(layer.op);
+  layer.clip = attrs.clip;
+  std::vector<int64_t> lengths(static_cast<size_t>(layer.samples), layer.steps);
+  if (args.has_input(2)) {
+    DispatchDType(args.in(2).dtype, [&]<class T>(TypeTag<T>) {
+      if constexpr (std::is_integral_v<T>) {
+        for (size_t n = 0; n < lengths.size(); ++n) {
+          lengths[n] = static_cast<int64_t>(args.In<T>(2)[n]);
+        }
+      }
+    });
+    for (size_t n = 0; n < lengths.size(); ++n) {
+      if (lengths[n] >= 0 && lengths[n] <= layer.steps) continue;
+      return InvalidArgument("sample ", n, " has ", lengths[n], " of ", layer.steps,
+                             " steps: an index out of range");
+    }
+  }
+  DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T>) {
+    if constexpr (!std::is_integral_v<T>) {
+      ParallelFor(args.threads, layer.samples, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t n = begin; n < end; ++n) {
+          Sample<T>(attrs, layer, args, n).Run(lengths[static_cast<size_t>(n)]);
+        }
+      });
+    }
+  });
+  return Status();
+}
+
+const KernelRow kRows[] = {
+    Row<Recurrent>("Lstm", kFloats, &MakeFastRecurrent, &RecurrentPacking),
+    Row<Recurrent>("Gru", kFloats, &MakeFastRecurrent, &RecurrentPacking),
+    Row<Recurrent>("Rnn", kFloats, &MakeFastRecurrent, &RecurrentPacking),
+};
+
+}  // namespace
+
+std::span<const KernelRow> RecurrentKernels() { return kRows; }
+
+}  // namespace oncilla::cpu

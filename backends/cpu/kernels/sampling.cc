@@ -1,0 +1,279 @@
+// Sampling on the CPU: places in float as devices compute them, sums in double.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "backends/cpu/kernel.h"
+#include "backends/cpu/kernels/indices.h"
+#include "engine/ops/nn/sampling.h"
+#include "engine/tensor/dispatch.h"
+
+namespace oncilla::cpu {
+namespace {
+
+enum class Padding { kZeros, kBorder, kReflection };
+
+// Back and forth between two ends.
+float Reflect(float x, float low, float high) {
+  const float range = high - low;
+  if (!(range > 0)) return low;
+  if (x >= low && x <= high) return x;
+  const float beyond = x < low ? low - x : x - high;
+  const float times = std::floor(beyond / range), rest = beyond - times * range;
+  const bool even = std::fmod(times, 2.0f) == 0;
+  return (x < low) == even ? low + rest : high - rest;
+}
+
+// One axis of the image.
+struct Axis {
+  int64_t size;
+  Padding padding;
+  bool align;
+  float low, high;  // where reflection turns
+
+  Axis(int64_t n, Padding p, bool align_corners)
+      : size(n),
+        padding(p),
+        align(align_corners),
+        low(align_corners ? 0.0f : -0.5f),
+        high(static_cast<float>(n) - (align_corners ? 1.0f : 0.5f)) {}
+
+  // A grid coordinate in pixels.
+  float Place(float g) const {
+    if (std::isnan(g)) g = -3;
+    g = std::clamp(g, -1e6f, 1e6f);
+    const auto n = static_cast<float>(size);
+    float x = align ? (g + 1) / 2 * (n - 1) : ((g + 1) * n - 1) / 2;
+    if (x < low || x > high) {
+      if (padding == Padding::kBorder) x = std::clamp(x, 0.0f, LastPlace(size));
+      if (padding == Padding::kReflection) x = Reflect(x, low, high);
+    }
+    return x;
+  }
+  // The pixel that stands for a whole place, or -1 for none.
+  int64_t Pixel(float x) const {
+    const float last = LastPlace(size);
+    if (x >= 0 && x <= last) return static_cast<int64_t>(x);
+    if (padding == Padding::kZeros) return -1;
+    if (padding == Padding::kReflection) x = Reflect(x, low, high);
+    return static_cast<int64_t>(std::clamp(x, 0.0f, last));
+  }
+};
+
+struct Tap {
+  int64_t pixel;
+  double weight;
+};
+
+double Cubic(double x) {
+  constexpr double a = -0.75;
+  x = std::fabs(x);
+  if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
+}
+
+// The pixels of one axis that a place sees.
+int TapsOf(const std::string& mode, const Axis& axis, float x, Tap* taps) {
+  if (mode == "nearest") {
+    taps[0] = {axis.Pixel(std::nearbyint(x)), 1.0};
+    return 1;
+  }
+  const float base = std::floor(x);
+  const double t = static_cast<double>(x - base);
+  if (mode == "linear") {
+    taps[0] = {axis.Pixel(base), 1 - t};
+    taps[1] = {axis.Pixel(base + 1), t};
+    return 2;
+  }
+  for (int k = 0; k < 4; ++k) {
+    taps[k] = {axis.Pixel(base + static_cast<float>(k - 1)), Cubic(t - (k - 1))};
+  }
+  return 4;
+}
+
+template <class T>
+T To(double v) {
+  if constexpr (std::is_same_v<T, double>) return v;
+  return static_cast<T>(static_cast<float>(v));
+}
+
+template <class T, class G>
+void Sample(const GridSampleAttrs& attrs, const Args& args) {
+  const Shape in = args.in(0).shape, out = args.out(0).shape;
+  const int spatial = in.rank() - 2;
+  const Padding padding = attrs.padding == "zeros"    ? Padding::kZeros
+                          : attrs.padding == "border" ? Padding::kBorder
+                                                      : Padding::kReflection;
+  std::vector<Axis> axes;
+  for (int i = 0; i < spatial; ++i) axes.emplace_back(in[1 + i], padding, attrs.align_corners);
+  const int64_t channels = in.back(), places = out.Product(1, out.rank() - 1);
+  ParallelFor(args.threads, out[0] * places, 64, [&](int64_t begin, int64_t end) {
+    std::vector<Tap> seen, next;
+    for (int64_t p = begin; p < end; ++p) {
+      seen.assign(1, {p / places, 1.0});
+      for (int i = 0; i < spatial; ++i) {
+        const G g = args.In<G>(1)[p * spatial + (spatial - 1 - i)];
+        Tap taps[4];
+        const Axis& axis = axes[static_cast<size_t>(i)];
+        const int count = TapsOf(attrs.mode, axis, axis.Place(static_cast<float>(g)), taps);
+        next.clear();
+        for (const Tap& s : seen) {
+          for (int k = 0; k < count; ++k) {
+            if (taps[k].pixel < 0) continue;
+            next.push_back({s.pixel * axis.size + taps[k].pixel, s.weight * taps[k].weight});
+          }
+        }
+        seen.swap(next);
+      }
+      T* y = args.Out<T>(0) + p * channels;
+      for (int64_t c = 0; c < channels; ++c) {
+        double sum = 0;
+        for (const Tap& s : seen) {
+          sum += s.weight * static_cast<double>(args.In<T>(0)[s.pixel * channels + c]);
+        }
+        y[c] = To<T>(sum);
+      }
+    }
+  });
+}
+
+Status GridSample(const GridSampleAttrs& attrs, const Args& args) {
+  DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T>) {
+    if constexpr (!std::is_integral_v<T>) {
+      DispatchDType(args.in(1).dtype, [&]<class G>(TypeTag<G>) {
+        if constexpr (!std::is_integral_v<G>) Sample<T, G>(attrs, args);
+      });
+    }
+  });
+  return Status();
+}
+
+// One way of a region: where it begins, how long a bin is, how many samples it has.
+struct RoiAxis {
+  float begin, bin;
+  int samples;  // 0: too many
+};
+
+RoiAxis RoiAxisOf(const RoiAlignAttrs& attrs, float from, float to, int64_t bins) {
+  const auto scale = static_cast<float>(attrs.scale);
+  const float offset = attrs.half_pixel ? 0.5f : 0.0f;
+  const float begin = from * scale - offset, end = to * scale - offset;
+  const float size = attrs.half_pixel ? end - begin : std::fmax(end - begin, 1.0f);
+  RoiAxis axis{begin, size / static_cast<float>(bins), static_cast<int>(attrs.samples)};
+  if (axis.samples > 0) return axis;
+  const float wanted = std::ceil(axis.bin);
+  axis.samples = wanted <= kMostRoiSamples ? std::max(static_cast<int>(wanted), 0) : 0;
+  if (!(wanted <= kMostRoiSamples)) axis.samples = -1;
+  return axis;
+}
+
+// Two neighbours of a place; none when it lies more than a pixel outside.
+int RoiTaps(float x, int64_t size, Tap* taps) {
+  if (!(x >= -1 && x <= static_cast<float>(size))) return 0;
+  x = std::fmax(x, 0.0f);
+  int64_t low = static_cast<int64_t>(x), high = low + 1;
+  if (low >= size - 1) {
+    low = high = size - 1;
+    x = static_cast<float>(low);
+  }
+  const double t = static_cast<double>(x - static_cast<float>(low));
+  taps[0] = {low, 1 - t};
+  taps[1] = {high, t};
+  return 2;
+}
+
+template <class T, class R>
+void AlignBin(const RoiAlignAttrs& attrs, const Args& args, const RoiAxis& rows,
+              const RoiAxis& columns, int64_t batch, int64_t bin_y, int64_t bin_x, T* y) {
+  const Shape in = args.in(0).shape;
+  const int64_t channels = in[3];
+  const bool max = attrs.mode == "max";
+  std::vector<double> sum(static_cast<size_t>(channels), 0.0);
+  bool first = true;
+  const auto place = [](const RoiAxis& axis, int64_t bin, int i) {
+    return axis.begin + static_cast<float>(bin) * axis.bin +
+           (static_cast<float>(i) + 0.5f) * axis.bin / static_cast<float>(axis.samples);
+  };
+  for (int i = 0; i < rows.samples; ++i) {
+    Tap vertical[2], horizontal[2];
+    const int down = RoiTaps(place(rows, bin_y, i), in[1], vertical);
+    for (int j = 0; j < columns.samples; ++j) {
+      const int across = RoiTaps(place(columns, bin_x, j), in[2], horizontal);
+      if (max && (down == 0 || across == 0)) {
+        for (double& v : sum) v = first ? 0 : std::fmax(v, 0.0);
+        first = false;
+      }
+      for (int a = 0; a < down && across > 0; ++a) {
+        for (int b = 0; b < across; ++b) {
+          const double weight = vertical[a].weight * horizontal[b].weight;
+          const T* x =
+              args.In<T>(0) +
+              ((batch * in[1] + vertical[a].pixel) * in[2] + horizontal[b].pixel) * channels;
+          for (int64_t c = 0; c < channels; ++c) {
+            const double v = weight * static_cast<double>(x[c]);
+            sum[c] = !max ? sum[c] + v : first ? v : std::fmax(sum[c], v);
+          }
+          first = false;
+        }
+      }
+    }
+  }
+  const double count = std::max(rows.samples * columns.samples, 1);
+  for (int64_t c = 0; c < channels; ++c) y[c] = To<T>(max ? sum[c] : sum[c] / count);
+}
+
+template <class T, class R>
+Status Align(const RoiAlignAttrs& attrs, const Args& args) {
+  const Shape in = args.in(0).shape, out = args.out(0).shape;
+  const int64_t bins = attrs.height * attrs.width;
+  std::vector<int64_t> batch;
+  DispatchDType(args.in(2).dtype, [&]<class I>(TypeTag<I>) {
+    if constexpr (std::is_integral_v<I>) {
+      for (int64_t r = 0; r < out[0]; ++r) batch.push_back(static_cast<int64_t>(args.In<I>(2)[r]));
+    }
+  });
+  std::vector<RoiAxis> axes;  // rows, columns of each region
+  for (int64_t r = 0; r < out[0]; ++r) {
+    const int64_t at = batch[static_cast<size_t>(r)];
+    if (at < 0 || at >= in[0]) return IndexError(at, 0, in[0]);
+    const R* roi = args.In<R>(1) + r * 4;
+    const auto edge = [&](int i) { return static_cast<float>(roi[i]); };
+    axes.push_back(RoiAxisOf(attrs, edge(1), edge(3), attrs.height));
+    axes.push_back(RoiAxisOf(attrs, edge(0), edge(2), attrs.width));
+    if (axes.back().samples < 0 || axes[axes.size() - 2].samples < 0) {
+      return InvalidArgument("region ", r, " is out of range: more than ", kMostRoiSamples,
+                             " pixels for a bin");
+    }
+  }
+  ParallelFor(args.threads, out[0] * bins, 4, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const auto r = static_cast<size_t>(i / bins);
+      AlignBin<T, R>(attrs, args, axes[2 * r], axes[2 * r + 1], batch[r], i % bins / attrs.width,
+                     i % attrs.width, args.Out<T>(0) + i * in[3]);
+    }
+  });
+  return Status();
+}
+
+Status RoiAlign(const RoiAlignAttrs& attrs, const Args& args) {
+  Status status;
+  DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T>) {
+    if constexpr (!std::is_integral_v<T>) {
+      DispatchDType(args.in(1).dtype, [&]<class R>(TypeTag<R>) {
+        if constexpr (!std::is_integral_v<R>) status = Align<T, R>(attrs, args);
+      });
+    }
+  });
+  return status;
+}
+
+const KernelRow kRows[] = {
+    Row<GridSample>("GridSample", kFloats),
+    Row<RoiAlign>("RoiAlign", kFloats),
+};
+
+}  // namespace
+
+std::span<const KernelRow> SamplingKernels() { return kRows; }
+
+}  // namespace oncilla::cpu

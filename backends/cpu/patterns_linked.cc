@@ -1,8 +1,0 @@
-// Patterns of programs and of the archive: RE2 is linked.
-#include "backends/cpu/patterns.h"
-
-namespace oncilla::cpu {
-
-Result<const PatternFunctions*> FindPatternFunctions() { return oncilla_pattern_functions(); }
-
-}  // namespace oncilla::cpu

@@ -1,0 +1,8 @@
+// Patterns of programs and of the archive: RE2 is linked.
+#include "backends/cpu/text/patterns.h"
+
+namespace oncilla::cpu {
+
+Result<const PatternFunctions*> FindPatternFunctions() { return oncilla_pattern_functions(); }
+
+}  // namespace oncilla::cpu

@@ -1,0 +1,201 @@
+// Recipes of convolutions: panels or tiles (a convolution as a matrix product), depthwise, and one
+// work-item per element for whatever these do not take.
+#include "engine/ops/nn/conv.h"
+
+#include <algorithm>
+
+#include "backends/opencl/recipes/kernels.h"
+#include "backends/opencl/recipes/matmul_recipe.h"
+#include "backends/opencl/recipes/window_args.h"
+#include "cl_kernels/kernels.gen.h"
+
+namespace oncilla::opencl {
+namespace {
+
+int64_t MostOf(const NodeView& node) {
+  return std::max({node.inputs[0].desc().elements(), node.inputs[1].desc().elements(),
+                   node.outputs[0].desc().elements()});
+}
+
+void AddChannels(const WindowGeometry& g, DispatchBuilder& b) {
+  b.Int({{"channels", g.in_channels}, {"out_channels", g.out_channels}});
+  b.Int({{"in_group", g.in_channels / g.groups}, {"out_group", g.out_channels / g.groups}});
+}
+
+// The two kernels of conv/direct.cl.
+enum class DirectKernel { kConv, kTranspose };
+
+Recipe Direct(DirectKernel kernel, const std::string& activation, const WindowGeometry& g,
+              const NodeView& given, const Capabilities& caps) {
+  // Only a convolution takes a fourth input, its residual.
+  const bool conv = kernel == DirectKernel::kConv;
+  NodeView node = given;
+  node.inputs = given.inputs.first(std::min<size_t>(given.inputs.size(), conv ? 4 : 3));
+  const DType dtype = node.inputs[0].dtype;
+  const int64_t total = node.outputs[0].desc().elements();
+  const IndexType index(MostOf(node));
+  DispatchBuilder b(cl::kConvDirect, conv ? "conv" : "transpose", index);
+  b.Define({{"T", TypeName(dtype)}, {"WIDE", SumType(dtype)}, {"IDX", index.name()}});
+  b.Arg("x", In{0}).Arg("filter", In{1});
+  AddEpilogue(node, activation, b);
+  b.Arg("y", Out{0}).Index("total", total);
+  AddChannels(g, b);
+  AddWindow(g, b);
+  b.Items(total, caps.Group(TuningOf(caps).loop_group));
+  return b.Loop(std::max(g.in_channels / g.groups, LongestAxis(g))).Alone();
+}
+
+Recipe Tiled(const ConvAttrs& attrs, const WindowGeometry& g, const TileChoice& tile,
+             const NodeView& node) {
+  const int64_t rows = g.batch * g.out_pixels();
+  const int64_t depth = g.taps() * g.in_channels / g.groups;
+  const IndexType index(MostOf(node));
+  DispatchBuilder b(cl::kConvTiled, "tiled", index);
+  b.Define({{"T", TypeName(node.inputs[0].dtype)}, {"IDX", index.name()}});
+  b.Arg("x", In{0}).Arg("filter", In{1});
+  AddEpilogue(node, attrs.activation, b);
+  b.Arg("y", Out{0});
+  AddTile(tile, b);
+  b.Index("rows", rows).Int("depth", depth);
+  AddChannels(g, b);
+  AddWindow(g, b);
+  b.Groups(
+      {DivideUp(rows, tile.rows()), DivideUp(g.out_channels / g.groups, tile.columns()), g.groups},
+      {tile.threads_x, tile.threads_y, 1});
+  return b.Loop(std::max(DivideUp(depth, tile.slice), tile.rows())).Alone();
+}
+
+Recipe Depthwise(const ConvAttrs& attrs, const WindowGeometry& g, const NodeView& node,
+                 const Capabilities& caps) {
+  const Tuning& tuning = TuningOf(caps);
+  int64_t vector = tuning.panels ? PanelOf(caps).vector : 4;
+  while (g.in_channels % vector != 0) vector = vector == 4 ? 1 : vector / 2;
+  const int64_t width = g.axis[2].out, pixels = std::min(width, tuning.depthwise_pixels);
+  const int64_t stretch = tuning.depthwise_rows ? width : pixels;
+  const int64_t vectors = g.in_channels / vector;
+  const int64_t group = caps.Group(vectors >= tuning.depthwise_many ? tuning.depthwise_group
+                                                                    : tuning.depthwise_small_group);
+  DispatchBuilder b(cl::kConvDepthwise, "depthwise");
+  b.Define({{"VEC", StrCat(vector)},
+            {"PIXELS", StrCat(pixels)},
+            {"IDX", IndexType(MostOf(node)).name()}});
+  AddStored(node.inputs[1].dtype, b);
+  b.Arg("x", In{0}).Arg("filter", In{1});
+  AddEpilogue(node, attrs.activation, b);
+  b.Arg("y", Out{0}).Int({{"channels", g.in_channels}, {"stretch", stretch}});
+  AddWindow(g, b);
+  b.Groups(
+      {DivideUp(vectors, group), DivideUp(width, stretch), g.batch * g.axis[0].out * g.axis[1].out},
+      {group, 1, 1});
+  return b.Loop(std::max(DivideUp(stretch, pixels), LongestAxis(g))).Alone();
+}
+
+// Copies x into `to`, with the pads around it.
+Dispatch PadInput(const WindowGeometry& g, const ConvProduct& p, DType dtype, const Arg& to) {
+  DispatchBuilder b(cl::kConvPad, "pad");
+  b.Define("IDX", IndexType(p.in_floats).name());
+  AddStored(dtype, b);
+  b.Arg("x", In{0}).Arg("y", to).Int("channels", g.in_channels);
+  for (size_t i = 0; i < 3; ++i) b.Int(StrCat("in", i), g.axis[i].in);
+  for (size_t i = 0; i < 3; ++i) b.Int(StrCat("size", i), p.size[i]);
+  for (size_t i = 0; i < 3; ++i) b.Int(StrCat("before", i), p.before[i]);
+  b.Groups({g.batch * p.size[0] * p.size[1], 1, 1});
+  return b.Loop(p.size[2] * g.in_channels).Build();
+}
+
+Recipe Panels(const ConvAttrs& attrs, const WindowGeometry& g, bool packed, const NodeView& node,
+              const Capabilities& caps) {
+  PanelLaunch launch;
+  launch.shape = ProductOf(g);
+  const ConvProduct& p = launch.shape;
+  const int64_t elements = PackedElements(p.depth(), p.columns, caps);
+  Recipe recipe;
+  const DType dtype = node.inputs[1].dtype;
+  const int64_t bytes = BytesOf(dtype);
+  Arg a = In{0}, b = In{1};
+  if (p.pads) {
+    a = recipe.AddScratch(p.in_floats * bytes, caps);
+    recipe.dispatches.push_back(PadInput(g, p, dtype, a));
+  }
+  if (!packed) {
+    b = recipe.AddScratch(g.groups * elements * bytes, caps);
+    recipe.dispatches.push_back(MakePack(
+        In{1}, b, dtype, {g.groups, p.columns, g.out_channels, 1, p.depth(), p.columns}, caps));
+  }
+  launch.row_y = g.out_channels;
+  launch.y_step = launch.bias_step = p.columns;
+  if (g.groups > 1) launch.batch.axes = {{g.groups, g.in_channels / g.groups, elements}};
+  launch.products = g.groups;
+  launch.most = std::max({MostOf(node), p.in_floats, g.groups * elements});
+  recipe.dispatches.push_back(MakePanels(launch, a, b, node, attrs.activation, caps));
+  return recipe;
+}
+
+// By the filter alone: one input channel per group, and one filter for each.
+bool IsDepthwise(const ConvAttrs& attrs, const TensorDesc& filter) {
+  return attrs.groups > 1 && filter.shape[filter.rank() - 2] == 1 &&
+         filter.shape.back() == attrs.groups;
+}
+
+// By the filter alone, so that it can be packed before other sizes are known.
+bool TakesPanels(const ConvAttrs& attrs, const TensorDesc& filter, const Capabilities& caps) {
+  return TuningOf(caps).panels && IsCarried(filter.dtype) && filter.elements() > 0 &&
+         attrs.groups <= kMostGroups && filter.shape.back() <= kMostGroups &&
+         !IsDepthwise(attrs, filter);
+}
+
+Result<Recipe> Conv(const ConvAttrs& attrs, const NodeView& node, const Capabilities& caps) {
+  ONCILLA_ASSIGN(const WindowGeometry g, ConvGeometry(attrs, node));
+  ONCILLA_TRY(CheckSizes(g));
+  if (node.outputs[0].desc().elements() == 0) return Recipe();
+  const TensorDesc filter = node.inputs[1].desc();
+  const DType dtype = filter.dtype;
+  const bool empty = node.inputs[0].desc().elements() == 0 || filter.elements() == 0;
+  if (!empty && TakesPanels(attrs, filter, caps)) {
+    return Panels(attrs, g, node.inputs[1].constant, node, caps);
+  }
+  if (!empty && IsCarried(dtype) && IsDepthwise(attrs, filter) && g.axis[2].out / 4 < kMostGroups &&
+      g.batch * g.axis[0].out * g.axis[1].out <= kMostGroups) {
+    return Depthwise(attrs, g, node, caps);
+  }
+  const Tuning& tuning = TuningOf(caps);
+  const int64_t out_group = g.out_channels / g.groups;
+  const TileChoice tile = ChooseTile(g.batch * g.out_pixels(), out_group, g.groups, caps);
+  if (!empty && dtype != DType::kF64 && !tuning.panels && caps.local_groups && tile.threads_x > 0 &&
+      out_group >= tuning.tile_least_columns && out_group / 4 <= kMostGroups &&
+      g.groups <= kMostGroups) {
+    return Tiled(attrs, g, tile, node);
+  }
+  return Direct(DirectKernel::kConv, attrs.activation, g, node, caps);
+}
+
+Result<Packing> PackFilter(const ConvAttrs& attrs, const NodeView& node, int input,
+                           const Capabilities& caps) {
+  const TensorDesc desc = node.inputs[static_cast<size_t>(input)].desc();
+  if (input != 1 || !TakesPanels(attrs, desc, caps)) {
+    return Packing{"dense", desc.bytes(), nullptr};
+  }
+  const int64_t out_channels = desc.shape.back(), columns = out_channels / attrs.groups;
+  const PackSource source{attrs.groups, columns, out_channels, 1, desc.elements() / out_channels,
+                          columns};
+  return PackedPanels(desc, source, attrs.groups > 1 ? StrCat("g", attrs.groups) : "", caps);
+}
+
+Result<Recipe> ConvTranspose(const ConvTransposeAttrs& attrs, const NodeView& node,
+                             const Capabilities& caps) {
+  ONCILLA_ASSIGN(const WindowGeometry g, ConvTransposeGeometry(attrs, node));
+  ONCILLA_TRY(CheckSizes(g));
+  if (node.outputs[0].desc().elements() == 0) return Recipe();
+  return Direct(DirectKernel::kTranspose, "none", g, node, caps);
+}
+
+const KernelRow kRows[] = {
+    Row<Conv>("Conv", kFloats).Packs<PackFilter>(),
+    Row<ConvTranspose>("ConvTranspose", kFloats),
+};
+
+}  // namespace
+
+std::span<const KernelRow> ConvKernels() { return kRows; }
+
+}  // namespace oncilla::opencl

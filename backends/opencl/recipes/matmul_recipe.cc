@@ -1,0 +1,181 @@
+// Choosing tiles and panels for products.
+#include "backends/opencl/recipes/matmul_recipe.h"
+
+#include <algorithm>
+
+#include "cl_kernels/kernels.gen.h"
+
+namespace oncilla::opencl {
+std::string SumType(DType dtype) {
+  return IsInteger(dtype) ? "ulong" : dtype == DType::kF64 ? "double" : "float";
+}
+
+void AddEpilogue(const NodeView& node, const std::string& activation, DispatchBuilder& b) {
+  b.Define("ACTIVATION", "ACT_" + activation);
+  if (node.has_input(2)) b.Define("BIAS", "1").Arg("bias", In{2});
+  if (node.has_input(3)) b.Define("RESIDUAL", "1").Arg("residual", In{3});
+}
+
+BatchAxes BatchOf(const MatMulGeometry& g) {
+  BatchAxes batch;
+  for (int i = g.batch_dims.rank() - 1; i >= 0; --i) {
+    const BatchAxes::Axis axis{g.batch_dims[i], g.a_steps[i], g.b_steps[i]};
+    if (axis.size == 1) continue;
+    if (!batch.axes.empty()) {
+      BatchAxes::Axis& inner = batch.axes.back();
+      if (axis.a_step == inner.a_step * inner.size && axis.b_step == inner.b_step * inner.size) {
+        inner.size *= axis.size;
+        continue;
+      }
+    }
+    batch.axes.push_back(axis);
+  }
+  return batch;
+}
+
+void AddBatch(const BatchAxes& batch, DispatchBuilder& b) {
+  b.Define("AXES", StrCat(batch.count()));
+  for (int i = 0; i < batch.count(); ++i) {
+    const auto at = static_cast<size_t>(i);
+    const BatchAxes::Axis axis = at < batch.axes.size() ? batch.axes[at] : BatchAxes::Axis{1, 0, 0};
+    b.Index({{StrCat("d", i), axis.size},
+             {StrCat("a_step", i), axis.a_step},
+             {StrCat("b_step", i), axis.b_step}});
+  }
+}
+
+TileChoice ChooseTile(int64_t rows, int64_t columns, int64_t products, const Capabilities& caps) {
+  const Tuning& tuning = TuningOf(caps);
+  TileChoice best;
+  for (const TileChoice& tile : tuning.tiles) {
+    if (tile.threads_x * tile.threads_y > caps.max_work_group ||
+        tile.local_bytes() > caps.local_memory) {
+      continue;
+    }
+    best = tile;
+    const int64_t groups = SaturatingMul(
+        products, SaturatingMul(DivideUp(rows, tile.rows()), DivideUp(columns, tile.columns())));
+    // Enough groups to keep every compute unit busy, and not mostly beyond the edges.
+    const bool fits = rows * 2 > tile.rows() && columns * 2 > tile.columns();
+    if (fits && groups >= tuning.tile_groups_per_unit * caps.compute_units) break;
+  }
+  return best;
+}
+
+void AddTile(const TileChoice& tile, DispatchBuilder& b) {
+  b.Define({{"TX", StrCat(tile.threads_x)},
+            {"TY", StrCat(tile.threads_y)},
+            {"WM", StrCat(tile.per_item_m)},
+            {"WN", StrCat(tile.per_item_n)},
+            {"TILE_K", StrCat(tile.slice)}});
+  b.Arg("memory", Local{tile.local_bytes()});
+}
+
+int64_t PackedElements(int64_t depth, int64_t columns, const Capabilities& caps) {
+  return RoundUp(columns, PanelColumns(caps)) * depth;
+}
+
+bool IsCarried(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
+}
+
+void AddStored(DType dtype, DispatchBuilder& b) {
+  if (dtype != DType::kF32) b.Define("T", TypeName(dtype));
+}
+
+namespace {
+
+// One matrix. T: float, or uint16_t for any 16-bit element.
+template <class T>
+void PackMatrix(const T* b, const PackSource& source, int64_t panel_columns, T* to) {
+  for (int64_t first = 0; first < source.columns; first += panel_columns) {
+    const int64_t count = std::min(panel_columns, source.columns - first);
+    for (int64_t k = 0; k < source.depth; ++k, to += panel_columns) {
+      const T* from = b + k * source.row_step + first * source.column_step;
+      for (int64_t j = 0; j < count; ++j) to[j] = from[j * source.column_step];
+      std::fill(to + count, to + panel_columns, T());
+    }
+  }
+}
+
+}  // namespace
+
+Packing PackedPanels(const TensorDesc& desc, const PackSource& from, std::string_view mark,
+                     const Capabilities& caps) {
+  const int64_t width = PanelColumns(caps);
+  const int64_t elements = PackedElements(from.depth, from.columns, caps);
+  const auto pack = [=, dtype = desc.dtype](const Tensor& constant, std::span<std::byte> to) {
+    const auto all = [&]<class T>(T* panels) {
+      for (int64_t i = 0; i < from.count; ++i) {
+        PackMatrix(constant.As<T>().data() + i * from.matrix_step, from, width,
+                   panels + i * elements);
+      }
+    };
+    if (dtype == DType::kF32) {
+      all(reinterpret_cast<float*>(to.data()));
+    } else {
+      all(reinterpret_cast<uint16_t*>(to.data()));
+    }
+    return Status();
+  };
+  return {StrCat("panels", width, mark), from.count * elements * BytesOf(desc.dtype), pack};
+}
+
+Dispatch MakePanels(const PanelLaunch& launch, Arg a, Arg b, const NodeView& node,
+                    const std::string& activation, const Capabilities& caps) {
+  const ConvProduct& p = launch.shape;
+  const Tuning& tuning = TuningOf(caps);
+  const PanelShape& panel = PanelOf(caps);
+  const int64_t rows = p.line_rows == 1 ? 1 : p.line_rows <= 4 ? 4 : panel.most_rows;
+  const int64_t per_line = DivideUp(p.line_rows, rows);
+  const int64_t tiles = per_line * p.line_count[0] * p.line_count[1] * p.line_count[2];
+  const int64_t panels = DivideUp(p.columns, PanelColumns(caps));
+  const double flops = 2.0 * static_cast<double>(rows * PanelColumns(caps) * p.depth());
+  const auto worth = static_cast<int64_t>(
+      std::clamp(tuning.panel_flops / std::max(flops, 1.0), 1.0, static_cast<double>(tiles)));
+  // Few items would leave cores idle at the end.
+  const int64_t spread =
+      tiles * panels * launch.products / (tuning.panel_items_per_unit * caps.compute_units);
+  const int64_t per_item = std::max<int64_t>(1, std::min(worth, spread));
+
+  const IndexType index(launch.most);
+  DispatchBuilder d(cl::kMatmulPanels, "panels", index);
+  d.Define({{"V", StrCat(panel.vector)}, {"ROWS", StrCat(rows)}, {"IDX", index.name()}});
+  AddStored(node.inputs[0].dtype, d);
+  d.Arg("a", a).Arg("b", b);
+  AddEpilogue(node, activation, d);
+  d.Arg("y", Out{0});
+  d.Index({{"columns", p.columns}, {"row_y", launch.row_y}, {"y_step", launch.y_step}});
+  d.Index({{"bias_step", launch.bias_step}, {"tiles", tiles}});
+  d.Index({{"tiles_per_item", per_item}, {"tiles_per_line", per_line}});
+  d.Index({{"line_rows", p.line_rows}, {"lines1", p.line_count[1]}, {"lines2", p.line_count[2]}});
+  for (size_t i = 0; i < 3; ++i) d.Index(StrCat("line_step", i), p.line_step[i]);
+  d.Index({{"row_step", p.row_step}, {"run_step", launch.run_step}, {"run", p.run}});
+  for (size_t i = 0; i < 3; ++i) d.Index(StrCat("taps", i), p.tap_count[i]);
+  for (size_t i = 0; i < 3; ++i) d.Index(StrCat("tap_step", i), p.tap_step[i]);
+  AddBatch(launch.batch, d);
+  d.Groups({DivideUp(tiles, per_item), panels, launch.products});
+  d.Loop(std::max({p.run, per_item, p.tap_count[0], p.tap_count[1], p.tap_count[2]}));
+  return d.Build();
+}
+
+Dispatch MakePack(Arg from, Arg to, DType dtype, const PackSource& source,
+                  const Capabilities& caps) {
+  const int64_t packed = PackedElements(source.depth, source.columns, caps);
+  const IndexType index(
+      SaturatingMul(source.count, std::max(packed, SaturatingMul(source.depth, source.columns))));
+  DispatchBuilder b(cl::kMatmulPanels, "pack", index);
+  b.Define({{"V", StrCat(PanelOf(caps).vector)},
+            {"ROWS", "1"},
+            {"IDX", index.name()},
+            {"ACTIVATION", "ACT_none"},
+            {"AXES", "0"}});
+  AddStored(dtype, b);
+  b.Arg("b", from).Arg("packed", to).Index({{"n", source.columns}, {"k", source.depth}});
+  b.Index({{"b_row", source.row_step}, {"b_col", source.column_step}});
+  b.Index("b_matrix", source.matrix_step);
+  b.Groups({source.depth, DivideUp(source.columns, PanelColumns(caps)), source.count});
+  return b.Loop(PanelColumns(caps)).Build();
+}
+
+}  // namespace oncilla::opencl

@@ -1,0 +1,65 @@
+// Pieces of recipes that matrix products and convolutions share.
+#pragma once
+
+#include "backends/opencl/recipes/dispatch_builder.h"
+#include "backends/opencl/recipes/tuning.h"
+#include "engine/ops/math/matmul.h"
+#include "engine/ops/nn/conv_product.h"
+
+namespace oncilla::opencl {
+
+// The type that a dtype's sums are computed in by portable kernels: float, double or ulong.
+std::string SumType(DType dtype);
+
+// The optional operands of a product, as defines and arguments: BIAS, RESIDUAL, ACTIVATION.
+void AddEpilogue(const NodeView& node, const std::string& activation, DispatchBuilder& b);
+
+// Batch axes as kernels take them (common/batch.clh): merged, the innermost first.
+struct BatchAxes {
+  struct Axis {
+    int64_t size, a_step, b_step;
+  };
+  std::vector<Axis> axes;
+  // AXES: 0, 1, 2 or 6; axes that are too many have size one.
+  int count() const { return axes.size() <= 2 ? static_cast<int>(axes.size()) : 6; }
+};
+BatchAxes BatchOf(const MatMulGeometry& g);
+void AddBatch(const BatchAxes& batch, DispatchBuilder& b);
+
+// The largest tile that fits the device and gives it enough groups; threads_x == 0 when none fits.
+TileChoice ChooseTile(int64_t rows, int64_t columns, int64_t products, const Capabilities& caps);
+// Its defines and local memory.
+void AddTile(const TileChoice& tile, DispatchBuilder& b);
+
+// The panels of matmul/panels.cl on a device that wants them.
+inline int64_t PanelColumns(const Capabilities& caps) { return 2 * PanelOf(caps).vector; }
+int64_t PackedElements(int64_t depth, int64_t columns, const Capabilities& caps);
+// The matrices of a constant of which element (k, n) stands at row_step * k + column_step * n.
+struct PackSource {
+  int64_t count, matrix_step, row_step, column_step, depth, columns;
+};
+// How such a constant is laid out in panels; `mark` is part of the layout's name.
+Packing PackedPanels(const TensorDesc& desc, const PackSource& from, std::string_view mark,
+                     const Capabilities& caps);
+// Dtypes that panels.cl and depthwise.cl take: sums are of float.
+bool IsCarried(DType dtype);
+// Their define, which f32 goes without.
+void AddStored(DType dtype, DispatchBuilder& b);
+
+// One launch of `panels`: products of `shape` (row and run steps are those of a), as many as
+// `batch` says, `b_step`s of which count packed elements.
+struct PanelLaunch {
+  ConvProduct shape;
+  int64_t run_step = 1;
+  int64_t row_y = 0, y_step = 0, bias_step = 0;
+  BatchAxes batch;
+  int64_t products = 1;
+  int64_t most = 0;  // the largest index into any operand
+};
+Dispatch MakePanels(const PanelLaunch& launch, Arg a, Arg b, const NodeView& node,
+                    const std::string& activation, const Capabilities& caps);
+// The launch that packs on the device.
+Dispatch MakePack(Arg from, Arg to, DType dtype, const PackSource& source,
+                  const Capabilities& caps);
+
+}  // namespace oncilla::opencl

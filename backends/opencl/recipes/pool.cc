@@ -1,0 +1,141 @@
+// Recipes of pools: one work-item per element.
+#include "engine/ops/nn/pool.h"
+
+#include "backends/opencl/recipes/kernels.h"
+#include "backends/opencl/recipes/tuning.h"
+#include "backends/opencl/recipes/window_args.h"
+#include "cl_kernels/kernels.gen.h"
+
+namespace oncilla::opencl {
+namespace {
+
+// The least value of a dtype, as a token.
+std::string Least(DType dtype) {
+  switch (dtype) {
+    case DType::kI8:
+      return "SCHAR_MIN";
+    case DType::kI16:
+      return "SHRT_MIN";
+    case DType::kI32:
+      return "INT_MIN";
+    case DType::kI64:
+      return "LONG_MIN";
+    default:
+      return IsUnsigned(dtype) ? "0" : "-INFINITY";
+  }
+}
+
+using Operands = std::initializer_list<std::pair<std::string, Arg>>;
+
+// What all windows have in common, up to WINDOW_PARAMS. `defines` end with the index type.
+DispatchBuilder Begin(const Source& source, const char* entry, Defines defines, Operands operands,
+                      const WindowGeometry& g, const NodeView& node) {
+  const int64_t elements = node.outputs[0].desc().elements();
+  const IndexType index(std::max(node.inputs[0].desc().elements(), elements));
+  DispatchBuilder b(source, entry, index);
+  for (auto& [name, value] : defines) b.Define(std::move(name), std::move(value));
+  b.Define("IDX", index.name()).Arg(operands);
+  b.Index("total", elements).Int("channels", g.in_channels);
+  AddWindow(g, b);
+  return b;
+}
+
+// The same of a pool, whose own defines come first.
+DispatchBuilder BeginPool(const char* entry, Defines defines, Operands operands,
+                          const WindowGeometry& g, const NodeView& node, const Capabilities& caps) {
+  const DType dtype = node.inputs[0].dtype;
+  defines.insert(defines.end(), {{"T", TypeName(dtype)}, {"WIDE", CarrierType(CarrierOf(dtype))}});
+  DispatchBuilder b = Begin(cl::kPoolWindow, entry, std::move(defines), operands, g, node);
+  b.Items(node.outputs[0].desc().elements(), caps.Group(TuningOf(caps).loop_group));
+  b.Loop(LongestAxis(g));
+  return b;
+}
+
+// The window over x, checked.
+Result<WindowGeometry> GeometryOf(const PoolWindow& window, const NodeView& node) {
+  ONCILLA_ASSIGN(const WindowGeometry g, PoolGeometry(window, node));
+  ONCILLA_TRY(CheckSizes(g));
+  return g;
+}
+bool IsEmpty(const NodeView& node) { return node.outputs[0].desc().elements() == 0; }
+
+Result<Recipe> MaxPool(const MaxPoolAttrs& attrs, const NodeView& node, const Capabilities& caps) {
+  ONCILLA_ASSIGN(const WindowGeometry g, GeometryOf(attrs, node));
+  if (IsEmpty(node)) return Recipe();
+  Defines defines = {{"LEAST", Least(node.inputs[0].dtype)}};
+  if (attrs.with_indices) defines.emplace_back("INDICES", "1");
+  if (attrs.index_order == "nchw") defines.emplace_back("CHANNELS_FIRST", "1");
+  const Operands both = {{"x", In{0}}, {"y", Out{0}}, {"index", Out{1}}};
+  const Operands one = {{"x", In{0}}, {"y", Out{0}}};
+  return BeginPool("max_pool", std::move(defines), attrs.with_indices ? both : one, g, node, caps)
+      .Alone();
+}
+
+Result<Recipe> AveragePool(const AveragePoolAttrs& attrs, const NodeView& node,
+                           const Capabilities& caps) {
+  ONCILLA_ASSIGN(const WindowGeometry g, GeometryOf(attrs, node));
+  if (IsEmpty(node)) return Recipe();
+  Defines defines;
+  if (attrs.count_pads) defines.emplace_back("COUNT_PADS", "1");
+  DispatchBuilder b =
+      BeginPool("average_pool", std::move(defines), {{"x", In{0}}, {"y", Out{0}}}, g, node, caps);
+  for (size_t i = 0; i < 3; ++i) b.Int(StrCat("end", i), g.axis[i].in + g.axis[i].pad_end);
+  return b.Alone();
+}
+
+Result<Recipe> LpPool(const LpPoolAttrs& attrs, const NodeView& node, const Capabilities& caps) {
+  ONCILLA_ASSIGN(const WindowGeometry g, GeometryOf(attrs, node));
+  if (IsEmpty(node)) return Recipe();
+  DispatchBuilder b = BeginPool("lp_pool", {}, {{"x", In{0}}, {"y", Out{0}}}, g, node, caps);
+  return b.Float("p", static_cast<double>(attrs.p)).Alone();
+}
+
+// Channels-last windows of x as rows of y.
+Result<Recipe> ExtractPatches(const ExtractPatchesAttrs& attrs, const NodeView& node,
+                              const Capabilities& caps) {
+  ONCILLA_ASSIGN(const WindowGeometry g, GeometryOf(attrs, node));
+  if (IsEmpty(node)) return Recipe();
+  DispatchBuilder b = Begin(cl::kPoolPatches, "extract_patches",
+                            {{"T", std::string(MoveType(node.inputs[0].dtype))}},
+                            {{"x", In{0}}, {"y", Out{0}}}, g, node);
+  return b.Flat(node.outputs[0].desc().elements(), caps).Alone();
+}
+
+// Integers are summed up in their own type, where they wrap.
+std::string OwnType(DType dtype) {
+  if (IsFloat(dtype)) return CarrierType(CarrierOf(dtype));
+  const std::string size = BytesOf(dtype) == 1   ? "char"
+                           : BytesOf(dtype) == 2 ? "short"
+                           : BytesOf(dtype) == 4 ? "int"
+                                                 : "long";
+  return IsUnsigned(dtype) ? "u" + size : size;
+}
+
+Result<Recipe> Dilation(const DilationAttrs& attrs, const NodeView& node,
+                        const Capabilities& caps) {
+  PoolWindow window = attrs;
+  const Shape filter = node.inputs[1].shape.ToShape();
+  window.kernel.assign(filter.begin(), filter.end() - 1);
+  ONCILLA_ASSIGN(const WindowGeometry g, GeometryOf(window, node));
+  if (IsEmpty(node)) return Recipe();
+  const DType dtype = node.inputs[0].dtype;
+  DispatchBuilder b = Begin(cl::kPoolPatches, "dilation",
+                            {{"DILATION", "1"},
+                             {"T", TypeName(dtype)},
+                             {"WIDE", OwnType(dtype)},
+                             {"LEAST", Least(dtype)}},
+                            {{"x", In{0}}, {"w", In{1}}, {"y", Out{0}}}, g, node);
+  return b.Flat(node.outputs[0].desc().elements(), caps).Loop(g.taps()).Alone();
+}
+
+const KernelRow kRows[] = {
+    Row<MaxPool>("MaxPool", kNumbers),   Row<AveragePool>("AveragePool", kFloats),
+    Row<LpPool>("LpPool", kFloats),      Row<ExtractPatches>("ExtractPatches", kFixedSize),
+    Row<Dilation>("Dilation", kNumbers),
+};
+
+}  // namespace
+
+std::span<const KernelRow> PoolKernels() { return kRows; }
+
+}  // namespace oncilla::opencl

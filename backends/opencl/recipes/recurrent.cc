@@ -1,0 +1,104 @@
+// Recipes of recurrent layers: a launch per step (two for a Gru that resets before its product).
+#include "engine/ops/nn/recurrent.h"
+
+#include "backends/opencl/recipes/dispatch_builder.h"
+#include "backends/opencl/recipes/kernels.h"
+#include "backends/opencl/recipes/move.h"
+#include "cl_kernels/kernels.gen.h"
+
+namespace oncilla::opencl {
+namespace {
+
+// KIND of step.cl: what a launch computes. A Gru that resets before its product takes two launches
+// per step, the gates and then the state.
+enum class StepKind { kRnn = 0, kGru = 1, kLstm = 2, kGruGates = 3, kGruState = 4 };
+
+// What is left of each sample's state after no step at all.
+void AddStart(const NodeView& node, bool lstm, int64_t state, Recipe& recipe,
+              const Capabilities& caps) {
+  const int64_t bytes = BytesOf(node.outputs[0].dtype);
+  for (int output = 1; output < (lstm ? 3 : 2); ++output) {
+    const int start = output == 1 ? 3 : 4;
+    if (node.has_input(static_cast<size_t>(start))) {
+      AddMove(recipe, {start, output, 0, 0, {{state, 1, 1}}}, bytes, caps);
+    } else {
+      AddFill(recipe, Out{output}, state, 0, bytes, caps);
+    }
+  }
+}
+
+Result<Recipe> Recurrent(const RecurrentAttrs& attrs, const NodeView& node,
+                         const Capabilities& caps) {
+  const std::string_view op = node.op->name;
+  ONCILLA_ASSIGN(const auto activations, ActivationsOf(attrs, op));
+  const TensorDesc y = node.outputs[0].desc();
+  const int64_t steps = y.shape[0], samples = y.shape[1], units = y.shape[2];
+  const int64_t state = SaturatingMul(samples, units);
+  const bool lstm = op == "Lstm", gru = op == "Gru";
+  Recipe recipe;
+  if (state == 0) return recipe;
+  if (SaturatingMul(y.elements(), 4) > std::numeric_limits<int64_t>::max() / 16 ||
+      state > (int64_t{1} << 30)) {
+    return Unsupported("opencl: ", op, " with ", state, " states");
+  }
+  AddStart(node, lstm, state, recipe, caps);
+  const bool halves = gru && !attrs.linear_before_reset;
+  const int64_t carry = y.dtype == DType::kF64 ? 8 : 4;
+  const Scratch z = recipe.AddScratch(halves ? state * carry : carry, caps);
+  const Scratch rh = recipe.AddScratch(halves ? state * carry : carry, caps);
+  // Of 16-bit tensors the state goes from step to step in float: h of two steps in turn, and c.
+  const bool keep = BytesOf(y.dtype) == 2;
+  const Scratch kept_h = keep ? recipe.AddScratch(2 * state * carry, caps) : z;
+  const Scratch kept_c = keep && lstm ? recipe.AddScratch(state * carry, caps) : z;
+  auto input = [&](size_t i) { return In{node.has_input(i) ? static_cast<int>(i) : 0}; };
+  const size_t extra = lstm ? 5 : 4;
+  const bool has_extra = (lstm || gru) && node.has_input(extra);
+  const auto launch = [&](StepKind kind, int64_t step) {
+    DispatchBuilder b(cl::kRecurrentStep, "recurrent_step");
+    b.Define({{"T", TypeName(y.dtype)},
+              {"KIND", StrCat(static_cast<int>(kind))},
+              {"F", "RNN_" + activations[0].name},
+              {"G", "RNN_" + activations[1].name},
+              {"H", "RNN_" + activations[2].name},
+              {"REVERSE", Flag(attrs.reverse)},
+              {"STARTED", Flag(node.has_input(3))},
+              {"EXTRA", Flag(has_extra)},
+              {"LENGTHS", Flag(node.has_input(2))},
+              {"INDEX", TypeName(node.has_input(2) ? node.inputs[2].dtype : DType::kI32)},
+              {"CLIP", Flag(attrs.clip > 0)}});
+    if (keep) b.Define("KEEP", "1");
+    if (attrs.input_forget) b.Define("INPUT_FORGET", "1");
+    b.Arg("gates", In{0}).Arg("recurrent", In{1}).Arg("lengths", input(2));
+    b.Arg("h0", input(3)).Arg("extra", input(extra));
+    b.Arg({{"y", Out{0}}, {"h", Out{1}}, {"c", Out{lstm ? 2 : 1}}});
+    b.Arg({{"kept_z", z}, {"kept_rh", rh}, {"kept_h", kept_h}, {"kept_c", kept_c}});
+    b.Arg("step", step).Arg("steps", steps).Int({{"samples", samples}, {"units", units}});
+    b.Float("bound", attrs.clip);
+    for (size_t i = 0; i < 3; ++i) {
+      const std::string name(1, "fgh"[i]);
+      b.Float(name + "a", activations[i].alpha).Float(name + "b", activations[i].beta);
+    }
+    b.Error().Flat(state, caps).Loop(units).AddTo(recipe);
+  };
+  for (int64_t step = 0; step < steps; ++step) {
+    if (halves) {
+      launch(StepKind::kGruGates, step);
+      launch(StepKind::kGruState, step);
+    } else {
+      launch(lstm ? StepKind::kLstm : gru ? StepKind::kGru : StepKind::kRnn, step);
+    }
+  }
+  return recipe;
+}
+
+const KernelRow kRows[] = {
+    Row<Recurrent>("Lstm", kFloats),
+    Row<Recurrent>("Gru", kFloats),
+    Row<Recurrent>("Rnn", kFloats),
+};
+
+}  // namespace
+
+std::span<const KernelRow> RecurrentKernels() { return kRows; }
+
+}  // namespace oncilla::opencl

@@ -1,0 +1,75 @@
+// The numbers that recipes choose by: sizes of groups and tiles, and from where on a way pays.
+//
+// They choose between ways to the same result, up to the rounding of sums; topk_most alone leaves
+// nodes to the CPU. They stand in one table with a column per class of device (KernelShape), so
+// that a recipe says what it weighs and tuning.cc says with which number, and why where that is
+// known.
+#pragma once
+
+#include <span>
+
+#include "backends/opencl/runtime/capabilities.h"
+
+namespace oncilla::opencl {
+
+// Some drivers count groups beyond the first axis in 16 bits.
+constexpr int64_t kMostGroups = 65535;
+
+// A tile of a product in local memory (common/tile.clh).
+struct TileChoice {
+  int64_t threads_x = 0, threads_y = 0, per_item_m = 0, per_item_n = 0, slice = 16;
+  int64_t rows() const { return threads_y * per_item_m; }
+  int64_t columns() const { return threads_x * per_item_n; }
+  int64_t local_bytes() const { return slice * (rows() + 1 + columns()) * 4; }
+};
+
+// What one work-item of matmul/panels.cl holds in registers: floats of a vector, and rows.
+struct PanelShape {
+  int64_t vector, most_rows;
+};
+
+struct Tuning {
+  // Work-items of a group where each has little to do (elementwise, moves), and where each has a
+  // loop of its own (pools, lines, general products).
+  int64_t flat_group, loop_group;
+  // Rows shorter than this are not worth an axis of work-items or a group of their own.
+  int64_t short_row;
+
+  // Transposes: tiles in local memory, blocks of one work-item, rows of a tile at a time, and the
+  // shortest axis that is worth either.
+  int64_t transpose_tile, transpose_block, transpose_rows, transpose_least;
+
+  // Products: whether panels or tiles are the way of this class.
+  bool panels;
+  std::span<const TileChoice> tiles;  // the largest first
+  int64_t tile_groups_per_unit;       // with fewer groups a smaller tile is better
+  int64_t tile_least_columns;         // of a convolution
+  double panel_flops;                 // of a work-item
+  int64_t panel_items_per_unit;       // at least, if there are as many tiles
+
+  // Depthwise convolutions: pixels side by side; whether a work-item takes a whole row; groups
+  // where there are at least `depthwise_many` vectors of channels, and where there are fewer.
+  int64_t depthwise_pixels;
+  bool depthwise_rows;
+  int64_t depthwise_many, depthwise_group, depthwise_small_group;
+
+  // Rows that a group reduces: elements of each work-item.
+  int64_t row_elements;
+  // Sets that a group reduces: elements of each part where outputs lie side by side, and how many
+  // of these one group takes; then what makes a set worth two launches.
+  int64_t column_elements, columns_per_group;
+  int64_t piece_elements, reduce_groups_per_unit;
+  // TopK: elements of a chunk, and the largest k of an axis that is longer than a chunk.
+  int64_t topk_chunk, topk_most;
+
+  // Scatters that add up: work-items in all (or per compute unit, if not 0), the most classes of
+  // rows, and from how many elements of a row on groups are larger than one.
+  int64_t scatter_items, scatter_items_per_unit, scatter_classes, scatter_grouped;
+};
+
+// The column of the device's class.
+const Tuning& TuningOf(const Capabilities& caps);
+// By the device's vectors.
+const PanelShape& PanelOf(const Capabilities& caps);
+
+}  // namespace oncilla::opencl

@@ -1,0 +1,41 @@
+// The arguments of kernels over windows (common/window.clh).
+#pragma once
+
+#include <algorithm>
+
+#include "backends/opencl/recipes/dispatch_builder.h"
+#include "engine/ops/nn/conv_geometry.h"
+
+namespace oncilla::opencl {
+
+// WINDOW_PARAMS.
+inline void AddWindow(const WindowGeometry& g, DispatchBuilder& b) {
+  for (size_t i = 0; i < 3; ++i) {
+    const WindowAxis& axis = g.axis[i];
+    b.Int({{StrCat("in", i), axis.in},
+           {StrCat("out", i), axis.out},
+           {StrCat("kernel", i), axis.kernel},
+           {StrCat("stride", i), axis.stride},
+           {StrCat("dilation", i), axis.dilation},
+           {StrCat("pad", i), axis.pad_begin}});
+  }
+}
+
+// The longest of the loops over a window's axes.
+inline int64_t LongestAxis(const WindowGeometry& g) {
+  return std::max({g.axis[0].kernel, g.axis[1].kernel, g.axis[2].kernel});
+}
+
+// Places inside one axis, which kernels compute in int, all fit with room to spare.
+inline Status CheckSizes(const WindowGeometry& g) {
+  constexpr int64_t kMost = int64_t{1} << 29;
+  int64_t most = std::max({g.in_channels, g.out_channels, g.taps()});
+  for (const WindowAxis& axis : g.axis) {
+    most = std::max({most, axis.in, axis.out, axis.extent(), axis.pad_begin + axis.in,
+                     axis.pad_end + axis.in, axis.out * axis.stride});
+  }
+  if (most <= kMost) return Status();
+  return Unsupported("opencl: windows over more than 2^29 places");
+}
+
+}  // namespace oncilla::opencl

@@ -1,0 +1,72 @@
+// How claims, measurements and known faults become capabilities.
+#include "backends/opencl/runtime/capabilities.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+
+#include "backends/opencl/runtime/discovery.h"
+#include "backends/opencl/runtime/probe.h"
+#include "backends/opencl/runtime/quirks.h"
+
+namespace oncilla::opencl {
+namespace {
+
+// CPUs have wide vectors, keep "local" memory in their caches and therefore offer much of it. Some
+// mobile GPUs share the first two traits but offer 32 KiB.
+KernelShape NaturalShape(const DeviceFacts& facts) {
+  return facts.native_float_width >= 4 && !facts.local_memory_is_real &&
+                 facts.local_memory >= (128 << 10)
+             ? KernelShape::kCpu
+             : KernelShape::kGpu;
+}
+
+}  // namespace
+
+std::string_view Name(KernelShape shape) { return shape == KernelShape::kCpu ? "cpu" : "gpu"; }
+
+int64_t Capabilities::Group(int64_t most) const {
+  if (!local_groups) return 1;
+  const int64_t limit = std::max<int64_t>(std::min(most, max_work_group), 1);
+  return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(limit)));
+}
+
+Capabilities MakeCapabilities(const DeviceFacts& facts, const ProbeResult& probe,
+                              std::optional<KernelShape> forced) {
+  Capabilities c;
+  c.shape = forced.value_or(NaturalShape(facts));
+  c.fp64 = probe.fp64;
+  c.fp16_math = probe.fp16;
+  c.local_groups = probe.local_groups;
+  c.profiling = probe.profiling;
+  c.max_work_group =
+      probe.local_groups
+          ? std::max<int64_t>(std::min(probe.max_work_group, facts.max_work_group), 1)
+          : 1;
+  if (facts.max_work_items[0] > 0) {
+    c.max_work_group = std::min(c.max_work_group, facts.max_work_items[0]);
+  }
+  c.local_memory = facts.local_memory;
+  c.compute_units = std::max<int64_t>(facts.compute_units, 1);
+  c.vector_width = std::max<int64_t>(facts.native_float_width, 1);
+  c.base_alignment = facts.base_alignment;
+  c.max_allocation = facts.max_allocation;
+  if (facts.parameter_bytes > 0) c.parameter_bytes = facts.parameter_bytes;
+  c.max_loop_trips = probe.max_loop_trips;
+  for (const Quirk& quirk : Quirks()) {
+    if (Applies(quirk, facts)) quirk.apply(c);
+  }
+  return c;
+}
+
+Result<std::optional<KernelShape>> ForcedShapeFromEnvironment() {
+  const char* text = std::getenv("ONCILLA_CL_SHAPE");
+  if (text == nullptr || *text == '\0') return std::optional<KernelShape>();
+  for (KernelShape shape : {KernelShape::kGpu, KernelShape::kCpu}) {
+    if (Name(shape) == text) return std::optional<KernelShape>(shape);
+  }
+  return WithStage(InvalidArgument("ONCILLA_CL_SHAPE is '", text, "'; it may be gpu or cpu"),
+                   Stage::kOptions);
+}
+
+}  // namespace oncilla::opencl

@@ -1,0 +1,294 @@
+// Each capability is a small program of its own, so that one which does not compile harms no other.
+// A result is believed only when every number is exactly right.
+#include "backends/opencl/runtime/probe.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cmath>
+
+#include "backends/opencl/runtime/cl_objects.h"
+#include "cl_kernels/kernels.gen.h"
+#include "engine/base/half.h"
+
+namespace oncilla::opencl {
+namespace {
+
+constexpr size_t kBufferBytes = 64 << 10;
+constexpr int kTrips = 65600;  // just beyond 16 bits, where a known cap lies
+
+class Bench {
+ public:
+  Bench(const FoundDevice& device, int seconds)
+      : api_(*device.platform.api), device_(device), seconds_(seconds) {}
+  ~Bench() {
+    if (!hung_) return;
+    for (Memory* m : {&in_, &out_}) m->Abandon();
+    queue_.Abandon();
+    context_.Abandon();
+  }
+
+  Status Open() {
+    ONCILLA_ASSIGN(context_, CreateContext(api_, device_.platform.id, device_.id));
+    ONCILLA_ASSIGN(queue_, CreateQueue(api_, context_.get(), device_.id, true));
+    ONCILLA_ASSIGN(in_, CreateBuffer(api_, context_.get(), kBufferBytes));
+    ONCILLA_ASSIGN(out_, CreateBuffer(api_, context_.get(), kBufferBytes));
+    return Status();
+  }
+
+  Result<Program> Build(const Source& source) {
+    return BuildFromSource(api_, context_.get(), device_.id, source.path, source.text,
+                           "-cl-std=CL1.2");
+  }
+
+  // The most work-items that the driver allows a group of this kernel.
+  int64_t GroupLimit(cl_kernel kernel) {
+    size_t limit = 0;
+    if (api_.GetKernelWorkGroupInfo(kernel, device_.id, CL_KERNEL_WORK_GROUP_SIZE, sizeof(limit),
+                                    &limit, nullptr) != CL_SUCCESS) {
+      return 1;
+    }
+    return static_cast<int64_t>(std::min<size_t>(limit, 1 << 20));
+  }
+
+  // Runs entry(in, out, extra...) and reads `out`. `extra` is local memory of that many bytes, or
+  // an int where `number` is set.
+  template <class T>
+  Status Run(const Program& program, const std::string& entry, std::span<const T> in,
+             std::span<T> out, size_t global, size_t group, size_t local_bytes,
+             const cl_int* number) {
+    if (hung_) return Internal("the device hangs");
+    if (in.size_bytes() > kBufferBytes || out.size_bytes() > kBufferBytes) {
+      return Internal("the probe's buffers are too small");
+    }
+    ONCILLA_ASSIGN(KernelObject kernel, CreateKernel(api_, program.get(), entry));
+    cl_mem in_raw = in_.get(), out_raw = out_.get();
+    ONCILLA_TRY(Check(api_.SetKernelArg(kernel.get(), 0, sizeof(in_raw), &in_raw), "argument 0"));
+    ONCILLA_TRY(Check(api_.SetKernelArg(kernel.get(), 1, sizeof(out_raw), &out_raw), "argument 1"));
+    if (local_bytes > 0) {
+      ONCILLA_TRY(Check(api_.SetKernelArg(kernel.get(), 2, local_bytes, nullptr), "argument 2"));
+    } else if (number != nullptr) {
+      ONCILLA_TRY(Check(api_.SetKernelArg(kernel.get(), 2, sizeof(*number), number), "argument 2"));
+    }
+    ONCILLA_TRY(Check(api_.EnqueueWriteBuffer(queue_.get(), in_raw, CL_TRUE, 0, in.size_bytes(),
+                                              in.data(), 0, nullptr, nullptr),
+                      "clEnqueueWriteBuffer"));
+    cl_event raw = nullptr;
+    ONCILLA_TRY(Check(api_.EnqueueNDRangeKernel(queue_.get(), kernel.get(), 1, nullptr, &global,
+                                                &group, 0, nullptr, &raw),
+                      entry));
+    last_ = EventObject(api_, raw);
+    ONCILLA_TRY(Check(api_.Flush(queue_.get()), "clFlush"));
+    Status done =
+        WaitFor(api_, raw, std::chrono::steady_clock::now() + std::chrono::seconds(seconds_));
+    if (done.code() == Code::kDeadlineExceeded) {
+      hung_ = true;
+      last_.Abandon();
+      kernel.Abandon();
+    }
+    ONCILLA_TRY(done);
+    return Check(api_.EnqueueReadBuffer(queue_.get(), out_raw, CL_TRUE, 0, out.size_bytes(),
+                                        out.data(), 0, nullptr, nullptr),
+                 "clEnqueueReadBuffer");
+  }
+
+  // Whether the last kernel's time stamps are there and in order.
+  bool StampsWork() {
+    cl_ulong start = 0, end = 0;
+    return api_.GetEventProfilingInfo(last_.get(), CL_PROFILING_COMMAND_START, sizeof(start),
+                                      &start, nullptr) == CL_SUCCESS &&
+           api_.GetEventProfilingInfo(last_.get(), CL_PROFILING_COMMAND_END, sizeof(end), &end,
+                                      nullptr) == CL_SUCCESS &&
+           start != 0 && end >= start;
+  }
+
+ private:
+  const Api& api_;
+  const FoundDevice& device_;
+  int seconds_;
+  bool hung_ = false;
+  Context context_;
+  CommandQueue queue_;
+  Memory in_, out_;
+  EventObject last_;
+};
+
+Status Wrong(std::string_view what) { return Internal(what, " gives wrong results"); }
+
+Status ProbeInt64(Bench& bench, const Program& program) {
+  const std::array<int64_t, 3> in = {0x123456789abll, -1000003, int64_t{1} << 62};
+  std::array<int64_t, 5> out = {};
+  ONCILLA_TRY(bench.Run<int64_t>(program, "int64_ops", in, out, 1, 1, 0, nullptr));
+  const std::array<int64_t, 5> expected = {in[0] * in[1], in[0] / in[1], in[0] >> 3,
+                                           in[0] < in[1] ? 1 : 0, in[2]};
+  return out == expected ? Status() : Wrong("64-bit integer arithmetic");
+}
+
+// Sets the largest group that works, halving when the driver promises too much.
+Status ProbeGroups(Bench& bench, const Program& program, const FoundDevice& device, int64_t limit,
+                   ProbeResult& result) {
+  constexpr size_t kGroups = 3;
+  limit =
+      std::min({limit, device.facts.max_work_group, device.facts.max_work_items[0],
+                static_cast<int64_t>(kBufferBytes / 4 / kGroups), device.facts.local_memory / 4});
+  Status status = Internal("no group size is allowed");
+  for (auto group =
+           static_cast<size_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(limit, 1))));
+       group >= 2; group /= 2) {
+    std::vector<int32_t> in(group * kGroups), out(kGroups), expected(kGroups);
+    for (size_t i = 0; i < in.size(); ++i) {
+      in[i] = static_cast<int32_t>(i * i % 1013);
+      expected[i / group] += in[i];
+    }
+    status =
+        bench.Run<int32_t>(program, "group_sum", in, out, in.size(), group, group * 4, nullptr);
+    if (status.ok() && out == expected) {
+      result.local_groups = true;
+      // Between this power of two and the driver's own limit nothing was tried.
+      result.max_work_group = static_cast<int64_t>(group);
+      return Status();
+    }
+    if (status.ok()) status = Wrong("a reduction in local memory");
+  }
+  return status;
+}
+
+Status ProbeTrips(Bench& bench, const Program& program, ProbeResult& result) {
+  const std::array<int32_t, 8> in = {1, 1, 1, 1, 1, 1, 1, 1};
+  std::array<int32_t, 1> out = {};
+  const cl_int trips = kTrips;
+  ONCILLA_TRY(bench.Run<int32_t>(program, "count_trips", in, out, 1, 1, 0, &trips));
+  if (out[0] != kTrips) {
+    if (out[0] < 1024) return Wrong("a loop");
+    result.max_loop_trips = out[0];
+    result.notes.push_back(StrCat("a loop of ", kTrips, " trips stops after ", out[0]));
+  }
+  return Status();
+}
+
+Status ProbeFp64(Bench& bench, const Source& source) {
+  ONCILLA_ASSIGN(Program program, bench.Build(source));
+  const std::array<double, 2> in = {1.0 + 0x1p-50, 3.0 + 0x1p-40};
+  std::array<double, 4> out = {};
+  ONCILLA_TRY(bench.Run<double>(program, "fp64_ops", in, out, 1, 1, 0, nullptr));
+  const double product = in[0] * in[1];
+  const std::array<double, 4> expected = {in[0] + in[1], product, in[0] / in[1],
+                                          std::fma(in[0], in[1], -product)};
+  return out == expected ? Status() : Wrong("double arithmetic");
+}
+
+Status ProbeFp16(Bench& bench, const Source& source) {
+  ONCILLA_ASSIGN(Program program, bench.Build(source));
+  const std::array<Half, 2> in = {Half(2.25f), Half(-0.333f)};
+  std::array<Half, 4> out = {};
+  ONCILLA_TRY(bench.Run<Half>(program, "fp16_ops", in, out, 1, 1, 0, nullptr));
+  const float a = in[0], b = in[1];
+  const std::array<Half, 4> expected = {Half(a + b), Half(a * b), Half(std::sqrt(a)), in[1]};
+  for (size_t i = 0; i < out.size(); ++i) {
+    // sqrt may be off by an ulp or two; the rest is correctly rounded.
+    const int off = std::abs(int{out[i].bits} - int{expected[i].bits});
+    if (off > (i == 2 ? 2 : 0)) return Wrong("half arithmetic");
+  }
+  return Status();
+}
+
+ProbeResult Failed(const Status& status) {
+  ProbeResult result;
+  result.failure = Message(status);
+  return result;
+}
+
+}  // namespace
+
+ProbeSources ProbeSources::Embedded() {
+  return {&cl::kProbeBasics, &cl::kProbeFp64, &cl::kProbeFp16};
+}
+
+ProbeResult Probe(const FoundDevice& device, const ProbeSources& sources, int seconds) {
+  Bench bench(device, seconds);
+  if (Status opened = bench.Open(); !opened.ok()) return Failed(opened);
+  Result<Program> basics = bench.Build(*sources.basics);
+  if (!basics.ok()) return Failed(basics.status());
+  if (Status status = ProbeInt64(bench, *basics); !status.ok()) return Failed(status);
+
+  ProbeResult result;
+  if (Status status = ProbeTrips(bench, *basics, result); !status.ok()) return Failed(status);
+  result.profiling = bench.StampsWork();
+  if (!result.profiling) result.notes.push_back("events have no time stamps");
+
+  Status groups;
+  {
+    Result<KernelObject> kernel = CreateKernel(*device.platform.api, basics->get(), "group_sum");
+    groups = kernel.ok()
+                 ? ProbeGroups(bench, *basics, device, bench.GroupLimit(kernel->get()), result)
+                 : kernel.status();
+  }
+  auto keep = [&](bool& flag, std::string_view what, const Status& status) {
+    flag = status.ok();
+    result.of_the_moment |=
+        status.code() == Code::kResourceExhausted || status.code() == Code::kUnavailable;
+    if (!flag) result.notes.push_back(StrCat("no ", what, ": ", Message(status)));
+  };
+  keep(result.local_groups, "work-groups with barriers", groups);
+  if (device.facts.claims_fp64) keep(result.fp64, "fp64", ProbeFp64(bench, *sources.fp64));
+  if (device.facts.claims_fp16) keep(result.fp16, "fp16 math", ProbeFp16(bench, *sources.fp16));
+  return result;
+}
+
+std::string ToText(const ProbeResult& r) {
+  std::string text = StrCat("fp64=", r.fp64, "\nfp16=", r.fp16, "\nlocal_groups=", r.local_groups,
+                            "\nprofiling=", r.profiling, "\nmax_work_group=", r.max_work_group,
+                            "\nmax_loop_trips=", r.max_loop_trips, "\n");
+  auto line = [&](std::string_view name, std::string value) {
+    std::replace(value.begin(), value.end(), '\n', ' ');
+    text += StrCat(name, "=", value, "\n");
+  };
+  if (!r.failure.empty()) line("failure", r.failure);
+  for (const std::string& note : r.notes) line("note", note);
+  return text;
+}
+
+std::optional<ProbeResult> ParseProbe(const std::string& text) {
+  ProbeResult r;
+  int numbers_seen = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = text.find('\n', at);
+    const size_t equals = text.find('=', at);
+    if (end == text.npos || equals == text.npos || equals > end) return std::nullopt;
+    const std::string_view name = std::string_view(text).substr(at, equals - at);
+    const std::string value = text.substr(equals + 1, end - equals - 1);
+    at = end + 1;
+    if (name == "failure") {
+      r.failure = value;
+      continue;
+    }
+    if (name == "note") {
+      r.notes.push_back(value);
+      continue;
+    }
+    int64_t number = 0;
+    const char* last = value.data() + value.size();
+    const auto parsed = std::from_chars(value.data(), last, number);
+    if (parsed.ec != std::errc() || parsed.ptr != last || number < 0) return std::nullopt;
+    ++numbers_seen;
+    if (name == "fp64") {
+      r.fp64 = number != 0;
+    } else if (name == "fp16") {
+      r.fp16 = number != 0;
+    } else if (name == "local_groups") {
+      r.local_groups = number != 0;
+    } else if (name == "profiling") {
+      r.profiling = number != 0;
+    } else if (name == "max_work_group") {
+      r.max_work_group = number;
+    } else if (name == "max_loop_trips") {
+      r.max_loop_trips = number;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return numbers_seen == 6 ? std::optional(r) : std::nullopt;
+}
+
+}  // namespace oncilla::opencl

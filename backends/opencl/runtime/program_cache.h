@@ -1,0 +1,116 @@
+// ProgramCache: compiled programs of one device, in memory and, through a DiskCache, on disk.
+//
+// On disk the key is a SHA-256 over the cache's format, the whole source text (defines included),
+// the build options, the device and its platform's and driver's versions. In memory, where only the
+// text differs, it is what the text is put together from: each kernel of each plan asks for its
+// program. A binary that the driver refuses is dropped and built from source again.
+//
+// Nothing stops a driver that compiles. Who may not wait for it to the end has it done on a thread
+// of its own, which goes on when the caller does not, and when the cache is gone; what it makes is
+// there for the next who asks. The end of the process waits a few seconds for such threads.
+#pragma once
+
+#include <atomic>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends/opencl/recipes/source.h"
+#include "backends/opencl/runtime/device_context.h"
+#include "backends/opencl/runtime/discovery.h"
+#include "backends/opencl/runtime/disk_cache.h"
+#include "engine/base/early_end.h"
+#include "engine/base/mutex.h"
+
+namespace oncilla::opencl {
+
+// What a kernel takes for itself, as the driver says once it is compiled.
+struct KernelLimits {
+  int64_t work_group = 0;   // the most work-items of a group
+  int64_t local_bytes = 0;  // of local memory, without what is given as arguments
+};
+
+struct BuiltProgram {
+  // Asks the driver once per kernel; thread-safe.
+  Result<KernelLimits> LimitsOf(const Api& api, cl_device_id device,
+                                const std::string& kernel) const;
+
+  std::shared_ptr<DeviceContext> context;  // goes after the program
+  Program program;
+  std::string name;   // "norm/softmax.cl -DT=float", for messages
+  int64_t bytes = 0;  // estimate of what it costs the host: text and binary
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::map<std::string, KernelLimits> limits_;
+};
+
+class ProgramCache {
+ public:
+  static constexpr size_t kMostPrograms = 1024;
+
+  // `disk` may be null.
+  ProgramCache(std::shared_ptr<DeviceContext> context, const FoundDevice& device,
+               bool keep_binaries, std::shared_ptr<DiskCache> disk,
+               size_t most_programs = kMostPrograms);
+  ~ProgramCache();
+
+  // `source` lives as long as the process (source.h); `generated` is OpenCL C put between the
+  // defines and the source. Thread-safe; two threads that want one program build it once. A program
+  // lives as long as someone holds it, even after the cache dropped it. DeadlineExceeded,
+  // Cancelled, or Unavailable for a driver that compiles longer than the watchdog allows.
+  Result<std::shared_ptr<const BuiltProgram>> Get(const Source& source, std::string_view generated,
+                                                  const Defines& defines, const EarlyEnd& end = {});
+
+  int64_t built() const { return maker_->built; }    // compiled from source
+  int64_t loaded() const { return maker_->loaded; }  // made from a binary on disk
+  int64_t bytes() const;                             // of the programs held now
+  size_t size() const;
+
+ private:
+  struct Slot {
+    Mutex mutex;
+    bool making ABSL_GUARDED_BY(mutex) = false;
+    Deadline since ABSL_GUARDED_BY(mutex) = {};
+    Status failure ABSL_GUARDED_BY(mutex);  // of the last attempt
+    std::shared_ptr<const BuiltProgram> program ABSL_GUARDED_BY(mutex);
+  };
+  struct Entry {
+    std::shared_ptr<Slot> slot;
+    std::list<std::string>::iterator place;
+  };
+  // What compiling takes, and who compiles keeps.
+  struct Maker {
+    std::shared_ptr<DeviceContext> context;
+    cl_device_id device = nullptr;
+    std::string identity;             // of device and driver
+    std::shared_ptr<DiskCache> disk;  // of binaries; may be null
+    std::atomic<int64_t> built{0}, loaded{0};
+
+    Result<std::shared_ptr<const BuiltProgram>> Make(std::string_view path, const std::string& text,
+                                                     std::string name);
+  };
+  std::shared_ptr<Slot> SlotOf(const std::string& key);
+  // Tells who waits for a slot what became of its program.
+  static void Publish(Slot& slot, Result<std::shared_ptr<const BuiltProgram>> made);
+
+  const std::shared_ptr<Maker> maker_;
+  const size_t most_programs_;
+  mutable std::mutex mutex_;
+  std::list<std::string> used_;  // keys, least recently used first
+  std::map<std::string, Entry> entries_;
+};
+
+// What the driver is given to compile, with these options. Internal for a define of several lines.
+Result<std::string> ProgramText(const Source& source, std::string_view generated,
+                                const Defines& defines);
+std::string_view ProgramOptions();
+
+// What every cached thing of a device depends on; part of each key.
+std::string CacheIdentity(const DeviceFacts& facts);
+
+}  // namespace oncilla::opencl

@@ -1,0 +1,121 @@
+// Queue and Event of the OpenCL backend: one in-order command queue, and the end of one submission.
+//
+// Commands write into host memory after Submit returned (the error word, downloads), so events are
+// kept alive by their queue until they are settled: their command is done and their outcome read.
+// The queue is in order, so a failure that nobody has waited for is also the outcome of what
+// follows it: waiting for a download alone tells of every kernel before it. Work that is still not
+// done a short while after its queue is closed hangs: its objects are abandoned, and nothing waits
+// for it again.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "backends/opencl/runtime/recording.h"
+#include "engine/device/host_objects.h"
+
+namespace oncilla::opencl {
+
+class ClQueue;
+
+class ClEvent : public Event {
+ public:
+  std::vector<StepTime> step_times() const override { return times; }
+
+  ClQueue* queue = nullptr;  // null once settled
+  EventObject last;          // the submission's last command
+  std::shared_ptr<const ClRecording::Names> names;
+  cl_int error_word = 0;  // the driver writes it
+  std::vector<std::pair<int, EventObject>> stamps;
+  std::vector<StepTime> times;
+  Status outcome;  // once settled
+  // The queue's first failure that no wait has returned yet; shared by all its events.
+  std::shared_ptr<Status> untold;
+};
+
+// Of a device, for its queues.
+struct QueueHealth {
+  std::atomic<bool> hung{false};  // some work was given up
+  // No queue that is closed waits beyond this.
+  std::atomic<Deadline::duration> close_by{kNoDeadline.time_since_epoch()};
+
+  // `patience`, or less where the device is to be closed soon.
+  std::chrono::milliseconds Within(std::chrono::milliseconds patience) const {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(close_by.load() - now);
+    return std::max(std::chrono::milliseconds(0), std::min(patience, left));
+  }
+};
+
+// Whose the command queue is. On the application's own we enqueue, and wait or flush only when
+// somebody calls Wait: outcomes are read as far as that goes without either.
+enum class QueueOwner { kEngine, kApplication };
+
+class ClQueue : public Queue {
+ public:
+  // `flushes` counts; it and `health` must outlive the queue.
+  ClQueue(const Api& api, CommandQueue queue, QueueHealth& health, std::atomic<int64_t>& flushes,
+          QueueOwner owner = QueueOwner::kEngine)
+      : api_(api),
+        queue_(std::move(queue)),
+        health_(health),
+        flushes_(flushes),
+        foreign_(owner == QueueOwner::kApplication) {}
+  // Gives work in flight a few seconds, less when waits for it have already timed out, and none
+  // when they have for long or the device is known to hang.
+  ~ClQueue() override;
+
+  // Neither blocks. Work is sure to be under way after a Transfer with downloads, a Poll or a Wait,
+  // each of which flushes what was not flushed yet; drivers usually begin before. After a failure a
+  // part may be enqueued, but nothing that writes to memory of the caller's.
+  Result<EventPtr> Submit(const ClRecording& recording, std::span<const BufferView> externals,
+                          bool profile);
+  Result<EventPtr> Transfer(std::span<const Upload> uploads, std::span<const Download> downloads);
+  // From memory to memory of the device.
+  Result<EventPtr> Copy(std::span<const DeviceCopy> copies);
+  // What follows begins after these.
+  Status EnqueueAfter(std::span<const cl_event> events);
+  // True when Wait would return at once.
+  bool Poll(const ClEvent& event);
+  // Settles the event and all before it, unless the deadline comes first. For WaitForEvent.
+  Status Wait(ClEvent& event, Deadline deadline);
+
+ private:
+  std::chrono::milliseconds Patience() const;
+  // `stamps` gets an event per copy, numbered as in device.h.
+  Status EnqueueTransfers(std::span<const Upload> uploads, std::span<const Download> downloads,
+                          std::vector<std::pair<int, EventObject>>& stamps);
+  Result<EventPtr> Finish(std::shared_ptr<ClEvent> event, cl_event last);
+  Status Flush();
+  // Waits until all is done; false when it takes too long.
+  bool Drain(std::chrono::milliseconds limit);
+  // The same on a queue of the application's, by looking.
+  bool SeeItOver(std::chrono::milliseconds limit);
+  // `may_wait`: the driver is asked for the outcome by a wait, which alone tells the truth.
+  void Settle(ClEvent& event, bool may_wait);
+  void SettleDone();
+
+  const Api& api_;
+  CommandQueue queue_;
+  QueueHealth& health_;
+  std::atomic<int64_t>& flushes_;
+  const bool foreign_;
+  bool closing_ = false;
+  std::deque<std::shared_ptr<ClEvent>> in_flight_;  // not settled, in the order of submission
+  const std::shared_ptr<Status> untold_ = std::make_shared<Status>();
+  bool unflushed_ = false;
+  // The first and the last wait that timed out since one has succeeded; zero when none has.
+  std::chrono::steady_clock::time_point first_late_{}, last_late_{};
+  bool dirty_ = false;  // something was enqueued that no event covers
+};
+
+// The outcome of the submission, or of one before it whose failure no wait has returned yet: a
+// kernel's report names its node. DeadlineExceeded leaves the work running.
+Status WaitForEvent(ClEvent& event, Deadline deadline);
+
+}  // namespace oncilla::opencl

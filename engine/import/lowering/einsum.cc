@@ -1,0 +1,355 @@
+// A label is a character: letters stand for themselves, and what "..." stands for has private
+// labels, the same ones for the same distance from the right end.
+#include "engine/import/lowering/einsum.h"
+
+#include <algorithm>
+
+namespace oncilla {
+namespace {
+
+struct Operand {
+  ValueId value = kNoValue;
+  std::string labels;  // one per axis
+};
+
+bool Has(const std::string& labels, char c) { return labels.find(c) != std::string::npos; }
+
+constexpr char kFirstPrivate = '\x10';  // below all letters
+bool IsPrivate(char label) { return label < 'A'; }
+
+size_t PrivateOf(const std::string& labels) {
+  return static_cast<size_t>(std::count_if(labels.begin(), labels.end(), IsPrivate));
+}
+
+std::string WithoutRepeats(const std::string& labels) {
+  std::string out;
+  for (char c : labels) {
+    if (!Has(out, c)) out += c;
+  }
+  return out;
+}
+
+// Where each of `labels` stands in x; repeated ones one after the other.
+std::vector<int64_t> PlacesOf(const std::string& labels, const std::string& x) {
+  std::vector<int64_t> places;
+  for (char c : labels) {
+    size_t at = x.find(c);
+    while (std::count(places.begin(), places.end(), static_cast<int64_t>(at)) > 0) {
+      at = x.find(c, at + 1);
+    }
+    places.push_back(static_cast<int64_t>(at));
+  }
+  return places;
+}
+
+Result<std::string> ReadLabels(std::string_view text, int rank, std::string_view what) {
+  if (rank > kMaxRank) return Unsupported("the rank ", rank, " of ", what);
+  const size_t dots = text.find("...");
+  const size_t axes = static_cast<size_t>(rank);
+  const size_t named = dots == std::string_view::npos ? text.size() : text.size() - 3;
+  if (axes < named || (dots == std::string_view::npos && axes != named)) {
+    return InvalidArgument(what, " has the rank ", rank, " and the labels ", text);
+  }
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (i == dots) {
+      for (size_t k = axes - named; k > 0; --k) out += static_cast<char>(kFirstPrivate + k - 1);
+      i += 2;
+      continue;
+    }
+    const char c = text[i];
+    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))) {
+      return InvalidArgument("the equation has the character '", c, "'");
+    }
+    out += c;
+  }
+  return out;
+}
+
+class Einsum {
+ public:
+  explicit Einsum(Lowering& b) : b_(b) {}
+
+  Result<ValueId> Lower(std::string equation) {
+    std::erase(equation, ' ');
+    ONCILLA_ASSIGN(const std::string wanted, Read(equation));
+    const std::string out = WithoutRepeats(wanted);
+    Operand x = operands_[0];
+    for (size_t i = 1; i < operands_.size(); ++i) {
+      std::string needed = out;
+      for (size_t k = i + 1; k < operands_.size(); ++k) needed += operands_[k].labels;
+      const bool last = i + 1 == operands_.size();
+      prefix_ = operands_.size() == 2 ? "" : StrCat("step", i, "_");
+      Operand y = operands_[i];
+      ONCILLA_TRY(SumAlone(x, y.labels + needed, "sum_x"));
+      ONCILLA_TRY(SumAlone(y, x.labels + needed, "sum_y"));
+      std::string kept = out;
+      if (!last) {
+        kept = WithoutRepeats(x.labels + y.labels);
+        std::erase_if(kept, [&](char c) { return !Has(needed, c); });
+      }
+      ONCILLA_ASSIGN(x.value, Product(x, y, kept, last ? "" : prefix_ + "all"));
+      x.labels = kept;
+    }
+    if (operands_.size() == 1) {
+      ONCILLA_TRY(SumAlone(x, out, "sum_x"));
+      ONCILLA_ASSIGN(x.value, Arrange(x, out, ""));
+      x.labels = out;
+    }
+    return Spread(std::move(x), wanted);
+  }
+
+ private:
+  // Fills the operands; the result's labels.
+  Result<std::string> Read(const std::string& equation) {
+    const size_t arrow = equation.find("->");
+    const std::string_view left = std::string_view(equation).substr(0, arrow);
+    if (static_cast<size_t>(std::count(left.begin(), left.end(), ',')) + 1 != b_.inputs()) {
+      return Unsupported("the equation ", equation, " with ", b_.inputs(), " inputs");
+    }
+    std::string all;
+    size_t spread = 0, begin = 0;
+    for (size_t i = 0; i < b_.inputs(); ++i) {
+      const std::string_view text = left.substr(begin, left.find(',', begin) - begin);
+      begin += text.size() + 1;
+      const std::string what = StrCat("operand ", i);
+      ONCILLA_ASSIGN(const int rank, b_.Rank(i, what));
+      ONCILLA_ASSIGN(std::string labels, ReadLabels(text, rank, what));
+      spread = std::max(spread, PrivateOf(labels));
+      Operand& x = operands_.emplace_back(Operand{b_.in(i), std::move(labels)});
+      while (WithoutRepeats(x.labels) != x.labels) ONCILLA_TRY(TakeDiagonal(x, what));
+      all += text;
+    }
+    std::string result;
+    if (arrow != std::string::npos) {
+      result = equation.substr(arrow + 2);
+    } else {
+      // Without an arrow: the ellipsis, then the letters that stand once, in order.
+      std::sort(all.begin(), all.end());
+      for (char c : all) {
+        if (c != '.' && std::count(all.begin(), all.end(), c) == 1) result += c;
+      }
+      if (spread > 0) result = "..." + result;
+    }
+    // The result's "..." stands for the longest one of the operands.
+    const bool dots = result.find("...") != std::string::npos;
+    if (!dots && spread > 0) {
+      return InvalidArgument("the equation has '...' in an operand and not in the result");
+    }
+    const size_t rank = dots ? result.size() - 3 + spread : result.size();
+    ONCILLA_ASSIGN(std::string labels, ReadLabels(result, static_cast<int>(rank), "the result"));
+    for (char c : labels) {
+      const auto has = [&](const Operand& x) { return Has(x.labels, c); };
+      if (std::any_of(operands_.begin(), operands_.end(), has)) continue;
+      return InvalidArgument("the label ", c, " of the result is in no operand");
+    }
+    return labels;
+  }
+
+  // The first label that stands twice, as one axis: all but the diagonal is set to zero, and the
+  // second axis summed.
+  Status TakeDiagonal(Operand& x, const std::string& what) {
+    size_t second = 1;
+    while (x.labels.find(x.labels[second]) == second) ++second;
+    const char label = x.labels[second];
+    const size_t first = x.labels.find(label);
+    const Dim rows = DimAt(x, first), columns = DimAt(x, second);
+    if (rows.known() && columns.known() && rows.size != columns.size) {
+      return InvalidArgument(what, " has the sizes ", rows.size, " and ", columns.size,
+                             " for the label ", label);
+    }
+    if (!rows.Same(columns)) {
+      return Unsupported("two sizes of the label ", label, " that are not known to be equal");
+    }
+    std::vector<int64_t> around_row, around_column;
+    for (size_t i = 0; i < x.labels.size(); ++i) {
+      if (i != first) around_row.push_back(static_cast<int64_t>(i));
+      if (i != second) around_column.push_back(static_cast<int64_t>(i));
+    }
+    const ValueId none = b_.Constant(Tensor::ScalarInt64(0));
+    const ValueId one = b_.Constant(Tensor::ScalarInt64(1));
+    const int row = static_cast<int>(first);
+    ONCILLA_ASSIGN(const ValueId size, b_.Sizes(x.value, row, row + 1, "size"));
+    ONCILLA_ASSIGN(const ValueId at, b_.Add("Range", {}, {none, size, one}, "places"));
+    ONCILLA_ASSIGN(const ValueId down, b_.Unsqueeze(at, std::move(around_row), "rows"));
+    ONCILLA_ASSIGN(const ValueId across, b_.Unsqueeze(at, std::move(around_column), "columns"));
+    ONCILLA_ASSIGN(const ValueId on, b_.Add("Equal", {}, {down, across}, "on"));
+    ONCILLA_ASSIGN(const ValueId zero, b_.Scalar(b_.fact(x.value).dtype, 0));
+    ONCILLA_ASSIGN(const ValueId kept, b_.Add("Where", {}, {on, x.value, zero}, "diagonal"));
+    const ValueId summed = b_.Ints({static_cast<int64_t>(second)});
+    ONCILLA_ASSIGN(x.value, b_.Add("ReduceSum", {}, {kept, summed}, "diagonal_sum"));
+    x.labels.erase(second, 1);
+    return {};
+  }
+
+  // The result with labels that are wanted more than once laid out on diagonals.
+  Result<ValueId> Spread(Operand x, const std::string& wanted) {
+    if (wanted == x.labels) return x.value;
+    for (char label : std::string(x.labels)) {
+      for (auto n = std::count(wanted.begin(), wanted.end(), label); n > 1; --n) {
+        // Earlier copies of the label stay in front; which copy is last makes no difference.
+        std::string order = x.labels;
+        order.erase(order.find(label), 1);
+        ONCILLA_ASSIGN(const ValueId last,
+                       b_.Transpose(x.value, PlacesOf(order + label, x.labels), "last"));
+        ONCILLA_ASSIGN(const ValueId zero, b_.Scalar(b_.fact(last).dtype, 0));
+        const ValueId open = b_.Ints({-1});
+        ONCILLA_ASSIGN(x.value,
+                       b_.Add("MatrixDiag", {}, {last, b_.Ints({0}), open, open, zero}, "spread"));
+        x.labels = order + label + label;
+      }
+    }
+    return b_.Transpose(x.value, PlacesOf(wanted, x.labels), "");
+  }
+
+  // Sums over the axes of x that nobody needs.
+  Status SumAlone(Operand& x, const std::string& needed, std::string_view role) {
+    std::vector<int64_t> axes;
+    std::string left;
+    for (size_t i = 0; i < x.labels.size(); ++i) {
+      if (Has(needed, x.labels[i])) {
+        left += x.labels[i];
+      } else {
+        axes.push_back(static_cast<int64_t>(i));
+      }
+    }
+    if (axes.empty()) return {};
+    x.labels = left;
+    ONCILLA_ASSIGN(x.value,
+                   b_.Add("ReduceSum", {}, {x.value, b_.Ints(axes)}, StrCat(prefix_, role)));
+    return {};
+  }
+
+  // The operand with its axes in the order of `labels`, all of which it has.
+  Result<ValueId> Arrange(const Operand& x, const std::string& labels, std::string_view role) {
+    if (labels == x.labels && role.empty()) return b_.Add("Identity", {}, {x.value});
+    return b_.Transpose(x.value, PlacesOf(labels, x.labels), role);
+  }
+
+  Dim DimAt(const Operand& x, size_t axis) {
+    const PartialShape& shape = b_.fact(x.value).shape;
+    return shape.ranked() ? shape[static_cast<int>(axis)] : Dim();
+  }
+  Dim DimOf(const Operand& x, char label) { return DimAt(x, x.labels.find(label)); }
+
+  // One axis of a wanted shape: the size of a label, or the product of a group's sizes, as an
+  // operand has them.
+  struct Size {
+    const Operand* from;
+    std::string labels;
+  };
+
+  Dim Known(const Size& size) {
+    int64_t total = 1;
+    for (char label : size.labels) {
+      const Dim d = DimOf(*size.from, label);
+      if (!d.known()) return Dim();
+      total = SaturatingMul(total, d.size);
+    }
+    return Dim(total);
+  }
+
+  // The size as a vector of one number, read from the operand's shape where it is not known.
+  Result<ValueId> Compute(const Size& size, const std::string& role) {
+    if (const Dim known = Known(size); known.known()) return b_.Ints({known.size});
+    ValueId total = kNoValue;
+    for (char label : size.labels) {
+      const auto axis = static_cast<int64_t>(size.from->labels.find(label));
+      ONCILLA_ASSIGN(const ValueId one,
+                     b_.Add(ShapeAttrs{.start = axis, .end = axis + 1}, {size.from->value}, role));
+      ONCILLA_ASSIGN(
+          total, total == kNoValue ? Result<ValueId>(one) : b_.Add("Mul", {}, {total, one}, role));
+    }
+    return total;
+  }
+
+  Result<ValueId> ReshapeTo(ValueId x, const std::vector<Size>& sizes, const std::string& role) {
+    const std::string name = role.empty() ? "result" : role;
+    std::vector<int64_t> known;
+    for (const Size& size : sizes) {
+      if (const Dim d = Known(size); d.known()) known.push_back(d.size);
+    }
+    if (known.size() == sizes.size()) {
+      return b_.Add("Reshape", {}, {x, b_.Ints(std::move(known))}, role);
+    }
+    Values parts;
+    for (const Size& size : sizes) {
+      ONCILLA_ASSIGN(const ValueId part, Compute(size, name + "_size"));
+      parts.push_back(part);
+    }
+    ONCILLA_ASSIGN(const ValueId shape, b_.Add(ConcatAttrs(), std::move(parts), name + "_shape"));
+    return b_.Add("Reshape", {}, {x, shape}, role);
+  }
+
+  // x with the axes of `labels`, of size one where it has none.
+  Result<ValueId> Stretched(const Operand& x, const std::string& labels, const std::string& role) {
+    std::string own;
+    std::vector<int64_t> missing;
+    for (size_t i = 0; i < labels.size(); ++i) {
+      if (Has(x.labels, labels[i])) {
+        own += labels[i];
+      } else {
+        missing.push_back(static_cast<int64_t>(i));
+      }
+    }
+    ONCILLA_ASSIGN(const ValueId arranged, Arrange(x, own, role));
+    return b_.Unsqueeze(arranged, std::move(missing), role + "_stretched");
+  }
+
+  // The product of x and y with the axes of `out`; what both have beside these is summed over.
+  Result<ValueId> Product(const Operand& x, const Operand& y, const std::string& out,
+                          const std::string& role) {
+    if (out.size() > kMaxRank) return Unsupported("a product of rank ", out.size());
+    std::string batch, x_only, y_only, summed;
+    for (char c : out) (!Has(y.labels, c) ? x_only : Has(x.labels, c) ? batch : y_only) += c;
+    for (char c : x.labels) {
+      if (!Has(out, c)) summed += c;
+    }
+    if (summed.empty()) {
+      ONCILLA_ASSIGN(const ValueId left, Stretched(x, out, prefix_ + "x"));
+      ONCILLA_ASSIGN(const ValueId right, Stretched(y, out, prefix_ + "y"));
+      return b_.Add("Mul", {}, {left, right}, role);
+    }
+    // To [batch.., x_only, summed] and [batch.., summed, y_only], each group merged to one axis.
+    ONCILLA_ASSIGN(ValueId left, Arrange(x, batch + x_only + summed, prefix_ + "x"));
+    ONCILLA_ASSIGN(ValueId right, Arrange(y, batch + summed + y_only, prefix_ + "y"));
+    std::vector<Size> left_sizes, right_sizes, sizes;
+    for (char c : batch) {
+      left_sizes.push_back({&x, {c}});
+      right_sizes.push_back({&y, {c}});
+      // What "..." stands for may stretch: then the other operand has the size.
+      const Dim d = DimOf(x, c), other = DimOf(y, c);
+      const bool stretched = IsPrivate(c) && (d.known() ? d.size == 1 : other.known());
+      sizes.push_back({stretched && other.size != 1 ? &y : &x, {c}});
+    }
+    const bool merge = x_only.size() != 1 || y_only.size() != 1 || summed.size() != 1;
+    if (merge) {
+      left_sizes.insert(left_sizes.end(), {{&x, x_only}, {&x, summed}});
+      right_sizes.insert(right_sizes.end(), {{&y, summed}, {&y, y_only}});
+      ONCILLA_ASSIGN(left, ReshapeTo(left, left_sizes, prefix_ + "x_matrix"));
+      ONCILLA_ASSIGN(right, ReshapeTo(right, right_sizes, prefix_ + "y_matrix"));
+    }
+    const std::string order = batch + x_only + y_only;
+    const bool arrange = order != out;
+    ONCILLA_ASSIGN(ValueId product, b_.Add("MatMul", {}, {left, right},
+                                           merge || arrange ? prefix_ + "product" : role));
+    if (merge) {
+      for (char c : x_only) sizes.push_back({&x, {c}});
+      for (char c : y_only) sizes.push_back({&y, {c}});
+      ONCILLA_ASSIGN(product, ReshapeTo(product, sizes, arrange ? prefix_ + "axes" : role));
+    }
+    return arrange ? Arrange({product, order}, out, role) : Result<ValueId>(product);
+  }
+
+  Lowering& b_;
+  std::vector<Operand> operands_;
+  std::string prefix_;  // of roles, where there are several products
+};
+
+}  // namespace
+
+Result<Values> LowerEinsum(Lowering& b, std::string equation) {
+  return One(Einsum(b).Lower(std::move(equation)));
+}
+
+}  // namespace oncilla

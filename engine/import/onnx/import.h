@@ -1,0 +1,29 @@
+// Importing: from an ONNX graph, fed and fetched tensors to a Module of canonical ops.
+//
+// Only nodes that the fetched tensors need are looked at, in an order in which each comes after
+// what it reads, whatever their order in the file. Calls of the model's own functions are unfolded.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/import/model_source.h"
+#include "engine/import/onnx/lowering.h"
+
+namespace oncilla {
+
+struct OnnxImportRequest {
+  // Any tensors of the graph by name; dtype and shape are what is known of them.
+  std::vector<TensorInfo> inputs;
+  std::vector<std::string> outputs;
+  // Leave out inputs that no output needs.
+  bool only_needed_inputs = false;
+};
+
+// Unimplemented lists everything that is not supported at once: ops, the reason where an op is
+// known but not in this form, and the nodes. Other failures name the node.
+Result<Module> ImportOnnx(const OnnxModel& model, const OnnxImportRequest& request,
+                          const OnnxContext& context, const std::shared_ptr<const OpSet>& ops);
+
+}  // namespace oncilla

@@ -1,0 +1,135 @@
+// What all families' lowering functions share, and the list of families.
+#include "engine/import/onnx/lowering.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "engine/import/onnx/tensor.h"
+#include "engine/tensor/scalar.h"
+
+namespace oncilla {
+
+const OnnxAttr* OnnxLowering::Find(std::string_view name) const {
+  for (size_t i = 0; i < node_.attrs.size(); ++i) {
+    if (node_.attrs[i].name != name) continue;
+    asked_[i] = 1;
+    return &node_.attrs[i];
+  }
+  return nullptr;
+}
+
+Result<const OnnxAttr*> OnnxLowering::Find(std::string_view name, OnnxAttrType type) const {
+  const OnnxAttr* attr = Find(name);
+  if (attr != nullptr && attr->type != type) {
+    return DataLoss("attribute '", name, "' has the wrong type");
+  }
+  return attr;
+}
+
+bool OnnxLowering::HasAttr(std::string_view name) const { return Find(name) != nullptr; }
+
+std::string_view OnnxLowering::UnknownAttr() const {
+  for (size_t i = 0; i < node_.attrs.size(); ++i) {
+    // A hint of very old files that says where memory may be reused.
+    if (asked_[i] == 0 && node_.attrs[i].name != "consumed_inputs") return node_.attrs[i].name;
+  }
+  return "";
+}
+
+Result<int64_t> OnnxLowering::Int(std::string_view name, int64_t otherwise) const {
+  ONCILLA_ASSIGN(const OnnxAttr* attr, Find(name, OnnxAttrType::kInt));
+  return attr == nullptr ? otherwise : attr->i;
+}
+
+Result<int64_t> OnnxLowering::NeedInt(std::string_view name) const {
+  if (!HasAttr(name)) return DataLoss("attribute '", name, "' is missing");
+  return Int(name, 0);
+}
+
+Result<bool> OnnxLowering::Flag(std::string_view name, bool otherwise) const {
+  ONCILLA_ASSIGN(const int64_t value, Int(name, otherwise ? 1 : 0));
+  return value != 0;
+}
+
+Result<float> OnnxLowering::Float(std::string_view name, float otherwise) const {
+  ONCILLA_ASSIGN(const OnnxAttr* attr, Find(name, OnnxAttrType::kFloat));
+  return attr == nullptr ? otherwise : attr->f;
+}
+
+Result<std::string> OnnxLowering::String(std::string_view name, std::string_view otherwise) const {
+  ONCILLA_ASSIGN(const OnnxAttr* attr, Find(name, OnnxAttrType::kString));
+  return std::string(attr == nullptr ? otherwise : attr->s);
+}
+
+Result<std::vector<int64_t>> OnnxLowering::IntList(std::string_view name) const {
+  ONCILLA_ASSIGN(const OnnxAttr* attr, Find(name, OnnxAttrType::kInts));
+  return attr == nullptr ? std::vector<int64_t>() : attr->ints;
+}
+
+Result<std::vector<float>> OnnxLowering::FloatList(std::string_view name) const {
+  ONCILLA_ASSIGN(const OnnxAttr* attr, Find(name, OnnxAttrType::kFloats));
+  return attr == nullptr ? std::vector<float>() : attr->floats;
+}
+
+Result<std::vector<Bytes>> OnnxLowering::StringList(std::string_view name) const {
+  ONCILLA_ASSIGN(const OnnxAttr* attr, Find(name, OnnxAttrType::kStrings));
+  return attr == nullptr ? std::vector<Bytes>() : attr->strings;
+}
+
+Result<Tensor> OnnxLowering::TensorAttr(std::string_view name) const {
+  ONCILLA_ASSIGN(const OnnxAttr* attr, Find(name, OnnxAttrType::kTensor));
+  if (attr == nullptr) return DataLoss("attribute '", name, "' is missing");
+  return context_.read_tensor(attr->tensor);
+}
+
+Result<DType> OnnxLowering::Type(std::string_view name, DType otherwise) const {
+  if (!HasAttr(name)) return otherwise;
+  ONCILLA_ASSIGN(const int64_t number, Int(name, 0));
+  const DType dtype = DTypeFromOnnx(number);
+  if (dtype == DType::kInvalid) return Unsupported("the type ", OnnxTypeName(number));
+  return dtype;
+}
+
+Result<ValueId> OnnxLowering::PerChannel(ValueId vector, int rank, std::string_view role) {
+  std::vector<int64_t> axes;
+  for (int64_t i = 1; i < rank - 1; ++i) axes.push_back(i);
+  return Unsqueeze(vector, std::move(axes), role);
+}
+
+Result<std::vector<double>> OnnxLowering::KnownNumbers(size_t input, std::string_view what) const {
+  if (!has(input)) return DataLoss(what, " is missing");
+  if (!in_fact(input).has_value()) {
+    return Unsupported(what, " is computed while running; it must be a constant");
+  }
+  return ToDoubles(in_fact(input).value);
+}
+
+std::vector<std::span<const OnnxOpRow>> OnnxOpFamilies() {
+  return {OnnxElementwiseRows(), OnnxActivationRows(), OnnxReduceRows(), OnnxNormRows(),
+          OnnxMatMulRows(),      OnnxConvRows(),       OnnxPoolRows(),   OnnxMovementRows(),
+          OnnxIndexingRows(),    OnnxRecurrentRows(),  OnnxResizeRows(), OnnxQuantRows(),
+          OnnxLossRows(),        OnnxSignalRows(),     OnnxTextRows(),   OnnxAttentionRows()};
+}
+
+Result<const OnnxOpRow*> FindOnnxOp(std::string_view op, int64_t version) {
+  static const auto rows = [] {
+    std::unordered_multimap<std::string_view, const OnnxOpRow*> map;
+    for (std::span<const OnnxOpRow> family : OnnxOpFamilies()) {
+      for (const OnnxOpRow& row : family) map.emplace(row.op, &row);
+    }
+    return map;
+  }();
+  const auto [begin, end] = rows.equal_range(op);
+  if (begin == end) return Unsupported("opset ", version);
+  int64_t first = kNewestOnnxOpset, last = 0;
+  for (auto it = begin; it != end; ++it) {
+    const OnnxOpRow& row = *it->second;
+    if (version >= row.since && version <= row.until) return &row;
+    first = std::min(first, row.since);
+    last = std::max(last, row.until);
+  }
+  if (version > last) return Unsupported("of opset ", version, "; versions up to ", last, " are");
+  return Unsupported("of opset ", version, "; versions from ", first, " are");
+}
+
+}  // namespace oncilla

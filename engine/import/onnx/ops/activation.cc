@@ -1,0 +1,110 @@
+// ONNX's activations, and Dropout, which outside training is none.
+#include <cmath>
+
+#include "engine/import/onnx/lowering.h"
+
+namespace oncilla {
+namespace {
+
+// Activations whose attribute alpha has the canonical name but another default.
+Result<Values> LowerAlpha(OnnxLowering& b) {
+  const float otherwise = b.op() == "LeakyRelu" ? 0.01f : 1.0f;
+  ONCILLA_ASSIGN(const float alpha, b.Float("alpha", otherwise));
+  return One(b.Add(b.op(), AlphaAttrs{alpha}, {b.in(0)}));
+}
+
+Result<Values> LowerHardSigmoid(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const float alpha, b.Float("alpha", 0.2f));
+  ONCILLA_ASSIGN(const float beta, b.Float("beta", 0.5f));
+  return One(b.Add(HardSigmoidAttrs{alpha, beta}, {b.in(0)}));
+}
+
+// gamma * Elu with alpha; the usual numbers are an op of their own.
+Result<Values> LowerSelu(OnnxLowering& b) {
+  // Before opset 6 the defaults were rounded to four digits.
+  const bool old = b.version() < 6;
+  const float usual_alpha = 1.67326324f, usual_gamma = 1.05070099f;
+  ONCILLA_ASSIGN(const float alpha, b.Float("alpha", old ? 1.6732f : usual_alpha));
+  ONCILLA_ASSIGN(const float gamma, b.Float("gamma", old ? 1.0507f : usual_gamma));
+  if (alpha == usual_alpha && gamma == usual_gamma) return One(b.Add("Selu", {}, {b.in(0)}));
+  ONCILLA_ASSIGN(const ValueId elu, b.Add("Elu", AlphaAttrs{alpha}, {b.in(0)}, "elu"));
+  ONCILLA_ASSIGN(const ValueId factor, b.Scalar(b.dtype(), double{gamma}));
+  return One(b.Add("Mul", {}, {elu, factor}));
+}
+
+Result<Values> LowerGelu(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const std::string approximate, b.String("approximate", "none"));
+  if (approximate != "none" && approximate != "tanh") {
+    return InvalidArgument("approximate is '", approximate, "'");
+  }
+  return One(b.Add(GeluAttrs{.approximate = approximate == "tanh"}, {b.in(0)}));
+}
+
+// A slope per channel stood along axis 1 before opset 7; now it stretches by NumPy's rule.
+Result<Values> LowerPRelu(OnnxLowering& b) {
+  ValueId slope = b.in(1);
+  if (b.version() < 7) {
+    ONCILLA_ASSIGN(const int rank, b.Rank(0));
+    ONCILLA_ASSIGN(const int slope_rank, b.Rank(1, "the slope"));
+    const bool single = b.in_fact(1).shape.elements().size == 1;
+    if (slope_rank == 1 && !single) {
+      ONCILLA_ASSIGN(slope, b.PerChannel(slope, rank, "slope"));
+    }
+  }
+  return One(b.Add("PRelu", {}, {b.in(0), slope}));
+}
+
+Result<Values> LowerDropout(OnnxLowering& b) {
+  b.Ignore("seed");
+  b.Ignore("ratio");
+  bool training = false;
+  if (b.version() < 7) {
+    b.Ignore("is_test");  // a model that is run is not trained, whatever it was saved as
+  } else if (b.version() >= 12 && b.has(2)) {
+    if (!b.in_fact(2).has_value()) {
+      return Unsupported("whether it trains is computed while running");
+    }
+    ONCILLA_ASSIGN(const auto flag, ToInt64s(b.in_fact(2).value));
+    training = flag.size() == 1 && flag[0] != 0;
+  }
+  if (training) {
+    double ratio = 0.5;
+    if (b.has(1)) {
+      ONCILLA_ASSIGN(const auto ratios, b.KnownNumbers(1, "the ratio"));
+      if (ratios.size() == 1) ratio = ratios[0];
+    }
+    if (ratio != 0) return Unsupported("in training mode: its result is random");
+  }
+  ONCILLA_ASSIGN(const ValueId y, b.Add("Identity", {}, {b.in(0)}));
+  if (!b.wants(1)) return Values{y, kNoValue};
+  // The mask of what was kept: a condition from opset 10 on, of the data's type before.
+  ONCILLA_ASSIGN(const ValueId kept, b.Scalar(b.version() < 10 ? b.dtype() : DType::kBool, 1));
+  ONCILLA_ASSIGN(const ValueId shape, b.Add("Shape", {}, {b.in(0)}, "shape"));
+  ONCILLA_ASSIGN(const ValueId mask, b.Add("Fill", {}, {shape, kept}, "mask"));
+  return Values{y, mask};
+}
+
+constexpr OnnxOpRow kRows[] = {
+    {"Celu", 12, kNewestOnnxOpset, 1, "", LowerAlpha},
+    {"Dropout", 1, kNewestOnnxOpset, 1, "", LowerDropout},
+    {"Elu", 1, kNewestOnnxOpset, 1, "", LowerAlpha},
+    {"Gelu", 20, kNewestOnnxOpset, 1, "", LowerGelu},
+    {"HardSigmoid", 1, kNewestOnnxOpset, 1, "", LowerHardSigmoid},
+    {"HardSwish", 14, kNewestOnnxOpset, 1, "HardSwish"},
+    {"LeakyRelu", 1, kNewestOnnxOpset, 1, "", LowerAlpha},
+    {"Mish", 18, kNewestOnnxOpset, 1, "Mish"},
+    {"PRelu", 1, kNewestOnnxOpset, 2, "", LowerPRelu},
+    {"Relu", 1, kNewestOnnxOpset, 1, "Relu"},
+    {"Selu", 1, kNewestOnnxOpset, 1, "", LowerSelu},
+    {"Sigmoid", 1, kNewestOnnxOpset, 1, "Sigmoid"},
+    {"Softplus", 1, kNewestOnnxOpset, 1, "Softplus"},
+    {"Softsign", 1, kNewestOnnxOpset, 1, "Softsign"},
+    {"Tanh", 1, kNewestOnnxOpset, 1, "Tanh"},
+    {"ThresholdedRelu", 10, kNewestOnnxOpset, 1, "", LowerAlpha},
+};
+
+}  // namespace
+
+std::span<const OnnxOpRow> OnnxActivationRows() { return kRows; }
+
+}  // namespace oncilla

@@ -1,0 +1,218 @@
+// ONNX's arithmetic, comparisons and conversions. Most are renames into the table of expressions.
+#include <cmath>
+
+#include "engine/import/onnx/lowering.h"
+
+namespace oncilla {
+namespace {
+
+// Before opset 7 a second operand was stretched only when asked, and aligned at an axis. Brings it
+// to the form that NumPy's rule stretches alike.
+Result<ValueId> OldBroadcast(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const bool stretch, b.Flag("broadcast", false));
+  if (!b.HasAttr("axis") || !stretch) return b.in(1);
+  ONCILLA_ASSIGN(int64_t axis, b.Int("axis", 0));
+  ONCILLA_ASSIGN(const int rank, b.Rank(0));
+  ONCILLA_ASSIGN(const int other, b.Rank(1, "the second input"));
+  if (axis < 0) axis += rank;
+  if (axis < 0 || axis + other > rank) {
+    return InvalidArgument("axis ", axis, " does not fit ranks ", rank, " and ", other);
+  }
+  std::vector<int64_t> axes;
+  for (int64_t i = other; i < rank - axis; ++i) axes.push_back(i);
+  return b.Unsqueeze(b.in(1), std::move(axes), "aligned");
+}
+
+Result<ValueId> SecondOperand(OnnxLowering& b) {
+  return b.version() < 7 ? OldBroadcast(b) : Result<ValueId>(b.in(1));
+}
+
+std::string_view CanonicalName(std::string_view op) {
+  if (op == "GreaterOrEqual") return "GreaterEqual";
+  if (op == "LessOrEqual") return "LessEqual";
+  if (op == "BitwiseAnd") return "BitAnd";
+  if (op == "BitwiseOr") return "BitOr";
+  if (op == "BitwiseXor") return "BitXor";
+  return op;
+}
+
+Result<Values> LowerBinary(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const ValueId y, SecondOperand(b));
+  return One(b.Add(CanonicalName(b.op()), {}, {b.in(0), y}));
+}
+
+// Base and exponent may differ in type; the result has the base's.
+Result<Values> LowerPow(OnnxLowering& b) {
+  ONCILLA_ASSIGN(ValueId y, SecondOperand(b));
+  ValueId x = b.in(0);
+  const DType base = b.dtype(0), exponent = b.dtype(1);
+  DType compute = base;
+  if (base != exponent && !IsFloat(base)) {
+    // A broken exponent of an integer is not lost, and powers wrap around as the base's type does.
+    compute = IsFloat(exponent) ? DType::kF64 : DType::kI64;
+  }
+  ONCILLA_ASSIGN(x, b.Cast(x, compute, "base"));
+  ONCILLA_ASSIGN(y, b.Cast(y, compute, "exponent"));
+  ONCILLA_ASSIGN(const ValueId power, b.Add("Pow", {}, {x, y}, compute == base ? "" : "power"));
+  return One(b.Cast(power, base, ""));
+}
+
+// Sum, Mean, Max and Min of any number of inputs.
+Result<Values> LowerVariadic(OnnxLowering& b) {
+  const bool mean = b.op() == "Mean";
+  const std::string_view op = mean || b.op() == "Sum" ? "Add" : b.op();
+  ValueId y = b.in(0);
+  if (b.inputs() == 1) return One(b.Add("Identity", {}, {y}));
+  for (size_t i = 1; i < b.inputs(); ++i) {
+    const bool last = i + 1 == b.inputs() && !mean;
+    ONCILLA_ASSIGN(y, b.Add(op, {}, {y, b.in(i)}, last ? "" : StrCat("first", i + 1)));
+  }
+  if (!mean) return Values{y};
+  ONCILLA_ASSIGN(const ValueId count, b.Scalar(b.dtype(), static_cast<double>(b.inputs())));
+  return One(b.Add("Div", {}, {y, count}));
+}
+
+Result<Values> LowerMod(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const bool as_c, b.Flag("fmod", false));
+  if (!as_c && IsFloat(b.dtype())) return InvalidArgument("floats need the attribute fmod");
+  return One(b.Add(as_c ? "TruncMod" : "FloorMod", {}, b.all_inputs()));
+}
+
+Result<Values> LowerBitShift(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const std::string direction, b.String("direction", ""));
+  if (direction != "LEFT" && direction != "RIGHT") {
+    return InvalidArgument("direction is '", direction, "'");
+  }
+  return One(b.Add(direction == "LEFT" ? "ShiftLeft" : "ShiftRight", {}, b.all_inputs()));
+}
+
+// Bounds: attributes before opset 11, inputs from then on.
+Result<Values> LowerClip(OnnxLowering& b) {
+  ValueId bounds[2] = {b.in(1), b.in(2)};
+  if (b.version() < 11) {
+    constexpr const char* kNames[] = {"min", "max"};
+    for (int i = 0; i < 2; ++i) {
+      bounds[i] = kNoValue;
+      if (!b.HasAttr(kNames[i])) continue;
+      ONCILLA_ASSIGN(const float value, b.Float(kNames[i], 0));
+      ONCILLA_ASSIGN(bounds[i], b.Scalar(b.dtype(), static_cast<double>(value)));
+    }
+  }
+  return One(b.Add("Clip", {}, {b.in(0), bounds[0], bounds[1]}));
+}
+
+Result<Values> AddCast(OnnxLowering& b, DType to) {
+  const DType from = b.dtype();
+  if (from == to) return One(b.Add("Identity", {}, {b.in(0)}));
+  if (to == DType::kString) return One(b.Add("FormatNumbers", {}, {b.in(0)}));
+  if (from == DType::kString) return One(b.Add(ParseNumbersAttrs{.to = to}, {b.in(0)}));
+  return One(b.Add(CastAttrs{to}, {b.in(0)}));
+}
+
+Result<Values> LowerCast(OnnxLowering& b) {
+  b.Ignore("saturate");  // speaks of 8-bit floats only
+  if (!b.HasAttr("to")) return DataLoss("attribute 'to' is missing");
+  if (b.version() < 6) {
+    // A name instead of a number.
+    return Unsupported("of opset ", b.version(), "; versions from 6 are");
+  }
+  ONCILLA_ASSIGN(const DType to, b.Type("to", DType::kInvalid));
+  return AddCast(b, to);
+}
+
+Result<Values> LowerCastLike(OnnxLowering& b) {
+  b.Ignore("saturate");
+  return AddCast(b, b.dtype(1));
+}
+
+Result<Values> LowerIsInf(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const bool negative, b.Flag("detect_negative", true));
+  ONCILLA_ASSIGN(const bool positive, b.Flag("detect_positive", true));
+  return One(b.Add(IsInfAttrs{.negative = negative, .positive = positive}, {b.in(0)}));
+}
+
+// x moved towards zero by `bias`, and zero within [-lambd, lambd].
+Result<Values> LowerShrink(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const float lambd, b.Float("lambd", 0.5f));
+  ONCILLA_ASSIGN(const float bias, b.Float("bias", 0));
+  const DType dtype = b.dtype(), compute = IsFloat(dtype) ? dtype : DType::kF64;
+  ONCILLA_ASSIGN(const ValueId x, b.Cast(b.in(0), compute, "x"));
+  ONCILLA_ASSIGN(const ValueId low, b.Scalar(compute, -static_cast<double>(lambd)));
+  ONCILLA_ASSIGN(const ValueId high, b.Scalar(compute, static_cast<double>(lambd)));
+  ONCILLA_ASSIGN(const ValueId offset, b.Scalar(compute, static_cast<double>(bias)));
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(compute, 0));
+  ONCILLA_ASSIGN(const ValueId below, b.Add("Less", {}, {x, low}, "below"));
+  ONCILLA_ASSIGN(const ValueId above, b.Add("Greater", {}, {x, high}, "above"));
+  ONCILLA_ASSIGN(const ValueId raised, b.Add("Add", {}, {x, offset}, "raised"));
+  ONCILLA_ASSIGN(const ValueId lowered, b.Add("Sub", {}, {x, offset}, "lowered"));
+  ONCILLA_ASSIGN(const ValueId upper, b.Add("Where", {}, {above, lowered, zero}, "upper"));
+  ONCILLA_ASSIGN(const ValueId y,
+                 b.Add("Where", {}, {below, raised, upper}, compute == dtype ? "" : "y"));
+  return One(b.Cast(y, dtype, ""));
+}
+
+constexpr OnnxOpRow kRows[] = {
+    // one input
+    {"Abs", 1, kNewestOnnxOpset, 1, "Abs"},
+    {"Acos", 7, kNewestOnnxOpset, 1, "Acos"},
+    {"Acosh", 9, kNewestOnnxOpset, 1, "Acosh"},
+    {"Asin", 7, kNewestOnnxOpset, 1, "Asin"},
+    {"Asinh", 9, kNewestOnnxOpset, 1, "Asinh"},
+    {"Atan", 7, kNewestOnnxOpset, 1, "Atan"},
+    {"Atanh", 9, kNewestOnnxOpset, 1, "Atanh"},
+    {"BitwiseNot", 18, kNewestOnnxOpset, 1, "BitNot"},
+    {"Ceil", 1, kNewestOnnxOpset, 1, "Ceil"},
+    {"Cos", 7, kNewestOnnxOpset, 1, "Cos"},
+    {"Cosh", 9, kNewestOnnxOpset, 1, "Cosh"},
+    {"Erf", 9, kNewestOnnxOpset, 1, "Erf"},
+    {"Exp", 1, kNewestOnnxOpset, 1, "Exp"},
+    {"Floor", 1, kNewestOnnxOpset, 1, "Floor"},
+    {"Identity", 1, kNewestOnnxOpset, 1, "Identity"},
+    {"IsInf", 10, kNewestOnnxOpset, 1, "", LowerIsInf},
+    {"IsNaN", 9, kNewestOnnxOpset, 1, "IsNaN"},
+    {"Log", 1, kNewestOnnxOpset, 1, "Log"},
+    {"Neg", 1, kNewestOnnxOpset, 1, "Neg"},
+    {"Not", 1, kNewestOnnxOpset, 1, "Not"},
+    {"Reciprocal", 1, kNewestOnnxOpset, 1, "Reciprocal"},
+    {"Round", 11, kNewestOnnxOpset, 1, "Round"},
+    {"Shrink", 9, kNewestOnnxOpset, 1, "", LowerShrink},
+    {"Sign", 9, kNewestOnnxOpset, 1, "Sign"},
+    {"Sin", 7, kNewestOnnxOpset, 1, "Sin"},
+    {"Sinh", 9, kNewestOnnxOpset, 1, "Sinh"},
+    {"Sqrt", 1, kNewestOnnxOpset, 1, "Sqrt"},
+    {"Tan", 7, kNewestOnnxOpset, 1, "Tan"},
+    // two inputs
+    {"Add", 1, kNewestOnnxOpset, 2, "", LowerBinary},
+    {"And", 1, kNewestOnnxOpset, 2, "", LowerBinary},
+    {"BitShift", 11, kNewestOnnxOpset, 2, "", LowerBitShift},
+    {"BitwiseAnd", 18, kNewestOnnxOpset, 2, "", LowerBinary},
+    {"BitwiseOr", 18, kNewestOnnxOpset, 2, "", LowerBinary},
+    {"BitwiseXor", 18, kNewestOnnxOpset, 2, "", LowerBinary},
+    {"Div", 1, kNewestOnnxOpset, 2, "", LowerBinary},
+    {"Equal", 1, kNewestOnnxOpset, 2, "", LowerBinary},
+    {"Greater", 1, kNewestOnnxOpset, 2, "", LowerBinary},
+    {"GreaterOrEqual", 12, kNewestOnnxOpset, 2, "", LowerBinary},
+    {"Less", 1, kNewestOnnxOpset, 2, "", LowerBinary},
+    {"LessOrEqual", 12, kNewestOnnxOpset, 2, "", LowerBinary},
+    {"Mod", 10, kNewestOnnxOpset, 2, "", LowerMod},
+    {"Mul", 1, kNewestOnnxOpset, 2, "", LowerBinary},
+    {"Or", 1, kNewestOnnxOpset, 2, "", LowerBinary},
+    {"Pow", 1, kNewestOnnxOpset, 2, "", LowerPow},
+    {"Sub", 1, kNewestOnnxOpset, 2, "", LowerBinary},
+    {"Xor", 1, kNewestOnnxOpset, 2, "", LowerBinary},
+    // the rest
+    {"Cast", 1, kNewestOnnxOpset, 1, "", LowerCast},
+    {"CastLike", 15, kNewestOnnxOpset, 2, "", LowerCastLike},
+    {"Clip", 1, kNewestOnnxOpset, 1, "", LowerClip},
+    {"Max", 1, kNewestOnnxOpset, 1, "", LowerVariadic},
+    {"Mean", 1, kNewestOnnxOpset, 1, "", LowerVariadic},
+    {"Min", 1, kNewestOnnxOpset, 1, "", LowerVariadic},
+    {"Sum", 1, kNewestOnnxOpset, 1, "", LowerVariadic},
+    {"Where", 9, kNewestOnnxOpset, 3, "Where"},
+};
+
+}  // namespace
+
+std::span<const OnnxOpRow> OnnxElementwiseRows() { return kRows; }
+
+}  // namespace oncilla

@@ -1,0 +1,147 @@
+// ONNX's ops with indices in a tensor, ops whose size depends on data, and tensors made from
+// attributes or a few numbers.
+#include <array>
+
+#include "engine/import/onnx/lowering.h"
+
+namespace oncilla {
+namespace {
+
+Result<Values> LowerConstant(OnnxLowering& b) {
+  if (b.HasAttr("sparse_value")) return Unsupported("a sparse tensor");
+  Tensor value;
+  if (b.HasAttr("value_float")) {
+    ONCILLA_ASSIGN(const float number, b.Float("value_float", 0));
+    value = Tensor::Scalar(number);
+  } else if (b.HasAttr("value_floats")) {
+    ONCILLA_ASSIGN(const std::vector<float> list, b.FloatList("value_floats"));
+    value = Tensor::Of<float>(DType::kF32, {std::ssize(list)}, list);
+  } else if (b.HasAttr("value_int")) {
+    ONCILLA_ASSIGN(const int64_t number, b.Int("value_int", 0));
+    value = Tensor::ScalarInt64(number);
+  } else if (b.HasAttr("value_ints")) {
+    ONCILLA_ASSIGN(const std::vector<int64_t> list, b.IntList("value_ints"));
+    value = Tensor::Int64s(list);
+  } else if (b.HasAttr("value_string")) {
+    ONCILLA_ASSIGN(std::string text, b.String("value_string", ""));
+    value = Tensor::Strings({}, {std::move(text)});
+  } else if (b.HasAttr("value_strings")) {
+    ONCILLA_ASSIGN(const std::vector<Bytes> list, b.StringList("value_strings"));
+    value = Tensor::Strings({std::ssize(list)}, {list.begin(), list.end()});
+  } else {
+    ONCILLA_ASSIGN(value, b.TensorAttr("value"));
+  }
+  return Values{b.Constant(std::move(value))};
+}
+
+// The value is a tensor of one element, a float zero when missing.
+Result<Values> LowerConstantOfShape(OnnxLowering& b) {
+  Tensor value = Tensor::Scalar(0);
+  if (b.HasAttr("value")) {
+    ONCILLA_ASSIGN(const Tensor one, b.TensorAttr("value"));
+    if (one.elements() != 1) return InvalidArgument("value has ", one.elements(), " elements");
+    value = one.Reshaped({});
+  }
+  return One(b.Add("Fill", {}, {b.in(0), b.Constant(std::move(value))}));
+}
+
+Result<Values> LowerGather(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int64_t axis, b.Int("axis", 0));
+  return One(b.Add(GatherAttrs{.axis = axis}, {b.in(0), b.in(1)}));
+}
+
+Result<Values> LowerGatherElements(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int64_t axis, b.Int("axis", 0));
+  return One(b.Add(GatherElementsAttrs{.axis = axis}, {b.in(0), b.in(1)}));
+}
+
+Result<Values> LowerGatherND(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int64_t batch, b.Int("batch_dims", 0));
+  return One(b.Add(GatherNDAttrs{.batch_dims = batch}, {b.in(0), b.in(1)}));
+}
+
+// Scatter is the first name of ScatterElements.
+Result<Values> LowerScatterElements(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int64_t axis, b.Int("axis", 0));
+  ONCILLA_ASSIGN(std::string reduction, b.String("reduction", "none"));
+  return One(b.Add(ScatterElementsAttrs{.axis = axis, .reduction = std::move(reduction)},
+                   {b.in(0), b.in(1), b.in(2)}));
+}
+
+Result<Values> LowerScatterND(OnnxLowering& b) {
+  ONCILLA_ASSIGN(std::string reduction, b.String("reduction", "none"));
+  return One(b.Add(ScatterNDAttrs{.reduction = std::move(reduction)}, {b.in(0), b.in(1), b.in(2)}));
+}
+
+// Indices and depth may come in any number type.
+Result<Values> LowerOneHot(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int64_t axis, b.Int("axis", -1));
+  ValueId indices = b.in(0), depth = b.in(1);
+  if (!IsInteger(b.dtype(0))) {
+    ONCILLA_ASSIGN(indices, b.Cast(indices, DType::kI64, "indices"));
+  }
+  if (!IsInteger(b.dtype(1))) {
+    ONCILLA_ASSIGN(depth, b.Cast(depth, DType::kI64, "depth"));
+  }
+  return One(b.Add(OneHotAttrs{.axis = axis, .negative_indices = true}, {indices, depth, b.in(2)}));
+}
+
+Result<Values> LowerShape(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int64_t start, b.Int("start", 0));
+  ONCILLA_ASSIGN(const int64_t end, b.Int("end", ShapeAttrs().end));
+  return One(b.Add(ShapeAttrs{.start = start, .end = end}, {b.in(0)}));
+}
+
+Result<Values> LowerCompress(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int64_t axis, b.Int("axis", kFlatAxis));
+  return One(b.Add(CompressAttrs{axis}, {b.in(0), b.in(1)}));
+}
+
+Result<Values> LowerUnique(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const bool sorted, b.Flag("sorted", true));
+  ONCILLA_ASSIGN(const int64_t axis, b.Int("axis", kFlatAxis));
+  return b.AddAll(UniqueAttrs{.axis = axis, .sorted = sorted}, {b.in(0)});
+}
+
+Result<Values> LowerEyeLike(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int64_t k, b.Int("k", 0));
+  ONCILLA_ASSIGN(const DType to, b.Type("dtype", b.dtype()));
+  return One(b.Add(EyeLikeAttrs{.k = k, .to = to}, {b.in(0)}));
+}
+
+Result<Values> LowerTrilu(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const bool upper, b.Flag("upper", true));
+  return One(b.Add(TriluAttrs{.upper = upper}, {b.in(0), b.in(1)}));
+}
+
+Result<Values> LowerNonMaxSuppression(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const bool centre, b.Flag("center_point_box", false));
+  return One(b.Add(NonMaxSuppressionAttrs{.center_point_box = centre}, b.all_inputs()));
+}
+
+constexpr OnnxOpRow kRows[] = {
+    {"Compress", 9, kNewestOnnxOpset, 2, "", LowerCompress},
+    {"Constant", 1, kNewestOnnxOpset, 0, "", LowerConstant},
+    {"ConstantOfShape", 9, kNewestOnnxOpset, 1, "", LowerConstantOfShape},
+    {"EyeLike", 9, kNewestOnnxOpset, 1, "", LowerEyeLike},
+    {"Gather", 1, kNewestOnnxOpset, 2, "", LowerGather},
+    {"GatherElements", 11, kNewestOnnxOpset, 2, "", LowerGatherElements},
+    {"GatherND", 11, kNewestOnnxOpset, 2, "", LowerGatherND},
+    {"NonMaxSuppression", 10, kNewestOnnxOpset, 2, "", LowerNonMaxSuppression},
+    {"NonZero", 9, kNewestOnnxOpset, 1, "NonZero"},
+    {"OneHot", 9, kNewestOnnxOpset, 3, "", LowerOneHot},
+    {"Range", 11, kNewestOnnxOpset, 3, "Range"},
+    {"Scatter", 9, kNewestOnnxOpset, 3, "", LowerScatterElements},
+    {"ScatterElements", 11, kNewestOnnxOpset, 3, "", LowerScatterElements},
+    {"ScatterND", 11, kNewestOnnxOpset, 3, "", LowerScatterND},
+    {"Shape", 1, kNewestOnnxOpset, 1, "", LowerShape},
+    {"Size", 1, kNewestOnnxOpset, 1, "Size"},
+    {"Trilu", 14, kNewestOnnxOpset, 1, "", LowerTrilu},
+    {"Unique", 11, kNewestOnnxOpset, 1, "", LowerUnique},
+};
+
+}  // namespace
+
+std::span<const OnnxOpRow> OnnxIndexingRows() { return kRows; }
+
+}  // namespace oncilla

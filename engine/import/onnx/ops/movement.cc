@@ -1,0 +1,185 @@
+// ONNX's ops that rearrange elements. What became an input in a later opset was an attribute.
+#include <algorithm>
+
+#include "engine/import/onnx/lowering.h"
+
+namespace oncilla {
+namespace {
+
+// A list that is attribute `name` before opset `since` and input `input` from then on.
+Result<ValueId> AttrOrInput(OnnxLowering& b, std::string_view name, int64_t since, size_t input) {
+  if (b.version() >= since) return b.in(input);
+  ONCILLA_ASSIGN(std::vector<int64_t> list, b.IntList(name));
+  return list.empty() ? kNoValue : b.Ints(std::move(list));
+}
+
+Result<Values> LowerReshape(OnnxLowering& b) {
+  ValueId shape = b.in(1);
+  if (b.version() < 5) {
+    ONCILLA_ASSIGN(std::vector<int64_t> list, b.IntList("shape"));
+    shape = b.Ints(std::move(list));
+  }
+  if (shape == kNoValue) return DataLoss("input shape is missing");
+  ONCILLA_ASSIGN(const bool zeros, b.Flag("allowzero", false));
+  return One(b.Add(ReshapeAttrs{.zero_copies = !zeros}, {b.in(0), shape}));
+}
+
+Result<Values> LowerSqueeze(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const ValueId axes, AttrOrInput(b, "axes", 13, 1));
+  return One(b.Add("Squeeze", {}, {b.in(0), axes}));
+}
+
+Result<Values> LowerUnsqueeze(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const ValueId axes, AttrOrInput(b, "axes", 13, 1));
+  if (axes == kNoValue) return DataLoss("axes are missing");
+  return One(b.Add("Unsqueeze", {}, {b.in(0), axes}));
+}
+
+Result<Values> LowerFlatten(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int64_t axis, b.Int("axis", 1));
+  return One(b.Add(FlattenAttrs{.axis = axis}, {b.in(0)}));
+}
+
+Result<Values> LowerTranspose(OnnxLowering& b) {
+  ONCILLA_ASSIGN(std::vector<int64_t> perm, b.IntList("perm"));
+  const ValueId order = b.HasAttr("perm") ? b.Ints(std::move(perm)) : kNoValue;
+  return One(b.Add("Transpose", {}, {b.in(0), order}));
+}
+
+Result<Values> LowerConcat(OnnxLowering& b) {
+  // Before opset 4 the axis had a default.
+  if (b.version() >= 4 && !b.HasAttr("axis")) return DataLoss("attribute 'axis' is missing");
+  ONCILLA_ASSIGN(const int64_t axis, b.Int("axis", 1));
+  return One(b.Add(ConcatAttrs{.axis = axis}, b.all_inputs()));
+}
+
+Result<Values> LowerSplit(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int64_t axis, b.Int("axis", 0));
+  ONCILLA_ASSIGN(ValueId sizes, AttrOrInput(b, "split", 13, 1));
+  if (b.version() < 2 && b.has(1)) sizes = b.in(1);
+  ONCILLA_ASSIGN(const int64_t parts, b.Int("num_outputs", static_cast<int64_t>(b.outputs())));
+  if (parts < static_cast<int64_t>(b.outputs())) {
+    return InvalidArgument("has ", b.outputs(), " outputs and num_outputs = ", parts);
+  }
+  return b.AddAll(SplitAttrs{.axis = axis, .parts = parts}, {b.in(0), sizes});
+}
+
+Result<Values> LowerSlice(OnnxLowering& b) {
+  if (b.version() >= 10) return One(b.Add("Slice", {}, b.all_inputs()));
+  ONCILLA_ASSIGN(std::vector<int64_t> starts, b.IntList("starts"));
+  ONCILLA_ASSIGN(std::vector<int64_t> ends, b.IntList("ends"));
+  ONCILLA_ASSIGN(std::vector<int64_t> axes, b.IntList("axes"));
+  Values inputs = {b.in(0), b.Ints(std::move(starts)), b.Ints(std::move(ends))};
+  if (!axes.empty()) inputs.push_back(b.Ints(std::move(axes)));
+  return One(b.Add("Slice", {}, std::move(inputs)));
+}
+
+// Pads for some axes as pads for all of them.
+Result<ValueId> PadsOfAllAxes(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int rank, b.Rank(0));
+  ONCILLA_ASSIGN(const auto given, b.KnownInts(3, "the list of axes"));
+  ONCILLA_ASSIGN(const auto some, b.KnownInts(1, "the list of pads"));
+  if (some.size() != 2 * given.size()) {
+    return InvalidArgument("there are ", some.size(), " pads for ", given.size(), " axes");
+  }
+  std::vector<int64_t> pads(2 * static_cast<size_t>(rank), 0);
+  for (size_t i = 0; i < given.size(); ++i) {
+    ONCILLA_ASSIGN(const int axis, NormalizeAxis(given[i], rank));
+    pads[static_cast<size_t>(axis)] = some[i];
+    pads[static_cast<size_t>(axis + rank)] = some[i + given.size()];
+  }
+  return b.Ints(std::move(pads));
+}
+
+Result<Values> LowerPad(OnnxLowering& b) {
+  ONCILLA_ASSIGN(std::string mode, b.String("mode", "constant"));
+  ValueId pads = b.in(1), value = b.in(2);
+  if (b.version() < 11) {
+    ONCILLA_ASSIGN(std::vector<int64_t> list, b.IntList(b.version() < 2 ? "paddings" : "pads"));
+    ONCILLA_ASSIGN(const float number, b.Float("value", 0));
+    pads = b.Ints(std::move(list));
+    ONCILLA_ASSIGN(value, b.Scalar(b.dtype(), double{number}));
+  } else if (b.has(3)) {
+    ONCILLA_ASSIGN(pads, PadsOfAllAxes(b));
+  }
+  if (pads == kNoValue) return DataLoss("the list of pads is missing");
+  if (mode != "constant") value = kNoValue;
+  return One(b.Add(PadAttrs{.mode = std::move(mode)}, {b.in(0), pads, value}));
+}
+
+Result<Values> LowerDepthToSpace(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int64_t block, b.NeedInt("blocksize"));
+  ONCILLA_ASSIGN(const std::string mode, b.String("mode", "DCR"));
+  if (mode != "DCR" && mode != "CRD") return InvalidArgument("mode is '", mode, "'");
+  ONCILLA_ASSIGN(const int rank, b.Rank(0));
+  ONCILLA_ASSIGN(const ValueId x, b.ChannelsLast(b.in(0), rank));
+  const DepthToSpaceAttrs attrs = {.block = block, .order = mode == "CRD" ? "crd" : "dcr"};
+  ONCILLA_ASSIGN(const ValueId y, b.Add(attrs, {x}, "inner"));
+  return One(b.ChannelsFirst(y, rank));
+}
+
+Result<Values> LowerSpaceToDepth(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int64_t block, b.NeedInt("blocksize"));
+  ONCILLA_ASSIGN(const int rank, b.Rank(0));
+  ONCILLA_ASSIGN(const ValueId x, b.ChannelsLast(b.in(0), rank));
+  ONCILLA_ASSIGN(const ValueId y, b.Add(SpaceToDepthAttrs{.block = block}, {x}, "inner"));
+  return One(b.ChannelsFirst(y, rank));
+}
+
+Result<Values> LowerReverseSequence(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int64_t time_axis, b.Int("time_axis", 0));
+  ONCILLA_ASSIGN(const int64_t batch_axis, b.Int("batch_axis", 1));
+  return One(b.Add(ReverseSequenceAttrs{.time_axis = time_axis, .batch_axis = batch_axis},
+                   {b.in(0), b.in(1)}));
+}
+
+// Crops or pads the middle of some axes to asked sizes; an odd surplus is cut or added behind.
+Result<Values> LowerCenterCropPad(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int rank, b.Rank(0));
+  ONCILLA_ASSIGN(std::vector<int64_t> axes, b.IntList("axes"));
+  if (!b.HasAttr("axes")) {
+    for (int64_t i = 0; i < rank; ++i) axes.push_back(i);
+  }
+  ONCILLA_ASSIGN(const auto sizes, b.KnownInts(1, "the list of sizes"));
+  if (sizes.size() != axes.size()) {
+    return InvalidArgument("there are ", sizes.size(), " sizes for ", axes.size(), " axes");
+  }
+  const PartialShape& shape = b.in_fact(0).shape;
+  std::vector<int64_t> pads(2 * static_cast<size_t>(rank), 0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    ONCILLA_ASSIGN(const int axis, NormalizeAxis(axes[i], rank));
+    if (!shape.ranked() || !shape[axis].known()) {
+      return Unsupported("the size of axis ", axis, " is not known");
+    }
+    if (sizes[i] < 0) return InvalidArgument("a size is ", sizes[i]);
+    const int64_t more = sizes[i] - shape[axis].size;
+    // Half of it before, rounded towards zero both ways.
+    pads[static_cast<size_t>(axis)] = more / 2;
+    pads[static_cast<size_t>(axis + rank)] = more - more / 2;
+  }
+  return One(b.Add("Pad", {}, {b.in(0), b.Ints(std::move(pads))}));
+}
+
+constexpr OnnxOpRow kRows[] = {
+    {"CenterCropPad", 18, kNewestOnnxOpset, 2, "", LowerCenterCropPad},
+    {"Concat", 1, kNewestOnnxOpset, 1, "", LowerConcat},
+    {"DepthToSpace", 1, kNewestOnnxOpset, 1, "", LowerDepthToSpace},
+    {"Expand", 8, kNewestOnnxOpset, 2, "Expand"},
+    {"Flatten", 1, kNewestOnnxOpset, 1, "", LowerFlatten},
+    {"Pad", 1, kNewestOnnxOpset, 1, "", LowerPad},
+    {"Reshape", 1, kNewestOnnxOpset, 1, "", LowerReshape},
+    {"ReverseSequence", 10, kNewestOnnxOpset, 2, "", LowerReverseSequence},
+    {"Slice", 1, kNewestOnnxOpset, 1, "", LowerSlice},
+    {"SpaceToDepth", 1, kNewestOnnxOpset, 1, "", LowerSpaceToDepth},
+    {"Split", 1, kNewestOnnxOpset, 1, "", LowerSplit},
+    {"Squeeze", 1, kNewestOnnxOpset, 1, "", LowerSqueeze},
+    {"Tile", 6, kNewestOnnxOpset, 2, "Tile"},
+    {"Transpose", 1, kNewestOnnxOpset, 1, "", LowerTranspose},
+    {"Unsqueeze", 1, kNewestOnnxOpset, 1, "", LowerUnsqueeze},
+};
+
+}  // namespace
+
+std::span<const OnnxOpRow> OnnxMovementRows() { return kRows; }
+
+}  // namespace oncilla

@@ -1,0 +1,179 @@
+// ONNX's pools: channels first, with transposes around the canonical ones.
+#include <algorithm>
+
+#include "engine/import/onnx/lowering.h"
+#include "engine/import/onnx/ops/window.h"
+
+namespace oncilla {
+namespace {
+
+struct Pool {
+  int rank = 0;
+  PoolWindow window;
+  ValueId x = kNoValue;  // channels last
+};
+
+Result<Pool> ReadPool(OnnxLowering& b) {
+  Pool pool;
+  ONCILLA_ASSIGN(pool.rank, b.Rank(0));
+  if (pool.rank < 3 || pool.rank > 5) return Unsupported("with ", pool.rank - 2, " spatial axes");
+  const int spatial = pool.rank - 2;
+  ONCILLA_ASSIGN(const Window window, ReadOnnxWindow(b, spatial, true));
+  pool.window = window.As<PoolWindow>();
+  ONCILLA_ASSIGN(pool.window.kernel, OnnxSpatialList(b, "kernel_shape", spatial));
+  if (pool.window.kernel.empty()) return DataLoss("attribute 'kernel_shape' is missing");
+  ONCILLA_ASSIGN(pool.window.ceil, b.Flag("ceil_mode", false));
+  ONCILLA_ASSIGN(pool.x, b.ChannelsLast(b.in(0), pool.rank));
+  return pool;
+}
+
+// Places are counted row by row; a model may want the last two axes counted column by column.
+Result<ValueId> ColumnMajor(OnnxLowering& b, ValueId places, int rank) {
+  const PartialShape& shape = b.in_fact(0).shape;
+  if (rank != 4 || !shape.ranked() || !shape[2].known() || !shape[3].known()) {
+    return Unsupported("indices in column-major order of a picture of unknown size");
+  }
+  const int64_t height = shape[2].size, width = shape[3].size;
+  const auto number = [&](int64_t v) { return b.Constant(Tensor::ScalarInt64(v)); };
+  ONCILLA_ASSIGN(const ValueId within,
+                 b.Add("FloorMod", {}, {places, number(height * width)}, "within"));
+  ONCILLA_ASSIGN(const ValueId base, b.Add("Sub", {}, {places, within}, "base"));
+  ONCILLA_ASSIGN(const ValueId row, b.Add("FloorDiv", {}, {within, number(width)}, "row"));
+  ONCILLA_ASSIGN(const ValueId column, b.Add("FloorMod", {}, {within, number(width)}, "column"));
+  ONCILLA_ASSIGN(const ValueId start, b.Add("Mul", {}, {column, number(height)}, "start"));
+  ONCILLA_ASSIGN(const ValueId place, b.Add("Add", {}, {start, row}, "place"));
+  return b.Add("Add", {}, {base, place}, "places");
+}
+
+Result<Values> LowerMaxPool(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const Pool pool, ReadPool(b));
+  ONCILLA_ASSIGN(const bool by_column, b.Flag("storage_order", false));
+  MaxPoolAttrs attrs = {pool.window};
+  if (!b.wants(1)) {
+    ONCILLA_ASSIGN(const ValueId y, b.Add(attrs, {pool.x}, "inner"));
+    return One(b.ChannelsFirst(y, pool.rank));
+  }
+  attrs.with_indices = true;
+  attrs.index_order = "nchw";
+  ONCILLA_ASSIGN(const Values out, b.AddAll(attrs, {pool.x}, "inner"));
+  ONCILLA_ASSIGN(const ValueId y, b.ChannelsFirst(out[0], pool.rank));
+  ONCILLA_ASSIGN(ValueId places, b.ChannelsFirst(out[1], pool.rank, "indices"));
+  if (by_column) {
+    ONCILLA_ASSIGN(places, ColumnMajor(b, places, pool.rank));
+  }
+  return Values{y, places};
+}
+
+Result<Values> LowerAveragePool(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const Pool pool, ReadPool(b));
+  ONCILLA_ASSIGN(const bool count_pads, b.Flag("count_include_pad", false));
+  const AveragePoolAttrs attrs = {pool.window, count_pads};
+  ONCILLA_ASSIGN(const ValueId y, b.Add(attrs, {pool.x}, "inner"));
+  return One(b.ChannelsFirst(y, pool.rank));
+}
+
+// The order p was a float once.
+Result<int64_t> NormOrder(OnnxLowering& b) {
+  if (b.version() >= 2) return b.Int("p", 2);
+  ONCILLA_ASSIGN(const float p, b.Float("p", 2));
+  if (!(p >= 1 && p <= 64) || p != static_cast<float>(static_cast<int>(p))) {
+    return Unsupported("with p = ", p);
+  }
+  return static_cast<int64_t>(p);
+}
+
+Result<Values> LowerLpPool(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const Pool pool, ReadPool(b));
+  ONCILLA_ASSIGN(const int64_t p, NormOrder(b));
+  ONCILLA_ASSIGN(const ValueId y, b.Add(LpPoolAttrs{pool.window, p}, {pool.x}, "inner"));
+  return One(b.ChannelsFirst(y, pool.rank));
+}
+
+// A reduction over all spatial axes, which stay as ones.
+Result<Values> LowerGlobalPool(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int rank, b.Rank(0));
+  std::string_view op = "ReduceMean";
+  if (b.op() == "GlobalMaxPool") op = "ReduceMax";
+  if (b.op() == "GlobalLpPool") {
+    ONCILLA_ASSIGN(const int64_t p, NormOrder(b));
+    if (p != 1 && p != 2) return Unsupported("with p = ", p);
+    op = p == 1 ? "ReduceL1" : "ReduceL2";
+  }
+  std::vector<int64_t> axes;
+  for (int64_t i = 1; i < rank - 1; ++i) axes.push_back(i);
+  if (axes.empty()) return Unsupported("without spatial axes");
+  ONCILLA_ASSIGN(const ValueId x, b.ChannelsLast(b.in(0), rank));
+  ONCILLA_ASSIGN(const ValueId y,
+                 b.Add(op, ReduceAttrs{.keep_dims = true}, {x, b.Ints(std::move(axes))}, "inner"));
+  return One(b.ChannelsFirst(y, rank));
+}
+
+// Puts values back to the places that MaxPool told, in zeros.
+Result<Values> LowerMaxUnpool(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int rank, b.Rank(0));
+  const int spatial = rank - 2;
+  const PartialShape& shape = b.in_fact(0).shape;
+  if (!shape.known() || spatial < 1) return Unsupported("of an input of unknown size");
+  ONCILLA_ASSIGN(const auto kernel, OnnxSpatialList(b, "kernel_shape", spatial));
+  ONCILLA_ASSIGN(const auto strides, OnnxSpatialList(b, "strides", spatial));
+  ONCILLA_ASSIGN(const auto pads, OnnxSpatialList(b, "pads", 2 * spatial));
+  if (kernel.empty()) return DataLoss("attribute 'kernel_shape' is missing");
+  std::vector<int64_t> sizes = {shape[0].size, shape[1].size};
+  int64_t count = SaturatingMul(sizes[0], sizes[1]);
+  for (int i = 0; i < spatial; ++i) {
+    const auto at = static_cast<size_t>(i), end = static_cast<size_t>(i + spatial);
+    const int64_t stride = strides.empty() ? 1 : strides[at];
+    const int64_t padding = pads.empty() ? 0 : SaturatingAdd(pads[at], pads[end]);
+    if (stride < 1 || kernel[at] < 1 || padding < 0) {
+      return InvalidArgument("kernel ", kernel[at], ", stride ", stride, ", padding ", padding);
+    }
+    const int64_t steps = SaturatingMul(std::max<int64_t>(shape[i + 2].size - 1, 0), stride);
+    sizes.push_back(SaturatingAdd(steps, kernel[at]) - padding);
+    if (sizes.back() < 0) return InvalidArgument("the padding ", padding, " exceeds the result");
+    count = SaturatingMul(count, sizes.back());
+  }
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(b.dtype(), 0));
+  ONCILLA_ASSIGN(const ValueId zeros, b.Add("Fill", {}, {b.Ints({count}), zero}, "zeros"));
+  ONCILLA_ASSIGN(const ValueId places, b.Add("Reshape", {}, {b.in(1), b.Ints({-1})}, "places"));
+  ONCILLA_ASSIGN(const ValueId values, b.Add("Reshape", {}, {b.in(0), b.Ints({-1})}, "values"));
+  ONCILLA_ASSIGN(const ValueId flat,
+                 b.Add("ScatterElements", {}, {zeros, places, values}, "placed"));
+  ONCILLA_ASSIGN(const ValueId y,
+                 b.Add("Reshape", {}, {flat, b.Ints(sizes)}, b.has(2) ? "inner" : ""));
+  if (!b.has(2)) return Values{y};
+  // A larger result that is asked for has the surplus behind.
+  if (!AllIntsKnown(b.in_fact(2))) {
+    ONCILLA_ASSIGN(const ValueId asked, b.Cast(b.in(2), DType::kI64, "asked"));
+    ONCILLA_ASSIGN(const ValueId more, b.Add("Sub", {}, {asked, b.Ints(sizes)}, "more"));
+    ONCILLA_ASSIGN(const ValueId pads,
+                   b.Add(ConcatAttrs{.axis = 0},
+                         {b.Ints(std::vector<int64_t>(sizes.size(), 0)), more}, "surplus"));
+    return One(b.Add("Pad", {}, {y, pads}));
+  }
+  ONCILLA_ASSIGN(const auto asked, b.KnownInts(2, "output_shape"));
+  if (asked.size() != sizes.size()) {
+    return InvalidArgument("output_shape has ", asked.size(), " entries, not ", sizes.size());
+  }
+  std::vector<int64_t> surplus(sizes.size(), 0);
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (asked[i] < sizes[i]) return InvalidArgument("output_shape ", asked[i], " is too small");
+    surplus.push_back(asked[i] - sizes[i]);
+  }
+  return One(b.Add("Pad", {}, {y, b.Ints(std::move(surplus))}));
+}
+
+constexpr OnnxOpRow kRows[] = {
+    {"AveragePool", 1, kNewestOnnxOpset, 1, "", LowerAveragePool},
+    {"GlobalAveragePool", 1, kNewestOnnxOpset, 1, "", LowerGlobalPool},
+    {"GlobalLpPool", 1, kNewestOnnxOpset, 1, "", LowerGlobalPool},
+    {"GlobalMaxPool", 1, kNewestOnnxOpset, 1, "", LowerGlobalPool},
+    {"LpPool", 1, kNewestOnnxOpset, 1, "", LowerLpPool},
+    {"MaxPool", 1, kNewestOnnxOpset, 1, "", LowerMaxPool},
+    {"MaxUnpool", 9, kNewestOnnxOpset, 2, "", LowerMaxUnpool},
+};
+
+}  // namespace
+
+std::span<const OnnxOpRow> OnnxPoolRows() { return kRows; }
+
+}  // namespace oncilla

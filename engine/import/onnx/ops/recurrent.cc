@@ -1,0 +1,231 @@
+// ONNX's LSTM, GRU and RNN: per direction one product of all inputs with the weights, then the
+// canonical op for what goes step by step; directions are put side by side.
+#include <algorithm>
+#include <cmath>
+
+#include "engine/import/onnx/lowering.h"
+
+namespace oncilla {
+namespace {
+
+// ONNX's activations, with the alpha and beta that stand for ones not given; NaN: it has none.
+struct ActivationRow {
+  const char* name;
+  const char* canonical;
+  double alpha, beta;
+};
+constexpr ActivationRow kActivations[] = {
+    {"affine", "affine", 1, 0},
+    {"elu", "elu", 1, NAN},
+    {"hardsigmoid", "hard_sigmoid", 0.2f, 0.5f},
+    {"leakyrelu", "leaky_relu", 0.01f, NAN},
+    {"relu", "relu", NAN, NAN},
+    {"scaledtanh", "scaled_tanh", 1, 1},
+    {"sigmoid", "sigmoid", NAN, NAN},
+    {"softplus", "softplus", NAN, NAN},
+    {"softsign", "softsign", NAN, NAN},
+    {"tanh", "tanh", NAN, NAN},
+    {"thresholdedrelu", "thresholded_relu", 1, NAN},
+};
+
+struct Layer {
+  std::string op;  // the canonical one
+  int gates = 1, directions = 1;
+  bool batch_first = false, first_reverse = false;
+  int64_t units = 0;
+  std::vector<RecurrentAttrs> attrs;  // per direction
+};
+
+// The names, alphas and betas of all directions, one list each; those without a number are skipped
+// in the lists of numbers.
+Status ReadActivations(OnnxLowering& b, Layer& layer) {
+  ONCILLA_ASSIGN(const std::vector<Bytes> names, b.StringList("activations"));
+  ONCILLA_ASSIGN(const std::vector<float> alphas, b.FloatList("activation_alpha"));
+  ONCILLA_ASSIGN(const std::vector<float> betas, b.FloatList("activation_beta"));
+  if (names.empty()) {
+    if (!alphas.empty() || !betas.empty()) {
+      return Unsupported("activation_alpha or activation_beta without activations");
+    }
+    return {};
+  }
+  const auto each = static_cast<size_t>(RecurrentActivations(layer.op));
+  if (names.size() != each * layer.attrs.size()) {
+    return InvalidArgument("there are ", names.size(), " activations, not ",
+                           each * layer.attrs.size());
+  }
+  size_t next_alpha = 0, next_beta = 0;
+  for (size_t d = 0; d < layer.attrs.size(); ++d) {
+    RecurrentAttrs& attrs = layer.attrs[d];
+    for (size_t i = d * each; i < (d + 1) * each; ++i) {
+      std::string name(names[i]);
+      std::transform(name.begin(), name.end(), name.begin(),
+                     [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+      const auto* row = std::find_if(std::begin(kActivations), std::end(kActivations),
+                                     [&](const ActivationRow& r) { return name == r.name; });
+      if (row == std::end(kActivations)) return Unsupported("the activation ", names[i]);
+      attrs.activations.emplace_back(row->canonical);
+      const auto number = [](double otherwise, const std::vector<float>& given, size_t& next) {
+        if (std::isnan(otherwise)) return 0.0;
+        return next < given.size() ? static_cast<double>(given[next++]) : otherwise;
+      };
+      attrs.alphas.push_back(number(row->alpha, alphas, next_alpha));
+      attrs.betas.push_back(number(row->beta, betas, next_beta));
+    }
+  }
+  return {};
+}
+
+Result<Layer> ReadLayer(OnnxLowering& b) {
+  Layer layer;
+  layer.op = b.op() == "LSTM" ? "Lstm" : b.op() == "GRU" ? "Gru" : "Rnn";
+  layer.gates = RecurrentGates(layer.op);
+  b.Ignore("output_sequence");  // of opset 1: outputs that are named are computed
+  ONCILLA_ASSIGN(const std::string direction, b.String("direction", "forward"));
+  if (direction == "bidirectional") {
+    layer.directions = 2;
+  } else if (direction == "reverse") {
+    layer.first_reverse = true;
+  } else if (direction != "forward") {
+    return InvalidArgument("direction is '", direction, "'");
+  }
+  layer.attrs.resize(static_cast<size_t>(layer.directions));
+  ONCILLA_ASSIGN(layer.batch_first, b.Flag("layout", false));
+  ONCILLA_ASSIGN(const float clip, b.Float("clip", 0));
+  bool input_forget = false, linear = false;
+  if (layer.op == "Lstm") {
+    ONCILLA_ASSIGN(input_forget, b.Flag("input_forget", false));
+  } else if (layer.op == "Gru") {
+    ONCILLA_ASSIGN(linear, b.Flag("linear_before_reset", false));
+  }
+  ONCILLA_TRY(ReadActivations(b, layer));
+  for (size_t d = 0; d < layer.attrs.size(); ++d) {
+    layer.attrs[d].reverse = layer.first_reverse || d == 1;
+    layer.attrs[d].clip = clip;
+    layer.attrs[d].input_forget = input_forget;
+    layer.attrs[d].linear_before_reset = linear;
+  }
+  const PartialShape& recurrent = b.in_fact(2).shape;
+  ONCILLA_ASSIGN(layer.units, b.Int("hidden_size", -1));
+  if (recurrent.ranked() && recurrent.rank() == 3) {
+    if (recurrent[0].known() && recurrent[0].size != layer.directions) {
+      return InvalidArgument("the weights are for ", recurrent[0], " directions, not ",
+                             layer.directions);
+    }
+    if (recurrent[2].known()) {
+      const int64_t units = recurrent[2].size;
+      if (layer.units != -1 && layer.units != units) {
+        return InvalidArgument("hidden_size is ", layer.units,
+                               " and the recurrent weights are for ", units);
+      }
+      layer.units = units;
+    }
+  }
+  if (layer.units < 1) return Unsupported("the number of hidden units is not known");
+  if (layer.units > (int64_t{1} << 30)) return InvalidArgument("hidden_size is ", layer.units);
+  return layer;
+}
+
+// Part d of a tensor that holds one per direction along `axis`.
+Result<ValueId> Part(OnnxLowering& b, ValueId all, int64_t d, int64_t axis, std::string role) {
+  if (all == kNoValue) return kNoValue;
+  return b.Add(GatherAttrs{.axis = axis}, {all, b.Constant(Tensor::ScalarInt64(d))}, role);
+}
+
+Result<ValueId> Slice(OnnxLowering& b, ValueId x, int64_t begin, int64_t end, std::string role) {
+  return b.Add("Slice", {}, {x, b.Ints({begin}), b.Ints({end}), b.Ints({0})}, role);
+}
+
+// The direction's outputs: y[T, N, H], h[N, H] and of an Lstm c[N, H].
+Result<Values> LowerDirection(OnnxLowering& b, const Layer& layer, int64_t d, ValueId x) {
+  const std::string in = layer.directions == 2 ? (d == 0 ? "forward_" : "backward_") : "";
+  const int64_t width = layer.gates * layer.units;
+  ONCILLA_ASSIGN(const ValueId weights, Part(b, b.in(1), d, 0, in + "weights"));
+  ONCILLA_ASSIGN(ValueId recurrent, Part(b, b.in(2), d, 0, in + "recurrent_rows"));
+  ONCILLA_ASSIGN(recurrent, b.Transpose(recurrent, {1, 0}, in + "recurrent"));
+  ONCILLA_ASSIGN(const ValueId biases, Part(b, b.in(3), d, 0, in + "biases"));
+  const bool linear = layer.attrs[0].linear_before_reset;
+  ValueId bias = kNoValue, candidate = kNoValue;
+  if (biases != kNoValue) {
+    ONCILLA_ASSIGN(const ValueId own, Slice(b, biases, 0, width, in + "input_bias"));
+    if (linear) {
+      // The candidate's recurrent bias is inside what the reset gate scales.
+      const int64_t first = 2 * layer.units;
+      ONCILLA_ASSIGN(const ValueId added,
+                     Slice(b, biases, width, width + first, in + "recurrent_bias"));
+      ONCILLA_ASSIGN(candidate, Slice(b, biases, width + first, 2 * width, in + "candidate_bias"));
+      ONCILLA_ASSIGN(const ValueId zero, b.Scalar(b.fact(biases).dtype, 0));
+      ONCILLA_ASSIGN(const ValueId padded,
+                     b.Add("Pad", {}, {added, b.Ints({0, layer.units}), zero}, in + "padded_bias"));
+      ONCILLA_ASSIGN(bias, b.Add("Add", {}, {own, padded}, in + "bias"));
+    } else {
+      ONCILLA_ASSIGN(const ValueId added,
+                     Slice(b, biases, width, 2 * width, in + "recurrent_bias"));
+      ONCILLA_ASSIGN(bias, b.Add("Add", {}, {own, added}, in + "bias"));
+    }
+  }
+  ONCILLA_ASSIGN(const ValueId gates,
+                 b.Add(MatMulAttrs{.transpose_b = true}, {x, weights, bias}, in + "gates"));
+  const int64_t state_axis = layer.batch_first ? 1 : 0;
+  ONCILLA_ASSIGN(const ValueId h0, Part(b, b.in(5), d, state_axis, in + "h0"));
+  Values inputs = {gates, recurrent, b.in(4), h0};
+  if (layer.op == "Lstm") {
+    ONCILLA_ASSIGN(const ValueId c0, Part(b, b.in(6), d, state_axis, in + "c0"));
+    ONCILLA_ASSIGN(const ValueId peepholes, Part(b, b.in(7), d, 0, in + "peepholes"));
+    inputs.insert(inputs.end(), {c0, peepholes});
+  } else if (layer.op == "Gru") {
+    inputs.push_back(candidate);
+  }
+  return b.AddAll(layer.op, layer.attrs[static_cast<size_t>(d)], std::move(inputs), in + "layer");
+}
+
+Result<Values> LowerRecurrent(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const Layer layer, ReadLayer(b));
+  ValueId x = b.in(0);
+  if (layer.batch_first) {
+    ONCILLA_ASSIGN(x, b.Transpose(x, {1, 0, 2}, "steps_first"));
+  }
+  std::vector<Values> parts;
+  for (int64_t d = 0; d < layer.directions; ++d) {
+    ONCILLA_ASSIGN(Values part, LowerDirection(b, layer, d, x));
+    parts.push_back(std::move(part));
+  }
+  Values out;
+  constexpr const char* kNames[] = {"y", "h", "c"};
+  for (size_t k = 0; k < parts[0].size(); ++k) {
+    out.push_back(kNoValue);
+    if (!b.wants(k)) continue;
+    // The axis of directions stands before the samples, or behind them.
+    const std::string name = kNames[k];
+    const int64_t axis = (k == 0 ? 1 : 0) + (layer.batch_first ? 1 : 0);
+    const bool whole = layer.directions == 1 && !(k == 0 && layer.batch_first);
+    ValueId side_by_side = kNoValue;
+    Values with_axis;
+    for (size_t d = 0; d < parts.size(); ++d) {
+      ONCILLA_ASSIGN(const ValueId one,
+                     b.Unsqueeze(parts[d][k], {axis}, whole ? name : StrCat(name, d)));
+      with_axis.push_back(one);
+    }
+    side_by_side = with_axis[0];
+    if (with_axis.size() > 1) {
+      ONCILLA_ASSIGN(side_by_side, b.Add(ConcatAttrs{.axis = axis}, with_axis, name));
+    }
+    if (k == 0 && layer.batch_first) {
+      // y is [T, N, directions, H] here.
+      ONCILLA_ASSIGN(side_by_side, b.Transpose(side_by_side, {1, 0, 2, 3}, "samples_first"));
+    }
+    out.back() = side_by_side;
+  }
+  return out;
+}
+
+constexpr OnnxOpRow kRows[] = {
+    {"GRU", 7, kNewestOnnxOpset, 3, "", LowerRecurrent},
+    {"LSTM", 7, kNewestOnnxOpset, 3, "", LowerRecurrent},
+    {"RNN", 7, kNewestOnnxOpset, 3, "", LowerRecurrent},
+};
+
+}  // namespace
+
+std::span<const OnnxOpRow> OnnxRecurrentRows() { return kRows; }
+
+}  // namespace oncilla

@@ -1,0 +1,433 @@
+// ONNX's Resize, its older form Upsample, and ops that sample an image at given places. Any axes
+// may be resized; the canonical op takes spatial axes between batch and channels, so others are
+// brought there.
+#include <algorithm>
+#include <cmath>
+
+#include "engine/import/onnx/lowering.h"
+
+namespace oncilla {
+namespace {
+
+// What is asked of every axis: a scale, or a size (as an i64 vector of all axes), or both; of
+// tf_crop_and_resize also a region, as all begins and all ends.
+struct Target {
+  int rank = 0;
+  std::vector<double> scales;  // empty when they are not known
+  ValueId sizes = kNoValue;
+  ValueId computed_scales = kNoValue;  // of all axes, where the model computes them
+  std::vector<double> region;
+  ValueId computed_region = kNoValue;
+  std::vector<char> resized;  // per axis
+};
+
+constexpr const char* kCoordinates[][2] = {
+    {"half_pixel", "half_pixel"},
+    {"half_pixel_symmetric", "half_pixel_symmetric"},
+    {"pytorch_half_pixel", "pytorch_half_pixel"},
+    {"align_corners", "align_corners"},
+    {"asymmetric", "asymmetric"},
+    {"tf_half_pixel_for_nn", "tf_half_pixel"},
+    {"tf_crop_and_resize", "crop_and_resize"},
+};
+
+// Output sizes from scales of all axes: the product rounded down, in float.
+Result<ValueId> SizesFromScales(OnnxLowering& b, ValueId scales, int rank) {
+  ONCILLA_ASSIGN(const ValueId old, b.Sizes(b.in(0), 0, rank, "old_sizes"));
+  ONCILLA_ASSIGN(const ValueId as_float, b.Cast(old, DType::kF32, "float_sizes"));
+  ONCILLA_ASSIGN(const ValueId product, b.Add("Mul", {}, {as_float, scales}, "scaled_sizes"));
+  ONCILLA_ASSIGN(const ValueId whole, b.Add("Floor", {}, {product}, "whole_sizes"));
+  return b.Cast(whole, DType::kI64, "sizes");
+}
+
+Result<ValueId> SizesFromScales(OnnxLowering& b, const std::vector<double>& scales) {
+  const PartialShape& shape = b.in_fact(0).shape;
+  std::vector<int64_t> sizes;
+  std::vector<float> factors;
+  for (size_t i = 0; i < scales.size(); ++i) {
+    const auto scale = static_cast<float>(scales[i]);
+    if (!(scale > 0) || scale > 1e6f) return InvalidArgument("a scale is ", scale);
+    factors.push_back(scale);
+    if (!shape.ranked() || !shape[static_cast<int>(i)].known()) continue;
+    const float size = static_cast<float>(shape[static_cast<int>(i)].size) * scale;
+    if (!(size < 1e15f)) return InvalidArgument("a size becomes ", size);
+    sizes.push_back(static_cast<int64_t>(size));
+  }
+  if (sizes.size() == scales.size()) return b.Ints(std::move(sizes));
+  const int rank = static_cast<int>(scales.size());
+  return SizesFromScales(b, b.Constant(Tensor::Of<float>(DType::kF32, {rank}, factors)), rank);
+}
+
+// Where a model computes scales or regions, it is taken to mean the axes behind batch and channels;
+// the op refuses others when it sees the numbers.
+void ResizeSpatialAxes(Target& target) {
+  target.resized.clear();
+  for (int i = 0; i < target.rank; ++i) target.resized.push_back(i >= 2);
+}
+
+// Sizes that are asked for with the input's proportions kept: one scale for all named axes.
+Status KeepProportions(OnnxLowering& b, const std::string& policy, const std::vector<int64_t>& axes,
+                       std::vector<int64_t> asked, Target& target) {
+  const PartialShape& shape = b.in_fact(0).shape;
+  double scale = 0;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const Dim size = shape.ranked() ? shape[static_cast<int>(axes[i])] : Dim();
+    if (!size.known() || size.size == 0) return Unsupported(policy, " of axes of unknown size");
+    const double own = static_cast<double>(asked[i]) / static_cast<double>(size.size);
+    if (i == 0) scale = own;
+    scale = policy == "not_larger" ? std::min(scale, own) : std::max(scale, own);
+  }
+  std::vector<int64_t> sizes;
+  for (int i = 0; i < target.rank; ++i) {
+    if (!shape[i].known()) return Unsupported(policy, " of axes of unknown size");
+    sizes.push_back(shape[i].size);
+  }
+  target.scales.assign(static_cast<size_t>(target.rank), 1.0);
+  for (int64_t axis : axes) {
+    const double size = static_cast<double>(shape[static_cast<int>(axis)].size) * scale;
+    sizes[static_cast<size_t>(axis)] = static_cast<int64_t>(std::floor(size + 0.5));
+    target.scales[static_cast<size_t>(axis)] = scale;
+  }
+  target.sizes = b.Ints(std::move(sizes));
+  return {};
+}
+
+// Scatters a list for some axes into one for all of them.
+Result<ValueId> ForAllAxes(OnnxLowering& b, ValueId some, const std::vector<int64_t>& axes,
+                           int rank) {
+  ONCILLA_ASSIGN(const ValueId all, b.Sizes(b.in(0), 0, rank, "old_sizes"));
+  ONCILLA_ASSIGN(const ValueId wide, b.Cast(some, DType::kI64, "asked_sizes"));
+  if (AllIntsKnown(b.fact(all)) && AllIntsKnown(b.fact(wide))) {
+    ONCILLA_ASSIGN(std::vector<int64_t> sizes, NeedInts(b.fact(all), "sizes"));
+    ONCILLA_ASSIGN(const std::vector<int64_t> asked, NeedInts(b.fact(wide), "sizes"));
+    if (asked.size() != axes.size()) return InvalidArgument("there are ", asked.size(), " sizes");
+    for (size_t i = 0; i < axes.size(); ++i) sizes[static_cast<size_t>(axes[i])] = asked[i];
+    return b.Ints(std::move(sizes));
+  }
+  return b.Add("ScatterElements", {}, {all, b.Ints(axes), wide}, "sizes");
+}
+
+Status FromScales(OnnxLowering& b, size_t input, const std::vector<int64_t>& axes, Target& target) {
+  if (b.has(input) && !b.in_fact(input).has_value()) {
+    ONCILLA_ASSIGN(target.computed_scales, b.Cast(b.in(input), DType::kF32, "scales"));
+    if (static_cast<int>(axes.size()) != target.rank || !std::is_sorted(axes.begin(), axes.end())) {
+      const std::vector<float> ones(static_cast<size_t>(target.rank), 1.0f);
+      const ValueId kept = b.Constant(Tensor::Of<float>(DType::kF32, {target.rank}, ones));
+      ONCILLA_ASSIGN(
+          target.computed_scales,
+          b.Add("ScatterElements", {}, {kept, b.Ints(axes), target.computed_scales}, "all_scales"));
+    }
+    ResizeSpatialAxes(target);
+    ONCILLA_ASSIGN(target.sizes, SizesFromScales(b, target.computed_scales, target.rank));
+    return {};
+  }
+  ONCILLA_ASSIGN(const auto given, b.KnownNumbers(input, "the list of scales"));
+  if (given.size() != axes.size()) {
+    return InvalidArgument("there are ", given.size(), " scales for ", axes.size(), " axes");
+  }
+  target.scales.assign(static_cast<size_t>(target.rank), 1.0);
+  for (size_t i = 0; i < axes.size(); ++i) target.scales[static_cast<size_t>(axes[i])] = given[i];
+  for (double scale : target.scales) target.resized.push_back(scale != 1);
+  ONCILLA_ASSIGN(target.sizes, SizesFromScales(b, target.scales));
+  return {};
+}
+
+Status FromSizes(OnnxLowering& b, const std::vector<int64_t>& axes, Target& target) {
+  ONCILLA_ASSIGN(const std::string policy, b.String("keep_aspect_ratio_policy", "stretch"));
+  if (policy == "not_larger" || policy == "not_smaller") {
+    ONCILLA_ASSIGN(auto asked, b.KnownInts(3, "the list of sizes"));
+    if (asked.size() != axes.size()) return InvalidArgument("there are ", asked.size(), " sizes");
+    ONCILLA_TRY(KeepProportions(b, policy, axes, std::move(asked), target));
+  } else if (policy == "stretch") {
+    ONCILLA_ASSIGN(target.sizes, ForAllAxes(b, b.in(3), axes, target.rank));
+  } else {
+    return InvalidArgument("keep_aspect_ratio_policy is '", policy, "'");
+  }
+  // An axis that surely keeps its size is not resized. The batch counts as such when its size is
+  // not known: nobody resizes it, and exporters write it as a number.
+  const PartialShape& shape = b.in_fact(0).shape;
+  const auto sizes = KnownInts(b.fact(target.sizes));
+  if (sizes && static_cast<int>(sizes->size()) != target.rank) {
+    return InvalidArgument("there are ", sizes->size(), " sizes for rank ", target.rank);
+  }
+  for (int i = 0; i < target.rank; ++i) {
+    const Dim old = shape.ranked() ? shape[i] : Dim();
+    const Dim now = sizes ? (*sizes)[static_cast<size_t>(i)] : Dim();
+    const bool same = old.Same(now) || (i == 0 && !(old.known() && now.known()));
+    target.resized.push_back(!same);
+  }
+  if (!target.scales.empty() || !sizes) return {};
+  for (int i = 0; i < target.rank; ++i) {
+    const Dim old = shape.ranked() ? shape[i] : Dim();
+    const Dim& now = (*sizes)[static_cast<size_t>(i)];
+    if (target.resized[static_cast<size_t>(i)] == 0) {
+      target.scales.push_back(1);
+    } else if (old.known() && now.known() && old.size > 0 && now.size > 0) {
+      const float scale = static_cast<float>(now.size) / static_cast<float>(old.size);
+      target.scales.push_back(double{scale});
+    } else {
+      target.scales.clear();
+      break;
+    }
+  }
+  return {};
+}
+
+// The region of tf_crop_and_resize.
+Status FromRegion(OnnxLowering& b, const std::vector<int64_t>& axes, Target& target) {
+  const auto rank = static_cast<size_t>(target.rank);
+  if (!b.has(1)) return DataLoss("tf_crop_and_resize has no region");
+  if (!b.in_fact(1).has_value()) {
+    if (axes.size() != rank) return Unsupported("a region of some axes is computed while running");
+    ONCILLA_ASSIGN(target.computed_region, b.Cast(b.in(1), DType::kF32, "region"));
+    ResizeSpatialAxes(target);
+    return {};
+  }
+  ONCILLA_ASSIGN(const auto given, b.KnownNumbers(1, "the region"));
+  if (given.size() != 2 * axes.size()) {
+    return InvalidArgument("the region has ", given.size(), " numbers for ", axes.size(), " axes");
+  }
+  target.region.assign(2 * rank, 0.0);
+  std::fill_n(target.region.begin() + target.rank, rank, 1.0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const auto axis = static_cast<size_t>(axes[i]);
+    target.region[axis] = given[i];
+    target.region[rank + axis] = given[axes.size() + i];
+    if (given[i] != 0 || given[axes.size() + i] != 1) target.resized[axis] = 1;
+  }
+  return {};
+}
+
+// A computed list for all axes, as the op wants it: batch, the axes, channels.
+Result<ValueId> AroundAxes(OnnxLowering& b, ValueId all, const std::vector<int64_t>& axes, int rank,
+                           bool region, std::string_view role) {
+  // The first and the last axis of x are any that are not resized: they have scale 1, region 0..1.
+  std::vector<int64_t> others;
+  for (int64_t i = 0; i < rank; ++i) {
+    if (std::find(axes.begin(), axes.end(), i) == axes.end()) others.push_back(i);
+  }
+  if (others.size() != 2) return Unsupported("axes and numbers that are computed while running");
+  std::vector<int64_t> places = {others[0]};
+  places.insert(places.end(), axes.begin(), axes.end());
+  places.push_back(others[1]);
+  for (size_t i = 0, count = places.size(); region && i < count; ++i) {
+    places.push_back(places[i] + rank);
+  }
+  return b.Add("Gather", {}, {all, b.Ints(std::move(places))}, role);
+}
+
+// Resizes the axes first..last of x, which stand between batch and channels; `axes` are their
+// places in the target.
+Result<ValueId> AddResize(OnnxLowering& b, ResizeAttrs attrs, ValueId x, const Target& target,
+                          const std::vector<int64_t>& axes, std::string_view role) {
+  if (!target.scales.empty()) {
+    for (int64_t axis : axes) attrs.scales.push_back(target.scales[static_cast<size_t>(axis)]);
+  }
+  if (!target.region.empty()) {
+    for (size_t first : {size_t{0}, target.region.size() / 2}) {
+      for (int64_t axis : axes) {
+        attrs.region.push_back(target.region[first + static_cast<size_t>(axis)]);
+      }
+    }
+  }
+  ONCILLA_ASSIGN(const ValueId sizes,
+                 b.Add("Gather", {}, {target.sizes, b.Ints(axes)}, "spatial_sizes"));
+  ValueId scales = kNoValue, region = kNoValue;
+  if (target.computed_scales != kNoValue) {
+    ONCILLA_ASSIGN(
+        scales, AroundAxes(b, target.computed_scales, axes, target.rank, false, "spatial_scales"));
+  }
+  if (target.computed_region != kNoValue) {
+    ONCILLA_ASSIGN(
+        region, AroundAxes(b, target.computed_region, axes, target.rank, true, "spatial_region"));
+  }
+  return b.Add(attrs, {x, sizes, scales, region}, role);
+}
+
+Result<ValueId> Place(OnnxLowering& b, ResizeAttrs attrs, const Target& target) {
+  const int rank = target.rank;
+  if (rank == 0) return InvalidArgument("a scalar has no axes to resize");
+  std::vector<int64_t> axes;
+  const auto resized = [&](int axis) { return target.resized[static_cast<size_t>(axis)] != 0; };
+  if (rank >= 3 && rank <= 5 && !resized(0) && !resized(1)) {
+    for (int64_t i = 2; i < rank; ++i) axes.push_back(i);
+    ONCILLA_ASSIGN(const ValueId x, b.ChannelsLast(b.in(0), rank));
+    ONCILLA_ASSIGN(const ValueId y, AddResize(b, std::move(attrs), x, target, axes, "inner"));
+    return b.ChannelsFirst(y, rank);
+  }
+  if (rank >= 3 && rank <= 5 && !resized(0) && !resized(rank - 1)) {
+    for (int64_t i = 1; i + 1 < rank; ++i) axes.push_back(i);
+    return AddResize(b, std::move(attrs), b.in(0), target, axes, "");
+  }
+  // Any other axes: in front of them everything else as one batch, behind them one channel.
+  std::vector<int64_t> perm, back(static_cast<size_t>(rank));
+  for (int i = 0; i < rank; ++i) {
+    if (resized(i)) axes.push_back(i);
+    if (!resized(i)) perm.push_back(i);
+  }
+  if (axes.empty()) axes.push_back(perm.back()), perm.pop_back();
+  if (axes.size() > 3) return Unsupported("of ", axes.size(), " axes");
+  const int others = static_cast<int>(perm.size());
+  perm.insert(perm.end(), axes.begin(), axes.end());
+  for (int i = 0; i < rank; ++i) back[static_cast<size_t>(perm[static_cast<size_t>(i)])] = i;
+  ONCILLA_ASSIGN(const ValueId ordered, b.Transpose(b.in(0), perm, "ordered"));
+  const PartialShape& shape = b.fact(ordered).shape;
+  if (!shape.known()) return Unsupported("of other than the spatial axes of an unknown size");
+  std::vector<int64_t> batched = {1};
+  for (int i = 0; i < rank; ++i) {
+    if (i < others) batched[0] = SaturatingMul(batched[0], shape[i].size);
+    if (i >= others) batched.push_back(shape[i].size);
+  }
+  batched.push_back(1);
+  ONCILLA_ASSIGN(const ValueId x,
+                 b.Add("Reshape", {}, {ordered, b.Ints(std::move(batched))}, "batched"));
+  ONCILLA_ASSIGN(const ValueId y, AddResize(b, std::move(attrs), x, target, axes, "inner"));
+  ONCILLA_ASSIGN(const ValueId sizes,
+                 b.Add("Gather", {}, {target.sizes, b.Ints(perm)}, "ordered_sizes"));
+  ONCILLA_ASSIGN(const ValueId unfolded, b.Add("Reshape", {}, {y, sizes}, "unfolded"));
+  return b.Transpose(unfolded, std::move(back), "");
+}
+
+Result<Values> LowerResize(OnnxLowering& b) {
+  ONCILLA_ASSIGN(std::string mode, b.String("mode", "nearest"));
+  ONCILLA_ASSIGN(std::string coordinates, b.String("coordinate_transformation_mode", "half_pixel"));
+  ONCILLA_ASSIGN(std::string nearest, b.String("nearest_mode", "round_prefer_floor"));
+  ONCILLA_ASSIGN(const float cubic, b.Float("cubic_coeff_a", -0.75f));
+  ONCILLA_ASSIGN(const bool exclude, b.Flag("exclude_outside", false));
+  ONCILLA_ASSIGN(const bool antialias, b.Flag("antialias", false));
+  ONCILLA_ASSIGN(const float outside, b.Float("extrapolation_value", 0));
+  b.Ignore("keep_aspect_ratio_policy");
+  const auto* known = std::find_if(std::begin(kCoordinates), std::end(kCoordinates),
+                                   [&](const auto& row) { return coordinates == row[0]; });
+  if (known == std::end(kCoordinates)) {
+    return Unsupported("coordinate_transformation_mode ", coordinates);
+  }
+  Target target;
+  ONCILLA_ASSIGN(target.rank, b.Rank(0));
+  ONCILLA_ASSIGN(std::vector<int64_t> axes, b.IntList("axes"));
+  if (!b.HasAttr("axes")) {
+    for (int64_t i = 0; i < target.rank; ++i) axes.push_back(i);
+  }
+  for (int64_t& axis : axes) {
+    ONCILLA_ASSIGN(const int at, NormalizeAxis(axis, target.rank));
+    axis = at;
+  }
+  // An input that is not used may be given as an empty tensor.
+  const auto used = [&](size_t i) { return b.has(i) && b.in_fact(i).shape.elements().size != 0; };
+  if (used(3)) {
+    ONCILLA_TRY(FromSizes(b, axes, target));
+  } else if (used(2)) {
+    ONCILLA_TRY(FromScales(b, 2, axes, target));
+  } else {
+    return DataLoss("neither scales nor sizes are given");
+  }
+  const bool crops = coordinates == "tf_crop_and_resize";
+  if (crops) ONCILLA_TRY(FromRegion(b, axes, target));
+  const bool shrinks =
+      target.scales.empty() || std::any_of(target.scales.begin(), target.scales.end(),
+                                           [](double scale) { return scale < 1; });
+  if (antialias && shrinks && mode != "nearest") return Unsupported("with antialias");
+  ResizeAttrs attrs;
+  attrs.mode = mode;
+  attrs.coordinates = (*known)[1];
+  if (crops) attrs.outside = outside;
+  if (mode == "nearest") attrs.nearest = nearest;
+  if (mode == "cubic") attrs.cubic_a = cubic;
+  attrs.exclude_outside = mode == "cubic" && exclude;
+  if (mode == "linear" && exclude) return Unsupported("with exclude_outside and mode linear");
+  return One(Place(b, std::move(attrs), target));
+}
+
+// Resize as it was in opset 10, and Upsample: scales only, no choice of coordinates.
+Result<Values> LowerOldResize(OnnxLowering& b) {
+  ONCILLA_ASSIGN(std::string mode, b.String("mode", "nearest"));
+  if (mode == "bilinear") mode = "linear";
+  Target target;
+  ONCILLA_ASSIGN(target.rank, b.Rank(0));
+  if (b.op() == "Upsample" && b.version() < 9) {
+    ONCILLA_ASSIGN(const std::vector<float> scales, b.FloatList("scales"));
+    if (static_cast<int>(scales.size()) != target.rank) {
+      return InvalidArgument("there are ", scales.size(), " scales for rank ", target.rank);
+    }
+    target.scales.assign(scales.begin(), scales.end());
+    for (double scale : target.scales) target.resized.push_back(scale != 1);
+    ONCILLA_ASSIGN(target.sizes, SizesFromScales(b, target.scales));
+  } else {
+    std::vector<int64_t> axes;
+    for (int64_t i = 0; i < target.rank; ++i) axes.push_back(i);
+    ONCILLA_TRY(FromScales(b, 1, axes, target));
+  }
+  if (target.computed_scales != kNoValue && mode == "nearest" && b.op() != "Upsample") {
+    // Which pixel is taken depends on whether it shrinks or grows.
+    return Unsupported("the list of scales is computed while running; it must be a constant");
+  }
+  const auto any = [&](auto test) {
+    return std::any_of(target.scales.begin(), target.scales.end(), test);
+  };
+  const bool shrinks = any([](double s) { return s < 1; });
+  if (shrinks && any([](double s) { return s > 1; }) && mode == "nearest") {
+    return Unsupported("of opset 10 that enlarges one axis and shrinks another");
+  }
+  ResizeAttrs attrs;
+  attrs.mode = mode;
+  attrs.coordinates = "asymmetric";
+  // Where nothing is said, enlarging repeats pixels and shrinking takes the next one.
+  if (mode == "nearest") attrs.nearest = shrinks ? "ceil" : "floor";
+  return One(Place(b, std::move(attrs), target));
+}
+
+// The image between its pixels, at the places of the second input.
+Result<Values> LowerGridSample(OnnxLowering& b) {
+  ONCILLA_ASSIGN(std::string mode, b.String("mode", "linear"));
+  ONCILLA_ASSIGN(std::string padding, b.String("padding_mode", "zeros"));
+  ONCILLA_ASSIGN(const bool align, b.Flag("align_corners", false));
+  // The names before opset 20.
+  if (mode == "bilinear") mode = "linear";
+  if (mode == "bicubic") mode = "cubic";
+  ONCILLA_ASSIGN(const int rank, b.Rank(0));
+  if (rank < 4 || rank > 5) return Unsupported("with ", rank - 2, " spatial axes");
+  if (mode == "cubic" && rank != 4) return Unsupported("mode cubic with 3 spatial axes");
+  ONCILLA_ASSIGN(const ValueId x, b.ChannelsLast(b.in(0), rank));
+  ONCILLA_ASSIGN(const ValueId y, b.Add(GridSampleAttrs{.mode = std::move(mode),
+                                                        .padding = std::move(padding),
+                                                        .align_corners = align},
+                                        {x, b.in(1)}, "inner"));
+  return One(b.ChannelsFirst(y, rank));
+}
+
+Result<Values> LowerRoiAlign(OnnxLowering& b) {
+  ONCILLA_ASSIGN(std::string mode, b.String("mode", "avg"));
+  ONCILLA_ASSIGN(const int64_t height, b.Int("output_height", 1));
+  ONCILLA_ASSIGN(const int64_t width, b.Int("output_width", 1));
+  ONCILLA_ASSIGN(const int64_t samples, b.Int("sampling_ratio", 0));
+  ONCILLA_ASSIGN(const float scale, b.Float("spatial_scale", 1));
+  // Before opset 16 regions were not moved.
+  const char* usual = b.version() < 16 ? "output_half_pixel" : "half_pixel";
+  ONCILLA_ASSIGN(const std::string way, b.String("coordinate_transformation_mode", usual));
+  if (way != "half_pixel" && way != "output_half_pixel") {
+    return InvalidArgument("coordinate_transformation_mode is '", way, "'");
+  }
+  ONCILLA_ASSIGN(const ValueId x, b.ChannelsLast(b.in(0), 4));
+  ONCILLA_ASSIGN(const ValueId y, b.Add(RoiAlignAttrs{.mode = std::move(mode),
+                                                      .height = height,
+                                                      .width = width,
+                                                      .samples = samples,
+                                                      .scale = scale,
+                                                      .half_pixel = way == "half_pixel"},
+                                        {x, b.in(1), b.in(2)}, "inner"));
+  return One(b.ChannelsFirst(y, 4));
+}
+
+constexpr OnnxOpRow kRows[] = {
+    {"GridSample", 16, kNewestOnnxOpset, 2, "", LowerGridSample},
+    {"Resize", 10, 10, 2, "", LowerOldResize},
+    {"Resize", 11, kNewestOnnxOpset, 1, "", LowerResize},
+    {"RoiAlign", 10, kNewestOnnxOpset, 3, "", LowerRoiAlign},
+    {"Upsample", 7, 9, 1, "", LowerOldResize},
+};
+
+}  // namespace
+
+std::span<const OnnxOpRow> OnnxResizeRows() { return kRows; }
+
+}  // namespace oncilla

@@ -1,0 +1,167 @@
+// ONNX behind the ModelSource interface: names to tensors, then ImportOnnx.
+#include "engine/import/onnx/source.h"
+
+#include <mutex>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "engine/base/near_names.h"
+#include "engine/import/onnx/external.h"
+#include "engine/import/onnx/import.h"
+#include "engine/import/onnx/tensor.h"
+
+namespace oncilla {
+namespace {
+
+TensorInfo InfoOf(const OnnxValueInfo& value) {
+  TensorInfo info;
+  info.name = info.source = std::string(value.name);
+  if (value.kind == OnnxKind::kTensor) {
+    info.dtype = DTypeFromOnnx(value.element_type);
+    info.shape = value.shape;
+  }
+  return info;
+}
+
+std::string FolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+class OnnxSource : public ModelSource {
+ public:
+  OnnxSource(std::shared_ptr<const MappedFile> file, OnnxModel model)
+      : file_(std::move(file)),
+        model_(std::move(model)),
+        external_(file_->of_bytes() ? "" : FolderOf(file_->path())) {
+    const OnnxGraph& graph = model_.graph;
+    // Before IR version 4 every initializer was listed as an input as well; it is its default.
+    std::unordered_set<std::string_view> initialized;
+    for (const auto& [name, tensor] : graph.initializers) initialized.insert(name);
+    for (const OnnxValueInfo& input : graph.inputs) {
+      if (!initialized.contains(input.name)) signature_.inputs.push_back(InfoOf(input));
+    }
+    for (const OnnxValueInfo& output : graph.outputs) signature_.outputs.push_back(InfoOf(output));
+    for (const auto* list : {&graph.inputs, &graph.outputs, &graph.values}) {
+      for (const OnnxValueInfo& value : *list) stated_.emplace(value.name, &value);
+    }
+  }
+
+  std::string_view format() const override { return "ONNX"; }
+  std::span<const Signature> signatures() const override { return {&signature_, 1}; }
+  int64_t file_bytes() const override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return static_cast<int64_t>(file_->text().size()) + external_.bytes();
+  }
+
+  Result<Module> Import(const ImportRequest& asked,
+                        const std::shared_ptr<const OpSet>& ops) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ONCILLA_TRY(FindSignature(asked.signature).status());
+    auto request = MakeRequest(asked);
+    if (!request.ok()) return In(request.status(), file_->path());
+    ONCILLA_TRY(file_->CheckUnchanged());
+    OnnxContext context;
+    context.read_tensor = [this](Bytes bytes) { return ReadTensor(bytes); };
+    context.stated_rank = [this](std::string_view name) {
+      const auto it = stated_.find(name);
+      return it == stated_.end() || !it->second->shape.ranked() ? -1 : it->second->shape.rank();
+    };
+    auto module = ImportOnnx(model_, *request, context, ops);
+    if (module.ok()) return module;
+    return WithStage(In(module.status(), file_->path()), Stage::kLoad);
+  }
+
+  Files files() const override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    Files all = {file_};
+    external_.AddTo(all);
+    return all;
+  }
+
+ private:
+  Result<Tensor> ReadTensor(Bytes bytes) {
+    Tensor value;
+    ONCILLA_TRY(ReadWire("a tensor", [&]() -> Status {
+      ONCILLA_ASSIGN(OnnxTensor tensor,
+                     TensorFromOnnx(bytes, file_,
+                                    [this](const OnnxExternalData& data, const TensorDesc& desc) {
+                                      return external_.Read(data, desc);
+                                    }));
+      value = std::move(tensor.value);
+      return {};
+    }));
+    return value;
+  }
+
+  // Every name of a tensor in the graph.
+  bool Exists(std::string_view name) const {
+    if (stated_.contains(name)) return true;
+    for (const auto& [initializer, tensor] : model_.graph.initializers) {
+      if (initializer == name) return true;
+    }
+    for (const OnnxNode& node : model_.graph.nodes) {
+      for (std::string_view output : node.outputs) {
+        if (output == name && !name.empty()) return true;
+      }
+    }
+    return false;
+  }
+
+  static Status NoSuch(std::string_view role, const std::string& name,
+                       const std::vector<TensorInfo>& known) {
+    std::vector<std::string> names;
+    std::string listed;
+    for (const TensorInfo& info : known) {
+      names.push_back(info.name);
+      listed += (listed.empty() ? "'" : ", '") + info.name + "'";
+    }
+    if (listed.empty()) listed = "none";
+    return WithStage(
+        NotFound("there is no ", role, " '", name, "'", DidYouMeanAmong(name, names, listed)),
+        Stage::kOptions);
+  }
+
+  Result<OnnxImportRequest> MakeRequest(const ImportRequest& asked) const {
+    OnnxImportRequest request;
+    request.only_needed_inputs = asked.feeds.empty();
+    if (asked.feeds.empty()) request.inputs = signature_.inputs;
+    for (const std::string& name : asked.feeds) {
+      if (!Exists(name)) return NoSuch("input", name, signature_.inputs);
+      const auto it = stated_.find(name);
+      TensorInfo info;
+      if (it != stated_.end()) {
+        info = InfoOf(*it->second);
+      } else {
+        info.name = info.source = name;
+      }
+      request.inputs.push_back(std::move(info));
+    }
+    request.outputs = asked.fetches;
+    if (asked.fetches.empty()) {
+      for (const TensorInfo& output : signature_.outputs) request.outputs.push_back(output.name);
+    }
+    for (const std::string& name : request.outputs) {
+      if (!Exists(name)) return NoSuch("output", name, signature_.outputs);
+    }
+    if (request.outputs.empty()) return InvalidArgument("the model has no outputs");
+    return request;
+  }
+
+  mutable std::mutex mutex_;  // external files are opened lazily
+  std::shared_ptr<const MappedFile> file_;
+  OnnxModel model_;
+  OnnxExternalFiles external_;
+  Signature signature_;
+  std::unordered_map<std::string_view, const OnnxValueInfo*> stated_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<ModelSource>> OpenOnnx(std::shared_ptr<const MappedFile> file) {
+  auto model = ReadOnnxModel(file->text(), file->path());
+  if (!model.ok()) return WithStage(model.status(), Stage::kFile);
+  return std::unique_ptr<ModelSource>(new OnnxSource(std::move(file), *std::move(model)));
+}
+
+}  // namespace oncilla

@@ -1,0 +1,41 @@
+// ONNX's element types and TensorProto, as ours.
+//
+// Fields and numbers after onnx.proto. Element types that the engine does not have (complex, 8- and
+// 4-bit floats, 4-bit integers) are known by name only.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "engine/import/wire/wire.h"
+#include "engine/tensor/tensor.h"
+
+namespace oncilla {
+
+// kInvalid for types that the engine does not have.
+DType DTypeFromOnnx(int64_t onnx_type);
+// "FLOAT", "INT4", ... or "type 99" for numbers nobody defined.
+std::string OnnxTypeName(int64_t onnx_type);
+
+// Where the bytes of a tensor stand that its message does not hold.
+struct OnnxExternalData {
+  std::string location;  // relative to the model's folder
+  int64_t offset = 0;
+  int64_t length = -1;  // to the end of the file
+};
+// Gives the bytes, checked against the file, as a tensor of this desc.
+using OnnxExternalReader =
+    std::function<Result<Tensor>(const OnnxExternalData&, const TensorDesc&)>;
+
+struct OnnxTensor {
+  std::string name;
+  Tensor value;
+};
+
+// A TensorProto. Raw data become a view that shares `owner`; typed lists are copied out. Without
+// `external`, tensors with external data are refused. Throws WireError.
+Result<OnnxTensor> TensorFromOnnx(Bytes tensor_proto, const std::shared_ptr<const void>& owner,
+                                  const OnnxExternalReader& external = nullptr);
+
+}  // namespace oncilla

@@ -1,0 +1,58 @@
+// Putting a node in place of others, and cleaning up behind it.
+#include "engine/import/tf/graph/raise_parts.h"
+
+namespace oncilla::tf_raise {
+
+// Adds a node that stands for others: whoever read one of `replaced` reads its outputs, and it
+// takes the place of the first of `effects`.
+int AddRaised(TfFlatGraph& graph, TfFlatNode node, const std::map<TfRef, int, RefLess>& replaced,
+              const std::set<int>& effects) {
+  const int id = static_cast<int>(graph.nodes.size());
+  const auto redirect = [&](TfRef& ref) {
+    const auto at = replaced.find(ref);
+    if (at != replaced.end()) ref = {id, at->second};
+  };
+  for (TfFlatNode& other : graph.nodes) {
+    for (TfRef& ref : other.inputs) redirect(ref);
+    for (TfRef& ref : other.controls) redirect(ref);
+  }
+  for (TfRef& ref : graph.outputs) redirect(ref);
+  graph.nodes.push_back(std::move(node));
+  std::vector<int> left;
+  bool placed = false;
+  for (int effect : graph.effects) {
+    if (effects.count(effect) == 0) {
+      left.push_back(effect);
+    } else if (!placed) {
+      left.push_back(id);
+      placed = true;
+    }
+  }
+  graph.effects = std::move(left);
+  return id;
+}
+
+Status Compact(TfFlatGraph& graph) {
+  const Extraction::Arguments no_arguments;
+  const Extraction::Forwards no_forwards;
+  std::vector<TfRef> captures;
+  Extraction all(
+      graph, no_arguments, no_forwards, [](int) { return true; }, 0, captures);
+  for (const TfRef& ref : graph.outputs) all.AddOutput(ref);
+  for (int effect : graph.effects) all.AddEffect(effect);
+  for (int input : graph.inputs) {
+    if (input >= 0) all.Copy({input, 0});
+  }
+  if (all.cyclic()) return DataLoss("the data edges form a circle that is not a loop");
+  TfFlatGraph out = all.Finish(false);
+  // Finish() sorts, so inputs are found again by their numbers.
+  out.inputs.assign(graph.inputs.size(), -1);
+  for (size_t n = 0; n < out.nodes.size(); ++n) {
+    if (out.nodes[n].kind != TfFlatNode::Kind::kInput) continue;
+    out.inputs[static_cast<size_t>(out.nodes[n].feed)] = static_cast<int>(n);
+  }
+  graph = std::move(out);
+  return {};
+}
+
+}  // namespace oncilla::tf_raise

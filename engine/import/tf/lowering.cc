@@ -1,0 +1,78 @@
+// What all families' lowering functions share, and the list of families.
+#include "engine/import/tf/lowering.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "engine/import/tf/graph/control.h"
+#include "engine/ops/control.h"
+
+namespace oncilla {
+
+Result<const TfFlatNode*> TfLowering::State(size_t i) const {
+  const TfFlatNode* node = i < producers_.size() ? producers_[i] : nullptr;
+  if (node != nullptr && node->kind == TfFlatNode::Kind::kState) return node;
+  return Unsupported("input ", i, " is not a variable or table of the graph");
+}
+
+Result<ValueId> TfLowering::ReadVariable(const TfFlatNode& variable, std::string_view role) {
+  return TfReadVariable(graph_, source_, variable, NameOf(role));
+}
+
+bool TfLowering::HasFirstValue(std::string_view variable) const {
+  return std::any_of(module_.variables.begin(), module_.variables.end(),
+                     [&](const auto& v) { return v.name == variable && v.initial.valid(); });
+}
+
+Result<ValueId> TfLowering::ReadOwnVariable(const std::string& variable, Tensor first,
+                                            std::string_view role) {
+  auto& variables = module_.variables;
+  const bool known = std::any_of(variables.begin(), variables.end(),
+                                 [&](const ModuleVariable& v) { return v.name == variable; });
+  const ReadVariableAttrs attrs{variable, StrCat(first.desc())};
+  if (!known) variables.push_back({variable, variable, std::move(first)});
+  return Add("ReadVariable", attrs, {}, role);
+}
+
+Status TfLowering::AssignVariable(std::string_view variable, ValueId value, std::string_view role) {
+  const AssignVariableAttrs attrs{std::string(variable)};
+  return AddAll("AssignVariable", attrs, {value}, role).status();
+}
+
+std::vector<std::span<const TfOpRow>> TfOpFamilies() {
+  return {TfElementwiseRows(), TfReduceRows(),   TfNormRows(),      TfMatMulRows(), TfConvRows(),
+          TfMovementRows(),    TfIndexingRows(), TfRecurrentRows(), TfResizeRows(), TfLinalgRows(),
+          TfSegmentRows(),     TfLossRows(),     TfSparseRows(),    TfCheckRows(),  TfWindowRows(),
+          TfListRows(),        TfStateRows(),    TfRecordRows(),    TfTextRows(),   TfImageRows(),
+          TfRandomRows(),      TfQuantRows()};
+}
+
+const TfOpRow* FindTfOp(std::string_view op) {
+  static const auto rows = [] {
+    std::unordered_map<std::string_view, const TfOpRow*> map;
+    for (std::span<const TfOpRow> family : TfOpFamilies()) {
+      for (const TfOpRow& row : family) map.emplace(row.op, &row);
+    }
+    return map;
+  }();
+  const auto it = rows.find(op);
+  return it == rows.end() ? nullptr : it->second;
+}
+
+const TfOpRow* FindTfComplexOp(std::string_view op) {
+  for (const TfOpRow& row : TfComplexRows()) {
+    if (row.op == op) return &row;
+  }
+  return nullptr;
+}
+
+Result<TfLayout> ReadLayout(const TfLowering& b) {
+  ONCILLA_ASSIGN(const std::string format, b.attrs().String("data_format"));
+  if (format == "NHWC") return TfLayout{false, 4};
+  if (format == "NCHW") return TfLayout{true, 4};
+  if (format == "NDHWC") return TfLayout{false, 5};
+  if (format == "NCDHW") return TfLayout{true, 5};
+  return Unsupported("data_format ", format);
+}
+
+}  // namespace oncilla

@@ -1,0 +1,117 @@
+// Lowering: one TensorFlow op to canonical nodes. A foreign op is one row: its name, how many
+// inputs it needs at least, and either a canonical op of the same meaning or a small function that
+// builds a few nodes through a TfLowering.
+//
+// Rows stand in ops/<family>.cc; TfOpFamilies() lists the families.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/import/lowering/lowering.h"
+#include "engine/import/tf/graph/functions.h"
+
+namespace oncilla {
+
+// One TensorFlow node being lowered.
+class TfLowering : public Lowering {
+ public:
+  TfLowering(Module& module, Graph& graph, TfGraph& source, const TfFlatNode& node, Values inputs,
+             std::vector<const TfFlatNode*> producers)
+      : Lowering(graph, node.name, std::move(inputs)),
+        module_(module),
+        source_(source),
+        node_(node),
+        producers_(std::move(producers)) {}
+
+  std::string_view op() const { return node_.op(); }
+  TfAttrs attrs() const { return source_.Attrs(*node_.source); }
+  TfAttrs AttrsOf(const TfFlatNode& node) const { return source_.Attrs(*node.source); }
+  // The tensor attribute "value" of a constant.
+  Result<Tensor> ConstantValue() { return source_.TensorAttr(*node_.source, "value"); }
+
+  // The variable or table that input i is a handle of; fails when it is none, or a constant.
+  Result<const TfFlatNode*> State(size_t i) const;
+  Result<ValueId> ReadVariable(const TfFlatNode& variable, std::string_view role = "");
+  Status AssignVariable(std::string_view variable, ValueId value, std::string_view role = "");
+  // Something that changes was stored with a value.
+  bool HasFirstValue(std::string_view variable) const;
+  // A variable of the node's own, which the source has not: its value before it is assigned.
+  Result<ValueId> ReadOwnVariable(const std::string& variable, Tensor first, std::string_view role);
+
+  // A file that came with the model, by the path that its graph names.
+  Result<std::shared_ptr<const MappedFile>> OpenAsset(const std::string& path) const {
+    return source_.OpenAsset(path);
+  }
+
+ private:
+  Module& module_;
+  TfGraph& source_;
+  const TfFlatNode& node_;
+  std::vector<const TfFlatNode*> producers_;  // of the inputs
+};
+
+struct TfOpRow {
+  std::string_view op;
+  int min_inputs = 0;
+  std::string_view canonical;  // a rename: same inputs, no attributes
+  Result<Values> (*lower)(TfLowering&) = nullptr;
+  // The op works on variables or tables themselves; others get a variable's value.
+  bool takes_handles = false;
+};
+
+std::span<const TfOpRow> TfElementwiseRows();
+std::span<const TfOpRow> TfReduceRows();
+std::span<const TfOpRow> TfNormRows();
+std::span<const TfOpRow> TfMatMulRows();
+std::span<const TfOpRow> TfLinalgRows();
+std::span<const TfOpRow> TfSegmentRows();
+std::span<const TfOpRow> TfLossRows();
+std::span<const TfOpRow> TfSparseRows();
+std::span<const TfOpRow> TfCheckRows();
+std::span<const TfOpRow> TfWindowRows();
+std::span<const TfOpRow> TfConvRows();
+std::span<const TfOpRow> TfMovementRows();
+std::span<const TfOpRow> TfIndexingRows();
+std::span<const TfOpRow> TfRecordRows();
+std::span<const TfOpRow> TfTextRows();
+std::span<const TfOpRow> TfImageRows();
+std::span<const TfOpRow> TfRandomRows();
+std::span<const TfOpRow> TfQuantRows();
+std::span<const TfOpRow> TfRecurrentRows();
+std::span<const TfOpRow> TfResizeRows();
+std::span<const TfOpRow> TfListRows();
+std::span<const TfOpRow> TfStateRows();
+
+// Rows for nodes that see complex tensors, which are of real numbers with a last axis of two: these
+// take the place of all others there.
+std::span<const TfOpRow> TfComplexRows();
+const TfOpRow* FindTfComplexOp(std::string_view op);
+// A complex type stands among the node's attributes.
+bool HasComplexType(const TfNode& node);
+// Whether a node that was lowered by one of these rows has a complex result.
+bool GivesComplex(const TfNode& node, const TfAttrs& attrs);
+
+// Every family's rows. Null when no family has the op.
+const TfOpRow* FindTfOp(std::string_view op);
+std::vector<std::span<const TfOpRow>> TfOpFamilies();
+
+// The masks of StridedSlice among the node's attributes.
+Result<StridedSliceAttrs> ReadSliceMasks(const TfLowering& b);
+// x with the slice that inputs 1 to 3 (begin, end, strides) and the node's masks name set to
+// `value`, which broadcasts.
+Result<ValueId> UpdateTfSlice(TfLowering& b, ValueId x, ValueId value, std::string_view role);
+
+// How TensorFlow lays out images: channels last (NHWC, NDHWC) or first (NCHW, NCDHW).
+struct TfLayout {
+  bool channels_first = false;
+  int rank = 4;
+  int spatial() const { return rank - 2; }
+  int channel_axis() const { return channels_first ? 1 : rank - 1; }
+};
+// From attribute data_format; Unimplemented for vectorised layouts.
+Result<TfLayout> ReadLayout(const TfLowering& b);
+
+}  // namespace oncilla

@@ -1,0 +1,88 @@
+// TensorFlow's matrix products.
+#include "engine/import/lowering/einsum.h"
+#include "engine/import/tf/lowering.h"
+
+namespace oncilla {
+namespace {
+
+// ONNX multiplies vectors, TensorFlow refuses them.
+Status CheckMatrices(const TfLowering& b) {
+  for (size_t i = 0; i < 2; ++i) {
+    const PartialShape& shape = b.in_fact(i).shape;
+    if (!shape.ranked() || shape.rank() >= 2) continue;
+    return InvalidArgument("operand ", i, " must have at least two axes and is ", shape);
+  }
+  return Status();
+}
+
+Result<Values> LowerMatMul(TfLowering& b) {
+  ONCILLA_TRY(CheckMatrices(b));
+  ONCILLA_ASSIGN(const bool transpose_a, b.attrs().Bool("transpose_a"));
+  ONCILLA_ASSIGN(const bool transpose_b, b.attrs().Bool("transpose_b"));
+  return One(b.Add(MatMulAttrs{.transpose_a = transpose_a, .transpose_b = transpose_b},
+                   {b.in(0), b.in(1)}));
+}
+
+Result<Values> LowerBatchMatMul(TfLowering& b) {
+  ONCILLA_TRY(CheckMatrices(b));
+  ONCILLA_ASSIGN(const bool adj_x, b.attrs().Bool("adj_x"));
+  ONCILLA_ASSIGN(const bool adj_y, b.attrs().Bool("adj_y"));
+  const MatMulAttrs attrs = {.transpose_a = adj_x, .transpose_b = adj_y};
+  ValueId x = b.in(0), y = b.in(1);
+  if (b.op() == "BatchMatMulV3") {
+    // Narrow factors are widened first: the sum would not fit them.
+    ONCILLA_ASSIGN(const DType result, b.attrs().Type("Tout"));
+    ONCILLA_ASSIGN(x, b.Cast(x, result, "wide_x"));
+    ONCILLA_ASSIGN(y, b.Cast(y, result, "wide_y"));
+  }
+  return One(b.Add(attrs, {x, y}));
+}
+
+Result<Values> LowerFusedMatMul(TfLowering& b) {
+  ONCILLA_TRY(CheckMatrices(b));
+  ONCILLA_ASSIGN(const bool transpose_a, b.attrs().Bool("transpose_a"));
+  ONCILLA_ASSIGN(const bool transpose_b, b.attrs().Bool("transpose_b"));
+  ONCILLA_ASSIGN(const std::vector<std::string> fused, b.attrs().Strings("fused_ops"));
+  ONCILLA_ASSIGN(ValueId y,
+                 b.Add(MatMulAttrs{.transpose_a = transpose_a, .transpose_b = transpose_b},
+                       {b.in(0), b.in(1)}, fused.empty() ? "" : "matmul"));
+  size_t arg = 2;
+  for (size_t i = 0; i < fused.size(); ++i) {
+    const std::string role = i + 1 == fused.size() ? "" : "fused" + std::to_string(i);
+    if (fused[i] == "BiasAdd") {
+      if (arg >= b.inputs()) return DataLoss("the input for ", fused[i], " is missing");
+      ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, b.in(arg++)}, role));
+    } else if (fused[i] == "Relu" || fused[i] == "Relu6" || fused[i] == "Elu" ||
+               fused[i] == "Tanh" || fused[i] == "Sigmoid") {
+      ONCILLA_ASSIGN(y, b.Add(fused[i], {}, {y}, role));
+    } else if (fused[i] == "LeakyRelu") {
+      ONCILLA_ASSIGN(const float alpha, b.attrs().Float("leakyrelu_alpha"));
+      ONCILLA_ASSIGN(y, b.Add("LeakyRelu", AlphaAttrs{.alpha = alpha}, {y}, role));
+    } else if (fused[i] == "GeluExact" || fused[i] == "GeluApproximate") {
+      ONCILLA_ASSIGN(y, b.Add(GeluAttrs{.approximate = fused[i] == "GeluApproximate"}, {y}, role));
+    } else {
+      return Unsupported("the fused op ", fused[i]);
+    }
+  }
+  return Values{y};
+}
+
+Result<Values> LowerEquation(TfLowering& b) {
+  ONCILLA_ASSIGN(std::string equation, b.attrs().String("equation"));
+  return LowerEinsum(b, std::move(equation));
+}
+
+constexpr TfOpRow kRows[] = {
+    {"BatchMatMul", 2, "", LowerBatchMatMul},
+    {"BatchMatMulV2", 2, "", LowerBatchMatMul},
+    {"BatchMatMulV3", 2, "", LowerBatchMatMul},
+    {"Einsum", 1, "", LowerEquation},
+    {"MatMul", 2, "", LowerMatMul},
+    {"_FusedMatMul", 2, "", LowerFusedMatMul},
+};
+
+}  // namespace
+
+std::span<const TfOpRow> TfMatMulRows() { return kRows; }
+
+}  // namespace oncilla

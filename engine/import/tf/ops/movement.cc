@@ -1,0 +1,419 @@
+// TensorFlow's ops that rearrange elements.
+#include <algorithm>
+
+#include "engine/import/tf/ops/window.h"
+
+namespace oncilla {
+
+// Paddings come as (before, after) per axis; canonically all befores, then all afters.
+Result<ValueId> PadsOf(TfLowering& b, size_t i) {
+  if (i >= b.inputs()) return DataLoss("input ", i, " is missing");
+  if (AllIntsKnown(b.in_fact(i)) || b.in_fact(i).has_value()) {
+    ONCILLA_ASSIGN(const std::vector<int64_t> pairs, ToInt64s(b.in_fact(i).value));
+    std::vector<int64_t> pads;
+    for (size_t end = 0; end < 2; ++end) {
+      for (size_t k = end; k < pairs.size(); k += 2) pads.push_back(pairs[k]);
+    }
+    return b.Ints(std::move(pads));
+  }
+  ONCILLA_ASSIGN(const ValueId sides, b.Transpose(b.in(i), {1, 0}, "sides"));
+  return b.Add("Reshape", {}, {sides, b.Ints({-1})}, "pads");
+}
+
+Result<StridedSliceAttrs> ReadSliceMasks(const TfLowering& b) {
+  StridedSliceAttrs masks;
+  ONCILLA_ASSIGN(masks.begin_mask, b.attrs().Int("begin_mask"));
+  ONCILLA_ASSIGN(masks.end_mask, b.attrs().Int("end_mask"));
+  ONCILLA_ASSIGN(masks.ellipsis_mask, b.attrs().Int("ellipsis_mask"));
+  ONCILLA_ASSIGN(masks.new_axis_mask, b.attrs().Int("new_axis_mask"));
+  ONCILLA_ASSIGN(masks.shrink_axis_mask, b.attrs().Int("shrink_axis_mask"));
+  return masks;
+}
+
+// The slice of the places' own numbers says where the value's elements go.
+Result<ValueId> UpdateTfSlice(TfLowering& b, ValueId x, ValueId value, std::string_view role) {
+  ONCILLA_ASSIGN(const StridedSliceAttrs masks, ReadSliceMasks(b));
+  const ValueId zero = b.Constant(Tensor::ScalarInt64(0));
+  const ValueId one = b.Constant(Tensor::ScalarInt64(1));
+  ONCILLA_ASSIGN(const ValueId shape, b.Add("Shape", {}, {x}, "shape"));
+  ONCILLA_ASSIGN(const ValueId size, b.Add("Size", {}, {x}, "size"));
+  ONCILLA_ASSIGN(const ValueId numbers, b.Add("Range", {}, {zero, size, one}, "numbers"));
+  ONCILLA_ASSIGN(const ValueId places, b.Add("Reshape", {}, {numbers, shape}, "places"));
+  ONCILLA_ASSIGN(const ValueId slice, b.Add(masks, {places, b.in(1), b.in(2), b.in(3)}, "slice"));
+  ONCILLA_ASSIGN(const ValueId to, b.Add("Reshape", {}, {slice, b.Ints({-1, 1})}, "to"));
+  ONCILLA_ASSIGN(const ValueId sizes, b.Add("Shape", {}, {slice}, "sizes"));
+  ONCILLA_ASSIGN(const ValueId spread, b.Add("Expand", {}, {value, sizes}, "spread"));
+  ONCILLA_ASSIGN(const ValueId updates, b.Add("Reshape", {}, {spread, b.Ints({-1})}, "updates"));
+  ONCILLA_ASSIGN(const ValueId flat, b.Add("Reshape", {}, {x, b.Ints({-1})}, "flat"));
+  ONCILLA_ASSIGN(const ValueId written, b.Add("ScatterND", {}, {flat, to, updates}, "written"));
+  return b.Add("Reshape", {}, {written, shape}, role);
+}
+
+namespace {
+
+constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
+
+Result<Values> LowerSqueeze(TfLowering& b) {
+  ONCILLA_ASSIGN(const std::vector<int64_t> axes, b.attrs().Ints("squeeze_dims"));
+  if (axes.empty()) return One(b.Add("Squeeze", {}, {b.in(0)}));
+  return One(b.Add("Squeeze", {}, {b.in(0), b.Ints(axes)}));
+}
+
+Result<Values> LowerExpandDims(TfLowering& b) {
+  if (AllIntsKnown(b.in_fact(1))) {
+    ONCILLA_ASSIGN(const int64_t axis, b.KnownInt(1, "the axis"));
+    return One(b.Add("Unsqueeze", {}, {b.in(0), b.Ints({axis})}));
+  }
+  return One(b.Add("Unsqueeze", {}, {b.in(0), b.in(1)}));
+}
+
+Result<Values> AddConcat(TfLowering& b, size_t axis_input, size_t first, size_t count) {
+  ONCILLA_ASSIGN(const int64_t axis, b.KnownInt(axis_input, "the axis"));
+  const auto begin = b.all_inputs().begin() + static_cast<long>(first);
+  return One(b.Add(ConcatAttrs{.axis = axis}, Values(begin, begin + static_cast<long>(count))));
+}
+Result<Values> LowerConcatV2(TfLowering& b) {
+  return AddConcat(b, b.inputs() - 1, 0, b.inputs() - 1);
+}
+Result<Values> LowerConcat(TfLowering& b) { return AddConcat(b, 0, 1, b.inputs() - 1); }
+
+Result<Values> LowerSplit(TfLowering& b) {
+  ONCILLA_ASSIGN(const int64_t axis, b.KnownInt(0, "the axis"));
+  ONCILLA_ASSIGN(const int64_t parts, b.attrs().Int("num_split"));
+  return b.AddAll(SplitAttrs{.axis = axis, .parts = parts}, {b.in(1)});
+}
+
+// Sizes of which one is what the others leave of an axis whose size is only known while running.
+Result<Values> SplitRest(TfLowering& b, int64_t axis, const std::vector<int64_t>& sizes,
+                         ptrdiff_t hole) {
+  int64_t others = 0;
+  Values list;
+  ONCILLA_ASSIGN(const ValueId whole,
+                 b.Add(ShapeAttrs{.start = axis, .end = axis + 1}, {b.in(0)}, "whole"));
+  for (ptrdiff_t i = 0; i < static_cast<ptrdiff_t>(sizes.size()); ++i) {
+    const int64_t size = sizes[static_cast<size_t>(i)];
+    if (i != hole && size < 0) return InvalidArgument("a size is ", size);
+    if (i != hole) others = SaturatingAdd(others, size);
+  }
+  ONCILLA_ASSIGN(const ValueId rest, b.Add("Sub", {}, {whole, b.Ints({others})}, "rest"));
+  for (ptrdiff_t i = 0; i < static_cast<ptrdiff_t>(sizes.size()); ++i) {
+    list.push_back(i == hole ? rest : b.Ints({sizes[static_cast<size_t>(i)]}));
+  }
+  ONCILLA_ASSIGN(const ValueId all, b.Add(ConcatAttrs{.axis = 0}, list, "sizes"));
+  return b.AddAll(SplitAttrs{.axis = axis, .parts = static_cast<int64_t>(sizes.size())},
+                  {b.in(0), all});
+}
+
+// One of the sizes may be -1: what the others leave.
+Result<Values> LowerSplitV(TfLowering& b) {
+  ONCILLA_ASSIGN(const int64_t asked_axis, b.KnownInt(2, "the axis"));
+  ONCILLA_ASSIGN(std::vector<int64_t> sizes, b.KnownInts(1, "the list of sizes"));
+  const auto hole = std::find(sizes.begin(), sizes.end(), -1);
+  if (hole != sizes.end()) {
+    ONCILLA_ASSIGN(const int rank, b.Rank(0, "the input"));
+    ONCILLA_ASSIGN(const int axis, NormalizeAxis(asked_axis, rank));
+    const Dim& whole = b.in_fact(0).shape[axis];
+    if (!whole.known()) return SplitRest(b, axis, sizes, hole - sizes.begin());
+    int64_t rest = whole.size;
+    for (int64_t size : sizes) {
+      if (size < -1) return InvalidArgument("a size is ", size);
+      if (size >= 0) rest = size > rest ? -1 : rest - size;
+    }
+    if (rest < 0) return InvalidArgument("the sizes exceed ", whole.size);
+    *hole = rest;
+  }
+  return b.AddAll(SplitAttrs{.axis = asked_axis}, {b.in(0), b.Ints(sizes)});
+}
+
+// A negative axis counts from the end of the result, for both ops that stand for a Pack.
+Result<Values> LowerPack(TfLowering& b) {
+  ONCILLA_ASSIGN(const int64_t axis, b.attrs().Int("axis"));
+  Values parts;
+  for (size_t i = 0; i < b.inputs(); ++i) {
+    ONCILLA_ASSIGN(const ValueId part,
+                   b.Add("Unsqueeze", {}, {b.in(i), b.Ints({axis})}, "part" + std::to_string(i)));
+    parts.push_back(part);
+  }
+  return One(b.Add(ConcatAttrs{.axis = axis}, std::move(parts)));
+}
+
+Result<Values> LowerUnpack(TfLowering& b) {
+  ONCILLA_ASSIGN(const int64_t axis, b.attrs().Int("axis"));
+  ONCILLA_ASSIGN(const int64_t count, b.attrs().Int("num"));
+  Values out;
+  if (count == 0) return out;
+  ONCILLA_ASSIGN(const Values parts,
+                 b.AddAll(SplitAttrs{.axis = axis, .parts = count}, {b.in(0)}, "split"));
+  for (size_t i = 0; i < parts.size(); ++i) {
+    ONCILLA_ASSIGN(const ValueId part, b.Add("Squeeze", {}, {parts[i], b.Ints({axis})},
+                                             i == 0 ? "" : "part" + std::to_string(i)));
+    out.push_back(part);
+  }
+  return out;
+}
+
+// begin and size; a size of -1 means to the end.
+Result<Values> LowerSlice(TfLowering& b) {
+  ValueId ends;
+  if (AllIntsKnown(b.in_fact(1)) && AllIntsKnown(b.in_fact(2))) {
+    ONCILLA_ASSIGN(std::vector<int64_t> begin, b.KnownInts(1, "begin"));
+    ONCILLA_ASSIGN(const std::vector<int64_t> size, b.KnownInts(2, "size"));
+    if (begin.size() != size.size()) {
+      return InvalidArgument("begin has ", begin.size(), " entries and size ", size.size());
+    }
+    for (size_t i = 0; i < begin.size(); ++i) {
+      if (begin[i] < 0 || size[i] < -1) {
+        return InvalidArgument("begin ", begin[i], " and size ", size[i]);
+      }
+      begin[i] = size[i] == -1 ? kToTheEnd : SaturatingAdd(begin[i], size[i]);
+    }
+    ends = b.Ints(std::move(begin));
+  } else {
+    ONCILLA_ASSIGN(const ValueId begin, b.Cast(b.in(1), DType::kI64, "begin"));
+    ONCILLA_ASSIGN(const ValueId size, b.Cast(b.in(2), DType::kI64, "size"));
+    ONCILLA_ASSIGN(ends, b.Add("Add", {}, {begin, size}, "ends"));
+    // Sizes that are known not to be -1 need no test.
+    const auto known = KnownInts(b.in_fact(2));
+    const bool tested = known.has_value() && std::all_of(known->begin(), known->end(),
+                                                         [](const Dim& d) { return d.size >= 0; });
+    if (!tested) {
+      ONCILLA_ASSIGN(const ValueId zero, b.Scalar(DType::kI64, 0));
+      const ValueId end = b.Constant(Tensor::ScalarInt64(kToTheEnd));
+      ONCILLA_ASSIGN(const ValueId open, b.Add("Less", {}, {size, zero}, "open"));
+      ONCILLA_ASSIGN(ends, b.Add("Where", {}, {open, end, ends}, "open_ends"));
+    }
+  }
+  return One(b.Add("Slice", {}, {b.in(0), b.in(1), ends}));
+}
+
+Result<Values> LowerStridedSlice(TfLowering& b) {
+  ONCILLA_ASSIGN(const StridedSliceAttrs masks, ReadSliceMasks(b));
+  return One(b.Add(masks, b.all_inputs()));
+}
+
+Result<Values> LowerPad(TfLowering& b) {
+  ONCILLA_ASSIGN(const ValueId pads, PadsOf(b, 1));
+  if (b.op() == "PadV2") return One(b.Add("Pad", {}, {b.in(0), pads, b.in(2)}));
+  return One(b.Add("Pad", {}, {b.in(0), pads}));
+}
+
+Result<Values> LowerMirrorPad(TfLowering& b) {
+  ONCILLA_ASSIGN(const std::string mode, b.attrs().String("mode"));
+  if (mode != "REFLECT" && mode != "SYMMETRIC") return Unsupported("mode ", mode);
+  ONCILLA_ASSIGN(const ValueId pads, PadsOf(b, 1));
+  return One(b.Add(PadAttrs{.mode = mode == "REFLECT" ? "reflect" : "symmetric"}, {b.in(0), pads}));
+}
+
+Result<Values> LowerBlocks(TfLowering& b) {
+  ONCILLA_ASSIGN(const int64_t block, b.attrs().Int("block_size"));
+  ONCILLA_ASSIGN(const TfLayout layout, ReadLayout(b));
+  ValueId x = b.in(0);
+  if (layout.channels_first) {
+    ONCILLA_ASSIGN(x, b.ChannelsLast(x, layout.rank));
+  }
+  const std::string_view role = layout.channels_first ? "inner" : "";
+  ONCILLA_ASSIGN(x, b.op() == "DepthToSpace" ? b.Add(DepthToSpaceAttrs{.block = block}, {x}, role)
+                                             : b.Add(SpaceToDepthAttrs{.block = block}, {x}, role));
+  return layout.channels_first ? One(b.ChannelsFirst(x, layout.rank)) : Values{x};
+}
+
+// Old forms: one block size for height and width, paddings or crops of both.
+Result<Values> LowerOldBlocks(TfLowering& b) {
+  ONCILLA_ASSIGN(const int64_t block, b.attrs().Int("block_size"));
+  return One(b.Add(b.op(), {}, {b.in(0), b.Ints({block, block}), b.in(1)}));
+}
+
+// The first Reverse has a flag per axis.
+Result<Values> LowerReverse(TfLowering& b) {
+  const Fact& flags = b.in_fact(1);
+  if (!flags.has_value() || flags.dtype != DType::kBool) {
+    return Unsupported("which axes are reversed is computed while running");
+  }
+  std::vector<int64_t> axes;
+  for (size_t i = 0; i < flags.value.bytes().size(); ++i) {
+    if (flags.value.bytes()[i] != std::byte{0}) axes.push_back(static_cast<int64_t>(i));
+  }
+  return One(b.Add("Reverse", {}, {b.in(0), b.Ints(std::move(axes))}));
+}
+
+Result<Values> LowerReverseSequence(TfLowering& b) {
+  ONCILLA_ASSIGN(const int64_t time, b.attrs().Int("seq_dim"));
+  ONCILLA_ASSIGN(const int64_t batch, b.attrs().Int("batch_dim"));
+  return One(
+      b.Add(ReverseSequenceAttrs{.time_axis = time, .batch_axis = batch}, {b.in(0), b.in(1)}));
+}
+
+// `num` numbers from start to stop: start + i * step, the last one exactly stop.
+Result<Values> LowerLinSpace(TfLowering& b) {
+  const DType dtype = b.in_fact(0).dtype;
+  if (AllIntsKnown(b.in_fact(2))) {
+    ONCILLA_ASSIGN(const int64_t num, b.KnownInt(2, "num"));
+    if (num <= 0) return InvalidArgument("Requires num > 0: ", num);
+  } else {
+    ONCILLA_ASSIGN(const ValueId none, b.Scalar(b.in_fact(2).dtype, 0));
+    ONCILLA_ASSIGN(const ValueId some, b.Add("Greater", {}, {b.in(2), none}, "some"));
+    const ValueId text = b.Constant(Tensor::Strings({}, {"Requires num > 0:"}));
+    ONCILLA_TRY(b.AddAll("Assert", {}, {some, text, b.in(2)}, "check").status());
+  }
+  ONCILLA_ASSIGN(const ValueId count, b.Cast(b.in(2), DType::kI64, "count"));
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(DType::kI64, 0));
+  ONCILLA_ASSIGN(const ValueId one, b.Scalar(DType::kI64, 1));
+  ONCILLA_ASSIGN(const ValueId last, b.Add("Sub", {}, {count, one}, "last"));
+  ONCILLA_ASSIGN(const ValueId steps, b.Add("Max", {}, {last, one}, "steps"));
+  ONCILLA_ASSIGN(const ValueId divisor, b.Cast(steps, dtype, "divisor"));
+  ONCILLA_ASSIGN(const ValueId whole, b.Add("Sub", {}, {b.in(1), b.in(0)}, "whole"));
+  ONCILLA_ASSIGN(const ValueId step, b.Add("Div", {}, {whole, divisor}, "step"));
+  ONCILLA_ASSIGN(const ValueId places, b.Add("Range", {}, {zero, count, one}, "places"));
+  ONCILLA_ASSIGN(const ValueId index, b.Cast(places, dtype, "index"));
+  ONCILLA_ASSIGN(const ValueId way, b.Add("Mul", {}, {index, step}, "way"));
+  ONCILLA_ASSIGN(const ValueId value, b.Add("Add", {}, {b.in(0), way}, "values"));
+  // One number alone is start, not stop.
+  ONCILLA_ASSIGN(const ValueId at_last, b.Add("Equal", {}, {places, steps}, "at_last"));
+  return One(b.Add("Where", {}, {at_last, b.in(1), value}));
+}
+
+Result<Values> LowerBitcast(TfLowering& b) {
+  ONCILLA_ASSIGN(const DType to, b.attrs().Type("type"));
+  return One(b.Add(BitcastAttrs{.to = to}, {b.in(0)}));
+}
+
+Result<Values> LowerSliceUpdate(TfLowering& b) {
+  return One(UpdateTfSlice(b, b.in(0), b.in(4), ""));
+}
+
+Result<Values> LowerTranspose(TfLowering& b) {
+  return One(b.Add("Transpose", {}, {b.in(0), b.in(1)}));
+}
+
+// The letters of both layouts, and where each of the second stands in the first.
+struct Layouts {
+  std::string from, to;
+  std::vector<int64_t> place_in_from, place_in_to;
+};
+Result<Layouts> ReadLayouts(const TfLowering& b) {
+  Layouts out;
+  ONCILLA_ASSIGN(out.from, b.attrs().String("src_format"));
+  ONCILLA_ASSIGN(out.to, b.attrs().String("dst_format"));
+  if (out.from.size() != out.to.size() || out.from.empty() || out.from.size() > 5) {
+    return InvalidArgument("Source format must be of as many letters as the destination's: '",
+                           out.from, "', '", out.to, "'");
+  }
+  for (char c : out.to) {
+    const size_t at = out.from.find(c);
+    if (at == std::string::npos || out.from.find(c, at + 1) != std::string::npos) {
+      return InvalidArgument("the formats '", out.from, "' and '", out.to, "' do not match");
+    }
+    out.place_in_from.push_back(static_cast<int64_t>(at));
+  }
+  for (char c : out.from) out.place_in_to.push_back(static_cast<int64_t>(out.to.find(c)));
+  return out;
+}
+
+// Numbers of axes of one layout as those of another.
+Result<Values> LowerDimMap(TfLowering& b) {
+  ONCILLA_ASSIGN(const Layouts layouts, ReadLayouts(b));
+  ONCILLA_ASSIGN(const ValueId map, b.Cast(b.Ints(layouts.place_in_to), b.in_fact(0).dtype, "map"));
+  return One(b.Add(GatherAttrs{.axis = 0}, {map, b.in(0)}));
+}
+
+// A number, or a pair, per axis (or per spatial axis), in the order of another layout.
+Result<Values> LowerVecPermute(TfLowering& b) {
+  ONCILLA_ASSIGN(Layouts layouts, ReadLayouts(b));
+  const PartialShape& x = b.in_fact(0).shape;
+  if (!x.ranked() || x.rank() < 1 || !x[0].known()) {
+    return Unsupported("the number of axes is not known");
+  }
+  if (x[0].size + 2 == std::ssize(layouts.from)) {
+    std::vector<int64_t> spatial;
+    std::string from;
+    for (char c : layouts.from) {
+      if (c != 'N' && c != 'C') from += c;
+    }
+    for (char c : layouts.to) {
+      if (c != 'N' && c != 'C') spatial.push_back(static_cast<int64_t>(from.find(c)));
+    }
+    layouts.place_in_from = std::move(spatial);
+  }
+  if (x[0].size != std::ssize(layouts.place_in_from)) {
+    return InvalidArgument("the input ", x, " does not fit the format '", layouts.from, "'");
+  }
+  return One(b.Add(GatherAttrs{.axis = 0}, {b.in(0), b.Ints(layouts.place_in_from)}));
+}
+
+// Rows of x, by numbers that wrap around, set or changed.
+Result<Values> LowerInplace(TfLowering& b) {
+  ONCILLA_ASSIGN(const ValueId sizes,
+                 b.Add(ShapeAttrs{.start = 0, .end = 1, .to = DType::kI32}, {b.in(0)}, "rows"));
+  ONCILLA_ASSIGN(const ValueId list, b.Add("Reshape", {}, {b.in(1), b.Ints({-1})}, "list"));
+  ONCILLA_ASSIGN(const ValueId wrapped, b.Add("FloorMod", {}, {list, sizes}, "wrapped"));
+  ONCILLA_ASSIGN(const ValueId indices, b.Add("Unsqueeze", {}, {wrapped, b.Ints({1})}, "indices"));
+  const ScatterNDAttrs attrs = {.reduction = b.op() == "InplaceUpdate" ? "none" : "add"};
+  ValueId updates = b.in(2);
+  if (b.op() == "InplaceSub") {
+    ONCILLA_ASSIGN(updates, b.Add("Neg", {}, {updates}, "updates"));
+  }
+  return One(b.Add(attrs, {b.in(0), indices, updates}));
+}
+
+Result<Values> LowerParallelConcat(TfLowering& b) {
+  return One(b.Add(ConcatAttrs{.axis = 0}, b.all_inputs()));
+}
+
+// Whatever memory held, in TensorFlow; zeros here.
+Result<Values> LowerEmpty(TfLowering& b) {
+  ONCILLA_ASSIGN(const DType dtype, b.attrs().Type("dtype"));
+  ValueId value = kNoValue;
+  if (dtype == DType::kString) {
+    value = b.Constant(Tensor::Strings({}, {""}));
+  } else {
+    ONCILLA_ASSIGN(value, b.Scalar(dtype, 0));
+  }
+  return One(b.Add("Fill", {}, {b.in(0), value}));
+}
+
+constexpr TfOpRow kRows[] = {
+    {"BatchToSpaceND", 3, "BatchToSpace"},
+    {"BatchToSpace", 2, "", LowerOldBlocks},
+    {"Bitcast", 1, "", LowerBitcast},
+    {"BroadcastTo", 2, "Expand"},
+    {"Concat", 2, "", LowerConcat},
+    {"ConcatV2", 2, "", LowerConcatV2},
+    {"ConjugateTranspose", 2, "", LowerTranspose},
+    {"DataFormatDimMap", 1, "", LowerDimMap},
+    {"DataFormatVecPermute", 1, "", LowerVecPermute},
+    {"DepthToSpace", 1, "", LowerBlocks},
+    {"Empty", 1, "", LowerEmpty},
+    {"ExpandDims", 2, "", LowerExpandDims},
+    {"InplaceAdd", 3, "", LowerInplace},
+    {"InplaceSub", 3, "", LowerInplace},
+    {"InplaceUpdate", 3, "", LowerInplace},
+    {"LinSpace", 3, "", LowerLinSpace},
+    {"MirrorPad", 2, "", LowerMirrorPad},
+    {"Pack", 1, "", LowerPack},
+    {"Pad", 2, "", LowerPad},
+    {"PadV2", 3, "", LowerPad},
+    {"ParallelConcat", 1, "", LowerParallelConcat},
+    {"Reshape", 2, "Reshape"},
+    {"Reverse", 2, "", LowerReverse},
+    {"ReverseSequence", 2, "", LowerReverseSequence},
+    {"ReverseV2", 2, "Reverse"},
+    {"Roll", 3, "Roll"},
+    {"Slice", 3, "", LowerSlice},
+    {"SpaceToBatch", 2, "", LowerOldBlocks},
+    {"SpaceToBatchND", 3, "SpaceToBatch"},
+    {"SpaceToDepth", 1, "", LowerBlocks},
+    {"Split", 2, "", LowerSplit},
+    {"SplitV", 3, "", LowerSplitV},
+    {"Squeeze", 1, "", LowerSqueeze},
+    {"StridedSlice", 4, "", LowerStridedSlice},
+    {"TensorStridedSliceUpdate", 5, "", LowerSliceUpdate},
+    {"Tile", 2, "Tile"},
+    {"Transpose", 2, "", LowerTranspose},
+    {"Unpack", 1, "", LowerUnpack},
+};
+
+}  // namespace
+
+std::span<const TfOpRow> TfMovementRows() { return kRows; }
+
+}  // namespace oncilla

@@ -1,0 +1,384 @@
+// TensorFlow's complex numbers and Fourier transforms.
+//
+// The engine has no complex type: inside a graph a complex tensor is one of real numbers with a
+// last axis of two, its real and imaginary parts. These rows are the only ones that see such
+// tensors; the importer takes them for every node that has a complex type among its attributes, and
+// refuses complex tensors where they would leave or enter the model.
+#include "engine/import/lowering/fourier.h"
+#include "engine/import/tf/lowering.h"
+
+namespace oncilla {
+namespace {
+
+class Complex {
+ public:
+  explicit Complex(TfLowering& b) : b_(b) {}
+
+  Result<ValueId> Op(std::string_view op, Values in) {
+    return b_.Add(op, {}, std::move(in), StrCat("step", step_++));
+  }
+  template <class Attrs>
+  requires(!kOpOf<Attrs>.empty()) Result<ValueId> Op(const Attrs& attrs, Values in) {
+    return b_.Add(attrs, std::move(in), StrCat("step", step_++));
+  }
+  // One part of a complex tensor, without the last axis.
+  Result<ValueId> Part(ValueId x, int64_t which) {
+    return Op(GatherAttrs{.axis = -1}, {x, b_.Constant(Tensor::ScalarInt64(which))});
+  }
+  // The last node of most lowerings: it gets the node's own name.
+  Result<Values> Join(ValueId real, ValueId imaginary) {
+    ONCILLA_ASSIGN(const ValueId r, Op("Unsqueeze", {real, b_.Ints({-1})}));
+    ONCILLA_ASSIGN(const ValueId i, Op("Unsqueeze", {imaginary, b_.Ints({-1})}));
+    return One(b_.Add(ConcatAttrs{.axis = -1}, {r, i}));
+  }
+  // Axes of the complex tensor, without the one of parts.
+  Result<int> Rank(size_t input) {
+    ONCILLA_ASSIGN(const int rank, b_.Rank(input, "a complex tensor"));
+    return rank - 1;
+  }
+
+ private:
+  TfLowering& b_;
+  int step_ = 0;
+};
+
+Result<Values> LowerComplex(TfLowering& b) {
+  Complex c(b);
+  ValueId real = b.in(0), imaginary = b.in(1);
+  const PartialShape &r = b.in_fact(0).shape, &i = b.in_fact(1).shape;
+  bool same = r.ranked() && i.ranked() && r.rank() == i.rank();
+  for (int axis = 0; same && axis < r.rank(); ++axis) same = r[axis].Same(i[axis]);
+  if (!same) {
+    ONCILLA_ASSIGN(const ValueId real_shape, c.Op("Shape", {real}));
+    ONCILLA_ASSIGN(const ValueId imaginary_shape, c.Op("Shape", {imaginary}));
+    ONCILLA_ASSIGN(real, c.Op("Expand", {real, imaginary_shape}));
+    ONCILLA_ASSIGN(imaginary, c.Op("Expand", {imaginary, real_shape}));
+  }
+  return c.Join(real, imaginary);
+}
+
+Result<Values> LowerPart(TfLowering& b) {
+  const int64_t which = b.op() == "Real" ? 0 : 1;
+  return One(b.Add(GatherAttrs{.axis = -1}, {b.in(0), b.Constant(Tensor::ScalarInt64(which))}));
+}
+
+Result<Values> LowerAbs(TfLowering& b) {
+  return One(b.Add("ReduceL2", {}, {b.in(0), b.Ints({-1})}));
+}
+
+Result<Values> LowerAngle(TfLowering& b) {
+  Complex c(b);
+  ONCILLA_ASSIGN(const ValueId real, c.Part(b.in(0), 0));
+  ONCILLA_ASSIGN(const ValueId imaginary, c.Part(b.in(0), 1));
+  return One(b.Add("Atan2", {}, {imaginary, real}));
+}
+
+Result<Values> LowerConj(TfLowering& b) {
+  ONCILLA_ASSIGN(const ValueId plus, b.Scalar(b.in_fact(0).dtype, 1));
+  ONCILLA_ASSIGN(const ValueId minus, b.Scalar(b.in_fact(0).dtype, -1));
+  Complex c(b);
+  ONCILLA_ASSIGN(const ValueId first, c.Op("Unsqueeze", {plus, b.Ints({0})}));
+  ONCILLA_ASSIGN(const ValueId second, c.Op("Unsqueeze", {minus, b.Ints({0})}));
+  ONCILLA_ASSIGN(const ValueId signs, c.Op(ConcatAttrs{.axis = 0}, {first, second}));
+  return One(b.Add("Mul", {}, {b.in(0), signs}));
+}
+
+bool IsComplexType(int64_t tf_type) { return tf_type == 8 || tf_type == 18; }
+DType PartType(int64_t tf_type) { return tf_type == 8 ? DType::kF32 : DType::kF64; }
+
+Result<Values> LowerCast(TfLowering& b) {
+  ONCILLA_ASSIGN(const int64_t from, b.attrs().TypeNumber("SrcT"));
+  ONCILLA_ASSIGN(const int64_t to, b.attrs().TypeNumber("DstT"));
+  Complex c(b);
+  if (!IsComplexType(to)) {
+    ONCILLA_ASSIGN(const DType type, b.attrs().Type("DstT"));
+    ONCILLA_ASSIGN(const ValueId real, c.Part(b.in(0), 0));
+    return One(b.Add(CastAttrs{type}, {real}));
+  }
+  if (IsComplexType(from)) return One(b.Add(CastAttrs{PartType(to)}, {b.in(0)}));
+  ONCILLA_ASSIGN(const ValueId real, c.Op(CastAttrs{PartType(to)}, {b.in(0)}));
+  ONCILLA_ASSIGN(const ValueId shape, c.Op("Shape", {real}));
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(PartType(to), 0));
+  ONCILLA_ASSIGN(const ValueId none, c.Op("Fill", {shape, zero}));
+  return c.Join(real, none);
+}
+
+Result<Values> LowerIdentity(TfLowering& b) { return Values{b.in(0)}; }
+
+Result<Values> LowerProduct(TfLowering& b) {
+  Complex c(b);
+  ONCILLA_ASSIGN(const ValueId ar, c.Part(b.in(0), 0));
+  ONCILLA_ASSIGN(const ValueId ai, c.Part(b.in(0), 1));
+  const size_t second = b.op() == "Square" ? 0 : 1;
+  ONCILLA_ASSIGN(const ValueId br, c.Part(b.in(second), 0));
+  ONCILLA_ASSIGN(const ValueId bi, c.Part(b.in(second), 1));
+  ONCILLA_ASSIGN(const ValueId rr, c.Op("Mul", {ar, br}));
+  ONCILLA_ASSIGN(const ValueId ii, c.Op("Mul", {ai, bi}));
+  ONCILLA_ASSIGN(const ValueId ri, c.Op("Mul", {ar, bi}));
+  ONCILLA_ASSIGN(const ValueId ir, c.Op("Mul", {ai, br}));
+  const bool divides = b.op() == "RealDiv" || b.op() == "Div";
+  if (!divides) {
+    ONCILLA_ASSIGN(const ValueId real, c.Op("Sub", {rr, ii}));
+    ONCILLA_ASSIGN(const ValueId imaginary, c.Op("Add", {ri, ir}));
+    return c.Join(real, imaginary);
+  }
+  // a times the conjugate of b, over its size.
+  ONCILLA_ASSIGN(const ValueId size, c.Op("ReduceSumSquare", {b.in(1), b.Ints({-1})}));
+  ONCILLA_ASSIGN(ValueId real, c.Op("Add", {rr, ii}));
+  ONCILLA_ASSIGN(ValueId imaginary, c.Op("Sub", {ir, ri}));
+  ONCILLA_ASSIGN(real, c.Op("Div", {real, size}));
+  ONCILLA_ASSIGN(imaginary, c.Op("Div", {imaginary, size}));
+  return c.Join(real, imaginary);
+}
+
+Result<Values> LowerExp(TfLowering& b) {
+  Complex c(b);
+  ONCILLA_ASSIGN(const ValueId real, c.Part(b.in(0), 0));
+  ONCILLA_ASSIGN(const ValueId turn, c.Part(b.in(0), 1));
+  ONCILLA_ASSIGN(const ValueId size, c.Op("Exp", {real}));
+  ONCILLA_ASSIGN(const ValueId cosine, c.Op("Cos", {turn}));
+  ONCILLA_ASSIGN(const ValueId sine, c.Op("Sin", {turn}));
+  ONCILLA_ASSIGN(const ValueId r, c.Op("Mul", {size, cosine}));
+  ONCILLA_ASSIGN(const ValueId i, c.Op("Mul", {size, sine}));
+  return c.Join(r, i);
+}
+
+// Moving the elements: the axis of parts stays where it is.
+
+Result<Values> LowerShape(TfLowering& b) {
+  ONCILLA_ASSIGN(const DType to, b.attrs().Type("out_type"));
+  return One(b.Add(ShapeAttrs{.end = -1, .to = to}, {b.in(0)}));
+}
+
+Result<Values> LowerReshape(TfLowering& b) {
+  Complex c(b);
+  ONCILLA_ASSIGN(const ValueId wide, c.Op(CastAttrs{DType::kI64}, {b.in(1)}));
+  ONCILLA_ASSIGN(const ValueId shape, c.Op(ConcatAttrs{.axis = 0}, {wide, b.Ints({2})}));
+  return One(b.Add("Reshape", {}, {b.in(0), shape}));
+}
+
+Result<Values> LowerTranspose(TfLowering& b) {
+  Complex c(b);
+  ONCILLA_ASSIGN(const int rank, c.Rank(0));
+  ONCILLA_ASSIGN(std::vector<int64_t> perm, b.KnownInts(1, "perm"));
+  for (int64_t& axis : perm) axis = axis < 0 ? axis + rank : axis;
+  perm.push_back(rank);
+  return One(b.Transpose(b.in(0), std::move(perm), ""));
+}
+
+Result<Values> LowerExpandDims(TfLowering& b) {
+  ONCILLA_ASSIGN(const int64_t axis, b.KnownInt(1, "the axis"));
+  return One(b.Add("Unsqueeze", {}, {b.in(0), b.Ints({axis < 0 ? axis - 1 : axis})}));
+}
+
+Result<Values> LowerConcat(TfLowering& b) {
+  Values parts = b.all_inputs();
+  ONCILLA_ASSIGN(const int64_t axis, b.KnownInt(parts.size() - 1, "the axis"));
+  parts.pop_back();
+  return One(b.Add(ConcatAttrs{.axis = axis < 0 ? axis - 1 : axis}, std::move(parts)));
+}
+
+// An ellipsis must be told of the axis of parts; otherwise axes that are not named stay whole.
+Result<Values> LowerStridedSlice(TfLowering& b) {
+  ONCILLA_ASSIGN(StridedSliceAttrs attrs, ReadSliceMasks(b));
+  if (attrs.ellipsis_mask == 0) return One(b.Add(attrs, b.all_inputs()));
+  ONCILLA_ASSIGN(std::vector<int64_t> begin, b.KnownInts(1, "begin"));
+  ONCILLA_ASSIGN(std::vector<int64_t> end, b.KnownInts(2, "end"));
+  ONCILLA_ASSIGN(std::vector<int64_t> strides, b.KnownInts(3, "strides"));
+  if (begin.size() > 30) return InvalidArgument("begin has ", begin.size(), " elements");
+  attrs.begin_mask |= int64_t{1} << begin.size();
+  attrs.end_mask |= int64_t{1} << begin.size();
+  begin.push_back(0);
+  end.push_back(0);
+  strides.push_back(1);
+  return One(b.Add(attrs, {b.in(0), b.Ints(begin), b.Ints(end), b.Ints(strides)}));
+}
+
+// Fourier transforms.
+
+// `axis` cut to `size`; a shorter one fails, at the latest where its elements are counted.
+Result<ValueId> Fit(TfLowering& b, ValueId x, int axis, int64_t size, std::string_view role) {
+  const Dim own = b.fact(x).shape.ranked() ? b.fact(x).shape[axis] : Dim();
+  if (own.known() && own.size == size) return x;
+  if (own.known() && own.size < size) {
+    return InvalidArgument("Input dimension ", axis, " must have length of at least ", size,
+                           " but got: ", own.size);
+  }
+  return b.Add("Slice", {}, {x, b.Ints({0}), b.Ints({size}), b.Ints({axis})}, role);
+}
+
+Status CheckPoints(int64_t points, int64_t entries, DType dtype) {
+  if (points < 1) return InvalidArgument("there are ", points, " points");
+  if (SaturatingMul(entries, BytesOf(dtype)) > kMostFourierBytes) {
+    return Unsupported("of ", points, " points");
+  }
+  return {};
+}
+
+// A complex tensor of `rank` axes and the parts, transformed along one of them.
+Result<ValueId> Transform(TfLowering& b, ValueId x, int rank, int axis, int64_t n, bool inverse,
+                          std::string_view role) {
+  const DType dtype = b.fact(x).dtype;
+  ONCILLA_TRY(CheckPoints(n, SaturatingMul(4 * n, n), dtype));
+  std::vector<int64_t> perm, back(static_cast<size_t>(rank) + 1);
+  for (int i = 0; i < rank; ++i) {
+    if (i != axis) perm.push_back(i);
+  }
+  perm.insert(perm.end(), {axis, rank});
+  for (int64_t i = 0; i <= rank; ++i) back[static_cast<size_t>(perm[static_cast<size_t>(i)])] = i;
+  const bool moves = axis != rank - 1;
+  if (moves) {
+    ONCILLA_ASSIGN(x, b.Transpose(x, perm, StrCat(role, "/ordered")));
+  }
+  const ReshapeAttrs zeros = {.zero_copies = true};
+  std::vector<int64_t> flat(static_cast<size_t>(rank - 1), 0), pairs = flat;
+  flat.push_back(2 * n);
+  pairs.insert(pairs.end(), {n, 2});
+  ONCILLA_ASSIGN(x, b.Add(zeros, {x, b.Ints(flat)}, StrCat(role, "/points")));
+  const Tensor matrix = FourierMatrix(dtype, n, 2, n, inverse).Reshaped({2 * n, 2 * n});
+  ONCILLA_ASSIGN(x, b.Add("MatMul", {}, {x, b.Constant(matrix)}, StrCat(role, "/bins")));
+  ONCILLA_ASSIGN(x, b.Add(zeros, {x, b.Ints(pairs)}, StrCat(role, "/pairs")));
+  if (!moves) return x;
+  return b.Transpose(x, back, StrCat(role, "/back"));
+}
+
+int Axes(std::string_view op) { return op.ends_with("3D") ? 3 : op.ends_with("2D") ? 2 : 1; }
+
+Result<Values> LowerFft(TfLowering& b) {
+  Complex c(b);
+  ONCILLA_ASSIGN(const int rank, c.Rank(0));
+  const int axes = Axes(b.op());
+  if (rank < axes) return InvalidArgument("Input must have rank of at least ", axes);
+  ValueId x = b.in(0);
+  for (int i = 1; i <= axes; ++i) {
+    const Dim points = b.fact(x).shape.ranked() ? b.fact(x).shape[rank - i] : Dim();
+    if (!points.known()) return Unsupported("of an axis of unknown size");
+    ONCILLA_ASSIGN(
+        x, Transform(b, x, rank, rank - i, points.size, b.op()[0] == 'I', StrCat("axis", i)));
+  }
+  return Values{x};
+}
+
+// Real points to bins of the last axis, then the other axes.
+Result<Values> LowerRfft(TfLowering& b) {
+  ONCILLA_ASSIGN(const int rank, b.Rank(0, "the signal"));
+  ONCILLA_ASSIGN(const std::vector<int64_t> lengths, b.KnownInts(1, "fft_length"));
+  const int axes = Axes(b.op());
+  if (static_cast<int>(lengths.size()) != axes || rank < axes) {
+    return InvalidArgument("fft_length has ", lengths.size(), " elements for ", axes, " axes");
+  }
+  ValueId x = b.in(0);
+  const DType dtype = b.in_fact(0).dtype;
+  for (int i = 0; i < axes; ++i) {
+    ONCILLA_ASSIGN(
+        x, Fit(b, x, rank - axes + i, lengths[static_cast<size_t>(i)], StrCat("length", i)));
+  }
+  const int64_t n = lengths.back(), bins = n / 2 + 1;
+  ONCILLA_TRY(CheckPoints(n, SaturatingMul(2 * n, bins), dtype));
+  const Tensor matrix = FourierMatrix(dtype, n, 1, bins, false).Reshaped({n, bins * 2});
+  ONCILLA_ASSIGN(x, b.Add("MatMul", {}, {x, b.Constant(matrix)}, "bins"));
+  std::vector<int64_t> pairs(static_cast<size_t>(rank - 1), 0);
+  pairs.insert(pairs.end(), {bins, 2});
+  ONCILLA_ASSIGN(x, b.Add(ReshapeAttrs{.zero_copies = true}, {x, b.Ints(pairs)}, "pairs"));
+  for (int i = 2; i <= axes; ++i) {
+    ONCILLA_ASSIGN(x, Transform(b, x, rank, rank - i, lengths[static_cast<size_t>(axes - i)], false,
+                                StrCat("axis", i)));
+  }
+  return Values{x};
+}
+
+Result<Values> LowerIrfft(TfLowering& b) {
+  Complex c(b);
+  ONCILLA_ASSIGN(const int rank, c.Rank(0));
+  ONCILLA_ASSIGN(const std::vector<int64_t> lengths, b.KnownInts(1, "fft_length"));
+  const int axes = Axes(b.op());
+  if (static_cast<int>(lengths.size()) != axes || rank < axes) {
+    return InvalidArgument("fft_length has ", lengths.size(), " elements for ", axes, " axes");
+  }
+  ValueId x = b.in(0);
+  const DType dtype = b.in_fact(0).dtype;
+  const int64_t n = lengths.back(), bins = n / 2 + 1;
+  for (int i = 0; i < axes; ++i) {
+    const int64_t size = i == axes - 1 ? bins : lengths[static_cast<size_t>(i)];
+    ONCILLA_ASSIGN(x, Fit(b, x, rank - axes + i, size, StrCat("length", i)));
+  }
+  for (int i = 2; i <= axes; ++i) {
+    ONCILLA_ASSIGN(x, Transform(b, x, rank, rank - i, lengths[static_cast<size_t>(axes - i)], true,
+                                StrCat("axis", i)));
+  }
+  ONCILLA_TRY(CheckPoints(n, SaturatingMul(2 * n, bins), dtype));
+  std::vector<int64_t> flat(static_cast<size_t>(rank - 1), 0);
+  flat.push_back(2 * bins);
+  ONCILLA_ASSIGN(x, b.Add(ReshapeAttrs{.zero_copies = true}, {x, b.Ints(flat)}, "flat"));
+  const Tensor matrix = RealInverseMatrix(dtype, n).Reshaped({2 * bins, n});
+  return One(b.Add("MatMul", {}, {x, b.Constant(matrix)}));
+}
+
+constexpr TfOpRow kRows[] = {
+    {"Add", 2, "Add"},
+    {"AddV2", 2, "Add"},
+    {"Angle", 1, "", LowerAngle},
+    {"Cast", 1, "", LowerCast},
+    {"Complex", 2, "", LowerComplex},
+    {"ComplexAbs", 1, "", LowerAbs},
+    {"ConcatV2", 2, "", LowerConcat},
+    {"Conj", 1, "", LowerConj},
+    {"Div", 2, "", LowerProduct},
+    {"Exp", 1, "", LowerExp},
+    {"ExpandDims", 2, "", LowerExpandDims},
+    {"FFT", 1, "", LowerFft},
+    {"FFT2D", 1, "", LowerFft},
+    {"FFT3D", 1, "", LowerFft},
+    {"IFFT", 1, "", LowerFft},
+    {"IFFT2D", 1, "", LowerFft},
+    {"IFFT3D", 1, "", LowerFft},
+    {"IRFFT", 2, "", LowerIrfft},
+    {"IRFFT2D", 2, "", LowerIrfft},
+    {"IRFFT3D", 2, "", LowerIrfft},
+    {"Identity", 1, "", LowerIdentity},
+    {"Imag", 1, "", LowerPart},
+    {"Mul", 2, "", LowerProduct},
+    {"Neg", 1, "Neg"},
+    {"RFFT", 2, "", LowerRfft},
+    {"RFFT2D", 2, "", LowerRfft},
+    {"RFFT3D", 2, "", LowerRfft},
+    {"Real", 1, "", LowerPart},
+    {"RealDiv", 2, "", LowerProduct},
+    {"Reshape", 2, "", LowerReshape},
+    {"Shape", 1, "", LowerShape},
+    {"Square", 1, "", LowerProduct},
+    {"StopGradient", 1, "", LowerIdentity},
+    {"StridedSlice", 4, "", LowerStridedSlice},
+    {"Sub", 2, "Sub"},
+    {"Transpose", 2, "", LowerTranspose},
+};
+
+}  // namespace
+
+std::span<const TfOpRow> TfComplexRows() { return kRows; }
+
+bool HasComplexType(const TfNode& node) {
+  for (const auto& [name, value] : node.attrs) {
+    const TfAttr attr(value);
+    if (const auto type = attr.TypeNumber(); type.ok() && IsComplexType(*type)) return true;
+    const auto types = attr.TypeNumbers();
+    for (size_t i = 0; types.ok() && i < types->size(); ++i) {
+      if (IsComplexType((*types)[i])) return true;
+    }
+  }
+  return false;
+}
+
+bool GivesComplex(const TfNode& node, const TfAttrs& attrs) {
+  if (node.op == "Cast") {
+    const auto to = attrs.TypeNumber("DstT");
+    return to.ok() && IsComplexType(*to);
+  }
+  for (const char* real :
+       {"Angle", "ComplexAbs", "IRFFT", "IRFFT2D", "IRFFT3D", "Imag", "Real", "Shape"}) {
+    if (node.op == real) return false;
+  }
+  return true;
+}
+
+}  // namespace oncilla

@@ -1,0 +1,162 @@
+// TensorFlow's sparse and ragged tensors, and ops that sort elements into parts.
+#include "engine/import/tf/lowering.h"
+
+namespace oncilla {
+namespace {
+
+Result<Values> LowerSparseToDense(TfLowering& b) {
+  ONCILLA_ASSIGN(const bool validate, b.attrs().Bool("validate_indices"));
+  return One(b.Add(SparseToDenseAttrs{.validate = validate}, b.all_inputs()));
+}
+
+template <const char* kCanonical>
+Result<Values> LowerSame(TfLowering& b) {
+  return b.AddAll(kCanonical, {}, b.all_inputs());
+}
+constexpr char kReshape[] = "SparseReshape", kReorder[] = "SparseReorder";
+constexpr char kSoftmax[] = "SparseSoftmax", kToSparse[] = "RaggedToSparse";
+constexpr char kFill[] = "SparseFillEmptyRows", kSlice[] = "SparseSlice";
+
+Result<Values> LowerSparseConcat(TfLowering& b) {
+  ONCILLA_ASSIGN(const int64_t axis, b.attrs().Int("concat_dim"));
+  ONCILLA_ASSIGN(const int64_t parts, b.attrs().Int("N"));
+  return b.AddAll(SparseConcatAttrs{.axis = axis, .parts = parts}, b.all_inputs());
+}
+
+Result<Values> LowerRaggedRange(TfLowering& b) {
+  ONCILLA_ASSIGN(const DType splits, b.attrs().Type("Tsplits"));
+  return b.AddAll(RaggedRangeAttrs{.splits = splits}, b.all_inputs());
+}
+
+Result<Values> LowerRaggedGather(TfLowering& b) {
+  ONCILLA_ASSIGN(const int64_t rank, b.attrs().Int("PARAMS_RAGGED_RANK"));
+  ONCILLA_ASSIGN(const int64_t result_rank, b.attrs().Int("OUTPUT_RAGGED_RANK"));
+  return b.AddAll(RaggedGatherAttrs{.ragged_rank = rank, .index_rank = result_rank - rank + 1},
+                  b.all_inputs());
+}
+
+Result<Values> LowerRaggedToDense(TfLowering& b) {
+  ONCILLA_ASSIGN(std::vector<std::string> types, b.attrs().Strings("row_partition_types"));
+  for (std::string& type : types) {
+    for (char& c : type) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return One(b.Add(RaggedToDenseAttrs{.types = std::move(types)}, b.all_inputs()));
+}
+
+Result<Values> LowerListDiff(TfLowering& b) {
+  ONCILLA_ASSIGN(const DType to, b.attrs().Type("out_idx"));
+  return b.AddAll(ListDiffAttrs{.to = to}, b.all_inputs());
+}
+
+Result<Values> LowerDynamicPartition(TfLowering& b) {
+  ONCILLA_ASSIGN(const int64_t parts, b.attrs().Int("num_partitions"));
+  return b.AddAll(DynamicPartitionAttrs{.parts = parts}, b.all_inputs());
+}
+
+Result<Values> LowerDynamicStitch(TfLowering& b) {
+  ONCILLA_ASSIGN(const int64_t parts, b.attrs().Int("N"));
+  return One(b.Add(DynamicStitchAttrs{.parts = parts}, b.all_inputs()));
+}
+
+// Without an axis TensorFlow takes lists alone.
+Status RequireList(const TfLowering& b) {
+  const PartialShape& shape = b.in_fact(0).shape;
+  if (!shape.ranked()) return Unsupported("the rank of the input is not known");
+  if (shape.rank() == 1) return Status();
+  return InvalidArgument("unique expects a 1D vector, not ", shape);
+}
+
+// In the order of appearance; the indices and counts of the type that the op says.
+Result<Values> LowerUnique(TfLowering& b) {
+  ONCILLA_ASSIGN(const DType to, b.attrs().Type("out_idx"));
+  UniqueAttrs attrs = {.sorted = false, .equal_nans = false};
+  if (b.op() == "UniqueV2" || b.op() == "UniqueWithCountsV2") {
+    ONCILLA_ASSIGN(const std::vector<int64_t> axis, b.KnownInts(1, "the axis"));
+    if (axis.size() > 1) return InvalidArgument("axis does not support input of ", axis.size());
+    if (axis.size() == 1) {
+      attrs.axis = axis[0];
+    } else {
+      ONCILLA_TRY(RequireList(b));
+    }
+  } else {
+    ONCILLA_TRY(RequireList(b));
+  }
+  ONCILLA_ASSIGN(const Values found, b.AddAll(attrs, {b.in(0)}, "unique"));
+  Values out = {found[0]};
+  for (const size_t i : {2, 3}) {
+    if (i == 3 && b.op().find("Counts") == std::string_view::npos) break;
+    ValueId list = found[i];
+    ONCILLA_ASSIGN(list, b.Cast(list, to, i == 2 ? "indices" : "counts"));
+    out.push_back(list);
+  }
+  return out;
+}
+
+Result<Values> LowerEditDistance(TfLowering& b) {
+  ONCILLA_ASSIGN(const bool normalize, b.attrs().Bool("normalize"));
+  return One(b.Add(EditDistanceAttrs{.normalize = normalize}, b.all_inputs()));
+}
+
+// Laid out densely: the result is dense anyway.
+Result<Values> LowerSparseSum(TfLowering& b) {
+  ONCILLA_ASSIGN(const bool keep_dims, b.attrs().Bool("keep_dims"));
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(b.in_fact(1).dtype, 0));
+  ONCILLA_ASSIGN(const ValueId zeros, b.Add("Fill", {}, {b.in(2), zero}, "zeros"));
+  ONCILLA_ASSIGN(const ValueId dense,
+                 b.Add(ScatterNDAttrs{.reduction = "add", .negative_indices = false},
+                       {zeros, b.in(0), b.in(1)}, "dense"));
+  return One(b.Add("ReduceSum", ReduceAttrs{.keep_dims = keep_dims, .empty_axes_is_all = false},
+                   {dense, b.in(3)}));
+}
+
+Result<Values> LowerSparsePlusDense(TfLowering& b) {
+  return One(b.Add(ScatterNDAttrs{.reduction = "add", .negative_indices = false},
+                   {b.in(3), b.in(0), b.in(1)}));
+}
+
+// The sparse values with the dense ones at their places, which broadcast to the sparse shape.
+Result<Values> LowerSparseWithDense(TfLowering& b) {
+  std::string_view op = b.op();
+  op.remove_prefix(std::string_view("SparseDenseCwise").size());
+  ONCILLA_ASSIGN(const ValueId wide, b.Add("Expand", {}, {b.in(3), b.in(2)}, "wide"));
+  ONCILLA_ASSIGN(const ValueId dense,
+                 b.Add(GatherNDAttrs{.negative_indices = false}, {wide, b.in(0)}, "dense"));
+  return One(b.Add(op, {}, {b.in(1), dense}));
+}
+
+constexpr TfOpRow kRows[] = {
+    {"BroadcastArgs", 2, "BroadcastSizes"},
+    {"DynamicPartition", 2, "", LowerDynamicPartition},
+    {"DynamicStitch", 2, "", LowerDynamicStitch},
+    {"EditDistance", 6, "", LowerEditDistance},
+    {"InvertPermutation", 1, "InvertPermutation"},
+    {"ListDiff", 2, "", LowerListDiff},
+    {"ParallelDynamicStitch", 2, "", LowerDynamicStitch},
+    {"RaggedGather", 3, "", LowerRaggedGather},
+    {"RaggedRange", 3, "", LowerRaggedRange},
+    {"RaggedTensorToSparse", 2, "", LowerSame<kToSparse>},
+    {"RaggedTensorToTensor", 4, "", LowerRaggedToDense},
+    {"SparseConcat", 3, "", LowerSparseConcat},
+    {"SparseDenseCwiseAdd", 4, "", LowerSparseWithDense},
+    {"SparseDenseCwiseDiv", 4, "", LowerSparseWithDense},
+    {"SparseDenseCwiseMul", 4, "", LowerSparseWithDense},
+    {"SparseFillEmptyRows", 4, "", LowerSame<kFill>},
+    {"SparseReduceSum", 4, "", LowerSparseSum},
+    {"SparseReorder", 3, "", LowerSame<kReorder>},
+    {"SparseReshape", 3, "", LowerSame<kReshape>},
+    {"SparseSlice", 5, "", LowerSame<kSlice>},
+    {"SparseSoftmax", 3, "", LowerSame<kSoftmax>},
+    {"SparseTensorDenseAdd", 4, "", LowerSparsePlusDense},
+    {"SparseToDense", 4, "", LowerSparseToDense},
+    {"Unique", 1, "", LowerUnique},
+    {"UniqueV2", 2, "", LowerUnique},
+    {"UniqueWithCounts", 1, "", LowerUnique},
+    {"UniqueWithCountsV2", 2, "", LowerUnique},
+    {"UnravelIndex", 2, "UnravelIndex"},
+};
+
+}  // namespace
+
+std::span<const TfOpRow> TfSparseRows() { return kRows; }
+
+}  // namespace oncilla

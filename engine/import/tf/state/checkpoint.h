@@ -1,0 +1,82 @@
+// TensorFlow's checkpoint (tensor bundle): `PREFIX.index`, a sorted table from a tensor's name to
+// where it lies, and `PREFIX.data-00000-of-00001`, ..., the raw bytes of the tensors.
+//
+// Number tensors are views into the mapped shards: nothing is copied. Shards are mapped when the
+// first tensor in them is read. Use one from one thread at a time; the tensors it gave out live on
+// their own. Written after tensor_bundle.proto and the format's own rules; files of the V1 format,
+// partitioned variables and big-endian files are refused with that reason.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/file.h"
+#include "engine/import/tf/state/checkpoint_slices.h"
+#include "engine/tensor/tensor.h"
+
+namespace oncilla {
+
+class Checkpoint {
+ public:
+  struct Entry {
+    std::string key;
+    int64_t tf_type = 0;  // TensorFlow's DataType
+    PartialShape shape;
+    int64_t shard = 0, offset = 0, size = 0;
+    uint32_t masked_crc = 0;
+    bool has_crc = false;
+    bool partitioned = false;  // stored as slices under keys of their own
+  };
+
+  // NotFound when there is no index; DataLoss when it is damaged.
+  static Result<std::unique_ptr<Checkpoint>> Open(const std::string& prefix);
+
+  // In key order, without the slices of partitioned tensors.
+  std::span<const Entry> entries() const { return entries_; }
+  const Entry* Find(std::string_view key) const;  // null when absent
+
+  // The tensor of that key; strings are copied out. NotFound for an unknown key or a missing shard,
+  // DataLoss for a size or a checksum that does not fit, Unimplemented for types and layouts the engine lacks.
+  Result<Tensor> Read(std::string_view key);
+  // The part of that tensor that RestoreV2's shape_and_slices asks for; empty: all of it. DataLoss
+  // when the stored tensor has other sizes than the text says, or its slices leave a part out.
+  Result<Tensor> ReadSlice(std::string_view key, std::string_view shape_and_slice);
+  // Compares the stored CRC-32C with that of the tensor's bytes, reading all of them.
+  Status VerifyData(std::string_view key);
+
+  // Bytes of the index and of all shards that are there.
+  int64_t file_bytes() const { return file_bytes_; }
+  void AddTo(std::vector<std::shared_ptr<const MappedFile>>& files) const {
+    for (const auto& shard : shards_) {
+      if (shard != nullptr) files.push_back(shard);
+    }
+  }
+  const std::string& prefix() const { return prefix_; }
+
+ private:
+  // A slice of a partitioned tensor: its entry's shape is the slice's own.
+  struct Slice {
+    SliceBox box;
+    Entry entry;
+  };
+
+  Result<std::span<const std::byte>> Locate(const Entry& entry);
+  Result<Tensor> ReadWhole(const Entry& entry);
+  Result<Tensor> ReadBox(const Entry& entry, const SliceBox& box);
+  Status VerifyEntry(const Entry& entry);
+  Status ReadHeader(std::string_view value);
+  std::string ShardPath(int64_t shard) const;
+
+  std::string prefix_;
+  std::vector<Entry> entries_;
+  std::map<std::string, std::vector<Slice>, std::less<>> slices_;  // by the tensor's key
+  int64_t shard_count_ = 0;
+  std::vector<std::shared_ptr<const MappedFile>> shards_;  // null until mapped
+  int64_t file_bytes_ = 0;
+};
+
+}  // namespace oncilla

@@ -1,0 +1,64 @@
+// Which tensor of the checkpoint belongs to which variable of the graph.
+//
+// Two roads, and names are never matched. First the object graph: a signature's call names a
+// function, the object graph lists which objects that function's last arguments are, and the
+// checkpoint's own object graph gives an object's key. Second the restore graph, which TensorFlow
+// runs to load: each assignment in it says which key it reads for which variable. Some models need
+// the first, some the second; see the README. Use one from one thread at a time.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "engine/import/tf/saved_model.h"
+
+namespace oncilla {
+
+class TfVariables {
+ public:
+  // `model` must outlive this object. Nothing is read until the first Value().
+  explicit TfVariables(SavedModel& model) : model_(model) {}
+
+  // The tensor of a variable's node in the main graph (VarHandleOp, VariableV2). NotFound when
+  // neither road leads to it, DataLoss when dtype or shape contradict the node's own.
+  Result<Tensor> Value(const TfNode& handle);
+  // The tensors of the main graph that a function of the object graph captures: its last arguments.
+  // Unimplemented, naming what is not found.
+  Result<std::vector<std::string>> Captures(const std::string& function);
+  // Keys and values of a table's node in the main graph, where the checkpoint holds them; that of
+  // tables that change alone does.
+  Result<std::optional<TfTableContents>> Table(const TfNode& handle);
+
+ private:
+  struct Source {
+    std::string key;
+    std::string slice;  // RestoreV2's shape_and_slices; empty: the whole tensor
+  };
+  using Sources = std::unordered_map<const TfNode*, Source>;
+
+  Status Prepare();
+  // Main graph's tensor of an object, by its place in the object graph; empty when nothing leads to
+  // it.
+  Result<std::string> TensorOf(int64_t object) const;
+  Status FollowObjectGraph();
+  Status FollowRestoreGraph();
+  void FindAssets();
+  // The assignments in `body` whose value comes from a RestoreV2; `call` is the call node of the
+  // main graph whose function `body` belongs to, or null for the main graph.
+  Status ReadAssignments(const TfBody& body, const TfFunction* function, const TfNode* call);
+  Result<Tensor> Read(const TfNode& handle, const Source& source);
+
+  SavedModel& model_;
+  bool prepared_ = false;
+  TfGraph* graph_ = nullptr;
+  Checkpoint* checkpoint_ = nullptr;
+  Sources from_objects_, from_restore_;
+  std::vector<std::string> object_keys_;                       // in the checkpoint; may be empty
+  std::unordered_map<int64_t, const TfNode*> object_handles_;  // as calls pass them
+  std::unordered_map<const TfNode*, std::pair<std::string, std::string>> tables_;  // keys, values
+  std::unordered_map<const TfNode*, std::string> assets_;  // variables that hold a file's path
+};
+
+}  // namespace oncilla

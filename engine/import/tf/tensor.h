@@ -1,0 +1,43 @@
+// TensorFlow's element types, shapes and tensors, as ours.
+//
+// Fields after tensor.proto, tensor_shape.proto and types.proto. A type that the engine does not
+// have (complex, quantized, resource, variant) is known by number and name only, so that a model
+// that merely mentions it still loads.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "engine/import/wire/wire.h"
+#include "engine/tensor/tensor.h"
+
+namespace oncilla {
+
+// Numbers of TensorFlow's DataType enum that readers ask for by name; a reference type is 100 more.
+namespace tf_type {
+inline constexpr int kFloat = 1, kInt32 = 3, kString = 7, kInt64 = 9, kBool = 10, kResource = 20;
+inline constexpr int kVariant = 21, kReference = 100;
+}  // namespace tf_type
+
+// kInvalid for types that the engine does not have. Reference types count as what they refer to.
+DType DTypeFromTf(int64_t tf_type);
+// "float", "resource", "int8_ref", ... or "type 99" for numbers nobody defined.
+std::string TfTypeName(int64_t tf_type);
+
+// TensorShapeProto. Throws WireError; any rank, every size known and >= 0 or unknown.
+Result<PartialShape> ShapeFromTf(Bytes shape_proto);
+
+// What constants may unfold to: a TensorProto can state a petabyte in a few bytes by repeating its
+// last value. Views into the file cost nothing.
+struct TfUnfoldBudget {
+  int64_t bytes = int64_t{1} << 30;
+};
+
+// TensorProto. Tensor bytes that the message holds as one block become a view that shares
+// `owner`; lists of values are copied out and padded with their last value. Element counts are
+// checked before anything is allocated. Throws WireError.
+Result<Tensor> TensorFromTf(Bytes tensor_proto, const std::shared_ptr<const void>& owner,
+                            TfUnfoldBudget& budget);
+
+}  // namespace oncilla

@@ -1,0 +1,169 @@
+// Ops on lists: inference and rows.
+#include "engine/ops/array/list.h"
+
+#include "engine/ops/rules.h"
+
+namespace oncilla {
+namespace {
+
+Status RequireList(const Fact& fact) {
+  if (fact.kind == ValueKind::kList) return Status();
+  return InvalidArgument("input 0 must be a list, not ", fact);
+}
+
+Status RequireElement(const Fact& list, const Fact& x) {
+  if (x.kind == ValueKind::kTensor && x.dtype == list.dtype) return Status();
+  return InvalidArgument("a ", list, " cannot hold a ", x);
+}
+
+// The shape of one element, from the list and from an input that says it.
+Result<PartialShape> ElementShape(std::span<const Fact> in, size_t shape_input) {
+  PartialShape shape = in[0].shape;
+  if (in.size() <= shape_input || in[shape_input].absent()) return shape;
+  ONCILLA_TRY(RequireInteger(in[shape_input], "shape"));
+  // A scalar -1 means that not even the rank is known.
+  if (!in[shape_input].shape.ranked() || in[shape_input].shape.rank() == 0) return shape;
+  const auto sizes = KnownInts(in[shape_input]);
+  if (!sizes.has_value()) return shape;
+  std::vector<Dim> dims = *sizes;
+  for (Dim& dim : dims) {
+    if (!dim.known()) dim = Dim();
+  }
+  return MergeShapes(shape, PartialShape(std::move(dims)));
+}
+
+// [n, element..]
+PartialShape Stacked(const PartialShape& element, const Dim& n) {
+  if (!element.ranked()) return PartialShape();
+  std::vector<Dim> dims = {n};
+  dims.insert(dims.end(), element.dims().begin(), element.dims().end());
+  return PartialShape(std::move(dims));
+}
+
+PartialShape Row(const PartialShape& shape) {
+  if (!shape.ranked() || shape.rank() == 0) return PartialShape();
+  return PartialShape(std::vector<Dim>(shape.dims().begin() + 1, shape.dims().end()));
+}
+
+Result<Facts> InferListReserve(const ListReserveAttrs& attrs, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireInteger(in[0], "length"));
+  ONCILLA_ASSIGN(Fact list, ParseFact(attrs.type));
+  if (list.kind != ValueKind::kList) return InvalidArgument("'", attrs.type, "' is not a list");
+  return Facts{std::move(list)};
+}
+
+Result<Facts> InferListFromTensor(const NoAttrs&, std::span<const Fact> in) {
+  if (in[0].shape.ranked() && in[0].shape.rank() == 0) {
+    return InvalidArgument("x must have an axis to cut, not shape ", in[0].shape);
+  }
+  return Facts{Fact::List(in[0].dtype, Row(in[0].shape))};
+}
+
+Result<Facts> InferListGet(const ListGetAttrs&, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireList(in[0]));
+  ONCILLA_TRY(RequireInteger(in[1], "index"));
+  ONCILLA_ASSIGN(PartialShape shape, ElementShape(in, 2));
+  return Facts{Fact::Of(in[0].dtype, std::move(shape))};
+}
+
+Result<Facts> InferListSet(const ListSetAttrs&, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireList(in[0]));
+  ONCILLA_TRY(RequireInteger(in[1], "index"));
+  ONCILLA_TRY(RequireElement(in[0], in[2]));
+  return Facts{in[0]};
+}
+
+Result<Facts> InferListPush(const NoAttrs&, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireList(in[0]));
+  ONCILLA_TRY(RequireElement(in[0], in[1]));
+  return Facts{in[0]};
+}
+
+Result<Facts> InferListPop(const NoAttrs&, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireList(in[0]));
+  ONCILLA_ASSIGN(PartialShape shape, ElementShape(in, 1));
+  return Facts{in[0], Fact::Of(in[0].dtype, std::move(shape))};
+}
+
+Result<Facts> InferListLength(const NoAttrs&, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireList(in[0]));
+  return Facts{Fact::Of(DType::kI32, PartialShape::OfRank(0))};
+}
+
+Result<Facts> InferListStack(const NoAttrs&, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireList(in[0]));
+  ONCILLA_ASSIGN(const PartialShape shape, ElementShape(in, 1));
+  return Facts{Fact::Of(in[0].dtype, Stacked(shape, Dim()))};
+}
+
+Result<Facts> InferListGather(const NoAttrs&, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireList(in[0]));
+  ONCILLA_TRY(RequireInteger(in[1], "indices"));
+  ONCILLA_TRY(RequireRank(in[1], 1, "indices"));
+  ONCILLA_ASSIGN(const PartialShape shape, ElementShape(in, 2));
+  return Facts{
+      Fact::Of(in[0].dtype, Stacked(shape, in[1].shape.ranked() ? in[1].shape[0] : Dim()))};
+}
+
+Result<Facts> InferListConcat(const NoAttrs&, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireList(in[0]));
+  ONCILLA_ASSIGN(const PartialShape shape, ElementShape(in, 1));
+  if (shape.ranked() && shape.rank() == 0) {
+    return InvalidArgument("scalars cannot be joined along an axis");
+  }
+  const PartialShape joined = shape.ranked() ? Stacked(Row(shape), Dim()) : PartialShape();
+  return Facts{Fact::Of(in[0].dtype, joined), Fact::Of(DType::kI64, PartialShape::OfRank(1))};
+}
+
+Result<Facts> InferListSplit(const NoAttrs&, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireInteger(in[1], "lengths"));
+  ONCILLA_TRY(RequireRank(in[1], 1, "lengths"));
+  if (in[0].shape.ranked() && in[0].shape.rank() == 0) {
+    return InvalidArgument("x must have an axis to cut, not shape ", in[0].shape);
+  }
+  const PartialShape row = Row(in[0].shape);
+  return Facts{Fact::List(in[0].dtype, in[0].shape.ranked() ? Stacked(row, Dim()) : row)};
+}
+
+Result<Facts> InferListScatter(const ListScatterAttrs&, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireList(in[0]));
+  ONCILLA_TRY(RequireInteger(in[1], "indices"));
+  ONCILLA_TRY(RequireRank(in[1], 1, "indices"));
+  ONCILLA_TRY(RequireElement(in[0], in[2]));
+  return Facts{Fact::List(in[0].dtype, CommonShape(in[0].shape, Row(in[2].shape)))};
+}
+
+Result<Facts> InferListResize(const NoAttrs&, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireList(in[0]));
+  ONCILLA_TRY(RequireInteger(in[1], "length"));
+  return Facts{in[0]};
+}
+
+constexpr OpTraits Host(int min_inputs, int max_inputs) {
+  OpTraits traits;
+  traits.inputs = {min_inputs, max_inputs};
+  traits.host_only = true;
+  return traits;
+}
+
+constexpr OpDef kListOps[] = {
+    Op<InferListConcat>("ListConcat", Host(1, 2)),
+    Op<InferListFromTensor>("ListFromTensor", Host(1, 1)),
+    Op<InferListGather>("ListGather", Host(2, 3)),
+    Op<InferListGet>("ListGet", Host(2, 3)),
+    Op<InferListLength>("ListLength", Host(1, 1)),
+    Op<InferListPop>("ListPop", Host(1, 2)),
+    Op<InferListPush>("ListPush", Host(2, 2)),
+    Op<InferListReserve>("ListReserve", Host(1, 1)),
+    Op<InferListResize>("ListResize", Host(2, 2)),
+    Op<InferListScatter>("ListScatter", Host(3, 3)),
+    Op<InferListSet>("ListSet", Host(3, 3)),
+    Op<InferListSplit>("ListSplit", Host(2, 2)),
+    Op<InferListStack>("ListStack", Host(1, 2)),
+};
+
+}  // namespace
+
+std::span<const OpDef> ListOps() { return kListOps; }
+
+}  // namespace oncilla

@@ -1,0 +1,59 @@
+// Attributes of ops that read records out of strings.
+#pragma once
+
+#include <span>
+
+#include "engine/ops/op_def.h"
+
+namespace oncilla {
+
+// ParseExamples(serialized, dense default..) -> sparse places.., sparse values.., sparse sizes..,
+// dense.., ragged values.., ragged splits..: tensorflow.Example messages as tensors. serialized is
+// a vector, or one message, whose results then have no batch axis.
+// Types by name: f32, i64, string. dense_dims lists all shapes one after another, of dense_ranks
+// axes each; a first size of -1 means as many as the longest example has, padded with the default.
+struct ParseExamplesAttrs {
+  std::vector<std::string> sparse_keys, sparse_types;
+  std::vector<std::string> dense_keys, dense_types;
+  std::vector<int64_t> dense_ranks, dense_dims;
+  std::vector<std::string> ragged_keys, ragged_types, ragged_splits;
+  void Fields(auto&& field) {
+    field("sparse_keys", sparse_keys);
+    field("sparse_types", sparse_types);
+    field("dense_keys", dense_keys);
+    field("dense_types", dense_types);
+    field("dense_ranks", dense_ranks);
+    field("dense_dims", dense_dims);
+    field("ragged_keys", ragged_keys);
+    field("ragged_types", ragged_types);
+    field("ragged_splits", ragged_splits);
+  }
+};
+
+// DecodeCsv(records, default..) -> a column for each default: an empty one means that the field
+// must be given. `columns` picks fields, in ascending order (empty: all).
+struct DecodeCsvAttrs {
+  std::string separator = ",";
+  std::string missing;
+  bool quotes = true;
+  std::vector<int64_t> columns;
+  void Fields(auto&& field) {
+    field("separator", separator);
+    field("missing", missing);
+    field("quotes", quotes);
+    field("columns", columns);
+  }
+};
+
+// DecodeRaw(x) -> `to`, with a last axis for the elements that each string's bytes are. All strings
+// have one length; or *length bytes are taken of each, where needed padded with zeros.
+struct DecodeRawAttrs {
+  DType to = DType::kU8;
+  bool little_endian = true;
+  void Fields(auto&& field) {
+    field("to", to);
+    field("little_endian", little_endian);
+  }
+};
+
+}  // namespace oncilla

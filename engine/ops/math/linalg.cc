@@ -1,0 +1,138 @@
+// Linear algebra: inference and rows.
+#include "engine/ops/math/linalg.h"
+
+#include "engine/ops/known_ints.h"
+#include "engine/ops/rules.h"
+
+namespace oncilla {
+namespace {
+
+// x holds square matrices. Sets the size of one, which may be unknown.
+Status RequireSquare(const Fact& fact, std::string_view what, Dim* size) {
+  ONCILLA_TRY(RequireFloat(fact, what));
+  if (!fact.shape.ranked()) return Status();
+  const int rank = fact.shape.rank();
+  if (rank < 2) return InvalidArgument(what, " must hold matrices, not shape ", fact.shape);
+  const Dim &rows = fact.shape[rank - 2], &columns = fact.shape[rank - 1];
+  if (rows.known() && columns.known() && rows.size != columns.size) {
+    return InvalidArgument(what, " must hold square matrices, not shape ", fact.shape);
+  }
+  *size = rows.known() ? rows : columns;
+  return Status();
+}
+
+Result<Facts> InferSquare(const NoAttrs&, std::span<const Fact> in) {
+  Dim size;
+  ONCILLA_TRY(RequireSquare(in[0], "x", &size));
+  return Facts{Fact::Of(in[0].dtype, in[0].shape)};
+}
+
+Result<Facts> InferInverse(const MatrixSolveAttrs&, std::span<const Fact> in) {
+  return InferSquare({}, in);
+}
+
+PartialShape WithoutMatrix(const PartialShape& shape) {
+  if (!shape.ranked()) return shape;
+  return PartialShape(std::vector<Dim>(shape.dims().begin(), shape.dims().end() - 2));
+}
+
+Result<Facts> InferDeterminant(const NoAttrs&, std::span<const Fact> in) {
+  Dim size;
+  ONCILLA_TRY(RequireSquare(in[0], "x", &size));
+  return Facts{Fact::Of(in[0].dtype, WithoutMatrix(in[0].shape))};
+}
+
+Result<Facts> InferLogDeterminant(const NoAttrs&, std::span<const Fact> in) {
+  ONCILLA_ASSIGN(const Facts one, InferDeterminant({}, in));
+  return Facts{one[0], one[0]};
+}
+
+// b has the rows of the matrix; batches are equal or, with `broadcast`, broadcast.
+Result<Facts> SolutionOf(const Fact& a, const Fact& b, const Dim& rows, bool broadcast) {
+  ONCILLA_TRY(RequireSameDType(std::vector<Fact>{a, b}));
+  if (!b.shape.ranked()) return Facts{Fact::Of(b.dtype, PartialShape())};
+  const int rank = b.shape.rank();
+  if (rank < 2) return InvalidArgument("the right sides must be matrices, not ", b.shape);
+  const Dim& given = b.shape[rank - 2];
+  if (rows.known() && given.known() && rows.size != given.size) {
+    return InvalidArgument("the right sides ", b.shape, " do not fit the matrices ", a.shape);
+  }
+  if (!a.shape.ranked()) return Facts{Fact::Of(b.dtype, broadcast ? PartialShape() : b.shape)};
+  PartialShape batch = WithoutMatrix(b.shape);
+  if (broadcast) {
+    ONCILLA_ASSIGN(batch, BroadcastShapes(WithoutMatrix(a.shape), batch));
+  } else if (a.shape.rank() != rank || !MergeShapes(WithoutMatrix(a.shape), batch).ok()) {
+    return InvalidArgument("the right sides ", b.shape, " do not fit the matrices ", a.shape);
+  }
+  std::vector<Dim> dims = batch.dims();
+  dims.insert(dims.end(), {rows.known() ? rows : given, b.shape[rank - 1]});
+  return Facts{Fact::Of(b.dtype, PartialShape(std::move(dims)))};
+}
+
+Result<Facts> InferSolve(const MatrixSolveAttrs&, std::span<const Fact> in) {
+  Dim size;
+  ONCILLA_TRY(RequireSquare(in[0], "the matrix", &size));
+  return SolutionOf(in[0], in[1], size, false);
+}
+
+Result<Facts> InferTriangular(const TriangularSolveAttrs&, std::span<const Fact> in) {
+  Dim size;
+  ONCILLA_TRY(RequireSquare(in[0], "the matrix", &size));
+  return SolutionOf(in[0], in[1], size, true);
+}
+
+Result<Facts> InferTridiagonal(const TridiagonalSolveAttrs&, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireFloat(in[0], "the diagonals"));
+  const PartialShape& x = in[0].shape;
+  Dim size;
+  if (x.ranked()) {
+    if (x.rank() < 2 || (x[x.rank() - 2].known() && x[x.rank() - 2].size != 3)) {
+      return InvalidArgument("three diagonals are needed, not ", x);
+    }
+    size = x[x.rank() - 1];
+  }
+  return SolutionOf(in[0], in[1], size, false);
+}
+
+Result<Facts> InferSparseMatMul(const SparseMatMulAttrs& attrs, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireInteger(in[0], "indices"));
+  ONCILLA_TRY(RequireRank(in[0], 2, "indices"));
+  ONCILLA_TRY(RequireNumber(in[1], "values"));
+  ONCILLA_TRY(RequireRank(in[1], 1, "values"));
+  ONCILLA_TRY(RequireInteger(in[2], "shape"));
+  ONCILLA_TRY(RequireRank(in[3], 2, "b"));
+  if (in[1].dtype != in[3].dtype) {
+    return InvalidArgument("values are ", in[1].dtype, " and b is ", in[3].dtype);
+  }
+  Dim rows, inner, columns;
+  if (const auto shape = KnownInts(in[2])) {
+    if (shape->size() != 2) return InvalidArgument("shape has ", shape->size(), " sizes, not 2");
+    rows = (*shape)[attrs.transpose_a ? 1 : 0];
+    inner = (*shape)[attrs.transpose_a ? 0 : 1];
+  }
+  if (in[3].shape.ranked()) {
+    columns = in[3].shape[attrs.transpose_b ? 0 : 1];
+    const Dim& depth = in[3].shape[attrs.transpose_b ? 1 : 0];
+    if (depth.known() && inner.known() && depth.size != inner.size) {
+      return InvalidArgument("a matrix with ", inner.size, " columns times b ", in[3].shape);
+    }
+  }
+  return Facts{Fact::Of(in[1].dtype, PartialShape({rows, columns}))};
+}
+
+constexpr OpDef kLinalgOps[] = {
+    Op<InferSquare>("Cholesky", {}),
+    Op<InferInverse>("MatrixInverse", {}),
+    Op<InferDeterminant>("MatrixDeterminant", {}),
+    Op<InferLogDeterminant>("LogDeterminant", {}),
+    Op<InferSolve>("MatrixSolve", {.inputs = {2, 2}}),
+    Op<InferTriangular>("TriangularSolve", {.inputs = {2, 2}}),
+    Op<InferTridiagonal>("TridiagonalSolve", {.inputs = {2, 2}}),
+    Op<InferSparseMatMul>("SparseMatMul", {.inputs = {4, 4}, .plan_inputs = 0b100}),
+};
+
+}  // namespace
+
+std::span<const OpDef> LinalgOps() { return kLinalgOps; }
+
+}  // namespace oncilla

@@ -1,0 +1,89 @@
+// Attributes and geometry of pools, shared by inference and kernels. Input x[N, spatial.., C].
+#pragma once
+
+#include <span>
+
+#include "engine/ops/nn/conv_geometry.h"
+#include "engine/ops/op_def.h"
+
+namespace oncilla {
+
+// What all pools have. `ceil` counts a last window that hangs over the end of the input.
+struct PoolWindow {
+  std::vector<int64_t> kernel, strides, dilations, pads;
+  std::string auto_pad = "explicit";
+  bool ceil = false;
+  void Fields(auto&& field) {
+    field("kernel", kernel);
+    field("strides", strides);
+    field("dilations", dilations);
+    field("pads", pads);
+    field("auto_pad", auto_pad);
+    field("ceil", ceil);
+  }
+};
+
+// -> y, and with `with_indices` the place of each maximum: its flat index in the whole of x, as x
+// stands (index_order nhwc) or as if x were channels first (nchw); the first of equals; NaN is
+// above everything; -1 for a window that sees only padding, whose y is the least value.
+struct MaxPoolAttrs : PoolWindow {
+  bool with_indices = false;
+  std::string index_order = "nhwc";
+  void Fields(auto&& field) {
+    PoolWindow::Fields(field);
+    field("with_indices", with_indices);
+    field("index_order", index_order);
+  }
+};
+
+// Divides by the number of elements seen, or with `count_pads` by those seen plus the padding that
+// `pads` or `auto_pad` name (what `ceil` adds behind it never counts). 0 when nothing is seen.
+struct AveragePoolAttrs : PoolWindow {
+  bool count_pads = false;
+  void Fields(auto&& field) {
+    PoolWindow::Fields(field);
+    field("count_pads", count_pads);
+  }
+};
+
+// The p-th root of the sum of the p-th powers of magnitudes.
+struct LpPoolAttrs : PoolWindow {
+  int64_t p = 2;
+  void Fields(auto&& field) {
+    PoolWindow::Fields(field);
+    field("p", p);
+  }
+};
+
+// ExtractPatches(x) -> [N, out.., taps * C]: each window laid out as one pixel, padding as zeros.
+struct ExtractPatchesAttrs : PoolWindow {};
+
+// Dilation(x, filter[spatial.., C]): the largest sum of an element and its place in the filter over
+// each window; `kernel` is the filter's size and not given. Padding never wins.
+struct DilationAttrs : PoolWindow {};
+
+// FractionalPool(x[N, H, W, C]) -> y, rows, columns: windows whose sizes vary, so that an axis
+// shrinks by a ratio that need not be whole. rows and columns say where windows begin, and where
+// the last one ends; with `overlapping` each reaches to the first of the next. The sizes are in
+// random order, or with pseudo_random spread evenly from a random start (TensorFlow's rules and
+// numbers for these seeds).
+struct FractionalPoolAttrs {
+  std::string mode = "max";    // or average
+  std::vector<double> ratios;  // of height and width, at least 1
+  bool pseudo_random = false;
+  bool overlapping = false;
+  int64_t seed = 0, seed2 = 0;
+  void Fields(auto&& field) {
+    field("mode", mode);
+    field("ratios", ratios);
+    field("pseudo_random", pseudo_random);
+    field("overlapping", overlapping);
+    field("seed", seed);
+    field("seed2", seed2);
+  }
+};
+
+// The geometry of a node that passed inference with all sizes known.
+Result<WindowGeometry> PoolGeometry(const PoolWindow& window, const NodeView& node);
+
+}  // namespace oncilla

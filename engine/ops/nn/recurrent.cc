@@ -1,0 +1,138 @@
+// Recurrent layers: activations, inference, rows.
+#include "engine/ops/nn/recurrent.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/ops/rules.h"
+
+namespace oncilla {
+namespace {
+
+constexpr std::string_view kActivations[] = {
+    "affine",   "elu",      "hard_sigmoid", "leaky_relu",      "relu", "scaled_tanh", "sigmoid",
+    "softplus", "softsign", "tanh",         "thresholded_relu"};
+
+// The shapes of one op: `what` has these sizes, as far as they are known.
+Status RequireShape(std::span<const Fact> in, size_t i, const PartialShape& shape,
+                    std::string_view what) {
+  if (i >= in.size() || in[i].absent()) return Status();
+  if (!MergeShapes(in[i].shape, shape).ok()) {
+    return InvalidArgument(what, " has the shape ", in[i].shape, ", not ", shape);
+  }
+  return Status();
+}
+
+struct Layer {
+  Dim steps, samples, units;
+  DType dtype = DType::kInvalid;
+  PartialShape y() const { return PartialShape({steps, samples, units}); }
+  PartialShape state() const { return PartialShape({samples, units}); }
+};
+
+Result<Layer> InferLayer(const RecurrentAttrs& attrs, std::span<const Fact> in,
+                         std::string_view op) {
+  ONCILLA_TRY(ActivationsOf(attrs, op).status());
+  if (!(attrs.clip >= 0)) return InvalidArgument("clip is ", attrs.clip);
+  const int gates = RecurrentGates(op);
+  ONCILLA_TRY(RequireFloat(in[0], "gates"));
+  ONCILLA_TRY(RequireRank(in[0], 3, "gates"));
+  ONCILLA_TRY(RequireRank(in[1], 2, "recurrent"));
+  Layer layer;
+  layer.dtype = in[0].dtype;
+  for (size_t i = 1; i < in.size(); ++i) {
+    if (in[i].absent()) continue;
+    if (i == 2) {
+      ONCILLA_TRY(RequireInteger(in[i], "lengths"));
+    } else if (in[i].dtype != layer.dtype) {
+      return InvalidArgument("input ", i, " is ", in[i].dtype, ", gates are ", layer.dtype);
+    }
+  }
+  if (in[1].shape.ranked()) layer.units = in[1].shape[0];
+  Dim all;
+  if (layer.units.known()) all = Dim(SaturatingMul(layer.units.size, int64_t{gates}));
+  ONCILLA_TRY(RequireShape(in, 1, PartialShape({layer.units, all}), "recurrent"));
+  if (in[0].shape.ranked()) {
+    layer.steps = in[0].shape[0];
+    layer.samples = in[0].shape[1];
+  }
+  ONCILLA_TRY(RequireShape(in, 0, PartialShape({layer.steps, layer.samples, all}), "gates"));
+  ONCILLA_TRY(RequireShape(in, 2, PartialShape({layer.samples}), "lengths"));
+  ONCILLA_TRY(RequireShape(in, 3, layer.state(), "h0"));
+  return layer;
+}
+
+Result<Facts> InferLstm(const RecurrentAttrs& attrs, std::span<const Fact> in) {
+  ONCILLA_ASSIGN(const Layer layer, InferLayer(attrs, in, "Lstm"));
+  ONCILLA_TRY(RequireShape(in, 4, layer.state(), "c0"));
+  const Dim peepholes =
+      layer.units.known() ? Dim(SaturatingMul(layer.units.size, int64_t{3})) : Dim();
+  ONCILLA_TRY(RequireShape(in, 5, PartialShape({peepholes}), "peepholes"));
+  return Facts{Fact::Of(layer.dtype, layer.y()), Fact::Of(layer.dtype, layer.state()),
+               Fact::Of(layer.dtype, layer.state())};
+}
+
+Result<Facts> InferGru(const RecurrentAttrs& attrs, std::span<const Fact> in) {
+  ONCILLA_ASSIGN(const Layer layer, InferLayer(attrs, in, "Gru"));
+  ONCILLA_TRY(RequireShape(in, 4, PartialShape({layer.units}), "candidate_bias"));
+  if (in.size() > 4 && !in[4].absent() && !attrs.linear_before_reset) {
+    return InvalidArgument("candidate_bias needs linear_before_reset");
+  }
+  return Facts{Fact::Of(layer.dtype, layer.y()), Fact::Of(layer.dtype, layer.state())};
+}
+
+Result<Facts> InferRnn(const RecurrentAttrs& attrs, std::span<const Fact> in) {
+  ONCILLA_ASSIGN(const Layer layer, InferLayer(attrs, in, "Rnn"));
+  return Facts{Fact::Of(layer.dtype, layer.y()), Fact::Of(layer.dtype, layer.state())};
+}
+
+constexpr OpDef kRecurrentOps[] = {
+    Op<InferLstm>("Lstm", {.inputs = {2, 6}, .storage = StorageRule::kStarts}),
+    Op<InferGru>("Gru", {.inputs = {2, 5}, .storage = StorageRule::kStarts}),
+    Op<InferRnn>("Rnn", {.inputs = {2, 4}, .storage = StorageRule::kStarts}),
+};
+
+}  // namespace
+
+double RecurrentActivation::operator()(double x) const {
+  if (name == "tanh") return std::tanh(x);
+  if (name == "sigmoid") return 1 / (1 + std::exp(-x));
+  if (name == "relu") return std::fmax(x, 0);
+  if (name == "affine") return alpha * x + beta;
+  if (name == "leaky_relu") return x >= 0 ? x : alpha * x;
+  if (name == "thresholded_relu") return x >= alpha ? x : 0;
+  if (name == "scaled_tanh") return alpha * std::tanh(beta * x);
+  if (name == "hard_sigmoid") return std::fmin(std::fmax(alpha * x + beta, 0), 1);
+  if (name == "elu") return x >= 0 ? x : alpha * std::expm1(x);
+  if (name == "softsign") return x / (1 + std::fabs(x));
+  return std::fmax(x, 0) + std::log1p(std::exp(-std::fabs(x)));  // softplus
+}
+
+int RecurrentGates(std::string_view op) { return op == "Lstm" ? 4 : op == "Gru" ? 3 : 1; }
+int RecurrentActivations(std::string_view op) { return op == "Lstm" ? 3 : op == "Gru" ? 2 : 1; }
+
+Result<std::array<RecurrentActivation, 3>> ActivationsOf(const RecurrentAttrs& attrs,
+                                                         std::string_view op) {
+  const auto count = static_cast<size_t>(RecurrentActivations(op));
+  std::array<RecurrentActivation, 3> out;
+  for (RecurrentActivation& activation : out) activation.name = "tanh";
+  if (count > 1) out[0].name = "sigmoid";
+  auto fits = [&](size_t size) { return size == 0 || size == count; };
+  if (!fits(attrs.activations.size()) || !fits(attrs.alphas.size()) || !fits(attrs.betas.size())) {
+    return InvalidArgument("activations, alphas and betas must be ", count, " each");
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (!attrs.activations.empty()) out[i].name = attrs.activations[i];
+    if (!attrs.alphas.empty()) out[i].alpha = attrs.alphas[i];
+    if (!attrs.betas.empty()) out[i].beta = attrs.betas[i];
+    if (std::find(std::begin(kActivations), std::end(kActivations), out[i].name) ==
+        std::end(kActivations)) {
+      return InvalidArgument("there is no activation '", out[i].name, "'");
+    }
+  }
+  return out;
+}
+
+std::span<const OpDef> RecurrentOps() { return kRecurrentOps; }
+
+}  // namespace oncilla

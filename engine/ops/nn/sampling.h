@@ -1,0 +1,47 @@
+// Attributes of ops that read an image between its pixels, at places that a tensor says.
+#pragma once
+
+#include <span>
+
+#include "engine/ops/op_def.h"
+
+namespace oncilla {
+
+// x[N, spatial.., C], grid[N, out.., spatial] -> y[N, out.., C]: ONNX's GridSample with 2 or 3
+// spatial axes (cubic: 2). Places run from -1 to 1 over the image, the last axis of x first; with
+// align_corners to the middles of the outer pixels, else to their edges. A place that is no number
+// counts as -1 beyond the image.
+struct GridSampleAttrs {
+  std::string mode = "linear";    // nearest (ties to even), linear, cubic
+  std::string padding = "zeros";  // zeros, border, reflection
+  bool align_corners = false;
+  void Fields(auto&& field) {
+    field("mode", mode);
+    field("padding", padding);
+    field("align_corners", align_corners);
+  }
+};
+
+// x[N, H, W, C], rois[R, 4] (x1, y1, x2, y2), batch[R] -> y[R, height, width, C]: ONNX's RoiAlign.
+// Each bin of a region is the mean, or by ONNX's rule the largest weighted pixel, of so many
+// samples each way (0: as many as pixels). Regions are multiplied by `scale`; with `half_pixel`
+// they are then moved by half a pixel and may be narrower than one.
+struct RoiAlignAttrs {
+  std::string mode = "avg";  // avg, max
+  int64_t height = 1, width = 1;
+  int64_t samples = 0;
+  double scale = 1;
+  bool half_pixel = true;
+  void Fields(auto&& field) {
+    field("mode", mode);
+    field("height", height);
+    field("width", width);
+    field("samples", samples);
+    field("scale", scale);
+    field("half_pixel", half_pixel);
+  }
+};
+// The most samples each way that a bin may have; a wider region fails the run.
+inline constexpr int kMostRoiSamples = 1024;
+
+}  // namespace oncilla

@@ -1,0 +1,558 @@
+// Running: plans by key, instances by availability, segments one after the other.
+#include "engine/run/executor.h"
+
+#include <algorithm>
+
+#include "engine/base/caught.h"
+#include "engine/memory/host_account.h"
+#include "engine/ops/control.h"
+
+namespace oncilla {
+
+struct Executor::Entry {
+  std::string key;
+  std::shared_ptr<const Plan> plan;
+  std::vector<std::unique_ptr<Instance>> idle;
+  int alive = 0;  // idle or in use
+};
+
+Executor::Executor(std::shared_ptr<const CompiledGraph> compiled, std::span<Device* const> devices,
+                   std::vector<Pool*> pools, OwnerId owner, ExecutorOptions options)
+    : compiled_(std::move(compiled)),
+      devices_(devices),
+      pools_(std::move(pools)),
+      owner_(owner),
+      options_(options) {
+  for (const auto& [name, function] : compiled_->functions) {
+    functions_[name] = std::make_unique<Executor>(function, devices_, pools_, owner_, options_);
+  }
+}
+
+Executor::~Executor() { CloseLines(/*all=*/true); }
+
+Result<int> Executor::DeviceOf(const RunValue& value) const {
+  if (!value.on_device()) return 0;
+  const std::shared_ptr<DeviceLink>& link = value.device().link();
+  if (link->closed()) {
+    return WithStage(Error(Code::kFailedPrecondition, "the session of the tensor on ",
+                           link->device_name(), " is closed, and the tensor's memory with it"),
+                     Stage::kOptions);
+  }
+  for (size_t d = 0; d < options_.links.size(); ++d) {
+    if (options_.links[d] == link) return static_cast<int>(d);
+  }
+  return WithStage(InvalidArgument("the tensor is on ", link->device_name(),
+                                   " of another session; read it to the host first"),
+                   Stage::kOptions);
+}
+
+Result<Tensor> Executor::ToHost(const RunValue& value, const RunControl& control) const {
+  if (!value.on_device()) return value.host();
+  if (control.stats != nullptr) {
+    ++control.stats->copies;
+    control.stats->copied_bytes += value.desc().bytes();
+  }
+  return value.device().Read(control);
+}
+
+Result<SegmentStart> Executor::Start(std::span<RunValue> feeds, const RunControl& control) const {
+  const Graph& graph = compiled_->graph;
+  if (feeds.size() != graph.inputs().size()) {
+    return InvalidArgument("the model takes ", graph.inputs().size(), " inputs, got ",
+                           feeds.size());
+  }
+  SegmentStart start;
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    const NamedValue& input = graph.inputs()[i];
+    const Fact& wanted = graph.fact(input.value);
+    RunValue& feed = feeds[i];
+    const bool list = !feed.on_device() && feed.host().is_list();
+    const TensorDesc desc = feed.desc();
+    if (desc.dtype != wanted.dtype || list != (wanted.kind == ValueKind::kList) ||
+        (!list && !wanted.shape.Accepts(desc.shape))) {
+      return WithStage(InvalidArgument("input '", input.name, "' must be ", wanted, ", not ", desc),
+                       Stage::kOptions);
+    }
+    auto device = DeviceOf(feed);
+    if (!device.ok()) return In(device.status(), StrCat("input '", input.name, "'"));
+    if (feed.on_device() && !feed.device().readable()) {
+      return WithStage(InvalidArgument("input '", input.name, "' is in a buffer that kernels may ",
+                                       "only write (CL_MEM_WRITE_ONLY)"),
+                       Stage::kOptions);
+    }
+    const bool fixes = !list && compiled_->fixes_shapes[Index(input.value)];
+    if (fixes && *device > 0) {
+      ONCILLA_ASSIGN(feed, ToHost(feed, control));
+    } else if (*device > 0) {
+      start.on_device.emplace_back(input.value, *device);
+    }
+    Fact fact = feed.on_device() ? Fact::Of(desc) : Fact::Of(feed.host());
+    if (fixes) fact.value = feed.host();
+    start.available.emplace_back(input.value, std::move(fact));
+  }
+  return start;
+}
+
+namespace {
+
+// Keys are made at each run, in loops at each round: bytes, no text.
+void AppendNumber(std::string& key, int64_t number) {
+  key.append(reinterpret_cast<const char*>(&number), sizeof(number));
+}
+
+void AppendFact(std::string& key, const Fact& fact) {
+  key.push_back(static_cast<char>(fact.kind));
+  key.push_back(static_cast<char>(fact.dtype));
+  key.push_back(static_cast<char>(fact.shape.ranked() ? fact.shape.rank() : -1));
+  if (!fact.shape.ranked()) return;
+  for (const Dim& dim : fact.shape.dims()) {
+    AppendNumber(key, dim.size);
+    if (dim.known()) continue;
+    AppendNumber(key, static_cast<int64_t>(dim.name.size()));
+    key += dim.name;
+  }
+}
+
+}  // namespace
+
+std::string Executor::KeyOf(const SegmentStart& start) const {
+  std::string key(start.done.begin(), start.done.end());
+  key.append(start.keep.begin(), start.keep.end());
+  for (const auto& [id, device] : start.on_device) {
+    AppendNumber(key, Index(id));
+    AppendNumber(key, device);
+  }
+  for (const auto& [id, fact] : start.available) {
+    AppendNumber(key, Index(id));
+    AppendFact(key, fact);
+    if (!fact.has_value()) continue;
+    if (fact.dtype == DType::kString) {
+      for (const std::string& s : fact.value.strings()) {
+        AppendNumber(key, static_cast<int64_t>(s.size()));
+        key += s;
+      }
+    } else {
+      key.append(reinterpret_cast<const char*>(fact.value.bytes().data()),
+                 fact.value.bytes().size());
+    }
+  }
+  return key;
+}
+
+Result<Executor::EntryPtr> Executor::FindOrMake(const SegmentStart& start, const EarlyEnd& end) {
+  std::string key = KeyOf(start);
+  {
+    MutexLock lock(&mutex_);
+    if (auto it = by_key_.find(key); it != by_key_.end()) {
+      entries_.splice(entries_.begin(), entries_, it->second);
+      return *it->second;
+    }
+  }
+  // Made without the lock: two runs may make the same plan, and the second one is dropped.
+  const auto unchanged = [&] {
+    return options_.constants_unchanged ? options_.constants_unchanged() : Status();
+  };
+  ONCILLA_TRY(unchanged());
+  auto made = MakePlan(compiled_, devices_, start, end);
+  ONCILLA_TRY(unchanged());  // also where the change made the plan fail
+  ONCILLA_ASSIGN(std::shared_ptr<const Plan> plan, std::move(made));
+  auto entry = std::make_shared<Entry>();
+  entry->key = key;
+  entry->plan = std::move(plan);
+  std::vector<EntryPtr> dropped;  // their memory goes back after the lock
+  MutexLock lock(&mutex_);
+  ++counters_.plans_made;
+  if (auto it = by_key_.find(key); it != by_key_.end()) return *it->second;
+  entries_.push_front(entry);
+  by_key_[std::move(key)] = entries_.begin();
+  while (entries_.size() > options_.max_plans) {
+    by_key_.erase(entries_.back()->key);
+    dropped.push_back(std::move(entries_.back()));
+    entries_.pop_back();
+  }
+  counters_.plans_kept = entries_.size();
+  return entry;
+}
+
+Result<std::shared_ptr<const Plan>> Executor::FindOrMakePlan(const SegmentStart& start) {
+  ONCILLA_ASSIGN(const EntryPtr entry, FindOrMake(start, {}));
+  return entry->plan;
+}
+
+Result<std::unique_ptr<Instance>> Executor::Acquire(Entry& entry, const RunControl& control) {
+  {
+    MutexLock lock(&mutex_);
+    ONCILLA_TRY(LookAfterLate(control));
+    auto free = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return !entry.idle.empty() || entry.alive < options_.max_instances;
+    };
+    if (!AwaitReady(mutex_, control, free)) {
+      return In(MayGoOn(control),
+                StrCat("while all ", options_.max_instances, " instances of the plan were busy"));
+    }
+    if (!entry.idle.empty()) {
+      auto instance = std::move(entry.idle.back());
+      entry.idle.pop_back();
+      return instance;
+    }
+    ++entry.alive;
+    ++counters_.instances_made;
+  }
+  // Fenced: whatever happens, the entry must know how many instances are alive.
+  const auto make = [&] {
+    const InstanceOptions options{pools_, owner_, options_.links, options_.abandoned_bytes};
+    return Instance::Create(entry.plan, devices_, options, control);
+  };
+  auto instance = Fenced(make);
+  if (!instance.ok() && instance.status().code() == Code::kResourceExhausted) {
+    // Idle instances of other shapes may hold what is missing.
+    if (Fenced([&] { return DropIdle(), Status(); }).ok()) instance = Fenced(make);
+  }
+  if (!instance.ok()) {
+    MutexLock lock(&mutex_);
+    --entry.alive;
+  }
+  return instance;
+}
+
+void Executor::Release(Entry& entry, std::unique_ptr<Instance> instance, bool reusable) {
+  MutexLock lock(&mutex_);
+  if (reusable) {
+    entry.idle.push_back(std::move(instance));
+    return;
+  }
+  --entry.alive;
+  if (!instance->Idle()) {
+    quarantine_.push_back({std::move(instance), std::chrono::steady_clock::now()});
+  }
+}
+
+Status Executor::LookAfterLate(const RunControl& control) {
+  std::erase_if(quarantine_, [](const Late& late) { return late.instance->Idle(); });
+  for (const Late& late : quarantine_) {
+    const Status waited = MayWait({.watchdog = control.watchdog}, late.since, "an earlier run");
+    if (waited.ok()) continue;
+    const auto device = static_cast<size_t>(late.instance->BusyDevice());
+    return WithDevice(waited, compiled_->placement.devices[device]);
+  }
+  return Status();
+}
+
+void Executor::DropIdle() {
+  for (const auto& [name, function] : functions_) function->DropIdle();
+  CloseLines(/*all=*/false);
+  std::vector<std::unique_ptr<Instance>> dropped;
+  MutexLock lock(&mutex_);
+  for (const EntryPtr& entry : entries_) {
+    entry->alive -= static_cast<int>(entry->idle.size());
+    for (auto& instance : entry->idle) dropped.push_back(std::move(instance));
+    entry->idle.clear();
+  }
+}
+
+namespace {
+
+// Notes on the trace what the host does meanwhile.
+class HostSpan {
+ public:
+  HostSpan(const RunControl& control, std::string_view name) : control_(control), name_(name) {
+    if (On()) begin_ns_ = Now();
+  }
+  ~HostSpan() {
+    if (!On()) return;
+    control_.stats->spans.push_back(
+        {TraceSpan::kHost, std::string(name_), 0, begin_ns_, begin_ns_, Now(), 0});
+  }
+  HostSpan(const HostSpan&) = delete;
+  HostSpan& operator=(const HostSpan&) = delete;
+
+ private:
+  bool On() const { return control_.profile && control_.stats != nullptr; }
+  static int64_t Now() {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+  }
+  const RunControl& control_;
+  const std::string_view name_;
+  int64_t begin_ns_ = 0;
+};
+
+Result<std::vector<RunValue>> EvaluateNode(Device& cpu, const Graph& graph, const Node& node,
+                                           std::span<const RunValue> in) {
+  Facts in_facts;
+  std::vector<Tensor> tensors;
+  in_facts.reserve(in.size());
+  for (size_t i = 0; i < in.size(); ++i) {
+    tensors.push_back(in[i].host());
+    in_facts.push_back(node.inputs[i] == kNoValue ? Fact::Absent() : Fact::Constant(tensors[i]));
+  }
+  const Facts out_facts = graph.FactsOf(node.outputs);
+  ONCILLA_ASSIGN(const auto out,
+                 cpu.Evaluate({node.op, &node.attrs, in_facts, out_facts, node.name}, tensors));
+  return std::vector<RunValue>(out.begin(), out.end());
+}
+
+}  // namespace
+
+Status Executor::RunHostNodes(const Plan& plan, std::vector<RunValue>& values,
+                              const RunControl& control) {
+  const Graph& graph = compiled_->graph;
+  for (NodeId id : plan.host_nodes) {
+    const Node& node = graph.node(id);
+    ONCILLA_TRY(MayGoOn(control));
+    const bool is_control = IsControl(node.op->name);
+    std::vector<RunValue> in;
+    in.reserve(node.inputs.size());
+    for (ValueId v : node.inputs) {
+      in.push_back(v == kNoValue ? RunValue() : values[Index(v)]);
+      // Control flow hands values on; all else computes with them here.
+      if (is_control && node.op->name == "While") continue;
+      if (in.back().on_device()) {
+        ONCILLA_ASSIGN(in.back(), ToHost(in.back(), control));
+      }
+    }
+    const HostSpan span(control, node.name);
+    auto out = is_control ? RunControlNode(node, in, control)
+                          : EvaluateNode(*devices_[0], graph, node, in);
+    if (!out.ok()) {
+      return WithNode(In(out.status(), StrCat("node '", node.name, "' (", node.op->name, ")")),
+                      node.name);
+    }
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      values[Index(node.outputs[i])] = std::move((*out)[i]);
+    }
+  }
+  return Status();
+}
+
+Result<std::vector<Tensor>> Executor::Run(std::span<const Tensor> feeds,
+                                          const RunControl& control) {
+  const std::vector<RunValue> values(feeds.begin(), feeds.end());
+  ONCILLA_ASSIGN(const auto results, RunValues(values, {}, control));
+  std::vector<Tensor> out;
+  out.reserve(results.size());
+  for (const RunValue& result : results) out.push_back(result.host());
+  return out;
+}
+
+// One run: the values of the graph, as segment after segment computes them.
+class Executor::OneRun {
+ public:
+  OneRun(Executor& executor, const std::vector<bool>& keep, const RunControl& control)
+      : executor_(executor),
+        compiled_(*executor.compiled_),
+        graph_(compiled_.graph),
+        keep_(keep),
+        control_(control),
+        values_(graph_.values().size()) {}
+
+  Result<std::vector<RunValue>> Run(std::span<const RunValue> given) {
+    std::vector<RunValue> feeds(given.begin(), given.end());
+    ONCILLA_ASSIGN(SegmentStart start, executor_.Start(feeds, control_));
+    const bool any = std::find(keep_.begin(), keep_.end(), true) != keep_.end();
+    // A run that keeps nothing shares its plan with PlanFor.
+    if (any && !executor_.options_.links.empty()) start.keep = keep_;
+    for (uint32_t i = 0; i < values_.size(); ++i) {
+      if (graph_.value(ValueId{i}).is_constant()) values_[i] = graph_.fact(ValueId{i}).value;
+    }
+    for (size_t i = 0; i < feeds.size(); ++i) values_[Index(graph_.inputs()[i].value)] = feeds[i];
+    if (control_.stats != nullptr) {
+      control_.stats->fates.assign(graph_.nodes().size(), NodeFate::kElsewhere);
+    }
+    for (;;) {
+      ONCILLA_ASSIGN(const std::shared_ptr<const Plan> plan, RunSegment(start));
+      if (plan->complete) return Results();
+      ONCILLA_ASSIGN(SegmentStart next, StartBehind(*plan));
+      next.keep = start.keep;
+      if (next.done == start.done && next.available.size() == start.available.size()) {
+        return Internal("planning makes no progress");
+      }
+      start = std::move(next);
+    }
+  }
+
+ private:
+  // As far as sizes are known: what devices compute, then what the host does.
+  Result<std::shared_ptr<const Plan>> RunSegment(const SegmentStart& start) {
+    ONCILLA_TRY(MayGoOn(control_));
+    auto found = [&] {
+      const HostSpan span(control_, "find or make the plan");
+      return executor_.FindOrMake(start, control_);
+    }();
+    ONCILLA_ASSIGN(const EntryPtr entry, std::move(found));
+    const Plan& plan = *entry->plan;
+    if (!plan.outputs.empty() || !plan.stretches.empty()) ONCILLA_TRY(RunPlan(*entry));
+    for (const auto& [id, value] : plan.settled) values_[Index(id)] = value;
+    ONCILLA_TRY(executor_.RunHostNodes(plan, values_, control_));
+    for (size_t n = 0; control_.stats != nullptr && n < plan.fates.size(); ++n) {
+      if (plan.fates[n] != NodeFate::kElsewhere) control_.stats->fates[n] = plan.fates[n];
+    }
+    return entry->plan;
+  }
+
+  Status RunPlan(Entry& entry) {
+    const Plan& plan = *entry.plan;
+    std::vector<RunValue> in;
+    for (ValueId id : plan.inputs) in.push_back(values_[Index(id)]);
+    auto taken = [&] {
+      const HostSpan span(control_, "take an instance");
+      return executor_.Acquire(entry, control_);
+    }();
+    ONCILLA_ASSIGN(std::unique_ptr<Instance> instance, std::move(taken));
+    auto out = Fenced([&] {
+      SamplePools();  // arenas are taken, and results of the segment join them
+      auto results = instance->Run(in, control_);
+      SamplePools();
+      return results;
+    });
+    executor_.Release(entry, std::move(instance), out.ok());
+    ONCILLA_TRY(out.status());
+    for (size_t i = 0; i < plan.outputs.size(); ++i) {
+      values_[Index(plan.outputs[i].value)] = std::move((*out)[i]);
+    }
+    return Status();
+  }
+
+  void SamplePools() const {
+    if (!control_.profile || control_.stats == nullptr) return;
+    for (size_t d = 0; d < executor_.pools_.size(); ++d) {
+      SamplePool(*executor_.pools_[d], compiled_.placement.devices[d], control_.stats->pools);
+    }
+  }
+
+  // The next segment starts with what its nodes read and is at hand.
+  Result<SegmentStart> StartBehind(const Plan& plan) {
+    SegmentStart next;
+    next.done = plan.done;
+    std::vector<bool> listed(values_.size());
+    for (uint32_t n = 0; n < graph_.nodes().size(); ++n) {
+      if (plan.done[n]) continue;
+      for (ValueId id : graph_.node(NodeId{n}).inputs) {
+        if (id == kNoValue || listed[Index(id)] || graph_.value(id).is_constant()) continue;
+        if (!values_[Index(id)].valid()) continue;
+        listed[Index(id)] = true;
+        ONCILLA_TRY(Offer(id, next));
+      }
+    }
+    return next;
+  }
+
+  // Says what is known of a value; one that fixes shapes comes to the host for it.
+  Status Offer(ValueId id, SegmentStart& start) {
+    RunValue& value = values_[Index(id)];
+    const bool list = !value.on_device() && value.host().is_list();
+    const bool small = !list && value.desc().elements() <= kMaxKnownInts;
+    const bool fixes = small && compiled_.fixes_shapes[Index(id)];
+    if (fixes && value.on_device()) {
+      ONCILLA_ASSIGN(value, executor_.ToHost(value, control_));
+    }
+    ONCILLA_ASSIGN(const int device, executor_.DeviceOf(value));
+    if (device > 0) start.on_device.emplace_back(id, device);
+    Fact fact = value.on_device() ? Fact::Of(value.desc()) : Fact::Of(value.host());
+    if (fixes) fact.value = value.host();
+    start.available.emplace_back(id, std::move(fact));
+    return Status();
+  }
+
+  Result<std::vector<RunValue>> Results() const {
+    std::vector<RunValue> results;
+    for (size_t i = 0; i < graph_.outputs().size(); ++i) {
+      const NamedValue& output = graph_.outputs()[i];
+      RunValue value = values_[Index(output.value)];
+      if (!value.valid()) return Internal("output '", output.name, "' was not computed");
+      if (value.on_device() && !(i < keep_.size() && keep_[i])) {
+        ONCILLA_ASSIGN(value, executor_.ToHost(value, control_));
+      }
+      results.push_back(std::move(value));
+    }
+    return results;
+  }
+
+  Executor& executor_;
+  const CompiledGraph& compiled_;
+  const Graph& graph_;
+  const std::vector<bool>& keep_;
+  const RunControl& control_;
+  std::vector<RunValue> values_;  // by id
+};
+
+Result<std::vector<RunValue>> Executor::RunValues(std::span<const RunValue> feeds,
+                                                  const std::vector<bool>& keep,
+                                                  const RunControl& control) {
+  // What the run takes on the host: results, and what it holds between its segments.
+  const CountedWork counted(*pools_[0], owner_, &control);
+  auto results = OneRun(*this, keep, control).Run(feeds);
+  if (!results.ok()) return WithStage(results.status(), Stage::kRun);
+  return results;
+}
+
+std::vector<int> Executor::InputDevices() const {
+  const Graph& graph = compiled_->graph;
+  std::vector<int> read_on(graph.values().size(), -1);  // -1: nowhere, 0: the host, or several
+  for (const Node& node : graph.nodes()) {
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] == kNoValue) continue;
+      int& on = read_on[Index(node.inputs[i])];
+      const bool plan_input = node.op->traits.IsPlanInput(i);
+      const bool host = plan_input || RunsOnHost(graph, node) ||
+                        devices_[static_cast<size_t>(node.device)]->info().host_memory;
+      const int device = host ? 0 : node.device;
+      on = on < 0 || on == device ? device : 0;
+    }
+  }
+  std::vector<int> devices;
+  for (const NamedValue& input : graph.inputs()) {
+    const bool fixes = compiled_->fixes_shapes[Index(input.value)];
+    devices.push_back(fixes ? 0 : std::max(0, read_on[Index(input.value)]));
+  }
+  return devices;
+}
+
+Result<std::shared_ptr<const Plan>> Executor::PlanFor(std::span<const Tensor> feeds) {
+  const CountedWork counted(*pools_[0], owner_, nullptr);
+  std::vector<RunValue> values(feeds.begin(), feeds.end());
+  ONCILLA_ASSIGN(const SegmentStart start, Start(values, {}));
+  return FindOrMakePlan(start);
+}
+
+Result<std::shared_ptr<const Plan>> Executor::PlanAlone(std::span<const Tensor> feeds,
+                                                        const EarlyEnd& end) {
+  const CountedWork counted(*pools_[0], owner_, nullptr);
+  std::vector<RunValue> values(feeds.begin(), feeds.end());
+  ONCILLA_ASSIGN(const SegmentStart start, Start(values, {}));
+  ONCILLA_ASSIGN(std::shared_ptr<const Plan> plan,
+                 MakePlan(compiled_, devices_, start, end, /*arena_work=*/0));
+  return plan;
+}
+
+std::vector<Executor::KeptPlan> Executor::KeptPlans() const {
+  std::vector<KeptPlan> plans;
+  {
+    MutexLock lock(&mutex_);
+    for (const EntryPtr& entry : entries_) {
+      plans.push_back({entry->plan, entry->alive, static_cast<int>(entry->idle.size())});
+    }
+  }
+  for (const auto& [name, function] : functions_) {
+    for (KeptPlan& plan : function->KeptPlans()) plans.push_back(std::move(plan));
+  }
+  return plans;
+}
+
+ExecutorCounters Executor::counters() const {
+  ExecutorCounters sum;
+  {
+    MutexLock lock(&mutex_);
+    sum = counters_;
+  }
+  for (const auto& [name, function] : functions_) {
+    const ExecutorCounters c = function->counters();
+    sum.plans_made += c.plans_made;
+    sum.instances_made += c.instances_made;
+    sum.plans_kept += c.plans_kept;
+  }
+  return sum;
+}
+
+}  // namespace oncilla

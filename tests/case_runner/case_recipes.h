@@ -1,0 +1,20 @@
+// The recipes that cases ask for on devices of several kinds. Recipes are pure functions of a node
+// and a device's capabilities, so no device and no driver is needed.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "backends/opencl/recipes/recipe.h"
+#include "tests/case_runner/case_file.h"
+
+namespace oncilla::testing {
+
+// The kinds of devices whose programs differ; limits are those of common ones.
+std::vector<opencl::Capabilities> KindsOfDevices();
+
+// Nothing of cases that must fail, or that the device leaves to the CPU.
+Result<std::optional<opencl::Recipe>> RecipeOf(const Case& c, const OpSet& ops,
+                                               const opencl::Capabilities& caps);
+
+}  // namespace oncilla::testing

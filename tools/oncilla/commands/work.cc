@@ -1,0 +1,98 @@
+// Facts are inferred once more with the sizes known.
+#include "tools/oncilla/commands/work.h"
+
+#include <algorithm>
+
+#include "engine/ops/axes.h"
+
+namespace oncilla::tool {
+namespace {
+
+double Elements(const Fact& fact) { return static_cast<double>(fact.desc().elements()); }
+
+double Operations(const NodeView& node) {
+  const auto last = [](const Fact& fact, int from_end) {
+    const Shape shape = fact.desc().shape;
+    const int axis = static_cast<int>(shape.rank()) - from_end;
+    return axis < 0 ? 1.0 : static_cast<double>(shape[axis]);
+  };
+  const auto weights = [&] {  // of each channel
+    return Elements(node.inputs[1]) / std::max(1.0, last(node.inputs[1], 1));
+  };
+  switch (node.op->traits.work) {
+    case Work::kNone:
+      return 0;
+    case Work::kPerOutput:
+      return Elements(node.outputs[0]);
+    case Work::kPerInput:
+      return Elements(node.inputs[0]);
+    case Work::kPerStep: {
+      const auto steps = AttrOr<std::vector<std::string>>(*node.attrs, "program", {""});
+      return static_cast<double>(steps.size()) * Elements(node.outputs[0]);
+    }
+    case Work::kTaps:
+      return 2 * Elements(node.outputs[0]) * weights();
+    case Work::kTapsBackwards:
+      return 2 * Elements(node.inputs[0]) * weights();
+    case Work::kProduct: {
+      const bool swapped =
+          node.inputs[0].shape.rank() > 1 && AttrOr(*node.attrs, "transpose_a", false);
+      return 2 * Elements(node.outputs[0]) * last(node.inputs[0], swapped ? 2 : 1);
+    }
+  }
+  return 0;
+}
+
+// The node's outputs, with their values where they are few integers that fix shapes further on.
+Facts Infer(const Graph& graph, const Node& node, std::span<const Fact> in, Device& cpu) {
+  auto inferred = node.op->infer(node.attrs, in);
+  Facts out = inferred.ok() ? *std::move(inferred) : graph.FactsOf(node.outputs);
+  const bool small = !out.empty() && out[0].fixed() && out[0].desc().elements() <= kMaxKnownInts &&
+                     (IsInteger(out[0].dtype) || out[0].dtype == DType::kBool);
+  const bool known =
+      std::all_of(in.begin(), in.end(), [](const Fact& f) { return f.absent() || f.has_value(); });
+  if (!small || !known || out[0].has_value()) return out;
+  std::vector<Tensor> values;
+  for (const Fact& fact : in) values.push_back(fact.value);
+  auto computed = cpu.Evaluate({node.op, &node.attrs, in, out, node.name}, values);
+  for (size_t i = 0; computed.ok() && i < out.size(); ++i) out[i].value = (*computed)[i];
+  return out;
+}
+
+}  // namespace
+
+GraphWork WorkOf(const Graph& graph, std::span<const Fact> inputs, Device& cpu) {
+  GraphWork work;
+  Facts facts(graph.values().size());
+  for (size_t i = 0; i < facts.size(); ++i) facts[i] = graph.values()[i].fact;
+  for (size_t i = 0; i < inputs.size() && i < graph.inputs().size(); ++i) {
+    facts[Index(graph.inputs()[i].value)] = inputs[i];
+  }
+  for (const Node& node : graph.nodes()) {
+    Facts in;
+    for (ValueId id : node.inputs) in.push_back(id == kNoValue ? Fact::Absent() : facts[Index(id)]);
+    Facts out = Infer(graph, node, in, cpu);
+    NodeWork one;
+    const auto known = [](const Fact& fact) { return fact.absent() || fact.fixed(); };
+    one.known = std::all_of(in.begin(), in.end(), known) &&
+                std::all_of(out.begin(), out.end(), known) && !out.empty();
+    if (one.known) {
+      one.operations = Operations({node.op, &node.attrs, in, out, node.name});
+      for (const Facts* facts_of : {&in, &out}) {
+        for (const Fact& fact : *facts_of) {
+          if (!fact.absent()) one.bytes += static_cast<double>(fact.desc().bytes());
+        }
+      }
+      work.operations += one.operations;
+    } else {
+      ++work.unknown_nodes;
+    }
+    work.nodes.push_back(one);
+    for (size_t i = 0; i < node.outputs.size() && i < out.size(); ++i) {
+      facts[Index(node.outputs[i])] = std::move(out[i]);
+    }
+  }
+  return work;
+}
+
+}  // namespace oncilla::tool

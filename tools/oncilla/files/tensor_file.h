@@ -1,0 +1,37 @@
+// Tensors from and to the user's files, the format told by the name's ending:
+//   .npy   .npz:KEY   .pb (ONNX TensorProto)   .json (strings)   .png .jpg .jpeg (photographs)
+// and anything else as the raw little-endian bytes of the model's dtype.
+//
+// A file that cannot be read or is damaged gives Stage::kFile; one that is fine but does not fit
+// the input gives Stage::kOptions. Shapes are not compared here: who runs the model does.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/tensor/tensor.h"
+#include "tools/oncilla/files/image.h"
+
+namespace oncilla::tool {
+
+// What the model wants to know or says about the input that a file is for.
+struct InputWish {
+  std::string name;
+  DType dtype = DType::kInvalid;  // kInvalid: anything
+  PartialShape shape;
+};
+
+// `file` may end in ".npz:KEY". uint16 bits become bfloat16 where that is wished for.
+Result<Tensor> ReadTensorFile(const std::string& file, const InputWish& wish,
+                              const ImageOptions& image);
+
+// The file for `wish` in a folder as --output-dir writes it, <NAME>.npy or <NAME>.json, or else
+// ONNX's input_<index>.pb. NotFound says what was
+// looked for.
+Result<std::string> FindInputFile(const std::string& folder, const InputWish& wish, int index);
+
+// Writes `tensor` as <NAME>.npy, or <NAME>.json for strings; returns the path.
+Result<std::string> WriteTensorFile(const std::string& folder, const std::string& name,
+                                    const Tensor& tensor);
+
+}  // namespace oncilla::tool
