@@ -154,9 +154,11 @@ Status Executables::FilesUnchanged() const {
 void Executables::KnowDevices() {
   MutexLock lock(&mutex_);
   for (size_t d = constant_pools_.size(); d < session_.device_set().devices().size(); ++d) {
+    // Where memory is refused, neither list knows the device.
     constant_pools_.reserve(d + 1);
-    constant_pools_.push_back(session_.device_set().MakePool(d, "constants", owner_));
-    constants_->AddDevice(session_.device_set().devices()[d], constant_pools_.back());
+    std::shared_ptr<Pool> pool = session_.device_set().MakePool(d, "constants", owner_);
+    constants_->AddDevice(session_.device_set().devices()[d], pool);
+    constant_pools_.push_back(std::move(pool));
   }
 }
 
