@@ -1,9 +1,36 @@
 // Building graphs: every node is inferred as it is added.
 #include "engine/graph/graph.h"
 
+#include <algorithm>
+
 #include "engine/base/work_limits.h"
 
 namespace oncilla {
+
+namespace {
+
+// Whether all that an op's sizes depend on is known, as it is when a node is about to run.
+bool DeterminesSizes(const OpDef& op, std::span<const Fact> inputs) {
+  if (op.traits.plan_inputs == 0 || op.traits.data_dependent || op.traits.host_only) return false;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].absent()) continue;
+    if (!inputs[i].fixed()) return false;
+    if (op.traits.IsPlanInput(i) && !inputs[i].has_value()) return false;
+  }
+  return true;
+}
+
+// "input 1 is i64[4,1], input 2 is i64[2]"
+std::string PlanInputs(const OpDef& op, std::span<const Fact> inputs) {
+  std::string text;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!op.traits.IsPlanInput(i) || inputs[i].absent()) continue;
+    text += StrCat(text.empty() ? "" : ", ", "input ", i, " is ", inputs[i].desc());
+  }
+  return text;
+}
+
+}  // namespace
 
 Result<Facts> InferNode(const OpSet& ops, std::string_view name, std::string_view op_name,
                         const AttrMap& attrs, std::span<const Fact> inputs) {
@@ -20,11 +47,17 @@ Result<Facts> InferNode(const OpSet& ops, std::string_view name, std::string_vie
     }
     return fail(InvalidArgument("takes at least ", arity.min, " inputs, got ", count));
   }
-  for (int i = 0; i < arity.min; ++i) {
+  const int needed = arity.max >= kVariadic ? count : arity.min;  // lists of inputs have no gaps
+  for (int i = 0; i < needed; ++i) {
     if (inputs[i].absent()) return fail(InvalidArgument("input ", i, " is missing"));
   }
   Result<Facts> out = op->infer(attrs, inputs);
   if (!out.ok()) return fail(out.status());
+  if (DeterminesSizes(*op, inputs) &&
+      !std::all_of(out->begin(), out->end(), [](const Fact& fact) { return fact.fixed(); })) {
+    return fail(InvalidArgument("what fixes its sizes has a shape that does not fit: ",
+                                PlanInputs(*op, inputs)));
+  }
   return out;
 }
 

@@ -5,8 +5,10 @@
 #include <charconv>
 #include <cmath>
 #include <fstream>
+#include <sstream>
 
 #include "engine/tensor/dispatch.h"
+#include "tests/case_runner/random.h"
 
 namespace oncilla::testing {
 namespace {
@@ -80,21 +82,6 @@ AttrValue ParseAttr(const std::string& text) {
   }
   return text;
 }
-
-// A small generator with the same numbers everywhere (splitmix64).
-class Random {
- public:
-  explicit Random(uint64_t seed) : state_(seed) {}
-  double Uniform() {
-    uint64_t z = (state_ += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-53;
-  }
-
- private:
-  uint64_t state_;
-};
 
 template <class T>
 T Narrow(double value) {
@@ -252,6 +239,32 @@ Result<std::vector<Case>> ReadCases(const std::string& path, const OpSet& ops) {
     }
   }
   return cases;
+}
+
+std::string ToText(const Case& c) {
+  constexpr size_t kPrinted = 64;
+  std::ostringstream out;
+  out << c.op;
+  for (const auto& [name, value] : c.attrs) out << ' ' << name << '=' << ToString(value);
+  for (const CaseInput& input : c.inputs) {
+    out << '\n' << (input.constant ? "const " : "in ");
+    if (input.absent || !input.value.valid()) {
+      out << '-';
+      continue;
+    }
+    out << input.value.desc();
+    if (input.value.dtype() == DType::kString) {
+      for (const std::string& text : input.value.strings()) out << " \"" << text << '"';
+      continue;
+    }
+    const auto numbers = ToDoubles(input.value);
+    if (!numbers.ok()) continue;
+    for (size_t i = 0; i < std::min(numbers->size(), kPrinted); ++i) {
+      out << ' ' << (*numbers)[i];
+    }
+    if (numbers->size() > kPrinted) out << " ..";
+  }
+  return out.str();
 }
 
 Status Agree(const Tensor& actual, const Tensor& expected, double tolerance) {

@@ -42,12 +42,19 @@ struct Case {
   bool same_as_cpu = false;
   double tolerance = 1e-5;
   std::optional<std::string> error;
+  // Made by mutate.h: it may be refused. If the CPU's plain code gives an answer, the device gives
+  // the same, and if that fails, so does the device; what exceeds its memory is not judged.
+  bool mutant = false;
+  bool may_be_rough = false;  // a mutant whose sums may be far larger than its results
 
   std::string Where() const { return StrCat(file, ":", line, " ", op, ToString(attrs)); }
 };
 
 // The cases of one file; a mistake in it names file and line.
 Result<std::vector<Case>> ReadCases(const std::string& path, const OpSet& ops);
+
+// The op and inputs of a case as its file would have them, large inputs cut.
+std::string ToText(const Case& c);
 
 // Equal dtype, shape and NaN positions, and |a - b| <= tol * (|b| + 0.1 * max|b|) for each element;
 // integers, booleans and strings equal. The failure shows the worst element.

@@ -1,7 +1,8 @@
 // case_tests: runs case files on one device.
 //
 //   case_tests --device cpu|cpu:plain|opencl[:N] [--offset] [--gaps FILE].. [--partial]
-//              [--simd avx2|sse4|baseline] [--timeout SECONDS] [--only TEXT] [--small N] FILE...
+//              [--simd avx2|sse4|baseline] [--timeout SECONDS] [--only TEXT] [--small N]
+//              [--mutate SEED [--each N]] FILE...
 //
 // One child process runs many cases and says what it is about to do; when it dies or hangs, the
 // parent blames that case and goes on with the rest in a new child. A case that the device does not
@@ -10,14 +11,16 @@
 // the files given need not use up the gaps. --small N: only cases whose inputs have at most N
 // elements together. A line "wrong TEXT" names cases (a part of FILE:LINE OP) whose failure is a
 // known fault of the driver, "skip KEY" what it cannot even be asked. --simd has the CPU use no
-// better instructions than these. --fault abort|exit|hang:TEXT misbehaves in the cases of TEXT, to
-// test the runner itself.
+// better instructions than these. --mutate: N (8) mutants of every case instead of the cases, see
+// mutate.h; the same ones for the same seed. --fault abort|exit|hang:TEXT misbehaves in the cases
+// of TEXT, to test the runner itself.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <iostream>
+#include <optional>
 #include <thread>
 
 #include "engine/base/thread_pool.h"
@@ -26,6 +29,7 @@
 #include "hwy/per_target.h"
 #include "hwy/targets.h"
 #include "tests/case_runner/child.h"
+#include "tests/case_runner/mutate.h"
 #include "tests/case_runner/run_case.h"
 
 namespace oncilla::testing {
@@ -41,6 +45,8 @@ struct Options {
   std::string simd, fault;
   int timeout_s = 60;  // of one case
   int64_t small = 0;   // 0: all sizes
+  std::optional<uint64_t> mutate;
+  int each = 8;
   int child_from = -1;
   std::vector<std::string> files;
 };
@@ -96,6 +102,7 @@ Result<std::vector<Case>> ReadAll(const Options& options, const OpSet& ops) {
       if (c.Where().find(options.only) != std::string::npos) all.push_back(std::move(c));
     }
   }
+  if (options.mutate) return MutantsOf(all, ops, *options.mutate, options.each);
   return all;
 }
 
@@ -180,7 +187,7 @@ class Parent {
       if (!next) return 2;
       from = *next;
     }
-    const bool all = options_.only.empty() && !options_.partial;
+    const bool all = options_.only.empty() && !options_.partial && !options_.mutate;
     for (const std::string& gap : allowed_) {
       const bool used = std::any_of(tally_.gaps.begin(), tally_.gaps.end(),
                                     [&](const auto& key) { return IsListed(key, gap); });
@@ -228,7 +235,8 @@ class Parent {
     }
     if (end.how.empty()) return end.next;
     if (end.in_test) {
-      FailCase(cases_[end.next], end.how);
+      const Case& c = cases_[end.next];
+      FailCase(c, c.mutant ? StrCat(end.how, "\n", ToText(c)) : end.how);
       return end.next + 1;
     }
     if (end.next == from) {
@@ -290,6 +298,10 @@ int Main(int argc, char** argv) {
       options.timeout_s = std::max(1, std::atoi(value()));
     } else if (arg == "--small") {
       options.small = std::atoll(value());
+    } else if (arg == "--mutate") {
+      options.mutate = std::strtoull(value(), nullptr, 10);
+    } else if (arg == "--each") {
+      options.each = std::max(1, std::atoi(value()));
     } else if (arg == "--fault") {
       options.fault = value();
     } else if (arg == "--child") {

@@ -1,30 +1,28 @@
 // One case: inference with everything known and with less, then the kernel on real buffers.
 #include "tests/case_runner/run_case.h"
 
+#include <atomic>
 #include <cstring>
+
+#include "engine/base/work_limits.h"
+#include "engine/graph/graph.h"
 
 namespace oncilla::testing {
 namespace {
 
 constexpr std::byte kPoison{0xa5};
 
-bool IsPlanInput(const OpDef& op, size_t i) {
-  return op.traits.IsPlanInput(i);
-}
+bool IsPlanInput(const OpDef& op, size_t i) { return op.traits.IsPlanInput(i); }
 
 Result<Facts> InferFacts(const Case& c, const OpSet& ops, const Facts& in) {
-  const OpDef* op = ops.Find(c.op);
-  const int count = static_cast<int>(in.size());
-  if (count < op->traits.inputs.min || count > op->traits.inputs.max) {
-    return InvalidArgument("takes ", op->traits.inputs.min, " inputs or more, got ", count);
-  }
-  return op->infer(c.attrs, in);
+  return InferNode(ops, c.op, c.op, c.attrs, in);
 }
 
 // Inference that knows less must not refuse, and must not say anything else.
 Status CheckPartialInference(const Case& c, const OpSet& ops, const Facts& full, const Facts& out) {
   for (const bool ranked : {true, false}) {
     for (const bool values : {true, false}) {
+      if (c.mutant && !values) continue;  // attributes that leave all to a value need that value
       Facts less = full;
       for (Fact& fact : less) {
         if (fact.absent() || (values && fact.has_value())) continue;
@@ -87,6 +85,8 @@ Result<std::vector<Tensor>> RunOnDevice(const NodeView& node, const Case& c, Dev
   for (const Fact& fact : node.outputs) out_at.push_back(layout.Add(fact.desc().bytes()));
   const int64_t scratch_at = layout.Add(kernel->scratch_bytes());
 
+  constexpr int64_t kMost = int64_t{1} << 30;  // a session would ask its memory limit
+  if (layout.total() > kMost) return Exhausted(c.op, " takes ", layout.total(), " bytes");
   ONCILLA_ASSIGN(auto region, device.AllocateRegion(layout.total()));
   std::vector<std::byte> image(static_cast<size_t>(layout.total()), kPoison);
   Step step;
@@ -141,9 +141,115 @@ Result<std::vector<Tensor>> RunOnDevice(const NodeView& node, const Case& c, Dev
   return out;
 }
 
+// What inference is told of the inputs: values only of those that are known before a run.
+Facts FactsOfInputs(const Case& c, const OpDef& op) {
+  Facts in;
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    const CaseInput& input = c.inputs[i];
+    if (input.absent) {
+      in.push_back(Fact::Absent());
+    } else if (input.constant || IsPlanInput(op, i)) {
+      in.push_back(Fact::Constant(input.value));
+    } else {
+      in.push_back(Fact::Of(input.value.desc()));
+    }
+  }
+  return in;
+}
+
+std::vector<Tensor> ValuesOf(const Case& c) {
+  std::vector<Tensor> values;
+  for (const CaseInput& input : c.inputs) {
+    values.push_back(input.absent ? Tensor() : input.value);
+  }
+  return values;
+}
+
+// Whether a case runs on the host, whatever the device.
+bool RunsOnHost(const OpDef& op, const Facts& in, const Facts& out) {
+  bool host = op.traits.host_only || op.traits.data_dependent;
+  for (const Fact& fact : out) host |= !fact.fixed() || fact.dtype == DType::kString;
+  for (const Fact& fact : in) host |= fact.dtype == DType::kString;
+  return host;
+}
+
+// As much memory as a mutant may take.
+class SmallAccount : public HostAccount {
+ public:
+  static constexpr int64_t kLimit = int64_t{256} << 20;
+  Status Take(int64_t bytes) override {
+    if (bytes > kLimit - taken_.load()) return Exhausted("a mutant asks for ", bytes, " bytes");
+    taken_ += bytes;
+    return Status();
+  }
+  void Give(int64_t bytes) noexcept override { taken_ -= bytes; }
+
+ private:
+  std::atomic<int64_t> taken_{0};
+};
+
+bool IsLarge(const Facts& facts) {
+  int64_t bytes = 0;
+  for (const Fact& fact : facts) {
+    if (!fact.fixed()) continue;
+    if (__builtin_add_overflow(bytes, fact.desc().bytes(), &bytes)) return true;
+    if (fact.dtype == DType::kString && fact.desc().elements() > SmallAccount::kLimit / 64) {
+      return true;
+    }
+  }
+  return bytes > SmallAccount::kLimit / 4;
+}
+
+Outcome RunMutant(const Case& c, const OpSet& ops, Device& device, Device& reference) {
+  const auto wrong = [&](const auto&... what) -> Outcome {
+    return {Verdict::kFail, StrCat(what..., "\n", ToText(c))};
+  };
+  const OpDef& op = *ops.Find(c.op);
+  for (const CaseInput& input : c.inputs) {
+    if (!input.absent && !input.value.valid()) return {};
+  }
+  // Ops look at the clock themselves, well before the runner takes them for hanging.
+  EarlyEnd end;
+  end.deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const WorkScope scope({.memory = std::make_shared<SmallAccount>(), .end = &end});
+  const Facts in = FactsOfInputs(c, op);
+  const auto facts = InferFacts(c, ops, in);
+  if (!facts.ok() || IsLarge(*facts)) return {};
+  if (Status partial = CheckPartialInference(c, ops, in, *facts); !partial.ok()) {
+    return wrong(Message(partial));
+  }
+  const NodeView node{&op, &c.attrs, in, *facts, c.op};
+  const bool host = RunsOnHost(op, in, *facts);
+  if (!reference.CanRun(node).ok() || (host && !device.info().can_evaluate)) return {};
+  if (!device.CanRun(node).ok()) return {};
+  const std::vector<Tensor> values = ValuesOf(c);
+  const auto expected = reference.Evaluate(node, values);
+  const auto actual = host ? device.Evaluate(node, values) : RunOnDevice(node, c, device, false);
+  for (const Status& status : {expected.status(), actual.status()}) {
+    if (status.code() == Code::kResourceExhausted) return {};
+    if (status.code() == Code::kDeadlineExceeded) return {};
+    if (status.code() == Code::kInternal) return wrong(Message(status));
+  }
+  if (expected.ok() != actual.ok()) {
+    return wrong(
+        expected.ok() ? "fails where plain code does not: " : "does not fail as plain code does: ",
+        Message(expected.ok() ? actual.status() : expected.status()));
+  }
+  if (!expected.ok()) return {};
+  for (size_t i = 0; i < expected->size(); ++i) {
+    // Other numbers than the case's need not be as benign: what is looked for is wrong, not rough.
+    const double tolerance = c.may_be_rough ? 0.1 : 100 * c.tolerance;
+    if (Status s = Agree((*actual)[i], (*expected)[i], tolerance); !s.ok()) {
+      return wrong("output ", i, ": ", Message(s));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Outcome RunCase(const Case& c, const OpSet& ops, Device& device, Device& reference, bool offset) {
+  if (c.mutant) return RunMutant(c, ops, device, reference);
   const OpDef& op = *ops.Find(c.op);
   auto verdict = [&](const Status& status) -> Outcome {
     if (c.error) {
@@ -156,19 +262,8 @@ Outcome RunCase(const Case& c, const OpSet& ops, Device& device, Device& referen
     return {Verdict::kFail, Message(status)};
   };
 
-  Facts in;
-  std::vector<Tensor> values;
-  for (size_t i = 0; i < c.inputs.size(); ++i) {
-    const CaseInput& input = c.inputs[i];
-    values.push_back(input.value);
-    if (input.absent) {
-      in.push_back(Fact::Absent());
-    } else if (input.constant || IsPlanInput(op, i)) {
-      in.push_back(Fact::Constant(input.value));
-    } else {
-      in.push_back(Fact::Of(input.value.desc()));
-    }
-  }
+  const Facts in = FactsOfInputs(c, op);
+  const std::vector<Tensor> values = ValuesOf(c);
   auto facts = InferFacts(c, ops, in);
   if (!facts.ok()) return verdict(facts.status());
   if (Status status = CheckPartialInference(c, ops, in, *facts); !status.ok()) {
@@ -181,9 +276,7 @@ Outcome RunCase(const Case& c, const OpSet& ops, Device& device, Device& referen
                ? refused
                : Outcome{Verdict::kUnsupported, Message(can)};
   }
-  bool host = op.traits.host_only || op.traits.data_dependent;
-  for (const Fact& fact : *facts) host |= !fact.fixed() || fact.dtype == DType::kString;
-  for (const Fact& fact : in) host |= fact.dtype == DType::kString;
+  const bool host = RunsOnHost(op, in, *facts);
   if (host && !device.info().can_evaluate) return {Verdict::kUnsupported, "runs on the host"};
   auto actual = host ? device.Evaluate(node, values) : RunOnDevice(node, c, device, offset);
   if (!actual.ok()) return verdict(actual.status());

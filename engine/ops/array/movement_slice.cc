@@ -303,10 +303,10 @@ Result<Moves> SliceMoves(const NodeView& node) {
 Result<Moves> StridedSliceMoves(const StridedSliceAttrs& attrs, const NodeView& node) {
   const Shape from = node.inputs[0].shape.ToShape();
   ONCILLA_ASSIGN(const auto bounds, ReadStridedSlice(attrs, node.inputs, from.rank()));
-  if (!bounds) return Internal("the value of begin, end or strides is not known");
+  if (!bounds) return InvalidArgument("begin, end and strides do not say what is cut");
   for (const Bounds& b : bounds->axes) {
     if (!b.step || !(b.begin_open || b.begin.value) || !(b.end_open || b.shrink || b.end.value)) {
-      return Internal("the value of begin, end or strides is not known");
+      return InvalidArgument("begin, end and strides do not say what is cut");
     }
   }
   return BoundsMoves(from, bounds->axes);

@@ -27,9 +27,9 @@ Result<Facts> InferReverse(const NoAttrs&, std::span<const Fact> in) {
 Result<Facts> InferRoll(const NoAttrs&, std::span<const Fact> in) {
   ONCILLA_TRY(RequireInteger(in[1], "shifts"));
   ONCILLA_TRY(RequireInteger(in[2], "axes"));
-  const auto shifts = KnownInts(in[1]), axes = KnownInts(in[2]);
-  if (shifts && axes && shifts->size() != axes->size()) {
-    return InvalidArgument("there are ", shifts->size(), " shifts for ", axes->size(), " axes");
+  const Dim shifts = in[1].shape.elements(), axes = in[2].shape.elements();
+  if (shifts.known() && axes.known() && shifts.size != axes.size) {
+    return InvalidArgument("there are ", shifts.size, " shifts for ", axes.size, " axes");
   }
   if (in[0].shape.ranked() && AllIntsKnown(in[2])) {
     ONCILLA_ASSIGN(const auto named, NeedInts(in[2], "axes"));
