@@ -1,7 +1,6 @@
 // The one place that names the linked backends.
-#include "engine/device/linked_backends.h"
-
 #include "backends/cpu/device.h"
+#include "engine/device/linked_backends.h"
 #ifdef ONCILLA_OPENCL
 #include "backends/opencl/backend.h"
 #endif

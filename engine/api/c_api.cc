@@ -52,7 +52,8 @@ Status CheckThreads(int32_t threads, std::string_view what) {
   return InvalidArgument(what, ": threads is ", threads, ", not in 0 to ", kMost);
 }
 
-Result<RuntimeOptions> ReadRuntimeOptions(const oncilla_runtime_options* options) {
+Result<RuntimeOptions> ReadRuntimeOptions(const oncilla_runtime_options* options,
+                                          std::shared_ptr<LastCall>* last) {
   oncilla_runtime_options given{};
   ONCILLA_TRY(ReadStruct(options, "oncilla_runtime_options", &given));
   RuntimeOptions ours = RuntimeOptionsFromEnvironment();
@@ -60,24 +61,23 @@ Result<RuntimeOptions> ReadRuntimeOptions(const oncilla_runtime_options* options
   ONCILLA_TRY(CheckThreads(given.threads, "oncilla_runtime_options"));
   ours.threads = given.threads;
   if (given.cache_dir != nullptr) ours.cache_dir = given.cache_dir;
-  if (given.log != nullptr) {
-    ours.log = std::make_shared<const Log>(
-        static_cast<LogLevel>(given.log_level),
-        [log = given.log, user = given.log_user](LogLevel level, std::string_view message) {
-          log(user, static_cast<oncilla_log_level>(level), std::string(message).c_str());
-        });
-  }
   if ((given.allocate == nullptr) != (given.release == nullptr)) {
     return InvalidArgument("allocate and release must be given together");
   }
+  const auto done = *last = std::make_shared<LastCall>(given.done, given.done_user);
+  if (given.log != nullptr) {
+    ours.log = std::make_shared<const Log>(
+        static_cast<LogLevel>(given.log_level),
+        [log = given.log, user = given.log_user, done](LogLevel level, std::string_view message) {
+          log(user, static_cast<oncilla_log_level>(level), std::string(message).c_str());
+        });
+  }
   if (given.allocate != nullptr) {
     auto memory = std::make_shared<HostMemory>();
-    memory->allocate = [f = given.allocate, user = given.memory_user](size_t bytes, size_t align) {
-      return f(user, bytes, align);
-    };
-    memory->release = [f = given.release, user = given.memory_user](void* data, size_t bytes) {
-      f(user, data, bytes);
-    };
+    memory->allocate = [f = given.allocate, user = given.memory_user, done](
+                           size_t bytes, size_t align) { return f(user, bytes, align); };
+    memory->release = [f = given.release, user = given.memory_user, done](
+                          void* data, size_t bytes) { f(user, data, bytes); };
     ours.host_memory = std::move(memory);
   }
   return ours;
@@ -116,8 +116,10 @@ oncilla_status* oncilla_runtime_create(const oncilla_runtime_options* options,
                                        oncilla_runtime** runtime) {
   return Guard([&]() -> Status {
     ONCILLA_TRY(NeedHandle(runtime, "runtime"));
-    ONCILLA_ASSIGN(RuntimeOptions ours, ReadRuntimeOptions(options));
+    std::shared_ptr<LastCall> last;
+    ONCILLA_ASSIGN(RuntimeOptions ours, ReadRuntimeOptions(options, &last));
     *runtime = new oncilla_runtime{Runtime::Create(std::move(ours))};
+    last->succeeded = true;
     return Status();
   });
 }
@@ -476,6 +478,13 @@ Status ReadRunRequest(const char* const* input_names, const oncilla_tensor* cons
     return InvalidArgument("trace_level is ", given.trace_level);
   }
   request->trace = static_cast<TraceLevel>(given.trace_level);
+  if (given.into_count > 0) ONCILLA_TRY(NeedHandle(given.into, "into"));
+  for (size_t i = 0; i < given.into_count; ++i) {
+    const oncilla_output_memory& memory = given.into[i];
+    ONCILLA_TRY(NeedHandle(memory.output, StrCat("into[", i, "].output")));
+    ONCILLA_TRY(NeedHandle(memory.data, StrCat("into[", i, "].data")));
+    request->into.push_back({memory.output, {static_cast<std::byte*>(memory.data), memory.bytes}});
+  }
   if (input_count > 0) {
     ONCILLA_TRY(NeedHandle(input_names, "input_names"));
     ONCILLA_TRY(NeedHandle(inputs, "inputs"));

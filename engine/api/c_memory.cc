@@ -37,8 +37,8 @@ oncilla_status* oncilla_session_device_info(const oncilla_session* session, size
     value.name = visible[index].name.c_str();
     value.driver_name = visible[index].info.name.c_str();
     const auto names = session->session->device_set().names();
-    value.preferred =
-        names[static_cast<size_t>(session->session->device_set().preferred())] == visible[index].name;
+    value.preferred = names[static_cast<size_t>(session->session->device_set().preferred())] ==
+                      visible[index].name;
     for (const DeviceMemory& memory : session->session->memory().Devices()) {
       if (memory.device != visible[index].name) continue;
       value.in_use = 1;
@@ -90,8 +90,8 @@ oncilla_status* oncilla_session_memory_report(oncilla_session* session, int json
   return Guard([&]() -> Status {
     ONCILLA_TRY(NeedHandle(session, "session"));
     return WriteText(
-        json != 0 ? session->session->memory().ReportJson() : session->session->memory().Report(), text,
-        size, needed);
+        json != 0 ? session->session->memory().ReportJson() : session->session->memory().Report(),
+        text, size, needed);
   });
 }
 

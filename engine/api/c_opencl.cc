@@ -51,10 +51,12 @@ oncilla_status* oncilla_opencl_runtime_create(const oncilla_runtime_options* opt
     if (given.entry_point != nullptr) {
       handles.entry_point = [&](const char* name) { return given.entry_point(given.user, name); };
     }
-    ONCILLA_ASSIGN(RuntimeOptions ours, ReadRuntimeOptions(options));
+    std::shared_ptr<LastCall> last;
+    ONCILLA_ASSIGN(RuntimeOptions ours, ReadRuntimeOptions(options, &last));
     ONCILLA_ASSIGN(HostDevice borrowed, BorrowOpenCl(handles));
     ours.host_devices.push_back(std::move(borrowed));
     *runtime = new oncilla_runtime{Runtime::Create(std::move(ours))};
+    last->succeeded = true;
     return Status();
   });
 }
@@ -74,8 +76,8 @@ oncilla_status* oncilla_opencl_wrap(oncilla_session* session, void* buffer, size
     Session& on = *session->session;
     const auto links = on.device_set().links();
     ONCILLA_ASSIGN(DeviceTensor wrapped,
-                   links[static_cast<size_t>(on.device_set().preferred())]->Wrap(std::move(desc), buffer,
-                                                                    static_cast<int64_t>(offset)));
+                   links[static_cast<size_t>(on.device_set().preferred())]->Wrap(
+                       std::move(desc), buffer, static_cast<int64_t>(offset)));
     *tensor = new oncilla_tensor(MakeTensor(std::move(wrapped)));
     return Status();
   });

@@ -20,17 +20,21 @@ oncilla_status* oncilla_model_place(oncilla_model* model, const char* nodes, con
   });
 }
 
-oncilla_status* oncilla_model_place_by(oncilla_model* model, oncilla_place_fn rule, void* user) {
+oncilla_status* oncilla_model_place_by(oncilla_model* model, oncilla_place_fn rule, void* user,
+                                       void (*done)(void* user)) {
   return Guard([&]() -> Status {
     ONCILLA_TRY(NeedHandle(model, "model"));
     ONCILLA_TRY(NeedHandle(reinterpret_cast<const void*>(rule), "rule"));
     PlacementRequest request;
-    request.rule = [rule, user](const NodeInQuestion& node) -> std::string {
+    const auto last = std::make_shared<LastCall>(done, user);
+    request.rule = [rule, user, last](const NodeInQuestion& node) -> std::string {
       const std::string name(node.name), op(node.op), stored(node.device);
       const char* device = rule(user, name.c_str(), op.c_str(), stored.c_str());
       return device == nullptr ? "" : device;
     };
-    return model->model->Place({std::move(request)});
+    const Status placed = model->model->Place({std::move(request)});
+    last->succeeded = placed.ok();
+    return placed;
   });
 }
 

@@ -1,6 +1,7 @@
 // The structs behind the opaque handles of oncilla.h, and the guards at the C interface.
 #pragma once
 
+#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <string>
@@ -86,6 +87,21 @@ oncilla_status* Guard(F&& body) noexcept {
 
 Status NeedHandle(const void* handle, std::string_view what);
 
+// Lives in what calls the caller's functions: the end of the last copy calls `done`, which may be
+// null, if the call that took the functions has succeeded.
+struct LastCall {
+  LastCall(void (*call)(void*), void* with) : done(call), user(with) {}
+  ~LastCall() {
+    if (succeeded && done != nullptr) done(user);
+  }
+  LastCall(const LastCall&) = delete;
+  LastCall& operator=(const LastCall&) = delete;
+
+  void (*const done)(void* user);
+  void* const user;
+  std::atomic<bool> succeeded{false};
+};
+
 // The largest size that a struct of a later version can have; a larger one was not set by the
 // caller.
 inline constexpr size_t kMostStructBytes = 4096;
@@ -140,7 +156,9 @@ oncilla_dtype ToC(DType dtype);
 // kInvalid for a number that is not a type.
 DType FromC(oncilla_dtype dtype);
 Result<Shape> ReadShape(const int64_t* dims, size_t rank);
-Result<RuntimeOptions> ReadRuntimeOptions(const oncilla_runtime_options* options);
+// `last` gets what stands for the functions in the options.
+Result<RuntimeOptions> ReadRuntimeOptions(const oncilla_runtime_options* options,
+                                          std::shared_ptr<LastCall>* last);
 // Notes about a ConfigProto go to the runtime's log.
 Result<SessionOptions> ReadSessionOptions(const oncilla_session_options* options, Runtime& runtime);
 Result<CallOptions> ReadCallOptions(const oncilla_call_options* options);

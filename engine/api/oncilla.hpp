@@ -23,6 +23,7 @@
 #include <initializer_list>
 #include <memory>
 #include <oncilla/oncilla_runs.hpp>
+#include <oncilla/oncilla_runtime.hpp>
 #include <oncilla/oncilla_tensor.hpp>
 #include <string>
 #include <utility>
@@ -30,6 +31,13 @@
 
 namespace oncilla {
 inline namespace v0 {
+
+// Where an output is to be written: exactly as many bytes as its dense row-major form.
+struct OutputMemory {
+  std::string output;
+  void* data = nullptr;
+  size_t bytes = 0;
+};
 
 struct RunOptions {
   std::string signature = {};  // empty: the default one
@@ -46,7 +54,14 @@ struct RunOptions {
   std::vector<std::string> keep = {};
   bool keep_all = false;
   int trace_level = ONCILLA_TRACE_NONE;  // what is recorded for RunResult::Trace
+  // Memory of the caller that outputs are written to; see oncilla_run_options::into. The result's
+  // tensors refer to it, so it must outlive them.
+  std::vector<OutputMemory> into = {};
 };
+
+// The device for a node of this name, op and stored device; empty: no preference.
+using PlacementRule = std::function<std::string(const std::string& node, const std::string& op,
+                                                const std::string& stored)>;
 
 // An input or output as a signature declares it.
 struct TensorInfo {
@@ -175,6 +190,23 @@ class Model {
   Status PlaceType(const std::string& op, const std::string& device) const {
     return Status(oncilla_model_place(model_.get(), nullptr, op.c_str(), device.c_str()));
   }
+  // Asks `rule` for the device of each node of a graph that is compiled from now on, given its
+  // name, op and the device that the model stores for it; an empty answer is no preference. It is
+  // called from any thread, until the placement is cleared or the model is gone.
+  Status PlaceBy(PlacementRule rule) const {
+    auto kept = std::make_unique<PlacementRule>(std::move(rule));
+    const oncilla_place_fn call = [](void* user, const char* node, const char* op,
+                                     const char* stored) {
+      static thread_local std::string device;
+      device = (*static_cast<PlacementRule*>(user))(node, op, stored);
+      return device.empty() ? nullptr : device.c_str();
+    };
+    Status status(oncilla_model_place_by(model_.get(), call, kept.get(), [](void* user) {
+      delete static_cast<PlacementRule*>(user);
+    }));
+    if (status.ok()) (void)kept.release();  // goes with the rule
+    return status;
+  }
   Status ClearPlacement() const { return Status(oncilla_model_clear_placement(model_.get())); }
   // Where each node of a signature runs and why, one line each.
   Result<std::string> Placement(const std::string& signature = {},
@@ -230,7 +262,12 @@ class Model {
       c.keep_all = options.keep_all;
       c.device = options.device.empty() ? nullptr : options.device.c_str();
       c.trace_level = options.trace_level;
+      for (const OutputMemory& m : options.into)
+        into.push_back({m.output.c_str(), m.data, m.bytes});
+      c.into = into.data();
+      c.into_count = into.size();
     }
+    std::vector<oncilla_output_memory> into;
     std::vector<const char*> names, outputs, targets, keep;
     std::vector<const oncilla_tensor*> tensors;
     oncilla_run_options c{};
@@ -299,10 +336,13 @@ struct LoadOptions {
   Tags tags = {};  // SavedModel; empty: "serve", else the only set there is
   StoredDevices stored_devices = StoredDevices::kDefault;
   LoadPolicy load_policy = LoadPolicy::kLazy;
+  // Called during the load, on its thread, with what is done ("load", "compile") and how much of
+  // it, in [0, 1] or negative where that is not known.
+  std::function<void(const std::string& what, double fraction)> progress = nullptr;
 };
 
 namespace internal {
-// The options in the form of the C interface. `c` refers to `tags`.
+// The options in the form of the C interface. `c` refers to `tags` and to the options.
 struct CLoadOptions {
   explicit CLoadOptions(const LoadOptions& options) {
     for (const std::string& tag : options.tags) tags += (tags.empty() ? "" : ",") + tag;
@@ -310,6 +350,11 @@ struct CLoadOptions {
     c.tags = tags.empty() ? nullptr : tags.c_str();
     c.stored_devices = static_cast<int>(options.stored_devices);
     c.load_policy = static_cast<int>(options.load_policy);
+    if (!options.progress) return;
+    c.progress = [](void* user, const char* what, double fraction) {
+      static_cast<const LoadOptions*>(user)->progress(what, fraction);
+    };
+    c.progress_user = const_cast<LoadOptions*>(&options);
   }
   CLoadOptions(const CLoadOptions&) = delete;
   std::string tags;
@@ -318,63 +363,6 @@ struct CLoadOptions {
 }  // namespace internal
 
 class GraphBuilder;  // oncilla_graph.hpp
-
-struct DeviceInfo {
-  std::string name;  // "/job:localhost/replica:0/task:0/device:GPU:0"; empty when not usable
-  std::string note;  // why it is not usable, else empty
-  std::string id;    // stable between processes
-  std::string driver_name, vendor, driver_version, backend;
-  int64_t memory_bytes = 0, max_allocation_bytes = 0;
-  int compute_units = 0;
-};
-
-struct RuntimeOptions {
-  // List OpenCL devices of type CPU as GPU:n too, to use OpenCL on a machine without a GPU.
-  bool opencl_cpu_devices = false;
-  // Threads of the pool that sessions share; 0: one for each processor that this process may use.
-  int threads = 0;
-};
-
-// The devices of this machine. Sessions of one runtime share its thread pool, and a limit on what
-// they take of a device together. Listing devices opens none. Copies refer to the same runtime.
-class Runtime {
- public:
-  static Result<Runtime> Create(const RuntimeOptions& options = {}) {
-    oncilla_runtime_options r{};
-    r.size = sizeof(r);
-    r.opencl_cpu_devices = options.opencl_cpu_devices;
-    r.threads = options.threads;
-    oncilla_runtime* runtime = nullptr;
-    Status status(oncilla_runtime_create(&r, &runtime));
-    if (!status.ok()) return status;
-    return Runtime(runtime);
-  }
-  // The CPU first, then the GPUs, then devices that are not usable, with the reason.
-  std::vector<DeviceInfo> Devices() const {
-    std::vector<DeviceInfo> all(oncilla_runtime_device_count(get()));
-    for (size_t i = 0; i < all.size(); ++i) {
-      oncilla_device_info c{};
-      c.size = sizeof(c);
-      if (!Status(oncilla_runtime_device(get(), i, &c)).ok()) continue;
-      all[i] = {
-          c.name,           c.note,    c.id,           c.driver_name,          c.vendor,
-          c.driver_version, c.backend, c.memory_bytes, c.max_allocation_bytes, c.compute_units};
-    }
-    return all;
-  }
-  // Whether there is a usable device of that name: "/GPU:0", "gpu:0", "/device:GPU:0", the full
-  // name, or a type ("GPU").
-  bool HasDevice(const std::string& name) const {
-    return oncilla_runtime_has_device(get(), name.c_str()) != 0;
-  }
-  // Takes ownership of a handle of the C interface.
-  static Runtime Adopt(oncilla_runtime* runtime) { return Runtime(runtime); }
-  oncilla_runtime* get() const { return runtime_.get(); }
-
- private:
-  explicit Runtime(oncilla_runtime* owned) : runtime_(owned, oncilla_runtime_free) {}
-  std::shared_ptr<oncilla_runtime> runtime_;
-};
 
 struct SessionOptions {
   // Where nodes run unless they are placed elsewhere: auto (the first GPU, else the CPU), cpu,

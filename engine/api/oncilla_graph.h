@@ -26,10 +26,9 @@ ONCILLA_API oncilla_status* oncilla_graph_placeholder(oncilla_graph* graph, cons
 /* Adds any op of TensorFlow, with the attributes that were set since the last one. Attributes for
  * types that follow from the inputs need not be set. `dtype` is the type of the first output; 0
  * means that of the first input. */
-ONCILLA_API oncilla_status* oncilla_graph_op(oncilla_graph* graph, const char* op,
-                                             const char* name, const char* const* inputs,
-                                             size_t input_count, oncilla_dtype dtype,
-                                             const char** tensor);
+ONCILLA_API oncilla_status* oncilla_graph_op(oncilla_graph* graph, const char* op, const char* name,
+                                             const char* const* inputs, size_t input_count,
+                                             oncilla_dtype dtype, const char** tensor);
 ONCILLA_API oncilla_status* oncilla_graph_attr_int(oncilla_graph* graph, const char* name,
                                                    int64_t value);
 ONCILLA_API oncilla_status* oncilla_graph_attr_float(oncilla_graph* graph, const char* name,

@@ -72,13 +72,10 @@ typedef struct oncilla_run_cost {
  * the device computes are written there without a copy. A run with a time limit or a cancellation,
  * or whose output overlaps an input, copies on the device at its end instead. After a failure the
  * contents are undefined. `options` and `cost` may be null. */
-ONCILLA_API oncilla_status* oncilla_callable_run_into(oncilla_callable* callable,
-                                                      const oncilla_tensor* const* inputs,
-                                                      size_t input_count,
-                                                      const oncilla_tensor* const* outputs,
-                                                      size_t output_count,
-                                                      const oncilla_call_options* options,
-                                                      oncilla_run_cost* cost);
+ONCILLA_API oncilla_status* oncilla_callable_run_into(
+    oncilla_callable* callable, const oncilla_tensor* const* inputs, size_t input_count,
+    const oncilla_tensor* const* outputs, size_t output_count, const oncilla_call_options* options,
+    oncilla_run_cost* cost);
 
 /* A run on a queue of the application. */
 typedef struct oncilla_enqueued oncilla_enqueued;
@@ -95,13 +92,10 @@ typedef struct oncilla_enqueued oncilla_enqueued;
  *
  * The event does not report the outcome: an index out of range, for example, is only reported by
  * oncilla_enqueued_finish. */
-ONCILLA_API oncilla_status* oncilla_opencl_enqueue(oncilla_callable* callable, void* queue,
-                                                   const oncilla_tensor* const* inputs,
-                                                   size_t input_count,
-                                                   const oncilla_tensor* const* outputs,
-                                                   size_t output_count, void* const* wait_for,
-                                                   size_t wait_count, void** event,
-                                                   oncilla_enqueued** run);
+ONCILLA_API oncilla_status* oncilla_opencl_enqueue(
+    oncilla_callable* callable, void* queue, const oncilla_tensor* const* inputs,
+    size_t input_count, const oncilla_tensor* const* outputs, size_t output_count,
+    void* const* wait_for, size_t wait_count, void** event, oncilla_enqueued** run);
 /* Like oncilla_opencl_enqueue, and the device records the time of each step, for
  * oncilla_enqueued_trace. ONCILLA_FAILED_PRECONDITION for a queue that was created without
  * CL_QUEUE_PROFILING_ENABLE. */

@@ -71,7 +71,10 @@ struct RunStats {
 // computes in memory of their own directly there; the caller copies the others.
 struct OutputTargets {
   const CompiledGraph* graph = nullptr;
-  std::span<const DeviceTensor> targets;  // per output of the graph; invalid: none
+  std::span<const DeviceTensor> targets = {};  // per output of the graph; invalid: none
+  // The same on the host, for what the CPU computes; empty: none. Other devices could still write
+  // there after a run that ends early, so their results are never read back to it directly.
+  std::span<const std::span<std::byte>> host = {};
 };
 
 struct InstanceOptions {

@@ -2,6 +2,8 @@
 #include "engine/session/run.h"
 
 #include <algorithm>
+#include <cstring>
+#include <functional>
 #include <set>
 #include <sstream>
 
@@ -87,6 +89,65 @@ void FillReport(const CompiledGraph& compiled, RunReport& report) {
   }
   report.refusals = compiled.placement.Refusals();
   report.relaxed = compiled.placement.Relaxed();
+}
+
+// Whether two pieces of memory have a byte in common.
+bool Overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
+  const std::less<> before;
+  return !a.empty() && !b.empty() && before(a.data(), b.data() + b.size()) &&
+         before(b.data(), a.data() + a.size());
+}
+
+// The caller's memory per output of the graph; empty where there is none.
+Result<std::vector<std::span<std::byte>>> MemoryOf(const Graph& graph, const RunRequest& request,
+                                                   const std::vector<bool>& keep) {
+  const auto refuse = [](const auto&... why) {
+    return WithStage(InvalidArgument(why...), Stage::kOptions);
+  };
+  std::vector<std::span<std::byte>> memory(graph.outputs().size());
+  for (size_t k = 0; k < request.into.size(); ++k) {
+    const auto& [name, bytes] = request.into[k];
+    const auto it = std::find_if(
+        graph.outputs().begin(), graph.outputs().end(),
+        [&, wanted = std::string_view(name)](const NamedValue& o) { return o.name == wanted; });
+    if (it == graph.outputs().end()) {
+      return refuse("memory is given for '", name, "', which is no output of the run");
+    }
+    const auto i = static_cast<size_t>(it - graph.outputs().begin());
+    if (keep[i]) return refuse("output '", name, "' is to be kept on its device and in memory");
+    if (memory[i].data() != nullptr) return refuse("memory is given for '", name, "' twice");
+    for (size_t j = 0; j < k; ++j) {
+      if (!Overlap(request.into[j].second, bytes)) continue;
+      return refuse("the memory for '", request.into[j].first, "' and '", name, "' overlaps");
+    }
+    for (const auto& feed : request.feeds) {
+      if (feed.second.dtype() == DType::kString || !Overlap(feed.second.bytes(), bytes)) continue;
+      return refuse("the memory for '", name, "' overlaps with the input '", feed.first, "'");
+    }
+    memory[i] = bytes;
+  }
+  return memory;
+}
+
+// The output as a view of the caller's memory, copied there unless it was computed there.
+Result<Tensor> Delivered(const std::string& name, const Tensor& output,
+                         std::span<std::byte> memory) {
+  const auto size = static_cast<int64_t>(memory.size());
+  if (output.dtype() == DType::kString) {
+    return WithStage(InvalidArgument("output '", name, "' is ", output.desc(),
+                                     ", and strings are not written to memory"),
+                     Stage::kOptions);
+  }
+  if (output.is_list() || output.desc().bytes() != size) {
+    return WithStage(
+        InvalidArgument("output '", name, "' is ", output.desc(), " of ", output.desc().bytes(),
+                        " bytes, and the memory given for it ", "has ", size),
+        Stage::kOptions);
+  }
+  if (!memory.empty() && output.bytes().data() != memory.data()) {
+    std::memcpy(memory.data(), output.bytes().data(), memory.size());
+  }
+  return Tensor::View(output.desc(), memory, nullptr);
 }
 
 int64_t Nanoseconds(std::chrono::steady_clock::duration time) {
@@ -225,10 +286,18 @@ Result<RunResult> RunOnce(Session& session, const ModelSource& source, VariableS
   control.stamps = trace != TraceLevel::kSoftware;
   control.stats = &report.stats;
   if (software) SamplePools(session, report.pool_samples);
+  ONCILLA_ASSIGN(const auto memory, MemoryOf(compiled.graph, request, keep));
+  const OutputTargets targets{.graph = &compiled, .host = memory};
+  if (!request.into.empty()) control.into = &targets;
   ONCILLA_ASSIGN(auto outputs,
                  Execute(session, variables, executor, feeds, keep, control, &report.memory));
   for (size_t i = 0; i < outputs.size(); ++i) {
-    result.outputs.emplace_back(compiled.graph.outputs()[i].name, outputs[i].host());
+    const std::string& name = compiled.graph.outputs()[i].name;
+    Tensor output = outputs[i].host();
+    if (memory[i].data() != nullptr) {
+      ONCILLA_ASSIGN(output, Delivered(name, output, memory[i]));
+    }
+    result.outputs.emplace_back(name, std::move(output));
     if (request.keep_all || !request.keep.empty()) result.kept.push_back(outputs[i].device());
   }
   FillReport(compiled, report);

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,6 +38,11 @@ struct RunRequest {
   std::vector<std::string> keep = {};
   bool keep_all = false;
   CancellationToken cancel = {};  // of CancellationToken::Create(); cancelling ends the run
+  // Memory of the caller for outputs, of exactly their sizes, which no other output and no feed may
+  // share. What the CPU computes is computed there where it is aligned to 64 bytes; all else is
+  // copied there at the end. The result's tensors are views of it. After a failure its contents
+  // are not defined, and nothing writes there any more.
+  std::vector<std::pair<std::string, std::span<std::byte>>> into = {};
 };
 
 // A device that a run was to be on, and why it is not.

@@ -2,6 +2,7 @@
 // device, by position. Includes nothing of the engine.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstring>
@@ -113,6 +114,52 @@ TEST_P(ApiRuns, RunOnThreadsOfTheSession) {
   }
   while (done < 6) std::this_thread::yield();
   EXPECT_EQ(model_->RunAsync({}).value().Wait().status().code(), ONCILLA_INVALID_ARGUMENT);
+}
+
+TEST_P(ApiRuns, ResultsGoToMemoryOfTheCaller) {
+  // Aligned, where the CPU computes; not aligned, where results are copied.
+  alignas(64) float memory[1001];
+  for (float* at : {memory, memory + 1}) {
+    std::fill(std::begin(memory), std::end(memory), -1.0f);
+    options_.into = {{"logits", at, 4000}};
+    {
+      const auto result = model_->Run({{"image", *image_}}, options_).value();
+      EXPECT_EQ(result[0].data<float>(), at);
+    }
+    EXPECT_EQ(std::memcmp(at, logits_.data(), 4000), 0);
+    EXPECT_EQ(at == memory ? memory[1000] : memory[0], -1.0f) << "written beside";
+  }
+  options_.timeout_ms = 60000;  // a run that may end early
+  std::fill(std::begin(memory), std::end(memory), -1.0f);
+  options_.into = {{"logits", memory, 4000}};
+  const auto run = model_->RunAsync({{"image", *image_}}, options_).value();
+  ASSERT_TRUE(run.Wait().ok());
+  EXPECT_EQ(std::memcmp(memory, logits_.data(), 4000), 0);
+}
+
+TEST_P(ApiRuns, MemoryForResultsThatCannotBeIsRefused) {
+  alignas(64) float memory[2000];
+  const auto refused = [&](std::vector<oncilla::OutputMemory> into) {
+    options_.into = std::move(into);
+    const auto run = model_->Run({{"image", *image_}}, options_);
+    EXPECT_EQ(run.status().code(), ONCILLA_INVALID_ARGUMENT);
+    return run.status().message();
+  };
+  EXPECT_THAT(refused({{"logits", memory, 3996}}),
+              HasSubstr("output 'logits' is f32[1,1000] of 4000 bytes, and the memory given for it "
+                        "has 3996"));
+  EXPECT_THAT(refused({{"logit", memory, 4000}}), HasSubstr("memory is given for 'logit'"));
+  EXPECT_THAT(refused({{"logits", nullptr, 4000}}), HasSubstr("into[0].data"));
+  EXPECT_THAT(refused({{"logits", memory, 4000}, {"logits", memory + 1000, 4000}}),
+              HasSubstr("memory is given for 'logits' twice"));
+  EXPECT_THAT(refused({{"logits", const_cast<uint8_t*>(image_->data<uint8_t>()), 768}}),
+              HasSubstr("overlaps with the input 'image'"));
+  options_.outputs = {"logits", "label"};
+  EXPECT_THAT(refused({{"logits", memory, 4000}, {"label", memory + 999, 8}}),
+              HasSubstr("the memory for 'logits' and 'label' overlaps"));
+  EXPECT_THAT(refused({{"label", memory, 8}}), HasSubstr("strings are not written to memory"));
+  options_.keep_all = true;
+  EXPECT_THAT(refused({{"logits", memory, 4000}}), HasSubstr("to be kept on its device"));
 }
 
 TEST_P(ApiRuns, AreTraced) {

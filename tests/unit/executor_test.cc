@@ -71,6 +71,26 @@ TEST_F(ExecutorTest, OnePlanPerShape) {
   EXPECT_EQ(executor->counters().instances_made, 3);
 }
 
+TEST_F(ExecutorTest, ResultsAreComputedInMemoryOfTheCaller) {
+  auto executor = Make(ShapeChain());
+  alignas(64) std::byte memory[32];
+  const std::span<std::byte> host[] = {memory};
+  const OutputTargets targets{.graph = &executor->compiled(), .host = host};
+  RunControl control;
+  control.into = &targets;
+  const std::vector<Tensor> two = {Floats({2, 2, 2}, std::vector<float>(8, 0.5f))};
+  auto out = executor->Run(two, control);
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ((*out)[0].bytes().data(), memory);
+  EXPECT_EQ(Values((*out)[0])[0], 1.5f);
+  // Three rows do not fit there.
+  const std::vector<Tensor> three = {Floats({3, 2, 2}, std::vector<float>(12, 0.5f))};
+  out = executor->Run(three, control);
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_NE((*out)[0].bytes().data(), memory);
+  EXPECT_EQ((*out)[0].shape(), (Shape{3, 4}));
+}
+
 // Weights stay where the model's file has them, at any address, until they are packed.
 TEST_F(ExecutorTest, ConstantsAtOddAddressesArePacked) {
   const std::vector<float> weights = {1, 2, 3, 4, 5, 6};

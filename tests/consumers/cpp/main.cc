@@ -1,5 +1,8 @@
 // The C++ face as an application uses it.
+#include <algorithm>
+#include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <oncilla/oncilla.hpp>
 #include <oncilla/oncilla_opencl.hpp>
@@ -120,6 +123,63 @@ void Devices() {
          devices[0].limit_bytes > 0);
 }
 
+// The application's functions are called, and let go of when the last handle is gone.
+void Functions(const std::string& path) {
+  auto alive = std::make_shared<int>(0);
+  const std::weak_ptr<int> watch = alive;
+  std::atomic<int> logged = 0, placed = 0, done = 0;
+  std::atomic<int64_t> held = 0, most = 0;
+  oncilla::RuntimeOptions options;
+  options.log = [&, alive](oncilla_log_level, const std::string& line) { logged += !line.empty(); };
+  options.log_level = ONCILLA_LOG_DEBUG;
+  options.allocator.allocate = [&](size_t bytes, size_t alignment) {
+    most = std::max<int64_t>(most, held += static_cast<int64_t>(bytes));
+    return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  };
+  options.allocator.release = [&](void* memory, size_t bytes) {
+    held -= static_cast<int64_t>(bytes);
+    std::free(memory);
+  };
+  {
+    auto runtime = oncilla::Runtime::Create(options).value();
+    auto session = oncilla::Session::Create(runtime, {"cpu"}).value();
+    oncilla::LoadOptions load;
+    load.progress = [&](const std::string& what, double fraction) {
+      done += what == "load" && fraction == 1;
+    };
+    auto model = session.Load(path, load).value();
+    EXPECT(done == 1);
+    EXPECT(model
+               .PlaceBy([&, alive](const std::string& node, const std::string& op,
+                                   const std::string&) -> std::string {
+                 placed += !node.empty() && !op.empty();
+                 return op == "Softmax" ? "/CPU:0" : "";
+               })
+               .ok());
+    auto image =
+        oncilla::Tensor::Of<uint8_t>({1, 8, 8, 3}, std::vector<uint8_t>(8 * 8 * 3, 90)).value();
+    alignas(64) static float logits[1000];
+    oncilla::RunOptions run;
+    run.outputs = {"logits"};
+    run.into = {{"logits", logits, sizeof(logits)}};
+    const auto result = model.Run({{"image", image}}, run).value();
+    EXPECT(result[0].data<float>() == logits && logits[0] != 0);
+    EXPECT(placed > 10 && most > 1000000);
+    run.into = {{"lgits", logits, sizeof(logits)}};
+    EXPECT(!model.Run({{"image", image}}, run).ok());
+    alive.reset();
+    options = {};
+    EXPECT(!watch.expired());
+    const auto closed = runtime.CloseSessions().value();
+    EXPECT(closed.released_bytes > 0 && !closed.still_held.empty());
+    EXPECT(!model.Run({{"image", image}}).ok());
+  }
+  EXPECT(held == 0 && logged > 0 && watch.expired());
+  EXPECT(!oncilla::Version().empty() && !oncilla::BuildInfo().empty());
+  options.allocator.allocate = [](size_t, size_t) -> void* { return nullptr; };
+  EXPECT(!oncilla::Runtime::Create(options).ok());  // without its release
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -127,6 +187,7 @@ int main(int argc, char** argv) {
   Values(argv[1]);
   Loading(argv[1]);
   Devices();
+  Functions(argv[1]);
   oncilla::SessionOptions options;
   options.device = "cpu";
   auto session = oncilla::Session::Create(options).value();
