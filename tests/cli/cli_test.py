@@ -460,6 +460,12 @@ class Bench(CliTest):
         self.assertGreater(document["outside_kernels_share"], 0)  # of so small a model, most
         self.assertLess(document["outside_kernels_share"], 1)
 
+    def test_time_limit(self):
+        model = QUICKSTART / "efficientnet_lite0"
+        for command in (("bench",), ("run", "--random")):
+            self.fails(7, *command, model, "--shape", "image=1x224x224x3", "--device", "cpu", "--timeout", "1",
+                       says=["the run took longer than its time limit"])
+
     def test_terminated_while_a_file_is_written(self):
         # What is under construction goes with the process, whatever ends it politely.
         for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):

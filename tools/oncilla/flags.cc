@@ -144,6 +144,34 @@ OpenModelOptions LoadOptionsOf(const ModelFlags& flags) {
   return open;
 }
 
+void AddTimeout(CLI::App& app, int64_t& timeout_ms) {
+  app.add_option("--timeout", timeout_ms,
+                 "End a run that takes longer (0: never), planning included: exit code 7")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
+      ->type_name("MS");
+}
+
+namespace {
+
+EarlyEnd EndAfter(int64_t timeout_ms) {
+  EarlyEnd end;
+  if (timeout_ms > 0) {
+    end.deadline =
+        DeadlineAfter(std::chrono::steady_clock::now(), std::chrono::milliseconds(timeout_ms));
+  }
+  return end;
+}
+
+WorkLimits LimitsUntil(const EarlyEnd& end) {
+  WorkLimits limits = WorkScope::Current();
+  limits.end = &end;
+  return limits;
+}
+
+}  // namespace
+
+TimedWork::TimedWork(int64_t timeout_ms) : end_(EndAfter(timeout_ms)), scope_(LimitsUntil(end_)) {}
+
 void AddPlacement(CLI::App& app, ModelFlags& flags) {
   app.add_option("--stored-devices", flags.stored_devices,
                  "Devices stored on a TensorFlow model's nodes: ignore, soft (followed where that "
@@ -207,10 +235,11 @@ Result<OpenedModel> Open(const ModelFlags& model, const SessionFlags& session) {
   return opened;
 }
 
-Result<std::shared_ptr<Executor>> CompileModel(
-    const OpenedModel& opened, const std::vector<std::string>& feeds,
-    const std::vector<std::string>& fetches, const std::vector<std::string>& targets,
-    const GraphObserver& observe) {
+Result<std::shared_ptr<Executor>> CompileModel(const OpenedModel& opened,
+                                               const std::vector<std::string>& feeds,
+                                               const std::vector<std::string>& fetches,
+                                               const std::vector<std::string>& targets,
+                                               const GraphObserver& observe) {
   const Progress progress("compiling");
   auto executor =
       opened.model->Executable({opened.signature->key, feeds, fetches, targets}, observe);

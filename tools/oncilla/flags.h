@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/early_end.h"
+#include "engine/base/work_limits.h"
 #include "engine/session/model.h"
 
 namespace CLI {
@@ -55,6 +57,18 @@ struct ModelFlags {
 OpenModelOptions LoadOptionsOf(const ModelFlags& flags);
 // The flags that only commands have which place nodes.
 void AddPlacement(CLI::App& app, ModelFlags& flags);
+// --timeout of a run, in milliseconds; 0: none.
+void AddTimeout(CLI::App& app, int64_t& timeout_ms);
+
+// Work of this thread during the object's life ends at the time limit; 0: none.
+class TimedWork {
+ public:
+  explicit TimedWork(int64_t timeout_ms);
+
+ private:
+  EarlyEnd end_;
+  WorkScope scope_;
+};
 
 struct OpenedModel {
   std::shared_ptr<Runtime> runtime;
@@ -69,10 +83,11 @@ Result<OpenedModel> Open(const ModelFlags& model, const SessionFlags& session);
 
 // The graph for these names compiled, with a failure staged as the model's. Empty feeds: those
 // inputs that the fetches need.
-Result<std::shared_ptr<Executor>> CompileModel(
-    const OpenedModel& opened, const std::vector<std::string>& feeds,
-    const std::vector<std::string>& fetches, const std::vector<std::string>& targets = {},
-    const GraphObserver& observe = nullptr);
+Result<std::shared_ptr<Executor>> CompileModel(const OpenedModel& opened,
+                                               const std::vector<std::string>& feeds,
+                                               const std::vector<std::string>& fetches,
+                                               const std::vector<std::string>& targets = {},
+                                               const GraphObserver& observe = nullptr);
 
 // "1x3x224x224" as sizes; an empty text is a scalar's shape.
 Result<Shape> ParseShape(std::string_view text);

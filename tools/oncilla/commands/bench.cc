@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
 
 #include "engine/base/format.h"
 #include "engine/placement/device_name.h"
@@ -32,6 +33,7 @@ struct BenchFlags {
   std::vector<std::string> outputs;
   int warmup = 3, samples = 0, rows = 20;
   double duration_s = 2;
+  int64_t timeout_ms = 0;  // of each run; 0: none
   bool json = false;
 };
 
@@ -129,11 +131,14 @@ Result<Measured> Measure(const BenchFlags& flags, OpenedModel& opened) {
   request.signature = opened.signature->key;
   request.feeds = inputs.feeds;
   request.fetches = fetches;
+  request.timeout = std::chrono::milliseconds(flags.timeout_ms);
+  std::optional<TimedWork> limit(flags.timeout_ms);  // planning, too
   const auto begin = Clock::now();
   ONCILLA_ASSIGN(const auto executor, CompileModel(opened, names, fetches));
   auto first = opened.model->Run(request);
   if (!first.ok()) return OfRun(first.status());
   measured.first_run_s = Since(begin);
+  limit.reset();
   const Progress progress("measuring");
   for (int i = 0; i < flags.warmup; ++i) {
     auto run = opened.model->Run(request);
@@ -160,7 +165,8 @@ Result<Measured> Measure(const BenchFlags& flags, OpenedModel& opened) {
       if (feed.first == graph_input.name) facts.push_back(Fact::Of(feed.second.desc()));
     }
   }
-  measured.work = WorkOf(executor->compiled().graph, facts, *opened.session->device_set().devices()[0]);
+  measured.work =
+      WorkOf(executor->compiled().graph, facts, *opened.session->device_set().devices()[0]);
   ONCILLA_TRY(Profile(opened, request, *executor, measured));
   return measured;
 }
@@ -211,8 +217,8 @@ std::string Text(const BenchFlags& flags, const OpenedModel& opened, const Measu
   const Summary& s = measured.summary;
   const auto preferred = static_cast<size_t>(opened.session->device_set().preferred());
   const DeviceInfo& info = opened.session->device_set().devices()[preferred]->info();
-  std::string out =
-      StrCat("device     ", opened.session->device_set().names()[preferred], " (", info.name, ")\n");
+  std::string out = StrCat("device     ", opened.session->device_set().names()[preferred], " (",
+                           info.name, ")\n");
   out += StrCat("load       ", HumanTime(measured.load_s), "\n");
   out += StrCat("first run  ", HumanTime(measured.first_run_s), " (compiling included)\n");
   char spread[64];
@@ -301,6 +307,7 @@ Action AddBench(CLI::App& app) {
       ->check(CLI::Range(0.0, 86400.0))
       ->type_name("S")
       ->capture_default_str();
+  AddTimeout(app, flags->timeout_ms);
   app.add_option("--rows", flags->rows, "Rows of the table of ops")
       ->check(CLI::Range(0, 100000))
       ->type_name("N")

@@ -211,13 +211,7 @@ Result<StepResult> RunStep(OpenedModel& opened, const Step& step, const RunFlags
   const Signature known = WithInnerInputs(*opened.signature, step.input);
   ONCILLA_ASSIGN(const auto needed, NeededInputs(opened, known, step, fetches));
   ONCILLA_ASSIGN(Inputs inputs, GatherCounted(*opened.session, known, needed, step.input));
-  EarlyEnd end;  // also of planning, which finds out whether shapes meet
-  if (flags.timeout_ms > 0) {
-    end.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(flags.timeout_ms);
-  }
-  WorkLimits limits = WorkScope::Current();
-  limits.end = &end;
-  const WorkScope scope(limits);
+  const TimedWork limit(flags.timeout_ms);  // planning, too, which finds out whether shapes meet
   const auto executor = CompileModel(opened, needed, fetches, step.targets);
   if (!executor.ok() && !RunsElsewhere(opened, executor.status())) return executor.status();
   StepResult result;
@@ -485,10 +479,7 @@ Action AddRun(CLI::App& app) {
                  "With --compare: so many values inside the graph as well, one run each")
       ->check(CLI::Range(0, 100000))
       ->type_name("N");
-  app.add_option("--timeout", flags->timeout_ms,
-                 "End a run that takes longer (0: never), planning included: exit code 7")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
-      ->type_name("MS");
+  AddTimeout(app, flags->timeout_ms);
   app.add_flag("--placement", flags->placement, "Say for each node where it ran and why (stderr)");
   app.add_flag("--json", flags->json, "Results and costs as one JSON document");
   app.add_flag("-q,--quiet", flags->session.runtime.quiet, "Nothing on stderr but failures");
