@@ -2,6 +2,7 @@
 // are aligned, so that cutting costs nothing.
 #include "engine/ops/array/list.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "backends/cpu/kernel.h"
@@ -378,17 +379,35 @@ Result<Tensors> ListErase(const NoAttrs&, const NodeView&, std::span<const Tenso
   return Tensors{Tensor::OfList(std::move(list))};
 }
 
-// The tensor without elements that an empty list makes.
-Result<Tensor> JoinNone(const ListJoinAttrs& attrs, const TensorList& list) {
+// The shape of the elements of an empty list, with 0 for what is not known.
+Result<Shape> ShapeOfNone(const TensorList& list, std::span<const Tensor> in) {
   const PartialShape& element = list.element();
-  if (!attrs.may_be_empty) return InvalidArgument("the list is empty");
-  if (!element.ranked()) {
+  std::vector<int64_t> stated;
+  if (in.size() > 1 && in[1].valid()) {
+    ONCILLA_ASSIGN(stated, ToInt64s(in[1]));
+  } else if (!element.ranked()) {
     return InvalidArgument("the list is empty, and the rank of its elements is not known");
   }
-  const int rank = element.rank() + (attrs.stack ? 1 : 0);
-  ONCILLA_ASSIGN(const int axis, NormalizeAxis(attrs.axis, rank));
+  const auto rank = element.ranked() ? static_cast<size_t>(element.rank()) : stated.size();
+  if (rank > kMaxRank) return Unsupported("elements of rank ", rank);
   Shape shape;
-  for (const Dim& dim : element.dims()) shape.push_back(dim.known() ? dim.size : 0);
+  for (size_t i = 0; i < rank; ++i) {
+    const bool known = element.ranked() && element[static_cast<int>(i)].known();
+    const int64_t otherwise = stated.size() == rank ? std::max<int64_t>(stated[i], 0) : 0;
+    shape.push_back(known ? element[static_cast<int>(i)].size : otherwise);
+  }
+  return shape;
+}
+
+// The tensor without elements that an empty list makes.
+Result<Tensor> JoinNone(const ListJoinAttrs& attrs, const TensorList& list,
+                        std::span<const Tensor> in) {
+  if (!attrs.may_be_empty) return InvalidArgument("the list is empty");
+  ONCILLA_ASSIGN(Shape shape, ShapeOfNone(list, in));
+  const int rank = shape.rank() + (attrs.stack ? 1 : 0);
+  if (rank == 0) return InvalidArgument("scalars cannot be joined along an axis");
+  if (rank > kMaxRank) return Unsupported("a result of rank ", rank);
+  ONCILLA_ASSIGN(const int axis, NormalizeAxis(attrs.axis, rank));
   if (attrs.stack) {
     shape.Insert(axis, 0);
   } else {
@@ -419,7 +438,7 @@ Result<int64_t> JoinedSize(const ListJoinAttrs& attrs, const TensorList& list, i
 Result<Tensors> ListJoin(const ListJoinAttrs& attrs, const NodeView&, std::span<const Tensor> in) {
   const TensorList& list = in[0].list();
   if (list.size() == 0) {
-    ONCILLA_ASSIGN(Tensor none, JoinNone(attrs, list));
+    ONCILLA_ASSIGN(Tensor none, JoinNone(attrs, list, in));
     return Tensors{std::move(none)};
   }
   if (!list.at(0).valid()) {

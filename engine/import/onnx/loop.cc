@@ -290,6 +290,20 @@ Result<OnnxLoopResults> AddOnnxLoop(OnnxImportState& state, OnnxTarget& target,
   return Loop(state, target, spec).Add();
 }
 
+Result<ValueId> StackOnnxRounds(Graph& graph, ValueId list, int64_t axis, const OnnxType& stated,
+                                const std::string& name) {
+  ListJoinAttrs attrs;
+  attrs.axis = axis;
+  attrs.stack = attrs.may_be_empty = true;
+  Values inputs = {list};
+  if (stated.kind == OnnxKind::kTensor && stated.shape.ranked()) {
+    std::vector<int64_t> sizes;
+    for (const Dim& dim : stated.shape.dims()) sizes.push_back(dim.known() ? dim.size : -1);
+    inputs.push_back(graph.AddConstant(Tensor::Int64s(sizes)));
+  }
+  return graph.Add(name, "ListJoin", WriteAttrs(attrs), std::move(inputs));
+}
+
 Result<Values> LowerOnnxLoop(OnnxBuilder& builder, const OnnxNode& node, OnnxLowering& b) {
   ONCILLA_ASSIGN(const OnnxGraph* body, b.GraphAttr("body"));
   const size_t carried = b.inputs() < 2 ? 0 : b.inputs() - 2;
@@ -342,10 +356,10 @@ Result<Values> LowerOnnxLoop(OnnxBuilder& builder, const OnnxNode& node, OnnxLow
                  AddOnnxLoop(builder.state(), builder.scope().target, spec));
   Values outputs = std::move(results.carried);
   for (size_t i = 0; i < results.lists.size(); ++i) {
-    ListJoinAttrs attrs;
-    attrs.stack = attrs.may_be_empty = true;
-    ONCILLA_ASSIGN(const ValueId joined, b.Add(attrs, {results.lists[i]}, StrCat("scan", i)));
-    outputs.push_back(joined);
+    ONCILLA_ASSIGN(const ValueId stacked,
+                   StackOnnxRounds(builder.graph(), results.lists[i], 0,
+                                   body->outputs[1 + carried + i], StrCat(b.name(), "/scan", i)));
+    outputs.push_back(stacked);
   }
   return outputs;
 }

@@ -49,4 +49,9 @@ struct OnnxLoopResults {
 Result<OnnxLoopResults> AddOnnxLoop(OnnxImportState& state, OnnxTarget& target,
                                     const OnnxLoopSpec& spec);
 
+// What a scan output is: the collected values stacked along an axis. The sizes that the file states
+// for one of them are those of a loop without any round.
+Result<ValueId> StackOnnxRounds(Graph& graph, ValueId list, int64_t axis, const OnnxType& stated,
+                                const std::string& name);
+
 }  // namespace oncilla

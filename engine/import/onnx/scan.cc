@@ -118,12 +118,9 @@ struct Slices {
   }
 
   Result<ValueId> Join(Graph& graph, ValueId list, size_t k) const {
-    ListJoinAttrs attrs;
-    attrs.axis = output_axes[k];
-    attrs.stack = attrs.may_be_empty = true;
     const std::string joined_name = StrCat(name, "/scan", k);
-    ONCILLA_ASSIGN(const ValueId joined,
-                   graph.Add(joined_name, "ListJoin", WriteAttrs(attrs), {list}));
+    ONCILLA_ASSIGN(const ValueId joined, StackOnnxRounds(graph, list, output_axes[k],
+                                                         body.outputs[states + k], joined_name));
     if (output_directions[k] == 0) return joined;
     const Tensor axis = Tensor::Int64s(std::vector<int64_t>{output_axes[k]});
     return graph.Add(joined_name + "/reverse", "Reverse", {}, {joined, graph.AddConstant(axis)});
@@ -193,10 +190,10 @@ Result<Values> ScanBatch(OnnxBuilder& builder, OnnxLowering& b, const Slices& sl
                  AddOnnxLoop(builder.state(), builder.scope().target, spec));
   Values outputs;
   for (size_t k = 0; k < results.lists.size(); ++k) {
-    ListJoinAttrs attrs;
-    attrs.stack = attrs.may_be_empty = true;
-    ONCILLA_ASSIGN(const ValueId joined, b.Add(attrs, {results.lists[k]}, StrCat("batch", k)));
-    outputs.push_back(joined);
+    ONCILLA_ASSIGN(const ValueId stacked,
+                   StackOnnxRounds(builder.graph(), results.lists[k], 0, OnnxType(),
+                                   StrCat(b.name(), "/batch_scan", k)));
+    outputs.push_back(stacked);
   }
   return outputs;
 }

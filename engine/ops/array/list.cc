@@ -169,6 +169,7 @@ Result<PartialShape> Joined(const ListJoinAttrs& attrs, const PartialShape& elem
 
 Result<Facts> InferListJoin(const ListJoinAttrs& attrs, std::span<const Fact> in) {
   ONCILLA_TRY(RequireList(in[0]));
+  if (in.size() > 1 && !in[1].absent()) ONCILLA_TRY(RequireInteger(in[1], "shape"));
   ONCILLA_ASSIGN(PartialShape joined, Joined(attrs, in[0].shape));
   return Facts{Fact::Of(in[0].dtype, std::move(joined))};
 }
@@ -201,7 +202,7 @@ constexpr OpDef kListOps[] = {
     Op<InferListGather>("ListGather", Host(2, 3)),
     Op<InferListGet>("ListGet", Host(2, 3)),
     Op<InferListInsert>("ListInsert", Host(2, 3)),
-    Op<InferListJoin>("ListJoin", Host(1, 1)),
+    Op<InferListJoin>("ListJoin", Host(1, 2)),
     Op<InferListLength>("ListLength", Host(1, 1)),
     Op<InferListPop>("ListPop", Host(1, 2)),
     Op<InferListPush>("ListPush", Host(2, 2)),

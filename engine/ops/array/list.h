@@ -40,13 +40,13 @@ struct ListScatterAttrs {
   void Fields(auto&& field) { field("grow", grow); }
 };
 
-// list -> the elements joined along an axis they have, or stacked along a new one. They must all be
-// there, and agree in every other size.
+// list, [shape] -> the elements joined along an axis they have, or stacked along a new one. They
+// must all be there, and agree in every other size.
 struct ListJoinAttrs {
   int64_t axis = 0;    // below zero: from the end of the result's shape
   bool stack = false;  // the axis is a new one
-  // An empty list gives a tensor without elements, whose sizes count as 0 where the list does not
-  // say them; else it fails.
+  // An empty list gives a tensor without elements, else it fails. Where the list does not say their
+  // shape the last input does, with -1 for a size that is not known; that counts as 0.
   bool may_be_empty = false;
   void Fields(auto&& field) {
     field("axis", axis);
