@@ -304,7 +304,7 @@ TEST_F(ListOpTest, InsertAndErase) {
   EXPECT_THAT(inserted(list, {x, Int(0)}), ElementsAre(9, 1, 2, 3, 4, 5, 6));
   EXPECT_THAT(inserted(list, {x, Int(-3)}), ElementsAre(9, 1, 2, 3, 4, 5, 6));
   EXPECT_THAT(inserted(list, {x, Int(-1)}), ElementsAre(1, 2, 3, 4, 9, 5, 6));
-  EXPECT_EQ(Run("ListInsert", {}, {list, x}).value()[0].list().element(), PartialShape({Dim()}));
+  EXPECT_EQ(StrCat(Run("ListInsert", {}, {list, x}).value()[0].list().element()), "[?]");
   EXPECT_EQ(list.list().size(), 3);  // holders of the old list do not see it
   EXPECT_FALSE(Run("ListInsert", {}, {list, x, Int(4)}).ok());
   EXPECT_FALSE(Run("ListInsert", {}, {list, x, Int(-4)}).ok());
