@@ -163,7 +163,7 @@ void OnnxBuilder::Fail(const OnnxNode& node) {
 
 // Unimplemented: this node is not supported, for the reason given.
 Status OnnxBuilder::LowerNode(const OnnxNode& node) {
-  if (--state_.budget < 0) return DataLoss("functions and loops unfold to too many nodes");
+  if (--state_.budget < 0) return DataLoss("loops within loops make too many nodes");
   ONCILLA_TRY(state_.bounds.Take(scope_.prefix.size() + node.label().size(),
                                  node.inputs.size() + node.captures.size()));
   const auto called = state_.functions.find({node.domain, node.op, node.overload});
@@ -283,8 +283,8 @@ Status OnnxBuilder::Call(const OnnxNode& node, const OnnxFunction& function, con
       return Unsupported("with the attribute '", attr.name, "', which the function lacks");
     }
   }
-  const std::vector<OnnxNode> nodes = BoundNodes(node, function, function.nodes, state_.budget);
-  if (state_.budget < 0) return DataLoss("functions unfold to too many nodes");
+  const std::vector<OnnxNode> nodes = BoundNodes(node, function, function.nodes, state_.unfolding);
+  if (state_.unfolding < 0) return DataLoss("functions unfold to too many nodes");
   OnnxScope body(scope_.target, nodes, function.opsets);
   body.prefix = scope_.NameOf(node) + "/";
   body.depth = scope_.depth + 1;

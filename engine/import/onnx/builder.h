@@ -39,9 +39,11 @@ struct OnnxImportState {
   // Names of the Module's functions.
   std::unordered_set<std::string> function_names;
   ImportBounds bounds;
-  // Nodes that may still be lowered: calls unfold, and loops lower their bodies several times,
-  // loops within loops the more often.
-  int64_t budget = int64_t{1} << 20;
+  // Nodes that may still be lowered: loops lower their bodies several times, loops within loops the
+  // more often.
+  int64_t budget = int64_t{1} << 22;
+  // Nodes that calls of functions may still unfold to: a small file could stand for endless ones.
+  int64_t unfolding = int64_t{1} << 20;
 
   // A name that no function has yet; remembered.
   std::string NewFunctionName(const std::string& wanted);

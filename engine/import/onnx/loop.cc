@@ -333,7 +333,11 @@ Result<Values> LowerOnnxLoop(OnnxBuilder& builder, const OnnxNode& node, OnnxLow
     spec.carried.push_back(b.in(i + 2));
   }
   spec.read = graphs.arguments();
-  const std::vector<size_t> all = Numbers(0, body->outputs.size());
+  // What nobody reads is not collected.
+  std::vector<size_t> wanted = Numbers(0, carried + 1);
+  for (size_t k = carried; k < node.outputs.size(); ++k) {
+    if (!node.outputs[k].empty()) wanted.push_back(k + 1);
+  }
   spec.round = [&](const OnnxRoundInputs& in) -> Result<OnnxRound> {
     Graph& graph = in.body.graph;
     Values inputs;
@@ -343,7 +347,7 @@ Result<Values> LowerOnnxLoop(OnnxBuilder& builder, const OnnxNode& node, OnnxLow
                    AsDeclared(graph, in.more, body->inputs[1], b.name() + "/begun"));
     inputs = {number, more};
     inputs.insert(inputs.end(), in.carried.begin(), in.carried.end());
-    ONCILLA_ASSIGN(const Values results, graphs.Lower(*body, in.body, inputs, in.read, all));
+    ONCILLA_ASSIGN(const Values results, graphs.Lower(*body, in.body, inputs, in.read, wanted));
     OnnxRound round;
     if (results[0] == kNoValue) return Unsupported(kOnnxGraphFailed);
     ONCILLA_ASSIGN(round.more, AsScalar(graph, results[0], b.name() + "/decided"));
@@ -355,11 +359,12 @@ Result<Values> LowerOnnxLoop(OnnxBuilder& builder, const OnnxNode& node, OnnxLow
   ONCILLA_ASSIGN(OnnxLoopResults results,
                  AddOnnxLoop(builder.state(), builder.scope().target, spec));
   Values outputs = std::move(results.carried);
+  outputs.resize(std::max(carried, node.outputs.size()), kNoValue);
   for (size_t i = 0; i < results.lists.size(); ++i) {
-    ONCILLA_ASSIGN(const ValueId stacked,
-                   StackOnnxRounds(builder.graph(), results.lists[i], 0,
-                                   body->outputs[1 + carried + i], StrCat(b.name(), "/scan", i)));
-    outputs.push_back(stacked);
+    const size_t at = wanted[1 + carried + i];  // among the body's outputs
+    ONCILLA_ASSIGN(outputs[at - 1],
+                   StackOnnxRounds(builder.graph(), results.lists[i], 0, body->outputs[at],
+                                   StrCat(b.name(), "/scan", at - 1)));
   }
   return outputs;
 }
