@@ -55,17 +55,21 @@ class OnnxControl : public ::testing::Test {
 };
 
 // A graph that gives `name`, computed by one node from names of the graphs around it.
-std::string OneNode(const OnnxNodeText& node, const std::string& name) {
+std::string OneNode(const std::string& node, const std::string& name) {
   OnnxGraphText graph;
   graph.Node(node).Output(name, {});
   return graph.bytes();
 }
+std::string OneNode(const OnnxNodeText& node, const std::string& name) {
+  return OneNode(node.bytes(), name);
+}
 
-OnnxNodeText If(const std::string& cond, const std::string& output, const std::string& then_branch,
-                const std::string& else_branch) {
+std::string If(const std::string& cond, const std::string& output, const std::string& then_branch,
+               const std::string& else_branch) {
   return OnnxNodeText("If", {cond}, {output}, "choose_" + output)
       .Graph("then_branch", then_branch)
-      .Graph("else_branch", else_branch);
+      .Graph("else_branch", else_branch)
+      .bytes();
 }
 
 TEST_F(OnnxControl, BranchesReadTheGraphsAroundThem) {
@@ -114,6 +118,42 @@ TEST_F(OnnxControl, AKnownConditionTakesItsBranchWhileImporting) {
   EXPECT_THAT(Values((*out)[0]), ElementsAre(-1, -2));
 }
 
+// As PyTorch writes squeeze(1): a branch for a size that x does not have would leave the rank open.
+TEST_F(OnnxControl, AConditionOnKnownSizesTakesItsBranchToo) {
+  for (const int64_t size : {1, 2}) {
+    OnnxGraphText graph;
+    graph.Input("x", {2, size}).Output("y", {"n"});
+    graph.Ints("one", {}, {1}).Ints("axes", {1}, {1});
+    graph.Node(OnnxNodeText("Shape", {"x"}, {"sizes"}));
+    graph.Node(OnnxNodeText("Gather", {"sizes", "one"}, {"size"}));
+    graph.Node(OnnxNodeText("Equal", {"size", "one"}, {"q"}));
+    graph.Node(If("q", "z", OneNode(OnnxNodeText("Squeeze", {"x", "axes"}, {"s"}), "s"),
+                  OneNode(OnnxNodeText("Identity", {"x"}, {"i"}), "i")));
+    graph.Node(OnnxNodeText("Softmax", {"z"}, {"y"}).Int("axis", -1));
+    const auto n = static_cast<size_t>(2 * size);
+    const auto out = Run(graph, {{"x", Floats({2, size}, std::vector<float>(n, 3))}});
+    ASSERT_TRUE(out.ok()) << out.status();
+    EXPECT_EQ((*out)[0].shape(), size == 1 ? (Shape{2}) : (Shape{2, 2}));
+    EXPECT_EQ(Values((*out)[0]), std::vector<double>(n, 0.5));
+  }
+}
+
+// Where the file states a rank that the engine cannot tell, that is relied on and checked.
+TEST_F(OnnxControl, AStatedRankIsChecked) {
+  OnnxGraphText graph;
+  graph.Input("x", {2}).Input("q", {}, kBool).Output("y", {"n"}).Between("z", {"n"});
+  graph.Ints("axes", {1}, {0});
+  graph.Node(If("q", "z", OneNode(OnnxNodeText("Unsqueeze", {"x", "axes"}, {"u"}), "u"),
+                OneNode(OnnxNodeText("Neg", {"x"}, {"m"}), "m")));
+  graph.Node(OnnxNodeText("SplitToSequence", {"z"}, {"parts"}).Int("axis", -1));
+  graph.Node(OnnxNodeText("ConcatFromSequence", {"parts"}, {"y"}).Int("axis", -1));
+  const auto right = Run(graph, {{"x", Floats({2}, {1, 2})}, {"q", Bool(false)}});
+  ASSERT_TRUE(right.ok()) << right.status();
+  EXPECT_THAT(Values((*right)[0]), ElementsAre(-1, -2));
+  const auto wrong = Run(graph, {{"x", Floats({2}, {1, 2})}, {"q", Bool(true)}});
+  EXPECT_EQ(wrong.status().code(), Code::kInvalidArgument) << wrong.status();
+}
+
 TEST_F(OnnxControl, WhatBranchesLackIsToldTogether) {
   OnnxGraphText graph;
   graph.Input("x", {2}).Input("q", {}, kBool).Output("y", {2});
@@ -144,14 +184,11 @@ TEST_F(OnnxControl, WrongGraphsAreRefused) {
   EXPECT_THAT(with(ints.bytes()), HasSubstr("in one branch and"));
 }
 
+// `depth` branches within each other, the innermost of which gives -x, on the way to them |x|.
 std::string Nested(int depth) {
+  const std::string other = OneNode(OnnxNodeText("Abs", {"x"}, {"r"}), "r");
   std::string graph = OneNode(OnnxNodeText("Neg", {"x"}, {"r"}), "r");
-  for (int i = 0; i < depth; ++i) {
-    graph =
-        OneNode(If("q", "r", graph,
-                   graph.size() < 4000 ? graph : OneNode(OnnxNodeText("Abs", {"x"}, {"r"}), "r")),
-                "r");
-  }
+  for (int i = 0; i < depth; ++i) graph = OneNode(If("q", "r", graph, other), "r");
   return graph;
 }
 
@@ -266,8 +303,7 @@ TEST_F(OnnxControl, FunctionsHoldGraphs) {
     then_branch.Node(OnnxNodeText("LeakyRelu", {"v"}, {"t"}).Reference("alpha", "alpha", 1));
     then_branch.Output("t", {});
     writer.add_message(
-        7,
-        If("c", "r", then_branch.bytes(), OneNode(OnnxNodeText("Abs", {"v"}, {"e"}), "e")).bytes());
+        7, If("c", "r", then_branch.bytes(), OneNode(OnnxNodeText("Abs", {"v"}, {"e"}), "e")));
     protozero::pbf_writer import(writer, 9);
     import.add_string(1, "");
     import.add_int64(2, 17);

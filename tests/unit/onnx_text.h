@@ -74,8 +74,9 @@ struct OnnxDimText {
 
 class OnnxGraphText {
  public:
-  OnnxGraphText& Node(const OnnxNodeText& node) {
-    writer_.add_message(1, node.bytes());
+  OnnxGraphText& Node(const OnnxNodeText& node) { return Node(node.bytes()); }
+  OnnxGraphText& Node(const std::string& bytes) {
+    writer_.add_message(1, bytes);
     return *this;
   }
   OnnxGraphText& Input(const std::string& name, const std::vector<OnnxDimText>& shape,

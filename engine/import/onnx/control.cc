@@ -4,6 +4,7 @@
 #include "engine/import/onnx/control.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "engine/import/onnx/loop.h"
 #include "engine/ops/control.h"
@@ -33,6 +34,40 @@ struct Branch {
   Values results;
 };
 
+// The one integer or bool that is known of a value.
+std::optional<int64_t> KnownNumber(const Graph& graph, ValueId id) {
+  const Fact& fact = graph.fact(id);
+  if (fact.kind != ValueKind::kTensor || !AllIntsKnown(fact)) return std::nullopt;
+  const auto ints = NeedInts(fact, "");
+  if (!ints.ok() || ints->size() != 1) return std::nullopt;
+  return (*ints)[0];
+}
+
+// The truth of a condition on sizes that are known: exporters write models with branches for shapes
+// that they do not have, whose results would be of no known rank.
+std::optional<bool> KnownTruth(const Graph& graph, ValueId id, int depth = 0) {
+  if (const auto known = KnownNumber(graph, id); known.has_value()) return *known != 0;
+  const NodeId producer = graph.value(id).producer;
+  constexpr int kMaxChain = 8;
+  if (producer == kNoNode || depth > kMaxChain) return std::nullopt;
+  const Node& node = graph.node(producer);
+  const std::string_view op = node.op->name;
+  if (op == "Identity" || op == "Not" || (op == "Reshape" && graph.fact(id).fixed())) {
+    const auto x = KnownTruth(graph, node.inputs[0], depth + 1);
+    return op == "Not" && x.has_value() ? std::optional<bool>(!*x) : x;
+  }
+  if (op == "And" || op == "Or") {
+    const auto a = KnownTruth(graph, node.inputs[0], depth + 1);
+    const auto b = KnownTruth(graph, node.inputs[1], depth + 1);
+    if (!a.has_value() || !b.has_value()) return std::nullopt;
+    return op == "And" ? *a && *b : *a || *b;
+  }
+  if (op != "Equal" && op != "Less" && op != "Greater") return std::nullopt;
+  const auto a = KnownNumber(graph, node.inputs[0]), b = KnownNumber(graph, node.inputs[1]);
+  if (!a.has_value() || !b.has_value()) return std::nullopt;
+  return op == "Equal" ? *a == *b : op == "Less" ? *a < *b : *a > *b;
+}
+
 class If {
  public:
   If(OnnxBuilder& builder, const OnnxNode& node, OnnxLowering& b)
@@ -51,12 +86,11 @@ class If {
     }
     if (!b_.has(0)) return DataLoss("has no condition");
     ONCILLA_ASSIGN(const ValueId condition, b_.ToScalar(b_.in(0), "condition"));
-    const Fact& fact = b_.fact(condition);
-    if (fact.dtype != DType::kBool) {
+    if (b_.fact(condition).dtype != DType::kBool) {
       return InvalidArgument("its condition is ", b_.in_fact(0), ", not a bool");
     }
-    if (fact.has_value()) {
-      const OnnxGraph& taken = *branches[fact.value.As<bool>()[0] ? 0 : 1];
+    if (const auto known = KnownTruth(builder_.graph(), condition); known.has_value()) {
+      const OnnxGraph& taken = *branches[*known ? 0 : 1];
       ONCILLA_TRY(graphs_.Capture(taken));
       ONCILLA_ASSIGN(const Values results, graphs_.LowerHere(taken, {}, wanted_));
       if (std::ranges::count(results, kNoValue) > 0) return Unsupported(kOnnxGraphFailed);
