@@ -99,9 +99,15 @@ Status RunDataSet(const std::string& folder, Model& model, OnnxOutcome& outcome)
   RunRequest request;
   for (size_t i = 0; i < signature.inputs.size(); ++i) {
     const std::string path = StrCat(folder, "/input_", i, ".pb");
-    if (!FileExists(path)) break;
-    ONCILLA_ASSIGN(Tensor value, ReadAs(path, signature.inputs[i]));
-    request.feeds.emplace_back(signature.inputs[i].name, std::move(value));
+    const TensorInfo& info = signature.inputs[i];
+    if (!FileExists(path)) {
+      // An optional value without a file is one that holds nothing.
+      if (info.kind == TensorInfo::Kind::kTensor || info.kind == TensorInfo::Kind::kSequence) break;
+      request.feeds.emplace_back(info.name, OptionalOf(info, Tensor()));
+      continue;
+    }
+    ONCILLA_ASSIGN(Tensor value, ReadAs(path, info));
+    request.feeds.emplace_back(info.name, std::move(value));
   }
   ONCILLA_ASSIGN(const RunResult result, model.Run(request));
   ImportRequest names;
