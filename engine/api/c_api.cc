@@ -501,7 +501,16 @@ Status ReadRunRequest(const char* const* input_names, const oncilla_tensor* cons
   return Status();
 }
 
-std::unique_ptr<oncilla_result> MakeResult(RunResult ran) {
+Status RequireTensor(std::string_view name, const Tensor& value) {
+  if (!value.is_list()) return Status();
+  return Unsupported(
+      "output '", name,
+      "' is a list of tensors (a sequence or an optional value), which this interface "
+      "cannot pass");
+}
+
+Result<std::unique_ptr<oncilla_result>> MakeResult(RunResult ran) {
+  for (const auto& [name, tensor] : ran.outputs) ONCILLA_TRY(RequireTensor(name, tensor));
   auto handle = std::make_unique<oncilla_result>();
   for (size_t i = 0; i < ran.outputs.size(); ++i) {
     auto& [name, tensor] = ran.outputs[i];
@@ -526,7 +535,8 @@ oncilla_status* oncilla_model_run(oncilla_model* model, const char* const* input
     RunRequest request;
     ONCILLA_TRY(ReadRunRequest(input_names, inputs, input_count, options, &request));
     ONCILLA_ASSIGN(RunResult ran, model->model->Run(request));
-    *result = MakeResult(std::move(ran)).release();
+    ONCILLA_ASSIGN(auto made, MakeResult(std::move(ran)));
+    *result = made.release();
     return Status();
   });
 }

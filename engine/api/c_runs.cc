@@ -61,7 +61,8 @@ oncilla_status* oncilla_run_wait(oncilla_run* run, int64_t timeout_ms, oncilla_r
       return Error(Code::kDeadlineExceeded, "the run is not over after ", timeout_ms, " ms");
     }
     ONCILLA_ASSIGN(RunResult ran, run->handle.Take());
-    *result = MakeResult(std::move(ran)).release();
+    ONCILLA_ASSIGN(auto made, MakeResult(std::move(ran)));
+    *result = made.release();
     return Status();
   });
 }
@@ -133,8 +134,11 @@ oncilla_status* oncilla_model_make_callable(oncilla_model* model,
 
 namespace {
 
-std::unique_ptr<oncilla_result> MakeResult(const std::vector<std::string>& names,
-                                           std::vector<RunValue> values) {
+Result<std::unique_ptr<oncilla_result>> MakeResult(const std::vector<std::string>& names,
+                                                   std::vector<RunValue> values) {
+  for (size_t i = 0; i < values.size() && i < names.size(); ++i) {
+    ONCILLA_TRY(RequireTensor(names[i], values[i].host()));
+  }
   auto handle = std::make_unique<oncilla_result>();
   handle->names = names;
   for (RunValue& value : values) handle->tensors.push_back(MakeTensor(std::move(value)));
@@ -158,7 +162,8 @@ oncilla_status* oncilla_callable_run(oncilla_callable* callable,
       feeds.push_back(inputs[i]->value());
     }
     ONCILLA_ASSIGN(auto out, callable->callable->Run(feeds, call));
-    *result = MakeResult(callable->callable->outputs(), std::move(out)).release();
+    ONCILLA_ASSIGN(auto made, MakeResult(callable->callable->outputs(), std::move(out)));
+    *result = made.release();
     return Status();
   });
 }
@@ -196,7 +201,8 @@ oncilla_status* oncilla_prefetcher_next(oncilla_prefetcher* prefetcher,
     ONCILLA_ASSIGN(const CallOptions call, ReadCallOptions(options));
     ONCILLA_ASSIGN(auto out, prefetcher->prefetcher->Next(call));
     if (!out.has_value()) return Status();
-    *result = MakeResult(prefetcher->outputs, *std::move(out)).release();
+    ONCILLA_ASSIGN(auto made, MakeResult(prefetcher->outputs, *std::move(out)));
+    *result = made.release();
     return Status();
   });
 }

@@ -74,6 +74,21 @@ Status ModelSource::NotFed(std::string_view name, const Fact& wanted) const {
                    Stage::kOptions);
 }
 
+std::string TypeText(const TensorInfo& info) {
+  const std::string tensor = StrCat(Fact::Of(info.dtype, info.shape));
+  switch (info.kind) {
+    case TensorInfo::Kind::kTensor:
+      break;
+    case TensorInfo::Kind::kSequence:
+      return "sequence<" + tensor + ">";
+    case TensorInfo::Kind::kOptional:
+      return "optional<" + tensor + ">";
+    case TensorInfo::Kind::kOptionalSequence:
+      return "optional<sequence<" + tensor + ">>";
+  }
+  return tensor;
+}
+
 Result<const Signature*> ModelSource::FindSignature(std::string_view key) const {
   const std::span<const Signature> all = signatures();
   const auto find = [&](std::string_view name) -> const Signature* {

@@ -15,13 +15,22 @@
 
 namespace oncilla {
 
-// A tensor that a model names: how users speak of it, and what is known of it.
+// A tensor that a model names: how users speak of it, and what is known of it. Of a sequence, and
+// of an optional value, dtype and shape are those of the tensors that it holds.
 struct TensorInfo {
+  // A sequence is passed as a list of tensors (Tensor::OfList); an optional tensor as a list of it,
+  // or of nothing; an optional sequence as a list with an unwritten element behind those of the
+  // sequence, or of nothing.
+  enum class Kind : uint8_t { kTensor, kSequence, kOptional, kOptionalSequence };
   std::string name;    // signature key, "node:index", or graph name
   std::string source;  // the tensor's name in the file
   DType dtype = DType::kInvalid;
-  PartialShape shape;
+  PartialShape shape = {};
+  Kind kind = Kind::kTensor;
 };
+
+// What messages and listings call its type: f32[batch,3], sequence<f32[...]>.
+std::string TypeText(const TensorInfo& info);
 
 struct Signature {
   std::string key;  // empty for formats without signatures

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "engine/placement/device_name.h"
+#include "engine/tensor/tensor_list.h"
 
 namespace oncilla {
 namespace {
@@ -43,6 +44,23 @@ void SamplePools(const Session& session, std::vector<PoolSample>& samples) {
   }
 }
 
+// A list that is fed, with what the graph relies on: the types of all elements.
+Result<Tensor> CheckedList(const Tensor& feed, const Fact& wanted, const std::string& name) {
+  TensorList list = feed.list();
+  for (int64_t i = 0; i < list.size(); ++i) {
+    const Tensor& element = list.at(i);
+    if (!element.valid()) continue;
+    if (element.is_list() || element.dtype() != wanted.dtype ||
+        !wanted.shape.Accepts(element.shape())) {
+      return WithStage(InvalidArgument("input '", name, "' must be a ", wanted,
+                                       ", and its element ", i, " is ", element.desc()),
+                       Stage::kOptions);
+    }
+  }
+  list.set_element(wanted.shape);
+  return Tensor::OfList(std::move(list));
+}
+
 // The request's feeds in the order of the graph's inputs.
 Result<std::vector<RunValue>> FeedsOf(const ModelSource& source, const Graph& graph,
                                       const RunRequest& request) {
@@ -58,6 +76,11 @@ Result<std::vector<RunValue>> FeedsOf(const ModelSource& source, const Graph& gr
     const Fact& fact = graph.fact(input.value);
     if (near == request.feeds.end()) return source.NotFed(input.name, fact);
     ONCILLA_TRY(source.CheckFeed(input.name, fact, near->second));
+    if (near->second.is_list() && fact.kind == ValueKind::kList) {
+      ONCILLA_ASSIGN(Tensor list, CheckedList(near->second, fact, input.name));
+      feeds.emplace_back(std::move(list));
+      continue;
+    }
     feeds.push_back(near->second);
   }
   return feeds;

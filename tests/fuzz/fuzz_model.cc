@@ -60,7 +60,11 @@ void ImportEverything(const std::string& path) {
     }
     auto module = (*model)->Import({signature.key, {}, {}}, ops);
     if (!module.ok()) continue;
-    if (Status status = Verify(module->main); !status.ok()) {
+    Status status = Verify(module->main);
+    for (const auto& [name, function] : module->functions) {
+      if (status.ok()) status = Verify(function);
+    }
+    if (!status.ok()) {
       Stop("imported without an error, and it is no correct graph: " +
            std::string(Message(status)));
     }

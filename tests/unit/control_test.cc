@@ -286,6 +286,117 @@ TEST_F(ListOpTest, SplitConcatPushPop) {
   EXPECT_FALSE(grown.list().at(3).valid());
 }
 
+TEST_F(ListOpTest, InsertAndErase) {
+  const Tensor list = Three();
+  const auto inserted = [&](const Tensor& to, std::vector<Tensor> in) {
+    in.insert(in.begin(), to);
+    const auto out = Run("ListInsert", {}, in);
+    std::vector<float> all;
+    if (!out.ok()) return all;
+    for (int64_t i = 0; i < (*out)[0].list().size(); ++i) {
+      for (float v : Values((*out)[0].list().at(i))) all.push_back(v);
+    }
+    return all;
+  };
+  const Tensor x = Floats({1}, {9});  // of another length than the elements
+  EXPECT_THAT(inserted(list, {x}), ElementsAre(1, 2, 3, 4, 5, 6, 9));
+  EXPECT_THAT(inserted(list, {x, Int(3)}), ElementsAre(1, 2, 3, 4, 5, 6, 9));
+  EXPECT_THAT(inserted(list, {x, Int(0)}), ElementsAre(9, 1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(inserted(list, {x, Int(-3)}), ElementsAre(9, 1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(inserted(list, {x, Int(-1)}), ElementsAre(1, 2, 3, 4, 9, 5, 6));
+  EXPECT_EQ(StrCat(Run("ListInsert", {}, {list, x}).value()[0].list().element()), "[?]");
+  EXPECT_EQ(list.list().size(), 3);  // holders of the old list do not see it
+  EXPECT_FALSE(Run("ListInsert", {}, {list, x, Int(4)}).ok());
+  EXPECT_FALSE(Run("ListInsert", {}, {list, x, Int(-4)}).ok());
+  EXPECT_FALSE(Run("ListInsert", {}, {list, Int(1)}).ok());
+  EXPECT_FALSE(Run("ListInsert", {}, {list, x, Floats({}, {0})}).ok());
+
+  const Tensor first = Run("ListErase", {}, {list, Int(0)}).value()[0];
+  EXPECT_THAT(Values(first.list().at(0)), ElementsAre(3, 4));
+  EXPECT_THAT(Values(first.list().at(1)), ElementsAre(5, 6));
+  const Tensor last = Run("ListErase", {}, {first}).value()[0];
+  ASSERT_EQ(last.list().size(), 1);
+  EXPECT_THAT(Values(last.list().at(0)), ElementsAre(3, 4));
+  EXPECT_THAT(Values(Run("ListErase", {}, {list, Int(-2)}).value()[0].list().at(1)),
+              ElementsAre(5, 6));
+  EXPECT_FALSE(Run("ListErase", {}, {list, Int(3)}).ok());
+  EXPECT_FALSE(Run("ListErase", {}, {list, Int(-4)}).ok());
+  const Tensor none = Run("ListErase", {}, {last}).value()[0];
+  EXPECT_FALSE(Run("ListErase", {}, {none}).ok());
+  const AttrMap from_end = WriteAttrs(ListGetAttrs{.from_end = true});
+  EXPECT_THAT(Values(Run("ListGet", from_end, {list, Int(-1)}).value()[0]), ElementsAre(5, 6));
+  EXPECT_FALSE(Run("ListGet", from_end, {list, Int(-4)}).ok());
+}
+
+TEST_F(ListOpTest, ManyElementsKeepTheirOrder) {
+  Tensor list =
+      Run("ListReserve", WriteAttrs(ListReserveAttrs{"list<f32[]>"}), {Int(0)}).value()[0];
+  std::vector<float> expected;  // more than a chunk of a list
+  for (int i = 0; i < 100; ++i) {
+    const int at = (i * 7) % (i + 1);
+    list = Run("ListInsert", {}, {list, Floats({}, {static_cast<float>(i)}), Int(at)}).value()[0];
+    expected.insert(expected.begin() + at, static_cast<float>(i));
+  }
+  for (int i = 0; i < 60; ++i) {
+    const int at = (i * 11) % static_cast<int>(expected.size());
+    list = Run("ListErase", {}, {list, Int(at)}).value()[0];
+    expected.erase(expected.begin() + at);
+  }
+  const Tensor all = Run("ListJoin", WriteAttrs(ListJoinAttrs{.stack = true}), {list}).value()[0];
+  EXPECT_EQ(Values(all), expected);
+}
+
+TEST_F(ListOpTest, JoinAndSplitAlongAnAxis) {
+  const Tensor x = Floats({2, 3}, {1, 2, 3, 4, 5, 6});
+  const Tensor lengths = Tensor::Int64s(std::vector<int64_t>{1, 0, 2});
+  const Tensor parts = Run("ListSplit", WriteAttrs(ListSplitAttrs{-1}), {x, lengths}).value()[0];
+  EXPECT_THAT(Values(parts.list().at(0)), ElementsAre(1, 4));
+  EXPECT_EQ(parts.list().at(1).shape(), (Shape{2, 0}));
+  EXPECT_THAT(Values(parts.list().at(2)), ElementsAre(2, 3, 5, 6));
+  EXPECT_FALSE(Run("ListSplit", WriteAttrs(ListSplitAttrs{2}), {x, lengths}).ok());
+  EXPECT_FALSE(Run("ListSplit", WriteAttrs(ListSplitAttrs{0}), {x, lengths}).ok());
+  const auto join = [&](int64_t axis, bool stack, const Tensor& list) {
+    ListJoinAttrs attrs;
+    attrs.axis = axis;
+    attrs.stack = stack;
+    return Run("ListJoin", WriteAttrs(attrs), {list});
+  };
+  EXPECT_THAT(Values(join(1, false, parts).value()[0]), ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_FALSE(join(0, false, parts).ok());
+  EXPECT_FALSE(join(0, true, parts).ok());
+  EXPECT_FALSE(join(2, false, parts).ok());
+  const Tensor stacked = join(-1, true, Three()).value()[0];
+  EXPECT_EQ(stacked.shape(), (Shape{2, 3}));
+  EXPECT_THAT(Values(stacked), ElementsAre(1, 3, 5, 2, 4, 6));
+  const Tensor words = Tensor::Strings({2, 2}, {"a", "b", "c", "d"});
+  const Tensor ones = Tensor::Int64s(std::vector<int64_t>{1, 1});
+  const Tensor columns = Run("ListSplit", WriteAttrs(ListSplitAttrs{1}), {words, ones}).value()[0];
+  EXPECT_THAT(columns.list().at(1).strings(), ElementsAre("b", "d"));
+  EXPECT_THAT(join(1, false, columns).value()[0].strings(), ElementsAre("a", "b", "c", "d"));
+}
+
+TEST_F(ListOpTest, JoinOfNothing) {
+  const auto empty = [&](const std::string& type) {
+    return Run("ListReserve", WriteAttrs(ListReserveAttrs{type}), {Int(0)}).value()[0];
+  };
+  ListJoinAttrs attrs;
+  attrs.stack = true;
+  EXPECT_FALSE(Run("ListJoin", WriteAttrs(attrs), {empty("list<f32[2]>")}).ok());
+  attrs.may_be_empty = true;
+  attrs.axis = 1;
+  const auto shape = [&](const std::vector<Tensor>& in) {
+    const auto out = Run("ListJoin", WriteAttrs(attrs), in);
+    return out.ok() ? StrCat((*out)[0].desc()) : "";
+  };
+  EXPECT_EQ(shape({empty("list<f32[2,?]>")}), "f32[2,0,0]");
+  const Tensor stated = Tensor::Int64s(std::vector<int64_t>{7, 5});
+  EXPECT_EQ(shape({empty("list<f32[2,?]>"), stated}), "f32[2,0,5]");
+  EXPECT_EQ(shape({empty("list<f32[...]>"), stated}), "f32[7,0,5]");
+  EXPECT_EQ(shape({empty("list<f32[...]>")}), "");
+  const Tensor hole = Run("ListResize", {}, {empty("list<f32[2]>"), Int(2)}).value()[0];
+  EXPECT_EQ(shape({hole}), "");  // never written
+}
+
 TEST(ParseFact, ReadsWhatIsPrinted) {
   for (const char* text : {"f32[]", "i64[2,?,batch]", "string[...]", "list<f32[?,4]>"}) {
     const auto fact = ParseFact(text);

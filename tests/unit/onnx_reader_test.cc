@@ -1,10 +1,9 @@
 // ONNX files as views: what is read, and that no damage to a file does harm.
-#include "engine/import/onnx/reader.h"
-
 #include <gtest/gtest.h>
 
 #include <random>
 
+#include "engine/import/onnx/reader.h"
 #include "engine/import/onnx/source.h"
 #include "tests/unit/onnx_text.h"
 #include "tests/unit/temporary.h"
@@ -54,6 +53,27 @@ TEST(OnnxReader, ReadsModelGraphNodesAndAttributes) {
   ASSERT_EQ(graph.inputs.size(), 1u);
   EXPECT_EQ(graph.inputs[0].kind, OnnxKind::kTensor);
   EXPECT_EQ(StrCat(graph.inputs[0].shape), "[batch,3]");
+}
+
+TEST(OnnxReader, GraphsWithinGraphsCaptureNames) {
+  OnnxGraphText inner, outer, graph;  // "far" passes through two graphs, "near" is the outer one's
+  inner.Node(OnnxNodeText("Add", {"near", "far"}, {"sum"})).Output("sum", {});
+  outer.Node(OnnxNodeText("Neg", {"x"}, {"near"}));
+  outer.Node(OnnxNodeText("If", {"c"}, {"y"}).Graph("then_branch", inner.bytes()));
+  outer.Floats("kept", {1}, {1}).Output("y", {}).Output("kept", {}).Output("given", {});
+  graph.Node(OnnxNodeText("If", {"c"}, {"y"}).Graph("then_branch", outer.bytes()));
+  graph.Sequence("s", {"n"}).Input("x", {2});
+  const std::string bytes = OnnxModelText(graph);
+  const auto model = ReadOnnxModel(bytes, "m.onnx");
+  ASSERT_TRUE(model.ok()) << model.status();
+  const OnnxNode& node = model->graph.nodes[0];
+  EXPECT_EQ(node.captures, (std::vector<std::string_view>{"c", "far", "given", "x"}));
+  ASSERT_EQ(node.attrs[0].graphs.size(), 1u);
+  const OnnxNode& second = node.attrs[0].graphs[0]->nodes[1];
+  EXPECT_EQ(second.captures, (std::vector<std::string_view>{"far", "near"}));
+  EXPECT_EQ(model->graph.inputs[0].kind, OnnxKind::kSequence);
+  EXPECT_EQ(model->graph.inputs[0].element_type, 1);
+  EXPECT_EQ(StrCat(model->graph.inputs[0].shape), "[n]");
 }
 
 TEST(OnnxReader, TellsAModelFromOtherFiles) {

@@ -74,8 +74,9 @@ struct OnnxDimText {
 
 class OnnxGraphText {
  public:
-  OnnxGraphText& Node(const OnnxNodeText& node) {
-    writer_.add_message(1, node.bytes());
+  OnnxGraphText& Node(const OnnxNodeText& node) { return Node(node.bytes()); }
+  OnnxGraphText& Node(const std::string& bytes) {
+    writer_.add_message(1, bytes);
     return *this;
   }
   OnnxGraphText& Input(const std::string& name, const std::vector<OnnxDimText>& shape,
@@ -90,6 +91,31 @@ class OnnxGraphText {
   OnnxGraphText& Between(const std::string& name, const std::vector<OnnxDimText>& shape,
                          int type = 1) {
     return ValueInfo(13, name, shape, type);
+  }
+  // The type of a sequence of float tensors.
+  OnnxGraphText& Sequence(const std::string& name, const std::vector<OnnxDimText>& shape) {
+    return SequenceInfo(11, name, shape);
+  }
+  OnnxGraphText& SequenceOutput(const std::string& name, const std::vector<OnnxDimText>& shape) {
+    return SequenceInfo(12, name, shape);
+  }
+  OnnxGraphText& Ints(const std::string& name, const std::vector<int64_t>& shape,
+                      const std::vector<int64_t>& values) {
+    protozero::pbf_writer tensor(writer_, 5);
+    for (int64_t size : shape) tensor.add_int64(1, size);
+    tensor.add_int32(2, 7);
+    tensor.add_packed_int64(7, values.begin(), values.end());
+    tensor.add_string(8, name);
+    return *this;
+  }
+  OnnxGraphText& Bools(const std::string& name, const std::vector<int64_t>& shape,
+                       const std::vector<int32_t>& values) {
+    protozero::pbf_writer tensor(writer_, 5);
+    for (int64_t size : shape) tensor.add_int64(1, size);
+    tensor.add_int32(2, 9);
+    tensor.add_packed_int32(5, values.begin(), values.end());
+    tensor.add_string(8, name);
+    return *this;
   }
   // A float initializer with raw data.
   OnnxGraphText& Floats(const std::string& name, const std::vector<int64_t>& shape,
@@ -124,6 +150,21 @@ class OnnxGraphText {
     protozero::pbf_writer info(writer_, static_cast<protozero::pbf_tag_type>(field));
     info.add_string(1, name);
     protozero::pbf_writer type_proto(info, 2);
+    TensorType(type_proto, shape, type);
+    return *this;
+  }
+  OnnxGraphText& SequenceInfo(int field, const std::string& name,
+                              const std::vector<OnnxDimText>& shape) {
+    protozero::pbf_writer info(writer_, static_cast<protozero::pbf_tag_type>(field));
+    info.add_string(1, name);
+    protozero::pbf_writer type_proto(info, 2);
+    protozero::pbf_writer sequence(type_proto, 4);
+    protozero::pbf_writer element(sequence, 1);
+    TensorType(element, shape, 1);
+    return *this;
+  }
+  static void TensorType(protozero::pbf_writer& type_proto, const std::vector<OnnxDimText>& shape,
+                         int type) {
     protozero::pbf_writer tensor(type_proto, 1);
     tensor.add_int32(1, type);
     protozero::pbf_writer shape_proto(tensor, 2);
@@ -132,7 +173,6 @@ class OnnxGraphText {
       if (dim.size >= 0) entry.add_int64(1, dim.size);
       if (!dim.name.empty()) entry.add_string(2, dim.name);
     }
-    return *this;
   }
 
   std::string bytes_;

@@ -75,6 +75,7 @@ const TensorInfo* Find(const Signature& signature, const std::string& name) {
 
 // Type and shape as the model declares them, both given in the refusal.
 Status CheckFits(const TensorInfo& info, const Tensor& tensor, const std::string& source) {
+  if (tensor.is_list()) return {};  // its elements were compared when they were read
   const bool dtype = info.dtype == DType::kInvalid || info.dtype == tensor.dtype();
   if (dtype && info.shape.Accepts(tensor.shape())) return {};
   return BadOption("input '", info.name, "' must be ", Fact::Of(info.dtype, info.shape), ", ",
@@ -86,7 +87,7 @@ Status CheckFits(const TensorInfo& info, const Tensor& tensor, const std::string
 void InputFlags::AddTo(CLI::App& app) {
   app.add_option("--input", inputs,
                  "An input's value: .npy, .npz:KEY, .pb (TensorProto), .json (strings), .png, "
-                 ".jpg, anything else raw bytes")
+                 ".jpg, a folder of a sequence's elements, anything else raw bytes")
       ->type_name("NAME=FILE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -147,7 +148,7 @@ Result<std::vector<std::string>> GivenInputs(const Signature& signature, const I
       names.push_back(info.name);
     } else if (!flags.input_dir.empty()) {
       const auto index = static_cast<int>(&info - signature.inputs.data());
-      const InputWish wish{info.name, info.dtype, info.shape};
+      const InputWish wish{info.name, info.dtype, info.shape, info.kind};
       if (FindInputFile(flags.input_dir, wish, index).ok()) names.push_back(info.name);
     }
   }
@@ -184,7 +185,7 @@ Result<Inputs> GatherInputs(const Signature& signature, const std::vector<std::s
   for (const std::string& name : needed) {
     const TensorInfo* info = Find(signature, name);
     if (!info) return BadOption("the run needs '", name, "', which is no input of the signature");
-    InputWish wish{name, info->dtype, info->shape};
+    InputWish wish{name, info->dtype, info->shape, info->kind};
     if (auto it = shapes.find(name); it != shapes.end()) {
       ONCILLA_ASSIGN(wish.shape, SettledShape(*info, flags, signature));
     }
@@ -206,11 +207,15 @@ Result<Inputs> GatherInputs(const Signature& signature, const std::vector<std::s
       if (info->dtype == DType::kInvalid) {
         return BadOption("the model does not say the type of input '", name, "'; give a file");
       }
+      if (info->kind != TensorInfo::Kind::kTensor) {
+        return BadOption("--random makes no ", TypeText(*info), "; give a file for input '", name,
+                         "'");
+      }
       ONCILLA_ASSIGN(const Shape shape, SettledShape(*info, flags, signature));
       ONCILLA_ASSIGN(tensor, RandomTensor(flags.seed, name, {info->dtype, shape}));
     } else {
-      return BadOption("input '", name, "' (", Fact::Of(info->dtype, info->shape),
-                       ") has no value; give --input ", name, "=FILE, --input-dir or --random");
+      return BadOption("input '", name, "' (", TypeText(*info), ") has no value; give --input ",
+                       name, "=FILE, --input-dir or --random");
     }
     out.feeds.emplace_back(name, std::move(tensor));
   }

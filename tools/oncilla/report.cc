@@ -8,6 +8,7 @@
 #include "engine/base/format.h"
 #include "engine/placement/device_name.h"
 #include "engine/session/memory_report.h"
+#include "engine/tensor/tensor_list.h"
 #include "tools/oncilla/files/json_tensor.h"
 #include "tools/oncilla/terminal.h"
 #include "tools/oncilla/version.h"
@@ -15,7 +16,7 @@
 namespace oncilla::tool {
 namespace {
 
-constexpr int64_t kShownNumbers = 6, kShownStrings = 5, kJsonElements = 100;
+constexpr int64_t kShownNumbers = 6, kShownStrings = 5, kJsonElements = 100, kShownElements = 20;
 
 std::string Number(double value) {
   char text[32];
@@ -34,7 +35,37 @@ Tensor Part(const Tensor& tensor, int64_t begin, int64_t count) {
 
 }  // namespace
 
+namespace {
+
+// A list, an element a line. The mark at the end of an optional sequence is no element.
+std::string PrintList(const std::string& name, const TensorList& list) {
+  int64_t count = list.size();
+  if (count > 0 && !list.at(count - 1).valid()) --count;
+  std::string out = StrCat(name, "  list of ", count, " ", list.dtype(), "\n");
+  for (int64_t i = 0; i < std::min(count, kShownElements); ++i) {
+    if (list.at(i).valid()) out += "  " + PrintTensor(StrCat(i), list.at(i));
+  }
+  return out + (count > kShownElements ? "  ..\n" : "");
+}
+
+Json ListJson(const std::string& name, const TensorList& list) {
+  int64_t count = list.size();
+  if (count > 0 && !list.at(count - 1).valid()) --count;
+  Json json;
+  json["name"] = JsonText(name);
+  json["dtype"] = std::string(Name(list.dtype()));
+  json["shape"] = Json::array({count});
+  json["elements"] = Json::array();
+  for (int64_t i = 0; i < std::min(count, kJsonElements); ++i) {
+    if (list.at(i).valid()) json["elements"].push_back(TensorJson(StrCat(i), list.at(i)));
+  }
+  return json;
+}
+
+}  // namespace
+
 std::string PrintTensor(const std::string& name, const Tensor& tensor) {
+  if (tensor.is_list()) return PrintList(name, tensor.list());
   std::string out = StrCat(name, "  ", tensor.desc(), " ");
   const int64_t count = tensor.elements();
   if (tensor.dtype() == DType::kString) {
@@ -78,6 +109,7 @@ std::string JsonText(std::string_view text) {
 }
 
 Json TensorJson(const std::string& name, const Tensor& tensor) {
+  if (tensor.is_list()) return ListJson(name, tensor.list());
   Json json;
   json["name"] = JsonText(name);
   json["dtype"] = std::string(Name(tensor.dtype()));

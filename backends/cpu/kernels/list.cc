@@ -1,10 +1,13 @@
 // Ops on lists: host functions. Elements that are cut from a tensor are views into it where they
 // are aligned, so that cutting costs nothing.
+#include "engine/ops/array/list.h"
+
+#include <algorithm>
 #include <cstring>
 
 #include "backends/cpu/kernel.h"
 #include "engine/base/work_limits.h"
-#include "engine/ops/array/list.h"
+#include "engine/ops/rules.h"
 #include "engine/tensor/tensor_list.h"
 
 namespace oncilla::cpu {
@@ -84,15 +87,21 @@ class Joiner {
     ONCILLA_ASSIGN(Tensor out, Tensor::Allocate(desc));
     return Joiner(std::move(out));
   }
-  Status Add(const Tensor& part) {
+  Status Add(const Tensor& part) { return AddSome(part, 0, part.elements()); }
+  // Elements [begin, begin + count) of the part as it lies in memory.
+  Status AddSome(const Tensor& part, int64_t begin, int64_t count) {
     if (part.dtype() == DType::kString) {
-      for (const std::string& s : part.strings()) {
-        ONCILLA_TRY(growth_.Add(std::ssize(s) + static_cast<int64_t>(sizeof(s))));
+      const auto first = part.strings().begin() + begin;
+      for (auto s = first; s != first + count; ++s) {
+        ONCILLA_TRY(growth_.Add(std::ssize(*s) + static_cast<int64_t>(sizeof(*s))));
       }
-      strings_.insert(strings_.end(), part.strings().begin(), part.strings().end());
-    } else if (!part.bytes().empty()) {
-      std::memcpy(out_.mutable_bytes().data() + at_, part.bytes().data(), part.bytes().size());
-      at_ += part.bytes().size();
+      strings_.insert(strings_.end(), first, first + count);
+    } else if (count > 0) {
+      const auto each = static_cast<size_t>(BytesOf(part.dtype()));
+      const size_t size = static_cast<size_t>(count) * each;
+      std::memcpy(out_.mutable_bytes().data() + at_,
+                  part.bytes().data() + static_cast<size_t>(begin) * each, size);
+      at_ += size;
     }
     return WorkLook::Ask();
   }
@@ -149,7 +158,8 @@ Result<Tensors> ListFromTensor(const NoAttrs&, const NodeView&, std::span<const 
 
 Result<Tensors> ListGet(const ListGetAttrs& attrs, const NodeView&, std::span<const Tensor> in) {
   const TensorList& list = in[0].list();
-  ONCILLA_ASSIGN(const int64_t index, ReadScalar(in[1], "index"));
+  ONCILLA_ASSIGN(int64_t index, ReadScalar(in[1], "index"));
+  if (attrs.from_end && index < 0 && index >= -list.size()) index += list.size();
   ONCILLA_ASSIGN(PartialShape shape, ElementShape(list, in, 2));
   if (index >= 0 && index < list.size() && !list.at(index).valid()) {
     shape = KnownFromOthers(list, std::move(shape));
@@ -270,27 +280,191 @@ Result<Tensors> ListConcat(const NoAttrs&, const NodeView&, std::span<const Tens
   return Tensors{joiner.Finish(), Tensor::Int64s(lengths)};
 }
 
-Result<Tensors> ListSplit(const NoAttrs&, const NodeView&, std::span<const Tensor> in) {
+// [begin, begin + count) of x along an axis.
+Result<Tensor> CutAlong(const Tensor& x, int axis, int64_t begin, int64_t count) {
+  Shape shape = x.shape();
+  shape[axis] = count;
+  if (axis == 0) return Cut(x, begin, count, std::move(shape));
+  const int64_t before = x.shape().Product(0, axis);
+  const int64_t row = x.shape().Product(axis + 1, x.shape().rank());
+  const int64_t step = x.shape()[axis] * row;
+  if (x.dtype() == DType::kString) {
+    std::vector<std::string> strings;
+    for (int64_t i = 0; i < before; ++i) {
+      const auto first = x.strings().begin() + i * step + begin * row;
+      strings.insert(strings.end(), first, first + count * row);
+    }
+    return Tensor::Strings(std::move(shape), std::move(strings));
+  }
+  ONCILLA_ASSIGN(Tensor out, Tensor::Allocate({x.dtype(), std::move(shape)}));
+  const auto each = static_cast<size_t>(BytesOf(x.dtype()));
+  const size_t size = static_cast<size_t>(count * row) * each;
+  for (int64_t i = 0; size > 0 && i < before; ++i) {
+    std::memcpy(out.mutable_bytes().data() + static_cast<size_t>(i) * size,
+                x.bytes().data() + static_cast<size_t>(i * step + begin * row) * each, size);
+  }
+  return out;
+}
+
+Result<Tensors> ListSplit(const ListSplitAttrs& attrs, const NodeView&,
+                          std::span<const Tensor> in) {
   const Tensor& x = in[0];
   ONCILLA_ASSIGN(const auto lengths, ToInt64s(in[1]));
   if (x.shape().rank() == 0) return InvalidArgument("x has no axis to cut");
+  ONCILLA_ASSIGN(const int axis, NormalizeAxis(attrs.axis, x.shape().rank()));
+  const int64_t size = x.shape()[axis];
+  if (std::ssize(lengths) > TensorList::kMaxSize) {
+    return InvalidArgument("a list of ", lengths.size(), " elements");
+  }
   PartialShape element(x.shape());
-  element[0] = Dim();
+  element[axis] = Dim();
   TensorList list(x.dtype(), element);
   int64_t at = 0;
   for (int64_t length : lengths) {
-    if (length < 0 || length > x.shape()[0] - at) {
-      return InvalidArgument("lengths do not add up to the ", x.shape()[0], " rows of x");
+    if (length < 0 || length > size - at) {
+      return InvalidArgument("lengths do not add up to the ", size, " rows of x");
     }
-    Shape shape = x.shape();
-    shape[0] = length;
-    list.Push(Cut(x, at, length, std::move(shape)));
+    ONCILLA_ASSIGN(Tensor part, CutAlong(x, axis, at, length));
+    list.Push(std::move(part));
     at += length;
+    ONCILLA_TRY(WorkLook::Ask());
   }
-  if (at != x.shape()[0]) {
-    return InvalidArgument("lengths do not add up to the ", x.shape()[0], " rows of x");
+  if (at != size) {
+    return InvalidArgument("lengths do not add up to the ", size, " rows of x");
   }
   return Tensors{Tensor::OfList(std::move(list))};
+}
+
+// A position in [-size, size + behind), counted from the front.
+Result<int64_t> ReadPosition(const Tensor& t, const TensorList& list, int64_t behind) {
+  ONCILLA_ASSIGN(const int64_t position, ReadScalar(t, "position"));
+  if (position < -list.size() || position >= list.size() + behind) {
+    return InvalidArgument("position ", position, " is outside a list of ", list.size(),
+                           " elements");
+  }
+  return position < 0 ? position + list.size() : position;
+}
+
+Result<Tensors> ListInsert(const NoAttrs&, const NodeView&, std::span<const Tensor> in) {
+  TensorList list = in[0].list();
+  int64_t position = list.size();
+  if (in.size() > 2 && in[2].valid()) {
+    ONCILLA_ASSIGN(position, ReadPosition(in[2], list, /*behind=*/1));
+  }
+  if (list.size() >= TensorList::kMaxSize) {
+    return InvalidArgument("a list of ", list.size() + 1, " elements");
+  }
+  list.set_element(CommonShape(list.element(), PartialShape(in[1].shape())));
+  list.Push(in[1]);
+  for (int64_t i = list.size() - 1; i > position; --i) {
+    list.Set(i, in[0].list().at(i - 1));
+    ONCILLA_TRY(WorkLook::Ask());
+  }
+  if (position + 1 < list.size()) list.Set(position, in[1]);
+  return Tensors{Tensor::OfList(std::move(list))};
+}
+
+Result<Tensors> ListErase(const NoAttrs&, const NodeView&, std::span<const Tensor> in) {
+  TensorList list = in[0].list();
+  if (list.size() == 0) return InvalidArgument("the list is empty");
+  int64_t position = list.size() - 1;
+  if (in.size() > 1 && in[1].valid()) {
+    ONCILLA_ASSIGN(position, ReadPosition(in[1], list, /*behind=*/0));
+  }
+  for (int64_t i = position; i + 1 < list.size(); ++i) {
+    list.Set(i, in[0].list().at(i + 1));
+    ONCILLA_TRY(WorkLook::Ask());
+  }
+  list.Resize(list.size() - 1);
+  return Tensors{Tensor::OfList(std::move(list))};
+}
+
+// The shape of the elements of an empty list, with 0 for what is not known.
+Result<Shape> ShapeOfNone(const TensorList& list, std::span<const Tensor> in) {
+  const PartialShape& element = list.element();
+  std::vector<int64_t> stated;
+  if (in.size() > 1 && in[1].valid()) {
+    ONCILLA_ASSIGN(stated, ToInt64s(in[1]));
+  } else if (!element.ranked()) {
+    return InvalidArgument("the list is empty, and the rank of its elements is not known");
+  }
+  const auto rank = element.ranked() ? static_cast<size_t>(element.rank()) : stated.size();
+  if (rank > kMaxRank) return Unsupported("elements of rank ", rank);
+  Shape shape;
+  for (size_t i = 0; i < rank; ++i) {
+    const bool known = element.ranked() && element[static_cast<int>(i)].known();
+    const int64_t otherwise = stated.size() == rank ? std::max<int64_t>(stated[i], 0) : 0;
+    shape.push_back(known ? element[static_cast<int>(i)].size : otherwise);
+  }
+  return shape;
+}
+
+// The tensor without elements that an empty list makes.
+Result<Tensor> JoinNone(const ListJoinAttrs& attrs, const TensorList& list,
+                        std::span<const Tensor> in) {
+  if (!attrs.may_be_empty) return InvalidArgument("the list is empty");
+  ONCILLA_ASSIGN(Shape shape, ShapeOfNone(list, in));
+  const int rank = shape.rank() + (attrs.stack ? 1 : 0);
+  if (rank == 0) return InvalidArgument("scalars cannot be joined along an axis");
+  if (rank > kMaxRank) return Unsupported("a result of rank ", rank);
+  ONCILLA_ASSIGN(const int axis, NormalizeAxis(attrs.axis, rank));
+  if (attrs.stack) {
+    shape.Insert(axis, 0);
+  } else {
+    shape[axis] = 0;
+  }
+  return Tensor::Allocate({list.dtype(), std::move(shape)});
+}
+
+// Checks that the elements fit together; their sum along the axis, for stacks their number.
+Result<int64_t> JoinedSize(const ListJoinAttrs& attrs, const TensorList& list, int axis) {
+  int64_t sum = 0;
+  for (int64_t i = 0; i < list.size(); ++i) {
+    const Tensor& part = list.at(i);
+    if (!part.valid() || part.is_list()) {
+      return Error(Code::kFailedPrecondition, "element ", i, " was never written");
+    }
+    Shape expected = list.at(0).shape();
+    if (!attrs.stack && part.shape().rank() == expected.rank()) expected[axis] = part.shape()[axis];
+    if (part.shape() != expected) {
+      return InvalidArgument("elements ", list.at(0).desc(), " and ", part.desc(),
+                             " do not fit together along axis ", axis);
+    }
+    sum = SaturatingAdd(sum, attrs.stack ? 1 : part.shape()[axis]);
+  }
+  return sum;
+}
+
+Result<Tensors> ListJoin(const ListJoinAttrs& attrs, const NodeView&, std::span<const Tensor> in) {
+  const TensorList& list = in[0].list();
+  if (list.size() == 0) {
+    ONCILLA_ASSIGN(Tensor none, JoinNone(attrs, list, in));
+    return Tensors{std::move(none)};
+  }
+  if (!list.at(0).valid()) {
+    return Error(Code::kFailedPrecondition, "element 0 was never written");
+  }
+  Shape joined = list.at(0).shape();
+  const int rank = joined.rank() + (attrs.stack ? 1 : 0);
+  if (rank == 0) return InvalidArgument("scalars cannot be joined along an axis");
+  if (rank > kMaxRank) return Unsupported("a result of rank ", rank);
+  ONCILLA_ASSIGN(const int axis, NormalizeAxis(attrs.axis, rank));
+  ONCILLA_ASSIGN(const int64_t size, JoinedSize(attrs, list, axis));
+  if (attrs.stack) {
+    joined.Insert(axis, size);
+  } else {
+    joined[axis] = size;
+  }
+  ONCILLA_ASSIGN(Joiner joiner, Joiner::Make({list.dtype(), joined}));
+  const int64_t before = joined.elements() == 0 ? 0 : joined.Product(0, axis);
+  for (int64_t i = 0; i < before; ++i) {
+    for (int64_t k = 0; k < list.size(); ++k) {
+      const Tensor& part = list.at(k);
+      const int64_t count = part.elements() / before;
+      ONCILLA_TRY(joiner.AddSome(part, i * count, count));
+    }
+  }
+  return Tensors{joiner.Finish()};
 }
 
 Result<Tensors> ListResize(const NoAttrs&, const NodeView&, std::span<const Tensor> in) {
@@ -301,12 +475,21 @@ Result<Tensors> ListResize(const NoAttrs&, const NodeView&, std::span<const Tens
 }
 
 const KernelRow kRows[] = {
-    HostRow<ListConcat>("ListConcat", kAll), HostRow<ListFromTensor>("ListFromTensor", kAll),
-    HostRow<ListGather>("ListGather", kAll), HostRow<ListGet>("ListGet", kAll),
-    HostRow<ListLength>("ListLength", kAll), HostRow<ListPop>("ListPop", kAll),
-    HostRow<ListPush>("ListPush", kAll),     HostRow<ListReserve>("ListReserve", kIntegers),
-    HostRow<ListResize>("ListResize", kAll), HostRow<ListScatter>("ListScatter", kAll),
-    HostRow<ListSet>("ListSet", kAll),       HostRow<ListSplit>("ListSplit", kAll),
+    HostRow<ListConcat>("ListConcat", kAll),
+    HostRow<ListErase>("ListErase", kAll),
+    HostRow<ListFromTensor>("ListFromTensor", kAll),
+    HostRow<ListGather>("ListGather", kAll),
+    HostRow<ListGet>("ListGet", kAll),
+    HostRow<ListInsert>("ListInsert", kAll),
+    HostRow<ListJoin>("ListJoin", kAll),
+    HostRow<ListLength>("ListLength", kAll),
+    HostRow<ListPop>("ListPop", kAll),
+    HostRow<ListPush>("ListPush", kAll),
+    HostRow<ListReserve>("ListReserve", kIntegers),
+    HostRow<ListResize>("ListResize", kAll),
+    HostRow<ListScatter>("ListScatter", kAll),
+    HostRow<ListSet>("ListSet", kAll),
+    HostRow<ListSplit>("ListSplit", kAll),
     HostRow<ListStack>("ListStack", kAll),
 };
 

@@ -39,10 +39,12 @@ struct TypeMessage {
 struct TensorInfoMessage {
   Bytes name, source;
   TypeMessage type;
+  uint32_t kind = 0;  // TensorInfo::Kind
   static void Fields(auto& self, auto&& field) {
     field(1, self.name);
     field(2, self.source);
     field(3, self.type);
+    field(4, self.kind);
   }
 };
 

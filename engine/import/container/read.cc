@@ -460,14 +460,21 @@ Result<Opened> OpenParts(std::shared_ptr<const MappedFile> file) {
   return opened;
 }
 
+// A kind that a newer version may have written counts as a sequence: no tensor.
+static TensorInfo::Kind ReadKind(uint32_t kind) {
+  constexpr auto kLast = TensorInfo::Kind::kOptionalSequence;
+  if (kind > static_cast<uint32_t>(kLast)) return TensorInfo::Kind::kSequence;
+  return static_cast<TensorInfo::Kind>(kind);
+}
+
 Signature ReadSignature(const SignatureMessage& message) {
   Signature signature;
   signature.key = message.key;
   const auto read = [](const auto& from, std::vector<TensorInfo>* to) {
     for (const TensorInfoMessage& info : from) {
       to->push_back({std::string(info.name), std::string(info.source),
-                     DTypeFromName(info.type.dtype).value_or(DType::kInvalid),
-                     ReadShape(info.type)});
+                     DTypeFromName(info.type.dtype).value_or(DType::kInvalid), ReadShape(info.type),
+                     ReadKind(info.kind)});
     }
   };
   read(message.inputs, &signature.inputs);

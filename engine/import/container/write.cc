@@ -181,7 +181,8 @@ Result<container::ModuleMessage> ModuleOf(const Module& module, Blobs& blobs) {
 std::vector<container::TensorInfoMessage> InfosOf(const std::vector<TensorInfo>& from) {
   std::vector<container::TensorInfoMessage> out;
   for (const TensorInfo& info : from) {
-    out.push_back({info.name, info.source, TypeOf(info.dtype, info.shape)});
+    out.push_back(
+        {info.name, info.source, TypeOf(info.dtype, info.shape), static_cast<uint32_t>(info.kind)});
   }
   return out;
 }

@@ -82,6 +82,57 @@ Result<Tensor> OnnxLowering::TensorAttr(std::string_view name) const {
   return context_.read_tensor(attr->tensor);
 }
 
+Result<const OnnxGraph*> OnnxLowering::GraphAttr(std::string_view name) const {
+  ONCILLA_ASSIGN(const OnnxAttr* attr, Find(name, OnnxAttrType::kGraph));
+  if (attr == nullptr || attr->graphs.size() != 1) {
+    return DataLoss("attribute '", name, "' must be one graph");
+  }
+  return attr->graphs[0].get();
+}
+
+Result<OnnxType> OnnxLowering::TypeAttr(std::string_view name) const {
+  ONCILLA_ASSIGN(const OnnxAttr* attr, Find(name, OnnxAttrType::kType));
+  if (attr == nullptr) return DataLoss("attribute '", name, "' is missing");
+  return attr->held;
+}
+
+int OnnxLowering::StatedRank(size_t input) const {
+  const auto it = around_.ranks->find(node_.inputs[input]);
+  if (it == around_.ranks->end() || it->second > kMaxRank) return -1;
+  believed_[input] = it->second;
+  return it->second;
+}
+
+OnnxKind OnnxLowering::kind(ValueId value) const {
+  return OnnxKindOf(graph_, *around_.kinds, value);
+}
+
+ValueId OnnxLowering::Mark(ValueId value, OnnxKind kind) {
+  MarkOnnxKind(graph_, *around_.kinds, value, kind);
+  return value;
+}
+
+Result<ValueId> OnnxLowering::Wrap(ValueId x, std::string_view role) {
+  return WrapOnnxOptional(graph_, *around_.kinds, x, NameOf(role));
+}
+
+Result<ValueId> OnnxLowering::Unwrap(ValueId optional, std::string_view role) {
+  return UnwrapOnnxOptional(graph_, *around_.kinds, optional, NameOf(role));
+}
+
+Result<ValueId> OnnxLowering::EmptyList(const Fact& type, std::string_view role) {
+  return EmptyOnnxList(graph_, type, NameOf(role));
+}
+
+Result<ValueId> OnnxLowering::ToScalar(ValueId x, std::string_view role) {
+  if (fact(x).kind != ValueKind::kTensor) return InvalidArgument("a sequence is no number");
+  if (fact(x).shape.ranked() && fact(x).shape.rank() == 0) return x;
+  if (fact(x).has_value() && fact(x).value.elements() == 1) {
+    return Constant(fact(x).value.Reshaped({}));
+  }
+  return Add(ReshapeAttrs{}, {x, Ints({})}, role);
+}
+
 Result<DType> OnnxLowering::Type(std::string_view name, DType otherwise) const {
   if (!HasAttr(name)) return otherwise;
   ONCILLA_ASSIGN(const int64_t number, Int(name, 0));
@@ -108,7 +159,8 @@ std::vector<std::span<const OnnxOpRow>> OnnxOpFamilies() {
   return {OnnxElementwiseRows(), OnnxActivationRows(), OnnxReduceRows(), OnnxNormRows(),
           OnnxMatMulRows(),      OnnxConvRows(),       OnnxPoolRows(),   OnnxMovementRows(),
           OnnxIndexingRows(),    OnnxRecurrentRows(),  OnnxResizeRows(), OnnxQuantRows(),
-          OnnxLossRows(),        OnnxSignalRows(),     OnnxTextRows(),   OnnxAttentionRows()};
+          OnnxLossRows(),        OnnxSignalRows(),     OnnxTextRows(),   OnnxAttentionRows(),
+          OnnxSequenceRows()};
 }
 
 Result<const OnnxOpRow*> FindOnnxOp(std::string_view op, int64_t version) {

@@ -7,12 +7,15 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/import/lowering/lowering.h"
+#include "engine/import/onnx/optional.h"
 #include "engine/import/onnx/reader.h"
 
 namespace oncilla {
@@ -24,19 +27,24 @@ inline constexpr int64_t kNewestOnnxOpset = 23;
 struct OnnxContext {
   // The bytes of a tensor message of this model. Throws nothing.
   std::function<Result<Tensor>(Bytes tensor_proto)> read_tensor;
-  // The rank that the file states for a tensor, or -1.
-  std::function<int(std::string_view name)> stated_rank;
+};
+
+// What is known around a node: the ranks that the file states by name, and kinds by value.
+struct OnnxSurroundings {
+  const std::unordered_map<std::string_view, int>* ranks = nullptr;
+  OnnxKinds* kinds = nullptr;
 };
 
 // One ONNX node being lowered.
 class OnnxLowering : public Lowering {
  public:
   OnnxLowering(Graph& graph, const OnnxContext& context, const OnnxNode& node, std::string name,
-               int64_t version, Values inputs)
+               int64_t version, Values inputs, OnnxSurroundings around)
       : Lowering(graph, std::move(name), std::move(inputs)),
         context_(context),
         node_(node),
         version_(version),
+        around_(around),
         asked_(node.attrs.size(), 0) {}
 
   std::string_view op() const { return node_.op; }
@@ -58,6 +66,8 @@ class OnnxLowering : public Lowering {
   Result<std::vector<float>> FloatList(std::string_view name) const;
   Result<std::vector<Bytes>> StringList(std::string_view name) const;
   Result<Tensor> TensorAttr(std::string_view name) const;
+  Result<const OnnxGraph*> GraphAttr(std::string_view name) const;
+  Result<OnnxType> TypeAttr(std::string_view name) const;
   // The type that a number of onnx.TensorProto.DataType in an attribute means.
   Result<DType> Type(std::string_view name, DType otherwise) const;
   // Attributes that mean nothing for inference.
@@ -65,20 +75,38 @@ class OnnxLowering : public Lowering {
   // An attribute that nobody asked for; empty when there is none.
   std::string_view UnknownAttr() const;
 
+  // kTensor, kSequence, kOptional or kOptionalSequence.
+  OnnxKind kind(ValueId value) const;
+  OnnxKind in_kind(size_t i) const { return kind(in(i)); }
+  // `value` is an optional tensor or sequence.
+  ValueId Mark(ValueId value, OnnxKind kind);
+  // x as an optional value, which has one, and back; that fails the run where there is none.
+  Result<ValueId> Wrap(ValueId x, std::string_view role);
+  Result<ValueId> Unwrap(ValueId optional, std::string_view role);
+  // A list of no elements.
+  Result<ValueId> EmptyList(const Fact& type, std::string_view role);
+  // x, which holds one element, as a scalar.
+  Result<ValueId> ToScalar(ValueId x, std::string_view role);
+
+  // The ranks of inputs that the lowering took from the file, where the graph does not say them.
+  const std::map<size_t, int>& believed() const { return believed_; }
+
   // A vector along the channels (axis 1) of a tensor of this rank: [C] to [C, 1, ..].
   Result<ValueId> PerChannel(ValueId vector, int rank, std::string_view role);
   // The numbers of a floating-point or integer input, known while importing.
   Result<std::vector<double>> KnownNumbers(size_t input, std::string_view what) const;
 
  private:
-  int StatedRank(size_t input) const override { return context_.stated_rank(node_.inputs[input]); }
+  int StatedRank(size_t input) const override;
   const OnnxAttr* Find(std::string_view name) const;
   Result<const OnnxAttr*> Find(std::string_view name, OnnxAttrType type) const;
 
   const OnnxContext& context_;
   const OnnxNode& node_;
   const int64_t version_;
+  const OnnxSurroundings around_;
   mutable std::vector<char> asked_;
+  mutable std::map<size_t, int> believed_;
 };
 
 using OnnxLower = Result<Values> (*)(OnnxLowering&);
@@ -90,6 +118,7 @@ struct OnnxOpRow {
   int min_inputs = 0;
   std::string_view canonical;  // a rename: same inputs, no attributes
   OnnxLower lower = nullptr;
+  bool sequences = false;  // takes sequences and optional values; else they are refused
 };
 
 std::span<const OnnxOpRow> OnnxElementwiseRows();
@@ -108,6 +137,7 @@ std::span<const OnnxOpRow> OnnxLossRows();
 std::span<const OnnxOpRow> OnnxSignalRows();
 std::span<const OnnxOpRow> OnnxAttentionRows();
 std::span<const OnnxOpRow> OnnxTextRows();
+std::span<const OnnxOpRow> OnnxSequenceRows();
 
 std::vector<std::span<const OnnxOpRow>> OnnxOpFamilies();
 // The row for an op of domain ai.onnx at a version, or Unimplemented with the version, and with

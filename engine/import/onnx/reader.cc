@@ -1,6 +1,9 @@
 // One function per message. A field that the engine has no use for is skipped unread.
 #include "engine/import/onnx/reader.h"
 
+#include <algorithm>
+#include <unordered_set>
+
 namespace oncilla {
 namespace {
 
@@ -26,8 +29,9 @@ OnnxAttrType TypeOfField(uint32_t field) {
       return OnnxAttrType::kInts;
     case 9:
       return OnnxAttrType::kStrings;
-    case 10:
     case 14:
+      return OnnxAttrType::kType;
+    case 10:
     case 15:
     case 22:
     case 23:
@@ -56,84 +60,11 @@ OnnxAttrType TypeOfNumber(int64_t number) {
       return OnnxAttrType::kInts;
     case 8:
       return OnnxAttrType::kStrings;
+    case 13:
+      return OnnxAttrType::kType;
     default:
       return OnnxAttrType::kOther;
   }
-}
-
-OnnxAttr ReadAttr(Bytes bytes) {
-  OnnxAttr attr;
-  OnnxAttrType seen = OnnxAttrType::kUndefined;
-  WireMessage message(bytes);
-  while (message.Next()) {
-    const OnnxAttrType holds = TypeOfField(message.field());
-    if (holds != OnnxAttrType::kUndefined) seen = holds;
-    switch (message.field()) {
-      case 1:
-        attr.name = message.View();
-        break;
-      case 2:
-        attr.f = message.Float();
-        break;
-      case 3:
-        attr.i = message.Int();
-        break;
-      case 4:
-        attr.s = message.View();
-        break;
-      case 5:
-        attr.tensor = message.View();
-        break;
-      case 7:
-        message.EachFloat([&](float v) { attr.floats.push_back(v); });
-        break;
-      case 8:
-        message.EachInt([&](int64_t v) { attr.ints.push_back(v); });
-        break;
-      case 9:
-        attr.strings.push_back(message.View());
-        break;
-      case 20:
-        attr.type = TypeOfNumber(message.Int());
-        break;
-      case 21:
-        attr.reference = message.View();
-        break;
-    }
-  }
-  if (attr.type == OnnxAttrType::kUndefined) attr.type = seen;
-  return attr;
-}
-
-OnnxNode ReadNode(Bytes bytes) {
-  OnnxNode node;
-  WireMessage message(bytes);
-  while (message.Next()) {
-    switch (message.field()) {
-      case 1:
-        node.inputs.push_back(message.View());
-        break;
-      case 2:
-        node.outputs.push_back(message.View());
-        break;
-      case 3:
-        node.name = message.View();
-        break;
-      case 4:
-        node.op = message.View();
-        break;
-      case 5:
-        node.attrs.push_back(ReadAttr(message.View()));
-        break;
-      case 7:
-        node.domain = Domain(message.View());
-        break;
-      case 8:
-        node.overload = message.View();
-        break;
-    }
-  }
-  return node;
 }
 
 PartialShape ReadShape(Bytes bytes) {
@@ -158,40 +89,173 @@ PartialShape ReadShape(Bytes bytes) {
   return PartialShape(std::move(dims));
 }
 
+// What a sequence or an optional value is of. Only what the engine has is told apart: a sequence of
+// tensors, and an optional tensor or such sequence.
+OnnxType ReadType(Bytes bytes, int depth = 0);
+
+OnnxType ReadHeld(Bytes bytes, OnnxKind kind, int depth) {
+  OnnxType type;
+  type.kind = kind;
+  WireMessage message(bytes);
+  while (message.Next()) {
+    if (message.field() != 1) continue;
+    OnnxType held = depth < 2 ? ReadType(message.View(), depth + 1) : OnnxType();
+    const bool sequence = kind == OnnxKind::kOptional && held.kind == OnnxKind::kSequence;
+    if (held.kind != OnnxKind::kTensor && !sequence) return OnnxType();
+    type = std::move(held);
+    type.kind = sequence ? OnnxKind::kOptionalSequence : kind;
+  }
+  return type;
+}
+
+OnnxType ReadType(Bytes bytes, int depth) {
+  OnnxType info;
+  WireMessage type(bytes);
+  while (type.Next()) {
+    switch (type.field()) {
+      case 1: {
+        info.kind = OnnxKind::kTensor;
+        WireMessage tensor(type.View());
+        while (tensor.Next()) {
+          if (tensor.field() == 1) info.element_type = tensor.Int();
+          if (tensor.field() == 2) info.shape = ReadShape(tensor.View());
+        }
+        break;
+      }
+      case 4:
+        info = ReadHeld(type.View(), OnnxKind::kSequence, depth);
+        break;
+      case 5:
+        info.kind = OnnxKind::kMap;
+        break;
+      case 8:
+        info.kind = OnnxKind::kSparse;
+        break;
+      case 9:
+        info = ReadHeld(type.View(), OnnxKind::kOptional, depth);
+        break;
+    }
+  }
+  return info;
+}
+
+std::shared_ptr<const OnnxGraph> ReadSubgraph(Bytes bytes, int depth);
+
+OnnxAttr ReadAttr(Bytes bytes, int depth) {
+  OnnxAttr attr;
+  OnnxAttrType seen = OnnxAttrType::kUndefined;
+  WireMessage message(bytes);
+  while (message.Next()) {
+    const OnnxAttrType holds = TypeOfField(message.field());
+    if (holds != OnnxAttrType::kUndefined) seen = holds;
+    switch (message.field()) {
+      case 1:
+        attr.name = message.View();
+        break;
+      case 2:
+        attr.f = message.Float();
+        break;
+      case 3:
+        attr.i = message.Int();
+        break;
+      case 4:
+        attr.s = message.View();
+        break;
+      case 5:
+        attr.tensor = message.View();
+        break;
+      case 6:
+      case 11:
+        attr.graphs.push_back(ReadSubgraph(message.View(), depth + 1));
+        break;
+      case 7:
+        message.EachFloat([&](float v) { attr.floats.push_back(v); });
+        break;
+      case 8:
+        message.EachInt([&](int64_t v) { attr.ints.push_back(v); });
+        break;
+      case 9:
+        attr.strings.push_back(message.View());
+        break;
+      case 14:
+        attr.held = ReadType(message.View());
+        break;
+      case 20:
+        attr.type = TypeOfNumber(message.Int());
+        break;
+      case 21:
+        attr.reference = message.View();
+        break;
+    }
+  }
+  if (attr.type == OnnxAttrType::kUndefined) attr.type = seen;
+  return attr;
+}
+
+// Names that a graph reads and neither computes nor takes or holds.
+void AddFreeNames(const OnnxGraph& graph, std::unordered_set<std::string_view>& free) {
+  std::unordered_set<std::string_view> own;
+  for (const OnnxValueInfo& input : graph.inputs) own.insert(input.name);
+  for (const auto& [name, tensor] : graph.initializers) own.insert(name);
+  own.insert(graph.sparse_initializers.begin(), graph.sparse_initializers.end());
+  for (const OnnxNode& node : graph.nodes) own.insert(node.outputs.begin(), node.outputs.end());
+  const auto read = [&](std::string_view name) {
+    if (!name.empty() && !own.contains(name)) free.insert(name);
+  };
+  for (const OnnxNode& node : graph.nodes) {
+    for (std::string_view name : node.inputs) read(name);
+    for (std::string_view name : node.captures) read(name);
+  }
+  for (const OnnxValueInfo& output : graph.outputs) read(output.name);
+}
+
+void FindCaptures(OnnxNode& node) {
+  std::unordered_set<std::string_view> free;
+  for (const OnnxAttr& attr : node.attrs) {
+    for (const auto& graph : attr.graphs) AddFreeNames(*graph, free);
+  }
+  node.captures.assign(free.begin(), free.end());
+  std::sort(node.captures.begin(), node.captures.end());  // the same in every import
+}
+
+OnnxNode ReadNode(Bytes bytes, int depth) {
+  OnnxNode node;
+  WireMessage message(bytes);
+  while (message.Next()) {
+    switch (message.field()) {
+      case 1:
+        node.inputs.push_back(message.View());
+        break;
+      case 2:
+        node.outputs.push_back(message.View());
+        break;
+      case 3:
+        node.name = message.View();
+        break;
+      case 4:
+        node.op = message.View();
+        break;
+      case 5:
+        node.attrs.push_back(ReadAttr(message.View(), depth));
+        break;
+      case 7:
+        node.domain = Domain(message.View());
+        break;
+      case 8:
+        node.overload = message.View();
+        break;
+    }
+  }
+  if (node.has_subgraph()) FindCaptures(node);
+  return node;
+}
+
 OnnxValueInfo ReadValueInfo(Bytes bytes) {
   OnnxValueInfo info;
   WireMessage message(bytes);
   while (message.Next()) {
-    if (message.field() == 1) {
-      info.name = message.View();
-    } else if (message.field() == 2) {
-      WireMessage type(message.View());
-      while (type.Next()) {
-        switch (type.field()) {
-          case 1: {
-            info.kind = OnnxKind::kTensor;
-            WireMessage tensor(type.View());
-            while (tensor.Next()) {
-              if (tensor.field() == 1) info.element_type = tensor.Int();
-              if (tensor.field() == 2) info.shape = ReadShape(tensor.View());
-            }
-            break;
-          }
-          case 4:
-            info.kind = OnnxKind::kSequence;
-            break;
-          case 5:
-            info.kind = OnnxKind::kMap;
-            break;
-          case 8:
-            info.kind = OnnxKind::kSparse;
-            break;
-          case 9:
-            info.kind = OnnxKind::kOptional;
-            break;
-        }
-      }
-    }
+    if (message.field() == 1) info.name = message.View();
+    if (message.field() == 2) static_cast<OnnxType&>(info) = ReadType(message.View());
   }
   return info;
 }
@@ -213,12 +277,12 @@ std::string_view SparseTensorName(Bytes bytes) {
   return "";
 }
 
-void ReadGraph(Bytes bytes, OnnxGraph& graph) {
+void ReadGraph(Bytes bytes, OnnxGraph& graph, int depth) {
   WireMessage message(bytes);
   while (message.Next()) {
     switch (message.field()) {
       case 1:
-        graph.nodes.push_back(ReadNode(message.View()));
+        graph.nodes.push_back(ReadNode(message.View(), depth));
         break;
       case 2:
         graph.name = message.View();
@@ -242,6 +306,13 @@ void ReadGraph(Bytes bytes, OnnxGraph& graph) {
         break;
     }
   }
+}
+
+std::shared_ptr<const OnnxGraph> ReadSubgraph(Bytes bytes, int depth) {
+  if (depth > kMaxOnnxGraphDepth) throw WireError("its graphs lie too deep within each other");
+  auto graph = std::make_shared<OnnxGraph>();
+  ReadGraph(bytes, *graph, depth);
+  return graph;
 }
 
 void ReadOpset(Bytes bytes, OnnxOpsets& opsets) {
@@ -273,7 +344,7 @@ OnnxFunction ReadFunction(Bytes bytes) {
         function.attrs.push_back(message.View());
         break;
       case 7:
-        function.nodes.push_back(ReadNode(message.View()));
+        function.nodes.push_back(ReadNode(message.View(), 0));
         break;
       case 9:
         ReadOpset(message.View(), function.opsets);
@@ -282,7 +353,7 @@ OnnxFunction ReadFunction(Bytes bytes) {
         function.domain = Domain(message.View());
         break;
       case 11:
-        function.defaults.push_back(ReadAttr(message.View()));
+        function.defaults.push_back(ReadAttr(message.View(), 0));
         break;
       case 13:
         function.overload = message.View();
@@ -317,7 +388,7 @@ Status ReadModel(Bytes bytes, OnnxModel& model) {
         break;
       case 7:
         if (++graphs > 1) throw WireError("it holds two graphs");
-        ReadGraph(message.View(), model.graph);
+        ReadGraph(message.View(), model.graph, 0);
         break;
       case 8:
         ReadOpset(message.View(), model.opsets);
@@ -363,7 +434,7 @@ const OnnxAttr* OnnxNode::Find(std::string_view attr) const {
 
 bool OnnxNode::has_subgraph() const {
   for (const OnnxAttr& a : attrs) {
-    if (a.type == OnnxAttrType::kGraph) return true;
+    if (a.type == OnnxAttrType::kGraph || !a.graphs.empty()) return true;
   }
   return false;
 }
@@ -399,6 +470,14 @@ Result<OnnxModel> ReadOnnxModel(Bytes bytes, std::string_view file) {
   OnnxModel model;
   ONCILLA_TRY(ReadWire(file, [&] { return ReadModel(bytes, model); }));
   return model;
+}
+
+std::vector<std::string_view> FreeOnnxNames(const OnnxGraph& graph) {
+  std::unordered_set<std::string_view> free;
+  AddFreeNames(graph, free);
+  std::vector<std::string_view> names(free.begin(), free.end());
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 int64_t VersionOf(const OnnxOpsets& opsets, std::string_view domain) {

@@ -5,6 +5,7 @@
 // everything here. Nothing is judged: what the engine cannot run is read all the same.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,7 +28,23 @@ enum class OnnxAttrType {
   kFloats,
   kInts,
   kStrings,
+  kType,
   kOther
+};
+
+struct OnnxGraph;
+
+// Graphs within graphs, as attributes, up to this depth; a file with deeper ones is refused.
+inline constexpr int kMaxOnnxGraphDepth = 60;
+
+enum class OnnxKind { kTensor, kSequence, kOptional, kOptionalSequence, kMap, kSparse, kUnknown };
+
+// A TypeProto: of a tensor, or of the tensors in a sequence or an optional value.
+struct OnnxType {
+  OnnxKind kind = OnnxKind::kUnknown;
+  int64_t element_type = 0;
+  // Sizes with a name in the file carry it.
+  PartialShape shape;
 };
 
 struct OnnxAttr {
@@ -36,8 +53,11 @@ struct OnnxAttr {
   OnnxAttrType type = OnnxAttrType::kUndefined;
   float f = 0;
   int64_t i = 0;
-  Bytes s;       // a string
-  Bytes tensor;  // a TensorProto
+  Bytes s;        // a string
+  Bytes tensor;   // a TensorProto
+  OnnxType held;  // a TypeProto
+  // One for kGraph; more, or none, where the attribute is a list of graphs.
+  std::vector<std::shared_ptr<const OnnxGraph>> graphs;
   std::vector<float> floats;
   std::vector<int64_t> ints;
   std::vector<Bytes> strings;
@@ -48,6 +68,8 @@ struct OnnxNode {
   std::string_view overload;
   std::vector<std::string_view> inputs, outputs;  // empty: not given
   std::vector<OnnxAttr> attrs;
+  // Names that its graphs read and do not compute, each once: those of the graphs around them.
+  std::vector<std::string_view> captures;
 
   const OnnxAttr* Find(std::string_view attr) const;
   bool has_subgraph() const;
@@ -55,14 +77,8 @@ struct OnnxNode {
   std::string_view label() const;
 };
 
-enum class OnnxKind { kTensor, kSequence, kOptional, kMap, kSparse, kUnknown };
-
-struct OnnxValueInfo {
+struct OnnxValueInfo : OnnxType {
   std::string_view name;
-  OnnxKind kind = OnnxKind::kUnknown;
-  int64_t element_type = 0;
-  // Sizes with a name in the file carry it.
-  PartialShape shape;
 };
 
 struct OnnxGraph {
@@ -99,6 +115,9 @@ bool LooksLikeOnnx(Bytes bytes);
 
 // `file` is for messages. DataLoss for what is damaged or holds no graph.
 Result<OnnxModel> ReadOnnxModel(Bytes bytes, std::string_view file);
+
+// Names that a graph reads and neither computes nor takes nor holds, each once, in order.
+std::vector<std::string_view> FreeOnnxNames(const OnnxGraph& graph);
 
 // The version of a domain ("" is ai.onnx), 0 when it is not imported.
 int64_t VersionOf(const OnnxOpsets& opsets, std::string_view domain);

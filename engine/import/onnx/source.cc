@@ -16,10 +16,23 @@ namespace {
 TensorInfo InfoOf(const OnnxValueInfo& value) {
   TensorInfo info;
   info.name = info.source = std::string(value.name);
-  if (value.kind == OnnxKind::kTensor) {
-    info.dtype = DTypeFromOnnx(value.element_type);
-    info.shape = value.shape;
+  switch (value.kind) {
+    case OnnxKind::kTensor:
+      break;
+    case OnnxKind::kSequence:
+      info.kind = TensorInfo::Kind::kSequence;
+      break;
+    case OnnxKind::kOptional:
+      info.kind = TensorInfo::Kind::kOptional;
+      break;
+    case OnnxKind::kOptionalSequence:
+      info.kind = TensorInfo::Kind::kOptionalSequence;
+      break;
+    default:
+      return info;
   }
+  info.dtype = DTypeFromOnnx(value.element_type);
+  info.shape = value.shape;
   return info;
 }
 
@@ -63,10 +76,6 @@ class OnnxSource : public ModelSource {
     ONCILLA_TRY(file_->CheckUnchanged());
     OnnxContext context;
     context.read_tensor = [this](Bytes bytes) { return ReadTensor(bytes); };
-    context.stated_rank = [this](std::string_view name) {
-      const auto it = stated_.find(name);
-      return it == stated_.end() || !it->second->shape.ranked() ? -1 : it->second->shape.rank();
-    };
     auto module = ImportOnnx(model_, *request, context, ops);
     if (module.ok()) return module;
     return WithStage(In(module.status(), file_->path()), Stage::kLoad);

@@ -115,14 +115,63 @@ Result<Facts> InferListConcat(const NoAttrs&, std::span<const Fact> in) {
   return Facts{Fact::Of(in[0].dtype, joined), Fact::Of(DType::kI64, PartialShape::OfRank(1))};
 }
 
-Result<Facts> InferListSplit(const NoAttrs&, std::span<const Fact> in) {
+Result<Facts> InferListSplit(const ListSplitAttrs& attrs, std::span<const Fact> in) {
   ONCILLA_TRY(RequireInteger(in[1], "lengths"));
   ONCILLA_TRY(RequireRank(in[1], 1, "lengths"));
-  if (in[0].shape.ranked() && in[0].shape.rank() == 0) {
+  PartialShape part = in[0].shape;
+  if (!part.ranked()) return Facts{Fact::List(in[0].dtype, part)};
+  if (part.rank() == 0) {
     return InvalidArgument("x must have an axis to cut, not shape ", in[0].shape);
   }
-  const PartialShape row = Row(in[0].shape);
-  return Facts{Fact::List(in[0].dtype, in[0].shape.ranked() ? Stacked(row, Dim()) : row)};
+  ONCILLA_ASSIGN(const int axis, NormalizeAxis(attrs.axis, part.rank()));
+  part[axis] = Dim();
+  return Facts{Fact::List(in[0].dtype, std::move(part))};
+}
+
+// A position in a list, which may be left out.
+Status RequirePosition(std::span<const Fact> in, size_t at) {
+  if (in.size() <= at || in[at].absent()) return Status();
+  return RequireInteger(in[at], "position");
+}
+
+Result<Facts> InferListInsert(const NoAttrs&, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireList(in[0]));
+  ONCILLA_TRY(RequireElement(in[0], in[1]));
+  ONCILLA_TRY(RequirePosition(in, 2));
+  return Facts{Fact::List(in[0].dtype, CommonShape(in[0].shape, in[1].shape))};
+}
+
+Result<Facts> InferListErase(const NoAttrs&, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireList(in[0]));
+  ONCILLA_TRY(RequirePosition(in, 1));
+  return Facts{in[0]};
+}
+
+// The shape of what elements of this shape make together.
+Result<PartialShape> Joined(const ListJoinAttrs& attrs, const PartialShape& element) {
+  if (!element.ranked()) return PartialShape();
+  if (element.rank() == 0 && !attrs.stack) {
+    return InvalidArgument("scalars cannot be joined along an axis");
+  }
+  if (attrs.stack && element.rank() == kMaxRank) {
+    return Unsupported("elements of rank ", element.rank(), " stacked");
+  }
+  const int rank = element.rank() + (attrs.stack ? 1 : 0);
+  ONCILLA_ASSIGN(const int axis, NormalizeAxis(attrs.axis, rank));
+  std::vector<Dim> dims(element.dims().begin(), element.dims().end());
+  if (attrs.stack) {
+    dims.insert(dims.begin() + axis, Dim());
+  } else {
+    dims[static_cast<size_t>(axis)] = Dim();
+  }
+  return PartialShape(std::move(dims));
+}
+
+Result<Facts> InferListJoin(const ListJoinAttrs& attrs, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireList(in[0]));
+  if (in.size() > 1 && !in[1].absent()) ONCILLA_TRY(RequireInteger(in[1], "shape"));
+  ONCILLA_ASSIGN(PartialShape joined, Joined(attrs, in[0].shape));
+  return Facts{Fact::Of(in[0].dtype, std::move(joined))};
 }
 
 Result<Facts> InferListScatter(const ListScatterAttrs&, std::span<const Fact> in) {
@@ -148,9 +197,12 @@ constexpr OpTraits Host(int min_inputs, int max_inputs) {
 
 constexpr OpDef kListOps[] = {
     Op<InferListConcat>("ListConcat", Host(1, 2)),
+    Op<InferListErase>("ListErase", Host(1, 2)),
     Op<InferListFromTensor>("ListFromTensor", Host(1, 1)),
     Op<InferListGather>("ListGather", Host(2, 3)),
     Op<InferListGet>("ListGet", Host(2, 3)),
+    Op<InferListInsert>("ListInsert", Host(2, 3)),
+    Op<InferListJoin>("ListJoin", Host(1, 2)),
     Op<InferListLength>("ListLength", Host(1, 1)),
     Op<InferListPop>("ListPop", Host(1, 2)),
     Op<InferListPush>("ListPush", Host(2, 2)),

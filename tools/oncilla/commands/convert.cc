@@ -161,6 +161,7 @@ std::vector<TensorInfo> InfosOf(const Graph& graph, std::span<const NamedValue> 
     for (const TensorInfo& one : known) {
       if (one.name != value.name) continue;
       info.source = one.source;
+      info.kind = one.kind;
       if (auto merged = MergeShapes(fact.shape, one.shape); merged.ok()) info.shape = *merged;
     }
     infos.push_back(std::move(info));

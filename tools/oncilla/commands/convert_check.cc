@@ -47,6 +47,10 @@ Result<std::vector<NamedTensor>> MakeFeeds(const Signature& signature, int64_t o
     if (info.dtype == DType::kInvalid) {
       return InvalidArgument("the model does not say the type of input '", info.name, "'");
     }
+    if (info.kind != TensorInfo::Kind::kTensor) {
+      return InvalidArgument("input '", info.name, "' is a ", TypeText(info),
+                             ", for which nothing is made up");
+    }
     ONCILLA_ASSIGN(const Shape shape, SettledShape(info, flags, sized));
     if (info.dtype == DType::kString) {
       const auto count = static_cast<size_t>(std::min<int64_t>(shape.elements(), 1 << 20));

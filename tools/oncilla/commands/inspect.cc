@@ -93,6 +93,12 @@ Status MakeFeeds(const InspectFlags& flags, Inspected& in) {
       return {};
     }
     TensorInfo info{input.name, "", fact.dtype, fact.shape};
+    if (fact.kind == ValueKind::kList) {
+      in.open_sizes = StrCat("input '", input.name, "' is a list of tensors: give it with --input ",
+                             input.name, "=FILE");
+      in.feeds.clear();
+      return {};
+    }
     auto shape = SettledShape(info, flags.input, *in.opened.signature);
     if (!shape.ok()) {
       // A shape that contradicts the model is the user's mistake, one that is missing is not.
@@ -131,8 +137,8 @@ std::string SignatureText(const Signature& signature, const Signature* chosen) {
   for (const auto& [word, list] :
        {std::pair("input", &signature.inputs), std::pair("output", &signature.outputs)}) {
     for (const TensorInfo& info : *list) {
-      out += StrCat("  ", word, word[0] == 'i' ? "   " : "  ", info.name, "  ",
-                    Fact::Of(info.dtype, info.shape), "\n");
+      out +=
+          StrCat("  ", word, word[0] == 'i' ? "   " : "  ", info.name, "  ", TypeText(info), "\n");
     }
   }
   return out;
@@ -152,8 +158,8 @@ std::vector<DeviceBytes> MemoryOf(const Inspected& in) {
   std::vector<DeviceBytes> out;
   for (const DeviceMemory& memory : in.opened.session->memory().Devices()) {
     const int d = static_cast<int>(out.size());
-    out.push_back({memory.device, in.opened.session->memory().ArenaBytes(*in.plan, d), memory.pool_bytes,
-                   d == 0 ? ResultBytes(*in.plan) : 0});
+    out.push_back({memory.device, in.opened.session->memory().ArenaBytes(*in.plan, d),
+                   memory.pool_bytes, d == 0 ? ResultBytes(*in.plan) : 0});
   }
   return out;
 }
@@ -246,10 +252,11 @@ std::string KernelsText(const Inspected& in) {
   for (const Stretch& stretch : in.plan->stretches) {
     for (const PlannedStep& step : stretch.steps) {
       const Node& node = graph.node(step.node);
-      out += StrCat(
-          node.name, " (", node.op->name, ") on ",
-          ShortDeviceName(in.opened.session->device_set().names()[static_cast<size_t>(stretch.device)]),
-          "\n");
+      out +=
+          StrCat(node.name, " (", node.op->name, ") on ",
+                 ShortDeviceName(
+                     in.opened.session->device_set().names()[static_cast<size_t>(stretch.device)]),
+                 "\n");
       for (const std::string& line : SplitAt(step.kernel->description(), '\n')) {
         if (!line.empty()) out += "  " + line + "\n";
       }
@@ -264,7 +271,8 @@ GraphWork Work(const Inspected& in) {
     Fact fact = Fact::Of(feed.desc());
     facts.push_back(std::move(fact));
   }
-  return WorkOf(in.executor->compiled().graph, facts, *in.opened.session->device_set().devices()[0]);
+  return WorkOf(in.executor->compiled().graph, facts,
+                *in.opened.session->device_set().devices()[0]);
 }
 
 std::string Head(const InspectFlags& flags, const OpenedModel& opened) {
@@ -306,6 +314,7 @@ Json TensorInfosJson(const std::vector<TensorInfo>& list) {
     Json one;
     one["name"] = JsonText(info.name);
     one["dtype"] = std::string(Name(info.dtype));
+    if (info.kind != TensorInfo::Kind::kTensor) one["type"] = TypeText(info);
     one["shape"] = nullptr;  // the rank is unknown
     if (info.shape.ranked()) {
       one["shape"] = Json::array();

@@ -105,7 +105,7 @@ std::string SignaturesText(const TfContents& contents, const All* all) {
 std::string FoundText(const Signature& signature) {
   std::string out;
   for (const TensorInfo& info : signature.inputs) {
-    out += StrCat("  input   ", info.name, "  ", Fact::Of(info.dtype, info.shape), "\n");
+    out += StrCat("  input   ", info.name, "  ", TypeText(info), "\n");
   }
   for (const TensorInfo& info : signature.outputs) out += StrCat("  output  ", info.name, "\n");
   return out;

@@ -150,13 +150,17 @@ Result<std::vector<std::string>> NeededInputs(const OpenedModel& opened, const S
   return needed;
 }
 
-Status WriteOutputs(const Step& step, StepResult& result) {
+Status WriteOutputs(const Step& step, const Signature& signature, StepResult& result) {
   if (step.output_dir.empty()) return {};
   // Names that differ only in how a "%41" is spelled cannot meet: '%' is encoded too. But a tensor
   // of strings and one of numbers of one name do not exist, so every file is written once.
   const NoInterrupt writing;
   for (const auto& [name, tensor] : result.run.outputs) {
-    auto path = WriteTensorFile(step.output_dir, name, tensor);
+    auto kind = TensorInfo::Kind::kTensor;
+    for (const TensorInfo& info : signature.outputs) {
+      if (info.name == FullName(name, signature.outputs)) kind = info.kind;
+    }
+    auto path = WriteTensorFile(step.output_dir, name, tensor, kind);
     if (!path.ok()) return WithStage(In(path.status(), "--output-dir"), Stage::kFile);
     result.files.push_back(*std::move(path));
   }
@@ -232,7 +236,7 @@ Result<StepResult> RunStep(OpenedModel& opened, const Step& step, const RunFlags
     result.request = std::move(request);
   }
   for (size_t i = 0; i < asked.size(); ++i) result.run.outputs[i].first = asked[i];
-  ONCILLA_TRY(WriteOutputs(step, result));
+  ONCILLA_TRY(WriteOutputs(step, *opened.signature, result));
   return result;
 }
 

@@ -1,11 +1,15 @@
 // Picks the reader by ending and puts the file's name before every failure.
 #include "tools/oncilla/files/tensor_file.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cctype>
 
 #include "engine/base/file.h"
 #include "engine/import/onnx/tensor.h"
+#include "engine/import/onnx/value.h"
+#include "engine/tensor/tensor_list.h"
 #include "tools/oncilla/files/json_tensor.h"
 #include "tools/oncilla/files/npy.h"
 #include "tools/oncilla/files/npz.h"
@@ -19,7 +23,16 @@ std::string Lower(std::string text) {
   return text;
 }
 
-Result<Tensor> ReadPb(const std::shared_ptr<const MappedFile>& file) {
+Result<Tensor> ReadPb(const std::shared_ptr<const MappedFile>& file, const InputWish& wish) {
+  if (wish.kind != TensorInfo::Kind::kTensor) {
+    Result<Tensor> value = DataLoss("nothing was read");
+    const TensorInfo info{wish.name, "", wish.dtype, wish.shape, wish.kind};
+    const Status status = ReadWire("the value", [&]() -> Status {
+      value = OnnxValueFrom(file->text(), info, file);
+      return value.status();
+    });
+    return status.ok() ? value : status;
+  }
   Result<OnnxTensor> tensor = DataLoss("nothing was read");
   const Status status = ReadWire("the TensorProto", [&]() -> Status {
     tensor = TensorFromOnnx(file->text(), file);
@@ -64,13 +77,64 @@ Result<Tensor> ReadRaw(const std::shared_ptr<const MappedFile>& file, const Inpu
   return Tensor::View({wish.dtype, shape}, file->bytes(), file);
 }
 
+// The element `index` of a sequence in a folder; empty when there is none.
+std::string ElementFile(const std::string& folder, int64_t index) {
+  for (const char* ending : {".npy", ".json"}) {
+    std::string path = JoinPath(folder, StrCat(index, ending));
+    if (FileExists(path)) return path;
+  }
+  return "";
+}
+
+// A value that is no tensor, from a folder or from a file that says that there is none.
+Result<Tensor> ReadElements(const std::string& path, const InputWish& wish,
+                            const ImageOptions& image) {
+  const TensorInfo info{wish.name, "", wish.dtype, wish.shape, wish.kind};
+  const bool sequence = wish.kind == TensorInfo::Kind::kSequence;
+  const bool optional = wish.kind == TensorInfo::Kind::kOptional;
+  if (!sequence && !FolderExists(path)) return OptionalOf(info, Tensor());
+  TensorList list(wish.dtype, wish.shape);
+  InputWish one = wish;
+  one.kind = TensorInfo::Kind::kTensor;
+  for (int64_t i = 0;; ++i) {
+    const std::string file = ElementFile(path, i);
+    if (file.empty()) break;
+    if (i >= TensorList::kMaxSize) return DataLoss(path, " holds too many elements");
+    ONCILLA_ASSIGN(Tensor element, ReadTensorFile(file, one, image));
+    if (element.dtype() != wish.dtype || !wish.shape.Accepts(element.shape())) {
+      return WithStage(
+          InvalidArgument(file, " is ", element.desc(), ", not ", Fact::Of(wish.dtype, wish.shape)),
+          Stage::kOptions);
+    }
+    list.Push(std::move(element));
+  }
+  if (optional && list.size() != 1) {
+    return WithStage(InvalidArgument(path, " holds ", list.size(), " elements, not one"),
+                     Stage::kOptions);
+  }
+  if (optional) return OptionalOf(info, list.at(0));
+  Tensor value = Tensor::OfList(std::move(list));
+  return sequence ? value : OptionalOf(info, value);
+}
+
 Result<Tensor> ReadByEnding(const std::string& path, const std::string& key, const InputWish& wish,
                             const ImageOptions& image) {
-  ONCILLA_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
   const std::string ending = Lower(path.substr(std::min(path.size(), path.rfind('.'))));
+  const bool tensor = wish.kind == TensorInfo::Kind::kTensor;
+  const bool optional = !tensor && wish.kind != TensorInfo::Kind::kSequence;
+  if ((!tensor && FolderExists(path)) || (optional && ending == ".none" && FileExists(path))) {
+    return ReadElements(path, wish, image);
+  }
+  ONCILLA_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
+  if (!tensor && ending != ".pb") {
+    return WithStage(
+        InvalidArgument("the input is a list of tensors: give a folder of its elements, "
+                        "0.npy and so on, or a .pb"),
+        Stage::kOptions);
+  }
   if (ending == ".npy") return ReadNpy(file->bytes(), file);
   if (ending == ".npz") return ReadNpz(file, key);
-  if (ending == ".pb") return ReadPb(file);
+  if (ending == ".pb") return ReadPb(file, wish);
   if (ending == ".json") return ReadJsonTensor(file->text());
   if (ending == ".png" || ending == ".jpg" || ending == ".jpeg") {
     return ImageTensor(file->bytes(), wish.dtype, wish.shape, image);
@@ -109,6 +173,14 @@ Result<std::string> FindInputFile(const std::string& folder, const InputWish& wi
   }
   const std::string base = JoinPath(folder, FileNameOf(wish.name));
   const std::string numbered = JoinPath(folder, StrCat("input_", index, ".pb"));
+  if (wish.kind != TensorInfo::Kind::kTensor) {
+    if (FileExists(base + ".none")) return base + ".none";
+    if (FolderExists(base)) return base;
+    if (FileExists(numbered)) return numbered;
+    return WithStage(NotFound("input '", wish.name, "': there is none of the folder ", base, ", ",
+                              base, ".none, ", numbered),
+                     Stage::kFile);
+  }
   for (const std::string& path : {base + ".npy", base + ".json", numbered}) {
     if (FileExists(path)) return path;
   }
@@ -117,9 +189,51 @@ Result<std::string> FindInputFile(const std::string& folder, const InputWish& wi
                    Stage::kFile);
 }
 
+namespace {
+
+// Elements of an earlier run with more of them must not be read as this one's.
+Status RemoveElements(const std::string& folder, int64_t from) {
+  for (int64_t i = from;; ++i) {
+    const std::string file = ElementFile(folder, i);
+    if (file.empty()) return {};
+    if (::unlink(file.c_str()) != 0) return NotFound(file, " cannot be removed");
+  }
+}
+
+Result<std::string> WriteElements(const std::string& folder, const std::string& name,
+                                  const TensorList& list, TensorInfo::Kind kind) {
+  const std::string base = JoinPath(folder, FileNameOf(name));
+  const bool sequence = kind == TensorInfo::Kind::kSequence;
+  const bool marked = list.size() > 0 && !list.at(list.size() - 1).valid();
+  if (!sequence && list.size() == 0) {
+    if (FolderExists(base)) ONCILLA_TRY(RemoveElements(base, 0));
+    ONCILLA_TRY(WriteFile(base + ".none", ""));
+    return base + ".none";
+  }
+  const int64_t count = list.size() - (!sequence && marked ? 1 : 0);
+  if (FileExists(base + ".none") && ::unlink((base + ".none").c_str()) != 0) {
+    return NotFound(base, ".none cannot be removed");
+  }
+  ONCILLA_TRY(MakeFolder(base));
+  for (int64_t i = 0; i < count; ++i) {
+    if (!list.at(i).valid()) return DataLoss("element ", i, " of the sequence was never written");
+    ONCILLA_TRY(RemoveElements(base, i));
+    ONCILLA_TRY(WriteTensorFile(base, StrCat(i), list.at(i)).status());
+  }
+  ONCILLA_TRY(RemoveElements(base, count));
+  return base;
+}
+
+}  // namespace
+
 Result<std::string> WriteTensorFile(const std::string& folder, const std::string& name,
-                                    const Tensor& tensor) {
+                                    const Tensor& tensor, TensorInfo::Kind kind) {
   ONCILLA_TRY(MakeFolder(folder));
+  if (tensor.is_list()) {
+    // A list inside the graph, of which nothing more is known, is a sequence.
+    if (kind == TensorInfo::Kind::kTensor) kind = TensorInfo::Kind::kSequence;
+    return WriteElements(folder, name, tensor.list(), kind);
+  }
   const bool strings = tensor.dtype() == DType::kString;
   const std::string path = JoinPath(folder, FileNameOf(name) + (strings ? ".json" : ".npy"));
   ONCILLA_TRY(strings ? WriteFile(path, JsonTensor(tensor)) : WriteNpy(path, tensor));

@@ -2,6 +2,10 @@
 //   .npy   .npz:KEY   .pb (ONNX TensorProto)   .json (strings)   .png .jpg .jpeg (photographs)
 // and anything else as the raw little-endian bytes of the model's dtype.
 //
+// A sequence of tensors is a folder with its elements in order (0.npy, 1.npy, .. or .json), or a
+// .pb with a SequenceProto; an optional value is a folder of what it holds, or a .pb with an
+// OptionalProto. <NAME>.none, whatever it holds, stands for an optional value that holds nothing.
+//
 // A file that cannot be read or is damaged gives Stage::kFile; one that is fine but does not fit
 // the input gives Stage::kOptions. Shapes are not compared here: who runs the model does.
 #pragma once
@@ -9,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/tensor/tensor.h"
+#include "engine/import/model_source.h"
 #include "tools/oncilla/files/image.h"
 
 namespace oncilla::tool {
@@ -19,19 +23,22 @@ struct InputWish {
   std::string name;
   DType dtype = DType::kInvalid;  // kInvalid: anything
   PartialShape shape;
+  TensorInfo::Kind kind = TensorInfo::Kind::kTensor;
 };
 
 // `file` may end in ".npz:KEY". uint16 bits become bfloat16 where that is wished for.
 Result<Tensor> ReadTensorFile(const std::string& file, const InputWish& wish,
                               const ImageOptions& image);
 
-// The file for `wish` in a folder as --output-dir writes it, <NAME>.npy or <NAME>.json, or else
-// ONNX's input_<index>.pb. NotFound says what was
-// looked for.
+// The file for `wish` in a folder as --output-dir writes it, <NAME>.npy or <NAME>.json, for others
+// than tensors the folder <NAME> or <NAME>.none, or else ONNX's input_<index>.pb. NotFound says
+// what was looked for.
 Result<std::string> FindInputFile(const std::string& folder, const InputWish& wish, int index);
 
-// Writes `tensor` as <NAME>.npy, or <NAME>.json for strings; returns the path.
+// Writes `tensor` as <NAME>.npy, or <NAME>.json for strings; a value of another kind as the folder
+// <NAME> or <NAME>.none. Returns the path.
 Result<std::string> WriteTensorFile(const std::string& folder, const std::string& name,
-                                    const Tensor& tensor);
+                                    const Tensor& tensor,
+                                    TensorInfo::Kind kind = TensorInfo::Kind::kTensor);
 
 }  // namespace oncilla::tool

@@ -167,7 +167,6 @@ constexpr OnnxOpRow kRows[] = {
     {"Erf", 9, kNewestOnnxOpset, 1, "Erf"},
     {"Exp", 1, kNewestOnnxOpset, 1, "Exp"},
     {"Floor", 1, kNewestOnnxOpset, 1, "Floor"},
-    {"Identity", 1, kNewestOnnxOpset, 1, "Identity"},
     {"IsInf", 10, kNewestOnnxOpset, 1, "", LowerIsInf},
     {"IsNaN", 9, kNewestOnnxOpset, 1, "IsNaN"},
     {"Log", 1, kNewestOnnxOpset, 1, "Log"},
