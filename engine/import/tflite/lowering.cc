@@ -123,7 +123,9 @@ Result<std::string> TfliteLowering::StateName(size_t input) const {
     return DataLoss("input ", input, " is missing, which holds a state");
   }
   if (!tensor(input).is_variable) return Unsupported("a state that is no variable");
-  return StrCat("state/", op_.inputs[input], "/", tensor(input).name);
+  // Subgraphs do not share their tensors.
+  const auto subgraph = &subgraph_ - state_.model.subgraphs.data();
+  return StrCat("state/", subgraph, "/", op_.inputs[input], "/", tensor(input).name);
 }
 
 Result<ValueId> TfliteLowering::ReadState(size_t input) {
@@ -136,6 +138,9 @@ Result<ValueId> TfliteLowering::ReadState(size_t input) {
   if (desc.dtype == DType::kInvalid || desc.rank() > kMaxRank) {
     return Unsupported("a state of ", TfliteTypeName(tensor(input).type));
   }
+  // Its zeros stand in memory, however small the file is.
+  constexpr int64_t kMostBytes = int64_t{64} << 20;
+  if (desc.bytes() > kMostBytes) return Unsupported("a state of ", desc.bytes(), " bytes");
   auto& variables = state_.module.variables;
   const bool known = std::any_of(variables.begin(), variables.end(),
                                  [&](const ModuleVariable& v) { return v.name == variable; });

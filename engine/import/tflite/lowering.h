@@ -112,7 +112,7 @@ enum class TfliteOptions {
   kSqueeze = 30,
   kSequenceRnn = 31,
   kStridedSlice = 32,
-  kSplit = 34,
+  kSplit = 35,
   kCast = 37,
   kArgMax = 40,
   kTransposeConv = 49,

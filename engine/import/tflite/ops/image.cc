@@ -34,10 +34,14 @@ Result<Values> LowerNearest(TfliteLowering& b) {
 // Results are filled up to the number asked for.
 Result<Values> LowerSuppression(TfliteLowering& b) {
   const bool soft = b.op() == "NON_MAX_SUPPRESSION_V5";
-  ONCILLA_ASSIGN(const ValueId none, b.Scalar(DType::kF32, 0));
-  ONCILLA_ASSIGN(const Values out,
-                 b.AddAll(SelectBoxesAttrs{.pad = true},
-                          {b.in(0), b.in(1), b.in(2), b.in(3), b.in(4), soft ? b.in(5) : none}));
+  if (soft) {
+    // LiteRT lowers scores otherwise than TensorFlow, whose rule the canonical op has.
+    ONCILLA_ASSIGN(const std::vector<double> sigma, b.KnownNumbers(5, "sigma"));
+    if (sigma.size() != 1 || sigma[0] != 0) return Unsupported("with scores that overlaps lower");
+  }
+  ONCILLA_ASSIGN(const ValueId sigma, b.Scalar(DType::kF32, 0));
+  ONCILLA_ASSIGN(const Values out, b.AddAll(SelectBoxesAttrs{.pad = true},
+                                            {b.in(0), b.in(1), b.in(2), b.in(3), b.in(4), sigma}));
   return soft ? out : Values{out[0], out[2]};
 }
 

@@ -108,8 +108,9 @@ Result<Values> LowerFakeQuant(TfliteLowering& b) {
   ONCILLA_ASSIGN(const int64_t bits, b.Int(2));
   ONCILLA_ASSIGN(const bool narrow, b.Flag(3));
   if (bits < 2 || bits > 16) return InvalidArgument("num_bits is ", bits);
+  if (narrow) return Unsupported("with a narrow range");
   if (!(least < most)) return InvalidArgument("the range is from ", least, " to ", most);
-  const float lowest = narrow ? 1 : 0, highest = static_cast<float>((1 << bits) - 1);
+  const float lowest = 0, highest = static_cast<float>((1 << bits) - 1);
   const float scale = (most - least) / (highest - lowest);
   const float from_least = lowest - least / scale;
   const float zero = from_least < lowest    ? lowest
