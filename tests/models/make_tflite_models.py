@@ -13,10 +13,11 @@ import sys
 import numpy as np
 import tensorflow as tf
 from ai_edge_litert import schema_py_generated as schema
+from flatbuffers import flexbuffers
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "tflite_cases"))
-from tflite_recorder import Maker, packed_model, random  # noqa: E402
+from tflite_recorder import Maker, Op, Out, State, build, packed, packed_model, random  # noqa: E402
 
 
 def convnet():
@@ -77,12 +78,34 @@ def state():
 
 
 def lstm():
-    """UNIDIRECTIONAL_SEQUENCE_LSTM, whose states are variable tensors."""
+    """Two layers, which the converter writes as loops."""
     tf.keras.utils.set_random_seed(2)
     net = tf.keras.Sequential([tf.keras.layers.Input([6, 4], batch_size=2), tf.keras.layers.LSTM(5, return_sequences=True),
                                tf.keras.layers.LSTM(3)])
     data = tf.lite.TFLiteConverter.from_keras_model(net).convert()
     return data, {"serving_default": [random("steps", [2, 6, 4])]}
+
+
+def composite():
+    """STABLEHLO_COMPOSITE, which stands for a subgraph."""
+    state = State()
+    state.begin()
+    x = random("x", [2, 3])
+    build(state, "outer", Op("TANH", [x], [Out(shape=[2, 3])]))
+    build(state, "inner", Op("EXP", [x], [Out(shape=[2, 3])]))
+    del state.signatures[1]
+    call, code = state.subgraphs[0].operators[0], schema.OperatorCodeT()
+    code.builtinCode, code.deprecatedBuiltinCode, code.version = schema.BuiltinOperator.STABLEHLO_COMPOSITE, 127, 1
+    state.codes[call.opcodeIndex] = code
+    call.builtinOptions2Type = schema.BuiltinOptions2.StableHLOCompositeOptions
+    call.builtinOptions2 = schema.StableHLOCompositeOptionsT()
+    attributes = flexbuffers.Builder()
+    with attributes.Map():
+        attributes.Key("none")
+        attributes.Int(0)
+    call.builtinOptions2.compositeAttributes = np.frombuffer(bytes(attributes.Finish()), np.uint8)
+    call.builtinOptions2.name, call.builtinOptions2.decompositionSubgraphIndex = "exp", 1
+    return packed(state), {"outer": [x]}
 
 
 def with_answers(data, feeds):
@@ -105,7 +128,7 @@ def with_answers(data, feeds):
     return packed_model(model)
 
 
-MODELS = {f.__name__: f for f in (convnet, loop, state, lstm)}
+MODELS = {f.__name__: f for f in (convnet, loop, state, lstm, composite)}
 
 if __name__ == "__main__":
     for name in sys.argv[2:] or MODELS:

@@ -1,5 +1,5 @@
-// TFLite files as such: what is read of them, what is refused and in which words, and damage: a file
-// cut anywhere, or with wrong bytes, is a clean error or a correct graph.
+// TFLite files as such: what is read of them, what is refused and in which words, and damage: a
+// file cut anywhere, or with wrong bytes, is a clean error or a correct graph.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

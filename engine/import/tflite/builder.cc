@@ -167,7 +167,7 @@ Result<Values> TfliteBuilder::LowerByRow(const TfliteOp& op, const TfliteOpRow& 
   if (op.options2.valid()) return Unsupported("with options of kind ", op.options2_type);
   TfliteLowering lowering(state_, graph_, subgraph_, op, name, std::move(inputs));
   if (row.quantised == TfliteQuantised::kRefused && lowering.any_quantised()) {
-    return Unsupported("of quantised tensors");
+    return Unsupported("arithmetic on quantised tensors (", lowering.QuantisedTypes(), ")");
   }
   if (row.quantised == TfliteQuantised::kMoved) ONCILLA_TRY(lowering.CheckMoved());
   Result<Values> outputs = Values();

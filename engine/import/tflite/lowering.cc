@@ -2,6 +2,7 @@
 #include "engine/import/tflite/lowering.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 
 #include "engine/import/tflite/builder.h"
@@ -15,6 +16,14 @@ std::vector<const TfliteTensor*> TfliteLowering::QuantisedTensors() const {
       if (i != kNoTensor && IsQuantised(TensorAt(i))) out.push_back(&TensorAt(i));
     }
   }
+  return out;
+}
+
+std::string TfliteLowering::QuantisedTypes() const {
+  std::set<std::string> types;
+  for (const TfliteTensor* tensor : QuantisedTensors()) types.insert(TfliteTypeName(tensor->type));
+  std::string out;
+  for (const std::string& type : types) out += (out.empty() ? "" : ", ") + type;
   return out;
 }
 
@@ -173,8 +182,8 @@ int TfliteLowering::StatedRank(size_t input) const {
 
 std::vector<std::span<const TfliteOpRow>> TfliteOpFamilies() {
   return {TfliteElementwiseRows(), TfliteConvRows(),   TflitePoolRows(),     TfliteMatMulRows(),
-          TfliteNormRows(),        TfliteReduceRows(), TfliteMovementRows(), TfliteSplitRows(),
-          TfliteIndexingRows(),    TfliteImageRows(),  TfliteQuantRows(),    TfliteRecurrentRows()};
+          TfliteNormRows(),        TfliteReduceRows(), TfliteMovementRows(), TfliteIndexingRows(),
+          TfliteImageRows(),       TfliteQuantRows(),  TfliteRecurrentRows()};
 }
 
 const TfliteOpRow* FindTfliteOp(const TfliteOp& op) {

@@ -36,6 +36,8 @@ class TfliteLowering : public Lowering {
   const TfliteTensor& output_tensor(size_t i = 0) const { return TensorAt(op_.outputs[i]); }
   DType output_type(size_t i = 0) const { return DTypeFromTflite(output_tensor(i).type); }
   bool any_quantised() const { return !QuantisedTensors().empty(); }
+  // Their types, for people: "i8".
+  std::string QuantisedTypes() const;
   // The integers of all quantised tensors must mean the same.
   Status CheckMoved() const;
 
@@ -166,7 +168,6 @@ std::span<const TfliteOpRow> TfliteMatMulRows();
 std::span<const TfliteOpRow> TfliteNormRows();
 std::span<const TfliteOpRow> TfliteReduceRows();
 std::span<const TfliteOpRow> TfliteMovementRows();
-std::span<const TfliteOpRow> TfliteSplitRows();
 std::span<const TfliteOpRow> TfliteIndexingRows();
 std::span<const TfliteOpRow> TfliteImageRows();
 std::span<const TfliteOpRow> TfliteQuantRows();

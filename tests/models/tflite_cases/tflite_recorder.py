@@ -18,10 +18,11 @@ TYPES = {np.dtype(k): v for k, v in {
 
 
 class Given:
-    """A constant input; `fed` inputs are arrays as they are. q is (scale or scales, zero point or points, axis)."""
+    """A constant input; `fed` inputs are arrays as they are. q is (scale or scales, zero point or points, axis). `block`
+    stores only the blocks of a matrix that are not all zeros, (1, 1) for single elements."""
 
-    def __init__(self, value, q=None, variable=False):
-        self.value, self.q, self.variable = np.asarray(value), q, variable
+    def __init__(self, value, q=None, variable=False, block=None):
+        self.value, self.q, self.variable, self.block = np.asarray(value), q, variable, block
 
 
 class Fed:
@@ -102,6 +103,38 @@ class Maker:
         value = np.array(value, order="C")
         return self.tensor(name, value.shape, value.dtype, value.tobytes(), q)
 
+    def sparse(self, name, value, block):
+        """Rows of blocks dense, the blocks of a row listed, the inside of a block dense."""
+        rows, columns = value.shape[0] // block[0], value.shape[1] // block[1]
+        stored, segments, indices = [], [0], []
+        for row in range(rows):
+            for column in range(columns):
+                part = value[row * block[0]:(row + 1) * block[0], column * block[1]:(column + 1) * block[1]]
+                if part.any():
+                    stored.append(part.ravel())
+                    indices.append(column)
+            segments.append(len(indices))
+        blocked = block != (1, 1)
+        index = self.tensor(name, value.shape, value.dtype, np.concatenate(stored).tobytes())
+        sparsity = schema.SparsityParametersT()
+        sparsity.traversalOrder = np.arange(4 if blocked else 2, dtype=np.int32)
+        sparsity.blockMap = np.array([0, 1] if blocked else [], np.int32)
+        sparsity.dimMetadata = [self.level(rows), self.level(None, segments, indices)]
+        sparsity.dimMetadata += [self.level(size) for size in block] if blocked else []
+        self.graph.tensors[index].sparsity = sparsity
+        return index
+
+    @staticmethod
+    def level(size, segments=None, indices=None):
+        made = schema.DimensionMetadataT()
+        made.format, made.denseSize = (0, size) if size is not None else (1, 0)
+        if size is None:
+            made.arraySegmentsType, made.arraySegments = schema.SparseIndexVector.Int32Vector, schema.Int32VectorT()
+            made.arraySegments.values = np.array(segments, np.int32)
+            made.arrayIndicesType, made.arrayIndices = schema.SparseIndexVector.Uint8Vector, schema.Uint8VectorT()
+            made.arrayIndices.values = np.array(indices, np.uint8)
+        return made
+
     def text(self, name, text):
         data = text.encode()
         head = np.array([1, 12, 12 + len(data)], np.int32).tobytes()
@@ -140,6 +173,8 @@ def build(model, name, op, answers=None, error=None):
         elif isinstance(given, Given):
             if given.variable:
                 inputs.append(maker.tensor(f"{name}/state{i}", given.value.shape, given.value.dtype, None, given.q, True))
+            elif given.block:
+                inputs.append(maker.sparse(f"{name}/constant{i}", given.value, given.block))
             else:
                 inputs.append(maker.constant(f"{name}/constant{i}", given.value, given.q))
         else:

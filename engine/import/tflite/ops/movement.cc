@@ -1,4 +1,4 @@
-// TFLite's ops that rearrange elements.
+// TFLite's ops that rearrange elements, put tensors together or take them apart.
 #include "engine/import/lowering/shared_ops.h"
 #include "engine/import/tflite/lowering.h"
 
@@ -132,16 +132,66 @@ Result<Values> LowerUpdateSlice(TfliteLowering& b) {
       b.Add("Reshape", {}, {written, b.Ints(std::vector<int64_t>(whole.begin(), whole.end()))}));
 }
 
+Result<Values> LowerConcat(TfliteLowering& b) {
+  ONCILLA_ASSIGN(const int64_t axis, b.Int(0));
+  ONCILLA_ASSIGN(const int64_t activation, b.Activation(1));
+  if (activation != 0 && b.any_quantised())
+    return Unsupported("an activation of quantised numbers");
+  ONCILLA_ASSIGN(const ValueId y,
+                 b.Add(ConcatAttrs{.axis = axis}, b.all_inputs(), b.Inner(activation)));
+  return One(b.Activated(y, activation));
+}
+
+// Inputs: the axis, x.
+Result<Values> LowerSplit(TfliteLowering& b) {
+  ONCILLA_ASSIGN(const int64_t parts, b.Int(0));
+  ONCILLA_ASSIGN(const int64_t axis, b.KnownInt(0, "the axis"));
+  if (parts != static_cast<int64_t>(b.outputs())) {
+    return DataLoss("has ", b.outputs(), " outputs for ", parts, " parts");
+  }
+  const PartialShape& shape = b.in_fact(1).shape;
+  if (shape.ranked()) {
+    ONCILLA_ASSIGN(const int at, NormalizeAxis(axis, shape.rank()));
+    if (shape[at].known() && shape[at].size % parts != 0) {
+      return InvalidArgument("an axis of ", shape[at].size, " in ", parts, " equal parts");
+    }
+  }
+  return b.AddAll(SplitAttrs{.axis = axis, .parts = parts}, {b.in(1)});
+}
+
+// Inputs: x, sizes, the axis.
+Result<Values> LowerSplitV(TfliteLowering& b) {
+  b.Ignore(0);  // the number of parts, which sizes says as well
+  return LowerSplitSizes(b);
+}
+
+Result<Values> LowerPack(TfliteLowering& b) {
+  b.Ignore(0);  // the number of inputs
+  ONCILLA_ASSIGN(const int64_t axis, b.Int(1));
+  return LowerPackParts(b, axis);
+}
+
+Result<Values> LowerUnpack(TfliteLowering& b) {
+  ONCILLA_ASSIGN(const int64_t count, b.Int(0));
+  ONCILLA_ASSIGN(const int64_t axis, b.Int(1));
+  if (count != static_cast<int64_t>(b.outputs())) {
+    return DataLoss("has ", b.outputs(), " outputs for ", count, " parts");
+  }
+  return LowerUnpackParts(b, axis, count);
+}
+
 using Options = TfliteOptions;
 constexpr auto kMoved = TfliteQuantised::kMoved;
 constexpr TfliteOpRow kRows[] = {
     {"BATCH_TO_SPACE_ND", 3, Options::kNone, "BatchToSpace", nullptr, kMoved},
     {"BROADCAST_TO", 2, Options::kNone, "Expand", nullptr, kMoved},
+    {"CONCATENATION", 1, Options::kConcatenation, "", LowerConcat, kMoved},
     {"DENSIFY", 1, Options::kNone, "", LowerDensify, kMoved},
     {"DEPTH_TO_SPACE", 1, Options::kDepthToSpace, "", LowerDepthToSpace, kMoved},
     {"DYNAMIC_UPDATE_SLICE", 3, Options::kNone, "", LowerUpdateSlice, kMoved},
     {"EXPAND_DIMS", 2, Options::kNone, "", LowerExpandDims, kMoved},
     {"MIRROR_PAD", 2, Options::kMirrorPad, "", LowerMirrorPad, kMoved},
+    {"PACK", 1, Options::kPack, "", LowerPack, kMoved},
     {"PAD", 2, Options::kNone, "", LowerPad, kMoved},
     {"PADV2", 3, Options::kNone, "", LowerPad, kMoved},
     {"RESHAPE", 1, Options::kReshape, "", LowerReshape, kMoved},
@@ -150,10 +200,13 @@ constexpr TfliteOpRow kRows[] = {
     {"SLICE", 3, Options::kNone, "", LowerSlice, kMoved},
     {"SPACE_TO_BATCH_ND", 3, Options::kNone, "SpaceToBatch"},
     {"SPACE_TO_DEPTH", 1, Options::kSpaceToDepth, "", LowerSpaceToDepth, kMoved},
+    {"SPLIT", 2, Options::kSplit, "", LowerSplit, kMoved},
+    {"SPLIT_V", 3, Options::kSplitV, "", LowerSplitV, kMoved},
     {"SQUEEZE", 1, Options::kSqueeze, "", LowerSqueeze, kMoved},
     {"STRIDED_SLICE", 4, Options::kStridedSlice, "", LowerStridedSlice, kMoved},
     {"TILE", 2, Options::kNone, "Tile", nullptr, kMoved},
     {"TRANSPOSE", 2, Options::kNone, "", LowerTranspose, kMoved},
+    {"UNPACK", 1, Options::kUnpack, "", LowerUnpack, kMoved},
 };
 
 }  // namespace

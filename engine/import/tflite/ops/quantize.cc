@@ -54,32 +54,17 @@ Result<TfliteIntegers> TfliteIntegersOf(DType dtype) {
 
 namespace {
 
-// Whole numbers, ties away from zero, exact for all of f32: the parts of x before and behind the
-// point are.
-Result<ValueId> RoundAway(TfliteLowering& b, ValueId x) {
-  ONCILLA_ASSIGN(const ValueId half, b.Scalar(DType::kF32, 0.5));
-  ONCILLA_ASSIGN(const ValueId one, b.Scalar(DType::kF32, 1));
-  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(DType::kF32, 0));
-  ONCILLA_ASSIGN(const ValueId size, b.Add("Abs", {}, {x}, "size"));
-  ONCILLA_ASSIGN(const ValueId whole, b.Add("Floor", {}, {size}, "whole"));
-  ONCILLA_ASSIGN(const ValueId rest, b.Add("Sub", {}, {size, whole}, "rest"));
-  ONCILLA_ASSIGN(const ValueId up, b.Add("GreaterEqual", {}, {rest, half}, "up"));
-  ONCILLA_ASSIGN(const ValueId more, b.Add("Where", {}, {up, one, zero}, "more"));
-  ONCILLA_ASSIGN(const ValueId rounded, b.Add("Add", {}, {whole, more}, "rounded"));
-  ONCILLA_ASSIGN(const ValueId negative, b.Add("Less", {}, {x, zero}, "negative"));
-  ONCILLA_ASSIGN(const ValueId below, b.Add("Neg", {}, {rounded}, "below"));
-  return b.Add("Where", {}, {negative, below, rounded}, "steps");
-}
-
 Result<Values> LowerQuantize(TfliteLowering& b) {
   const TfliteTensor& to = b.output_tensor();
-  if (b.dtype() != DType::kF32) return LowerTfliteRequantize(b);
+  // In fixed point, which LiteRT's kernels do in several ways.
+  if (b.dtype() != DType::kF32) return Unsupported("from ", b.dtype(), " to ", b.output_type());
   ONCILLA_TRY(CheckTfliteScales(to));
   if (b.output_type() == DType::kI32) return Unsupported("to ", b.output_type());
   ONCILLA_ASSIGN(const TfliteIntegers range, TfliteIntegersOf(b.output_type()));
-  ONCILLA_ASSIGN(const TfliteParameters p, TfliteParametersOf(b, to, DType::kF32));
-  ONCILLA_ASSIGN(const ValueId quotient, b.Add("Div", {}, {b.in(0), p.scale}, "quotient"));
-  ONCILLA_ASSIGN(const ValueId steps, RoundAway(b, quotient));
+  ONCILLA_ASSIGN(const TfliteParameters p, TfliteParametersOf(b, to));
+  // Not a division, as LiteRT has it: the last bit decides where some numbers are rounded to.
+  ONCILLA_ASSIGN(const ValueId scaled, b.Add("Mul", {}, {b.in(0), p.per_scale}, "scaled"));
+  ONCILLA_ASSIGN(const ValueId steps, b.Add("Round", {}, {scaled}, "steps"));
   ONCILLA_ASSIGN(const ValueId moved, b.Add("Add", {}, {steps, p.zero}, "moved"));
   ONCILLA_ASSIGN(const ValueId least, b.Scalar(DType::kF32, range.least));
   ONCILLA_ASSIGN(const ValueId most, b.Scalar(DType::kF32, range.most));
@@ -93,7 +78,7 @@ Result<Values> LowerDequantize(TfliteLowering& b) {
   const TfliteTensor& from = b.tensor(0);
   ONCILLA_TRY(CheckTfliteScales(from));
   if (BitsOf(b.dtype()) > 16) return Unsupported("of ", b.dtype());
-  ONCILLA_ASSIGN(const TfliteParameters p, TfliteParametersOf(b, from, DType::kF32));
+  ONCILLA_ASSIGN(const TfliteParameters p, TfliteParametersOf(b, from));
   ONCILLA_ASSIGN(const ValueId wide, b.Cast(b.in(0), DType::kF32, "wide"));
   ONCILLA_ASSIGN(const ValueId moved, b.Add("Sub", {}, {wide, p.zero}, "moved"));
   const bool last = b.output_type() == DType::kF32;
@@ -122,12 +107,10 @@ Result<Values> LowerFakeQuant(TfliteLowering& b) {
   ONCILLA_ASSIGN(const ValueId end, number(high));
   ONCILLA_ASSIGN(const ValueId step, number(scale));
   ONCILLA_ASSIGN(const ValueId per_step, number(1.0f / scale));
-  ONCILLA_ASSIGN(const ValueId half, number(0.5f));
   ONCILLA_ASSIGN(ValueId y, b.Add("Clip", {}, {b.in(0), begin, end}, "cut"));
   ONCILLA_ASSIGN(y, b.Add("Sub", {}, {y, begin}, "above"));
   ONCILLA_ASSIGN(y, b.Add("Mul", {}, {y, per_step}, "steps"));
-  ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, half}, "steps_half"));
-  ONCILLA_ASSIGN(y, b.Add("Floor", {}, {y}, "whole"));
+  ONCILLA_ASSIGN(y, b.Add("Round", {}, {y}, "whole"));
   ONCILLA_ASSIGN(y, b.Add("Mul", {}, {y, step}, "scaled"));
   return One(b.Add("Add", {}, {y, begin}));
 }
@@ -142,19 +125,19 @@ constexpr TfliteOpRow kRows[] = {
 
 }  // namespace
 
-Result<TfliteParameters> TfliteParametersOf(TfliteLowering& b, const TfliteTensor& tensor,
-                                            DType to) {
+Result<TfliteParameters> TfliteParametersOf(TfliteLowering& b, const TfliteTensor& tensor) {
   const TfliteQuantization& q = tensor.quantization;
-  const auto count = std::ssize(q.scale);
-  std::vector<float> zeros(q.zero_point.begin(), q.zero_point.end());
+  const auto along = [&](const std::vector<float>& numbers) {
+    return TfliteAlong(b, Tensor::Of<float>(DType::kF32, {std::ssize(numbers)}, numbers), q.axis,
+                       static_cast<int>(tensor.shape.size()));
+  };
+  std::vector<float> inverse, zeros(q.zero_point.begin(), q.zero_point.end());
+  for (float scale : q.scale) inverse.push_back(1.0f / scale);
   zeros.resize(q.scale.size(), 0);
-  const int rank = static_cast<int>(tensor.shape.size());
   TfliteParameters out;
-  ONCILLA_ASSIGN(out.scale,
-                 TfliteAlong(b, Tensor::Of<float>(DType::kF32, {count}, q.scale), q.axis, rank));
-  ONCILLA_ASSIGN(const ValueId zero,
-                 TfliteAlong(b, Tensor::Of<float>(DType::kF32, {count}, zeros), q.axis, rank));
-  ONCILLA_ASSIGN(out.zero, b.Cast(zero, to, "zero_point"));
+  ONCILLA_ASSIGN(out.scale, along(q.scale));
+  ONCILLA_ASSIGN(out.per_scale, along(inverse));
+  ONCILLA_ASSIGN(out.zero, along(zeros));
   return out;
 }
 

@@ -8,12 +8,11 @@ namespace oncilla {
 // DataLoss where a tensor's scales do not belong together, Unimplemented for other kinds.
 Status CheckTfliteScales(const TfliteTensor& tensor);
 
-// Scale (f32) and zero point of a tensor that was checked, so that they stretch along it.
+// Scale, its inverse and zero point of a tensor that was checked, as f32 that stretches along it.
 struct TfliteParameters {
-  ValueId scale = kNoValue, zero = kNoValue;
+  ValueId scale = kNoValue, per_scale = kNoValue, zero = kNoValue;
 };
-Result<TfliteParameters> TfliteParametersOf(TfliteLowering& b, const TfliteTensor& tensor,
-                                            DType zero_type);
+Result<TfliteParameters> TfliteParametersOf(TfliteLowering& b, const TfliteTensor& tensor);
 // A vector along `axis` of a tensor of this rank; one number as it is.
 Result<ValueId> TfliteAlong(TfliteLowering& b, Tensor numbers, int32_t axis, int rank);
 
@@ -22,8 +21,5 @@ struct TfliteIntegers {
   double least = 0, most = 0;
 };
 Result<TfliteIntegers> TfliteIntegersOf(DType dtype);
-
-// From integers of one scale to those of another.
-Result<Values> LowerTfliteRequantize(TfliteLowering& b);
 
 }  // namespace oncilla

@@ -13,9 +13,8 @@ Result<ValueId> State(TfliteLowering& b, size_t input) {
 Status Keep(TfliteLowering& b, size_t input, ValueId all_steps) {
   if (b.has(input)) return {};
   const std::string role = StrCat("last", input);
-  ONCILLA_ASSIGN(const ValueId last,
-                 b.Add("Gather", GatherAttrs{.axis = 0},
-                       {all_steps, b.Constant(Tensor::ScalarInt64(-1))}, role));
+  ONCILLA_ASSIGN(const ValueId last, b.Add("Gather", GatherAttrs{.axis = 0},
+                                           {all_steps, b.Constant(Tensor::ScalarInt64(-1))}, role));
   return b.AssignState(input, last);
 }
 
@@ -27,8 +26,8 @@ Result<ValueId> StepsFirst(TfliteLowering& b, ValueId x, bool time_major, std::s
 
 // Four inputs from `first` on (of the input, forget, cell and output gate) behind each other.
 Result<ValueId> Gates(TfliteLowering& b, size_t first, std::string_view role) {
-  return b.Add(ConcatAttrs{.axis = 0}, {b.in(first), b.in(first + 1), b.in(first + 2), b.in(first + 3)},
-               role);
+  return b.Add(ConcatAttrs{.axis = 0},
+               {b.in(first), b.in(first + 1), b.in(first + 2), b.in(first + 3)}, role);
 }
 
 // Inputs: x, input weights (1 to 4), recurrent weights (5 to 8), peepholes (9 to 11), biases (12 to
@@ -68,8 +67,8 @@ Result<Values> LowerLstm(TfliteLowering& b) {
                    b.Add(ConcatAttrs{.axis = 0}, {b.in(9), b.in(10), b.in(11)}, "peepholes"));
     in.push_back(peepholes);
   }
-  ONCILLA_ASSIGN(const Values out,
-                 b.AddAll(BlockLstmAttrs{.clip = cell_clip}, std::move(in), time_major ? "" : "layer"));
+  ONCILLA_ASSIGN(const Values out, b.AddAll(BlockLstmAttrs{.clip = cell_clip}, std::move(in),
+                                            time_major ? "" : "layer"));
   ONCILLA_TRY(Keep(b, 18, out[6]));
   ONCILLA_TRY(Keep(b, 19, out[1]));
   return One(StepsFirst(b, out[6], time_major, ""));
@@ -101,8 +100,8 @@ Result<Values> LowerRnn(TfliteLowering& b) {
   RecurrentAttrs attrs;
   attrs.activations = {activation == 1 ? "relu" : "tanh"};
   const bool inner = !sequence || !time_major;
-  ONCILLA_ASSIGN(const Values out, b.AddAll("Rnn", attrs, {gates, recurrent, kNoValue, h0},
-                                            inner ? "layer" : ""));
+  ONCILLA_ASSIGN(const Values out,
+                 b.AddAll("Rnn", attrs, {gates, recurrent, kNoValue, h0}, inner ? "layer" : ""));
   ONCILLA_TRY(Keep(b, 4, out[0]));
   if (!sequence) return One(b.Add("Squeeze", {}, {out[0], b.Ints({0})}));
   return One(StepsFirst(b, out[0], time_major, ""));
