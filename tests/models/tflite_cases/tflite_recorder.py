@@ -2,7 +2,8 @@
 
 case(NAME, OP, inputs, outputs, options) is a subgraph of one op, with a signature of its name. LiteRT's own kernels
 (none of its delegates) run it alone; what was fed and what came out are kept beside it as constants that nothing
-reads: feed:NAME and expect:NAME, by the signature's names. Where LiteRT refuses, a constant error holds its message. All cases of a family
+reads: feed:NAME and expect:NAME, by the signature's names, and
+again:NAME for what a second run gives where the first leaves a state. Where LiteRT refuses, a constant error holds its message. All cases of a family
 are the subgraphs of one file, so that it is as small as their tensors."""
 
 import zlib
@@ -165,7 +166,7 @@ class Maker:
         self.graph.operators.append(made)
 
 
-def build(model, name, op, answers=None, error=None):
+def build(model, name, op, answers=None, error=None, again=()):
     maker, feeds, inputs = Maker(model), [], []
     for i, given in enumerate(op.inputs):
         if given is None:
@@ -192,6 +193,8 @@ def build(model, name, op, answers=None, error=None):
             maker.constant(f"feed:in{i}", value)
         for i, value in enumerate(answers or []):
             maker.constant(f"expect:out{i}", value)
+        for i, value in enumerate(again):
+            maker.constant(f"again:out{i}", value)
     if error is not None:
         maker.text("error", error)
     maker.graph.name = name
@@ -253,7 +256,8 @@ def case(name, op, inputs, outputs, table=None, custom=None, refused=False):
     if answers is not None:
         for out, answer in zip(outputs, answers):
             out.shape = answer.shape
-    build(state, name, made, answers, error)
+    keeps = any(isinstance(given, Given) and given.variable for given in inputs)
+    build(state, name, made, answers, error, run(packed(alone), feeds, 2) if keeps else ())
 
 
 def write(path):

@@ -62,7 +62,8 @@ Result<Values> LowerQuantize(TfliteLowering& b) {
   if (b.output_type() == DType::kI32) return Unsupported("to ", b.output_type());
   ONCILLA_ASSIGN(const TfliteIntegers range, TfliteIntegersOf(b.output_type()));
   ONCILLA_ASSIGN(const TfliteParameters p, TfliteParametersOf(b, to));
-  // Not a division, as LiteRT has it: the last bit decides where some numbers are rounded to.
+  // Not a division, and ties to even, as LiteRT's kernels have it in vectors; the last elements of a
+  // tensor that do not fill one they round away from zero, which would depend on its size.
   ONCILLA_ASSIGN(const ValueId scaled, b.Add("Mul", {}, {b.in(0), p.per_scale}, "scaled"));
   ONCILLA_ASSIGN(const ValueId steps, b.Add("Round", {}, {scaled}, "steps"));
   ONCILLA_ASSIGN(const ValueId moved, b.Add("Add", {}, {steps, p.zero}, "moved"));
