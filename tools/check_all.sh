@@ -82,7 +82,7 @@ fuzz_all() {
   local format failed=0 running=()
   rm -rf build/check/fuzz && tests/fuzz/make_seeds.py build/check/fuzz/seeds \
     build/release/oncilla || return 1
-  for format in checkpoint container graphdef onnx text saved_model; do
+  for format in checkpoint container graphdef onnx text tflite saved_model; do
     (fuzz "$format" 60 >"$root/build/check/fuzz_$format.log" 2>&1) &
     running+=("$!:$format")
     if ((${#running[@]} == jobs)) || [[ $format == saved_model ]]; then
@@ -107,8 +107,8 @@ try_fetch() {
 cat_and_fail() { cat "$1" && false; }
 
 # What the sanitizers and fuzzers run, and no more: it takes clang longer than all else here.
-asan_targets="unit_tests case_tests onnx_tests fuzz_checkpoint fuzz_container fuzz_graphdef fuzz_onnx \
-  fuzz_text fuzz_saved_model"
+asan_targets="unit_tests tflite_tests case_tests onnx_tests fuzz_checkpoint fuzz_container fuzz_graphdef fuzz_onnx \
+  fuzz_text fuzz_tflite fuzz_saved_model"
 
 check_all() {
   local intel ptxas shape

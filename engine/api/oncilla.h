@@ -308,12 +308,12 @@ typedef struct oncilla_load_options {
   int load_policy;    /* ONCILLA_LOAD_.. */
 } oncilla_load_options;
 
-/* Loads a SavedModel folder, a frozen GraphDef, an ONNX file or Oncilla's own, told apart by
+/* Loads a SavedModel folder, a frozen GraphDef, an ONNX or TFLite file or Oncilla's own, told apart by
  * content. */
 ONCILLA_API oncilla_status* oncilla_model_load(oncilla_session* session, const char* path,
                                                const oncilla_load_options* options,
                                                oncilla_model** model);
-/* Loads a model in one file (ONNX, a GraphDef, or Oncilla's own) from memory. `name` stands for the
+/* Loads a model in one file (ONNX, TFLite, a GraphDef, or Oncilla's own) from memory. `name` stands for the
  * file in messages (null: "bytes"). With a null `release` the bytes are copied; otherwise they must
  * stay unchanged until `release` is called, on whichever thread drops the last reference. On
  * failure `release` is not called. An ONNX model with external files is refused. */

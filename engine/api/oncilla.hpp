@@ -429,7 +429,7 @@ class Session {
     if (!status.ok()) return status;
     return Model(model, session_);
   }
-  // Loads a model in one file (ONNX, a GraphDef, or Oncilla's own) from memory. The bytes are
+  // Loads a model in one file (ONNX, TFLite, a GraphDef, or Oncilla's own) from memory. The bytes are
   // copied or, where there is a `release`, used in place until that is called; see
   // oncilla_model_load_bytes.
   Result<Model> LoadBytes(const void* bytes, size_t size, const LoadOptions& options = {},

@@ -11,6 +11,8 @@
 #include "engine/import/tf/saved_model.h"
 #include "engine/import/tf/source.h"
 #include "engine/import/tf/text.h"
+#include "engine/import/tflite/reader.h"
+#include "engine/import/tflite/source.h"
 
 namespace oncilla {
 namespace {
@@ -45,15 +47,12 @@ Status WhatItIs(std::string_view bytes, const std::string& path) {
         "tf.saved_model.save(tf.saved_model.load('OLD'), 'NEW') without experimental_image_format "
         "writes saved_model.pb");
   }
-  if (bytes.size() > 8 && StartsWith(bytes.substr(4), "TFL3")) {
-    return Unsupported("a TensorFlow Lite model, which is not read");
-  }
   if (bytes.size() > 48 && bytes.substr(bytes.size() - 8) == kSortedTable) {
     return Unsupported(
         "the index of a TensorFlow checkpoint, which holds weights and no graph; in TensorFlow, "
         "restore it into its model and write that with tf.saved_model.save");
   }
-  return DataLoss("not a model: neither a SavedModel nor a GraphDef nor ONNX");
+  return DataLoss("not a model: neither a SavedModel nor a GraphDef nor ONNX nor TFLite");
 }
 
 }  // namespace
@@ -135,6 +134,7 @@ Result<std::unique_ptr<ModelSource>> OpenModelBytes(std::shared_ptr<const Mapped
                                                     const OpenModelOptions& options) {
   const std::string path = file->path();
   if (LooksLikeContainer(file->text())) return OpenContainer(std::move(file));
+  if (LooksLikeTflite(file->text())) return OpenTflite(std::move(file));
   if (LooksLikeOnnx(file->text())) return OpenOnnx(std::move(file));
   TfFileKind kind = DetectTfFile(file->text());
   const bool is_text = kind == TfFileKind::kUnknown;

@@ -48,7 +48,7 @@ struct ImportRequest {
 class ModelSource {
  public:
   virtual ~ModelSource() = default;
-  virtual std::string_view format() const = 0;  // "SavedModel", "GraphDef", "ONNX"
+  virtual std::string_view format() const = 0;  // "SavedModel", "GraphDef", "ONNX", "TFLite"
   virtual std::span<const Signature> signatures() const = 0;
   // The named signature; for an empty key the default one (serving_default, else the only one).
   // NotFound lists what there is.

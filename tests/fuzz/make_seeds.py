@@ -4,6 +4,7 @@
 FOLDER/onnx: the smallest of ONNX's own node tests (Debian's libonnx-testdata); FOLDER/saved_model and
 FOLDER/graphdef: the small SavedModels of testdata and the graphs inside them; FOLDER/checkpoint: their
 indexes, as a whole and as entries (see checkpoint_fuzz.cc); FOLDER/text: texts, the small one in parts;
+FOLDER/tflite: the small models and cases of testdata;
 FOLDER/container: the graph parts of what PROGRAM (oncilla) converts the SavedModels to."""
 
 import pathlib
@@ -62,7 +63,7 @@ def entries(index):
 
 def main():
     folder = pathlib.Path(sys.argv[1])
-    for name in ("onnx", "saved_model", "graphdef", "checkpoint", "text", "container"):
+    for name in ("onnx", "saved_model", "graphdef", "checkpoint", "text", "container", "tflite"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     models = sorted((ROOT / "testdata/tensorflow/models").glob("*/saved_model.pb"))
     for path in models:
@@ -75,6 +76,8 @@ def main():
         (folder / "checkpoint" / f"{name}_file").write_bytes(b"\0" + index)
         (folder / "checkpoint" / f"{name}_block").write_bytes(b"\1" + index[:-48])
         (folder / "checkpoint" / f"{name}_entries").write_bytes(entries(index))
+    for path in sorted((ROOT / "testdata/tflite").glob("*.tflite")):
+        (folder / "tflite" / path.stem).write_bytes(path.read_bytes())
     texts = ROOT / "testdata/tensorflow/text"
     (folder / "text/frozen").write_bytes((texts / "frozen.pbtxt").read_bytes())
     (folder / "text/version1").write_bytes((texts / "version1/saved_model.pbtxt").read_bytes())

@@ -90,6 +90,12 @@ def beside_the_picture(output):
     return digest(values, 1)
 
 
+def mediapipe(file, sizes, outputs):
+    """One of MediaPipe's nets, fed noise from 0 to 1."""
+    return Model(in_wheel("mediapipe", f"mediapipe/modules/{file}.tflite"),
+                 lambda: {k: seeded.uniform(51, [1, *size, 3], 0, 1) for k, size in sizes.items()}, outputs)
+
+
 def picture(seed, low, high):
     return seeded.uniform(seed, [1, 224, 224, 3], low, high)
 
@@ -154,6 +160,14 @@ MODELS = {
     "basic_pitch_tensorflow": Model(in_wheel("basic-pitch", PITCH + "nmp"),
                                     lambda: {"input_2": sound(43844).reshape(1, -1, 1)},
                                     {"contour": 17, "note": 17, "onset": 17}),
+    "basic_pitch_tflite": Model(in_wheel("basic-pitch", PITCH + "nmp.tflite"), lambda: {"input_2": sound(43844).reshape(1, -1, 1)},
+                                {"contour": 17, "note": 17, "onset": 17}),
+    "hand_landmark": mediapipe("hand_landmark/hand_landmark_lite", {"input_1": [224, 224]},
+                               {"Identity": 1, "Identity_1": 1, "Identity_2": 1, "Identity_3": 1}),
+    "palm_detection": mediapipe("palm_detection/palm_detection_lite", {"input_1": [192, 192]}, {"Identity": 17, "Identity_1": 1}),
+    "face_landmark": mediapipe("face_landmark/face_landmark", {"input_1": [192, 192]}, {"conv2d_21": 1, "conv2d_31": 1}),
+    "pose_detection": mediapipe("pose_detection/pose_detection", {"input_1": [224, 224]}, {"Identity": 17, "Identity_1": 1}),
+    "selfie_segmentation": mediapipe("selfie_segmentation/selfie_segmentation", {"input_1": [256, 256]}, {"activation_10": 61}),
     "swift_f0": Model(in_wheel("swift-f0", "swift_f0/model.onnx"),
                       lambda: {"audio": sound(8000)[None], "fmin": np.array(46.875, np.float32),
                                "fmax": np.array(2093.75, np.float32)},

@@ -126,7 +126,7 @@ Result<SessionOptions> SessionFlags::Options() const {
 }
 
 void ModelFlags::AddTo(CLI::App& app) {
-  app.add_option("MODEL", path, "SavedModel folder, GraphDef (.pb) or ONNX file; told by content")
+  app.add_option("MODEL", path, "SavedModel folder, GraphDef (.pb), ONNX or TFLite file; told by content")
       ->required()
       ->type_name("");
   app.add_option("--tags", tags, "Tags of the SavedModel's graph (else serve, else the only set)")

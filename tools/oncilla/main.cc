@@ -106,7 +106,7 @@ void HoldStandardStreams() {
 int Main(int argc, char** argv) {
   std::setlocale(LC_CTYPE, "");  // for what the terminal can show; numbers stay as in C
   HandleInterrupts();
-  CLI::App app("Runs TensorFlow and ONNX models on OpenCL devices and on the CPU.", "oncilla");
+  CLI::App app("Runs TensorFlow, TFLite and ONNX models on OpenCL devices and on the CPU.", "oncilla");
   app.set_version_flag("--version", StrCat("oncilla ", kVersion, "\n", BuildFacts()));
   app.require_subcommand(1);
   app.footer("oncilla COMMAND --help explains a command.\nExit codes: docs/cli.md");

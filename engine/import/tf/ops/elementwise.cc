@@ -1,6 +1,7 @@
 // TensorFlow's elementwise ops: most are renames into the table of expressions.
 #include <algorithm>
 
+#include "engine/import/lowering/shared_ops.h"
 #include "engine/import/tf/lowering.h"
 
 namespace oncilla {
@@ -24,20 +25,7 @@ bool IsString(const TfLowering& b, size_t input) {
   return b.in_fact(input).dtype == DType::kString;
 }
 
-// The condition of the old Select may be a vector that picks whole rows.
-Result<Values> LowerSelect(TfLowering& b) {
-  ValueId condition = b.in(0);
-  ONCILLA_ASSIGN(const int condition_rank, b.Rank(0, "the condition"));
-  if (condition_rank == 1) {
-    ONCILLA_ASSIGN(const int rank, b.Rank(1, "the values"));
-    std::vector<int64_t> axes;
-    for (int64_t axis = 1; axis < rank; ++axis) axes.push_back(axis);
-    if (!axes.empty()) {
-      ONCILLA_ASSIGN(condition, b.Add("Unsqueeze", {}, {condition, b.Ints(axes)}, "condition"));
-    }
-  }
-  return One(b.Add(IsString(b, 1) ? "ChooseStrings" : "Where", {}, {condition, b.in(1), b.in(2)}));
-}
+Result<Values> LowerSelect(TfLowering& b) { return LowerSelectRows(b); }
 
 Result<Values> LowerSelectV2(TfLowering& b) {
   return One(b.Add(IsString(b, 1) ? "ChooseStrings" : "Where", {}, b.all_inputs()));
@@ -91,15 +79,7 @@ Result<Values> LowerClip(TfLowering& b) {
   return One(b.Add("Max", {}, {below, b.in(1)}));
 }
 
-Result<Values> LowerAddN(TfLowering& b) {
-  ValueId sum = b.in(0);
-  if (b.inputs() == 1) return One(b.Add("Identity", {}, {sum}));
-  for (size_t i = 1; i < b.inputs(); ++i) {
-    const bool last = i + 1 == b.inputs();
-    ONCILLA_ASSIGN(sum, b.Add("Add", {}, {sum, b.in(i)}, last ? "" : StrCat("sum", i)));
-  }
-  return Values{sum};
-}
+Result<Values> LowerAddN(TfLowering& b) { return LowerSum(b); }
 
 Result<Values> LowerLike(TfLowering& b) {
   ONCILLA_ASSIGN(const ValueId value,

@@ -1,4 +1,5 @@
 // TensorFlow's constants, shapes, ranges, gathers and one-hots.
+#include "engine/import/lowering/shared_ops.h"
 #include "engine/import/tf/lowering.h"
 #include "engine/import/tf/messages.h"
 
@@ -61,29 +62,12 @@ Result<Values> LowerGather(TfLowering& b) {
             {b.in(0), b.in(1)}));
 }
 
-// TensorFlow gives a row of `off` for any index outside [0, depth); canonically negative ones count
-// from the end, so they are sent to `depth`, which is outside.
 Result<Values> LowerOneHot(TfLowering& b) {
   ONCILLA_ASSIGN(const int64_t axis, b.attrs().Int("axis"));
-  ValueId indices = b.in(0);
-  const DType dtype = b.fact(indices).dtype;
-  if (IsSigned(dtype)) {
-    ONCILLA_ASSIGN(const ValueId depth, b.Cast(b.in(1), dtype, "depth"));
-    ONCILLA_ASSIGN(const ValueId zero, b.Scalar(dtype, 0));
-    ONCILLA_ASSIGN(const ValueId negative, b.Add("Less", {}, {indices, zero}, "negative"));
-    ONCILLA_ASSIGN(indices, b.Add("Where", {}, {negative, depth, indices}, "indices"));
-  }
-  ONCILLA_ASSIGN(const ValueId on, b.Add("Unsqueeze", {}, {b.in(2), b.Ints({0})}, "on"));
-  ONCILLA_ASSIGN(const ValueId off, b.Add("Unsqueeze", {}, {b.in(3), b.Ints({0})}, "off"));
-  ONCILLA_ASSIGN(const ValueId values, b.Add(ConcatAttrs{.axis = 0}, {off, on}, "values"));
-  return One(b.Add(OneHotAttrs{.axis = axis}, {indices, b.in(1), values}));
+  return LowerOneHotRows(b, axis);
 }
 
-// Coordinates of what is true or not zero: one row each, not one column.
-Result<Values> LowerWhere(TfLowering& b) {
-  ONCILLA_ASSIGN(const ValueId columns, b.Add("NonZero", {}, {b.in(0)}, "columns"));
-  return One(b.Transpose(columns, {1, 0}, ""));
-}
+Result<Values> LowerWhere(TfLowering& b) { return LowerPlaces(b); }
 
 // What an index out of range does: by default the run fails.
 Status CheckBadIndices(const TfLowering& b) {

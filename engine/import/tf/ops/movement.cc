@@ -1,24 +1,10 @@
 // TensorFlow's ops that rearrange elements.
 #include <algorithm>
 
+#include "engine/import/lowering/shared_ops.h"
 #include "engine/import/tf/ops/window.h"
 
 namespace oncilla {
-
-// Paddings come as (before, after) per axis; canonically all befores, then all afters.
-Result<ValueId> PadsOf(TfLowering& b, size_t i) {
-  if (i >= b.inputs()) return DataLoss("input ", i, " is missing");
-  if (AllIntsKnown(b.in_fact(i)) || b.in_fact(i).has_value()) {
-    ONCILLA_ASSIGN(const std::vector<int64_t> pairs, ToInt64s(b.in_fact(i).value));
-    std::vector<int64_t> pads;
-    for (size_t end = 0; end < 2; ++end) {
-      for (size_t k = end; k < pairs.size(); k += 2) pads.push_back(pairs[k]);
-    }
-    return b.Ints(std::move(pads));
-  }
-  ONCILLA_ASSIGN(const ValueId sides, b.Transpose(b.in(i), {1, 0}, "sides"));
-  return b.Add("Reshape", {}, {sides, b.Ints({-1})}, "pads");
-}
 
 Result<StridedSliceAttrs> ReadSliceMasks(const TfLowering& b) {
   StridedSliceAttrs masks;
@@ -51,8 +37,6 @@ Result<ValueId> UpdateTfSlice(TfLowering& b, ValueId x, ValueId value, std::stri
 
 namespace {
 
-constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
-
 Result<Values> LowerSqueeze(TfLowering& b) {
   ONCILLA_ASSIGN(const std::vector<int64_t> axes, b.attrs().Ints("squeeze_dims"));
   if (axes.empty()) return One(b.Add("Squeeze", {}, {b.in(0)}));
@@ -83,108 +67,20 @@ Result<Values> LowerSplit(TfLowering& b) {
   return b.AddAll(SplitAttrs{.axis = axis, .parts = parts}, {b.in(1)});
 }
 
-// Sizes of which one is what the others leave of an axis whose size is only known while running.
-Result<Values> SplitRest(TfLowering& b, int64_t axis, const std::vector<int64_t>& sizes,
-                         ptrdiff_t hole) {
-  int64_t others = 0;
-  Values list;
-  ONCILLA_ASSIGN(const ValueId whole,
-                 b.Add(ShapeAttrs{.start = axis, .end = axis + 1}, {b.in(0)}, "whole"));
-  for (ptrdiff_t i = 0; i < static_cast<ptrdiff_t>(sizes.size()); ++i) {
-    const int64_t size = sizes[static_cast<size_t>(i)];
-    if (i != hole && size < 0) return InvalidArgument("a size is ", size);
-    if (i != hole) others = SaturatingAdd(others, size);
-  }
-  ONCILLA_ASSIGN(const ValueId rest, b.Add("Sub", {}, {whole, b.Ints({others})}, "rest"));
-  for (ptrdiff_t i = 0; i < static_cast<ptrdiff_t>(sizes.size()); ++i) {
-    list.push_back(i == hole ? rest : b.Ints({sizes[static_cast<size_t>(i)]}));
-  }
-  ONCILLA_ASSIGN(const ValueId all, b.Add(ConcatAttrs{.axis = 0}, list, "sizes"));
-  return b.AddAll(SplitAttrs{.axis = axis, .parts = static_cast<int64_t>(sizes.size())},
-                  {b.in(0), all});
-}
+Result<Values> LowerSplitV(TfLowering& b) { return LowerSplitSizes(b); }
 
-// One of the sizes may be -1: what the others leave.
-Result<Values> LowerSplitV(TfLowering& b) {
-  ONCILLA_ASSIGN(const int64_t asked_axis, b.KnownInt(2, "the axis"));
-  ONCILLA_ASSIGN(std::vector<int64_t> sizes, b.KnownInts(1, "the list of sizes"));
-  const auto hole = std::find(sizes.begin(), sizes.end(), -1);
-  if (hole != sizes.end()) {
-    ONCILLA_ASSIGN(const int rank, b.Rank(0, "the input"));
-    ONCILLA_ASSIGN(const int axis, NormalizeAxis(asked_axis, rank));
-    const Dim& whole = b.in_fact(0).shape[axis];
-    if (!whole.known()) return SplitRest(b, axis, sizes, hole - sizes.begin());
-    int64_t rest = whole.size;
-    for (int64_t size : sizes) {
-      if (size < -1) return InvalidArgument("a size is ", size);
-      if (size >= 0) rest = size > rest ? -1 : rest - size;
-    }
-    if (rest < 0) return InvalidArgument("the sizes exceed ", whole.size);
-    *hole = rest;
-  }
-  return b.AddAll(SplitAttrs{.axis = asked_axis}, {b.in(0), b.Ints(sizes)});
-}
-
-// A negative axis counts from the end of the result, for both ops that stand for a Pack.
 Result<Values> LowerPack(TfLowering& b) {
   ONCILLA_ASSIGN(const int64_t axis, b.attrs().Int("axis"));
-  Values parts;
-  for (size_t i = 0; i < b.inputs(); ++i) {
-    ONCILLA_ASSIGN(const ValueId part,
-                   b.Add("Unsqueeze", {}, {b.in(i), b.Ints({axis})}, "part" + std::to_string(i)));
-    parts.push_back(part);
-  }
-  return One(b.Add(ConcatAttrs{.axis = axis}, std::move(parts)));
+  return LowerPackParts(b, axis);
 }
 
 Result<Values> LowerUnpack(TfLowering& b) {
   ONCILLA_ASSIGN(const int64_t axis, b.attrs().Int("axis"));
   ONCILLA_ASSIGN(const int64_t count, b.attrs().Int("num"));
-  Values out;
-  if (count == 0) return out;
-  ONCILLA_ASSIGN(const Values parts,
-                 b.AddAll(SplitAttrs{.axis = axis, .parts = count}, {b.in(0)}, "split"));
-  for (size_t i = 0; i < parts.size(); ++i) {
-    ONCILLA_ASSIGN(const ValueId part, b.Add("Squeeze", {}, {parts[i], b.Ints({axis})},
-                                             i == 0 ? "" : "part" + std::to_string(i)));
-    out.push_back(part);
-  }
-  return out;
+  return LowerUnpackParts(b, axis, count);
 }
 
-// begin and size; a size of -1 means to the end.
-Result<Values> LowerSlice(TfLowering& b) {
-  ValueId ends;
-  if (AllIntsKnown(b.in_fact(1)) && AllIntsKnown(b.in_fact(2))) {
-    ONCILLA_ASSIGN(std::vector<int64_t> begin, b.KnownInts(1, "begin"));
-    ONCILLA_ASSIGN(const std::vector<int64_t> size, b.KnownInts(2, "size"));
-    if (begin.size() != size.size()) {
-      return InvalidArgument("begin has ", begin.size(), " entries and size ", size.size());
-    }
-    for (size_t i = 0; i < begin.size(); ++i) {
-      if (begin[i] < 0 || size[i] < -1) {
-        return InvalidArgument("begin ", begin[i], " and size ", size[i]);
-      }
-      begin[i] = size[i] == -1 ? kToTheEnd : SaturatingAdd(begin[i], size[i]);
-    }
-    ends = b.Ints(std::move(begin));
-  } else {
-    ONCILLA_ASSIGN(const ValueId begin, b.Cast(b.in(1), DType::kI64, "begin"));
-    ONCILLA_ASSIGN(const ValueId size, b.Cast(b.in(2), DType::kI64, "size"));
-    ONCILLA_ASSIGN(ends, b.Add("Add", {}, {begin, size}, "ends"));
-    // Sizes that are known not to be -1 need no test.
-    const auto known = KnownInts(b.in_fact(2));
-    const bool tested = known.has_value() && std::all_of(known->begin(), known->end(),
-                                                         [](const Dim& d) { return d.size >= 0; });
-    if (!tested) {
-      ONCILLA_ASSIGN(const ValueId zero, b.Scalar(DType::kI64, 0));
-      const ValueId end = b.Constant(Tensor::ScalarInt64(kToTheEnd));
-      ONCILLA_ASSIGN(const ValueId open, b.Add("Less", {}, {size, zero}, "open"));
-      ONCILLA_ASSIGN(ends, b.Add("Where", {}, {open, end, ends}, "open_ends"));
-    }
-  }
-  return One(b.Add("Slice", {}, {b.in(0), b.in(1), ends}));
-}
+Result<Values> LowerSlice(TfLowering& b) { return LowerSliceBySize(b); }
 
 Result<Values> LowerStridedSlice(TfLowering& b) {
   ONCILLA_ASSIGN(const StridedSliceAttrs masks, ReadSliceMasks(b));

@@ -2,6 +2,8 @@
 // dilation, and convolutions fused with what pads or resizes their input.
 #include "engine/import/tf/ops/window.h"
 
+#include "engine/import/lowering/shared_ops.h"
+
 namespace oncilla {
 namespace {
 

@@ -36,7 +36,4 @@ Result<ValueId> AddChannelsLast(TfLowering& b, const Attrs& attrs, Values inputs
 // How many groups a convolution has: the filter's depth may divide the input's.
 Result<int64_t> GroupsOf(const Fact& x, const Fact& filter, int rank);
 
-// (before, after) pairs per axis of input `i` as all befores, then all afters.
-Result<ValueId> PadsOf(TfLowering& b, size_t i);
-
 }  // namespace oncilla

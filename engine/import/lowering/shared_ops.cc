@@ -1,0 +1,178 @@
+// The nodes behind each op that TensorFlow and TFLite share.
+#include "engine/import/lowering/shared_ops.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace oncilla {
+namespace {
+
+constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
+
+// Sizes of which one is what the others leave of an axis whose size is only known while running.
+Result<Values> SplitRest(Lowering& b, int64_t axis, const std::vector<int64_t>& sizes,
+                         ptrdiff_t hole) {
+  int64_t others = 0;
+  Values list;
+  ONCILLA_ASSIGN(const ValueId whole,
+                 b.Add(ShapeAttrs{.start = axis, .end = axis + 1}, {b.in(0)}, "whole"));
+  for (ptrdiff_t i = 0; i < static_cast<ptrdiff_t>(sizes.size()); ++i) {
+    const int64_t size = sizes[static_cast<size_t>(i)];
+    if (i != hole && size < 0) return InvalidArgument("a size is ", size);
+    if (i != hole) others = SaturatingAdd(others, size);
+  }
+  ONCILLA_ASSIGN(const ValueId rest, b.Add("Sub", {}, {whole, b.Ints({others})}, "rest"));
+  for (ptrdiff_t i = 0; i < static_cast<ptrdiff_t>(sizes.size()); ++i) {
+    list.push_back(i == hole ? rest : b.Ints({sizes[static_cast<size_t>(i)]}));
+  }
+  ONCILLA_ASSIGN(const ValueId all, b.Add(ConcatAttrs{.axis = 0}, list, "sizes"));
+  return b.AddAll(SplitAttrs{.axis = axis, .parts = static_cast<int64_t>(sizes.size())},
+                  {b.in(0), all});
+}
+
+}  // namespace
+
+// Paddings come as (before, after) per axis; canonically all befores, then all afters.
+Result<ValueId> PadsOf(Lowering& b, size_t i) {
+  if (i >= b.inputs()) return DataLoss("input ", i, " is missing");
+  if (AllIntsKnown(b.in_fact(i)) || b.in_fact(i).has_value()) {
+    ONCILLA_ASSIGN(const std::vector<int64_t> pairs, ToInt64s(b.in_fact(i).value));
+    std::vector<int64_t> pads;
+    for (size_t end = 0; end < 2; ++end) {
+      for (size_t k = end; k < pairs.size(); k += 2) pads.push_back(pairs[k]);
+    }
+    return b.Ints(std::move(pads));
+  }
+  ONCILLA_ASSIGN(const ValueId sides, b.Transpose(b.in(i), {1, 0}, "sides"));
+  return b.Add("Reshape", {}, {sides, b.Ints({-1})}, "pads");
+}
+
+// begin and size; a size of -1 means to the end.
+Result<Values> LowerSliceBySize(Lowering& b) {
+  ValueId ends;
+  if (AllIntsKnown(b.in_fact(1)) && AllIntsKnown(b.in_fact(2))) {
+    ONCILLA_ASSIGN(std::vector<int64_t> begin, b.KnownInts(1, "begin"));
+    ONCILLA_ASSIGN(const std::vector<int64_t> size, b.KnownInts(2, "size"));
+    if (begin.size() != size.size()) {
+      return InvalidArgument("begin has ", begin.size(), " entries and size ", size.size());
+    }
+    for (size_t i = 0; i < begin.size(); ++i) {
+      if (begin[i] < 0 || size[i] < -1) {
+        return InvalidArgument("begin ", begin[i], " and size ", size[i]);
+      }
+      begin[i] = size[i] == -1 ? kToTheEnd : SaturatingAdd(begin[i], size[i]);
+    }
+    ends = b.Ints(std::move(begin));
+  } else {
+    ONCILLA_ASSIGN(const ValueId begin, b.Cast(b.in(1), DType::kI64, "begin"));
+    ONCILLA_ASSIGN(const ValueId size, b.Cast(b.in(2), DType::kI64, "size"));
+    ONCILLA_ASSIGN(ends, b.Add("Add", {}, {begin, size}, "ends"));
+    // Sizes that are known not to be -1 need no test.
+    const auto known = KnownInts(b.in_fact(2));
+    const bool tested = known.has_value() && std::all_of(known->begin(), known->end(),
+                                                         [](const Dim& d) { return d.size >= 0; });
+    if (!tested) {
+      ONCILLA_ASSIGN(const ValueId zero, b.Scalar(DType::kI64, 0));
+      const ValueId end = b.Constant(Tensor::ScalarInt64(kToTheEnd));
+      ONCILLA_ASSIGN(const ValueId open, b.Add("Less", {}, {size, zero}, "open"));
+      ONCILLA_ASSIGN(ends, b.Add("Where", {}, {open, end, ends}, "open_ends"));
+    }
+  }
+  return One(b.Add("Slice", {}, {b.in(0), b.in(1), ends}));
+}
+
+// One of the sizes may be -1: what the others leave.
+Result<Values> LowerSplitSizes(Lowering& b) {
+  ONCILLA_ASSIGN(const int64_t asked_axis, b.KnownInt(2, "the axis"));
+  ONCILLA_ASSIGN(std::vector<int64_t> sizes, b.KnownInts(1, "the list of sizes"));
+  const auto hole = std::find(sizes.begin(), sizes.end(), -1);
+  if (hole != sizes.end()) {
+    ONCILLA_ASSIGN(const int rank, b.Rank(0, "the input"));
+    ONCILLA_ASSIGN(const int axis, NormalizeAxis(asked_axis, rank));
+    const Dim& whole = b.in_fact(0).shape[axis];
+    if (!whole.known()) return SplitRest(b, axis, sizes, hole - sizes.begin());
+    int64_t rest = whole.size;
+    for (int64_t size : sizes) {
+      if (size < -1) return InvalidArgument("a size is ", size);
+      if (size >= 0) rest = size > rest ? -1 : rest - size;
+    }
+    if (rest < 0) return InvalidArgument("the sizes exceed ", whole.size);
+    *hole = rest;
+  }
+  return b.AddAll(SplitAttrs{.axis = asked_axis}, {b.in(0), b.Ints(sizes)});
+}
+
+// A negative axis counts from the end of the result, for both ops that stand for a Pack.
+Result<Values> LowerPackParts(Lowering& b, int64_t axis) {
+  Values parts;
+  for (size_t i = 0; i < b.inputs(); ++i) {
+    ONCILLA_ASSIGN(const ValueId part,
+                   b.Add("Unsqueeze", {}, {b.in(i), b.Ints({axis})}, "part" + std::to_string(i)));
+    parts.push_back(part);
+  }
+  return One(b.Add(ConcatAttrs{.axis = axis}, std::move(parts)));
+}
+
+Result<Values> LowerUnpackParts(Lowering& b, int64_t axis, int64_t count) {
+  Values out;
+  if (count == 0) return out;
+  ONCILLA_ASSIGN(const Values parts,
+                 b.AddAll(SplitAttrs{.axis = axis, .parts = count}, {b.in(0)}, "split"));
+  for (size_t i = 0; i < parts.size(); ++i) {
+    ONCILLA_ASSIGN(const ValueId part, b.Add("Squeeze", {}, {parts[i], b.Ints({axis})},
+                                             i == 0 ? "" : "part" + std::to_string(i)));
+    out.push_back(part);
+  }
+  return out;
+}
+
+// TensorFlow gives a row of `off` for any index outside [0, depth); canonically negative ones count
+// from the end, so they are sent to `depth`, which is outside.
+Result<Values> LowerOneHotRows(Lowering& b, int64_t axis) {
+  ValueId indices = b.in(0);
+  const DType dtype = b.fact(indices).dtype;
+  if (IsSigned(dtype)) {
+    ONCILLA_ASSIGN(const ValueId depth, b.Cast(b.in(1), dtype, "depth"));
+    ONCILLA_ASSIGN(const ValueId zero, b.Scalar(dtype, 0));
+    ONCILLA_ASSIGN(const ValueId negative, b.Add("Less", {}, {indices, zero}, "negative"));
+    ONCILLA_ASSIGN(indices, b.Add("Where", {}, {negative, depth, indices}, "indices"));
+  }
+  ONCILLA_ASSIGN(const ValueId on, b.Add("Unsqueeze", {}, {b.in(2), b.Ints({0})}, "on"));
+  ONCILLA_ASSIGN(const ValueId off, b.Add("Unsqueeze", {}, {b.in(3), b.Ints({0})}, "off"));
+  ONCILLA_ASSIGN(const ValueId values, b.Add(ConcatAttrs{.axis = 0}, {off, on}, "values"));
+  return One(b.Add(OneHotAttrs{.axis = axis}, {indices, b.in(1), values}));
+}
+
+// Coordinates of what is true or not zero: one row each, not one column.
+Result<Values> LowerPlaces(Lowering& b) {
+  ONCILLA_ASSIGN(const ValueId columns, b.Add("NonZero", {}, {b.in(0)}, "columns"));
+  return One(b.Transpose(columns, {1, 0}, ""));
+}
+
+// The condition of the old Select may be a vector that picks whole rows.
+Result<Values> LowerSelectRows(Lowering& b) {
+  ValueId condition = b.in(0);
+  ONCILLA_ASSIGN(const int condition_rank, b.Rank(0, "the condition"));
+  if (condition_rank == 1) {
+    ONCILLA_ASSIGN(const int rank, b.Rank(1, "the values"));
+    std::vector<int64_t> axes;
+    for (int64_t axis = 1; axis < rank; ++axis) axes.push_back(axis);
+    if (!axes.empty()) {
+      ONCILLA_ASSIGN(condition, b.Add("Unsqueeze", {}, {condition, b.Ints(axes)}, "condition"));
+    }
+  }
+  return One(b.Add(b.dtype(1) == DType::kString ? "ChooseStrings" : "Where", {},
+                   {condition, b.in(1), b.in(2)}));
+}
+
+Result<Values> LowerSum(Lowering& b) {
+  ValueId sum = b.in(0);
+  if (b.inputs() == 1) return One(b.Add("Identity", {}, {sum}));
+  for (size_t i = 1; i < b.inputs(); ++i) {
+    const bool last = i + 1 == b.inputs();
+    ONCILLA_ASSIGN(sum, b.Add("Add", {}, {sum, b.in(i)}, last ? "" : StrCat("sum", i)));
+  }
+  return Values{sum};
+}
+
+}  // namespace oncilla

@@ -1,0 +1,27 @@
+// Ops that TensorFlow and TFLite have alike, and that take a few canonical nodes. The inputs are in
+// both formats the same; what TensorFlow has as attributes and TFLite as options is an argument.
+#pragma once
+
+#include "engine/import/lowering/lowering.h"
+
+namespace oncilla {
+
+// Input i, paddings as (before, after) per axis, as all befores and then all afters.
+Result<ValueId> PadsOf(Lowering& b, size_t i);
+// Inputs x, begin, size.
+Result<Values> LowerSliceBySize(Lowering& b);
+// Inputs x, sizes, axis.
+Result<Values> LowerSplitSizes(Lowering& b);
+// All inputs beside each other, along a new axis; and one input taken apart again.
+Result<Values> LowerPackParts(Lowering& b, int64_t axis);
+Result<Values> LowerUnpackParts(Lowering& b, int64_t axis, int64_t count);
+// Inputs indices, depth, on, off.
+Result<Values> LowerOneHotRows(Lowering& b, int64_t axis);
+// The coordinates of what is true or not zero, a row each.
+Result<Values> LowerPlaces(Lowering& b);
+// Inputs condition, x, y.
+Result<Values> LowerSelectRows(Lowering& b);
+// All inputs added up.
+Result<Values> LowerSum(Lowering& b);
+
+}  // namespace oncilla

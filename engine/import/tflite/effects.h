@@ -1,0 +1,21 @@
+// Ops that call other subgraphs or work on variables, found from the file alone.
+#pragma once
+
+#include "engine/import/tflite/reader.h"
+
+namespace oncilla {
+
+enum class TfliteControl { kNone, kIf, kWhile, kCallOnce, kComposite, kHandle, kRead, kAssign };
+TfliteControl TfliteControlOf(const TfliteOp& op);
+
+// The subgraph, of so many, that an option of a control op names.
+Result<size_t> TfliteCallee(const TfliteOp& op, int field, size_t subgraphs);
+// The subgraphs that an op calls each time it runs, as far as the file is sound.
+std::vector<size_t> TfliteCallees(const TfliteOp& op, size_t subgraphs);
+
+// Of each subgraph whether it, or one that it calls, assigns a variable.
+std::vector<char> TfliteEffects(const TfliteModel& model);
+// The subgraphs that a subgraph has called once, before its first run.
+Result<std::vector<size_t>> TfliteInitialisers(const TfliteModel& model, size_t subgraph);
+
+}  // namespace oncilla

@@ -1,0 +1,201 @@
+// TFLite's convolutions, of images and volumes: channels last, a bias and an activation behind
+// them.
+#include <algorithm>
+#include <cstring>
+
+#include "engine/import/lowering/window.h"
+#include "engine/import/tflite/ops/window.h"
+
+namespace oncilla {
+namespace {
+
+// Where the options of a convolution have what; -1 where they have not.
+struct Fields {
+  int spatial = 2;
+  int strides[3];    // of depth, height and width, or of height and width
+  int dilations[3];  // likewise
+  int activation;
+};
+constexpr Fields kConv = {2, {2, 1, -1}, {5, 4, -1}, 3};
+constexpr Fields kDepthwise = {2, {2, 1, -1}, {6, 5, -1}, 4};
+constexpr Fields kTransposed = {2, {2, 1, -1}, {-1, -1, -1}, 3};
+constexpr Fields kVolume = {3, {1, 3, 2}, {5, 7, 6}, 4};
+
+Result<Window> ReadWindow(const TfliteLowering& b, const Fields& fields) {
+  Window window;
+  ONCILLA_ASSIGN(window.auto_pad, TflitePadding(b));
+  for (int i = 0; i < fields.spatial; ++i) {
+    ONCILLA_ASSIGN(const int64_t stride, b.Int(fields.strides[i]));
+    window.strides.push_back(stride);
+    if (fields.dilations[i] < 0) continue;
+    ONCILLA_ASSIGN(const int64_t dilation, b.Int(fields.dilations[i], 1));
+    window.dilations.push_back(dilation);
+  }
+  return window;
+}
+
+// Filter and input must be of the same real numbers.
+Status CheckTypes(const TfliteLowering& b, size_t x, size_t filter) {
+  if (b.dtype(x) == DType::kF32 && b.dtype(filter) == DType::kF32) return {};
+  return Unsupported("of ", b.dtype(x), " with a filter of ", b.dtype(filter));
+}
+
+Result<ValueId> AddBias(TfliteLowering& b, size_t input) {
+  if (!b.has(input)) return kNoValue;
+  return b.Add("Reshape", {}, {b.in(input), b.Ints({-1})}, "bias");
+}
+
+Result<int64_t> GroupsOf(const Fact& x, const Fact& filter) {
+  const int rank = x.shape.rank();
+  if (!x.shape.ranked() || !filter.shape.ranked()) return int64_t{1};
+  if (rank < 2 || filter.shape.rank() != rank) {
+    return InvalidArgument("the input is ", x.shape, " and the filter ", filter.shape);
+  }
+  const Dim &channels = x.shape[rank - 1], &depth = filter.shape[rank - 1];
+  if (!channels.known() || !depth.known()) return int64_t{1};
+  if (depth.size <= 0 || channels.size % depth.size != 0) {
+    return InvalidArgument("the input has ", channels.size, " channels and the filter ",
+                           depth.size);
+  }
+  return channels.size / depth.size;
+}
+
+// The filter is [out, height, width, in].
+Result<Values> LowerConv(TfliteLowering& b) {
+  b.Ignore(6);  // the type of a quantised bias
+  ONCILLA_TRY(CheckTypes(b, 0, 1));
+  ONCILLA_ASSIGN(const int64_t activation, b.Activation(kConv.activation));
+  ONCILLA_ASSIGN(const Window window, ReadWindow(b, kConv));
+  auto attrs = window.As<ConvAttrs>();
+  ONCILLA_ASSIGN(attrs.groups, GroupsOf(b.in_fact(0), b.in_fact(1)));
+  ONCILLA_ASSIGN(const ValueId filter, b.Transpose(b.in(1), {1, 2, 3, 0}, "filter"));
+  ONCILLA_ASSIGN(const ValueId bias, AddBias(b, 2));
+  ONCILLA_ASSIGN(const ValueId y, b.Add(attrs, {b.in(0), filter, bias}, b.Inner(activation)));
+  return One(b.Activated(y, activation));
+}
+
+// The filter is [1, height, width, in * multiplier]: a group for each channel.
+Result<Values> LowerDepthwise(TfliteLowering& b) {
+  ONCILLA_TRY(CheckTypes(b, 0, 1));
+  ONCILLA_ASSIGN(const int64_t multiplier, b.Int(3));
+  ONCILLA_ASSIGN(const int64_t activation, b.Activation(kDepthwise.activation));
+  ONCILLA_ASSIGN(const Window window, ReadWindow(b, kDepthwise));
+  const PartialShape shape = b.in_fact(1).shape;
+  if (!shape.known() || shape.rank() != 4 || shape[0].size != 1) {
+    return Unsupported("the filter's shape ", shape,
+                       " is not known as [1, height, width, channels]");
+  }
+  const int64_t channels = shape[3].size;
+  if (multiplier < 1 || channels % multiplier != 0) {
+    return InvalidArgument("the filter has ", channels, " channels, ", multiplier, " for each one");
+  }
+  auto attrs = window.As<ConvAttrs>();
+  attrs.groups = channels / multiplier;
+  ONCILLA_ASSIGN(const ValueId filter,
+                 b.Add("Reshape", {},
+                       {b.in(1), b.Ints({shape[1].size, shape[2].size, 1, channels})}, "filter"));
+  ONCILLA_ASSIGN(const ValueId bias, AddBias(b, 2));
+  ONCILLA_ASSIGN(const ValueId y, b.Add(attrs, {b.in(0), filter, bias}, b.Inner(activation)));
+  return One(b.Activated(y, activation));
+}
+
+// Inputs: the filter [depth, height, width, in, out] behind x.
+Result<Values> LowerConv3D(TfliteLowering& b) {
+  ONCILLA_TRY(CheckTypes(b, 0, 1));
+  ONCILLA_ASSIGN(const int64_t activation, b.Activation(kVolume.activation));
+  ONCILLA_ASSIGN(const Window window, ReadWindow(b, kVolume));
+  ONCILLA_ASSIGN(const ValueId bias, AddBias(b, 2));
+  ONCILLA_ASSIGN(const ValueId y,
+                 b.Add(window.As<ConvAttrs>(), {b.in(0), b.in(1), bias}, b.Inner(activation)));
+  return One(b.Activated(y, activation));
+}
+
+// Inputs: the shape of the result, the filter, x, bias. Of images the filter is [out, height,
+// width, in], of volumes [depth, height, width, out, in].
+Result<Values> LowerConvTranspose(TfliteLowering& b) {
+  const bool volume = b.op() == "CONV_3D_TRANSPOSE";
+  const Fields& fields = volume ? kVolume : kTransposed;
+  if (!volume) b.Ignore(4);  // the type of a quantised bias
+  ONCILLA_TRY(CheckTypes(b, 2, 1));
+  ONCILLA_ASSIGN(const int64_t activation, b.Activation(fields.activation));
+  ONCILLA_ASSIGN(const Window window, ReadWindow(b, fields));
+  auto attrs = window.As<ConvTransposeAttrs>();
+  attrs.exact_size = attrs.auto_pad == "same_upper";
+  ONCILLA_ASSIGN(const ValueId sizes,
+                 b.Add("Slice", {}, {b.in(0), b.Ints({1}), b.Ints({1 + fields.spatial})}, "sizes"));
+  ValueId filter = b.in(1);
+  if (!volume) {
+    ONCILLA_ASSIGN(filter, b.Transpose(filter, {1, 2, 0, 3}, "filter"));
+  }
+  ONCILLA_ASSIGN(const ValueId bias, AddBias(b, 3));
+  ONCILLA_ASSIGN(const ValueId y,
+                 b.Add(attrs, {b.in(2), filter, bias, sizes}, b.Inner(activation)));
+  return One(b.Activated(y, activation));
+}
+
+// A custom op's options are not tables but the bytes of a struct: 32-bit integers. At least `count`
+// must be there.
+Result<std::vector<int64_t>> Struct(const TfliteLowering& b, size_t count) {
+  const std::string_view bytes = b.custom_options();
+  if (bytes.size() / 4 < count) return DataLoss("has options of ", bytes.size(), " bytes");
+  std::vector<int64_t> out;
+  for (size_t i = 0; i < count; ++i) {
+    int32_t value = 0;
+    std::memcpy(&value, bytes.data() + 4 * i, 4);
+    out.push_back(value);
+  }
+  return out;
+}
+
+// A transposed convolution with a bias: the filter is [out, height, width, in], and the sizes
+// follow from the padding (1: same, 2: valid) and the strides of width and height behind it.
+Result<Values> LowerTransposeBias(TfliteLowering& b) {
+  ONCILLA_ASSIGN(const std::vector<int64_t> options, Struct(b, 3));
+  const PartialShape &x = b.in_fact(0).shape, &filter = b.in_fact(1).shape;
+  if (b.dtype(0) != DType::kF32 || b.dtype(1) != DType::kF32) return Unsupported("of ", b.dtype());
+  if (!x.ranked() || x.rank() != 4 || !filter.known() || filter.rank() != 4) {
+    return Unsupported("of an image ", x, " and a filter ", filter);
+  }
+  if (options[0] != 1 && options[0] != 2) return Unsupported("padding ", options[0]);
+  ConvTransposeAttrs attrs;
+  attrs.strides = {options[2], options[1]};
+  attrs.pads.assign(4, 0);
+  for (size_t i = 0; i < 2 && options[0] == 1; ++i) {
+    const Dim &size = x[static_cast<int>(i) + 1], &taps = filter[static_cast<int>(i) + 1];
+    const int64_t stride = attrs.strides[i];
+    if (!size.known() || stride < 1) return Unsupported("of an image ", x, " in steps of ", stride);
+    const int64_t rest = size.size < 1 ? 0 : (size.size - 1) % stride;
+    const int64_t pad = std::max<int64_t>(0, taps.size - rest - 1);
+    attrs.pads[i] = pad / 2;
+    attrs.pads[i + 2] = pad - pad / 2;
+  }
+  ONCILLA_ASSIGN(const ValueId weights, b.Transpose(b.in(1), {1, 2, 0, 3}, "filter"));
+  return One(b.Add(attrs, {b.in(0), weights, b.in(2)}));
+}
+
+using Options = TfliteOptions;
+constexpr TfliteOpRow kRows[] = {
+    {"CONV_2D", 2, Options::kConv2D, "", LowerConv},
+    {"CONV_3D", 2, Options::kConv3D, "", LowerConv3D},
+    {"CONV_3D_TRANSPOSE", 3, Options::kConv3D, "", LowerConvTranspose},
+    {"DEPTHWISE_CONV_2D", 2, Options::kDepthwiseConv2D, "", LowerDepthwise},
+    {"TRANSPOSE_CONV", 3, Options::kTransposeConv, "", LowerConvTranspose},
+};
+
+// Custom ops by name: those of MediaPipe's models whose meaning is published.
+constexpr TfliteOpRow kCustomRows[] = {
+    {"Convolution2DTransposeBias", 3, Options::kNone, "", LowerTransposeBias},
+};
+
+}  // namespace
+
+Result<std::string> TflitePadding(const TfliteLowering& b) {
+  ONCILLA_ASSIGN(const int64_t padding, b.Enum(0));
+  if (padding != 0 && padding != 1) return Unsupported("padding ", padding);
+  return std::string(padding == 0 ? "same_upper" : "valid");
+}
+
+std::span<const TfliteOpRow> TfliteConvRows() { return kRows; }
+std::span<const TfliteOpRow> TfliteCustomRows() { return kCustomRows; }
+
+}  // namespace oncilla

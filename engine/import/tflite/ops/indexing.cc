@@ -1,0 +1,131 @@
+// TFLite's shapes, ranges, gathers, scatters and segments.
+#include "engine/import/lowering/shared_ops.h"
+#include "engine/import/tflite/lowering.h"
+
+namespace oncilla {
+namespace {
+
+Result<Values> LowerShape(TfliteLowering& b) {
+  b.Ignore(0);  // the type of the output decides
+  return One(b.Add(ShapeAttrs{.to = b.output_type()}, {b.in(0)}));
+}
+
+Result<Values> LowerRank(TfliteLowering& b) {
+  return One(b.Add(RankAttrs{.to = DType::kI32}, {b.in(0)}));
+}
+
+Result<Values> LowerGather(TfliteLowering& b) {
+  ONCILLA_ASSIGN(const int64_t axis, b.Int(0));
+  ONCILLA_ASSIGN(int64_t batch_dims, b.Int(1));
+  if (batch_dims < 0) {
+    ONCILLA_ASSIGN(const int rank, b.Rank(1, "the indices"));
+    batch_dims += rank;
+  }
+  return One(b.Add(GatherAttrs{.axis = axis, .batch_dims = batch_dims, .negative_indices = false},
+                   {b.in(0), b.in(1)}));
+}
+
+// Inputs: indices, rows.
+Result<Values> LowerLookup(TfliteLowering& b) {
+  return One(b.Add(GatherAttrs{.negative_indices = false}, {b.in(1), b.in(0)}));
+}
+
+Result<Values> LowerGatherNd(TfliteLowering& b) {
+  return One(b.Add(GatherNDAttrs{.negative_indices = false}, {b.in(0), b.in(1)}));
+}
+
+// Inputs: indices, updates, shape. Updates at one place are added up.
+Result<Values> LowerScatterNd(TfliteLowering& b) {
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(b.dtype(1), 0));
+  ONCILLA_ASSIGN(const ValueId zeros, b.Add("Fill", {}, {b.in(2), zero}, "zeros"));
+  return One(b.Add(ScatterNDAttrs{.reduction = "add", .negative_indices = false},
+                   {zeros, b.in(0), b.in(1)}));
+}
+
+Result<Values> LowerOneHot(TfliteLowering& b) {
+  ONCILLA_ASSIGN(const int64_t axis, b.Int(0));
+  return LowerOneHotRows(b, axis);
+}
+
+Result<Values> LowerWhere(TfliteLowering& b) { return LowerPlaces(b); }
+
+// In the order in which they are seen first.
+Result<Values> LowerUnique(TfliteLowering& b) {
+  b.Ignore(0);  // the type of the output decides
+  if (b.outputs() != 2) return DataLoss("has ", b.outputs(), " outputs");
+  ONCILLA_ASSIGN(const int rank, b.Rank(0));
+  if (rank != 1) return InvalidArgument("of a tensor of rank ", rank);
+  ONCILLA_ASSIGN(const Values out,
+                 b.AddAll(UniqueAttrs{.sorted = false, .equal_nans = false}, {b.in(0)}));
+  ONCILLA_ASSIGN(const ValueId places, b.Cast(out[2], b.output_type(1), "places"));
+  return Values{out[0], places};
+}
+
+Result<Values> LowerSegmentSum(TfliteLowering& b) {
+  return One(b.Add("SortedSegmentReduce", SegmentAttrs{.reduction = "sum"}, {b.in(0), b.in(1)}));
+}
+
+constexpr char kSum[] = "sum", kProd[] = "prod", kMax[] = "max", kMin[] = "min";
+template <const char* kReduction>
+Result<Values> LowerUnsorted(TfliteLowering& b) {
+  return One(b.Add("SegmentReduce",
+                   SegmentAttrs{.reduction = std::string(kReduction), .identity = true},
+                   {b.in(0), b.in(1), b.in(2)}));
+}
+
+Result<Values> LowerSparseToDense(TfliteLowering& b) {
+  ONCILLA_ASSIGN(const bool validate, b.Flag(0));
+  return One(b.Add(SparseToDenseAttrs{.validate = validate}, b.all_inputs()));
+}
+
+Result<Values> LowerBucketize(TfliteLowering& b) {
+  ONCILLA_ASSIGN(const std::vector<float> bounds, b.Floats(0));
+  for (size_t i = 1; i < bounds.size(); ++i) {
+    if (!(bounds[i - 1] <= bounds[i])) return InvalidArgument("the boundaries do not ascend");
+  }
+  if (b.dtype() != DType::kF32) return Unsupported("of ", b.dtype());
+  const auto count = static_cast<int64_t>(bounds.size());
+  const ValueId sorted = b.Constant(Tensor::Of<float>(DType::kF32, {count}, bounds));
+  return One(b.Add(SearchSortedAttrs{.right = true, .to = DType::kI32}, {sorted, b.in(0)}));
+}
+
+Result<Values> LowerMatrixDiag(TfliteLowering& b) {
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(b.dtype(), 0));
+  return One(b.Add("MatrixDiag", {}, {b.in(0), b.Ints({0}), b.Ints({-1}), b.Ints({-1}), zero}));
+}
+
+Result<Values> LowerSetDiag(TfliteLowering& b) {
+  return One(b.Add("MatrixSetDiag", {}, {b.in(0), b.in(1), b.Ints({0})}));
+}
+
+using Options = TfliteOptions;
+constexpr auto kMoved = TfliteQuantised::kMoved;
+constexpr TfliteOpRow kRows[] = {
+    {"BROADCAST_ARGS", 2, Options::kNone, "BroadcastSizes"},
+    {"BUCKETIZE", 1, Options::kBucketize, "", LowerBucketize},
+    {"EMBEDDING_LOOKUP", 2, Options::kNone, "", LowerLookup, kMoved},
+    {"FILL", 2, Options::kNone, "Fill", nullptr, kMoved},
+    {"GATHER", 2, Options::kGather, "", LowerGather, kMoved},
+    {"GATHER_ND", 2, Options::kNone, "", LowerGatherNd, kMoved},
+    {"MATRIX_DIAG", 1, Options::kNone, "", LowerMatrixDiag},
+    {"MATRIX_SET_DIAG", 2, Options::kNone, "", LowerSetDiag},
+    {"ONE_HOT", 4, Options::kOneHot, "", LowerOneHot},
+    {"RANGE", 3, Options::kNone, "Range"},
+    {"RANK", 1, Options::kNone, "", LowerRank, TfliteQuantised::kTaken},
+    {"SCATTER_ND", 3, Options::kNone, "", LowerScatterNd},
+    {"SEGMENT_SUM", 2, Options::kNone, "", LowerSegmentSum},
+    {"SHAPE", 1, Options::kShape, "", LowerShape, TfliteQuantised::kTaken},
+    {"SPARSE_TO_DENSE", 4, Options::kSparseToDense, "", LowerSparseToDense},
+    {"UNIQUE", 1, Options::kUnique, "", LowerUnique},
+    {"UNSORTED_SEGMENT_MAX", 3, Options::kNone, "", LowerUnsorted<kMax>},
+    {"UNSORTED_SEGMENT_MIN", 3, Options::kNone, "", LowerUnsorted<kMin>},
+    {"UNSORTED_SEGMENT_PROD", 3, Options::kNone, "", LowerUnsorted<kProd>},
+    {"UNSORTED_SEGMENT_SUM", 3, Options::kNone, "", LowerUnsorted<kSum>},
+    {"WHERE", 1, Options::kNone, "", LowerWhere},
+};
+
+}  // namespace
+
+std::span<const TfliteOpRow> TfliteIndexingRows() { return kRows; }
+
+}  // namespace oncilla

@@ -1,0 +1,216 @@
+// TFLite's ops that rearrange elements, put tensors together or take them apart.
+#include "engine/import/lowering/shared_ops.h"
+#include "engine/import/tflite/lowering.h"
+
+namespace oncilla {
+namespace {
+
+// The new shape is an input, or in old files only an option.
+Result<Values> LowerReshape(TfliteLowering& b) {
+  ONCILLA_ASSIGN(const std::vector<int64_t> stated, b.IntList(0));
+  if (b.has(1)) return One(b.Add("Reshape", {}, {b.in(0), b.in(1)}));
+  return One(b.Add("Reshape", {}, {b.in(0), b.Ints(stated)}));
+}
+
+Result<Values> LowerSqueeze(TfliteLowering& b) {
+  ONCILLA_ASSIGN(const std::vector<int64_t> axes, b.IntList(0));
+  if (axes.empty()) return One(b.Add("Squeeze", {}, {b.in(0)}));
+  return One(b.Add("Squeeze", {}, {b.in(0), b.Ints(axes)}));
+}
+
+// The axis may be a number or a list of one.
+Result<Values> LowerExpandDims(TfliteLowering& b) {
+  ONCILLA_ASSIGN(const int64_t axis, b.KnownInt(1, "the axis"));
+  return One(b.Add("Unsqueeze", {}, {b.in(0), b.Ints({axis})}));
+}
+
+Result<Values> LowerTranspose(TfliteLowering& b) {
+  return One(b.Add("Transpose", {}, {b.in(0), b.in(1)}));
+}
+
+Result<Values> LowerSlice(TfliteLowering& b) { return LowerSliceBySize(b); }
+
+Result<Values> LowerStridedSlice(TfliteLowering& b) {
+  StridedSliceAttrs masks;
+  ONCILLA_ASSIGN(masks.begin_mask, b.Int(0));
+  ONCILLA_ASSIGN(masks.end_mask, b.Int(1));
+  ONCILLA_ASSIGN(masks.ellipsis_mask, b.Int(2));
+  ONCILLA_ASSIGN(masks.new_axis_mask, b.Int(3));
+  ONCILLA_ASSIGN(masks.shrink_axis_mask, b.Int(4));
+  ONCILLA_ASSIGN(const bool offset, b.Flag(5));
+  if (offset) return Unsupported("with ends that are counted from the beginnings");
+  return One(b.Add(masks, {b.in(0), b.in(1), b.in(2), b.in(3)}));
+}
+
+// The integer that stands for zero in a quantised tensor, which padding is then made of.
+Result<ValueId> PadValue(TfliteLowering& b) {
+  if (b.has(2)) return b.in(2);
+  if (!IsQuantised(b.tensor(0))) return kNoValue;
+  const std::vector<int64_t>& zero = b.tensor(0).quantization.zero_point;
+  return b.Scalar(b.dtype(), zero.empty() ? 0 : static_cast<double>(zero[0]));
+}
+
+Result<Values> LowerPad(TfliteLowering& b) {
+  ONCILLA_ASSIGN(const ValueId pads, PadsOf(b, 1));
+  ONCILLA_ASSIGN(const ValueId value, PadValue(b));
+  return One(b.Add("Pad", {}, {b.in(0), pads, value}));
+}
+
+Result<Values> LowerMirrorPad(TfliteLowering& b) {
+  ONCILLA_ASSIGN(const int64_t mode, b.Enum(0));
+  if (mode != 0 && mode != 1) return Unsupported("mode ", mode);
+  ONCILLA_ASSIGN(const ValueId pads, PadsOf(b, 1));
+  return One(b.Add(PadAttrs{.mode = mode == 0 ? "reflect" : "symmetric"}, {b.in(0), pads}));
+}
+
+Result<Values> LowerDepthToSpace(TfliteLowering& b) {
+  ONCILLA_ASSIGN(const int64_t block, b.Int(0));
+  return One(b.Add(DepthToSpaceAttrs{.block = block}, {b.in(0)}));
+}
+
+Result<Values> LowerSpaceToDepth(TfliteLowering& b) {
+  ONCILLA_ASSIGN(const int64_t block, b.Int(0));
+  return One(b.Add(SpaceToDepthAttrs{.block = block}, {b.in(0)}));
+}
+
+Result<Values> LowerReverseSequence(TfliteLowering& b) {
+  ONCILLA_ASSIGN(const int64_t time, b.Int(0));
+  ONCILLA_ASSIGN(const int64_t batch, b.Int(1));
+  return One(
+      b.Add(ReverseSequenceAttrs{.time_axis = time, .batch_axis = batch}, {b.in(0), b.in(1)}));
+}
+
+// Sparse constants are decoded when they are read.
+Result<Values> LowerDensify(TfliteLowering& b) {
+  if (!b.in_fact(0).constant) return Unsupported("of what is no constant");
+  return Values{b.in(0)};
+}
+
+// The numbers of the places, counted through the whole operand, that `update` goes to when it
+// begins at its first element.
+Tensor PlacesOf(const Shape& whole, const Shape& update) {
+  std::vector<int64_t> places(static_cast<size_t>(update.elements()));
+  for (size_t i = 0; i < places.size(); ++i) {
+    auto rest = static_cast<int64_t>(i);
+    for (int axis = update.rank() - 1; axis >= 0; --axis) {
+      places[i] += rest % update[axis] * whole.Product(axis + 1, whole.rank());
+      rest /= update[axis];
+    }
+  }
+  return Tensor::Int64s(places);
+}
+
+// The operand with `update` from the indices on, which are moved so that it fits.
+Result<Values> LowerUpdateSlice(TfliteLowering& b) {
+  const PartialShape &operand = b.in_fact(0).shape, &update = b.in_fact(1).shape;
+  if (!operand.known() || !update.known()) return Unsupported("of tensors whose sizes are open");
+  const Shape whole = operand.ToShape(), part = update.ToShape();
+  if (whole.rank() != part.rank()) return InvalidArgument("of ranks that differ");
+  constexpr int64_t kMostPlaces = int64_t{1} << 24;
+  if (part.elements() > kMostPlaces) return Unsupported("of ", part.elements(), " elements");
+  std::vector<int64_t> most, steps;
+  for (int axis = 0; axis < whole.rank(); ++axis) {
+    if (part[axis] > whole[axis]) return InvalidArgument("an update ", part, " of ", whole);
+    most.push_back(whole[axis] - part[axis]);
+    steps.push_back(whole.Product(axis + 1, whole.rank()));
+  }
+  ONCILLA_ASSIGN(ValueId start, b.Cast(b.in(2), DType::kI64, "start"));
+  ONCILLA_ASSIGN(start, b.Add("Min", {}, {start, b.Ints(most)}, "start_cut"));
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(DType::kI64, 0));
+  ONCILLA_ASSIGN(start, b.Add("Max", {}, {start, zero}, "start_inside"));
+  ONCILLA_ASSIGN(const ValueId ways, b.Add("Mul", {}, {start, b.Ints(steps)}, "ways"));
+  ONCILLA_ASSIGN(const ValueId way,
+                 b.Add("ReduceSum", ReduceAttrs{.keep_dims = true}, {ways, b.Ints({0})}, "way"));
+  const ValueId base = b.Constant(PlacesOf(whole, part));
+  ONCILLA_ASSIGN(const ValueId places, b.Add("Add", {}, {base, way}, "places"));
+  ONCILLA_ASSIGN(const ValueId indices, b.Unsqueeze(places, {1}, "indices"));
+  ONCILLA_ASSIGN(const ValueId flat, b.Add("Reshape", {}, {b.in(0), b.Ints({-1})}, "flat"));
+  ONCILLA_ASSIGN(const ValueId values, b.Add("Reshape", {}, {b.in(1), b.Ints({-1})}, "values"));
+  ONCILLA_ASSIGN(const ValueId written,
+                 b.Add(ScatterNDAttrs(), {flat, indices, values}, "written"));
+  return One(
+      b.Add("Reshape", {}, {written, b.Ints(std::vector<int64_t>(whole.begin(), whole.end()))}));
+}
+
+Result<Values> LowerConcat(TfliteLowering& b) {
+  ONCILLA_ASSIGN(const int64_t axis, b.Int(0));
+  ONCILLA_ASSIGN(const int64_t activation, b.Activation(1));
+  if (activation != 0 && b.any_quantised())
+    return Unsupported("an activation of quantised numbers");
+  ONCILLA_ASSIGN(const ValueId y,
+                 b.Add(ConcatAttrs{.axis = axis}, b.all_inputs(), b.Inner(activation)));
+  return One(b.Activated(y, activation));
+}
+
+// Inputs: the axis, x.
+Result<Values> LowerSplit(TfliteLowering& b) {
+  ONCILLA_ASSIGN(const int64_t parts, b.Int(0));
+  ONCILLA_ASSIGN(const int64_t axis, b.KnownInt(0, "the axis"));
+  if (parts != static_cast<int64_t>(b.outputs())) {
+    return DataLoss("has ", b.outputs(), " outputs for ", parts, " parts");
+  }
+  const PartialShape& shape = b.in_fact(1).shape;
+  if (shape.ranked()) {
+    ONCILLA_ASSIGN(const int at, NormalizeAxis(axis, shape.rank()));
+    if (shape[at].known() && shape[at].size % parts != 0) {
+      return InvalidArgument("an axis of ", shape[at].size, " in ", parts, " equal parts");
+    }
+  }
+  return b.AddAll(SplitAttrs{.axis = axis, .parts = parts}, {b.in(1)});
+}
+
+// Inputs: x, sizes, the axis.
+Result<Values> LowerSplitV(TfliteLowering& b) {
+  b.Ignore(0);  // the number of parts, which sizes says as well
+  return LowerSplitSizes(b);
+}
+
+Result<Values> LowerPack(TfliteLowering& b) {
+  b.Ignore(0);  // the number of inputs
+  ONCILLA_ASSIGN(const int64_t axis, b.Int(1));
+  return LowerPackParts(b, axis);
+}
+
+Result<Values> LowerUnpack(TfliteLowering& b) {
+  ONCILLA_ASSIGN(const int64_t count, b.Int(0));
+  ONCILLA_ASSIGN(const int64_t axis, b.Int(1));
+  if (count != static_cast<int64_t>(b.outputs())) {
+    return DataLoss("has ", b.outputs(), " outputs for ", count, " parts");
+  }
+  return LowerUnpackParts(b, axis, count);
+}
+
+using Options = TfliteOptions;
+constexpr auto kMoved = TfliteQuantised::kMoved;
+constexpr TfliteOpRow kRows[] = {
+    {"BATCH_TO_SPACE_ND", 3, Options::kNone, "BatchToSpace", nullptr, kMoved},
+    {"BROADCAST_TO", 2, Options::kNone, "Expand", nullptr, kMoved},
+    {"CONCATENATION", 1, Options::kConcatenation, "", LowerConcat, kMoved},
+    {"DENSIFY", 1, Options::kNone, "", LowerDensify, kMoved},
+    {"DEPTH_TO_SPACE", 1, Options::kDepthToSpace, "", LowerDepthToSpace, kMoved},
+    {"DYNAMIC_UPDATE_SLICE", 3, Options::kNone, "", LowerUpdateSlice, kMoved},
+    {"EXPAND_DIMS", 2, Options::kNone, "", LowerExpandDims, kMoved},
+    {"MIRROR_PAD", 2, Options::kMirrorPad, "", LowerMirrorPad, kMoved},
+    {"PACK", 1, Options::kPack, "", LowerPack, kMoved},
+    {"PAD", 2, Options::kNone, "", LowerPad, kMoved},
+    {"PADV2", 3, Options::kNone, "", LowerPad, kMoved},
+    {"RESHAPE", 1, Options::kReshape, "", LowerReshape, kMoved},
+    {"REVERSE_SEQUENCE", 2, Options::kReverseSequence, "", LowerReverseSequence},
+    {"REVERSE_V2", 2, Options::kNone, "Reverse", nullptr, kMoved},
+    {"SLICE", 3, Options::kNone, "", LowerSlice, kMoved},
+    {"SPACE_TO_BATCH_ND", 3, Options::kNone, "SpaceToBatch"},
+    {"SPACE_TO_DEPTH", 1, Options::kSpaceToDepth, "", LowerSpaceToDepth, kMoved},
+    {"SPLIT", 2, Options::kSplit, "", LowerSplit, kMoved},
+    {"SPLIT_V", 3, Options::kSplitV, "", LowerSplitV, kMoved},
+    {"SQUEEZE", 1, Options::kSqueeze, "", LowerSqueeze, kMoved},
+    {"STRIDED_SLICE", 4, Options::kStridedSlice, "", LowerStridedSlice, kMoved},
+    {"TILE", 2, Options::kNone, "Tile", nullptr, kMoved},
+    {"TRANSPOSE", 2, Options::kNone, "", LowerTranspose, kMoved},
+    {"UNPACK", 1, Options::kUnpack, "", LowerUnpack, kMoved},
+};
+
+}  // namespace
+
+std::span<const TfliteOpRow> TfliteMovementRows() { return kRows; }
+
+}  // namespace oncilla

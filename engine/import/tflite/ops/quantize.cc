@@ -1,0 +1,147 @@
+// TFLite's quantisation: integers that stand for real numbers, real = scale * (stored -
+// zero_point).
+#include "engine/import/tflite/ops/quantize.h"
+
+#include <cmath>
+#include <limits>
+
+#include "engine/tensor/dispatch.h"
+
+namespace oncilla {
+
+Result<ValueId> TfliteAlong(TfliteLowering& b, Tensor numbers, int32_t axis, int rank) {
+  if (numbers.elements() == 1) return b.Constant(numbers.Reshaped({}));
+  ONCILLA_ASSIGN(const int at, NormalizeAxis(axis, rank));
+  Shape shape = {numbers.elements()};
+  for (int i = at + 1; i < rank; ++i) shape.push_back(1);
+  return b.Constant(numbers.Reshaped(shape));
+}
+
+Status CheckTfliteScales(const TfliteTensor& tensor) {
+  const TfliteQuantization& q = tensor.quantization;
+  if (q.details != 0) return Unsupported("a quantisation of kind ", q.details);
+  if (q.scale.empty()) return DataLoss("a quantised tensor without a scale");
+  if (!q.zero_point.empty() && q.zero_point.size() != q.scale.size()) {
+    return DataLoss("a tensor has ", q.scale.size(), " scales and ", q.zero_point.size(),
+                    " zero points");
+  }
+  for (float scale : q.scale) {
+    if (!(scale > 0) || !std::isfinite(scale)) return DataLoss("a scale is ", scale);
+  }
+  for (int64_t zero : q.zero_point) {
+    if (zero < -65536 || zero > 65536) return DataLoss("a zero point is ", zero);
+  }
+  if (q.scale.size() == 1) return {};
+  const auto rank = std::ssize(tensor.shape);
+  if (q.axis < 0 || q.axis >= rank ||
+      tensor.shape[static_cast<size_t>(q.axis)] != std::ssize(q.scale)) {
+    return DataLoss(q.scale.size(), " scales along axis ", q.axis);
+  }
+  return {};
+}
+
+Result<TfliteIntegers> TfliteIntegersOf(DType dtype) {
+  if (!IsInteger(dtype) || BitsOf(dtype) > 32) return Unsupported("quantised to ", dtype);
+  TfliteIntegers out;
+  DispatchDType(dtype, [&]<class T>(TypeTag<T>) {
+    if constexpr (std::is_integral_v<T>) {
+      out.least = static_cast<double>(std::numeric_limits<T>::min());
+      out.most = static_cast<double>(std::numeric_limits<T>::max());
+    }
+  });
+  return out;
+}
+
+namespace {
+
+Result<Values> LowerQuantize(TfliteLowering& b) {
+  const TfliteTensor& to = b.output_tensor();
+  // In fixed point, which LiteRT's kernels do in several ways.
+  if (b.dtype() != DType::kF32) return Unsupported("from ", b.dtype(), " to ", b.output_type());
+  ONCILLA_TRY(CheckTfliteScales(to));
+  if (b.output_type() == DType::kI32) return Unsupported("to ", b.output_type());
+  ONCILLA_ASSIGN(const TfliteIntegers range, TfliteIntegersOf(b.output_type()));
+  ONCILLA_ASSIGN(const TfliteParameters p, TfliteParametersOf(b, to));
+  // Not a division, and ties to even, as LiteRT's kernels have it in vectors; the last elements of a
+  // tensor that do not fill one they round away from zero, which would depend on its size.
+  ONCILLA_ASSIGN(const ValueId scaled, b.Add("Mul", {}, {b.in(0), p.per_scale}, "scaled"));
+  ONCILLA_ASSIGN(const ValueId steps, b.Add("Round", {}, {scaled}, "steps"));
+  ONCILLA_ASSIGN(const ValueId moved, b.Add("Add", {}, {steps, p.zero}, "moved"));
+  ONCILLA_ASSIGN(const ValueId least, b.Scalar(DType::kF32, range.least));
+  ONCILLA_ASSIGN(const ValueId most, b.Scalar(DType::kF32, range.most));
+  ONCILLA_ASSIGN(const ValueId cut, b.Add("Clip", {}, {moved, least, most}, "cut"));
+  return One(b.Cast(cut, b.output_type(), ""));
+}
+
+// Numbers of 16 bits are only widened.
+Result<Values> LowerDequantize(TfliteLowering& b) {
+  if (IsFloat(b.dtype())) return One(b.Add(CastAttrs{b.output_type()}, {b.in(0)}));
+  const TfliteTensor& from = b.tensor(0);
+  ONCILLA_TRY(CheckTfliteScales(from));
+  if (BitsOf(b.dtype()) > 16) return Unsupported("of ", b.dtype());
+  ONCILLA_ASSIGN(const TfliteParameters p, TfliteParametersOf(b, from));
+  ONCILLA_ASSIGN(const ValueId wide, b.Cast(b.in(0), DType::kF32, "wide"));
+  ONCILLA_ASSIGN(const ValueId moved, b.Add("Sub", {}, {wide, p.zero}, "moved"));
+  const bool last = b.output_type() == DType::kF32;
+  ONCILLA_ASSIGN(const ValueId y, b.Add("Mul", {}, {moved, p.scale}, last ? "" : "wide_result"));
+  return One(b.Cast(y, b.output_type(), ""));
+}
+
+// Real numbers cut to a range and rounded to its steps, of which one is zero.
+Result<Values> LowerFakeQuant(TfliteLowering& b) {
+  ONCILLA_ASSIGN(const float least, b.Float(0));
+  ONCILLA_ASSIGN(const float most, b.Float(1));
+  ONCILLA_ASSIGN(const int64_t bits, b.Int(2));
+  ONCILLA_ASSIGN(const bool narrow, b.Flag(3));
+  if (bits < 2 || bits > 16) return InvalidArgument("num_bits is ", bits);
+  if (narrow) return Unsupported("with a narrow range");
+  if (!(least < most)) return InvalidArgument("the range is from ", least, " to ", most);
+  const float lowest = 0, highest = static_cast<float>((1 << bits) - 1);
+  const float scale = (most - least) / (highest - lowest);
+  const float from_least = lowest - least / scale;
+  const float zero = from_least < lowest    ? lowest
+                     : from_least > highest ? highest
+                                            : std::round(from_least);
+  const float low = (lowest - zero) * scale, high = (highest - zero) * scale;
+  const auto number = [&](float value) { return b.Scalar(DType::kF32, double{value}); };
+  ONCILLA_ASSIGN(const ValueId begin, number(low));
+  ONCILLA_ASSIGN(const ValueId end, number(high));
+  ONCILLA_ASSIGN(const ValueId step, number(scale));
+  ONCILLA_ASSIGN(const ValueId per_step, number(1.0f / scale));
+  ONCILLA_ASSIGN(ValueId y, b.Add("Clip", {}, {b.in(0), begin, end}, "cut"));
+  ONCILLA_ASSIGN(y, b.Add("Sub", {}, {y, begin}, "above"));
+  ONCILLA_ASSIGN(y, b.Add("Mul", {}, {y, per_step}, "steps"));
+  ONCILLA_ASSIGN(y, b.Add("Round", {}, {y}, "whole"));
+  ONCILLA_ASSIGN(y, b.Add("Mul", {}, {y, step}, "scaled"));
+  return One(b.Add("Add", {}, {y, begin}));
+}
+
+using Options = TfliteOptions;
+constexpr auto kTaken = TfliteQuantised::kTaken;
+constexpr TfliteOpRow kRows[] = {
+    {"DEQUANTIZE", 1, Options::kNone, "", LowerDequantize, kTaken},
+    {"FAKE_QUANT", 1, Options::kFakeQuant, "", LowerFakeQuant},
+    {"QUANTIZE", 1, Options::kNone, "", LowerQuantize, kTaken},
+};
+
+}  // namespace
+
+Result<TfliteParameters> TfliteParametersOf(TfliteLowering& b, const TfliteTensor& tensor) {
+  const TfliteQuantization& q = tensor.quantization;
+  const auto along = [&](const std::vector<float>& numbers) {
+    return TfliteAlong(b, Tensor::Of<float>(DType::kF32, {std::ssize(numbers)}, numbers), q.axis,
+                       static_cast<int>(tensor.shape.size()));
+  };
+  std::vector<float> inverse, zeros(q.zero_point.begin(), q.zero_point.end());
+  for (float scale : q.scale) inverse.push_back(1.0f / scale);
+  zeros.resize(q.scale.size(), 0);
+  TfliteParameters out;
+  ONCILLA_ASSIGN(out.scale, along(q.scale));
+  ONCILLA_ASSIGN(out.per_scale, along(inverse));
+  ONCILLA_ASSIGN(out.zero, along(zeros));
+  return out;
+}
+
+std::span<const TfliteOpRow> TfliteQuantRows() { return kRows; }
+
+}  // namespace oncilla

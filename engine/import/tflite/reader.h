@@ -1,0 +1,82 @@
+// A TFLite file as plain structs: subgraphs, tensors, operators, signatures.
+//
+// Everything is read and checked when the model is opened, but operators' options and sparsity,
+// which stay tables that check each access, and tensors' bytes, which stay views into the file. All
+// indices lie in range behind it, so that who follows them need not look. Fields and numbers after
+// LiteRT's schema, version 3. The bytes must outlive everything here.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/import/tflite/flat.h"
+
+namespace oncilla {
+
+// How integers stand for real numbers: real = scale * (stored - zero_point), with one scale, or one
+// for each place along `axis`.
+struct TfliteQuantization {
+  std::vector<float> scale;
+  std::vector<int64_t> zero_point;  // as many, or none: all zero
+  int32_t axis = 0;
+  int64_t details = 0;  // not 0: another rule than this
+};
+
+struct TfliteTensor {
+  std::string_view name;
+  int8_t type = 0;             // a number of the schema's TensorType
+  std::vector<int32_t> shape;  // as the file was made for
+  std::vector<int32_t> signature;
+  bool has_signature = false;  // then -1 in `signature` are sizes that are open
+  bool has_rank = false;       // an empty shape is that of a single number
+  bool is_variable = false;    // keeps its value from run to run
+  std::string_view data;       // empty: it is computed, or fed
+  TfliteQuantization quantization;
+  FlatTable sparsity;  // valid where only some of the elements are stored
+};
+
+// No tensor, where an operator's input is optional.
+inline constexpr int32_t kNoTensor = -1;
+
+struct TfliteOp {
+  int32_t code = 0;         // a number of the schema's BuiltinOperator
+  std::string_view custom;  // the name of a custom op
+  std::vector<int32_t> inputs, outputs, intermediates;
+  // Union types and their tables; 0 where there is none.
+  int options_type = 0, options2_type = 0;
+  FlatTable options, options2;
+  std::string_view custom_options;
+};
+
+struct TfliteSubgraph {
+  std::string_view name;
+  std::vector<TfliteTensor> tensors;
+  std::vector<int32_t> inputs, outputs;
+  std::vector<TfliteOp> ops;
+};
+
+struct TfliteSignature {
+  std::string_view key;
+  std::vector<std::pair<std::string_view, int32_t>> inputs, outputs;  // name, tensor
+  size_t subgraph = 0;
+};
+
+struct TfliteModel {
+  std::string_view description;
+  std::vector<TfliteSubgraph> subgraphs;  // at least one: the main one
+  std::vector<TfliteSignature> signatures;
+};
+
+// True for what says of itself that it is a TFLite model.
+bool LooksLikeTflite(std::string_view bytes);
+
+// DataLoss for what is damaged, Unimplemented for another version of the schema.
+Result<TfliteModel> ReadTfliteModel(std::string_view bytes);
+
+// "CONV_2D"; "op 300" for one that is not known.
+std::string TfliteOpName(const TfliteOp& op);
+inline constexpr int32_t kTfliteCustom = 32;
+
+}  // namespace oncilla

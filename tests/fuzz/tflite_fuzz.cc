@@ -1,0 +1,9 @@
+// libFuzzer on TFLite files: tables, tensors, subgraphs, lowering of every op.
+#include "tests/fuzz/fuzz_model.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static oncilla::fuzz::MemoryFile file;
+  file.Write({data, size});
+  oncilla::fuzz::ImportEverything(file.path());
+  return 0;
+}
