@@ -243,8 +243,7 @@ class Importer {
     const OnnxOpRow* row = nullptr;
     if (function == nullptr) {
       if (version == 0) return Unsupported("the model imports no opset for it");
-      if (!node.domain.empty()) return Unsupported("opset ", version);
-      auto found = FindOnnxOp(node.op, version);
+      auto found = FindOnnxOp(node.domain, node.op, version);
       if (!found.ok()) return found.status();
       row = *found;
     }

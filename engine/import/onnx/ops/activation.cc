@@ -40,6 +40,25 @@ Result<Values> LowerGelu(OnnxLowering& b) {
   return One(b.Add(GeluAttrs{.approximate = approximate == "tanh"}, {b.in(0)}));
 }
 
+// x * sigmoid(alpha * x).
+Result<ValueId> AddSwish(OnnxLowering& b, std::string_view role) {
+  ONCILLA_ASSIGN(const float alpha, b.Float("alpha", 1));
+  if (alpha == 1) return b.Add("Silu", {}, {b.in(0)}, role);
+  ONCILLA_ASSIGN(const ValueId factor, b.Scalar(b.dtype(), double{alpha}));
+  ONCILLA_ASSIGN(const ValueId scaled, b.Add("Mul", {}, {b.in(0), factor}, "scaled"));
+  ONCILLA_ASSIGN(const ValueId gate, b.Add("Sigmoid", {}, {scaled}, "gate"));
+  return b.Add("Mul", {}, {b.in(0), gate}, role);
+}
+
+Result<Values> LowerSwish(OnnxLowering& b) { return One(AddSwish(b, "")); }
+
+// The second input times the Swish of the first; both have one shape.
+Result<Values> LowerSwiGlu(OnnxLowering& b) {
+  ONCILLA_TRY(MergeShapes(b.in_fact(0).shape, b.in_fact(1).shape).status());
+  ONCILLA_ASSIGN(const ValueId gate, AddSwish(b, "swish"));
+  return One(b.Add("Mul", {}, {gate, b.in(1)}));
+}
+
 // A slope per channel stood along axis 1 before opset 7; now it stretches by NumPy's rule.
 Result<Values> LowerPRelu(OnnxLowering& b) {
   ValueId slope = b.in(1);
@@ -99,6 +118,8 @@ constexpr OnnxOpRow kRows[] = {
     {"Sigmoid", 1, kNewestOnnxOpset, 1, "Sigmoid"},
     {"Softplus", 1, kNewestOnnxOpset, 1, "Softplus"},
     {"Softsign", 1, kNewestOnnxOpset, 1, "Softsign"},
+    {"SwiGLU", 28, kNewestOnnxOpset, 2, "", LowerSwiGlu},
+    {"Swish", 24, kNewestOnnxOpset, 1, "", LowerSwish},
     {"Tanh", 1, kNewestOnnxOpset, 1, "Tanh"},
     {"ThresholdedRelu", 10, kNewestOnnxOpset, 1, "", LowerAlpha},
 };

@@ -1,16 +1,14 @@
 // ONNX's quantisation, by its own formulas on numbers: integers are widened, computed with exactly,
 // scaled, rounded half to even and cut to the range of the result's type.
-#include <array>
+#include "engine/import/onnx/ops/quantize.h"
+
 #include <limits>
 
-#include "engine/import/onnx/lowering.h"
 #include "engine/import/onnx/ops/window.h"
 #include "engine/tensor/dispatch.h"
 
 namespace oncilla {
-namespace {
 
-// x in float, rounded, moved by the zero point, cut to the range of `to`.
 Result<ValueId> RoundInto(OnnxLowering& b, ValueId x, ValueId zero_point, DType to) {
   ONCILLA_ASSIGN(ValueId y, b.Add("Round", {}, {x}, "rounded"));
   if (zero_point != kNoValue) {
@@ -30,6 +28,8 @@ Result<ValueId> RoundInto(OnnxLowering& b, ValueId x, ValueId zero_point, DType 
   ONCILLA_ASSIGN(const ValueId cut, b.Add("Clip", {}, {y, least, most}, "cut"));
   return b.Cast(cut, to, "");
 }
+
+namespace {
 
 // A scale or zero point so that it stretches along x: one number, one per place of `axis`, or one
 // per block of `block` places.
@@ -123,8 +123,8 @@ Result<Values> LowerDynamicQuantize(OnnxLowering& b) {
   return Values{y, scale, point};
 }
 
-// x - zero point in i32. A vector of zero points stands for rows (of a first matrix), which need an
-// axis behind it, or for columns.
+}  // namespace
+
 Result<ValueId> Moved(OnnxLowering& b, size_t x, size_t zero, bool rows, std::string_view role) {
   const std::string name(role);
   ONCILLA_ASSIGN(const ValueId wide, b.Cast(b.in(x), DType::kI32, name + "_wide"));
@@ -137,6 +137,8 @@ Result<ValueId> Moved(OnnxLowering& b, size_t x, size_t zero, bool rows, std::st
   }
   return b.Add("Sub", {}, {wide, point}, role);
 }
+
+namespace {
 
 Result<Values> LowerMatMulInteger(OnnxLowering& b) {
   ONCILLA_ASSIGN(const ValueId x, Moved(b, 0, 2, true, "a"));

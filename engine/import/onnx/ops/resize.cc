@@ -326,15 +326,16 @@ Result<Values> LowerResize(OnnxLowering& b) {
   const bool shrinks =
       target.scales.empty() || std::any_of(target.scales.begin(), target.scales.end(),
                                            [](double scale) { return scale < 1; });
-  if (antialias && shrinks && mode != "nearest") return Unsupported("with antialias");
   ResizeAttrs attrs;
+  attrs.antialias = antialias && shrinks && mode != "nearest";
   attrs.mode = mode;
   attrs.coordinates = (*known)[1];
   if (crops) attrs.outside = outside;
   if (mode == "nearest") attrs.nearest = nearest;
   if (mode == "cubic") attrs.cubic_a = cubic;
-  attrs.exclude_outside = mode == "cubic" && exclude;
-  if (mode == "linear" && exclude) return Unsupported("with exclude_outside and mode linear");
+  attrs.exclude_outside = (mode == "cubic" || attrs.antialias) && exclude;
+  if (mode == "linear" && exclude && !attrs.antialias)
+    return Unsupported("with exclude_outside and mode linear");
   return One(Place(b, std::move(attrs), target));
 }
 

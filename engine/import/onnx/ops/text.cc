@@ -38,8 +38,61 @@ Result<Values> LowerTfIdfVectorizer(OnnxLowering& b) {
   return One(b.Add(attrs, {b.in(0)}));
 }
 
+Result<Values> LowerStringConcat(OnnxLowering& b) {
+  // Strings are joined where shapes are equal or single; others are stretched first.
+  ONCILLA_ASSIGN(const PartialShape shape, BroadcastShapes(b.in_fact(0).shape, b.in_fact(1).shape));
+  Values parts = {b.in(0), b.in(1)};
+  for (ValueId& part : parts) {
+    const PartialShape& own = b.fact(part).shape;
+    if (own.known() && shape.known() && own.ToShape() == shape.ToShape()) continue;
+    const ValueId other = part == parts[0] ? b.in(1) : b.in(0);
+    ONCILLA_ASSIGN(const ValueId sizes, b.Add("Shape", {}, {other}, "sizes_of_other"));
+    ONCILLA_ASSIGN(part, b.Add("Expand", {}, {part, sizes}, "stretched"));
+  }
+  return One(b.Add("JoinStrings", {}, std::move(parts)));
+}
+
+Result<Values> LowerRegexFullMatch(OnnxLowering& b) {
+  if (!b.HasAttr("pattern")) return DataLoss("attribute 'pattern' is missing");
+  ONCILLA_ASSIGN(std::string pattern, b.String("pattern", ""));
+  const ValueId text = b.Constant(Tensor::Strings({}, {std::move(pattern)}));
+  return One(b.Add("RegexMatch", {}, {b.in(0), text}));
+}
+
+// The parts of each string, as many for each as the most have, and how many each has.
+Result<Values> LowerStringSplit(OnnxLowering& b) {
+  ONCILLA_ASSIGN(std::string delimiter, b.String("delimiter", ""));
+  ONCILLA_ASSIGN(const int64_t most, b.Int("maxsplit", -1));
+  ONCILLA_ASSIGN(const int rank, b.Rank(0));
+  const ValueId separator = b.Constant(Tensor::Strings({}, {std::move(delimiter)}));
+  ONCILLA_ASSIGN(const ValueId flat,
+                 b.Add(ReshapeAttrs{.zero_copies = true}, {b.in(0), b.Ints({-1})}, "flat"));
+  ONCILLA_ASSIGN(const Values split,
+                 b.AddAll(SplitStringsAttrs{.most = most}, {flat, separator}, "split"));
+  const ValueId none = b.Constant(Tensor::Strings({}, {""}));
+  ONCILLA_ASSIGN(const ValueId dense,
+                 b.Add(SparseToDenseAttrs{}, {split[0], split[2], split[1], none}, "dense"));
+  ONCILLA_ASSIGN(const ValueId shape, b.Sizes(b.in(0), 0, rank, "shape"));
+  ONCILLA_ASSIGN(const ValueId width,
+                 b.Add("Slice", {}, {split[2], b.Ints({1}), b.Ints({2})}, "width"));
+  ONCILLA_ASSIGN(const ValueId sizes, b.Add(ConcatAttrs{.axis = 0}, {shape, width}, "sizes"));
+  ONCILLA_ASSIGN(const ValueId parts, b.Add("Reshape", {}, {dense, sizes}));
+  if (!b.wants(1)) return Values{parts, kNoValue};
+  // How often the row of each string occurs among the places.
+  ONCILLA_ASSIGN(const ValueId rows, b.Add("Gather", GatherAttrs{.axis = 1},
+                                           {split[0], b.Constant(Tensor::ScalarInt64(0))}, "rows"));
+  ONCILLA_ASSIGN(const ValueId count, b.Add("Size", SizeAttrs{}, {b.in(0)}, "strings"));
+  ONCILLA_ASSIGN(const ValueId counts,
+                 b.Add(BincountAttrs{.to = DType::kI64}, {rows, count}, "counts"));
+  ONCILLA_ASSIGN(const ValueId by_string, b.Add("Reshape", {}, {counts, shape}, "by_string"));
+  return Values{parts, by_string};
+}
+
 constexpr OnnxOpRow kRows[] = {
+    {"RegexFullMatch", 20, kNewestOnnxOpset, 1, "", LowerRegexFullMatch},
+    {"StringConcat", 20, kNewestOnnxOpset, 2, "", LowerStringConcat},
     {"StringNormalizer", 10, kNewestOnnxOpset, 1, "", LowerStringNormalizer},
+    {"StringSplit", 20, kNewestOnnxOpset, 1, "", LowerStringSplit},
     {"TfIdfVectorizer", 9, kNewestOnnxOpset, 1, "", LowerTfIdfVectorizer},
 };
 

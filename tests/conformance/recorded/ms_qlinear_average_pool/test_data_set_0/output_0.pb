@@ -1,0 +1,1 @@
+JrculT_i‚˜ÁZjN? –R%NlQ_Spg‰

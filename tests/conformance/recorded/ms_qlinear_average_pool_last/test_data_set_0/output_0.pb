@@ -1,0 +1,1 @@
+JZ~I‹—a™o‰>cy^}Orq¡gv“>tK0i<fnV‹Uƒ¡A§·™NPc‘š]àéaÇØb‚²qsPKpsC€}Šv|w—UlXUv"E¢-*OhvV
