@@ -126,6 +126,8 @@ std::vector<OnnxOpFamily> OnnxOpFamilies() {
       {"", OnnxRotaryRows()},
       {"", OnnxStateRows()},
       {"", OnnxColumnsRows()},
+      {"", OnnxRandomRows()},
+      {"ai.onnx.preview", OnnxFlexRows()},
       {"", MicrosoftStandardRows()},
       {"ai.onnx.ml", OnnxMlRows()},
       {"ai.onnx.ml", OnnxMlTreeRows()},

@@ -114,6 +114,8 @@ std::span<const OnnxOpRow> OnnxAttentionRows();
 std::span<const OnnxOpRow> OnnxRotaryRows();
 std::span<const OnnxOpRow> OnnxTextRows();
 std::span<const OnnxOpRow> OnnxStateRows();
+std::span<const OnnxOpRow> OnnxFlexRows();
+std::span<const OnnxOpRow> OnnxRandomRows();
 std::span<const OnnxOpRow> OnnxColumnsRows();
 std::span<const OnnxOpRow> OnnxTrainingRows();
 std::span<const OnnxOpRow> OnnxMlRows();

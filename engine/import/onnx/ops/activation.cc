@@ -1,4 +1,4 @@
-// ONNX's activations, and Dropout, which outside training is none.
+// ONNX's activations, and Dropout, which outside training does nothing.
 #include <cmath>
 
 #include "engine/import/onnx/lowering.h"
@@ -73,10 +73,29 @@ Result<Values> LowerPRelu(OnnxLowering& b) {
   return One(b.Add("PRelu", {}, {b.in(0), slope}));
 }
 
+// In training mode: what a stream of random numbers drops becomes zero, the rest is scaled up.
+Result<Values> DropAtRandom(OnnxLowering& b, double ratio) {
+  if (!(ratio >= 0 && ratio < 1)) return InvalidArgument("the ratio is ", ratio);
+  ONCILLA_ASSIGN(const int64_t seed, b.Int("seed", 0));
+  RandomAttrs attrs;
+  attrs.distribution = "uniform";
+  attrs.to = DType::kF32;
+  // Zero stands for none with us.
+  if (b.HasAttr("seed")) attrs.seed = static_cast<int64_t>(static_cast<uint64_t>(seed) * 2 + 1);
+  ONCILLA_ASSIGN(const ValueId shape, b.Add("Shape", {}, {b.in(0)}, "shape"));
+  ONCILLA_ASSIGN(const ValueId chance, b.Add("RandomStream", attrs, {shape}, "chance"));
+  ONCILLA_ASSIGN(const ValueId bound, b.Scalar(DType::kF32, ratio));
+  ONCILLA_ASSIGN(const ValueId mask, b.Add("GreaterEqual", {}, {chance, bound}, "mask"));
+  ONCILLA_ASSIGN(const ValueId factor, b.Scalar(b.dtype(), 1 / (1 - ratio)));
+  ONCILLA_ASSIGN(const ValueId scaled, b.Add("Mul", {}, {b.in(0), factor}, "scaled"));
+  ONCILLA_ASSIGN(const ValueId none, b.Scalar(b.dtype(), 0));
+  ONCILLA_ASSIGN(const ValueId y, b.Add("Where", {}, {mask, scaled, none}));
+  return Values{y, mask};
+}
+
 Result<Values> LowerDropout(OnnxLowering& b) {
-  b.Ignore("seed");
-  b.Ignore("ratio");
   bool training = false;
+  b.Ignore("ratio");
   if (b.version() < 7) {
     b.Ignore("is_test");  // a model that is run is not trained, whatever it was saved as
   } else if (b.version() >= 12 && b.has(2)) {
@@ -92,8 +111,9 @@ Result<Values> LowerDropout(OnnxLowering& b) {
       ONCILLA_ASSIGN(const auto ratios, b.KnownNumbers(1, "the ratio"));
       if (ratios.size() == 1) ratio = ratios[0];
     }
-    if (ratio != 0) return Unsupported("in training mode: its result is random");
+    if (ratio != 0) return DropAtRandom(b, ratio);
   }
+  b.Ignore("seed");
   ONCILLA_ASSIGN(const ValueId y, b.Add("Identity", {}, {b.in(0)}));
   if (!b.wants(1)) return Values{y, kNoValue};
   // The mask of what was kept: a condition from opset 10 on, of the data's type before.

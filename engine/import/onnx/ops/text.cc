@@ -1,4 +1,4 @@
-// ONNX's ops on strings.
+// ONNX's ops on strings, and pictures from their files.
 #include "engine/import/onnx/lowering.h"
 
 namespace oncilla {
@@ -88,7 +88,23 @@ Result<Values> LowerStringSplit(OnnxLowering& b) {
   return Values{parts, by_string};
 }
 
+// A picture from the bytes of its file. Formats that the engine does not read fail the run.
+Result<Values> LowerImageDecoder(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const std::string format, b.String("pixel_format", "RGB"));
+  if (format != "RGB" && format != "BGR" && format != "Grayscale") {
+    return InvalidArgument("pixel_format is '", format, "'");
+  }
+  ONCILLA_ASSIGN(const ValueId file, b.Add("PackBytes", {}, {b.in(0)}, "file"));
+  DecodeImageAttrs attrs;
+  attrs.channels = format == "Grayscale" ? 1 : 3;
+  attrs.accurate_dct = true;
+  if (format != "BGR") return One(b.Add(attrs, {file}));
+  ONCILLA_ASSIGN(const ValueId rgb, b.Add(attrs, {file}, "rgb"));
+  return One(b.Add("Reverse", {}, {rgb, b.Ints({-1})}));
+}
+
 constexpr OnnxOpRow kRows[] = {
+    {"ImageDecoder", 20, kNewestOnnxOpset, 1, "", LowerImageDecoder},
     {"RegexFullMatch", 20, kNewestOnnxOpset, 1, "", LowerRegexFullMatch},
     {"StringConcat", 20, kNewestOnnxOpset, 2, "", LowerStringConcat},
     {"StringNormalizer", 10, kNewestOnnxOpset, 1, "", LowerStringNormalizer},
