@@ -199,8 +199,8 @@ def quantised():
     i8 = lambda v: np.array(v, np.int8)
     for op in ("Add", "Mul"):
         Case(f"ms_qlinear_{op.lower()}", f"QLinear{op}",
-             {"a": n.u8(2, 3, 4), "as": f32(0.05), "az": u8(120), "b": n.u8(3, 4), "bs": f32(0.07), "bz": u8(131),
-              "cs": f32(0.1), "cz": u8(127)}, domain=MS)
+             {"a": n.u8(2, 3, 4), "as": f32(0.0513), "az": u8(120), "b": n.u8(3, 4), "bs": f32(0.0717), "bz": u8(131),
+              "cs": f32(0.1031), "cz": u8(127)}, domain=MS)
         Case(f"ms_qlinear_{op.lower()}_signed", f"QLinear{op}",
              {"a": n.i8(2, 5), "as": f32(0.05), "az": i8(-3), "b": n.i8(1), "bs": f32(0.07), "bz": i8(11),
               "cs": f32(0.1), "cz": i8(-9)}, domain=MS)
@@ -214,7 +214,8 @@ def quantised():
          {"x": n.u8(3, 10), "xs": f32(0.04), "xz": u8(128), "ys": f32(1 / 256), "yz": u8(0)}, domain=MS,
          fixed=["xs", "xz", "ys", "yz"], axis=-1)
     CASES["ms_qlinear_softmax"].attrs["opset"] = 13  # an attribute of this op
-    scales = {"xs": f32(0.05), "xz": u8(120), "ys": f32(0.04), "yz": u8(110)}
+    # No result lies between two steps, where rounding would decide.
+    scales = {"xs": f32(0.0513), "xz": u8(120), "ys": f32(0.0437), "yz": u8(110)}
     Case("ms_qlinear_average_pool", "QLinearAveragePool", {"x": n.u8(1, 3, 6, 5), **scales}, domain=MS,
          kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2])
     Case("ms_qlinear_average_pool_last", "QLinearAveragePool", {"x": n.u8(1, 6, 5, 3), **scales}, domain=MS,
@@ -275,10 +276,10 @@ def tree_attrs(kind):
         "nodes_values": [0.1, -0.3, 0.0, 0.0, 0.0, 0.2, 0.0, 0.0],
         "nodes_truenodeids": [1, 2, 0, 0, 0, 1, 0, 0],
         "nodes_falsenodeids": [4, 3, 0, 0, 0, 2, 0, 0],
-        f"{kind}_treeids": [0, 0, 0, 0, 1, 1],
-        f"{kind}_nodeids": [2, 2, 3, 4, 1, 2],
-        f"{kind}_ids": [0, 1, 1, 2, 0, 2],
-        f"{kind}_weights": [0.5, 0.25, -1.5, 0.75, 0.3, 0.6],
+        f"{kind}_treeids": [0, 0, 0, 0, 1, 1, 1, 1, 1, 1],
+        f"{kind}_nodeids": [2, 2, 3, 4, 1, 1, 1, 2, 2, 2],
+        f"{kind}_ids": [0, 1, 1, 2, 0, 1, 2, 0, 1, 2],
+        f"{kind}_weights": [0.5, 0.25, -1.5, 0.75, 0.3, 0.6, 0.1, 0.4, 0.2, 0.7],
     }
 
 

@@ -49,7 +49,7 @@ Result<ValueId> SplitHeads(OnnxLowering& b, ValueId x, int64_t heads, const std:
 
 Result<ValueId> JoinHeads(OnnxLowering& b, ValueId x, std::string_view role) {
   ONCILLA_ASSIGN(x, b.Transpose(x, {0, 2, 1, 3}, "together"));
-  const PartialShape& shape = b.fact(x).shape;
+  const PartialShape shape = b.fact(x).shape;
   int64_t width = -1;
   if (shape.ranked() && shape[2].known() && shape[3].known()) {
     width = SaturatingMul(shape[2].size, shape[3].size);
@@ -58,7 +58,7 @@ Result<ValueId> JoinHeads(OnnxLowering& b, ValueId x, std::string_view role) {
 }
 
 Result<int64_t> KnownSize(OnnxLowering& b, ValueId x, int axis, std::string_view what) {
-  const PartialShape& shape = b.fact(x).shape;
+  const PartialShape shape = b.fact(x).shape;
   if (shape.ranked() && shape.rank() == 4 && shape[axis].known()) return shape[axis].size;
   return Unsupported(what, " is not known");
 }
@@ -208,8 +208,8 @@ Result<ValueId> WholeMask(OnnxLowering& b, ValueId mask, ValueId keys) {
   if (mask == kNoValue || b.version() < 24) return mask;
   ONCILLA_ASSIGN(const int rank, b.Rank(3, "the mask"));
   if (rank < 1) return mask;
-  const Dim& columns = b.fact(mask).shape[rank - 1];
-  const PartialShape& shape = b.fact(keys).shape;
+  const Dim columns = b.fact(mask).shape[rank - 1];
+  const PartialShape shape = b.fact(keys).shape;
   const Dim total = shape.ranked() ? shape[2] : Dim();
   if (columns.known() && total.known() && columns.size >= total.size) return mask;
   if (!columns.known() && !columns.name.empty() && columns.name == total.name) return mask;

@@ -23,7 +23,7 @@ Result<Values> LowerDeformConv(OnnxLowering& b) {
   ONCILLA_ASSIGN(attrs.groups, b.Int("group", 1));
   ONCILLA_ASSIGN(attrs.offset_groups, b.Int("offset_group", 1));
   ONCILLA_ASSIGN(const auto kernel, OnnxSpatialList(b, "kernel_shape", 2));
-  const PartialShape& weight = b.in_fact(1).shape;
+  const PartialShape weight = b.in_fact(1).shape;
   for (size_t i = 0; i < kernel.size() && weight.ranked() && weight.rank() == 4; ++i) {
     const Dim& size = weight[static_cast<int>(i) + 2];
     if (size.known() && size.size != kernel[i]) {
@@ -68,7 +68,7 @@ Result<ValueId> Middles(OnnxLowering& b, ValueId size, bool align, DType dtype,
 // theta [N, n, n + 1] times the place (last axis first, then 1) of each pixel of an image.
 Result<Values> LowerAffineGrid(OnnxLowering& b) {
   ONCILLA_ASSIGN(const bool align, b.Flag("align_corners", false));
-  const PartialShape& theta = b.in_fact(0).shape;
+  const PartialShape theta = b.in_fact(0).shape;
   if (!theta.ranked() || theta.rank() != 3 || !theta[1].known()) {
     return Unsupported("the sizes of theta are not known");
   }

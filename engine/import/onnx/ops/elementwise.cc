@@ -37,6 +37,9 @@ std::string_view CanonicalName(std::string_view op) {
 }
 
 Result<Values> LowerBinary(OnnxLowering& b) {
+  if (b.op() == "Equal" && b.version() >= 19 && b.dtype() == DType::kString) {
+    return One(b.Add("EqualStrings", {}, {b.in(0), b.in(1)}));
+  }
   ONCILLA_ASSIGN(const ValueId y, SecondOperand(b));
   return One(b.Add(CanonicalName(b.op()), {}, {b.in(0), y}));
 }
@@ -140,6 +143,9 @@ Result<Values> LowerBitCast(OnnxLowering& b) {
     return InvalidArgument("the bits of ", from, " are not those of ", to);
   }
   if (from == to) return One(b.Add("Identity", {}, {b.in(0)}));
+  // The bits of a condition are 0 or 1.
+  if (from == DType::kBool) return One(b.Add(CastAttrs{to}, {b.in(0)}));
+  if (to == DType::kBool) return Unsupported("to bool");
   return One(b.Add(BitcastAttrs{to}, {b.in(0)}));
 }
 

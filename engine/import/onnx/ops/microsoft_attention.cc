@@ -16,7 +16,7 @@ Result<ValueId> KeyBias(OnnxLowering& b, size_t input, ValueId keys, double off)
   const ValueId mask = b.in(input);
   ValueId seen = kNoValue;
   if (rank == 1) {
-    const PartialShape &shape = b.in_fact(input).shape, &batch = b.in_fact(0).shape;
+    const PartialShape shape = b.in_fact(input).shape, batch = b.in_fact(0).shape;
     if (!shape[0].known() || !batch.ranked() || !batch[0].known() ||
         shape[0].size != batch[0].size) {
       return Unsupported("with a mask of other than one length for each sample");
@@ -87,7 +87,7 @@ Result<Values> LowerMicrosoftAttention(OnnxLowering& b) {
   b.Ignore("rotary_embedding_dim");
   if (rotary) return Unsupported("with do_rotary");
   if (shared || b.has(4) || b.has(6) || b.wants(1)) return Unsupported("with a cache of keys");
-  const PartialShape& weights = b.in_fact(1).shape;
+  const PartialShape weights = b.in_fact(1).shape;
   if (sizes.empty()) {
     if (!weights.ranked() || weights.rank() != 2 || !weights[1].known()) {
       return Unsupported("the sizes of the weights are not known");
@@ -128,7 +128,7 @@ Result<ValueId> WithBias(OnnxLowering& b, ValueId x, int64_t begin, int64_t end,
 }
 
 Result<int64_t> WidthOf(OnnxLowering& b, size_t input) {
-  const PartialShape& shape = b.in_fact(input).shape;
+  const PartialShape shape = b.in_fact(input).shape;
   if (shape.ranked() && shape.rank() == 3 && shape[2].known()) return shape[2].size;
   return Unsupported("the width of input ", input, " is not known");
 }

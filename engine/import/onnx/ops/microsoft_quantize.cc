@@ -165,7 +165,7 @@ Result<Values> LowerQGemm(OnnxLowering& b) {
   ONCILLA_ASSIGN(const bool transpose_a, b.Flag("transA", false));
   ONCILLA_ASSIGN(const bool transpose_b, b.Flag("transB", false));
   ONCILLA_ASSIGN(const ValueId x, Moved(b, 0, 2, false, "a"));
-  const PartialShape& b_scale = b.in_fact(4).shape;
+  const PartialShape b_scale = b.in_fact(4).shape;
   const bool columns = b_scale.ranked() && b_scale.rank() == 1 && b_scale[0].size != 1;
   // Zero points of columns stand along B's rows where B is transposed.
   ONCILLA_ASSIGN(const ValueId y, Moved(b, 3, 5, columns && transpose_b, "b"));

@@ -282,7 +282,7 @@ Result<Values> LowerFeatureVectorizer(OnnxLowering& b) {
     if (rank == 1) {
       ONCILLA_ASSIGN(part, b.Unsqueeze(part, {0}, StrCat("row", i)));
     }
-    const Dim& width = b.fact(part).shape[1];
+    const Dim width = b.fact(part).shape[1];
     if (!width.known() || width.size != sizes[i]) {
       return Unsupported("of an input that has other than ", sizes[i], " features");
     }

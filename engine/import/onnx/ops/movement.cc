@@ -77,18 +77,18 @@ Result<Values> LowerSlice(OnnxLowering& b) {
 // Pads for some axes as pads for all of them.
 Result<ValueId> PadsOfAllAxes(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
-  ONCILLA_ASSIGN(const auto given, b.KnownInts(3, "the list of axes"));
-  ONCILLA_ASSIGN(const auto some, b.KnownInts(1, "the list of pads"));
-  if (some.size() != 2 * given.size()) {
-    return InvalidArgument("there are ", some.size(), " pads for ", given.size(), " axes");
+  ONCILLA_ASSIGN(const ValueId axes, b.Cast(b.in(3), DType::kI64, "axes"));
+  const ValueId count = b.Ints({rank});
+  if (b.in_fact(3).has_value()) {
+    ONCILLA_ASSIGN(const auto given, b.KnownInts(3, "the list of axes"));
+    for (int64_t axis : given) ONCILLA_TRY(NormalizeAxis(axis, rank).status());
   }
-  std::vector<int64_t> pads(2 * static_cast<size_t>(rank), 0);
-  for (size_t i = 0; i < given.size(); ++i) {
-    ONCILLA_ASSIGN(const int axis, NormalizeAxis(given[i], rank));
-    pads[static_cast<size_t>(axis)] = some[i];
-    pads[static_cast<size_t>(axis + rank)] = some[i + given.size()];
-  }
-  return b.Ints(std::move(pads));
+  ONCILLA_ASSIGN(const ValueId begins, b.Add("FloorMod", {}, {axes, count}, "begins"));
+  ONCILLA_ASSIGN(const ValueId ends, b.Add("Add", {}, {begins, count}, "ends"));
+  ONCILLA_ASSIGN(const ValueId places,
+                 b.Add(ConcatAttrs{.axis = 0}, {begins, ends}, "places_of_pads"));
+  const ValueId none = b.Ints(std::vector<int64_t>(2 * static_cast<size_t>(rank), 0));
+  return b.Add(ScatterElementsAttrs{.axis = 0}, {none, places, b.in(1)}, "pads");
 }
 
 Result<Values> LowerPad(OnnxLowering& b) {
@@ -130,7 +130,7 @@ Result<Values> LowerSpaceToDepth(OnnxLowering& b) {
   ONCILLA_ASSIGN(ValueId y, b.Add(SpaceToDepthAttrs{.block = block}, {x}, "inner"));
   if (mode == "CRD") {
     // From (place in the block, channel) to (channel, place): a transpose of the channels alone.
-    const PartialShape& shape = b.in_fact(0).shape;
+    const PartialShape shape = b.in_fact(0).shape;
     if (!shape.ranked() || rank != 4 || !shape[1].known()) {
       return Unsupported("the number of channels is not known");
     }

@@ -36,7 +36,7 @@ namespace {
 Result<ValueId> Aligned(OnnxLowering& b, ValueId value, int64_t axis, int64_t block,
                         std::string_view role) {
   if (value == kNoValue) return value;
-  const PartialShape& shape = b.fact(value).shape;
+  const PartialShape shape = b.fact(value).shape;
   if (!shape.ranked()) return Unsupported("a scale of unknown rank");
   if (shape.rank() == 0) return value;
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
@@ -48,7 +48,7 @@ Result<ValueId> Aligned(OnnxLowering& b, ValueId value, int64_t axis, int64_t bl
     for (int64_t i = 1; i < rank - at; ++i) axes.push_back(i);
     return b.Unsqueeze(value, std::move(axes), role);
   }
-  const PartialShape& x = b.in_fact(0).shape;
+  const PartialShape x = b.in_fact(0).shape;
   if (shape.rank() != rank || !shape.known() || !x.known() || block < 0) {
     return Unsupported("in blocks of a tensor of unknown size");
   }
@@ -130,7 +130,7 @@ Result<ValueId> Moved(OnnxLowering& b, size_t x, size_t zero, bool rows, std::st
   ONCILLA_ASSIGN(const ValueId wide, b.Cast(b.in(x), DType::kI32, name + "_wide"));
   if (!b.has(zero)) return wide;
   ONCILLA_ASSIGN(ValueId point, b.Cast(b.in(zero), DType::kI32, name + "_zero_wide"));
-  const PartialShape& shape = b.fact(point).shape;
+  const PartialShape shape = b.fact(point).shape;
   if (!shape.ranked()) return Unsupported("a zero point of unknown rank");
   if (rows && shape.rank() == 1 && shape[0].size != 1) {
     ONCILLA_ASSIGN(point, b.Unsqueeze(point, {1}, name + "_rows"));
@@ -153,7 +153,7 @@ Result<Values> LowerQLinearMatMul(OnnxLowering& b) {
   ONCILLA_ASSIGN(const ValueId sum, b.Add("MatMul", {}, {x, y}, "sum"));
   ONCILLA_ASSIGN(const ValueId real, b.Cast(sum, DType::kF32, "real"));
   ValueId a_scale = b.in(1);
-  const PartialShape& shape = b.in_fact(1).shape;
+  const PartialShape shape = b.in_fact(1).shape;
   if (shape.ranked() && shape.rank() == 1 && shape[0].size != 1) {
     ONCILLA_ASSIGN(a_scale, b.Unsqueeze(a_scale, {1}, "a_scale"));
   }
@@ -180,7 +180,7 @@ Result<IntegerConv> AddIntegerConv(OnnxLowering& b, size_t w, size_t x_zero, siz
   ONCILLA_ASSIGN(attrs.groups, b.Int("group", 1));
   b.Ignore("kernel_shape");
   // Products of bytes add up exactly in float while there are at most 256 of them.
-  const PartialShape& filter = b.in_fact(w).shape;
+  const PartialShape filter = b.in_fact(w).shape;
   int64_t terms = std::numeric_limits<int64_t>::max();
   if (filter.known() && filter.rank() == rank) terms = filter.ToShape().Product(1, rank);
   const DType compute = terms <= 256 ? DType::kF32 : DType::kF64;
@@ -190,7 +190,7 @@ Result<IntegerConv> AddIntegerConv(OnnxLowering& b, size_t w, size_t x_zero, siz
   ONCILLA_ASSIGN(ValueId wide, b.Cast(b.in(w), DType::kI32, "w_wide"));
   if (b.has(w_zero)) {
     ONCILLA_ASSIGN(ValueId point, b.Cast(b.in(w_zero), DType::kI32, "w_zero_wide"));
-    const PartialShape& shape = b.fact(point).shape;
+    const PartialShape shape = b.fact(point).shape;
     if (!shape.ranked()) return Unsupported("a zero point of unknown rank");
     if (shape.rank() == 1 && shape[0].size != 1) {
       std::vector<int64_t> axes;

@@ -74,10 +74,10 @@ Result<Values> Rotate(OnnxLowering& b, const Rotary& at) {
   ONCILLA_ASSIGN(const int64_t turned, b.Int("rotary_embedding_dim", 0));
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
   if (rank != 3 && rank != 4) return InvalidArgument("X must have rank 3 or 4, not ", rank);
-  const PartialShape& cache = b.in_fact(at.cosine).shape;
+  const PartialShape cache = b.in_fact(at.cosine).shape;
   if (rank == 3 && heads == 0 && turned == 0 && at.cosine != 1) {
     // com.microsoft: heads are as large as the caches say.
-    const PartialShape& shape = b.in_fact(0).shape;
+    const PartialShape shape = b.in_fact(0).shape;
     if (!shape.ranked() || !shape[2].known() || !cache.ranked() || cache.rank() != 2 ||
         !cache[1].known() || cache[1].size < 1) {
       return Unsupported("the number of heads is not known");

@@ -22,7 +22,7 @@ Result<Values> LowerCausalConv(OnnxLowering& b) {
   if (activation != "none" && activation != "silu" && activation != "swish") {
     return InvalidArgument("activation is '", activation, "'");
   }
-  const PartialShape& weight = b.in_fact(1).shape;
+  const PartialShape weight = b.in_fact(1).shape;
   if (!weight.ranked() || weight.rank() != 3 || !weight[0].known() || !weight[2].known()) {
     return Unsupported("the sizes of the kernel are not known");
   }

@@ -1,1 +1,1 @@
-JrculT_i‚˜ÁZjN? –R%NlQ_Spg‰
+JrdtlU`j€•¼[jPB”T*OmS`Uph‡

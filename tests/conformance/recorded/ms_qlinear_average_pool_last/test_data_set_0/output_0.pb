@@ -1,1 +1,1 @@
-JZ~I‹—a™o‰>cy^}Orq¡gv“>tK0i<fnV‹Uƒ¡A§·™NPc‘š]àéaÇØb‚²qsPKpsC€}Šv|w—UlXUv"E¢-*OhvV
+JZ}K‰”b–o‹‡Acx_|Qrqgu‘AsM3i?fnXŠ‹W›€C¤³€—PRd—^ÙâaÂÑc®qsRMprF|ˆu{‹w›”ŒVlYVv'HŸ1.QhvX
