@@ -68,7 +68,8 @@ Result<Tensor> ReadAs(const std::string& path, DType wanted) {
   return Tensor::Copy({DType::kBF16, value.shape()}, value.bytes());
 }
 
-// After fusion a node may bear the name of any node that went into it.
+// Of a family that no other backend has kernels for, the CPU is where nodes run. After fusion a
+// node may bear the name of any node that went into it.
 void CountFamilies(const CompiledGraph& compiled, const RunStats& stats, int preferred,
                    OnnxOutcome& outcome) {
   std::map<std::string_view, const NodePlacement*> placed;
@@ -92,6 +93,8 @@ void CountFamilies(const CompiledGraph& compiled, const RunStats& stats, int pre
           ++share.on_device;
         } else if (found != placed.end() && found->second->reason == PlacementReason::kShapes) {
           ++share.shapes;
+        } else if (FamilyOf(node.op->name) == "other") {
+          ++share.host[std::string(node.op->name)];
         } else {
           ++share.refused[StrCat(node.op->name, ": ",
                                  found == placed.end() ? "unplaced" : found->second->detail)];
@@ -114,7 +117,8 @@ Status RunDataSet(const std::string& folder, Model& model, OnnxOutcome& outcome)
   for (const NamedTensor& feed : request.feeds) names.feeds.push_back(feed.first);
   ONCILLA_ASSIGN(const auto executor, model.Executable(names));
   outcome.families.clear();
-  CountFamilies(executor->compiled(), result.report.stats, model.session().device_set().preferred(), outcome);
+  CountFamilies(executor->compiled(), result.report.stats, model.session().device_set().preferred(),
+                outcome);
   for (size_t i = 0; i < result.outputs.size(); ++i) {
     const std::string path = StrCat(folder, "/output_", i, ".pb");
     if (!FileExists(path)) continue;

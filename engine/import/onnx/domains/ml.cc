@@ -1,5 +1,5 @@
 // ai.onnx.ml's ops on features, labels and categories, and linear models.
-#include "engine/import/onnx/ops/ml.h"
+#include "engine/import/onnx/domains/ml.h"
 
 #include <cmath>
 #include <map>

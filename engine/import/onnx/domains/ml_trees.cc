@@ -3,7 +3,7 @@
 #include <cmath>
 #include <map>
 
-#include "engine/import/onnx/ops/ml.h"
+#include "engine/import/onnx/domains/ml.h"
 #include "engine/tensor/scalar.h"
 
 namespace oncilla {
