@@ -50,7 +50,7 @@ Result<size_t> Variables(const OnnxLowering& b, size_t lists) {
 
 Result<Values> LowerAdagrad(OnnxLowering& b) {
   ONCILLA_ASSIGN(const float decay, b.Float("decay_factor", 0));
-  ONCILLA_ASSIGN(const float epsilon, b.Float("epsilon", 0));
+  ONCILLA_ASSIGN(const float epsilon, b.Float("epsilon", 1e-6f));
   ONCILLA_ASSIGN(const float norm, b.Float("norm_coefficient", 0));
   ONCILLA_ASSIGN(const size_t n, Variables(b, 3));
   Values out(2 * n, kNoValue);
@@ -98,7 +98,7 @@ Result<ValueId> AdamRate(OnnxLowering& b, Formula& f, double alpha, double beta)
 Result<Values> LowerAdam(OnnxLowering& b) {
   ONCILLA_ASSIGN(const float alpha, b.Float("alpha", 0.9f));
   ONCILLA_ASSIGN(const float beta, b.Float("beta", 0.999f));
-  ONCILLA_ASSIGN(const float epsilon, b.Float("epsilon", 0));
+  ONCILLA_ASSIGN(const float epsilon, b.Float("epsilon", 1e-6f));
   ONCILLA_ASSIGN(const float norm, b.Float("norm_coefficient", 0));
   ONCILLA_ASSIGN(const float after, b.Float("norm_coefficient_post", 0));
   ONCILLA_ASSIGN(const size_t n, Variables(b, 4));
