@@ -123,7 +123,9 @@ Result<Facts> InferLinearAttention(const LinearAttentionAttrs& attrs, std::span<
   if (attrs.rule != "linear" && !attrs.decays() && !attrs.corrects()) {
     return InvalidArgument("there is no rule '", attrs.rule, "'");
   }
-  if (attrs.heads < 1 || attrs.query_heads < 1 || attrs.query_heads % attrs.heads != 0) {
+  constexpr int64_t kMostHeads = 1 << 16;
+  if (attrs.heads < 1 || attrs.query_heads < 1 || attrs.query_heads > kMostHeads ||
+      attrs.query_heads % attrs.heads != 0) {
     return InvalidArgument(attrs.query_heads, " heads of queries cannot share ", attrs.heads);
   }
   constexpr const char* kNames[] = {"query", "key", "value"};

@@ -292,9 +292,10 @@ Result<ResizeTaps> TapsOf(const ResizeAttrs& attrs, int axis, int64_t in, int64_
     const double scale = given < attrs.scales.size()
                              ? attrs.scales[given]
                              : static_cast<double>(out) / static_cast<double>(in);
-    // As many taps as the input has places, and a few; more would be a table without bound.
-    if (!(scale * (static_cast<double>(in) + 2) >= 0.25)) {
-      return InvalidArgument("an axis of ", in, " shrinks to ", scale, " of it");
+    // Of sizes and scales that belong together the table is a few times as large as the input.
+    constexpr double kMostWeights = 1 << 28;
+    if (!(static_cast<double>(out) * (2 + 4 / std::min(scale, 1.0)) <= kMostWeights)) {
+      return InvalidArgument("an axis of ", in, " becomes ", out, " at a scale of ", scale);
     }
     return AntialiasTaps(attrs, positions, scale, in, out);
   }
