@@ -6,14 +6,14 @@
 //
 // One child process runs many cases and says what it is about to do; when it dies or hangs, the
 // parent blames that case and goes on with the rest in a new child. A case that the device does not
-// support is a failure unless a line of the gaps file is a prefix of its key: the op, the dtype of
-// its first input, and " string" for each further input of strings ("* f64": any op). --partial:
-// the files given need not use up the gaps. --small N: only cases whose inputs have at most N
-// elements together. A line "wrong TEXT" names cases (a part of FILE:LINE OP) whose failure is a
-// known fault of the driver, "skip KEY" what it cannot even be asked. --simd has the CPU use no
-// better instructions than these. --mutate: N (8) mutants of every case instead of the cases, see
-// mutate.h; the same ones for the same seed. --fault abort|exit|hang:TEXT misbehaves in the cases
-// of TEXT, to test the runner itself.
+// support is a failure unless a line of the gaps file is a prefix of its key: the op, " antialias"
+// where that is asked for, the dtype of its first input, and " string" for each further input of
+// strings ("* f64": any op). --partial: the files given need not use up the gaps. --small N: only
+// cases whose inputs have at most N elements together. A line "wrong TEXT" names cases (a part of
+// FILE:LINE OP) whose failure is a known fault of the driver, "skip KEY" what it cannot even be
+// asked. --simd has the CPU use no better instructions than these. --mutate: N (8) mutants of every
+// case instead of the cases, see mutate.h; the same ones for the same seed. --fault
+// abort|exit|hang:TEXT misbehaves in the cases of TEXT, to test the runner itself.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -73,6 +73,7 @@ Result<std::unique_ptr<Device>> OpenDevice(const std::string& spec, ThreadPool* 
 
 std::string GapKey(const Case& c) {
   std::string key = c.op;
+  if (ToString(c.attrs).find("antialias=true") != std::string::npos) key += " antialias";
   for (size_t i = 0; i < c.inputs.size(); ++i) {
     const DType dtype = c.inputs[i].value.dtype();
     if (i == 0 || dtype == DType::kString) key += StrCat(" ", dtype);

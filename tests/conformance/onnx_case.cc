@@ -62,7 +62,8 @@ Result<Tensor> ReadAs(const std::string& path, const TensorInfo& info) {
   return value;
 }
 
-// After fusion a node may bear the name of any node that went into it.
+// Of a family that no other backend has kernels for, the CPU is where nodes run. After fusion a
+// node may bear the name of any node that went into it.
 void CountFamilies(const CompiledGraph& compiled, const RunStats& stats, int preferred,
                    OnnxOutcome& outcome) {
   std::map<std::string_view, const NodePlacement*> placed;
@@ -86,6 +87,8 @@ void CountFamilies(const CompiledGraph& compiled, const RunStats& stats, int pre
           ++share.on_device;
         } else if (found != placed.end() && found->second->reason == PlacementReason::kShapes) {
           ++share.shapes;
+        } else if (FamilyOf(node.op->name) == "other") {
+          ++share.host[std::string(node.op->name)];
         } else {
           ++share.refused[StrCat(node.op->name, ": ",
                                  found == placed.end() ? "unplaced" : found->second->detail)];

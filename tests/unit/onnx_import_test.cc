@@ -198,7 +198,7 @@ TEST_F(OnnxImport, RefusesVersionsItDoesNotKnow) {
   OnnxGraphText graph;
   graph.Input("x", {1, 3}).Output("y", {1, 3}).Node(OnnxNodeText("Relu", {"x"}, {"y"}, "r"));
   Open(OnnxModelText(graph, 99));
-  EXPECT_SAYS(Refusal(), "'Relu' (of opset 99; versions up to 23 are) in 1 node: 'r'");
+  EXPECT_SAYS(Refusal(), "'Relu' (of opset 99; versions up to 28 are) in 1 node: 'r'");
   OnnxGraphText window;
   window.Input("x", {}, 7).Output("y", {"n"}).Node(OnnxNodeText("HannWindow", {"x"}, {"y"}));
   Open(OnnxModelText(window, 16));

@@ -43,6 +43,27 @@ class OnnxNodeText {
     attr.add_enum(20, 7);
     return *this;
   }
+  OnnxNodeText& Floats(const std::string& name, const std::vector<float>& values) {
+    protozero::pbf_writer attr(writer_, 5);
+    attr.add_string(1, name);
+    for (float value : values) attr.add_float(7, value);
+    attr.add_enum(20, 6);
+    return *this;
+  }
+  OnnxNodeText& String(const std::string& name, const std::string& value) {
+    protozero::pbf_writer attr(writer_, 5);
+    attr.add_string(1, name);
+    attr.add_bytes(4, value);
+    attr.add_enum(20, 3);
+    return *this;
+  }
+  OnnxNodeText& Strings(const std::string& name, const std::vector<std::string>& values) {
+    protozero::pbf_writer attr(writer_, 5);
+    attr.add_string(1, name);
+    for (const std::string& value : values) attr.add_bytes(9, value);
+    attr.add_enum(20, 8);
+    return *this;
+  }
   OnnxNodeText& Reference(const std::string& name, const std::string& of, int type) {
     protozero::pbf_writer attr(writer_, 5);
     attr.add_string(1, name);
@@ -179,9 +200,10 @@ class OnnxGraphText {
   protozero::pbf_writer writer_{bytes_};
 };
 
-// A ModelProto; `functions` are FunctionProtos.
+// A ModelProto; `functions` are FunctionProtos, `domains` are imported beside ai.onnx.
 inline std::string OnnxModelText(const OnnxGraphText& graph, int64_t opset = 17,
-                                 const std::vector<std::string>& functions = {}) {
+                                 const std::vector<std::string>& functions = {},
+                                 const std::vector<std::pair<std::string, int64_t>>& domains = {}) {
   std::string bytes;
   protozero::pbf_writer model(bytes);
   model.add_int64(1, 8);
@@ -196,6 +218,11 @@ inline std::string OnnxModelText(const OnnxGraphText& graph, int64_t opset = 17,
     protozero::pbf_writer import(model, 8);
     import.add_string(1, "own");
     import.add_int64(2, 1);
+  }
+  for (const auto& [domain, version] : domains) {
+    protozero::pbf_writer import(model, 8);
+    import.add_string(1, domain);
+    import.add_int64(2, version);
   }
   protozero::pbf_writer entry(model, 14);
   entry.add_string(1, "key");

@@ -315,10 +315,24 @@ Tensors DecodeRaw(const DecodeRawAttrs& attrs, const NodeView& node, std::span<c
   return std::vector<Tensor>{std::move(out)};
 }
 
+Tensors PackBytes(const NoAttrs&, const NodeView&, std::span<const Tensor> in) {
+  const Shape shape = in[0].shape();
+  const Shape outer(shape.begin(), shape.end() - 1);
+  const auto bytes = in[0].As<uint8_t>();
+  const auto size = static_cast<size_t>(shape.back());
+  std::vector<std::string> text;
+  for (int64_t i = 0; i < outer.Product(0, outer.rank()); ++i) {
+    const auto part = bytes.subspan(static_cast<size_t>(i) * size, size);
+    text.emplace_back(part.begin(), part.end());
+  }
+  return std::vector<Tensor>{Tensor::Strings(outer, std::move(text))};
+}
+
 const KernelRow kRows[] = {
     HostRow<ParseExamples>("ParseExamples", kStrings),
     HostRow<DecodeCsv>("DecodeCsv", kStrings),
     HostRow<DecodeRaw>("DecodeRaw", kStrings),
+    HostRow<PackBytes>("PackBytes", Set(DType::kU8)),
 };
 
 }  // namespace

@@ -1,11 +1,12 @@
 // Recurrent layers on the CPU: plain, exact code; sums in double, state in the tensors' type,
 // which for 16 bits is float.
+#include "engine/ops/nn/recurrent.h"
+
 #include <algorithm>
 #include <vector>
 
 #include "backends/cpu/fast/fast.h"
 #include "backends/cpu/kernel.h"
-#include "engine/ops/nn/recurrent.h"
 #include "engine/tensor/dispatch.h"
 
 namespace oncilla::cpu {
@@ -189,7 +190,95 @@ Status Recurrent(const RecurrentAttrs& attrs, const Args& args) {
   return Status();
 }
 
+// One sample and head of linear attention, all steps, in double.
+template <class T, class S>
+void AttendLinearly(const LinearAttentionAttrs& attrs, const Args& args, int64_t sample,
+                    int64_t head) {
+  const int64_t steps = args.in(0).shape[1], queries = args.in(0).shape[2];
+  const int64_t keys = args.in(1).shape[2], values = args.in(2).shape[2];
+  const int64_t size = queries / attrs.query_heads, depth = values / attrs.heads;
+  const int64_t group = attrs.query_heads / attrs.heads;
+  const int64_t states = (sample * attrs.heads + head) * size * depth;
+  const double scale = attrs.scale != 0 ? attrs.scale : 1 / std::sqrt(static_cast<double>(size));
+  std::vector<double> state(static_cast<size_t>(size * depth), 0.0),
+      change(static_cast<size_t>(depth));
+  for (size_t i = 0; args.has_input(3) && i < state.size(); ++i) {
+    state[i] = static_cast<double>(args.In<S>(3)[states + static_cast<int64_t>(i)]);
+  }
+  Lookout look(args.threads);
+  for (int64_t t = 0; t < steps; ++t) {
+    if (look.Ended(3 * size * depth * (1 + group))) return;
+    const int64_t row = sample * steps + t;
+    const T* k = args.In<T>(1) + row * keys + head * size;
+    const T* v = args.In<T>(2) + row * values + head * depth;
+    if (attrs.decays()) {
+      const int64_t width = args.in(4).shape[2];
+      const bool per_key = width != attrs.heads;
+      const T* decay = args.In<T>(4) + row * width + head * (per_key ? size : 1);
+      for (int64_t i = 0; i < size; ++i) {
+        const double factor = std::exp(static_cast<double>(decay[per_key ? i : 0]));
+        for (int64_t j = 0; j < depth; ++j) state[i * depth + j] *= factor;
+      }
+    }
+    for (int64_t j = 0; j < depth; ++j) change[j] = static_cast<double>(v[j]);
+    if (attrs.corrects()) {
+      const int64_t width = args.in(5).shape[2];
+      const auto beta = static_cast<double>(args.In<T>(5)[row * width + (width == 1 ? 0 : head)]);
+      for (int64_t i = 0; i < size; ++i) {
+        for (int64_t j = 0; j < depth; ++j) {
+          change[j] -= static_cast<double>(k[i]) * state[i * depth + j];
+        }
+      }
+      for (double& c : change) c *= beta;
+    }
+    for (int64_t i = 0; i < size; ++i) {
+      for (int64_t j = 0; j < depth; ++j) {
+        state[i * depth + j] += static_cast<double>(k[i]) * change[j];
+      }
+    }
+    for (int64_t g = 0; g < group; ++g) {
+      const int64_t reader = head * group + g;
+      const T* q = args.In<T>(0) + row * queries + reader * size;
+      T* y = args.Out<T>(0) + (row * attrs.query_heads + reader) * depth;
+      for (int64_t j = 0; j < depth; ++j) {
+        double sum = 0;
+        for (int64_t i = 0; i < size; ++i) {
+          sum += static_cast<double>(q[i]) * state[i * depth + j];
+        }
+        y[j] = static_cast<T>(sum * scale);
+      }
+    }
+  }
+  for (size_t i = 0; i < state.size(); ++i) {
+    args.Out<S>(1)[states + static_cast<int64_t>(i)] = static_cast<S>(state[i]);
+  }
+}
+
+Status LinearAttention(const LinearAttentionAttrs& attrs, const Args& args) {
+  for (size_t i : {size_t{4}, size_t{5}}) {
+    if (args.has_input(i) && args.in(i).dtype != args.in(0).dtype) {
+      return Unsupported("gates of ", args.in(i).dtype, " beside queries of ", args.in(0).dtype);
+    }
+  }
+  const int64_t heads = args.in(0).shape[0] * attrs.heads;
+  DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T>) {
+    if constexpr (!std::is_integral_v<T>) {
+      DispatchDType(args.out(1).dtype, [&]<class S>(TypeTag<S>) {
+        if constexpr (!std::is_integral_v<S>) {
+          ParallelFor(args.threads, heads, 1, [&](int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; ++i) {
+              AttendLinearly<T, S>(attrs, args, i / attrs.heads, i % attrs.heads);
+            }
+          });
+        }
+      });
+    }
+  });
+  return Status();
+}
+
 const KernelRow kRows[] = {
+    Row<LinearAttention>("LinearAttention", kFloats),
     Row<Recurrent>("Lstm", kFloats, &MakeFastRecurrent, &RecurrentPacking),
     Row<Recurrent>("Gru", kFloats, &MakeFastRecurrent, &RecurrentPacking),
     Row<Recurrent>("Rnn", kFloats, &MakeFastRecurrent, &RecurrentPacking),

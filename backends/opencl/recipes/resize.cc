@@ -67,6 +67,7 @@ Result<Recipe> Resize(const ResizeAttrs& given, const NodeView& node, const Capa
 
 Status CanResize(const ResizeAttrs& attrs, const NodeView& node, const Capabilities& caps) {
   const Fact& x = node.inputs[0];
+  if (attrs.antialias) return Unsupported("opencl: Resize with antialias");
   if (attrs.mode != "nearest" && IsInteger(x.dtype) && !caps.fp64) {
     return Unsupported("opencl: Resize of ", x.dtype, " needs double arithmetic");
   }

@@ -23,6 +23,8 @@
 #include "engine/ops/math/quantize.h"
 #include "engine/ops/math/random.h"
 #include "engine/ops/math/reduce.h"
+#include "engine/ops/math/trees.h"
+#include "engine/ops/nn/columns.h"
 #include "engine/ops/nn/conv.h"
 #include "engine/ops/nn/image.h"
 #include "engine/ops/nn/norm.h"
@@ -69,11 +71,11 @@ inline constexpr std::string_view kOpOf;
 OF(Assert) OF(AssignVariable) OF(AveragePool) OF(BatchNorm) OF(Bincount) OF(Bitcast) OF(BlockLstm)
 OF(Cast) OF(ChangeCase) OF(CheckNumerics) OF(Compress) OF(Concat) OF(Conv) OF(ConvTranspose)
 OF(CountGrams) OF(CropAndResize) OF(CtcBeam) OF(CtcGreedy) OF(DecodeCsv) OF(DecodeImage)
-OF(DecodeRaw) OF(DepthToSpace) OF(DequantizeRange) OF(Dilation) OF(DynamicPartition)
+OF(DecodeRaw) OF(DeformConv) OF(DepthToSpace) OF(DequantizeRange) OF(Dilation) OF(DynamicPartition)
 OF(DynamicStitch) OF(EditDistance) OF(EncodeImage) OF(EnsureShape) OF(ExtractGlimpse)
-OF(ExtractPatches) OF(EyeLike) OF(Flatten) OF(FormatStrings) OF(FractionalPool) OF(Gather)
+OF(ExtractPatches) OF(EyeLike) OF(Flatten) OF(FoldColumns) OF(FormatStrings) OF(FractionalPool) OF(Gather)
 OF(GatherElements) OF(GatherND) OF(Gelu) OF(GridSample) OF(GroupNorm) OF(HardSigmoid)
-OF(HashStrings) OF(If) OF(InstanceNorm) OF(IsInf) OF(JpegShape) OF(ListDiff) OF(ListGet)
+OF(HashStrings) OF(If) OF(InstanceNorm) OF(IsInf) OF(JpegShape) OF(LinearAttention) OF(ListDiff) OF(ListGet)
 OF(ListJoin) OF(ListReserve) OF(ListScatter) OF(ListSet) OF(ListSplit) OF(LpNormalize) OF(LpPool) OF(MatMul) OF(MaxPool)
 OF(NonMaxSuppression) OF(NormalizeWords) OF(OneHot) OF(Pad) OF(ParseExamples) OF(ParseNumbers)
 OF(Print) OF(PrintNumbers) OF(ProjectImage) OF(QuantizeRange) OF(RaggedGather) OF(RaggedRange)
@@ -81,7 +83,7 @@ OF(RaggedToDense) OF(Rank) OF(ReadVariable) OF(ReduceJoin) OF(RegexReplace) OF(R
 OF(ReverseSequence) OF(RoiAlign) OF(RoundToSteps) OF(ScaleAndTranslate) OF(ScatterElements)
 OF(ScatterND) OF(SearchSorted) OF(SelectBoxes) OF(SelectBoxesByClass) OF(Shape) OF(Size) OF(Softmax)
 OF(SpaceToDepth) OF(SparseConcat) OF(SparseMatMul) OF(SparseToDense) OF(Split) OF(SplitStrings)
-OF(StridedSlice) OF(StringNGrams) OF(TopK) OF(TriangularSolve) OF(TridiagonalSolve) OF(Trilu)
+OF(StridedSlice) OF(StringNGrams) OF(TopK) OF(TreeEnsemble) OF(TriangularSolve) OF(TridiagonalSolve) OF(Trilu)
 OF(Unique) OF(While)
 OF_AS(Base64Attrs, "EncodeBase64") OF_AS(LrnAttrs, "LRN") OF_AS(ShuffleAttrs, "ShuffleStream")
 #undef OF

@@ -188,9 +188,8 @@ Status OnnxBuilder::LowerNode(const OnnxNode& node) {
   const OnnxOpRow* row = nullptr;
   if (function == nullptr) {
     if (version == 0) return Unsupported("the model imports no opset for it");
-    if (!node.domain.empty()) return Unsupported("opset ", version);
     if (!control) {
-      ONCILLA_ASSIGN(row, FindOnnxOp(node.op, version));
+      ONCILLA_ASSIGN(row, FindOnnxOp(node.domain, node.op, version));
     }
   }
   // What depends on an unsupported node is not judged, only passed over.

@@ -2,6 +2,7 @@
 #include "engine/import/onnx/lowering.h"
 
 #include <algorithm>
+#include <limits>
 #include <unordered_map>
 
 #include "engine/import/onnx/tensor.h"
@@ -155,25 +156,55 @@ Result<std::vector<double>> OnnxLowering::KnownNumbers(size_t input, std::string
   return ToDoubles(in_fact(input).value);
 }
 
-std::vector<std::span<const OnnxOpRow>> OnnxOpFamilies() {
-  return {OnnxElementwiseRows(), OnnxActivationRows(), OnnxReduceRows(), OnnxNormRows(),
-          OnnxMatMulRows(),      OnnxConvRows(),       OnnxPoolRows(),   OnnxMovementRows(),
-          OnnxIndexingRows(),    OnnxRecurrentRows(),  OnnxResizeRows(), OnnxQuantRows(),
-          OnnxLossRows(),        OnnxSignalRows(),     OnnxTextRows(),   OnnxAttentionRows(),
-          OnnxSequenceRows()};
+std::vector<OnnxOpFamily> OnnxOpFamilies() {
+  return {
+      {"", OnnxElementwiseRows()},
+      {"", OnnxActivationRows()},
+      {"", OnnxReduceRows()},
+      {"", OnnxNormRows()},
+      {"", OnnxMatMulRows()},
+      {"", OnnxConvRows()},
+      {"", OnnxPoolRows()},
+      {"", OnnxMovementRows()},
+      {"", OnnxIndexingRows()},
+      {"", OnnxRecurrentRows()},
+      {"", OnnxResizeRows()},
+      {"", OnnxQuantRows()},
+      {"", OnnxLossRows()},
+      {"", OnnxSignalRows()},
+      {"", OnnxTextRows()},
+      {"", OnnxAttentionRows()},
+      {"", OnnxRotaryRows()},
+      {"", OnnxStateRows()},
+      {"", OnnxColumnsRows()},
+      {"", OnnxRandomRows()},
+      {"", OnnxSequenceRows()},
+      {"ai.onnx.preview", OnnxFlexRows()},
+      {"", MicrosoftStandardRows()},
+      {"ai.onnx.ml", OnnxMlRows()},
+      {"ai.onnx.ml", OnnxMlTreeRows()},
+      {"ai.onnx.preview.training", OnnxTrainingRows()},
+      {"com.microsoft", MicrosoftRows()},
+      {"com.microsoft", MicrosoftAttentionRows()},
+      {"com.microsoft", MicrosoftRotaryRows()},
+      {"com.microsoft", MicrosoftQuantRows()},
+  };
 }
 
-Result<const OnnxOpRow*> FindOnnxOp(std::string_view op, int64_t version) {
-  static const auto rows = [] {
-    std::unordered_multimap<std::string_view, const OnnxOpRow*> map;
-    for (std::span<const OnnxOpRow> family : OnnxOpFamilies()) {
-      for (const OnnxOpRow& row : family) map.emplace(row.op, &row);
+Result<const OnnxOpRow*> FindOnnxOp(std::string_view domain, std::string_view op, int64_t version) {
+  using Rows = std::unordered_multimap<std::string_view, const OnnxOpRow*>;
+  static const auto domains = [] {
+    std::unordered_map<std::string_view, Rows> map;
+    for (const OnnxOpFamily& family : OnnxOpFamilies()) {
+      for (const OnnxOpRow& row : family.rows) map[family.domain].emplace(row.op, &row);
     }
     return map;
   }();
-  const auto [begin, end] = rows.equal_range(op);
+  const auto rows = domains.find(domain);
+  if (rows == domains.end()) return Unsupported("opset ", version);
+  const auto [begin, end] = rows->second.equal_range(op);
   if (begin == end) return Unsupported("opset ", version);
-  int64_t first = kNewestOnnxOpset, last = 0;
+  int64_t first = std::numeric_limits<int64_t>::max(), last = 0;
   for (auto it = begin; it != end; ++it) {
     const OnnxOpRow& row = *it->second;
     if (version >= row.since && version <= row.until) return &row;

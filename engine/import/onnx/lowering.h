@@ -2,8 +2,8 @@
 // it is right for, and either a canonical op of the same meaning or a small function that builds a
 // few nodes through an OnnxLowering.
 //
-// Rows stand in ops/<family>.cc; OnnxOpFamilies() lists the families. An op whose meaning
-// changed between versions has several rows, or asks for the version where it builds.
+// Rows stand in ops/<family>.cc; OnnxOpFamilies() lists the families and the domain of each. An op
+// whose meaning changed between versions has several rows, or asks for the version where it builds.
 #pragma once
 
 #include <functional>
@@ -20,8 +20,12 @@
 
 namespace oncilla {
 
-// The versions of ai.onnx that rows were written for.
-inline constexpr int64_t kNewestOnnxOpset = 23;
+// The newest version of ai.onnx that rows were written for, and of the other domains.
+inline constexpr int64_t kNewestOnnxOpset = 28;
+inline constexpr int64_t kNewestOnnxMl = 5;
+inline constexpr int64_t kNewestOnnxPreview = 1;
+inline constexpr int64_t kNewestOnnxTraining = 1;
+inline constexpr int64_t kNewestOnnxMicrosoft = 1;
 
 // What a node needs from the model around it.
 struct OnnxContext {
@@ -136,12 +140,30 @@ std::span<const OnnxOpRow> OnnxQuantRows();
 std::span<const OnnxOpRow> OnnxLossRows();
 std::span<const OnnxOpRow> OnnxSignalRows();
 std::span<const OnnxOpRow> OnnxAttentionRows();
+std::span<const OnnxOpRow> OnnxRotaryRows();
 std::span<const OnnxOpRow> OnnxTextRows();
 std::span<const OnnxOpRow> OnnxSequenceRows();
+std::span<const OnnxOpRow> OnnxStateRows();
+std::span<const OnnxOpRow> OnnxFlexRows();
+std::span<const OnnxOpRow> OnnxRandomRows();
+std::span<const OnnxOpRow> OnnxColumnsRows();
+std::span<const OnnxOpRow> OnnxTrainingRows();
+std::span<const OnnxOpRow> OnnxMlRows();
+std::span<const OnnxOpRow> OnnxMlTreeRows();
+std::span<const OnnxOpRow> MicrosoftStandardRows();
+std::span<const OnnxOpRow> MicrosoftRows();
+std::span<const OnnxOpRow> MicrosoftAttentionRows();
+std::span<const OnnxOpRow> MicrosoftQuantRows();
+std::span<const OnnxOpRow> MicrosoftRotaryRows();
 
-std::vector<std::span<const OnnxOpRow>> OnnxOpFamilies();
-// The row for an op of domain ai.onnx at a version, or Unimplemented with the version, and with
-// those that there are.
-Result<const OnnxOpRow*> FindOnnxOp(std::string_view op, int64_t version);
+// The rows of a family, and the domain that its ops belong to ("" is ai.onnx).
+struct OnnxOpFamily {
+  std::string_view domain;
+  std::span<const OnnxOpRow> rows;
+};
+std::vector<OnnxOpFamily> OnnxOpFamilies();
+// The row for an op of a domain at a version, or Unimplemented with the version, and with those
+// that there are.
+Result<const OnnxOpRow*> FindOnnxOp(std::string_view domain, std::string_view op, int64_t version);
 
 }  // namespace oncilla

@@ -129,6 +129,15 @@ Result<Facts> InferDecodeRaw(const DecodeRawAttrs& attrs, std::span<const Fact> 
   return Facts{Fact::Of(attrs.to, PartialShape(std::move(dims)))};
 }
 
+Result<Facts> InferPackBytes(const NoAttrs&, std::span<const Fact> in) {
+  if (in[0].dtype != DType::kU8) return InvalidArgument("x must be u8, not ", in[0].dtype);
+  if (!in[0].shape.ranked()) return Facts{Fact::Of(DType::kString, PartialShape())};
+  if (in[0].shape.rank() == 0) return InvalidArgument("x has no axis of bytes");
+  std::vector<Dim> dims = in[0].shape.dims();
+  dims.pop_back();
+  return Facts{Fact::Of(DType::kString, PartialShape(std::move(dims)))};
+}
+
 constexpr OpDef kRecordOps[] = {
     Op<InferParseExamples>("ParseExamples",
                            {.inputs = {1, kVariadic}, .host_only = true, .data_dependent = true}),
@@ -136,6 +145,7 @@ constexpr OpDef kRecordOps[] = {
     Op<InferDecodeRaw>(
         "DecodeRaw",
         {.inputs = {1, 2}, .plan_inputs = 0b10, .host_only = true, .data_dependent = true}),
+    Op<InferPackBytes>("PackBytes", {.inputs = {1, 1}, .host_only = true}),
 };
 
 }  // namespace

@@ -45,6 +45,8 @@ struct DecodeCsvAttrs {
   }
 };
 
+// PackBytes(x u8[.., n]) -> strings of the n bytes of the last axis.
+
 // DecodeRaw(x) -> `to`, with a last axis for the elements that each string's bytes are. All strings
 // have one length; or *length bytes are taken of each, where needed padded with zeros.
 struct DecodeRawAttrs {

@@ -86,9 +86,81 @@ Result<Facts> InferRnn(const RecurrentAttrs& attrs, std::span<const Fact> in) {
   return Facts{Fact::Of(layer.dtype, layer.y()), Fact::Of(layer.dtype, layer.state())};
 }
 
+// A last axis of `heads` equal parts; the size of a part.
+Result<Dim> PartOf(const Fact& fact, int64_t heads, std::string_view what) {
+  if (!fact.shape.ranked() || !fact.shape[2].known()) return Dim();
+  if (fact.shape[2].size % heads != 0) {
+    return InvalidArgument(what, " has ", fact.shape[2].size, " numbers for ", heads, " heads");
+  }
+  return Dim(fact.shape[2].size / heads);
+}
+
+Dim TimesHeads(const Dim& part, int64_t heads) {
+  return part.known() ? Dim(SaturatingMul(part.size, heads)) : Dim();
+}
+
+// decay and beta, whose last axis has one of two sizes.
+Status RequireGate(std::span<const Fact> in, size_t i, bool wanted, const PartialShape& rows,
+                   const Dim& one, const Dim& other, std::string_view what) {
+  const bool given = i < in.size() && !in[i].absent();
+  if (given != wanted) {
+    return InvalidArgument(what, given ? " is given, and the rule has none" : " is missing");
+  }
+  if (!given) return Status();
+  ONCILLA_TRY(RequireFloat(in[i], what));
+  ONCILLA_TRY(RequireRank(in[i], 3, what));
+  if (!in[i].shape.ranked()) return Status();
+  ONCILLA_TRY(RequireShape(in, i, PartialShape({rows[0], rows[1], Dim()}), what));
+  const Dim& last = in[i].shape[2];
+  const auto fits = [&](const Dim& size) { return !size.known() || size.size == last.size; };
+  if (last.known() && !fits(one) && !fits(other)) {
+    return InvalidArgument(what, " has ", last.size, " numbers for each step");
+  }
+  return Status();
+}
+
+Result<Facts> InferLinearAttention(const LinearAttentionAttrs& attrs, std::span<const Fact> in) {
+  if (attrs.rule != "linear" && !attrs.decays() && !attrs.corrects()) {
+    return InvalidArgument("there is no rule '", attrs.rule, "'");
+  }
+  constexpr int64_t kMostHeads = 1 << 16;
+  if (attrs.heads < 1 || attrs.query_heads < 1 || attrs.query_heads > kMostHeads ||
+      attrs.query_heads % attrs.heads != 0) {
+    return InvalidArgument(attrs.query_heads, " heads of queries cannot share ", attrs.heads);
+  }
+  constexpr const char* kNames[] = {"query", "key", "value"};
+  for (size_t i = 0; i < 3; ++i) {
+    ONCILLA_TRY(RequireFloat(in[i], kNames[i]));
+    ONCILLA_TRY(RequireRank(in[i], 3, kNames[i]));
+    if (in[i].dtype != in[0].dtype) return InvalidArgument(kNames[i], " is ", in[i].dtype);
+  }
+  ONCILLA_ASSIGN(const Dim width, PartOf(in[0], attrs.query_heads, "query"));
+  ONCILLA_ASSIGN(const Dim own, PartOf(in[1], attrs.heads, "key"));
+  ONCILLA_ASSIGN(const Dim depth, PartOf(in[2], attrs.heads, "value"));
+  const Dim size = width.known() ? width : own;
+  PartialShape rows({Dim(), Dim(), Dim()});
+  for (size_t i = 0; i < 3; ++i) {
+    const Dim last = TimesHeads(i == 2 ? depth : size, i == 0 ? attrs.query_heads : attrs.heads);
+    ONCILLA_TRY(RequireShape(in, i, PartialShape({rows[0], rows[1], last}), kNames[i]));
+    if (in[i].shape.ranked() && !rows[0].known()) rows[0] = in[i].shape[0];
+    if (in[i].shape.ranked() && !rows[1].known()) rows[1] = in[i].shape[1];
+  }
+  const PartialShape state({rows[0], Dim(attrs.heads), size, depth});
+  ONCILLA_TRY(RequireShape(in, 3, state, "state"));
+  const bool has_state = in.size() > 3 && !in[3].absent();
+  if (has_state) ONCILLA_TRY(RequireFloat(in[3], "state"));
+  ONCILLA_TRY(RequireGate(in, 4, attrs.decays(), rows, Dim(attrs.heads),
+                          TimesHeads(size, attrs.heads), "decay"));
+  ONCILLA_TRY(
+      RequireGate(in, 5, attrs.corrects(), rows, Dim(attrs.heads), Dim(int64_t{1}), "beta"));
+  const PartialShape y({rows[0], rows[1], TimesHeads(depth, attrs.query_heads)});
+  return Facts{Fact::Of(in[0].dtype, y), Fact::Of(has_state ? in[3].dtype : in[0].dtype, state)};
+}
+
 constexpr OpDef kRecurrentOps[] = {
     Op<InferLstm>("Lstm", {.inputs = {2, 6}, .storage = StorageRule::kStarts}),
     Op<InferGru>("Gru", {.inputs = {2, 5}, .storage = StorageRule::kStarts}),
+    Op<InferLinearAttention>("LinearAttention", {.inputs = {3, 6}, .storage = StorageRule::kState}),
     Op<InferRnn>("Rnn", {.inputs = {2, 4}, .storage = StorageRule::kStarts}),
 };
 

@@ -44,6 +44,28 @@ struct RecurrentAttrs {
   }
 };
 
+// query[B, T, Hq * K], key[B, T, H * K], value[B, T, H * V], state[B, H, K, V]?, decay?, beta? ->
+// y[B, T, Hq * V], state. Linear attention: from step to step each of H heads keeps a matrix S,
+// zero without `state`, and Hq / H heads of queries read it:
+//   S = exp(decay) S + key (value - exp(decay) S' key)' beta, y = scale * S' query
+// where rule "linear" has neither decay nor the correction nor beta, "gated" no correction and no
+// beta, "delta" no decay, "gated_delta" all. decay is [B, T, H] or [B, T, H * K]; beta is
+// [B, T, H] or [B, T, 1]. A scale of 0 means 1 / sqrt(K). The state has the type of the state that
+// comes in, else the query's.
+struct LinearAttentionAttrs {
+  int64_t query_heads = 1, heads = 1;
+  double scale = 0;
+  std::string rule = "gated_delta";  // linear, gated, delta, gated_delta
+  bool decays() const { return rule == "gated" || rule == "gated_delta"; }
+  bool corrects() const { return rule == "delta" || rule == "gated_delta"; }
+  void Fields(auto&& field) {
+    field("query_heads", query_heads);
+    field("heads", heads);
+    field("scale", scale);
+    field("rule", rule);
+  }
+};
+
 struct RecurrentActivation {
   std::string name;
   double alpha = 0, beta = 0;

@@ -29,6 +29,9 @@ Status CheckAttrs(const ResizeAttrs& attrs) {
     const auto used = static_cast<float>(scale);
     if (!(used > 0) || !std::isfinite(used)) return InvalidArgument("scales contains ", scale);
   }
+  if (attrs.antialias && attrs.mode != "linear" && attrs.mode != "cubic") {
+    return InvalidArgument("antialias needs the mode linear or cubic");
+  }
   if (attrs.mode == "area" && attrs.coordinates == "crop_and_resize") {
     return InvalidArgument("mode area has no regions");
   }
@@ -73,6 +76,43 @@ void CubicTaps(const ResizeAttrs& attrs, float x, int64_t in, int32_t* index, fl
   }
   const bool normalize = attrs.exclude_outside && sum != 0;
   for (int k = 0; k < 4; ++k) weight[k] = static_cast<float>(normalize ? w[k] / sum : w[k]);
+}
+
+// The filter of linear or cubic, stretched by how much the axis shrinks. Weights of places outside
+// count for the edge, or with exclude_outside for nothing.
+ResizeTaps AntialiasTaps(const ResizeAttrs& attrs, const ResizeAxis& positions, double scale,
+                         int64_t in, int64_t out) {
+  scale = std::min(scale, 1.0);
+  const double reach = (attrs.mode == "linear" ? 1 : 2) / scale;
+  const auto first = static_cast<int64_t>(std::floor(-reach)) + 1;
+  ResizeTaps table;
+  table.taps = 2 - 2 * first;
+  table.index.resize(static_cast<size_t>(out * table.taps));
+  table.weight.resize(table.index.size());
+  std::vector<double> weights(static_cast<size_t>(table.taps));
+  for (int64_t o = 0; o < out; ++o) {
+    const float far = static_cast<float>(in) + 2;
+    const double x = static_cast<double>(std::clamp(positions.At(o), -far, 2 * far));
+    // The pixel on the left is the reference also where x lies on a pixel.
+    const double left = std::ceil(x) - 1;
+    double sum = 0;
+    for (int64_t t = 0; t < table.taps; ++t) {
+      const int64_t i = static_cast<int64_t>(left) + first + t;
+      const double distance = std::fabs(static_cast<double>(i) - x) * scale;
+      double weight =
+          attrs.mode == "linear" ? std::max(0.0, 1 - distance) : Cubic(attrs.cubic_a, distance);
+      if (attrs.exclude_outside && (i < 0 || i >= in)) weight = 0;
+      weights[static_cast<size_t>(t)] = weight;
+      sum += weight;
+      table.index[static_cast<size_t>(o * table.taps + t)] = Bound(i, in);
+    }
+    for (int64_t t = 0; t < table.taps; ++t) {
+      const double weight = weights[static_cast<size_t>(t)];
+      table.weight[static_cast<size_t>(o * table.taps + t)] =
+          static_cast<float>(sum != 0 ? weight / sum : weight);
+    }
+  }
+  return table;
 }
 
 // Each output is the mean over the stretch of input that it covers (TensorFlow's ResizeArea).
@@ -247,6 +287,18 @@ Result<ResizeTaps> TapsOf(const ResizeAttrs& attrs, int axis, int64_t in, int64_
   ONCILLA_ASSIGN(const ResizeAxis positions, AxisOf(attrs, axis, in, out));
   if (out == 0) return ResizeTaps();
   if (attrs.mode == "area") return AreaTaps(positions.ratio, in, out);
+  if (attrs.antialias) {
+    const auto given = static_cast<size_t>(axis);
+    const double scale = given < attrs.scales.size()
+                             ? attrs.scales[given]
+                             : static_cast<double>(out) / static_cast<double>(in);
+    // Of sizes and scales that belong together the table is a few times as large as the input.
+    constexpr double kMostWeights = 1 << 28;
+    if (!(static_cast<double>(out) * (2 + 4 / std::min(scale, 1.0)) <= kMostWeights)) {
+      return InvalidArgument("an axis of ", in, " becomes ", out, " at a scale of ", scale);
+    }
+    return AntialiasTaps(attrs, positions, scale, in, out);
+  }
   ResizeTaps table;
   table.taps = attrs.mode == "nearest" ? 1 : attrs.mode == "linear" ? 2 : 4;
   table.index.resize(static_cast<size_t>(out * table.taps));

@@ -26,6 +26,9 @@ struct ResizeAttrs {
   // whose sample point lies outside the input is `outside`.
   std::vector<double> region;
   double outside = 0;
+  // Where an axis shrinks, the filter of linear or cubic is stretched to cover the input that an
+  // output stands for, and its weights sum up to one.
+  bool antialias = false;
   void Fields(auto&& field) {
     field("mode", mode);
     field("coordinates", coordinates);
@@ -36,6 +39,7 @@ struct ResizeAttrs {
     field("scales", scales);
     field("region", region);
     field("outside", outside);
+    field("antialias", antialias);
   }
 };
 

@@ -1,4 +1,4 @@
-// ONNX's activations, and Dropout, which outside training is none.
+// ONNX's activations, and Dropout, which outside training does nothing.
 #include <cmath>
 
 #include "engine/import/onnx/lowering.h"
@@ -40,6 +40,25 @@ Result<Values> LowerGelu(OnnxLowering& b) {
   return One(b.Add(GeluAttrs{.approximate = approximate == "tanh"}, {b.in(0)}));
 }
 
+// x * sigmoid(alpha * x).
+Result<ValueId> AddSwish(OnnxLowering& b, std::string_view role) {
+  ONCILLA_ASSIGN(const float alpha, b.Float("alpha", 1));
+  if (alpha == 1) return b.Add("Silu", {}, {b.in(0)}, role);
+  ONCILLA_ASSIGN(const ValueId factor, b.Scalar(b.dtype(), double{alpha}));
+  ONCILLA_ASSIGN(const ValueId scaled, b.Add("Mul", {}, {b.in(0), factor}, "scaled"));
+  ONCILLA_ASSIGN(const ValueId gate, b.Add("Sigmoid", {}, {scaled}, "gate"));
+  return b.Add("Mul", {}, {b.in(0), gate}, role);
+}
+
+Result<Values> LowerSwish(OnnxLowering& b) { return One(AddSwish(b, "")); }
+
+// The second input times the Swish of the first; both have one shape.
+Result<Values> LowerSwiGlu(OnnxLowering& b) {
+  ONCILLA_TRY(MergeShapes(b.in_fact(0).shape, b.in_fact(1).shape).status());
+  ONCILLA_ASSIGN(const ValueId gate, AddSwish(b, "swish"));
+  return One(b.Add("Mul", {}, {gate, b.in(1)}));
+}
+
 // A slope per channel stood along axis 1 before opset 7; now it stretches by NumPy's rule.
 Result<Values> LowerPRelu(OnnxLowering& b) {
   ValueId slope = b.in(1);
@@ -54,27 +73,45 @@ Result<Values> LowerPRelu(OnnxLowering& b) {
   return One(b.Add("PRelu", {}, {b.in(0), slope}));
 }
 
+// In training mode: what a stream of random numbers drops becomes zero, the rest is scaled up. The
+// ratio, and whether it trains at all, may be computed.
+Result<Values> DropAtRandom(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int64_t seed, b.Int("seed", 0));
+  RandomAttrs attrs;
+  attrs.distribution = "uniform";
+  attrs.to = DType::kF32;
+  // Zero stands for none with us.
+  if (b.HasAttr("seed")) attrs.seed = static_cast<int64_t>(static_cast<uint64_t>(seed) * 2 + 1);
+  ONCILLA_ASSIGN(ValueId ratio, b.Scalar(DType::kF32, 0.5));
+  if (b.has(1)) {
+    ONCILLA_ASSIGN(ratio, b.Cast(b.in(1), DType::kF32, "ratio"));
+  }
+  ONCILLA_ASSIGN(const ValueId trains, b.Cast(b.in(2), DType::kBool, "trains"));
+  ONCILLA_ASSIGN(const ValueId none, b.Scalar(DType::kF32, 0));
+  ONCILLA_ASSIGN(const ValueId one, b.Scalar(DType::kF32, 1));
+  ONCILLA_ASSIGN(ratio, b.Add("Where", {}, {trains, ratio, none}, "used_ratio"));
+  ONCILLA_ASSIGN(const ValueId shape, b.Add("Shape", {}, {b.in(0)}, "shape"));
+  ONCILLA_ASSIGN(const ValueId chance, b.Add("RandomStream", attrs, {shape}, "chance"));
+  ONCILLA_ASSIGN(const ValueId mask, b.Add("GreaterEqual", {}, {chance, ratio}, "mask"));
+  ONCILLA_ASSIGN(const ValueId rest, b.Add("Sub", {}, {one, ratio}, "rest"));
+  ONCILLA_ASSIGN(ValueId factor, b.Add("Div", {}, {one, rest}, "factor"));
+  ONCILLA_ASSIGN(factor, b.Cast(factor, b.dtype(), "typed_factor"));
+  ONCILLA_ASSIGN(const ValueId scaled, b.Add("Mul", {}, {b.in(0), factor}, "scaled"));
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(b.dtype(), 0));
+  ONCILLA_ASSIGN(const ValueId y, b.Add("Where", {}, {mask, scaled, zero}));
+  return Values{y, mask};
+}
+
 Result<Values> LowerDropout(OnnxLowering& b) {
-  b.Ignore("seed");
   b.Ignore("ratio");
-  bool training = false;
   if (b.version() < 7) {
     b.Ignore("is_test");  // a model that is run is not trained, whatever it was saved as
   } else if (b.version() >= 12 && b.has(2)) {
-    if (!b.in_fact(2).has_value()) {
-      return Unsupported("whether it trains is computed while running");
-    }
+    if (!b.in_fact(2).has_value()) return DropAtRandom(b);
     ONCILLA_ASSIGN(const auto flag, ToInt64s(b.in_fact(2).value));
-    training = flag.size() == 1 && flag[0] != 0;
+    if (flag.size() == 1 && flag[0] != 0) return DropAtRandom(b);
   }
-  if (training) {
-    double ratio = 0.5;
-    if (b.has(1)) {
-      ONCILLA_ASSIGN(const auto ratios, b.KnownNumbers(1, "the ratio"));
-      if (ratios.size() == 1) ratio = ratios[0];
-    }
-    if (ratio != 0) return Unsupported("in training mode: its result is random");
-  }
+  b.Ignore("seed");
   ONCILLA_ASSIGN(const ValueId y, b.Add("Identity", {}, {b.in(0)}));
   if (!b.wants(1)) return Values{y, kNoValue};
   // The mask of what was kept: a condition from opset 10 on, of the data's type before.
@@ -99,6 +136,8 @@ constexpr OnnxOpRow kRows[] = {
     {"Sigmoid", 1, kNewestOnnxOpset, 1, "Sigmoid"},
     {"Softplus", 1, kNewestOnnxOpset, 1, "Softplus"},
     {"Softsign", 1, kNewestOnnxOpset, 1, "Softsign"},
+    {"SwiGLU", 28, kNewestOnnxOpset, 2, "", LowerSwiGlu},
+    {"Swish", 24, kNewestOnnxOpset, 1, "", LowerSwish},
     {"Tanh", 1, kNewestOnnxOpset, 1, "Tanh"},
     {"ThresholdedRelu", 10, kNewestOnnxOpset, 1, "", LowerAlpha},
 };

@@ -1,29 +1,68 @@
-// ONNX's Attention and RotaryEmbedding, out of matrix products, softmax and elementwise ops.
+// ONNX's Attention out of matrix products, softmax and elementwise ops, and the parts that other
+// attention ops share with it.
+#include "engine/import/onnx/ops/attention.h"
+
 #include <cmath>
 #include <limits>
-
-#include "engine/import/onnx/lowering.h"
 
 namespace oncilla {
 namespace {
 
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
-// [N, L, heads * size] as [N, heads, L, size].
+// The size of an axis as a number of rank 0.
+Result<ValueId> SizeOf(OnnxLowering& b, ValueId x, int axis, const std::string& name) {
+  ONCILLA_ASSIGN(const ValueId size, b.Sizes(x, axis, axis + 1, name + "_vector"));
+  return b.Add("Squeeze", {}, {size, b.Ints({0})}, name);
+}
+
+Result<ValueId> PlacesOf(OnnxLowering& b, ValueId x, const std::string& name) {
+  ONCILLA_ASSIGN(const ValueId count, SizeOf(b, x, 2, name + "_count"));
+  const ValueId none = b.Constant(Tensor::ScalarInt64(0));
+  const ValueId one = b.Constant(Tensor::ScalarInt64(1));
+  return b.Add("Range", {}, {none, count, one}, name);
+}
+
+// The place of each query among the keys, upright: [L, 1], or [N, 1, L, 1] where samples differ.
+Result<ValueId> QueryPlaces(OnnxLowering& b, const HiddenKeys& rule, ValueId queries) {
+  ONCILLA_ASSIGN(ValueId row, PlacesOf(b, queries, "row"));
+  ONCILLA_ASSIGN(row, b.Unsqueeze(row, {1}, "rows_upright"));
+  if (rule.past != kNoValue) {
+    ONCILLA_ASSIGN(const ValueId offset, SizeOf(b, rule.past, 2, "past"));
+    return b.Add("Add", {}, {row, offset}, "place");
+  }
+  if (rule.valid == kNoValue) return row;
+  ONCILLA_ASSIGN(const ValueId rows, SizeOf(b, queries, 2, "rows"));
+  ONCILLA_ASSIGN(ValueId offset, b.Add("Sub", {}, {rule.valid, rows}, "before"));
+  ONCILLA_ASSIGN(offset, b.Unsqueeze(offset, {1, 2, 3}, "before_upright"));
+  return b.Add("Add", {}, {row, offset}, "place");
+}
+
+}  // namespace
+
 Result<ValueId> SplitHeads(OnnxLowering& b, ValueId x, int64_t heads, const std::string& name) {
-  if (heads < 1) return InvalidArgument("q_num_heads or kv_num_heads is missing");
+  if (heads < 1) return InvalidArgument("the number of heads is missing");
   ONCILLA_ASSIGN(const ValueId split, b.Add(ReshapeAttrs{.zero_copies = true},
                                             {x, b.Ints({0, 0, heads, -1})}, name + "_split"));
   return b.Transpose(split, {0, 2, 1, 3}, name + "_heads");
 }
 
+Result<ValueId> JoinHeads(OnnxLowering& b, ValueId x, std::string_view role) {
+  ONCILLA_ASSIGN(x, b.Transpose(x, {0, 2, 1, 3}, "together"));
+  const PartialShape shape = b.fact(x).shape;
+  int64_t width = -1;
+  if (shape.ranked() && shape[2].known() && shape[3].known()) {
+    width = SaturatingMul(shape[2].size, shape[3].size);
+  }
+  return b.Add(ReshapeAttrs{.zero_copies = true}, {x, b.Ints({0, 0, width})}, role);
+}
+
 Result<int64_t> KnownSize(OnnxLowering& b, ValueId x, int axis, std::string_view what) {
-  const PartialShape& shape = b.fact(x).shape;
+  const PartialShape shape = b.fact(x).shape;
   if (shape.ranked() && shape.rank() == 4 && shape[axis].known()) return shape[axis].size;
   return Unsupported(what, " is not known");
 }
 
-// Keys or values [N, kv heads, S, size], each head as often as queries share it.
 Result<ValueId> ShareHeads(OnnxLowering& b, ValueId x, int64_t heads, const std::string& name) {
   ONCILLA_ASSIGN(const int64_t own, KnownSize(b, x, 1, "the number of heads"));
   if (own == heads) return x;
@@ -38,31 +77,66 @@ Result<ValueId> ShareHeads(OnnxLowering& b, ValueId x, int64_t heads, const std:
                name + "_per_head");
 }
 
-// The size of an axis as a number of rank 0.
-Result<ValueId> SizeOf(OnnxLowering& b, ValueId x, int axis, const std::string& name) {
-  ONCILLA_ASSIGN(const ValueId size, b.Sizes(x, axis, axis + 1, name + "_vector"));
-  return b.Add("Squeeze", {}, {size, b.Ints({0})}, name);
+Result<ValueId> AddHidden(OnnxLowering& b, const HiddenKeys& rule, ValueId queries, ValueId keys) {
+  if (rule.nothing()) return kNoValue;
+  ONCILLA_ASSIGN(const ValueId column, PlacesOf(b, keys, "column"));
+  ValueId hidden = kNoValue;
+  const auto hide = [&](Result<ValueId> more, const std::string& name) -> Status {
+    if (!more.ok()) return more.status();
+    if (hidden == kNoValue) {
+      hidden = *more;
+      return {};
+    }
+    ONCILLA_ASSIGN(hidden, b.Add("Or", {}, {hidden, *more}, name));
+    return {};
+  };
+  if (rule.causal || rule.left >= 0 || rule.right >= 0) {
+    ONCILLA_ASSIGN(const ValueId place, QueryPlaces(b, rule, queries));
+    if (rule.causal) ONCILLA_TRY(hide(b.Add("Less", {}, {place, column}, "behind"), ""));
+    if (rule.left >= 0) {
+      const ValueId reach = b.Constant(Tensor::ScalarInt64(rule.left));
+      ONCILLA_ASSIGN(const ValueId first, b.Add("Sub", {}, {place, reach}, "leftmost"));
+      ONCILLA_TRY(hide(b.Add("Less", {}, {column, first}, "far_left"), "outside_left"));
+    }
+    if (rule.right >= 0) {
+      const ValueId reach = b.Constant(Tensor::ScalarInt64(rule.right));
+      ONCILLA_ASSIGN(const ValueId last, b.Add("Add", {}, {place, reach}, "rightmost"));
+      ONCILLA_TRY(hide(b.Add("Less", {}, {last, column}, "far_right"), "outside_right"));
+    }
+  }
+  if (rule.valid != kNoValue) {
+    ONCILLA_ASSIGN(const ValueId count, b.Unsqueeze(rule.valid, {1, 2, 3}, "valid"));
+    ONCILLA_TRY(hide(b.Add("GreaterEqual", {}, {column, count}, "padding"), "outside_valid"));
+  }
+  return hidden;
 }
 
-// What is added to the scores of a query for keys behind it: [L, S] of zeros and minus infinities.
-Result<ValueId> CausalBias(OnnxLowering& b, ValueId queries, ValueId keys, ValueId past,
-                           DType dtype) {
-  ONCILLA_ASSIGN(const ValueId rows, SizeOf(b, queries, 2, "rows"));
-  ONCILLA_ASSIGN(const ValueId columns, SizeOf(b, keys, 2, "columns"));
-  const ValueId none = b.Constant(Tensor::ScalarInt64(0));
-  const ValueId one = b.Constant(Tensor::ScalarInt64(1));
-  ONCILLA_ASSIGN(ValueId row, b.Add("Range", {}, {none, rows, one}, "row"));
-  ONCILLA_ASSIGN(const ValueId column, b.Add("Range", {}, {none, columns, one}, "column"));
-  if (past != kNoValue) {
-    ONCILLA_ASSIGN(const ValueId offset, SizeOf(b, past, 2, "past"));
-    ONCILLA_ASSIGN(row, b.Add("Add", {}, {row, offset}, "place"));
+Result<ValueId> AddMaskBias(OnnxLowering& b, ValueId mask, ValueId hidden, DType dtype,
+                            double off) {
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(dtype, 0));
+  ONCILLA_ASSIGN(const ValueId least, b.Scalar(dtype, off));
+  if (mask != kNoValue && b.fact(mask).dtype == DType::kBool) {
+    ONCILLA_ASSIGN(mask, b.Add("Where", {}, {mask, zero, least}, "mask"));
+  } else if (mask != kNoValue) {
+    ONCILLA_ASSIGN(mask, b.Cast(mask, dtype, "mask"));
   }
-  ONCILLA_ASSIGN(row, b.Unsqueeze(row, {1}, "rows_upright"));
-  ONCILLA_ASSIGN(const ValueId hidden, b.Add("Less", {}, {row, column}, "behind"));
-  ONCILLA_ASSIGN(const ValueId off, b.Scalar(dtype, kMinusInfinity));
-  ONCILLA_ASSIGN(const ValueId on, b.Scalar(dtype, 0));
-  return b.Add("Where", {}, {hidden, off, on}, "causal");
+  if (hidden == kNoValue) return mask;
+  return b.Add("Where", {}, {hidden, least, mask == kNoValue ? zero : mask}, "bias");
 }
+
+Result<ValueId> AddAttention(OnnxLowering& b, ValueId q, ValueId k, ValueId v, ValueId bias,
+                             double scale) {
+  ONCILLA_ASSIGN(const ValueId factor, b.Scalar(b.fact(q).dtype, scale));
+  ONCILLA_ASSIGN(const ValueId scaled, b.Add("Mul", {}, {q, factor}, "scaled"));
+  ONCILLA_ASSIGN(ValueId scores, b.Add(MatMulAttrs{.transpose_b = true}, {scaled, k}, "scores"));
+  if (bias != kNoValue) {
+    ONCILLA_ASSIGN(scores, b.Add("Add", {}, {scores, bias}, "biased"));
+  }
+  ONCILLA_ASSIGN(const ValueId weights, b.Add("Softmax", {}, {scores}, "weights"));
+  return b.Add("MatMul", {}, {weights, v}, "by_head");
+}
+
+namespace {
 
 // Queries, keys and values by head, [N, heads, L, size]; the keys and values with those before.
 struct Heads {
@@ -86,6 +160,9 @@ Result<Heads> ReadHeads(OnnxLowering& b) {
     ONCILLA_ASSIGN(h.count, KnownSize(b, h.q, 1, "the number of heads"));
   }
   if (b.has(4) != b.has(5)) return InvalidArgument("past_key and past_value go together");
+  if (b.has(4) && b.has(6)) {
+    return InvalidArgument("nonpad_kv_seqlen does not go together with past_key");
+  }
   if (b.has(4)) {
     const ConcatAttrs along = {.axis = 2};
     ONCILLA_ASSIGN(h.k, b.Add(along, {b.in(4), h.k}, "present_key"));
@@ -97,7 +174,8 @@ Result<Heads> ReadHeads(OnnxLowering& b) {
   return h;
 }
 
-// Q K^T * scale.
+// Q K^T * scale. Where numbers have 16 bits both factors are scaled by its root, as the standard
+// says, so that the product stays in range; elsewhere one multiplication comes to the same.
 Result<ValueId> AddScores(OnnxLowering& b, const Heads& h) {
   double scale = 0;
   if (b.HasAttr("scale")) {
@@ -106,48 +184,82 @@ Result<ValueId> AddScores(OnnxLowering& b, const Heads& h) {
     ONCILLA_ASSIGN(const int64_t size, KnownSize(b, h.q, 3, "the size of a head"));
     scale = 1 / std::sqrt(static_cast<double>(size));
   }
-  ONCILLA_ASSIGN(const ValueId factor, b.Scalar(b.dtype(), scale));
-  ONCILLA_ASSIGN(const ValueId scaled, b.Add("Mul", {}, {h.q, factor}, "scaled"));
-  return b.Add(MatMulAttrs{.transpose_b = true}, {scaled, h.k}, "scores");
+  ValueId q = h.q, k = h.k;
+  const bool both = BitsOf(b.dtype()) == 16 && scale > 0;
+  ONCILLA_ASSIGN(const ValueId factor, b.Scalar(b.dtype(), both ? std::sqrt(scale) : scale));
+  ONCILLA_ASSIGN(q, b.Add("Mul", {}, {q, factor}, "scaled"));
+  if (both) {
+    ONCILLA_ASSIGN(k, b.Add("Mul", {}, {k, factor}, "scaled_keys"));
+  }
+  return b.Add(MatMulAttrs{.transpose_b = true}, {q, k}, "scores");
 }
 
 Result<ValueId> AddCap(OnnxLowering& b, ValueId scores) {
   ONCILLA_ASSIGN(const float softcap, b.Float("softcap", 0));
-  if (softcap == 0) return scores;
+  if (!(softcap > 0)) return scores;
   ONCILLA_ASSIGN(const ValueId cap, b.Scalar(b.dtype(), double{softcap}));
   ONCILLA_ASSIGN(scores, b.Add("Div", {}, {scores, cap}, "part_of_cap"));
   ONCILLA_ASSIGN(scores, b.Add("Tanh", {}, {scores}, "bent"));
   return b.Add("Mul", {}, {scores, cap}, "capped");
 }
 
-// What masks add to the scores; none without them.
-Result<ValueId> AddBias(OnnxLowering& b, const Heads& h) {
-  const DType dtype = b.dtype();
-  ValueId bias = b.in(3);
-  if (bias != kNoValue && b.dtype(3) == DType::kBool) {
-    ONCILLA_ASSIGN(const ValueId on, b.Scalar(dtype, 0));
-    ONCILLA_ASSIGN(const ValueId off, b.Scalar(dtype, kMinusInfinity));
-    ONCILLA_ASSIGN(bias, b.Add("Where", {}, {bias, on, off}, "mask"));
-  } else if (bias != kNoValue) {
-    ONCILLA_ASSIGN(bias, b.Cast(bias, dtype, "mask"));
+// A mask that speaks of the first keys only hides the others (from opset 24 on).
+Result<ValueId> WholeMask(OnnxLowering& b, ValueId mask, ValueId keys) {
+  if (mask == kNoValue || b.version() < 24) return mask;
+  ONCILLA_ASSIGN(const int rank, b.Rank(3, "the mask"));
+  if (rank < 1) return mask;
+  const Dim columns = b.fact(mask).shape[rank - 1];
+  const PartialShape shape = b.fact(keys).shape;
+  const Dim total = shape.ranked() ? shape[2] : Dim();
+  if (columns.known() && total.known() && columns.size >= total.size) return mask;
+  if (!columns.known() && !columns.name.empty() && columns.name == total.name) return mask;
+  ONCILLA_ASSIGN(const ValueId all, b.Sizes(keys, 2, 3, "columns_in_all"));
+  ONCILLA_ASSIGN(const ValueId own, b.Sizes(mask, rank - 1, rank, "columns_of_mask"));
+  ONCILLA_ASSIGN(ValueId more, b.Add("Sub", {}, {all, own}, "columns_lacking"));
+  ONCILLA_ASSIGN(more, b.Add("Max", {}, {more, b.Ints({0})}, "columns_added"));
+  const ValueId before = b.Ints(std::vector<int64_t>(static_cast<size_t>(2 * rank - 1), 0));
+  ONCILLA_ASSIGN(const ValueId pads, b.Add(ConcatAttrs{.axis = 0}, {before, more}, "mask_pads"));
+  const DType dtype = b.fact(mask).dtype;
+  ONCILLA_ASSIGN(const ValueId off, b.Scalar(dtype, dtype == DType::kBool ? 0 : kMinusInfinity));
+  return b.Add(PadAttrs{}, {mask, pads, off}, "whole_mask");
+}
+
+// What masks add to the scores (none without them), and whether a query may see no key at all.
+struct Bias {
+  ValueId value = kNoValue;
+  bool may_blind = false;
+};
+Result<Bias> AddBias(OnnxLowering& b, const Heads& h) {
+  HiddenKeys rule;
+  ONCILLA_ASSIGN(rule.causal, b.Flag("is_causal", false));
+  if (b.version() >= 25) {
+    ONCILLA_ASSIGN(rule.left, b.Int("left_window_size", -1));
+    ONCILLA_ASSIGN(rule.right, b.Int("right_window_size", -1));
+    if (rule.left < -1 || rule.right < -1) {
+      return InvalidArgument("a window of ", rule.left, " and ", rule.right, " keys");
+    }
   }
-  ONCILLA_ASSIGN(const bool causal, b.Flag("is_causal", false));
-  if (!causal) return bias;
-  ONCILLA_ASSIGN(const ValueId future, CausalBias(b, h.q, h.k, b.in(4), dtype));
-  return bias == kNoValue ? future : b.Add("Add", {}, {bias, future}, "bias");
+  rule.past = b.in(4);
+  rule.valid = b.in(6);
+  Bias bias;
+  bias.may_blind = b.has(3) || b.has(6) || rule.left >= 0 || rule.right >= 0;
+  ONCILLA_ASSIGN(const ValueId mask, WholeMask(b, b.in(3), h.k));
+  ONCILLA_ASSIGN(const ValueId hidden, AddHidden(b, rule, h.q, h.k));
+  ONCILLA_ASSIGN(bias.value, AddMaskBias(b, mask, hidden, b.dtype(), kMinusInfinity));
+  return bias;
 }
 
 // The softmax of the scores; a query that by the masks may see no key gets zeros.
-Result<ValueId> AddWeights(OnnxLowering& b, ValueId scores, ValueId bias) {
+Result<ValueId> AddWeights(OnnxLowering& b, ValueId scores, const Bias& bias) {
   const DType dtype = b.dtype();
   ONCILLA_ASSIGN(const DType precision, b.Type("softmax_precision", dtype));
   if (!IsFloat(precision)) return InvalidArgument("softmax_precision is ", precision);
   ONCILLA_ASSIGN(scores, b.Cast(scores, precision, "in_precision"));
   ONCILLA_ASSIGN(ValueId weights, b.Add("Softmax", {}, {scores}, "softmax"));
   ONCILLA_ASSIGN(weights, b.Cast(weights, dtype, "weights"));
-  if (!b.has(3)) return weights;
+  if (!bias.may_blind) return weights;
   ONCILLA_ASSIGN(const ValueId most, b.Add("ReduceMax", ReduceAttrs{.keep_dims = true},
-                                           {bias, b.Ints({-1})}, "largest_bias"));
+                                           {bias.value, b.Ints({-1})}, "largest_bias"));
   ONCILLA_ASSIGN(const ValueId off, b.Scalar(dtype, kMinusInfinity));
   ONCILLA_ASSIGN(const ValueId blind, b.Add("Equal", {}, {most, off}, "blind"));
   ONCILLA_ASSIGN(const ValueId zero, b.Scalar(dtype, 0));
@@ -161,92 +273,22 @@ Result<Values> LowerAttention(OnnxLowering& b) {
   Values stages(4);
   ONCILLA_ASSIGN(stages[0], AddScores(b, h));
   ONCILLA_ASSIGN(stages[1], AddCap(b, stages[0]));
-  ONCILLA_ASSIGN(const ValueId bias, AddBias(b, h));
+  ONCILLA_ASSIGN(const Bias bias, AddBias(b, h));
   stages[2] = stages[1];
-  if (bias != kNoValue) {
-    ONCILLA_ASSIGN(stages[2], b.Add("Add", {}, {stages[1], bias}, "biased"));
+  if (bias.value != kNoValue) {
+    ONCILLA_ASSIGN(stages[2], b.Add("Add", {}, {stages[1], bias.value}, "biased"));
   }
   ONCILLA_ASSIGN(stages[3], AddWeights(b, stages[2], bias));
   ONCILLA_ASSIGN(ValueId y, b.Add("MatMul", {}, {stages[3], h.v}, h.rank == 3 ? "by_head" : ""));
   if (h.rank == 3) {
-    ONCILLA_ASSIGN(y, b.Transpose(y, {0, 2, 1, 3}, "together"));
-    ONCILLA_ASSIGN(y, b.Add(ReshapeAttrs{.zero_copies = true}, {y, b.Ints({0, 0, -1})}));
+    ONCILLA_ASSIGN(y, JoinHeads(b, y, ""));
   }
-  const ValueId shown = stages[mode >= 1 && mode <= 3 ? static_cast<size_t>(mode) : 0];
-  return Values{y, h.present_key, h.present_value, shown};
-}
-
-// Part of x's last axis.
-Result<ValueId> Part(OnnxLowering& b, ValueId x, int64_t begin, int64_t end, int64_t step,
-                     const std::string& name) {
-  return b.Add("Slice", {}, {x, b.Ints({begin}), b.Ints({end}), b.Ints({-1}), b.Ints({step})},
-               name);
-}
-
-// Pairs of numbers of each head turned by an angle that grows with the place.
-Result<Values> LowerRotaryEmbedding(OnnxLowering& b) {
-  ONCILLA_ASSIGN(const bool interleaved, b.Flag("interleaved", false));
-  ONCILLA_ASSIGN(const int64_t heads, b.Int("num_heads", 0));
-  ONCILLA_ASSIGN(int64_t turned, b.Int("rotary_embedding_dim", 0));
-  ONCILLA_ASSIGN(const int rank, b.Rank(0));
-  if (rank != 3 && rank != 4) return InvalidArgument("X must have rank 3 or 4, not ", rank);
-  ValueId x = b.in(0);
-  if (rank == 3) {
-    if (heads < 1) return InvalidArgument("num_heads is missing");
-    ONCILLA_ASSIGN(
-        x, b.Add(ReshapeAttrs{.zero_copies = true}, {x, b.Ints({0, 0, heads, -1})}, "heads"));
-  }
-  ONCILLA_ASSIGN(const int64_t size, KnownSize(b, x, 3, "the size of a head"));
-  if (turned == 0) turned = size;
-  if (turned < 0 || turned > size || turned % 2 != 0) {
-    return InvalidArgument("rotary_embedding_dim is ", turned, " of ", size);
-  }
-  // Cosines and sines as [N, L, half], stretched over the heads.
-  ValueId waves[2] = {b.in(1), b.in(2)};
-  for (int i = 0; i < 2; ++i) {
-    const std::string name = i == 0 ? "cosine" : "sine";
-    if (b.has(3)) {
-      ONCILLA_ASSIGN(waves[i], b.Add("Gather", {}, {waves[i], b.in(3)}, name + "_at"));
-    }
-    ONCILLA_ASSIGN(waves[i], b.Unsqueeze(waves[i], {rank == 3 ? 2 : 1}, name));
-  }
-  const int64_t half = turned / 2, step = interleaved ? 2 : 1;
-  ONCILLA_ASSIGN(const ValueId first, Part(b, x, 0, interleaved ? turned : half, step, "first"));
-  ONCILLA_ASSIGN(const ValueId second, Part(b, x, interleaved ? 1 : half, turned, step, "second"));
-  const auto product = [&](ValueId part, int wave, const char* name) {
-    return b.Add("Mul", {}, {part, waves[wave]}, name);
-  };
-  ONCILLA_ASSIGN(const ValueId a, product(first, 0, "first_cosine"));
-  ONCILLA_ASSIGN(const ValueId c, product(second, 1, "second_sine"));
-  ONCILLA_ASSIGN(const ValueId d, product(first, 1, "first_sine"));
-  ONCILLA_ASSIGN(const ValueId e, product(second, 0, "second_cosine"));
-  ONCILLA_ASSIGN(ValueId real, b.Add("Sub", {}, {a, c}, "real"));
-  ONCILLA_ASSIGN(ValueId imaginary, b.Add("Add", {}, {d, e}, "imaginary"));
-  Values parts = {real, imaginary};
-  if (interleaved) {
-    for (ValueId& part : parts) {
-      ONCILLA_ASSIGN(part, b.Unsqueeze(part, {4}, "upright"));
-    }
-    ONCILLA_ASSIGN(const ValueId pairs, b.Add(ConcatAttrs{.axis = 4}, parts, "pairs"));
-    ONCILLA_ASSIGN(const ValueId rows, b.Add(ReshapeAttrs{.zero_copies = true},
-                                             {pairs, b.Ints({0, 0, 0, turned})}, "in_turn"));
-    parts = {rows};
-  }
-  if (turned < size) {
-    ONCILLA_ASSIGN(const ValueId rest, Part(b, x, turned, size, 1, "rest"));
-    parts.push_back(rest);
-  }
-  ValueId y = parts[0];
-  if (parts.size() > 1) {
-    ONCILLA_ASSIGN(y, b.Add(ConcatAttrs{.axis = -1}, parts, "turned"));
-  }
-  if (rank == 4) return One(b.Add("Identity", {}, {y}));
-  return One(b.Add(ReshapeAttrs{.zero_copies = true}, {y, b.Ints({0, 0, -1})}));
+  if (mode < 0 || mode > 3) return InvalidArgument("qk_matmul_output_mode is ", mode);
+  return Values{y, h.present_key, h.present_value, stages[static_cast<size_t>(mode)]};
 }
 
 constexpr OnnxOpRow kRows[] = {
-    {"Attention", 23, 23, 3, "", LowerAttention},
-    {"RotaryEmbedding", 23, kNewestOnnxOpset, 3, "", LowerRotaryEmbedding},
+    {"Attention", 23, kNewestOnnxOpset, 3, "", LowerAttention},
 };
 
 }  // namespace

@@ -19,7 +19,7 @@ Result<int> ConvRank(OnnxLowering& b) {
 // kernel_shape only repeats what the filter's shape says; where both are known they must agree.
 Status CheckKernelShape(OnnxLowering& b, int spatial) {
   ONCILLA_ASSIGN(const auto kernel, OnnxSpatialList(b, "kernel_shape", spatial));
-  const PartialShape& filter = b.in_fact(1).shape;
+  const PartialShape filter = b.in_fact(1).shape;
   if (!filter.ranked() || filter.rank() != spatial + 2) return {};
   for (size_t i = 0; i < kernel.size(); ++i) {
     const Dim& size = filter[static_cast<int>(i) + 2];

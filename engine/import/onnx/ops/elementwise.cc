@@ -37,6 +37,9 @@ std::string_view CanonicalName(std::string_view op) {
 }
 
 Result<Values> LowerBinary(OnnxLowering& b) {
+  if (b.op() == "Equal" && b.version() >= 19 && b.dtype() == DType::kString) {
+    return One(b.Add("EqualStrings", {}, {b.in(0), b.in(1)}));
+  }
   ONCILLA_ASSIGN(const ValueId y, SecondOperand(b));
   return One(b.Add(CanonicalName(b.op()), {}, {b.in(0), y}));
 }
@@ -74,10 +77,14 @@ Result<Values> LowerVariadic(OnnxLowering& b) {
 
 Result<Values> LowerMod(OnnxLowering& b) {
   ONCILLA_ASSIGN(const bool as_c, b.Flag("fmod", false));
-  if (!as_c && IsFloat(b.dtype())) return InvalidArgument("floats need the attribute fmod");
+  if (!as_c && IsFloat(b.dtype()) && b.version() < 28) {
+    return InvalidArgument("floats need the attribute fmod");
+  }
   return One(b.Add(as_c ? "TruncMod" : "FloorMod", {}, b.all_inputs()));
 }
 
+// Of signed numbers from opset 28 on: to the right the sign is kept, a count outside the width of
+// the type (negative ones, too) leaves nothing but the sign.
 Result<Values> LowerBitShift(OnnxLowering& b) {
   ONCILLA_ASSIGN(const std::string direction, b.String("direction", ""));
   if (direction != "LEFT" && direction != "RIGHT") {
@@ -110,7 +117,8 @@ Result<Values> AddCast(OnnxLowering& b, DType to) {
 }
 
 Result<Values> LowerCast(OnnxLowering& b) {
-  b.Ignore("saturate");  // speaks of 8-bit floats only
+  b.Ignore("saturate");  // both speak of 8-bit floats only
+  if (b.version() >= 24) b.Ignore("round_mode");
   if (!b.HasAttr("to")) return DataLoss("attribute 'to' is missing");
   if (b.version() < 6) {
     // A name instead of a number.
@@ -122,7 +130,23 @@ Result<Values> LowerCast(OnnxLowering& b) {
 
 Result<Values> LowerCastLike(OnnxLowering& b) {
   b.Ignore("saturate");
+  if (b.version() >= 24) b.Ignore("round_mode");
   return AddCast(b, b.dtype(1));
+}
+
+// The same bits as a type of the same width.
+Result<Values> LowerBitCast(OnnxLowering& b) {
+  if (!b.HasAttr("to")) return DataLoss("attribute 'to' is missing");
+  ONCILLA_ASSIGN(const DType to, b.Type("to", DType::kInvalid));
+  const DType from = b.dtype();
+  if (from == DType::kString || to == DType::kString || BitsOf(from) != BitsOf(to)) {
+    return InvalidArgument("the bits of ", from, " are not those of ", to);
+  }
+  if (from == to) return One(b.Add("Identity", {}, {b.in(0)}));
+  // The bits of a condition are 0 or 1.
+  if (from == DType::kBool) return One(b.Add(CastAttrs{to}, {b.in(0)}));
+  if (to == DType::kBool) return Unsupported("to bool");
+  return One(b.Add(BitcastAttrs{to}, {b.in(0)}));
 }
 
 Result<Values> LowerIsInf(OnnxLowering& b) {
@@ -160,6 +184,7 @@ constexpr OnnxOpRow kRows[] = {
     {"Asinh", 9, kNewestOnnxOpset, 1, "Asinh"},
     {"Atan", 7, kNewestOnnxOpset, 1, "Atan"},
     {"Atanh", 9, kNewestOnnxOpset, 1, "Atanh"},
+    {"BitCast", 26, kNewestOnnxOpset, 1, "", LowerBitCast},
     {"BitwiseNot", 18, kNewestOnnxOpset, 1, "BitNot"},
     {"Ceil", 1, kNewestOnnxOpset, 1, "Ceil"},
     {"Cos", 7, kNewestOnnxOpset, 1, "Cos"},

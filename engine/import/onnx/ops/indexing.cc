@@ -86,6 +86,62 @@ Result<Values> LowerOneHot(OnnxLowering& b) {
   return One(b.Add(OneHotAttrs{.axis = axis, .negative_indices = true}, {indices, depth, b.in(2)}));
 }
 
+// Narrow floats are counted in a wider type (from opset 27 on), so that x + 1 is never x.
+Result<Values> LowerRange(OnnxLowering& b) {
+  const DType dtype = b.dtype();
+  DType compute = dtype;
+  if (b.version() >= 27) {
+    ONCILLA_ASSIGN(const DType stash, b.Type("stash_type", DType::kF32));
+    if (dtype == DType::kF16 || dtype == DType::kBF16) compute = stash;
+  }
+  Values bounds;
+  for (size_t i = 0; i < 3; ++i) {
+    ONCILLA_ASSIGN(const ValueId bound, b.Cast(b.in(i), compute, StrCat("bound", i)));
+    bounds.push_back(bound);
+  }
+  ONCILLA_ASSIGN(const ValueId y,
+                 b.Add("Range", {}, std::move(bounds), compute == dtype ? "" : "wide"));
+  return One(b.Cast(y, dtype, ""));
+}
+
+// A cache with rows written at places of an axis (the rows of keys or values of one step).
+Result<Values> LowerTensorScatter(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int64_t axis_attr, b.Int("axis", -2));
+  ONCILLA_ASSIGN(const std::string mode, b.String("mode", "linear"));
+  if (mode != "linear" && mode != "circular") return InvalidArgument("mode is '", mode, "'");
+  ONCILLA_ASSIGN(const int rank, b.Rank(0));
+  ONCILLA_ASSIGN(const int axis, NormalizeAxis(axis_attr, rank));
+  if (axis == 0) return InvalidArgument("axis is that of the batch");
+  ONCILLA_ASSIGN(ValueId size, b.Sizes(b.in(0), axis, axis + 1, "size_vector"));
+  ONCILLA_ASSIGN(ValueId rows, b.Sizes(b.in(1), axis, axis + 1, "rows_vector"));
+  ONCILLA_ASSIGN(rows, b.Add("Squeeze", {}, {rows, b.Ints({0})}, "rows"));
+  const ValueId none = b.Constant(Tensor::ScalarInt64(0));
+  const ValueId one = b.Constant(Tensor::ScalarInt64(1));
+  ONCILLA_ASSIGN(ValueId place, b.Add("Range", {}, {none, rows, one}, "row"));
+  if (b.has(2)) {
+    ONCILLA_ASSIGN(const ValueId first, b.Unsqueeze(b.in(2), {1}, "first"));
+    ONCILLA_ASSIGN(place, b.Add("Add", {}, {first, place}, "place"));
+  } else {
+    ONCILLA_ASSIGN(place, b.Unsqueeze(place, {0}, "place"));
+  }
+  if (mode == "circular") {
+    ONCILLA_ASSIGN(place, b.Add("FloorMod", {}, {place, size}, "around"));
+  } else {
+    // A negative place is no place from the end, and must fail as any outside.
+    ONCILLA_ASSIGN(const ValueId before, b.Add("Less", {}, {place, none}, "before"));
+    ONCILLA_ASSIGN(place, b.Add("Where", {}, {before, size, place}, "checked"));
+  }
+  // [N, rows] to the shape of the update.
+  std::vector<int64_t> axes;
+  for (int64_t i = 1; i < rank; ++i) {
+    if (i != axis) axes.push_back(i);
+  }
+  ONCILLA_ASSIGN(place, b.Unsqueeze(place, std::move(axes), "along"));
+  ONCILLA_ASSIGN(const ValueId shape, b.Sizes(b.in(1), 0, rank, "update_shape"));
+  ONCILLA_ASSIGN(place, b.Add("Expand", {}, {place, shape}, "places"));
+  return One(b.Add(ScatterElementsAttrs{.axis = axis}, {b.in(0), place, b.in(1)}));
+}
+
 Result<Values> LowerShape(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int64_t start, b.Int("start", 0));
   ONCILLA_ASSIGN(const int64_t end, b.Int("end", ShapeAttrs().end));
@@ -130,12 +186,13 @@ constexpr OnnxOpRow kRows[] = {
     {"NonMaxSuppression", 10, kNewestOnnxOpset, 2, "", LowerNonMaxSuppression},
     {"NonZero", 9, kNewestOnnxOpset, 1, "NonZero"},
     {"OneHot", 9, kNewestOnnxOpset, 3, "", LowerOneHot},
-    {"Range", 11, kNewestOnnxOpset, 3, "Range"},
+    {"Range", 11, kNewestOnnxOpset, 3, "", LowerRange},
     {"Scatter", 9, kNewestOnnxOpset, 3, "", LowerScatterElements},
     {"ScatterElements", 11, kNewestOnnxOpset, 3, "", LowerScatterElements},
     {"ScatterND", 11, kNewestOnnxOpset, 3, "", LowerScatterND},
     {"Shape", 1, kNewestOnnxOpset, 1, "", LowerShape},
     {"Size", 1, kNewestOnnxOpset, 1, "Size"},
+    {"TensorScatter", 24, kNewestOnnxOpset, 2, "", LowerTensorScatter},
     {"Trilu", 14, kNewestOnnxOpset, 1, "", LowerTrilu},
     {"Unique", 11, kNewestOnnxOpset, 1, "", LowerUnique},
 };

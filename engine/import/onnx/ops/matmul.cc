@@ -41,6 +41,7 @@ Result<Values> LowerEquation(OnnxLowering& b) {
 }
 
 constexpr OnnxOpRow kRows[] = {
+    {"Det", 11, kNewestOnnxOpset, 1, "MatrixDeterminant"},
     {"Einsum", 12, kNewestOnnxOpset, 1, "", LowerEquation},
     {"Gemm", 1, kNewestOnnxOpset, 2, "", LowerGemm},
     {"MatMul", 1, kNewestOnnxOpset, 2, "", LowerMatMul},

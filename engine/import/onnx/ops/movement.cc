@@ -77,18 +77,18 @@ Result<Values> LowerSlice(OnnxLowering& b) {
 // Pads for some axes as pads for all of them.
 Result<ValueId> PadsOfAllAxes(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
-  ONCILLA_ASSIGN(const auto given, b.KnownInts(3, "the list of axes"));
-  ONCILLA_ASSIGN(const auto some, b.KnownInts(1, "the list of pads"));
-  if (some.size() != 2 * given.size()) {
-    return InvalidArgument("there are ", some.size(), " pads for ", given.size(), " axes");
+  ONCILLA_ASSIGN(const ValueId axes, b.Cast(b.in(3), DType::kI64, "axes"));
+  const ValueId count = b.Ints({rank});
+  if (b.in_fact(3).has_value()) {
+    ONCILLA_ASSIGN(const auto given, b.KnownInts(3, "the list of axes"));
+    for (int64_t axis : given) ONCILLA_TRY(NormalizeAxis(axis, rank).status());
   }
-  std::vector<int64_t> pads(2 * static_cast<size_t>(rank), 0);
-  for (size_t i = 0; i < given.size(); ++i) {
-    ONCILLA_ASSIGN(const int axis, NormalizeAxis(given[i], rank));
-    pads[static_cast<size_t>(axis)] = some[i];
-    pads[static_cast<size_t>(axis + rank)] = some[i + given.size()];
-  }
-  return b.Ints(std::move(pads));
+  ONCILLA_ASSIGN(const ValueId begins, b.Add("FloorMod", {}, {axes, count}, "begins"));
+  ONCILLA_ASSIGN(const ValueId ends, b.Add("Add", {}, {begins, count}, "ends"));
+  ONCILLA_ASSIGN(const ValueId places,
+                 b.Add(ConcatAttrs{.axis = 0}, {begins, ends}, "places_of_pads"));
+  const ValueId none = b.Ints(std::vector<int64_t>(2 * static_cast<size_t>(rank), 0));
+  return b.Add(ScatterElementsAttrs{.axis = 0}, {none, places, b.in(1)}, "pads");
 }
 
 Result<Values> LowerPad(OnnxLowering& b) {
@@ -121,8 +121,27 @@ Result<Values> LowerDepthToSpace(OnnxLowering& b) {
 Result<Values> LowerSpaceToDepth(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int64_t block, b.NeedInt("blocksize"));
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
+  std::string mode = "DCR";
+  if (b.version() >= 28) {
+    ONCILLA_ASSIGN(mode, b.String("mode", "DCR"));
+    if (mode != "DCR" && mode != "CRD") return InvalidArgument("mode is '", mode, "'");
+  }
   ONCILLA_ASSIGN(const ValueId x, b.ChannelsLast(b.in(0), rank));
-  ONCILLA_ASSIGN(const ValueId y, b.Add(SpaceToDepthAttrs{.block = block}, {x}, "inner"));
+  ONCILLA_ASSIGN(ValueId y, b.Add(SpaceToDepthAttrs{.block = block}, {x}, "inner"));
+  if (mode == "CRD") {
+    // From (place in the block, channel) to (channel, place): a transpose of the channels alone.
+    const PartialShape shape = b.in_fact(0).shape;
+    if (!shape.ranked() || rank != 4 || !shape[1].known()) {
+      return Unsupported("the number of channels is not known");
+    }
+    const int64_t places = SaturatingMul(block, block);
+    ONCILLA_ASSIGN(y, b.Add(ReshapeAttrs{.zero_copies = true},
+                            {y, b.Ints({0, 0, 0, places, shape[1].size})}, "places"));
+    ONCILLA_ASSIGN(y, b.Transpose(y, {0, 1, 2, 4, 3}, "channels_outside"));
+    const int64_t channels = SaturatingMul(places, shape[1].size);
+    ONCILLA_ASSIGN(
+        y, b.Add(ReshapeAttrs{.zero_copies = true}, {y, b.Ints({0, 0, 0, channels})}, "crd"));
+  }
   return One(b.ChannelsFirst(y, rank));
 }
 
@@ -140,24 +159,36 @@ Result<Values> LowerCenterCropPad(OnnxLowering& b) {
   if (!b.HasAttr("axes")) {
     for (int64_t i = 0; i < rank; ++i) axes.push_back(i);
   }
-  ONCILLA_ASSIGN(const auto sizes, b.KnownInts(1, "the list of sizes"));
-  if (sizes.size() != axes.size()) {
-    return InvalidArgument("there are ", sizes.size(), " sizes for ", axes.size(), " axes");
+  std::vector<char> listed(static_cast<size_t>(rank), 0);
+  for (int64_t& axis : axes) {
+    ONCILLA_ASSIGN(const int at, NormalizeAxis(axis, rank));
+    if (listed[static_cast<size_t>(at)]++ != 0) return InvalidArgument("axis ", at, " twice");
+    axis = at;
   }
-  const PartialShape& shape = b.in_fact(0).shape;
-  std::vector<int64_t> pads(2 * static_cast<size_t>(rank), 0);
+  const Dim given = b.in_fact(1).shape.elements();
+  if (given.known() && given.size != std::ssize(axes)) {
+    return InvalidArgument("there are ", given.size, " sizes for ", axes.size(), " axes");
+  }
+  // What each axis lacks; half of it before, rounded towards zero both ways.
+  ONCILLA_ASSIGN(const ValueId asked, b.Cast(b.in(1), DType::kI64, "asked"));
+  ONCILLA_ASSIGN(const ValueId sizes, b.Sizes(b.in(0), 0, rank, "sizes"));
+  ONCILLA_ASSIGN(const ValueId own, b.Add("Gather", {}, {sizes, b.Ints(axes)}, "own"));
+  ONCILLA_ASSIGN(const ValueId more, b.Add("Sub", {}, {asked, own}, "more"));
+  const ValueId two = b.Constant(Tensor::ScalarInt64(2));
+  ONCILLA_ASSIGN(const ValueId before, b.Add("Div", {}, {more, two}, "before"));
+  ONCILLA_ASSIGN(const ValueId behind, b.Add("Sub", {}, {more, before}, "behind"));
+  ONCILLA_ASSIGN(const ValueId both, b.Add(ConcatAttrs{.axis = 0}, {before, behind}, "both"));
+  // The pads of all axes; those that are not listed take the zero at the end.
+  const ValueId zero = b.Ints({0});
+  ONCILLA_ASSIGN(const ValueId pool, b.Add(ConcatAttrs{.axis = 0}, {both, zero}, "pool"));
+  std::vector<int64_t> places(2 * static_cast<size_t>(rank), 2 * std::ssize(axes));
   for (size_t i = 0; i < axes.size(); ++i) {
-    ONCILLA_ASSIGN(const int axis, NormalizeAxis(axes[i], rank));
-    if (!shape.ranked() || !shape[axis].known()) {
-      return Unsupported("the size of axis ", axis, " is not known");
-    }
-    if (sizes[i] < 0) return InvalidArgument("a size is ", sizes[i]);
-    const int64_t more = sizes[i] - shape[axis].size;
-    // Half of it before, rounded towards zero both ways.
-    pads[static_cast<size_t>(axis)] = more / 2;
-    pads[static_cast<size_t>(axis + rank)] = more - more / 2;
+    places[static_cast<size_t>(axes[i])] = static_cast<int64_t>(i);
+    places[static_cast<size_t>(axes[i] + rank)] = static_cast<int64_t>(i + axes.size());
   }
-  return One(b.Add("Pad", {}, {b.in(0), b.Ints(std::move(pads))}));
+  ONCILLA_ASSIGN(const ValueId pads,
+                 b.Add("Gather", {}, {pool, b.Ints(std::move(places))}, "pads"));
+  return One(b.Add("Pad", {}, {b.in(0), pads}));
 }
 
 constexpr OnnxOpRow kRows[] = {

@@ -13,7 +13,7 @@ Result<ValueId> AddSoftmax(OnnxLowering& b, ValueId x, int64_t axis, std::string
   }
   // One where the first of the largest stands, zero elsewhere.
   ONCILLA_ASSIGN(const ValueId place, b.Add("ArgMax", ArgAttrs{.axis = axis}, {x}, "place"));
-  const PartialShape& shape = b.fact(x).shape;
+  const PartialShape shape = b.fact(x).shape;
   if (!shape.ranked()) return Unsupported("the rank of the input is not known");
   ONCILLA_ASSIGN(const int at, NormalizeAxis(axis, shape.rank()));
   ONCILLA_ASSIGN(const ValueId depth, b.Sizes(x, at, at + 1, "depth"));
@@ -116,7 +116,7 @@ Result<Values> LowerGroupNorm(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
   ValueId factors[2] = {b.in(1), b.in(2)};
   if (b.version() < 21) {
-    const PartialShape& shape = b.in_fact(0).shape;
+    const PartialShape shape = b.in_fact(0).shape;
     if (!shape.ranked() || rank < 2 || !shape[1].known() || groups <= 0) {
       return Unsupported("the number of channels is not known");
     }

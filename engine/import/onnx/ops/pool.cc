@@ -29,7 +29,7 @@ Result<Pool> ReadPool(OnnxLowering& b) {
 
 // Places are counted row by row; a model may want the last two axes counted column by column.
 Result<ValueId> ColumnMajor(OnnxLowering& b, ValueId places, int rank) {
-  const PartialShape& shape = b.in_fact(0).shape;
+  const PartialShape shape = b.in_fact(0).shape;
   if (rank != 4 || !shape.ranked() || !shape[2].known() || !shape[3].known()) {
     return Unsupported("indices in column-major order of a picture of unknown size");
   }
@@ -112,7 +112,7 @@ Result<Values> LowerGlobalPool(OnnxLowering& b) {
 Result<Values> LowerMaxUnpool(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
   const int spatial = rank - 2;
-  const PartialShape& shape = b.in_fact(0).shape;
+  const PartialShape shape = b.in_fact(0).shape;
   if (!shape.known() || spatial < 1) return Unsupported("of an input of unknown size");
   ONCILLA_ASSIGN(const auto kernel, OnnxSpatialList(b, "kernel_shape", spatial));
   ONCILLA_ASSIGN(const auto strides, OnnxSpatialList(b, "strides", spatial));

@@ -1,16 +1,14 @@
 // ONNX's quantisation, by its own formulas on numbers: integers are widened, computed with exactly,
 // scaled, rounded half to even and cut to the range of the result's type.
-#include <array>
+#include "engine/import/onnx/ops/quantize.h"
+
 #include <limits>
 
-#include "engine/import/onnx/lowering.h"
 #include "engine/import/onnx/ops/window.h"
 #include "engine/tensor/dispatch.h"
 
 namespace oncilla {
-namespace {
 
-// x in float, rounded, moved by the zero point, cut to the range of `to`.
 Result<ValueId> RoundInto(OnnxLowering& b, ValueId x, ValueId zero_point, DType to) {
   ONCILLA_ASSIGN(ValueId y, b.Add("Round", {}, {x}, "rounded"));
   if (zero_point != kNoValue) {
@@ -31,12 +29,14 @@ Result<ValueId> RoundInto(OnnxLowering& b, ValueId x, ValueId zero_point, DType 
   return b.Cast(cut, to, "");
 }
 
+namespace {
+
 // A scale or zero point so that it stretches along x: one number, one per place of `axis`, or one
 // per block of `block` places.
 Result<ValueId> Aligned(OnnxLowering& b, ValueId value, int64_t axis, int64_t block,
                         std::string_view role) {
   if (value == kNoValue) return value;
-  const PartialShape& shape = b.fact(value).shape;
+  const PartialShape shape = b.fact(value).shape;
   if (!shape.ranked()) return Unsupported("a scale of unknown rank");
   if (shape.rank() == 0) return value;
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
@@ -48,7 +48,7 @@ Result<ValueId> Aligned(OnnxLowering& b, ValueId value, int64_t axis, int64_t bl
     for (int64_t i = 1; i < rank - at; ++i) axes.push_back(i);
     return b.Unsqueeze(value, std::move(axes), role);
   }
-  const PartialShape& x = b.in_fact(0).shape;
+  const PartialShape x = b.in_fact(0).shape;
   if (shape.rank() != rank || !shape.known() || !x.known() || block < 0) {
     return Unsupported("in blocks of a tensor of unknown size");
   }
@@ -123,20 +123,22 @@ Result<Values> LowerDynamicQuantize(OnnxLowering& b) {
   return Values{y, scale, point};
 }
 
-// x - zero point in i32. A vector of zero points stands for rows (of a first matrix), which need an
-// axis behind it, or for columns.
+}  // namespace
+
 Result<ValueId> Moved(OnnxLowering& b, size_t x, size_t zero, bool rows, std::string_view role) {
   const std::string name(role);
   ONCILLA_ASSIGN(const ValueId wide, b.Cast(b.in(x), DType::kI32, name + "_wide"));
   if (!b.has(zero)) return wide;
   ONCILLA_ASSIGN(ValueId point, b.Cast(b.in(zero), DType::kI32, name + "_zero_wide"));
-  const PartialShape& shape = b.fact(point).shape;
+  const PartialShape shape = b.fact(point).shape;
   if (!shape.ranked()) return Unsupported("a zero point of unknown rank");
   if (rows && shape.rank() == 1 && shape[0].size != 1) {
     ONCILLA_ASSIGN(point, b.Unsqueeze(point, {1}, name + "_rows"));
   }
   return b.Add("Sub", {}, {wide, point}, role);
 }
+
+namespace {
 
 Result<Values> LowerMatMulInteger(OnnxLowering& b) {
   ONCILLA_ASSIGN(const ValueId x, Moved(b, 0, 2, true, "a"));
@@ -151,7 +153,7 @@ Result<Values> LowerQLinearMatMul(OnnxLowering& b) {
   ONCILLA_ASSIGN(const ValueId sum, b.Add("MatMul", {}, {x, y}, "sum"));
   ONCILLA_ASSIGN(const ValueId real, b.Cast(sum, DType::kF32, "real"));
   ValueId a_scale = b.in(1);
-  const PartialShape& shape = b.in_fact(1).shape;
+  const PartialShape shape = b.in_fact(1).shape;
   if (shape.ranked() && shape.rank() == 1 && shape[0].size != 1) {
     ONCILLA_ASSIGN(a_scale, b.Unsqueeze(a_scale, {1}, "a_scale"));
   }
@@ -178,7 +180,7 @@ Result<IntegerConv> AddIntegerConv(OnnxLowering& b, size_t w, size_t x_zero, siz
   ONCILLA_ASSIGN(attrs.groups, b.Int("group", 1));
   b.Ignore("kernel_shape");
   // Products of bytes add up exactly in float while there are at most 256 of them.
-  const PartialShape& filter = b.in_fact(w).shape;
+  const PartialShape filter = b.in_fact(w).shape;
   int64_t terms = std::numeric_limits<int64_t>::max();
   if (filter.known() && filter.rank() == rank) terms = filter.ToShape().Product(1, rank);
   const DType compute = terms <= 256 ? DType::kF32 : DType::kF64;
@@ -188,7 +190,7 @@ Result<IntegerConv> AddIntegerConv(OnnxLowering& b, size_t w, size_t x_zero, siz
   ONCILLA_ASSIGN(ValueId wide, b.Cast(b.in(w), DType::kI32, "w_wide"));
   if (b.has(w_zero)) {
     ONCILLA_ASSIGN(ValueId point, b.Cast(b.in(w_zero), DType::kI32, "w_zero_wide"));
-    const PartialShape& shape = b.fact(point).shape;
+    const PartialShape shape = b.fact(point).shape;
     if (!shape.ranked()) return Unsupported("a zero point of unknown rank");
     if (shape.rank() == 1 && shape[0].size != 1) {
       std::vector<int64_t> axes;

@@ -104,7 +104,7 @@ Result<Layer> ReadLayer(OnnxLowering& b) {
     layer.attrs[d].input_forget = input_forget;
     layer.attrs[d].linear_before_reset = linear;
   }
-  const PartialShape& recurrent = b.in_fact(2).shape;
+  const PartialShape recurrent = b.in_fact(2).shape;
   ONCILLA_ASSIGN(layer.units, b.Int("hidden_size", -1));
   if (recurrent.ranked() && recurrent.rank() == 3) {
     if (recurrent[0].known() && recurrent[0].size != layer.directions) {

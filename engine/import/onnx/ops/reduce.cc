@@ -56,6 +56,7 @@ Result<Values> LowerTopK(OnnxLowering& b) {
 constexpr OnnxOpRow kRows[] = {
     {"ArgMax", 1, kNewestOnnxOpset, 1, "", LowerArg},
     {"ArgMin", 1, kNewestOnnxOpset, 1, "", LowerArg},
+    {"CumProd", 26, kNewestOnnxOpset, 2, "", LowerCumulative},
     {"CumSum", 11, kNewestOnnxOpset, 2, "", LowerCumulative},
     {"ReduceL1", 1, kNewestOnnxOpset, 1, "", LowerReduce},
     {"ReduceL2", 1, kNewestOnnxOpset, 1, "", LowerReduce},

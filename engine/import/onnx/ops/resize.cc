@@ -41,7 +41,7 @@ Result<ValueId> SizesFromScales(OnnxLowering& b, ValueId scales, int rank) {
 }
 
 Result<ValueId> SizesFromScales(OnnxLowering& b, const std::vector<double>& scales) {
-  const PartialShape& shape = b.in_fact(0).shape;
+  const PartialShape shape = b.in_fact(0).shape;
   std::vector<int64_t> sizes;
   std::vector<float> factors;
   for (size_t i = 0; i < scales.size(); ++i) {
@@ -68,7 +68,7 @@ void ResizeSpatialAxes(Target& target) {
 // Sizes that are asked for with the input's proportions kept: one scale for all named axes.
 Status KeepProportions(OnnxLowering& b, const std::string& policy, const std::vector<int64_t>& axes,
                        std::vector<int64_t> asked, Target& target) {
-  const PartialShape& shape = b.in_fact(0).shape;
+  const PartialShape shape = b.in_fact(0).shape;
   double scale = 0;
   for (size_t i = 0; i < axes.size(); ++i) {
     const Dim size = shape.ranked() ? shape[static_cast<int>(axes[i])] : Dim();
@@ -89,6 +89,33 @@ Status KeepProportions(OnnxLowering& b, const std::string& policy, const std::ve
     target.scales[static_cast<size_t>(axis)] = scale;
   }
   target.sizes = b.Ints(std::move(sizes));
+  return {};
+}
+
+// The same where sizes are computed.
+Status KeepComputedProportions(OnnxLowering& b, const std::string& policy,
+                               const std::vector<int64_t>& axes, Target& target) {
+  const auto count = std::ssize(axes);
+  const ValueId places = b.Ints(axes);
+  ONCILLA_ASSIGN(const ValueId all, b.Sizes(b.in(0), 0, target.rank, "old_sizes"));
+  ONCILLA_ASSIGN(ValueId own, b.Add("Gather", {}, {all, places}, "own_sizes"));
+  ONCILLA_ASSIGN(own, b.Cast(own, DType::kF32, "own_float"));
+  ONCILLA_ASSIGN(const ValueId asked, b.Cast(b.in(3), DType::kF32, "asked_float"));
+  ONCILLA_ASSIGN(const ValueId ratios, b.Add("Div", {}, {asked, own}, "ratios"));
+  ONCILLA_ASSIGN(const ValueId scale, b.Add(policy == "not_larger" ? "ReduceMin" : "ReduceMax",
+                                            ReduceAttrs{.keep_dims = true}, {ratios}, "ratio"));
+  ONCILLA_ASSIGN(const ValueId each, b.Add("Expand", {}, {scale, b.Ints({count})}, "each_ratio"));
+  const std::vector<float> ones(static_cast<size_t>(target.rank), 1.0f);
+  const ValueId kept = b.Constant(Tensor::Of<float>(DType::kF32, {target.rank}, ones));
+  ONCILLA_ASSIGN(target.computed_scales,
+                 b.Add("ScatterElements", {}, {kept, places, each}, "all_scales"));
+  ONCILLA_ASSIGN(const ValueId half, b.Scalar(DType::kF32, 0.5));
+  ONCILLA_ASSIGN(ValueId fresh, b.Add("Mul", {}, {own, scale}, "fresh"));
+  ONCILLA_ASSIGN(fresh, b.Add("Add", {}, {fresh, half}, "raised"));
+  ONCILLA_ASSIGN(fresh, b.Add("Floor", {}, {fresh}, "rounded"));
+  ONCILLA_ASSIGN(fresh, b.Cast(fresh, DType::kI64, "fresh_sizes"));
+  ONCILLA_ASSIGN(target.sizes, b.Add("ScatterElements", {}, {all, places, fresh}, "sizes"));
+  ResizeSpatialAxes(target);
   return {};
 }
 
@@ -134,7 +161,9 @@ Status FromScales(OnnxLowering& b, size_t input, const std::vector<int64_t>& axe
 
 Status FromSizes(OnnxLowering& b, const std::vector<int64_t>& axes, Target& target) {
   ONCILLA_ASSIGN(const std::string policy, b.String("keep_aspect_ratio_policy", "stretch"));
-  if (policy == "not_larger" || policy == "not_smaller") {
+  const bool keeps = policy == "not_larger" || policy == "not_smaller";
+  if (keeps && !b.in_fact(3).has_value()) return KeepComputedProportions(b, policy, axes, target);
+  if (keeps) {
     ONCILLA_ASSIGN(auto asked, b.KnownInts(3, "the list of sizes"));
     if (asked.size() != axes.size()) return InvalidArgument("there are ", asked.size(), " sizes");
     ONCILLA_TRY(KeepProportions(b, policy, axes, std::move(asked), target));
@@ -145,7 +174,7 @@ Status FromSizes(OnnxLowering& b, const std::vector<int64_t>& axes, Target& targ
   }
   // An axis that surely keeps its size is not resized. The batch counts as such when its size is
   // not known: nobody resizes it, and exporters write it as a number.
-  const PartialShape& shape = b.in_fact(0).shape;
+  const PartialShape shape = b.in_fact(0).shape;
   const auto sizes = KnownInts(b.fact(target.sizes));
   if (sizes && static_cast<int>(sizes->size()) != target.rank) {
     return InvalidArgument("there are ", sizes->size(), " sizes for rank ", target.rank);
@@ -178,8 +207,17 @@ Status FromRegion(OnnxLowering& b, const std::vector<int64_t>& axes, Target& tar
   const auto rank = static_cast<size_t>(target.rank);
   if (!b.has(1)) return DataLoss("tf_crop_and_resize has no region");
   if (!b.in_fact(1).has_value()) {
-    if (axes.size() != rank) return Unsupported("a region of some axes is computed while running");
     ONCILLA_ASSIGN(target.computed_region, b.Cast(b.in(1), DType::kF32, "region"));
+    if (axes.size() != rank || !std::is_sorted(axes.begin(), axes.end())) {
+      std::vector<float> whole(2 * rank, 0.0f);
+      std::fill_n(whole.begin() + target.rank, rank, 1.0f);
+      const ValueId all = b.Constant(Tensor::Of<float>(DType::kF32, {2 * target.rank}, whole));
+      std::vector<int64_t> places = axes;
+      for (int64_t axis : axes) places.push_back(axis + target.rank);
+      ONCILLA_ASSIGN(target.computed_region,
+                     b.Add("ScatterElements", {},
+                           {all, b.Ints(std::move(places)), target.computed_region}, "all_region"));
+    }
     ResizeSpatialAxes(target);
     return {};
   }
@@ -271,7 +309,7 @@ Result<ValueId> Place(OnnxLowering& b, ResizeAttrs attrs, const Target& target) 
   perm.insert(perm.end(), axes.begin(), axes.end());
   for (int i = 0; i < rank; ++i) back[static_cast<size_t>(perm[static_cast<size_t>(i)])] = i;
   ONCILLA_ASSIGN(const ValueId ordered, b.Transpose(b.in(0), perm, "ordered"));
-  const PartialShape& shape = b.fact(ordered).shape;
+  const PartialShape shape = b.fact(ordered).shape;
   if (!shape.known()) return Unsupported("of other than the spatial axes of an unknown size");
   std::vector<int64_t> batched = {1};
   for (int i = 0; i < rank; ++i) {
@@ -326,15 +364,16 @@ Result<Values> LowerResize(OnnxLowering& b) {
   const bool shrinks =
       target.scales.empty() || std::any_of(target.scales.begin(), target.scales.end(),
                                            [](double scale) { return scale < 1; });
-  if (antialias && shrinks && mode != "nearest") return Unsupported("with antialias");
   ResizeAttrs attrs;
+  attrs.antialias = antialias && shrinks && mode != "nearest";
   attrs.mode = mode;
   attrs.coordinates = (*known)[1];
   if (crops) attrs.outside = outside;
   if (mode == "nearest") attrs.nearest = nearest;
   if (mode == "cubic") attrs.cubic_a = cubic;
-  attrs.exclude_outside = mode == "cubic" && exclude;
-  if (mode == "linear" && exclude) return Unsupported("with exclude_outside and mode linear");
+  attrs.exclude_outside = (mode == "cubic" || attrs.antialias) && exclude;
+  if (mode == "linear" && exclude && !attrs.antialias)
+    return Unsupported("with exclude_outside and mode linear");
   return One(Place(b, std::move(attrs), target));
 }
 

@@ -1,4 +1,4 @@
-// ONNX's ops on strings.
+// ONNX's ops on strings, and pictures from their files.
 #include "engine/import/onnx/lowering.h"
 
 namespace oncilla {
@@ -38,8 +38,112 @@ Result<Values> LowerTfIdfVectorizer(OnnxLowering& b) {
   return One(b.Add(attrs, {b.in(0)}));
 }
 
+Result<Values> LowerStringConcat(OnnxLowering& b) {
+  // Strings are joined where shapes are equal or single; others are stretched first.
+  ONCILLA_ASSIGN(const PartialShape shape, BroadcastShapes(b.in_fact(0).shape, b.in_fact(1).shape));
+  Values parts = {b.in(0), b.in(1)};
+  for (ValueId& part : parts) {
+    const PartialShape own = b.fact(part).shape;
+    if (own.known() && shape.known() && own.ToShape() == shape.ToShape()) continue;
+    const ValueId other = part == parts[0] ? b.in(1) : b.in(0);
+    ONCILLA_ASSIGN(const ValueId sizes, b.Add("Shape", {}, {other}, "sizes_of_other"));
+    ONCILLA_ASSIGN(part, b.Add("Expand", {}, {part, sizes}, "stretched"));
+  }
+  return One(b.Add("JoinStrings", {}, std::move(parts)));
+}
+
+Result<Values> LowerRegexFullMatch(OnnxLowering& b) {
+  if (!b.HasAttr("pattern")) return DataLoss("attribute 'pattern' is missing");
+  ONCILLA_ASSIGN(std::string pattern, b.String("pattern", ""));
+  const ValueId text = b.Constant(Tensor::Strings({}, {std::move(pattern)}));
+  return One(b.Add("RegexMatch", {}, {b.in(0), text}));
+}
+
+// How many parts each string has: of blanks, the rest behind the last cut counts unless empty.
+Result<ValueId> CountParts(OnnxLowering& b, const Values& split, bool by_blanks) {
+  // How often the row of each string occurs among the places.
+  ONCILLA_ASSIGN(const ValueId rows, b.Add("Gather", GatherAttrs{.axis = 1},
+                                           {split[0], b.Constant(Tensor::ScalarInt64(0))}, "rows"));
+  ONCILLA_ASSIGN(const ValueId count, b.Add("Size", SizeAttrs{}, {b.in(0)}, "strings"));
+  Values inputs = {rows, count};
+  if (by_blanks) {
+    ONCILLA_ASSIGN(const ValueId length, b.Add("StringLength", {}, {split[1]}, "lengths"));
+    ONCILLA_ASSIGN(const ValueId most, b.Cast(length, DType::kI64, "lengths_i64"));
+    const ValueId one = b.Constant(Tensor::ScalarInt64(1));
+    ONCILLA_ASSIGN(const ValueId some, b.Add("Min", {}, {most, one}, "not_empty"));
+    inputs.push_back(some);
+  }
+  return b.Add(BincountAttrs{.to = DType::kI64}, std::move(inputs), "counts");
+}
+
+// The parts of each string, as many for each as the most have, and how many each has.
+Result<Values> LowerStringSplit(OnnxLowering& b) {
+  ONCILLA_ASSIGN(std::string delimiter, b.String("delimiter", ""));
+  ONCILLA_ASSIGN(const int64_t most, b.Int("maxsplit", -1));
+  ONCILLA_ASSIGN(const int rank, b.Rank(0));
+  const bool by_blanks = delimiter.empty();
+  if (by_blanks && most == 0) return Unsupported("with maxsplit 0 and blanks as delimiter");
+  const ValueId separator = b.Constant(Tensor::Strings({}, {std::move(delimiter)}));
+  ONCILLA_ASSIGN(const ValueId flat,
+                 b.Add(ReshapeAttrs{.zero_copies = true}, {b.in(0), b.Ints({-1})}, "flat"));
+  ONCILLA_ASSIGN(const Values split,
+                 b.AddAll(SplitStringsAttrs{.most = most}, {flat, separator}, "split"));
+  const ValueId none = b.Constant(Tensor::Strings({}, {""}));
+  ONCILLA_ASSIGN(ValueId dense,
+                 b.Add(SparseToDenseAttrs{}, {split[0], split[2], split[1], none}, "dense"));
+  ONCILLA_ASSIGN(const ValueId counts, CountParts(b, split, by_blanks));
+  ONCILLA_ASSIGN(ValueId width, b.Add("Slice", {}, {split[2], b.Ints({1}), b.Ints({2})}, "width"));
+  if (by_blanks && most > 0) {
+    // An empty rest may stand in a last column of its own.
+    ONCILLA_ASSIGN(const ValueId all,
+                   b.Add(ConcatAttrs{.axis = 0}, {counts, b.Ints({0})}, "counts_or_none"));
+    ONCILLA_ASSIGN(width, b.Add("ReduceMax", ReduceAttrs{.keep_dims = true}, {all}, "used_width"));
+    ONCILLA_ASSIGN(dense, b.Add("Slice", {}, {dense, b.Ints({0}), width, b.Ints({1})}, "used"));
+  }
+  ONCILLA_ASSIGN(const ValueId shape, b.Sizes(b.in(0), 0, rank, "shape"));
+  ONCILLA_ASSIGN(const ValueId sizes, b.Add(ConcatAttrs{.axis = 0}, {shape, width}, "sizes"));
+  ONCILLA_ASSIGN(const ValueId parts, b.Add("Reshape", {}, {dense, sizes}));
+  if (!b.wants(1)) return Values{parts, kNoValue};
+  ONCILLA_ASSIGN(const ValueId by_string, b.Add("Reshape", {}, {counts, shape}, "by_string"));
+  return Values{parts, by_string};
+}
+
+// What the luma of colours is, in 16 bits behind the point: ITU-R 601.
+Result<Values> AddLuma(OnnxLowering& b, ValueId rgb) {
+  const int32_t factors[] = {19595, 38470, 7471}, half[] = {32768}, bits[] = {16};
+  const ValueId parts = b.Constant(Tensor::Of<int32_t>(DType::kI32, {3}, factors));
+  const ValueId offset = b.Constant(Tensor::Of<int32_t>(DType::kI32, {1}, half));
+  const ValueId shift = b.Constant(Tensor::Of<int32_t>(DType::kI32, {1}, bits));
+  ONCILLA_ASSIGN(ValueId y, b.Cast(rgb, DType::kI32, "wide"));
+  ONCILLA_ASSIGN(y, b.Add("Mul", {}, {y, parts}, "weighted"));
+  ONCILLA_ASSIGN(y, b.Add("ReduceSum", ReduceAttrs{.keep_dims = true}, {y, b.Ints({-1})}, "luma"));
+  ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, offset}, "rounded"));
+  ONCILLA_ASSIGN(y, b.Add("ShiftRight", {}, {y, shift}, "whole"));
+  return One(b.Cast(y, DType::kU8, ""));
+}
+
+// A picture from the bytes of its file. Formats that the engine does not read fail the run.
+Result<Values> LowerImageDecoder(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const std::string format, b.String("pixel_format", "RGB"));
+  if (format != "RGB" && format != "BGR" && format != "Grayscale") {
+    return InvalidArgument("pixel_format is '", format, "'");
+  }
+  ONCILLA_ASSIGN(const ValueId file, b.Add("PackBytes", {}, {b.in(0)}, "file"));
+  DecodeImageAttrs attrs;
+  attrs.channels = 3;
+  attrs.accurate_dct = true;
+  if (format == "RGB") return One(b.Add(attrs, {file}));
+  ONCILLA_ASSIGN(const ValueId rgb, b.Add(attrs, {file}, "rgb"));
+  if (format == "Grayscale") return AddLuma(b, rgb);
+  return One(b.Add("Reverse", {}, {rgb, b.Ints({-1})}));
+}
+
 constexpr OnnxOpRow kRows[] = {
+    {"ImageDecoder", 20, kNewestOnnxOpset, 1, "", LowerImageDecoder},
+    {"RegexFullMatch", 20, kNewestOnnxOpset, 1, "", LowerRegexFullMatch},
+    {"StringConcat", 20, kNewestOnnxOpset, 2, "", LowerStringConcat},
     {"StringNormalizer", 10, kNewestOnnxOpset, 1, "", LowerStringNormalizer},
+    {"StringSplit", 20, kNewestOnnxOpset, 1, "", LowerStringSplit},
     {"TfIdfVectorizer", 9, kNewestOnnxOpset, 1, "", LowerTfIdfVectorizer},
 };
 

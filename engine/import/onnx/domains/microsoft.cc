@@ -1,0 +1,229 @@
+// Ops of com.microsoft that ONNX Runtime's optimiser leaves in exported models: fused activations,
+// normalisations with what is added before them, products and convolutions with what follows them.
+#include <cmath>
+
+#include "engine/import/onnx/lowering.h"
+#include "engine/import/onnx/ops/window.h"
+
+namespace oncilla {
+namespace {
+
+Result<Values> LowerGelu(OnnxLowering& b) { return One(b.Add(GeluAttrs{}, {b.in(0)})); }
+
+// The sum of the inputs, then Gelu, for FastGelu by its formula with tanh.
+Result<Values> LowerBiasGelu(OnnxLowering& b) {
+  ValueId x = b.in(0);
+  if (b.has(1)) {
+    ONCILLA_ASSIGN(x, b.Add("Add", {}, {x, b.in(1)}, "biased"));
+  }
+  return One(b.Add(GeluAttrs{.approximate = b.op() == "FastGelu"}, {x}));
+}
+
+Result<Values> LowerQuickGelu(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const float alpha, b.Float("alpha", 1.702f));
+  ONCILLA_ASSIGN(const ValueId factor, b.Scalar(b.dtype(), double{alpha}));
+  ONCILLA_ASSIGN(const ValueId scaled, b.Add("Mul", {}, {b.in(0), factor}, "scaled"));
+  ONCILLA_ASSIGN(const ValueId gate, b.Add("Sigmoid", {}, {scaled}, "gate"));
+  return One(b.Add("Mul", {}, {b.in(0), gate}));
+}
+
+// Of the mean and the deviation that some of these ops give beside their result nobody computes
+// with; a model that asks for them is refused by the missing output.
+Result<Values> LowerSimplifiedLayerNorm(OnnxLowering& b) {
+  b.Ignore("stash_type");
+  ONCILLA_ASSIGN(const int64_t axis, b.Int("axis", -1));
+  ONCILLA_ASSIGN(const float epsilon, b.Float("epsilon", 1e-5f));
+  return One(
+      b.Add("RmsNorm", LayerNormAttrs{.axis = axis, .epsilon = epsilon}, {b.in(0), b.in(1)}));
+}
+
+// The layer norm of input + skip (+ bias); the sum is the fourth output.
+Result<Values> LowerSkipLayerNorm(OnnxLowering& b) {
+  const bool simplified = b.op() == "SkipSimplifiedLayerNormalization";
+  ONCILLA_ASSIGN(const float epsilon, b.Float("epsilon", 1e-12f));
+  ONCILLA_ASSIGN(ValueId sum, b.Add("Add", {}, {b.in(0), b.in(1)}, "sum"));
+  const size_t bias = simplified ? 3 : 4;
+  if (b.has(bias)) {
+    ONCILLA_ASSIGN(sum, b.Add("Add", {}, {sum, b.in(bias)}, "biased"));
+  }
+  const LayerNormAttrs attrs = {.axis = -1, .epsilon = epsilon};
+  Values inputs = {sum, b.in(2)};
+  if (!simplified) inputs.push_back(b.in(3));
+  ONCILLA_ASSIGN(const ValueId y,
+                 b.Add(simplified ? "RmsNorm" : "LayerNorm", attrs, std::move(inputs)));
+  return Values{y, kNoValue, kNoValue, sum};
+}
+
+// Words, places and segments looked up, summed and normalised; beside it how many words the mask
+// leaves of each sample.
+Result<Values> LowerEmbedLayerNorm(OnnxLowering& b) {
+  b.Ignore("mask_index_type");
+  ONCILLA_ASSIGN(const float epsilon, b.Float("epsilon", 1e-12f));
+  if (!b.has(2) || !b.has(3) || !b.has(5) || !b.has(6)) {
+    return DataLoss("an embedding, gamma or beta is missing");
+  }
+  const GatherAttrs rows = {.axis = 0, .negative_indices = false};
+  ONCILLA_ASSIGN(ValueId sum, b.Add(rows, {b.in(2), b.in(0)}, "words"));
+  ValueId places = b.in(8);
+  if (places == kNoValue) {
+    ONCILLA_ASSIGN(ValueId count, b.Sizes(b.in(0), 1, 2, "count"));
+    ONCILLA_ASSIGN(count, b.Add("Squeeze", {}, {count, b.Ints({0})}, "length"));
+    const ValueId none = b.Constant(Tensor::ScalarInt64(0));
+    const ValueId one = b.Constant(Tensor::ScalarInt64(1));
+    ONCILLA_ASSIGN(places, b.Add("Range", {}, {none, count, one}, "places"));
+  }
+  ONCILLA_ASSIGN(const ValueId placed, b.Add(rows, {b.in(3), places}, "placed"));
+  ONCILLA_ASSIGN(sum, b.Add("Add", {}, {sum, placed}, "words_and_places"));
+  if (b.has(1) != b.has(4)) return InvalidArgument("segment ids and their embedding go together");
+  if (b.has(1)) {
+    ONCILLA_ASSIGN(const ValueId segments, b.Add(rows, {b.in(4), b.in(1)}, "segments"));
+    ONCILLA_ASSIGN(sum, b.Add("Add", {}, {sum, segments}, "embedding_sum"));
+  }
+  ONCILLA_ASSIGN(const ValueId y, b.Add("LayerNorm", LayerNormAttrs{.axis = -1, .epsilon = epsilon},
+                                        {sum, b.in(5), b.in(6)}));
+  if (!b.wants(1)) return Values{y, kNoValue, sum};
+  ValueId mask = b.in(7);
+  if (mask == kNoValue) {
+    ONCILLA_ASSIGN(mask, b.Cast(b.in(0), DType::kI32, "no_mask"));
+    const ValueId none = b.Constant(Tensor::ScalarInt64(0));
+    ONCILLA_ASSIGN(const ValueId zero, b.Cast(none, DType::kI32, "zero"));
+    ONCILLA_ASSIGN(mask, b.Add("Mul", {}, {mask, zero}, "masked"));
+  }
+  ONCILLA_ASSIGN(const ValueId one, b.Scalar(b.fact(mask).dtype, 1));
+  ONCILLA_ASSIGN(const ValueId kept, b.Add("Equal", {}, {mask, one}, "kept"));
+  ONCILLA_ASSIGN(const ValueId number, b.Cast(kept, DType::kI32, "kept_number"));
+  ONCILLA_ASSIGN(const ValueId count, b.Add("ReduceSum", ReduceAttrs{.keep_dims = false},
+                                            {number, b.Ints({1})}, "mask_index"));
+  return Values{y, count, sum};
+}
+
+// An activation by ONNX's name with up to two parameters.
+Result<ValueId> AddActivation(OnnxLowering& b, ValueId x, const std::string& name,
+                              const std::vector<float>& params, std::string_view role) {
+  const auto param = [&](size_t i, float otherwise) {
+    return i < params.size() ? params[i] : otherwise;
+  };
+  if (name.empty()) return b.Add("Identity", {}, {x}, role);
+  for (const char* plain : {"Relu", "Tanh", "Sigmoid"}) {
+    if (name == plain) return b.Add(plain, {}, {x}, role);
+  }
+  if (name == "LeakyRelu") return b.Add(name, AlphaAttrs{param(0, 0.01f)}, {x}, role);
+  if (name == "HardSigmoid") {
+    return b.Add(HardSigmoidAttrs{param(0, 0.2f), param(1, 0.5f)}, {x}, role);
+  }
+  if (name == "Clip" && params.size() == 2) {
+    ONCILLA_ASSIGN(const ValueId least, b.Scalar(b.fact(x).dtype, double{params[0]}));
+    ONCILLA_ASSIGN(const ValueId most, b.Scalar(b.fact(x).dtype, double{params[1]}));
+    return b.Add("Clip", {}, {x, least, most}, role);
+  }
+  return Unsupported("with the activation ", name);
+}
+
+Result<Values> LowerFusedConv(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int rank, b.Rank(0));
+  if (rank < 3 || rank > 5) return Unsupported("with ", rank - 2, " spatial axes");
+  ONCILLA_ASSIGN(const Window window, ReadOnnxWindow(b, rank - 2, true));
+  auto attrs = window.As<ConvAttrs>();
+  ONCILLA_ASSIGN(attrs.groups, b.Int("group", 1));
+  b.Ignore("kernel_shape");  // repeats what the filter's shape says
+  ONCILLA_ASSIGN(const std::string activation, b.String("activation", ""));
+  ONCILLA_ASSIGN(const std::vector<float> params, b.FloatList("activation_params"));
+  std::vector<int64_t> perm;
+  for (int i = 2; i < rank; ++i) perm.push_back(i);
+  perm.insert(perm.end(), {1, 0});
+  ONCILLA_ASSIGN(const ValueId filter, b.Transpose(b.in(1), std::move(perm), "filter"));
+  ONCILLA_ASSIGN(const ValueId x, b.ChannelsLast(b.in(0), rank));
+  ONCILLA_ASSIGN(ValueId y, b.Add(attrs, {x, filter, b.in(2)}, "inner"));
+  ONCILLA_ASSIGN(y, b.ChannelsFirst(y, rank, "convolved"));
+  if (b.has(3)) {
+    ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, b.in(3)}, "sum"));
+  }
+  return One(AddActivation(b, y, activation, params, ""));
+}
+
+Result<Values> LowerFusedGemm(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const float alpha, b.Float("alpha", 1));
+  ONCILLA_ASSIGN(const float beta, b.Float("beta", 1));
+  ONCILLA_ASSIGN(const bool transpose_a, b.Flag("transA", false));
+  ONCILLA_ASSIGN(const bool transpose_b, b.Flag("transB", false));
+  ONCILLA_ASSIGN(const std::string activation, b.String("activation", ""));
+  std::vector<float> params;
+  for (const char* name : {"activation_alpha", "activation_beta"}) {
+    if (!b.HasAttr(name)) break;
+    ONCILLA_ASSIGN(const float value, b.Float(name, 0));
+    params.push_back(value);
+  }
+  b.Ignore("activation_beta");
+  b.Ignore("activation_gamma");
+  const MatMulAttrs attrs = {.transpose_a = transpose_a, .transpose_b = transpose_b};
+  ONCILLA_ASSIGN(ValueId y, b.Add(attrs, {b.in(0), b.in(1)}, "product"));
+  if (alpha != 1) {
+    ONCILLA_ASSIGN(const ValueId factor, b.Scalar(b.dtype(), double{alpha}));
+    ONCILLA_ASSIGN(y, b.Add("Mul", {}, {y, factor}, "alpha"));
+  }
+  if (b.has(2) && beta != 0) {
+    ONCILLA_ASSIGN(const ValueId factor, b.Scalar(b.dtype(), double{beta}));
+    ONCILLA_ASSIGN(const ValueId c, b.Add("Mul", {}, {b.in(2), factor}, "beta"));
+    ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, c}, "sum"));
+  }
+  return One(AddActivation(b, y, activation, params, ""));
+}
+
+Result<Values> LowerFusedMatMul(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const float alpha, b.Float("alpha", 1));
+  ONCILLA_ASSIGN(const bool transpose_a, b.Flag("transA", false));
+  ONCILLA_ASSIGN(const bool transpose_b, b.Flag("transB", false));
+  for (const char* name : {"transBatchA", "transBatchB"}) {
+    ONCILLA_ASSIGN(const bool batch, b.Flag(name, false));
+    if (batch) return Unsupported("with ", name);
+  }
+  const MatMulAttrs attrs = {.transpose_a = transpose_a, .transpose_b = transpose_b};
+  ONCILLA_ASSIGN(const ValueId y, b.Add(attrs, {b.in(0), b.in(1)}, alpha == 1 ? "" : "product"));
+  if (alpha == 1) return Values{y};
+  ONCILLA_ASSIGN(const ValueId factor, b.Scalar(b.dtype(), double{alpha}));
+  return One(b.Add("Mul", {}, {y, factor}));
+}
+
+// Channels stand last already.
+Result<Values> LowerNhwcMaxPool(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int rank, b.Rank(0));
+  if (rank < 3 || rank > 5) return Unsupported("with ", rank - 2, " spatial axes");
+  ONCILLA_ASSIGN(const Window window, ReadOnnxWindow(b, rank - 2, true));
+  MaxPoolAttrs attrs = {window.As<PoolWindow>()};
+  ONCILLA_ASSIGN(attrs.kernel, OnnxSpatialList(b, "kernel_shape", rank - 2));
+  ONCILLA_ASSIGN(attrs.ceil, b.Flag("ceil_mode", false));
+  return One(b.Add(attrs, {b.in(0)}));
+}
+
+Result<Values> LowerTrilu(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const bool upper, b.Flag("upper", true));
+  return One(b.Add(TriluAttrs{.upper = upper}, {b.in(0), b.in(1)}));
+}
+
+// ONNX Runtime writes this one into the domain of ONNX, which does not define it.
+constexpr OnnxOpRow kStandardRows[] = {
+    {"SimplifiedLayerNormalization", 1, kNewestOnnxOpset, 2, "", LowerSimplifiedLayerNorm},
+};
+constexpr OnnxOpRow kRows[] = {
+    {"BiasGelu", 1, kNewestOnnxMicrosoft, 2, "", LowerBiasGelu},
+    {"EmbedLayerNormalization", 1, kNewestOnnxMicrosoft, 1, "", LowerEmbedLayerNorm},
+    {"FastGelu", 1, kNewestOnnxMicrosoft, 1, "", LowerBiasGelu},
+    {"FusedConv", 1, kNewestOnnxMicrosoft, 2, "", LowerFusedConv},
+    {"FusedGemm", 1, kNewestOnnxMicrosoft, 2, "", LowerFusedGemm},
+    {"FusedMatMul", 1, kNewestOnnxMicrosoft, 2, "", LowerFusedMatMul},
+    {"Gelu", 1, kNewestOnnxMicrosoft, 1, "", LowerGelu},
+    {"Inverse", 1, kNewestOnnxMicrosoft, 1, "MatrixInverse"},
+    {"NhwcMaxPool", 1, kNewestOnnxMicrosoft, 1, "", LowerNhwcMaxPool},
+    {"QuickGelu", 1, kNewestOnnxMicrosoft, 1, "", LowerQuickGelu},
+    {"SimplifiedLayerNormalization", 1, kNewestOnnxMicrosoft, 2, "", LowerSimplifiedLayerNorm},
+    {"SkipLayerNormalization", 1, kNewestOnnxMicrosoft, 3, "", LowerSkipLayerNorm},
+    {"SkipSimplifiedLayerNormalization", 1, kNewestOnnxMicrosoft, 3, "", LowerSkipLayerNorm},
+    {"Trilu", 1, kNewestOnnxMicrosoft, 1, "", LowerTrilu},
+};
+
+}  // namespace
+
+std::span<const OnnxOpRow> MicrosoftStandardRows() { return kStandardRows; }
+std::span<const OnnxOpRow> MicrosoftRows() { return kRows; }
+
+}  // namespace oncilla

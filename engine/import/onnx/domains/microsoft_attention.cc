@@ -1,0 +1,194 @@
+// com.microsoft's attention ops of encoders.
+#include <cmath>
+#include <limits>
+
+#include "engine/import/onnx/ops/attention.h"
+
+namespace oncilla {
+namespace {
+
+// A mask over keys in one of its forms as numbers to add, stretching to [N, heads, L, S]: lengths
+// [N], or ones for keys to be seen, as [N, S], [N, L, S] or [N, 1, L, S].
+Result<ValueId> KeyBias(OnnxLowering& b, size_t input, ValueId keys, double off) {
+  if (!b.has(input)) return kNoValue;
+  ONCILLA_ASSIGN(const int rank, b.Rank(input, "the mask"));
+  const DType dtype = b.dtype();
+  const ValueId mask = b.in(input);
+  ValueId seen = kNoValue;
+  if (rank == 1) {
+    const PartialShape shape = b.in_fact(input).shape, batch = b.in_fact(0).shape;
+    if (!shape[0].known() || !batch.ranked() || !batch[0].known() ||
+        shape[0].size != batch[0].size) {
+      return Unsupported("with a mask of other than one length for each sample");
+    }
+    ONCILLA_ASSIGN(const ValueId count, b.Cast(mask, DType::kI64, "valid"));
+    HiddenKeys rule;
+    rule.valid = count;
+    ONCILLA_ASSIGN(const ValueId hidden, AddHidden(b, rule, keys, keys));
+    ONCILLA_ASSIGN(seen, b.Add("Not", {}, {hidden}, "seen"));
+  } else {
+    const ValueId none = b.Constant(Tensor::ScalarInt64(0));
+    ONCILLA_ASSIGN(const ValueId number, b.Cast(mask, DType::kI64, "mask_number"));
+    ONCILLA_ASSIGN(seen, b.Add("Greater", {}, {number, none}, "seen"));
+    if (rank == 2) {
+      ONCILLA_ASSIGN(seen, b.Unsqueeze(seen, {1, 2}, "seen_by_all"));
+    } else if (rank == 3) {
+      ONCILLA_ASSIGN(seen, b.Unsqueeze(seen, {1}, "seen_by_heads"));
+    } else if (rank != 4) {
+      return InvalidArgument("a mask of rank ", rank);
+    }
+  }
+  return AddMaskBias(b, seen, kNoValue, dtype, off);
+}
+
+// Both biases; either may be kNoValue.
+Result<ValueId> SumOf(OnnxLowering& b, ValueId x, ValueId y, std::string_view role) {
+  if (x == kNoValue) return y;
+  if (y == kNoValue) return x;
+  return b.Add("Add", {}, {x, y}, role);
+}
+
+struct Parts {
+  ValueId q = kNoValue, k = kNoValue, v = kNoValue;  // [N, heads, L or S, size]
+};
+
+// The attention of the parts under the masks of the node, its heads together again.
+Result<ValueId> Attend(OnnxLowering& b, const Parts& parts, size_t mask, size_t extra,
+                       ValueId past) {
+  ONCILLA_ASSIGN(const float off, b.Float("mask_filter_value", -10000));
+  ONCILLA_ASSIGN(const bool causal, b.Flag("unidirectional", false));
+  ONCILLA_ASSIGN(float scale, b.Float("scale", 0));
+  if (scale == 0) {
+    ONCILLA_ASSIGN(const int64_t size, KnownSize(b, parts.q, 3, "the size of a head"));
+    scale = static_cast<float>(1 / std::sqrt(static_cast<double>(size)));
+  }
+  ONCILLA_ASSIGN(ValueId bias, KeyBias(b, mask, parts.k, double{off}));
+  ONCILLA_ASSIGN(bias, SumOf(b, bias, b.in(extra), "biases"));
+  if (causal) {
+    HiddenKeys rule;
+    rule.causal = true;
+    rule.past = past;
+    ONCILLA_ASSIGN(const ValueId hidden, AddHidden(b, rule, parts.q, parts.k));
+    // As little as the type holds, so that a row has a largest number also where a mask hides all.
+    const double least = b.dtype() == DType::kF32 ? std::numeric_limits<float>::lowest() : -65504;
+    ONCILLA_ASSIGN(const ValueId future, AddMaskBias(b, kNoValue, hidden, b.dtype(), least));
+    ONCILLA_ASSIGN(bias, SumOf(b, bias, future, "causal_bias"));
+  }
+  ONCILLA_ASSIGN(const ValueId y, AddAttention(b, parts.q, parts.k, parts.v, bias, double{scale}));
+  return JoinHeads(b, y, "");
+}
+
+// Packed projections of one input, then attention.
+Result<Values> LowerMicrosoftAttention(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int64_t heads, b.NeedInt("num_heads"));
+  ONCILLA_ASSIGN(std::vector<int64_t> sizes, b.IntList("qkv_hidden_sizes"));
+  ONCILLA_ASSIGN(const bool rotary, b.Flag("do_rotary", false));
+  ONCILLA_ASSIGN(const bool shared, b.Flag("past_present_share_buffer", false));
+  b.Ignore("rotary_embedding_dim");
+  if (rotary) return Unsupported("with do_rotary");
+  if (shared || b.has(4) || b.has(6) || b.wants(1)) return Unsupported("with a cache of keys");
+  const PartialShape weights = b.in_fact(1).shape;
+  if (sizes.empty()) {
+    if (!weights.ranked() || weights.rank() != 2 || !weights[1].known()) {
+      return Unsupported("the sizes of the weights are not known");
+    }
+    sizes.assign(3, weights[1].size / 3);
+  }
+  if (sizes.size() != 3) return InvalidArgument("qkv_hidden_sizes has ", sizes.size(), " sizes");
+  ONCILLA_ASSIGN(const ValueId all, b.Add(MatMulAttrs{}, {b.in(0), b.in(1), b.in(2)}, "projected"));
+  ONCILLA_ASSIGN(const Values split,
+                 b.AddAll(SplitAttrs{.axis = -1, .parts = 3}, {all, b.Ints(sizes)}, "parts"));
+  Parts parts;
+  ONCILLA_ASSIGN(parts.q, SplitHeads(b, split[0], heads, "q"));
+  ONCILLA_ASSIGN(parts.k, SplitHeads(b, split[1], heads, "k"));
+  ONCILLA_ASSIGN(parts.v, SplitHeads(b, split[2], heads, "v"));
+  return One(Attend(b, parts, 3, 5, kNoValue));
+}
+
+// [N, L, heads, n, size] as n tensors [N, heads, L, size].
+Result<Values> Unpack(OnnxLowering& b, ValueId packed, int64_t n, const std::string& name) {
+  Values parts;
+  for (int64_t i = 0; i < n; ++i) {
+    const std::string own = StrCat(name, i);
+    const ValueId at = b.Constant(Tensor::ScalarInt64(i));
+    ONCILLA_ASSIGN(const ValueId part, b.Add(GatherAttrs{.axis = 3}, {packed, at}, own + "_apart"));
+    ONCILLA_ASSIGN(const ValueId turned, b.Transpose(part, {0, 2, 1, 3}, own));
+    parts.push_back(turned);
+  }
+  return parts;
+}
+
+// The projections' bias [Hq + Hk + Hv] on queries, keys and values before they are taken apart.
+Result<ValueId> WithBias(OnnxLowering& b, ValueId x, int64_t begin, int64_t end,
+                         const std::string& name) {
+  if (!b.has(3)) return x;
+  ONCILLA_ASSIGN(const ValueId bias,
+                 b.Add("Slice", {}, {b.in(3), b.Ints({begin}), b.Ints({end})}, name + "_bias"));
+  return b.Add("Add", {}, {x, bias}, name + "_biased");
+}
+
+Result<int64_t> WidthOf(OnnxLowering& b, size_t input) {
+  const PartialShape shape = b.in_fact(input).shape;
+  if (shape.ranked() && shape.rank() == 3 && shape[2].known()) return shape[2].size;
+  return Unsupported("the width of input ", input, " is not known");
+}
+
+Result<Parts> ReadParts(OnnxLowering& b, int64_t heads) {
+  Parts parts;
+  ONCILLA_ASSIGN(const int rank, b.Rank(0, "the query"));
+  if (rank == 5) {
+    if (b.has(3)) return Unsupported("packed queries with a bias");
+    ONCILLA_ASSIGN(const Values all, Unpack(b, b.in(0), 3, "packed"));
+    return Parts{all[0], all[1], all[2]};
+  }
+  if (rank != 3) return InvalidArgument("the query has rank ", rank);
+  if (!b.has(1)) return Unsupported("without a key");
+  ONCILLA_ASSIGN(const int key_rank, b.Rank(1, "the key"));
+  ONCILLA_ASSIGN(const int64_t width, WidthOf(b, 0));
+  ONCILLA_ASSIGN(const ValueId q, WithBias(b, b.in(0), 0, width, "q"));
+  ONCILLA_ASSIGN(parts.q, SplitHeads(b, q, heads, "q"));
+  if (key_rank == 5) {
+    if (b.has(3)) return Unsupported("packed keys with a bias");
+    ONCILLA_ASSIGN(const Values both, Unpack(b, b.in(1), 2, "packed"));
+    return Parts{parts.q, both[0], both[1]};
+  }
+  if (!b.has(2)) return DataLoss("the value is missing");
+  if (key_rank == 4) {
+    // By head already, and with their bias.
+    parts.k = b.in(1), parts.v = b.in(2);
+    return parts;
+  }
+  ONCILLA_ASSIGN(const int64_t key_width, WidthOf(b, 1));
+  ONCILLA_ASSIGN(const int64_t value_width, WidthOf(b, 2));
+  ONCILLA_ASSIGN(const ValueId k, WithBias(b, b.in(1), width, width + key_width, "k"));
+  ONCILLA_ASSIGN(const ValueId v,
+                 WithBias(b, b.in(2), width + key_width, width + key_width + value_width, "v"));
+  ONCILLA_ASSIGN(parts.k, SplitHeads(b, k, heads, "k"));
+  ONCILLA_ASSIGN(parts.v, SplitHeads(b, v, heads, "v"));
+  return parts;
+}
+
+Result<Values> LowerMultiHeadAttention(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int64_t heads, b.NeedInt("num_heads"));
+  if (b.has(8) || b.has(9)) return Unsupported("with a cache that is shared between beams");
+  if (b.has(6) != b.has(7)) return InvalidArgument("past_key and past_value go together");
+  ONCILLA_ASSIGN(Parts parts, ReadParts(b, heads));
+  if (b.has(6)) {
+    const ConcatAttrs along = {.axis = 2};
+    ONCILLA_ASSIGN(parts.k, b.Add(along, {b.in(6), parts.k}, "present_key"));
+    ONCILLA_ASSIGN(parts.v, b.Add(along, {b.in(7), parts.v}, "present_value"));
+  }
+  ONCILLA_ASSIGN(const ValueId y, Attend(b, parts, 4, 5, b.in(6)));
+  return Values{y, parts.k, parts.v};
+}
+
+constexpr OnnxOpRow kRows[] = {
+    {"Attention", 1, kNewestOnnxMicrosoft, 2, "", LowerMicrosoftAttention},
+    {"MultiHeadAttention", 1, kNewestOnnxMicrosoft, 1, "", LowerMultiHeadAttention},
+};
+
+}  // namespace
+
+std::span<const OnnxOpRow> MicrosoftAttentionRows() { return kRows; }
+
+}  // namespace oncilla

@@ -1,0 +1,311 @@
+// ai.onnx.ml's ops on features, labels and categories, and linear models.
+#include "engine/import/onnx/domains/ml.h"
+
+#include <cmath>
+#include <map>
+
+namespace oncilla {
+
+Result<ValueId> AddPostTransform(OnnxLowering& b, ValueId scores, std::string_view transform,
+                                 std::string_view role) {
+  if (transform == "NONE") return b.Add("Identity", {}, {scores}, role);
+  if (transform == "SOFTMAX") return b.Add(SoftmaxAttrs{.axis = -1}, {scores}, role);
+  if (transform == "LOGISTIC") return b.Add("Sigmoid", {}, {scores}, role);
+  if (transform == "PROBIT") {
+    // The inverse of the normal distribution's cumulative function.
+    return b.Add("Ndtri", {}, {scores}, role);
+  }
+  return Unsupported("post_transform ", transform);
+}
+
+Result<ValueId> AddTopLabel(OnnxLowering& b, ValueId scores, int64_t classes, std::string_view ints,
+                            std::string_view strings) {
+  ONCILLA_ASSIGN(const std::vector<int64_t> numbers, b.IntList(ints));
+  ONCILLA_ASSIGN(const std::vector<Bytes> words, b.StringList(strings));
+  if (numbers.empty() == words.empty()) {
+    return InvalidArgument("one of ", ints, " and ", strings, " must be given");
+  }
+  const auto given = static_cast<int64_t>(numbers.size() + words.size());
+  if (given != classes) return InvalidArgument(given, " labels for ", classes, " classes");
+  ONCILLA_ASSIGN(const ValueId place,
+                 b.Add("ArgMax", ArgAttrs{.axis = 1, .keep_dims = false}, {scores}, "top"));
+  const ValueId labels =
+      b.Constant(words.empty() ? Tensor::Int64s(numbers)
+                               : Tensor::Strings({given}, {words.begin(), words.end()}));
+  return b.Add("Gather", {}, {labels, place}, "label");
+}
+
+namespace {
+
+Result<ValueId> Floats(OnnxLowering& b, std::string_view name) {
+  ONCILLA_ASSIGN(const std::vector<float> list, b.FloatList(name));
+  return b.Constant(Tensor::Of<float>(DType::kF32, {std::ssize(list)}, list));
+}
+
+Result<Values> LowerBinarizer(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const float threshold, b.Float("threshold", 0));
+  ONCILLA_ASSIGN(const ValueId bound, b.Scalar(DType::kF64, double{threshold}));
+  ONCILLA_ASSIGN(const ValueId x, b.Cast(b.in(0), DType::kF64, "x"));
+  ONCILLA_ASSIGN(const ValueId above, b.Add("Greater", {}, {x, bound}, "above"));
+  return One(b.Cast(above, b.dtype(), ""));
+}
+
+// Entries of the last axis; of a vector, as one row.
+Result<Values> LowerArrayFeatureExtractor(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int rank, b.Rank(0));
+  ONCILLA_ASSIGN(const ValueId places,
+                 b.Add(ReshapeAttrs{.zero_copies = true}, {b.in(1), b.Ints({-1})}, "places"));
+  const GatherAttrs last = {.axis = -1, .negative_indices = false};
+  if (rank != 1) return One(b.Add(last, {b.in(0), places}));
+  ONCILLA_ASSIGN(const ValueId row, b.Add(last, {b.in(0), places}, "row"));
+  return One(b.Unsqueeze(row, {0}, ""));
+}
+
+// The tensor of an attribute with this ending: keys or values of a map.
+Result<Tensor> ListOf(OnnxLowering& b, const std::string& name) {
+  if (b.version() >= 4 && b.HasAttr(name + "_tensor")) {
+    ONCILLA_ASSIGN(const Tensor tensor, b.TensorAttr(name + "_tensor"));
+    return tensor.Reshaped({tensor.elements()});
+  }
+  if (b.HasAttr(name + "_strings")) {
+    ONCILLA_ASSIGN(const auto words, b.StringList(name + "_strings"));
+    return Tensor::Strings({std::ssize(words)}, {words.begin(), words.end()});
+  }
+  if (b.HasAttr(name + "_int64s")) {
+    ONCILLA_ASSIGN(const auto numbers, b.IntList(name + "_int64s"));
+    return Tensor::Int64s(numbers);
+  }
+  if (b.HasAttr(name + "_floats")) {
+    ONCILLA_ASSIGN(const auto numbers, b.FloatList(name + "_floats"));
+    return Tensor::Of<float>(DType::kF32, {std::ssize(numbers)}, numbers);
+  }
+  return DataLoss("the list of ", name, " is missing");
+}
+
+// What stands for keys that the map lacks.
+Result<ValueId> DefaultOf(OnnxLowering& b, DType dtype) {
+  ONCILLA_ASSIGN(const std::string word, b.String("default_string", "_Unused"));
+  ONCILLA_ASSIGN(const int64_t whole, b.Int("default_int64", -1));
+  ONCILLA_ASSIGN(const float number, b.Float("default_float", -0.0f));
+  if (b.version() >= 4 && b.HasAttr("default_tensor")) {
+    ONCILLA_ASSIGN(const Tensor tensor, b.TensorAttr("default_tensor"));
+    if (tensor.elements() != 1 || tensor.dtype() != dtype) {
+      return InvalidArgument("the default is ", tensor.desc(), " for values of ", dtype);
+    }
+    return b.Constant(tensor.Reshaped({}));
+  }
+  if (dtype == DType::kString) return b.Constant(Tensor::Strings({}, {word}));
+  if (dtype == DType::kI64) return b.Constant(Tensor::ScalarInt64(whole));
+  return b.Scalar(dtype, IsFloat(dtype) ? double{number} : -1);
+}
+
+// A lookup by comparing with every key: for numbers that are no keys of tables. NaN finds NaN.
+Result<ValueId> FindByComparing(OnnxLowering& b, const Tensor& keys, const Tensor& values,
+                                ValueId otherwise) {
+  const ValueId list = b.Constant(keys);
+  ONCILLA_ASSIGN(const ValueId x, b.Unsqueeze(b.in(0), {-1}, "x"));
+  ONCILLA_ASSIGN(ValueId same, b.Add("Equal", {}, {x, list}, "same"));
+  if (IsFloat(keys.dtype())) {
+    ONCILLA_ASSIGN(const ValueId none, b.Add("IsNaN", {}, {x}, "x_nan"));
+    ONCILLA_ASSIGN(const ValueId key_none, b.Add("IsNaN", {}, {list}, "keys_nan"));
+    ONCILLA_ASSIGN(const ValueId both, b.Add("And", {}, {none, key_none}, "both_nan"));
+    ONCILLA_ASSIGN(same, b.Add("Or", {}, {same, both}, "matches"));
+  }
+  ONCILLA_ASSIGN(const ValueId found, b.Add("ReduceAny", ReduceAttrs{.keep_dims = false},
+                                            {same, b.Ints({-1})}, "found"));
+  ONCILLA_ASSIGN(const ValueId number, b.Cast(same, DType::kI32, "number"));
+  ONCILLA_ASSIGN(
+      const ValueId place,
+      b.Add("ArgMax", ArgAttrs{.axis = -1, .keep_dims = false, .last = true}, {number}, "place"));
+  ONCILLA_ASSIGN(const ValueId value, b.Add("Gather", {}, {b.Constant(values), place}, "value"));
+  const bool text = values.dtype() == DType::kString;
+  return b.Add(text ? "ChooseStrings" : "Where", {}, {found, value, otherwise});
+}
+
+Result<Values> LowerLabelEncoder(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const Tensor keys, ListOf(b, "keys"));
+  ONCILLA_ASSIGN(const Tensor values, ListOf(b, "values"));
+  ONCILLA_ASSIGN(const ValueId otherwise, DefaultOf(b, values.dtype()));
+  if (keys.elements() != values.elements() || keys.elements() == 0) {
+    return InvalidArgument(keys.elements(), " keys for ", values.elements(), " values");
+  }
+  if (keys.dtype() != b.dtype()) {
+    return InvalidArgument("keys of ", keys.dtype(), " for an input of ", b.dtype());
+  }
+  if (keys.dtype() != DType::kString && !IsInteger(keys.dtype())) {
+    return One(FindByComparing(b, keys, values, otherwise));
+  }
+  // Of a key that stands there twice, the last counts.
+  std::map<std::string, int64_t> last;
+  std::vector<int64_t> kept;
+  for (int64_t i = 0; i < keys.elements(); ++i) {
+    const auto at = static_cast<size_t>(i);
+    const auto bytes = keys.bytes();
+    const auto size = static_cast<size_t>(BytesOf(keys.dtype()));
+    last[keys.dtype() == DType::kString
+             ? keys.strings()[at]
+             : std::string(reinterpret_cast<const char*>(bytes.data()) + at * size, size)] = i;
+  }
+  for (const auto& [key, place] : last) kept.push_back(place);
+  const ValueId places = b.Ints(std::move(kept));
+  ONCILLA_ASSIGN(const ValueId k, b.Add("Gather", {}, {b.Constant(keys), places}, "keys"));
+  ONCILLA_ASSIGN(const ValueId v, b.Add("Gather", {}, {b.Constant(values), places}, "values"));
+  ONCILLA_ASSIGN(const Values table, b.AddAll("TableMake", {}, {k, v}, "table"));
+  return One(b.Add("TableFind", {}, {table[0], table[1], b.in(0), otherwise}));
+}
+
+Result<Values> LowerScaler(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const ValueId scale, Floats(b, "scale"));
+  ONCILLA_ASSIGN(const ValueId offset, Floats(b, "offset"));
+  ONCILLA_ASSIGN(const ValueId x, b.Cast(b.in(0), DType::kF32, "x"));
+  ONCILLA_ASSIGN(const ValueId moved, b.Add("Sub", {}, {x, offset}, "moved"));
+  return One(b.Add("Mul", {}, {moved, scale}));
+}
+
+// Rows over their largest number, sum or root of the sum of squares; a divisor of zero is none.
+Result<Values> LowerNormalizer(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const std::string norm, b.String("norm", "MAX"));
+  ONCILLA_ASSIGN(const ValueId x, b.Cast(b.in(0), DType::kF32, "x"));
+  const char* op = norm == "MAX" ? "ReduceMax" : norm == "L1" ? "ReduceL1" : "ReduceL2";
+  if (norm != "MAX" && norm != "L1" && norm != "L2") {
+    return InvalidArgument("norm is '", norm, "'");
+  }
+  ONCILLA_ASSIGN(const ValueId size,
+                 b.Add(op, ReduceAttrs{.keep_dims = true}, {x, b.Ints({-1})}, "size"));
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(DType::kF32, 0));
+  ONCILLA_ASSIGN(const ValueId one, b.Scalar(DType::kF32, 1));
+  ONCILLA_ASSIGN(const ValueId none, b.Add("Equal", {}, {size, zero}, "none"));
+  ONCILLA_ASSIGN(const ValueId divisor, b.Add("Where", {}, {none, one, size}, "divisor"));
+  return One(b.Add("Div", {}, {x, divisor}));
+}
+
+Result<Values> LowerImputer(OnnxLowering& b) {
+  ValueId replaced = kNoValue, put = kNoValue, hit = kNoValue;
+  if (IsFloat(b.dtype())) {
+    ONCILLA_ASSIGN(const float value, b.Float("replaced_value_float", 0));
+    b.Ignore("replaced_value_int64");
+    ONCILLA_ASSIGN(replaced, b.Scalar(b.dtype(), double{value}));
+    ONCILLA_ASSIGN(put, Floats(b, "imputed_value_floats"));
+    if (std::isnan(value)) {
+      ONCILLA_ASSIGN(hit, b.Add("IsNaN", {}, {b.in(0)}, "hit"));
+    }
+  } else {
+    ONCILLA_ASSIGN(const int64_t value, b.Int("replaced_value_int64", 0));
+    b.Ignore("replaced_value_float");
+    ONCILLA_ASSIGN(std::vector<int64_t> list, b.IntList("imputed_value_int64s"));
+    ONCILLA_ASSIGN(replaced, b.Cast(b.Constant(Tensor::ScalarInt64(value)), b.dtype(), "from"));
+    put = b.Ints(std::move(list));
+  }
+  if (b.fact(put).shape.elements().size == 0) return DataLoss("the values to put are missing");
+  ONCILLA_ASSIGN(put, b.Cast(put, b.dtype(), "put"));
+  if (hit == kNoValue) {
+    ONCILLA_ASSIGN(hit, b.Add("Equal", {}, {b.in(0), replaced}, "hit"));
+  }
+  return One(b.Add("Where", {}, {hit, put, b.in(0)}));
+}
+
+Result<Values> LowerOneHotEncoder(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const bool zeros, b.Flag("zeros", true));
+  if (!zeros) return Unsupported("that fails for what is no category (zeros = 0)");
+  ONCILLA_ASSIGN(const auto words, b.StringList("cats_strings"));
+  ONCILLA_ASSIGN(const auto numbers, b.IntList("cats_int64s"));
+  const bool text = b.dtype() == DType::kString;
+  if (text ? words.empty() : numbers.empty()) return DataLoss("the list of categories is missing");
+  const auto count = static_cast<int64_t>(text ? words.size() : numbers.size());
+  ValueId same = kNoValue;
+  if (text) {
+    const ValueId list = b.Constant(Tensor::Strings({count}, {words.begin(), words.end()}));
+    ONCILLA_ASSIGN(const ValueId x, b.Unsqueeze(b.in(0), {-1}, "x"));
+    ONCILLA_ASSIGN(same, b.Add("EqualStrings", {}, {x, list}, "same"));
+  } else {
+    ONCILLA_ASSIGN(ValueId x, b.Cast(b.in(0), DType::kI64, "whole"));
+    ONCILLA_ASSIGN(x, b.Unsqueeze(x, {-1}, "x"));
+    ONCILLA_ASSIGN(same, b.Add("Equal", {}, {x, b.Constant(Tensor::Int64s(numbers))}, "same"));
+  }
+  return One(b.Cast(same, DType::kF32, ""));
+}
+
+// x [N, F] times the coefficients [classes, F], plus the intercepts.
+Result<ValueId> AddLinear(OnnxLowering& b, int64_t targets) {
+  ONCILLA_ASSIGN(const std::vector<float> weights, b.FloatList("coefficients"));
+  ONCILLA_ASSIGN(const std::vector<float> intercepts, b.FloatList("intercepts"));
+  const auto count = std::ssize(weights);
+  if (targets < 1 || count == 0 || count % targets != 0) {
+    return InvalidArgument(count, " coefficients for ", targets, " targets");
+  }
+  if (!intercepts.empty() && std::ssize(intercepts) != targets) {
+    return InvalidArgument(intercepts.size(), " intercepts for ", targets, " targets");
+  }
+  ONCILLA_ASSIGN(const ValueId x, b.Cast(b.in(0), DType::kF32, "x"));
+  const ValueId matrix =
+      b.Constant(Tensor::Of<float>(DType::kF32, {targets, count / targets}, weights));
+  const ValueId bias = intercepts.empty()
+                           ? kNoValue
+                           : b.Constant(Tensor::Of<float>(DType::kF32, {targets}, intercepts));
+  return b.Add(MatMulAttrs{.transpose_b = true}, {x, matrix, bias}, "scores");
+}
+
+Result<Values> LowerLinearRegressor(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int64_t targets, b.Int("targets", 1));
+  ONCILLA_ASSIGN(const std::string transform, b.String("post_transform", "NONE"));
+  ONCILLA_ASSIGN(const ValueId scores, AddLinear(b, targets));
+  return One(AddPostTransform(b, scores, transform, ""));
+}
+
+Result<Values> LowerLinearClassifier(OnnxLowering& b) {
+  b.Ignore("multi_class");
+  ONCILLA_ASSIGN(const std::string transform, b.String("post_transform", "NONE"));
+  ONCILLA_ASSIGN(const std::vector<int64_t> numbers, b.IntList("classlabels_ints"));
+  ONCILLA_ASSIGN(const std::vector<Bytes> words, b.StringList("classlabels_strings"));
+  ONCILLA_ASSIGN(const std::vector<float> intercepts, b.FloatList("intercepts"));
+  const auto classes = static_cast<int64_t>(std::max(numbers.size(), words.size()));
+  if (!intercepts.empty() && std::ssize(intercepts) != classes) {
+    return Unsupported("with one score for two classes");
+  }
+  ONCILLA_ASSIGN(const ValueId scores, AddLinear(b, classes));
+  ONCILLA_ASSIGN(const ValueId label,
+                 AddTopLabel(b, scores, classes, "classlabels_ints", "classlabels_strings"));
+  ONCILLA_ASSIGN(const ValueId shown, AddPostTransform(b, scores, transform, "shown"));
+  return Values{label, shown};
+}
+
+Result<Values> LowerFeatureVectorizer(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const std::vector<int64_t> sizes, b.IntList("inputdimensions"));
+  if (sizes.size() != b.inputs()) {
+    return InvalidArgument(sizes.size(), " sizes for ", b.inputs(), " inputs");
+  }
+  Values parts;
+  for (size_t i = 0; i < b.inputs(); ++i) {
+    ONCILLA_ASSIGN(const int rank, b.Rank(i));
+    if (rank != 1 && rank != 2) return InvalidArgument("input ", i, " has rank ", rank);
+    ONCILLA_ASSIGN(ValueId part, b.Cast(b.in(i), DType::kF32, StrCat("float", i)));
+    if (rank == 1) {
+      ONCILLA_ASSIGN(part, b.Unsqueeze(part, {0}, StrCat("row", i)));
+    }
+    const Dim width = b.fact(part).shape[1];
+    if (!width.known() || width.size != sizes[i]) {
+      return Unsupported("of an input that has other than ", sizes[i], " features");
+    }
+    parts.push_back(part);
+  }
+  return One(b.Add(ConcatAttrs{.axis = 1}, std::move(parts)));
+}
+
+constexpr OnnxOpRow kRows[] = {
+    {"ArrayFeatureExtractor", 1, kNewestOnnxMl, 2, "", LowerArrayFeatureExtractor},
+    {"Binarizer", 1, kNewestOnnxMl, 1, "", LowerBinarizer},
+    {"FeatureVectorizer", 1, kNewestOnnxMl, 1, "", LowerFeatureVectorizer},
+    {"Imputer", 1, kNewestOnnxMl, 1, "", LowerImputer},
+    {"LabelEncoder", 2, kNewestOnnxMl, 1, "", LowerLabelEncoder},
+    {"LinearClassifier", 1, kNewestOnnxMl, 1, "", LowerLinearClassifier},
+    {"LinearRegressor", 1, kNewestOnnxMl, 1, "", LowerLinearRegressor},
+    {"Normalizer", 1, kNewestOnnxMl, 1, "", LowerNormalizer},
+    {"OneHotEncoder", 1, kNewestOnnxMl, 1, "", LowerOneHotEncoder},
+    {"Scaler", 1, kNewestOnnxMl, 1, "", LowerScaler},
+};
+
+}  // namespace
+
+std::span<const OnnxOpRow> OnnxMlRows() { return kRows; }
+
+}  // namespace oncilla

@@ -1,0 +1,19 @@
+// What ops of ai.onnx.ml have alike.
+#pragma once
+
+#include <string_view>
+
+#include "engine/import/onnx/lowering.h"
+
+namespace oncilla {
+
+// Attribute post_transform (a name) on scores [N, E].
+Result<ValueId> AddPostTransform(OnnxLowering& b, ValueId scores, std::string_view transform,
+                                 std::string_view role);
+
+// The label of the largest score of each row, after attributes `ints` and `strings`, of which one
+// must have `classes` entries.
+Result<ValueId> AddTopLabel(OnnxLowering& b, ValueId scores, int64_t classes, std::string_view ints,
+                            std::string_view strings);
+
+}  // namespace oncilla

@@ -1,0 +1,333 @@
+// ai.onnx.ml's tree ensembles, in their newest form and the older ones.
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "engine/import/onnx/domains/ml.h"
+#include "engine/tensor/scalar.h"
+
+namespace oncilla {
+namespace {
+
+// The children of nodes in any order, as the canonical op wants them: each behind its parent.
+struct Child {
+  bool leaf = false;
+  int64_t at = 0;
+};
+struct Branch {
+  std::string test;
+  int64_t feature = 0;
+  bool missing = false;
+  double value = 0;
+  std::vector<double> members;
+  Child yes, no;
+};
+struct Vote {
+  int64_t target = 0;
+  double weight = 0;
+};
+struct Forest {
+  std::vector<Branch> branches;
+  std::vector<std::vector<Vote>> leaves;
+  std::vector<Child> roots;
+};
+
+Status CheckChild(const Forest& forest, const Child& child) {
+  const size_t size = child.leaf ? forest.leaves.size() : forest.branches.size();
+  if (child.at >= 0 && child.at < static_cast<int64_t>(size)) return {};
+  return InvalidArgument("a tree leads to ", child.leaf ? "leaf " : "node ", child.at, " of ",
+                         size);
+}
+
+// Writes the branches in the order in which they are reached; a branch that is reached twice would
+// be no tree.
+Status WriteBranches(const Forest& forest, TreeEnsembleAttrs& attrs) {
+  std::vector<int64_t> order;
+  std::vector<int64_t> place(forest.branches.size(), -1);
+  const auto reach = [&](const Child& child) -> Status {
+    ONCILLA_TRY(CheckChild(forest, child));
+    if (child.leaf) return {};
+    int64_t& at = place[static_cast<size_t>(child.at)];
+    if (at >= 0) return InvalidArgument("tree node ", child.at, " is reached twice");
+    at = std::ssize(order);
+    order.push_back(child.at);
+    return {};
+  };
+  for (const Child& root : forest.roots) ONCILLA_TRY(reach(root));
+  for (size_t i = 0; i < order.size(); ++i) {
+    const Branch& branch = forest.branches[static_cast<size_t>(order[i])];
+    ONCILLA_TRY(reach(branch.yes));
+    ONCILLA_TRY(reach(branch.no));
+  }
+  const auto named = [&](const Child& child) {
+    return child.leaf ? -child.at - 1 : place[static_cast<size_t>(child.at)];
+  };
+  attrs.sets = {0};
+  for (int64_t at : order) {
+    const Branch& branch = forest.branches[static_cast<size_t>(at)];
+    attrs.test.push_back(branch.test);
+    attrs.feature.push_back(branch.feature);
+    attrs.missing.push_back(branch.missing ? 1 : 0);
+    attrs.value.push_back(branch.value);
+    attrs.yes.push_back(named(branch.yes));
+    attrs.no.push_back(named(branch.no));
+    attrs.members.insert(attrs.members.end(), branch.members.begin(), branch.members.end());
+    attrs.sets.push_back(std::ssize(attrs.members));
+  }
+  for (const Child& root : forest.roots) attrs.roots.push_back(named(root));
+  return {};
+}
+
+Result<TreeEnsembleAttrs> AttrsOf(const Forest& forest, int64_t targets, std::string combine) {
+  TreeEnsembleAttrs attrs;
+  attrs.targets = targets;
+  attrs.combine = std::move(combine);
+  ONCILLA_TRY(WriteBranches(forest, attrs));
+  if (attrs.members.empty()) attrs.sets.clear();
+  attrs.starts = {0};
+  for (const std::vector<Vote>& leaf : forest.leaves) {
+    for (const Vote& vote : leaf) {
+      attrs.target.push_back(vote.target);
+      attrs.weight.push_back(vote.weight);
+    }
+    attrs.starts.push_back(std::ssize(attrs.target));
+  }
+  return attrs;
+}
+
+// A node's tests by the number of the newest form.
+constexpr std::string_view kTests[] = {"le", "lt", "ge", "gt", "eq", "ne", "in"};
+constexpr int kMember = 6;
+
+Result<std::vector<double>> Numbers(OnnxLowering& b, std::string_view name) {
+  ONCILLA_ASSIGN(const Tensor tensor, b.TensorAttr(name));
+  return ToDoubles(tensor);
+}
+
+Result<bool> TracksTrue(const std::vector<int64_t>& list, size_t i, size_t nodes) {
+  if (list.empty()) return false;
+  if (list.size() != nodes) return InvalidArgument(list.size(), " and ", nodes, " tree nodes");
+  return list[i] != 0;
+}
+
+Result<Forest> ReadForest(OnnxLowering& b) {
+  Forest forest;
+  ONCILLA_ASSIGN(const auto modes, Numbers(b, "nodes_modes"));
+  ONCILLA_ASSIGN(const auto splits, Numbers(b, "nodes_splits"));
+  ONCILLA_ASSIGN(const auto weights, Numbers(b, "leaf_weights"));
+  ONCILLA_ASSIGN(const auto features, b.IntList("nodes_featureids"));
+  ONCILLA_ASSIGN(const auto missing, b.IntList("nodes_missing_value_tracks_true"));
+  ONCILLA_ASSIGN(const auto targets, b.IntList("leaf_targetids"));
+  ONCILLA_ASSIGN(const auto roots, b.IntList("tree_roots"));
+  ONCILLA_ASSIGN(const auto yes, b.IntList("nodes_truenodeids"));
+  ONCILLA_ASSIGN(const auto no, b.IntList("nodes_falsenodeids"));
+  ONCILLA_ASSIGN(const auto yes_leafs, b.IntList("nodes_trueleafs"));
+  ONCILLA_ASSIGN(const auto no_leafs, b.IntList("nodes_falseleafs"));
+  std::vector<double> members;
+  if (b.HasAttr("membership_values")) {
+    ONCILLA_ASSIGN(members, Numbers(b, "membership_values"));
+  }
+  const size_t nodes = modes.size();
+  for (size_t size :
+       {splits.size(), features.size(), yes.size(), no.size(), yes_leafs.size(), no_leafs.size()}) {
+    if (size != nodes) return InvalidArgument("lists of ", nodes, " and ", size, " tree nodes");
+  }
+  if (targets.size() != weights.size()) return InvalidArgument("lists of leaves do not fit");
+  size_t member = 0;
+  for (size_t i = 0; i < nodes; ++i) {
+    if (!(modes[i] >= 0 && modes[i] < static_cast<double>(std::size(kTests)))) {
+      return InvalidArgument("a tree node has the mode ", modes[i]);
+    }
+    Branch branch;
+    const auto mode = static_cast<size_t>(modes[i]);
+    branch.test = kTests[mode];
+    branch.feature = features[i];
+    branch.value = splits[i];
+    ONCILLA_ASSIGN(branch.missing, TracksTrue(missing, i, nodes));
+    branch.yes = {yes_leafs[i] != 0, yes[i]};
+    branch.no = {no_leafs[i] != 0, no[i]};
+    if (mode == kMember) {
+      for (; member < members.size() && !std::isnan(members[member]); ++member) {
+        branch.members.push_back(members[member]);
+      }
+      if (member == members.size()) return InvalidArgument("a set of members is missing");
+      ++member;
+    }
+    forest.branches.push_back(std::move(branch));
+  }
+  if (member != members.size()) return InvalidArgument("there are more members than nodes ask");
+  for (size_t i = 0; i < targets.size(); ++i) forest.leaves.push_back({{targets[i], weights[i]}});
+  for (int64_t root : roots) forest.roots.push_back({false, root});
+  return forest;
+}
+
+Result<Values> LowerTreeEnsemble(OnnxLowering& b) {
+  b.Ignore("nodes_hitrates");
+  ONCILLA_ASSIGN(const int64_t aggregate, b.Int("aggregate_function", 1));
+  ONCILLA_ASSIGN(const int64_t transform, b.Int("post_transform", 0));
+  ONCILLA_ASSIGN(const int64_t targets, b.Int("n_targets", 1));
+  constexpr const char* kCombine[] = {"mean", "sum", "min", "max"};
+  constexpr const char* kTransforms[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"};
+  if (aggregate < 0 || aggregate > 3) return InvalidArgument("aggregate_function is ", aggregate);
+  if (transform < 0 || transform > 4) return InvalidArgument("post_transform is ", transform);
+  ONCILLA_ASSIGN(const Forest forest, ReadForest(b));
+  ONCILLA_ASSIGN(const TreeEnsembleAttrs attrs, AttrsOf(forest, targets, kCombine[aggregate]));
+  ONCILLA_ASSIGN(const ValueId scores, b.Add(attrs, {b.in(0)}, "scores"));
+  return One(AddPostTransform(b, scores, kTransforms[transform], ""));
+}
+
+// Numbers of an attribute, or of the one that holds them as a tensor (from version 3 on).
+Result<std::vector<double>> OldNumbers(OnnxLowering& b, const std::string& name) {
+  const std::string as_tensor = name + "_as_tensor";
+  if (b.version() >= 3 && b.HasAttr(as_tensor)) return Numbers(b, as_tensor);
+  ONCILLA_ASSIGN(const std::vector<float> list, b.FloatList(name));
+  return std::vector<double>(list.begin(), list.end());
+}
+
+using NodeKey = std::pair<int64_t, int64_t>;  // tree, node
+
+// Adds the votes of the leaves, whose attributes begin with `prefix`.
+Status ReadVotes(OnnxLowering& b, const std::string& prefix, const std::map<NodeKey, Child>& known,
+                 Forest& forest) {
+  ONCILLA_ASSIGN(const auto trees, b.IntList(prefix + "_treeids"));
+  ONCILLA_ASSIGN(const auto nodes, b.IntList(prefix + "_nodeids"));
+  ONCILLA_ASSIGN(const auto ids, b.IntList(prefix + "_ids"));
+  ONCILLA_ASSIGN(const auto weights, OldNumbers(b, prefix + "_weights"));
+  if (trees.size() != nodes.size() || ids.size() != nodes.size() ||
+      weights.size() != nodes.size()) {
+    return InvalidArgument("the lists of ", prefix, " do not fit each other");
+  }
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const auto found = known.find({trees[i], nodes[i]});
+    if (found == known.end() || !found->second.leaf) {
+      return InvalidArgument("a vote of node ", nodes[i], " of tree ", trees[i],
+                             ", which is no leaf");
+    }
+    forest.leaves[static_cast<size_t>(found->second.at)].push_back({ids[i], weights[i]});
+  }
+  return {};
+}
+
+// Nodes that are named by tree and number; a tree begins with the first of its nodes.
+Result<Forest> ReadOldForest(OnnxLowering& b, const std::string& votes) {
+  constexpr std::string_view kModes[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE",
+                                         "BRANCH_GT",  "BRANCH_EQ", "BRANCH_NEQ"};
+  ONCILLA_ASSIGN(const auto trees, b.IntList("nodes_treeids"));
+  ONCILLA_ASSIGN(const auto ids, b.IntList("nodes_nodeids"));
+  ONCILLA_ASSIGN(const auto features, b.IntList("nodes_featureids"));
+  ONCILLA_ASSIGN(const auto modes, b.StringList("nodes_modes"));
+  ONCILLA_ASSIGN(const auto values, OldNumbers(b, "nodes_values"));
+  ONCILLA_ASSIGN(const auto missing, b.IntList("nodes_missing_value_tracks_true"));
+  ONCILLA_ASSIGN(const auto yes, b.IntList("nodes_truenodeids"));
+  ONCILLA_ASSIGN(const auto no, b.IntList("nodes_falsenodeids"));
+  const size_t nodes = ids.size();
+  for (size_t size :
+       {trees.size(), features.size(), modes.size(), values.size(), yes.size(), no.size()}) {
+    if (size != nodes) return InvalidArgument("lists of ", nodes, " and ", size, " tree nodes");
+  }
+  Forest forest;
+  std::map<NodeKey, Child> known;
+  int64_t branches = 0;
+  for (size_t i = 0; i < nodes; ++i) {
+    const bool leaf = modes[i] == "LEAF";
+    const Child child = {leaf, leaf ? std::ssize(forest.leaves) : branches};
+    if (!known.emplace(NodeKey(trees[i], ids[i]), child).second) {
+      return InvalidArgument("tree ", trees[i], " has two nodes ", ids[i]);
+    }
+    if (i == 0 || trees[i] != trees[i - 1]) forest.roots.push_back(child);
+    if (leaf) forest.leaves.emplace_back();
+    branches += leaf ? 0 : 1;
+  }
+  for (size_t i = 0; i < nodes; ++i) {
+    if (modes[i] == "LEAF") continue;
+    const auto* mode = std::find(std::begin(kModes), std::end(kModes), std::string_view(modes[i]));
+    if (mode == std::end(kModes)) return InvalidArgument("a tree node of mode ", modes[i]);
+    Branch branch;
+    branch.test = kTests[mode - std::begin(kModes)];
+    branch.feature = features[i];
+    branch.value = values[i];
+    ONCILLA_ASSIGN(branch.missing, TracksTrue(missing, i, nodes));
+    for (bool side : {true, false}) {
+      const int64_t to = side ? yes[i] : no[i];
+      const auto found = known.find({trees[i], to});
+      if (found == known.end()) {
+        return InvalidArgument("tree ", trees[i], " leads to a node ", to, " that it lacks");
+      }
+      (side ? branch.yes : branch.no) = found->second;
+    }
+    forest.branches.push_back(std::move(branch));
+  }
+  ONCILLA_TRY(ReadVotes(b, votes, known, forest));
+  return forest;
+}
+
+// Adds base_values to scores [N, targets].
+Result<ValueId> AddBase(OnnxLowering& b, ValueId scores, int64_t targets) {
+  ONCILLA_ASSIGN(const std::vector<double> base, OldNumbers(b, "base_values"));
+  if (base.empty()) return scores;
+  if (std::ssize(base) != targets) {
+    return InvalidArgument(base.size(), " base values for ", targets, " targets");
+  }
+  const std::vector<float> numbers(base.begin(), base.end());
+  const ValueId offset = b.Constant(Tensor::Of<float>(DType::kF32, {targets}, numbers));
+  return b.Add("Add", {}, {scores, offset}, "with_base");
+}
+
+Result<ValueId> AddOldScores(OnnxLowering& b, const Forest& forest, int64_t targets,
+                             const std::string& combine) {
+  b.Ignore("nodes_hitrates");
+  b.Ignore("nodes_hitrates_as_tensor");
+  ONCILLA_ASSIGN(const TreeEnsembleAttrs attrs, AttrsOf(forest, targets, combine));
+  // Scores are float, but a double is compared as such.
+  const DType compute = b.dtype() == DType::kF64 ? DType::kF64 : DType::kF32;
+  ONCILLA_ASSIGN(const ValueId x, b.Cast(b.in(0), compute, "x"));
+  ONCILLA_ASSIGN(ValueId scores, b.Add(attrs, {x}, "votes"));
+  ONCILLA_ASSIGN(scores, b.Cast(scores, DType::kF32, "scores"));
+  return AddBase(b, scores, targets);
+}
+
+Result<Values> LowerTreeRegressor(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const std::string aggregate, b.String("aggregate_function", "SUM"));
+  ONCILLA_ASSIGN(const std::string transform, b.String("post_transform", "NONE"));
+  ONCILLA_ASSIGN(const int64_t targets, b.Int("n_targets", 1));
+  const char* combine = aggregate == "SUM"       ? "sum"
+                        : aggregate == "AVERAGE" ? "mean"
+                        : aggregate == "MIN"     ? "min"
+                        : aggregate == "MAX"     ? "max"
+                                                 : nullptr;
+  if (combine == nullptr) return InvalidArgument("aggregate_function is '", aggregate, "'");
+  ONCILLA_ASSIGN(const Forest forest, ReadOldForest(b, "target"));
+  ONCILLA_ASSIGN(const ValueId scores, AddOldScores(b, forest, targets, combine));
+  return One(AddPostTransform(b, scores, transform, ""));
+}
+
+Result<Values> LowerTreeClassifier(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const std::string transform, b.String("post_transform", "NONE"));
+  ONCILLA_ASSIGN(const auto numbers, b.IntList("classlabels_int64s"));
+  ONCILLA_ASSIGN(const auto words, b.StringList("classlabels_strings"));
+  const auto classes = static_cast<int64_t>(std::max(numbers.size(), words.size()));
+  ONCILLA_ASSIGN(const Forest forest, ReadOldForest(b, "class"));
+  // Two classes of which only one is voted for: what its score means is not written anywhere.
+  bool first = false, other = false;
+  for (const std::vector<Vote>& leaf : forest.leaves) {
+    for (const Vote& vote : leaf) (vote.target == 0 ? first : other) = true;
+  }
+  if (classes <= 2 && !(first && other)) return Unsupported("with votes for one of two classes");
+  ONCILLA_ASSIGN(const ValueId scores, AddOldScores(b, forest, classes, "sum"));
+  ONCILLA_ASSIGN(const ValueId label,
+                 AddTopLabel(b, scores, classes, "classlabels_int64s", "classlabels_strings"));
+  ONCILLA_ASSIGN(const ValueId shown, AddPostTransform(b, scores, transform, "shown"));
+  return Values{label, shown};
+}
+
+constexpr OnnxOpRow kRows[] = {
+    {"TreeEnsemble", 5, kNewestOnnxMl, 1, "", LowerTreeEnsemble},
+    {"TreeEnsembleClassifier", 1, 4, 1, "", LowerTreeClassifier},
+    {"TreeEnsembleRegressor", 1, 4, 1, "", LowerTreeRegressor},
+};
+
+}  // namespace
+
+std::span<const OnnxOpRow> OnnxMlTreeRows() { return kRows; }
+
+}  // namespace oncilla

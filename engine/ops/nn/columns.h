@@ -1,0 +1,48 @@
+// Attributes of ops on the columns that a sliding window cuts out of an image: their sum back into
+// one, and the convolution whose window is bent by offsets.
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "engine/ops/nn/conv_geometry.h"
+#include "engine/ops/op_def.h"
+
+namespace oncilla {
+
+// x[N, C * taps, L], *image[spatial], *block[spatial] -> y[N, C, image..]: each column l of x holds
+// what a window of sizes `block` sees at its place l, and y is the sum of all. What lies in the
+// padding is dropped. pads = all begins, then all ends; empty lists mean ones and zeros.
+struct FoldColumnsAttrs {
+  std::vector<int64_t> strides, dilations, pads;
+  void Fields(auto&& field) {
+    field("strides", strides);
+    field("dilations", dilations);
+    field("pads", pads);
+  }
+};
+// The axes of the image, with `out` places of the window each; image and block known.
+Result<std::vector<WindowAxis>> FoldAxes(const FoldColumnsAttrs& attrs,
+                                         std::span<const int64_t> image,
+                                         std::span<const int64_t> block);
+
+// x[N, H, W, C], filter[kh, kw, C / groups, Cout], offset[N, oh, ow, offset_groups * kh * kw * 2],
+// bias[Cout]?, mask[N, oh, ow, offset_groups * kh * kw]? -> y[N, oh, ow, Cout]: a convolution whose
+// taps stand where the offsets (rows, columns) move them, read between pixels (bilinear, zeros
+// outside) and multiplied by the mask.
+struct DeformConvAttrs {
+  std::vector<int64_t> strides, dilations, pads;
+  int64_t groups = 1, offset_groups = 1;
+  void Fields(auto&& field) {
+    field("strides", strides);
+    field("dilations", dilations);
+    field("pads", pads);
+    field("groups", groups);
+    field("offset_groups", offset_groups);
+  }
+};
+// Rows and columns of the window; shapes of x and filter known.
+Result<std::array<WindowAxis, 2>> DeformAxes(const DeformConvAttrs& attrs, const Shape& x,
+                                             const Shape& filter);
+
+}  // namespace oncilla

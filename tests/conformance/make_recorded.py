@@ -1,0 +1,305 @@
+#!/usr/bin/env python3
+"""Writes recorded/NAME: small models of ops that ONNX's own tests in Debian lack, with inputs and what ONNX
+Runtime, or for ops that it lacks ONNX's reference implementation, answers.
+
+    python3 -m venv v && v/bin/pip install onnxruntime==1.31.1 onnx==1.23.2 numpy
+    v/bin/python tests/conformance/make_recorded.py [NAME..]
+
+onnx_tests runs the folders as it runs ONNX's tests."""
+
+import pathlib
+import shutil
+import sys
+import zlib
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+OUT = pathlib.Path(__file__).resolve().parent / "recorded"
+MS = "com.microsoft"
+ML = "ai.onnx.ml"
+CASES = {}
+
+
+class Case:
+    """One node: inputs by name (None: left out; fixed: stored in the model), attributes, outputs."""
+
+    def __init__(self, name, op, inputs, outputs=1, domain="", opset=21, fixed=(), reference=False, **attrs):
+        self.name, self.op, self.domain, self.opset = name, op, domain, opset
+        self.inputs, self.fixed, self.reference, self.attrs = inputs, set(fixed), reference, attrs
+        self.outputs = [f"y{i}" for i in range(outputs)] if isinstance(outputs, int) else outputs
+        assert name not in CASES, name
+        CASES[name] = self
+
+    def model(self, types):
+        node = helper.make_node(self.op, [k if v is not None else "" for k, v in self.inputs.items()], self.outputs,
+                                domain=self.domain, **self.attrs)
+        given = {k: v for k, v in self.inputs.items() if v is not None}
+        feeds = {k: v for k, v in given.items() if k not in self.fixed}
+        infos = [helper.make_tensor_value_info(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape)
+                 for k, v in feeds.items()]
+        shown = [o for o in self.outputs if o]
+        outs = [helper.make_tensor_value_info(o, *types[o]) if types else onnx.ValueInfoProto(name=o) for o in shown]
+        stored = [numpy_helper.from_array(given[k], k) for k in given if k in self.fixed]
+        graph = helper.make_graph([node], self.name, infos, outs, stored)
+        opsets = [helper.make_opsetid("", self.opset)]
+        if self.domain:
+            opsets.append(helper.make_opsetid(self.domain, {ML: 3 if self.op.startswith("Tree") else 5}.get(self.domain, 1)))
+        model = helper.make_model(graph, opset_imports=opsets, producer_name="oncilla")
+        model.ir_version = 10
+        return model, feeds, shown
+
+    def record(self):
+        model, feeds, shown = self.model(None)
+        if self.reference:
+            answers = ReferenceEvaluator(self.model({o: (TensorProto.FLOAT, None) for o in shown})[0]).run(None, feeds)
+        else:
+            options = onnxruntime.SessionOptions()
+            options.log_severity_level = 3
+            session = onnxruntime.InferenceSession(model.SerializeToString(), options,
+                                                   providers=["CPUExecutionProvider"])
+            answers = session.run(shown, feeds)
+        answers = [np.asarray(a) for a in answers]
+        types = {o: (TensorProto.STRING if a.dtype == object else helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
+                 for o, a in zip(shown, answers)}
+        folder = OUT / self.name
+        shutil.rmtree(folder, ignore_errors=True)
+        (folder / "test_data_set_0").mkdir(parents=True)
+        (folder / "model.onnx").write_bytes(self.model(types)[0].SerializeToString())
+        for kind, arrays in (("input", feeds.values()), ("output", answers)):
+            for i, array in enumerate(arrays):
+                tensor = numpy_helper.from_array(array)
+                (folder / "test_data_set_0" / f"{kind}_{i}.pb").write_bytes(tensor.SerializeToString())
+
+
+class Numbers:
+    """Random arrays that depend on the case's name alone."""
+
+    def __init__(self, name):
+        self.rng = np.random.default_rng(zlib.crc32(name.encode()))
+
+    def f(self, *shape):
+        return self.rng.standard_normal(shape).astype(np.float32)
+
+    def u8(self, *shape):
+        return self.rng.integers(0, 256, shape).astype(np.uint8)
+
+    def i8(self, *shape):
+        return self.rng.integers(-128, 128, shape).astype(np.int8)
+
+    def ids(self, most, *shape, dtype=np.int32):
+        return self.rng.integers(0, most, shape).astype(dtype)
+
+
+def f32(*values):
+    return np.array(values, np.float32) if len(values) != 1 else np.array(values[0], np.float32)
+
+
+def activations():
+    n = Numbers("activations")
+    Case("ms_gelu", "Gelu", {"x": n.f(2, 5)}, domain=MS)
+    Case("ms_fast_gelu", "FastGelu", {"x": n.f(2, 3, 4)}, domain=MS)
+    Case("ms_fast_gelu_bias", "FastGelu", {"x": n.f(2, 3, 4), "bias": n.f(4)}, domain=MS)
+    Case("ms_bias_gelu", "BiasGelu", {"a": n.f(2, 3, 4), "b": n.f(4)}, domain=MS)
+    Case("ms_quick_gelu", "QuickGelu", {"x": n.f(3, 5)}, domain=MS)
+    Case("ms_quick_gelu_alpha", "QuickGelu", {"x": n.f(3, 5)}, domain=MS, alpha=0.7)
+
+
+def norms():
+    n = Numbers("norms")
+    Case("ms_skip_layer_norm", "SkipLayerNormalization",
+         {"x": n.f(2, 3, 8), "skip": n.f(2, 3, 8), "gamma": n.f(8), "beta": n.f(8), "bias": n.f(8)},
+         ["y", "", "", "sum"], domain=MS, epsilon=1e-5)
+    Case("ms_skip_layer_norm_broadcast", "SkipLayerNormalization",
+         {"x": n.f(2, 3, 8), "skip": n.f(3, 8), "gamma": n.f(8)}, domain=MS)
+    Case("ms_skip_simplified", "SkipSimplifiedLayerNormalization",
+         {"x": n.f(2, 3, 8), "skip": n.f(2, 3, 8), "gamma": n.f(8)}, ["y", "", "", "sum"], domain=MS, epsilon=1e-6)
+    Case("ms_skip_simplified_bias", "SkipSimplifiedLayerNormalization",
+         {"x": n.f(2, 3, 8), "skip": n.f(2, 3, 8), "gamma": n.f(8), "bias": n.f(8)}, domain=MS)
+    Case("simplified_layer_norm", "SimplifiedLayerNormalization", {"x": n.f(2, 3, 8), "scale": n.f(8)}, epsilon=1e-6)
+    embeddings = {"words": n.f(11, 8), "places": n.f(6, 8)}
+    tail = {"gamma": n.f(8), "beta": n.f(8)}
+    Case("ms_embed_layer_norm", "EmbedLayerNormalization",
+         {"ids": n.ids(11, 2, 4), "segments": n.ids(2, 2, 4), **embeddings, "types": n.f(2, 8), **tail,
+          "mask": np.array([[1, 1, 1, 0], [1, 1, 0, 0]], np.int32)}, 3, domain=MS)
+    Case("ms_embed_layer_norm_places", "EmbedLayerNormalization",
+         {"ids": n.ids(11, 2, 4), "segments": None, **embeddings, "types": None, **tail, "mask": None,
+          "position_ids": n.ids(6, 2, 4)}, 2, domain=MS)
+
+
+def attention():
+    n = Numbers("attention")
+    x, w, bias = n.f(2, 4, 8), n.f(8, 24), n.f(24)
+    mask = np.array([[1, 1, 1, 0], [1, 0, 1, 1]], np.int32)
+    Case("ms_attention", "Attention", {"x": x, "w": w, "b": bias}, domain=MS, num_heads=2)
+    Case("ms_attention_mask", "Attention", {"x": x, "w": w, "b": bias, "mask": mask}, domain=MS, num_heads=2)
+    Case("ms_attention_lengths", "Attention", {"x": x, "w": w, "b": bias, "mask": np.array([3, 2], np.int32)},
+         domain=MS, num_heads=2)
+    Case("ms_attention_mask_3d", "Attention",
+         {"x": x, "w": w, "b": bias, "mask": n.ids(2, 2, 4, 4) | np.eye(4, dtype=np.int32)}, domain=MS, num_heads=2)
+    Case("ms_attention_causal", "Attention", {"x": x, "w": w, "b": bias}, domain=MS, num_heads=2, unidirectional=1)
+    Case("ms_attention_causal_mask", "Attention", {"x": x, "w": w, "b": bias, "mask": mask}, domain=MS, num_heads=2,
+         unidirectional=1, mask_filter_value=-1000.0)
+    Case("ms_attention_extra_bias", "Attention",
+         {"x": x, "w": w, "b": bias, "mask": None, "past": None, "extra": n.f(1, 2, 4, 4)}, domain=MS, num_heads=2,
+         scale=0.3)
+    Case("ms_attention_sizes", "Attention", {"x": x, "w": n.f(8, 20), "b": n.f(20)}, domain=MS, num_heads=2,
+         qkv_hidden_sizes=[8, 8, 4])
+    q, k, v = n.f(2, 4, 8), n.f(2, 5, 8), n.f(2, 5, 8)
+    Case("ms_mha", "MultiHeadAttention", {"q": q, "k": k, "v": v}, domain=MS, num_heads=2)
+    Case("ms_mha_bias", "MultiHeadAttention", {"q": q, "k": k, "v": v, "b": n.f(24)}, domain=MS, num_heads=4)
+    Case("ms_mha_padding", "MultiHeadAttention",
+         {"q": q, "k": k, "v": v, "b": None, "mask": np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 0]], np.int32)},
+         domain=MS, num_heads=2)
+    Case("ms_mha_extra_bias", "MultiHeadAttention",
+         {"q": q, "k": k, "v": v, "b": None, "mask": None, "extra": n.f(1, 2, 4, 5)}, domain=MS, num_heads=2)
+    Case("ms_mha_past", "MultiHeadAttention",
+         {"q": n.f(2, 1, 8), "k": n.f(2, 1, 8), "v": n.f(2, 1, 8), "b": None, "mask": None, "extra": None,
+          "past_k": n.f(2, 2, 3, 4), "past_v": n.f(2, 2, 3, 4)}, 3, domain=MS, num_heads=2)
+    Case("ms_mha_by_head", "MultiHeadAttention", {"q": q, "k": n.f(2, 2, 5, 4), "v": n.f(2, 2, 5, 4)}, domain=MS,
+         num_heads=2)
+    cos, sin = n.f(10, 4), n.f(10, 4)
+    places = np.array([[0, 3, 1], [5, 2, 9]], np.int64)
+    Case("ms_rotary", "RotaryEmbedding", {"x": n.f(2, 3, 16), "at": places, "cos": cos, "sin": sin}, domain=MS)
+    Case("ms_rotary_offset", "RotaryEmbedding",
+         {"x": n.f(2, 3, 16), "at": np.array([4], np.int64), "cos": cos, "sin": sin}, domain=MS)
+    Case("ms_rotary_interleaved", "RotaryEmbedding", {"x": n.f(2, 2, 3, 8), "at": places, "cos": cos, "sin": sin},
+         domain=MS, interleaved=1)
+    Case("ms_rotary_part", "RotaryEmbedding", {"x": n.f(2, 3, 24), "at": places, "cos": cos, "sin": sin}, domain=MS,
+         num_heads=2, rotary_embedding_dim=8)
+
+
+def products():
+    n = Numbers("products")
+    Case("ms_fused_matmul", "FusedMatMul", {"a": n.f(2, 4, 3), "b": n.f(2, 5, 4)}, domain=MS, transA=1, transB=1,
+         alpha=0.5)
+    Case("ms_fused_gemm", "FusedGemm", {"a": n.f(3, 4), "b": n.f(4, 5), "c": n.f(5)}, domain=MS, activation="Relu",
+         alpha=0.5, beta=2.0)
+    Case("ms_fused_gemm_leaky", "FusedGemm", {"a": n.f(4, 3), "b": n.f(5, 4)}, domain=MS, activation="LeakyRelu",
+         activation_alpha=0.3, transA=1, transB=1)
+    conv = {"x": n.f(1, 3, 6, 5), "w": n.f(4, 3, 3, 3), "b": n.f(4)}
+    Case("ms_fused_conv", "FusedConv", conv, domain=MS, activation="Relu", pads=[1, 1, 1, 1])
+    Case("ms_fused_conv_sum", "FusedConv", {**conv, "z": n.f(1, 4, 2, 2)}, domain=MS, activation="Relu",
+         strides=[2, 2])
+    Case("ms_fused_conv_clip", "FusedConv", conv, domain=MS, activation="Clip", activation_params=[-0.5, 1.5])
+    Case("ms_fused_conv_hard_sigmoid", "FusedConv", conv, domain=MS, activation="HardSigmoid",
+         activation_params=[0.3, 0.4])
+    Case("ms_inverse", "Inverse", {"x": n.f(2, 3, 3) + 3 * np.eye(3, dtype=np.float32)}, domain=MS)
+    Case("ms_trilu", "Trilu", {"x": n.f(2, 4, 3), "k": np.array(1, np.int64)}, domain=MS, upper=0)
+    Case("ms_nhwc_max_pool", "NhwcMaxPool", {"x": n.u8(1, 5, 6, 3)}, domain=MS, kernel_shape=[3, 2], strides=[2, 2],
+         pads=[1, 0, 1, 0])
+
+
+def quantised():
+    n = Numbers("quantised")
+    u8 = lambda v: np.array(v, np.uint8)
+    i8 = lambda v: np.array(v, np.int8)
+    for op in ("Add", "Mul"):
+        Case(f"ms_qlinear_{op.lower()}", f"QLinear{op}",
+             {"a": n.u8(2, 3, 4), "as": f32(0.0513), "az": u8(120), "b": n.u8(3, 4), "bs": f32(0.0717), "bz": u8(131),
+              "cs": f32(0.1031), "cz": u8(127)}, domain=MS)
+        Case(f"ms_qlinear_{op.lower()}_signed", f"QLinear{op}",
+             {"a": n.i8(2, 5), "as": f32(0.05), "az": i8(-3), "b": n.i8(1), "bs": f32(0.07), "bz": i8(11),
+              "cs": f32(0.1), "cz": i8(-9)}, domain=MS)
+    Case("ms_qlinear_sigmoid", "QLinearSigmoid",
+         {"x": n.u8(3, 20), "xs": f32(0.04), "xz": u8(128), "ys": f32(1 / 256), "yz": u8(0)}, domain=MS,
+         fixed=["xs", "xz", "ys", "yz"])
+    Case("ms_qlinear_leaky_relu", "QLinearLeakyRelu",
+         {"x": n.i8(3, 20), "xs": f32(0.04), "xz": i8(5), "ys": f32(0.03), "yz": i8(-20)}, domain=MS, alpha=0.2,
+         fixed=["xs", "xz", "ys", "yz"])
+    Case("ms_qlinear_softmax", "QLinearSoftmax",
+         {"x": n.u8(3, 10), "xs": f32(0.04), "xz": u8(128), "ys": f32(1 / 256), "yz": u8(0)}, domain=MS,
+         fixed=["xs", "xz", "ys", "yz"], axis=-1)
+    CASES["ms_qlinear_softmax"].attrs["opset"] = 13  # an attribute of this op
+    # No result lies between two steps, where rounding would decide.
+    scales = {"xs": f32(0.0513), "xz": u8(120), "ys": f32(0.0437), "yz": u8(110)}
+    Case("ms_qlinear_average_pool", "QLinearAveragePool", {"x": n.u8(1, 3, 6, 5), **scales}, domain=MS,
+         kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2])
+    Case("ms_qlinear_average_pool_last", "QLinearAveragePool", {"x": n.u8(1, 6, 5, 3), **scales}, domain=MS,
+         kernel_shape=[2, 2], channels_last=1, count_include_pad=1, pads=[1, 1, 0, 0])
+    Case("ms_qlinear_global_pool", "QLinearGlobalAveragePool", {"x": n.u8(2, 3, 6, 5), **scales}, domain=MS)
+    Case("ms_qlinear_global_pool_last", "QLinearGlobalAveragePool", {"x": n.u8(2, 6, 5, 3), **scales}, domain=MS,
+         channels_last=1)
+    Case("ms_qlinear_concat", "QLinearConcat",
+         {"ys": f32(0.06), "yz": u8(100), "a": n.u8(2, 3), "as": f32(0.05), "az": u8(120), "b": n.u8(2, 4),
+          "bs": f32(0.06), "bz": u8(100)}, domain=MS, axis=1, fixed=["ys", "yz", "as", "az", "bs", "bz"])
+    Case("ms_qlinear_where", "QLinearWhere",
+         {"c": n.ids(2, 3, 4).astype(bool), "x": n.u8(3, 4), "xs": f32(0.05), "xz": u8(120), "y": n.u8(4),
+          "ys": f32(0.07), "yz": u8(90), "zs": f32(0.06), "zz": u8(110)}, domain=MS,
+         fixed=["xs", "xz", "ys", "yz", "zs", "zz"])
+    Case("ms_matmul_integer_to_float", "MatMulIntegerToFloat",
+         {"a": n.u8(3, 5), "b": n.u8(5, 4), "as": f32(0.02), "bs": np.abs(n.f(4)) / 50, "az": u8(120),
+          "bz": n.u8(4), "bias": n.f(4)}, domain=MS)
+    Case("ms_dynamic_quantize_matmul", "DynamicQuantizeMatMul",
+         {"a": n.f(3, 5), "b": n.i8(5, 4), "bs": f32(0.02), "bz": i8(3), "bias": n.f(4)}, domain=MS)
+    gemm = {"a": n.u8(3, 5), "as": f32(0.02), "az": u8(120), "b": n.i8(5, 4), "bs": f32(0.03), "bz": i8(-4),
+            "c": n.ids(900, 4)}
+    Case("ms_qgemm", "QGemm", {**gemm, "ys": f32(0.2), "yz": u8(128)}, domain=MS)
+    Case("ms_qgemm_float", "QGemm", gemm, domain=MS, alpha=0.5)
+    Case("ms_qgemm_columns", "QGemm",
+         {**gemm, "b": n.i8(4, 5), "bs": np.abs(n.f(4)) / 40, "bz": np.zeros(4, np.int8), "ys": f32(0.2),
+          "yz": u8(128)}, domain=MS, transB=1)
+
+
+def features():
+    n = Numbers("features")
+    Case("ml_scaler", "Scaler", {"x": n.f(3, 4)}, domain=ML, offset=[1.0, 2, 3, 4], scale=[0.5, 1, 2, 3])
+    for norm in ("MAX", "L1", "L2"):
+        Case(f"ml_normalizer_{norm.lower()}", "Normalizer", {"x": np.abs(n.f(3, 4))}, domain=ML, norm=norm)
+    holes = n.f(3, 4)
+    holes[0, 1] = holes[2, 3] = np.nan
+    Case("ml_imputer", "Imputer", {"x": holes}, domain=ML, imputed_value_floats=[1.0, 2, 3, 4],
+         replaced_value_float=float("nan"))
+    Case("ml_imputer_ints", "Imputer", {"x": np.array([[1, 0, 3], [0, 5, 6]], np.int64)}, domain=ML,
+         imputed_value_int64s=[7], replaced_value_int64=0)
+    Case("ml_one_hot", "OneHotEncoder", {"x": np.array([3, 1, 9, 7], np.int64)}, domain=ML, cats_int64s=[1, 7, 3])
+    Case("ml_linear_regressor", "LinearRegressor", {"x": n.f(3, 4)}, domain=ML, targets=2,
+         coefficients=n.f(8).tolist(), intercepts=[0.5, -0.5])
+    Case("ml_linear_classifier", "LinearClassifier", {"x": n.f(5, 4)}, 2, domain=ML, classlabels_ints=[10, 20, 30],
+         coefficients=n.f(12).tolist(), intercepts=[0.5, -0.5, 0.1], post_transform="SOFTMAX")
+    Case("ml_label_encoder_floats", "LabelEncoder", {"x": np.array([1.5, np.nan, 2.5, 9], np.float32)}, domain=ML,
+         keys_floats=[1.5, float("nan"), 2.5], values_int64s=[10, 20, 30], default_int64=-7)
+    Case("ml_feature_vectorizer", "FeatureVectorizer", {"a": n.f(2, 3), "b": n.f(2, 2)}, domain=ML,
+         inputdimensions=[3, 2])
+
+
+def tree_attrs(kind):
+    """Two trees over three features; `kind` names the votes (target or class)."""
+    return {
+        "nodes_treeids": [0, 0, 0, 0, 0, 1, 1, 1],
+        "nodes_nodeids": [0, 1, 2, 3, 4, 0, 1, 2],
+        "nodes_featureids": [0, 1, 0, 0, 0, 2, 0, 0],
+        "nodes_modes": ["BRANCH_LEQ", "BRANCH_GT", "LEAF", "LEAF", "LEAF", "BRANCH_LT", "LEAF", "LEAF"],
+        "nodes_values": [0.1, -0.3, 0.0, 0.0, 0.0, 0.2, 0.0, 0.0],
+        "nodes_truenodeids": [1, 2, 0, 0, 0, 1, 0, 0],
+        "nodes_falsenodeids": [4, 3, 0, 0, 0, 2, 0, 0],
+        f"{kind}_treeids": [0, 0, 0, 0, 1, 1, 1, 1, 1, 1],
+        f"{kind}_nodeids": [2, 2, 3, 4, 1, 1, 1, 2, 2, 2],
+        f"{kind}_ids": [0, 1, 1, 2, 0, 1, 2, 0, 1, 2],
+        f"{kind}_weights": [0.5, 0.25, -1.5, 0.75, 0.3, 0.6, 0.1, 0.4, 0.2, 0.7],
+    }
+
+
+def trees():
+    n = Numbers("trees")
+    x = n.f(7, 3)
+    for mode in ("SUM", "AVERAGE", "MIN", "MAX"):
+        Case(f"ml_tree_regressor_{mode.lower()}", "TreeEnsembleRegressor", {"x": x}, domain=ML, n_targets=3,
+             aggregate_function=mode, base_values=[0.5, 0.0, -0.5], **tree_attrs("target"))
+    Case("ml_tree_classifier", "TreeEnsembleClassifier", {"x": x}, 2, domain=ML, classlabels_int64s=[7, 8, 9],
+         post_transform="SOFTMAX", **tree_attrs("class"))
+    Case("ml_tree_classifier_words", "TreeEnsembleClassifier", {"x": x}, 2, domain=ML,
+         classlabels_strings=["a", "b", "c"], **tree_attrs("class"))
+
+
+if __name__ == "__main__":
+    for each in (activations, norms, attention, products, quantised, features, trees):
+        each()
+    for chosen in sys.argv[1:] or CASES:
+        try:
+            CASES[chosen].record()
+        except Exception as error:  # said by name, so that the others are still written
+            print(chosen, str(error)[:300])

@@ -1,0 +1,1 @@
+JrdtlU`j€•¼[jPB”T*OmS`Uph‡

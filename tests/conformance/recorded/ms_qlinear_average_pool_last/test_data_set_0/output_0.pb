@@ -1,0 +1,1 @@
+JZ}K‰”b–o‹‡Acx_|Qrqžgu‘AsM3i?fnXŠ‹W›€žC¤³€—PRd—^ÙâaÂÑc®qsRMprF|ˆu{‹w›”ŒVlYVv'HŸ1.QhvX
