@@ -205,7 +205,7 @@ TEST_F(OnnxControl, DepthHasABound) {
     graph.Node(If("q", "y", inner, OneNode(OnnxNodeText("Abs", {"x"}, {"r"}), "r")));
     return Run(graph, {{"x", Floats({2}, {1, 2})}, {"q", Bool(true)}});
   };
-  const auto few = with(20);
+  const auto few = with(55);
   ASSERT_TRUE(few.ok()) << few.status();
   EXPECT_THAT(Values((*few)[0]), ElementsAre(-1, -2));
   const auto many = with(200);
