@@ -176,6 +176,11 @@ TEST_F(OnnxControl, WrongGraphsAreRefused) {
   EXPECT_THAT(with(two.bytes()), HasSubstr("then_branch gives 2 results for 1 outputs"));
   EXPECT_THAT(with(OneNode(OnnxNodeText("Neg", {"nothing"}, {"a"}), "a")),
               HasSubstr("nothing computes 'nothing'"));
+  OnnxGraphText one;
+  one.Input("x", {2}).Input("q", {}, kBool).Output("y", {2});
+  const std::string right = OneNode(OnnxNodeText("Neg", {"x"}, {"n"}), "n");
+  one.Node(OnnxNodeText("If", {"q"}, {"y"}).Graph("then_branch", right));
+  EXPECT_THAT(Refusal(one), HasSubstr("'else_branch' must be one graph"));
   OnnxGraphText takes;
   takes.Input("a", {2}).Output("a", {});
   EXPECT_THAT(with(takes.bytes()), HasSubstr("then_branch takes inputs"));
@@ -200,7 +205,7 @@ TEST_F(OnnxControl, DepthHasABound) {
     graph.Node(If("q", "y", inner, OneNode(OnnxNodeText("Abs", {"x"}, {"r"}), "r")));
     return Run(graph, {{"x", Floats({2}, {1, 2})}, {"q", Bool(true)}});
   };
-  const auto few = with(20);
+  const auto few = with(55);
   ASSERT_TRUE(few.ok()) << few.status();
   EXPECT_THAT(Values((*few)[0]), ElementsAre(-1, -2));
   const auto many = with(200);

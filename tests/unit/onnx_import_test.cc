@@ -1,11 +1,10 @@
 // ONNX models imported whole: names, functions, external data, and what is refused.
-#include "engine/import/onnx/import.h"
-
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "engine/graph/verify.h"
+#include "engine/import/onnx/import.h"
 #include "tests/unit/onnx_text.h"
 #include "tests/unit/run_graph.h"
 #include "tests/unit/temporary.h"
@@ -174,7 +173,7 @@ TEST_F(OnnxImport, ListsEverythingUnsupportedAtOnce) {
   graph.Input("x", {1, 3}).Output("y", {1, 3});
   graph.Node(OnnxNodeText("Wobble", {"x"}, {"a"}, "first"));
   graph.Node(OnnxNodeText("Wobble", {"a"}, {"b"}, "second"));
-  graph.Node(OnnxNodeText("If", {"x"}, {"c"}, "branch").Graph("then_branch", body.bytes()));
+  graph.Node(OnnxNodeText("Iterate", {"x"}, {"c"}, "branch").Graph("body", body.bytes()));
   graph.Node(OnnxNodeText("Cast", {"x"}, {"d"}, "to_pairs").Int("to", 14));
   graph.Node(OnnxNodeText("Mangle", {"x"}, {"e"}).Domain("com.other"));
   graph.Node(OnnxNodeText("Relu", {"x"}, {"f"}, "typo").Float("alfa", 1));
@@ -184,14 +183,14 @@ TEST_F(OnnxImport, ListsEverythingUnsupportedAtOnce) {
   const std::string text = Refusal();
   EXPECT_SAYS(text, "5 ops are not supported: ");
   EXPECT_SAYS(text, "'Wobble' (opset 17) in 2 nodes: 'first', 'second'");
-  EXPECT_SAYS(text, "'If' (it has a subgraph) in 1 node: 'branch'");
+  EXPECT_SAYS(text, "'Iterate' (it has a subgraph) in 1 node: 'branch'");
   EXPECT_SAYS(text, "'Cast' (the type COMPLEX64) in 1 node: 'to_pairs'");
   EXPECT_SAYS(text, "'com.other.Mangle' (the model imports no opset for it) in 1 node: 'e'");
   EXPECT_SAYS(text, "'Relu' (with the attribute 'alfa') in 1 node: 'typo'");
   EXPECT_EQ(text.find("Wrangle"), std::string::npos);
   EXPECT_EQ(Import().status().code(), Code::kUnimplemented);
   // Who asks for less is judged for less.
-  EXPECT_SAYS(Refusal({"", {}, {"c"}}), "1 op is not supported: 'If'");
+  EXPECT_SAYS(Refusal({"", {}, {"c"}}), "1 op is not supported: 'Iterate'");
 }
 
 TEST_F(OnnxImport, RefusesVersionsItDoesNotKnow) {

@@ -7,6 +7,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/half.h"
+#include "engine/tensor/tensor_list.h"
 #include "tests/unit/temporary.h"
 #include "tools/oncilla/files/base64.h"
 #include "tools/oncilla/files/json_tensor.h"
@@ -267,6 +268,57 @@ TEST_F(Folder, MissingFilesAreNamedOnce) {
   EXPECT_EQ(Details(status).stage, Stage::kFile);
   EXPECT_THAT(Message(status), HasSubstr("absent.npy"));
   EXPECT_EQ(Message(status).find("absent.npy"), Message(status).rfind("absent.npy"));
+}
+
+// Elements of a sequence, a file each; a later run with fewer of them leaves none of an earlier
+// one.
+TEST_F(Folder, SequencesAreFolders) {
+  using Kind = TensorInfo::Kind;
+  const auto list = [](int64_t count) {
+    TensorList elements(DType::kF32);
+    for (int64_t i = 0; i < count; ++i) {
+      const std::vector<float> values(static_cast<size_t>(i + 1), static_cast<float>(i));
+      elements.Push(Tensor::Of<float>(DType::kF32, {i + 1}, values));
+    }
+    return elements;
+  };
+  const auto sizes = [&](Kind kind) {
+    const InputWish wish{"s", DType::kF32, PartialShape(std::vector<Dim>{Dim()}), kind};
+    std::vector<int64_t> all;
+    const auto path = FindInputFile(path_, wish, 0);
+    if (!path.ok()) return std::vector<int64_t>{-1};
+    const auto value = Load(*path, wish);
+    if (!value.ok() || !value->is_list()) return std::vector<int64_t>{-2};
+    for (int64_t i = 0; i < value->list().size(); ++i) {
+      const Tensor& element = value->list().at(i);
+      all.push_back(element.valid() ? element.elements() : 0);
+    }
+    return all;
+  };
+  const auto write = [&](const TensorList& value, Kind kind) {
+    EXPECT_TRUE(WriteTensorFile(path_, "s", Tensor::OfList(value), kind).ok());
+  };
+  write(list(3), Kind::kSequence);
+  EXPECT_THAT(sizes(Kind::kSequence), ElementsAre(1, 2, 3));
+  write(list(2), Kind::kSequence);
+  EXPECT_THAT(sizes(Kind::kSequence), ElementsAre(1, 2));
+  EXPECT_THAT(sizes(Kind::kOptional), ElementsAre(-2));  // holds two
+  EXPECT_THAT(sizes(Kind::kOptionalSequence), ElementsAre(1, 2, 0));
+  write(TensorList(DType::kF32), Kind::kSequence);
+  EXPECT_THAT(sizes(Kind::kSequence), ElementsAre());
+  TensorList marked = list(2);
+  marked.Resize(3);
+  write(marked, Kind::kOptionalSequence);
+  EXPECT_THAT(sizes(Kind::kOptionalSequence), ElementsAre(1, 2, 0));
+  write(TensorList(DType::kF32), Kind::kOptionalSequence);  // nothing, not an empty sequence
+  EXPECT_THAT(sizes(Kind::kOptionalSequence), ElementsAre());
+  write(list(1), Kind::kOptional);
+  EXPECT_THAT(sizes(Kind::kOptional), ElementsAre(1));
+  write(TensorList(DType::kF32), Kind::kOptional);
+  EXPECT_THAT(sizes(Kind::kOptional), ElementsAre());
+  const InputWish scalars{"s", DType::kF32, PartialShape::OfRank(0), Kind::kSequence};
+  write(list(1), Kind::kSequence);
+  EXPECT_FALSE(Load(JoinPath(path_, "s"), scalars).ok());
 }
 
 }  // namespace

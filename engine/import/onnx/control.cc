@@ -84,7 +84,7 @@ class If {
       ONCILLA_ASSIGN(branches[i], b_.GraphAttr(kBranches[i]));
       ONCILLA_TRY(Check(*branches[i], kBranches[i]));
     }
-    if (!b_.has(0)) return DataLoss("has no condition");
+    if (b_.inputs() != 1 || !b_.has(0)) return DataLoss("needs one input, its condition");
     ONCILLA_ASSIGN(const ValueId condition, b_.ToScalar(b_.in(0), "condition"));
     if (b_.fact(condition).dtype != DType::kBool) {
       return InvalidArgument("its condition is ", b_.in_fact(0), ", not a bool");
