@@ -114,11 +114,11 @@ def refused():
     state.begin()
     x = random("x", [2, 4])
     weights = Given(random("w", [3, 4], -127, 127, np.int8), (0.01, 0))
+    q = Fed(random("q", [2, 4], -128, 127, np.int8), (0.1, 3))
     dense = options("FullyConnectedOptions")
-    build(state, "quantised", Op("FULLY_CONNECTED", [Fed(random("q", [2, 4], -128, 127, np.int8), (0.1, 3)), weights],
-                                 [Out(np.int8, [2, 3], (0.2, 0))], dense))
+    build(state, "quantised", Op("TANH", [q], [Out(np.int8, [2, 4], (0.0078125, 0))]))
     build(state, "weights_alone", Op("FULLY_CONNECTED", [x, weights], [Out(shape=[2, 3])], dense))
-    build(state, "rescaled", Op("RESHAPE", [Fed(random("q", [2, 4], -128, 127, np.int8), (0.1, 3)), Given(np.array([8], np.int32))],
+    build(state, "rescaled", Op("RESHAPE", [q, Given(np.array([8], np.int32))],
                                 [Out(np.int8, [8], (0.2, 3))], options("ReshapeOptions")))
     build(state, "custom", Op("Unheard", [x], [Out(shape=[2, 4])], custom=b"\0\0"))
     build(state, "flex", Op("FlexErf", [x], [Out(shape=[2, 4])], custom=b"\0\0"))

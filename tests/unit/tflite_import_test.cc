@@ -78,8 +78,7 @@ TEST(TfliteImport, WhatIsNotComputedIsRefusedByName) {
     const char *signature, *op, *reason;
     Code code;
   } kRefused[] = {
-      {"quantised", "FULLY_CONNECTED", "arithmetic on quantised tensors (INT8)",
-       Code::kUnimplemented},
+      {"quantised", "TANH", "arithmetic on quantised tensors (INT8)", Code::kUnimplemented},
       {"weights_alone", "FULLY_CONNECTED", "arithmetic on quantised tensors (INT8)",
        Code::kUnimplemented},
       {"rescaled", "RESHAPE", "quantised tensors whose scales differ", Code::kUnimplemented},
