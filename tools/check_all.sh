@@ -131,6 +131,7 @@ check_all() {
   if fits "asan, ubsan and fuzzers" 28 &&
     step "build (clang 14, asan, ubsan)" build_in asan asan "$asan_targets"; then
     step "unit tests (asan, ubsan)" sanitized build/asan/tests/unit_tests
+    step "TFLite (asan, ubsan)" sanitized build/asan/tests/tflite_tests
     step "cases (asan, ubsan)" sanitized_cases
     step "ONNX's tests (asan, ubsan)" sanitized_onnx
     step "fuzzers, a minute each" fuzz_all

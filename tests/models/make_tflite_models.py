@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the small models of testdata/tflite (model_*.tflite), as TensorFlow's converter makes them, with answers:
+"""Writes the small models of testdata/tflite (model_*.tflite, refused.tflite), as TensorFlow's converter makes them, with answers:
 
   python3 -m venv v && v/bin/pip install tensorflow-cpu==2.21.0 ai-edge-litert==2.3.0
   v/bin/python tests/models/make_tflite_models.py testdata/tflite [name..]
@@ -17,7 +17,7 @@ from flatbuffers import flexbuffers
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "tflite_cases"))
-from tflite_recorder import Maker, Op, Out, State, build, packed, packed_model, random  # noqa: E402
+from tflite_recorder import Fed, Given, Maker, Op, Out, State, build, options, packed, packed_model, random  # noqa: E402
 
 
 def convnet():
@@ -108,7 +108,29 @@ def composite():
     return packed(state), {"outer": [x]}
 
 
+def refused():
+    """What the engine does not compute: integers that stand for real numbers, custom ops, an option that no row asks for."""
+    state = State()
+    state.begin()
+    x = random("x", [2, 4])
+    weights = Given(random("w", [3, 4], -127, 127, np.int8), (0.01, 0))
+    q = Fed(random("q", [2, 4], -128, 127, np.int8), (0.1, 3))
+    dense = options("FullyConnectedOptions")
+    build(state, "quantised", Op("TANH", [q], [Out(np.int8, [2, 4], (0.0078125, 0))]))
+    build(state, "weights_alone", Op("FULLY_CONNECTED", [x, weights], [Out(shape=[2, 3])], dense))
+    build(state, "rescaled", Op("RESHAPE", [q, Given(np.array([8], np.int32))],
+                                [Out(np.int8, [8], (0.2, 3))], options("ReshapeOptions")))
+    build(state, "custom", Op("Unheard", [x], [Out(shape=[2, 4])], custom=b"\0\0"))
+    build(state, "flex", Op("FlexErf", [x], [Out(shape=[2, 4])], custom=b"\0\0"))
+    build(state, "wrong_options", Op("SOFTMAX", [x], [Out(shape=[2, 4])], options("ConcatenationOptions", axis=1)))
+    build(state, "wrong_type", Op("EXP", [x], [Out(np.int32, [2, 4])]))
+    return packed(state), None
+
+
 def with_answers(data, feeds):
+    if feeds is None:
+        return data
+
     interpreter = Interpreter(model_content=data,
                               experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES)
     interpreter.allocate_tensors()
@@ -132,12 +154,12 @@ def with_answers(data, feeds):
     return packed_model(model)
 
 
-MODELS = {f.__name__: f for f in (convnet, loop, state, lstm, composite)}
+MODELS = {f.__name__: f for f in (convnet, loop, state, lstm, composite, refused)}
 
 if __name__ == "__main__":
     for name in sys.argv[2:] or MODELS:
         data = with_answers(*MODELS[name]())
-        path = os.path.join(sys.argv[1], f"model_{name}.tflite")
+        path = os.path.join(sys.argv[1], f"{name}.tflite" if name == "refused" else f"model_{name}.tflite")
         with open(path, "wb") as file:
             file.write(data)
         print(path, len(data), "bytes")

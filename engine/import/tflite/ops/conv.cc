@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "engine/import/lowering/window.h"
+#include "engine/import/tflite/ops/quantize.h"
 #include "engine/import/tflite/ops/window.h"
 
 namespace oncilla {
@@ -32,6 +33,34 @@ Result<Window> ReadWindow(const TfliteLowering& b, const Fields& fields) {
     window.dilations.push_back(dilation);
   }
   return window;
+}
+
+// A convolution of quantised integers, whose weights may have a scale for each output channel, the
+// last axis of the sums.
+Result<Values> AddInt8Conv(TfliteLowering& b, const ConvAttrs& attrs, bool depthwise,
+                           int64_t activation) {
+  const TfliteTensor& weights = b.tensor(1);
+  const auto last = depthwise ? 3 : 0;
+  if (weights.quantization.scale.size() > 1 && weights.quantization.axis != last) {
+    return Unsupported("with scales along axis ", weights.quantization.axis);
+  }
+  ONCILLA_ASSIGN(const ValueId x, TfliteCentred(b, 0));
+  ONCILLA_ASSIGN(ValueId filter, TfliteCentred(b, 1));
+  const PartialShape shape = b.fact(filter).shape;
+  if (!shape.known() || shape.rank() != 4) return Unsupported("a filter of the shape ", shape);
+  if (depthwise) {
+    ONCILLA_ASSIGN(filter, b.Add("Reshape", {},
+                                 {filter, b.Ints({shape[1].size, shape[2].size, 1, shape[3].size})},
+                                 "filter"));
+  } else {
+    ONCILLA_ASSIGN(filter, b.Transpose(filter, {1, 2, 3, 0}, "filter"));
+  }
+  ONCILLA_ASSIGN(ValueId sums, b.Add(attrs, {x, filter}, "products_sum"));
+  if (b.has(2)) {
+    ONCILLA_ASSIGN(const ValueId bias, b.Cast(b.in(2), DType::kF64, "bias"));
+    ONCILLA_ASSIGN(sums, b.Add("Add", {}, {sums, bias}, "biased"));
+  }
+  return One(TfliteRequantised(b, sums, TfliteFactors(b, 0, 1), activation));
 }
 
 // Filter and input must be of the same real numbers.
@@ -63,11 +92,13 @@ Result<int64_t> GroupsOf(const Fact& x, const Fact& filter) {
 // The filter is [out, height, width, in].
 Result<Values> LowerConv(TfliteLowering& b) {
   b.Ignore(6);  // the type of a quantised bias
-  ONCILLA_TRY(CheckTypes(b, 0, 1));
+  const bool int8 = b.any_quantised();
+  ONCILLA_TRY(int8 ? CheckTfliteInt8(b, 0, 1, 2) : CheckTypes(b, 0, 1));
   ONCILLA_ASSIGN(const int64_t activation, b.Activation(kConv.activation));
   ONCILLA_ASSIGN(const Window window, ReadWindow(b, kConv));
   auto attrs = window.As<ConvAttrs>();
   ONCILLA_ASSIGN(attrs.groups, GroupsOf(b.in_fact(0), b.in_fact(1)));
+  if (int8) return AddInt8Conv(b, attrs, false, activation);
   ONCILLA_ASSIGN(const ValueId filter, b.Transpose(b.in(1), {1, 2, 3, 0}, "filter"));
   ONCILLA_ASSIGN(const ValueId bias, AddBias(b, 2));
   ONCILLA_ASSIGN(const ValueId y, b.Add(attrs, {b.in(0), filter, bias}, b.Inner(activation)));
@@ -76,7 +107,8 @@ Result<Values> LowerConv(TfliteLowering& b) {
 
 // The filter is [1, height, width, in * multiplier]: a group for each channel.
 Result<Values> LowerDepthwise(TfliteLowering& b) {
-  ONCILLA_TRY(CheckTypes(b, 0, 1));
+  const bool int8 = b.any_quantised();
+  ONCILLA_TRY(int8 ? CheckTfliteInt8(b, 0, 1, 2) : CheckTypes(b, 0, 1));
   ONCILLA_ASSIGN(const int64_t multiplier, b.Int(3));
   ONCILLA_ASSIGN(const int64_t activation, b.Activation(kDepthwise.activation));
   ONCILLA_ASSIGN(const Window window, ReadWindow(b, kDepthwise));
@@ -91,6 +123,7 @@ Result<Values> LowerDepthwise(TfliteLowering& b) {
   }
   auto attrs = window.As<ConvAttrs>();
   attrs.groups = channels / multiplier;
+  if (int8) return AddInt8Conv(b, attrs, true, activation);
   ONCILLA_ASSIGN(const ValueId filter,
                  b.Add("Reshape", {},
                        {b.in(1), b.Ints({shape[1].size, shape[2].size, 1, channels})}, "filter"));
@@ -175,10 +208,11 @@ Result<Values> LowerTransposeBias(TfliteLowering& b) {
 
 using Options = TfliteOptions;
 constexpr TfliteOpRow kRows[] = {
-    {"CONV_2D", 2, Options::kConv2D, "", LowerConv},
+    {"CONV_2D", 2, Options::kConv2D, "", LowerConv, TfliteQuantised::kTaken},
     {"CONV_3D", 2, Options::kConv3D, "", LowerConv3D},
     {"CONV_3D_TRANSPOSE", 3, Options::kConv3D, "", LowerConvTranspose},
-    {"DEPTHWISE_CONV_2D", 2, Options::kDepthwiseConv2D, "", LowerDepthwise},
+    {"DEPTHWISE_CONV_2D", 2, Options::kDepthwiseConv2D, "", LowerDepthwise,
+     TfliteQuantised::kTaken},
     {"TRANSPOSE_CONV", 3, Options::kTransposeConv, "", LowerConvTranspose},
 };
 

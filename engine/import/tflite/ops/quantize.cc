@@ -2,6 +2,7 @@
 // zero_point).
 #include "engine/import/tflite/ops/quantize.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -62,8 +63,8 @@ Result<Values> LowerQuantize(TfliteLowering& b) {
   if (b.output_type() == DType::kI32) return Unsupported("to ", b.output_type());
   ONCILLA_ASSIGN(const TfliteIntegers range, TfliteIntegersOf(b.output_type()));
   ONCILLA_ASSIGN(const TfliteParameters p, TfliteParametersOf(b, to));
-  // Not a division, and ties to even, as LiteRT's kernels have it in vectors; the last elements of a
-  // tensor that do not fill one they round away from zero, which would depend on its size.
+  // Not a division, and ties to even, as LiteRT's kernels have it in vectors; the last elements of
+  // a tensor that do not fill one they round away from zero, which would depend on its size.
   ONCILLA_ASSIGN(const ValueId scaled, b.Add("Mul", {}, {b.in(0), p.per_scale}, "scaled"));
   ONCILLA_ASSIGN(const ValueId steps, b.Add("Round", {}, {scaled}, "steps"));
   ONCILLA_ASSIGN(const ValueId moved, b.Add("Add", {}, {steps, p.zero}, "moved"));
@@ -140,6 +141,97 @@ Result<TfliteParameters> TfliteParametersOf(TfliteLowering& b, const TfliteTenso
   ONCILLA_ASSIGN(out.per_scale, along(inverse));
   ONCILLA_ASSIGN(out.zero, along(zeros));
   return out;
+}
+
+Status CheckTfliteInt8(const TfliteLowering& b, size_t x, size_t weights, size_t bias) {
+  if (b.dtype(x) != DType::kI8 || b.dtype(weights) != DType::kI8 || b.output_type() != DType::kI8 ||
+      !IsQuantised(b.tensor(x)) || !IsQuantised(b.tensor(weights)) ||
+      !IsQuantised(b.output_tensor())) {
+    return Unsupported("arithmetic on quantised tensors (", b.QuantisedTypes(), ")");
+  }
+  for (const TfliteTensor* tensor : {&b.tensor(x), &b.tensor(weights), &b.output_tensor()}) {
+    ONCILLA_TRY(CheckTfliteScales(*tensor));
+  }
+  if (b.tensor(x).quantization.scale.size() != 1 ||
+      b.output_tensor().quantization.scale.size() != 1) {
+    return Unsupported("with a scale for each channel of the input or output");
+  }
+  for (int64_t zero : b.tensor(weights).quantization.zero_point) {
+    if (zero != 0) return Unsupported("weights with the zero point ", zero);
+  }
+  if (b.has(bias) && b.dtype(bias) != DType::kI32) return Unsupported("a bias of ", b.dtype(bias));
+  return {};
+}
+
+Result<ValueId> TfliteCentred(TfliteLowering& b, size_t i) {
+  const std::string role = StrCat("centred", i);
+  ONCILLA_ASSIGN(const ValueId wide, b.Cast(b.in(i), DType::kF64, role + "_wide"));
+  const std::vector<int64_t>& zero = b.tensor(i).quantization.zero_point;
+  if (zero.empty() || zero[0] == 0) return wide;
+  ONCILLA_ASSIGN(const ValueId point, b.Scalar(DType::kF64, static_cast<double>(zero[0])));
+  return b.Add("Sub", {}, {wide, point}, role);
+}
+
+std::vector<double> TfliteFactors(const TfliteLowering& b, size_t x, size_t weights) {
+  std::vector<double> out;
+  for (float scale : b.tensor(weights).quantization.scale) {
+    out.push_back(double{b.tensor(x).quantization.scale[0]} * double{scale} /
+                  double{b.output_tensor().quantization.scale[0]});
+  }
+  return out;
+}
+
+namespace {
+
+// The integers between which an activation leaves the output.
+TfliteIntegers RangeOf(const TfliteTensor& output, int64_t activation) {
+  const double scale = double{output.quantization.scale[0]};
+  const std::vector<int64_t>& zeros = output.quantization.zero_point;
+  const auto zero = static_cast<double>(zeros.empty() ? 0 : zeros[0]);
+  const auto steps = [&](float real) {
+    return zero + static_cast<double>(std::round(real / static_cast<float>(scale)));
+  };
+  TfliteIntegers out = {-128, 127};
+  if (activation == 1 || activation == 3) out.least = std::max(out.least, zero);
+  if (activation == 2) out.least = std::max(out.least, steps(-1));
+  if (activation == 2) out.most = std::min(out.most, steps(1));
+  if (activation == 3) out.most = std::min(out.most, steps(6));
+  return out;
+}
+
+}  // namespace
+
+Result<ValueId> TfliteRequantised(TfliteLowering& b, ValueId sums,
+                                  const std::vector<double>& factors, int64_t activation) {
+  if (activation == 4) return Unsupported("tanh behind integers");
+  // Each factor as a whole number over 2^31, and a shift.
+  std::vector<int64_t> wholes, halves, shifts;
+  for (double factor : factors) {
+    int exponent = 0;
+    auto whole = static_cast<int64_t>(std::round(std::frexp(factor, &exponent) * 2147483648.0));
+    if (whole == int64_t{1} << 31) whole /= 2, ++exponent;
+    if (exponent > 0 || exponent < -30) return Unsupported("scales whose quotient is ", factor);
+    wholes.push_back(whole);
+    shifts.push_back(-exponent);
+    halves.push_back(exponent == 0 ? 0 : int64_t{1} << (-exponent - 1));
+  }
+  ONCILLA_ASSIGN(ValueId y, b.Cast(sums, DType::kI64, "sums"));
+  ONCILLA_ASSIGN(const ValueId half, b.Scalar(DType::kI64, 1 << 30));
+  ONCILLA_ASSIGN(const ValueId bits, b.Scalar(DType::kI64, 31));
+  ONCILLA_ASSIGN(y, b.Add("Mul", {}, {y, b.Ints(wholes)}, "products"));
+  ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, half}, "products_half"));
+  ONCILLA_ASSIGN(y, b.Add("ShiftRight", {}, {y, bits}, "high"));
+  ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, b.Ints(halves)}, "high_half"));
+  ONCILLA_ASSIGN(y, b.Add("ShiftRight", {}, {y, b.Ints(shifts)}, "steps"));
+  const std::vector<int64_t>& zero = b.output_tensor().quantization.zero_point;
+  const TfliteIntegers range = RangeOf(b.output_tensor(), activation);
+  ONCILLA_ASSIGN(const ValueId point,
+                 b.Scalar(DType::kI64, zero.empty() ? 0 : static_cast<double>(zero[0])));
+  ONCILLA_ASSIGN(const ValueId least, b.Scalar(DType::kI64, range.least));
+  ONCILLA_ASSIGN(const ValueId most, b.Scalar(DType::kI64, range.most));
+  ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, point}, "moved"));
+  ONCILLA_ASSIGN(y, b.Add("Clip", {}, {y, least, most}, "cut"));
+  return b.Cast(y, DType::kI8, "");
 }
 
 std::span<const TfliteOpRow> TfliteQuantRows() { return kRows; }

@@ -1,6 +1,8 @@
 // What ops on quantised tensors have alike.
 #pragma once
 
+#include <vector>
+
 #include "engine/import/tflite/lowering.h"
 
 namespace oncilla {
@@ -21,5 +23,17 @@ struct TfliteIntegers {
   double least = 0, most = 0;
 };
 Result<TfliteIntegers> TfliteIntegersOf(DType dtype);
+
+// From sums of products to the integers of the output: `sums` are whole numbers in f64, whose last
+// axis has a scale for each place, or one for all. Rounded twice, ties upwards, as LiteRT's kernels
+// for int8 do it; then cut to the range that the activation leaves.
+Result<ValueId> TfliteRequantised(TfliteLowering& b, ValueId sums,
+                                  const std::vector<double>& factors, int64_t activation);
+// Input i less its zero point, as f64, in which sums of their products are exact.
+Result<ValueId> TfliteCentred(TfliteLowering& b, size_t i);
+// Whether x, weights and the output are int8, and the rest as int8 ops have it.
+Status CheckTfliteInt8(const TfliteLowering& b, size_t x, size_t weights, size_t bias);
+// The factors from sums of products of x and weights to the output's steps.
+std::vector<double> TfliteFactors(const TfliteLowering& b, size_t x, size_t weights);
 
 }  // namespace oncilla
