@@ -263,6 +263,13 @@ def features():
          coefficients=n.f(12).tolist(), intercepts=[0.5, -0.5, 0.1], post_transform="SOFTMAX")
     Case("ml_label_encoder_floats", "LabelEncoder", {"x": np.array([1.5, np.nan, 2.5, 9], np.float32)}, domain=ML,
          keys_floats=[1.5, float("nan"), 2.5], values_int64s=[10, 20, 30], default_int64=-7)
+    for kind, params in (("LINEAR", [0, 0, 0]), ("RBF", [0.5, 0, 0]), ("POLY", [0.4, 1.5, 2]), ("SIGMOID", [0.3, 0.2, 0])):
+        Case(f"ml_svm_{kind.lower()}", "SVMRegressor", {"x": n.f(4, 3)}, domain=ML, kernel_type=kind,
+             kernel_params=[float(p) for p in params], n_supports=5, support_vectors=n.f(15).tolist(),
+             coefficients=n.f(5).tolist(), rho=[0.25])
+    Case("ml_svm_one_class", "SVMRegressor", {"x": n.f(6, 3)}, domain=ML, kernel_type="RBF",
+         kernel_params=[0.5, 0.0, 0.0], n_supports=5, support_vectors=n.f(15).tolist(),
+         coefficients=np.abs(n.f(5)).tolist(), rho=[-0.7], one_class=1)
     Case("ml_feature_vectorizer", "FeatureVectorizer", {"a": n.f(2, 3), "b": n.f(2, 2)}, domain=ML,
          inputdimensions=[3, 2])
 
