@@ -10,6 +10,7 @@ onnx_tests runs the folders as it runs ONNX's tests."""
 import pathlib
 import shutil
 import sys
+import tempfile
 import zlib
 
 import numpy as np
@@ -262,6 +263,13 @@ def features():
          coefficients=n.f(12).tolist(), intercepts=[0.5, -0.5, 0.1], post_transform="SOFTMAX")
     Case("ml_label_encoder_floats", "LabelEncoder", {"x": np.array([1.5, np.nan, 2.5, 9], np.float32)}, domain=ML,
          keys_floats=[1.5, float("nan"), 2.5], values_int64s=[10, 20, 30], default_int64=-7)
+    for kind, params in (("LINEAR", [0, 0, 0]), ("RBF", [0.5, 0, 0]), ("POLY", [0.4, 1.5, 2]), ("SIGMOID", [0.3, 0.2, 0])):
+        Case(f"ml_svm_{kind.lower()}", "SVMRegressor", {"x": n.f(4, 3)}, domain=ML, kernel_type=kind,
+             kernel_params=[float(p) for p in params], n_supports=5, support_vectors=n.f(15).tolist(),
+             coefficients=n.f(5).tolist(), rho=[0.25])
+    Case("ml_svm_one_class", "SVMRegressor", {"x": n.f(6, 3)}, domain=ML, kernel_type="RBF",
+         kernel_params=[0.5, 0.0, 0.0], n_supports=5, support_vectors=n.f(15).tolist(),
+         coefficients=np.abs(n.f(5)).tolist(), rho=[-0.7], one_class=1)
     Case("ml_feature_vectorizer", "FeatureVectorizer", {"a": n.f(2, 3), "b": n.f(2, 2)}, domain=ML,
          inputdimensions=[3, 2])
 
@@ -295,6 +303,87 @@ def trees():
          classlabels_strings=["a", "b", "c"], **tree_attrs("class"))
 
 
+class Net:
+    """A graph of plain ONNX ops with random weights."""
+
+    def __init__(self, name):
+        self.name, self.numbers, self.nodes, self.weights = name, Numbers(name), [], []
+
+    def w(self, *shape, offset=0):
+        return self.c(self.numbers.f(*shape) * np.float32(0.3) + np.float32(offset))
+
+    def c(self, value):
+        self.weights.append(numpy_helper.from_array(np.asarray(value), f"w{len(self.weights)}"))
+        return self.weights[-1].name
+
+    def add(self, op, *inputs, **attrs):
+        self.nodes.append(helper.make_node(op, inputs, [f"t{len(self.nodes)}"], **attrs))
+        return self.nodes[-1].output[0]
+
+    def save(self, path, inputs, result):
+        infos = [helper.make_tensor_value_info(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape)
+                 for k, v in inputs.items()]
+        out = helper.make_tensor_value_info(result, TensorProto.FLOAT, None)
+        graph = helper.make_graph(self.nodes, self.name, infos, [out], self.weights)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], producer_name="oncilla")
+        model.ir_version = 8
+        onnx.save(model, path)
+
+
+def encoder(path, ids, heads=4, width=16):
+    """Two layers of an encoder as exporters write them."""
+    net = Net("encoder")
+    x = net.add("Add", net.add("Gather", net.w(30, width), "ids"), net.w(ids.shape[1], width))
+    seen = net.add("Unsqueeze", net.add("Cast", "mask", to=1), net.c(np.array([1, 2])))
+    bias = net.add("Mul", net.add("Sub", net.c(np.float32(1)), seen), net.c(np.float32(-10000)))
+
+    def norm(x):
+        return net.add("LayerNormalization", x, net.w(width, offset=1), net.w(width), axis=-1)
+
+    def dense(x, inner, outer):
+        return net.add("Add", net.add("MatMul", x, net.w(inner, outer)), net.w(outer))
+
+    def by_head(x, perm):
+        split = net.add("Reshape", dense(x, width, width), net.c(np.array([0, 0, heads, width // heads])))
+        return net.add("Transpose", split, perm=perm)
+
+    x = norm(x)
+    for _ in range(2):
+        scores = net.add("MatMul", by_head(x, [0, 2, 1, 3]), by_head(x, [0, 2, 3, 1]))
+        scores = net.add("Add", net.add("Div", scores, net.c(np.float32(2))), bias)
+        y = net.add("MatMul", net.add("Softmax", scores, axis=-1), by_head(x, [0, 2, 1, 3]))
+        y = net.add("Reshape", net.add("Transpose", y, perm=[0, 2, 1, 3]), net.c(np.array([0, 0, width])))
+        x = norm(net.add("Add", dense(y, width, width), x))
+        y = dense(x, width, 2 * width)
+        erf = net.add("Erf", net.add("Div", y, net.c(np.float32(np.sqrt(2)))))
+        y = net.add("Mul", net.add("Mul", y, net.add("Add", erf, net.c(np.float32(1)))), net.c(np.float32(0.5)))
+        x = norm(net.add("Add", dense(y, 2 * width, width), x))
+    mask = np.array([[1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 0, 0]], np.int64)
+    net.save(path, {"ids": ids, "mask": mask}, x)
+    return {"ids": ids, "mask": mask}
+
+
+def optimised_encoders(work):
+    """What ONNX Runtime's optimiser makes of the encoder, in fp32 and with weights of 8 bits."""
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+    feeds = encoder(work / "encoder.onnx", Numbers("ids").ids(30, 2, 6, dtype=np.int64))
+    quantize_dynamic(work / "encoder.onnx", work / "encoder_int8.onnx", weight_type=QuantType.QInt8)
+    for name in ("encoder", "encoder_int8"):
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+        options.optimized_model_filepath = str(work / f"{name}_optimised.onnx")
+        session = onnxruntime.InferenceSession(work / f"{name}.onnx", options, providers=["CPUExecutionProvider"])
+        folder = OUT / f"ms_{name}"
+        shutil.rmtree(folder, ignore_errors=True)
+        (folder / "test_data_set_0").mkdir(parents=True)
+        shutil.copy(options.optimized_model_filepath, folder / "model.onnx")
+        for kind, arrays in (("input", feeds.values()), ("output", session.run(None, feeds))):
+            for i, array in enumerate(arrays):
+                data = numpy_helper.from_array(array).SerializeToString()
+                (folder / "test_data_set_0" / f"{kind}_{i}.pb").write_bytes(data)
+
+
 if __name__ == "__main__":
     for each in (activations, norms, attention, products, quantised, features, trees):
         each()
@@ -303,3 +392,6 @@ if __name__ == "__main__":
             CASES[chosen].record()
         except Exception as error:  # said by name, so that the others are still written
             print(chosen, str(error)[:300])
+    if not sys.argv[1:]:
+        with tempfile.TemporaryDirectory() as folder:
+            optimised_encoders(pathlib.Path(folder))

@@ -291,6 +291,65 @@ Result<Values> LowerFeatureVectorizer(OnnxLowering& b) {
   return One(b.Add(ConcatAttrs{.axis = 1}, std::move(parts)));
 }
 
+// How near each row of x is to each of the vectors, by the kernel that attributes name.
+Result<ValueId> AddKernel(OnnxLowering& b, ValueId x, ValueId vectors) {
+  ONCILLA_ASSIGN(const std::string kind, b.String("kernel_type", "LINEAR"));
+  ONCILLA_ASSIGN(std::vector<float> params, b.FloatList("kernel_params"));
+  params.resize(3, 0.0f);
+  const auto number = [&](double value) { return b.Scalar(DType::kF32, value); };
+  if (kind == "RBF") {
+    // exp(-gamma |x - v|^2), the difference itself squared: nothing cancels out.
+    ONCILLA_ASSIGN(const ValueId rows, b.Unsqueeze(x, {1}, "rows"));
+    ONCILLA_ASSIGN(const ValueId apart, b.Add("Sub", {}, {rows, vectors}, "apart"));
+    ONCILLA_ASSIGN(const ValueId square, b.Add("Square", {}, {apart}, "square"));
+    ONCILLA_ASSIGN(ValueId far, b.Add("ReduceSum", ReduceAttrs{.keep_dims = false},
+                                      {square, b.Ints({-1})}, "distance"));
+    ONCILLA_ASSIGN(const ValueId gamma, number(-double{params[0]}));
+    ONCILLA_ASSIGN(far, b.Add("Mul", {}, {far, gamma}, "exponent"));
+    return b.Add("Exp", {}, {far}, "near");
+  }
+  ONCILLA_ASSIGN(ValueId y, b.Add(MatMulAttrs{.transpose_b = true}, {x, vectors}, "products"));
+  if (kind == "LINEAR") return y;
+  if (kind != "POLY" && kind != "SIGMOID") return InvalidArgument("kernel_type is '", kind, "'");
+  ONCILLA_ASSIGN(const ValueId gamma, number(double{params[0]}));
+  ONCILLA_ASSIGN(const ValueId offset, number(double{params[1]}));
+  ONCILLA_ASSIGN(y, b.Add("Mul", {}, {y, gamma}, "scaled"));
+  ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, offset}, "raised"));
+  if (kind == "SIGMOID") return b.Add("Tanh", {}, {y}, "near");
+  ONCILLA_ASSIGN(const ValueId degree, number(double{params[2]}));
+  return b.Add("Pow", {}, {y, degree}, "near");
+}
+
+// The sum of kernels weighted by the coefficients, plus rho; of one class, on which side it lies.
+Result<Values> LowerSvmRegressor(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const std::vector<float> weights, b.FloatList("coefficients"));
+  ONCILLA_ASSIGN(const std::vector<float> vectors, b.FloatList("support_vectors"));
+  ONCILLA_ASSIGN(const std::vector<float> rho, b.FloatList("rho"));
+  ONCILLA_ASSIGN(const int64_t count, b.Int("n_supports", 0));
+  ONCILLA_ASSIGN(const bool one_class, b.Flag("one_class", false));
+  ONCILLA_ASSIGN(const std::string transform, b.String("post_transform", "NONE"));
+  const auto size = std::ssize(vectors);
+  if (count < 1 || size == 0 || size % count != 0) return Unsupported("without support vectors");
+  if (std::ssize(weights) != count || rho.size() != 1) {
+    return InvalidArgument(weights.size(), " coefficients and ", rho.size(), " rho for ", count,
+                           " support vectors");
+  }
+  if (transform != "NONE") return Unsupported("post_transform ", transform);
+  ONCILLA_ASSIGN(const ValueId x, b.Cast(b.in(0), DType::kF32, "x"));
+  const ValueId points = b.Constant(Tensor::Of<float>(DType::kF32, {count, size / count}, vectors));
+  ONCILLA_ASSIGN(const ValueId near, AddKernel(b, x, points));
+  const ValueId column = b.Constant(Tensor::Of<float>(DType::kF32, {count, 1}, weights));
+  ONCILLA_ASSIGN(const ValueId sum, b.Add("MatMul", MatMulAttrs{}, {near, column}, "sum"));
+  ONCILLA_ASSIGN(const ValueId offset, b.Scalar(DType::kF32, double{rho[0]}));
+  ONCILLA_ASSIGN(const ValueId y, b.Add("Add", {}, {sum, offset}, one_class ? "score" : ""));
+  if (!one_class) return Values{y};
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(DType::kF32, 0));
+  ONCILLA_ASSIGN(const ValueId inside, b.Add("Greater", {}, {y, zero}, "inside"));
+  ONCILLA_ASSIGN(const ValueId plus, b.Scalar(DType::kF32, 1));
+  ONCILLA_ASSIGN(const ValueId minus, b.Scalar(DType::kF32, -1));
+  return One(b.Add("Where", {}, {inside, plus, minus}));
+}
+
 constexpr OnnxOpRow kRows[] = {
     {"ArrayFeatureExtractor", 1, kNewestOnnxMl, 2, "", LowerArrayFeatureExtractor},
     {"Binarizer", 1, kNewestOnnxMl, 1, "", LowerBinarizer},
@@ -301,6 +360,7 @@ constexpr OnnxOpRow kRows[] = {
     {"LinearRegressor", 1, kNewestOnnxMl, 1, "", LowerLinearRegressor},
     {"Normalizer", 1, kNewestOnnxMl, 1, "", LowerNormalizer},
     {"OneHotEncoder", 1, kNewestOnnxMl, 1, "", LowerOneHotEncoder},
+    {"SVMRegressor", 1, kNewestOnnxMl, 1, "", LowerSvmRegressor},
     {"Scaler", 1, kNewestOnnxMl, 1, "", LowerScaler},
 };
 
