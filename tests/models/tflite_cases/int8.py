@@ -1,6 +1,11 @@
-"""Convolutions of quantised integers, against LiteRT's default kernels: scales of channels, activations, padding."""
+"""Convolutions of quantised integers, against LiteRT's reference kernels, which round in one way: scales of channels, activations, padding."""
+import functools
+
 import numpy as np
-from tflite_recorder import Fed, Given, Out, case, options, random
+import tflite_recorder
+from tflite_recorder import Fed, Given, Out, options, random
+
+case = functools.partial(tflite_recorder.case, reference=True)
 
 X = (0.02, 5)
 
@@ -23,12 +28,6 @@ for activation, name in ((0, "none"), (1, "relu"), (3, "relu6"), (2, "n1_to_1"))
 w, b = weights("one", [24, 1, 1, 40], 0, 24)
 case("conv_i8_1x1", "CONV_2D", [Fed(random("big", [1, 24, 24, 40], -128, 127, np.int8), X), w, b], Out(np.int8, q=(0.07, 3)),
      options("Conv2DOptions", padding=1, strideW=1, strideH=1, dilationWFactor=1, dilationHFactor=1))
-for count in (1, 32):  # one scale for all units, or one for each
-    w, b = weights(f"dense{count}", [32, 48], 0, 32)
-    if count == 1:
-        w.q, b.q = (w.q[0][:1], [0]), (w.q[0][:1] * np.float32(X[0]), [0])
-    case(f"dense_i8_{count}", "FULLY_CONNECTED", [Fed(random("rows", [64, 48], -128, 127, np.int8), X), w, b], Out(np.int8, q=(0.06, 7)),
-         options("FullyConnectedOptions", fusedActivationFunction=1))
-w, b = weights("flat", [16, 24], 0, 16)
-case("dense_i8_rows", "FULLY_CONNECTED", [Fed(random("rows3", [32, 2, 4, 3], -128, 127, np.int8), X), w, b], Out(np.int8, q=(0.05, 0)),
-     options("FullyConnectedOptions"))
+w, b = weights("deep", [1, 3, 2, 15], 3, 15)
+case("depthwise_i8_multiplier", "DEPTHWISE_CONV_2D", [Fed(random("odd", [2, 13, 11, 5], -128, 127, np.int8), X), w, b], Out(np.int8, q=(0.03, -2)),
+     options("DepthwiseConv2DOptions", padding=1, strideW=1, strideH=1, depthMultiplier=3, dilationWFactor=1, dilationHFactor=1))

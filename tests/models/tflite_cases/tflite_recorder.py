@@ -224,9 +224,8 @@ def packed_model(out):
     return bytes(builder.Output())
 
 
-def run(data, feeds, times=1):
-    interpreter = Interpreter(model_content=data,
-                              experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES)
+def run(data, feeds, times=1, kernels=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES):
+    interpreter = Interpreter(model_content=data, experimental_op_resolver_type=kernels)
     interpreter.allocate_tensors()
     for _ in range(times):
         for detail, value in zip(interpreter.get_input_details(), feeds):
@@ -235,7 +234,8 @@ def run(data, feeds, times=1):
     return [np.array(interpreter.get_tensor(d["index"])) for d in interpreter.get_output_details()]
 
 
-def case(name, op, inputs, outputs, table=None, custom=None, refused=False):
+def case(name, op, inputs, outputs, table=None, custom=None, refused=False, reference=False):
+    kernels = OpResolverType.BUILTIN_REF if reference else OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
     if name in state.names:
         raise KeyError(f"two cases {name}")
     state.names.add(name)
@@ -246,7 +246,7 @@ def case(name, op, inputs, outputs, table=None, custom=None, refused=False):
         alone.begin()
         feeds = build(alone, name, made)
         try:
-            answers, error = run(packed(alone), feeds), None
+            answers, error = run(packed(alone), feeds, 1, kernels), None
         except (RuntimeError, ValueError) as failure:
             answers, error = None, str(failure)
         if error is None or "Didn't find op" not in error:

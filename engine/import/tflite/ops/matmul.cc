@@ -1,28 +1,8 @@
 // TFLite's matrix products.
-#include "engine/import/tflite/ops/quantize.h"
+#include "engine/import/tflite/lowering.h"
 
 namespace oncilla {
 namespace {
-
-// A dense layer of quantised integers; x becomes of the shape `rows`, unless that is empty.
-Result<Values> AddInt8Dense(TfliteLowering& b, const std::vector<int64_t>& rows,
-                            int64_t activation) {
-  const TfliteQuantization& weights = b.tensor(1).quantization;
-  if (weights.scale.size() > 1 && weights.axis != 0) {
-    return Unsupported("with scales along axis ", weights.axis);
-  }
-  ONCILLA_ASSIGN(ValueId x, TfliteCentred(b, 0));
-  if (!rows.empty()) {
-    ONCILLA_ASSIGN(x, b.Add("Reshape", {}, {x, b.Ints(rows)}, "rows"));
-  }
-  ONCILLA_ASSIGN(const ValueId y, TfliteCentred(b, 1));
-  ONCILLA_ASSIGN(ValueId sums, b.Add(MatMulAttrs{.transpose_b = true}, {x, y}, "products_sum"));
-  if (b.has(2)) {
-    ONCILLA_ASSIGN(const ValueId bias, b.Cast(b.in(2), DType::kF64, "bias"));
-    ONCILLA_ASSIGN(sums, b.Add("Add", {}, {sums, bias}, "biased"));
-  }
-  return One(TfliteRequantised(b, sums, TfliteFactors(b, 0, 1), activation));
-}
 
 // x times the transposed weights [units, depth]. Without keep_num_dims x is taken as rows of
 // `depth` numbers, whatever its shape.
@@ -32,9 +12,7 @@ Result<Values> LowerFullyConnected(TfliteLowering& b) {
   ONCILLA_ASSIGN(const bool keep, b.Flag(2));
   b.Ignore(3), b.Ignore(4), b.Ignore(5);  // these speak of quantised tensors
   if (format != 0) return Unsupported("weights in the shuffled format");
-  const bool int8 = b.any_quantised();
-  if (int8) ONCILLA_TRY(CheckTfliteInt8(b, 0, 1, 2));
-  if (!int8 && (b.dtype(0) != DType::kF32 || b.dtype(1) != DType::kF32)) {
+  if (b.dtype(0) != DType::kF32 || b.dtype(1) != DType::kF32) {
     return Unsupported("of ", b.dtype(0), " with weights of ", b.dtype(1));
   }
   const PartialShape weights = b.in_fact(1).shape;
@@ -44,16 +22,11 @@ Result<Values> LowerFullyConnected(TfliteLowering& b) {
   ValueId x = b.in(0), bias = kNoValue;
   const PartialShape shape = b.in_fact(0).shape;
   const bool rows = shape.ranked() && shape.rank() == 2 && shape[1].Same(weights[1]);
-  std::vector<int64_t> as_rows;
   if (!keep && !rows) {
     if (!weights[1].known() || weights[1].size < 1) {
       return Unsupported("weights of the shape ", weights);
     }
-    as_rows = {-1, weights[1].size};
-  }
-  if (int8) return AddInt8Dense(b, as_rows, activation);
-  if (!as_rows.empty()) {
-    ONCILLA_ASSIGN(x, b.Add("Reshape", {}, {x, b.Ints(as_rows)}, "rows"));
+    ONCILLA_ASSIGN(x, b.Add("Reshape", {}, {x, b.Ints({-1, weights[1].size})}, "rows"));
   }
   if (b.has(2)) {
     ONCILLA_ASSIGN(bias, b.Add("Reshape", {}, {b.in(2), b.Ints({-1})}, "bias"));
@@ -79,8 +52,7 @@ Result<Values> LowerBatchMatMul(TfliteLowering& b) {
 using Options = TfliteOptions;
 constexpr TfliteOpRow kRows[] = {
     {"BATCH_MATMUL", 2, Options::kBatchMatMul, "", LowerBatchMatMul},
-    {"FULLY_CONNECTED", 2, Options::kFullyConnected, "", LowerFullyConnected,
-     TfliteQuantised::kTaken},
+    {"FULLY_CONNECTED", 2, Options::kFullyConnected, "", LowerFullyConnected},
 };
 
 }  // namespace

@@ -221,8 +221,14 @@ Result<ValueId> TfliteRequantised(TfliteLowering& b, ValueId sums,
   ONCILLA_ASSIGN(y, b.Add("Mul", {}, {y, b.Ints(wholes)}, "products"));
   ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, half}, "products_half"));
   ONCILLA_ASSIGN(y, b.Add("ShiftRight", {}, {y, bits}, "high"));
-  ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, b.Ints(halves)}, "high_half"));
-  ONCILLA_ASSIGN(y, b.Add("ShiftRight", {}, {y, b.Ints(shifts)}, "steps"));
+  // The second time ties go away from zero.
+  ONCILLA_ASSIGN(const ValueId zeros, b.Scalar(DType::kI64, 0));
+  ONCILLA_ASSIGN(const ValueId negative, b.Add("Less", {}, {y, zeros}, "negative"));
+  ONCILLA_ASSIGN(y, b.Add("Abs", {}, {y}, "size"));
+  ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, b.Ints(halves)}, "size_half"));
+  ONCILLA_ASSIGN(y, b.Add("ShiftRight", {}, {y, b.Ints(shifts)}, "size_steps"));
+  ONCILLA_ASSIGN(const ValueId below, b.Add("Neg", {}, {y}, "below"));
+  ONCILLA_ASSIGN(y, b.Add("Where", {}, {negative, below, y}, "steps"));
   const std::vector<int64_t>& zero = b.output_tensor().quantization.zero_point;
   const TfliteIntegers range = RangeOf(b.output_tensor(), activation);
   ONCILLA_ASSIGN(const ValueId point,

@@ -25,8 +25,9 @@ struct TfliteIntegers {
 Result<TfliteIntegers> TfliteIntegersOf(DType dtype);
 
 // From sums of products to the integers of the output: `sums` are whole numbers in f64, whose last
-// axis has a scale for each place, or one for all. Rounded twice, ties upwards, as LiteRT's kernels
-// for int8 do it; then cut to the range that the activation leaves.
+// axis has a factor for each place, or one for all. Rounded twice, as LiteRT's reference kernels
+// for int8 do it (its faster ones differ from them, and from each other, by one step in a
+// thousandth of the elements); then cut to the range that the activation leaves.
 Result<ValueId> TfliteRequantised(TfliteLowering& b, ValueId sums,
                                   const std::vector<double>& factors, int64_t activation);
 // Input i less its zero point, as f64, in which sums of their products are exact.
