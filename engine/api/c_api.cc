@@ -316,6 +316,7 @@ Status WriteTensorInfo(const TensorInfo& from, const std::vector<int64_t>& dims,
   value.ranked = from.shape.ranked() ? 1 : 0;
   value.rank = dims.size();
   value.dims = dims.data();
+  value.kind = static_cast<oncilla_kind>(from.kind);
   return WriteStruct(value, info, "oncilla_tensor_info");
 }
 
@@ -501,16 +502,13 @@ Status ReadRunRequest(const char* const* input_names, const oncilla_tensor* cons
   return Status();
 }
 
-Status RequireTensor(std::string_view name, const Tensor& value) {
-  if (!value.is_list()) return Status();
-  return Unsupported(
-      "output '", name,
-      "' is a list of tensors (a sequence or an optional value), which this interface "
-      "cannot pass");
+Status NeedTensor(const oncilla_tensor* tensor, std::string_view what) {
+  ONCILLA_TRY(NeedHandle(tensor, what));
+  if (!tensor->tensor.is_list()) return Status();
+  return InvalidArgument(what, " is a sequence or an optional value, and must be a tensor");
 }
 
-Result<std::unique_ptr<oncilla_result>> MakeResult(RunResult ran) {
-  for (const auto& [name, tensor] : ran.outputs) ONCILLA_TRY(RequireTensor(name, tensor));
+std::unique_ptr<oncilla_result> MakeResult(RunResult ran) {
   auto handle = std::make_unique<oncilla_result>();
   for (size_t i = 0; i < ran.outputs.size(); ++i) {
     auto& [name, tensor] = ran.outputs[i];
@@ -535,8 +533,7 @@ oncilla_status* oncilla_model_run(oncilla_model* model, const char* const* input
     RunRequest request;
     ONCILLA_TRY(ReadRunRequest(input_names, inputs, input_count, options, &request));
     ONCILLA_ASSIGN(RunResult ran, model->model->Run(request));
-    ONCILLA_ASSIGN(auto made, MakeResult(std::move(ran)));
-    *result = made.release();
+    *result = MakeResult(std::move(ran)).release();
     return Status();
   });
 }
@@ -577,6 +574,7 @@ oncilla_status* oncilla_result_copy(const oncilla_result* result, const char* na
     if (found == nullptr) {
       return NotFound("the result has no output '", name, "'", DidYouMean(name, result->names));
     }
+    ONCILLA_TRY(NeedTensor(found, StrCat("output '", name, "'")));
     const TensorDesc& desc = found->desc();
     if (desc.dtype == DType::kString) return InvalidArgument("'", name, "' holds strings");
     if (static_cast<size_t>(desc.bytes()) != bytes) {

@@ -202,7 +202,7 @@ oncilla_status* oncilla_graph_attr_tensor(oncilla_graph* graph, const char* name
   return Guard([&]() -> Status {
     ONCILLA_TRY(NeedHandle(graph, "graph"));
     ONCILLA_TRY(NeedHandle(name, "name"));
-    ONCILLA_TRY(NeedHandle(value, "value"));
+    ONCILLA_TRY(NeedTensor(value, "value"));
     ONCILLA_ASSIGN(Tensor host, value->value().ToHost());
     graph->attrs.emplace_back(name, std::move(host));
     return Status();

@@ -61,8 +61,7 @@ oncilla_status* oncilla_run_wait(oncilla_run* run, int64_t timeout_ms, oncilla_r
       return Error(Code::kDeadlineExceeded, "the run is not over after ", timeout_ms, " ms");
     }
     ONCILLA_ASSIGN(RunResult ran, run->handle.Take());
-    ONCILLA_ASSIGN(auto made, MakeResult(std::move(ran)));
-    *result = made.release();
+    *result = MakeResult(std::move(ran)).release();
     return Status();
   });
 }
@@ -101,7 +100,7 @@ oncilla_status* oncilla_session_upload(oncilla_session* session, const char* dev
                                        const oncilla_tensor* tensor, oncilla_tensor** on_device) {
   return Guard([&]() -> Status {
     ONCILLA_TRY(NeedHandle(session, "session"));
-    ONCILLA_TRY(NeedHandle(tensor, "tensor"));
+    ONCILLA_TRY(NeedTensor(tensor, "tensor"));
     ONCILLA_TRY(NeedHandle(on_device, "on_device"));
     ONCILLA_ASSIGN(const Tensor host, tensor->value().ToHost());
     ONCILLA_ASSIGN(DeviceTensor copy,
@@ -134,11 +133,8 @@ oncilla_status* oncilla_model_make_callable(oncilla_model* model,
 
 namespace {
 
-Result<std::unique_ptr<oncilla_result>> MakeResult(const std::vector<std::string>& names,
-                                                   std::vector<RunValue> values) {
-  for (size_t i = 0; i < values.size() && i < names.size(); ++i) {
-    ONCILLA_TRY(RequireTensor(names[i], values[i].host()));
-  }
+std::unique_ptr<oncilla_result> MakeResult(const std::vector<std::string>& names,
+                                           std::vector<RunValue> values) {
   auto handle = std::make_unique<oncilla_result>();
   handle->names = names;
   for (RunValue& value : values) handle->tensors.push_back(MakeTensor(std::move(value)));
@@ -158,12 +154,11 @@ oncilla_status* oncilla_callable_run(oncilla_callable* callable,
     std::vector<RunValue> feeds;
     feeds.reserve(input_count);
     for (size_t i = 0; i < input_count; ++i) {
-      ONCILLA_TRY(NeedHandle(inputs[i], StrCat("inputs[", i, "]")));
+      ONCILLA_TRY(NeedTensor(inputs[i], StrCat("inputs[", i, "]")));
       feeds.push_back(inputs[i]->value());
     }
     ONCILLA_ASSIGN(auto out, callable->callable->Run(feeds, call));
-    ONCILLA_ASSIGN(auto made, MakeResult(callable->callable->outputs(), std::move(out)));
-    *result = made.release();
+    *result = MakeResult(callable->callable->outputs(), std::move(out)).release();
     return Status();
   });
 }
@@ -182,6 +177,7 @@ oncilla_status* oncilla_prefetcher_create(oncilla_callable* callable, oncilla_so
       if (answer != 1) return Error(Code::kAborted, "the source failed with ", answer);
       for (size_t i = 0; i < feeds.size(); ++i) {
         if (inputs[i] == nullptr) continue;  // the prefetcher says which
+        ONCILLA_TRY(NeedTensor(inputs[i], StrCat("inputs[", i, "]")));
         ONCILLA_ASSIGN(feeds[i], inputs[i]->value().ToHost());
       }
       return true;
@@ -201,8 +197,7 @@ oncilla_status* oncilla_prefetcher_next(oncilla_prefetcher* prefetcher,
     ONCILLA_ASSIGN(const CallOptions call, ReadCallOptions(options));
     ONCILLA_ASSIGN(auto out, prefetcher->prefetcher->Next(call));
     if (!out.has_value()) return Status();
-    ONCILLA_ASSIGN(auto made, MakeResult(prefetcher->outputs, *std::move(out)));
-    *result = made.release();
+    *result = MakeResult(prefetcher->outputs, *std::move(out)).release();
     return Status();
   });
 }

@@ -142,10 +142,11 @@ const void* oncilla_tensor_data(const oncilla_tensor* tensor) {
   return tensor == nullptr ? nullptr : tensor->tensor.bytes().data();
 }
 size_t oncilla_tensor_bytes(const oncilla_tensor* tensor) {
-  return tensor == nullptr ? 0 : static_cast<size_t>(tensor->desc().bytes());
+  const bool none = tensor == nullptr || tensor->tensor.is_list();
+  return none ? 0 : static_cast<size_t>(tensor->desc().bytes());
 }
 const char* oncilla_tensor_string(const oncilla_tensor* tensor, size_t index, size_t* length) {
-  if (tensor == nullptr || tensor->tensor.dtype() != DType::kString ||
+  if (tensor == nullptr || tensor->tensor.is_list() || tensor->tensor.dtype() != DType::kString ||
       index >= tensor->tensor.strings().size()) {
     return nullptr;
   }

@@ -57,7 +57,7 @@ oncilla_status* oncilla_model_assign_variable(oncilla_model* model, const char* 
   return Guard([&]() -> Status {
     ONCILLA_TRY(NeedHandle(model, "model"));
     ONCILLA_TRY(NeedHandle(name, "name"));
-    ONCILLA_TRY(NeedHandle(tensor, "tensor"));
+    ONCILLA_TRY(NeedTensor(tensor, "tensor"));
     ONCILLA_ASSIGN(Tensor value, tensor->value().ToHost());
     return model->model->variables().Assign(name, std::move(value));
   });

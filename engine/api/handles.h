@@ -173,8 +173,8 @@ Status ReadNames(const char* const* names, size_t count, std::string_view what,
                  std::vector<std::string>* out);
 Status ReadRunRequest(const char* const* input_names, const oncilla_tensor* const* inputs,
                       size_t input_count, const oncilla_run_options* options, RunRequest* request);
-// Unimplemented for a list of tensors, which the interface cannot pass.
-Status RequireTensor(std::string_view name, const Tensor& value);
-Result<std::unique_ptr<oncilla_result>> MakeResult(RunResult ran);
+// InvalidArgument for null, and for a sequence or an optional value.
+Status NeedTensor(const oncilla_tensor* tensor, std::string_view what);
+std::unique_ptr<oncilla_result> MakeResult(RunResult ran);
 
 }  // namespace oncilla::api

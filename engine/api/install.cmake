@@ -6,8 +6,8 @@ include(CMakePackageConfigHelpers)
 # Headers where consumers of the build tree find them as <oncilla/oncilla.h>.
 set(ONCILLA_INCLUDE ${PROJECT_BINARY_DIR}/include)
 set(ONCILLA_HEADERS oncilla.h oncilla.hpp oncilla_graph.h oncilla_graph.hpp oncilla_opencl.h oncilla_opencl.hpp
-  oncilla_precision.h oncilla_precision.hpp oncilla_runs.h oncilla_runs.hpp
-  oncilla_runtime.hpp oncilla_tensor.hpp)
+  oncilla_precision.h oncilla_precision.hpp oncilla_runs.h oncilla_runs.hpp oncilla_runtime.hpp
+  oncilla_sequence.h oncilla_tensor.hpp)
 foreach(header ${ONCILLA_HEADERS})
   configure_file(engine/api/${header} ${ONCILLA_INCLUDE}/oncilla/${header} COPYONLY)
 endforeach()

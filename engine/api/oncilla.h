@@ -263,7 +263,7 @@ ONCILLA_API oncilla_dtype oncilla_tensor_dtype(const oncilla_tensor* tensor);
 ONCILLA_API size_t oncilla_tensor_rank(const oncilla_tensor* tensor);
 ONCILLA_API const int64_t* oncilla_tensor_dims(const oncilla_tensor* tensor);
 ONCILLA_API size_t oncilla_tensor_elements(const oncilla_tensor* tensor);
-/* Null and 0 for a tensor of strings; null for a tensor on a device. */
+/* Null and 0 for a tensor of strings and for a sequence; null for a tensor on a device. */
 ONCILLA_API const void* oncilla_tensor_data(const oncilla_tensor* tensor);
 ONCILLA_API size_t oncilla_tensor_bytes(const oncilla_tensor* tensor);
 /* String `index`; null when out of range or not a tensor of strings. `length` may be null. */
@@ -308,15 +308,15 @@ typedef struct oncilla_load_options {
   int load_policy;    /* ONCILLA_LOAD_.. */
 } oncilla_load_options;
 
-/* Loads a SavedModel folder, a frozen GraphDef, an ONNX or TFLite file or Oncilla's own, told apart by
- * content. */
+/* Loads a SavedModel folder, a frozen GraphDef, an ONNX or TFLite file or Oncilla's own, told apart
+ * by content. */
 ONCILLA_API oncilla_status* oncilla_model_load(oncilla_session* session, const char* path,
                                                const oncilla_load_options* options,
                                                oncilla_model** model);
-/* Loads a model in one file (ONNX, TFLite, a GraphDef, or Oncilla's own) from memory. `name` stands for the
- * file in messages (null: "bytes"). With a null `release` the bytes are copied; otherwise they must
- * stay unchanged until `release` is called, on whichever thread drops the last reference. On
- * failure `release` is not called. An ONNX model with external files is refused. */
+/* Loads a model in one file (ONNX, TFLite, a GraphDef, or Oncilla's own) from memory. `name` stands
+ * for the file in messages (null: "bytes"). With a null `release` the bytes are copied; otherwise
+ * they must stay unchanged until `release` is called, on whichever thread drops the last reference.
+ * On failure `release` is not called. An ONNX model with external files is refused. */
 ONCILLA_API oncilla_status* oncilla_model_load_bytes(oncilla_session* session, const void* bytes,
                                                      size_t size, const char* name,
                                                      void (*release)(void* user), void* user,
@@ -326,6 +326,14 @@ ONCILLA_API oncilla_status* oncilla_model_load_bytes(oncilla_session* session, c
 ONCILLA_API oncilla_status* oncilla_model_unload(oncilla_model* model, int64_t* released_bytes);
 ONCILLA_API void oncilla_model_free(oncilla_model* model);
 
+/* What stands behind a name: a tensor, or what oncilla_sequence.h has. */
+typedef enum oncilla_kind {
+  ONCILLA_KIND_TENSOR = 0,
+  ONCILLA_KIND_SEQUENCE = 1,
+  ONCILLA_KIND_OPTIONAL = 2,
+  ONCILLA_KIND_OPTIONAL_SEQUENCE = 3
+} oncilla_kind;
+
 typedef struct oncilla_tensor_info {
   size_t size;
   const char* name;
@@ -333,6 +341,7 @@ typedef struct oncilla_tensor_info {
   int ranked; /* 0: the rank is not known */
   size_t rank;
   const int64_t* dims; /* -1: not known */
+  oncilla_kind kind;   /* of others than tensors, dtype and dims are those of their tensors */
 } oncilla_tensor_info;
 
 /* Signatures by index. A format without signatures has one, with an empty key. */
@@ -511,5 +520,6 @@ ONCILLA_API oncilla_status* oncilla_runtime_close_sessions(oncilla_runtime* runt
 
 #include <oncilla/oncilla_graph.h>
 #include <oncilla/oncilla_runs.h>
+#include <oncilla/oncilla_sequence.h>
 
 #endif /* ONCILLA_H_ */

@@ -69,6 +69,7 @@ struct TensorInfo {
   oncilla_dtype dtype = static_cast<oncilla_dtype>(0);
   bool ranked = false;        // false: the rank is not known
   std::vector<int64_t> dims;  // -1: not known
+  oncilla_kind kind = ONCILLA_KIND_TENSOR;
 };
 
 struct PrepareOptions {
@@ -168,7 +169,7 @@ class Model {
       oncilla_tensor_info c{};
       c.size = sizeof(c);
       if (!Status(oncilla_model_variable(model_.get(), i, &c)).ok()) continue;
-      all[i] = {c.name, c.dtype, c.ranked != 0, {c.dims, c.dims + c.rank}};
+      all[i] = {c.name, c.dtype, c.ranked != 0, {c.dims, c.dims + c.rank}, c.kind};
     }
     return all;
   }
@@ -285,7 +286,7 @@ class Model {
       oncilla_tensor_info c{};
       c.size = sizeof(c);
       if (!Status(get(model_.get(), index, i, &c)).ok()) continue;
-      all[i] = {c.name, c.dtype, c.ranked != 0, {c.dims, c.dims + c.rank}};
+      all[i] = {c.name, c.dtype, c.ranked != 0, {c.dims, c.dims + c.rank}, c.kind};
     }
     return all;
   }
@@ -429,8 +430,8 @@ class Session {
     if (!status.ok()) return status;
     return Model(model, session_);
   }
-  // Loads a model in one file (ONNX, TFLite, a GraphDef, or Oncilla's own) from memory. The bytes are
-  // copied or, where there is a `release`, used in place until that is called; see
+  // Loads a model in one file (ONNX, TFLite, a GraphDef, or Oncilla's own) from memory. The bytes
+  // are copied or, where there is a `release`, used in place until that is called; see
   // oncilla_model_load_bytes.
   Result<Model> LoadBytes(const void* bytes, size_t size, const LoadOptions& options = {},
                           std::function<void()> release = nullptr) const {

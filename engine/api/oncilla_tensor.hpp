@@ -225,6 +225,38 @@ class Tensor {
     return Adopt(tensor);
   }
 
+  // A sequence of tensors of one type in host memory, whose shapes may differ; inputs of ONNX
+  // models may be sequences and optional values (oncilla_sequence.h).
+  static Result<Tensor> Sequence(oncilla_dtype dtype, const std::vector<Tensor>& elements) {
+    std::vector<const oncilla_tensor*> handles;
+    for (const Tensor& element : elements) handles.push_back(element.get());
+    oncilla_tensor* sequence = nullptr;
+    Status status(oncilla_sequence_create(dtype, handles.data(), handles.size(), &sequence));
+    if (!status.ok()) return status;
+    return Adopt(sequence);
+  }
+  // An optional value: a tensor or a sequence, or none where `value` is not valid.
+  static Result<Tensor> Optional(oncilla_dtype dtype, const Tensor& value) {
+    oncilla_tensor* optional = nullptr;
+    Status status(oncilla_optional_create(dtype, value.get(), &optional));
+    if (!status.ok()) return status;
+    return Adopt(optional);
+  }
+  // Whether this is a sequence or an optional value, and whether the latter is there.
+  bool is_sequence() const { return oncilla_tensor_is_sequence(get()) != 0; }
+  bool has_value() const { return oncilla_optional_has_value(get()) != 0; }
+  // The elements of a sequence; of an optional tensor that is there, this tensor.
+  Result<std::vector<Tensor>> Elements() const {
+    std::vector<Tensor> elements(oncilla_sequence_size(get()));
+    for (size_t i = 0; i < elements.size(); ++i) {
+      oncilla_tensor* element = nullptr;
+      Status status(oncilla_sequence_element(get(), i, &element));
+      if (!status.ok()) return status;
+      elements[i] = Adopt(element);
+    }
+    return elements;
+  }
+
   oncilla_dtype dtype() const { return oncilla_tensor_dtype(get()); }
   std::vector<int64_t> dims() const {
     const int64_t* d = oncilla_tensor_dims(get());

@@ -13,9 +13,26 @@
 #include "engine/import/tf/text.h"
 #include "engine/import/tflite/reader.h"
 #include "engine/import/tflite/source.h"
+#include "engine/tensor/tensor_list.h"
 
 namespace oncilla {
 namespace {
+
+// Whether a list that is fed can be what an input is.
+bool StandsFor(const TensorList& list, TensorInfo::Kind kind) {
+  const bool marked = list.size() > 0 && !list.at(list.size() - 1).valid();
+  switch (kind) {
+    case TensorInfo::Kind::kTensor:
+      return true;  // whoever runs the graph looks at it
+    case TensorInfo::Kind::kSequence:
+      return !marked;
+    case TensorInfo::Kind::kOptional:
+      return list.size() <= 1 && !marked;
+    case TensorInfo::Kind::kOptionalSequence:
+      return list.size() == 0 || marked;
+  }
+  return false;
+}
 
 bool StartsWith(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
@@ -71,6 +88,20 @@ Result<TensorInfo> ModelSource::FindVariable(std::string_view name) const {
 Status ModelSource::NotFed(std::string_view name, const Fact& wanted) const {
   return WithStage(InvalidArgument("input '", name, "' (", wanted, ") is not fed"),
                    Stage::kOptions);
+}
+
+Status ModelSource::CheckFeed(std::string_view name, const Fact&, const Tensor& tensor) const {
+  if (!tensor.is_list()) return {};
+  for (const Signature& signature : signatures()) {
+    for (const TensorInfo& input : signature.inputs) {
+      if (input.name == name && !StandsFor(tensor.list(), input.kind)) {
+        return WithStage(InvalidArgument("input '", name, "' is ", TypeText(input), ", and a list ",
+                                         "of ", tensor.list().size(), " was fed that is none"),
+                         Stage::kOptions);
+      }
+    }
+  }
+  return {};
 }
 
 std::string TypeText(const TensorInfo& info) {

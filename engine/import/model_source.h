@@ -80,10 +80,7 @@ class ModelSource {
   }
   // Why a tensor cannot be fed as `name`, of which `wanted` is known: InvalidArgument, in the words
   // of the model's framework. OK when it can, and where the engine's own words say enough.
-  virtual Status CheckFeed(std::string_view name, const Fact& wanted, const Tensor& tensor) const {
-    (void)name, (void)wanted, (void)tensor;
-    return {};
-  }
+  virtual Status CheckFeed(std::string_view name, const Fact& wanted, const Tensor& tensor) const;
   // The failure for an input that is needed and got no tensor.
   virtual Status NotFed(std::string_view name, const Fact& wanted) const;
   // Tells the source that variables change, which later imports must not take for constants.

@@ -117,6 +117,16 @@ class OnnxGraphText {
   OnnxGraphText& Sequence(const std::string& name, const std::vector<OnnxDimText>& shape) {
     return SequenceInfo(11, name, shape);
   }
+  // The type of an optional float tensor.
+  OnnxGraphText& Optional(const std::string& name, const std::vector<OnnxDimText>& shape) {
+    protozero::pbf_writer info(writer_, 11);
+    info.add_string(1, name);
+    protozero::pbf_writer type_proto(info, 2);
+    protozero::pbf_writer optional(type_proto, 9);
+    protozero::pbf_writer element(optional, 1);
+    TensorType(element, shape, 1);
+    return *this;
+  }
   OnnxGraphText& SequenceOutput(const std::string& name, const std::vector<OnnxDimText>& shape) {
     return SequenceInfo(12, name, shape);
   }
