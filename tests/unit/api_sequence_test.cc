@@ -83,7 +83,7 @@ TEST_F(ApiSequences, WhatIsNoneIsRefused) {
   oncilla::CallableOptions positions;
   positions.inputs = {"xs"};
   const auto callable = model.MakeCallable(positions).value();
-  EXPECT_THAT(callable.Run({xs}).status().message(), HasSubstr("inputs[0] is a sequence"));
+  EXPECT_THAT(callable({xs}).status().message(), HasSubstr("inputs[0] is a sequence"));
   oncilla_tensor* element = nullptr;
   const oncilla::Status beyond(oncilla_sequence_element(xs.get(), 1, &element));
   EXPECT_EQ(beyond.code(), ONCILLA_OUT_OF_RANGE);
