@@ -1,6 +1,4 @@
 // Models opened by content and imported whole: names, near names, what is refused and how it reads.
-#include "engine/import/tf/import.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -10,6 +8,7 @@
 #include "engine/graph/print.h"
 #include "engine/graph/verify.h"
 #include "engine/import/graph_builder.h"
+#include "engine/import/tf/import.h"
 #include "engine/import/tf/source.h"
 #include "tests/unit/run_graph.h"
 #include "tests/unit/temporary.h"
@@ -177,7 +176,8 @@ TEST(OpenModel, RefusesWhatIsNoModel) {
   EXPECT_EQ(open("\x89HDF\r\n\x1a\n....").code(), Code::kUnimplemented);
   EXPECT_EQ(open("PK\x03\x04....").code(), Code::kUnimplemented);
   EXPECT_EQ(open("\x1c\0\0\0TFL3......").code(), Code::kDataLoss);  // cut by the zero bytes
-  EXPECT_EQ(open(std::string("\x1c\0\0\0TFL3......", 14)).code(), Code::kUnimplemented);
+  EXPECT_EQ(open(std::string("\x1c\0\0\0TFL3......", 14)).code(),
+            Code::kDataLoss);  // no table there
   EXPECT_EQ(open("node {\n name: \"x\"\n}").code(),
             Code::kDataLoss);  // a graph, of a node without op
   EXPECT_EQ(OpenModel("/no/such/model", {}).status().code(), Code::kNotFound);
