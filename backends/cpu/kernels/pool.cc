@@ -1,4 +1,6 @@
 // Pools on the CPU: plain, exact code.
+#include "engine/ops/nn/pool.h"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -9,7 +11,6 @@
 #include "backends/cpu/kernels/philox.h"
 #include "backends/cpu/move.h"
 #include "backends/cpu/windows.h"
-#include "engine/ops/nn/pool.h"
 #include "engine/tensor/dispatch.h"
 
 namespace oncilla::cpu {
@@ -143,6 +144,19 @@ Status ExtractPatches(const ExtractPatchesAttrs& attrs, const Args& args) {
   return Status();
 }
 
+// Integers wrap in their own type.
+template <class T>
+T WrappingSum(T a, T b) {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    using Unsigned = std::make_unsigned_t<T>;
+    return static_cast<T>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b));
+  } else if constexpr (std::is_arithmetic_v<T>) {
+    return static_cast<T>(a + b);
+  } else {
+    return static_cast<T>(static_cast<float>(a) + static_cast<float>(b));
+  }
+}
+
 Status Dilation(const DilationAttrs& attrs, const Args& args) {
   PoolWindow window = attrs;
   const Shape filter = args.in(1).shape;
@@ -150,7 +164,6 @@ Status Dilation(const DilationAttrs& attrs, const Args& args) {
   ONCILLA_ASSIGN(const WindowGeometry g, PoolGeometry(window, args.node));
   const int64_t channels = g.in_channels;
   DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T>) {
-    // Integers wrap in their own type.
     using Wide = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
     const int64_t grain = GrainOf(g.taps() * channels, 64);
     ParallelFor(args.threads, g.batch * g.out_pixels(), grain, [&](int64_t begin, int64_t end) {
@@ -159,8 +172,8 @@ Status Dilation(const DilationAttrs& attrs, const Args& args) {
         std::fill_n(y, channels, Least<T>());
         ForTaps(g, pixel, [&](int64_t at, int64_t tap) {
           for (int64_t c = 0; c < channels; ++c) {
-            const auto sum = static_cast<T>(static_cast<Wide>(args.In<T>(0)[at * channels + c]) +
-                                            static_cast<Wide>(args.In<T>(1)[tap * channels + c]));
+            const T sum =
+                WrappingSum(args.In<T>(0)[at * channels + c], args.In<T>(1)[tap * channels + c]);
             if (Beats(static_cast<Wide>(sum), static_cast<Wide>(y[c]))) y[c] = sum;
           }
         });

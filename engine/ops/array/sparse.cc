@@ -233,7 +233,8 @@ Result<Facts> InferDynamicPartition(const DynamicPartitionAttrs& attrs, std::spa
 }
 
 Result<Facts> InferDynamicStitch(const DynamicStitchAttrs& attrs, std::span<const Fact> in) {
-  if (attrs.parts < 1 || attrs.parts * 2 != static_cast<int64_t>(in.size())) {
+  const int64_t inputs = std::ssize(in);
+  if (attrs.parts < 1 || attrs.parts > inputs || attrs.parts * 2 != inputs) {
     return InvalidArgument("there are ", in.size(), " inputs for ", attrs.parts, " parts");
   }
   const auto parts = static_cast<size_t>(attrs.parts);
