@@ -1,11 +1,12 @@
 // Sampling on the CPU: places in float as devices compute them, sums in double.
+#include "engine/ops/nn/sampling.h"
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/kernels/indices.h"
-#include "engine/ops/nn/sampling.h"
 #include "engine/tensor/dispatch.h"
 
 namespace oncilla::cpu {
@@ -162,8 +163,11 @@ RoiAxis RoiAxisOf(const RoiAlignAttrs& attrs, float from, float to, int64_t bins
   RoiAxis axis{begin, size / static_cast<float>(bins), static_cast<int>(attrs.samples)};
   if (axis.samples > 0) return axis;
   const float wanted = std::ceil(axis.bin);
-  axis.samples = wanted <= kMostRoiSamples ? std::max(static_cast<int>(wanted), 0) : 0;
-  if (!(wanted <= kMostRoiSamples)) axis.samples = -1;
+  if (!(wanted <= kMostRoiSamples)) {
+    axis.samples = -1;
+  } else {
+    axis.samples = static_cast<int>(std::fmax(wanted, 0.0f));  // a region may be infinitely far off
+  }
   return axis;
 }
 

@@ -182,7 +182,11 @@ Result<Facts> InferEditDistance(const EditDistanceAttrs&, std::span<const Fact> 
   if (in[1].dtype != in[4].dtype) {
     return InvalidArgument("the values are ", in[1].dtype, " and ", in[4].dtype);
   }
-  const Dim rank = RankOf(in[0]).known() ? RankOf(in[0]) : RankOf(in[3]);
+  const Dim first = RankOf(in[0]), second = RankOf(in[3]);
+  if (first.known() && second.known() && first.size != second.size) {
+    return InvalidArgument("the tensors are not of one rank: ", first.size, " and ", second.size);
+  }
+  const Dim rank = first.known() ? first : second;
   if (rank.known() && rank.size < 1) return InvalidArgument("the tensors have no last axis");
   if (!rank.known() || rank.size > kMaxRank) {
     return Facts{Fact::Of(DType::kF32, PartialShape())};
