@@ -55,6 +55,7 @@ sanitized_cases() {
   local tests=build/asan/tests/case_tests
   sanitized "$tests" --device cpu --timeout 300 tests/cases/*.case &&
     sanitized "$tests" --device cpu:plain --offset --timeout 300 tests/cases/*.case &&
+    sanitized "$tests" --device cpu --mutate 1 --each 2 --partial --timeout 300 tests/cases/*.case &&
     sanitized "$tests" --device opencl --offset --timeout 300 "${gaps[@]}" tests/cases/*.case
 }
 

@@ -96,6 +96,18 @@ TEST(TfliteImport, WhatIsNotComputedIsRefusedByName) {
   }
 }
 
+// A file's tensors may share a name; the values of a graph do not.
+TEST(TfliteImport, TensorsOfOneName) {
+  std::string bytes = Contents("recurrent.tflite");
+  const size_t at = bytes.find("rnn_tanh/constant2");
+  ASSERT_NE(at, std::string::npos);
+  bytes.replace(at, 18, "rnn_tanh/constant1");
+  int graphs = 0, errors = 0;
+  EXPECT_EQ(Problem(bytes, &graphs, &errors), "");
+  EXPECT_GT(graphs, 5);
+  EXPECT_EQ(errors, 0);
+}
+
 TEST(TfliteImport, CutAnywhere) {
   const std::string whole = Contents("conv.tflite");
   int graphs = 0, errors = 0;

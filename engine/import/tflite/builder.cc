@@ -97,9 +97,18 @@ Result<ValueId> TfliteBuilder::Value(int32_t tensor) {
   }
   auto value = TensorFromTflite(stored, state_.owner);
   if (!value.ok()) return In(value.status(), StrCat("the constant '", stored.name, "'"));
-  const ValueId id = graph_.AddConstant(*std::move(value), std::string(stored.name));
+  const ValueId id = graph_.AddConstant(*std::move(value), ValueName(stored));
   values_.emplace(tensor, id);
   return id;
+}
+
+std::string TfliteBuilder::ValueName(const TfliteTensor& tensor) {
+  if (!prefix_.empty()) return "";
+  if (names_.empty()) {
+    for (const NamedValue& input : graph_.inputs()) names_.insert(input.name);
+  }
+  std::string name(tensor.name);
+  return names_.insert(name).second ? name : "";
 }
 
 Status TfliteBuilder::LowerOp(size_t i) {
@@ -197,9 +206,7 @@ Status TfliteBuilder::Define(const TfliteOp& op, const Values& outputs) {
       return DataLoss("gives ", dtype, ", and the file says ", TfliteTypeName(stated.type));
     }
     values_[tensor] = outputs[k];
-    if (prefix_.empty() && graph_.value(outputs[k]).name.empty()) {
-      graph_.SetValueName(outputs[k], std::string(stated.name));
-    }
+    if (graph_.value(outputs[k]).name.empty()) graph_.SetValueName(outputs[k], ValueName(stated));
   }
   return {};
 }

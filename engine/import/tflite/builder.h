@@ -64,6 +64,9 @@ class TfliteBuilder {
   Status Define(const TfliteOp& op, const Values& outputs);
   Status Fail(const TfliteOp& op);
   std::string NameOf(size_t i) const;
+  // The name of a tensor for its value; empty where another value of the graph has it, as a file's
+  // tensors may, and within calls.
+  std::string ValueName(const TfliteTensor& tensor);
   // In control.cc: calls of other subgraphs, and variables.
   static bool IsControl(const TfliteOp& op);
   bool HasEffect(const TfliteOp& op) const;
@@ -84,6 +87,7 @@ class TfliteBuilder {
   const std::string prefix_;
   std::unordered_map<int32_t, ValueId> values_;
   std::unordered_map<int32_t, std::string> handles_;
+  std::unordered_set<std::string> names_;  // given by ValueName
   bool any_failed_ = false;
 };
 
