@@ -68,4 +68,10 @@ std::string DidYouMeanAmong(std::string_view name, std::span<const std::string> 
   return StrCat(near.empty() ? "." : near, " There is: ", all);
 }
 
+std::string Listed(std::span<const std::string> names) {
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "'" : ", '") + name + "'";
+  return out.empty() ? "none" : out;
+}
+
 }  // namespace oncilla

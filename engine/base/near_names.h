@@ -19,4 +19,7 @@ std::string DidYouMean(std::string_view name, std::span<const std::string> candi
 std::string DidYouMeanAmong(std::string_view name, std::span<const std::string> candidates,
                             std::string_view all);
 
+// "'x', 'y'", or "none".
+std::string Listed(std::span<const std::string> names);
+
 }  // namespace oncilla

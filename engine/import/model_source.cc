@@ -85,6 +85,19 @@ Result<TensorInfo> ModelSource::FindVariable(std::string_view name) const {
                    Stage::kOptions);
 }
 
+std::vector<std::string> NamesOf(std::span<const TensorInfo> tensors) {
+  std::vector<std::string> names;
+  for (const TensorInfo& info : tensors) names.push_back(info.name);
+  return names;
+}
+
+Status NoSuchTensor(std::string_view role, std::string_view name,
+                    const std::vector<std::string>& names) {
+  return WithStage(
+      NotFound("there is no ", role, " '", name, "'", DidYouMeanAmong(name, names, Listed(names))),
+      Stage::kOptions);
+}
+
 Status ModelSource::NotFed(std::string_view name, const Fact& wanted) const {
   return WithStage(InvalidArgument("input '", name, "' (", wanted, ") is not fed"),
                    Stage::kOptions);

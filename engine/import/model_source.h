@@ -45,6 +45,11 @@ struct ImportRequest {
   std::vector<std::string> targets = {};  // nodes to run for their effects
 };
 
+std::vector<std::string> NamesOf(std::span<const TensorInfo> tensors);
+// NotFound for an input or output (`role`) that is not there, with near names or all `names`.
+Status NoSuchTensor(std::string_view role, std::string_view name,
+                    const std::vector<std::string>& names);
+
 class ModelSource {
  public:
   virtual ~ModelSource() = default;

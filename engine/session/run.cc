@@ -121,13 +121,16 @@ bool Overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
          before(b.data(), a.data() + a.size());
 }
 
-// The caller's memory per output of the graph; empty where there is none.
+// The caller's memory per output of the graph, empty where there is none; no list at all where the
+// request gives none.
 Result<std::vector<std::span<std::byte>>> MemoryOf(const Graph& graph, const RunRequest& request,
                                                    const std::vector<bool>& keep) {
   const auto refuse = [](const auto&... why) {
     return WithStage(InvalidArgument(why...), Stage::kOptions);
   };
-  std::vector<std::span<std::byte>> memory(graph.outputs().size());
+  std::vector<std::span<std::byte>> memory;
+  if (request.into.empty()) return memory;
+  memory.resize(graph.outputs().size());
   for (size_t k = 0; k < request.into.size(); ++k) {
     const auto& [name, bytes] = request.into[k];
     const auto it = std::find_if(
@@ -317,7 +320,7 @@ Result<RunResult> RunOnce(Session& session, const ModelSource& source, VariableS
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::string& name = compiled.graph.outputs()[i].name;
     Tensor output = outputs[i].host();
-    if (memory[i].data() != nullptr) {
+    if (i < memory.size() && memory[i].data() != nullptr) {
       ONCILLA_ASSIGN(output, Delivered(name, output, memory[i]));
     }
     result.outputs.emplace_back(name, std::move(output));

@@ -107,12 +107,6 @@ Result<AttrMap> ReadAttrMap(const NodeMessage& node) {
   return attrs;
 }
 
-std::string Listed(const std::vector<std::string>& names) {
-  std::string out;
-  for (const std::string& name : names) out += (out.empty() ? "'" : ", '") + name + "'";
-  return out.empty() ? "none" : out;
-}
-
 template <class List>
 std::vector<std::string> NamesOf(const List& list) {
   std::vector<std::string> names;
@@ -188,7 +182,7 @@ class GraphReader {
     for (const std::string& name : part.fetches) {
       const size_t found = Find(message_.outputs, name);
       if (found == message_.outputs.size()) {
-        return Unknown("output", name, NamesOf(message_.outputs));
+        return NoSuchTensor("output", name, NamesOf(message_.outputs));
       }
       outputs_.push_back(found);
     }
@@ -216,13 +210,6 @@ class GraphReader {
     return {};
   }
 
-  static Status Unknown(std::string_view role, const std::string& name,
-                        const std::vector<std::string>& names) {
-    return WithStage(NotFound("there is no ", role, " '", name, "'",
-                              DidYouMeanAmong(name, names, Listed(names))),
-                     Stage::kOptions);
-  }
-
   Status AddInput(size_t i) {
     const InputMessage& input = message_.inputs[i];
     auto fact = ReadType(input.type);
@@ -235,7 +222,7 @@ class GraphReader {
     for (const std::string& name : part.feeds) {
       const size_t found = Find(message_.inputs, name);
       if (found == message_.inputs.size()) {
-        return Unknown("input", name, NamesOf(message_.inputs));
+        return NoSuchTensor("input", name, NamesOf(message_.inputs));
       }
       if (ids_[found] == kNoValue) ONCILLA_TRY(AddInput(found));
     }

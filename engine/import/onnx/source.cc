@@ -5,7 +5,6 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "engine/base/near_names.h"
 #include "engine/import/onnx/external.h"
 #include "engine/import/onnx/import.h"
 #include "engine/import/onnx/tensor.h"
@@ -117,26 +116,12 @@ class OnnxSource : public ModelSource {
     return false;
   }
 
-  static Status NoSuch(std::string_view role, const std::string& name,
-                       const std::vector<TensorInfo>& known) {
-    std::vector<std::string> names;
-    std::string listed;
-    for (const TensorInfo& info : known) {
-      names.push_back(info.name);
-      listed += (listed.empty() ? "'" : ", '") + info.name + "'";
-    }
-    if (listed.empty()) listed = "none";
-    return WithStage(
-        NotFound("there is no ", role, " '", name, "'", DidYouMeanAmong(name, names, listed)),
-        Stage::kOptions);
-  }
-
   Result<OnnxImportRequest> MakeRequest(const ImportRequest& asked) const {
     OnnxImportRequest request;
     request.only_needed_inputs = asked.feeds.empty();
     if (asked.feeds.empty()) request.inputs = signature_.inputs;
     for (const std::string& name : asked.feeds) {
-      if (!Exists(name)) return NoSuch("input", name, signature_.inputs);
+      if (!Exists(name)) return NoSuchTensor("input", name, NamesOf(signature_.inputs));
       const auto it = stated_.find(name);
       TensorInfo info;
       if (it != stated_.end()) {
@@ -151,7 +136,7 @@ class OnnxSource : public ModelSource {
       for (const TensorInfo& output : signature_.outputs) request.outputs.push_back(output.name);
     }
     for (const std::string& name : request.outputs) {
-      if (!Exists(name)) return NoSuch("output", name, signature_.outputs);
+      if (!Exists(name)) return NoSuchTensor("output", name, NamesOf(signature_.outputs));
     }
     if (request.outputs.empty()) return InvalidArgument("the model has no outputs");
     return request;

@@ -20,18 +20,6 @@
 namespace oncilla {
 namespace {
 
-std::vector<std::string> NamesOf(const std::vector<TensorInfo>& list) {
-  std::vector<std::string> names;
-  for (const TensorInfo& info : list) names.push_back(info.name);
-  return names;
-}
-
-std::string Listed(const std::vector<std::string>& names) {
-  std::string out;
-  for (const std::string& name : names) out += (out.empty() ? "'" : ", '") + name + "'";
-  return out.empty() ? "none" : out;
-}
-
 // The tensor a user means: one of the signature's, or any tensor of the graph by its own name.
 Result<TensorInfo> Resolve(const std::string& name, const std::vector<TensorInfo>& known,
                            std::string_view role, const TfBody& main) {

@@ -5,7 +5,6 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "engine/base/near_names.h"
 #include "engine/import/tflite/builder.h"
 #include "engine/import/tflite/effects.h"
 
@@ -142,16 +141,7 @@ class TfliteSource : public ModelSource {
     const auto it = std::find_if(tensors.begin(), tensors.end(),
                                  [&](const TfliteTensor& tensor) { return tensor.name == name; });
     if (it != tensors.end() && !name.empty()) return static_cast<int32_t>(it - tensors.begin());
-    std::vector<std::string> names;
-    std::string listed;
-    for (const TensorInfo& info : known) {
-      names.push_back(info.name);
-      listed += (listed.empty() ? "'" : ", '") + info.name + "'";
-    }
-    if (listed.empty()) listed = "none";
-    return WithStage(
-        NotFound("there is no ", role, " '", name, "'", DidYouMeanAmong(name, names, listed)),
-        Stage::kOptions);
+    return NoSuchTensor(role, name, NamesOf(known));
   }
 
   Result<Request> MakeRequest(const ImportRequest& asked, const Signature& signature,
@@ -220,6 +210,10 @@ class TfliteSource : public ModelSource {
 
 Result<std::unique_ptr<ModelSource>> OpenTflite(std::shared_ptr<const MappedFile> file) {
   auto model = ReadTfliteModel(file->text());
+  if (model.status().code() == Code::kDataLoss) {
+    return WithStage(In(model.status(), StrCat(file->path(), ": a damaged TFLite model")),
+                     Stage::kFile);
+  }
   if (!model.ok()) return WithStage(In(model.status(), file->path()), Stage::kFile);
   return std::unique_ptr<ModelSource>(new TfliteSource(std::move(file), *std::move(model)));
 }
