@@ -14,7 +14,7 @@ struct TypeTag {
 };
 
 // Calls fn(TypeTag<T>{}) with the C++ type of `dtype` (Half and BFloat16 for the 16-bit floats).
-// False, without a call, for strings and invalid.
+// False, without a call, for strings, invalid, and types that only store numbers.
 template <class F>
 bool DispatchDType(DType dtype, F&& fn) {
   switch (dtype) {
@@ -57,11 +57,9 @@ bool DispatchDType(DType dtype, F&& fn) {
     case DType::kBool:
       fn(TypeTag<bool>{});
       return true;
-    case DType::kInvalid:
-    case DType::kString:
+    default:
       return false;
   }
-  return false;
 }
 
 // The dtype of a C++ type.

@@ -121,7 +121,7 @@ uint32_t ListField(DType dtype) {
       return 16;
     case DType::kU64:
       return 17;
-    case DType::kInvalid:
+    default:
       break;
   }
   return 0;

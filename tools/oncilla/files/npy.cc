@@ -289,8 +289,7 @@ const char* Descr(DType dtype) {
       return "<u8";
     case DType::kBool:
       return "|b1";
-    case DType::kString:
-    case DType::kInvalid:
+    default:
       break;
   }
   return nullptr;

@@ -84,8 +84,7 @@ Result<Tensor> RandomTensor(uint64_t seed, std::string_view name, const TensorDe
     case DType::kBool:
       Fill<uint8_t>(tensor, [&] { return static_cast<uint8_t>(random.Bits(1)); });
       break;
-    case DType::kString:
-    case DType::kInvalid:
+    default:
       break;
   }
   return tensor;
