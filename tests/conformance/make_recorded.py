@@ -384,14 +384,18 @@ def optimised_encoders(work):
                 (folder / "test_data_set_0" / f"{kind}_{i}.pb").write_bytes(data)
 
 
-if __name__ == "__main__":
-    for each in (activations, norms, attention, products, quantised, features, trees):
-        each()
-    for chosen in sys.argv[1:] or CASES:
+def record(names):
+    for chosen in names or CASES:
         try:
             CASES[chosen].record()
         except Exception as error:  # said by name, so that the others are still written
             print(chosen, str(error)[:300])
+
+
+if __name__ == "__main__":
+    for each in (activations, norms, attention, products, quantised, features, trees):
+        each()
+    record(sys.argv[1:])
     if not sys.argv[1:]:
         with tempfile.TemporaryDirectory() as folder:
             optimised_encoders(pathlib.Path(folder))

@@ -20,6 +20,7 @@
 #include "engine/ops/math/elementwise_program.h"
 #include "engine/ops/math/linalg.h"
 #include "engine/ops/math/matmul.h"
+#include "engine/ops/math/packed.h"
 #include "engine/ops/math/quantize.h"
 #include "engine/ops/math/random.h"
 #include "engine/ops/math/reduce.h"
@@ -76,7 +77,7 @@ OF(DynamicStitch) OF(EditDistance) OF(EncodeImage) OF(EnsureShape) OF(ExtractGli
 OF(ExtractPatches) OF(EyeLike) OF(Flatten) OF(FoldColumns) OF(FormatStrings) OF(FractionalPool) OF(Gather)
 OF(GatherElements) OF(GatherND) OF(Gelu) OF(GridSample) OF(GroupNorm) OF(HardSigmoid)
 OF(HashStrings) OF(If) OF(InstanceNorm) OF(IsInf) OF(JpegShape) OF(LinearAttention) OF(ListDiff) OF(ListGet)
-OF(ListJoin) OF(ListReserve) OF(ListScatter) OF(ListSet) OF(ListSplit) OF(LpNormalize) OF(LpPool) OF(MatMul) OF(MaxPool)
+OF(ListJoin) OF(ListReserve) OF(ListScatter) OF(ListSet) OF(ListSplit) OF(LpNormalize) OF(LpPool) OF(MatMul) OF(MatMulPacked) OF(MaxPool)
 OF(NonMaxSuppression) OF(NormalizeWords) OF(OneHot) OF(Pad) OF(ParseExamples) OF(ParseNumbers)
 OF(Print) OF(PrintNumbers) OF(ProjectImage) OF(QuantizeRange) OF(RaggedGather) OF(RaggedRange)
 OF(RaggedToDense) OF(Rank) OF(ReadVariable) OF(ReduceJoin) OF(RegexReplace) OF(Reshape) OF(Resize)

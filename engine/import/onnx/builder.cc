@@ -168,8 +168,10 @@ Status OnnxBuilder::LowerNode(const OnnxNode& node) {
                                  node.inputs.size() + node.captures.size()));
   const auto called = state_.functions.find({node.domain, node.op, node.overload});
   const OnnxFunction* function = called == state_.functions.end() ? nullptr : called->second;
-  const bool control = function == nullptr && node.domain.empty() && IsOnnxControl(node.op);
-  if (node.has_subgraph() && function == nullptr && !control) {
+  const bool control = function == nullptr && IsOnnxControl(node);
+  // Rows of com.microsoft refuse graphs by themselves, and say what to do instead.
+  const bool own = node.domain == "com.microsoft";
+  if (node.has_subgraph() && function == nullptr && !control && !own) {
     return Unsupported("it has a subgraph");
   }
   Values inputs;

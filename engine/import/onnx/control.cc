@@ -262,7 +262,10 @@ Result<Values> OnnxSubgraphs::Lower(const OnnxGraph& graph, OnnxTarget& target,
   return results;
 }
 
-bool IsOnnxControl(std::string_view op) {
+bool IsOnnxControl(const OnnxNode& node) {
+  const std::string_view op = node.op;
+  if (node.domain == "ai.onnx.preview") return op == "FlexAttention" && node.has_subgraph();
+  if (!node.domain.empty()) return false;
   return op == "If" || op == "Loop" || op == "Scan" || op == "SequenceMap";
 }
 
@@ -279,6 +282,8 @@ Result<Values> LowerOnnxControl(OnnxBuilder& builder, const OnnxNode& node, int6
     outputs = If(builder, node, lowering).Lower();
   } else if (node.op == "Loop") {
     outputs = LowerOnnxLoop(builder, node, lowering);
+  } else if (node.op == "FlexAttention") {
+    outputs = LowerOnnxFlexAttention(builder, lowering);
   } else if (node.op == "Scan") {
     outputs = LowerOnnxScan(builder, node, lowering);
   } else {

@@ -6,12 +6,14 @@
 
 namespace oncilla {
 
-// If, Loop, Scan and SequenceMap of ai.onnx.
-bool IsOnnxControl(std::string_view op);
+// If, Loop, Scan and SequenceMap of ai.onnx, and FlexAttention of ai.onnx.preview with graphs.
+bool IsOnnxControl(const OnnxNode& node);
 
 // One of those, in the builder's scope. `inputs` are kNoValue where none is given.
 Result<Values> LowerOnnxControl(OnnxBuilder& builder, const OnnxNode& node, int64_t version,
                                 Values inputs);
+
+Result<Values> LowerOnnxFlexAttention(OnnxBuilder& builder, OnnxLowering& b);
 
 // Graphs of a node, lowered for the values that they capture.
 class OnnxSubgraphs {

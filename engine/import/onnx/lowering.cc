@@ -186,6 +186,8 @@ std::vector<OnnxOpFamily> OnnxOpFamilies() {
       {"ai.onnx.preview.training", OnnxTrainingRows()},
       {"com.microsoft", MicrosoftRows()},
       {"com.microsoft", MicrosoftAttentionRows()},
+      {"com.microsoft", MicrosoftDecoderRows()},
+      {"com.microsoft", MicrosoftPackedRows()},
       {"com.microsoft", MicrosoftRotaryRows()},
       {"com.microsoft", MicrosoftQuantRows()},
   };

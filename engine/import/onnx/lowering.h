@@ -153,6 +153,8 @@ std::span<const OnnxOpRow> OnnxMlTreeRows();
 std::span<const OnnxOpRow> MicrosoftStandardRows();
 std::span<const OnnxOpRow> MicrosoftRows();
 std::span<const OnnxOpRow> MicrosoftAttentionRows();
+std::span<const OnnxOpRow> MicrosoftDecoderRows();
+std::span<const OnnxOpRow> MicrosoftPackedRows();
 std::span<const OnnxOpRow> MicrosoftQuantRows();
 std::span<const OnnxOpRow> MicrosoftRotaryRows();
 

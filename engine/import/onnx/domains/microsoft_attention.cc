@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "engine/import/onnx/ops/attention.h"
+#include "engine/import/onnx/ops/quantize.h"
 
 namespace oncilla {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 Result<ValueId> KeyBias(OnnxLowering& b, size_t input, ValueId keys, double off) {
   if (!b.has(input)) return kNoValue;
   ONCILLA_ASSIGN(const int rank, b.Rank(input, "the mask"));
-  const DType dtype = b.dtype();
+  const DType dtype = b.fact(keys).dtype;
   const ValueId mask = b.in(input);
   ValueId seen = kNoValue;
   if (rank == 1) {
@@ -70,39 +71,96 @@ Result<ValueId> Attend(OnnxLowering& b, const Parts& parts, size_t mask, size_t 
     rule.past = past;
     ONCILLA_ASSIGN(const ValueId hidden, AddHidden(b, rule, parts.q, parts.k));
     // As little as the type holds, so that a row has a largest number also where a mask hides all.
-    const double least = b.dtype() == DType::kF32 ? std::numeric_limits<float>::lowest() : -65504;
-    ONCILLA_ASSIGN(const ValueId future, AddMaskBias(b, kNoValue, hidden, b.dtype(), least));
+    const DType dtype = b.fact(parts.q).dtype;
+    const double least = dtype == DType::kF32 ? std::numeric_limits<float>::lowest() : -65504;
+    ONCILLA_ASSIGN(const ValueId future, AddMaskBias(b, kNoValue, hidden, dtype, least));
     ONCILLA_ASSIGN(bias, SumOf(b, bias, future, "causal_bias"));
   }
   ONCILLA_ASSIGN(const ValueId y, AddAttention(b, parts.q, parts.k, parts.v, bias, double{scale}));
   return JoinHeads(b, y, "");
 }
 
-// Packed projections of one input, then attention.
-Result<Values> LowerMicrosoftAttention(OnnxLowering& b) {
+// Keys or values of earlier steps, one half of past [2, N, heads, P, size].
+Result<ValueId> HalfOfPast(OnnxLowering& b, size_t past, int64_t half, const std::string& name) {
+  ONCILLA_ASSIGN(const int rank, b.Rank(past, "the cache"));
+  if (rank != 5) return InvalidArgument("a cache of rank ", rank);
+  const ValueId at = b.Constant(Tensor::ScalarInt64(half));
+  return b.Add(GatherAttrs{.axis = 0}, {b.in(past), at}, name);
+}
+
+// Attention of projections that stand side by side, [N, L, the sum of sizes]; beside it keys and
+// values with those of the past, as the next step takes them.
+Result<Values> AttendProjected(OnnxLowering& b, ValueId projected, std::vector<int64_t> sizes,
+                               size_t mask, size_t past, size_t extra) {
   ONCILLA_ASSIGN(const int64_t heads, b.NeedInt("num_heads"));
-  ONCILLA_ASSIGN(std::vector<int64_t> sizes, b.IntList("qkv_hidden_sizes"));
-  ONCILLA_ASSIGN(const bool rotary, b.Flag("do_rotary", false));
-  ONCILLA_ASSIGN(const bool shared, b.Flag("past_present_share_buffer", false));
-  b.Ignore("rotary_embedding_dim");
-  if (rotary) return Unsupported("with do_rotary");
-  if (shared || b.has(4) || b.has(6) || b.wants(1)) return Unsupported("with a cache of keys");
-  const PartialShape weights = b.in_fact(1).shape;
-  if (sizes.empty()) {
-    if (!weights.ranked() || weights.rank() != 2 || !weights[1].known()) {
-      return Unsupported("the sizes of the weights are not known");
-    }
-    sizes.assign(3, weights[1].size / 3);
-  }
-  if (sizes.size() != 3) return InvalidArgument("qkv_hidden_sizes has ", sizes.size(), " sizes");
-  ONCILLA_ASSIGN(const ValueId all, b.Add(MatMulAttrs{}, {b.in(0), b.in(1), b.in(2)}, "projected"));
   ONCILLA_ASSIGN(const Values split,
-                 b.AddAll(SplitAttrs{.axis = -1, .parts = 3}, {all, b.Ints(sizes)}, "parts"));
+                 b.AddAll(SplitAttrs{.axis = -1, .parts = 3}, {projected, b.Ints(std::move(sizes))},
+                          "parts"));
   Parts parts;
   ONCILLA_ASSIGN(parts.q, SplitHeads(b, split[0], heads, "q"));
   ONCILLA_ASSIGN(parts.k, SplitHeads(b, split[1], heads, "k"));
   ONCILLA_ASSIGN(parts.v, SplitHeads(b, split[2], heads, "v"));
-  return One(Attend(b, parts, 3, 5, kNoValue));
+  ValueId before = kNoValue;
+  if (b.has(past)) {
+    const ConcatAttrs along = {.axis = 2};
+    ONCILLA_ASSIGN(before, HalfOfPast(b, past, 0, "past_key"));
+    ONCILLA_ASSIGN(const ValueId values, HalfOfPast(b, past, 1, "past_value"));
+    ONCILLA_ASSIGN(parts.k, b.Add(along, {before, parts.k}, "present_key"));
+    ONCILLA_ASSIGN(parts.v, b.Add(along, {values, parts.v}, "present_value"));
+  }
+  ONCILLA_ASSIGN(const ValueId y, Attend(b, parts, mask, extra, before));
+  if (!b.wants(1)) return Values{y};
+  ONCILLA_ASSIGN(const ValueId keys, b.Unsqueeze(parts.k, {0}, "present_keys"));
+  ONCILLA_ASSIGN(const ValueId values, b.Unsqueeze(parts.v, {0}, "present_values"));
+  ONCILLA_ASSIGN(const ValueId present, b.Add(ConcatAttrs{.axis = 0}, {keys, values}, "present"));
+  return Values{y, present};
+}
+
+// Attributes of both ops that ask for what is not done.
+Status RefuseRotaryAndSharedCache(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const bool rotary, b.Flag("do_rotary", false));
+  ONCILLA_ASSIGN(const bool shared, b.Flag("past_present_share_buffer", false));
+  b.Ignore("rotary_embedding_dim");
+  if (rotary) return Unsupported("with do_rotary");
+  if (shared) return Unsupported("with a cache that past and present share");
+  return {};
+}
+
+// The width of each of three equal parts of the weights at input 1.
+Result<std::vector<int64_t>> ThirdsOfWeights(OnnxLowering& b) {
+  const PartialShape weights = b.in_fact(1).shape;
+  if (!weights.ranked() || weights.rank() != 2 || !weights[1].known()) {
+    return Unsupported("the sizes of the weights are not known");
+  }
+  return std::vector<int64_t>(3, weights[1].size / 3);
+}
+
+// Packed projections of one input, then attention.
+Result<Values> LowerMicrosoftAttention(OnnxLowering& b) {
+  ONCILLA_ASSIGN(std::vector<int64_t> sizes, b.IntList("qkv_hidden_sizes"));
+  ONCILLA_TRY(RefuseRotaryAndSharedCache(b));
+  if (b.has(6)) return Unsupported("with past_sequence_length");
+  if (sizes.empty()) {
+    ONCILLA_ASSIGN(sizes, ThirdsOfWeights(b));
+  }
+  if (sizes.size() != 3) return InvalidArgument("qkv_hidden_sizes has ", sizes.size(), " sizes");
+  ONCILLA_ASSIGN(const ValueId all, b.Add(MatMulAttrs{}, {b.in(0), b.in(1), b.in(2)}, "projected"));
+  return AttendProjected(b, all, std::move(sizes), 3, 4, 5);
+}
+
+// The same of integers: input, weights, bias, both scales, mask, both zero points, past.
+Result<Values> LowerQAttention(OnnxLowering& b) {
+  ONCILLA_TRY(RefuseRotaryAndSharedCache(b));
+  ONCILLA_ASSIGN(std::vector<int64_t> sizes, ThirdsOfWeights(b));
+  ONCILLA_ASSIGN(const ValueId x, Moved(b, 0, 6, false, "x"));
+  ONCILLA_ASSIGN(const ValueId w, Moved(b, 1, 7, false, "weights"));
+  ONCILLA_ASSIGN(const ValueId sum, b.Add("MatMul", {}, {x, w}, "sum"));
+  ONCILLA_ASSIGN(const ValueId real, b.Cast(sum, DType::kF32, "real"));
+  ONCILLA_ASSIGN(const ValueId scale, b.Add("Mul", {}, {b.in(3), b.in(4)}, "scale"));
+  ONCILLA_ASSIGN(ValueId all, b.Add("Mul", {}, {real, scale}, "scaled_sum"));
+  ONCILLA_ASSIGN(all, b.Add("Add", {}, {all, b.in(2)}, "projected"));
+  constexpr size_t kNone = 99;
+  return AttendProjected(b, all, std::move(sizes), 5, 8, kNone);
 }
 
 // [N, L, heads, n, size] as n tensors [N, heads, L, size].
@@ -185,6 +243,7 @@ Result<Values> LowerMultiHeadAttention(OnnxLowering& b) {
 constexpr OnnxOpRow kRows[] = {
     {"Attention", 1, kNewestOnnxMicrosoft, 2, "", LowerMicrosoftAttention},
     {"MultiHeadAttention", 1, kNewestOnnxMicrosoft, 1, "", LowerMultiHeadAttention},
+    {"QAttention", 1, kNewestOnnxMicrosoft, 5, "", LowerQAttention},
 };
 
 }  // namespace

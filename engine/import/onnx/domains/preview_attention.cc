@@ -1,15 +1,16 @@
-// ai.onnx.preview's FlexAttention without functions of the model's own on scores or weights.
+// ai.onnx.preview's FlexAttention, with graphs of the model's own on scores and weights.
 #include <cmath>
 
+#include "engine/import/onnx/control.h"
 #include "engine/import/onnx/ops/attention.h"
 
 namespace oncilla {
 namespace {
 
-Result<Values> LowerFlexAttention(OnnxLowering& b) {
-  for (const char* name : {"score_mod", "prob_mod"}) {
-    if (b.HasAttr(name)) return Unsupported("with ", name);
-  }
+// Scores or weights as the graph in attribute `name` makes them; unchanged without one.
+using Change = std::function<Result<ValueId>(std::string_view name, ValueId x)>;
+
+Result<Values> AddFlexAttention(OnnxLowering& b, const Change& change) {
   const DType dtype = b.dtype();
   ONCILLA_ASSIGN(const DType precision,
                  b.Type("softmax_precision", dtype == DType::kF64 ? dtype : DType::kF32));
@@ -24,13 +25,23 @@ Result<Values> LowerFlexAttention(OnnxLowering& b) {
   const double scale =
       b.HasAttr("scale") ? double{given} : 1 / std::sqrt(static_cast<double>(size));
   ONCILLA_ASSIGN(ValueId k, ShareHeads(b, b.in(1), heads, "k"));
-  ONCILLA_ASSIGN(const ValueId v, ShareHeads(b, b.in(2), heads, "v"));
-  ONCILLA_ASSIGN(const ValueId q, b.Cast(b.in(0), precision, "q"));
+  ONCILLA_ASSIGN(ValueId v, ShareHeads(b, b.in(2), heads, "v"));
+  ONCILLA_ASSIGN(ValueId q, b.Cast(b.in(0), precision, "q"));
   ONCILLA_ASSIGN(k, b.Cast(k, precision, "keys"));
-  ONCILLA_ASSIGN(const ValueId wide, b.Cast(v, precision, "values"));
-  ONCILLA_ASSIGN(const ValueId y, AddAttention(b, q, k, wide, kNoValue, scale));
+  ONCILLA_ASSIGN(v, b.Cast(v, precision, "values"));
+  ONCILLA_ASSIGN(const ValueId factor, b.Scalar(precision, scale));
+  ONCILLA_ASSIGN(q, b.Add("Mul", {}, {q, factor}, "scaled"));
+  ONCILLA_ASSIGN(ValueId x, b.Add(MatMulAttrs{.transpose_b = true}, {q, k}, "scores"));
+  ONCILLA_ASSIGN(x, change("score_mod", x));
+  ONCILLA_ASSIGN(x, b.Add("Softmax", {}, {x}, "weights"));
+  ONCILLA_ASSIGN(x, change("prob_mod", x));
+  ONCILLA_ASSIGN(const ValueId y, b.Add("MatMul", {}, {x, v}, "by_head"));
   if (precision == dtype) return One(b.Add("Identity", {}, {y}));
   return One(b.Cast(y, dtype, ""));
+}
+
+Result<Values> LowerFlexAttention(OnnxLowering& b) {
+  return AddFlexAttention(b, [](std::string_view, ValueId x) -> Result<ValueId> { return x; });
 }
 
 constexpr OnnxOpRow kRows[] = {
@@ -38,6 +49,30 @@ constexpr OnnxOpRow kRows[] = {
 };
 
 }  // namespace
+
+Result<Values> LowerOnnxFlexAttention(OnnxBuilder& builder, OnnxLowering& b) {
+  if (!b.has(0) || !b.has(1) || !b.has(2)) return DataLoss("needs queries, keys and values");
+  return AddFlexAttention(b, [&](std::string_view name, ValueId x) -> Result<ValueId> {
+    if (!b.HasAttr(name)) return x;
+    ONCILLA_ASSIGN(const OnnxGraph* graph, b.GraphAttr(name));
+    if (graph->inputs.size() != 1 || graph->outputs.size() != 1) {
+      return DataLoss("its ", name, " takes ", graph->inputs.size(), " tensors and gives ",
+                      graph->outputs.size(), ", not one");
+    }
+    OnnxSubgraphs graphs(builder, StrCat(b.name(), "/", name));
+    ONCILLA_TRY(graphs.Capture(*graph));
+    const ValueId inputs[] = {x};
+    const size_t wanted[] = {0};
+    ONCILLA_ASSIGN(const Values results, graphs.LowerHere(*graph, inputs, wanted));
+    if (results[0] == kNoValue) return Unsupported(kOnnxGraphFailed);
+    const Fact &before = b.fact(x), &after = b.fact(results[0]);
+    if (b.kind(results[0]) != OnnxKind::kTensor || before.dtype != after.dtype ||
+        !MergeShapes(before.shape, after.shape).ok()) {
+      return InvalidArgument("its ", name, " makes ", after, " of ", before);
+    }
+    return results[0];
+  });
+}
 
 std::span<const OnnxOpRow> OnnxFlexRows() { return kRows; }
 

@@ -6,15 +6,15 @@
 #include <limits>
 
 namespace oncilla {
-namespace {
 
-constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
-
-// The size of an axis as a number of rank 0.
 Result<ValueId> SizeOf(OnnxLowering& b, ValueId x, int axis, const std::string& name) {
   ONCILLA_ASSIGN(const ValueId size, b.Sizes(x, axis, axis + 1, name + "_vector"));
   return b.Add("Squeeze", {}, {size, b.Ints({0})}, name);
 }
+
+namespace {
+
+constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
 Result<ValueId> PlacesOf(OnnxLowering& b, ValueId x, const std::string& name) {
   ONCILLA_ASSIGN(const ValueId count, SizeOf(b, x, 2, name + "_count"));
@@ -27,6 +27,10 @@ Result<ValueId> PlacesOf(OnnxLowering& b, ValueId x, const std::string& name) {
 Result<ValueId> QueryPlaces(OnnxLowering& b, const HiddenKeys& rule, ValueId queries) {
   ONCILLA_ASSIGN(ValueId row, PlacesOf(b, queries, "row"));
   ONCILLA_ASSIGN(row, b.Unsqueeze(row, {1}, "rows_upright"));
+  if (rule.start != kNoValue) {
+    ONCILLA_ASSIGN(const ValueId start, b.Unsqueeze(rule.start, {1, 2, 3}, "start_upright"));
+    return b.Add("Add", {}, {row, start}, "place");
+  }
   if (rule.past != kNoValue) {
     ONCILLA_ASSIGN(const ValueId offset, SizeOf(b, rule.past, 2, "past"));
     return b.Add("Add", {}, {row, offset}, "place");

@@ -15,6 +15,9 @@ Result<ValueId> JoinHeads(OnnxLowering& b, ValueId x, std::string_view role);
 // The size of an axis of a tensor of rank 4, which must be known.
 Result<int64_t> KnownSize(OnnxLowering& b, ValueId x, int axis, std::string_view what);
 
+// The size of an axis as a number of rank 0.
+Result<ValueId> SizeOf(OnnxLowering& b, ValueId x, int axis, const std::string& name);
+
 // Keys or values [N, own heads, S, size], each head as often as queries share it.
 Result<ValueId> ShareHeads(OnnxLowering& b, ValueId x, int64_t heads, const std::string& name);
 
@@ -24,6 +27,7 @@ struct HiddenKeys {
   int64_t left = -1, right = -1;  // how far a query sees; -1 is without bound
   ValueId past = kNoValue;        // [N, heads, P, size]: keys before the first query
   ValueId valid = kNoValue;       // i64[N]: keys that are no padding, the last ones the queries'
+  ValueId start = kNoValue;       // i64[N]: where the first query stands, if not as `valid` says
   bool nothing() const { return !causal && left < 0 && right < 0 && valid == kNoValue; }
 };
 // kNoValue when none is hidden. `queries` and `keys` are [N, heads, L or S, size].

@@ -1,0 +1,297 @@
+// com.microsoft's GroupQueryAttention: attention of decoders over a cache of keys and values, out of
+// canonical ops. Rows of padding, whose results ONNX Runtime leaves open, see all keys that are none.
+#include <cmath>
+#include <limits>
+
+#include "engine/import/onnx/ops/attention.h"
+#include "engine/ops/array/movement.h"
+
+namespace oncilla {
+namespace {
+
+constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
+
+// Inputs by place.
+enum : size_t { kQuery, kKey, kValue, kPastKey, kPastValue, kLengths, kTotal, kCosine, kSine };
+enum : size_t { kPlaces = 9, kBias, kSink, kFirstUnsupported };
+
+struct Grouped {
+  int64_t heads = 0, shared = 0, size = 0;  // heads of queries, of keys and values; of each head
+  DType wide = DType::kF32;                 // what is computed in
+  ValueId q = kNoValue, k = kNoValue, v = kNoValue;  // [N, heads or shared, L, size]
+  ValueId total = kNoValue;    // i64[]: keys with those before, of the longest sample
+  ValueId lengths = kNoValue;  // i64[N]: the same of each sample
+  ValueId start = kNoValue;    // i64[N]: where its first query stands
+  ValueId places = kNoValue;   // i64[N, L]: where the queries stand in the cache
+};
+
+Status CheckKind(OnnxLowering& b) {
+  b.Ignore("qk_output");  // of the fourth output, which is missing
+  b.Ignore("qk_norm_epsilon");
+  b.Ignore("kv_cache_bit_width");
+  ONCILLA_ASSIGN(const int64_t sliding, b.Int("sliding_window_cache", 0));
+  if (sliding != 0) return Unsupported("with sliding_window_cache");
+  for (const char* name : {"k_quant_type", "v_quant_type"}) {
+    ONCILLA_ASSIGN(const std::string kind, b.String(name, "NONE"));
+    if (kind != "NONE") return Unsupported("with a quantised cache (", name, " ", kind, ")");
+  }
+  for (size_t i = kFirstUnsupported; i < b.inputs(); ++i) {
+    if (b.has(i)) return Unsupported("with input ", i, ", a scale or norm of queries, keys or values");
+  }
+  if (!b.has(kLengths) || !b.has(kTotal)) return DataLoss("the lengths of the samples are missing");
+  if (b.has(kKey) != b.has(kValue)) return InvalidArgument("key and value go together");
+  if (b.has(kPastKey) != b.has(kPastValue)) {
+    return InvalidArgument("past_key and past_value go together");
+  }
+  return {};
+}
+
+// Queries, keys and values by head, taken apart where they come in one tensor.
+Result<Grouped> ReadParts(OnnxLowering& b) {
+  Grouped g;
+  ONCILLA_ASSIGN(g.heads, b.NeedInt("num_heads"));
+  ONCILLA_ASSIGN(g.shared, b.NeedInt("kv_num_heads"));
+  constexpr int64_t kMostHeads = int64_t{1} << 20;
+  if (g.heads < 1 || g.shared < 1 || g.heads > kMostHeads || g.heads % g.shared != 0) {
+    return InvalidArgument(g.heads, " heads of queries cannot share ", g.shared);
+  }
+  ONCILLA_ASSIGN(const int rank, b.Rank(kQuery, "the query"));
+  if (rank != 3) return InvalidArgument("the query has rank ", rank, ", not 3");
+  const bool packed = !b.has(kKey);
+  const Dim width = b.in_fact(kQuery).shape[2];
+  const int64_t parts = packed ? g.heads + 2 * g.shared : g.heads;
+  if (!width.known()) return Unsupported("the width of the query is not known");
+  if (width.size < parts || width.size % parts != 0) {
+    return InvalidArgument("a query of width ", width.size, " for ", parts, " heads");
+  }
+  g.size = width.size / parts;
+  Values tensors = {b.in(kQuery), b.in(kKey), b.in(kValue)};
+  if (packed) {
+    const ValueId sizes = b.Ints({g.heads * g.size, g.shared * g.size, g.shared * g.size});
+    ONCILLA_ASSIGN(tensors, b.AddAll(SplitAttrs{.axis = -1, .parts = 3},
+                                     {b.in(kQuery), sizes}, "unpacked"));
+  }
+  ONCILLA_ASSIGN(g.q, SplitHeads(b, tensors[0], g.heads, "q"));
+  ONCILLA_ASSIGN(g.k, SplitHeads(b, tensors[1], g.shared, "k"));
+  ONCILLA_ASSIGN(g.v, SplitHeads(b, tensors[2], g.shared, "v"));
+  g.wide = b.dtype() == DType::kF64 ? DType::kF64 : DType::kF32;
+  return g;
+}
+
+// Where the queries stand: those of a prompt (as many as there are keys in all) from the beginning
+// on, others as the last ones of their sample.
+Status FindPlaces(OnnxLowering& b, Grouped& g) {
+  ONCILLA_ASSIGN(ValueId lengths, b.Cast(b.in(kLengths), DType::kI64, "last_key"));
+  ONCILLA_ASSIGN(lengths, b.Add(ReshapeAttrs{}, {lengths, b.Ints({-1})}, "last_keys"));
+  const ValueId none = b.Constant(Tensor::ScalarInt64(0));
+  const ValueId one = b.Constant(Tensor::ScalarInt64(1));
+  ONCILLA_ASSIGN(g.lengths, b.Add("Add", {}, {lengths, one}, "lengths"));
+  ONCILLA_ASSIGN(const ValueId total, b.Cast(b.in(kTotal), DType::kI64, "total_wide"));
+  ONCILLA_ASSIGN(g.total, b.Add(ReshapeAttrs{}, {total, b.Ints({})}, "total"));
+  ONCILLA_ASSIGN(const ValueId rows, SizeOf(b, g.q, 2, "query_rows"));
+  ONCILLA_ASSIGN(const ValueId prompt, b.Add("Equal", {}, {rows, g.total}, "is_prompt"));
+  ONCILLA_ASSIGN(const ValueId before, b.Add("Sub", {}, {g.lengths, rows}, "keys_before"));
+  ONCILLA_ASSIGN(g.start, b.Add("Where", {}, {prompt, none, before}, "start"));
+  ONCILLA_ASSIGN(ValueId row, b.Add("Range", {}, {none, rows, one}, "query_row"));
+  ONCILLA_ASSIGN(row, b.Unsqueeze(row, {0}, "query_row_of_all"));
+  ONCILLA_ASSIGN(const ValueId start, b.Unsqueeze(g.start, {1}, "start_of_rows"));
+  ONCILLA_ASSIGN(g.places, b.Add("Add", {}, {start, row}, "query_places"));
+  return {};
+}
+
+// Queries and keys turned by the angles of their places.
+Status Rotate(OnnxLowering& b, Grouped& g) {
+  ONCILLA_ASSIGN(const bool rotary, b.Flag("do_rotary", false));
+  ONCILLA_ASSIGN(const bool interleaved, b.Flag("rotary_interleaved", false));
+  if (!rotary) return {};
+  if (!b.has(kCosine) || !b.has(kSine)) return DataLoss("the cosines or sines are missing");
+  const PartialShape cache = b.in_fact(kCosine).shape;
+  if (!cache.ranked() || cache.rank() != 2 || !cache[1].known()) {
+    return Unsupported("the width of the cosines is not known");
+  }
+  ValueId places = g.places;
+  if (b.has(kPlaces)) {
+    ONCILLA_ASSIGN(places, b.Cast(b.in(kPlaces), DType::kI64, "position_ids"));
+  }
+  ValueId waves[2];
+  for (size_t i = 0; i < 2; ++i) {
+    const std::string name = i == 0 ? "cosine" : "sine";
+    ONCILLA_ASSIGN(ValueId wave, b.Add(GatherAttrs{.negative_indices = false},
+                                       {b.in(kCosine + i), places}, name + "_at"));
+    ONCILLA_ASSIGN(wave, b.Cast(wave, g.wide, name + "_wide"));
+    ONCILLA_ASSIGN(waves[i], b.Unsqueeze(wave, {1}, name));
+  }
+  const int64_t turned = SaturatingMul(cache[1].size, 2);
+  if (turned < 2) return InvalidArgument("cosines of width ", cache[1].size);
+  for (ValueId* x : {&g.q, &g.k}) {
+    ONCILLA_ASSIGN(const ValueId wide, b.Cast(*x, g.wide, "unturned"));
+    ONCILLA_ASSIGN(const ValueId y, AddRotation(b, wide, waves[0], waves[1], turned, interleaved));
+    ONCILLA_ASSIGN(*x, b.Cast(y, b.dtype(), "turned_narrow"));
+  }
+  return {};
+}
+
+// The cache with the new rows in it: as long as it was, or as the longest sample needs. What stands
+// behind a sample's rows stays, as in a buffer that past and present share.
+Result<ValueId> AddPresent(OnnxLowering& b, const Grouped& g, size_t input, ValueId rows,
+                           const std::string& name) {
+  const ValueId none = b.Ints({0});
+  ValueId past = b.in(input);
+  if (past == kNoValue) {
+    ONCILLA_ASSIGN(past, b.Add("Slice", {}, {rows, none, none, b.Ints({2})}, name + "_empty"));
+  } else {
+    ONCILLA_ASSIGN(past, b.Add(EnsureShapeAttrs{.dims = {-1, g.shared, -1, g.size}}, {past},
+                               name + "_past"));
+  }
+  ONCILLA_ASSIGN(const ValueId size, b.Sizes(past, 2, 3, name + "_size"));
+  ONCILLA_ASSIGN(ValueId more, b.Add("Sub", {}, {g.total, size}, name + "_lacking"));
+  ONCILLA_ASSIGN(more, b.Add("Max", {}, {more, none}, name + "_added"));
+  const ValueId before = b.Ints({0, 0, 0, 0, 0, 0});
+  ONCILLA_ASSIGN(const ValueId pads,
+                 b.Add(ConcatAttrs{.axis = 0}, {before, more, none}, name + "_pads"));
+  ONCILLA_ASSIGN(const ValueId room, b.Add(PadAttrs{}, {past, pads}, name + "_room"));
+  // A negative place is no place from the end, and must fail as any outside.
+  ONCILLA_ASSIGN(const ValueId all, SizeOf(b, room, 2, name + "_rows_in_all"));
+  ONCILLA_ASSIGN(const ValueId wrong, b.Add("Less", {}, {g.places, none}, name + "_wrong"));
+  ONCILLA_ASSIGN(ValueId places, b.Add("Where", {}, {wrong, all, g.places}, name + "_checked"));
+  ONCILLA_ASSIGN(places, b.Unsqueeze(places, {1, 3}, name + "_along"));
+  ONCILLA_ASSIGN(const ValueId shape, b.Sizes(rows, 0, 4, name + "_shape"));
+  ONCILLA_ASSIGN(places, b.Add("Expand", {}, {places, shape}, name + "_places"));
+  return b.Add(ScatterElementsAttrs{.axis = 2}, {room, places, rows}, name);
+}
+
+// The first `total` rows of the cache, for every head of the queries.
+Result<ValueId> Seen(OnnxLowering& b, const Grouped& g, ValueId present, const std::string& name) {
+  ONCILLA_ASSIGN(const ValueId end, b.Unsqueeze(g.total, {0}, name + "_end"));
+  ONCILLA_ASSIGN(const ValueId rows, b.Add("Slice", {}, {present, b.Ints({0}), end, b.Ints({2})},
+                                           name + "_rows"));
+  ONCILLA_ASSIGN(const ValueId wide, b.Cast(rows, g.wide, name + "_wide"));
+  return ShareHeads(b, wide, g.heads, name);
+}
+
+// q k^T * scale, softcapped, with the bias; hidden keys at minus infinity.
+struct Scores {
+  ValueId value = kNoValue, hidden = kNoValue;
+  bool window = false;
+};
+Result<Scores> AddScores(OnnxLowering& b, const Grouped& g, ValueId keys) {
+  ONCILLA_ASSIGN(const float given, b.Float("scale", 0));
+  ONCILLA_ASSIGN(const float softcap, b.Float("softcap", 0));
+  ONCILLA_ASSIGN(const int64_t window, b.Int("local_window_size", -1));
+  HiddenKeys rule;
+  ONCILLA_ASSIGN(rule.causal, b.Flag("causal", true));
+  const double scale = given != 0 ? double{given} : 1 / std::sqrt(static_cast<double>(g.size));
+  ONCILLA_ASSIGN(const ValueId factor, b.Scalar(g.wide, scale));
+  ONCILLA_ASSIGN(ValueId q, b.Cast(g.q, g.wide, "queries"));
+  ONCILLA_ASSIGN(q, b.Add("Mul", {}, {q, factor}, "scaled"));
+  Scores out;
+  ONCILLA_ASSIGN(out.value, b.Add(MatMulAttrs{.transpose_b = true}, {q, keys}, "scores"));
+  if (softcap > 0) {
+    ONCILLA_ASSIGN(const ValueId cap, b.Scalar(g.wide, double{softcap}));
+    ONCILLA_ASSIGN(out.value, b.Add("Div", {}, {out.value, cap}, "part_of_cap"));
+    ONCILLA_ASSIGN(out.value, b.Add("Tanh", {}, {out.value}, "bent"));
+    ONCILLA_ASSIGN(out.value, b.Add("Mul", {}, {out.value, cap}, "capped"));
+  }
+  if (b.has(kBias)) {
+    ONCILLA_ASSIGN(const ValueId bias, b.Cast(b.in(kBias), g.wide, "bias"));
+    ONCILLA_ASSIGN(out.value, b.Add("Add", {}, {out.value, bias}, "biased"));
+  }
+  if (window < -1) return InvalidArgument("local_window_size is ", window);
+  if (window > 0 && !rule.causal) return Unsupported("a window without causal");
+  out.window = window > 0;
+  if (out.window) rule.left = window - 1;
+  rule.valid = g.lengths;
+  rule.start = g.start;
+  ONCILLA_ASSIGN(out.hidden, AddHidden(b, rule, g.q, keys));
+  ONCILLA_ASSIGN(const ValueId off, b.Scalar(g.wide, kMinusInfinity));
+  ONCILLA_ASSIGN(out.value, b.Add("Where", {}, {out.hidden, off, out.value}, "masked"));
+  return out;
+}
+
+// Their softmax. A sink, of each head or zero, takes its part of it as one more key without a value.
+Result<ValueId> AddWeights(OnnxLowering& b, const Grouped& g, const Scores& scores) {
+  ONCILLA_ASSIGN(const bool smooth, b.Flag("smooth_softmax", false));
+  if (smooth || b.has(kSink)) {
+    ValueId sink = b.in(kSink);
+    if (sink == kNoValue) {
+      ONCILLA_ASSIGN(sink, b.Scalar(g.wide, 0));
+    } else {
+      ONCILLA_ASSIGN(sink, b.Cast(sink, g.wide, "sink_wide"));
+    }
+    ONCILLA_ASSIGN(sink, b.Add(ReshapeAttrs{}, {sink, b.Ints({1, -1, 1, 1})}, "sink_upright"));
+    ONCILLA_ASSIGN(const ValueId lead, b.Sizes(scores.value, 0, 3, "sink_rows"));
+    ONCILLA_ASSIGN(const ValueId shape,
+                   b.Add(ConcatAttrs{.axis = 0}, {lead, b.Ints({1})}, "sink_shape"));
+    ONCILLA_ASSIGN(sink, b.Add("Expand", {}, {sink, shape}, "sink"));
+    ONCILLA_ASSIGN(const ValueId all,
+                   b.Add(ConcatAttrs{.axis = -1}, {scores.value, sink}, "with_sink"));
+    ONCILLA_ASSIGN(const ValueId parts, b.Add("Softmax", {}, {all}, "parts"));
+    return b.Add("Slice", {}, {parts, b.Ints({0}), b.Ints({-1}), b.Ints({3})}, "weights");
+  }
+  ONCILLA_ASSIGN(const ValueId weights, b.Add("Softmax", {}, {scores.value}, "weights"));
+  if (!scores.window) return weights;
+  // A row of padding can stand so far behind that its window holds no key.
+  ONCILLA_ASSIGN(const ValueId blind, b.Add("ReduceAll", ReduceAttrs{.keep_dims = true},
+                                            {scores.hidden, b.Ints({-1})}, "blind"));
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(g.wide, 0));
+  return b.Add("Where", {}, {blind, zero, weights}, "seeing");
+}
+
+Result<Values> LowerGroupQueryAttention(OnnxLowering& b) {
+  ONCILLA_TRY(CheckKind(b));
+  ONCILLA_ASSIGN(Grouped g, ReadParts(b));
+  ONCILLA_TRY(FindPlaces(b, g));
+  ONCILLA_TRY(Rotate(b, g));
+  ONCILLA_ASSIGN(const ValueId present_key, AddPresent(b, g, kPastKey, g.k, "present_key"));
+  ONCILLA_ASSIGN(const ValueId present_value, AddPresent(b, g, kPastValue, g.v, "present_value"));
+  ONCILLA_ASSIGN(const ValueId keys, Seen(b, g, present_key, "keys"));
+  ONCILLA_ASSIGN(const ValueId values, Seen(b, g, present_value, "values"));
+  ONCILLA_ASSIGN(const Scores scores, AddScores(b, g, keys));
+  ONCILLA_ASSIGN(const ValueId weights, AddWeights(b, g, scores));
+  ONCILLA_ASSIGN(ValueId y, b.Add("MatMul", {}, {weights, values}, "by_head"));
+  ONCILLA_ASSIGN(y, b.Cast(y, b.dtype(), "by_head_narrow"));
+  ONCILLA_ASSIGN(y, JoinHeads(b, y, ""));
+  return Values{y, present_key, present_value};
+}
+
+// Scores of words that would end a run of `ngram_size` words which stands in the row already become
+// minus infinity.
+Result<Values> LowerNGramRepeatBlock(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int64_t n, b.NeedInt("ngram_size"));
+  constexpr int64_t kMost = 64;
+  if (n < 2 || n > kMost) return Unsupported("with ngram_size ", n);
+  const ValueId last_axis = b.Ints({1});
+  const auto part = [&](int64_t begin, int64_t end, const std::string& name) {
+    return b.Add("Slice", {}, {b.in(0), b.Ints({begin}), b.Ints({end}), last_axis}, name);
+  };
+  constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
+  ValueId repeats = kNoValue;
+  for (int64_t j = 0; j + 1 < n; ++j) {
+    const int64_t left = n - 1 - j;
+    ONCILLA_ASSIGN(const ValueId there, part(j, -left, StrCat("word", j)));
+    ONCILLA_ASSIGN(const ValueId here, part(-left, left == 1 ? kEnd : 1 - left, StrCat("last", j)));
+    ONCILLA_ASSIGN(const ValueId same, b.Add("Equal", {}, {there, here}, StrCat("same", j)));
+    if (repeats == kNoValue) {
+      repeats = same;
+    } else {
+      ONCILLA_ASSIGN(repeats, b.Add("And", {}, {repeats, same}, StrCat("same_to", j)));
+    }
+  }
+  ONCILLA_ASSIGN(const ValueId next, part(n - 1, kEnd, "next"));
+  ONCILLA_ASSIGN(const ValueId off, b.Scalar(b.dtype(1), kMinusInfinity));
+  ONCILLA_ASSIGN(const ValueId on, b.Scalar(b.dtype(1), -kMinusInfinity));
+  ONCILLA_ASSIGN(const ValueId most, b.Add("Where", {}, {repeats, off, on}, "most"));
+  const ScatterElementsAttrs attrs = {.axis = 1, .reduction = "min"};
+  return One(b.Add(attrs, {b.in(1), next, most}));
+}
+
+constexpr OnnxOpRow kRows[] = {
+    {"GroupQueryAttention", 1, kNewestOnnxMicrosoft, 1, "", LowerGroupQueryAttention},
+    {"NGramRepeatBlock", 1, kNewestOnnxMicrosoft, 2, "", LowerNGramRepeatBlock},
+};
+
+}  // namespace
+
+std::span<const OnnxOpRow> MicrosoftDecoderRows() { return kRows; }
+
+}  // namespace oncilla

@@ -1,0 +1,357 @@
+// com.microsoft's products with weights of few bits, which stay packed, mixtures of experts, and the
+// ops of text generation that are refused with what to do instead.
+#include <limits>
+
+#include "engine/import/onnx/lowering.h"
+#include "engine/ops/math/packed.h"
+
+namespace oncilla {
+namespace {
+
+Result<int64_t> ReadBits(OnnxLowering& b, std::string_view name) {
+  ONCILLA_ASSIGN(const int64_t bits, b.Int(name, 4));
+  if (bits != 2 && bits != 4 && bits != 8) return Unsupported("with weights of ", bits, " bits");
+  return bits;
+}
+
+// x as a tensor of these sizes; older models store what belongs to a matrix as a vector.
+Result<ValueId> Shaped(OnnxLowering& b, ValueId x, std::vector<int64_t> sizes,
+                       const std::string& name) {
+  if (x == kNoValue) return x;
+  const PartialShape shape = b.fact(x).shape;
+  if (shape.ranked() && shape.rank() == std::ssize(sizes)) return x;
+  return b.Add(ReshapeAttrs{}, {x, b.Ints(std::move(sizes))}, name);
+}
+
+int64_t BytesFor(int64_t count, int64_t bits) { return (SaturatingMul(count, bits) + 7) / 8; }
+
+Result<Values> LowerMatMulNBits(OnnxLowering& b) {
+  b.Ignore("accuracy_level");  // permits rounding the first operand to 8 bits; it is not done
+  MatMulPackedAttrs attrs;
+  ONCILLA_ASSIGN(attrs.bits, ReadBits(b, "bits"));
+  ONCILLA_ASSIGN(attrs.block, b.NeedInt("block_size"));
+  ONCILLA_ASSIGN(attrs.depth, b.NeedInt("K"));
+  ONCILLA_ASSIGN(const int64_t columns, b.NeedInt("N"));
+  ONCILLA_ASSIGN(const int64_t prepacked, b.Int("weight_prepacked", 0));
+  if (prepacked != 0) return Unsupported("with weights in a layout of a device's own");
+  if (b.has(4)) return Unsupported("with g_idx, groups of rows that do not lie together");
+  constexpr int64_t kMost = int64_t{1} << 40;
+  if (attrs.block < 1 || attrs.block > kMost || attrs.depth < 1 || attrs.depth > kMost ||
+      columns < 1 || columns > kMost) {
+    return InvalidArgument("K ", attrs.depth, ", N ", columns, ", block_size ", attrs.block);
+  }
+  const int64_t blocks = (attrs.depth + attrs.block - 1) / attrs.block;
+  ONCILLA_ASSIGN(
+      const ValueId weights,
+      Shaped(b, b.in(1), {columns, blocks, BytesFor(attrs.block, attrs.bits)}, "weights"));
+  ONCILLA_ASSIGN(const ValueId scales, Shaped(b, b.in(2), {columns, blocks}, "scales"));
+  ValueId zeros = b.in(3);
+  if (zeros != kNoValue) {
+    const bool packed = b.dtype(3) == DType::kU8;
+    ONCILLA_ASSIGN(
+        zeros, Shaped(b, zeros, {columns, packed ? BytesFor(blocks, attrs.bits) : blocks}, "zeros"));
+  }
+  const bool bias = b.has(5);
+  Values inputs = {b.in(0), weights, scales};
+  if (zeros != kNoValue) inputs.push_back(zeros);
+  ONCILLA_ASSIGN(const ValueId y, b.Add(attrs, std::move(inputs), bias ? "product" : ""));
+  if (!bias) return Values{y};
+  return One(b.Add("Add", {}, {y, b.in(5)}));
+}
+
+// Numbers of `bits` along the last axis of a u8 tensor, as many as `count`.
+Result<ValueId> Numbers(OnnxLowering& b, ValueId x, int64_t bits, int64_t count,
+                        const std::string& name) {
+  if (bits == 8) return x;
+  ONCILLA_ASSIGN(const ValueId all, b.Add("UnpackBits", UnpackBitsAttrs{.bits = bits}, {x}, name + "_all"));
+  return b.Add("Slice", {}, {all, b.Ints({0}), b.Ints({count}), b.Ints({-1})}, name);
+}
+
+// Rows of a table of packed numbers with scales along their last axis: only those that are asked for
+// are unpacked.
+Result<Values> LowerGatherBlockQuantized(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int64_t bits, ReadBits(b, "bits"));
+  ONCILLA_ASSIGN(const int64_t block, b.Int("block_size", 128));
+  ONCILLA_ASSIGN(const int64_t axis, b.Int("gather_axis", 0));
+  ONCILLA_ASSIGN(const int64_t along, b.Int("quantize_axis", 1));
+  if (b.dtype() != DType::kU8) return Unsupported("of data of ", b.dtype());
+  ONCILLA_ASSIGN(const int rank, b.Rank(0));
+  ONCILLA_ASSIGN(const int index_rank, b.Rank(1, "the indices"));
+  ONCILLA_ASSIGN(const int taken, NormalizeAxis(axis, rank));
+  ONCILLA_ASSIGN(const int scaled, NormalizeAxis(along, rank));
+  if (scaled != rank - 1 || taken == scaled) {
+    return Unsupported("with quantize_axis ", along, " and gather_axis ", axis, " of rank ", rank);
+  }
+  const Dim width = b.in_fact(0).shape[rank - 1];
+  constexpr int64_t kMost = int64_t{1} << 40;
+  if (!width.known() || width.size < 1 || width.size > kMost || block < 1 || block > kMost) {
+    return Unsupported("of rows of unknown width");
+  }
+  const int64_t count = width.size * 8 / bits, blocks = (count + block - 1) / block;
+  const GatherAttrs rows = {.axis = taken};
+  ONCILLA_ASSIGN(const ValueId bytes, b.Add(rows, {b.in(0), b.in(1)}, "rows"));
+  ONCILLA_ASSIGN(ValueId scales, b.Add(rows, {b.in(2), b.in(1)}, "scale_rows"));
+  const DType to = b.fact(scales).dtype;
+  ONCILLA_ASSIGN(ValueId x, Numbers(b, bytes, bits, count, "numbers"));
+  ONCILLA_ASSIGN(x, b.Cast(x, to, "numbers_real"));
+  if (count % block != 0) {
+    const auto axes = static_cast<size_t>(rank - 1 + index_rank);
+    std::vector<int64_t> pads(2 * axes, 0);
+    pads.back() = blocks * block - count;
+    ONCILLA_ASSIGN(x, b.Add(PadAttrs{}, {x, b.Ints(std::move(pads))}, "numbers_filled_up"));
+  }
+  ONCILLA_ASSIGN(x, b.Add(ReshapeAttrs{}, {x, b.Ints({-1, blocks, block})}, "blocks"));
+  ValueId zeros = kNoValue;
+  if (b.has(3)) {
+    ONCILLA_ASSIGN(zeros, b.Add(rows, {b.in(3), b.in(1)}, "zero_rows"));
+    if (b.dtype(3) != DType::kU8) return Unsupported("with zero points of ", b.dtype(3));
+    ONCILLA_ASSIGN(zeros, Numbers(b, zeros, bits, blocks, "zeros"));
+    ONCILLA_ASSIGN(zeros, b.Cast(zeros, to, "zeros_real"));
+    ONCILLA_ASSIGN(zeros, b.Add(ReshapeAttrs{}, {zeros, b.Ints({-1, blocks, 1})}, "zeros_apart"));
+  } else {
+    ONCILLA_ASSIGN(zeros, b.Scalar(to, static_cast<double>(int64_t{1} << (bits - 1))));
+  }
+  ONCILLA_ASSIGN(x, b.Add("Sub", {}, {x, zeros}, "moved"));
+  ONCILLA_ASSIGN(scales, b.Add(ReshapeAttrs{}, {scales, b.Ints({-1, blocks, 1})}, "scales"));
+  ONCILLA_ASSIGN(x, b.Add("Mul", {}, {x, scales}, "scaled"));
+  const ValueId flat = b.Ints({-1, blocks * block});
+  ONCILLA_ASSIGN(x, b.Add(ReshapeAttrs{}, {x, flat}, "flat"));
+  ONCILLA_ASSIGN(x, b.Add("Slice", {}, {x, b.Ints({0}), b.Ints({count}), b.Ints({1})}, "used"));
+  ONCILLA_ASSIGN(const ValueId lead, b.Sizes(bytes, 0, rank - 2 + index_rank, "lead"));
+  ONCILLA_ASSIGN(const ValueId shape,
+                 b.Add(ConcatAttrs{.axis = 0}, {lead, b.Ints({count})}, "shape"));
+  return One(b.Add(ReshapeAttrs{}, {x, shape}));
+}
+
+// What stands between the two products of an expert.
+Result<ValueId> AddExpertActivation(OnnxLowering& b, ValueId x) {
+  ONCILLA_ASSIGN(const std::string kind, b.String("activation_type", "relu"));
+  ONCILLA_ASSIGN(const float alpha, b.Float("activation_alpha", 1));
+  ONCILLA_ASSIGN(const float beta, b.Float("activation_beta", 0));
+  ONCILLA_ASSIGN(const float limit,
+                 b.Float("swiglu_limit", std::numeric_limits<float>::infinity()));
+  ONCILLA_ASSIGN(const int64_t fusion, b.Int("swiglu_fusion", 0));
+  if (kind == "identity") return x;
+  if (kind == "relu") return b.Add("Relu", {}, {x}, "activated");
+  if (kind == "gelu") return b.Add(GeluAttrs{.approximate = true}, {x}, "activated");
+  if (kind == "silu") return b.Add("Silu", {}, {x}, "activated");
+  if (kind != "swiglu") return Unsupported("with the activation ", kind);
+  if (fusion != 1) return Unsupported("with swiglu_fusion ", fusion, "; 1 is");
+  // Gates and values in turn: gate * sigmoid(alpha gate) * (value + beta), cut at the limit.
+  const DType dtype = b.fact(x).dtype;
+  const auto part = [&](int64_t first, const char* name) {
+    return b.Add("Slice", {}, {x, b.Ints({first}), b.Ints({std::numeric_limits<int64_t>::max()}),
+                               b.Ints({-1}), b.Ints({2})}, name);
+  };
+  ONCILLA_ASSIGN(ValueId gate, part(0, "gate"));
+  ONCILLA_ASSIGN(ValueId value, part(1, "gated"));
+  if (limit < std::numeric_limits<float>::infinity()) {
+    ONCILLA_ASSIGN(const ValueId most, b.Scalar(dtype, double{limit}));
+    ONCILLA_ASSIGN(const ValueId least, b.Scalar(dtype, -double{limit}));
+    ONCILLA_ASSIGN(gate, b.Add("Min", {}, {gate, most}, "gate_cut"));
+    ONCILLA_ASSIGN(value, b.Add("Clip", {}, {value, least, most}, "gated_cut"));
+  }
+  ONCILLA_ASSIGN(const ValueId slope, b.Scalar(dtype, double{alpha}));
+  ONCILLA_ASSIGN(const ValueId offset, b.Scalar(dtype, double{beta}));
+  ONCILLA_ASSIGN(ValueId open, b.Add("Mul", {}, {gate, slope}, "steep"));
+  ONCILLA_ASSIGN(open, b.Add("Sigmoid", {}, {open}, "open"));
+  ONCILLA_ASSIGN(gate, b.Add("Mul", {}, {gate, open}, "gate_open"));
+  ONCILLA_ASSIGN(value, b.Add("Add", {}, {value, offset}, "gated_raised"));
+  return b.Add("Mul", {}, {gate, value}, "activated");
+}
+
+// The k experts with the largest scores of each row, [M, k], and how much each counts: its part of
+// the softmax over those k, or over all experts.
+struct Routes {
+  int64_t k = 1, experts = 0, width = 0;
+  ValueId rows = kNoValue;  // x as f32[M, width]
+  ValueId ids = kNoValue, weights = kNoValue;
+};
+Result<Routes> ReadRoutes(OnnxLowering& b, bool among_chosen) {
+  Routes r;
+  ONCILLA_ASSIGN(r.k, b.Int("k", 1));
+  ONCILLA_ASSIGN(const bool sparse, b.Flag("use_sparse_mixer", false));
+  if (sparse) return Unsupported("with use_sparse_mixer");
+  const PartialShape x = b.in_fact(0).shape, scores = b.in_fact(1).shape;
+  if (!x.ranked() || x.rank() < 2 || !x[x.rank() - 1].known() || !scores.ranked() ||
+      scores.rank() != 2 || !scores[1].known()) {
+    return Unsupported("the width of the input or the number of experts is not known");
+  }
+  r.width = x[x.rank() - 1].size, r.experts = scores[1].size;
+  if (r.k < 1 || r.k > r.experts) return InvalidArgument(r.k, " of ", r.experts, " experts");
+  ONCILLA_ASSIGN(const ValueId wide, b.Cast(b.in(0), DType::kF32, "x"));
+  ONCILLA_ASSIGN(r.rows, b.Add(ReshapeAttrs{}, {wide, b.Ints({-1, r.width})}, "rows"));
+  ONCILLA_ASSIGN(ValueId score, b.Cast(b.in(1), DType::kF32, "scores"));
+  if (!among_chosen) {
+    ONCILLA_ASSIGN(score, b.Add("Softmax", {}, {score}, "parts"));
+  }
+  ONCILLA_ASSIGN(const Values top,
+                 b.AddAll(TopKAttrs{.axis = 1}, {score, b.Ints({r.k})}, "chosen"));
+  r.weights = top[0], r.ids = top[1];
+  if (among_chosen) {
+    ONCILLA_ASSIGN(r.weights, b.Add("Softmax", {}, {top[0]}, "weights"));
+  }
+  return r;
+}
+
+// y as the first input is: its shape but for the last axis, which is y's, and its type.
+Result<Values> AsInput(OnnxLowering& b, ValueId y) {
+  const PartialShape shape = b.in_fact(0).shape;
+  ONCILLA_ASSIGN(const ValueId lead, b.Sizes(b.in(0), 0, shape.rank() - 1, "lead"));
+  ONCILLA_ASSIGN(const ValueId last, b.Sizes(y, 1, 2, "width"));
+  ONCILLA_ASSIGN(const ValueId sizes, b.Add(ConcatAttrs{.axis = 0}, {lead, last}, "sizes"));
+  const bool narrow = b.dtype() != DType::kF32;
+  ONCILLA_ASSIGN(const ValueId out, b.Add(ReshapeAttrs{}, {y, sizes}, narrow ? "wide_y" : ""));
+  return narrow ? One(b.Cast(out, b.dtype(), "")) : Result<Values>(Values{out});
+}
+
+// One product of all experts with all rows, [E, M, N], plus the bias.
+Result<ValueId> AddAllExperts(OnnxLowering& b, ValueId x, size_t weights, size_t bias,
+                              const std::string& name) {
+  ONCILLA_ASSIGN(const ValueId w, b.Cast(b.in(weights), DType::kF32, name + "_weights"));
+  ONCILLA_ASSIGN(ValueId y, b.Add(MatMulAttrs{.transpose_b = true}, {x, w}, name));
+  if (!b.has(bias)) return y;
+  ONCILLA_ASSIGN(ValueId more, b.Cast(b.in(bias), DType::kF32, name + "_bias_wide"));
+  ONCILLA_ASSIGN(more, b.Unsqueeze(more, {1}, name + "_bias"));
+  return b.Add("Add", {}, {y, more}, name + "_biased");
+}
+
+// Every expert computes every row: E / k times the work, in few large products. What an expert that
+// was not chosen gives is left out, whatever it is.
+Result<Values> LowerMoe(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const bool normalised, b.Flag("normalize_routing_weights", false));
+  if (b.has(6) || b.has(7)) return Unsupported("with a third product (fc3)");
+  ONCILLA_ASSIGN(const Routes r, ReadRoutes(b, normalised));
+  ONCILLA_ASSIGN(const ValueId x, b.Unsqueeze(r.rows, {0}, "rows_of_all"));
+  ONCILLA_ASSIGN(ValueId y, AddAllExperts(b, x, 2, 3, "first"));
+  ONCILLA_ASSIGN(y, AddExpertActivation(b, y));
+  ONCILLA_ASSIGN(y, AddAllExperts(b, y, 4, 5, "second"));
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(DType::kF32, 0));
+  ONCILLA_ASSIGN(const ValueId shape, b.Sizes(b.in(1), 0, 2, "routes_shape"));
+  ONCILLA_ASSIGN(ValueId weights, b.Add("Expand", {}, {zero, shape}, "no_weights"));
+  ONCILLA_ASSIGN(weights, b.Add(ScatterElementsAttrs{.axis = 1}, {weights, r.ids, r.weights},
+                                "weight_of_each"));
+  ONCILLA_ASSIGN(weights, b.Transpose(weights, {1, 0}, "weights_by_expert"));
+  ONCILLA_ASSIGN(weights, b.Unsqueeze(weights, {2}, "weights_upright"));
+  ONCILLA_ASSIGN(const ValueId none, b.Add("Equal", {}, {weights, zero}, "not_chosen"));
+  ONCILLA_ASSIGN(y, b.Add("Mul", {}, {y, weights}, "weighted"));
+  ONCILLA_ASSIGN(y, b.Add("Where", {}, {none, zero, y}, "chosen_only"));
+  ONCILLA_ASSIGN(y, b.Add("ReduceSum", ReduceAttrs{.keep_dims = false}, {y, b.Ints({0})}, "sum"));
+  return AsInput(b, y);
+}
+
+// The packed product number `first`/3 of rows f32[M, k, depth], each with the expert in `ids`.
+struct PackedProduct {
+  size_t weights = 0, zeros = 0;  // inputs: scales and bias stand behind the weights
+  int64_t bits = 4, block = 0;
+};
+Result<ValueId> AddPackedExperts(OnnxLowering& b, ValueId x, ValueId ids, const PackedProduct& p,
+                                 const std::string& name) {
+  const PartialShape shape = b.in_fact(p.weights).shape;
+  const PartialShape rows = b.fact(x).shape;
+  if (!shape.ranked() || shape.rank() != 3 || !shape.known() || !rows.ranked() ||
+      !rows[2].known()) {
+    return Unsupported("the sizes of the weights at input ", p.weights, " are not known");
+  }
+  MatMulPackedAttrs attrs = {.bits = p.bits, .block = p.block, .depth = rows[2].size};
+  if (attrs.block == 0) attrs.block = attrs.depth;
+  if (attrs.depth < 1 || attrs.depth % attrs.block != 0) {
+    return Unsupported("with blocks of ", attrs.block, " in rows of ", attrs.depth);
+  }
+  const int64_t experts = shape[0].size, columns = shape[1].size;
+  const int64_t blocks = attrs.depth / attrs.block;
+  const auto shaped = [&](ValueId t, std::vector<int64_t> sizes, const char* what) {
+    return b.Add(ReshapeAttrs{}, {t, b.Ints(std::move(sizes))}, name + what);
+  };
+  ONCILLA_ASSIGN(const ValueId weights,
+                 shaped(b.in(p.weights),
+                        {experts, columns, blocks, BytesFor(attrs.block, attrs.bits)}, "_weights"));
+  ONCILLA_ASSIGN(ValueId scales, b.Cast(b.in(p.weights + 1), DType::kF32, name + "_scales_wide"));
+  ONCILLA_ASSIGN(scales, shaped(scales, {experts, columns, blocks}, "_scales"));
+  ValueId zeros = kNoValue;
+  if (b.has(p.zeros)) {
+    if (b.dtype(p.zeros) != DType::kU8) return Unsupported("zero points of ", b.dtype(p.zeros));
+    ONCILLA_ASSIGN(zeros, shaped(b.in(p.zeros),
+                                 {experts, columns, BytesFor(blocks, attrs.bits)}, "_zeros"));
+  }
+  ONCILLA_ASSIGN(ValueId y, b.Add(attrs, {x, weights, scales, zeros, ids}, name));
+  if (!b.has(p.weights + 2)) return y;
+  ONCILLA_ASSIGN(ValueId bias, b.Cast(b.in(p.weights + 2), DType::kF32, name + "_bias_wide"));
+  ONCILLA_ASSIGN(bias, b.Add(GatherAttrs{}, {bias, ids}, name + "_bias"));
+  return b.Add("Add", {}, {y, bias}, name + "_biased");
+}
+
+Status CheckQMoe(OnnxLowering& b, int64_t bits) {
+  b.Ignore("accuracy_level");
+  b.Ignore("normalize_routing_weights");  // those of the chosen always are
+  ONCILLA_ASSIGN(const std::string kind, b.String("quant_type", "int"));
+  if (kind != "int") return Unsupported("with quant_type ", kind);
+  ONCILLA_ASSIGN(const int64_t prepacked, b.Int("weights_prepacked", 0));
+  if (prepacked > 0) return Unsupported("with weights in a layout of a device's own");
+  for (const char* name :
+       {"fc1_expert_weight_bits", "fc2_expert_weight_bits", "fc3_expert_weight_bits"}) {
+    ONCILLA_ASSIGN(const int64_t own, b.Int(name, 0));
+    if (own > 0 && own != bits) return Unsupported("with ", name, " ", own);
+  }
+  for (size_t i : {8, 9, 10, 13}) {
+    if (b.has(i)) return Unsupported("with a third product (fc3)");
+  }
+  for (size_t i = 14; i < b.inputs(); ++i) {
+    if (b.has(i)) return Unsupported("with input ", i, ", router_weights or a scale");
+  }
+  return {};
+}
+
+// Only the chosen experts compute, and their weights stay packed.
+Result<Values> LowerQMoe(OnnxLowering& b) {
+  PackedProduct first = {.weights = 2, .zeros = 11};
+  ONCILLA_ASSIGN(first.bits, ReadBits(b, "expert_weight_bits"));
+  ONCILLA_ASSIGN(first.block, b.Int("block_size", 0));
+  if (first.block < 0) first.block = 0;
+  ONCILLA_TRY(CheckQMoe(b, first.bits));
+  ONCILLA_ASSIGN(const Routes r, ReadRoutes(b, true));
+  ONCILLA_ASSIGN(ValueId x, b.Unsqueeze(r.rows, {1}, "rows_apart"));
+  ONCILLA_ASSIGN(x, b.Add("Expand", {}, {x, b.Ints({1, r.k, 1})}, "rows_of_chosen"));
+  ONCILLA_ASSIGN(ValueId y, AddPackedExperts(b, x, r.ids, first, "first"));
+  ONCILLA_ASSIGN(y, AddExpertActivation(b, y));
+  PackedProduct second = first;
+  second.weights = 5, second.zeros = 12;
+  ONCILLA_ASSIGN(y, AddPackedExperts(b, y, r.ids, second, "second"));
+  ONCILLA_ASSIGN(const ValueId weights, b.Unsqueeze(r.weights, {1}, "weights_in_a_row"));
+  ONCILLA_ASSIGN(y, b.Add("MatMul", {}, {weights, y}, "weighted"));
+  ONCILLA_ASSIGN(y, b.Add("Squeeze", {}, {y, b.Ints({1})}, "sum"));
+  return AsInput(b, y);
+}
+
+Result<Values> RefuseGeneration(OnnxLowering&) {
+  return Unsupported("as it holds the loop of text generation: run its decoder, the graph inside, "
+                     "step by step and choose the next word outside");
+}
+Result<Values> RefuseDevicePacking(OnnxLowering&) {
+  return Unsupported("as it is made for servers on GPUs: export the model for the CPU provider, "
+                     "with MultiHeadAttention or GroupQueryAttention");
+}
+Result<Values> RefuseBnb4(OnnxLowering&) {
+  return Unsupported("as its weights are places in a table of 16 numbers: export with MatMulNBits");
+}
+
+constexpr OnnxOpRow kRows[] = {
+    {"BeamSearch", 1, kNewestOnnxMicrosoft, 0, "", RefuseGeneration},
+    {"GatherBlockQuantized", 1, kNewestOnnxMicrosoft, 3, "", LowerGatherBlockQuantized},
+    {"GreedySearch", 1, kNewestOnnxMicrosoft, 0, "", RefuseGeneration},
+    {"MatMulBnb4", 1, kNewestOnnxMicrosoft, 0, "", RefuseBnb4},
+    {"MatMulNBits", 1, kNewestOnnxMicrosoft, 3, "", LowerMatMulNBits},
+    {"MoE", 1, kNewestOnnxMicrosoft, 3, "", LowerMoe},
+    {"PackedAttention", 1, kNewestOnnxMicrosoft, 0, "", RefuseDevicePacking},
+    {"PackedMultiHeadAttention", 1, kNewestOnnxMicrosoft, 0, "", RefuseDevicePacking},
+    {"PagedAttention", 1, kNewestOnnxMicrosoft, 0, "", RefuseDevicePacking},
+    {"QMoE", 1, kNewestOnnxMicrosoft, 4, "", LowerQMoe},
+    {"Sampling", 1, kNewestOnnxMicrosoft, 0, "", RefuseGeneration},
+    {"WhisperBeamSearch", 1, kNewestOnnxMicrosoft, 0, "", RefuseGeneration},
+};
+
+}  // namespace
+
+std::span<const OnnxOpRow> MicrosoftPackedRows() { return kRows; }
+
+}  // namespace oncilla

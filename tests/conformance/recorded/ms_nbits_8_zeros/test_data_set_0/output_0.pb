@@ -1,0 +1,1 @@
+J0O›B›SêÂtÉB9á™Á´ÃˆÕõÂÂåèArfA/m%Bë fBÈAC«?AmG’ÂsUÁˆAÅÁðrAO­ÂÓ¬qÂpÞŽÂŠÞ¥B€s~ÁAâ9AËïA†ÞRBÍ ,Á¸ìAaoîA^2?Ñò@§D-AAqBÙmÂ¼‘ïA¹EkBä¢Bì`A

@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""Writes recorded/NAME for com.microsoft's ops of exported language models, as make_recorded.py does for the rest.
+
+    v/bin/python tests/conformance/recorded_language.py [NAME..]"""
+
+import sys
+
+import numpy as np
+
+import make_recorded
+from make_recorded import MS, Case, Numbers, f32
+
+
+class Cache:
+    """Inputs of GroupQueryAttention for samples with `pasts` keys before `rows` new ones."""
+
+    def __init__(self, name, heads=4, shared=2, size=16, pasts=(0, 0), rows=3, buffer=0, packed=False, dtype=np.float32,
+                 lengths=None, prompt=None):
+        n = Numbers(name)
+        batch = len(pasts)
+        prompt = max(pasts) == 0 if prompt is None else prompt
+        total = rows if prompt else max(pasts) + rows
+        cast = lambda x: x.astype(dtype)
+        q, k, v = (cast(n.f(batch, rows, h * size)) for h in (heads, shared, shared))
+        past = [np.zeros((batch, shared, buffer, size), dtype) for _ in range(2)]
+        for array in past:
+            for i, length in enumerate(pasts):
+                array[i, :, :length] = cast(n.f(shared, length, size))
+        lengths = lengths or [p + rows for p in pasts]
+        self.feeds = {"q": np.concatenate([q, k, v], -1) if packed else q, "k": None if packed else k,
+                      "v": None if packed else v, "pk": past[0] if buffer else None, "pv": past[1] if buffer else None,
+                      "lengths": np.array(lengths, np.int32) - 1, "total": np.array(total, np.int32)}
+        self.attrs = dict(num_heads=heads, kv_num_heads=shared)
+        self.numbers, self.total, self.batch, self.rows, self.size, self.dtype = n, total, batch, rows, size, dtype
+
+    def waves(self, turned=None):
+        half = (turned or self.size) // 2
+        angles = np.arange(32)[:, None] * 10.0 ** (-np.arange(half) / half)[None]
+        self.feeds |= {"cos": np.cos(angles).astype(self.dtype), "sin": np.sin(angles).astype(self.dtype)}
+        self.attrs["do_rotary"] = 1
+        return self
+
+    def more(self, **inputs):
+        for name in ("cos", "sin", "places", "bias", "sink", "k_scale", "v_scale", "q_norm", "k_norm"):
+            if name in inputs:
+                self.feeds[name] = inputs[name]
+            else:
+                self.feeds.setdefault(name, None)
+        return self
+
+    def case(self, name, fixed=(), **attrs):
+        while self.feeds and list(self.feeds.values())[-1] is None:
+            self.feeds.pop(list(self.feeds)[-1])
+        Case(name, "GroupQueryAttention", self.feeds, 3, domain=MS, fixed=fixed, **self.attrs, **attrs)
+
+
+def grouped():
+    Cache("gqa1").case("ms_gqa_prompt")
+    Cache("gqa2", buffer=0).case("ms_gqa_prompt_scale", scale=0.3)
+    Cache("gqa3", packed=True).waves().case("ms_gqa_packed_rotary")
+    Cache("gqa4", packed=True).waves().case("ms_gqa_packed_rotary_interleaved", rotary_interleaved=1)
+    Cache("gqa5", size=32, rows=2).waves(16).case("ms_gqa_rotary_part")
+    Cache("gqa6", pasts=(4, 4), rows=1, buffer=4).waves().case("ms_gqa_next")
+    Cache("gqa7", pasts=(4, 2), rows=1, buffer=4).waves().case("ms_gqa_next_lengths")
+    Cache("gqa8", pasts=(4, 4), rows=1, buffer=9, packed=True).waves().case("ms_gqa_shared_buffer")
+    Cache("gqa9", pasts=(5,), rows=3, buffer=8).waves().case("ms_gqa_several_next")
+    Cache("gqa10", pasts=(0, 0), rows=4, buffer=10).waves().case("ms_gqa_prompt_buffer")
+    Cache("gqa11", pasts=(6,), rows=2, buffer=6).waves().case("ms_gqa_window", local_window_size=3)
+    Cache("gqa12", rows=5).waves().case("ms_gqa_window_prompt", local_window_size=2)
+    Cache("gqa13", pasts=(4,), rows=2, buffer=4).case("ms_gqa_softcap", softcap=1.5)
+    Cache("gqa14", pasts=(4,), rows=2, buffer=4).case("ms_gqa_smooth", smooth_softmax=1)
+    c = Cache("gqa15", pasts=(4,), rows=2, buffer=4)
+    c.more(sink=c.numbers.f(4)).case("ms_gqa_sink")
+    c = Cache("gqa16", pasts=(3,), rows=2, buffer=3)
+    c.more(bias=c.numbers.f(1, 4, 2, 5)).case("ms_gqa_bias")
+    c = Cache("gqa17", pasts=(3,), rows=2, buffer=3).waves()
+    c.more(places=np.array([[7, 2]], np.int64)).case("ms_gqa_places")
+    Cache("gqa18", pasts=(4,), rows=2, buffer=4, dtype=np.float16).waves().case("ms_gqa_f16")
+    Cache("gqa19", heads=2, shared=2, rows=3, lengths=[3, 2]).waves().case("ms_gqa_prompt_lengths")
+    Cache("gqa21", rows=4).case("ms_gqa_not_causal", causal=0)
+    c = Cache("gqa22", pasts=(4,), rows=2, buffer=4)
+    c.feeds["total"] = np.array(6, np.int32)
+    c.case("ms_gqa_fixed_total", fixed=["total"])
+
+
+def packed_weights(n, rows, depth, block, bits, zeros=None, dtype=np.float32):
+    """Weights of MatMulNBits for a product [depth, rows]."""
+    blocks = -(-depth // block)
+    feeds = {"w": n.u8(rows, blocks, block * bits // 8), "s": (np.abs(n.f(rows, blocks)) / 8 + 0.01).astype(dtype)}
+    if zeros == "packed":
+        feeds["z"] = n.u8(rows, -(-blocks * bits // 8))
+    elif zeros == "float":
+        feeds["z"] = (n.f(rows, blocks) + 2 ** (bits - 1)).astype(dtype)
+    return feeds
+
+
+def products():
+    n = Numbers("products of packed weights")
+
+    def case(name, bits, block, depth=40, rows=6, zeros=None, dtype=np.float32, lead=(2, 3), bias=False, **attrs):
+        feeds = {"x": n.f(*lead, depth).astype(dtype), **packed_weights(n, rows, depth, block, bits, zeros, dtype)}
+        if bias:
+            feeds = {**feeds, "z": feeds.get("z"), "g": None, "bias": n.f(rows).astype(dtype)}
+        Case(name, "MatMulNBits", feeds, domain=MS, fixed=[k for k in feeds if k != "x"], K=depth, N=rows, bits=bits,
+             block_size=block, **attrs)
+
+    case("ms_nbits_4", 4, 16)
+    case("ms_nbits_4_32", 4, 32, depth=64)
+    case("ms_nbits_4_zeros", 4, 16, zeros="packed")
+    case("ms_nbits_4_float_zeros", 4, 16, zeros="float")
+    case("ms_nbits_4_bias", 4, 32, zeros="packed", bias=True)
+    case("ms_nbits_4_256", 4, 256, depth=300, rows=3)
+    case("ms_nbits_8", 8, 16)
+    case("ms_nbits_8_zeros", 8, 32, zeros="packed")
+    case("ms_nbits_2", 2, 16, depth=48)
+    case("ms_nbits_2_zeros", 2, 16, zeros="packed")
+    case("ms_nbits_4_f16", 4, 32, depth=64, dtype=np.float16)
+    case("ms_nbits_4_row", 4, 32, depth=64, rows=16, lead=(1,))
+    rows = {"data": n.u8(7, 32), "at": np.array([[1, 6], [0, 3]], np.int64), "scale": np.abs(n.f(7, 4)) / 8}
+    for name, more, attrs in (
+            ("ms_gather_blocks_4", {}, dict(bits=4, block_size=16)),
+            ("ms_gather_blocks_4_zeros", {"zeros": n.u8(7, 2)}, dict(bits=4, block_size=16)),
+            ("ms_gather_blocks_8", {"scale": np.abs(n.f(7, 2)) / 8}, dict(bits=8, block_size=16)),
+            ("ms_gather_blocks_8_zeros", {"scale": np.abs(n.f(7, 2)) / 8, "zeros": n.u8(7, 2)},
+             dict(bits=8, block_size=16))):
+        feeds = {**rows, **more}
+        Case(name, "GatherBlockQuantized", feeds, domain=MS, fixed=[k for k in feeds if k != "at"], quantize_axis=1,
+             **attrs)
+
+
+def experts():
+    n = Numbers("experts")
+    x, routes = n.f(5, 16), n.f(5, 4)
+    for kind in ("relu", "gelu", "silu", "identity"):
+        Case(f"ms_moe_{kind}", "MoE",
+             {"x": x, "routes": routes, "w1": n.f(4, 24, 16) / 4, "b1": n.f(4, 24), "w2": n.f(4, 16, 24) / 4,
+              "b2": n.f(4, 16)}, domain=MS, k=2, activation_type=kind)
+    Case("ms_moe_normalised", "MoE",
+         {"x": x, "routes": routes, "w1": n.f(4, 24, 16) / 4, "b1": None, "w2": n.f(4, 16, 24) / 4}, domain=MS, k=2,
+         activation_type="silu", normalize_routing_weights=1)
+    Case("ms_moe_swiglu", "MoE",
+         {"x": n.f(1, 5, 16), "routes": routes, "w1": n.f(4, 48, 16) / 4, "b1": n.f(4, 48), "w2": n.f(4, 16, 24) / 4,
+          "b2": n.f(4, 16)}, domain=MS, k=3, activation_type="swiglu", swiglu_fusion=1, activation_alpha=1.702,
+         activation_beta=1.0, swiglu_limit=2.0, normalize_routing_weights=1)
+    for bits in (4, 8):
+        packed = lambda *shape: n.u8(*shape[:-1], shape[-1] * bits // 8)
+        scale = lambda *shape: np.abs(n.f(*shape)) / (2 ** bits) + 0.001
+        quantised = {"w1": packed(4, 32, 16), "s1": scale(4, 32), "b1": n.f(4, 32), "w2": packed(4, 16, 32),
+                     "s2": scale(4, 16), "b2": n.f(4, 16)}
+        Case(f"ms_qmoe_{bits}", "QMoE", {"x": x, "routes": routes, **quantised}, domain=MS, k=2,
+             expert_weight_bits=bits, activation_type="silu", fixed=quantised)
+        swiglu = {**quantised, "w1": packed(4, 64, 16), "s1": scale(4, 64), "b1": n.f(4, 64)}
+        Case(f"ms_qmoe_{bits}_swiglu", "QMoE", {"x": x, "routes": routes, **swiglu}, domain=MS, k=2,
+             expert_weight_bits=bits, activation_type="swiglu", swiglu_fusion=1, activation_alpha=1.702,
+             activation_beta=1.0, swiglu_limit=7.0, normalize_routing_weights=1, fixed=swiglu)
+        blocks = {"w1": packed(4, 64, 32), "s1": scale(4, 64, 2), "b1": n.f(4, 64), "w2": packed(4, 32, 32),
+                  "s2": scale(4, 32, 2), "b2": n.f(4, 32)}
+        Case(f"ms_qmoe_{bits}_blocks", "QMoE", {"x": n.f(5, 32), "routes": routes, **blocks}, domain=MS, k=2,
+             expert_weight_bits=bits, block_size=16, activation_type="swiglu", swiglu_fusion=1, fixed=blocks)
+        zeros = {**blocks, "w1": packed(4, 32, 32), "s1": scale(4, 32, 2), "b1": n.f(4, 32), "w3": None, "s3": None,
+                 "b3": None, "z1": n.u8(4, 32, 2 * bits // 8), "z2": n.u8(4, 32, 2 * bits // 8)}
+        Case(f"ms_qmoe_{bits}_zeros", "QMoE", {"x": n.f(5, 32), "routes": routes, **zeros}, domain=MS, k=2,
+             expert_weight_bits=bits, block_size=16, activation_type="silu",
+             fixed=[k for k in zeros if zeros[k] is not None])
+
+
+def encoders():
+    n = Numbers("more encoders")
+    x, w, bias = n.f(2, 3, 8), n.f(8, 24), n.f(24)
+    past = {"x": x, "w": w, "b": bias, "mask": None, "past": n.f(2, 2, 2, 4, 4)}
+    Case("ms_attention_past", "Attention", past, 2, domain=MS, num_heads=2, unidirectional=1)
+    Case("ms_attention_past_mask", "Attention", {**past, "mask": np.array([[0, 1, 1, 1, 1, 1, 1], [1] * 7], np.int32)},
+         2, domain=MS, num_heads=2, unidirectional=1)
+    Case("ms_attention_present", "Attention", {"x": x, "w": w, "b": bias}, 2, domain=MS, num_heads=2)
+    u8, i8 = np.uint8, np.int8
+    scaled = {"x": n.u8(2, 3, 8), "w": n.i8(8, 24), "b": bias, "xs": f32(0.02), "ws": f32(0.01), "mask": None,
+              "xz": np.array(120, u8), "wz": np.array(3, i8)}
+    Case("ms_qattention", "QAttention", scaled, domain=MS, num_heads=2, fixed=["w", "b"])
+    Case("ms_qattention_mask", "QAttention", {**scaled, "mask": np.array([[1, 1, 0], [1, 1, 1]], np.int32)}, domain=MS,
+         num_heads=2, fixed=["w", "b"])
+    Case("ms_qattention_columns", "QAttention",
+         {**scaled, "ws": np.abs(n.f(24)) / 50, "wz": np.zeros(24, i8), "past": n.f(2, 2, 2, 2, 4)}, 2, domain=MS,
+         num_heads=2, unidirectional=1, fixed=["w", "b"])
+    q = n.f(2, 4, 8)
+    key = {"q": q, "k": n.f(2, 5, 8), "v": n.f(2, 5, 8), "b": None}
+    Case("ms_mha_lengths", "MultiHeadAttention", {**key, "mask": np.array([3, 5], np.int32)}, domain=MS, num_heads=2)
+    Case("ms_mha_mask_3d", "MultiHeadAttention",
+         {**key, "mask": n.ids(2, 2, 4, 5) | np.eye(4, 5, dtype=np.int32)}, domain=MS, num_heads=2)
+    Case("ms_mha_causal", "MultiHeadAttention",
+         {"q": q, "k": n.f(2, 4, 8), "v": n.f(2, 4, 8), "b": n.f(24)}, 3, domain=MS, num_heads=2, unidirectional=1)
+    Case("ms_mha_past_bias_mask", "MultiHeadAttention",
+         {"q": n.f(2, 2, 8), "k": n.f(2, 2, 8), "v": n.f(2, 2, 8), "b": n.f(24),
+          "mask": np.array([[0, 1, 1, 1, 1], [1] * 5], np.int32), "extra": n.f(2, 2, 2, 5), "past_k": n.f(2, 2, 3, 4),
+          "past_v": n.f(2, 2, 3, 4)}, 3, domain=MS, num_heads=2)
+    Case("ms_mha_cross_bias", "MultiHeadAttention",
+         {"q": q, "k": n.f(2, 2, 5, 4), "v": n.f(2, 2, 5, 4), "b": n.f(24)}, domain=MS, num_heads=2)
+    Case("ms_ngram_block", "NGramRepeatBlock",
+         {"ids": np.array([[1, 2, 3, 1, 2], [4, 4, 4, 4, 4], [1, 2, 3, 4, 5]], np.int64), "scores": n.f(3, 6)},
+         domain=MS, ngram_size=3)
+    lstm = {"x": n.f(4, 2, 5), "w": n.i8(1, 5, 12), "r": n.i8(1, 3, 12), "b": n.f(1, 24), "len": None, "h": None,
+            "c": None, "p": None, "ws": np.abs(n.f(1)) / 50, "wz": np.zeros(1, i8), "rs": np.abs(n.f(1)) / 50,
+            "rz": np.zeros(1, i8)}
+    Case("ms_dynamic_lstm", "DynamicQuantizeLSTM", lstm, 3, domain=MS, hidden_size=3,
+         fixed=["w", "r", "ws", "wz", "rs", "rz", "b"])
+
+
+if __name__ == "__main__":
+    for each in (grouped, products, experts, encoders):
+        each()
+    make_recorded.record(sys.argv[1:])
