@@ -1,10 +1,11 @@
 // Products with packed weights on the CPU. A row of weights is unpacked when it is needed, by each
 // thread into a buffer of its own, so that the matrix never stands in memory as floats.
+#include "engine/ops/math/packed.h"
+
 #include <array>
 
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/kernels/indices.h"
-#include "engine/ops/math/packed.h"
 #include "engine/tensor/dispatch.h"
 
 namespace oncilla::cpu {
@@ -95,8 +96,8 @@ Result<Choices> ReadChoices(const PackedGeometry& g, const Args& args) {
     choices.used.push_back(0);
     return choices;
   }
-  ONCILLA_ASSIGN(const IntList matrix, ReadIndices(args.inputs[4], args.in(4).dtype, g.rows, 0,
-                                                   g.matrices, false));
+  ONCILLA_ASSIGN(const IntList matrix,
+                 ReadIndices(args.inputs[4], args.in(4).dtype, g.rows, 0, g.matrices, false));
   choices.rows.resize(static_cast<size_t>(g.matrices));
   for (int64_t i = 0; i < g.rows; ++i) {
     choices.rows[static_cast<size_t>(matrix[static_cast<size_t>(i)])].push_back(i);

@@ -9,11 +9,11 @@ namespace oncilla {
 
 // MatMulPacked(x[.., depth], weights u8[E?, N, B, block * bits / 8], scales[E?, N, B], zeros?,
 // matrix?) -> y[.., N]: x times the transpose of a matrix [N, depth] that is stored in blocks along
-// depth, B of them, of which the last may be filled up. A weight is (q - zero) * scale of its block,
-// where q is a whole number of `bits` (2, 4 or 8), the first in the lowest bits of a byte. zeros are
-// packed like the weights, u8[E?, N, ceil(B * bits / 8)], or numbers of x's type [E?, N, B]; without
-// them every zero is 2^(bits - 1). With `matrix` (i32 or i64, as many as x has rows) there are E
-// matrices, and it says which of them each row is multiplied with.
+// depth, B of them, of which the last may be filled up. A weight is (q - zero) * scale of its
+// block, where q is a whole number of `bits` (2, 4 or 8), the first in the lowest bits of a byte.
+// zeros are packed like the weights, u8[E?, N, ceil(B * bits / 8)], or numbers of x's type [E?, N,
+// B]; without them every zero is 2^(bits - 1). With `matrix` (i32 or i64, as many as x has rows)
+// there are E matrices, and it says which of them each row is multiplied with.
 struct MatMulPackedAttrs {
   int64_t bits = 4;
   int64_t block = 32;

@@ -93,9 +93,8 @@ Result<ValueId> HalfOfPast(OnnxLowering& b, size_t past, int64_t half, const std
 Result<Values> AttendProjected(OnnxLowering& b, ValueId projected, std::vector<int64_t> sizes,
                                size_t mask, size_t past, size_t extra) {
   ONCILLA_ASSIGN(const int64_t heads, b.NeedInt("num_heads"));
-  ONCILLA_ASSIGN(const Values split,
-                 b.AddAll(SplitAttrs{.axis = -1, .parts = 3}, {projected, b.Ints(std::move(sizes))},
-                          "parts"));
+  ONCILLA_ASSIGN(const Values split, b.AddAll(SplitAttrs{.axis = -1, .parts = 3},
+                                              {projected, b.Ints(std::move(sizes))}, "parts"));
   Parts parts;
   ONCILLA_ASSIGN(parts.q, SplitHeads(b, split[0], heads, "q"));
   ONCILLA_ASSIGN(parts.k, SplitHeads(b, split[1], heads, "k"));

@@ -1,5 +1,6 @@
-// com.microsoft's GroupQueryAttention: attention of decoders over a cache of keys and values, out of
-// canonical ops. Rows of padding, whose results ONNX Runtime leaves open, see all keys that are none.
+// com.microsoft's GroupQueryAttention: attention of decoders over a cache of keys and values, out
+// of canonical ops. Rows of padding, whose results ONNX Runtime leaves open, see all keys that are
+// none.
 #include <cmath>
 #include <limits>
 
@@ -36,7 +37,8 @@ Status CheckKind(OnnxLowering& b) {
     if (kind != "NONE") return Unsupported("with a quantised cache (", name, " ", kind, ")");
   }
   for (size_t i = kFirstUnsupported; i < b.inputs(); ++i) {
-    if (b.has(i)) return Unsupported("with input ", i, ", a scale or norm of queries, keys or values");
+    if (b.has(i))
+      return Unsupported("with input ", i, ", a scale or norm of queries, keys or values");
   }
   if (!b.has(kLengths) || !b.has(kTotal)) return DataLoss("the lengths of the samples are missing");
   if (b.has(kKey) != b.has(kValue)) return InvalidArgument("key and value go together");
@@ -68,8 +70,8 @@ Result<Grouped> ReadParts(OnnxLowering& b) {
   Values tensors = {b.in(kQuery), b.in(kKey), b.in(kValue)};
   if (packed) {
     const ValueId sizes = b.Ints({g.heads * g.size, g.shared * g.size, g.shared * g.size});
-    ONCILLA_ASSIGN(tensors, b.AddAll(SplitAttrs{.axis = -1, .parts = 3},
-                                     {b.in(kQuery), sizes}, "unpacked"));
+    ONCILLA_ASSIGN(tensors,
+                   b.AddAll(SplitAttrs{.axis = -1, .parts = 3}, {b.in(kQuery), sizes}, "unpacked"));
   }
   ONCILLA_ASSIGN(g.q, SplitHeads(b, tensors[0], g.heads, "q"));
   ONCILLA_ASSIGN(g.k, SplitHeads(b, tensors[1], g.shared, "k"));
@@ -140,8 +142,8 @@ Result<ValueId> AddPresent(OnnxLowering& b, const Grouped& g, size_t input, Valu
   if (past == kNoValue) {
     ONCILLA_ASSIGN(past, b.Add("Slice", {}, {rows, none, none, b.Ints({2})}, name + "_empty"));
   } else {
-    ONCILLA_ASSIGN(past, b.Add(EnsureShapeAttrs{.dims = {-1, g.shared, -1, g.size}}, {past},
-                               name + "_past"));
+    ONCILLA_ASSIGN(
+        past, b.Add(EnsureShapeAttrs{.dims = {-1, g.shared, -1, g.size}}, {past}, name + "_past"));
   }
   ONCILLA_ASSIGN(const ValueId size, b.Sizes(past, 2, 3, name + "_size"));
   ONCILLA_ASSIGN(ValueId more, b.Add("Sub", {}, {g.total, size}, name + "_lacking"));
@@ -163,8 +165,8 @@ Result<ValueId> AddPresent(OnnxLowering& b, const Grouped& g, size_t input, Valu
 // The first `total` rows of the cache, for every head of the queries.
 Result<ValueId> Seen(OnnxLowering& b, const Grouped& g, ValueId present, const std::string& name) {
   ONCILLA_ASSIGN(const ValueId end, b.Unsqueeze(g.total, {0}, name + "_end"));
-  ONCILLA_ASSIGN(const ValueId rows, b.Add("Slice", {}, {present, b.Ints({0}), end, b.Ints({2})},
-                                           name + "_rows"));
+  ONCILLA_ASSIGN(const ValueId rows,
+                 b.Add("Slice", {}, {present, b.Ints({0}), end, b.Ints({2})}, name + "_rows"));
   ONCILLA_ASSIGN(const ValueId wide, b.Cast(rows, g.wide, name + "_wide"));
   return ShareHeads(b, wide, g.heads, name);
 }
@@ -208,7 +210,8 @@ Result<Scores> AddScores(OnnxLowering& b, const Grouped& g, ValueId keys) {
   return out;
 }
 
-// Their softmax. A sink, of each head or zero, takes its part of it as one more key without a value.
+// Their softmax. A sink, of each head or zero, takes its part of it as one more key without a
+// value.
 Result<ValueId> AddWeights(OnnxLowering& b, const Grouped& g, const Scores& scores) {
   ONCILLA_ASSIGN(const bool smooth, b.Flag("smooth_softmax", false));
   if (smooth || b.has(kSink)) {

@@ -1,5 +1,5 @@
-// com.microsoft's products with weights of few bits, which stay packed, mixtures of experts, and the
-// ops of text generation that are refused with what to do instead.
+// com.microsoft's products with weights of few bits, which stay packed, mixtures of experts, and
+// the ops of text generation that are refused with what to do instead.
 #include <limits>
 
 #include "engine/import/onnx/lowering.h"
@@ -49,7 +49,8 @@ Result<Values> LowerMatMulNBits(OnnxLowering& b) {
   if (zeros != kNoValue) {
     const bool packed = b.dtype(3) == DType::kU8;
     ONCILLA_ASSIGN(
-        zeros, Shaped(b, zeros, {columns, packed ? BytesFor(blocks, attrs.bits) : blocks}, "zeros"));
+        zeros,
+        Shaped(b, zeros, {columns, packed ? BytesFor(blocks, attrs.bits) : blocks}, "zeros"));
   }
   const bool bias = b.has(5);
   Values inputs = {b.in(0), weights, scales};
@@ -63,12 +64,13 @@ Result<Values> LowerMatMulNBits(OnnxLowering& b) {
 Result<ValueId> Numbers(OnnxLowering& b, ValueId x, int64_t bits, int64_t count,
                         const std::string& name) {
   if (bits == 8) return x;
-  ONCILLA_ASSIGN(const ValueId all, b.Add("UnpackBits", UnpackBitsAttrs{.bits = bits}, {x}, name + "_all"));
+  ONCILLA_ASSIGN(const ValueId all,
+                 b.Add("UnpackBits", UnpackBitsAttrs{.bits = bits}, {x}, name + "_all"));
   return b.Add("Slice", {}, {all, b.Ints({0}), b.Ints({count}), b.Ints({-1})}, name);
 }
 
-// Rows of a table of packed numbers with scales along their last axis: only those that are asked for
-// are unpacked.
+// Rows of a table of packed numbers with scales along their last axis: only those that are asked
+// for are unpacked.
 Result<Values> LowerGatherBlockQuantized(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int64_t bits, ReadBits(b, "bits"));
   ONCILLA_ASSIGN(const int64_t block, b.Int("block_size", 128));
@@ -140,8 +142,10 @@ Result<ValueId> AddExpertActivation(OnnxLowering& b, ValueId x) {
   // Gates and values in turn: gate * sigmoid(alpha gate) * (value + beta), cut at the limit.
   const DType dtype = b.fact(x).dtype;
   const auto part = [&](int64_t first, const char* name) {
-    return b.Add("Slice", {}, {x, b.Ints({first}), b.Ints({std::numeric_limits<int64_t>::max()}),
-                               b.Ints({-1}), b.Ints({2})}, name);
+    return b.Add("Slice", {},
+                 {x, b.Ints({first}), b.Ints({std::numeric_limits<int64_t>::max()}), b.Ints({-1}),
+                  b.Ints({2})},
+                 name);
   };
   ONCILLA_ASSIGN(ValueId gate, part(0, "gate"));
   ONCILLA_ASSIGN(ValueId value, part(1, "gated"));
@@ -271,8 +275,8 @@ Result<ValueId> AddPackedExperts(OnnxLowering& b, ValueId x, ValueId ids, const 
   ValueId zeros = kNoValue;
   if (b.has(p.zeros)) {
     if (b.dtype(p.zeros) != DType::kU8) return Unsupported("zero points of ", b.dtype(p.zeros));
-    ONCILLA_ASSIGN(zeros, shaped(b.in(p.zeros),
-                                 {experts, columns, BytesFor(blocks, attrs.bits)}, "_zeros"));
+    ONCILLA_ASSIGN(
+        zeros, shaped(b.in(p.zeros), {experts, columns, BytesFor(blocks, attrs.bits)}, "_zeros"));
   }
   ONCILLA_ASSIGN(ValueId y, b.Add(attrs, {x, weights, scales, zeros, ids}, name));
   if (!b.has(p.weights + 2)) return y;
@@ -324,12 +328,14 @@ Result<Values> LowerQMoe(OnnxLowering& b) {
 }
 
 Result<Values> RefuseGeneration(OnnxLowering&) {
-  return Unsupported("as it holds the loop of text generation: run its decoder, the graph inside, "
-                     "step by step and choose the next word outside");
+  return Unsupported(
+      "as it holds the loop of text generation: run its decoder, the graph inside, "
+      "step by step and choose the next word outside");
 }
 Result<Values> RefuseDevicePacking(OnnxLowering&) {
-  return Unsupported("as it is made for servers on GPUs: export the model for the CPU provider, "
-                     "with MultiHeadAttention or GroupQueryAttention");
+  return Unsupported(
+      "as it is made for servers on GPUs: export the model for the CPU provider, "
+      "with MultiHeadAttention or GroupQueryAttention");
 }
 Result<Values> RefuseBnb4(OnnxLowering&) {
   return Unsupported("as its weights are places in a table of 16 numbers: export with MatMulNBits");
