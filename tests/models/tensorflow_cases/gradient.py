@@ -61,3 +61,10 @@ def reduced(x, y, g):
 case("BroadcastGradientArgs_sums", reduced, f32(2, 1, 3), f32(4, 1), f32(2, 4, 3))
 case("BroadcastGradientArgs_same", reduced, f32(2, 3), f32(2, 3), f32(2, 3))
 case("SoftmaxCrossEntropy_broadcast", lambda x, y: list(raw.SoftmaxCrossEntropyWithLogits(features=x, labels=y)), f32(3, 4), np.array([[0, 0.25, 0.75, 0]], np.float32))
+
+for op in (raw.SparseSegmentSumGrad, raw.SparseSegmentMeanGrad, raw.SparseSegmentSqrtNGrad):
+    for d in ("float32", "float64"):
+        case("%s_%s" % (op.__name__, d), lambda g, i, s, op=op: op(grad=g, indices=i, segment_ids=s, output_dim0=c(6)), f32(4, 3).astype(np_type(d)), np.array([0, 5, 2, 2, 1], np.int32), np.array([0, 0, 1, 3, 3], np.int32))
+    case(op.__name__ + "_beyond", lambda g, i, s, op=op: op(grad=g, indices=i, segment_ids=s, output_dim0=c(6)), f32(4, 3), np.array([0, 6], np.int32), np.array([0, 1], np.int32), error=True)
+case("SparseFillEmptyRowsGrad", lambda m, g: list(raw.SparseFillEmptyRowsGrad(reverse_index_map=m, grad_values=g)), np.array([0, 3, 4], np.int64), f32(6))
+case("SparseFillEmptyRowsGrad_all", lambda m, g: list(raw.SparseFillEmptyRowsGrad(reverse_index_map=m, grad_values=g)), np.array([1, 0], np.int64), f32(2).astype(np.float64))

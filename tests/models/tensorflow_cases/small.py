@@ -28,3 +28,16 @@ for d in ("float32", "int32", "float64", "int64", "uint8"):
     for axes in ([0], [1], [-1], [0, 1]):
         for keep in (False, True):
             case("SparseReduceMax_%s_%s_%d" % (d, "".join(map(str, axes)).replace("-", "m"), keep), lambda i, v, axes=axes, keep=keep: raw.SparseReduceMax(input_indices=i, input_values=v, input_shape=c([3, 4], tf.int64), reduction_axes=c(axes), keep_dims=keep), at, np.array([5, 2, 3, 9] if d == "uint8" else [-5, -2, -3, -9], np_type(d)))
+
+as_quantised = lambda x: raw.Bitcast(input=x, type=tf.quint8)
+
+
+def plain(outs):
+    """Quantised results as the integers that carry them."""
+    return [raw.Bitcast(input=outs[0], type=tf.uint8)] + list(outs[1:])
+
+
+bytes_of = lambda *shape: state.rng.integers(0, 256, shape).astype(np.uint8)
+case("QuantizedReshape", lambda x, lo, hi: plain(raw.QuantizedReshape(tensor=as_quantised(x), shape=c([3, -1]), input_min=lo, input_max=hi)), bytes_of(2, 6), np.float32(-1), np.float32(2.5))
+for padding in ("SAME", "VALID"):
+    case("QuantizedMaxPool_" + padding, lambda x, lo, hi, padding=padding: plain(raw.QuantizedMaxPool(input=as_quantised(x), min_input=lo, max_input=hi, ksize=[1, 3, 2, 1], strides=[1, 2, 2, 1], padding=padding)), bytes_of(2, 7, 5, 3), np.float32(-1), np.float32(2.5))

@@ -1,6 +1,8 @@
 // Gradients of elementwise ops, slices, paddings and resizes, which saved functions contain where a
 // model trains or explains itself. Each is TensorFlow's own formula on canonical ops. Those of
 // convolutions, pools and normalisations stand in gradient_window.cc.
+#include <algorithm>
+
 #include "engine/import/lowering/shared_ops.h"
 #include "engine/import/tf/ops/formula.h"
 
@@ -227,6 +229,50 @@ Result<Values> LowerBroadcastAxes(TfLowering& b) {
   return f.Done({axes(x), axes(y)});
 }
 
+// Inputs: the gradient of the segments, the rows that were picked, the segment of each, how many
+// rows there were. A mean's share is one over the number of rows in its segment; SqrtN's is its
+// root.
+Result<Values> LowerSegmentGrad(TfLowering& b) {
+  const DType dtype = b.dtype();
+  TfFormula f(b);
+  const ScatterNDAttrs add = {.reduction = "add", .negative_indices = false};
+  const GatherAttrs pick = {.axis = 0, .negative_indices = false};
+  const ValueId segments = f("Shape", {b.in(0)});
+  const ValueId rows = f("Slice", {segments, f.Ints({0}), f.Ints({1})});
+  const ValueId ids = f("Unsqueeze", {b.in(2), f.Ints({1})});
+  ValueId updates = f(pick, {b.in(0), b.in(2)});
+  if (b.op() != "SparseSegmentSumGrad") {
+    ONCILLA_ASSIGN(const int rank, b.Rank(0, "the gradient"));
+    const ValueId one = f.Number(dtype, 1);
+    const ValueId ones = f("Fill", {f("Shape", {b.in(2)}), one});
+    const ValueId counts = f(add, {f("Fill", {rows, f.Number(dtype, 0)}), ids, ones});
+    const ValueId least = f("Max", {counts, one});
+    const bool root = b.op() == "SparseSegmentSqrtNGrad";
+    const ValueId share = f("Div", {one, root ? f("Sqrt", {least}) : least});
+    std::vector<int64_t> column(static_cast<size_t>(std::max(rank, 1)), 1);
+    column[0] = -1;
+    updates = f("Mul", {updates, f("Reshape", {f(pick, {share, b.in(2)}), f.Ints(column)})});
+  }
+  const ValueId inner = f("Slice", {segments, f.Ints({1}), f.Ints({int64_t{1} << 40})});
+  const ValueId count = f("Reshape", {f.Cast(b.in(3), DType::kI64), f.Ints({1})});
+  const ValueId sizes = f(ConcatAttrs{.axis = 0}, {count, inner});
+  const ValueId zeros = f("Fill", {sizes, f.Number(dtype, 0)});
+  return f.Last(add, {zeros, f("Unsqueeze", {b.in(1), f.Ints({1})}), updates});
+}
+
+// Inputs: where each value went, the gradient of all. -> what the values get, and what is left, the
+// sum of which the default value gets.
+Result<Values> LowerFillRowsGrad(TfLowering& b) {
+  const DType dtype = b.dtype(1);
+  TfFormula f(b);
+  const ValueId values = f(GatherAttrs{.axis = 0, .negative_indices = false}, {b.in(1), b.in(0)});
+  const ValueId zero = f.Number(dtype, 0);
+  const ValueId zeros = f("Fill", {f("Shape", {b.in(0)}), zero});
+  const ValueId rest = f(ScatterNDAttrs{.reduction = "none", .negative_indices = false},
+                         {b.in(1), f("Unsqueeze", {b.in(0), f.Ints({1})}), zeros});
+  return f.Done({values, f("ReduceSum", {rest})});
+}
+
 constexpr TfOpRow kRows[] = {
     {"BiasAddGrad", 1, "", LowerBiasAddGrad},
     {"BroadcastGradientArgs", 2, "", LowerBroadcastAxes},
@@ -245,6 +291,10 @@ constexpr TfOpRow kRows[] = {
     {"SigmoidGrad", 2, "", LowerSigmoidGrad},
     {"SoftplusGrad", 2, "", LowerSoftplusGrad},
     {"SoftsignGrad", 2, "", LowerSoftsignGrad},
+    {"SparseFillEmptyRowsGrad", 2, "", LowerFillRowsGrad},
+    {"SparseSegmentMeanGrad", 4, "", LowerSegmentGrad},
+    {"SparseSegmentSqrtNGrad", 4, "", LowerSegmentGrad},
+    {"SparseSegmentSumGrad", 4, "", LowerSegmentGrad},
     {"SqrtGrad", 2, "", LowerSqrtGrad},
     {"StridedSliceGrad", 5, "", LowerStridedSliceGrad},
     {"TanhGrad", 2, "", LowerTanhGrad},
