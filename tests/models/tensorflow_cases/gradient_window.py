@@ -68,3 +68,7 @@ case("FusedBatchNormGradV3_channels_first", first_norm, f32(2, 3, 4, 2), f32(2, 
 for radius, bias, alpha, beta in ((5, 1.0, 1.0, 0.5), (1, 2.0, 0.1, 0.75), (0, 1.0, 0.5, 1.0)):
     kw = dict(depth_radius=radius, bias=bias, alpha=alpha, beta=beta)
     case("LRNGrad_%d" % radius, lambda x, g, kw=kw: raw.LRNGrad(input_grads=g, input_image=x, output_image=raw.LRN(input=x, **kw), **kw), f32(2, 3, 2, 7), f32(2, 3, 2, 7))
+
+# Gradients of other sizes with as many elements.
+case("Conv2DBackpropFilter_sizes", lambda x, g: raw.Conv2DBackpropFilter(input=x, filter_sizes=c([1, 1, 1, 2]), out_backprop=g, strides=[1, 1, 1, 1], padding="SAME"), f32(2, 4, 4, 1), f32(4, 2, 4, 2), error=True)
+case("MaxPoolGrad_sizes", lambda x, g: raw.MaxPoolGrad(orig_input=x, orig_output=raw.MaxPool(input=x, **last), grad=g, **last), f32(2, 4, 4, 1), f32(4, 2, 1, 1), error=True)

@@ -6,6 +6,16 @@
 namespace oncilla {
 namespace {
 
+// x, whose batch and spatial sizes must be those of y: it is broadcast to them, which fails where
+// they do not go together, and given its own sizes back, which fails where that made it larger.
+ValueId SizedLike(TfFormula& f, ValueId x, ValueId y) {
+  const ValueId own = f("Shape", {x});
+  const ValueId channels = f(ShapeAttrs{.start = -1}, {x});
+  const ValueId pixels = f(ShapeAttrs{.start = 0, .end = -1}, {y});
+  const ValueId sizes = f(ConcatAttrs{.axis = 0}, {pixels, channels});
+  return f("Reshape", {f("Expand", {x, sizes}), own});
+}
+
 // The gradient's channels of one group stand together. Each group is a product of its own:
 // [taps * depth, pixels] times [pixels, outputs].
 struct FilterGroups {
@@ -64,7 +74,8 @@ Result<Values> LowerFilterGrad(TfLowering& b) {
     ONCILLA_ASSIGN(dy, b.ChannelsLast(dy, layout.rank, "gradient"));
   }
   TfFormula f(b);
-  const ValueId product = FilterProduct(f, g, f(attrs, {x}), dy);
+  const ValueId patches = f(attrs, {x});
+  const ValueId product = FilterProduct(f, g, patches, SizedLike(f, dy, patches));
   return f.Last("Reshape", {product, f.Ints(filter)});
 }
 
@@ -106,7 +117,7 @@ Result<Values> LowerMaxPoolGrad(TfLowering& b) {
   }
   TfFormula f(b);
   const Values pooled = f.All("MaxPool", MaxPoolAttrs{window, true}, {x}, 2);
-  return ScatterToPlaces(f, layout, x, pooled[1], dy, b.dtype(2));
+  return ScatterToPlaces(f, layout, x, pooled[1], SizedLike(f, dy, pooled[1]), b.dtype(2));
 }
 
 // Inputs: x, the gradient, the places that MaxPoolWithArgmax found.
@@ -157,7 +168,9 @@ Result<Values> LowerAvgPoolGrad(TfLowering& b) {
   spread.pads = window.pads;
   spread.auto_pad = window.auto_pad;
   spread.exact_size = window.auto_pad == "same_upper";
-  const ValueId dx = f(spread, {f("Div", {planes, seen}), filter, kNoValue, sizes});
+  // Sizes of the gradient that are not those of the pool end as more than it has.
+  const ValueId shares = f("Reshape", {f("Div", {planes, seen}), f("Shape", {planes})});
+  const ValueId dx = f(spread, {shares, filter, kNoValue, sizes});
   if (layout.channels_first) return f.Last("Reshape", {dx, all});
   const ValueId outer = f(ShapeAttrs{.start = 0, .end = 2}, {dy});
   const ValueId inner = f("Reshape", {dx, f(ConcatAttrs{.axis = 0}, {outer, sizes})});
