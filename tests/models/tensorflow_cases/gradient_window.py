@@ -72,3 +72,5 @@ for radius, bias, alpha, beta in ((5, 1.0, 1.0, 0.5), (1, 2.0, 0.1, 0.75), (0, 1
 # Gradients of other sizes with as many elements.
 case("Conv2DBackpropFilter_sizes", lambda x, g: raw.Conv2DBackpropFilter(input=x, filter_sizes=c([1, 1, 1, 2]), out_backprop=g, strides=[1, 1, 1, 1], padding="SAME"), f32(2, 4, 4, 1), f32(4, 2, 4, 2), error=True)
 case("MaxPoolGrad_sizes", lambda x, g: raw.MaxPoolGrad(orig_input=x, orig_output=raw.MaxPool(input=x, **last), grad=g, **last), f32(2, 4, 4, 1), f32(4, 2, 1, 1), error=True)
+case("Conv2DBackpropFilter_channels", lambda x, g: raw.Conv2DBackpropFilter(input=x, filter_sizes=c([1, 1, 3, 2]), out_backprop=g, strides=[1, 1, 1, 1], padding="SAME"), f32(2, 4, 4, 5), f32(2, 4, 4, 2), error=True)
+case("Conv2DBackpropFilter_unsized", lambda x, g: raw.Conv2DBackpropFilter(input=x, filter_sizes=c([3, 3, 3, 2]), out_backprop=g, strides=[1, 1, 1, 1], padding="SAME"), f32(2, 4, 4, 3), f32(2, 4, 4, 2))

@@ -55,12 +55,12 @@ Result<Values> LowerFilterGrad(TfLowering& b) {
     g.groups = filter[n];
     g.outputs = filter[n + 1];
   } else {
+    // Taken as one group where that is not known: then the product fails for an input of more
+    // channels, which has more elements than the gradient has pixels for.
     const PartialShape& x = b.in_fact(0).shape;
-    if (!x.ranked() || x.rank() != layout.rank || !x[layout.channel_axis()].known()) {
-      return Unsupported("the number of channels of the input ", x, " is not known");
-    }
-    const int64_t channels = x[layout.channel_axis()].size;
-    if (channels % filter[n] != 0 || filter[n + 1] % (channels / filter[n]) != 0) {
+    const bool known = x.ranked() && x.rank() == layout.rank && x[layout.channel_axis()].known();
+    const int64_t channels = known ? x[layout.channel_axis()].size : filter[n];
+    if (channels < 1 || channels % filter[n] != 0 || filter[n + 1] % (channels / filter[n]) != 0) {
       return InvalidArgument("the input has ", channels, " channels and the filter ", filter[n],
                              " by ", filter[n + 1]);
     }
