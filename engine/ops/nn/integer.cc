@@ -86,6 +86,18 @@ Status CheckFactors(const RequantizeAttrs& attrs, std::span<const Fact> in) {
   return Status();
 }
 
+// Where they are known, which saves devices that cannot refuse from looking.
+Status CheckShifts(const Fact& x, const Fact& shifts) {
+  if (!shifts.has_value()) return Status();
+  const int64_t most = x.dtype == DType::kI64 ? 14 : 30;
+  for (const double shift : ToDoubles(shifts.value)) {
+    if (shift < -31 || shift > static_cast<double>(most)) {
+      return InvalidArgument("a shift is ", shift);
+    }
+  }
+  return Status();
+}
+
 Status CheckFixed(const RequantizeAttrs& attrs, std::span<const Fact> in) {
   if (in[1].dtype != DType::kI32) return InvalidArgument("a scale of ", in[1].dtype);
   if (!Has(in, 3)) return InvalidArgument("mode fixed needs a shift");
@@ -99,7 +111,7 @@ Status CheckFixed(const RequantizeAttrs& attrs, std::span<const Fact> in) {
   if (in[0].dtype == DType::kI64 && attrs.left_shift != 0) {
     return InvalidArgument("left_shift needs an input of at most 32 bits");
   }
-  return Status();
+  return CheckShifts(in[0], in[3]);
 }
 
 Result<Facts> InferRequantize(const RequantizeAttrs& attrs, std::span<const Fact> in) {
