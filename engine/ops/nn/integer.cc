@@ -90,7 +90,8 @@ Status CheckFactors(const RequantizeAttrs& attrs, std::span<const Fact> in) {
 Status CheckShifts(const Fact& x, const Fact& shifts) {
   if (!shifts.has_value()) return Status();
   const int64_t most = x.dtype == DType::kI64 ? 14 : 30;
-  for (const double shift : ToDoubles(shifts.value)) {
+  ONCILLA_ASSIGN(const std::vector<double> known, ToDoubles(shifts.value));
+  for (const double shift : known) {
     if (shift < -31 || shift > static_cast<double>(most)) {
       return InvalidArgument("a shift is ", shift);
     }
