@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "engine/import/onnx/ops/window.h"
+#include "engine/ops/math/quantize.h"
 #include "engine/tensor/dispatch.h"
 
 namespace oncilla {
@@ -31,72 +32,39 @@ Result<ValueId> RoundInto(OnnxLowering& b, ValueId x, ValueId zero_point, DType 
 
 namespace {
 
-// A scale or zero point so that it stretches along x: one number, one per place of `axis`, or one
-// per block of `block` places.
-Result<ValueId> Aligned(OnnxLowering& b, ValueId value, int64_t axis, int64_t block,
-                        std::string_view role) {
-  if (value == kNoValue) return value;
-  const PartialShape shape = b.fact(value).shape;
-  if (!shape.ranked()) return Unsupported("a scale of unknown rank");
-  if (shape.rank() == 0) return value;
-  ONCILLA_ASSIGN(const int rank, b.Rank(0));
-  if (shape.rank() == 1 && shape[0].size == 1 && rank <= 1) return value;
-  ONCILLA_ASSIGN(const int at, NormalizeAxis(axis, rank));
-  if (block == 0) {
-    if (shape.rank() != 1) return InvalidArgument("a scale of rank ", shape.rank());
-    std::vector<int64_t> axes;
-    for (int64_t i = 1; i < rank - at; ++i) axes.push_back(i);
-    return b.Unsqueeze(value, std::move(axes), role);
-  }
-  const PartialShape x = b.in_fact(0).shape;
-  if (shape.rank() != rank || !shape.known() || !x.known() || block < 0) {
-    return Unsupported("in blocks of a tensor of unknown size");
-  }
-  // Every number repeated, and what hangs over the end cut off.
-  std::vector<int64_t> repeats(static_cast<size_t>(rank) + 1, 1), sizes;
-  repeats[static_cast<size_t>(at) + 1] = block;
-  for (int i = 0; i < rank; ++i) {
-    sizes.push_back(i == at ? SaturatingMul(shape[i].size, block) : shape[i].size);
-  }
-  if (sizes[static_cast<size_t>(at)] < x[at].size) return InvalidArgument("too few blocks");
-  const std::string name(role);
-  ONCILLA_ASSIGN(const ValueId apart, b.Unsqueeze(value, {at + 1}, name + "_apart"));
-  ONCILLA_ASSIGN(const ValueId tiled,
-                 b.Add("Tile", {}, {apart, b.Ints(std::move(repeats))}, name + "_tiled"));
-  ONCILLA_ASSIGN(const ValueId joined,
-                 b.Add("Reshape", {}, {tiled, b.Ints(std::move(sizes))}, name + "_joined"));
-  return b.Add("Slice", {}, {joined, b.Ints({0}), b.Ints({x[at].size}), b.Ints({at})}, role);
-}
-
 Result<Values> LowerQuantize(OnnxLowering& b) {
-  b.Ignore("saturate");  // of 8-bit floats
-  b.Ignore("precision");
-  ONCILLA_ASSIGN(const int64_t axis, b.Int("axis", 1));
-  ONCILLA_ASSIGN(const int64_t block, b.Int("block_size", 0));
-  ONCILLA_ASSIGN(const DType asked, b.Type("output_dtype", DType::kU8));
-  const DType to = b.has(2) ? b.dtype(2) : asked;
-  ONCILLA_ASSIGN(const ValueId x, b.Cast(b.in(0), DType::kF32, "x"));
-  ONCILLA_ASSIGN(ValueId scale, Aligned(b, b.in(1), axis, block, "scale"));
-  ONCILLA_ASSIGN(scale, b.Cast(scale, DType::kF32, "float_scale"));
-  ONCILLA_ASSIGN(const ValueId zero, Aligned(b, b.in(2), axis, block, "zero"));
-  ONCILLA_ASSIGN(const ValueId steps, b.Add("Div", {}, {x, scale}, "steps"));
-  return One(RoundInto(b, steps, zero, to));
+  QuantizeLinearAttrs attrs;
+  ONCILLA_ASSIGN(attrs.axis, b.Int("axis", 1));
+  ONCILLA_ASSIGN(attrs.block_size, b.Int("block_size", 0));
+  ONCILLA_ASSIGN(attrs.saturate, b.Flag("saturate", true));
+  // Given as 0 it is the same as not given.
+  ONCILLA_ASSIGN(const int64_t asked, b.Int("output_dtype", 0));
+  if (asked != 0) {
+    ONCILLA_ASSIGN(attrs.to, b.Type("output_dtype", DType::kU8));
+  }
+  if (b.has(2)) {
+    if (asked != 0 && attrs.to != b.dtype(2)) {
+      return InvalidArgument("output_dtype is ", attrs.to, ", the zero point ", b.dtype(2));
+    }
+    attrs.to = b.dtype(2);
+  }
+  ONCILLA_ASSIGN(const int64_t precision, b.Int("precision", 0));
+  if (precision != 0) {
+    ONCILLA_ASSIGN(attrs.precision, b.Type("precision", DType::kF32));
+  }
+  return One(b.Add("QuantizeLinear", attrs, b.all_inputs()));
 }
 
 Result<Values> LowerDequantize(OnnxLowering& b) {
-  ONCILLA_ASSIGN(const int64_t axis, b.Int("axis", 1));
-  ONCILLA_ASSIGN(const int64_t block, b.Int("block_size", 0));
-  ONCILLA_ASSIGN(const DType to, b.Type("output_dtype", b.dtype(1)));
-  ONCILLA_ASSIGN(ValueId x, b.Cast(b.in(0), DType::kF32, "x"));
-  ONCILLA_ASSIGN(ValueId scale, Aligned(b, b.in(1), axis, block, "scale"));
-  ONCILLA_ASSIGN(scale, b.Cast(scale, DType::kF32, "float_scale"));
-  if (b.has(2)) {
-    ONCILLA_ASSIGN(ValueId zero, Aligned(b, b.in(2), axis, block, "zero"));
-    ONCILLA_ASSIGN(zero, b.Cast(zero, DType::kF32, "float_zero"));
-    ONCILLA_ASSIGN(x, b.Add("Sub", {}, {x, zero}, "moved"));
+  DequantizeLinearAttrs attrs;
+  ONCILLA_ASSIGN(attrs.axis, b.Int("axis", 1));
+  ONCILLA_ASSIGN(attrs.block_size, b.Int("block_size", 0));
+  ONCILLA_ASSIGN(const int64_t asked, b.Int("output_dtype", 0));
+  attrs.to = b.dtype(1);
+  if (asked != 0) {
+    ONCILLA_ASSIGN(attrs.to, b.Type("output_dtype", attrs.to));
   }
-  ONCILLA_ASSIGN(const ValueId y, b.Add("Mul", {}, {x, scale}, to == DType::kF32 ? "" : "product"));
-  return One(b.Cast(y, to, ""));
+  return One(b.Add("DequantizeLinear", attrs, b.all_inputs()));
 }
 
 // Scale and zero point from the range of x itself, which always contains zero.
