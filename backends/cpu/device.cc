@@ -219,8 +219,8 @@ class CpuDevice : public Device, public TellsFreeMemory {
       if (!fact.fixed() || fact.kind != ValueKind::kTensor) continue;
       const TensorDesc desc = fact.desc();
       const bool strings = desc.dtype == DType::kString;
-      ONCILLA_TRY(all.Grow(strings ? SaturatingMul(desc.elements(), sizeof(std::string))
-                                   : desc.bytes()));
+      ONCILLA_TRY(
+          all.Grow(strings ? SaturatingMul(desc.elements(), sizeof(std::string)) : desc.bytes()));
     }
     return Status();
   }
@@ -232,6 +232,21 @@ class CpuDevice : public Device, public TellsFreeMemory {
            std::any_of(node.outputs.begin(), node.outputs.end(), is_string);
   }
 
+  // Types that only store numbers are for rows that say so; what moves elements takes those that
+  // fill a byte.
+  static Status CheckSmall(const KernelRow& row, const NodeView& node) {
+    if (row.stored) return Status();
+    auto check = [&](const Fact& fact) -> Status {
+      const DTypeSet dtype = Set(fact.dtype) & kSmall;
+      if (fact.absent() || dtype == 0) return Status();
+      if ((row.dtypes & dtype) != 0 && !IsPacked(fact.dtype)) return Status();
+      return Unsupported("cpu has no ", node.op->name, " for ", fact.dtype);
+    };
+    for (const Fact& fact : node.inputs) ONCILLA_TRY(check(fact));
+    for (const Fact& fact : node.outputs) ONCILLA_TRY(check(fact));
+    return Status();
+  }
+
   Result<const KernelRow*> Find(const NodeView& node) const {
     const KernelRow* row = FindKernel(node.op->name);
     if (row == nullptr) return Unsupported("cpu has no kernel for ", node.op->name);
@@ -240,6 +255,7 @@ class CpuDevice : public Device, public TellsFreeMemory {
         (row->dtypes & Set(node.inputs[0].dtype)) == 0) {
       return Unsupported("cpu has no ", node.op->name, " for ", node.inputs[0].dtype);
     }
+    ONCILLA_TRY(CheckSmall(*row, node));
     if (row->can_run != nullptr) ONCILLA_TRY(row->can_run(node));
     return row;
   }
@@ -300,8 +316,9 @@ class CpuDevice : public Device, public TellsFreeMemory {
     std::byte* scratch = step.scratch.region == nullptr ? nullptr : step.scratch.host();
     const int64_t start = work.options.profile ? Now() : 0;
     const NodeView view = kernel.node();
-    Status status =
-        Fenced([&] { return kernel.Run({view, in, out, scratch, {threads_, &work.options.end}}); });
+    Status status = Fenced([&] {
+      return kernel.Run({view, in, out, scratch, {threads_, &work.options.end}});
+    });
     if (work.options.profile) {
       work.event->times.push_back({static_cast<int>(work.next_step), start, Now()});
     }

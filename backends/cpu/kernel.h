@@ -129,6 +129,9 @@ class CpuKernel : public Kernel {
 struct KernelRow {
   std::string_view op;
   DTypeSet dtypes = kAll;  // of input 0
+  // Takes types that only store numbers (kSmall) as they are stored, packed ones too. A row without
+  // it that has them among its dtypes moves elements alone, and gets no packed ones.
+  bool stored = false;
   // One of `plain` and `host` is set, or both: then `host` takes the nodes that touch strings. The
   // outputs in the view that `host` gets are inferred from its inputs: fixed, unless their sizes
   // depend on data.

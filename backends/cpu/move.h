@@ -1,7 +1,7 @@
 // Rows of ops that are strided boxes (engine/ops/array/moves.h): one function says where elements go,
 // one copier moves them, whatever the op and the dtype.
 //
-//   MoveRow<ConcatMoves>("Concat", kAll)
+//   MoveRow<ConcatMoves>("Concat")
 #pragma once
 
 #include "backends/cpu/kernel.h"
@@ -54,7 +54,7 @@ template <auto F>
 constexpr KernelRow MoveRow(std::string_view op) {
   KernelRow row;
   row.op = op;
-  row.dtypes = kAll;
+  row.dtypes = kStorable;
   row.plain = &internal::MakeMoves<F>;
   row.host = &internal::HostMoves<F>;
   return row;

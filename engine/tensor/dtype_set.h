@@ -21,5 +21,13 @@ inline constexpr DTypeSet kBools = Set(DType::kBool);
 inline constexpr DTypeSet kFixedSize = kNumbers | kBools;
 inline constexpr DTypeSet kStrings = Set(DType::kString);
 inline constexpr DTypeSet kAll = kFixedSize | kStrings;
+// Types that only store numbers: what moves elements takes them, and what converts them.
+inline constexpr DTypeSet kSmallInts =
+    Set(DType::kI4) | Set(DType::kU4) | Set(DType::kI2) | Set(DType::kU2);
+inline constexpr DTypeSet kSmallFloats = Set(DType::kF8E4M3FN) | Set(DType::kF8E4M3FNUZ) |
+                                         Set(DType::kF8E5M2) | Set(DType::kF8E5M2FNUZ) |
+                                         Set(DType::kF8E8M0) | Set(DType::kF4E2M1);
+inline constexpr DTypeSet kSmall = kSmallInts | kSmallFloats;
+inline constexpr DTypeSet kStorable = kAll | kSmall;
 
 }  // namespace oncilla

@@ -5,13 +5,13 @@
 #include <cstring>
 
 #include "engine/base/work_limits.h"
-#include "engine/tensor/dispatch.h"
+#include "engine/tensor/numbers.h"
 #include "engine/tensor/tensor_list.h"
 
 namespace oncilla {
 
 int64_t TensorDesc::bytes() const {
-  // Whole bytes for every type so far; sub-byte types round up per tensor.
+  // Packed types round up per tensor.
   const int64_t bits = SaturatingMul(elements(), BitsOf(dtype));
   return bits == std::numeric_limits<int64_t>::max() ? bits : (bits + 7) / 8;
 }
@@ -124,30 +124,12 @@ Tensor Tensor::Reshaped(Shape shape) const {
   return t;
 }
 
-namespace {
-
-// Elements copied out one by one, so that an unaligned view is fine.
-template <class To>
-Result<std::vector<To>> Convert(const Tensor& tensor) {
-  std::vector<To> out(static_cast<size_t>(tensor.elements()));
-  const bool known = DispatchDType(tensor.dtype(), [&]<class T>(TypeTag<T>) {
-    for (size_t i = 0; i < out.size(); ++i) {
-      T value;
-      std::memcpy(&value, tensor.bytes().data() + i * sizeof(T), sizeof(T));
-      out[i] = static_cast<To>(value);
-    }
-  });
-  if (!known) return InvalidArgument("a tensor of ", tensor.dtype(), " is not a number");
-  return out;
-}
-
-}  // namespace
-
 Result<std::vector<int64_t>> ToInt64s(const Tensor& tensor) {
-  if (!IsInteger(tensor.dtype()) && tensor.dtype() != DType::kBool) {
+  if (!HoldsInts(tensor.dtype())) {
     return InvalidArgument("expected integers, got ", tensor.dtype());
   }
-  ONCILLA_ASSIGN(auto out, Convert<int64_t>(tensor));
+  std::vector<int64_t> out(static_cast<size_t>(tensor.elements()));
+  LoadInts(tensor.dtype(), tensor.bytes().data(), 0, out);
   if (tensor.dtype() == DType::kU64) {
     for (int64_t v : out) {
       if (v < 0) return InvalidArgument("a uint64 is above the largest int64");
@@ -156,6 +138,13 @@ Result<std::vector<int64_t>> ToInt64s(const Tensor& tensor) {
   return out;
 }
 
-Result<std::vector<double>> ToDoubles(const Tensor& tensor) { return Convert<double>(tensor); }
+Result<std::vector<double>> ToDoubles(const Tensor& tensor) {
+  if (!HoldsNumbers(tensor.dtype())) {
+    return InvalidArgument("a tensor of ", tensor.dtype(), " is not a number");
+  }
+  std::vector<double> out(static_cast<size_t>(tensor.elements()));
+  LoadNumbers(tensor.dtype(), tensor.bytes().data(), 0, out);
+  return out;
+}
 
 }  // namespace oncilla

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "engine/tensor/dispatch.h"
+#include "engine/tensor/numbers.h"
 #include "tests/case_runner/random.h"
 
 namespace oncilla::testing {
@@ -107,6 +108,25 @@ double Option(const std::vector<std::string>& words, std::string_view name, doub
   return otherwise;
 }
 
+// Numbers of a type that ops do not compute with, each rounded as a cast would.
+Result<Tensor> ParseSmall(Tensor tensor, const std::vector<std::string>& data) {
+  std::vector<double> values(static_cast<size_t>(tensor.elements()));
+  if (!data.empty() && data[0] == "iota") {
+    const double from = Option(data, "from", 0);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = from + static_cast<double>(i);
+  } else if (data.size() != values.size()) {
+    return InvalidArgument(tensor.desc(), " with ", data.size(), " numbers");
+  } else {
+    for (size_t i = 0; i < values.size(); ++i) {
+      const auto number = Number(data[i]);
+      if (!number) return InvalidArgument("'", data[i], "' is not a number");
+      values[i] = *number;
+    }
+  }
+  StoreNumbers(tensor.dtype(), values, {.saturate = false}, tensor.mutable_bytes().data(), 0);
+  return tensor;
+}
+
 // words: TYPE[SHAPE] DATA...
 Result<Tensor> ParseTensor(const std::vector<std::string>& words) {
   if (words.empty()) return InvalidArgument("expected TYPE[SHAPE]");
@@ -131,6 +151,8 @@ Result<Tensor> ParseTensor(const std::vector<std::string>& words) {
     return Tensor::Strings(shape, std::move(strings));
   }
   ONCILLA_ASSIGN(Tensor tensor, Tensor::Allocate({*dtype, shape}));
+  if (IsComplex(*dtype)) return Unsupported("cases of ", *dtype);
+  if (IsSmallInteger(*dtype) || IsSmallFloat(*dtype)) return ParseSmall(std::move(tensor), data);
   Status status;
   DispatchDType(*dtype, [&]<class T>(TypeTag<T>) {
     auto to = tensor.MutableAs<T>();
@@ -280,7 +302,18 @@ Status Agree(const Tensor& actual, const Tensor& expected, double tolerance) {
     }
     return Status();
   }
-  if (!IsFloat(actual.dtype())) {
+  if (!IsFloat(actual.dtype()) && !IsSmallFloat(actual.dtype())) {
+    if (IsPacked(actual.dtype()) && !std::ranges::equal(actual.bytes(), expected.bytes())) {
+      ONCILLA_ASSIGN(const auto a, ToInt64s(actual));
+      ONCILLA_ASSIGN(const auto b, ToInt64s(expected));
+      for (size_t i = 0; i < a.size(); ++i) {
+        if (a[i] != b[i]) {
+          return InvalidArgument("element ", i, " is ", a[i], ", expected ", b[i]);
+        }
+      }
+      return InvalidArgument("bits beyond the last element differ");
+    }
+    if (IsPacked(actual.dtype())) return Status();
     const size_t size = static_cast<size_t>(BytesOf(actual.dtype()));
     for (size_t i = 0; i < actual.bytes().size(); i += size) {
       if (std::equal(actual.bytes().begin() + i, actual.bytes().begin() + i + size,
@@ -295,6 +328,7 @@ Status Agree(const Tensor& actual, const Tensor& expected, double tolerance) {
   }
   ONCILLA_ASSIGN(const auto a, ToDoubles(actual));
   ONCILLA_ASSIGN(const auto b, ToDoubles(expected));
+  if (IsSmallFloat(actual.dtype())) tolerance = 0;
   double scale = 0, worst = 0;
   for (double v : b) {
     if (std::isfinite(v)) scale = std::max(scale, std::fabs(v));

@@ -76,7 +76,8 @@ std::string GapKey(const Case& c) {
   if (ToString(c.attrs).find("antialias=true") != std::string::npos) key += " antialias";
   for (size_t i = 0; i < c.inputs.size(); ++i) {
     const DType dtype = c.inputs[i].value.dtype();
-    if (i == 0 || dtype == DType::kString) key += StrCat(" ", dtype);
+    if (i == 0 || dtype == DType::kString || IsSmallInteger(dtype) || IsSmallFloat(dtype))
+      key += StrCat(" ", dtype);
   }
   return key;
 }

@@ -245,6 +245,43 @@ def quantised():
           "yz": u8(128)}, domain=MS, transB=1)
 
 
+def integers():
+    """Exact arithmetic: many sums, so that rounding shows; factors of which many products are ties."""
+    n = Numbers("integers")
+    u8 = lambda v: np.array(v, np.uint8)
+    i8 = lambda v: np.array(v, np.int8)
+    bias = lambda *shape: n.ids(4000, *shape) - 2000
+    for name, x, zero, y_zero, w, w_scale in (
+            ("u8_i8", n.u8(2, 4, 9, 7), u8(121), u8(128), n.i8(6, 4, 3, 3), n.f(6) ** 2 / 50 + 0.001),
+            ("u8_u8", n.u8(2, 4, 9, 7), u8(121), u8(3), n.u8(6, 4, 3, 3), f32(0.0117)),
+            ("i8_i8", n.i8(2, 4, 9, 7), i8(-7), i8(11), n.i8(6, 4, 3, 3), n.f(6) ** 2 / 50 + 0.001)):
+        w_zero = u8(133) if w.dtype == np.uint8 else np.zeros(w_scale.shape, np.int8)
+        inputs = {"x": x, "xs": f32(0.0213), "xz": zero, "w": w, "ws": w_scale.astype(np.float32), "wz": w_zero,
+                  "ys": f32(0.0731), "yz": y_zero, "b": bias(6)}
+        Case(f"qlinear_conv_{name}", "QLinearConv", inputs, fixed=["xs", "xz", "w", "ws", "wz", "ys", "yz", "b"],
+             pads=[1, 0, 1, 1], strides=[2, 1])
+    Case("qlinear_conv_ties", "QLinearConv",
+         {"x": n.u8(1, 3, 8, 8), "xs": f32(0.5), "xz": u8(128), "w": n.ids(5, 5, 3, 1, 1, dtype=np.int8), "ws": f32(0.25),
+          "wz": i8(0), "ys": f32(1), "yz": u8(120)}, fixed=["xs", "xz", "w", "ws", "wz", "ys", "yz"])
+    Case("qlinear_conv_depthwise", "QLinearConv",
+         {"x": n.u8(1, 6, 9, 9), "xs": f32(0.02), "xz": u8(0), "w": n.i8(6, 1, 3, 3), "ws": (n.f(6) ** 2 / 20 + 0.001).astype(np.float32),
+          "wz": np.zeros(6, np.int8), "ys": f32(0.031), "yz": u8(100), "b": bias(6)}, group=6, pads=[1, 1, 1, 1],
+         fixed=["xs", "xz", "w", "ws", "wz", "ys", "yz", "b"])
+    for name, a, a_zero, b, b_scale, b_zero, y_zero in (
+            ("u8_u8", n.u8(2, 7, 33), u8(119), n.u8(33, 9), f32(0.017), u8(140), u8(117)),
+            ("u8_i8_columns", n.u8(7, 33), u8(119), n.i8(33, 9), (n.f(9) ** 2 / 50 + 0.001).astype(np.float32), i8([0] * 9), u8(117)),
+            ("i8_i8", n.i8(7, 33), i8(4), n.i8(33, 9), f32(0.017), i8(-3), i8(-5))):
+        Case(f"qlinear_matmul_{name}", "QLinearMatMul",
+             {"a": a, "as": f32(0.021), "az": a_zero, "b": b, "bs": b_scale, "bz": b_zero, "ys": f32(0.093), "yz": y_zero},
+             fixed=["as", "az", "b", "bs", "bz", "ys", "yz"])
+    Case("qlinear_matmul_ties", "QLinearMatMul",
+         {"a": n.u8(9, 3), "as": f32(0.5), "az": u8(128), "b": n.ids(4, 3, 8, dtype=np.uint8), "bs": f32(0.25), "bz": u8(1),
+          "ys": f32(0.25), "yz": u8(127)}, fixed=["as", "az", "b", "bs", "bz", "ys", "yz"])
+    Case("matmul_integer_columns", "MatMulInteger", {"a": n.u8(3, 5, 17), "b": n.i8(17, 6), "az": u8(77), "bz": n.i8(6)})
+    Case("conv_integer_pads", "ConvInteger", {"x": n.u8(1, 3, 6, 7), "w": n.u8(4, 3, 3, 2), "xz": u8(101), "wz": u8(55)},
+         pads=[1, 0, 2, 1], dilations=[1, 2])
+
+
 def features():
     n = Numbers("features")
     Case("ml_scaler", "Scaler", {"x": n.f(3, 4)}, domain=ML, offset=[1.0, 2, 3, 4], scale=[0.5, 1, 2, 3])
@@ -393,7 +430,7 @@ def record(names):
 
 
 if __name__ == "__main__":
-    for each in (activations, norms, attention, products, quantised, features, trees):
+    for each in (activations, norms, attention, products, quantised, integers, features, trees):
         each()
     record(sys.argv[1:])
     if not sys.argv[1:]:

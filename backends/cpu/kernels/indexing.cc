@@ -325,12 +325,12 @@ Result<std::vector<Tensor>> ScatterNDStrings(const ScatterNDAttrs& attrs, const 
 }
 
 const KernelRow kRows[] = {
-    BothRow<Gather, GatherStrings>("Gather", kAll),
-    BothRow<GatherElements, GatherElementsStrings>("GatherElements", kAll),
-    BothRow<GatherND, GatherNDStrings>("GatherND", kAll),
-    BothRow<ScatterElements, ScatterElementsStrings>("ScatterElements", kAll),
-    BothRow<ScatterND, ScatterNDStrings>("ScatterND", kAll),
-    HostRow<Compress>("Compress", kAll),
+    BothRow<Gather, GatherStrings>("Gather", kStorable),
+    BothRow<GatherElements, GatherElementsStrings>("GatherElements", kStorable),
+    BothRow<GatherND, GatherNDStrings>("GatherND", kStorable),
+    BothRow<ScatterElements, ScatterElementsStrings>("ScatterElements", kStorable),
+    BothRow<ScatterND, ScatterNDStrings>("ScatterND", kStorable),
+    HostRow<Compress>("Compress", kStorable),
 };
 
 }  // namespace

@@ -118,9 +118,9 @@ Status EyeLike(const EyeLikeAttrs& attrs, const Args& args) {
 }
 
 const KernelRow kRows[] = {
-    BothRow<Count<ShapeAttrs>, CountStrings<ShapeAttrs>>("Shape", kAll),
-    BothRow<Count<SizeAttrs>, CountStrings<SizeAttrs>>("Size", kAll),
-    BothRow<Count<RankAttrs>, CountStrings<RankAttrs>>("Rank", kAll),
+    BothRow<Count<ShapeAttrs>, CountStrings<ShapeAttrs>>("Shape", kStorable),
+    BothRow<Count<SizeAttrs>, CountStrings<SizeAttrs>>("Size", kStorable),
+    BothRow<Count<RankAttrs>, CountStrings<RankAttrs>>("Rank", kStorable),
     MoveRow<FillMoves>("Fill"),
     Row<Range>("Range", kNumbers),
     BothRow<OneHot, OneHotStrings>("OneHot", kIntegers),

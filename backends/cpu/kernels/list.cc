@@ -475,22 +475,22 @@ Result<Tensors> ListResize(const NoAttrs&, const NodeView&, std::span<const Tens
 }
 
 const KernelRow kRows[] = {
-    HostRow<ListConcat>("ListConcat", kAll),
-    HostRow<ListErase>("ListErase", kAll),
-    HostRow<ListFromTensor>("ListFromTensor", kAll),
-    HostRow<ListGather>("ListGather", kAll),
-    HostRow<ListGet>("ListGet", kAll),
-    HostRow<ListInsert>("ListInsert", kAll),
-    HostRow<ListJoin>("ListJoin", kAll),
-    HostRow<ListLength>("ListLength", kAll),
-    HostRow<ListPop>("ListPop", kAll),
-    HostRow<ListPush>("ListPush", kAll),
+    HostRow<ListConcat>("ListConcat", kStorable),
+    HostRow<ListErase>("ListErase", kStorable),
+    HostRow<ListFromTensor>("ListFromTensor", kStorable),
+    HostRow<ListGather>("ListGather", kStorable),
+    HostRow<ListGet>("ListGet", kStorable),
+    HostRow<ListInsert>("ListInsert", kStorable),
+    HostRow<ListJoin>("ListJoin", kStorable),
+    HostRow<ListLength>("ListLength", kStorable),
+    HostRow<ListPop>("ListPop", kStorable),
+    HostRow<ListPush>("ListPush", kStorable),
     HostRow<ListReserve>("ListReserve", kIntegers),
-    HostRow<ListResize>("ListResize", kAll),
-    HostRow<ListScatter>("ListScatter", kAll),
-    HostRow<ListSet>("ListSet", kAll),
-    HostRow<ListSplit>("ListSplit", kAll),
-    HostRow<ListStack>("ListStack", kAll),
+    HostRow<ListResize>("ListResize", kStorable),
+    HostRow<ListScatter>("ListScatter", kStorable),
+    HostRow<ListSet>("ListSet", kStorable),
+    HostRow<ListSplit>("ListSplit", kStorable),
+    HostRow<ListStack>("ListStack", kStorable),
 };
 
 }  // namespace

@@ -1,11 +1,15 @@
-// Quantisation by ranges on the CPU, with TensorFlow's order of rounding.
+// Quantisation on the CPU: by scale and zero point, and by ranges with TensorFlow's order of
+// rounding.
+#include "engine/ops/math/quantize.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "backends/cpu/kernel.h"
-#include "engine/ops/math/quantize.h"
 #include "engine/tensor/dispatch.h"
+#include "engine/tensor/numbers.h"
 
 namespace oncilla::cpu {
 namespace {
@@ -210,10 +214,157 @@ Status RoundToSteps(const RoundToStepsAttrs& attrs, const Args& args) {
   return args.in(0).dtype == DType::kF64 ? Steps<double>(attrs, args) : Steps<float>(attrs, args);
 }
 
+// A scale or zero point as numbers, and which of them an element takes.
+struct Parameter {
+  std::vector<double> numbers = {0};
+  ParameterPlaces at;
+
+  static Result<Parameter> Of(const Args& args, size_t input, int64_t axis, int64_t block_size) {
+    Parameter p;
+    p.at.inner = args.in(0).elements();
+    if (!args.has_input(input)) return p;
+    const TensorDesc desc = args.in(input);
+    ONCILLA_ASSIGN(p.at, PlacesOf(args.in(0).shape, desc.shape, axis, block_size));
+    p.numbers.resize(static_cast<size_t>(desc.elements()));
+    LoadNumbers(desc.dtype, args.inputs[input], 0, p.numbers);
+    return p;
+  }
+};
+
+// Steps over the elements of x from one place on.
+class ParameterWalk {
+ public:
+  ParameterWalk(const Parameter& p, int64_t element)
+      : p_(p),
+        i_(element % p.at.inner),
+        j_(element / p.at.inner % p.at.places),
+        o_(element / p.at.inner / p.at.places) {
+    Find();
+  }
+  double Next() {
+    const double value = p_.numbers[static_cast<size_t>(base_ + i_ * p_.at.steps.inner)];
+    if (++i_ == p_.at.inner) {
+      i_ = 0;
+      if (++j_ == p_.at.places) {
+        j_ = 0;
+        ++o_;
+      }
+      Find();
+    }
+    return value;
+  }
+
+ private:
+  void Find() {
+    const ParameterSteps& s = p_.at.steps;
+    base_ = o_ * s.outer + j_ / s.block * s.place;
+  }
+  const Parameter& p_;
+  int64_t i_, j_, o_, base_ = 0;
+};
+
+struct LinearParameters {
+  Parameter scale, zero;
+};
+Result<LinearParameters> ReadParameters(const Args& args, int64_t axis, int64_t block_size,
+                                        DType stored) {
+  LinearParameters p;
+  ONCILLA_ASSIGN(p.scale, Parameter::Of(args, 1, axis, block_size));
+  ONCILLA_ASSIGN(p.zero, Parameter::Of(args, 2, axis, block_size));
+  auto other = [](double v) { return v != 0; };
+  if (IsSmallFloat(stored) && std::any_of(p.zero.numbers.begin(), p.zero.numbers.end(), other)) {
+    return InvalidArgument("the zero point of ", stored, " must be zero");
+  }
+  return p;
+}
+
+// x / scale as the precision has it.
+double Quotient(double x, double scale, DType precision) {
+  if (precision == DType::kF64) return x / scale;
+  if (precision == DType::kF16) {
+    return Half(static_cast<float>(Half(static_cast<float>(x))) / Half(static_cast<float>(scale)));
+  }
+  if (precision == DType::kBF16) {
+    return BFloat16(static_cast<float>(BFloat16(static_cast<float>(x))) /
+                    BFloat16(static_cast<float>(scale)));
+  }
+  return static_cast<double>(static_cast<float>(x) / static_cast<float>(scale));
+}
+
+// The range of an integer type of at most 32 bits.
+struct IntegerRange {
+  double low, high;
+  explicit IntegerRange(DType t) {
+    const bool is_signed = IsSigned(t) || t == DType::kI4 || t == DType::kI2;
+    high = std::ldexp(1.0, BitsOf(t) - (is_signed ? 1 : 0)) - 1;
+    low = is_signed ? -high - 1 : 0;
+  }
+};
+
+constexpr int64_t kLinearTile = 1024;  // whole bytes of every type
+
+Status QuantizeLinear(const QuantizeLinearAttrs& attrs, const Args& args) {
+  ONCILLA_ASSIGN(const LinearParameters p,
+                 ReadParameters(args, attrs.axis, attrs.block_size, attrs.to));
+  const TensorDesc x = args.in(0);
+  const SmallRounding rounding{attrs.saturate};
+  const bool floats = IsSmallFloat(attrs.to);
+  const IntegerRange range(attrs.to);
+  ParallelFor(args.threads, x.elements(), 16 * kLinearTile, [&](int64_t begin, int64_t end) {
+    double tile[kLinearTile];
+    ParameterWalk scale(p.scale, begin), zero(p.zero, begin);
+    for (; begin < end; begin += kLinearTile) {
+      const auto n = static_cast<size_t>(std::min(kLinearTile, end - begin));
+      LoadNumbers(x.dtype, args.inputs[0], begin, {tile, n});
+      for (size_t i = 0; i < n; ++i) {
+        const double steps = Quotient(tile[i], scale.Next(), attrs.precision);
+        const double point = zero.Next();
+        if (floats) {
+          tile[i] = steps;
+        } else {
+          const double y = std::nearbyint(steps) + point;
+          tile[i] = std::isnan(y) ? 0 : std::clamp(y, range.low, range.high);
+        }
+      }
+      StoreNumbers(attrs.to, {tile, n}, rounding, args.outputs[0], begin);
+    }
+  });
+  return {};
+}
+
+Status DequantizeLinear(const DequantizeLinearAttrs& attrs, const Args& args) {
+  const TensorDesc x = args.in(0);
+  ONCILLA_ASSIGN(const LinearParameters p,
+                 ReadParameters(args, attrs.axis, attrs.block_size, x.dtype));
+  ParallelFor(args.threads, x.elements(), 16 * kLinearTile, [&](int64_t begin, int64_t end) {
+    double tile[kLinearTile];
+    ParameterWalk scale(p.scale, begin), zero(p.zero, begin);
+    for (; begin < end; begin += kLinearTile) {
+      const auto n = static_cast<size_t>(std::min(kLinearTile, end - begin));
+      LoadNumbers(x.dtype, args.inputs[0], begin, {tile, n});
+      for (size_t i = 0; i < n; ++i) {
+        // The difference is exact in double.
+        const auto steps = static_cast<float>(tile[i] - zero.Next());
+        tile[i] = static_cast<double>(steps * static_cast<float>(scale.Next()));
+      }
+      StoreNumbers(attrs.to, {tile, n}, {}, args.outputs[0], begin);
+    }
+  });
+  return {};
+}
+
+// Every type is read and written as it is stored.
+constexpr KernelRow AsStored(KernelRow row) {
+  row.stored = true;
+  return row;
+}
+
 constexpr DTypeSet kQuantized =
     Set(DType::kI8) | Set(DType::kU8) | Set(DType::kI16) | Set(DType::kU16) | Set(DType::kI32);
 
 const KernelRow kRows[] = {
+    AsStored(Row<QuantizeLinear>("QuantizeLinear", kNumbers)),
+    AsStored(Row<DequantizeLinear>("DequantizeLinear", kIntegers | kSmall)),
     Row<QuantizeRange>("QuantizeRange", Set(DType::kF32)),
     Row<DequantizeRange>("DequantizeRange", kQuantized),
     Row<RoundToSteps>("RoundToSteps", Set(DType::kF32) | Set(DType::kF64)),

@@ -174,6 +174,9 @@ Result<const KernelRow*> FindRunnable(const NodeView& node, const Capabilities& 
     if (fact.absent() || plan_input) return Status();
     if (fact.kind != ValueKind::kTensor) return Unsupported("opencl: ", op, " takes only tensors");
     if (fact.dtype == DType::kString) return Unsupported("opencl: strings live on the host");
+    if ((Set(fact.dtype) & kSmall) != 0) {
+      return Unsupported("opencl has no ", op, " for ", fact.dtype);
+    }
     if (fact.dtype == DType::kF64 && !caps.fp64) {
       return Unsupported("opencl: ", op, " for f64, and the device has no double arithmetic");
     }

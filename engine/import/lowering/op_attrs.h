@@ -28,6 +28,7 @@
 #include "engine/ops/nn/columns.h"
 #include "engine/ops/nn/conv.h"
 #include "engine/ops/nn/image.h"
+#include "engine/ops/nn/integer.h"
 #include "engine/ops/nn/norm.h"
 #include "engine/ops/nn/pool.h"
 #include "engine/ops/nn/recurrent.h"
@@ -70,17 +71,17 @@ inline constexpr std::string_view kOpOf;
   inline constexpr std::string_view kOpOf<Attrs> = name;
 #define OF(Op) OF_AS(Op##Attrs, #Op)
 OF(Assert) OF(AssignVariable) OF(AveragePool) OF(BatchNorm) OF(Bincount) OF(Bitcast) OF(BlockLstm)
-OF(Cast) OF(ChangeCase) OF(CheckNumerics) OF(Compress) OF(Concat) OF(Conv) OF(ConvTranspose)
+OF(Cast) OF(ChangeCase) OF(CheckNumerics) OF(Compress) OF(Concat) OF(Conv) OF(ConvInteger) OF(ConvTranspose)
 OF(CountGrams) OF(CropAndResize) OF(CtcBeam) OF(CtcGreedy) OF(DecodeCsv) OF(DecodeImage)
 OF(DecodeRaw) OF(DeformConv) OF(DepthToSpace) OF(DequantizeRange) OF(Dilation) OF(DynamicPartition)
 OF(DynamicStitch) OF(EditDistance) OF(EncodeImage) OF(EnsureShape) OF(ExtractGlimpse)
 OF(ExtractPatches) OF(EyeLike) OF(Flatten) OF(FoldColumns) OF(FormatStrings) OF(FractionalPool) OF(Gather)
 OF(GatherElements) OF(GatherND) OF(Gelu) OF(GridSample) OF(GroupNorm) OF(HardSigmoid)
 OF(HashStrings) OF(If) OF(InstanceNorm) OF(IsInf) OF(JpegShape) OF(LinearAttention) OF(ListDiff) OF(ListGet)
-OF(ListJoin) OF(ListReserve) OF(ListScatter) OF(ListSet) OF(ListSplit) OF(LpNormalize) OF(LpPool) OF(MatMul) OF(MatMulPacked) OF(MaxPool)
+OF(ListJoin) OF(ListReserve) OF(ListScatter) OF(ListSet) OF(ListSplit) OF(LpNormalize) OF(LpPool) OF(MatMul) OF(MatMulInteger) OF(MatMulPacked) OF(MaxPool)
 OF(NonMaxSuppression) OF(NormalizeWords) OF(OneHot) OF(Pad) OF(ParseExamples) OF(ParseNumbers)
 OF(Print) OF(PrintNumbers) OF(ProjectImage) OF(QuantizeRange) OF(RaggedGather) OF(RaggedRange)
-OF(RaggedToDense) OF(Rank) OF(ReadVariable) OF(ReduceJoin) OF(RegexReplace) OF(Reshape) OF(Resize)
+OF(RaggedToDense) OF(Rank) OF(ReadVariable) OF(ReduceJoin) OF(RegexReplace) OF(Requantize) OF(Reshape) OF(Resize)
 OF(ReverseSequence) OF(RoiAlign) OF(RoundToSteps) OF(ScaleAndTranslate) OF(ScatterElements)
 OF(ScatterND) OF(SearchSorted) OF(SelectBoxes) OF(SelectBoxesByClass) OF(Shape) OF(Size) OF(Softmax)
 OF(SpaceToDepth) OF(SparseConcat) OF(SparseMatMul) OF(SparseToDense) OF(Split) OF(SplitStrings)

@@ -40,11 +40,12 @@ Status TfLowering::AssignVariable(std::string_view variable, ValueId value, std:
 }
 
 std::vector<std::span<const TfOpRow>> TfOpFamilies() {
-  return {TfElementwiseRows(), TfReduceRows(),   TfNormRows(),      TfMatMulRows(), TfConvRows(),
-          TfMovementRows(),    TfIndexingRows(), TfRecurrentRows(), TfResizeRows(), TfLinalgRows(),
-          TfSegmentRows(),     TfLossRows(),     TfSparseRows(),    TfCheckRows(),  TfWindowRows(),
-          TfListRows(),        TfStateRows(),    TfRecordRows(),    TfTextRows(),   TfImageRows(),
-          TfRandomRows(),      TfQuantRows()};
+  return {TfElementwiseRows(), TfReduceRows(),   TfNormRows(),     TfMatMulRows(),
+          TfConvRows(),        TfMovementRows(), TfIndexingRows(), TfRecurrentRows(),
+          TfResizeRows(),      TfLinalgRows(),   TfSegmentRows(),  TfLossRows(),
+          TfSparseRows(),      TfCheckRows(),    TfWindowRows(),   TfListRows(),
+          TfStateRows(),       TfRecordRows(),   TfTextRows(),     TfImageRows(),
+          TfRandomRows(),      TfQuantRows(),    TfGradientRows(), TfWindowGradientRows()};
 }
 
 const TfOpRow* FindTfOp(std::string_view op) {

@@ -84,6 +84,8 @@ std::span<const TfOpRow> TfRecurrentRows();
 std::span<const TfOpRow> TfResizeRows();
 std::span<const TfOpRow> TfListRows();
 std::span<const TfOpRow> TfStateRows();
+std::span<const TfOpRow> TfGradientRows();
+std::span<const TfOpRow> TfWindowGradientRows();
 
 // Rows for nodes that see complex tensors, which are of real numbers with a last axis of two: these
 // take the place of all others there.

@@ -15,6 +15,8 @@ struct TypeRow {
   DType dtype;
 };
 
+// Quantised types are those of the integers that carry them: no op but those that know of ranges
+// computes with them.
 constexpr TypeRow kTypes[] = {
     {1, "float", DType::kF32},
     {2, "double", DType::kF64},
@@ -26,12 +28,12 @@ constexpr TypeRow kTypes[] = {
     {8, "complex64", DType::kInvalid},
     {9, "int64", DType::kI64},
     {10, "bool", DType::kBool},
-    {11, "qint8", DType::kInvalid},
-    {12, "quint8", DType::kInvalid},
-    {13, "qint32", DType::kInvalid},
+    {11, "qint8", DType::kI8},
+    {12, "quint8", DType::kU8},
+    {13, "qint32", DType::kI32},
     {14, "bfloat16", DType::kBF16},
-    {15, "qint16", DType::kInvalid},
-    {16, "quint16", DType::kInvalid},
+    {15, "qint16", DType::kI16},
+    {16, "quint16", DType::kU16},
     {17, "uint16", DType::kU16},
     {18, "complex128", DType::kInvalid},
     {19, "half", DType::kF16},

@@ -88,7 +88,8 @@ WireRope TensorAttr(const Tensor& tensor, int64_t tf_type) {
 
 int64_t TypeOf(DType dtype) {
   for (int64_t type = 1; type < 24; ++type) {
-    if (dtype != DType::kInvalid && DTypeFromTf(type) == dtype) return type;
+    const bool quantised = (type >= 11 && type <= 13) || type == 15 || type == 16;
+    if (!quantised && dtype != DType::kInvalid && DTypeFromTf(type) == dtype) return type;
   }
   return 0;
 }

@@ -22,39 +22,10 @@ Result<Facts> InferMatMul(const MatMulAttrs& attrs, std::span<const Fact> in) {
       activation != Activation::kRelu6) {
     return InvalidArgument("activation ", attrs.activation, " needs floating point, not ", a.dtype);
   }
-  const bool has_bias = in.size() > 2 && !in[2].absent();
-  const bool has_residual = in.size() > 3 && !in[3].absent();
-  if (has_bias) ONCILLA_TRY(RequireRank(in[2], 1, "bias"));
-  for (const Fact* fact : {&a, &b}) {
-    if (fact->shape.ranked() && fact->shape.rank() == 0) {
-      return InvalidArgument("MatMul takes no scalars");
-    }
-  }
-  if (has_bias && b.shape.ranked() && b.shape.rank() == 1) {
-    return InvalidArgument("a product with a vector has no last axis for a bias");
-  }
-  PartialShape shape;
-  if (a.shape.ranked() && b.shape.ranked()) {
-    const int ar = a.shape.rank(), br = b.shape.rank();
-    const Dim inner_a = a.shape[attrs.transpose_a && ar > 1 ? ar - 2 : ar - 1];
-    const Dim inner_b = b.shape[br > 1 && !attrs.transpose_b ? br - 2 : br - 1];
-    if (inner_a.known() && inner_b.known() && inner_a.size != inner_b.size) {
-      return InvalidArgument("inner sizes differ: ", inner_a.size, " and ", inner_b.size,
-                             " (shapes ", a.shape, " and ", b.shape, ")");
-    }
-    ONCILLA_ASSIGN(PartialShape batch, BroadcastShapes(BatchOf(a.shape), BatchOf(b.shape)));
-    std::vector<Dim> dims = batch.dims();
-    if (ar > 1) dims.push_back(a.shape[attrs.transpose_a ? ar - 1 : ar - 2]);
-    if (br > 1) dims.push_back(b.shape[attrs.transpose_b ? br - 2 : br - 1]);
-    if (dims.size() > kMaxRank) return Unsupported("rank ", dims.size(), " is above ", kMaxRank);
-    if (has_bias && in[2].shape.ranked() && in[2].shape[0].known() && dims.back().known() &&
-        in[2].shape[0].size != dims.back().size) {
-      return InvalidArgument("bias has ", in[2].shape[0].size, " elements for ", dims.back().size,
-                             " columns");
-    }
-    shape = PartialShape(std::move(dims));
-  }
-  if (has_residual) {
+  if (in.size() > 2 && !in[2].absent()) ONCILLA_TRY(RequireRank(in[2], 1, "bias"));
+  ONCILLA_ASSIGN(PartialShape shape, MatMulShape(attrs, a, b));
+  if (in.size() > 2 && !in[2].absent()) ONCILLA_TRY(CheckProductBias(in[2], b, shape));
+  if (in.size() > 3 && !in[3].absent()) {
     auto merged = MergeShapes(shape, in[3].shape);
     if (!merged.ok()) return In(merged.status(), "residual and output differ in shape");
     shape = *std::move(merged);
@@ -70,6 +41,41 @@ constexpr OpDef kMatMulOps[] = {
 };
 
 }  // namespace
+
+Result<PartialShape> MatMulShape(const MatMulAttrs& attrs, const Fact& a, const Fact& b) {
+  for (const Fact* fact : {&a, &b}) {
+    if (fact->shape.ranked() && fact->shape.rank() == 0) {
+      return InvalidArgument("MatMul takes no scalars");
+    }
+  }
+  if (!a.shape.ranked() || !b.shape.ranked()) return PartialShape();
+  const int ar = a.shape.rank(), br = b.shape.rank();
+  const Dim inner_a = a.shape[attrs.transpose_a && ar > 1 ? ar - 2 : ar - 1];
+  const Dim inner_b = b.shape[br > 1 && !attrs.transpose_b ? br - 2 : br - 1];
+  if (inner_a.known() && inner_b.known() && inner_a.size != inner_b.size) {
+    return InvalidArgument("inner sizes differ: ", inner_a.size, " and ", inner_b.size, " (shapes ",
+                           a.shape, " and ", b.shape, ")");
+  }
+  ONCILLA_ASSIGN(PartialShape batch, BroadcastShapes(BatchOf(a.shape), BatchOf(b.shape)));
+  std::vector<Dim> dims = batch.dims();
+  if (ar > 1) dims.push_back(a.shape[attrs.transpose_a ? ar - 1 : ar - 2]);
+  if (br > 1) dims.push_back(b.shape[attrs.transpose_b ? br - 2 : br - 1]);
+  if (dims.size() > kMaxRank) return Unsupported("rank ", dims.size(), " is above ", kMaxRank);
+  return PartialShape(std::move(dims));
+}
+
+Status CheckProductBias(const Fact& bias, const Fact& b, const PartialShape& shape) {
+  if (b.shape.ranked() && b.shape.rank() == 1) {
+    return InvalidArgument("a product with a vector has no last axis for a bias");
+  }
+  if (!shape.ranked() || !bias.shape.ranked()) return Status();
+  const Dim columns = shape[shape.rank() - 1];
+  if (bias.shape[0].known() && columns.known() && bias.shape[0].size != columns.size) {
+    return InvalidArgument("bias has ", bias.shape[0].size, " elements for ", columns.size,
+                           " columns");
+  }
+  return Status();
+}
 
 int64_t MatMulGeometry::BatchOffset(const Shape& dims, const Shape& steps, int64_t i) {
   int64_t offset = 0;

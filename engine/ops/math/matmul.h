@@ -23,6 +23,11 @@ struct MatMulAttrs {
   }
 };
 
+// The shape of a b; unranked where one operand is. Integer products have the same rules.
+Result<PartialShape> MatMulShape(const MatMulAttrs& attrs, const Fact& a, const Fact& b);
+// Whether a bias fits to the columns of `shape`, the product with b.
+Status CheckProductBias(const Fact& bias, const Fact& b, const PartialShape& shape);
+
 // The product as `batch` equal products of two matrices. Steps are in elements; matrix i of an
 // operand starts at BatchOffset().
 struct MatMulGeometry {

@@ -1,4 +1,4 @@
-// Quantisation by ranges: inference and rows.
+// Quantisation by scales and by ranges: inference and rows.
 #include "engine/ops/math/quantize.h"
 
 #include "engine/ops/rules.h"
@@ -69,13 +69,85 @@ Result<Facts> InferRound(const RoundToStepsAttrs& attrs, std::span<const Fact> i
   return Facts{Fact::Of(in[0].dtype, in[0].shape)};
 }
 
+// Types that numbers are quantised to.
+bool IsLinear(DType t) {
+  return (IsInteger(t) && BitsOf(t) <= 32) || IsSmallInteger(t) ||
+         (IsSmallFloat(t) && t != DType::kF8E8M0);
+}
+
+Status CheckParameters(std::span<const Fact> in, int64_t axis, int64_t block_size, DType stored) {
+  if (block_size < 0) return InvalidArgument("block_size is ", block_size);
+  const DType scale = in[1].dtype;
+  if (!IsFloat(scale) && scale != DType::kF8E8M0 && scale != DType::kI32) {
+    return InvalidArgument("the scale cannot be ", scale);
+  }
+  if (in.size() > 2 && !in[2].absent() && in[2].dtype != stored) {
+    return InvalidArgument("the zero point is ", in[2].dtype, ", not ", stored);
+  }
+  for (size_t i = 1; i < in.size(); ++i) {
+    if (in[i].absent()) continue;
+    if (in[0].shape.known() && in[i].shape.known()) {
+      ONCILLA_TRY(
+          In(PlacesOf(in[0].shape.ToShape(), in[i].shape.ToShape(), axis, block_size).status(),
+             i == 1 ? "scale" : "zero_point"));
+    }
+  }
+  return {};
+}
+
+Result<Facts> InferQuantizeLinear(const QuantizeLinearAttrs& attrs, std::span<const Fact> in) {
+  if (!IsNumber(in[0].dtype)) return InvalidArgument("x cannot be ", in[0].dtype);
+  if (!IsLinear(attrs.to)) return InvalidArgument("numbers cannot become ", attrs.to);
+  if (!IsFloat(attrs.precision)) return InvalidArgument("a precision of ", attrs.precision);
+  ONCILLA_TRY(CheckParameters(in, attrs.axis, attrs.block_size, attrs.to));
+  return Facts{Fact::Of(attrs.to, in[0].shape)};
+}
+
+Result<Facts> InferDequantizeLinear(const DequantizeLinearAttrs& attrs, std::span<const Fact> in) {
+  if (!IsLinear(in[0].dtype)) return InvalidArgument("x cannot be ", in[0].dtype);
+  if (!IsFloat(attrs.to)) return InvalidArgument("numbers cannot become ", attrs.to);
+  ONCILLA_TRY(CheckParameters(in, attrs.axis, attrs.block_size, in[0].dtype));
+  return Facts{Fact::Of(attrs.to, in[0].shape)};
+}
+
 constexpr OpDef kQuantizeOps[] = {
+    Op<InferQuantizeLinear>("QuantizeLinear", {.inputs = {2, 3}, .work = Work::kPerOutput}),
+    Op<InferDequantizeLinear>("DequantizeLinear", {.inputs = {2, 3}, .work = Work::kPerOutput}),
     Op<InferQuantize>("QuantizeRange", {.inputs = {3, 3}}),
     Op<InferDequantize>("DequantizeRange", {.inputs = {3, 3}}),
     Op<InferRound>("RoundToSteps", {.inputs = {1, 3}}),
 };
 
 }  // namespace
+
+Result<ParameterPlaces> PlacesOf(const Shape& x, const Shape& parameter, int64_t axis,
+                                 int64_t block_size) {
+  ParameterPlaces out;
+  out.inner = x.elements();
+  const bool whole = parameter.rank() == 0 || (parameter.rank() == 1 && parameter[0] == 1);
+  if (whole && block_size == 0) return out;
+  ONCILLA_ASSIGN(const int at, NormalizeAxis(axis, x.rank()));
+  out.outer = x.Product(0, at);
+  out.places = x[at];
+  out.inner = x.Product(at + 1, x.rank());
+  if (block_size == 0) {
+    if (parameter.rank() != 1 || parameter[0] != x[at]) {
+      return InvalidArgument("the shape ", parameter, " does not fit axis ", at, " of ", x);
+    }
+    out.steps.place = 1;
+    return out;
+  }
+  // Whole, it is one block of everything.
+  if (parameter.rank() == 0) return out;
+  Shape wanted = x;
+  wanted[at] = x[at] / block_size + (x[at] % block_size == 0 ? 0 : 1);
+  if (parameter != wanted) {
+    return InvalidArgument("the shape ", parameter, " does not fit blocks of ", block_size,
+                           " along axis ", at, " of ", x);
+  }
+  out.steps = {SaturatingMul(wanted[at], out.inner), out.inner, 1, block_size};
+  return out;
+}
 
 std::span<const OpDef> QuantizeOps() { return kQuantizeOps; }
 

@@ -1,5 +1,5 @@
-// Attributes of quantisation by TensorFlow's rules, which start from the range of the numbers.
-// Ranges are single, or one for each place along `axis`.
+// Attributes of quantisation: by scale and zero point, and by TensorFlow's rules, which start from
+// the range of the numbers. Ranges are single, or one for each place along `axis`.
 #pragma once
 
 #include <span>
@@ -7,6 +7,50 @@
 #include "engine/ops/op_def.h"
 
 namespace oncilla {
+
+// QuantizeLinear(x, scale, zero_point?) -> y of type `to`: x / scale in `precision`, to integers
+// rounded half to even, zero_point added, cut to the range of `to` (a NaN becomes the zero of
+// `to`). Scale and zero point hold one number; or one for each place along `axis`; or, with a
+// block_size, one for each block of so many places along it, and then have the rank of x.
+struct QuantizeLinearAttrs {
+  int64_t axis = 1;
+  int64_t block_size = 0;
+  DType to = DType::kU8;
+  bool saturate = true;  // of floats of 8 bits: to the largest number, not to infinity or NaN
+  DType precision = DType::kF32;
+  void Fields(auto&& field) {
+    field("axis", axis);
+    field("block_size", block_size);
+    field("to", to);
+    field("saturate", saturate);
+    field("precision", precision);
+  }
+};
+
+// DequantizeLinear(x, scale, zero_point?) -> (x - zero_point) * scale, in f32, as type `to`.
+struct DequantizeLinearAttrs {
+  int64_t axis = 1;
+  int64_t block_size = 0;
+  DType to = DType::kF32;
+  void Fields(auto&& field) {
+    field("axis", axis);
+    field("block_size", block_size);
+    field("to", to);
+  }
+};
+
+// Which number of a scale or zero point goes with an element of x, x being [outer, places, inner]
+// around the axis: outer * o + place * (j / block) + inner * i.
+struct ParameterSteps {
+  int64_t outer = 0, place = 0, inner = 0, block = 1;
+};
+struct ParameterPlaces {
+  int64_t outer = 1, places = 1, inner = 1;  // of x
+  ParameterSteps steps;
+};
+// InvalidArgument where the shapes do not fit.
+Result<ParameterPlaces> PlacesOf(const Shape& x, const Shape& parameter, int64_t axis,
+                                 int64_t block_size);
 
 // QuantizeRange(x f32, least, most) -> y of type `to`, and the range that y really has.
 // min_combined: the range over all steps; min_first: with zero on a step; scaled: by one factor.

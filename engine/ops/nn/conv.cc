@@ -48,38 +48,16 @@ Dim Back(const PartialShape& shape, int i) {
 }
 
 Result<Facts> InferConv(const ConvAttrs& attrs, std::span<const Fact> in) {
-  const Fact &x = in[0], &filter = in[1];
-  ONCILLA_TRY(RequireFloat(x, "input"));
+  ONCILLA_TRY(RequireFloat(in[0], "input"));
   ONCILLA_TRY(RequireSameDType(in));
   ONCILLA_TRY(ActivationFromName(attrs.activation).status());
-  ONCILLA_ASSIGN(const int spatial, SpatialRank(x, filter));
-  ONCILLA_TRY(CheckGroups(attrs.groups, Dim(), "channels"));
-  if (spatial == 0) return Facts{Fact::Of(x.dtype, PartialShape())};
-  ONCILLA_ASSIGN(const WindowSpec spec, MakeWindowSpec(spatial, attrs.strides, attrs.dilations,
-                                                       attrs.pads, attrs.auto_pad));
-  const Dim channels = Back(x.shape, 1), per_group = Back(filter.shape, 2);
-  const Dim out_channels = Back(filter.shape, 1);
-  ONCILLA_TRY(CheckGroups(attrs.groups, channels, "input channels"));
-  ONCILLA_TRY(CheckGroups(attrs.groups, out_channels, "output channels"));
-  if (channels.known() && per_group.known() &&
-      channels.size != SaturatingMul(per_group.size, attrs.groups)) {
-    return InvalidArgument("input has ", channels.size, " channels, filter and groups want ",
-                           SaturatingMul(per_group.size, attrs.groups));
-  }
-  ONCILLA_TRY(CheckBias(in, out_channels));
-  std::vector<Dim> dims{At(x.shape, 0)};
-  for (int i = 0; i < spatial; ++i) {
-    ONCILLA_ASSIGN(Dim d, SlideDim(spec, i, At(x.shape, 1 + i), At(filter.shape, i)));
-    dims.push_back(std::move(d));
-  }
-  dims.push_back(out_channels);
-  PartialShape shape(std::move(dims));
-  if (in.size() > 3 && !in[3].absent()) {
+  ONCILLA_ASSIGN(PartialShape shape, ConvShape(attrs, in.first(std::min<size_t>(in.size(), 3))));
+  if (shape.ranked() && in.size() > 3 && !in[3].absent()) {
     auto merged = MergeShapes(shape, in[3].shape);
     if (!merged.ok()) return In(merged.status(), "residual and output differ in shape");
     shape = *std::move(merged);
   }
-  return Facts{Fact::Of(x.dtype, std::move(shape))};
+  return Facts{Fact::Of(in[0].dtype, std::move(shape))};
 }
 
 Result<std::vector<int64_t>> OutputPads(const ConvTransposeAttrs& attrs, const WindowSpec& spec) {
@@ -175,6 +153,32 @@ constexpr OpDef kConvOps[] = {
 };
 
 }  // namespace
+
+Result<PartialShape> ConvShape(const ConvAttrs& attrs, std::span<const Fact> in) {
+  const Fact &x = in[0], &filter = in[1];
+  ONCILLA_ASSIGN(const int spatial, SpatialRank(x, filter));
+  ONCILLA_TRY(CheckGroups(attrs.groups, Dim(), "channels"));
+  if (spatial == 0) return PartialShape();
+  ONCILLA_ASSIGN(const WindowSpec spec, MakeWindowSpec(spatial, attrs.strides, attrs.dilations,
+                                                       attrs.pads, attrs.auto_pad));
+  const Dim channels = Back(x.shape, 1), per_group = Back(filter.shape, 2);
+  const Dim out_channels = Back(filter.shape, 1);
+  ONCILLA_TRY(CheckGroups(attrs.groups, channels, "input channels"));
+  ONCILLA_TRY(CheckGroups(attrs.groups, out_channels, "output channels"));
+  if (channels.known() && per_group.known() &&
+      channels.size != SaturatingMul(per_group.size, attrs.groups)) {
+    return InvalidArgument("input has ", channels.size, " channels, filter and groups want ",
+                           SaturatingMul(per_group.size, attrs.groups));
+  }
+  ONCILLA_TRY(CheckBias(in, out_channels));
+  std::vector<Dim> dims{At(x.shape, 0)};
+  for (int i = 0; i < spatial; ++i) {
+    ONCILLA_ASSIGN(Dim d, SlideDim(spec, i, At(x.shape, 1 + i), At(filter.shape, i)));
+    dims.push_back(std::move(d));
+  }
+  dims.push_back(out_channels);
+  return PartialShape(std::move(dims));
+}
 
 Result<WindowGeometry> ConvGeometry(const ConvAttrs& attrs, const NodeView& node) {
   const Shape x = node.inputs[0].shape.ToShape(), filter = node.inputs[1].shape.ToShape();

@@ -46,6 +46,10 @@ struct ConvTransposeAttrs {
   }
 };
 
+// The shape of Conv's result from x, filter and, where given, bias; unranked where neither x nor
+// the filter has a rank. Integer convolutions have the same rules.
+Result<PartialShape> ConvShape(const ConvAttrs& attrs, std::span<const Fact> in);
+
 // The geometry of a node that passed inference with all sizes known. `node` gives shapes and the
 // value of output_size.
 Result<WindowGeometry> ConvGeometry(const ConvAttrs& attrs, const NodeView& node);

@@ -109,10 +109,8 @@ Result<Values> LowerQLinearWhere(OnnxLowering& b) {
   return Narrowed(b, z, 7, 8, b.dtype(1));
 }
 
-// The product of two quantised matrices (scales at these places) in float, before any bias.
-Result<ValueId> AddProduct(OnnxLowering& b, ValueId x, ValueId y, ValueId x_scale, ValueId y_scale,
-                           const MatMulAttrs& attrs) {
-  ONCILLA_ASSIGN(const ValueId sum, b.Add(attrs, {x, y}, "sum"));
+// Sums of a product in float, before any bias.
+Result<ValueId> Scaled(OnnxLowering& b, ValueId sum, ValueId x_scale, ValueId y_scale) {
   ONCILLA_ASSIGN(const ValueId real, b.Cast(sum, DType::kF32, "real"));
   ONCILLA_ASSIGN(const ValueId scale, b.Add("Mul", {}, {x_scale, y_scale}, "scale"));
   return b.Add("Mul", {}, {real, scale}, "scaled");
@@ -124,9 +122,9 @@ Result<Values> WithBias(OnnxLowering& b, ValueId y, size_t bias) {
 }
 
 Result<Values> LowerMatMulIntegerToFloat(OnnxLowering& b) {
-  ONCILLA_ASSIGN(const ValueId x, Moved(b, 0, 4, true, "a"));
-  ONCILLA_ASSIGN(const ValueId y, Moved(b, 1, 5, false, "b"));
-  ONCILLA_ASSIGN(const ValueId product, AddProduct(b, x, y, b.in(2), b.in(3), {}));
+  const IntegerProduct inputs = {0, 1, 4, 5};
+  ONCILLA_ASSIGN(const ValueId sum, AddIntegerProduct(b, inputs, {}, "sum"));
+  ONCILLA_ASSIGN(const ValueId product, Scaled(b, sum, b.in(2), b.in(3)));
   return WithBias(b, product, 6);
 }
 
@@ -155,7 +153,8 @@ Result<Values> LowerDynamicQuantizeMatMul(OnnxLowering& b) {
   ONCILLA_ASSIGN(x, b.Add("Sub", {}, {x, zero}, "a_float"));
   ONCILLA_ASSIGN(x, b.Cast(x, DType::kI32, "a"));
   ONCILLA_ASSIGN(const ValueId y, Moved(b, 1, 3, false, "b"));
-  ONCILLA_ASSIGN(const ValueId product, AddProduct(b, x, y, scale, b.in(2), {}));
+  ONCILLA_ASSIGN(const ValueId sum, b.Add(MatMulAttrs(), {x, y}, "sum"));
+  ONCILLA_ASSIGN(const ValueId product, Scaled(b, sum, scale, b.in(2)));
   return WithBias(b, product, 4);
 }
 

@@ -1,10 +1,11 @@
-// ONNX's quantisation, by its own formulas on numbers: integers are widened, computed with exactly,
-// scaled, rounded half to even and cut to the range of the result's type.
+// ONNX's quantisation, by its own formulas on numbers: integers are computed with exactly, scaled,
+// rounded half to even and cut to the range of the result's type.
 #include "engine/import/onnx/ops/quantize.h"
 
 #include <limits>
 
 #include "engine/import/onnx/ops/window.h"
+#include "engine/ops/math/quantize.h"
 #include "engine/tensor/dispatch.h"
 
 namespace oncilla {
@@ -31,72 +32,39 @@ Result<ValueId> RoundInto(OnnxLowering& b, ValueId x, ValueId zero_point, DType 
 
 namespace {
 
-// A scale or zero point so that it stretches along x: one number, one per place of `axis`, or one
-// per block of `block` places.
-Result<ValueId> Aligned(OnnxLowering& b, ValueId value, int64_t axis, int64_t block,
-                        std::string_view role) {
-  if (value == kNoValue) return value;
-  const PartialShape shape = b.fact(value).shape;
-  if (!shape.ranked()) return Unsupported("a scale of unknown rank");
-  if (shape.rank() == 0) return value;
-  ONCILLA_ASSIGN(const int rank, b.Rank(0));
-  if (shape.rank() == 1 && shape[0].size == 1 && rank <= 1) return value;
-  ONCILLA_ASSIGN(const int at, NormalizeAxis(axis, rank));
-  if (block == 0) {
-    if (shape.rank() != 1) return InvalidArgument("a scale of rank ", shape.rank());
-    std::vector<int64_t> axes;
-    for (int64_t i = 1; i < rank - at; ++i) axes.push_back(i);
-    return b.Unsqueeze(value, std::move(axes), role);
-  }
-  const PartialShape x = b.in_fact(0).shape;
-  if (shape.rank() != rank || !shape.known() || !x.known() || block < 0) {
-    return Unsupported("in blocks of a tensor of unknown size");
-  }
-  // Every number repeated, and what hangs over the end cut off.
-  std::vector<int64_t> repeats(static_cast<size_t>(rank) + 1, 1), sizes;
-  repeats[static_cast<size_t>(at) + 1] = block;
-  for (int i = 0; i < rank; ++i) {
-    sizes.push_back(i == at ? SaturatingMul(shape[i].size, block) : shape[i].size);
-  }
-  if (sizes[static_cast<size_t>(at)] < x[at].size) return InvalidArgument("too few blocks");
-  const std::string name(role);
-  ONCILLA_ASSIGN(const ValueId apart, b.Unsqueeze(value, {at + 1}, name + "_apart"));
-  ONCILLA_ASSIGN(const ValueId tiled,
-                 b.Add("Tile", {}, {apart, b.Ints(std::move(repeats))}, name + "_tiled"));
-  ONCILLA_ASSIGN(const ValueId joined,
-                 b.Add("Reshape", {}, {tiled, b.Ints(std::move(sizes))}, name + "_joined"));
-  return b.Add("Slice", {}, {joined, b.Ints({0}), b.Ints({x[at].size}), b.Ints({at})}, role);
-}
-
 Result<Values> LowerQuantize(OnnxLowering& b) {
-  b.Ignore("saturate");  // of 8-bit floats
-  b.Ignore("precision");
-  ONCILLA_ASSIGN(const int64_t axis, b.Int("axis", 1));
-  ONCILLA_ASSIGN(const int64_t block, b.Int("block_size", 0));
-  ONCILLA_ASSIGN(const DType asked, b.Type("output_dtype", DType::kU8));
-  const DType to = b.has(2) ? b.dtype(2) : asked;
-  ONCILLA_ASSIGN(const ValueId x, b.Cast(b.in(0), DType::kF32, "x"));
-  ONCILLA_ASSIGN(ValueId scale, Aligned(b, b.in(1), axis, block, "scale"));
-  ONCILLA_ASSIGN(scale, b.Cast(scale, DType::kF32, "float_scale"));
-  ONCILLA_ASSIGN(const ValueId zero, Aligned(b, b.in(2), axis, block, "zero"));
-  ONCILLA_ASSIGN(const ValueId steps, b.Add("Div", {}, {x, scale}, "steps"));
-  return One(RoundInto(b, steps, zero, to));
+  QuantizeLinearAttrs attrs;
+  ONCILLA_ASSIGN(attrs.axis, b.Int("axis", 1));
+  ONCILLA_ASSIGN(attrs.block_size, b.Int("block_size", 0));
+  ONCILLA_ASSIGN(attrs.saturate, b.Flag("saturate", true));
+  // Given as 0 it is the same as not given.
+  ONCILLA_ASSIGN(const int64_t asked, b.Int("output_dtype", 0));
+  if (asked != 0) {
+    ONCILLA_ASSIGN(attrs.to, b.Type("output_dtype", DType::kU8));
+  }
+  if (b.has(2)) {
+    if (asked != 0 && attrs.to != b.dtype(2)) {
+      return InvalidArgument("output_dtype is ", attrs.to, ", the zero point ", b.dtype(2));
+    }
+    attrs.to = b.dtype(2);
+  }
+  ONCILLA_ASSIGN(const int64_t precision, b.Int("precision", 0));
+  if (precision != 0) {
+    ONCILLA_ASSIGN(attrs.precision, b.Type("precision", DType::kF32));
+  }
+  return One(b.Add("QuantizeLinear", attrs, b.all_inputs()));
 }
 
 Result<Values> LowerDequantize(OnnxLowering& b) {
-  ONCILLA_ASSIGN(const int64_t axis, b.Int("axis", 1));
-  ONCILLA_ASSIGN(const int64_t block, b.Int("block_size", 0));
-  ONCILLA_ASSIGN(const DType to, b.Type("output_dtype", b.dtype(1)));
-  ONCILLA_ASSIGN(ValueId x, b.Cast(b.in(0), DType::kF32, "x"));
-  ONCILLA_ASSIGN(ValueId scale, Aligned(b, b.in(1), axis, block, "scale"));
-  ONCILLA_ASSIGN(scale, b.Cast(scale, DType::kF32, "float_scale"));
-  if (b.has(2)) {
-    ONCILLA_ASSIGN(ValueId zero, Aligned(b, b.in(2), axis, block, "zero"));
-    ONCILLA_ASSIGN(zero, b.Cast(zero, DType::kF32, "float_zero"));
-    ONCILLA_ASSIGN(x, b.Add("Sub", {}, {x, zero}, "moved"));
+  DequantizeLinearAttrs attrs;
+  ONCILLA_ASSIGN(attrs.axis, b.Int("axis", 1));
+  ONCILLA_ASSIGN(attrs.block_size, b.Int("block_size", 0));
+  ONCILLA_ASSIGN(const int64_t asked, b.Int("output_dtype", 0));
+  attrs.to = b.dtype(1);
+  if (asked != 0) {
+    ONCILLA_ASSIGN(attrs.to, b.Type("output_dtype", attrs.to));
   }
-  ONCILLA_ASSIGN(const ValueId y, b.Add("Mul", {}, {x, scale}, to == DType::kF32 ? "" : "product"));
-  return One(b.Cast(y, to, ""));
+  return One(b.Add("DequantizeLinear", attrs, b.all_inputs()));
 }
 
 // Scale and zero point from the range of x itself, which always contains zero.
@@ -140,95 +108,103 @@ Result<ValueId> Moved(OnnxLowering& b, size_t x, size_t zero, bool rows, std::st
 
 namespace {
 
+// What MatMulInteger takes as a zero point: one number or a vector. ONNX also has matrices of them.
+bool IsVector(OnnxLowering& b, size_t zero) {
+  if (!b.has(zero)) return true;
+  const PartialShape& shape = b.in_fact(zero).shape;
+  return shape.ranked() && shape.rank() <= 1;
+}
+
+bool IsByte(DType dtype) { return dtype == DType::kU8 || dtype == DType::kI8; }
+
+}  // namespace
+
+Result<ValueId> AddIntegerProduct(OnnxLowering& b, const IntegerProduct& product,
+                                  const MatMulIntegerAttrs& attrs, std::string_view role) {
+  if (IsVector(b, product.a_zero) && IsVector(b, product.b_zero) && IsByte(b.dtype(product.a)) &&
+      IsByte(b.dtype(product.b))) {
+    return b.Add(attrs,
+                 {b.in(product.a), b.in(product.b), b.in(product.a_zero), b.in(product.b_zero)},
+                 role);
+  }
+  ONCILLA_ASSIGN(const ValueId x, Moved(b, product.a, product.a_zero, !attrs.transpose_a, "a"));
+  ONCILLA_ASSIGN(const ValueId y, Moved(b, product.b, product.b_zero, attrs.transpose_b, "b"));
+  return b.Add(AsMatMul(attrs), {x, y}, role);
+}
+
+Result<ValueId> AddRequantized(OnnxLowering& b, ValueId sums, ValueId scale, ValueId zero, DType to,
+                               std::string_view role) {
+  // ONNX Runtime computes with one number whatever its shape is.
+  return b.Add(RequantizeAttrs{.to = to}, {sums, scale, zero}, role);
+}
+
+namespace {
+
 Result<Values> LowerMatMulInteger(OnnxLowering& b) {
-  ONCILLA_ASSIGN(const ValueId x, Moved(b, 0, 2, true, "a"));
-  ONCILLA_ASSIGN(const ValueId y, Moved(b, 1, 3, false, "b"));
-  return One(b.Add("MatMul", {}, {x, y}));
+  const IntegerProduct product = {0, 1, 2, 3};
+  return One(AddIntegerProduct(b, product, {}, ""));
 }
 
 // a, its scale and zero point, b and its, the result's.
 Result<Values> LowerQLinearMatMul(OnnxLowering& b) {
-  ONCILLA_ASSIGN(const ValueId x, Moved(b, 0, 2, true, "a"));
-  ONCILLA_ASSIGN(const ValueId y, Moved(b, 3, 5, false, "b"));
-  ONCILLA_ASSIGN(const ValueId sum, b.Add("MatMul", {}, {x, y}, "sum"));
-  ONCILLA_ASSIGN(const ValueId real, b.Cast(sum, DType::kF32, "real"));
+  const IntegerProduct product = {0, 3, 2, 5};
+  ONCILLA_ASSIGN(const ValueId sum, AddIntegerProduct(b, product, {}, "sum"));
   ValueId a_scale = b.in(1);
   const PartialShape shape = b.in_fact(1).shape;
-  if (shape.ranked() && shape.rank() == 1 && shape[0].size != 1) {
+  const bool rows = shape.ranked() && shape.rank() == 1 && shape[0].size != 1;
+  if (rows) {
     ONCILLA_ASSIGN(a_scale, b.Unsqueeze(a_scale, {1}, "a_scale"));
   }
   ONCILLA_ASSIGN(ValueId scale, b.Add("Mul", {}, {a_scale, b.in(4)}, "scales"));
   ONCILLA_ASSIGN(scale, b.Add("Div", {}, {scale, b.in(6)}, "scale"));
   ONCILLA_ASSIGN(scale, b.Cast(scale, DType::kF32, "float_scale"));
+  const PartialShape factors = b.fact(scale).shape;
+  if (factors.ranked() && factors.rank() <= 1) {
+    return One(AddRequantized(b, sum, scale, b.in(7), b.dtype(7), ""));
+  }
+  ONCILLA_ASSIGN(const ValueId real, b.Cast(sum, DType::kF32, "real"));
   ONCILLA_ASSIGN(const ValueId scaled, b.Add("Mul", {}, {real, scale}, "scaled"));
   return One(RoundInto(b, scaled, b.in(7), b.dtype(7)));
 }
 
-// The exact integer convolution of x - zero point with w - zero point, in floating point that holds
-// it, channels last. Pads are zero after the move, as they should be.
+// The sums of a convolution of x - zero point with w - zero point, channels last.
 struct IntegerConv {
   int rank = 0;
   ValueId y = kNoValue;
 };
-Result<IntegerConv> AddIntegerConv(OnnxLowering& b, size_t w, size_t x_zero, size_t w_zero) {
+Result<IntegerConv> AddIntegerConv(OnnxLowering& b, size_t w, size_t x_zero, size_t w_zero,
+                                   ValueId bias) {
   IntegerConv out;
   ONCILLA_ASSIGN(out.rank, b.Rank(0));
   const int rank = out.rank;
   if (rank < 3 || rank > 5) return Unsupported("with ", rank - 2, " spatial axes");
   ONCILLA_ASSIGN(const Window window, ReadOnnxWindow(b, rank - 2, true));
-  auto attrs = window.As<ConvAttrs>();
+  auto attrs = window.As<ConvIntegerAttrs>();
   ONCILLA_ASSIGN(attrs.groups, b.Int("group", 1));
   b.Ignore("kernel_shape");
-  // Products of bytes add up exactly in float while there are at most 256 of them.
-  const PartialShape filter = b.in_fact(w).shape;
-  int64_t terms = std::numeric_limits<int64_t>::max();
-  if (filter.known() && filter.rank() == rank) terms = filter.ToShape().Product(1, rank);
-  const DType compute = terms <= 256 ? DType::kF32 : DType::kF64;
-  ONCILLA_ASSIGN(ValueId x, Moved(b, 0, x_zero, false, "x"));
-  ONCILLA_ASSIGN(x, b.Cast(x, compute, "x_real"));
-  ONCILLA_ASSIGN(x, b.ChannelsLast(x, rank));
-  ONCILLA_ASSIGN(ValueId wide, b.Cast(b.in(w), DType::kI32, "w_wide"));
-  if (b.has(w_zero)) {
-    ONCILLA_ASSIGN(ValueId point, b.Cast(b.in(w_zero), DType::kI32, "w_zero_wide"));
-    const PartialShape shape = b.fact(point).shape;
-    if (!shape.ranked()) return Unsupported("a zero point of unknown rank");
-    if (shape.rank() == 1 && shape[0].size != 1) {
-      std::vector<int64_t> axes;
-      for (int64_t i = 1; i < rank; ++i) axes.push_back(i);
-      ONCILLA_ASSIGN(point, b.Unsqueeze(point, std::move(axes), "w_zeros"));
-    }
-    ONCILLA_ASSIGN(wide, b.Add("Sub", {}, {wide, point}, "w"));
-  }
-  ONCILLA_ASSIGN(wide, b.Cast(wide, compute, "w_real"));
+  ONCILLA_ASSIGN(const ValueId x, b.ChannelsLast(b.in(0), rank));
   std::vector<int64_t> perm;
   for (int i = 2; i < rank; ++i) perm.push_back(i);
   perm.push_back(1);
   perm.push_back(0);
-  ONCILLA_ASSIGN(wide, b.Transpose(wide, std::move(perm), "filter"));
-  ONCILLA_ASSIGN(out.y, b.Add(attrs, {x, wide}, "inner"));
+  ONCILLA_ASSIGN(const ValueId filter, b.Transpose(b.in(w), std::move(perm), "filter"));
+  ONCILLA_ASSIGN(out.y, b.Add(attrs, {x, filter, b.in(x_zero), b.in(w_zero), bias}, "sums"));
   return out;
 }
 
 Result<Values> LowerConvInteger(OnnxLowering& b) {
-  ONCILLA_ASSIGN(const IntegerConv conv, AddIntegerConv(b, 1, 2, 3));
-  ONCILLA_ASSIGN(const ValueId whole, b.Cast(conv.y, DType::kI32, "whole"));
-  return One(b.ChannelsFirst(whole, conv.rank));
+  ONCILLA_ASSIGN(const IntegerConv conv, AddIntegerConv(b, 1, 2, 3, kNoValue));
+  return One(b.ChannelsFirst(conv.y, conv.rank));
 }
 
 Result<Values> LowerQLinearConv(OnnxLowering& b) {
-  ONCILLA_ASSIGN(const IntegerConv conv, AddIntegerConv(b, 3, 2, 5));
-  ValueId y = conv.y;
-  if (b.has(8)) {
-    ONCILLA_ASSIGN(const ValueId bias, b.Cast(b.in(8), b.fact(y).dtype, "bias"));
-    ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, bias}, "sum"));
-  }
-  ONCILLA_ASSIGN(y, b.Cast(y, DType::kF32, "real"));
-  // Scales per output channel stretch along the last axis, where channels stand now.
+  ONCILLA_ASSIGN(const IntegerConv conv, AddIntegerConv(b, 3, 2, 5, b.in(8)));
+  // Scales per output channel belong to the last axis, where channels stand now.
   ONCILLA_ASSIGN(ValueId scale, b.Add("Mul", {}, {b.in(1), b.in(4)}, "scales"));
   ONCILLA_ASSIGN(scale, b.Add("Div", {}, {scale, b.in(6)}, "scale"));
-  ONCILLA_ASSIGN(y, b.Add("Mul", {}, {y, scale}, "scaled"));
-  ONCILLA_ASSIGN(y, b.ChannelsFirst(y, conv.rank, "channels_first"));
-  return One(RoundInto(b, y, b.in(7), b.dtype(7)));
+  ONCILLA_ASSIGN(const ValueId y,
+                 AddRequantized(b, conv.y, scale, b.in(7), b.dtype(7), "channels_last_result"));
+  return One(b.ChannelsFirst(y, conv.rank));
 }
 
 constexpr OnnxOpRow kRows[] = {

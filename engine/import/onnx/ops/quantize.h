@@ -12,4 +12,16 @@ Result<ValueId> RoundInto(OnnxLowering& b, ValueId x, ValueId zero_point, DType 
 // need an axis behind it, or for columns.
 Result<ValueId> Moved(OnnxLowering& b, size_t x, size_t zero, bool rows, std::string_view role);
 
+// The inputs of an exact product of two quantised matrices.
+struct IntegerProduct {
+  size_t a = 0, b = 1, a_zero = 2, b_zero = 3;
+};
+// Its sums in i32. Zero points are numbers, vectors for rows of a and columns of b, or what
+// stretches along the operands.
+Result<ValueId> AddIntegerProduct(OnnxLowering& b, const IntegerProduct& product,
+                                  const MatMulIntegerAttrs& attrs, std::string_view role);
+// round(sums * scale) + zero in `to`, as ONNX Runtime computes it: float factors, ties to even.
+Result<ValueId> AddRequantized(OnnxLowering& b, ValueId sums, ValueId scale, ValueId zero, DType to,
+                               std::string_view role);
+
 }  // namespace oncilla

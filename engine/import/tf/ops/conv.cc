@@ -159,9 +159,10 @@ Result<Values> LowerDepthwise(TfLowering& b) {
 
 // Sizes that are known while importing and do not belong together. Where a spatial one is known
 // later only, planning refuses it.
-Status CheckInputSizes(const TfLowering& b, const TfLayout& layout, bool depthwise) {
+// -> how many groups the channels are in, 0 where that is not known.
+Result<int64_t> CheckInputSizes(const TfLowering& b, const TfLayout& layout, bool depthwise) {
   const auto sizes = ReadKnownInts(b.in_fact(0));
-  if (!sizes.has_value()) return Status();
+  if (!sizes.has_value()) return int64_t{0};
   if (static_cast<int>(sizes->size()) != layout.rank) {
     return InvalidArgument("input_sizes has ", sizes->size(), " entries for rank ", layout.rank);
   }
@@ -173,12 +174,11 @@ Status CheckInputSizes(const TfLowering& b, const TfLayout& layout, bool depthwi
                            gradient[0].size);
   }
   const auto channels = (*sizes)[static_cast<size_t>(layout.channel_axis())].value;
-  if (!channels || !filter.ranked() || filter.rank() != layout.rank) return Status();
+  if (!channels || !filter.ranked() || filter.rank() != layout.rank) return int64_t{0};
   const Dim depth = filter[layout.rank - 2];
-  if (!depth.known() || depth.size == *channels) return Status();
-  if (!depthwise && depth.size > 0 && *channels % depth.size == 0) {
-    return Unsupported("in ", *channels / depth.size, " groups");
-  }
+  if (!depth.known()) return int64_t{0};
+  if (depth.size == *channels) return int64_t{1};
+  if (!depthwise && depth.size > 0 && *channels % depth.size == 0) return *channels / depth.size;
   return InvalidArgument("input_sizes has ", *channels, " channels and the filter ", depth.size);
 }
 
@@ -187,7 +187,7 @@ Result<Values> LowerConvTranspose(TfLowering& b) {
   ONCILLA_ASSIGN(const TfLayout layout, ReadLayout(b));
   if (IsInteger(b.in_fact(2).dtype)) return Unsupported("of ", b.in_fact(2).dtype);
   const bool depthwise = b.op().starts_with("Depthwise");
-  ONCILLA_TRY(CheckInputSizes(b, layout, depthwise));
+  ONCILLA_ASSIGN(const int64_t groups, CheckInputSizes(b, layout, depthwise));
   ONCILLA_ASSIGN(const Window window, ReadWindow(b, layout, true));
   auto attrs = window.As<ConvTransposeAttrs>();
   attrs.exact_size = attrs.auto_pad == "same_upper";
@@ -199,8 +199,14 @@ Result<Values> LowerConvTranspose(TfLowering& b) {
   ValueId filter = b.in(1);
   if (depthwise) {
     ONCILLA_ASSIGN(filter, GroupFilter(b, attrs.groups));
+  } else {
+    attrs.groups = std::max<int64_t>(groups, 1);
   }
-  return One(AddChannelsLast(b, attrs, {x, filter, kNoValue, sizes}, layout));
+  if (groups > 0) return One(AddChannelsLast(b, attrs, {x, filter, kNoValue, sizes}, layout));
+  // Taken as one group: the run fails where input_sizes turns out to have more channels.
+  ONCILLA_ASSIGN(const ValueId y,
+                 AddChannelsLast(b, attrs, {x, filter, kNoValue, sizes}, layout, "one_group"));
+  return One(b.Add("Reshape", {}, {y, b.in(0)}));
 }
 
 // The largest of each `window` neighbouring channels.

@@ -2,17 +2,57 @@
 #include <algorithm>
 
 #include "engine/import/lowering/shared_ops.h"
-#include "engine/import/tf/lowering.h"
+#include "engine/import/tf/ops/formula.h"
+#include "engine/ops/broadcast.h"
 
 namespace oncilla {
 namespace {
 
+// How many bits a float has behind its first digit.
+int MantissaBits(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+      return 52;
+    case DType::kF32:
+      return 23;
+    case DType::kF16:
+      return 10;
+    case DType::kBF16:
+      return 7;
+    default:
+      return 0;
+  }
+}
+
+// A cast that cuts digits off instead of rounding: those that the narrower type lacks are cleared
+// first. NaN could become infinite so, and is left as it is.
+Result<Values> LowerTruncatingCast(TfLowering& b, DType to) {
+  const DType from = b.dtype();
+  const int lost = MantissaBits(from) - MantissaBits(to);
+  if (lost <= 0) return One(b.Add(CastAttrs{to}, {b.in(0)}));
+  // TensorFlow rounds what goes from 64 bits to bfloat16, whatever was asked for.
+  const bool known = from == DType::kF32 || (from == DType::kF64 && to != DType::kBF16);
+  if (MantissaBits(to) == 0 || !known) {
+    return Unsupported("a cast of ", from, " to ", to, " that truncates the mantissa");
+  }
+  const uint64_t kept = ~uint64_t{0} << lost;
+  const auto low = static_cast<uint32_t>(kept);
+  const bool wide = from == DType::kF64;
+  const DType bits = wide ? DType::kU64 : DType::kU32;
+  const ValueId mask =
+      b.Constant(wide ? Tensor::Of<uint64_t>(bits, {}, std::span<const uint64_t>(&kept, 1))
+                      : Tensor::Of<uint32_t>(bits, {}, std::span<const uint32_t>(&low, 1)));
+  TfFormula f(b);
+  const ValueId cleared = f("BitAnd", {f(BitcastAttrs{.to = bits}, {b.in(0)}), mask});
+  const ValueId shorter = f(BitcastAttrs{.to = from}, {cleared});
+  const ValueId number = f("Where", {f("IsNaN", {b.in(0)}), b.in(0), shorter});
+  return f.Last(CastAttrs{to}, {number});
+}
+
 Result<Values> LowerCast(TfLowering& b) {
   ONCILLA_ASSIGN(const DType to, b.attrs().Type("DstT"));
   ONCILLA_ASSIGN(const bool truncate, b.attrs().Bool("Truncate"));
-  if (truncate && IsFloat(to) && IsFloat(b.in_fact(0).dtype)) {
-    return Unsupported("a cast that truncates the mantissa instead of rounding");
-  }
+  if (truncate && IsFloat(to) && IsFloat(b.dtype())) return LowerTruncatingCast(b, to);
   return One(b.Add(CastAttrs{to}, {b.in(0)}));
 }
 
@@ -44,6 +84,14 @@ Result<Values> LowerAdd(TfLowering& b) {
 
 Result<Values> LowerEqual(TfLowering& b) {
   const bool equal = b.op() == "Equal";
+  ONCILLA_ASSIGN(const bool refuses, b.attrs().Bool("incompatible_shape_error"));
+  if (!refuses && !BroadcastShapes(b.in_fact(0).shape, b.in_fact(1).shape).ok()) {
+    // Tensors of shapes that do not go together are different as a whole. Where that shows only
+    // while running, the run fails.
+    const uint8_t differ = equal ? 0 : 1;
+    return Values{
+        b.Constant(Tensor::Of<uint8_t>(DType::kBool, {}, std::span<const uint8_t>(&differ, 1)))};
+  }
   if (!IsString(b, 0)) return One(b.Add(b.op(), {}, {b.in(0), b.in(1)}));
   ONCILLA_ASSIGN(const ValueId same,
                  b.Add("EqualStrings", {}, {b.in(0), b.in(1)}, equal ? "" : "same"));

@@ -128,6 +128,7 @@ constexpr TfOpRow kRows[] = {
     {"ResourceGather", 2, "", LowerGather},
     {"ResourceGatherNd", 2, "", LowerGatherNd},
     {"ScatterNd", 3, "", LowerScatterNd},
+    {"ScatterNdNonAliasingAdd", 3, "", LowerTensorScatter<kAdd>},
     {"Shape", 1, "", LowerShape},
     {"ShapeN", 1, "", LowerShape},
     {"Size", 1, "", LowerSize},

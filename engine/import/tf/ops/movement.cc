@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/import/lowering/shared_ops.h"
+#include "engine/import/tf/ops/formula.h"
 #include "engine/import/tf/ops/window.h"
 
 namespace oncilla {
@@ -255,6 +256,31 @@ Result<Values> LowerParallelConcat(TfLowering& b) {
   return One(b.Add(ConcatAttrs{.axis = 0}, b.all_inputs()));
 }
 
+// Where each of several tensors begins in their Concat, from the axis and their shapes: zeros, and
+// on the axis the sizes of those before.
+Result<Values> LowerConcatOffset(TfLowering& b) {
+  const DType dtype = b.dtype(1);
+  TfFormula f(b);
+  const ValueId rank = f("Squeeze", {f(ShapeAttrs{}, {b.in(1)})});
+  const ValueId zero = f.Number(DType::kI64, 0), one = f.Number(DType::kI64, 1);
+  const ValueId axis = f("FloorMod", {f.Cast(b.in(0), DType::kI64), rank});
+  const ValueId along = f("Equal", {f("Range", {zero, rank, one}), axis});
+  const ValueId mask = f.Cast(along, dtype);
+  const ValueId text = b.Constant(
+      Tensor::Strings({}, {"All dimensions except the axis of concatenation must match"}));
+  Values out;
+  ValueId before = f("Sub", {b.in(1), b.in(1)});
+  for (size_t i = 1; i < b.inputs(); ++i) {
+    const ValueId same = f("Equal", {b.in(i), b.in(1)});
+    const ValueId all = f("ReduceAll", {f("Or", {same, along})});
+    ONCILLA_TRY(f.status());
+    if (i > 1) ONCILLA_TRY(b.AddAll(AssertAttrs{}, {all, text, b.in(i)}, "check").status());
+    out.push_back(before);
+    before = f("Add", {before, f("Mul", {b.in(i), mask})});
+  }
+  return f.Done(std::move(out));
+}
+
 // Whatever memory held, in TensorFlow; zeros here.
 Result<Values> LowerEmpty(TfLowering& b) {
   ONCILLA_ASSIGN(const DType dtype, b.attrs().Type("dtype"));
@@ -273,10 +299,12 @@ constexpr TfOpRow kRows[] = {
     {"Bitcast", 1, "", LowerBitcast},
     {"BroadcastTo", 2, "Expand"},
     {"Concat", 2, "", LowerConcat},
+    {"ConcatOffset", 2, "", LowerConcatOffset},
     {"ConcatV2", 2, "", LowerConcatV2},
     {"ConjugateTranspose", 2, "", LowerTranspose},
     {"DataFormatDimMap", 1, "", LowerDimMap},
     {"DataFormatVecPermute", 1, "", LowerVecPermute},
+    {"DeepCopy", 1, "Identity"},
     {"DepthToSpace", 1, "", LowerBlocks},
     {"Empty", 1, "", LowerEmpty},
     {"ExpandDims", 2, "", LowerExpandDims},

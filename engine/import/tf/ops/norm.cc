@@ -40,6 +40,8 @@ Result<Values> BatchStatistics(TfLowering& b, const TfLayout& layout, float epsi
   ONCILLA_ASSIGN(const ValueId down, b.Cast(rest, dtype, "rest_float"));
   ONCILLA_ASSIGN(const ValueId ratio, b.Add("Div", {}, {up, down}, "ratio"));
   ONCILLA_ASSIGN(ValueId new_variance, b.Add("Mul", {}, {variance, ratio}, "unbiased"));
+  // The third reserve space is a GPU's alone: a number that nobody looks at.
+  ONCILLA_ASSIGN(const ValueId reserve, b.Scalar(DType::kF32, 0));
   ValueId new_mean = mean;
   if (factor != 1) {
     ONCILLA_ASSIGN(const ValueId part, b.Scalar(dtype, double{factor}));
@@ -52,7 +54,7 @@ Result<Values> BatchStatistics(TfLowering& b, const TfLayout& layout, float epsi
     ONCILLA_ASSIGN(new_mean, blend(b.in(3), mean, "running_mean"));
     ONCILLA_ASSIGN(new_variance, blend(b.in(4), new_variance, "running_variance"));
   }
-  return Values{y, new_mean, new_variance, mean, variance, kNoValue};
+  return Values{y, new_mean, new_variance, mean, variance, reserve};
 }
 
 // Inference form: the running mean and variance are inputs, and come out again. The reserve spaces
@@ -65,7 +67,8 @@ Result<Values> LowerBatchNorm(TfLowering& b) {
   const int64_t axis = layout.channels_first ? 1 : -1;
   ONCILLA_ASSIGN(const ValueId y, b.Add(BatchNormAttrs{.axis = axis, .epsilon = epsilon},
                                         {b.in(0), b.in(1), b.in(2), b.in(3), b.in(4)}));
-  return Values{y, b.in(3), b.in(4), b.in(3), b.in(4), kNoValue};
+  ONCILLA_ASSIGN(const ValueId reserve, b.Scalar(DType::kF32, 0));
+  return Values{y, b.in(3), b.in(4), b.in(3), b.in(4), reserve};
 }
 
 // The batch norm of the first TensorFlow: mean and variance before offset and scale, which may be

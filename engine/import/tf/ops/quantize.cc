@@ -2,7 +2,7 @@
 // of the integers that carry them.
 #include <cmath>
 
-#include "engine/import/tf/lowering.h"
+#include "engine/import/tf/ops/window.h"
 
 namespace oncilla {
 namespace {
@@ -179,6 +179,18 @@ Result<Values> LowerRound(TfLowering& b) {
       std::move(inputs)));
 }
 
+// What only moves or picks elements leaves the range as it is.
+Result<Values> LowerQuantizedReshape(TfLowering& b) {
+  ONCILLA_ASSIGN(const ValueId y, b.Add("Reshape", {}, {b.in(0), b.in(1)}));
+  return Values{y, b.in(2), b.in(3)};
+}
+
+Result<Values> LowerQuantizedMaxPool(TfLowering& b) {
+  ONCILLA_ASSIGN(const PoolWindow window, ReadPoolWindow(b, TfLayout(), "ksize"));
+  ONCILLA_ASSIGN(const ValueId y, b.Add(MaxPoolAttrs{window}, {b.in(0)}));
+  return Values{y, b.in(1), b.in(2)};
+}
+
 constexpr TfOpRow kRows[] = {
     {"Dequantize", 3, "", LowerDequantize},
     {"FakeQuantWithMinMaxArgs", 1, "", LowerFakeQuantArgs},
@@ -188,6 +200,8 @@ constexpr TfOpRow kRows[] = {
     {"QuantizeAndDequantizeV3", 4, "", LowerRound},
     {"QuantizeAndDequantizeV4", 3, "", LowerRound},
     {"QuantizeV2", 3, "", LowerQuantize},
+    {"QuantizedMaxPool", 3, "", LowerQuantizedMaxPool},
+    {"QuantizedReshape", 4, "", LowerQuantizedReshape},
 };
 
 }  // namespace

@@ -1,5 +1,7 @@
 // TensorFlow's sparse and ragged tensors, and ops that sort elements into parts.
-#include "engine/import/tf/lowering.h"
+#include <cmath>
+
+#include "engine/import/tf/ops/formula.h"
 
 namespace oncilla {
 namespace {
@@ -109,6 +111,28 @@ Result<Values> LowerSparseSum(TfLowering& b) {
                    {dense, b.in(3)}));
 }
 
+// The largest of the values that are there; zero where none is.
+Result<Values> LowerSparseMax(TfLowering& b) {
+  ONCILLA_ASSIGN(const bool keep_dims, b.attrs().Bool("keep_dims"));
+  const DType dtype = b.dtype(1);
+  const ReduceAttrs reduce = {.keep_dims = keep_dims, .empty_axes_is_all = false};
+  const ScatterNDAttrs add = {.reduction = "add", .negative_indices = false};
+  const ScatterNDAttrs most = {.reduction = "max", .negative_indices = false};
+  double least = -INFINITY;
+  if (IsInteger(dtype)) {
+    least = IsSigned(dtype) ? -std::ldexp(1.0, static_cast<int>(8 * BytesOf(dtype) - 1)) : 0;
+  }
+  TfFormula f(b);
+  const ValueId lowest = f("Fill", {b.in(2), f.Number(dtype, least)});
+  const ValueId dense = f(most, {lowest, b.in(0), b.in(1)});
+  const ValueId largest = f("ReduceMax", reduce, {dense, b.in(3)});
+  const ValueId none = f("Fill", {b.in(2), f.Number(DType::kI32, 0)});
+  const ValueId ones = f("Fill", {f("Shape", {b.in(1)}), f.Number(DType::kI32, 1)});
+  const ValueId there = f("ReduceSum", reduce, {f(add, {none, b.in(0), ones}), b.in(3)});
+  const ValueId any = f("Greater", {there, f.Number(DType::kI32, 0)});
+  return f.Last("Where", {any, largest, f.Number(dtype, 0)});
+}
+
 Result<Values> LowerSparsePlusDense(TfLowering& b) {
   return One(b.Add(ScatterNDAttrs{.reduction = "add", .negative_indices = false},
                    {b.in(3), b.in(0), b.in(1)}));
@@ -141,6 +165,7 @@ constexpr TfOpRow kRows[] = {
     {"SparseDenseCwiseDiv", 4, "", LowerSparseWithDense},
     {"SparseDenseCwiseMul", 4, "", LowerSparseWithDense},
     {"SparseFillEmptyRows", 4, "", LowerSame<kFill>},
+    {"SparseReduceMax", 4, "", LowerSparseMax},
     {"SparseReduceSum", 4, "", LowerSparseSum},
     {"SparseReorder", 3, "", LowerSame<kReorder>},
     {"SparseReshape", 3, "", LowerSame<kReshape>},

@@ -37,30 +37,35 @@ Result<Window> ReadWindow(const TfliteLowering& b, const Fields& fields) {
 
 // A convolution of quantised integers, whose weights may have a scale for each output channel, the
 // last axis of the sums.
-Result<Values> AddInt8Conv(TfliteLowering& b, const ConvAttrs& attrs, bool depthwise,
-                           int64_t activation) {
+Result<Values> AddIntegerConv(TfliteLowering& b, const ConvAttrs& real, bool depthwise,
+                              int64_t activation) {
   const TfliteTensor& weights = b.tensor(1);
   const auto last = depthwise ? 3 : 0;
   if (weights.quantization.scale.size() > 1 && weights.quantization.axis != last) {
     return Unsupported("with scales along axis ", weights.quantization.axis);
   }
-  ONCILLA_ASSIGN(const ValueId x, TfliteCentred(b, 0));
-  ONCILLA_ASSIGN(ValueId filter, TfliteCentred(b, 1));
-  const PartialShape shape = b.fact(filter).shape;
+  const PartialShape shape = b.in_fact(1).shape;
   if (!shape.known() || shape.rank() != 4) return Unsupported("a filter of the shape ", shape);
+  ValueId filter = kNoValue;
   if (depthwise) {
-    ONCILLA_ASSIGN(filter, b.Add("Reshape", {},
-                                 {filter, b.Ints({shape[1].size, shape[2].size, 1, shape[3].size})},
-                                 "filter"));
+    ONCILLA_ASSIGN(
+        filter,
+        b.Add("Reshape", {}, {b.in(1), b.Ints({shape[1].size, shape[2].size, 1, shape[3].size})},
+              "filter"));
   } else {
-    ONCILLA_ASSIGN(filter, b.Transpose(filter, {1, 2, 3, 0}, "filter"));
+    ONCILLA_ASSIGN(filter, b.Transpose(b.in(1), {1, 2, 3, 0}, "filter"));
   }
-  ONCILLA_ASSIGN(ValueId sums, b.Add(attrs, {x, filter}, "products_sum"));
-  if (b.has(2)) {
-    ONCILLA_ASSIGN(const ValueId bias, b.Cast(b.in(2), DType::kF64, "bias"));
-    ONCILLA_ASSIGN(sums, b.Add("Add", {}, {sums, bias}, "biased"));
-  }
-  return One(TfliteRequantised(b, sums, TfliteFactors(b, 0, 1), activation));
+  ConvIntegerAttrs attrs;
+  attrs.strides = real.strides;
+  attrs.dilations = real.dilations;
+  attrs.auto_pad = real.auto_pad;
+  attrs.groups = real.groups;
+  ONCILLA_ASSIGN(const ValueId x_zero, TfliteZero(b, 0));
+  ONCILLA_ASSIGN(const ValueId zero, TfliteZero(b, 1));
+  ONCILLA_ASSIGN(const ValueId sums,
+                 b.Add(attrs, {b.in(0), filter, x_zero, zero, b.in(2)}, "sums"));
+  const auto factors = TfliteFactors(b, 0, 1, b.dtype() == DType::kU8);
+  return One(TfliteRequantised(b, sums, factors, activation));
 }
 
 // Filter and input must be of the same real numbers.
@@ -92,13 +97,13 @@ Result<int64_t> GroupsOf(const Fact& x, const Fact& filter) {
 // The filter is [out, height, width, in].
 Result<Values> LowerConv(TfliteLowering& b) {
   b.Ignore(6);  // the type of a quantised bias
-  const bool int8 = b.any_quantised();
-  ONCILLA_TRY(int8 ? CheckTfliteInt8(b, 0, 1, 2) : CheckTypes(b, 0, 1));
+  const bool integers = b.any_quantised();
+  ONCILLA_TRY(integers ? CheckTfliteProduct(b, 0, 1, 2) : CheckTypes(b, 0, 1));
   ONCILLA_ASSIGN(const int64_t activation, b.Activation(kConv.activation));
   ONCILLA_ASSIGN(const Window window, ReadWindow(b, kConv));
   auto attrs = window.As<ConvAttrs>();
   ONCILLA_ASSIGN(attrs.groups, GroupsOf(b.in_fact(0), b.in_fact(1)));
-  if (int8) return AddInt8Conv(b, attrs, false, activation);
+  if (integers) return AddIntegerConv(b, attrs, false, activation);
   ONCILLA_ASSIGN(const ValueId filter, b.Transpose(b.in(1), {1, 2, 3, 0}, "filter"));
   ONCILLA_ASSIGN(const ValueId bias, AddBias(b, 2));
   ONCILLA_ASSIGN(const ValueId y, b.Add(attrs, {b.in(0), filter, bias}, b.Inner(activation)));
@@ -107,8 +112,8 @@ Result<Values> LowerConv(TfliteLowering& b) {
 
 // The filter is [1, height, width, in * multiplier]: a group for each channel.
 Result<Values> LowerDepthwise(TfliteLowering& b) {
-  const bool int8 = b.any_quantised();
-  ONCILLA_TRY(int8 ? CheckTfliteInt8(b, 0, 1, 2) : CheckTypes(b, 0, 1));
+  const bool integers = b.any_quantised();
+  ONCILLA_TRY(integers ? CheckTfliteProduct(b, 0, 1, 2) : CheckTypes(b, 0, 1));
   ONCILLA_ASSIGN(const int64_t multiplier, b.Int(3));
   ONCILLA_ASSIGN(const int64_t activation, b.Activation(kDepthwise.activation));
   ONCILLA_ASSIGN(const Window window, ReadWindow(b, kDepthwise));
@@ -123,7 +128,7 @@ Result<Values> LowerDepthwise(TfliteLowering& b) {
   }
   auto attrs = window.As<ConvAttrs>();
   attrs.groups = channels / multiplier;
-  if (int8) return AddInt8Conv(b, attrs, true, activation);
+  if (integers) return AddIntegerConv(b, attrs, true, activation);
   ONCILLA_ASSIGN(const ValueId filter,
                  b.Add("Reshape", {},
                        {b.in(1), b.Ints({shape[1].size, shape[2].size, 1, channels})}, "filter"));

@@ -1,4 +1,5 @@
 // TFLite's pools of images.
+#include "engine/import/tflite/ops/quantize.h"
 #include "engine/import/tflite/ops/window.h"
 
 namespace oncilla {
@@ -27,10 +28,34 @@ Result<Values> LowerMaxPool(TfliteLowering& b) {
   return One(b.Activated(y, activation));
 }
 
+// The mean of bytes, rounded with ties away from zero. In double, whose quotients are exact enough
+// on every device to tell ties.
+Result<Values> AddIntegerAverage(TfliteLowering& b, const PoolWindow& window, int64_t activation) {
+  ONCILLA_TRY(CheckTfliteBytes(b, 1));
+  if (!SameQuantisation(b.tensor(0), b.output_tensor())) {
+    return Unsupported("of quantised tensors whose scales differ");
+  }
+  const DType to = b.output_type();
+  ONCILLA_ASSIGN(const TfliteIntegers range, TfliteActivated(b.output_tensor(), to, activation));
+  ONCILLA_ASSIGN(const ValueId wide, b.Cast(b.in(0), DType::kF64, "wide"));
+  ONCILLA_ASSIGN(const ValueId mean, b.Add(AveragePoolAttrs{window}, {wide}, "mean"));
+  ONCILLA_ASSIGN(const ValueId size, b.Add("Abs", {}, {mean}, "size"));
+  ONCILLA_ASSIGN(const ValueId half, b.Scalar(DType::kF64, 0.5));
+  ONCILLA_ASSIGN(const ValueId above, b.Add("Add", {}, {size, half}, "above"));
+  ONCILLA_ASSIGN(const ValueId steps, b.Add("Floor", {}, {above}, "steps"));
+  ONCILLA_ASSIGN(const ValueId sign, b.Add("Sign", {}, {mean}, "sign"));
+  ONCILLA_ASSIGN(const ValueId rounded, b.Add("Mul", {}, {steps, sign}, "rounded"));
+  ONCILLA_ASSIGN(const ValueId least, b.Scalar(DType::kF64, range.least));
+  ONCILLA_ASSIGN(const ValueId most, b.Scalar(DType::kF64, range.most));
+  ONCILLA_ASSIGN(const ValueId cut, b.Add("Clip", {}, {rounded, least, most}, "cut"));
+  return One(b.Cast(cut, to, ""));
+}
+
 // Padding does not count.
 Result<Values> LowerAveragePool(TfliteLowering& b) {
   ONCILLA_ASSIGN(const PoolWindow window, ReadWindow(b));
   ONCILLA_ASSIGN(const int64_t activation, b.Activation(5));
+  if (b.any_quantised()) return AddIntegerAverage(b, window, activation);
   ONCILLA_ASSIGN(const ValueId y, b.Add(AveragePoolAttrs{window}, {b.in(0)}, b.Inner(activation)));
   return One(b.Activated(y, activation));
 }
@@ -47,7 +72,7 @@ Result<Values> LowerL2Pool(TfliteLowering& b) {
 
 using Options = TfliteOptions;
 constexpr TfliteOpRow kRows[] = {
-    {"AVERAGE_POOL_2D", 1, Options::kPool2D, "", LowerAveragePool},
+    {"AVERAGE_POOL_2D", 1, Options::kPool2D, "", LowerAveragePool, TfliteQuantised::kTaken},
     {"L2_POOL_2D", 1, Options::kPool2D, "", LowerL2Pool},
     {"MAX_POOL_2D", 1, Options::kPool2D, "", LowerMaxPool, TfliteQuantised::kMoved},
 };

@@ -55,11 +55,24 @@ Result<TfliteIntegers> TfliteIntegersOf(DType dtype) {
 
 namespace {
 
+// From one scale to another.
+Result<Values> LowerRequantize(TfliteLowering& b) {
+  const TfliteTensor &from = b.tensor(0), &to = b.output_tensor();
+  ONCILLA_TRY(CheckTfliteScales(from));
+  if (from.quantization.scale.size() != 1 || to.quantization.scale.size() != 1) {
+    return Unsupported("from ", b.dtype(), " with a scale for each channel");
+  }
+  const double factor = double{from.quantization.scale[0]} / double{to.quantization.scale[0]};
+  RequantizeAttrs attrs;
+  attrs.x_zero = TfliteZeroOf(from);
+  return One(TfliteFixed(b, b.in(0), {factor}, attrs, b.output_type(), TfliteZeroOf(to), ""));
+}
+
 Result<Values> LowerQuantize(TfliteLowering& b) {
   const TfliteTensor& to = b.output_tensor();
-  // In fixed point, which LiteRT's kernels do in several ways.
-  if (b.dtype() != DType::kF32) return Unsupported("from ", b.dtype(), " to ", b.output_type());
   ONCILLA_TRY(CheckTfliteScales(to));
+  if (IsInteger(b.dtype()) && IsQuantised(b.tensor(0))) return LowerRequantize(b);
+  if (b.dtype() != DType::kF32) return Unsupported("from ", b.dtype(), " to ", b.output_type());
   if (b.output_type() == DType::kI32) return Unsupported("to ", b.output_type());
   ONCILLA_ASSIGN(const TfliteIntegers range, TfliteIntegersOf(b.output_type()));
   ONCILLA_ASSIGN(const TfliteParameters p, TfliteParametersOf(b, to));
@@ -143,10 +156,17 @@ Result<TfliteParameters> TfliteParametersOf(TfliteLowering& b, const TfliteTenso
   return out;
 }
 
-Status CheckTfliteInt8(const TfliteLowering& b, size_t x, size_t weights, size_t bias) {
-  if (b.dtype(x) != DType::kI8 || b.dtype(weights) != DType::kI8 || b.output_type() != DType::kI8 ||
-      !IsQuantised(b.tensor(x)) || !IsQuantised(b.tensor(weights)) ||
-      !IsQuantised(b.output_tensor())) {
+int64_t TfliteZeroOf(const TfliteTensor& tensor) {
+  const std::vector<int64_t>& zeros = tensor.quantization.zero_point;
+  return zeros.empty() ? 0 : zeros[0];
+}
+
+Status CheckTfliteProduct(const TfliteLowering& b, size_t x, size_t weights, size_t bias) {
+  const DType type = b.dtype(x);
+  const bool known = type == DType::kU8 || type == DType::kI8 || type == DType::kI16;
+  const DType with = type == DType::kU8 ? DType::kU8 : DType::kI8;
+  if (!known || b.dtype(weights) != with || b.output_type() != type || !IsQuantised(b.tensor(x)) ||
+      !IsQuantised(b.tensor(weights)) || !IsQuantised(b.output_tensor())) {
     return Unsupported("arithmetic on quantised tensors (", b.QuantisedTypes(), ")");
   }
   for (const TfliteTensor* tensor : {&b.tensor(x), &b.tensor(weights), &b.output_tensor()}) {
@@ -156,42 +176,76 @@ Status CheckTfliteInt8(const TfliteLowering& b, size_t x, size_t weights, size_t
       b.output_tensor().quantization.scale.size() != 1) {
     return Unsupported("with a scale for each channel of the input or output");
   }
-  for (int64_t zero : b.tensor(weights).quantization.zero_point) {
-    if (zero != 0) return Unsupported("weights with the zero point ", zero);
+  if (type != DType::kU8) {
+    for (int64_t zero : b.tensor(weights).quantization.zero_point) {
+      if (zero != 0) return Unsupported("weights with the zero point ", zero);
+    }
+  } else if (b.tensor(weights).quantization.scale.size() != 1) {
+    return Unsupported("weights of u8 with a scale for each channel");
   }
-  if (b.has(bias) && b.dtype(bias) != DType::kI32) return Unsupported("a bias of ", b.dtype(bias));
-  return {};
+  if (!b.has(bias) || b.dtype(bias) == DType::kI32) return {};
+  if (type == DType::kI16 && b.dtype(bias) == DType::kI64) return {};
+  return Unsupported("a bias of ", b.dtype(bias));
 }
 
-Result<ValueId> TfliteCentred(TfliteLowering& b, size_t i) {
-  const std::string role = StrCat("centred", i);
-  ONCILLA_ASSIGN(const ValueId wide, b.Cast(b.in(i), DType::kF64, role + "_wide"));
-  const std::vector<int64_t>& zero = b.tensor(i).quantization.zero_point;
-  if (zero.empty() || zero[0] == 0) return wide;
-  ONCILLA_ASSIGN(const ValueId point, b.Scalar(DType::kF64, static_cast<double>(zero[0])));
-  return b.Add("Sub", {}, {wide, point}, role);
+Status CheckTfliteBytes(const TfliteLowering& b, size_t count) {
+  const DType type = b.output_type();
+  bool same = (type == DType::kU8 || type == DType::kI8) && IsQuantised(b.output_tensor());
+  for (size_t i = 0; i < count; ++i) same &= b.dtype(i) == type && IsQuantised(b.tensor(i));
+  if (!same) return Unsupported("arithmetic on quantised tensors (", b.QuantisedTypes(), ")");
+  const auto check = [](const TfliteTensor& tensor) {
+    ONCILLA_TRY(CheckTfliteScales(tensor));
+    if (tensor.quantization.scale.size() == 1) return Status();
+    return Unsupported("with a scale for each channel of a tensor");
+  };
+  for (size_t i = 0; i < count; ++i) ONCILLA_TRY(check(b.tensor(i)));
+  return check(b.output_tensor());
 }
 
-std::vector<double> TfliteFactors(const TfliteLowering& b, size_t x, size_t weights) {
+Result<ValueId> TfliteZero(TfliteLowering& b, size_t i) {
+  const int64_t zero = TfliteZeroOf(b.tensor(i));
+  ONCILLA_ASSIGN(const TfliteIntegers range, TfliteIntegersOf(b.dtype(i)));
+  const auto number = static_cast<double>(zero);
+  if (number < range.least || number > range.most) return DataLoss("a zero point is ", zero);
+  if (zero == 0) return kNoValue;
+  return b.Scalar(b.dtype(i), number);
+}
+
+std::vector<double> TfliteFactors(const TfliteLowering& b, size_t x, size_t weights,
+                                  bool in_float) {
+  const float from = b.tensor(x).quantization.scale[0];
+  const auto to = double{b.output_tensor().quantization.scale[0]};
   std::vector<double> out;
   for (float scale : b.tensor(weights).quantization.scale) {
-    out.push_back(double{b.tensor(x).quantization.scale[0]} * double{scale} /
-                  double{b.output_tensor().quantization.scale[0]});
+    const double product = in_float ? double{from * scale} : double{from} * double{scale};
+    out.push_back(product / to);
   }
   return out;
 }
 
-namespace {
+Result<TfliteFixedPoint> TfliteFixedPointOf(double factor) {
+  TfliteFixedPoint out;
+  if (factor == 0) return out;
+  int exponent = 0;
+  auto whole = static_cast<int64_t>(std::round(std::frexp(factor, &exponent) * 2147483648.0));
+  if (whole == int64_t{1} << 31) whole /= 2, ++exponent;
+  // Factors that leave nothing of 31 bits count as zero.
+  if (exponent < -31) return out;
+  if (!std::isfinite(factor) || exponent > 30)
+    return Unsupported("scales whose quotient is ", factor);
+  out.multiplier = static_cast<int32_t>(whole);
+  out.shift = exponent;
+  return out;
+}
 
-// The integers between which an activation leaves the output.
-TfliteIntegers RangeOf(const TfliteTensor& output, int64_t activation) {
-  const double scale = double{output.quantization.scale[0]};
-  const std::vector<int64_t>& zeros = output.quantization.zero_point;
-  const auto zero = static_cast<double>(zeros.empty() ? 0 : zeros[0]);
+Result<TfliteIntegers> TfliteActivated(const TfliteTensor& output, DType dtype,
+                                       int64_t activation) {
+  if (activation == 4) return Unsupported("tanh behind integers");
+  ONCILLA_ASSIGN(TfliteIntegers out, TfliteIntegersOf(dtype));
+  const auto zero = static_cast<double>(TfliteZeroOf(output));
   const auto steps = [&](float real) {
-    return zero + static_cast<double>(std::round(real / static_cast<float>(scale)));
+    return zero + double{std::round(real / output.quantization.scale[0])};
   };
-  TfliteIntegers out = {-128, 127};
   if (activation == 1 || activation == 3) out.least = std::max(out.least, zero);
   if (activation == 2) out.least = std::max(out.least, steps(-1));
   if (activation == 2) out.most = std::min(out.most, steps(1));
@@ -199,45 +253,37 @@ TfliteIntegers RangeOf(const TfliteTensor& output, int64_t activation) {
   return out;
 }
 
-}  // namespace
+Result<ValueId> TfliteFixed(TfliteLowering& b, ValueId x, const std::vector<double>& factors,
+                            RequantizeAttrs attrs, DType to, int64_t zero, std::string_view role) {
+  std::vector<int32_t> multipliers, shifts;
+  for (double factor : factors) {
+    ONCILLA_ASSIGN(const TfliteFixedPoint point, TfliteFixedPointOf(factor));
+    if (b.fact(x).dtype == DType::kI64 && point.shift > 14) {
+      return Unsupported("scales whose quotient is ", factor);
+    }
+    multipliers.push_back(point.multiplier);
+    shifts.push_back(point.shift);
+  }
+  const Shape shape = factors.size() == 1 ? Shape{} : Shape{std::ssize(factors)};
+  const ValueId scale = b.Constant(Tensor::Of<int32_t>(DType::kI32, shape, multipliers));
+  const ValueId shift = b.Constant(Tensor::Of<int32_t>(DType::kI32, shape, shifts));
+  ONCILLA_ASSIGN(const TfliteIntegers range, TfliteIntegersOf(to));
+  const auto number = static_cast<double>(zero);
+  if (number < range.least || number > range.most) return DataLoss("a zero point is ", zero);
+  ONCILLA_ASSIGN(const ValueId point, b.Scalar(to, number));
+  attrs.mode = "fixed";
+  attrs.to = to;
+  return b.Add(attrs, {x, scale, point, shift}, role);
+}
 
 Result<ValueId> TfliteRequantised(TfliteLowering& b, ValueId sums,
                                   const std::vector<double>& factors, int64_t activation) {
-  if (activation == 4) return Unsupported("tanh behind integers");
-  // Each factor as a whole number over 2^31, and a shift.
-  std::vector<int64_t> wholes, halves, shifts;
-  for (double factor : factors) {
-    int exponent = 0;
-    auto whole = static_cast<int64_t>(std::round(std::frexp(factor, &exponent) * 2147483648.0));
-    if (whole == int64_t{1} << 31) whole /= 2, ++exponent;
-    if (exponent > 0 || exponent < -30) return Unsupported("scales whose quotient is ", factor);
-    wholes.push_back(whole);
-    shifts.push_back(-exponent);
-    halves.push_back(exponent == 0 ? 0 : int64_t{1} << (-exponent - 1));
-  }
-  ONCILLA_ASSIGN(ValueId y, b.Cast(sums, DType::kI64, "sums"));
-  ONCILLA_ASSIGN(const ValueId half, b.Scalar(DType::kI64, 1 << 30));
-  ONCILLA_ASSIGN(const ValueId bits, b.Scalar(DType::kI64, 31));
-  ONCILLA_ASSIGN(y, b.Add("Mul", {}, {y, b.Ints(wholes)}, "products"));
-  ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, half}, "products_half"));
-  ONCILLA_ASSIGN(y, b.Add("ShiftRight", {}, {y, bits}, "high"));
-  // The second time ties go away from zero.
-  ONCILLA_ASSIGN(const ValueId zeros, b.Scalar(DType::kI64, 0));
-  ONCILLA_ASSIGN(const ValueId negative, b.Add("Less", {}, {y, zeros}, "negative"));
-  ONCILLA_ASSIGN(y, b.Add("Abs", {}, {y}, "size"));
-  ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, b.Ints(halves)}, "size_half"));
-  ONCILLA_ASSIGN(y, b.Add("ShiftRight", {}, {y, b.Ints(shifts)}, "size_steps"));
-  ONCILLA_ASSIGN(const ValueId below, b.Add("Neg", {}, {y}, "below"));
-  ONCILLA_ASSIGN(y, b.Add("Where", {}, {negative, below, y}, "steps"));
-  const std::vector<int64_t>& zero = b.output_tensor().quantization.zero_point;
-  const TfliteIntegers range = RangeOf(b.output_tensor(), activation);
-  ONCILLA_ASSIGN(const ValueId point,
-                 b.Scalar(DType::kI64, zero.empty() ? 0 : static_cast<double>(zero[0])));
-  ONCILLA_ASSIGN(const ValueId least, b.Scalar(DType::kI64, range.least));
-  ONCILLA_ASSIGN(const ValueId most, b.Scalar(DType::kI64, range.most));
-  ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, point}, "moved"));
-  ONCILLA_ASSIGN(y, b.Add("Clip", {}, {y, least, most}, "cut"));
-  return b.Cast(y, DType::kI8, "");
+  const TfliteTensor& output = b.output_tensor();
+  ONCILLA_ASSIGN(const TfliteIntegers range, TfliteActivated(output, b.output_type(), activation));
+  RequantizeAttrs attrs;
+  attrs.least = static_cast<int64_t>(range.least);
+  attrs.most = static_cast<int64_t>(range.most);
+  return TfliteFixed(b, sums, factors, attrs, b.output_type(), TfliteZeroOf(output), "");
 }
 
 std::span<const TfliteOpRow> TfliteQuantRows() { return kRows; }

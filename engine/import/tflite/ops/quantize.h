@@ -24,17 +24,36 @@ struct TfliteIntegers {
 };
 Result<TfliteIntegers> TfliteIntegersOf(DType dtype);
 
-// From sums of products to the integers of the output: `sums` are whole numbers in f64, whose last
-// axis has a factor for each place, or one for all. Rounded twice, as LiteRT's reference kernels
-// for int8 do it (its faster ones differ from them, and from each other, by one step in a
-// thousandth of the elements); then cut to the range that the activation leaves.
+// A real factor as TFLite's fixed-point ops have it: multiplier * 2^(shift - 31).
+struct TfliteFixedPoint {
+  int32_t multiplier = 0, shift = 0;
+};
+Result<TfliteFixedPoint> TfliteFixedPointOf(double factor);
+
+// The integers between which an activation leaves a tensor.
+Result<TfliteIntegers> TfliteActivated(const TfliteTensor& output, DType dtype, int64_t activation);
+
+int64_t TfliteZeroOf(const TfliteTensor& tensor);
+
+// x by factors (one, or one for each place of the last axis) in fixed point, by the rounding of
+// LiteRT's reference kernels; its faster ones differ from them, and from each other, by one step in
+// a thousandth of the elements. `attrs` has what is not default of the op but mode and type.
+Result<ValueId> TfliteFixed(TfliteLowering& b, ValueId x, const std::vector<double>& factors,
+                            RequantizeAttrs attrs, DType to, int64_t zero, std::string_view role);
+
+// Sums of products as the integers of the output, cut to the range that the activation leaves.
 Result<ValueId> TfliteRequantised(TfliteLowering& b, ValueId sums,
                                   const std::vector<double>& factors, int64_t activation);
-// Input i less its zero point, as f64, in which sums of their products are exact.
-Result<ValueId> TfliteCentred(TfliteLowering& b, size_t i);
-// Whether x, weights and the output are int8, and the rest as int8 ops have it.
-Status CheckTfliteInt8(const TfliteLowering& b, size_t x, size_t weights, size_t bias);
-// The factors from sums of products of x and weights to the output's steps.
-std::vector<double> TfliteFactors(const TfliteLowering& b, size_t x, size_t weights);
+// The zero point of input i as a constant of its type; kNoValue where it is 0.
+Result<ValueId> TfliteZero(TfliteLowering& b, size_t i);
+// Whether x and the output are of one type of u8, i8 and i16, their weights as that type has them,
+// and the bias an integer.
+Status CheckTfliteProduct(const TfliteLowering& b, size_t x, size_t weights, size_t bias);
+// Whether inputs up to `count` and the output are quantised to one type, u8 or i8, by one scale
+// each.
+Status CheckTfliteBytes(const TfliteLowering& b, size_t count);
+// The factors from sums of products of x and weights to the output's steps. LiteRT multiplies one
+// scale of weights in float (`in_float`), those of channels in double.
+std::vector<double> TfliteFactors(const TfliteLowering& b, size_t x, size_t weights, bool in_float);
 
 }  // namespace oncilla

@@ -1,0 +1,271 @@
+// Exact arithmetic on quantised tensors on the CPU. Operands are widened and moved by their zero
+// points once, so that the inner loops are products of 16-bit integers into 32-bit sums, which
+// compilers make vectors of.
+#include "engine/ops/nn/integer.h"
+
+#include <cmath>
+#include <vector>
+
+#include "backends/cpu/kernel.h"
+#include "backends/cpu/windows.h"
+#include "engine/tensor/dispatch.h"
+
+namespace oncilla::cpu {
+namespace {
+
+// Sums wrap around: they are added as unsigned numbers.
+template <class Sum>
+using Wrapping = std::make_unsigned_t<Sum>;
+
+// Operands less their zero points: 9 bits of bytes fit in 16, 17 bits of i16 in 32.
+template <class X>
+using Wide = std::conditional_t<sizeof(X) == 1, int16_t, int32_t>;
+
+template <class Sum, class A, class B>
+Wrapping<Sum> Product(A a, B b) {
+  if constexpr (sizeof(A) == 2 && sizeof(B) == 2) {
+    return static_cast<Wrapping<Sum>>(static_cast<Sum>(static_cast<int32_t>(a) * b));
+  } else {
+    return static_cast<Wrapping<Sum>>(static_cast<Sum>(int64_t{a} * b));
+  }
+}
+
+// sums[j] += x[i] * w[i][j] for `count` rows of w, `step` apart. Four rows at a time, so that sums
+// are read and written less often.
+template <class Sum, class X, class Z>
+void AddRows(const X* x, int64_t x_step, Z x_zero, const int16_t* w, int64_t step, int64_t count,
+             int64_t width, Wrapping<Sum>* sums) {
+  const auto moved = [&](int64_t i) { return static_cast<Wide<X>>(x[i * x_step] - x_zero); };
+  int64_t i = 0;
+  for (; i + 4 <= count; i += 4) {
+    const Wide<X> x0 = moved(i), x1 = moved(i + 1), x2 = moved(i + 2), x3 = moved(i + 3);
+    const int16_t *w0 = w + i * step, *w1 = w0 + step, *w2 = w1 + step, *w3 = w2 + step;
+    for (int64_t j = 0; j < width; ++j) {
+      sums[j] += Product<Sum>(x0, w0[j]) + Product<Sum>(x1, w1[j]) + Product<Sum>(x2, w2[j]) +
+                 Product<Sum>(x3, w3[j]);
+    }
+  }
+  for (; i < count; ++i) {
+    const Wide<X> x0 = moved(i);
+    const int16_t* row = w + i * step;
+    for (int64_t j = 0; j < width; ++j) sums[j] += Product<Sum>(x0, row[j]);
+  }
+}
+
+// Calls fn with tags of the operands' types and of the sums'.
+template <class F>
+void DispatchOperands(const Args& args, F&& fn) {
+  DispatchDType(args.in(0).dtype, [&]<class X>(TypeTag<X>) {
+    if constexpr (std::is_same_v<X, uint8_t> || std::is_same_v<X, int8_t> ||
+                  std::is_same_v<X, int16_t>) {
+      const bool is_signed = args.in(1).dtype == DType::kI8;
+      const auto with_sums = [&]<class S>(TypeTag<S>) {
+        if (is_signed) fn(TypeTag<X>{}, TypeTag<int8_t>{}, TypeTag<S>{});
+        if (!is_signed) fn(TypeTag<X>{}, TypeTag<uint8_t>{}, TypeTag<S>{});
+      };
+      if (args.out(0).dtype == DType::kI32) with_sums(TypeTag<int32_t>{});
+      if (args.out(0).dtype == DType::kI64) with_sums(TypeTag<int64_t>{});
+    }
+  });
+}
+
+// The zero point at input `i` for place `j`.
+template <class T>
+int32_t ZeroAt(const Args& args, size_t i, int64_t j) {
+  if (!args.has_input(i)) return 0;
+  return args.In<T>(i)[args.in(i).elements() == 1 ? 0 : j];
+}
+
+template <class X, class W, class Sum>
+void ConvOf(const WindowGeometry& g, const Args& args) {
+  const int64_t in_group = g.in_channels / g.groups, out_group = g.out_channels / g.groups;
+  const W* given = args.In<W>(1);
+  const int64_t rows = g.taps() * in_group;
+  std::vector<int16_t> filter(static_cast<size_t>(rows * g.out_channels));
+  for (int64_t c = 0; c < g.out_channels; ++c) {
+    const int32_t zero = ZeroAt<W>(args, 3, c);
+    for (int64_t r = 0; r < rows; ++r) {
+      const int64_t at = r * g.out_channels + c;
+      filter[at] = static_cast<int16_t>(given[at] - zero);
+    }
+  }
+  const int32_t x_zero = ZeroAt<X>(args, 2, 0);
+  const Sum* bias = args.has_input(4) ? args.In<Sum>(4) : nullptr;
+  const int64_t grain = GrainOf(rows * g.out_channels, 16);
+  ParallelFor(args.threads, g.batch * g.out_pixels(), grain, [&](int64_t begin, int64_t end) {
+    std::vector<Wrapping<Sum>> sums(static_cast<size_t>(g.out_channels));
+    for (int64_t pixel = begin; pixel < end; ++pixel) {
+      for (int64_t c = 0; c < g.out_channels; ++c) {
+        sums[c] = bias != nullptr ? static_cast<Wrapping<Sum>>(bias[c]) : 0;
+      }
+      ForTaps(g, pixel, [&](int64_t at, int64_t tap) {
+        const X* x = args.In<X>(0) + at * g.in_channels;
+        const int16_t* w = filter.data() + tap * in_group * g.out_channels;
+        if (in_group == 1 && out_group == 1) {
+          for (int64_t c = 0; c < g.out_channels; ++c) {
+            sums[c] += Product<Sum>(static_cast<Wide<X>>(x[c] - x_zero), w[c]);
+          }
+          return;
+        }
+        for (int64_t k = 0; k < g.groups; ++k) {
+          AddRows<Sum>(x + k * in_group, 1, x_zero, w + k * out_group, g.out_channels, in_group,
+                       out_group, sums.data() + k * out_group);
+        }
+      });
+      Sum* y = args.Out<Sum>(0) + pixel * g.out_channels;
+      for (int64_t c = 0; c < g.out_channels; ++c) y[c] = static_cast<Sum>(sums[c]);
+    }
+  });
+}
+
+Status ConvInteger(const ConvIntegerAttrs& attrs, const Args& args) {
+  ONCILLA_ASSIGN(const WindowGeometry g, ConvGeometry(AsConv(attrs), args.node));
+  DispatchOperands(args, [&]<class X, class W, class S>(TypeTag<X>, TypeTag<W>, TypeTag<S>) {
+    ConvOf<X, W, S>(g, args);
+  });
+  return Status();
+}
+
+// One matrix b, widened, as rows of n columns.
+template <class W>
+void WidenMatrix(const MatMulGeometry& g, const W* b, const Args& args,
+                 std::vector<int16_t>& wide) {
+  for (int64_t j = 0; j < g.n; ++j) {
+    const int32_t zero = ZeroAt<W>(args, 3, j);
+    for (int64_t k = 0; k < g.k; ++k) {
+      wide[k * g.n + j] = static_cast<int16_t>(b[k * g.b_row + j * g.b_col] - zero);
+    }
+  }
+}
+
+template <class X, class W, class Sum>
+void MatMulOf(const MatMulGeometry& g, int64_t rows_of_a, const Args& args) {
+  std::vector<int16_t> wide(static_cast<size_t>(g.k * g.n));
+  const Sum* bias = args.has_input(4) ? args.In<Sum>(4) : nullptr;
+  const int64_t grain = GrainOf(SaturatingMul(g.n, g.k), 16);
+  int64_t held = -1;
+  for (int64_t z = 0; z < g.batch && !args.threads.ended(); ++z) {
+    if (const int64_t at = g.b_offset(z); at != held) {
+      WidenMatrix(g, args.In<W>(1) + at, args, wide);
+      held = at;
+    }
+    ParallelFor(args.threads, g.m, grain, [&](int64_t begin, int64_t end) {
+      std::vector<Wrapping<Sum>> sums(static_cast<size_t>(g.n));
+      for (int64_t row = begin; row < end; ++row) {
+        const X* a = args.In<X>(0) + g.a_offset(z) + row * g.a_row;
+        for (int64_t j = 0; j < g.n; ++j) {
+          sums[j] = bias != nullptr ? static_cast<Wrapping<Sum>>(bias[j]) : 0;
+        }
+        const int32_t zero = ZeroAt<X>(args, 2, row % rows_of_a);
+        // In pieces, so that a long row can be ended early.
+        constexpr int64_t kPiece = 1024;
+        Lookout look(args.threads);
+        for (int64_t k = 0; k < g.k; k += kPiece) {
+          const int64_t count = std::min(kPiece, g.k - k);
+          if (look.Ended(g.n * count)) return;
+          AddRows<Sum>(a + k * g.a_col, g.a_col, zero, wide.data() + k * g.n, g.n, count, g.n,
+                       sums.data());
+        }
+        Sum* y = args.Out<Sum>(0) + (z * g.m + row) * g.n;
+        for (int64_t j = 0; j < g.n; ++j) y[j] = static_cast<Sum>(sums[j]);
+      }
+    });
+  }
+}
+
+Status MatMulInteger(const MatMulIntegerAttrs& attrs, const Args& args) {
+  const Shape a = args.in(0).shape;
+  const MatMulGeometry g = GeometryOf(AsMatMul(attrs), a, args.in(1).shape);
+  if (g.batch * g.m * g.n == 0) return Status();
+  const int64_t rows = a.rank() < 2 ? 1 : a[a.rank() - (attrs.transpose_a ? 1 : 2)];
+  DispatchOperands(args, [&]<class X, class W, class S>(TypeTag<X>, TypeTag<W>, TypeTag<S>) {
+    MatMulOf<X, W, S>(g, rows, args);
+  });
+  return Status();
+}
+
+// ONNX Runtime's rule: cut as float, so that no conversion is out of range.
+template <class T>
+T RoundFloat(float value, float least, float most, int64_t zero) {
+  const float cut = value > least ? (value < most ? value : most) : least;
+  return static_cast<T>(static_cast<int64_t>(std::nearbyint(cut)) + zero);
+}
+
+template <class T, class X>
+void RequantizeSpans(const RequantizeAttrs& attrs, const Args& args) {
+  const RequantizeSpan s = SpanOf(attrs, args.in(0).shape, args.in(1).shape);
+  const IntegerRange range = RangeOf(attrs);
+  const int64_t zero = args.has_input(2) ? int64_t{args.In<T>(2)[0]} : 0;
+  const bool fixed = attrs.mode == "fixed";
+  const auto least = static_cast<float>(range.least - zero);
+  // The largest float that is not above it.
+  auto most = static_cast<float>(range.most - zero);
+  if (static_cast<int64_t>(most) > range.most - zero) most = std::nextafter(most, 0.0f);
+  const bool many = args.in(1).elements() != 1;
+  const auto x_zero = static_cast<Wrapping<X>>(attrs.x_zero);
+  const auto one = [&](X given, int64_t place) {
+    const X x = static_cast<X>(static_cast<Wrapping<X>>(given) - x_zero);
+    if (!fixed) {
+      return RoundFloat<T>(static_cast<float>(x) * args.In<float>(1)[place], least, most, zero);
+    }
+    const int32_t multiplier = args.In<int32_t>(1)[place], shift = args.In<int32_t>(3)[place];
+    const auto shifted = static_cast<X>(static_cast<Wrapping<X>>(x) << attrs.left_shift);
+    const int64_t y = MultiplyFixed(shifted, multiplier, shift) + zero;
+    return static_cast<T>(std::clamp(y, range.least, range.most));
+  };
+  DispatchDType(args.in(0).dtype, [&]<class From>(TypeTag<From>) {
+    if constexpr (std::is_integral_v<From> && sizeof(From) <= sizeof(X)) {
+      const From* x = args.In<From>(0);
+      T* y = args.Out<T>(0);
+      ParallelFor(args.threads, args.in(0).elements(), 1 << 15, [&](int64_t begin, int64_t end) {
+        int64_t inner = begin % s.inner, place = begin / s.inner % s.count;
+        for (int64_t i = begin; i < end; ++i) {
+          y[i] = one(static_cast<X>(x[i]), many ? place : 0);
+          if (++inner < s.inner) continue;
+          inner = 0;
+          if (++place == s.count) place = 0;
+        }
+      });
+    }
+  });
+}
+
+// Shifts of a file that was read are in range; of a graph made otherwise they are looked at.
+Status CheckShifts(const Args& args) {
+  const int32_t most = args.in(0).dtype == DType::kI64 ? 14 : 30;
+  for (int64_t i = 0; i < args.in(3).elements(); ++i) {
+    const int32_t shift = args.In<int32_t>(3)[i];
+    if (shift < -31 || shift > most) return InvalidArgument("a shift is ", shift);
+  }
+  return Status();
+}
+
+Status Requantize(const RequantizeAttrs& attrs, const Args& args) {
+  if (args.in(0).elements() == 0) return Status();
+  if (attrs.mode == "fixed") ONCILLA_TRY(CheckShifts(args));
+  DispatchDType(attrs.to, [&]<class T>(TypeTag<T>) {
+    if constexpr (std::is_integral_v<T> && sizeof(T) <= 4 && !std::is_same_v<T, bool>) {
+      if (args.in(0).dtype == DType::kI64) {
+        RequantizeSpans<T, int64_t>(attrs, args);
+      } else {
+        RequantizeSpans<T, int32_t>(attrs, args);
+      }
+    }
+  });
+  return Status();
+}
+
+constexpr DTypeSet kOperands = Set(DType::kU8) | Set(DType::kI8) | Set(DType::kI16);
+
+const KernelRow kRows[] = {
+    Row<ConvInteger>("ConvInteger", kOperands),
+    Row<MatMulInteger>("MatMulInteger", kOperands),
+    Row<Requantize>("Requantize",
+                    kOperands | Set(DType::kU16) | Set(DType::kI32) | Set(DType::kI64)),
+};
+
+}  // namespace
+
+std::span<const KernelRow> IntegerKernels() { return kRows; }
+
+}  // namespace oncilla::cpu

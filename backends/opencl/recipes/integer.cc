@@ -1,0 +1,118 @@
+// Recipes of exact arithmetic on quantised tensors: one work-item per element.
+#include "engine/ops/nn/integer.h"
+
+#include <algorithm>
+
+#include "backends/opencl/recipes/kernels.h"
+#include "backends/opencl/recipes/matmul_recipe.h"
+#include "backends/opencl/recipes/window_args.h"
+#include "cl_kernels/kernels.gen.h"
+
+namespace oncilla::opencl {
+namespace {
+
+int64_t MostOf(const NodeView& node) {
+  return std::max({node.inputs[0].desc().elements(), node.inputs[1].desc().elements(),
+                   node.outputs[0].desc().elements()});
+}
+
+void AddTypes(const NodeView& node, IndexType index, DispatchBuilder& b) {
+  b.Define({{"X", TypeName(node.inputs[0].dtype)},
+            {"W", TypeName(node.inputs[1].dtype)},
+            {"S", TypeName(node.outputs[0].dtype)},
+            {"IDX", index.name()}});
+}
+
+// The zero points and the bias that are there.
+void AddZerosAndBias(const NodeView& node, const char* const (&names)[2],
+                     const char* const (&defines)[2], DispatchBuilder& b) {
+  for (size_t i = 0; i < 2; ++i) {
+    if (!node.has_input(2 + i)) continue;
+    b.Define(defines[i], "1").Arg(names[i], In{static_cast<int>(2 + i)});
+    if (node.inputs[2 + i].desc().elements() != 1) b.Define(std::string(defines[i]) + "S", "1");
+  }
+  if (node.has_input(4)) b.Define("BIAS", "1").Arg("bias", In{4});
+}
+
+Result<Recipe> ConvInteger(const ConvIntegerAttrs& attrs, const NodeView& node,
+                           const Capabilities& caps) {
+  ONCILLA_ASSIGN(const WindowGeometry g, ConvGeometry(AsConv(attrs), node));
+  ONCILLA_TRY(CheckSizes(g));
+  const int64_t total = node.outputs[0].desc().elements();
+  if (total == 0) return Recipe();
+  const IndexType index(MostOf(node));
+  DispatchBuilder b(cl::kConvInteger, "conv_integer", index);
+  AddTypes(node, index, b);
+  b.Arg("x", In{0}).Arg("filter", In{1});
+  AddZerosAndBias(node, {"x_zero", "filter_zero"}, {"X_ZERO", "FILTER_ZERO"}, b);
+  b.Arg("y", Out{0}).Index("total", total);
+  b.Int({{"channels", g.in_channels}, {"out_channels", g.out_channels}});
+  b.Int({{"in_group", g.in_channels / g.groups}, {"out_group", g.out_channels / g.groups}});
+  AddWindow(g, b);
+  b.Items(total, caps.Group(TuningOf(caps).loop_group));
+  return b.Loop(std::max(g.in_channels / g.groups, LongestAxis(g))).Alone();
+}
+
+Result<Recipe> MatMulInteger(const MatMulIntegerAttrs& attrs, const NodeView& node,
+                             const Capabilities& caps) {
+  const Shape a = node.inputs[0].desc().shape;
+  const MatMulGeometry g = GeometryOf(AsMatMul(attrs), a, node.inputs[1].desc().shape);
+  const int64_t total = g.batch * g.m * g.n;
+  if (total == 0) return Recipe();
+  const IndexType index(MostOf(node));
+  DispatchBuilder b(cl::kMatmulInteger, "matmul_integer", index);
+  AddTypes(node, index, b);
+  b.Arg("a", In{0}).Arg("b", In{1});
+  AddZerosAndBias(node, {"a_zero", "b_zero"}, {"A_ZERO", "B_ZERO"}, b);
+  const int64_t rows = a.rank() < 2 ? 1 : a[a.rank() - (attrs.transpose_a ? 1 : 2)];
+  b.Arg("y", Out{0}).Index("total", total).Index("rows", rows);
+  b.Index({{"m", g.m}, {"n", g.n}, {"k", g.k}});
+  b.Index({{"a_row", g.a_row}, {"a_col", g.a_col}, {"b_row", g.b_row}, {"b_col", g.b_col}});
+  AddBatch(BatchOf(g), b);
+  b.Items(total, caps.Group(TuningOf(caps).loop_group));
+  return b.Loop(g.k).Alone();
+}
+
+Result<Recipe> Requantize(const RequantizeAttrs& attrs, const NodeView& node,
+                          const Capabilities& caps) {
+  const int64_t total = node.outputs[0].desc().elements();
+  if (total == 0) return Recipe();
+  const RequantizeSpan span =
+      SpanOf(attrs, node.inputs[0].desc().shape, node.inputs[1].desc().shape);
+  const IntegerRange range = RangeOf(attrs);
+  const IndexType index(total);
+  DispatchBuilder b(cl::kQuantizeRequantize, "requantize", index);
+  b.Define(
+      {{"X", TypeName(node.inputs[0].dtype)}, {"Y", TypeName(attrs.to)}, {"IDX", index.name()}});
+  if (node.inputs[0].dtype == DType::kI64) b.Define("WIDE", "1");
+  b.Arg("x", In{0}).Arg("scale", In{1});
+  if (attrs.mode == "fixed") b.Define("FIXED", "1").Arg("shift", In{3});
+  if (node.has_input(2)) b.Define("ZERO", "1").Arg("zero", In{2});
+  b.Arg("y", Out{0}).Index({{"total", total}, {"count", span.count}, {"inner", span.inner}});
+  b.Int({{"x_zero", attrs.x_zero}, {"left_shift", attrs.left_shift}});
+  b.Int({{"least", range.least}, {"most", range.most}});
+  return b.Flat(total, caps).Alone();
+}
+
+// The CPU's kernel refuses shifts out of range; a device has no way to.
+Status CanRequantize(const RequantizeAttrs& attrs, const NodeView& node, const Capabilities& caps) {
+  (void)caps;
+  if (attrs.mode != "fixed" || node.inputs[3].constant) return Status();
+  return Unsupported("opencl: shifts that are computed");
+}
+
+constexpr DTypeSet kOperands = Set(DType::kU8) | Set(DType::kI8) | Set(DType::kI16);
+
+const KernelRow kRows[] = {
+    Row<ConvInteger>("ConvInteger", kOperands),
+    Row<MatMulInteger>("MatMulInteger", kOperands),
+    Row<Requantize>("Requantize",
+                    kOperands | Set(DType::kU16) | Set(DType::kI32) | Set(DType::kI64))
+        .CanRun<CanRequantize>(),
+};
+
+}  // namespace
+
+std::span<const KernelRow> IntegerKernels() { return kRows; }
+
+}  // namespace oncilla::opencl

@@ -1,0 +1,58 @@
+// conv_integer: sums of (x - x_zero) * (filter - filter_zero) over taps and channels of a group, plus
+// bias, in integers of type S (int or long), which wrap around. Layouts as in direct.cl. One work-item
+// per element of y, channels fastest. FILTER_ZEROS: one zero point for each output channel.
+// VARIANT: -DX=u8 -DW=i8 -DS=i32 -DIDX=int
+// VARIANT: -DX=i16 -DW=i8 -DS=i64 -DIDX=long -DX_ZERO -DFILTER_ZERO -DFILTER_ZEROS -DBIAS
+#include "common/dtype.clh"
+#include "common/window.clh"
+
+__kernel void conv_integer(__global const MEM(X)* restrict x, __global const MEM(W)* restrict filter,
+#ifdef X_ZERO
+                           __global const MEM(X)* restrict x_zero,
+#endif
+#ifdef FILTER_ZERO
+                           __global const MEM(W)* restrict filter_zero,
+#endif
+#ifdef BIAS
+                           __global const MEM(S)* restrict bias,
+#endif
+                           __global MEM(S)* restrict y, const IDX total, const int channels,
+                           const int out_channels, const int in_group, const int out_group,
+                           WINDOW_PARAMS) {
+  const IDX at = get_global_id(0);
+  if (at >= total) return;
+  const int c = at % out_channels;
+  const IDX pixel = at / out_channels;
+  const int o2 = pixel % out2, o1 = pixel / out2 % out1, o0 = pixel / out2 / out1 % out0;
+  const IDX sample = pixel / out2 / out1 / out0;
+  const int s0 = o0 * stride0 - pad0, s1 = o1 * stride1 - pad1, s2 = o2 * stride2 - pad2;
+  const int l0 = last_tap(s0, dilation0, kernel0, in0), l1 = last_tap(s1, dilation1, kernel1, in1);
+  const int l2 = last_tap(s2, dilation2, kernel2, in2);
+  MEM(S) x_moved = 0, w_moved = 0, sum = 0;
+#ifdef X_ZERO
+  x_moved = x_zero[0];
+#endif
+#ifdef FILTER_ZEROS
+  w_moved = filter_zero[c];
+#elif defined(FILTER_ZERO)
+  w_moved = filter_zero[0];
+#endif
+#ifdef BIAS
+  sum = bias[c];
+#endif
+  for (int k0 = first_tap(s0, dilation0); k0 < l0; ++k0) {
+    for (int k1 = first_tap(s1, dilation1); k1 < l1; ++k1) {
+      for (int k2 = first_tap(s2, dilation2); k2 < l2; ++k2) {
+        const IDX from = ((sample * in0 + s0 + k0 * dilation0) * in1 + s1 + k1 * dilation1) * in2 +
+                         s2 + k2 * dilation2;
+        const IDX x_at = from * channels + c / out_group * in_group;
+        const IDX w_at = (IDX)((k0 * kernel1 + k1) * kernel2 + k2) * in_group * out_channels + c;
+        for (int i = 0; i < in_group; ++i) {
+          sum += ((MEM(S))x[x_at + i] - x_moved) *
+                 ((MEM(S))filter[w_at + (IDX)i * out_channels] - w_moved);
+        }
+      }
+    }
+  }
+  y[at] = sum;
+}

@@ -1,0 +1,206 @@
+// Exact arithmetic on quantised tensors: inference, geometry and rows.
+#include "engine/ops/nn/integer.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "engine/ops/rules.h"
+#include "engine/tensor/dispatch.h"
+
+namespace oncilla {
+namespace {
+
+Status CheckOperands(const Fact& x, const Fact& weights) {
+  if (x.dtype != DType::kU8 && x.dtype != DType::kI8 && x.dtype != DType::kI16) {
+    return InvalidArgument("the first operand must be u8, i8 or i16, not ", x.dtype);
+  }
+  if (weights.dtype != DType::kU8 && weights.dtype != DType::kI8) {
+    return InvalidArgument("the second operand must be u8 or i8, not ", weights.dtype);
+  }
+  return Status();
+}
+
+bool Has(std::span<const Fact> in, size_t i) { return i < in.size() && !in[i].absent(); }
+
+// The zero point at input `i` is of input `of`; a vector has `places` elements.
+Status CheckZero(std::span<const Fact> in, size_t i, size_t of, const Dim& places,
+                 std::string_view what) {
+  if (!Has(in, i)) return Status();
+  if (in[i].dtype != in[of].dtype) {
+    return InvalidArgument("a zero point of ", in[i].dtype, " for ", in[of].dtype);
+  }
+  const PartialShape& shape = in[i].shape;
+  if (!shape.ranked() || shape.rank() == 0) return Status();
+  if (shape.rank() > 1) return InvalidArgument("a zero point of the shape ", shape);
+  if (!shape[0].known() || shape[0].size == 1) return Status();
+  if (places.known() && places.size != shape[0].size) {
+    return InvalidArgument(shape[0].size, " zero points for ", places.size, " ", what);
+  }
+  return Status();
+}
+
+Result<DType> SumType(std::span<const Fact> in) {
+  if (!Has(in, 4)) return in[0].dtype == DType::kI16 ? DType::kI64 : DType::kI32;
+  if (in[4].dtype == DType::kI32 || in[4].dtype == DType::kI64) return in[4].dtype;
+  return InvalidArgument("bias must be i32 or i64, not ", in[4].dtype);
+}
+
+Dim Last(const PartialShape& shape) { return shape.ranked() ? shape[shape.rank() - 1] : Dim(); }
+
+Result<Facts> InferConvInteger(const ConvIntegerAttrs& attrs, std::span<const Fact> in) {
+  ONCILLA_TRY(CheckOperands(in[0], in[1]));
+  const Facts operands = {in[0], in[1], Has(in, 4) ? in[4] : Fact::Absent()};
+  ONCILLA_ASSIGN(PartialShape shape, ConvShape(AsConv(attrs), operands));
+  ONCILLA_TRY(CheckZero(in, 2, 0, Dim(1), "input"));
+  ONCILLA_TRY(CheckZero(in, 3, 1, shape.ranked() ? Last(shape) : Dim(), "output channels"));
+  ONCILLA_ASSIGN(const DType sums, SumType(in));
+  return Facts{Fact::Of(sums, std::move(shape))};
+}
+
+Result<Facts> InferMatMulInteger(const MatMulIntegerAttrs& attrs, std::span<const Fact> in) {
+  const Fact &a = in[0], &b = in[1];
+  ONCILLA_TRY(CheckOperands(a, b));
+  if (Has(in, 4)) ONCILLA_TRY(RequireRank(in[4], 1, "bias"));
+  ONCILLA_ASSIGN(PartialShape shape, MatMulShape(AsMatMul(attrs), a, b));
+  if (Has(in, 4)) ONCILLA_TRY(CheckProductBias(in[4], b, shape));
+  const auto place = [](const PartialShape& s, bool last) {
+    if (!s.ranked()) return Dim();
+    if (s.rank() < 2) return Dim(1);
+    return s[s.rank() - (last ? 1 : 2)];
+  };
+  ONCILLA_TRY(CheckZero(in, 2, 0, place(a.shape, attrs.transpose_a), "rows"));
+  ONCILLA_TRY(CheckZero(in, 3, 1, place(b.shape, !attrs.transpose_b), "columns"));
+  ONCILLA_ASSIGN(const DType sums, SumType(in));
+  return Facts{Fact::Of(sums, std::move(shape))};
+}
+
+Status CheckFactors(const RequantizeAttrs& attrs, std::span<const Fact> in) {
+  const Fact &x = in[0], &scale = in[1];
+  if (!scale.shape.ranked() || scale.shape.rank() == 0) return Status();
+  if (scale.shape.rank() > 1) return InvalidArgument("scales of the shape ", scale.shape);
+  if (!scale.shape[0].known() || scale.shape[0].size == 1 || !x.shape.ranked()) return Status();
+  ONCILLA_ASSIGN(const int axis, NormalizeAxis(attrs.axis, x.shape.rank()));
+  if (x.shape[axis].known() && x.shape[axis].size != scale.shape[0].size) {
+    return InvalidArgument(scale.shape[0].size, " scales for ", x.shape[axis].size, " places");
+  }
+  return Status();
+}
+
+// Where they are known, which saves devices that cannot refuse from looking.
+Status CheckShifts(const Fact& x, const Fact& shifts) {
+  if (!shifts.has_value()) return Status();
+  const int64_t most = x.dtype == DType::kI64 ? 14 : 30;
+  ONCILLA_ASSIGN(const std::vector<double> known, ToDoubles(shifts.value));
+  for (const double shift : known) {
+    if (shift < -31 || shift > static_cast<double>(most)) {
+      return InvalidArgument("a shift is ", shift);
+    }
+  }
+  return Status();
+}
+
+Status CheckFixed(const RequantizeAttrs& attrs, std::span<const Fact> in) {
+  if (in[1].dtype != DType::kI32) return InvalidArgument("a scale of ", in[1].dtype);
+  if (!Has(in, 3)) return InvalidArgument("mode fixed needs a shift");
+  if (in[3].dtype != DType::kI32) return InvalidArgument("a shift of ", in[3].dtype);
+  if (attrs.left_shift < 0 || attrs.left_shift > 30) {
+    return InvalidArgument("left_shift is ", attrs.left_shift);
+  }
+  if (!MergeShapes(in[1].shape, in[3].shape).ok()) {
+    return InvalidArgument("scales ", in[1].shape, " and shifts ", in[3].shape);
+  }
+  if (in[0].dtype == DType::kI64 && attrs.left_shift != 0) {
+    return InvalidArgument("left_shift needs an input of at most 32 bits");
+  }
+  return CheckShifts(in[0], in[3]);
+}
+
+Result<Facts> InferRequantize(const RequantizeAttrs& attrs, std::span<const Fact> in) {
+  const DType x = in[0].dtype;
+  if (!IsInteger(x) || (BitsOf(x) > 32 && x != DType::kI64) || x == DType::kU32 || BitsOf(x) < 8) {
+    return InvalidArgument("x must be an integer, not ", x);
+  }
+  if (!IsInteger(attrs.to) || BitsOf(attrs.to) < 8 || BitsOf(attrs.to) > 32 ||
+      attrs.to == DType::kU32) {
+    return InvalidArgument("sums cannot become ", attrs.to);
+  }
+  if (attrs.x_zero < -65536 || attrs.x_zero > 65536) {
+    return InvalidArgument("x_zero is ", attrs.x_zero);
+  }
+  if (attrs.mode == "fixed") {
+    ONCILLA_TRY(CheckFixed(attrs, in));
+  } else if (attrs.mode == "float") {
+    if (in[1].dtype != DType::kF32) return InvalidArgument("a scale of ", in[1].dtype);
+    if (Has(in, 3)) return InvalidArgument("mode float takes no shift");
+    if (attrs.left_shift != 0) return InvalidArgument("mode float takes no left_shift");
+  } else {
+    return InvalidArgument("there is no mode '", attrs.mode, "'");
+  }
+  if (Has(in, 2)) {
+    if (in[2].dtype != attrs.to) {
+      return InvalidArgument("a zero point of ", in[2].dtype, " for ", attrs.to);
+    }
+    const Dim count = in[2].shape.elements();
+    if (count.known() && count.size != 1) return InvalidArgument(count.size, " zero points");
+  }
+  const IntegerRange range = RangeOf(attrs);
+  if (range.least > range.most) {
+    return InvalidArgument("the range from ", attrs.least, " to ", attrs.most, " is empty");
+  }
+  ONCILLA_TRY(CheckFactors(attrs, in));
+  return Facts{Fact::Of(attrs.to, in[0].shape)};
+}
+
+constexpr OpDef kIntegerOps[] = {
+    Op<InferConvInteger>("ConvInteger", {.inputs = {2, 5}, .axes = Samples(), .work = Work::kTaps}),
+    Op<InferMatMulInteger>("MatMulInteger", {.inputs = {2, 5}, .work = Work::kProduct}),
+    Op<InferRequantize>("Requantize",
+                        {.inputs = {2, 4}, .axes = AlongAxis(-1), .work = Work::kPerOutput}),
+};
+
+}  // namespace
+
+ConvAttrs AsConv(const ConvIntegerAttrs& attrs) {
+  ConvAttrs conv;
+  conv.strides = attrs.strides;
+  conv.dilations = attrs.dilations;
+  conv.pads = attrs.pads;
+  conv.auto_pad = attrs.auto_pad;
+  conv.groups = attrs.groups;
+  return conv;
+}
+
+MatMulAttrs AsMatMul(const MatMulIntegerAttrs& attrs) {
+  MatMulAttrs product;
+  product.transpose_a = attrs.transpose_a;
+  product.transpose_b = attrs.transpose_b;
+  return product;
+}
+
+RequantizeSpan SpanOf(const RequantizeAttrs& attrs, const Shape& x, const Shape& scale) {
+  RequantizeSpan span;
+  if (scale.elements() == 1) {
+    span.inner = x.elements();
+    return span;
+  }
+  const auto axis = static_cast<int>(attrs.axis < 0 ? attrs.axis + x.rank() : attrs.axis);
+  span.outer = x.Product(0, axis);
+  span.count = x[axis];
+  span.inner = x.Product(axis + 1, x.rank());
+  return span;
+}
+
+IntegerRange RangeOf(const RequantizeAttrs& attrs) {
+  IntegerRange range;
+  DispatchDType(attrs.to, [&]<class T>(TypeTag<T>) {
+    if constexpr (std::is_integral_v<T> && sizeof(T) <= 4) {
+      range.least = std::max<int64_t>(attrs.least, std::numeric_limits<T>::min());
+      range.most = std::min<int64_t>(attrs.most, std::numeric_limits<T>::max());
+    }
+  });
+  return range;
+}
+
+std::span<const OpDef> IntegerOps() { return kIntegerOps; }
+
+}  // namespace oncilla
