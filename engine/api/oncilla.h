@@ -241,7 +241,19 @@ typedef enum oncilla_dtype {
   ONCILLA_UINT32 = 11,
   ONCILLA_UINT64 = 12,
   ONCILLA_BOOL = 13, /* one byte, 0 or 1 */
-  ONCILLA_STRING = 14
+  ONCILLA_STRING = 14,
+  /* Types that models store numbers in. Integers and floats of fewer than 8 bits are packed: the
+     first element stands in the lowest bits of the first byte, and a tensor has whole bytes. */
+  ONCILLA_INT4 = 15,
+  ONCILLA_UINT4 = 16,
+  ONCILLA_INT2 = 17,
+  ONCILLA_UINT2 = 18,
+  ONCILLA_FLOAT8E4M3FN = 19,
+  ONCILLA_FLOAT8E4M3FNUZ = 20,
+  ONCILLA_FLOAT8E5M2 = 21,
+  ONCILLA_FLOAT8E5M2FNUZ = 22,
+  ONCILLA_FLOAT8E8M0 = 23, /* powers of two */
+  ONCILLA_FLOAT4E2M1 = 24
 } oncilla_dtype;
 
 /* Creates a dense, row-major tensor in host memory from a copy of `bytes` bytes, its exact size. */

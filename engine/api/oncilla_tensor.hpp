@@ -126,9 +126,11 @@ constexpr oncilla_dtype DTypeOf() {
 }
 
 inline const char* NameOf(oncilla_dtype dtype) {
-  constexpr const char* kNames[] = {"?",   "f32", "f64", "f16", "bf16", "i8",   "i16",   "i32",
-                                    "i64", "u8",  "u16", "u32", "u64",  "bool", "string"};
-  return dtype >= 0 && dtype <= ONCILLA_STRING ? kNames[dtype] : kNames[0];
+  constexpr const char* kNames[] = {
+      "?",  "f32",      "f64",        "f16",    "bf16",       "i8",     "i16",   "i32", "i64",
+      "u8", "u16",      "u32",        "u64",    "bool",       "string", "i4",    "u4",  "i2",
+      "u2", "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0", "f4e2m1"};
+  return dtype >= 0 && dtype <= ONCILLA_FLOAT4E2M1 ? kNames[dtype] : kNames[0];
 }
 
 // Returns false for types that C++ has no number type for.

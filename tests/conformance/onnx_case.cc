@@ -196,9 +196,11 @@ Status CompareAsOnnx(const Tensor& got, const Tensor& expected) {
     ONCILLA_ASSIGN(const auto a, ToDoubles(got));
     ONCILLA_ASSIGN(const auto b, ToDoubles(expected));
     for (size_t i = 0; i < a.size(); ++i) {
-      if (a[i] != b[i]) return Differs("element ", i, " is ", a[i], ", expected ", b[i]);
+      // There are several NaNs.
+      const bool same = a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]));
+      if (!same) return Differs("element ", i, " is ", a[i], ", expected ", b[i]);
     }
-    return Differs("has other bytes");
+    return IsSmallFloat(got.dtype()) ? Status() : Differs("has other bytes");
   }
   ONCILLA_ASSIGN(const auto a, ToDoubles(got));
   ONCILLA_ASSIGN(const auto b, ToDoubles(expected));

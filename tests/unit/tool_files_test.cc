@@ -93,6 +93,10 @@ TEST(NpyTest, RefusesObjectsAndDamage) {
 TEST_F(Folder, NpyKeepsEveryTypeAndShape) {
   for (DType dtype : kAllDTypes) {
     if (dtype == DType::kString) continue;
+    if (IsPacked(dtype) || IsComplex(dtype)) {
+      EXPECT_EQ(NpyHeader({dtype, {2}}).status().code(), Code::kUnimplemented) << dtype;
+      continue;
+    }
     for (const Shape& shape : {Shape{}, Shape{3}, Shape{2, 0}, Shape{1, 2, 3, 1, 2, 1, 1, 2}}) {
       Tensor tensor = *Tensor::Allocate({dtype, shape});
       uint8_t next = 0;

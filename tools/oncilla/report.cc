@@ -24,13 +24,13 @@ std::string Number(double value) {
   return text;
 }
 
-// `count` elements from `begin` on.
+// `count` elements from `begin` on, which is a whole byte of packed elements.
 Tensor Part(const Tensor& tensor, int64_t begin, int64_t count) {
-  const auto width = static_cast<size_t>(BytesOf(tensor.dtype()));
-  return Tensor::View({tensor.dtype(), {count}},
-                      tensor.bytes().subspan(static_cast<size_t>(begin) * width,
-                                             static_cast<size_t>(count) * width),
-                      nullptr);
+  TensorDesc desc{tensor.dtype(), {count}};
+  const int64_t first = begin * BitsOf(tensor.dtype()) / 8;
+  const auto bytes =
+      tensor.bytes().subspan(static_cast<size_t>(first), static_cast<size_t>(desc.bytes()));
+  return Tensor::View(std::move(desc), bytes, nullptr);
 }
 
 }  // namespace

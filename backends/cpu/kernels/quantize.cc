@@ -303,9 +303,81 @@ struct IntegerRange {
 
 constexpr int64_t kLinearTile = 1024;  // whole bytes of every type
 
+// Most models quantise f32 to bytes and back, with parameters that stay the same for many elements:
+// loops over such runs that compilers make vectors of.
+template <class T>
+void QuantizeRun(const float* x, size_t n, float scale, int32_t zero, T* y) {
+  const auto low = static_cast<float>(std::numeric_limits<T>::min() - zero);
+  const auto high = static_cast<float>(std::numeric_limits<T>::max() - zero);
+  for (size_t i = 0; i < n; ++i) {
+    const float steps = x[i] / scale;
+    const float above = steps > low ? steps : low, cut = above < high ? above : high;
+    // Adding and taking away a number whose last bit stands for one rounds half to even.
+    constexpr float kWhole = 12582912.0f;
+    const auto whole = static_cast<int32_t>((cut + kWhole) - kWhole) + zero;
+    y[i] = static_cast<T>(steps == steps ? whole : 0);
+  }
+}
+template <class T>
+void DequantizeRun(const T* x, size_t n, float scale, int32_t zero, float* y) {
+  for (size_t i = 0; i < n; ++i) y[i] = static_cast<float>(int32_t{x[i]} - zero) * scale;
+}
+
+// Calls run(begin, count, scale, zero) for all elements. False, without a call, where runs are
+// short.
+template <class F>
+bool ForRuns(const LinearParameters& p, const Args& args, F&& run) {
+  constexpr int64_t kShortest = 16;
+  const ParameterPlaces& at = p.scale.at.places == 1 ? p.zero.at : p.scale.at;
+  if (p.scale.at.steps.inner != 0 || p.zero.at.steps.inner != 0 || at.inner < kShortest) {
+    return false;
+  }
+  const auto number = [&](const Parameter& q, int64_t outer, int64_t place) {
+    const ParameterSteps& s = q.at.steps;
+    const bool one = q.numbers.size() == 1;
+    return q.numbers[static_cast<size_t>(one ? 0 : outer * s.outer + place / s.block * s.place)];
+  };
+  ParallelFor(
+      args.threads, args.in(0).elements(), 16 * kLinearTile, [&](int64_t begin, int64_t end) {
+        while (begin < end) {
+          const int64_t row = begin / at.inner;
+          const int64_t count = std::min(end, (row + 1) * at.inner) - begin;
+          const int64_t outer = row / at.places, place = row % at.places;
+          run(begin, static_cast<size_t>(count), static_cast<float>(number(p.scale, outer, place)),
+              static_cast<int32_t>(number(p.zero, outer, place)));
+          begin += count;
+        }
+      });
+  return true;
+}
+
+bool QuantizedRuns(const QuantizeLinearAttrs& attrs, const LinearParameters& p, const Args& args) {
+  if (args.in(0).dtype != DType::kF32 || attrs.precision != DType::kF32) return false;
+  const auto with = [&]<class T>(TypeTag<T>) {
+    return ForRuns(p, args, [&](int64_t begin, size_t n, float scale, int32_t zero) {
+      QuantizeRun(args.In<float>(0) + begin, n, scale, zero, args.Out<T>(0) + begin);
+    });
+  };
+  if (attrs.to == DType::kU8) return with(TypeTag<uint8_t>{});
+  return attrs.to == DType::kI8 && with(TypeTag<int8_t>{});
+}
+
+bool DequantizedRuns(const DequantizeLinearAttrs& attrs, const LinearParameters& p,
+                     const Args& args) {
+  if (attrs.to != DType::kF32) return false;
+  const auto with = [&]<class T>(TypeTag<T>) {
+    return ForRuns(p, args, [&](int64_t begin, size_t n, float scale, int32_t zero) {
+      DequantizeRun(args.In<T>(0) + begin, n, scale, zero, args.Out<float>(0) + begin);
+    });
+  };
+  if (args.in(0).dtype == DType::kU8) return with(TypeTag<uint8_t>{});
+  return args.in(0).dtype == DType::kI8 && with(TypeTag<int8_t>{});
+}
+
 Status QuantizeLinear(const QuantizeLinearAttrs& attrs, const Args& args) {
   ONCILLA_ASSIGN(const LinearParameters p,
                  ReadParameters(args, attrs.axis, attrs.block_size, attrs.to));
+  if (QuantizedRuns(attrs, p, args)) return {};
   const TensorDesc x = args.in(0);
   const SmallRounding rounding{attrs.saturate};
   const bool floats = IsSmallFloat(attrs.to);
@@ -336,6 +408,7 @@ Status DequantizeLinear(const DequantizeLinearAttrs& attrs, const Args& args) {
   const TensorDesc x = args.in(0);
   ONCILLA_ASSIGN(const LinearParameters p,
                  ReadParameters(args, attrs.axis, attrs.block_size, x.dtype));
+  if (DequantizedRuns(attrs, p, args)) return {};
   ParallelFor(args.threads, x.elements(), 16 * kLinearTile, [&](int64_t begin, int64_t end) {
     double tile[kLinearTile];
     ParameterWalk scale(p.scale, begin), zero(p.zero, begin);
@@ -353,6 +426,29 @@ Status DequantizeLinear(const DequantizeLinearAttrs& attrs, const Args& args) {
   return {};
 }
 
+Status CastStored(const CastStoredAttrs& attrs, const Args& args) {
+  const TensorDesc x = args.in(0);
+  SmallRounding rounding{attrs.saturate};
+  if (attrs.round == "down") rounding.powers = PowerRounding::kDown;
+  if (attrs.round == "nearest") rounding.powers = PowerRounding::kNearest;
+  const auto convert = [&]<class Wide>(TypeTag<Wide>, auto&& load, auto&& store) {
+    ParallelFor(args.threads, x.elements(), 16 * kLinearTile, [&](int64_t begin, int64_t end) {
+      Wide tile[kLinearTile];
+      for (; begin < end; begin += kLinearTile) {
+        const std::span<Wide> part{tile, static_cast<size_t>(std::min(kLinearTile, end - begin))};
+        load(x.dtype, args.inputs[0], begin, part);
+        store(attrs.to, part, rounding, args.outputs[0], begin);
+      }
+    });
+  };
+  if (HoldsInts(x.dtype) && HoldsInts(attrs.to)) {
+    convert(TypeTag<int64_t>{}, LoadInts, StoreInts);
+  } else {
+    convert(TypeTag<double>{}, LoadNumbers, StoreNumbers);
+  }
+  return {};
+}
+
 // Every type is read and written as it is stored.
 constexpr KernelRow AsStored(KernelRow row) {
   row.stored = true;
@@ -363,6 +459,7 @@ constexpr DTypeSet kQuantized =
     Set(DType::kI8) | Set(DType::kU8) | Set(DType::kI16) | Set(DType::kU16) | Set(DType::kI32);
 
 const KernelRow kRows[] = {
+    AsStored(Row<CastStored>("CastStored", kFixedSize | kSmall)),
     AsStored(Row<QuantizeLinear>("QuantizeLinear", kNumbers)),
     AsStored(Row<DequantizeLinear>("DequantizeLinear", kIntegers | kSmall)),
     Row<QuantizeRange>("QuantizeRange", Set(DType::kF32)),

@@ -33,14 +33,16 @@ constexpr TypeRow kTypes[] = {
     {"COMPLEX64", DType::kInvalid, 0},
     {"COMPLEX128", DType::kInvalid, 0},
     {"BFLOAT16", DType::kBF16, 5},
-    {"FLOAT8E4M3FN", DType::kInvalid, 0},
-    {"FLOAT8E4M3FNUZ", DType::kInvalid, 0},
-    {"FLOAT8E5M2", DType::kInvalid, 0},
-    {"FLOAT8E5M2FNUZ", DType::kInvalid, 0},
-    {"UINT4", DType::kInvalid, 0},
-    {"INT4", DType::kInvalid, 0},
-    {"FLOAT4E2M1", DType::kInvalid, 0},
-    {"FLOAT8E8M0", DType::kInvalid, 0},
+    {"FLOAT8E4M3FN", DType::kF8E4M3FN, 5},
+    {"FLOAT8E4M3FNUZ", DType::kF8E4M3FNUZ, 5},
+    {"FLOAT8E5M2", DType::kF8E5M2, 5},
+    {"FLOAT8E5M2FNUZ", DType::kF8E5M2FNUZ, 5},
+    {"UINT4", DType::kU4, 5},
+    {"INT4", DType::kI4, 5},
+    {"FLOAT4E2M1", DType::kF4E2M1, 5},
+    {"FLOAT8E8M0", DType::kF8E8M0, 5},
+    {"UINT2", DType::kU2, 5},
+    {"INT2", DType::kI2, 5},
 };
 
 const TypeRow* FindType(int64_t type) {
@@ -131,7 +133,8 @@ Result<Tensor> ReadStrings(Bytes proto, const Shape& shape) {
 
 Result<Tensor> ReadList(Bytes proto, const TensorDesc& desc, uint32_t list) {
   std::string data;
-  const auto each = static_cast<size_t>(BytesOf(desc.dtype));
+  // A number of the list is a byte of packed elements.
+  const auto each = static_cast<size_t>(IsPacked(desc.dtype) ? 1 : BytesOf(desc.dtype));
   const auto limit = static_cast<uint64_t>(desc.bytes());
   // Little-endian hosts only, as everywhere in the engine: the low bytes come first.
   const auto add = [&](auto value) {

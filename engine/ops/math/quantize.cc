@@ -110,7 +110,22 @@ Result<Facts> InferDequantizeLinear(const DequantizeLinearAttrs& attrs, std::spa
   return Facts{Fact::Of(attrs.to, in[0].shape)};
 }
 
+Result<Facts> InferCastStored(const CastStoredAttrs& attrs, std::span<const Fact> in) {
+  const DType from = in[0].dtype;
+  const auto number = [](DType t) {
+    return IsNumber(t) || t == DType::kBool || IsSmallInteger(t) || IsSmallFloat(t);
+  };
+  if (!number(from) || !number(attrs.to)) {
+    return InvalidArgument("x is ", from, ", the result would be ", attrs.to);
+  }
+  if (attrs.round != "up" && attrs.round != "down" && attrs.round != "nearest") {
+    return InvalidArgument("there is no rounding '", attrs.round, "'");
+  }
+  return Facts{Fact::Of(attrs.to, in[0].shape)};
+}
+
 constexpr OpDef kQuantizeOps[] = {
+    Op<InferCastStored>("CastStored", {.work = Work::kPerOutput}),
     Op<InferQuantizeLinear>("QuantizeLinear", {.inputs = {2, 3}, .work = Work::kPerOutput}),
     Op<InferDequantizeLinear>("DequantizeLinear", {.inputs = {2, 3}, .work = Work::kPerOutput}),
     Op<InferQuantize>("QuantizeRange", {.inputs = {3, 3}}),

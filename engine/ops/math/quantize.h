@@ -39,6 +39,22 @@ struct DequantizeLinearAttrs {
   }
 };
 
+// CastStored(x) -> x as type `to`, of which at least one only stores numbers (dtype.h). To floats
+// of 8 and 4 bits numbers are rounded to nearest even, and what is too large becomes the largest
+// number, or with saturate=false an infinity or NaN where the type has one. f8e8m0 is rounded to a
+// power of two: up, down or nearest. To integers numbers are cut towards zero; of fewer than 8 bits
+// the lowest bits are kept.
+struct CastStoredAttrs {
+  DType to = DType::kInvalid;
+  bool saturate = true;
+  std::string round = "up";
+  void Fields(auto&& field) {
+    field("to", to);
+    field("saturate", saturate);
+    field("round", round);
+  }
+};
+
 // Which number of a scale or zero point goes with an element of x, x being [outer, places, inner]
 // around the axis: outer * o + place * (j / block) + inner * i.
 struct ParameterSteps {

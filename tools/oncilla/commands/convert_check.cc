@@ -103,8 +103,9 @@ OutputError Compare(const std::string& name, const Tensor& expected, const Tenso
         different += expected.strings()[i] != actual.strings()[i];
       }
     } else {
-      const auto width = static_cast<size_t>(BytesOf(expected.dtype()));
-      for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+      // Packed elements are compared by the byte.
+      const auto width = static_cast<size_t>(std::max<int64_t>(1, BytesOf(expected.dtype())));
+      for (size_t i = 0; i < expected.bytes().size() / width; ++i) {
         const auto a = expected.bytes().subspan(i * width, width);
         const auto b = actual.bytes().subspan(i * width, width);
         different += !std::equal(a.begin(), a.end(), b.begin());

@@ -134,11 +134,22 @@ Result<Element> ParseElement(std::string_view descr) {
     char kind;
     int64_t size;
     DType dtype;
-  } kTypes[] = {{'f', 2, DType::kF16}, {'f', 4, DType::kF32}, {'f', 8, DType::kF64},
-                {'i', 1, DType::kI8},  {'i', 2, DType::kI16}, {'i', 4, DType::kI32},
-                {'i', 8, DType::kI64}, {'u', 1, DType::kU8},  {'u', 2, DType::kU16},
-                {'u', 4, DType::kU32}, {'u', 8, DType::kU64}, {'b', 1, DType::kBool},
-                {'V', 2, DType::kBF16}};  // V2 is how the ml_dtypes package saves bfloat16
+  } kTypes[] = {{'f', 2, DType::kF16},
+                {'f', 4, DType::kF32},
+                {'f', 8, DType::kF64},
+                {'i', 1, DType::kI8},
+                {'i', 2, DType::kI16},
+                {'i', 4, DType::kI32},
+                {'i', 8, DType::kI64},
+                {'u', 1, DType::kU8},
+                {'u', 2, DType::kU16},
+                {'u', 4, DType::kU32},
+                {'u', 8, DType::kU64},
+                {'b', 1, DType::kBool},
+                // The ml_dtypes package saves bfloat16 as V2, floats of 8 bits as V1 or f1.
+                {'V', 2, DType::kBF16},
+                {'V', 1, DType::kU8},
+                {'f', 1, DType::kU8}};
   for (const auto& type : kTypes) {
     if (sized && type.kind == kind && type.size == size) element.dtype = type.dtype;
   }
@@ -282,7 +293,12 @@ const char* Descr(DType dtype) {
     case DType::kI64:
       return "<i8";
     case DType::kU8:
-      return "|u1";
+    case DType::kF8E4M3FN:
+    case DType::kF8E4M3FNUZ:
+    case DType::kF8E5M2:
+    case DType::kF8E5M2FNUZ:
+    case DType::kF8E8M0:
+      return "|u1";  // NumPy has no name for floats of 8 bits: the bits
     case DType::kU32:
       return "<u4";
     case DType::kU64:

@@ -2,6 +2,7 @@
 #include "tools/oncilla/files/random_tensor.h"
 
 #include "engine/base/half.h"
+#include "engine/tensor/numbers.h"
 
 namespace oncilla::tool {
 namespace {
@@ -84,8 +85,21 @@ Result<Tensor> RandomTensor(uint64_t seed, std::string_view name, const TensorDe
     case DType::kBool:
       Fill<uint8_t>(tensor, [&] { return static_cast<uint8_t>(random.Bits(1)); });
       break;
-    default:
+    default: {
+      if (!HoldsNumbers(desc.dtype)) {
+        return WithStage(Unsupported("input '", name, "' is a ", desc.dtype,
+                                     " tensor, for which there are no random values; give a file"),
+                         Stage::kOptions);
+      }
+      // Integers of so few bits keep the lowest ones of a digit.
+      std::vector<double> values(static_cast<size_t>(desc.elements()));
+      for (double& value : values) {
+        value = IsSmallInteger(desc.dtype) ? random.Digit()
+                                           : static_cast<double>(random.Bits(8)) * 0x1p-8;
+      }
+      StoreNumbers(desc.dtype, values, {}, tensor.mutable_bytes().data(), 0);
       break;
+    }
   }
   return tensor;
 }

@@ -49,6 +49,8 @@ Result<Tensor> ReadRaw(const std::shared_ptr<const MappedFile>& file, const Inpu
   };
   if (wish.dtype == DType::kInvalid) return wrong("the model does not say the input's type");
   if (wish.dtype == DType::kString) return wrong("the input holds strings, give a .json file");
+  if (IsPacked(wish.dtype))
+    return wrong("elements of ", wish.dtype, " are packed, give a .pb file");
   const auto bytes = static_cast<int64_t>(file->bytes().size());
   if (!wish.shape.ranked()) return wrong("the model leaves the input's rank open, give --shape");
   Shape shape;
@@ -160,8 +162,12 @@ Result<Tensor> ReadTensorFile(const std::string& file, const InputWish& wish,
     if (Message(status).find(path) == std::string::npos) status = In(status, path);
     return WithStage(In(std::move(status), StrCat("input '", wish.name, "'")), Stage::kFile);
   }
-  if (wish.dtype == DType::kBF16 && tensor->dtype() == DType::kU16) {
-    return Tensor::View({DType::kBF16, tensor->shape()}, tensor->bytes(),
+  // NumPy has no names for these types: their bits.
+  const bool bits =
+      (wish.dtype == DType::kBF16 && tensor->dtype() == DType::kU16) ||
+      (IsSmallFloat(wish.dtype) && !IsPacked(wish.dtype) && tensor->dtype() == DType::kU8);
+  if (bits) {
+    return Tensor::View({wish.dtype, tensor->shape()}, tensor->bytes(),
                         std::make_shared<Tensor>(*tensor));
   }
   return tensor;

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "engine/import/onnx/lowering.h"
+#include "engine/ops/math/quantize.h"
 
 namespace oncilla {
 namespace {
@@ -113,11 +114,19 @@ Result<Values> AddCast(OnnxLowering& b, DType to) {
   if (from == to) return One(b.Add("Identity", {}, {b.in(0)}));
   if (to == DType::kString) return One(b.Add("FormatNumbers", {}, {b.in(0)}));
   if (from == DType::kString) return One(b.Add(ParseNumbersAttrs{.to = to}, {b.in(0)}));
-  return One(b.Add(CastAttrs{to}, {b.in(0)}));
+  const auto stored = [](DType t) { return IsSmallInteger(t) || IsSmallFloat(t); };
+  if (!stored(from) && !stored(to)) return One(b.Add(CastAttrs{to}, {b.in(0)}));
+  CastStoredAttrs attrs;
+  attrs.to = to;
+  ONCILLA_ASSIGN(attrs.saturate, b.Flag("saturate", true));
+  if (b.version() >= 24) {
+    ONCILLA_ASSIGN(attrs.round, b.String("round_mode", "up"));
+  }
+  return One(b.Add("CastStored", attrs, {b.in(0)}));
 }
 
 Result<Values> LowerCast(OnnxLowering& b) {
-  b.Ignore("saturate");  // both speak of 8-bit floats only
+  b.Ignore("saturate");  // both speak of floats of 8 and 4 bits only
   if (b.version() >= 24) b.Ignore("round_mode");
   if (!b.HasAttr("to")) return DataLoss("attribute 'to' is missing");
   if (b.version() < 6) {
