@@ -213,6 +213,11 @@ class Checker {
   // Each row of the result is made of that row of the inputs, whatever the other rows are.
   Status CheckRows(const Node& node, bool rows) const {
     if (node.outputs.empty() || node.outputs[0] == kNoValue) return No("has no output");
+    const auto packed = [&](ValueId id) { return id != kNoValue && IsPacked(FactOf(id, 0).dtype); };
+    if (std::any_of(node.inputs.begin(), node.inputs.end(), packed) ||
+        std::any_of(node.outputs.begin(), node.outputs.end(), packed)) {
+      return No("has several elements in a byte");
+    }
     const int out_rank = RankOf(node.outputs[0]);
     const auto in_rank = [&] { return RankOf(node.inputs[0]); };
     const AxisRule rule = node.op->traits.axes.rule;

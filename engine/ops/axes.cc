@@ -54,6 +54,12 @@ Ints NamedAxes(const NodeView& node) {
   const auto attribute = [&] { return AttrOr<int64_t>(*node.attrs, "axis", axes.at); };
   switch (axes.rule) {
     case AxisRule::kAxis:
+      // Parameters that are no vectors have other axes of x too (blocks of quantised numbers).
+      for (size_t i = 1; !axes.all_inputs && i < node.inputs.size(); ++i) {
+        const PartialShape& shape = node.inputs[i].shape;
+        if (node.has_input(i) && (!shape.ranked() || shape.rank() > 1)) return {};
+      }
+      return Normalised(std::vector<int64_t>{attribute()}, rank);
     case AxisRule::kArg:
     case AxisRule::kGathers:
       return Normalised(std::vector<int64_t>{attribute()}, rank);

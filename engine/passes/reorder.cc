@@ -42,6 +42,13 @@ bool Given(const Node& node, size_t i) {
   return i < node.inputs.size() && node.inputs[i] != kNoValue;
 }
 
+// Packed elements stay where they are: kernels move whole bytes.
+bool HoldsPacked(const Graph& graph, const Node& node) {
+  const auto packed = [&](ValueId id) { return id != kNoValue && IsPacked(graph.fact(id).dtype); };
+  return std::any_of(node.inputs.begin(), node.inputs.end(), packed) ||
+         std::any_of(node.outputs.begin(), node.outputs.end(), packed);
+}
+
 std::optional<FreeOrder> FreeElementwise(const Graph& graph, const Node& node, int rank) {
   FreeOrder free;
   free.rank = rank;
@@ -61,7 +68,7 @@ std::optional<FreeOrder> FreeOrderOf(const Graph& graph, const Node& node) {
   if (traits.has_effects || traits.is_random || traits.data_dependent || traits.host_only) {
     return {};
   }
-  if (node.inputs.empty() || node.inputs[0] == kNoValue) return {};
+  if (node.inputs.empty() || node.inputs[0] == kNoValue || HoldsPacked(graph, node)) return {};
   const Fact& out = graph.fact(node.outputs[0]);
   if (out.kind != ValueKind::kTensor || !out.shape.ranked()) return {};
   if (IsElementwise(node)) return FreeElementwise(graph, node, out.shape.rank());

@@ -400,6 +400,40 @@ def encoder(path, ids, heads=4, width=16):
     return {"ids": ids, "mask": mask}
 
 
+def few_bits():
+    """Types of 8, 4 and 2 bits, by ONNX's reference; shapes are odd, so that packed ones do not fill their last byte."""
+    import ml_dtypes
+    floats = {t: getattr(ml_dtypes, t) for t in ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")}
+    integers = {t: getattr(ml_dtypes, t) for t in ("int4", "uint4", "int2", "uint2")}
+    x = np.array([[0, 1, -1, 0.3, 17], [1e-3, 448, 500, 1e6, -1e6], [np.nan, np.inf, -np.inf, 2.5, 3.5]], np.float32)
+    number = helper.np_dtype_to_tensor_dtype
+    for t, dtype in floats.items():
+        for saturate in (0, 1):
+            Case(f"cast_{t}_{saturate}", "Cast", {"x": x}, opset=25, reference=True, to=number(np.dtype(dtype)),
+                 saturate=saturate)
+        small = np.array([[1, -2.5, 0.125], [3, 7, -0.5]], np.float32).astype(dtype)
+        Case(f"cast_from_{t}", "Cast", {"x": small}, opset=25, reference=True, to=TensorProto.FLOAT16)
+        Case(f"dequantize_{t}", "DequantizeLinear", {"x": small, "scale": f32(0.25)}, opset=25, reference=True)
+    Case("transpose_float8", "Transpose", {"x": x[:2].astype(floats["float8_e5m2"])}, opset=25, reference=True,
+         perm=[1, 0])
+    whole = np.array([[0, 1, 2], [3, -1, -2], [-4, 7, 5]], np.int32)
+    for t, dtype in integers.items():
+        held = whole % 4 - (2 if t[0] == "i" else 0) if t.endswith("2") else abs(whole)
+        packed = held.astype(dtype)
+        Case(f"cast_{t}", "Cast", {"x": held.astype(np.float32)}, opset=25, reference=True, to=number(np.dtype(dtype)))
+        Case(f"cast_from_{t}", "Cast", {"x": packed}, opset=25, reference=True, to=TensorProto.INT32)
+        Case(f"dequantize_{t}", "DequantizeLinear", {"x": packed, "scale": f32(0.5, 2, 3), "zero": packed[0]},
+             opset=25, fixed=("x", "scale", "zero"), reference=True, axis=1)
+    Case("quantize_int4_blocks", "QuantizeLinear",
+         {"x": Numbers("blocks").f(3, 5) * 4, "scale": np.array([[1, 2, 0.5]] * 3, np.float32)}, opset=25, reference=True,
+         axis=1, block_size=2, output_dtype=TensorProto.INT4)
+    Case("cast_float4", "Cast", {"x": f32(0, 0.3, -0.8, 1.7, 5, 100, -7)}, opset=25, reference=True,
+         to=TensorProto.FLOAT4E2M1)
+    for mode in ("up", "down", "nearest"):
+        Case(f"cast_powers_{mode}", "Cast", {"x": f32(1, 3, 0.74, 1000, 5e-39)}, opset=25, reference=True,
+             to=TensorProto.FLOAT8E8M0, round_mode=mode)
+
+
 def optimised_encoders(work):
     """What ONNX Runtime's optimiser makes of the encoder, in fp32 and with weights of 8 bits."""
     from onnxruntime.quantization import QuantType, quantize_dynamic
@@ -430,7 +464,7 @@ def record(names):
 
 
 if __name__ == "__main__":
-    for each in (activations, norms, attention, products, quantised, integers, features, trees):
+    for each in (activations, norms, attention, products, quantised, integers, features, trees, few_bits):
         each()
     record(sys.argv[1:])
     if not sys.argv[1:]:

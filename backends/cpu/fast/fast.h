@@ -44,6 +44,9 @@ Result<std::unique_ptr<CpuKernel>> MakeFastAveragePool(const NodeView& node);
 Result<std::unique_ptr<CpuKernel>> MakeFastRecurrent(const NodeView& node);
 Result<Packing> RecurrentPacking(const NodeView& node, int input);
 
+Result<std::unique_ptr<CpuKernel>> MakeFastConvInteger(const NodeView& node);
+Result<std::unique_ptr<CpuKernel>> MakeFastMatMulInteger(const NodeView& node);
+
 Result<std::unique_ptr<CpuKernel>> MakeFastResize(const NodeView& node);
 
 }  // namespace oncilla::cpu

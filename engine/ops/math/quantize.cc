@@ -125,9 +125,11 @@ Result<Facts> InferCastStored(const CastStoredAttrs& attrs, std::span<const Fact
 }
 
 constexpr OpDef kQuantizeOps[] = {
-    Op<InferCastStored>("CastStored", {.work = Work::kPerOutput}),
-    Op<InferQuantizeLinear>("QuantizeLinear", {.inputs = {2, 3}, .work = Work::kPerOutput}),
-    Op<InferDequantizeLinear>("DequantizeLinear", {.inputs = {2, 3}, .work = Work::kPerOutput}),
+    Op<InferCastStored>("CastStored", {.axes = Elementwise(), .work = Work::kPerOutput}),
+    Op<InferQuantizeLinear>("QuantizeLinear",
+                            {.inputs = {2, 3}, .axes = AlongAxis(1), .work = Work::kPerOutput}),
+    Op<InferDequantizeLinear>("DequantizeLinear",
+                              {.inputs = {2, 3}, .axes = AlongAxis(1), .work = Work::kPerOutput}),
     Op<InferQuantize>("QuantizeRange", {.inputs = {3, 3}}),
     Op<InferDequantize>("DequantizeRange", {.inputs = {3, 3}}),
     Op<InferRound>("RoundToSteps", {.inputs = {1, 3}}),
