@@ -111,6 +111,13 @@ TEST_F(Folder, NpyKeepsEveryTypeAndShape) {
   }
 }
 
+TEST_F(Folder, PackedNumbersAreWrittenAsBytes) {
+  const std::byte bytes[] = {std::byte{0xF1}, std::byte{0x07}};  // 1, -1, 7
+  const Tensor packed = Tensor::Copy({DType::kI4, {3}}, bytes);
+  const Tensor back = *Load(*WriteTensorFile(path_, "y", packed), {"y", DType::kI8, {}});
+  EXPECT_THAT(Aligned(back).As<int8_t>(), ElementsAre(1, -1, 7));
+}
+
 TEST(NpyTest, WritesTheHeaderThatNumPyWrites) {
   const std::string whole = Bytes(Sample("f32.npy"));
   EXPECT_EQ(*NpyHeader({DType::kF32, {2, 3}}), whole.substr(0, whole.size() - 24));

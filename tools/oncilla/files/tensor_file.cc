@@ -9,6 +9,7 @@
 #include "engine/base/file.h"
 #include "engine/import/onnx/tensor.h"
 #include "engine/import/onnx/value.h"
+#include "engine/tensor/numbers.h"
 #include "engine/tensor/tensor_list.h"
 #include "tools/oncilla/files/json_tensor.h"
 #include "tools/oncilla/files/npy.h"
@@ -230,6 +231,18 @@ Result<std::string> WriteElements(const std::string& folder, const std::string& 
   return base;
 }
 
+// NumPy has no packed elements: integers a byte each, floats of 4 bits as f32.
+Result<Tensor> Unpacked(const Tensor& tensor) {
+  const bool is_signed = tensor.dtype() == DType::kI4 || tensor.dtype() == DType::kI2;
+  const DType to = !IsSmallInteger(tensor.dtype()) ? DType::kF32
+                   : is_signed                     ? DType::kI8
+                                                   : DType::kU8;
+  ONCILLA_ASSIGN(const std::vector<double> numbers, ToDoubles(tensor));
+  ONCILLA_ASSIGN(Tensor out, Tensor::Allocate({to, tensor.shape()}));
+  StoreNumbers(to, numbers, {}, out.mutable_bytes().data(), 0);
+  return out;
+}
+
 }  // namespace
 
 Result<std::string> WriteTensorFile(const std::string& folder, const std::string& name,
@@ -239,6 +252,10 @@ Result<std::string> WriteTensorFile(const std::string& folder, const std::string
     // A list inside the graph, of which nothing more is known, is a sequence.
     if (kind == TensorInfo::Kind::kTensor) kind = TensorInfo::Kind::kSequence;
     return WriteElements(folder, name, tensor.list(), kind);
+  }
+  if (IsPacked(tensor.dtype())) {
+    ONCILLA_ASSIGN(const Tensor unpacked, Unpacked(tensor));
+    return WriteTensorFile(folder, name, unpacked, kind);
   }
   const bool strings = tensor.dtype() == DType::kString;
   const std::string path = JoinPath(folder, FileNameOf(name) + (strings ? ".json" : ".npy"));
