@@ -39,6 +39,11 @@ struct Pass {
 Status LowerBatchNorm(const Graph& graph, const PassContext& context, Patch& patch);
 Status FoldScales(const Graph& graph, const PassContext& context, Patch& patch);
 Status FoldScalesAhead(const Graph& graph, const PassContext& context, Patch& patch);
+Status IntegerProducts(const Graph& graph, const PassContext& context, Patch& patch);
+Status MoveIntegers(const Graph& graph, const PassContext& context, Patch& patch);
+Status MakeByteTables(const Graph& graph, const PassContext& context, Patch& patch);
+Status LowerQuantisation(const Graph& graph, const PassContext& context, Patch& patch);
+Status KeepPacked(const Graph& graph, const PassContext& context, Patch& patch);
 Status FuseEpilogue(const Graph& graph, const PassContext& context, Patch& patch);
 Status FoldConstants(const Graph& graph, const PassContext& context, Patch& patch);
 Status MergeDuplicates(const Graph& graph, const PassContext& context, Patch& patch);

@@ -7,6 +7,10 @@ namespace oncilla {
 std::span<const Pass> GraphPasses() {
   static constexpr Pass kPasses[] = {
       {"remove no-ops", &RemoveNoOps},
+      {"integer products", &IntegerProducts},
+      {"keep packed", &KeepPacked},
+      {"move integers", &MoveIntegers},
+      {"make byte tables", &MakeByteTables},
       {"move transposes", &MoveTransposes},
       {"simplify", &Simplify},
       {"simplify lists", &SimplifyLists},
@@ -37,7 +41,10 @@ std::span<const Pass> NarrowingPasses() {
 }
 
 std::span<const Pass> LastPasses() {
-  static constexpr Pass kPasses[] = {{"fuse elementwise", &FuseElementwise}};
+  static constexpr Pass kPasses[] = {
+      {"lower quantisation", &LowerQuantisation},
+      {"fuse elementwise", &FuseElementwise},
+  };
   return kPasses;
 }
 

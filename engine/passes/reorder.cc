@@ -52,7 +52,8 @@ bool HoldsPacked(const Graph& graph, const Node& node) {
 std::optional<FreeOrder> FreeElementwise(const Graph& graph, const Node& node, int rank) {
   FreeOrder free;
   free.rank = rank;
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
+  const size_t stretched = node.op->traits.axes.all_inputs ? node.inputs.size() : 1;
+  for (size_t i = 0; i < stretched; ++i) {
     if (node.inputs[i] == kNoValue) continue;
     const PartialShape& shape = graph.fact(node.inputs[i]).shape;
     if (!shape.ranked()) return {};

@@ -39,4 +39,14 @@ Result<Tensor> ScalarOf(DType dtype, double value) {
   return tensor;
 }
 
+IntegerLimits LimitsOf(DType dtype) {
+  IntegerLimits limits;
+  DispatchDType(dtype, [&]<class T>(TypeTag<T>) {
+    if constexpr (std::is_integral_v<T> && sizeof(T) <= 4) {
+      limits = {std::numeric_limits<T>::min(), std::numeric_limits<T>::max()};
+    }
+  });
+  return limits;
+}
+
 }  // namespace oncilla

@@ -29,6 +29,10 @@ class GraphText {
   ValueId Ints(const std::vector<int64_t>& values) {
     return graph_.AddConstant(Tensor::Int64s(values));
   }
+  template <class T>
+  ValueId Constant(DType dtype, const Shape& shape, const std::vector<T>& values) {
+    return graph_.AddConstant(Tensor::Of<T>(dtype, shape, values));
+  }
   // Nodes are named by their op and number. A node that cannot be added fails the test.
   std::vector<ValueId> AddAll(std::string_view op, std::vector<ValueId> inputs, AttrMap attrs = {});
   ValueId Add(std::string_view op, std::vector<ValueId> inputs, AttrMap attrs = {}) {

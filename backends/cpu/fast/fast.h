@@ -45,7 +45,11 @@ Result<std::unique_ptr<CpuKernel>> MakeFastRecurrent(const NodeView& node);
 Result<Packing> RecurrentPacking(const NodeView& node, int input);
 
 Result<std::unique_ptr<CpuKernel>> MakeFastConvInteger(const NodeView& node);
+Result<Packing> ConvIntegerPacking(const NodeView& node, int input);
 Result<std::unique_ptr<CpuKernel>> MakeFastMatMulInteger(const NodeView& node);
+Result<Packing> MatMulIntegerPacking(const NodeView& node, int input);
+
+Result<std::unique_ptr<CpuKernel>> MakeFastMatMulPacked(const NodeView& node);
 
 Result<std::unique_ptr<CpuKernel>> MakeFastResize(const NodeView& node);
 

@@ -1,9 +1,11 @@
 // Fast ConvInteger and MatMulInteger of bytes with sums in i32: matrix products on vectors of pairs
 // of 16-bit integers, which instructions multiply and add in one step.
 //
-// Weights less their zero points are packed in panels of columns, two rows of them side by side.
-// Rows of the other operand (the windows of output pixels, of a convolution) are widened a few at a
-// time. All sums wrap around, so the order in which they are added makes no difference.
+// Weights are packed in panels of columns, two rows of them side by side: once, where they are
+// constants, else in each run. Rows of the other operand (the windows of output pixels, of a
+// convolution) are widened a few at a time, less their zero point. The zero points of weights are
+// left to the end: the sum of x * (w - zero) is that of x * w less zero times the sum of x. All
+// sums wrap around, so the order in which they are added makes no difference.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/fast/integer.cc"
 // clang-format off
@@ -29,12 +31,10 @@ struct IntegerWeights {
   const std::byte* data = nullptr;
   bool is_signed = false;
   int64_t k = 0, n = 0, row = 0, column = 0;
-  const std::byte* zeros = nullptr;  // of the weights' type; null, or one, or one for each column
-  bool many_zeros = false;
 
-  int32_t at(const std::byte* from, int64_t i) const {
-    return is_signed ? int32_t{reinterpret_cast<const int8_t*>(from)[i]}
-                     : int32_t{reinterpret_cast<const uint8_t*>(from)[i]};
+  int16_t at(int64_t i) const {
+    return is_signed ? int16_t{reinterpret_cast<const int8_t*>(data)[i]}
+                     : int16_t{reinterpret_cast<const uint8_t*>(data)[i]};
   }
   int64_t pairs() const { return (k + 1) / 2; }
 };
@@ -45,7 +45,9 @@ struct IntegerTile {
   int64_t rows = 0, pairs = 0, n = 0;
   const int16_t* weights = nullptr;
   const int32_t* bias = nullptr;  // or null
-  int32_t* y = nullptr;           // rows of n
+  // Zero points of the columns, and the sums of the rows they are multiplied by; or null.
+  const int32_t *zeros = nullptr, *row_sums = nullptr;
+  int32_t* y = nullptr;  // rows of n
 };
 
 // A panel is at most so wide, whatever the instruction set.
@@ -73,12 +75,7 @@ void PackPanels(const IntegerWeights& w, int64_t begin, int64_t end, int16_t* pa
       for (int64_t c = 0; c < kPanel; ++c) {
         const int64_t column = panel * kPanel + c;
         for (int64_t i = 2 * p; i < 2 * p + 2; ++i) {
-          int32_t value = 0;
-          if (column < w.n && i < w.k) {
-            const int32_t zero = w.zeros == nullptr ? 0 : w.at(w.zeros, w.many_zeros ? column : 0);
-            value = w.at(w.data, i * w.row + column * w.column) - zero;
-          }
-          *to++ = static_cast<int16_t>(value);
+          *to++ = column < w.n && i < w.k ? w.at(i * w.row + column * w.column) : int16_t{0};
         }
       }
     }
@@ -154,8 +151,13 @@ HWY_INLINE void PanelRows(const IntegerTile& t, int64_t row, int64_t panel) {
   for (int r = 0; r < kRows; ++r) {
     int32_t* y = t.y + (row + r) * t.n + first;
     for (int64_t c = 0; c < count; ++c) {
-      const auto bias = static_cast<uint32_t>(t.bias == nullptr ? 0 : t.bias[first + c]);
-      y[c] = static_cast<int32_t>(static_cast<uint32_t>(sums[r][c]) + bias);
+      auto sum = static_cast<uint32_t>(sums[r][c]);
+      if (t.bias != nullptr) sum += static_cast<uint32_t>(t.bias[first + c]);
+      if (t.zeros != nullptr) {
+        sum -=
+            static_cast<uint32_t>(t.zeros[first + c]) * static_cast<uint32_t>(t.row_sums[row + r]);
+      }
+      y[c] = static_cast<int32_t>(sum);
     }
   }
 }
@@ -181,13 +183,14 @@ HWY_EXPORT(PanelWidth);
 HWY_EXPORT(WidenRow);
 HWY_EXPORT(MultiplyTile);
 
-// Fewer rows than these leave packing the weights to pay off.
+// Fewer rows than these do not pay for packing weights that are no constants.
 constexpr int64_t kFewestRows = 4;
 constexpr int64_t kRowsPerTask = 16;
 
+bool IsByte(DType dtype) { return dtype == DType::kU8 || dtype == DType::kI8; }
+
 bool TakesBytes(const NodeView& node) {
-  const auto byte = [](DType t) { return t == DType::kU8 || t == DType::kI8; };
-  return byte(node.inputs[0].dtype) && byte(node.inputs[1].dtype) &&
+  return IsByte(node.inputs[0].dtype) && IsByte(node.inputs[1].dtype) &&
          node.outputs[0].dtype == DType::kI32 && node.outputs[0].desc().elements() > 0;
 }
 
@@ -206,65 +209,108 @@ int64_t PackedBytes(int64_t k, int64_t n) {
   return SaturatingMul(SaturatingMul((k + 1) / 2, columns), 2 * int64_t{sizeof(int16_t)});
 }
 
-IntegerWeights WeightsOf(const Args& args, int64_t k, int64_t n) {
+int64_t PanelsOf(int64_t n) {
+  const int64_t width = HWY_DYNAMIC_DISPATCH(PanelWidth)();
+  return (n + width - 1) / width;
+}
+
+// Weights k x n, dense.
+IntegerWeights DenseWeights(const TensorDesc& desc, const std::byte* data, int64_t k, int64_t n) {
   IntegerWeights w;
-  w.data = args.inputs[1];
-  w.is_signed = IsSignedByte(args.in(1));
+  w.data = data;
+  w.is_signed = IsSignedByte(desc);
   w.k = k;
   w.n = n;
   w.row = n;
   w.column = 1;
-  if (args.has_input(3)) {
-    w.zeros = args.inputs[3];
-    w.many_zeros = args.in(3).elements() != 1;
-  }
   return w;
 }
 
 void Pack(const IntegerWeights& w, const Args& args) {
   auto* packed = reinterpret_cast<int16_t*>(args.scratch);
-  const int64_t panels =
-      (w.n + HWY_DYNAMIC_DISPATCH(PanelWidth)() - 1) / HWY_DYNAMIC_DISPATCH(PanelWidth)();
-  ParallelFor(args.threads, panels, GrainOf(w.k * kWidestPanel * 4, 64),
+  ParallelFor(args.threads, PanelsOf(w.n), GrainOf(w.k * kWidestPanel * 4, 64),
               [&](int64_t begin, int64_t end) {
                 HWY_DYNAMIC_DISPATCH(PackPanels)(w, begin, end, packed);
               });
 }
 
-// Rows of the product, `widen(row, to)` being what fills one of 2 * pairs integers.
+// What PackPanels makes of constant weights.
+Packing PairPacking(const IntegerWeights& w, std::string_view order) {
+  return {StrCat("pairs", HWY_DYNAMIC_DISPATCH(PanelWidth)(), order), PackedBytes(w.k, w.n),
+          [w](const Tensor& constant, std::span<std::byte> to) {
+            IntegerWeights given = w;
+            given.data = constant.bytes().data();
+            HWY_DYNAMIC_DISPATCH(PackPanels)
+            (given, 0, PanelsOf(w.n), reinterpret_cast<int16_t*>(to.data()));
+            return Status();
+          }};
+}
+
+// The zero points of n columns, of the weights' type; empty without.
+std::vector<int32_t> ColumnZeros(const Args& args, int64_t n) {
+  std::vector<int32_t> zeros;
+  if (!args.has_input(3)) return zeros;
+  zeros.resize(static_cast<size_t>(n));
+  for (int64_t c = 0; c < n; ++c) zeros[static_cast<size_t>(c)] = ZeroOf(args, 3, c);
+  return zeros;
+}
+
+// Wraps around.
+int32_t SumOf(const int16_t* x, int64_t n) {
+  uint32_t sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += static_cast<uint32_t>(int32_t{x[i]});
+  return static_cast<int32_t>(sum);
+}
+
+// Rows of the product of packed weights, `widen(row, to)` being what fills one of 2 * pairs
+// integers.
 template <class F>
-void Multiply(const IntegerWeights& w, int64_t rows, const Args& args, int32_t* y, F&& widen) {
-  const int64_t width = 2 * w.pairs();
+void Multiply(const int16_t* packed, int64_t k, int64_t n, int64_t rows, const Args& args,
+              int32_t* y, F&& widen) {
+  const int64_t pairs = (k + 1) / 2, width = 2 * pairs;
+  const std::vector<int32_t> zeros = ColumnZeros(args, n);
   ParallelFor(args.threads, rows, kRowsPerTask, [&](int64_t begin, int64_t end) {
     std::vector<int16_t> x(static_cast<size_t>((end - begin) * width));
-    for (int64_t row = begin; row < end; ++row) widen(row, x.data() + (row - begin) * width);
+    std::vector<int32_t> sums;
+    for (int64_t row = begin; row < end; ++row) {
+      int16_t* to = x.data() + (row - begin) * width;
+      widen(row, to);
+      if (!zeros.empty()) sums.push_back(SumOf(to, width));
+    }
     IntegerTile tile;
     tile.x = x.data();
     tile.rows = end - begin;
-    tile.pairs = w.pairs();
-    tile.n = w.n;
-    tile.weights = reinterpret_cast<const int16_t*>(args.scratch);
+    tile.pairs = pairs;
+    tile.n = n;
+    tile.weights = packed;
     tile.bias = args.has_input(4) ? args.In<int32_t>(4) : nullptr;
-    tile.y = y + begin * w.n;
+    if (!zeros.empty()) tile.zeros = zeros.data(), tile.row_sums = sums.data();
+    tile.y = y + begin * n;
     HWY_DYNAMIC_DISPATCH(MultiplyTile)(tile);
   });
 }
 
 class FastConvInteger : public CpuKernel {
  public:
-  FastConvInteger(const NodeView& node, const WindowGeometry& g) : CpuKernel(node), g_(g) {}
-  std::string description() const override { return "vectors of pairs"; }
-  int64_t scratch_bytes() const override { return PackedBytes(depth(), g_.out_channels); }
+  FastConvInteger(const NodeView& node, const WindowGeometry& g, bool packed)
+      : CpuKernel(node), g_(g), packed_(packed) {}
+  std::string description() const override {
+    return StrCat("vectors of pairs", packed_ ? ", packed" : "");
+  }
+  int64_t scratch_bytes() const override {
+    return packed_ ? 0 : PackedBytes(depth(), g_.out_channels);
+  }
 
   Status Run(const Args& args) const override {
-    const IntegerWeights w = WeightsOf(args, depth(), g_.out_channels);
-    Pack(w, args);
+    if (!packed_) Pack(DenseWeights(args.in(1), args.inputs[1], depth(), g_.out_channels), args);
+    const auto* weights = reinterpret_cast<const int16_t*>(packed_ ? args.inputs[1] : args.scratch);
     const bool is_signed = IsSignedByte(args.in(0));
     const int32_t zero = ZeroOf(args, 2, 0);
     const int64_t channels = g_.in_channels;
-    Multiply(w, g_.batch * g_.out_pixels(), args, args.Out<int32_t>(0),
-             [&](int64_t pixel, int16_t* to) {
-               std::fill_n(to, 2 * w.pairs(), int16_t{0});
+    const int64_t width = (depth() + 1) / 2 * 2;
+    Multiply(weights, depth(), g_.out_channels, g_.batch * g_.out_pixels(), args,
+             args.Out<int32_t>(0), [&](int64_t pixel, int16_t* to) {
+               std::fill_n(to, width, int16_t{0});
                ForTaps(g_, pixel, [&](int64_t at, int64_t tap) {
                  HWY_DYNAMIC_DISPATCH(WidenRow)
                  (args.inputs[0] + at * channels, is_signed, channels, zero, to + tap * channels);
@@ -276,28 +322,32 @@ class FastConvInteger : public CpuKernel {
  private:
   int64_t depth() const { return g_.taps() * g_.in_channels; }
   const WindowGeometry g_;
+  const bool packed_;
 };
 
 class FastMatMulInteger : public CpuKernel {
  public:
-  FastMatMulInteger(const NodeView& node, MatMulGeometry g, int64_t rows_of_a)
-      : CpuKernel(node), g_(std::move(g)), rows_of_a_(rows_of_a) {}
-  std::string description() const override { return "vectors of pairs"; }
-  int64_t scratch_bytes() const override { return PackedBytes(g_.k, g_.n); }
+  FastMatMulInteger(const NodeView& node, MatMulGeometry g, int64_t rows_of_a, bool packed)
+      : CpuKernel(node), g_(std::move(g)), rows_of_a_(rows_of_a), packed_(packed) {}
+  std::string description() const override {
+    return StrCat("vectors of pairs", packed_ ? ", packed" : "");
+  }
+  int64_t scratch_bytes() const override { return packed_ ? 0 : PackedBytes(g_.k, g_.n); }
 
   Status Run(const Args& args) const override {
     const bool is_signed = IsSignedByte(args.in(0));
-    int64_t packed = -1;
+    const auto* weights = reinterpret_cast<const int16_t*>(packed_ ? args.inputs[1] : args.scratch);
+    int64_t held = -1;
     for (int64_t z = 0; z < g_.batch && !args.threads.ended(); ++z) {
-      IntegerWeights w = WeightsOf(args, g_.k, g_.n);
-      const int64_t b = g_.b_offset(z);
-      w.data += b;
-      w.row = g_.b_row;
-      w.column = g_.b_col;
-      if (b != packed) Pack(w, args);
-      packed = b;
+      if (const int64_t b = g_.b_offset(z); !packed_ && b != held) {
+        IntegerWeights w = DenseWeights(args.in(1), args.inputs[1] + b, g_.k, g_.n);
+        w.row = g_.b_row;
+        w.column = g_.b_col;
+        Pack(w, args);
+        held = b;
+      }
       const std::byte* a = args.inputs[0] + g_.a_offset(z);
-      Multiply(w, g_.m, args, args.Out<int32_t>(0) + z * g_.m * g_.n,
+      Multiply(weights, g_.k, g_.n, g_.m, args, args.Out<int32_t>(0) + z * g_.m * g_.n,
                [&](int64_t row, int16_t* to) {
                  HWY_DYNAMIC_DISPATCH(WidenRow)
                  (a + row * g_.a_row, is_signed, g_.k, ZeroOf(args, 2, row % rows_of_a_), to);
@@ -310,18 +360,55 @@ class FastMatMulInteger : public CpuKernel {
  private:
   const MatMulGeometry g_;
   const int64_t rows_of_a_;
+  const bool packed_;
 };
 
+// Whether constant weights are packed must follow from attributes, types and the constant alone.
+bool PacksFilter(const NodeView& node, const ConvIntegerAttrs& attrs) {
+  const Fact& filter = node.inputs[1];
+  return filter.constant && attrs.groups == 1 && IsByte(node.inputs[0].dtype) &&
+         IsByte(filter.dtype) && node.outputs[0].dtype == DType::kI32 &&
+         filter.desc().elements() > 0;
+}
+
+// Rows of a that do not lie side by side are left to plain code.
+bool PacksMatrix(const NodeView& node, const MatMulIntegerAttrs& attrs) {
+  const Fact& b = node.inputs[1];
+  return b.constant && b.desc().shape.rank() == 2 && b.desc().elements() > 0 &&
+         !attrs.transpose_a && IsByte(node.inputs[0].dtype) && IsByte(b.dtype) &&
+         node.outputs[0].dtype == DType::kI32;
+}
+
 }  // namespace
+
+Result<Packing> ConvIntegerPacking(const NodeView& node, int input) {
+  const TensorDesc desc = node.inputs[static_cast<size_t>(input)].desc();
+  ONCILLA_ASSIGN(const auto attrs, ReadAttrs<ConvIntegerAttrs>(*node.attrs));
+  if (input != 1 || !PacksFilter(node, attrs)) return Packing{"dense", desc.bytes(), nullptr};
+  const int64_t n = desc.shape.back();
+  return PairPacking(DenseWeights(desc, nullptr, desc.elements() / n, n), "");
+}
+
+Result<Packing> MatMulIntegerPacking(const NodeView& node, int input) {
+  const TensorDesc desc = node.inputs[static_cast<size_t>(input)].desc();
+  ONCILLA_ASSIGN(const auto attrs, ReadAttrs<MatMulIntegerAttrs>(*node.attrs));
+  if (input != 1 || !PacksMatrix(node, attrs)) return Packing{"dense", desc.bytes(), nullptr};
+  const bool t = attrs.transpose_b;
+  IntegerWeights w = DenseWeights(desc, nullptr, desc.shape[t ? 1 : 0], desc.shape[t ? 0 : 1]);
+  if (t) w.row = 1, w.column = w.k;
+  return PairPacking(w, t ? "t" : "");
+}
 
 Result<std::unique_ptr<CpuKernel>> MakeFastConvInteger(const NodeView& node) {
   if (!TakesBytes(node)) return nullptr;
   ONCILLA_ASSIGN(const auto attrs, ReadAttrs<ConvIntegerAttrs>(*node.attrs));
   ONCILLA_ASSIGN(const WindowGeometry g, ConvGeometry(AsConv(attrs), node));
-  if (g.groups != 1 || g.taps() * g.in_channels == 0 || g.batch * g.out_pixels() < kFewestRows) {
+  const bool packed = PacksFilter(node, attrs);
+  if (!packed &&
+      (g.groups != 1 || g.taps() * g.in_channels == 0 || g.batch * g.out_pixels() < kFewestRows)) {
     return nullptr;
   }
-  return std::unique_ptr<CpuKernel>(std::make_unique<FastConvInteger>(node, g));
+  return std::unique_ptr<CpuKernel>(std::make_unique<FastConvInteger>(node, g, packed));
 }
 
 Result<std::unique_ptr<CpuKernel>> MakeFastMatMulInteger(const NodeView& node) {
@@ -329,9 +416,11 @@ Result<std::unique_ptr<CpuKernel>> MakeFastMatMulInteger(const NodeView& node) {
   ONCILLA_ASSIGN(const auto attrs, ReadAttrs<MatMulIntegerAttrs>(*node.attrs));
   const Shape a = node.inputs[0].desc().shape;
   MatMulGeometry g = GeometryOf(AsMatMul(attrs), a, node.inputs[1].desc().shape);
-  if (g.a_col != 1 || g.m < kFewestRows || g.k == 0) return nullptr;
+  const bool packed = PacksMatrix(node, attrs);
+  if (!packed && (g.a_col != 1 || g.m < kFewestRows || g.k == 0)) return nullptr;
   const int64_t rows = a.rank() < 2 ? 1 : a[a.rank() - 2];
-  return std::unique_ptr<CpuKernel>(std::make_unique<FastMatMulInteger>(node, std::move(g), rows));
+  return std::unique_ptr<CpuKernel>(
+      std::make_unique<FastMatMulInteger>(node, std::move(g), rows, packed));
 }
 
 }  // namespace oncilla::cpu

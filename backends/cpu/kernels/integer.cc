@@ -302,8 +302,8 @@ Status Requantize(const RequantizeAttrs& attrs, const Args& args) {
 constexpr DTypeSet kOperands = Set(DType::kU8) | Set(DType::kI8) | Set(DType::kI16);
 
 const KernelRow kRows[] = {
-    Row<ConvInteger>("ConvInteger", kOperands, &MakeFastConvInteger),
-    Row<MatMulInteger>("MatMulInteger", kOperands, &MakeFastMatMulInteger),
+    Row<ConvInteger>("ConvInteger", kOperands, &MakeFastConvInteger, &ConvIntegerPacking),
+    Row<MatMulInteger>("MatMulInteger", kOperands, &MakeFastMatMulInteger, &MatMulIntegerPacking),
     Row<Requantize>("Requantize",
                     kOperands | Set(DType::kU16) | Set(DType::kI32) | Set(DType::kI64)),
 };

@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "backends/cpu/fast/fast.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/kernels/indices.h"
 #include "engine/tensor/dispatch.h"
@@ -155,7 +156,7 @@ Status UnpackBits(const UnpackBitsAttrs& attrs, const Args& args) {
 }
 
 const KernelRow kRows[] = {
-    Row<MatMulPacked>("MatMulPacked", kFloats),
+    Row<MatMulPacked>("MatMulPacked", kFloats, &MakeFastMatMulPacked),
     Row<UnpackBits>("UnpackBits", Set(DType::kU8)),
 };
 

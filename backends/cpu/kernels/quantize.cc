@@ -449,6 +449,24 @@ Status CastStored(const CastStoredAttrs& attrs, const Args& args) {
   return {};
 }
 
+template <class T>
+void LookUp(const uint8_t* x, bool is_signed, int64_t n, const T* table, T* y) {
+  // The code of -128 is that of 128: halves of the table are swapped.
+  const uint8_t first = is_signed ? 128 : 0;
+  for (int64_t i = 0; i < n; ++i) y[i] = table[static_cast<uint8_t>(x[i] ^ first)];
+}
+
+Status ByteTable(const NoAttrs&, const Args& args) {
+  const bool is_signed = args.in(0).dtype == DType::kI8;
+  DispatchDType(args.out(0).dtype, [&]<class T>(TypeTag<T>) {
+    ParallelFor(args.threads, args.in(0).elements(), 1 << 16, [&](int64_t begin, int64_t end) {
+      LookUp(args.In<uint8_t>(0) + begin, is_signed, end - begin, args.In<T>(1),
+             args.Out<T>(0) + begin);
+    });
+  });
+  return {};
+}
+
 // Every type is read and written as it is stored.
 constexpr KernelRow AsStored(KernelRow row) {
   row.stored = true;
@@ -459,6 +477,7 @@ constexpr DTypeSet kQuantized =
     Set(DType::kI8) | Set(DType::kU8) | Set(DType::kI16) | Set(DType::kU16) | Set(DType::kI32);
 
 const KernelRow kRows[] = {
+    Row<ByteTable>("ByteTable", Set(DType::kU8) | Set(DType::kI8)),
     AsStored(Row<CastStored>("CastStored", kFixedSize | kSmall)),
     AsStored(Row<QuantizeLinear>("QuantizeLinear", kNumbers)),
     AsStored(Row<DequantizeLinear>("DequantizeLinear", kIntegers | kSmall)),

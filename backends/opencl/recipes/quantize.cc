@@ -88,7 +88,26 @@ Result<Recipe> Dequantize(const DequantizeLinearAttrs& attrs, const NodeView& no
   return Launch(b, node, caps);
 }
 
+// Elements are only copied: types of one size share a program.
+Status CheckByteTable(const NoAttrs&, const NodeView& node, const Capabilities&) {
+  const DType to = node.outputs[0].dtype;
+  if ((Set(to) & kFixedSize) == 0) return Unsupported("opencl has no ByteTable of ", to);
+  return {};
+}
+
+Result<Recipe> ByteTable(const NoAttrs&, const NodeView& node, const Capabilities& caps) {
+  const int64_t elements = node.inputs[0].desc().elements();
+  if (elements == 0) return Recipe();
+  const IndexType index(elements);
+  DispatchBuilder b(cl::kQuantizeByteTable, "byte_table", index);
+  b.Define("IDX", index.name()).Define("BYTES", StrCat(BytesOf(node.outputs[0].dtype)));
+  b.Arg("x", In{0}).Arg("table", In{1}).Arg("y", Out{0}).Index({{"elements", elements}});
+  b.Int("first", node.inputs[0].dtype == DType::kI8 ? 128 : 0);
+  return Launch(b, node, caps);
+}
+
 constexpr KernelRow kRows[] = {
+    Row<ByteTable>("ByteTable", Set(DType::kU8) | Set(DType::kI8)).CanRun<CheckByteTable>(),
     Row<Quantize>("QuantizeLinear", kScales).CanRun<CheckQuantize>(),
     Row<Dequantize>("DequantizeLinear", kIntegers).CanRun<CheckDequantize>(),
 };

@@ -124,7 +124,24 @@ Result<Facts> InferCastStored(const CastStoredAttrs& attrs, std::span<const Fact
   return Facts{Fact::Of(attrs.to, in[0].shape)};
 }
 
+// x of bytes, table[256] -> element x of the table, in place of each; i8 counts from -128.
+Result<Facts> InferByteTable(const NoAttrs&, std::span<const Fact> in) {
+  if (in[0].dtype != DType::kU8 && in[0].dtype != DType::kI8) {
+    return InvalidArgument("x must be u8 or i8, not ", in[0].dtype);
+  }
+  if (!IsNumber(in[1].dtype)) return InvalidArgument("a table of ", in[1].dtype);
+  ONCILLA_TRY(RequireRank(in[1], 1, "table"));
+  const PartialShape& table = in[1].shape;
+  if (table.ranked() && table[0].known() && table[0].size != 256) {
+    return InvalidArgument("the table has ", table[0].size, " elements, not 256");
+  }
+  return Facts{Fact::Of(in[1].dtype, in[0].shape)};
+}
+
 constexpr OpDef kQuantizeOps[] = {
+    Op<InferByteTable>("ByteTable", {.inputs = {2, 2},
+                                     .axes = {AxisRule::kElementwise, 0, false, 1},
+                                     .work = Work::kPerOutput}),
     Op<InferCastStored>("CastStored", {.axes = Elementwise(), .work = Work::kPerOutput}),
     Op<InferQuantizeLinear>("QuantizeLinear",
                             {.inputs = {2, 3}, .axes = AlongAxis(1), .work = Work::kPerOutput}),

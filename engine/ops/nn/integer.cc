@@ -2,10 +2,9 @@
 #include "engine/ops/nn/integer.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "engine/ops/rules.h"
-#include "engine/tensor/dispatch.h"
+#include "engine/tensor/scalar.h"
 
 namespace oncilla {
 namespace {
@@ -191,14 +190,8 @@ RequantizeSpan SpanOf(const RequantizeAttrs& attrs, const Shape& x, const Shape&
 }
 
 IntegerRange RangeOf(const RequantizeAttrs& attrs) {
-  IntegerRange range;
-  DispatchDType(attrs.to, [&]<class T>(TypeTag<T>) {
-    if constexpr (std::is_integral_v<T> && sizeof(T) <= 4) {
-      range.least = std::max<int64_t>(attrs.least, std::numeric_limits<T>::min());
-      range.most = std::min<int64_t>(attrs.most, std::numeric_limits<T>::max());
-    }
-  });
-  return range;
+  const IntegerLimits limits = LimitsOf(attrs.to);
+  return {std::max(attrs.least, limits.least), std::min(attrs.most, limits.most)};
 }
 
 std::span<const OpDef> IntegerOps() { return kIntegerOps; }

@@ -1,0 +1,85 @@
+// What is computed of each byte by itself is looked up: a subgraph of elementwise nodes between
+// DequantizeLinear and QuantizeLinear has 256 possible inputs, so its results are computed now, by
+// the CPU's plain code, and stand in a table.
+#include "engine/ops/op_set.h"
+#include "engine/passes/pass.h"
+#include "engine/passes/quantised.h"
+#include "engine/passes/subgraph.h"
+
+namespace oncilla {
+namespace {
+
+constexpr size_t kMaxNodes = 16;
+
+class TableMaker {
+ public:
+  TableMaker(const Graph& graph, Device& cpu, Patch& patch)
+      : graph_(graph), cpu_(cpu), uses_(graph), patch_(patch) {}
+
+  Status Run() {
+    for (uint32_t n = 0; n < graph_.nodes().size(); ++n) {
+      const Node& node = graph_.node(NodeId{n});
+      if (node.op->name == "QuantizeLinear") ONCILLA_TRY(Look(NodeId{n}));
+    }
+    return Status();
+  }
+
+ private:
+  bool Belongs(const Node& node) const {
+    if (node.op->name == "QuantizeLinear" || node.op->name == "DequantizeLinear") {
+      const auto parameters = ParametersOf(graph_, node);
+      return parameters && parameters->single();
+    }
+    if (node.op->elementwise == nullptr || node.op->traits.is_random) return false;
+    // Constants that have several elements make a result depend on its place.
+    for (const ValueId id : node.inputs) {
+      if (id == kNoValue || !graph_.value(id).is_constant()) continue;
+      const Dim count = graph_.fact(id).shape.elements();
+      if (!count.known() || count.size != 1) return false;
+    }
+    return true;
+  }
+
+  Status Look(NodeId quantise) {
+    const Node& node = graph_.node(quantise);
+    const Subgraph* best = nullptr;
+    const auto found = SubgraphsBefore(
+        graph_, uses_, node.outputs[0], [this](const Node& n) { return Belongs(n); }, kMaxNodes);
+    for (const Subgraph& subgraph : found) {
+      const DType entry = graph_.fact(subgraph.entry).dtype;
+      if (entry == DType::kU8 || entry == DType::kI8) best = &subgraph;
+    }
+    if (best == nullptr) return Status();
+    const Fact &x = graph_.fact(best->entry), &y = graph_.fact(node.outputs[0]);
+    // Constants of higher rank would lift the result's.
+    if (!x.shape.ranked() || !y.shape.ranked() || x.shape.rank() != y.shape.rank()) return Status();
+    std::vector<uint8_t> codes;
+    for (int i = 0; i < 256; ++i) {
+      codes.push_back(static_cast<uint8_t>(x.dtype == DType::kI8 ? i - 128 : i));
+    }
+    const Tensor entry = Tensor::Of<uint8_t>(x.dtype, {256}, codes);
+    const auto results = ComputeSubgraph(graph_, *best, entry, cpu_);
+    // What fails now may stand on a branch that never matters; it fails again if it is run.
+    if (!results.ok() || results->elements() != 256) return Status();
+    std::vector<NodeId> from = {quantise};
+    for (const uint32_t member : best->nodes) {
+      if (NodeId{member} != quantise) from.push_back(NodeId{member});
+    }
+    const ValueId table = patch_.AddConstant(results->Reshaped({256}));
+    ONCILLA_ASSIGN(const ValueId out, patch_.Add("ByteTable", {}, {best->entry, table}, from));
+    return patch_.Replace(node.outputs[0], out);
+  }
+
+  const Graph& graph_;
+  Device& cpu_;
+  const Uses uses_;
+  Patch& patch_;
+};
+
+}  // namespace
+
+Status MakeByteTables(const Graph& graph, const PassContext& context, Patch& patch) {
+  return TableMaker(graph, *context.devices[0], patch).Run();
+}
+
+}  // namespace oncilla

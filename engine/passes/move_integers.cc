@@ -1,0 +1,91 @@
+// What only moves elements between DequantizeLinear and QuantizeLinear moves the integers:
+//   Quantize(move(Dequantize(q)))  ->  move(q)
+// where both have the same parameters. Of what moves several tensors (Concat), those with other
+// parameters are quantised before they are moved.
+#include "engine/passes/pass.h"
+#include "engine/passes/quantised.h"
+
+namespace oncilla {
+namespace {
+
+// No model nests movements deeper than this; the bound is for hostile ones.
+constexpr int kDeepest = 32;
+
+// Results are elements of input 0 (of all inputs, for Concat). Pad also has a number of its own.
+bool OnlyMoves(const Node& node) {
+  const OpTraits& traits = node.op->traits;
+  return traits.storage == StorageRule::kCarries && traits.work == Work::kNone &&
+         traits.axes.rule != AxisRule::kPads && node.outputs.size() == 1;
+}
+
+class Mover {
+ public:
+  Mover(const Graph& graph, Patch& patch) : graph_(graph), uses_(graph), patch_(patch) {}
+
+  Status Run() {
+    for (uint32_t n = 0; n < graph_.nodes().size(); ++n) {
+      const Node& node = graph_.node(NodeId{n});
+      if (node.op->name != "QuantizeLinear") continue;
+      const auto to = ParametersOf(graph_, node);
+      if (!to || !to->single() || !Reaches(node.inputs[0], *to, 0)) continue;
+      ONCILLA_ASSIGN(const ValueId y, Integers(node.inputs[0], NodeId{n}, *to));
+      ONCILLA_TRY(patch_.Replace(node.outputs[0], y));
+    }
+    return Status();
+  }
+
+ private:
+  // The integers that the value stands for; kNoValue unless they have these parameters.
+  ValueId Same(ValueId value, const LinearParameters& to) const {
+    const Node* node = ProducerIf(graph_, value, "DequantizeLinear");
+    if (node == nullptr) return kNoValue;
+    const auto from = ParametersOf(graph_, *node);
+    return from && from->SameAs(to) ? node->inputs[0] : kNoValue;
+  }
+
+  static size_t MovedInputs(const Node& node) {
+    return node.op->traits.axes.all_inputs ? node.inputs.size() : 1;
+  }
+
+  // Of the tensors that come together in the value, the first has these parameters, and the others
+  // were dequantised too.
+  bool Reaches(ValueId value, const LinearParameters& to, int depth) const {
+    if (Same(value, to) != kNoValue) return true;
+    const NodeId id = graph_.value(value).producer;
+    if (id == kNoNode || depth > kDeepest || !uses_.Single(value)) return false;
+    const Node& node = graph_.node(id);
+    if (!OnlyMoves(node)) return false;
+    for (size_t i = 1; i < MovedInputs(node); ++i) {
+      if (ProducerIf(graph_, node.inputs[i], "DequantizeLinear") == nullptr) return false;
+    }
+    return Reaches(node.inputs[0], to, depth + 1);
+  }
+
+  Result<ValueId> Integers(ValueId value, NodeId quantise, const LinearParameters& to) {
+    if (const ValueId same = Same(value, to); same != kNoValue) return same;
+    const NodeId id = graph_.value(value).producer;
+    const Node& node = graph_.node(id);
+    if (!OnlyMoves(node)) {
+      std::vector<ValueId> inputs = graph_.node(quantise).inputs;
+      inputs[0] = value;
+      return patch_.Add("QuantizeLinear", graph_.node(quantise).attrs, inputs, {quantise});
+    }
+    std::vector<ValueId> inputs = node.inputs;
+    for (size_t i = 0; i < MovedInputs(node); ++i) {
+      ONCILLA_ASSIGN(inputs[i], Integers(inputs[i], quantise, to));
+    }
+    return patch_.Add(node.op->name, node.attrs, inputs, {id});
+  }
+
+  const Graph& graph_;
+  const Uses uses_;
+  Patch& patch_;
+};
+
+}  // namespace
+
+Status MoveIntegers(const Graph& graph, const PassContext&, Patch& patch) {
+  return Mover(graph, patch).Run();
+}
+
+}  // namespace oncilla
