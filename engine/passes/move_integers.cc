@@ -1,7 +1,9 @@
 // What only moves elements between DequantizeLinear and QuantizeLinear moves the integers:
 //   Quantize(move(Dequantize(q)))  ->  move(q)
 // where both have the same parameters. Of what moves several tensors (Concat), those with other
-// parameters are quantised before they are moved.
+// parameters are brought to the result's before they are moved, which is looked up.
+#include <algorithm>
+
 #include "engine/passes/pass.h"
 #include "engine/passes/quantised.h"
 
@@ -43,20 +45,28 @@ class Mover {
     return from && from->SameAs(to) ? node->inputs[0] : kNoValue;
   }
 
+  bool IsDequantised(ValueId value) const {
+    const Node* node = ProducerIf(graph_, value, "DequantizeLinear");
+    if (node == nullptr) return false;
+    const auto from = ParametersOf(graph_, *node);
+    return from && from->single() && BitsOf(from->dtype) == 8;
+  }
+
   static size_t MovedInputs(const Node& node) {
     return node.op->traits.axes.all_inputs ? node.inputs.size() : 1;
   }
 
-  // Of the tensors that come together in the value, the first has these parameters, and the others
-  // were dequantised too.
+  // Integers of these parameters come to the value through movements alone, or dequantised tensors
+  // of any come together in it.
   bool Reaches(ValueId value, const LinearParameters& to, int depth) const {
     if (Same(value, to) != kNoValue) return true;
     const NodeId id = graph_.value(value).producer;
     if (id == kNoNode || depth > kDeepest || !uses_.Single(value)) return false;
     const Node& node = graph_.node(id);
     if (!OnlyMoves(node)) return false;
-    for (size_t i = 1; i < MovedInputs(node); ++i) {
-      if (ProducerIf(graph_, node.inputs[i], "DequantizeLinear") == nullptr) return false;
+    if (const size_t moved = MovedInputs(node); moved > 1) {
+      return std::all_of(node.inputs.begin(), node.inputs.begin() + static_cast<ptrdiff_t>(moved),
+                         [&](ValueId id) { return IsDequantised(id); });
     }
     return Reaches(node.inputs[0], to, depth + 1);
   }

@@ -7,6 +7,7 @@
 
 #include "backends/cpu/kernel.h"
 #include "engine/base/half.h"
+#include "engine/ops/nn/conv_geometry.h"
 #include "engine/tensor/dispatch.h"
 
 namespace oncilla::cpu {
@@ -45,11 +46,14 @@ Result<std::unique_ptr<CpuKernel>> MakeFastRecurrent(const NodeView& node);
 Result<Packing> RecurrentPacking(const NodeView& node, int input);
 
 Result<std::unique_ptr<CpuKernel>> MakeFastConvInteger(const NodeView& node);
+// Null unless each group has one channel. Of a ConvInteger of bytes with sums in i32.
+std::unique_ptr<CpuKernel> MakeFastIntegerDepthwise(const NodeView& node, const WindowGeometry& g);
 Result<Packing> ConvIntegerPacking(const NodeView& node, int input);
 Result<std::unique_ptr<CpuKernel>> MakeFastMatMulInteger(const NodeView& node);
 Result<Packing> MatMulIntegerPacking(const NodeView& node, int input);
 
 Result<std::unique_ptr<CpuKernel>> MakeFastMatMulPacked(const NodeView& node);
+Result<Packing> MatMulPackedPacking(const NodeView& node, int input);
 
 Result<std::unique_ptr<CpuKernel>> MakeFastResize(const NodeView& node);
 

@@ -404,8 +404,8 @@ Result<std::unique_ptr<CpuKernel>> MakeFastConvInteger(const NodeView& node) {
   ONCILLA_ASSIGN(const auto attrs, ReadAttrs<ConvIntegerAttrs>(*node.attrs));
   ONCILLA_ASSIGN(const WindowGeometry g, ConvGeometry(AsConv(attrs), node));
   const bool packed = PacksFilter(node, attrs);
-  if (!packed &&
-      (g.groups != 1 || g.taps() * g.in_channels == 0 || g.batch * g.out_pixels() < kFewestRows)) {
+  if (g.groups != 1) return MakeFastIntegerDepthwise(node, g);
+  if (!packed && (g.taps() * g.in_channels == 0 || g.batch * g.out_pixels() < kFewestRows)) {
     return nullptr;
   }
   return std::unique_ptr<CpuKernel>(std::make_unique<FastConvInteger>(node, g, packed));

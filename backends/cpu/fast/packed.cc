@@ -1,6 +1,7 @@
-// Fast MatMulPacked of floats: columns of weights are unpacked on vectors, each when it is needed,
-// by each thread into a buffer of its own. Few rows are multiplied by dot products, as fast as
-// memory gives the packed weights; more rows as packed products, a panel of columns at a time.
+// Fast MatMulPacked of floats with constant weights, which are packed once more: the bytes of a
+// panel of columns side by side, so that a vector holds the same place of several columns. Few rows
+// are multiplied with weights in registers, as fast as memory gives the packed ones; for more rows
+// each thread unpacks a panel of floats, which the usual product goes on with.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/fast/packed.cc"
 // clang-format off
@@ -10,6 +11,7 @@
 #include "engine/ops/math/packed.h"
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "backends/cpu/fast/fast.h"
@@ -20,20 +22,13 @@
 #define ONCILLA_FAST_PACKED_TYPES
 namespace oncilla::cpu {
 
-// One column of weights as it is stored (engine/ops/math/packed.h).
-struct PackedColumn {
-  int64_t bits = 4, block = 0, blocks = 0;
-  const uint8_t* weights = nullptr;
+// `width` columns of weights. Byte i of them all stands at codes + i * width and holds 8 / bits
+// numbers of each column; scales and zeros of block b at b * width.
+struct PackedPanel {
+  int64_t bits = 4, depth = 0, block = 0, blocks = 0, width = 0;
+  const uint8_t* codes = nullptr;
   const float* scales = nullptr;
-  const uint8_t* zeros = nullptr;     // packed; or null
-  const float* real_zeros = nullptr;  // or null; without both, zeros are 2^(bits - 1)
-
-  float zero(int64_t i) const {
-    if (real_zeros != nullptr) return real_zeros[i];
-    if (zeros == nullptr) return static_cast<float>(1 << (bits - 1));
-    const int64_t at = i * bits;
-    return static_cast<float>(zeros[at / 8] >> (at % 8) & ((1 << bits) - 1));
-  }
+  const float* zeros = nullptr;  // null: all are 2^(bits - 1)
 };
 
 }  // namespace oncilla::cpu
@@ -42,50 +37,122 @@ struct PackedColumn {
 HWY_BEFORE_NAMESPACE();
 namespace oncilla::cpu::HWY_NAMESPACE {
 
-// The numbers of each byte, n in all, one a byte.
-HWY_INLINE void ExpandCodes(const uint8_t* from, int64_t bits, int64_t n, uint8_t* to) {
-  int64_t i = 0;
-#if HWY_TARGET != HWY_SCALAR
-  if (bits == 4) {
-    constexpr hn::CappedTag<uint8_t, 16> d;
-    const auto low = hn::Set(d, uint8_t{15});
-    for (const int64_t step = 2 * hn::Lanes(d); i + step <= n; i += step) {
-      const auto both = hn::LoadU(d, from + i / 2);
-      hn::StoreInterleaved2(hn::And(both, low), hn::And(hn::ShiftRight<4>(both), low), d, to + i);
+using Ints = hn::Rebind<int32_t, Floats>;
+
+// Weights of one block in `kVectors` vectors of columns.
+template <int kVectors>
+struct BlockScales {
+  Vector scales[kVectors], zeros[kVectors];
+  BlockScales(const PackedPanel& p, int64_t b) {
+    constexpr Floats d;
+    for (int v = 0; v < kVectors; ++v) {
+      const int64_t at = b * p.width + v * kLanes;
+      scales[v] = hn::LoadU(d, p.scales + at);
+      zeros[v] = p.zeros != nullptr ? hn::LoadU(d, p.zeros + at)
+                                    : hn::Set(d, static_cast<float>(1 << (p.bits - 1)));
     }
   }
-#endif
-  const int mask = (1 << bits) - 1;
-  for (; i < n; ++i) to[i] = static_cast<uint8_t>(from[i * bits / 8] >> (i * bits % 8) & mask);
-}
+  // Number j of each byte in `bytes`, of the columns of vector v.
+  template <int kBits>
+  Vector Weights(hn::Vec<Ints> bytes, int j, int v) const {
+    constexpr Floats d;
+    constexpr Ints ints;
+    if constexpr (kBits != 8) {
+      bytes = hn::And(hn::ShiftRightSame(bytes, j * kBits), hn::Set(ints, (1 << kBits) - 1));
+    }
+    return hn::Mul(hn::Sub(hn::ConvertTo(d, bytes), zeros[v]), scales[v]);
+  }
+};
 
-// to[i] = (codes[i] - zero) * scale.
-HWY_INLINE void ScaleCodes(const uint8_t* codes, int64_t n, float zero, float scale, float* to) {
-  int64_t i = 0;
-#if HWY_TARGET != HWY_SCALAR
-  constexpr Floats d;
-  constexpr hn::Rebind<int32_t, Floats> ints;
+HWY_INLINE hn::Vec<Ints> LoadCodes(const uint8_t* from) {
   constexpr hn::Rebind<uint8_t, Floats> bytes;
-  const auto zeros = hn::Set(d, zero), scales = hn::Set(d, scale);
-  for (; i + kLanes <= n; i += kLanes) {
-    const auto q = hn::ConvertTo(d, hn::PromoteTo(ints, hn::LoadU(bytes, codes + i)));
-    hn::StoreU(hn::Mul(hn::Sub(q, zeros), scales), d, to + i);
-  }
-#endif
-  for (; i < n; ++i) to[i] = (static_cast<float>(codes[i]) - zero) * scale;
+  return hn::PromoteTo(Ints(), hn::LoadU(bytes, from));
 }
 
-// All blocks of a column; `codes` is scratch of a byte a weight.
-void UnpackColumn(const PackedColumn& c, uint8_t* codes, float* to) {
-  const uint8_t* given = c.weights;
-  if (c.bits != 8) {
-    ExpandCodes(c.weights, c.bits, c.blocks * c.block, codes);
-    given = codes;
+// The sums of kRows rows, added up in kSets sets so that additions need not wait for one another.
+template <int kBits, int kRows, int kSets>
+void MultiplyRows(const PackedPanel& p, const float* x, int64_t x_step, float* y) {
+  constexpr Floats d;
+  constexpr int kVectors = 2, kPer = 8 / kBits;
+  Vector sums[kSets][kRows][kVectors];
+  for (auto& set : sums) {
+    for (auto& row : set) row[0] = row[1] = hn::Zero(d);
   }
-  for (int64_t b = 0; b < c.blocks; ++b) {
-    ScaleCodes(given + b * c.block, c.block, c.zero(b), c.scales[b], to + b * c.block);
+  for (int64_t b = 0; b < p.blocks; ++b) {
+    const BlockScales<kVectors> block(p, b);
+    const int64_t first = b * p.block, end = std::min(first + p.block, p.depth);
+    const uint8_t* codes = p.codes + first / kPer * p.width;
+    // One byte of each column, of which the first `count` numbers are within the depth.
+    const auto step = [&](int64_t k, int count, Vector(&set)[kRows][kVectors]) HWY_ATTR {
+      ONCILLA_UNROLL for (int v = 0; v < kVectors; ++v) {
+        const auto bytes = LoadCodes(codes + (k - first) / kPer * p.width + v * kLanes);
+        for (int j = 0; j < count; ++j) {
+          const Vector weights = block.template Weights<kBits>(bytes, j, v);
+          ONCILLA_UNROLL for (int r = 0; r < kRows; ++r) {
+            set[r][v] = hn::MulAdd(hn::Set(d, x[r * x_step + k + j]), weights, set[r][v]);
+          }
+        }
+      }
+    };
+    int64_t k = first;
+    for (; k + kSets * kPer <= end; k += kSets * kPer) {
+      ONCILLA_UNROLL for (int s = 0; s < kSets; ++s) step(k + s * kPer, kPer, sums[s]);
+    }
+    for (; k < end; k += kPer) step(k, static_cast<int>(std::min<int64_t>(kPer, end - k)), sums[0]);
+  }
+  for (int r = 0; r < kRows; ++r) {
+    for (int v = 0; v < kVectors; ++v) {
+      Vector sum = sums[0][r][v];
+      for (int s = 1; s < kSets; ++s) sum = hn::Add(sum, sums[s][r][v]);
+      hn::StoreU(sum, d, y + r * p.width + v * kLanes);
+    }
   }
 }
+
+// y[rows][width], all columns of the panel.
+template <int kBits>
+void MultiplyPanelOf(const PackedPanel& p, const float* x, int64_t rows, float* y) {
+  int64_t row = 0;
+  for (; row + 4 <= rows; row += 4) {
+    MultiplyRows<kBits, 4, 1>(p, x + row * p.depth, p.depth, y + row * p.width);
+  }
+  for (; row < rows; ++row) {
+    MultiplyRows<kBits, 1, 4>(p, x + row * p.depth, p.depth, y + row * p.width);
+  }
+}
+
+// to[depth][width], as the usual product takes it.
+template <int kBits>
+void UnpackPanelOf(const PackedPanel& p, float* to) {
+  constexpr Floats d;
+  constexpr int kVectors = 2, kPer = 8 / kBits;
+  for (int64_t b = 0; b < p.blocks; ++b) {
+    const BlockScales<kVectors> block(p, b);
+    const int64_t first = b * p.block, end = std::min(first + p.block, p.depth);
+    for (int64_t k = first; k < end; k += kPer) {
+      const int count = static_cast<int>(std::min<int64_t>(kPer, end - k));
+      for (int v = 0; v < kVectors; ++v) {
+        const auto bytes = LoadCodes(p.codes + k / kPer * p.width + v * kLanes);
+        for (int j = 0; j < count; ++j) {
+          hn::StoreU(block.template Weights<kBits>(bytes, j, v), d,
+                     to + (k + j) * p.width + v * kLanes);
+        }
+      }
+    }
+  }
+}
+
+void MultiplyPanel(const PackedPanel& p, const float* x, int64_t rows, float* y) {
+  if (p.bits == 8) return MultiplyPanelOf<8>(p, x, rows, y);
+  if (p.bits == 4) return MultiplyPanelOf<4>(p, x, rows, y);
+  MultiplyPanelOf<2>(p, x, rows, y);
+}
+void UnpackPanel(const PackedPanel& p, float* to) {
+  if (p.bits == 8) return UnpackPanelOf<8>(p, to);
+  if (p.bits == 4) return UnpackPanelOf<4>(p, to);
+  UnpackPanelOf<2>(p, to);
+}
+int64_t TwoVectors() { return 2 * kLanes; }
 
 }  // namespace oncilla::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -94,43 +161,58 @@ HWY_AFTER_NAMESPACE();
 namespace oncilla::cpu {
 namespace {
 
-HWY_EXPORT(UnpackColumn);
+HWY_EXPORT(MultiplyPanel);
+HWY_EXPORT(UnpackPanel);
+HWY_EXPORT(TwoVectors);
 
-// So few rows read a column as often as unpacking it writes it.
-constexpr int64_t kFewRows = 4;
+// More rows than these make up for unpacking a panel to memory.
+constexpr int64_t kFewRows = 8;
+
+// Columns, blocks and bytes of a block of the weights.
+struct PackedSizes {
+  int64_t columns = 0, blocks = 0, block_bytes = 0;
+  explicit PackedSizes(const TensorDesc& weights)
+      : columns(weights.shape[0]), blocks(weights.shape[1]), block_bytes(weights.shape[2]) {}
+  int64_t bytes() const { return blocks * block_bytes; }
+  int64_t panels() const { return (columns + PanelColumns() - 1) / PanelColumns(); }
+};
+
+// Must follow from attributes, types and constants alone. Rows that choose their matrix are left to
+// plain code.
+bool IsTaken(const NodeView& node) {
+  const auto constant = [&](size_t i) { return !node.has_input(i) || node.inputs[i].constant; };
+  return node.inputs[0].dtype == DType::kF32 && !node.has_input(4) && constant(1) && constant(2) &&
+         constant(3) && node.inputs[1].desc().elements() > 0 &&
+         PanelColumns() == HWY_DYNAMIC_DISPATCH(TwoVectors)();
+}
 
 class FastMatMulPacked : public CpuKernel {
  public:
   FastMatMulPacked(const NodeView& node, const MatMulPackedAttrs& attrs, int64_t rows)
-      : CpuKernel(node), attrs_(attrs), rows_(rows) {
-    const Shape weights = node.inputs[1].desc().shape;
-    columns_ = weights[0];
-    blocks_ = weights[1];
-    bytes_ = blocks_ * weights[2];
-  }
+      : CpuKernel(node), attrs_(attrs), sizes_(node.inputs[1].desc()), rows_(rows) {}
   std::string description() const override {
-    return StrCat("unpacks ", attrs_.bits, " bits, ", rows_ <= kFewRows ? "dot products" : "gemm ",
+    return StrCat(attrs_.bits, " bits, ", rows_ <= kFewRows ? "in registers" : "unpacked for gemm ",
                   rows_ <= kFewRows ? "" : TileName());
   }
 
   Status Run(const Args& args) const override {
-    const int64_t width = rows_ <= kFewRows ? 1 : PanelColumns();
-    const int64_t panels = (columns_ + width - 1) / width;
-    const int64_t sums = SaturatingMul(attrs_.depth, width * (rows_ + 1));
-    ParallelFor(args.threads, panels, GrainOf(sums, 64), [&](int64_t begin, int64_t end) {
-      Buffers buffers;
-      buffers.codes.resize(static_cast<size_t>(padded()));
-      buffers.weights.resize(static_cast<size_t>(padded() * width));
-      for (int64_t i = begin; i < end && !args.threads.ended(); ++i) {
-        const int64_t first = i * width, count = std::min(width, columns_ - first);
-        for (int64_t c = 0; c < count; ++c) {
-          HWY_DYNAMIC_DISPATCH(UnpackColumn)
-          (Column(args, first + c), buffers.codes.data(), buffers.weights.data() + c * padded());
-        }
-        if (width == 1) {
-          MultiplyColumn(args, first, buffers.weights.data());
+    const int64_t width = PanelColumns();
+    const int64_t sums = SaturatingMul(attrs_.depth, width * (rows_ + 4));
+    ParallelFor(args.threads, sizes_.panels(), GrainOf(sums, 64), [&](int64_t i, int64_t end) {
+      std::vector<float> buffer(
+          static_cast<size_t>(width * (rows_ <= kFewRows ? rows_ : attrs_.depth)));
+      for (; i < end && !args.threads.ended(); ++i) {
+        const PackedPanel panel = PanelOf(args, i);
+        const int64_t first = i * width, count = std::min(width, sizes_.columns - first);
+        if (rows_ <= kFewRows) {
+          HWY_DYNAMIC_DISPATCH(MultiplyPanel)(panel, args.In<float>(0), rows_, buffer.data());
+          for (int64_t row = 0; row < rows_; ++row) {
+            std::copy_n(buffer.data() + row * width, count,
+                        args.Out<float>(0) + row * sizes_.columns + first);
+          }
         } else {
-          MultiplyPanel(args, first, count, buffers);
+          HWY_DYNAMIC_DISPATCH(UnpackPanel)(panel, buffer.data());
+          MultiplyUnpacked(args, buffer.data(), first, count);
         }
       }
     });
@@ -138,68 +220,103 @@ class FastMatMulPacked : public CpuKernel {
   }
 
  private:
-  struct Buffers {
-    std::vector<uint8_t> codes;
-    std::vector<float> weights, panel;
-  };
-  // Weights of a column, those that fill up its last block with them.
-  int64_t padded() const { return blocks_ * attrs_.block; }
-
-  PackedColumn Column(const Args& args, int64_t column) const {
-    PackedColumn c;
-    c.bits = attrs_.bits;
-    c.block = attrs_.block;
-    c.blocks = blocks_;
-    c.weights = args.In<uint8_t>(1) + column * bytes_;
-    c.scales = args.In<float>(2) + column * blocks_;
-    if (args.has_input(3) && args.in(3).dtype == DType::kU8) {
-      c.zeros = args.In<uint8_t>(3) + column * ((blocks_ * attrs_.bits + 7) / 8);
-    } else if (args.has_input(3)) {
-      c.real_zeros = args.In<float>(3) + column * blocks_;
-    }
-    return c;
+  PackedPanel PanelOf(const Args& args, int64_t i) const {
+    PackedPanel p;
+    p.bits = attrs_.bits;
+    p.depth = attrs_.depth;
+    p.block = attrs_.block;
+    p.blocks = sizes_.blocks;
+    p.width = PanelColumns();
+    p.codes = args.In<uint8_t>(1) + i * p.width * sizes_.bytes();
+    p.scales = args.In<float>(2) + i * p.width * p.blocks;
+    if (args.has_input(3)) p.zeros = args.In<float>(3) + i * p.width * p.blocks;
+    return p;
   }
 
-  void MultiplyColumn(const Args& args, int64_t column, const float* weights) const {
-    for (int64_t row = 0; row < rows_; ++row) {
-      args.Out<float>(0)[row * columns_ + column] =
-          Dot(args.In<float>(0) + row * attrs_.depth, weights, attrs_.depth);
-    }
-  }
-
-  void MultiplyPanel(const Args& args, int64_t first, int64_t count, Buffers& buffers) const {
+  void MultiplyUnpacked(const Args& args, const float* panel, int64_t first, int64_t count) const {
     static constexpr int64_t kOneTap = 0;
-    buffers.panel.resize(static_cast<size_t>(PackedElements(attrs_.depth, count)));
-    Pack(buffers.weights.data(), 1, padded(), attrs_.depth, count, buffers.panel.data());
     Product<float> p;
     p.line_rows = rows_;
     p.a = args.In<float>(0);
     p.row_step = attrs_.depth;
     p.taps = &kOneTap;
     p.run = attrs_.depth;
-    p.b = buffers.panel.data();
+    p.b = panel;
     p.columns = count;
     p.c = args.Out<float>(0) + first;
-    p.c_step = columns_;
+    p.c_step = sizes_.columns;
     RunTask(p, Split{}, 0);
   }
 
   const MatMulPackedAttrs attrs_;
+  const PackedSizes sizes_;
   const int64_t rows_;
-  int64_t columns_ = 0, blocks_ = 0, bytes_ = 0;
 };
+
+// Rows of `steps` numbers, one for each column, as panels: [panel][step][column]. Columns that a
+// panel lacks are zero.
+template <class T, class F>
+void FillPanels(int64_t columns, int64_t steps, F&& at, std::span<std::byte> to) {
+  const int64_t width = PanelColumns();
+  T* out = reinterpret_cast<T*>(to.data());
+  for (int64_t first = 0; first < columns; first += width) {
+    for (int64_t step = 0; step < steps; ++step) {
+      for (int64_t c = first; c < first + width; ++c) *out++ = c < columns ? at(c, step) : T{0};
+    }
+  }
+}
 
 }  // namespace
 
 Result<std::unique_ptr<CpuKernel>> MakeFastMatMulPacked(const NodeView& node) {
-  const TensorDesc x = node.inputs[0].desc();
-  // Rows that choose their matrix are left to plain code.
-  if (x.dtype != DType::kF32 || node.has_input(4) || node.outputs[0].desc().elements() == 0) {
-    return nullptr;
-  }
+  if (!IsTaken(node) || node.outputs[0].desc().elements() == 0) return nullptr;
   ONCILLA_ASSIGN(const auto attrs, ReadAttrs<MatMulPackedAttrs>(*node.attrs));
-  const int64_t rows = x.elements() / attrs.depth;
+  const int64_t rows = node.inputs[0].desc().elements() / attrs.depth;
   return std::unique_ptr<CpuKernel>(std::make_unique<FastMatMulPacked>(node, attrs, rows));
+}
+
+Result<Packing> MatMulPackedPacking(const NodeView& node, int input) {
+  const TensorDesc desc = node.inputs[static_cast<size_t>(input)].desc();
+  if (input == 0 || !IsTaken(node)) return Packing{"dense", desc.bytes(), nullptr};
+  ONCILLA_ASSIGN(const auto attrs, ReadAttrs<MatMulPackedAttrs>(*node.attrs));
+  const PackedSizes sizes(node.inputs[1].desc());
+  const int64_t columns = sizes.columns, blocks = sizes.blocks, bits = attrs.bits;
+  const int64_t all = sizes.panels() * PanelColumns();
+  const std::string name = StrCat("panels", PanelColumns());
+  if (input == 1) {
+    const int64_t bytes = sizes.bytes();
+    return Packing{name, SaturatingMul(all, bytes),
+                   [columns, bytes](const Tensor& constant, std::span<std::byte> to) {
+                     const auto from = constant.As<uint8_t>();
+                     FillPanels<uint8_t>(
+                         columns, bytes, [&](int64_t c, int64_t i) { return from[c * bytes + i]; },
+                         to);
+                     return Status();
+                   }};
+  }
+  const int64_t bytes = SaturatingMul(all, SaturatingMul(blocks, int64_t{sizeof(float)}));
+  if (desc.dtype == DType::kF32) {
+    return Packing{name, bytes, [columns, blocks](const Tensor& constant, std::span<std::byte> to) {
+                     const auto from = constant.As<float>();
+                     FillPanels<float>(
+                         columns, blocks,
+                         [&](int64_t c, int64_t b) { return from[c * blocks + b]; }, to);
+                     return Status();
+                   }};
+  }
+  return Packing{StrCat(name, " of ", bits, " bits"), bytes,
+                 [columns, blocks, bits](const Tensor& constant, std::span<std::byte> to) {
+                   const auto from = constant.As<uint8_t>();
+                   const int64_t row = (blocks * bits + 7) / 8;
+                   FillPanels<float>(
+                       columns, blocks,
+                       [&](int64_t c, int64_t b) {
+                         const int code = from[c * row + b * bits / 8] >> (b * bits % 8);
+                         return static_cast<float>(code & ((1 << bits) - 1));
+                       },
+                       to);
+                   return Status();
+                 }};
 }
 
 }  // namespace oncilla::cpu

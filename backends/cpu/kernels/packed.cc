@@ -156,7 +156,7 @@ Status UnpackBits(const UnpackBitsAttrs& attrs, const Args& args) {
 }
 
 const KernelRow kRows[] = {
-    Row<MatMulPacked>("MatMulPacked", kFloats, &MakeFastMatMulPacked),
+    Row<MatMulPacked>("MatMulPacked", kFloats, &MakeFastMatMulPacked, &MatMulPackedPacking),
     Row<UnpackBits>("UnpackBits", Set(DType::kU8)),
 };
 
