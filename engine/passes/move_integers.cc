@@ -13,13 +13,6 @@ namespace {
 // No model nests movements deeper than this; the bound is for hostile ones.
 constexpr int kDeepest = 32;
 
-// Results are elements of input 0 (of all inputs, for Concat). Pad also has a number of its own.
-bool OnlyMoves(const Node& node) {
-  const OpTraits& traits = node.op->traits;
-  return traits.storage == StorageRule::kCarries && traits.work == Work::kNone &&
-         traits.axes.rule != AxisRule::kPads && node.outputs.size() == 1;
-}
-
 class Mover {
  public:
   Mover(const Graph& graph, Patch& patch) : graph_(graph), uses_(graph), patch_(patch) {}
@@ -29,7 +22,7 @@ class Mover {
       const Node& node = graph_.node(NodeId{n});
       if (node.op->name != "QuantizeLinear") continue;
       const auto to = ParametersOf(graph_, node);
-      if (!to || !to->single() || !Reaches(node.inputs[0], *to, 0)) continue;
+      if (!to || !to->single() || !Reaches(node.inputs[0], *to, false, 0)) continue;
       ONCILLA_ASSIGN(const ValueId y, Integers(node.inputs[0], NodeId{n}, *to));
       ONCILLA_TRY(patch_.Replace(node.outputs[0], y));
     }
@@ -56,26 +49,25 @@ class Mover {
     return node.op->traits.axes.all_inputs ? node.inputs.size() : 1;
   }
 
-  // Integers of these parameters come to the value through movements alone, or dequantised tensors
-  // of any come together in it.
-  bool Reaches(ValueId value, const LinearParameters& to, int depth) const {
-    if (Same(value, to) != kNoValue) return true;
+  // Integers of these parameters come to the value through movements alone; or of any parameters,
+  // where several tensors come together on the way.
+  bool Reaches(ValueId value, const LinearParameters& to, bool any, int depth) const {
+    if (Same(value, to) != kNoValue || (any && IsDequantised(value))) return true;
     const NodeId id = graph_.value(value).producer;
     if (id == kNoNode || depth > kDeepest || !uses_.Single(value)) return false;
     const Node& node = graph_.node(id);
-    if (!OnlyMoves(node)) return false;
-    if (const size_t moved = MovedInputs(node); moved > 1) {
-      return std::all_of(node.inputs.begin(), node.inputs.begin() + static_cast<ptrdiff_t>(moved),
-                         [&](ValueId id) { return IsDequantised(id); });
-    }
-    return Reaches(node.inputs[0], to, depth + 1);
+    if (!(OnlyMoves(*node.op) && node.outputs.size() == 1)) return false;
+    const size_t moved = MovedInputs(node);
+    return std::all_of(
+        node.inputs.begin(), node.inputs.begin() + static_cast<ptrdiff_t>(moved),
+        [&](ValueId from) { return Reaches(from, to, any || moved > 1, depth + 1); });
   }
 
   Result<ValueId> Integers(ValueId value, NodeId quantise, const LinearParameters& to) {
     if (const ValueId same = Same(value, to); same != kNoValue) return same;
     const NodeId id = graph_.value(value).producer;
     const Node& node = graph_.node(id);
-    if (!OnlyMoves(node)) {
+    if (!(OnlyMoves(*node.op) && node.outputs.size() == 1)) {
       std::vector<ValueId> inputs = graph_.node(quantise).inputs;
       inputs[0] = value;
       return patch_.Add("QuantizeLinear", graph_.node(quantise).attrs, inputs, {quantise});

@@ -84,6 +84,15 @@ std::optional<LinearParameters> ParametersOf(const Graph& graph, const Node& nod
   return p;
 }
 
+bool OnlyMoves(const OpDef& op) {
+  // What pads has numbers of its own, which other integers stand for; Resize may interpolate.
+  for (const std::string_view more : {"Pad", "SpaceToBatch", "ExtractPatches", "Resize"}) {
+    if (op.name == more) return false;
+  }
+  return op.traits.storage == StorageRule::kCarries && op.traits.work == Work::kNone &&
+         op.elementwise == nullptr;
+}
+
 std::optional<Dequantised> DequantisedBefore(const Graph& graph, ValueId value) {
   Dequantised out;
   while (const Node* node = ProducerIf(graph, value, "Transpose")) {

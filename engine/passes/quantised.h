@@ -31,6 +31,10 @@ struct LinearParameters {
 // are constants, without blocks; nothing for any other node.
 std::optional<LinearParameters> ParametersOf(const Graph& graph, const Node& node);
 
+// Every element of the results is one of input 0 (of all inputs, where the op's axes say so), at
+// another place: nothing is computed, filled up or left open.
+bool OnlyMoves(const OpDef& op);
+
 // A value that is DequantizeLinear of `integers`, its axes then in another order.
 struct Dequantised {
   ValueId integers = kNoValue;

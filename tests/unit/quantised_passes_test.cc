@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/graph/print.h"
+#include "engine/passes/quantised.h"
 #include "tests/unit/graph_text.h"
 
 namespace oncilla {
@@ -116,6 +117,19 @@ TEST(IntegerProducts, SumsThatCouldLeave32BitsStay) {
   const ValueId x = t.Through(t.Input("x", Shape{1, 120000}), kX);
   t.Output("y", t.Through(t.Add("MatMul", {x, t.Filter({120000, 2}, 1, kW)}), 1024));
   EXPECT_EQ(CountOps(RunAndCompare(t.graph(), std::vector{kProducts}), "MatMul"), 1);
+}
+
+// An op that comes to this list must not fill anything up: integers and real numbers have another
+// zero.
+TEST(MoveIntegers, OpsThatOnlyMove) {
+  const auto set = OpSet::Builtin();
+  std::string ops;
+  for (const OpDef* op : set->ops()) {
+    if (OnlyMoves(*op)) ops += std::string(op->name) + ' ';
+  }
+  EXPECT_EQ(ops,
+            "GatherElements GatherND Reshape Squeeze Unsqueeze Flatten Transpose Concat Split Tile "
+            "Expand Slice StridedSlice Reverse Roll DepthToSpace SpaceToDepth BatchToSpace ");
 }
 
 TEST(MoveIntegers, MovementsBetweenEqualScales) {
