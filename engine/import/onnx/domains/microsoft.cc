@@ -119,6 +119,8 @@ Result<ValueId> AddActivation(OnnxLowering& b, ValueId x, const std::string& nam
   return Unsupported("with the activation ", name);
 }
 
+// Of NhwcFusedConv the input, what is added and the result have their channels last, the filter is
+// as ONNX has it.
 Result<Values> LowerFusedConv(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
   if (rank < 3 || rank > 5) return Unsupported("with ", rank - 2, " spatial axes");
@@ -132,9 +134,15 @@ Result<Values> LowerFusedConv(OnnxLowering& b) {
   for (int i = 2; i < rank; ++i) perm.push_back(i);
   perm.insert(perm.end(), {1, 0});
   ONCILLA_ASSIGN(const ValueId filter, b.Transpose(b.in(1), std::move(perm), "filter"));
-  ONCILLA_ASSIGN(const ValueId x, b.ChannelsLast(b.in(0), rank));
+  const bool last = b.op() == "NhwcFusedConv";
+  ValueId x = b.in(0);
+  if (!last) {
+    ONCILLA_ASSIGN(x, b.ChannelsLast(x, rank));
+  }
   ONCILLA_ASSIGN(ValueId y, b.Add(attrs, {x, filter, b.in(2)}, "inner"));
-  ONCILLA_ASSIGN(y, b.ChannelsFirst(y, rank, "convolved"));
+  if (!last) {
+    ONCILLA_ASSIGN(y, b.ChannelsFirst(y, rank, "convolved"));
+  }
   if (b.has(3)) {
     ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, b.in(3)}, "sum"));
   }
@@ -195,6 +203,14 @@ Result<Values> LowerNhwcMaxPool(OnnxLowering& b) {
   return One(b.Add(attrs, {b.in(0)}));
 }
 
+Result<Values> LowerGemmFastGelu(OnnxLowering& b) {
+  ONCILLA_ASSIGN(ValueId y, b.Add("MatMul", {}, {b.in(0), b.in(1)}, "product"));
+  if (b.has(2)) {
+    ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, b.in(2)}, "biased"));
+  }
+  return One(b.Add(GeluAttrs{.approximate = true}, {y}));
+}
+
 Result<Values> LowerTrilu(OnnxLowering& b) {
   ONCILLA_ASSIGN(const bool upper, b.Flag("upper", true));
   return One(b.Add(TriluAttrs{.upper = upper}, {b.in(0), b.in(1)}));
@@ -212,12 +228,15 @@ constexpr OnnxOpRow kRows[] = {
     {"FusedGemm", 1, kNewestOnnxMicrosoft, 2, "", LowerFusedGemm},
     {"FusedMatMul", 1, kNewestOnnxMicrosoft, 2, "", LowerFusedMatMul},
     {"Gelu", 1, kNewestOnnxMicrosoft, 1, "", LowerGelu},
+    {"GemmFastGelu", 1, kNewestOnnxMicrosoft, 2, "", LowerGemmFastGelu},
     {"Inverse", 1, kNewestOnnxMicrosoft, 1, "MatrixInverse"},
+    {"NhwcFusedConv", 1, kNewestOnnxMicrosoft, 2, "", LowerFusedConv},
     {"NhwcMaxPool", 1, kNewestOnnxMicrosoft, 1, "", LowerNhwcMaxPool},
     {"QuickGelu", 1, kNewestOnnxMicrosoft, 1, "", LowerQuickGelu},
     {"SimplifiedLayerNormalization", 1, kNewestOnnxMicrosoft, 2, "", LowerSimplifiedLayerNorm},
     {"SkipLayerNormalization", 1, kNewestOnnxMicrosoft, 3, "", LowerSkipLayerNorm},
     {"SkipSimplifiedLayerNormalization", 1, kNewestOnnxMicrosoft, 3, "", LowerSkipLayerNorm},
+    {"TransposeMatMul", 1, kNewestOnnxMicrosoft, 2, "", LowerFusedMatMul},
     {"Trilu", 1, kNewestOnnxMicrosoft, 1, "", LowerTrilu},
 };
 

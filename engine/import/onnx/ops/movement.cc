@@ -191,6 +191,22 @@ Result<Values> LowerCenterCropPad(OnnxLowering& b) {
   return One(b.Add("Pad", {}, {b.in(0), pads}));
 }
 
+// com.microsoft's had its pads as an input before ONNX's.
+Result<Values> LowerMicrosoftPad(OnnxLowering& b) {
+  ONCILLA_ASSIGN(std::string mode, b.String("mode", "constant"));
+  const ValueId value = mode == "constant" ? b.in(2) : kNoValue;
+  return One(b.Add(PadAttrs{.mode = std::move(mode)}, {b.in(0), b.in(1), value}));
+}
+
+Result<Values> LowerExpandDims(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int64_t axis, b.KnownInt(1, "the axis"));
+  return One(b.Add("Unsqueeze", {}, {b.in(0), b.Ints({axis})}));
+}
+
+constexpr OnnxOpRow kMicrosoftRows[] = {
+    {"ExpandDims", 1, kNewestOnnxMicrosoft, 2, "", LowerExpandDims},
+    {"Pad", 1, kNewestOnnxMicrosoft, 2, "", LowerMicrosoftPad},
+};
 constexpr OnnxOpRow kRows[] = {
     {"CenterCropPad", 18, kNewestOnnxOpset, 2, "", LowerCenterCropPad},
     {"Concat", 1, kNewestOnnxOpset, 1, "", LowerConcat},
@@ -211,6 +227,7 @@ constexpr OnnxOpRow kRows[] = {
 
 }  // namespace
 
+std::span<const OnnxOpRow> MicrosoftMovementRows() { return kMicrosoftRows; }
 std::span<const OnnxOpRow> OnnxMovementRows() { return kRows; }
 
 }  // namespace oncilla

@@ -465,8 +465,13 @@ constexpr OnnxOpRow kRows[] = {
     {"Upsample", 7, 9, 1, "", LowerOldResize},
 };
 
+constexpr OnnxOpRow kMicrosoftRows[] = {
+    {"GridSample", 1, kNewestOnnxMicrosoft, 2, "", LowerGridSample},
+};
+
 }  // namespace
 
+std::span<const OnnxOpRow> MicrosoftSampleRows() { return kMicrosoftRows; }
 std::span<const OnnxOpRow> OnnxResizeRows() { return kRows; }
 
 }  // namespace oncilla
