@@ -115,6 +115,8 @@ def linear():
             fixed=["xs", "xz", "w", "ws", "wz", "ys", "yz", "b"])
     qlinear("ms_matmul_integer16", "MatMulInteger16",
             {"a": n.ids(4000, 3, 7).astype(np.int16) - np.int16(2000), "b": n.ids(4000, 7, 5).astype(np.int16) - np.int16(2000)})
+    qlinear("ms_qlinear_sigmoid_no_zeros", "QLinearSigmoid",
+            {"x": n.u8(2, 9), "xs": f32(0.04), "xz": None, "ys": f32(1 / 256), "yz": None}, fixed=["xs", "ys"])
     for kind, x in (("u8", n.u8(1, 7, 6, 3)), ("i8", n.i8(1, 7, 6, 3))):
         qlinear(f"ms_nhwc_max_pool_{kind}", "NhwcMaxPool", {"x": x}, kernel_shape=[3, 2], strides=[2, 2],
                 pads=[1, 0, 1, 0], dilations=[1, 2])

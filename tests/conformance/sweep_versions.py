@@ -203,6 +203,7 @@ TABLE = {
     "LpPool": lambda v: Form(IMAGE, kernel_shape=[2, 2]), "MatMul": lambda v: Form(f(2, 3), f(3, 4)),
     "LinearAttention": lambda v: Form(f(1, 3, 8), f(1, 3, 8), f(1, 3, 8), q_num_heads=2, kv_num_heads=2, update_rule="linear", outputs=2),
     "CausalConvWithState": lambda v: Form(f(1, 4, 6), f(4, 1, 3), f(4), outputs=2),
+    "MeanVarianceNormalization": lambda v: Form(IMAGE),
     "MatMulInteger": lambda v: Form(np.arange(6, dtype=np.uint8).reshape(2, 3), np.arange(12, dtype=np.uint8).reshape(3, 4)),
     "MaxPool": lambda v: Form(IMAGE, kernel_shape=[3, 3], strides=[2, 2], outputs=1),
     "MaxRoiPool": lambda v: Form(IMAGE, np.array([[0, 0, 0, 4, 4]], np.float32), pooled_shape=[2, 2]),
@@ -225,7 +226,7 @@ TABLE = {
     "ReverseSequence": lambda v: Form(f(4, 3), ints(1, 4, 2)),
     "RoiAlign": lambda v: Form(IMAGE, np.array([[0, 0, 4, 4]], np.float32), ints(0), output_height=2, output_width=2),
     "RotaryEmbedding": lambda v: Form(f(1, 2, 3, 4), f(1, 3, 2), f(1, 3, 2)),
-    "STFT": lambda v: Form(f(1, 16, 1), scalar(4, np.int64), None, scalar(8, np.int64), fixed=(1, 3)),
+    "STFT": lambda v: Form(f(1, 16, 1), scalar(4, np.int64), None, scalar(5, np.int64), fixed=(1, 3)),
     "Scatter": scatter(), "ScatterElements": scatter(), "ScatterND": lambda v: Form(f(4, 3), np.array([[1], [3]], np.int64), f(2, 3)),
     "Slice": slice_, "Split": lambda v: Form(f(2, 6), axis=1, outputs=2, **({"split": [2, 4]} if v < 13 else {})) if v < 18
     else Form(f(2, 6), axis=1, outputs=2, num_outputs=2),

@@ -374,15 +374,15 @@ Result<Values> LowerQLinearWhere(OnnxLowering& b) {
 }
 
 constexpr OnnxOpRow kRows[] = {
-    {"QLinearAdd", 1, kNewestOnnxMicrosoft, 7, "", LowerQLinearAdd},
-    {"QLinearAveragePool", 1, kNewestOnnxMicrosoft, 4, "", LowerQLinearAveragePool},
+    {"QLinearAdd", 1, kNewestOnnxMicrosoft, 2, "", LowerQLinearAdd},
+    {"QLinearAveragePool", 1, kNewestOnnxMicrosoft, 2, "", LowerQLinearAveragePool},
     {"QLinearConcat", 1, kNewestOnnxMicrosoft, 5, "", LowerQLinearConcat},
-    {"QLinearGlobalAveragePool", 1, kNewestOnnxMicrosoft, 4, "", LowerQLinearGlobalAveragePool},
-    {"QLinearLeakyRelu", 1, kNewestOnnxMicrosoft, 4, "", LowerQLinearLeakyRelu},
-    {"QLinearMul", 1, kNewestOnnxMicrosoft, 7, "", LowerQLinearMul},
-    {"QLinearReduceMean", 1, kNewestOnnxMicrosoft, 4, "", LowerQLinearReduceMean},
-    {"QLinearSigmoid", 1, kNewestOnnxMicrosoft, 4, "", LowerQLinearSigmoid},
-    {"QLinearSoftmax", 1, kNewestOnnxMicrosoft, 4, "", LowerQLinearSoftmax},
+    {"QLinearGlobalAveragePool", 1, kNewestOnnxMicrosoft, 2, "", LowerQLinearGlobalAveragePool},
+    {"QLinearLeakyRelu", 1, kNewestOnnxMicrosoft, 2, "", LowerQLinearLeakyRelu},
+    {"QLinearMul", 1, kNewestOnnxMicrosoft, 2, "", LowerQLinearMul},
+    {"QLinearReduceMean", 1, kNewestOnnxMicrosoft, 2, "", LowerQLinearReduceMean},
+    {"QLinearSigmoid", 1, kNewestOnnxMicrosoft, 2, "", LowerQLinearSigmoid},
+    {"QLinearSoftmax", 1, kNewestOnnxMicrosoft, 2, "", LowerQLinearSoftmax},
     {"QLinearWhere", 1, kNewestOnnxMicrosoft, 9, "", LowerQLinearWhere},
 };
 

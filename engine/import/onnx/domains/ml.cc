@@ -1,8 +1,10 @@
 // ai.onnx.ml's ops on features, labels and categories, and linear models.
 #include "engine/import/onnx/domains/ml.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 namespace oncilla {
 
@@ -151,6 +153,33 @@ Result<Values> LowerLabelEncoder(OnnxLowering& b) {
   ONCILLA_ASSIGN(const ValueId k, b.Add("Gather", {}, {b.Constant(keys), places}, "keys"));
   ONCILLA_ASSIGN(const ValueId v, b.Add("Gather", {}, {b.Constant(values), places}, "values"));
   ONCILLA_ASSIGN(const Values table, b.AddAll("TableMake", {}, {k, v}, "table"));
+  return One(b.Add("TableFind", {}, {table[0], table[1], b.in(0), otherwise}));
+}
+
+// In version 1: words to their places in a list, or places to words.
+Result<Values> LowerFirstLabelEncoder(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const std::vector<Bytes> words, b.StringList("classes_strings"));
+  ONCILLA_ASSIGN(const std::string word, b.String("default_string", "_Unused"));
+  ONCILLA_ASSIGN(const int64_t place, b.Int("default_int64", -1));
+  if (words.empty()) return DataLoss("the list of classes is missing");
+  const int64_t count = std::ssize(words);
+  ValueId keys = b.Constant(Tensor::Strings({count}, {words.begin(), words.end()}));
+  std::vector<int64_t> numbers(words.size());
+  std::iota(numbers.begin(), numbers.end(), 0);
+  ValueId values = b.Ints(std::move(numbers));
+  ValueId otherwise = b.Constant(Tensor::ScalarInt64(place));
+  if (b.dtype() != DType::kString) {
+    if (b.dtype() != DType::kI64) return InvalidArgument("of ", b.dtype());
+    std::swap(keys, values);
+    otherwise = b.Constant(Tensor::Strings({}, {word}));
+  } else {
+    std::vector<Bytes> sorted = words;
+    std::sort(sorted.begin(), sorted.end());
+    if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
+      return Unsupported("with a class that stands there twice");
+    }
+  }
+  ONCILLA_ASSIGN(const Values table, b.AddAll("TableMake", {}, {keys, values}, "table"));
   return One(b.Add("TableFind", {}, {table[0], table[1], b.in(0), otherwise}));
 }
 
@@ -381,6 +410,7 @@ constexpr OnnxOpRow kRows[] = {
     {"DictVectorizer", 1, kNewestOnnxMl, 1, "", LowerDictVectorizer},
     {"FeatureVectorizer", 1, kNewestOnnxMl, 1, "", LowerFeatureVectorizer},
     {"Imputer", 1, kNewestOnnxMl, 1, "", LowerImputer},
+    {"LabelEncoder", 1, 1, 1, "", LowerFirstLabelEncoder},
     {"LabelEncoder", 2, kNewestOnnxMl, 1, "", LowerLabelEncoder},
     {"LinearClassifier", 1, kNewestOnnxMl, 1, "", LowerLinearClassifier},
     {"LinearRegressor", 1, kNewestOnnxMl, 1, "", LowerLinearRegressor},

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "engine/import/onnx/lowering.h"
+#include "engine/import/onnx/tensor.h"
 #include "engine/ops/math/quantize.h"
 
 namespace oncilla {
@@ -129,9 +130,13 @@ Result<Values> LowerCast(OnnxLowering& b) {
   b.Ignore("saturate");  // both speak of floats of 8 and 4 bits only
   if (b.version() >= 24) b.Ignore("round_mode");
   if (!b.HasAttr("to")) return DataLoss("attribute 'to' is missing");
-  if (b.version() < 6) {
-    // A name instead of a number.
-    return Unsupported("of opset ", b.version(), "; versions from 6 are");
+  if (b.version() < 6) {  // a name instead of a number
+    ONCILLA_ASSIGN(const std::string name, b.String("to", ""));
+    constexpr int64_t kTypesThen = 16;
+    for (int64_t type = 1; type <= kTypesThen; ++type) {
+      if (OnnxTypeName(type) == name) return AddCast(b, DTypeFromOnnx(type));
+    }
+    return Unsupported("to ", name);
   }
   ONCILLA_ASSIGN(const DType to, b.Type("to", DType::kInvalid));
   return AddCast(b, to);

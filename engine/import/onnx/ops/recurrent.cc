@@ -269,13 +269,13 @@ Result<Values> LowerRecurrent(OnnxLowering& b) {
 }
 
 constexpr OnnxOpRow kRows[] = {
-    {"GRU", 7, kNewestOnnxOpset, 3, "", LowerRecurrent},
-    {"LSTM", 7, kNewestOnnxOpset, 3, "", LowerRecurrent},
-    {"RNN", 7, kNewestOnnxOpset, 3, "", LowerRecurrent},
+    {"GRU", 1, kNewestOnnxOpset, 3, "", LowerRecurrent},
+    {"LSTM", 1, kNewestOnnxOpset, 3, "", LowerRecurrent},
+    {"RNN", 1, kNewestOnnxOpset, 3, "", LowerRecurrent},
 };
 
 constexpr OnnxOpRow kMicrosoftRows[] = {
-    {"DynamicQuantizeLSTM", 1, kNewestOnnxMicrosoft, 12, "", LowerRecurrent},
+    {"DynamicQuantizeLSTM", 1, kNewestOnnxMicrosoft, 3, "", LowerRecurrent},
 };
 
 }  // namespace
