@@ -226,7 +226,7 @@ TABLE = {
     "ReverseSequence": lambda v: Form(f(4, 3), ints(1, 4, 2)),
     "RoiAlign": lambda v: Form(IMAGE, np.array([[0, 0, 4, 4]], np.float32), ints(0), output_height=2, output_width=2),
     "RotaryEmbedding": lambda v: Form(f(1, 2, 3, 4), f(1, 3, 2), f(1, 3, 2)),
-    "STFT": lambda v: Form(f(1, 16, 1), scalar(4, np.int64), None, scalar(5, np.int64), fixed=(1, 3)),
+    "STFT": lambda v: Form(np.eye(16, dtype=np.float32)[5].reshape(1, 16, 1), scalar(4, np.int64), None, scalar(8, np.int64), fixed=(1, 3)),
     "Scatter": scatter(), "ScatterElements": scatter(), "ScatterND": lambda v: Form(f(4, 3), np.array([[1], [3]], np.int64), f(2, 3)),
     "Slice": slice_, "Split": lambda v: Form(f(2, 6), axis=1, outputs=2, **({"split": [2, 4]} if v < 13 else {})) if v < 18
     else Form(f(2, 6), axis=1, outputs=2, num_outputs=2),
@@ -237,7 +237,7 @@ TABLE = {
     "Swish": lambda v: Form(f(3, 4)), "TensorScatter": lambda v: Form(f(1, 2, 6, 3), f(1, 2, 2, 3), ints(3)),
     "TfIdfVectorizer": lambda v: Form(np.array([1, 2, 3, 2], np.int32), mode="TF", min_gram_length=1, max_gram_length=1, max_skip_count=0,
                                       ngram_counts=[0], ngram_indexes=[0, 1], pool_int64s=[2, 3]),
-    "Tile": lambda v: Form(f(2, 3), scalar(2, np.int64).astype(np.float32), scalar(1.0)) if v < 6 else Form(f(2, 3), ints(1, 2), fixed=(1,)),
+    "Tile": lambda v: Form(f(2, 3), scalar(2.0), scalar(1.0), fixed=(1, 2)) if v < 6 else Form(f(2, 3), ints(1, 2), fixed=(1,)),
     "TopK": topk, "Trilu": lambda v: Form(f(3, 4)), "Unique": lambda v: Form(np.array([2, 1, 1, 3], np.float32), outputs=4),
     "Upsample": upsample, "Where": lambda v: Form(f(3, 4) > 0, f(3, 4), f(4)), "Transpose": lambda v: Form(f(2, 3, 4), perm=[1, 0, 2]),
     "LpNormalization": lambda v: Form(f(3, 4)), "IsInf": lambda v: Form(np.array([1, np.inf, -np.inf], np.float32)),

@@ -35,7 +35,8 @@ Result<ValueId> Numbers(OnnxLowering& b, ValueId x, int64_t bits, int64_t count,
 }
 
 // MatMulNBits whose input 4 says for each row of the matrix which scale and zero point it has: the
-// matrix is computed in full, from constants while the graph is compiled.
+// matrix is computed in full, from constants while the graph is compiled. (ONNX Runtime's CPU
+// provider forgets zero points here; the op's definition does not.)
 struct PackedMatrix {
   ValueId weights = kNoValue, scales = kNoValue, zeros = kNoValue;
 };

@@ -189,6 +189,27 @@ Result<Values> LowerShrink(OnnxLowering& b) {
   return One(b.Cast(y, dtype, ""));
 }
 
+// Types that only store numbers are chosen from as bytes, or as wider numbers that hold them.
+Result<Values> LowerWhere(OnnxLowering& b) {
+  const DType dtype = b.dtype(1);
+  if (!IsSmallInteger(dtype) && !IsSmallFloat(dtype)) {
+    return One(b.Add("Where", {}, b.all_inputs()));
+  }
+  if (b.dtype(2) != dtype) return InvalidArgument("of ", dtype, " and ", b.dtype(2));
+  const bool packed = IsPacked(dtype);
+  DType held = DType::kU8;
+  if (IsSmallInteger(dtype)) held = DType::kI8;
+  if (packed && IsSmallFloat(dtype)) held = DType::kF32;
+  const auto as = [&](ValueId x, DType to, const char* role) {
+    return packed ? b.Add("CastStored", CastStoredAttrs{.to = to}, {x}, role)
+                  : b.Add(BitcastAttrs{to}, {x}, role);
+  };
+  ONCILLA_ASSIGN(const ValueId x, as(b.in(1), held, "x"));
+  ONCILLA_ASSIGN(const ValueId y, as(b.in(2), held, "y"));
+  ONCILLA_ASSIGN(const ValueId chosen, b.Add("Where", {}, {b.in(0), x, y}, "chosen"));
+  return One(as(chosen, dtype, ""));
+}
+
 constexpr OnnxOpRow kRows[] = {
     // one input
     {"Abs", 1, kNewestOnnxOpset, 1, "Abs"},
@@ -246,7 +267,7 @@ constexpr OnnxOpRow kRows[] = {
     {"Mean", 1, kNewestOnnxOpset, 1, "", LowerVariadic},
     {"Min", 1, kNewestOnnxOpset, 1, "", LowerVariadic},
     {"Sum", 1, kNewestOnnxOpset, 1, "", LowerVariadic},
-    {"Where", 9, kNewestOnnxOpset, 3, "Where"},
+    {"Where", 9, kNewestOnnxOpset, 3, "", LowerWhere},
 };
 
 }  // namespace
