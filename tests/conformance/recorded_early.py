@@ -30,6 +30,12 @@ def early():
     Case("ms_tokenizer", "Tokenizer", {"x": words}, domain=MS, mark=0, mincharnum=1, pad_value="#", tokenexp="[a-z_]+")
 
 
+def distances():
+    n = Numbers("distances")
+    for metric in ("sqeuclidean", "euclidean"):
+        Case(f"ms_cdist_{metric}", "CDist", {"a": n.f(5, 3), "b": n.f(4, 3)}, domain=MS, metric=metric)
+
+
 def gelu(x):
     return x * 0.5 * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
 
@@ -81,6 +87,6 @@ def diffusion():
 
 
 if __name__ == "__main__":
-    for each in (early, diffusion):
+    for each in (early, distances, diffusion):
         each()
     make_recorded.record(sys.argv[1:])

@@ -159,6 +159,24 @@ def decoder_steps():
     Case("ms_decoder_step_cross", op, {"q": q, "k": n.f(2, 2, 5, 4), "v": n.f(2, 2, 5, 4)}, domain=MS, num_heads=2)
 
 
+def recurrences():
+    n = Numbers("recurrences")
+    q, k, v, state = n.f(2, 5, 8), n.f(2, 5, 8) / 2, n.f(2, 5, 6), n.f(2, 2, 4, 3)
+    decay, beta = -np.abs(n.f(2, 5, 2)), np.abs(n.f(2, 5, 2)) / 4
+    for rule, more in (("linear", {}), ("gated", {"decay": decay}), ("delta", {"decay": None, "beta": beta}),
+                       ("gated_delta", {"decay": decay, "beta": beta})):
+        Case(f"ms_linear_attention_{rule}", "LinearAttention", {"q": q, "k": k, "v": v, "state": state, **more}, 2, domain=MS,
+             q_num_heads=2, kv_num_heads=2, update_rule=rule)
+    Case("ms_causal_conv", "CausalConvWithState", {"x": n.f(2, 4, 7), "w": n.f(4, 1, 3), "b": n.f(4), "state": n.f(2, 4, 2)}, 2,
+         domain=MS, activation="silu")
+    Case("ms_scaled_silu", "ScaledSiLU", {"x": n.f(3, 5)}, domain=MS, alpha=1.5)
+    Case("ms_scaled_silu_given", "ScaledSiLU", {"x": n.f(3, 5), "scale": f32(0.7)}, domain=MS)
+    Case("ms_gated_add", "GatedAdd", {"x": n.f(3, 5), "y": n.f(3, 5), "gate": n.f(3, 1)}, domain=MS)
+    for kind in ("silu", "sigmoid"):
+        Case(f"ms_gated_rms_norm_{kind}", "GatedRMSNorm", {"x": n.f(2, 3, 8), "scale": n.f(4), "gate": n.f(2, 3, 8)}, domain=MS,
+             activation=kind)
+
+
 def experts():
     n = Numbers("experts")
     x, routes = n.f(5, 16), n.f(5, 4)
@@ -233,6 +251,6 @@ def encoders():
 
 
 if __name__ == "__main__":
-    for each in (grouped, products, decoder_steps, experts, encoders):
+    for each in (grouped, products, decoder_steps, recurrences, experts, encoders):
         each()
     make_recorded.record(sys.argv[1:])

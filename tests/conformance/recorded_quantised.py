@@ -122,6 +122,17 @@ def linear():
                 pads=[1, 0, 1, 0], dilations=[1, 2])
 
 
+def embeddings():
+    n = Numbers("embeddings")
+    for name, cast, zero in (("u8", n.u8, u8(120)), ("i8", n.i8, i8(-3))):
+        tables = {"words": cast(11, 8), "places": cast(6, 8), "types": cast(2, 8), "gamma": cast(8), "beta": cast(8)}
+        scales = {f"{t}_scale": f32(0.01 + 0.003 * i) for i, t in enumerate(tables)}
+        zeros = {f"{t}_zero": zero for t in tables}
+        qlinear(f"ms_qembed_{name}", "QEmbedLayerNormalization",
+                {"ids": n.ids(11, 2, 4), "segments": n.ids(2, 2, 4), **tables,
+                 "mask": np.array([[1, 1, 1, 0], [1, 1, 0, 0]], np.int32), **scales, **zeros}, outputs=2)
+
+
 def layers():
     n = Numbers("layers")
     for name, batch, directions, dtype, columns in (("one", 1, 1, np.int8, False), ("columns", 1, 1, np.int8, True),
@@ -141,6 +152,6 @@ def layers():
 
 
 if __name__ == "__main__":
-    for each in (sums_and_products, tables, softmax, pools, gemm, linear, layers):
+    for each in (sums_and_products, tables, softmax, pools, gemm, linear, embeddings, layers):
         each()
     make_recorded.record(sys.argv[1:])

@@ -197,6 +197,7 @@ std::vector<OnnxOpFamily> OnnxOpFamilies() {
       {"com.microsoft", MicrosoftMovementRows()},
       {"com.microsoft", MicrosoftRecurrentRows()},
       {"com.microsoft", MicrosoftSampleRows()},
+      {"com.microsoft", MicrosoftStateRows()},
       {"com.microsoft", MicrosoftTextRows()},
       {"com.microsoft", MicrosoftQuantRows()},
   };

@@ -163,6 +163,7 @@ std::span<const OnnxOpRow> MicrosoftMovementRows();
 std::span<const OnnxOpRow> MicrosoftQLinearRows();
 std::span<const OnnxOpRow> MicrosoftRecurrentRows();
 std::span<const OnnxOpRow> MicrosoftSampleRows();
+std::span<const OnnxOpRow> MicrosoftStateRows();
 std::span<const OnnxOpRow> MicrosoftTextRows();
 std::span<const OnnxOpRow> MicrosoftQuantRows();
 std::span<const OnnxOpRow> MicrosoftRotaryRows();
