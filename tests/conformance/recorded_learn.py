@@ -150,6 +150,12 @@ def machines():
                  prob_a=(-np.abs(n.f(pairs)) - 0.2).tolist(), prob_b=n.f(pairs).tolist())
 
 
+    many = n.rng.standard_normal((700, 100)).astype(np.float32)
+    Case("ml_svc_rbf_many", "SVMClassifier", {"x": many[::90] + n.f(8, 100) / 4}, 2, domain=ML, kernel_type="RBF",
+         kernel_params=[0.01, 0.0, 0.0], vectors_per_class=[200, 300, 200], support_vectors=many.reshape(-1).tolist(),
+         rho=n.f(3).tolist(), coefficients=(n.f(1400) / 9).tolist(), classlabels_ints=[3, 1, 2])
+
+
 if __name__ == "__main__":
     CHOSEN = sys.argv[1:]
     machines()

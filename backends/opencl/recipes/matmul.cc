@@ -123,7 +123,6 @@ Result<Packing> PackWeights(const MatMulAttrs& attrs, const NodeView& node, int 
 
 const KernelRow kRows[] = {
     Row<MatMul>("MatMul", kNumbers).Packs<PackWeights>(),
-    Row<MatMulPacked>("MatMulPacked", kFloats),
 };
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include "backends/opencl/recipes/dispatch_builder.h"
 #include "backends/opencl/recipes/tuning.h"
 #include "engine/ops/math/matmul.h"
-#include "engine/ops/math/packed.h"
 #include "engine/ops/nn/conv_product.h"
 
 namespace oncilla::opencl {
@@ -62,9 +61,5 @@ Dispatch MakePanels(const PanelLaunch& launch, Arg a, Arg b, const NodeView& nod
 // The launch that packs on the device.
 Dispatch MakePack(Arg from, Arg to, DType dtype, const PackSource& source,
                   const Capabilities& caps);
-
-// Products with weights of few bits, which stay packed (matmul_packed.cc).
-Result<Recipe> MatMulPacked(const MatMulPackedAttrs& attrs, const NodeView& node,
-                            const Capabilities& caps);
 
 }  // namespace oncilla::opencl

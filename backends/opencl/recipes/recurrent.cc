@@ -122,7 +122,7 @@ Result<Recipe> LinearAttention(const LinearAttentionAttrs& attrs, const NodeView
   const bool wide = query.dtype == DType::kF64 || state.dtype == DType::kF64;
   if (wide) b.Define("WIDE", "1");
   const Scratch kept =
-      recipe.AddScratch(SaturatingMul(state.elements(), wide ? 8 : 4), caps);
+      recipe.AddScratch(SaturatingMul(std::max<int64_t>(state.elements(), 1), wide ? 8 : 4), caps);
   b.Arg({{"y", Out{0}}, {"end", Out{1}}, {"kept", kept}});
   b.Index({{"columns", columns}, {"steps", steps}});
   b.Int({{"heads", attrs.heads}, {"readers", attrs.query_heads / attrs.heads}});

@@ -61,7 +61,7 @@ Result<Values> LowerInGroups(OnnxLowering& b, const MatMulPackedAttrs& attrs, in
   ONCILLA_ASSIGN(const ValueId group,
                  b.Add("Slice", {}, {b.in(4), b.Ints({0}), b.Ints({attrs.depth}), b.Ints({0})},
                        "groups"));
-  const GatherAttrs by_group = {.axis = 1};
+  const GatherAttrs by_group = {.axis = 1, .negative_indices = false};
   ValueId zeros = packed.zeros;
   if (zeros == kNoValue) {
     ONCILLA_ASSIGN(zeros, b.Scalar(to, static_cast<double>(int64_t{1} << (attrs.bits - 1))));

@@ -7,12 +7,37 @@
 namespace oncilla {
 namespace {
 
+// exp(-gamma |x - v|^2) by |x|^2 - 2 x v' + |v|^2, so that the differences of all rows from all
+// vectors do not stand in memory; in double, where it does not matter what cancels out.
+Result<ValueId> AddWideKernel(OnnxLowering& b, ValueId x, ValueId vectors, double gamma) {
+  ONCILLA_ASSIGN(const ValueId rows, b.Cast(x, DType::kF64, "rows"));
+  ONCILLA_ASSIGN(const ValueId points, b.Cast(vectors, DType::kF64, "points"));
+  ONCILLA_ASSIGN(ValueId y, b.Add(MatMulAttrs{.transpose_b = true}, {rows, points}, "products"));
+  ONCILLA_ASSIGN(const ValueId own, b.Add("ReduceSumSquare", ReduceAttrs{.keep_dims = true},
+                                          {rows, b.Ints({1})}, "row_squares"));
+  ONCILLA_ASSIGN(const ValueId other, b.Add("ReduceSumSquare", ReduceAttrs{.keep_dims = false},
+                                            {points, b.Ints({1})}, "point_squares"));
+  ONCILLA_ASSIGN(const ValueId minus_two, b.Scalar(DType::kF64, -2));
+  ONCILLA_ASSIGN(y, b.Add("Mul", {}, {y, minus_two}, "mixed"));
+  ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, own}, "with_rows"));
+  ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, other}, "distance"));
+  ONCILLA_ASSIGN(const ValueId factor, b.Scalar(DType::kF64, -gamma));
+  ONCILLA_ASSIGN(y, b.Add("Mul", {}, {y, factor}, "exponent"));
+  ONCILLA_ASSIGN(y, b.Add("Exp", {}, {y}, "near_wide"));
+  return b.Cast(y, DType::kF32, "near");
+}
+
 // How near each row of x is to each of the vectors, by the kernel that attributes name.
 Result<ValueId> AddKernel(OnnxLowering& b, ValueId x, ValueId vectors) {
   ONCILLA_ASSIGN(const std::string kind, b.String("kernel_type", "LINEAR"));
   ONCILLA_ASSIGN(std::vector<float> params, b.FloatList("kernel_params"));
   params.resize(3, 0.0f);
   const auto number = [&](double value) { return b.Scalar(DType::kF32, value); };
+  const Dim numbers = b.fact(vectors).shape.elements();
+  constexpr int64_t kFew = 1 << 16;
+  if (kind == "RBF" && numbers.known() && numbers.size > kFew) {
+    return AddWideKernel(b, x, vectors, double{params[0]});
+  }
   if (kind == "RBF") {
     // exp(-gamma |x - v|^2), the difference itself squared: nothing cancels out.
     ONCILLA_ASSIGN(const ValueId rows, b.Unsqueeze(x, {1}, "rows"));
@@ -89,8 +114,12 @@ Result<Machine> ReadMachine(OnnxLowering& b) {
   }
   m.classes = std::ssize(m.per_class);
   if (m.supports == 0) return Unsupported("without support vectors: LinearClassifier is meant");
-  if (m.classes < 2 || m.classes > 4096) return InvalidArgument(m.classes, " classes");
+  if (m.classes < 2 || m.classes > 1024) return InvalidArgument(m.classes, " classes");
   m.pairs = m.classes * (m.classes - 1) / 2;
+  constexpr int64_t kMostWeights = int64_t{1} << 28;
+  if (SaturatingMul(m.pairs, m.supports) > kMostWeights) {
+    return Unsupported("of ", m.pairs, " pairs of classes with ", m.supports, " vectors");
+  }
   if (m.vectors.empty() || std::ssize(m.vectors) % m.supports != 0 ||
       std::ssize(m.coefficients) != SaturatingMul(m.classes - 1, m.supports) ||
       std::ssize(m.rho) != m.pairs) {
@@ -128,27 +157,31 @@ Tensor PairWeights(const Machine& m) {
   return Tensor::Of<float>(DType::kF32, {m.supports, m.pairs}, weights);
 }
 
-// How many pairs each class wins, [N, C]: the first of a pair where its number is above zero.
+// How many pairs each class wins, [N, C]: the first of a pair where its number is above zero. Of a
+// class's pairs stand first those it is first in, then those that count where the number is not.
 Result<ValueId> AddVotes(OnnxLowering& b, const Machine& m, ValueId decisions) {
-  std::vector<float> first(static_cast<size_t>(m.pairs * m.classes), 0.0f), second(first);
+  std::vector<int64_t> places(static_cast<size_t>(m.classes * (m.classes - 1)));
+  std::vector<int64_t> filled(static_cast<size_t>(m.classes), 0);
   int64_t pair = 0;
   for (int64_t i = 0; i < m.classes; ++i) {
     for (int64_t j = i + 1; j < m.classes; ++j, ++pair) {
-      first[static_cast<size_t>(pair * m.classes + i)] = 1;
-      second[static_cast<size_t>(pair * m.classes + j)] = 1;
+      const auto put = [&](int64_t of, int64_t place) {
+        int64_t& next = filled[static_cast<size_t>(of)];
+        places[static_cast<size_t>(of * (m.classes - 1) + next++)] = place;
+      };
+      put(i, pair);
+      put(j, m.pairs + pair);
     }
   }
-  const auto matrix = [&](const std::vector<float>& values) {
-    return b.Constant(Tensor::Of<float>(DType::kF32, {m.pairs, m.classes}, values));
-  };
   ONCILLA_ASSIGN(const ValueId zero, b.Scalar(DType::kF32, 0));
   ONCILLA_ASSIGN(const ValueId above, b.Add("Greater", {}, {decisions, zero}, "first_wins"));
   ONCILLA_ASSIGN(const ValueId lost, b.Add("Not", {}, {above}, "second_wins"));
-  ONCILLA_ASSIGN(const ValueId won, b.Cast(above, DType::kF32, "won"));
-  ONCILLA_ASSIGN(const ValueId rest, b.Cast(lost, DType::kF32, "lost"));
-  ONCILLA_ASSIGN(const ValueId left, b.Add("MatMul", {}, {won, matrix(first)}, "votes_first"));
-  ONCILLA_ASSIGN(const ValueId right, b.Add("MatMul", {}, {rest, matrix(second)}, "votes_second"));
-  return b.Add("Add", {}, {left, right}, "votes");
+  ONCILLA_ASSIGN(const ValueId both, b.Add(ConcatAttrs{.axis = 1}, {above, lost}, "wins"));
+  ONCILLA_ASSIGN(const ValueId won, b.Cast(both, DType::kF32, "won"));
+  const ValueId table = b.Constant(
+      Tensor::Of<int64_t>(DType::kI64, {m.classes, m.classes - 1}, places));
+  ONCILLA_ASSIGN(const ValueId own, b.Add(GatherAttrs{.axis = 1}, {won, table}, "own_pairs"));
+  return b.Add("ReduceSum", ReduceAttrs{.keep_dims = false}, {own, b.Ints({2})}, "votes");
 }
 
 // Platt's probability of the first of each pair, kept away from 0 and 1, then those of the classes.

@@ -1,11 +1,15 @@
-// Recipe of products with packed weights: a group of work-items for each column and a few rows.
+// Recipes of products with packed weights: a group of work-items for each column and a few rows.
+#include "engine/ops/math/packed.h"
+
 #include <algorithm>
 #include <bit>
 
-#include "backends/opencl/recipes/matmul_recipe.h"
+#include "backends/opencl/recipes/kernels.h"
+#include "backends/opencl/recipes/tuning.h"
 #include "cl_kernels/kernels.gen.h"
 
 namespace oncilla::opencl {
+namespace {
 
 Result<Recipe> MatMulPacked(const MatMulPackedAttrs& attrs, const NodeView& node,
                             const Capabilities& caps) {
@@ -26,7 +30,7 @@ Result<Recipe> MatMulPacked(const MatMulPackedAttrs& attrs, const NodeView& node
   const auto most = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(items)));
   const int64_t group = std::min(caps.Group(TuningOf(caps).flat_group), most);
   const IndexType index(std::max({x.elements(), weights.elements(), total}));
-  DispatchBuilder b(cl::kMatmulPacked, "matmul_packed", index);
+  DispatchBuilder b(cl::kPackedMatmul, "matmul_packed", index);
   b.Define({{"T", TypeName(x.dtype)},
             {"BITS", StrCat(attrs.bits)},
             {"WIDTH", StrCat(width)},
@@ -45,5 +49,13 @@ Result<Recipe> MatMulPacked(const MatMulPackedAttrs& attrs, const NodeView& node
   b.Groups({columns, DivideUp(rows, tile), 1}, {group, 1, 1});
   return b.Loop(std::max(DivideUp(bytes / width, group), tile)).Alone();
 }
+
+const KernelRow kRows[] = {
+    Row<MatMulPacked>("MatMulPacked", kFloats),
+};
+
+}  // namespace
+
+std::span<const KernelRow> PackedKernels() { return kRows; }
 
 }  // namespace oncilla::opencl
