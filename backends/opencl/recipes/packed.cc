@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "backends/opencl/recipes/dispatch_builder.h"
 #include "backends/opencl/recipes/kernels.h"
 #include "backends/opencl/recipes/tuning.h"
 #include "cl_kernels/kernels.gen.h"
