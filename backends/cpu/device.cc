@@ -14,6 +14,7 @@
 #include <fstream>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/packed_moves.h"
 #include "engine/base/caught.h"
 #include "engine/base/free_memory.h"
 #include "engine/base/thread_pool.h"
@@ -232,14 +233,15 @@ class CpuDevice : public Device, public TellsFreeMemory {
            std::any_of(node.outputs.begin(), node.outputs.end(), is_string);
   }
 
-  // Types that only store numbers are for rows that say so; what moves elements takes those that
-  // fill a byte.
+  // Types that only store numbers are for rows that say so, and for what moves elements: those that
+  // share bytes are taken apart for it (packed_moves.h), which host functions do not have.
   static Status CheckSmall(const KernelRow& row, const NodeView& node) {
     if (row.stored) return Status();
     auto check = [&](const Fact& fact) -> Status {
       const DTypeSet dtype = Set(fact.dtype) & kSmall;
       if (fact.absent() || dtype == 0) return Status();
-      if ((row.dtypes & dtype) != 0 && !IsPacked(fact.dtype)) return Status();
+      const bool fits = !IsPacked(fact.dtype) || row.plain != nullptr;
+      if ((row.dtypes & dtype) != 0 && fits) return Status();
       return Unsupported("cpu has no ", node.op->name, " for ", fact.dtype);
     };
     for (const Fact& fact : node.inputs) ONCILLA_TRY(check(fact));
@@ -263,6 +265,7 @@ class CpuDevice : public Device, public TellsFreeMemory {
   Result<std::unique_ptr<CpuKernel>> MakeKernel(const NodeView& node, bool plain) const {
     ONCILLA_ASSIGN(const KernelRow* row, Find(node));
     if (RunsOnHost(*row, node)) return Internal(node.op->name, " runs on host tensors only");
+    if (!row->stored && HasPacked(node)) return MakePackedMove(*row, node);
     if (row->fast != nullptr && !plain) {
       ONCILLA_ASSIGN(auto fast, row->fast(node));
       if (fast != nullptr) return fast;

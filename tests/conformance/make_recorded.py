@@ -28,8 +28,10 @@ CASES = {}
 class Case:
     """One node: inputs by name (None: left out; fixed: stored in the model), attributes, outputs."""
 
-    def __init__(self, name, op, inputs, outputs=1, domain="", opset=21, fixed=(), reference=False, **attrs):
+    def __init__(self, name, op, inputs, outputs=1, domain="", opset=21, fixed=(), reference=False, answers=None,
+                 **attrs):
         self.name, self.op, self.domain, self.opset = name, op, domain, opset
+        self.answers = answers  # by the op's definition, where nobody computes it
         self.inputs, self.fixed, self.reference, self.attrs = inputs, set(fixed), reference, attrs
         self.outputs = [f"y{i}" for i in range(outputs)] if isinstance(outputs, int) else outputs
         assert name not in CASES, name
@@ -55,7 +57,9 @@ class Case:
 
     def record(self):
         model, feeds, shown = self.model(None)
-        if self.reference:
+        if self.answers is not None:
+            answers = self.answers
+        elif self.reference:
             answers = ReferenceEvaluator(self.model({o: (TensorProto.FLOAT, None) for o in shown})[0]).run(None, feeds)
         else:
             options = onnxruntime.SessionOptions()
@@ -424,6 +428,15 @@ def few_bits():
         Case(f"cast_from_{t}", "Cast", {"x": packed}, opset=25, reference=True, to=TensorProto.INT32)
         Case(f"dequantize_{t}", "DequantizeLinear", {"x": packed, "scale": f32(0.5, 2, 3), "zero": packed[0]},
              opset=25, fixed=("x", "scale", "zero"), reference=True, axis=1)
+    for t, dtype in (*floats.items(), *integers.items()):
+        held = (whole % 4 - (2 if t[0] == "i" else 0) if t.endswith("2") else abs(whole)) if t in integers else whole
+        x = held.astype(dtype)
+        Case(f"where_{t}", "Where", {"c": np.array([True, False] * x.size)[:x.size].reshape(x.shape), "x": x, "y": x[::-1].copy()},
+             opset=25, reference=True)
+        if t in integers:
+            Case(f"transpose_{t}", "Transpose", {"x": x[:2]}, opset=25, reference=True, perm=[1, 0])
+            Case(f"gather_{t}", "Gather", {"x": x, "at": np.array([2, 0], np.int64)}, opset=25, reference=True, axis=1)
+            Case(f"concat_{t}", "Concat", {"a": x, "b": x[:, :2]}, opset=25, reference=True, axis=1)
     Case("quantize_int4_blocks", "QuantizeLinear",
          {"x": Numbers("blocks").f(3, 5) * 4, "scale": np.array([[1, 2, 0.5]] * 3, np.float32)}, opset=25, reference=True,
          axis=1, block_size=2, output_dtype=TensorProto.INT4)

@@ -70,7 +70,7 @@ TEST_F(OnnxDomains, KnowsTheVersionsOfEachDomain) {
   EXPECT_SAYS(Refusal(tree, 21, {{kMl, 5}}), "versions up to 4 are");
   OnnxNodeText label("LabelEncoder", {"x"}, {"y"}, "n");
   label.Domain(kMl);
-  EXPECT_SAYS(Refusal(label, 21, {{kMl, 1}}), "versions from 2 are");
+  EXPECT_SAYS(Refusal(label, 21, {{kMl, 1}}), "the list of classes is missing");
   EXPECT_SAYS(Refusal(OnnxNodeText("Swish", {"x"}, {"y"}, "n"), 23), "versions from 24 are");
   EXPECT_SAYS(Refusal(OnnxNodeText("Relu", {"x"}, {"y"}, "n"), 29), "versions up to 28 are");
 }
@@ -98,6 +98,41 @@ TEST_F(OnnxDomains, BinarizesAndLooksUpFloats) {
       .Ints("values_int64s", {5, 6, 7})
       .Int("default_int64", -4);
   EXPECT_EQ(Run(Import(label, 21, {{kMl, 2}})), (std::vector<double>{6, 7, -4}));
+}
+
+TEST_F(OnnxDomains, TellsMapsAsTensors) {
+  OnnxNodeText zip("ZipMap", {"x"}, {"y"}, "n");
+  zip.Domain(kMl).Strings("classlabels_strings", {"a", "b", "c"});
+  OnnxGraphText graph;
+  graph.Input("x", {1, 3}).Output("y", {}).Node(zip);
+  const auto module = ImportGraph(graph, 21, {{kMl, 1}});
+  ASSERT_TRUE(module.ok()) << module.status();
+  const auto& outputs = module->main.outputs();
+  ASSERT_EQ(outputs.size(), 2u);
+  EXPECT_EQ(module->main.fact(outputs[1]).value.strings(),
+            (std::vector<std::string>{"a", "b", "c"}));
+  OnnxNodeText few("ZipMap", {"x"}, {"y"}, "n");
+  few.Domain(kMl).Strings("classlabels_strings", {"a", "b"});
+  EXPECT_SAYS(Refusal(few, 21, {{kMl, 1}}), "n");
+  OnnxNodeText words("DictVectorizer", {"x"}, {"y"}, "n");
+  words.Domain(kMl).Strings("string_vocabulary", {"a"});
+  EXPECT_SAYS(Refusal(words, 21, {{kMl, 1}}), "of a map that is no input of the model");
+}
+
+TEST_F(OnnxDomains, RefusesQuantisedPoolsThatCountBeyondThePadding) {
+  OnnxNodeText pool("QLinearAveragePool", {"x", "z", "", "z"}, {"y"}, "n");
+  pool.Domain(kMicrosoft).Ints("kernel_shape", {2}).Int("ceil_mode", 1).Int("count_include_pad", 1);
+  OnnxGraphText graph;
+  graph.Input("x", {1, 1, 3}).Input("z", {}).Output("y", {}).Node(pool);
+  const auto module = ImportGraph(graph, 21, {{kMicrosoft, 1}});
+  ASSERT_FALSE(module.ok());
+  EXPECT_SAYS(Message(module.status()), "ceil_mode and count_include_pad");
+}
+
+TEST_F(OnnxDomains, SaysThatModelsForOneProcessorAreNoExchangeFormat) {
+  OnnxNodeText conv("Conv", {"x", "z"}, {"y"}, "n");
+  conv.Domain("com.microsoft.nchwc");
+  EXPECT_SAYS(Refusal(conv, 21, {{"com.microsoft.nchwc", 1}}), "made for one processor");
 }
 
 // Nodes of a tree by number; `yes` of node 1 is a parameter.

@@ -118,6 +118,20 @@ TEST_F(Folder, PackedNumbersAreWrittenAsBytes) {
   EXPECT_THAT(Aligned(back).As<int8_t>(), ElementsAre(1, -1, 7));
 }
 
+TEST_F(Folder, PackedNumbersAreReadAsTheyAreWritten) {
+  const std::byte bytes[] = {std::byte{0xE1}, std::byte{0x07}};  // 1, -2, 7
+  const Tensor packed = Tensor::Copy({DType::kI4, {3}}, bytes);
+  const std::string file = *WriteTensorFile(path_, "y", packed);
+  const auto back = Load(file, {"y", DType::kI4, {}});
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->desc(), packed.desc());
+  EXPECT_TRUE(std::ranges::equal(back->bytes(), packed.bytes()));
+  const auto narrow = Load(file, {"y", DType::kU2, {}});
+  ASSERT_FALSE(narrow.ok());
+  EXPECT_NE(Message(narrow.status()).find("-2 is no number of type u2"), std::string::npos)
+      << narrow.status();
+}
+
 TEST(NpyTest, WritesTheHeaderThatNumPyWrites) {
   const std::string whole = Bytes(Sample("f32.npy"));
   EXPECT_EQ(*NpyHeader({DType::kF32, {2, 3}}), whole.substr(0, whole.size() - 24));

@@ -161,7 +161,7 @@ Status Bitcast(const BitcastAttrs&, const Args& args) {
 }
 
 const KernelRow kRows[] = {
-    Row<Bitcast>("Bitcast", kNumbers),
+    Row<Bitcast>("Bitcast", kNumbers | kSmallFloats),
     MoveRow<WholeMoves>("Reshape"),
     MoveRow<WholeMoves>("Squeeze"),
     MoveRow<WholeMoves>("Unsqueeze"),

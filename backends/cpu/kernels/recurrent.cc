@@ -3,6 +3,7 @@
 #include "engine/ops/nn/recurrent.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "backends/cpu/fast/fast.h"
@@ -26,6 +27,7 @@ double Kept(double v) {
 
 struct Layer {
   std::string_view op;
+  bool bytes = false;  // h is rounded before it is multiplied
   std::array<RecurrentActivation, 3> act;
   int64_t steps = 0, samples = 0, units = 0, gates = 0;
   double clip = 0;
@@ -44,6 +46,21 @@ void AddProduct(const Layer& layer, const T* recurrent, const double* h, int64_t
     const T* row = recurrent + k * width;
     const double scale = h[k];
     for (int64_t j = first; j < last; ++j) sum[j] += scale * static_cast<double>(row[j]);
+  }
+}
+
+// h as bytes hold it, in float.
+void RoundToBytes(std::vector<double>& h) {
+  float least = 0, most = 0;
+  for (const double v : h) {
+    least = std::min(least, static_cast<float>(v));
+    most = std::max(most, static_cast<float>(v));
+  }
+  const float step = least == most ? 1.0f : (most - least) / 255.0f;
+  const float zero = std::nearbyint(std::clamp(-least / step, 0.0f, 255.0f));
+  for (double& v : h) {
+    const float place = std::nearbyint(static_cast<float>(v) / step) + zero;
+    v = static_cast<double>((std::clamp(place, 0.0f, 255.0f) - zero) * step);
   }
 }
 
@@ -70,6 +87,7 @@ class Sample {
         std::fill_n(y, units, T());
         continue;
       }
+      if (layer_.bytes) RoundToBytes(h_);
       const T* gates = args_.In<T>(0) + at * width;
       for (int64_t j = 0; j < width; ++j) sum_[j] = static_cast<double>(gates[j]);
       if (layer_.op == "Lstm") {
@@ -157,7 +175,8 @@ class Sample {
 
 Status Recurrent(const RecurrentAttrs& attrs, const Args& args) {
   Layer layer;
-  layer.op = args.node.op->name;
+  layer.bytes = args.node.op->name == "ByteLstm";
+  layer.op = layer.bytes ? "Lstm" : args.node.op->name;
   ONCILLA_ASSIGN(layer.act, ActivationsOf(attrs, layer.op));
   const Shape y = args.out(0).shape;
   layer.steps = y[0], layer.samples = y[1], layer.units = y[2];
@@ -279,6 +298,7 @@ Status LinearAttention(const LinearAttentionAttrs& attrs, const Args& args) {
 
 const KernelRow kRows[] = {
     Row<LinearAttention>("LinearAttention", kFloats),
+    Row<Recurrent>("ByteLstm", kFloats),
     Row<Recurrent>("Lstm", kFloats, &MakeFastRecurrent, &RecurrentPacking),
     Row<Recurrent>("Gru", kFloats, &MakeFastRecurrent, &RecurrentPacking),
     Row<Recurrent>("Rnn", kFloats, &MakeFastRecurrent, &RecurrentPacking),

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "backends/cpu/kernel.h"
+#include "engine/ops/math/coupling.h"
 #include "engine/tensor/dispatch.h"
 
 namespace oncilla::cpu {
@@ -103,7 +104,80 @@ Status TreeEnsemble(const TreeEnsembleAttrs& attrs, const Args& args) {
   return Status();
 }
 
+// Probabilities of pairs of k classes to those of classes, in float as libsvm's followers do it.
+class Coupling {
+ public:
+  explicit Coupling(int64_t classes)
+      : k_(classes),
+        pairs_(static_cast<size_t>(classes * classes)),
+        q_(pairs_.size()),
+        qp_(static_cast<size_t>(classes)) {}
+
+  void Solve(const float* pairs, float* p) {
+    for (int64_t i = 0, at = 0; i < k_; ++i) {
+      for (int64_t j = i + 1; j < k_; ++j, ++at) {
+        pairs_[i * k_ + j] = pairs[at];
+        pairs_[j * k_ + i] = 1 - pairs[at];
+      }
+    }
+    for (int64_t i = 0; i < k_; ++i) {
+      float sum = 0;
+      for (int64_t j = 0; j < k_; ++j) {
+        if (j == i) continue;
+        sum += pairs_[j * k_ + i] * pairs_[j * k_ + i];
+        q_[i * k_ + j] = -pairs_[j * k_ + i] * pairs_[i * k_ + j];
+      }
+      q_[i * k_ + i] = sum;
+      p[i] = 1.0f / static_cast<float>(k_);
+    }
+    const float tolerance = 0.005f / static_cast<float>(k_);
+    for (int64_t round = 0; round < std::max<int64_t>(100, k_); ++round) {
+      if (!Improve(p, tolerance)) return;
+    }
+  }
+
+ private:
+  // One more round; false where p is near enough already.
+  bool Improve(float* p, float tolerance) {
+    float whole = 0;
+    for (int64_t i = 0; i < k_; ++i) {
+      qp_[i] = 0;
+      for (int64_t j = 0; j < k_; ++j) qp_[i] += q_[i * k_ + j] * p[j];
+      whole += p[i] * qp_[i];
+    }
+    float worst = 0;
+    for (int64_t i = 0; i < k_; ++i) worst = std::max(worst, std::fabs(qp_[i] - whole));
+    if (worst < tolerance) return false;
+    for (int64_t i = 0; i < k_; ++i) {
+      const float step = (-qp_[i] + whole) / q_[i * k_ + i], scale = 1 + step;
+      p[i] += step;
+      whole = (whole + step * (step * q_[i * k_ + i] + 2 * qp_[i])) / scale / scale;
+      for (int64_t j = 0; j < k_; ++j) {
+        qp_[j] = (qp_[j] + step * q_[i * k_ + j]) / scale;
+        p[j] /= scale;
+      }
+    }
+    return true;
+  }
+
+  const int64_t k_;
+  std::vector<float> pairs_, q_, qp_;
+};
+
+Status CoupleProbabilities(const CoupleProbabilitiesAttrs& attrs, const Args& args) {
+  const int64_t classes = attrs.classes, pairs = args.in(0).shape[1];
+  const int64_t grain = GrainOf(SaturatingMul(classes * classes, 16), 256);
+  ParallelFor(args.threads, args.in(0).shape[0], grain, [&](int64_t begin, int64_t end) {
+    Coupling coupling(classes);
+    for (int64_t row = begin; row < end; ++row) {
+      coupling.Solve(args.In<float>(0) + row * pairs, args.Out<float>(0) + row * classes);
+    }
+  });
+  return Status();
+}
+
 const KernelRow kRows[] = {
+    Row<CoupleProbabilities>("CoupleProbabilities", kFloats),
     Row<TreeEnsemble>("TreeEnsemble", kFloats),
 };
 

@@ -1,9 +1,12 @@
 // Recipes of recurrent layers: a launch per step (two for a Gru that resets before its product).
 #include "engine/ops/nn/recurrent.h"
 
+#include <algorithm>
+
 #include "backends/opencl/recipes/dispatch_builder.h"
 #include "backends/opencl/recipes/kernels.h"
 #include "backends/opencl/recipes/move.h"
+#include "backends/opencl/recipes/tuning.h"
 #include "cl_kernels/kernels.gen.h"
 
 namespace oncilla::opencl {
@@ -91,7 +94,67 @@ Result<Recipe> Recurrent(const RecurrentAttrs& attrs, const NodeView& node,
   return recipe;
 }
 
+// Every column of every head's matrix goes through all steps by itself.
+Result<Recipe> LinearAttention(const LinearAttentionAttrs& attrs, const NodeView& node,
+                               const Capabilities& caps) {
+  const TensorDesc query = node.inputs[0].desc(), value = node.inputs[2].desc();
+  const TensorDesc state = node.outputs[1].desc();
+  const int64_t samples = query.shape[0], steps = query.shape[1];
+  const int64_t size = query.shape[2] / attrs.query_heads, depth = value.shape[2] / attrs.heads;
+  const int64_t columns = samples * attrs.heads * depth;
+  if (columns == 0) return Recipe();
+  const int64_t most = std::max({query.elements(), node.inputs[1].desc().elements(),
+                                 value.elements(), node.outputs[0].desc().elements(),
+                                 state.elements()});
+  const IndexType index(most);
+  Recipe recipe;
+  DispatchBuilder b(cl::kRecurrentLinearAttention, "linear_attention", index);
+  b.Define({{"T", TypeName(query.dtype)},
+            {"S", TypeName(state.dtype)},
+            {"STARTED", Flag(node.has_input(3))},
+            {"DECAYS", Flag(attrs.decays())},
+            {"CORRECTS", Flag(attrs.corrects())},
+            {"IDX", index.name()}});
+  b.Arg("query", In{0}).Arg("key", In{1}).Arg("value", In{2});
+  b.Arg("start", In{node.has_input(3) ? 3 : 0});
+  b.Arg("decay", In{attrs.decays() ? 4 : 0}).Arg("beta", In{attrs.corrects() ? 5 : 0});
+  // The state goes from step to step as it is computed, whatever type it leaves in.
+  const bool wide = query.dtype == DType::kF64 || state.dtype == DType::kF64;
+  if (wide) b.Define("WIDE", "1");
+  const Scratch kept =
+      recipe.AddScratch(SaturatingMul(std::max<int64_t>(state.elements(), 1), wide ? 8 : 4), caps);
+  b.Arg({{"y", Out{0}}, {"end", Out{1}}, {"kept", kept}});
+  b.Index({{"columns", columns}, {"steps", steps}});
+  b.Int({{"heads", attrs.heads}, {"readers", attrs.query_heads / attrs.heads}});
+  b.Int({{"size", size}, {"depth", depth}});
+  const auto width = [&](size_t i, bool has) { return has ? node.inputs[i].desc().shape[2] : 0; };
+  b.Int({{"decay_width", width(4, attrs.decays())}, {"beta_width", width(5, attrs.corrects())}});
+  b.Float("scale", attrs.scale);
+  b.Items(columns, caps.Group(TuningOf(caps).loop_group)).Loop(std::max(steps, size));
+  b.AddTo(recipe);
+  return recipe;
+}
+
+// Gates of the queries' type; sizes that are computed in int.
+Status CanAttendLinearly(const LinearAttentionAttrs& attrs, const NodeView& node,
+                         const Capabilities&) {
+  for (size_t i : {size_t{4}, size_t{5}}) {
+    if (node.has_input(i) && node.inputs[i].dtype != node.inputs[0].dtype) {
+      return Unsupported("opencl: LinearAttention with gates of another type");
+    }
+  }
+  constexpr int64_t kMost = int64_t{1} << 20;
+  for (size_t i = 0; i < 3; ++i) {
+    const PartialShape& shape = node.inputs[i].shape;
+    if (shape.ranked() && shape[2].known() && shape[2].size > kMost) {
+      return Unsupported("opencl: LinearAttention of rows of ", shape[2].size);
+    }
+  }
+  return attrs.heads <= kMost ? Status() : Unsupported("opencl: ", attrs.heads, " heads");
+}
+
 const KernelRow kRows[] = {
+    Row<LinearAttention>("LinearAttention", kFloats).CanRun<CanAttendLinearly>(),
     Row<Recurrent>("Lstm", kFloats),
     Row<Recurrent>("Gru", kFloats),
     Row<Recurrent>("Rnn", kFloats),

@@ -182,6 +182,7 @@ std::vector<OnnxOpFamily> OnnxOpFamilies() {
       {"ai.onnx.preview", OnnxFlexRows()},
       {"", MicrosoftStandardRows()},
       {"ai.onnx.ml", OnnxMlRows()},
+      {"ai.onnx.ml", OnnxMlSvmRows()},
       {"ai.onnx.ml", OnnxMlTreeRows()},
       {"ai.onnx.preview.training", OnnxTrainingRows()},
       {"com.microsoft", MicrosoftRows()},
@@ -189,6 +190,15 @@ std::vector<OnnxOpFamily> OnnxOpFamilies() {
       {"com.microsoft", MicrosoftDecoderRows()},
       {"com.microsoft", MicrosoftPackedRows()},
       {"com.microsoft", MicrosoftRotaryRows()},
+      {"com.microsoft", MicrosoftQLinearRows()},
+      {"com.microsoft", MicrosoftDiffusionRows()},
+      {"com.microsoft", MicrosoftIndexingRows()},
+      {"com.microsoft", MicrosoftLinearRows()},
+      {"com.microsoft", MicrosoftMovementRows()},
+      {"com.microsoft", MicrosoftRecurrentRows()},
+      {"com.microsoft", MicrosoftSampleRows()},
+      {"com.microsoft", MicrosoftStateRows()},
+      {"com.microsoft", MicrosoftTextRows()},
       {"com.microsoft", MicrosoftQuantRows()},
   };
 }
@@ -202,6 +212,10 @@ Result<const OnnxOpRow*> FindOnnxOp(std::string_view domain, std::string_view op
     }
     return map;
   }();
+  if (domain == "com.microsoft.nchwc" || domain == "com.ms.internal.nhwc") {
+    return Unsupported(
+        "as it is made for one processor: save the model at the optimisation level extended");
+  }
   const auto rows = domains.find(domain);
   if (rows == domains.end()) return Unsupported("opset ", version);
   const auto [begin, end] = rows->second.equal_range(op);

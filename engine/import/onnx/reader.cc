@@ -108,6 +108,20 @@ OnnxType ReadHeld(Bytes bytes, OnnxKind kind, int depth) {
   return type;
 }
 
+OnnxType ReadMap(Bytes bytes, int depth) {
+  OnnxType map;
+  int64_t key_type = 0;
+  WireMessage message(bytes);
+  while (message.Next()) {
+    if (message.field() == 1) key_type = message.Int();
+    if (message.field() == 2 && depth < 2) map = ReadType(message.View(), depth + 1);
+  }
+  if (map.kind != OnnxKind::kTensor) map = OnnxType();
+  map.kind = OnnxKind::kMap;
+  map.key_type = key_type;
+  return map;
+}
+
 OnnxType ReadType(Bytes bytes, int depth) {
   OnnxType info;
   WireMessage type(bytes);
@@ -126,7 +140,7 @@ OnnxType ReadType(Bytes bytes, int depth) {
         info = ReadHeld(type.View(), OnnxKind::kSequence, depth);
         break;
       case 5:
-        info.kind = OnnxKind::kMap;
+        info = ReadMap(type.View(), depth);
         break;
       case 8:
         info.kind = OnnxKind::kSparse;

@@ -39,10 +39,12 @@ inline constexpr int kMaxOnnxGraphDepth = 60;
 
 enum class OnnxKind { kTensor, kSequence, kOptional, kOptionalSequence, kMap, kSparse, kUnknown };
 
-// A TypeProto: of a tensor, or of the tensors in a sequence or an optional value.
+// A TypeProto: of a tensor, of the tensors in a sequence or an optional value, or of the values of a
+// map.
 struct OnnxType {
   OnnxKind kind = OnnxKind::kUnknown;
   int64_t element_type = 0;
+  int64_t key_type = 0;  // of a map
   // Sizes with a name in the file carry it.
   PartialShape shape;
 };

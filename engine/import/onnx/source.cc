@@ -1,12 +1,14 @@
 // ONNX behind the ModelSource interface: names to tensors, then ImportOnnx.
 #include "engine/import/onnx/source.h"
 
+#include <deque>
 #include <mutex>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "engine/import/onnx/external.h"
 #include "engine/import/onnx/import.h"
+#include "engine/import/onnx/maps.h"
 #include "engine/import/onnx/tensor.h"
 
 namespace oncilla {
@@ -46,6 +48,7 @@ class OnnxSource : public ModelSource {
       : file_(std::move(file)),
         model_(std::move(model)),
         external_(file_->of_bytes() ? "" : FolderOf(file_->path())) {
+    TellOnnxMapsAsTensors(model_, map_names_);
     const OnnxGraph& graph = model_.graph;
     // Before IR version 4 every initializer was listed as an input as well; it is its default.
     std::unordered_set<std::string_view> initialized;
@@ -144,6 +147,7 @@ class OnnxSource : public ModelSource {
 
   mutable std::mutex mutex_;  // external files are opened lazily
   std::shared_ptr<const MappedFile> file_;
+  std::deque<std::string> map_names_;  // of the model's, where they are not in the file
   OnnxModel model_;
   OnnxExternalFiles external_;
   Signature signature_;

@@ -3,10 +3,14 @@
 
 #include <algorithm>
 
+#include "engine/ops/math/coupling.h"
 #include "engine/ops/rules.h"
 
 namespace oncilla {
 namespace {
+
+// Scratch is the square of it.
+constexpr int64_t kMostCoupledClasses = 4096;
 
 constexpr std::string_view kTests[] = {"le", "lt", "ge", "gt", "eq", "ne", "in"};
 
@@ -34,7 +38,29 @@ Result<Facts> InferTreeEnsemble(const TreeEnsembleAttrs& attrs, std::span<const 
   return Facts{Fact::Of(in[0].dtype, PartialShape({rows, Dim(attrs.targets)}))};
 }
 
+Result<Facts> InferCoupleProbabilities(const CoupleProbabilitiesAttrs& attrs,
+                                       std::span<const Fact> in) {
+  if (in[0].dtype != DType::kF32) return InvalidArgument("probabilities of ", in[0].dtype);
+  ONCILLA_TRY(RequireRank(in[0], 2, "input"));
+  if (attrs.classes < 2 || attrs.classes > kMostCoupledClasses) {
+    return InvalidArgument("there are ", attrs.classes, " classes");
+  }
+  const int64_t pairs = attrs.classes * (attrs.classes - 1) / 2;
+  Dim rows;
+  if (in[0].shape.ranked()) {
+    rows = in[0].shape[0];
+    const Dim& given = in[0].shape[1];
+    if (given.known() && given.size != pairs) {
+      return InvalidArgument(given.size, " pairs of ", attrs.classes, " classes");
+    }
+  }
+  return Facts{Fact::Of(DType::kF32, PartialShape({rows, Dim(attrs.classes)}))};
+}
+
 constexpr OpDef kTreesOps[] = {
+    Op<InferCoupleProbabilities>(
+        "CoupleProbabilities",
+        {.inputs = {1, 1}, .axes = Samples(), .storage = StorageRule::kSteps}),
     Op<InferTreeEnsemble>("TreeEnsemble",
                           {.inputs = {1, 1}, .axes = Samples(), .storage = StorageRule::kSteps}),
 };

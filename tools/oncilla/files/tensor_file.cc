@@ -147,6 +147,22 @@ Result<Tensor> ReadByEnding(const std::string& path, const std::string& key, con
 
 }  // namespace
 
+namespace {
+
+// Integers a byte each, or floats, as elements of a packed type; each must be one of its numbers.
+Result<Tensor> Packed(const Tensor& tensor, DType to) {
+  ONCILLA_ASSIGN(const std::vector<double> numbers, ToDoubles(tensor));
+  ONCILLA_ASSIGN(Tensor out, Tensor::Allocate({to, tensor.shape()}));
+  StoreNumbers(to, numbers, {}, out.mutable_bytes().data(), 0);
+  ONCILLA_ASSIGN(const std::vector<double> held, ToDoubles(out));
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (held[i] != numbers[i]) return InvalidArgument(numbers[i], " is no number of type ", to);
+  }
+  return out;
+}
+
+}  // namespace
+
 Result<Tensor> ReadTensorFile(const std::string& file, const InputWish& wish,
                               const ImageOptions& image) {
   std::string path = file, key;
@@ -162,6 +178,13 @@ Result<Tensor> ReadTensorFile(const std::string& file, const InputWish& wish,
     // Failures of the file itself name it already.
     if (Message(status).find(path) == std::string::npos) status = In(status, path);
     return WithStage(In(std::move(status), StrCat("input '", wish.name, "'")), Stage::kFile);
+  }
+  // NumPy has no packed elements: they come as they are written, a byte each or as f32.
+  if (IsPacked(wish.dtype) && !IsPacked(tensor->dtype()) && tensor->dtype() != DType::kString &&
+      !tensor->is_list()) {
+    Result<Tensor> packed = Packed(*tensor, wish.dtype);
+    if (packed.ok()) return packed;
+    return WithStage(In(In(packed.status(), path), StrCat("input '", wish.name, "'")), Stage::kFile);
   }
   // NumPy has no names for these types: their bits.
   const bool bits =

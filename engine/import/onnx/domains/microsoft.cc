@@ -54,17 +54,31 @@ Result<Values> LowerSkipLayerNorm(OnnxLowering& b) {
   return Values{y, kNoValue, kNoValue, sum};
 }
 
+// What a lookup, gamma or beta of EmbedLayerNormalization stands for. Of QEmbedLayerNormalization
+// they are bytes; scales begin at input 8 and zero points at 13, those of the five tables in order.
+Result<ValueId> Embedded(OnnxLowering& b, ValueId x, size_t table, const std::string& name) {
+  if (b.op() != "QEmbedLayerNormalization") return x;
+  const size_t scale = 8 + table, zero = 13 + table;
+  if (!b.has(scale) || !b.has(zero)) return DataLoss("the scale of table ", table, " is missing");
+  ONCILLA_ASSIGN(const ValueId real, b.Cast(x, DType::kF32, name + "_real"));
+  ONCILLA_ASSIGN(const ValueId point, b.Cast(b.in(zero), DType::kF32, name + "_zero"));
+  ONCILLA_ASSIGN(const ValueId moved, b.Add("Sub", {}, {real, point}, name + "_moved"));
+  return b.Add("Mul", {}, {moved, b.in(scale)}, name + "_scaled");
+}
+
 // Words, places and segments looked up, summed and normalised; beside it how many words the mask
 // leaves of each sample.
 Result<Values> LowerEmbedLayerNorm(OnnxLowering& b) {
-  b.Ignore("mask_index_type");
+  const bool bytes = b.op() == "QEmbedLayerNormalization";
+  if (!bytes) b.Ignore("mask_index_type");
   ONCILLA_ASSIGN(const float epsilon, b.Float("epsilon", 1e-12f));
   if (!b.has(2) || !b.has(3) || !b.has(5) || !b.has(6)) {
     return DataLoss("an embedding, gamma or beta is missing");
   }
   const GatherAttrs rows = {.axis = 0, .negative_indices = false};
   ONCILLA_ASSIGN(ValueId sum, b.Add(rows, {b.in(2), b.in(0)}, "words"));
-  ValueId places = b.in(8);
+  ONCILLA_ASSIGN(sum, Embedded(b, sum, 0, "words"));
+  ValueId places = bytes ? kNoValue : b.in(8);
   if (places == kNoValue) {
     ONCILLA_ASSIGN(ValueId count, b.Sizes(b.in(0), 1, 2, "count"));
     ONCILLA_ASSIGN(count, b.Add("Squeeze", {}, {count, b.Ints({0})}, "length"));
@@ -72,15 +86,19 @@ Result<Values> LowerEmbedLayerNorm(OnnxLowering& b) {
     const ValueId one = b.Constant(Tensor::ScalarInt64(1));
     ONCILLA_ASSIGN(places, b.Add("Range", {}, {none, count, one}, "places"));
   }
-  ONCILLA_ASSIGN(const ValueId placed, b.Add(rows, {b.in(3), places}, "placed"));
+  ONCILLA_ASSIGN(ValueId placed, b.Add(rows, {b.in(3), places}, "placed"));
+  ONCILLA_ASSIGN(placed, Embedded(b, placed, 1, "placed"));
   ONCILLA_ASSIGN(sum, b.Add("Add", {}, {sum, placed}, "words_and_places"));
   if (b.has(1) != b.has(4)) return InvalidArgument("segment ids and their embedding go together");
   if (b.has(1)) {
-    ONCILLA_ASSIGN(const ValueId segments, b.Add(rows, {b.in(4), b.in(1)}, "segments"));
+    ONCILLA_ASSIGN(ValueId segments, b.Add(rows, {b.in(4), b.in(1)}, "segments"));
+    ONCILLA_ASSIGN(segments, Embedded(b, segments, 2, "segments"));
     ONCILLA_ASSIGN(sum, b.Add("Add", {}, {sum, segments}, "embedding_sum"));
   }
+  ONCILLA_ASSIGN(const ValueId gamma, Embedded(b, b.in(5), 3, "gamma"));
+  ONCILLA_ASSIGN(const ValueId beta, Embedded(b, b.in(6), 4, "beta"));
   ONCILLA_ASSIGN(const ValueId y, b.Add("LayerNorm", LayerNormAttrs{.axis = -1, .epsilon = epsilon},
-                                        {sum, b.in(5), b.in(6)}));
+                                        {sum, gamma, beta}));
   if (!b.wants(1)) return Values{y, kNoValue, sum};
   ValueId mask = b.in(7);
   if (mask == kNoValue) {
@@ -119,6 +137,8 @@ Result<ValueId> AddActivation(OnnxLowering& b, ValueId x, const std::string& nam
   return Unsupported("with the activation ", name);
 }
 
+// Of NhwcFusedConv the input, what is added and the result have their channels last, the filter is
+// as ONNX has it.
 Result<Values> LowerFusedConv(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
   if (rank < 3 || rank > 5) return Unsupported("with ", rank - 2, " spatial axes");
@@ -132,9 +152,15 @@ Result<Values> LowerFusedConv(OnnxLowering& b) {
   for (int i = 2; i < rank; ++i) perm.push_back(i);
   perm.insert(perm.end(), {1, 0});
   ONCILLA_ASSIGN(const ValueId filter, b.Transpose(b.in(1), std::move(perm), "filter"));
-  ONCILLA_ASSIGN(const ValueId x, b.ChannelsLast(b.in(0), rank));
+  const bool last = b.op() == "NhwcFusedConv";
+  ValueId x = b.in(0);
+  if (!last) {
+    ONCILLA_ASSIGN(x, b.ChannelsLast(x, rank));
+  }
   ONCILLA_ASSIGN(ValueId y, b.Add(attrs, {x, filter, b.in(2)}, "inner"));
-  ONCILLA_ASSIGN(y, b.ChannelsFirst(y, rank, "convolved"));
+  if (!last) {
+    ONCILLA_ASSIGN(y, b.ChannelsFirst(y, rank, "convolved"));
+  }
   if (b.has(3)) {
     ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, b.in(3)}, "sum"));
   }
@@ -195,6 +221,79 @@ Result<Values> LowerNhwcMaxPool(OnnxLowering& b) {
   return One(b.Add(attrs, {b.in(0)}));
 }
 
+Result<Values> LowerGemmFastGelu(OnnxLowering& b) {
+  ONCILLA_ASSIGN(ValueId y, b.Add("MatMul", {}, {b.in(0), b.in(1)}, "product"));
+  if (b.has(2)) {
+    ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, b.in(2)}, "biased"));
+  }
+  return One(b.Add(GeluAttrs{.approximate = true}, {y}));
+}
+
+// x * scale * sigmoid(x * scale); the scale is an input or an attribute.
+Result<Values> LowerScaledSilu(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const float alpha, b.Float("alpha", 1));
+  ValueId scale = b.in(1);
+  if (scale == kNoValue) {
+    ONCILLA_ASSIGN(scale, b.Scalar(b.dtype(), double{alpha}));
+  } else {
+    ONCILLA_ASSIGN(scale, b.Cast(scale, b.dtype(), "scale"));
+    ONCILLA_ASSIGN(scale, b.ToScalar(scale, "factor"));
+  }
+  ONCILLA_ASSIGN(const ValueId x, b.Add("Mul", {}, {b.in(0), scale}, "scaled"));
+  return One(b.Add("Silu", {}, {x}));
+}
+
+Result<Values> LowerGatedAdd(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const ValueId gated, b.Add("Mul", {}, {b.in(1), b.in(2)}, "gated"));
+  return One(b.Add("Add", {}, {b.in(0), gated}));
+}
+
+// The root-mean-square norm of each C numbers of x, C being the length of the scale, times what an
+// activation makes of the gate; in float.
+Result<Values> LowerGatedRmsNorm(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const float epsilon, b.Float("epsilon", 1e-5f));
+  ONCILLA_ASSIGN(const std::string activation, b.String("activation", "silu"));
+  if (activation != "silu" && activation != "swish" && activation != "sigmoid") {
+    return InvalidArgument("activation is '", activation, "'");
+  }
+  const PartialShape shape = b.in_fact(1).shape;
+  ONCILLA_ASSIGN(const int rank, b.Rank(0));
+  if (!shape.ranked() || shape.rank() != 1 || !shape[0].known() || shape[0].size < 1) {
+    return Unsupported("with a scale of the shape ", shape);
+  }
+  ONCILLA_ASSIGN(ValueId x, b.Cast(b.in(0), DType::kF32, "x"));
+  ONCILLA_ASSIGN(const ValueId scale, b.Cast(b.in(1), DType::kF32, "scale"));
+  ONCILLA_ASSIGN(const ValueId sizes, b.Sizes(x, 0, rank, "sizes"));
+  ONCILLA_ASSIGN(x, b.Add(ReshapeAttrs{}, {x, b.Ints({-1, shape[0].size})}, "parts"));
+  const LayerNormAttrs attrs = {.axis = -1, .epsilon = epsilon};
+  ONCILLA_ASSIGN(x, b.Add("RmsNorm", attrs, {x, scale}, "norm"));
+  ONCILLA_ASSIGN(x, b.Add(ReshapeAttrs{}, {x, sizes}, "together"));
+  ONCILLA_ASSIGN(ValueId gate, b.Cast(b.in(2), DType::kF32, "gate"));
+  ONCILLA_ASSIGN(gate, b.Add(activation == "sigmoid" ? "Sigmoid" : "Silu", {}, {gate}, "open"));
+  const bool narrow = b.dtype() != DType::kF32;
+  ONCILLA_ASSIGN(const ValueId y, b.Add("Mul", {}, {x, gate}, narrow ? "wide" : ""));
+  return narrow ? One(b.Cast(y, b.dtype(), "")) : Result<Values>(Values{y});
+}
+
+// The distances of all rows of a from all rows of b, by |a|^2 - 2 a b' + |b|^2 as ONNX Runtime has
+// it, so that no difference of rows stands in memory.
+Result<Values> LowerCDist(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const std::string metric, b.String("metric", "sqeuclidean"));
+  if (metric != "sqeuclidean" && metric != "euclidean") return Unsupported("by ", metric);
+  const ReduceAttrs keep = {.keep_dims = true};
+  ONCILLA_ASSIGN(const ValueId own, b.Add("ReduceSumSquare", keep, {b.in(0), b.Ints({1})}, "a_sum"));
+  ONCILLA_ASSIGN(const ValueId other, b.Add("ReduceSumSquare", ReduceAttrs{.keep_dims = false},
+                                            {b.in(1), b.Ints({1})}, "b_sum"));
+  ONCILLA_ASSIGN(ValueId y, b.Add(MatMulAttrs{.transpose_b = true}, {b.in(0), b.in(1)}, "products"));
+  ONCILLA_ASSIGN(const ValueId minus_two, b.Scalar(b.dtype(), -2));
+  ONCILLA_ASSIGN(y, b.Add("Mul", {}, {y, minus_two}, "mixed"));
+  ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, own}, "with_a"));
+  ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, other}, "with_b"));
+  const bool root = metric == "euclidean";
+  ONCILLA_ASSIGN(y, b.Add("Relu", {}, {y}, root ? "square" : ""));  // rounding may fall below zero
+  return root ? One(b.Add("Sqrt", {}, {y})) : Result<Values>(Values{y});
+}
+
 Result<Values> LowerTrilu(OnnxLowering& b) {
   ONCILLA_ASSIGN(const bool upper, b.Flag("upper", true));
   return One(b.Add(TriluAttrs{.upper = upper}, {b.in(0), b.in(1)}));
@@ -206,18 +305,26 @@ constexpr OnnxOpRow kStandardRows[] = {
 };
 constexpr OnnxOpRow kRows[] = {
     {"BiasGelu", 1, kNewestOnnxMicrosoft, 2, "", LowerBiasGelu},
+    {"CDist", 1, kNewestOnnxMicrosoft, 2, "", LowerCDist},
     {"EmbedLayerNormalization", 1, kNewestOnnxMicrosoft, 1, "", LowerEmbedLayerNorm},
     {"FastGelu", 1, kNewestOnnxMicrosoft, 1, "", LowerBiasGelu},
     {"FusedConv", 1, kNewestOnnxMicrosoft, 2, "", LowerFusedConv},
     {"FusedGemm", 1, kNewestOnnxMicrosoft, 2, "", LowerFusedGemm},
     {"FusedMatMul", 1, kNewestOnnxMicrosoft, 2, "", LowerFusedMatMul},
+    {"GatedAdd", 1, kNewestOnnxMicrosoft, 3, "", LowerGatedAdd},
+    {"GatedRMSNorm", 1, kNewestOnnxMicrosoft, 3, "", LowerGatedRmsNorm},
     {"Gelu", 1, kNewestOnnxMicrosoft, 1, "", LowerGelu},
+    {"GemmFastGelu", 1, kNewestOnnxMicrosoft, 2, "", LowerGemmFastGelu},
     {"Inverse", 1, kNewestOnnxMicrosoft, 1, "MatrixInverse"},
+    {"NhwcFusedConv", 1, kNewestOnnxMicrosoft, 2, "", LowerFusedConv},
     {"NhwcMaxPool", 1, kNewestOnnxMicrosoft, 1, "", LowerNhwcMaxPool},
+    {"QEmbedLayerNormalization", 1, kNewestOnnxMicrosoft, 1, "", LowerEmbedLayerNorm},
     {"QuickGelu", 1, kNewestOnnxMicrosoft, 1, "", LowerQuickGelu},
+    {"ScaledSiLU", 1, kNewestOnnxMicrosoft, 1, "", LowerScaledSilu},
     {"SimplifiedLayerNormalization", 1, kNewestOnnxMicrosoft, 2, "", LowerSimplifiedLayerNorm},
     {"SkipLayerNormalization", 1, kNewestOnnxMicrosoft, 3, "", LowerSkipLayerNorm},
     {"SkipSimplifiedLayerNormalization", 1, kNewestOnnxMicrosoft, 3, "", LowerSkipLayerNorm},
+    {"TransposeMatMul", 1, kNewestOnnxMicrosoft, 2, "", LowerFusedMatMul},
     {"Trilu", 1, kNewestOnnxMicrosoft, 1, "", LowerTrilu},
 };
 

@@ -177,10 +177,10 @@ Result<Values> Unpack(OnnxLowering& b, ValueId packed, int64_t n, const std::str
 
 // The projections' bias [Hq + Hk + Hv] on queries, keys and values before they are taken apart.
 Result<ValueId> WithBias(OnnxLowering& b, ValueId x, int64_t begin, int64_t end,
-                         const std::string& name) {
-  if (!b.has(3)) return x;
+                         size_t input, const std::string& name) {
+  if (!b.has(input)) return x;
   ONCILLA_ASSIGN(const ValueId bias,
-                 b.Add("Slice", {}, {b.in(3), b.Ints({begin}), b.Ints({end})}, name + "_bias"));
+                 b.Add("Slice", {}, {b.in(input), b.Ints({begin}), b.Ints({end})}, name + "_bias"));
   return b.Add("Add", {}, {x, bias}, name + "_biased");
 }
 
@@ -190,11 +190,11 @@ Result<int64_t> WidthOf(OnnxLowering& b, size_t input) {
   return Unsupported("the width of input ", input, " is not known");
 }
 
-Result<Parts> ReadParts(OnnxLowering& b, int64_t heads) {
+Result<Parts> ReadParts(OnnxLowering& b, int64_t heads, size_t bias) {
   Parts parts;
   ONCILLA_ASSIGN(const int rank, b.Rank(0, "the query"));
   if (rank == 5) {
-    if (b.has(3)) return Unsupported("packed queries with a bias");
+    if (b.has(bias)) return Unsupported("packed queries with a bias");
     ONCILLA_ASSIGN(const Values all, Unpack(b, b.in(0), 3, "packed"));
     return Parts{all[0], all[1], all[2]};
   }
@@ -202,10 +202,10 @@ Result<Parts> ReadParts(OnnxLowering& b, int64_t heads) {
   if (!b.has(1)) return Unsupported("without a key");
   ONCILLA_ASSIGN(const int key_rank, b.Rank(1, "the key"));
   ONCILLA_ASSIGN(const int64_t width, WidthOf(b, 0));
-  ONCILLA_ASSIGN(const ValueId q, WithBias(b, b.in(0), 0, width, "q"));
+  ONCILLA_ASSIGN(const ValueId q, WithBias(b, b.in(0), 0, width, bias, "q"));
   ONCILLA_ASSIGN(parts.q, SplitHeads(b, q, heads, "q"));
   if (key_rank == 5) {
-    if (b.has(3)) return Unsupported("packed keys with a bias");
+    if (b.has(bias)) return Unsupported("packed keys with a bias");
     ONCILLA_ASSIGN(const Values both, Unpack(b, b.in(1), 2, "packed"));
     return Parts{parts.q, both[0], both[1]};
   }
@@ -217,9 +217,9 @@ Result<Parts> ReadParts(OnnxLowering& b, int64_t heads) {
   }
   ONCILLA_ASSIGN(const int64_t key_width, WidthOf(b, 1));
   ONCILLA_ASSIGN(const int64_t value_width, WidthOf(b, 2));
-  ONCILLA_ASSIGN(const ValueId k, WithBias(b, b.in(1), width, width + key_width, "k"));
+  ONCILLA_ASSIGN(const ValueId k, WithBias(b, b.in(1), width, width + key_width, bias, "k"));
   ONCILLA_ASSIGN(const ValueId v,
-                 WithBias(b, b.in(2), width + key_width, width + key_width + value_width, "v"));
+                 WithBias(b, b.in(2), width + key_width, width + key_width + value_width, bias, "v"));
   ONCILLA_ASSIGN(parts.k, SplitHeads(b, k, heads, "k"));
   ONCILLA_ASSIGN(parts.v, SplitHeads(b, v, heads, "v"));
   return parts;
@@ -229,7 +229,7 @@ Result<Values> LowerMultiHeadAttention(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int64_t heads, b.NeedInt("num_heads"));
   if (b.has(8) || b.has(9)) return Unsupported("with a cache that is shared between beams");
   if (b.has(6) != b.has(7)) return InvalidArgument("past_key and past_value go together");
-  ONCILLA_ASSIGN(Parts parts, ReadParts(b, heads));
+  ONCILLA_ASSIGN(Parts parts, ReadParts(b, heads, 3));
   if (b.has(6)) {
     const ConcatAttrs along = {.axis = 2};
     ONCILLA_ASSIGN(parts.k, b.Add(along, {b.in(6), parts.k}, "present_key"));
@@ -239,8 +239,61 @@ Result<Values> LowerMultiHeadAttention(OnnxLowering& b) {
   return Values{y, parts.k, parts.v};
 }
 
+// A buffer [N, heads, most, size] with one new row at `place`, i64[1].
+Result<ValueId> WithRowAt(OnnxLowering& b, ValueId buffer, ValueId row, ValueId place,
+                          const std::string& name) {
+  // A negative place is no place from the end, and must fail as any outside.
+  const ValueId none = b.Ints({0});
+  ONCILLA_ASSIGN(const ValueId all, b.Sizes(buffer, 2, 3, name + "_rows"));
+  ONCILLA_ASSIGN(const ValueId wrong, b.Add("Less", {}, {place, none}, name + "_wrong"));
+  ONCILLA_ASSIGN(ValueId at, b.Add("Where", {}, {wrong, all, place}, name + "_place"));
+  ONCILLA_ASSIGN(const ValueId shape, b.Sizes(row, 0, 4, name + "_row_shape"));
+  ONCILLA_ASSIGN(at, b.Add("Expand", {}, {at, shape}, name + "_places"));
+  return b.Add(ScatterElementsAttrs{.axis = 2}, {buffer, at, row}, name);
+}
+
+// One step of a decoder: attention to keys of an encoder, or to those of earlier steps and its own.
+// Of a buffer that past and present share, the rows up to the step's own are seen.
+Result<Values> LowerDecoderMaskedAttention(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int64_t heads, b.NeedInt("num_heads"));
+  ONCILLA_ASSIGN(const bool shared, b.Flag("past_present_share_buffer", false));
+  ONCILLA_ASSIGN(const bool products, b.Flag("output_qk", false));
+  if (products || b.wants(3)) return Unsupported("with output_qk");
+  if (b.has(8) || b.has(9)) return Unsupported("with a cache that is shared between beams");
+  if (b.has(5) != b.has(6)) return InvalidArgument("past_key and past_value go together");
+  ONCILLA_ASSIGN(Parts parts, ReadParts(b, heads, 10));
+  if (!b.has(5)) {
+    ONCILLA_ASSIGN(const ValueId y, Attend(b, parts, 3, 4, kNoValue));
+    return Values{y, parts.k, parts.v};
+  }
+  Values present;
+  if (shared) {
+    if (!b.has(7)) return DataLoss("past_sequence_length is missing");
+    ONCILLA_ASSIGN(ValueId place, b.Cast(b.in(7), DType::kI64, "place_wide"));
+    ONCILLA_ASSIGN(place, b.Add(ReshapeAttrs{}, {place, b.Ints({1})}, "place"));
+    ONCILLA_ASSIGN(const ValueId end, b.Add("Add", {}, {place, b.Ints({1})}, "end"));
+    const auto seen = [&](ValueId x, const char* name) {
+      return b.Add("Slice", {}, {x, b.Ints({0}), end, b.Ints({2})}, name);
+    };
+    ONCILLA_ASSIGN(const ValueId keys, WithRowAt(b, b.in(5), parts.k, place, "present_key"));
+    ONCILLA_ASSIGN(const ValueId values, WithRowAt(b, b.in(6), parts.v, place, "present_value"));
+    ONCILLA_ASSIGN(parts.k, seen(keys, "keys"));
+    ONCILLA_ASSIGN(parts.v, seen(values, "values"));
+    present = {keys, values};
+  } else {
+    const ConcatAttrs along = {.axis = 2};
+    ONCILLA_ASSIGN(parts.k, b.Add(along, {b.in(5), parts.k}, "present_key"));
+    ONCILLA_ASSIGN(parts.v, b.Add(along, {b.in(6), parts.v}, "present_value"));
+    present = {parts.k, parts.v};
+  }
+  ONCILLA_ASSIGN(const ValueId y, Attend(b, parts, 3, 4, kNoValue));
+  return Values{y, present[0], present[1]};
+}
+
 constexpr OnnxOpRow kRows[] = {
     {"Attention", 1, kNewestOnnxMicrosoft, 2, "", LowerMicrosoftAttention},
+    {"DecoderMaskedMultiHeadAttention", 1, kNewestOnnxMicrosoft, 1, "",
+     LowerDecoderMaskedAttention},
     {"MultiHeadAttention", 1, kNewestOnnxMicrosoft, 1, "", LowerMultiHeadAttention},
     {"QAttention", 1, kNewestOnnxMicrosoft, 5, "", LowerQAttention},
 };

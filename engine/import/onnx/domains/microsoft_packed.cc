@@ -25,6 +25,59 @@ Result<ValueId> Shaped(OnnxLowering& b, ValueId x, std::vector<int64_t> sizes,
 
 int64_t BytesFor(int64_t count, int64_t bits) { return (SaturatingMul(count, bits) + 7) / 8; }
 
+// Numbers of `bits` along the last axis of a u8 tensor, as many as `count`.
+Result<ValueId> Numbers(OnnxLowering& b, ValueId x, int64_t bits, int64_t count,
+                        const std::string& name) {
+  if (bits == 8) return x;
+  ONCILLA_ASSIGN(const ValueId all,
+                 b.Add("UnpackBits", UnpackBitsAttrs{.bits = bits}, {x}, name + "_all"));
+  return b.Add("Slice", {}, {all, b.Ints({0}), b.Ints({count}), b.Ints({-1})}, name);
+}
+
+// MatMulNBits whose input 4 says for each row of the matrix which scale and zero point it has: the
+// matrix is computed in full, from constants while the graph is compiled. (ONNX Runtime's CPU
+// provider forgets zero points here; the op's definition does not.)
+struct PackedMatrix {
+  ValueId weights = kNoValue, scales = kNoValue, zeros = kNoValue;
+};
+Result<Values> LowerInGroups(OnnxLowering& b, const MatMulPackedAttrs& attrs, int64_t columns,
+                             const PackedMatrix& packed) {
+  const DType to = b.dtype();
+  const int64_t blocks = (attrs.depth + attrs.block - 1) / attrs.block;
+  const PartialShape groups = b.in_fact(4).shape;
+  // Some exporters fill the list up to whole blocks.
+  if (!groups.ranked() || groups.rank() != 1 || !groups[0].known() ||
+      groups[0].size < attrs.depth) {
+    return Unsupported("with g_idx of the shape ", groups, " for ", attrs.depth, " rows");
+  }
+  ONCILLA_ASSIGN(const ValueId flat,
+                 b.Add(ReshapeAttrs{}, {packed.weights, b.Ints({columns, -1})}, "bytes"));
+  ONCILLA_ASSIGN(ValueId x, Numbers(b, flat, attrs.bits, attrs.depth, "numbers"));
+  if (attrs.bits == 8) {
+    ONCILLA_ASSIGN(x, b.Add("Slice", {}, {x, b.Ints({0}), b.Ints({attrs.depth}), b.Ints({-1})},
+                            "numbers"));
+  }
+  ONCILLA_ASSIGN(x, b.Cast(x, to, "numbers_real"));
+  ONCILLA_ASSIGN(const ValueId group,
+                 b.Add("Slice", {}, {b.in(4), b.Ints({0}), b.Ints({attrs.depth}), b.Ints({0})},
+                       "groups"));
+  const GatherAttrs by_group = {.axis = 1, .negative_indices = false};
+  ValueId zeros = packed.zeros;
+  if (zeros == kNoValue) {
+    ONCILLA_ASSIGN(zeros, b.Scalar(to, static_cast<double>(int64_t{1} << (attrs.bits - 1))));
+  } else {
+    if (b.fact(zeros).dtype == DType::kU8) {
+      ONCILLA_ASSIGN(zeros, Numbers(b, zeros, attrs.bits, blocks, "zeros"));
+      ONCILLA_ASSIGN(zeros, b.Cast(zeros, to, "zeros_real"));
+    }
+    ONCILLA_ASSIGN(zeros, b.Add(by_group, {zeros, group}, "zeros_of_rows"));
+  }
+  ONCILLA_ASSIGN(x, b.Add("Sub", {}, {x, zeros}, "moved"));
+  ONCILLA_ASSIGN(const ValueId scales, b.Add(by_group, {packed.scales, group}, "scales_of_rows"));
+  ONCILLA_ASSIGN(x, b.Add("Mul", {}, {x, scales}, "matrix"));
+  return One(b.Add(MatMulAttrs{.transpose_b = true}, {b.in(0), x, b.in(5)}));
+}
+
 Result<Values> LowerMatMulNBits(OnnxLowering& b) {
   b.Ignore("accuracy_level");  // permits rounding the first operand to 8 bits; it is not done
   MatMulPackedAttrs attrs;
@@ -34,7 +87,6 @@ Result<Values> LowerMatMulNBits(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int64_t columns, b.NeedInt("N"));
   ONCILLA_ASSIGN(const int64_t prepacked, b.Int("weight_prepacked", 0));
   if (prepacked != 0) return Unsupported("with weights in a layout of a device's own");
-  if (b.has(4)) return Unsupported("with g_idx, groups of rows that do not lie together");
   constexpr int64_t kMost = int64_t{1} << 40;
   if (attrs.block < 1 || attrs.block > kMost || attrs.depth < 1 || attrs.depth > kMost ||
       columns < 1 || columns > kMost) {
@@ -53,6 +105,7 @@ Result<Values> LowerMatMulNBits(OnnxLowering& b) {
         Shaped(b, zeros, {columns, packed ? BytesFor(blocks, attrs.bits) : blocks}, "zeros"));
   }
   const bool bias = b.has(5);
+  if (b.has(4)) return LowerInGroups(b, attrs, columns, {weights, scales, zeros});
   Values inputs = {b.in(0), weights, scales};
   if (zeros != kNoValue) inputs.push_back(zeros);
   ONCILLA_ASSIGN(const ValueId y, b.Add(attrs, std::move(inputs), bias ? "product" : ""));
@@ -60,13 +113,12 @@ Result<Values> LowerMatMulNBits(OnnxLowering& b) {
   return One(b.Add("Add", {}, {y, b.in(5)}));
 }
 
-// Numbers of `bits` along the last axis of a u8 tensor, as many as `count`.
-Result<ValueId> Numbers(OnnxLowering& b, ValueId x, int64_t bits, int64_t count,
-                        const std::string& name) {
-  if (bits == 8) return x;
-  ONCILLA_ASSIGN(const ValueId all,
-                 b.Add("UnpackBits", UnpackBitsAttrs{.bits = bits}, {x}, name + "_all"));
-  return b.Add("Slice", {}, {all, b.Ints({0}), b.Ints({count}), b.Ints({-1})}, name);
+// x of a type of 4 bits as bytes; bytes as they are.
+Result<ValueId> AsBytes(OnnxLowering& b, ValueId x, const std::string& name) {
+  const DType dtype = b.fact(x).dtype;
+  if (dtype == DType::kU8) return x;
+  const CastStoredAttrs to = {.to = dtype == DType::kI4 ? DType::kI8 : DType::kU8};
+  return b.Add("CastStored", to, {x}, name + "_bytes");
 }
 
 // Rows of a table of packed numbers with scales along their last axis: only those that are asked
@@ -76,7 +128,10 @@ Result<Values> LowerGatherBlockQuantized(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int64_t block, b.Int("block_size", 128));
   ONCILLA_ASSIGN(const int64_t axis, b.Int("gather_axis", 0));
   ONCILLA_ASSIGN(const int64_t along, b.Int("quantize_axis", 1));
-  if (b.dtype() != DType::kU8) return Unsupported("of data of ", b.dtype());
+  const bool bytes_of_several = b.dtype() == DType::kU8;
+  if (!bytes_of_several && b.dtype() != DType::kI4 && b.dtype() != DType::kU4) {
+    return Unsupported("of data of ", b.dtype());
+  }
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
   ONCILLA_ASSIGN(const int index_rank, b.Rank(1, "the indices"));
   ONCILLA_ASSIGN(const int taken, NormalizeAxis(axis, rank));
@@ -89,12 +144,16 @@ Result<Values> LowerGatherBlockQuantized(OnnxLowering& b) {
   if (!width.known() || width.size < 1 || width.size > kMost || block < 1 || block > kMost) {
     return Unsupported("of rows of unknown width");
   }
-  const int64_t count = width.size * 8 / bits, blocks = (count + block - 1) / block;
+  const int64_t count = bytes_of_several ? width.size * 8 / bits : width.size;
+  const int64_t blocks = (count + block - 1) / block;
   const GatherAttrs rows = {.axis = taken};
-  ONCILLA_ASSIGN(const ValueId bytes, b.Add(rows, {b.in(0), b.in(1)}, "rows"));
+  // Tensors of 4-bit types are constants, which are widened to bytes while the graph is compiled.
+  const int64_t held = bytes_of_several ? bits : 8;
+  ONCILLA_ASSIGN(const ValueId data, AsBytes(b, b.in(0), "data"));
+  ONCILLA_ASSIGN(const ValueId bytes, b.Add(rows, {data, b.in(1)}, "rows"));
   ONCILLA_ASSIGN(ValueId scales, b.Add(rows, {b.in(2), b.in(1)}, "scale_rows"));
   const DType to = b.fact(scales).dtype;
-  ONCILLA_ASSIGN(ValueId x, Numbers(b, bytes, bits, count, "numbers"));
+  ONCILLA_ASSIGN(ValueId x, Numbers(b, bytes, held, count, "numbers"));
   ONCILLA_ASSIGN(x, b.Cast(x, to, "numbers_real"));
   if (count % block != 0) {
     const auto axes = static_cast<size_t>(rank - 1 + index_rank);
@@ -105,13 +164,15 @@ Result<Values> LowerGatherBlockQuantized(OnnxLowering& b) {
   ONCILLA_ASSIGN(x, b.Add(ReshapeAttrs{}, {x, b.Ints({-1, blocks, block})}, "blocks"));
   ValueId zeros = kNoValue;
   if (b.has(3)) {
-    ONCILLA_ASSIGN(zeros, b.Add(rows, {b.in(3), b.in(1)}, "zero_rows"));
-    if (b.dtype(3) != DType::kU8) return Unsupported("with zero points of ", b.dtype(3));
-    ONCILLA_ASSIGN(zeros, Numbers(b, zeros, bits, blocks, "zeros"));
+    if (b.dtype(3) != b.dtype()) return InvalidArgument("zero points of ", b.dtype(3));
+    ONCILLA_ASSIGN(zeros, AsBytes(b, b.in(3), "zero_points"));
+    ONCILLA_ASSIGN(zeros, b.Add(rows, {zeros, b.in(1)}, "zero_rows"));
+    ONCILLA_ASSIGN(zeros, Numbers(b, zeros, held, blocks, "zeros"));
     ONCILLA_ASSIGN(zeros, b.Cast(zeros, to, "zeros_real"));
     ONCILLA_ASSIGN(zeros, b.Add(ReshapeAttrs{}, {zeros, b.Ints({-1, blocks, 1})}, "zeros_apart"));
   } else {
-    ONCILLA_ASSIGN(zeros, b.Scalar(to, static_cast<double>(int64_t{1} << (bits - 1))));
+    const auto middle = static_cast<double>(int64_t{1} << (bits - 1));
+    ONCILLA_ASSIGN(zeros, b.Scalar(to, bytes_of_several ? middle : 0));
   }
   ONCILLA_ASSIGN(x, b.Add("Sub", {}, {x, zeros}, "moved"));
   ONCILLA_ASSIGN(scales, b.Add(ReshapeAttrs{}, {scales, b.Ints({-1, blocks, 1})}, "scales"));

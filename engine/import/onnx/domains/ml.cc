@@ -1,8 +1,10 @@
 // ai.onnx.ml's ops on features, labels and categories, and linear models.
 #include "engine/import/onnx/domains/ml.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 namespace oncilla {
 
@@ -154,6 +156,33 @@ Result<Values> LowerLabelEncoder(OnnxLowering& b) {
   return One(b.Add("TableFind", {}, {table[0], table[1], b.in(0), otherwise}));
 }
 
+// In version 1: words to their places in a list, or places to words.
+Result<Values> LowerFirstLabelEncoder(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const std::vector<Bytes> words, b.StringList("classes_strings"));
+  ONCILLA_ASSIGN(const std::string word, b.String("default_string", "_Unused"));
+  ONCILLA_ASSIGN(const int64_t place, b.Int("default_int64", -1));
+  if (words.empty()) return DataLoss("the list of classes is missing");
+  const int64_t count = std::ssize(words);
+  ValueId keys = b.Constant(Tensor::Strings({count}, {words.begin(), words.end()}));
+  std::vector<int64_t> numbers(words.size());
+  std::iota(numbers.begin(), numbers.end(), 0);
+  ValueId values = b.Ints(std::move(numbers));
+  ValueId otherwise = b.Constant(Tensor::ScalarInt64(place));
+  if (b.dtype() != DType::kString) {
+    if (b.dtype() != DType::kI64) return InvalidArgument("of ", b.dtype());
+    std::swap(keys, values);
+    otherwise = b.Constant(Tensor::Strings({}, {word}));
+  } else {
+    std::vector<Bytes> sorted = words;
+    std::sort(sorted.begin(), sorted.end());
+    if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
+      return Unsupported("with a class that stands there twice");
+    }
+  }
+  ONCILLA_ASSIGN(const Values table, b.AddAll("TableMake", {}, {keys, values}, "table"));
+  return One(b.Add("TableFind", {}, {table[0], table[1], b.in(0), otherwise}));
+}
+
 Result<Values> LowerScaler(OnnxLowering& b) {
   ONCILLA_ASSIGN(const ValueId scale, Floats(b, "scale"));
   ONCILLA_ASSIGN(const ValueId offset, Floats(b, "offset"));
@@ -291,77 +320,104 @@ Result<Values> LowerFeatureVectorizer(OnnxLowering& b) {
   return One(b.Add(ConcatAttrs{.axis = 1}, std::move(parts)));
 }
 
-// How near each row of x is to each of the vectors, by the kernel that attributes name.
-Result<ValueId> AddKernel(OnnxLowering& b, ValueId x, ValueId vectors) {
-  ONCILLA_ASSIGN(const std::string kind, b.String("kernel_type", "LINEAR"));
-  ONCILLA_ASSIGN(std::vector<float> params, b.FloatList("kernel_params"));
-  params.resize(3, 0.0f);
-  const auto number = [&](double value) { return b.Scalar(DType::kF32, value); };
-  if (kind == "RBF") {
-    // exp(-gamma |x - v|^2), the difference itself squared: nothing cancels out.
-    ONCILLA_ASSIGN(const ValueId rows, b.Unsqueeze(x, {1}, "rows"));
-    ONCILLA_ASSIGN(const ValueId apart, b.Add("Sub", {}, {rows, vectors}, "apart"));
-    ONCILLA_ASSIGN(const ValueId square, b.Add("Square", {}, {apart}, "square"));
-    ONCILLA_ASSIGN(ValueId far, b.Add("ReduceSum", ReduceAttrs{.keep_dims = false},
-                                      {square, b.Ints({-1})}, "distance"));
-    ONCILLA_ASSIGN(const ValueId gamma, number(-double{params[0]}));
-    ONCILLA_ASSIGN(far, b.Add("Mul", {}, {far, gamma}, "exponent"));
-    return b.Add("Exp", {}, {far}, "near");
+// The rows stay a matrix; the keys of its columns stand beside it (maps.h).
+Result<Values> LowerZipMap(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const std::vector<int64_t> numbers, b.IntList("classlabels_int64s"));
+  ONCILLA_ASSIGN(const std::vector<Bytes> words, b.StringList("classlabels_strings"));
+  if (numbers.empty() == words.empty()) {
+    return InvalidArgument("one of classlabels_int64s and classlabels_strings must be given");
   }
-  ONCILLA_ASSIGN(ValueId y, b.Add(MatMulAttrs{.transpose_b = true}, {x, vectors}, "products"));
-  if (kind == "LINEAR") return y;
-  if (kind != "POLY" && kind != "SIGMOID") return InvalidArgument("kernel_type is '", kind, "'");
-  ONCILLA_ASSIGN(const ValueId gamma, number(double{params[0]}));
-  ONCILLA_ASSIGN(const ValueId offset, number(double{params[1]}));
-  ONCILLA_ASSIGN(y, b.Add("Mul", {}, {y, gamma}, "scaled"));
-  ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, offset}, "raised"));
-  if (kind == "SIGMOID") return b.Add("Tanh", {}, {y}, "near");
-  ONCILLA_ASSIGN(const ValueId degree, number(double{params[2]}));
-  return b.Add("Pow", {}, {y, degree}, "near");
+  const auto count = static_cast<int64_t>(numbers.size() + words.size());
+  const PartialShape shape = b.in_fact(0).shape;
+  if (shape.ranked() && (shape.rank() < 1 || shape.rank() > 2)) {
+    return InvalidArgument("an input of rank ", shape.rank());
+  }
+  ONCILLA_ASSIGN(const int rank, b.Rank(0));
+  std::vector<int64_t> dims(static_cast<size_t>(rank), -1);
+  dims.back() = count;
+  ONCILLA_ASSIGN(const ValueId y, b.Add(EnsureShapeAttrs{.dims = std::move(dims)}, {b.in(0)}));
+  return Values{y, b.Constant(words.empty() ? Tensor::Int64s(numbers)
+                                            : Tensor::Strings({count}, {words.begin(), words.end()}))};
 }
 
-// The sum of kernels weighted by the coefficients, plus rho; of one class, on which side it lies.
-Result<Values> LowerSvmRegressor(OnnxLowering& b) {
-  ONCILLA_ASSIGN(const std::vector<float> weights, b.FloatList("coefficients"));
-  ONCILLA_ASSIGN(const std::vector<float> vectors, b.FloatList("support_vectors"));
-  ONCILLA_ASSIGN(const std::vector<float> rho, b.FloatList("rho"));
-  ONCILLA_ASSIGN(const int64_t count, b.Int("n_supports", 0));
-  ONCILLA_ASSIGN(const bool one_class, b.Flag("one_class", false));
-  ONCILLA_ASSIGN(const std::string transform, b.String("post_transform", "NONE"));
-  const auto size = std::ssize(vectors);
-  if (count < 1 || size == 0 || size % count != 0) return Unsupported("without support vectors");
-  if (std::ssize(weights) != count || rho.size() != 1) {
-    return InvalidArgument(weights.size(), " coefficients and ", rho.size(), " rho for ", count,
-                           " support vectors");
+// The map's value of each word of a vocabulary, in its order, zero where it has none, as one row.
+// The map is two inputs, keys and values.
+Result<Values> LowerDictVectorizer(OnnxLowering& b) {
+  if (b.inputs() != 2) return Unsupported("of a map that is no input of the model");
+  ONCILLA_ASSIGN(const std::vector<int64_t> numbers, b.IntList("int64_vocabulary"));
+  ONCILLA_ASSIGN(const std::vector<Bytes> words, b.StringList("string_vocabulary"));
+  if (numbers.empty() == words.empty()) {
+    return InvalidArgument("one of int64_vocabulary and string_vocabulary must be given");
   }
-  if (transform != "NONE") return Unsupported("post_transform ", transform);
-  ONCILLA_ASSIGN(const ValueId x, b.Cast(b.in(0), DType::kF32, "x"));
-  const ValueId points = b.Constant(Tensor::Of<float>(DType::kF32, {count, size / count}, vectors));
-  ONCILLA_ASSIGN(const ValueId near, AddKernel(b, x, points));
-  const ValueId column = b.Constant(Tensor::Of<float>(DType::kF32, {count, 1}, weights));
-  ONCILLA_ASSIGN(const ValueId sum, b.Add("MatMul", MatMulAttrs{}, {near, column}, "sum"));
-  ONCILLA_ASSIGN(const ValueId offset, b.Scalar(DType::kF32, double{rho[0]}));
-  ONCILLA_ASSIGN(const ValueId y, b.Add("Add", {}, {sum, offset}, one_class ? "score" : ""));
-  if (!one_class) return Values{y};
-  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(DType::kF32, 0));
-  ONCILLA_ASSIGN(const ValueId inside, b.Add("Greater", {}, {y, zero}, "inside"));
-  ONCILLA_ASSIGN(const ValueId plus, b.Scalar(DType::kF32, 1));
-  ONCILLA_ASSIGN(const ValueId minus, b.Scalar(DType::kF32, -1));
-  return One(b.Add("Where", {}, {inside, plus, minus}));
+  const auto count = static_cast<int64_t>(numbers.size() + words.size());
+  const ValueId vocabulary =
+      b.Constant(words.empty() ? Tensor::Int64s(numbers)
+                               : Tensor::Strings({1, count}, {words.begin(), words.end()}));
+  if (b.dtype(0) != b.fact(vocabulary).dtype) {
+    return InvalidArgument("keys of ", b.dtype(0), " for a vocabulary of ",
+                           b.fact(vocabulary).dtype);
+  }
+  ONCILLA_ASSIGN(const ValueId row, b.Add(ReshapeAttrs{}, {vocabulary, b.Ints({1, count})}, "row"));
+  ValueId none = b.Constant(Tensor::Strings({}, {""}));
+  if (b.dtype(1) != DType::kString) {
+    ONCILLA_ASSIGN(none, b.Scalar(b.dtype(1), 0));
+  }
+  ONCILLA_ASSIGN(const Values table, b.AddAll("TableMake", {}, {b.in(0), b.in(1)}, "table"));
+  return One(b.Add("TableFind", {}, {table[0], table[1], row, none}));
+}
+
+// The values of a map from places to values as one row: those of the keys in order, or at the
+// places that the keys are.
+Result<Values> LowerCastMap(OnnxLowering& b) {
+  if (b.inputs() != 2) return Unsupported("of a map that is no input of the model");
+  ONCILLA_ASSIGN(const std::string form, b.String("map_form", "DENSE"));
+  ONCILLA_ASSIGN(const std::string to, b.String("cast_to", "TO_FLOAT"));
+  ONCILLA_ASSIGN(const int64_t most, b.Int("max_map", 1));
+  if (b.dtype(0) != DType::kI64) return InvalidArgument("keys of ", b.dtype(0));
+  if (b.dtype(1) != DType::kF32 || to == "TO_STRING") {
+    return Unsupported("of values of ", b.dtype(1), " with cast_to ", to);
+  }
+  if (to != "TO_FLOAT" && to != "TO_INT64") return InvalidArgument("cast_to is '", to, "'");
+  ValueId y = kNoValue;
+  if (form == "DENSE") {
+    ONCILLA_ASSIGN(const ValueId count, b.Add(SizeAttrs{}, {b.in(0)}, "count"));
+    ONCILLA_ASSIGN(const ValueId vector, b.Add(ReshapeAttrs{}, {count, b.Ints({1})}, "all"));
+    ONCILLA_ASSIGN(const Values sorted, b.AddAll(TopKAttrs{.axis = 0, .largest = false},
+                                                 {b.in(0), vector}, "sorted"));
+    ONCILLA_ASSIGN(y, b.Add(GatherAttrs{}, {b.in(1), sorted[1]}, "values"));
+    ONCILLA_ASSIGN(y, b.Unsqueeze(y, {0}, to == "TO_FLOAT" ? "" : "row"));
+  } else if (form == "SPARSE") {
+    if (most < 1 || most > (int64_t{1} << 30)) return InvalidArgument("max_map is ", most);
+    const ValueId zero = b.Constant(Tensor::ScalarInt64(0));
+    const ValueId one = b.Constant(Tensor::ScalarInt64(1));
+    const ValueId end = b.Constant(Tensor::ScalarInt64(most));
+    ONCILLA_ASSIGN(const ValueId places, b.Add("Range", {}, {zero, end, one}, "places"));
+    ONCILLA_ASSIGN(const ValueId row, b.Unsqueeze(places, {0}, "row"));
+    ONCILLA_ASSIGN(const ValueId none, b.Scalar(DType::kF32, 0));
+    ONCILLA_ASSIGN(const Values table, b.AddAll("TableMake", {}, {b.in(0), b.in(1)}, "table"));
+    ONCILLA_ASSIGN(y, b.Add("TableFind", {}, {table[0], table[1], row, none},
+                            to == "TO_FLOAT" ? "" : "values"));
+  } else {
+    return InvalidArgument("map_form is '", form, "'");
+  }
+  return to == "TO_FLOAT" ? Result<Values>(Values{y}) : One(b.Cast(y, DType::kI64, ""));
 }
 
 constexpr OnnxOpRow kRows[] = {
     {"ArrayFeatureExtractor", 1, kNewestOnnxMl, 2, "", LowerArrayFeatureExtractor},
     {"Binarizer", 1, kNewestOnnxMl, 1, "", LowerBinarizer},
+    {"CastMap", 1, kNewestOnnxMl, 1, "", LowerCastMap},
+    {"DictVectorizer", 1, kNewestOnnxMl, 1, "", LowerDictVectorizer},
     {"FeatureVectorizer", 1, kNewestOnnxMl, 1, "", LowerFeatureVectorizer},
     {"Imputer", 1, kNewestOnnxMl, 1, "", LowerImputer},
+    {"LabelEncoder", 1, 1, 1, "", LowerFirstLabelEncoder},
     {"LabelEncoder", 2, kNewestOnnxMl, 1, "", LowerLabelEncoder},
     {"LinearClassifier", 1, kNewestOnnxMl, 1, "", LowerLinearClassifier},
     {"LinearRegressor", 1, kNewestOnnxMl, 1, "", LowerLinearRegressor},
     {"Normalizer", 1, kNewestOnnxMl, 1, "", LowerNormalizer},
     {"OneHotEncoder", 1, kNewestOnnxMl, 1, "", LowerOneHotEncoder},
-    {"SVMRegressor", 1, kNewestOnnxMl, 1, "", LowerSvmRegressor},
     {"Scaler", 1, kNewestOnnxMl, 1, "", LowerScaler},
+    {"ZipMap", 1, kNewestOnnxMl, 1, "", LowerZipMap},
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "engine/import/onnx/lowering.h"
+#include "engine/import/onnx/tensor.h"
 #include "engine/ops/math/quantize.h"
 
 namespace oncilla {
@@ -129,9 +130,13 @@ Result<Values> LowerCast(OnnxLowering& b) {
   b.Ignore("saturate");  // both speak of floats of 8 and 4 bits only
   if (b.version() >= 24) b.Ignore("round_mode");
   if (!b.HasAttr("to")) return DataLoss("attribute 'to' is missing");
-  if (b.version() < 6) {
-    // A name instead of a number.
-    return Unsupported("of opset ", b.version(), "; versions from 6 are");
+  if (b.version() < 6) {  // a name instead of a number
+    ONCILLA_ASSIGN(const std::string name, b.String("to", ""));
+    constexpr int64_t kTypesThen = 16;
+    for (int64_t type = 1; type <= kTypesThen; ++type) {
+      if (OnnxTypeName(type) == name) return AddCast(b, DTypeFromOnnx(type));
+    }
+    return Unsupported("to ", name);
   }
   ONCILLA_ASSIGN(const DType to, b.Type("to", DType::kInvalid));
   return AddCast(b, to);
@@ -182,6 +187,27 @@ Result<Values> LowerShrink(OnnxLowering& b) {
   ONCILLA_ASSIGN(const ValueId y,
                  b.Add("Where", {}, {below, raised, upper}, compute == dtype ? "" : "y"));
   return One(b.Cast(y, dtype, ""));
+}
+
+// Types that only store numbers are chosen from as bytes, or as wider numbers that hold them.
+Result<Values> LowerWhere(OnnxLowering& b) {
+  const DType dtype = b.dtype(1);
+  if (!IsSmallInteger(dtype) && !IsSmallFloat(dtype)) {
+    return One(b.Add("Where", {}, b.all_inputs()));
+  }
+  if (b.dtype(2) != dtype) return InvalidArgument("of ", dtype, " and ", b.dtype(2));
+  const bool packed = IsPacked(dtype);
+  DType held = DType::kU8;
+  if (IsSmallInteger(dtype)) held = DType::kI8;
+  if (packed && IsSmallFloat(dtype)) held = DType::kF32;
+  const auto as = [&](ValueId x, DType to, const char* role) {
+    return packed ? b.Add("CastStored", CastStoredAttrs{.to = to}, {x}, role)
+                  : b.Add(BitcastAttrs{to}, {x}, role);
+  };
+  ONCILLA_ASSIGN(const ValueId x, as(b.in(1), held, "x"));
+  ONCILLA_ASSIGN(const ValueId y, as(b.in(2), held, "y"));
+  ONCILLA_ASSIGN(const ValueId chosen, b.Add("Where", {}, {b.in(0), x, y}, "chosen"));
+  return One(as(chosen, dtype, ""));
 }
 
 constexpr OnnxOpRow kRows[] = {
@@ -241,7 +267,7 @@ constexpr OnnxOpRow kRows[] = {
     {"Mean", 1, kNewestOnnxOpset, 1, "", LowerVariadic},
     {"Min", 1, kNewestOnnxOpset, 1, "", LowerVariadic},
     {"Sum", 1, kNewestOnnxOpset, 1, "", LowerVariadic},
-    {"Where", 9, kNewestOnnxOpset, 3, "Where"},
+    {"Where", 9, kNewestOnnxOpset, 3, "", LowerWhere},
 };
 
 }  // namespace

@@ -96,7 +96,11 @@ Result<Values> LowerRange(OnnxLowering& b) {
   }
   Values bounds;
   for (size_t i = 0; i < 3; ++i) {
-    ONCILLA_ASSIGN(const ValueId bound, b.Cast(b.in(i), compute, StrCat("bound", i)));
+    ValueId given = b.in(i);
+    if (given == kNoValue) {  // com.microsoft's goes by ones where no step is given
+      ONCILLA_ASSIGN(given, b.Scalar(dtype, 1));
+    }
+    ONCILLA_ASSIGN(const ValueId bound, b.Cast(given, compute, StrCat("bound", i)));
     bounds.push_back(bound);
   }
   ONCILLA_ASSIGN(const ValueId y,
@@ -197,8 +201,14 @@ constexpr OnnxOpRow kRows[] = {
     {"Unique", 11, kNewestOnnxOpset, 1, "", LowerUnique},
 };
 
+constexpr OnnxOpRow kMicrosoftRows[] = {
+    {"GatherND", 1, kNewestOnnxMicrosoft, 2, "", LowerGatherND},
+    {"Range", 1, kNewestOnnxMicrosoft, 2, "", LowerRange},
+};
+
 }  // namespace
 
+std::span<const OnnxOpRow> MicrosoftIndexingRows() { return kMicrosoftRows; }
 std::span<const OnnxOpRow> OnnxIndexingRows() { return kRows; }
 
 }  // namespace oncilla

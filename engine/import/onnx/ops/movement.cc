@@ -1,5 +1,6 @@
 // ONNX's ops that rearrange elements. What became an input in a later opset was an attribute.
 #include <algorithm>
+#include <cmath>
 
 #include "engine/import/onnx/lowering.h"
 
@@ -191,6 +192,37 @@ Result<Values> LowerCenterCropPad(OnnxLowering& b) {
   return One(b.Add("Pad", {}, {b.in(0), pads}));
 }
 
+// Before opset 6: how often along which axis, numbers of the input's type.
+Result<Values> LowerTileAlongAxis(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int rank, b.Rank(0));
+  ONCILLA_ASSIGN(const std::vector<double> tiles, b.KnownNumbers(1, "how often to repeat"));
+  ONCILLA_ASSIGN(const std::vector<double> axes, b.KnownNumbers(2, "the axis"));
+  const auto whole = [](const std::vector<double>& list) {
+    return list.size() == 1 && list[0] >= 0 && list[0] <= 1e9 && list[0] == std::floor(list[0]);
+  };
+  if (!whole(tiles) || !whole(axes)) return InvalidArgument("tiles and axis must be whole numbers");
+  ONCILLA_ASSIGN(const int axis, NormalizeAxis(static_cast<int64_t>(axes[0]), rank));
+  std::vector<int64_t> repeats(static_cast<size_t>(rank), 1);
+  repeats[static_cast<size_t>(axis)] = static_cast<int64_t>(tiles[0]);
+  return One(b.Add("Tile", {}, {b.in(0), b.Ints(std::move(repeats))}));
+}
+
+// com.microsoft's had its pads as an input before ONNX's.
+Result<Values> LowerMicrosoftPad(OnnxLowering& b) {
+  ONCILLA_ASSIGN(std::string mode, b.String("mode", "constant"));
+  const ValueId value = mode == "constant" ? b.in(2) : kNoValue;
+  return One(b.Add(PadAttrs{.mode = std::move(mode)}, {b.in(0), b.in(1), value}));
+}
+
+Result<Values> LowerExpandDims(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int64_t axis, b.KnownInt(1, "the axis"));
+  return One(b.Add("Unsqueeze", {}, {b.in(0), b.Ints({axis})}));
+}
+
+constexpr OnnxOpRow kMicrosoftRows[] = {
+    {"ExpandDims", 1, kNewestOnnxMicrosoft, 2, "", LowerExpandDims},
+    {"Pad", 1, kNewestOnnxMicrosoft, 2, "", LowerMicrosoftPad},
+};
 constexpr OnnxOpRow kRows[] = {
     {"CenterCropPad", 18, kNewestOnnxOpset, 2, "", LowerCenterCropPad},
     {"Concat", 1, kNewestOnnxOpset, 1, "", LowerConcat},
@@ -204,6 +236,7 @@ constexpr OnnxOpRow kRows[] = {
     {"SpaceToDepth", 1, kNewestOnnxOpset, 1, "", LowerSpaceToDepth},
     {"Split", 1, kNewestOnnxOpset, 1, "", LowerSplit},
     {"Squeeze", 1, kNewestOnnxOpset, 1, "", LowerSqueeze},
+    {"Tile", 1, 5, 3, "", LowerTileAlongAxis},
     {"Tile", 6, kNewestOnnxOpset, 2, "Tile"},
     {"Transpose", 1, kNewestOnnxOpset, 1, "", LowerTranspose},
     {"Unsqueeze", 1, kNewestOnnxOpset, 1, "", LowerUnsqueeze},
@@ -211,6 +244,7 @@ constexpr OnnxOpRow kRows[] = {
 
 }  // namespace
 
+std::span<const OnnxOpRow> MicrosoftMovementRows() { return kMicrosoftRows; }
 std::span<const OnnxOpRow> OnnxMovementRows() { return kRows; }
 
 }  // namespace oncilla

@@ -10,7 +10,8 @@
 
 namespace oncilla {
 
-Result<ValueId> RoundInto(OnnxLowering& b, ValueId x, ValueId zero_point, DType to) {
+Result<ValueId> RoundInto(OnnxLowering& b, ValueId x, ValueId zero_point, DType to,
+                          std::string_view role) {
   ONCILLA_ASSIGN(ValueId y, b.Add("Round", {}, {x}, "rounded"));
   if (zero_point != kNoValue) {
     ONCILLA_ASSIGN(const ValueId zero, b.Cast(zero_point, DType::kF32, "zero_point"));
@@ -27,7 +28,7 @@ Result<ValueId> RoundInto(OnnxLowering& b, ValueId x, ValueId zero_point, DType 
   ONCILLA_ASSIGN(const ValueId least, b.Scalar(DType::kF32, low));
   ONCILLA_ASSIGN(const ValueId most, b.Scalar(DType::kF32, high));
   ONCILLA_ASSIGN(const ValueId cut, b.Add("Clip", {}, {y, least, most}, "cut"));
-  return b.Cast(cut, to, "");
+  return b.Cast(cut, to, role);
 }
 
 namespace {
@@ -67,14 +68,15 @@ Result<Values> LowerDequantize(OnnxLowering& b) {
   return One(b.Add("DequantizeLinear", attrs, b.all_inputs()));
 }
 
-// Scale and zero point from the range of x itself, which always contains zero.
-Result<Values> LowerDynamicQuantize(OnnxLowering& b) {
+}  // namespace
+
+Result<DynamicBytes> AddDynamicBytes(OnnxLowering& b, ValueId x, std::string_view role) {
   ONCILLA_ASSIGN(const ValueId none, b.Scalar(DType::kF32, 0));
   ONCILLA_ASSIGN(const ValueId one, b.Scalar(DType::kF32, 1));
   ONCILLA_ASSIGN(const ValueId steps, b.Scalar(DType::kF32, 255));
-  ONCILLA_ASSIGN(ValueId low, b.Add("ReduceMin", {}, {b.in(0)}, "least"));
+  ONCILLA_ASSIGN(ValueId low, b.Add("ReduceMin", {}, {x}, "least"));
   ONCILLA_ASSIGN(low, b.Add("Min", {}, {low, none}, "low"));
-  ONCILLA_ASSIGN(ValueId high, b.Add("ReduceMax", {}, {b.in(0)}, "most"));
+  ONCILLA_ASSIGN(ValueId high, b.Add("ReduceMax", {}, {x}, "most"));
   ONCILLA_ASSIGN(high, b.Add("Max", {}, {high, none}, "high"));
   ONCILLA_ASSIGN(const ValueId range, b.Add("Sub", {}, {high, low}, "range"));
   ONCILLA_ASSIGN(ValueId scale, b.Add("Div", {}, {range, steps}, "step"));
@@ -86,12 +88,10 @@ Result<Values> LowerDynamicQuantize(OnnxLowering& b) {
   ONCILLA_ASSIGN(zero, b.Add("Clip", {}, {zero, none, steps}, "cut_offset"));
   ONCILLA_ASSIGN(zero, b.Add("Round", {}, {zero}, "whole_offset"));
   ONCILLA_ASSIGN(const ValueId point, b.Cast(zero, DType::kU8, "offset_u8"));
-  ONCILLA_ASSIGN(const ValueId x, b.Add("Div", {}, {b.in(0), scale}, "steps"));
-  ONCILLA_ASSIGN(const ValueId y, RoundInto(b, x, zero, DType::kU8));
-  return Values{y, scale, point};
+  ONCILLA_ASSIGN(const ValueId places, b.Add("Div", {}, {x, scale}, "steps"));
+  ONCILLA_ASSIGN(const ValueId y, RoundInto(b, places, zero, DType::kU8, role));
+  return DynamicBytes{y, scale, point};
 }
-
-}  // namespace
 
 Result<ValueId> Moved(OnnxLowering& b, size_t x, size_t zero, bool rows, std::string_view role) {
   const std::string name(role);
@@ -107,6 +107,11 @@ Result<ValueId> Moved(OnnxLowering& b, size_t x, size_t zero, bool rows, std::st
 }
 
 namespace {
+
+Result<Values> LowerDynamicQuantize(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const DynamicBytes y, AddDynamicBytes(b, b.in(0), ""));
+  return Values{y.x, y.scale, y.zero};
+}
 
 // What MatMulInteger takes as a zero point: one number or a vector. ONNX also has matrices of them.
 bool IsVector(OnnxLowering& b, size_t zero) {
@@ -170,19 +175,27 @@ Result<Values> LowerQLinearMatMul(OnnxLowering& b) {
 // The sums of a convolution of x - zero point with w - zero point, channels last.
 struct IntegerConv {
   int rank = 0;
+  bool last = false;  // channels are last in the model
   ValueId y = kNoValue;
 };
 Result<IntegerConv> AddIntegerConv(OnnxLowering& b, size_t w, size_t x_zero, size_t w_zero,
                                    ValueId bias) {
   IntegerConv out;
   ONCILLA_ASSIGN(out.rank, b.Rank(0));
+  // com.microsoft's convolution may take channels where they are here, and gives them so.
+  if (b.op() == "QLinearConv") {
+    ONCILLA_ASSIGN(out.last, b.Flag("channels_last", false));
+  }
   const int rank = out.rank;
   if (rank < 3 || rank > 5) return Unsupported("with ", rank - 2, " spatial axes");
   ONCILLA_ASSIGN(const Window window, ReadOnnxWindow(b, rank - 2, true));
   auto attrs = window.As<ConvIntegerAttrs>();
   ONCILLA_ASSIGN(attrs.groups, b.Int("group", 1));
   b.Ignore("kernel_shape");
-  ONCILLA_ASSIGN(const ValueId x, b.ChannelsLast(b.in(0), rank));
+  ValueId x = b.in(0);
+  if (!out.last) {
+    ONCILLA_ASSIGN(x, b.ChannelsLast(x, rank));
+  }
   std::vector<int64_t> perm;
   for (int i = 2; i < rank; ++i) perm.push_back(i);
   perm.push_back(1);
@@ -203,8 +216,17 @@ Result<Values> LowerQLinearConv(OnnxLowering& b) {
   ONCILLA_ASSIGN(ValueId scale, b.Add("Mul", {}, {b.in(1), b.in(4)}, "scales"));
   ONCILLA_ASSIGN(scale, b.Add("Div", {}, {scale, b.in(6)}, "scale"));
   ONCILLA_ASSIGN(const ValueId y,
-                 AddRequantized(b, conv.y, scale, b.in(7), b.dtype(7), "channels_last_result"));
+                 AddRequantized(b, conv.y, scale, b.in(7), b.dtype(7),
+                                conv.last ? "" : "channels_last_result"));
+  if (conv.last) return Values{y};
   return One(b.ChannelsFirst(y, conv.rank));
+}
+
+// Products of 16-bit integers, whose sums wrap around in 32 bits.
+Result<Values> LowerMatMulInteger16(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const ValueId x, b.Cast(b.in(0), DType::kI32, "a"));
+  ONCILLA_ASSIGN(const ValueId y, b.Cast(b.in(1), DType::kI32, "b"));
+  return One(b.Add(MatMulAttrs(), {x, y}));
 }
 
 constexpr OnnxOpRow kRows[] = {
@@ -217,8 +239,17 @@ constexpr OnnxOpRow kRows[] = {
     {"QuantizeLinear", 10, kNewestOnnxOpset, 2, "", LowerQuantize},
 };
 
+// The same names in com.microsoft: what exists there for types and layouts that ONNX did not have.
+constexpr OnnxOpRow kMicrosoftRows[] = {
+    {"DequantizeLinear", 1, kNewestOnnxMicrosoft, 2, "", LowerDequantize},
+    {"MatMulInteger16", 1, kNewestOnnxMicrosoft, 2, "", LowerMatMulInteger16},
+    {"QLinearConv", 1, kNewestOnnxMicrosoft, 8, "", LowerQLinearConv},
+    {"QuantizeLinear", 1, kNewestOnnxMicrosoft, 2, "", LowerQuantize},
+};
+
 }  // namespace
 
+std::span<const OnnxOpRow> MicrosoftLinearRows() { return kMicrosoftRows; }
 std::span<const OnnxOpRow> OnnxQuantRows() { return kRows; }
 
 }  // namespace oncilla

@@ -1,9 +1,9 @@
-// ONNX's LSTM, GRU and RNN: per direction one product of all inputs with the weights, then the
+// ONNX's LSTM, GRU and RNN, and com.microsoft's LSTM with weights of bytes: per direction one product of all inputs with the weights, then the
 // canonical op for what goes step by step; directions are put side by side.
 #include <algorithm>
 #include <cmath>
 
-#include "engine/import/onnx/lowering.h"
+#include "engine/import/onnx/ops/quantize.h"
 
 namespace oncilla {
 namespace {
@@ -34,6 +34,8 @@ struct Layer {
   bool batch_first = false, first_reverse = false;
   int64_t units = 0;
   std::vector<RecurrentAttrs> attrs;  // per direction
+  bool bytes = false;                 // weights are bytes, with scales and zero points
+  DynamicBytes x;                     // what they are multiplied with then
 };
 
 // The names, alphas and betas of all directions, one list each; those without a number are skipped
@@ -77,9 +79,10 @@ Status ReadActivations(OnnxLowering& b, Layer& layer) {
 
 Result<Layer> ReadLayer(OnnxLowering& b) {
   Layer layer;
-  layer.op = b.op() == "LSTM" ? "Lstm" : b.op() == "GRU" ? "Gru" : "Rnn";
+  layer.op = b.op() == "LSTM" || b.op() == "DynamicQuantizeLSTM" ? "Lstm" : b.op() == "GRU" ? "Gru" : "Rnn";
   layer.gates = RecurrentGates(layer.op);
   b.Ignore("output_sequence");  // of opset 1: outputs that are named are computed
+  layer.bytes = b.op() == "DynamicQuantizeLSTM";
   ONCILLA_ASSIGN(const std::string direction, b.String("direction", "forward"));
   if (direction == "bidirectional") {
     layer.directions = 2;
@@ -111,8 +114,10 @@ Result<Layer> ReadLayer(OnnxLowering& b) {
       return InvalidArgument("the weights are for ", recurrent[0], " directions, not ",
                              layer.directions);
     }
-    if (recurrent[2].known()) {
-      const int64_t units = recurrent[2].size;
+    // Bytes stand transposed: [directions, units, gates * units].
+    const Dim given = recurrent[layer.bytes ? 1 : 2];
+    if (given.known()) {
+      const int64_t units = given.size;
       if (layer.units != -1 && layer.units != units) {
         return InvalidArgument("hidden_size is ", layer.units,
                                " and the recurrent weights are for ", units);
@@ -135,13 +140,46 @@ Result<ValueId> Slice(OnnxLowering& b, ValueId x, int64_t begin, int64_t end, st
   return b.Add("Slice", {}, {x, b.Ints({begin}), b.Ints({end}), b.Ints({0})}, role);
 }
 
+// A part of the scales or zero points of bytes: one number, or one for each column.
+Result<ValueId> PartOfScales(OnnxLowering& b, size_t input, int64_t d, const std::string& role) {
+  if (!b.has(input)) return DataLoss("input ", input, " is missing, a scale or zero point");
+  return Part(b, b.in(input), d, 0, role);
+}
+
+// The exact product of x with bytes, scaled: what ONNX Runtime adds to the gates.
+Result<ValueId> ByteGates(OnnxLowering& b, const Layer& layer, int64_t d, ValueId weights,
+                          const std::string& in) {
+  ONCILLA_ASSIGN(const ValueId scale, PartOfScales(b, 8, d, in + "weight_scale"));
+  ONCILLA_ASSIGN(const ValueId zero, PartOfScales(b, 9, d, in + "weight_zero"));
+  ONCILLA_ASSIGN(const ValueId sum,
+                 b.Add(MatMulIntegerAttrs{}, {layer.x.x, weights, layer.x.zero, zero}, in + "sums"));
+  ONCILLA_ASSIGN(const ValueId real, b.Cast(sum, DType::kF32, in + "real"));
+  ONCILLA_ASSIGN(const ValueId factor, b.Add("Mul", {}, {layer.x.scale, scale}, in + "factor"));
+  return b.Add("Mul", {}, {real, factor}, in + "scaled");
+}
+
+// Recurrent weights in float.
+Result<ValueId> ByteRecurrent(OnnxLowering& b, int64_t d, ValueId recurrent,
+                              const std::string& in) {
+  ONCILLA_ASSIGN(const ValueId scale, PartOfScales(b, 10, d, in + "recurrent_scale"));
+  ONCILLA_ASSIGN(ValueId zero, PartOfScales(b, 11, d, in + "recurrent_zero"));
+  ONCILLA_ASSIGN(zero, b.Cast(zero, DType::kF32, in + "recurrent_zero_real"));
+  ONCILLA_ASSIGN(ValueId y, b.Cast(recurrent, DType::kF32, in + "recurrent_real"));
+  ONCILLA_ASSIGN(y, b.Add("Sub", {}, {y, zero}, in + "recurrent_moved"));
+  return b.Add("Mul", {}, {y, scale}, in + "recurrent");
+}
+
 // The direction's outputs: y[T, N, H], h[N, H] and of an Lstm c[N, H].
 Result<Values> LowerDirection(OnnxLowering& b, const Layer& layer, int64_t d, ValueId x) {
   const std::string in = layer.directions == 2 ? (d == 0 ? "forward_" : "backward_") : "";
   const int64_t width = layer.gates * layer.units;
   ONCILLA_ASSIGN(const ValueId weights, Part(b, b.in(1), d, 0, in + "weights"));
   ONCILLA_ASSIGN(ValueId recurrent, Part(b, b.in(2), d, 0, in + "recurrent_rows"));
-  ONCILLA_ASSIGN(recurrent, b.Transpose(recurrent, {1, 0}, in + "recurrent"));
+  if (layer.bytes) {
+    ONCILLA_ASSIGN(recurrent, ByteRecurrent(b, d, recurrent, in));
+  } else {
+    ONCILLA_ASSIGN(recurrent, b.Transpose(recurrent, {1, 0}, in + "recurrent"));
+  }
   ONCILLA_ASSIGN(const ValueId biases, Part(b, b.in(3), d, 0, in + "biases"));
   const bool linear = layer.attrs[0].linear_before_reset;
   ValueId bias = kNoValue, candidate = kNoValue;
@@ -163,8 +201,16 @@ Result<Values> LowerDirection(OnnxLowering& b, const Layer& layer, int64_t d, Va
       ONCILLA_ASSIGN(bias, b.Add("Add", {}, {own, added}, in + "bias"));
     }
   }
-  ONCILLA_ASSIGN(const ValueId gates,
-                 b.Add(MatMulAttrs{.transpose_b = true}, {x, weights, bias}, in + "gates"));
+  ValueId gates = kNoValue;
+  if (layer.bytes) {
+    ONCILLA_ASSIGN(gates, ByteGates(b, layer, d, weights, in));
+    if (bias != kNoValue) {
+      ONCILLA_ASSIGN(gates, b.Add("Add", {}, {gates, bias}, in + "gates"));
+    }
+  } else {
+    ONCILLA_ASSIGN(gates,
+                   b.Add(MatMulAttrs{.transpose_b = true}, {x, weights, bias}, in + "gates"));
+  }
   const int64_t state_axis = layer.batch_first ? 1 : 0;
   ONCILLA_ASSIGN(const ValueId h0, Part(b, b.in(5), d, state_axis, in + "h0"));
   Values inputs = {gates, recurrent, b.in(4), h0};
@@ -175,12 +221,16 @@ Result<Values> LowerDirection(OnnxLowering& b, const Layer& layer, int64_t d, Va
   } else if (layer.op == "Gru") {
     inputs.push_back(candidate);
   }
-  return b.AddAll(layer.op, layer.attrs[static_cast<size_t>(d)], std::move(inputs), in + "layer");
+  const std::string op = layer.bytes ? "ByteLstm" : layer.op;
+  return b.AddAll(op, layer.attrs[static_cast<size_t>(d)], std::move(inputs), in + "layer");
 }
 
 Result<Values> LowerRecurrent(OnnxLowering& b) {
-  ONCILLA_ASSIGN(const Layer layer, ReadLayer(b));
+  ONCILLA_ASSIGN(Layer layer, ReadLayer(b));
   ValueId x = b.in(0);
+  if (layer.bytes) {
+    ONCILLA_ASSIGN(layer.x, AddDynamicBytes(b, x, "x_bytes"));
+  }
   if (layer.batch_first) {
     ONCILLA_ASSIGN(x, b.Transpose(x, {1, 0, 2}, "steps_first"));
   }
@@ -219,13 +269,18 @@ Result<Values> LowerRecurrent(OnnxLowering& b) {
 }
 
 constexpr OnnxOpRow kRows[] = {
-    {"GRU", 7, kNewestOnnxOpset, 3, "", LowerRecurrent},
-    {"LSTM", 7, kNewestOnnxOpset, 3, "", LowerRecurrent},
-    {"RNN", 7, kNewestOnnxOpset, 3, "", LowerRecurrent},
+    {"GRU", 1, kNewestOnnxOpset, 3, "", LowerRecurrent},
+    {"LSTM", 1, kNewestOnnxOpset, 3, "", LowerRecurrent},
+    {"RNN", 1, kNewestOnnxOpset, 3, "", LowerRecurrent},
+};
+
+constexpr OnnxOpRow kMicrosoftRows[] = {
+    {"DynamicQuantizeLSTM", 1, kNewestOnnxMicrosoft, 3, "", LowerRecurrent},
 };
 
 }  // namespace
 
+std::span<const OnnxOpRow> MicrosoftRecurrentRows() { return kMicrosoftRows; }
 std::span<const OnnxOpRow> OnnxRecurrentRows() { return kRows; }
 
 }  // namespace oncilla

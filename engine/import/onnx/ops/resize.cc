@@ -383,7 +383,14 @@ Result<Values> LowerOldResize(OnnxLowering& b) {
   if (mode == "bilinear") mode = "linear";
   Target target;
   ONCILLA_ASSIGN(target.rank, b.Rank(0));
-  if (b.op() == "Upsample" && b.version() < 9) {
+  if (b.op() == "Upsample" && b.version() < 7) {
+    ONCILLA_ASSIGN(const float height, b.Float("height_scale", 0));
+    ONCILLA_ASSIGN(const float width, b.Float("width_scale", 0));
+    if (target.rank != 4) return InvalidArgument("an input of rank ", target.rank);
+    target.scales = {1, 1, double{height}, double{width}};
+    for (double scale : target.scales) target.resized.push_back(scale != 1);
+    ONCILLA_ASSIGN(target.sizes, SizesFromScales(b, target.scales));
+  } else if (b.op() == "Upsample" && b.version() < 9) {
     ONCILLA_ASSIGN(const std::vector<float> scales, b.FloatList("scales"));
     if (static_cast<int>(scales.size()) != target.rank) {
       return InvalidArgument("there are ", scales.size(), " scales for rank ", target.rank);
@@ -462,11 +469,16 @@ constexpr OnnxOpRow kRows[] = {
     {"Resize", 10, 10, 2, "", LowerOldResize},
     {"Resize", 11, kNewestOnnxOpset, 1, "", LowerResize},
     {"RoiAlign", 10, kNewestOnnxOpset, 3, "", LowerRoiAlign},
-    {"Upsample", 7, 9, 1, "", LowerOldResize},
+    {"Upsample", 1, 9, 1, "", LowerOldResize},
+};
+
+constexpr OnnxOpRow kMicrosoftRows[] = {
+    {"GridSample", 1, kNewestOnnxMicrosoft, 2, "", LowerGridSample},
 };
 
 }  // namespace
 
+std::span<const OnnxOpRow> MicrosoftSampleRows() { return kMicrosoftRows; }
 std::span<const OnnxOpRow> OnnxResizeRows() { return kRows; }
 
 }  // namespace oncilla

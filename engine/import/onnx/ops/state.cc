@@ -50,6 +50,32 @@ Result<Values> LowerCausalConv(OnnxLowering& b) {
   return Values{y, state};
 }
 
+// com.microsoft's have attributes beside ONNX's; the states of several steps at once are not kept.
+Status RefuseWindow(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int64_t window, b.Int("state_window", 0));
+  return window == 0 ? Status() : Unsupported("with state_window ", window);
+}
+
+Result<Values> LowerMicrosoftLinearAttention(OnnxLowering& b) {
+  ONCILLA_TRY(RefuseWindow(b));
+  return LowerLinearAttention(b);
+}
+
+Result<Values> LowerMicrosoftCausalConv(OnnxLowering& b) {
+  ONCILLA_TRY(RefuseWindow(b));
+  ONCILLA_ASSIGN(const int64_t axes, b.Int("ndim", 1));
+  ONCILLA_ASSIGN(const int64_t dilation, b.Int("dilation", 1));
+  ONCILLA_ASSIGN(const bool last, b.Flag("channels_last", false));
+  if (axes != 1) return Unsupported("with ", axes, " spatial axes");
+  if (dilation != 1) return Unsupported("with dilation ", dilation);
+  if (last) return Unsupported("with channels_last");
+  return LowerCausalConv(b);
+}
+
+constexpr OnnxOpRow kMicrosoftRows[] = {
+    {"CausalConvWithState", 1, kNewestOnnxMicrosoft, 2, "", LowerMicrosoftCausalConv},
+    {"LinearAttention", 1, kNewestOnnxMicrosoft, 3, "", LowerMicrosoftLinearAttention},
+};
 constexpr OnnxOpRow kRows[] = {
     {"CausalConvWithState", 27, kNewestOnnxOpset, 2, "", LowerCausalConv},
     {"LinearAttention", 27, kNewestOnnxOpset, 3, "", LowerLinearAttention},
@@ -57,6 +83,7 @@ constexpr OnnxOpRow kRows[] = {
 
 }  // namespace
 
+std::span<const OnnxOpRow> MicrosoftStateRows() { return kMicrosoftRows; }
 std::span<const OnnxOpRow> OnnxStateRows() { return kRows; }
 
 }  // namespace oncilla

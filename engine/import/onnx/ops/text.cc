@@ -138,6 +138,41 @@ Result<Values> LowerImageDecoder(OnnxLowering& b) {
   return One(b.Add("Reverse", {}, {rgb, b.Ints({-1})}));
 }
 
+// com.microsoft's: what an expression finds in each string, beside each other, filled up to the
+// longest row. Findings are marked with two control characters, which no text holds, and what stands
+// outside the marks is taken away.
+Result<Values> LowerTokenizer(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const int64_t mark, b.NeedInt("mark"));
+  ONCILLA_ASSIGN(const int64_t least, b.NeedInt("mincharnum"));
+  ONCILLA_ASSIGN(std::string pad, b.String("pad_value", ""));
+  ONCILLA_ASSIGN(const std::string expression, b.String("tokenexp", ""));
+  ONCILLA_ASSIGN(const auto separators, b.StringList("separators"));
+  if (mark != 0) return Unsupported("with marks of beginning and end");
+  if (least != 1) return Unsupported("with words of at least ", least, " letters");
+  if (expression.empty() || !separators.empty()) return Unsupported("with separators");
+  ONCILLA_ASSIGN(const int rank, b.Rank(0));
+  const auto text = [&](std::string value) {
+    return b.Constant(Tensor::Strings({}, {std::move(value)}));
+  };
+  ONCILLA_ASSIGN(ValueId x, b.Add(ReshapeAttrs{}, {b.in(0), b.Ints({-1})}, "flat"));
+  ONCILLA_ASSIGN(x, b.Add("RegexReplace", {}, {x, text(expression), text("\x1\\0\x2")}, "marked"));
+  ONCILLA_ASSIGN(x, b.Add("RegexReplace", {},
+                          {x, text("(^|\x2)[^\x1\x2]*(\x1|$)"), text("\x1")}, "found"));
+  const SplitStringsAttrs cut = {.set = true, .skip_empty = true};
+  ONCILLA_ASSIGN(const Values split, b.AddAll(cut, {x, text("\x1")}, "split"));
+  ONCILLA_ASSIGN(
+      const ValueId dense,
+      b.Add(SparseToDenseAttrs{}, {split[0], split[2], split[1], text(std::move(pad))}, "dense"));
+  ONCILLA_ASSIGN(const ValueId width,
+                 b.Add("Slice", {}, {split[2], b.Ints({1}), b.Ints({2})}, "width"));
+  ONCILLA_ASSIGN(const ValueId shape, b.Sizes(b.in(0), 0, rank, "shape"));
+  ONCILLA_ASSIGN(const ValueId sizes, b.Add(ConcatAttrs{.axis = 0}, {shape, width}, "sizes"));
+  return One(b.Add("Reshape", {}, {dense, sizes}));
+}
+
+constexpr OnnxOpRow kMicrosoftRows[] = {
+    {"Tokenizer", 1, kNewestOnnxMicrosoft, 1, "", LowerTokenizer},
+};
 constexpr OnnxOpRow kRows[] = {
     {"ImageDecoder", 20, kNewestOnnxOpset, 1, "", LowerImageDecoder},
     {"RegexFullMatch", 20, kNewestOnnxOpset, 1, "", LowerRegexFullMatch},
@@ -149,6 +184,7 @@ constexpr OnnxOpRow kRows[] = {
 
 }  // namespace
 
+std::span<const OnnxOpRow> MicrosoftTextRows() { return kMicrosoftRows; }
 std::span<const OnnxOpRow> OnnxTextRows() { return kRows; }
 
 }  // namespace oncilla

@@ -1,0 +1,240 @@
+// ai.onnx.ml's support vector machines.
+#include <cmath>
+
+#include "engine/import/onnx/domains/ml.h"
+#include "engine/ops/math/coupling.h"
+
+namespace oncilla {
+namespace {
+
+// exp(-gamma |x - v|^2) by |x|^2 - 2 x v' + |v|^2, so that the differences of all rows from all
+// vectors do not stand in memory; in double, where it does not matter what cancels out.
+Result<ValueId> AddWideKernel(OnnxLowering& b, ValueId x, ValueId vectors, double gamma) {
+  ONCILLA_ASSIGN(const ValueId rows, b.Cast(x, DType::kF64, "rows"));
+  ONCILLA_ASSIGN(const ValueId points, b.Cast(vectors, DType::kF64, "points"));
+  ONCILLA_ASSIGN(ValueId y, b.Add(MatMulAttrs{.transpose_b = true}, {rows, points}, "products"));
+  ONCILLA_ASSIGN(const ValueId own, b.Add("ReduceSumSquare", ReduceAttrs{.keep_dims = true},
+                                          {rows, b.Ints({1})}, "row_squares"));
+  ONCILLA_ASSIGN(const ValueId other, b.Add("ReduceSumSquare", ReduceAttrs{.keep_dims = false},
+                                            {points, b.Ints({1})}, "point_squares"));
+  ONCILLA_ASSIGN(const ValueId minus_two, b.Scalar(DType::kF64, -2));
+  ONCILLA_ASSIGN(y, b.Add("Mul", {}, {y, minus_two}, "mixed"));
+  ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, own}, "with_rows"));
+  ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, other}, "distance"));
+  ONCILLA_ASSIGN(const ValueId factor, b.Scalar(DType::kF64, -gamma));
+  ONCILLA_ASSIGN(y, b.Add("Mul", {}, {y, factor}, "exponent"));
+  ONCILLA_ASSIGN(y, b.Add("Exp", {}, {y}, "near_wide"));
+  return b.Cast(y, DType::kF32, "near");
+}
+
+// How near each row of x is to each of the vectors, by the kernel that attributes name.
+Result<ValueId> AddKernel(OnnxLowering& b, ValueId x, ValueId vectors) {
+  ONCILLA_ASSIGN(const std::string kind, b.String("kernel_type", "LINEAR"));
+  ONCILLA_ASSIGN(std::vector<float> params, b.FloatList("kernel_params"));
+  params.resize(3, 0.0f);
+  const auto number = [&](double value) { return b.Scalar(DType::kF32, value); };
+  const Dim numbers = b.fact(vectors).shape.elements();
+  constexpr int64_t kFew = 1 << 16;
+  if (kind == "RBF" && numbers.known() && numbers.size > kFew) {
+    return AddWideKernel(b, x, vectors, double{params[0]});
+  }
+  if (kind == "RBF") {
+    // exp(-gamma |x - v|^2), the difference itself squared: nothing cancels out.
+    ONCILLA_ASSIGN(const ValueId rows, b.Unsqueeze(x, {1}, "rows"));
+    ONCILLA_ASSIGN(const ValueId apart, b.Add("Sub", {}, {rows, vectors}, "apart"));
+    ONCILLA_ASSIGN(const ValueId square, b.Add("Square", {}, {apart}, "square"));
+    ONCILLA_ASSIGN(ValueId far, b.Add("ReduceSum", ReduceAttrs{.keep_dims = false},
+                                      {square, b.Ints({-1})}, "distance"));
+    ONCILLA_ASSIGN(const ValueId gamma, number(-double{params[0]}));
+    ONCILLA_ASSIGN(far, b.Add("Mul", {}, {far, gamma}, "exponent"));
+    return b.Add("Exp", {}, {far}, "near");
+  }
+  ONCILLA_ASSIGN(ValueId y, b.Add(MatMulAttrs{.transpose_b = true}, {x, vectors}, "products"));
+  if (kind == "LINEAR") return y;
+  if (kind != "POLY" && kind != "SIGMOID") return InvalidArgument("kernel_type is '", kind, "'");
+  ONCILLA_ASSIGN(const ValueId gamma, number(double{params[0]}));
+  ONCILLA_ASSIGN(const ValueId offset, number(double{params[1]}));
+  ONCILLA_ASSIGN(y, b.Add("Mul", {}, {y, gamma}, "scaled"));
+  ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, offset}, "raised"));
+  if (kind == "SIGMOID") return b.Add("Tanh", {}, {y}, "near");
+  ONCILLA_ASSIGN(const ValueId degree, number(double{params[2]}));
+  return b.Add("Pow", {}, {y, degree}, "near");
+}
+
+// The sum of kernels weighted by the coefficients, plus rho; of one class, on which side it lies.
+Result<Values> LowerSvmRegressor(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const std::vector<float> weights, b.FloatList("coefficients"));
+  ONCILLA_ASSIGN(const std::vector<float> vectors, b.FloatList("support_vectors"));
+  ONCILLA_ASSIGN(const std::vector<float> rho, b.FloatList("rho"));
+  ONCILLA_ASSIGN(const int64_t count, b.Int("n_supports", 0));
+  ONCILLA_ASSIGN(const bool one_class, b.Flag("one_class", false));
+  ONCILLA_ASSIGN(const std::string transform, b.String("post_transform", "NONE"));
+  const auto size = std::ssize(vectors);
+  if (count < 1 || size == 0 || size % count != 0) return Unsupported("without support vectors");
+  if (std::ssize(weights) != count || rho.size() != 1) {
+    return InvalidArgument(weights.size(), " coefficients and ", rho.size(), " rho for ", count,
+                           " support vectors");
+  }
+  if (transform != "NONE") return Unsupported("post_transform ", transform);
+  ONCILLA_ASSIGN(const ValueId x, b.Cast(b.in(0), DType::kF32, "x"));
+  const ValueId points = b.Constant(Tensor::Of<float>(DType::kF32, {count, size / count}, vectors));
+  ONCILLA_ASSIGN(const ValueId near, AddKernel(b, x, points));
+  const ValueId column = b.Constant(Tensor::Of<float>(DType::kF32, {count, 1}, weights));
+  ONCILLA_ASSIGN(const ValueId sum, b.Add("MatMul", MatMulAttrs{}, {near, column}, "sum"));
+  ONCILLA_ASSIGN(const ValueId offset, b.Scalar(DType::kF32, double{rho[0]}));
+  ONCILLA_ASSIGN(const ValueId y, b.Add("Add", {}, {sum, offset}, one_class ? "score" : ""));
+  if (!one_class) return Values{y};
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(DType::kF32, 0));
+  ONCILLA_ASSIGN(const ValueId inside, b.Add("Greater", {}, {y, zero}, "inside"));
+  ONCILLA_ASSIGN(const ValueId plus, b.Scalar(DType::kF32, 1));
+  ONCILLA_ASSIGN(const ValueId minus, b.Scalar(DType::kF32, -1));
+  return One(b.Add("Where", {}, {inside, plus, minus}));
+}
+
+// A classifier's attributes: C classes, P = C (C - 1) / 2 pairs of them, S support vectors, which
+// stand by class.
+struct Machine {
+  std::vector<float> vectors, coefficients, rho, prob_a, prob_b;
+  std::vector<int64_t> per_class, starts;
+  int64_t classes = 0, pairs = 0, supports = 0, features = 0;
+};
+Result<Machine> ReadMachine(OnnxLowering& b) {
+  Machine m;
+  ONCILLA_ASSIGN(m.vectors, b.FloatList("support_vectors"));
+  ONCILLA_ASSIGN(m.coefficients, b.FloatList("coefficients"));
+  ONCILLA_ASSIGN(m.rho, b.FloatList("rho"));
+  ONCILLA_ASSIGN(m.prob_a, b.FloatList("prob_a"));
+  ONCILLA_ASSIGN(m.prob_b, b.FloatList("prob_b"));
+  ONCILLA_ASSIGN(m.per_class, b.IntList("vectors_per_class"));
+  constexpr int64_t kMost = int64_t{1} << 30;
+  for (const int64_t count : m.per_class) {
+    if (count < 0 || count > kMost) return InvalidArgument("a class of ", count, " vectors");
+    m.starts.push_back(m.supports);
+    m.supports += count;
+  }
+  m.classes = std::ssize(m.per_class);
+  if (m.supports == 0) return Unsupported("without support vectors: LinearClassifier is meant");
+  if (m.classes < 2 || m.classes > 1024) return InvalidArgument(m.classes, " classes");
+  m.pairs = m.classes * (m.classes - 1) / 2;
+  constexpr int64_t kMostWeights = int64_t{1} << 28;
+  if (SaturatingMul(m.pairs, m.supports) > kMostWeights) {
+    return Unsupported("of ", m.pairs, " pairs of classes with ", m.supports, " vectors");
+  }
+  if (m.vectors.empty() || std::ssize(m.vectors) % m.supports != 0 ||
+      std::ssize(m.coefficients) != SaturatingMul(m.classes - 1, m.supports) ||
+      std::ssize(m.rho) != m.pairs) {
+    return InvalidArgument(m.vectors.size(), " numbers of vectors, ", m.coefficients.size(),
+                           " coefficients and ", m.rho.size(), " rho for ", m.supports,
+                           " vectors of ", m.classes, " classes");
+  }
+  if (m.prob_a.size() != m.prob_b.size() ||
+      (!m.prob_a.empty() && std::ssize(m.prob_a) != m.pairs)) {
+    return InvalidArgument(m.prob_a.size(), " prob_a and ", m.prob_b.size(), " prob_b for ",
+                           m.pairs, " pairs");
+  }
+  m.features = std::ssize(m.vectors) / m.supports;
+  return m;
+}
+
+// [S, P]: how much each vector counts in the decision of each pair. The coefficients of a class's
+// vectors against the others stand in C - 1 rows, its own left out.
+Tensor PairWeights(const Machine& m) {
+  std::vector<float> weights(static_cast<size_t>(m.supports * m.pairs), 0.0f);
+  const auto take = [&](int64_t of, int64_t row, int64_t pair) {
+    for (int64_t i = 0; i < m.per_class[static_cast<size_t>(of)]; ++i) {
+      const int64_t vector = m.starts[static_cast<size_t>(of)] + i;
+      weights[static_cast<size_t>(vector * m.pairs + pair)] =
+          m.coefficients[static_cast<size_t>(row * m.supports + vector)];
+    }
+  };
+  int64_t pair = 0;
+  for (int64_t i = 0; i < m.classes; ++i) {
+    for (int64_t j = i + 1; j < m.classes; ++j, ++pair) {
+      take(i, j - 1, pair);
+      take(j, i, pair);
+    }
+  }
+  return Tensor::Of<float>(DType::kF32, {m.supports, m.pairs}, weights);
+}
+
+// How many pairs each class wins, [N, C]: the first of a pair where its number is above zero. Of a
+// class's pairs stand first those it is first in, then those that count where the number is not.
+Result<ValueId> AddVotes(OnnxLowering& b, const Machine& m, ValueId decisions) {
+  std::vector<int64_t> places(static_cast<size_t>(m.classes * (m.classes - 1)));
+  std::vector<int64_t> filled(static_cast<size_t>(m.classes), 0);
+  int64_t pair = 0;
+  for (int64_t i = 0; i < m.classes; ++i) {
+    for (int64_t j = i + 1; j < m.classes; ++j, ++pair) {
+      const auto put = [&](int64_t of, int64_t place) {
+        int64_t& next = filled[static_cast<size_t>(of)];
+        places[static_cast<size_t>(of * (m.classes - 1) + next++)] = place;
+      };
+      put(i, pair);
+      put(j, m.pairs + pair);
+    }
+  }
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(DType::kF32, 0));
+  ONCILLA_ASSIGN(const ValueId above, b.Add("Greater", {}, {decisions, zero}, "first_wins"));
+  ONCILLA_ASSIGN(const ValueId lost, b.Add("Not", {}, {above}, "second_wins"));
+  ONCILLA_ASSIGN(const ValueId both, b.Add(ConcatAttrs{.axis = 1}, {above, lost}, "wins"));
+  ONCILLA_ASSIGN(const ValueId won, b.Cast(both, DType::kF32, "won"));
+  const ValueId table = b.Constant(
+      Tensor::Of<int64_t>(DType::kI64, {m.classes, m.classes - 1}, places));
+  ONCILLA_ASSIGN(const ValueId own, b.Add(GatherAttrs{.axis = 1}, {won, table}, "own_pairs"));
+  return b.Add("ReduceSum", ReduceAttrs{.keep_dims = false}, {own, b.Ints({2})}, "votes");
+}
+
+// Platt's probability of the first of each pair, kept away from 0 and 1, then those of the classes.
+Result<ValueId> AddProbabilities(OnnxLowering& b, const Machine& m, ValueId decisions) {
+  const ValueId slope = b.Constant(Tensor::Of<float>(DType::kF32, {m.pairs}, m.prob_a));
+  const ValueId offset = b.Constant(Tensor::Of<float>(DType::kF32, {m.pairs}, m.prob_b));
+  ONCILLA_ASSIGN(ValueId x, b.Add("Mul", {}, {decisions, slope}, "sloped"));
+  ONCILLA_ASSIGN(x, b.Add("Add", {}, {x, offset}, "placed"));
+  ONCILLA_ASSIGN(x, b.Add("Sigmoid", {}, {x}, "second_probable"));
+  ONCILLA_ASSIGN(const ValueId one, b.Scalar(DType::kF32, 1));
+  ONCILLA_ASSIGN(x, b.Add("Sub", {}, {one, x}, "first_probable"));
+  ONCILLA_ASSIGN(const ValueId least, b.Scalar(DType::kF32, double{1e-7f}));
+  ONCILLA_ASSIGN(const ValueId most, b.Scalar(DType::kF32, double{1 - 1e-7f}));
+  ONCILLA_ASSIGN(x, b.Add("Clip", {}, {x, least, most}, "pairs"));
+  return b.Add("CoupleProbabilities", CoupleProbabilitiesAttrs{m.classes}, {x}, "probabilities");
+}
+
+// The label is that of the class that wins most pairs, the first of equal ones. Scores are
+// probabilities where there are parameters for them, else the decisions, of two classes with the
+// other sign before them.
+Result<Values> LowerSvmClassifier(OnnxLowering& b) {
+  ONCILLA_ASSIGN(const Machine m, ReadMachine(b));
+  ONCILLA_ASSIGN(const std::string transform, b.String("post_transform", "NONE"));
+  ONCILLA_ASSIGN(const ValueId x, b.Cast(b.in(0), DType::kF32, "x"));
+  const ValueId points =
+      b.Constant(Tensor::Of<float>(DType::kF32, {m.supports, m.features}, m.vectors));
+  ONCILLA_ASSIGN(const ValueId near, AddKernel(b, x, points));
+  ONCILLA_ASSIGN(const ValueId sums,
+                 b.Add("MatMul", {}, {near, b.Constant(PairWeights(m))}, "sums"));
+  const ValueId rho = b.Constant(Tensor::Of<float>(DType::kF32, {m.pairs}, m.rho));
+  ONCILLA_ASSIGN(const ValueId decisions, b.Add("Add", {}, {sums, rho}, "decisions"));
+  ONCILLA_ASSIGN(const ValueId votes, AddVotes(b, m, decisions));
+  ONCILLA_ASSIGN(const ValueId label, AddTopLabel(b, votes, m.classes, "classlabels_ints",
+                                                  "classlabels_strings"));
+  ValueId scores = decisions;
+  if (!m.prob_a.empty()) {
+    ONCILLA_ASSIGN(scores, AddProbabilities(b, m, decisions));
+  } else if (m.classes == 2) {
+    if (transform != "NONE") return Unsupported("post_transform ", transform, " of one decision");
+    ONCILLA_ASSIGN(const ValueId other, b.Add("Neg", {}, {decisions}, "other_side"));
+    ONCILLA_ASSIGN(scores, b.Add(ConcatAttrs{.axis = 1}, {other, decisions}, "both_sides"));
+  }
+  ONCILLA_ASSIGN(const ValueId shown, AddPostTransform(b, scores, transform, "shown"));
+  return Values{label, shown};
+}
+
+constexpr OnnxOpRow kRows[] = {
+    {"SVMClassifier", 1, kNewestOnnxMl, 1, "", LowerSvmClassifier},
+    {"SVMRegressor", 1, kNewestOnnxMl, 1, "", LowerSvmRegressor},
+};
+
+}  // namespace
+
+std::span<const OnnxOpRow> OnnxMlSvmRows() { return kRows; }
+
+}  // namespace oncilla

@@ -1,0 +1,1 @@
+2no2perhaps2yes

@@ -1,0 +1,1 @@
+	JHâqùhÌsñezðtžpwúzwPz³w›v/{üÑoÜv3…T~¥t3~ŒoÞ‰ð~äwŒqò}ƒ[†(p}i.6vŽjÓk
