@@ -108,15 +108,88 @@ def composite():
     return packed(state), {"outer": [x]}
 
 
+def quantised(net, shape, wide=False, dynamic=False):
+    """As the converter quantises a net with samples of its input; or, dynamic, its weights alone."""
+    converter = tf.lite.TFLiteConverter.from_keras_model(net)
+    converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    if dynamic:
+        return converter.convert()
+    converter.representative_dataset = lambda: ([random(i, [1] + shape)] for i in range(20))
+    kind = tf.int16 if wide else tf.int8
+    sets = tf.lite.OpsSet
+    converter.target_spec.supported_ops = [
+        sets.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8 if wide else sets.TFLITE_BUILTINS_INT8]
+    converter.inference_input_type = converter.inference_output_type = kind
+    return converter.convert()
+
+
+def mobile():
+    """What MobileNets consist of: inverted residuals, squeezing and exciting, hard swish and its kin."""
+    tf.keras.utils.set_random_seed(3)
+    layers = tf.keras.layers
+
+    def block(x, wide, out, stride, squeeze, activation):
+        y = activation(layers.BatchNormalization()(layers.Conv2D(wide, 1, use_bias=False)(x)))
+        y = activation(layers.BatchNormalization()(layers.DepthwiseConv2D(3, stride, "same", use_bias=False)(y)))
+        if squeeze:
+            gate = layers.GlobalAveragePooling2D(keepdims=True)(y)
+            gate = layers.Conv2D(wide, 1)(layers.ReLU()(layers.Conv2D(8, 1)(gate)))
+            y = y * (layers.ReLU(6.0)(gate + 3.0) * (1.0 / 6.0))
+        y = layers.BatchNormalization()(layers.Conv2D(out, 1, use_bias=False)(y))
+        return x + y if stride == 1 and x.shape[-1] == out else y
+
+    swish = lambda x: x * (layers.ReLU(6.0)(x + 3.0) * (1.0 / 6.0))
+    x = image = layers.Input([32, 32, 3])
+    x = swish(layers.BatchNormalization()(layers.Conv2D(8, 3, 2, "same", use_bias=False)(x)))
+    x = block(x, 16, 8, 1, True, layers.ReLU(6.0))
+    x = block(x, 24, 12, 2, False, layers.ReLU())
+    x = block(x, 32, 12, 1, True, swish)
+    x = layers.UpSampling2D(2, interpolation="bilinear")(layers.MaxPooling2D(2)(x))
+    x = layers.Concatenate()([x, layers.LeakyReLU(0.2)(x)])
+    x = layers.GlobalAveragePooling2D()(swish(layers.Conv2D(24, 1)(x)))
+    return tf.keras.Model(image, layers.Dense(10, "softmax")(x))
+
+
+def int8():
+    return quantised(mobile(), [32, 32, 3]), {"serving_default": [random("image", [1, 32, 32, 3], -128, 127, np.int8)]}, {"steps": 1}
+
+
+def int16x8():
+    """Activations of 16 bits, weights of 8."""
+    return quantised(mobile(), [32, 32, 3], wide=True), {"serving_default": [random("image", [1, 32, 32, 3], -32768, 32767, np.int16)]}, {}
+
+
+def dynamic():
+    """Weights of 8 bits, and numbers as they are; the batch is open."""
+    return quantised(mobile(), [32, 32, 3], dynamic=True), {"serving_default": [random("image", [1, 32, 32, 3])]}, {"part": 2e-2}
+
+
+def keywords():
+    """A small net on the spectrogram of a word, with sigmoid and tanh gates."""
+    tf.keras.utils.set_random_seed(4)
+    layers = tf.keras.layers
+    x = sound = layers.Input([49, 10, 1])
+    x = layers.ReLU()(layers.BatchNormalization()(layers.Conv2D(16, [10, 4], 2, "same", use_bias=False)(x)))
+    for _ in range(2):
+        x = layers.ReLU()(layers.BatchNormalization()(layers.DepthwiseConv2D(3, 1, "same", use_bias=False)(x)))
+        x = layers.ReLU()(layers.BatchNormalization()(layers.Conv2D(16, 1, use_bias=False)(x)))
+    x = layers.Reshape([25, 80])(x)
+    x = layers.Conv1D(16, 3, 1, "same", "tanh")(x) * layers.Conv1D(16, 3, 1, "same", "sigmoid")(x)
+    x = layers.AveragePooling1D(5)(x)
+    x = layers.Dense(12, "softmax")(layers.Dense(16, "elu")(layers.Flatten()(x)))
+    net = tf.keras.Model(sound, x)
+    return quantised(net, [49, 10, 1]), {"serving_default": [random("sound", [1, 49, 10, 1], -128, 127, np.int8)]}, {"steps": 1}
+
+
 def refused():
     """What the engine does not compute: integers that stand for real numbers, custom ops, an option that no row asks for."""
     state = State()
     state.begin()
     x = random("x", [2, 4])
-    weights = Given(random("w", [3, 4], -127, 127, np.int8), (0.01, 0))
+    weights = Given(random("w", [3, 4], -127, 127, np.int8), (0.01, 5))
     q = Fed(random("q", [2, 4], -128, 127, np.int8), (0.1, 3))
     dense = options("FullyConnectedOptions")
-    build(state, "quantised", Op("TANH", [q], [Out(np.int8, [2, 4], (0.0078125, 0))]))
+    build(state, "quantised", Op("POW", [q, q], [Out(np.int8, [2, 4], (0.0078125, 0))]))
     build(state, "weights_alone", Op("FULLY_CONNECTED", [x, weights], [Out(shape=[2, 3])], dense))
     build(state, "rescaled", Op("RESHAPE", [q, Given(np.array([8], np.int32))],
                                 [Out(np.int8, [8], (0.2, 3))], options("ReshapeOptions")))
@@ -127,12 +200,13 @@ def refused():
     return packed(state), None
 
 
-def with_answers(data, feeds):
+def with_answers(data, feeds, limits=None):
+    """limits: what tflite_recorder.py calls steps and part. Given, LiteRT's reference kernels answer."""
     if feeds is None:
         return data
 
-    interpreter = Interpreter(model_content=data,
-                              experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES)
+    kernels = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES if limits is None else OpResolverType.BUILTIN_REF
+    interpreter = Interpreter(model_content=data, experimental_op_resolver_type=kernels)
     interpreter.allocate_tensors()
     model = schema.ModelT.InitFromObj(schema.Model.GetRootAs(data, 0))
     for signature in model.signatureDefs:
@@ -145,6 +219,8 @@ def with_answers(data, feeds):
         answers = runner(**given)
         again = runner(**given)
         maker = Maker(model, model.subgraphs[signature.subgraphIndex])
+        for name, value in (limits or {}).items():
+            maker.constant(name, np.float32(value))
         for name, value in given.items():
             maker.constant(f"feed:{name}", value)
         for name, value in answers.items():
@@ -154,7 +230,7 @@ def with_answers(data, feeds):
     return packed_model(model)
 
 
-MODELS = {f.__name__: f for f in (convnet, loop, state, lstm, composite, refused)}
+MODELS = {f.__name__: f for f in (convnet, loop, state, lstm, composite, int8, int16x8, dynamic, keywords, refused)}
 
 if __name__ == "__main__":
     for name in sys.argv[2:] or MODELS:

@@ -78,9 +78,8 @@ TEST(TfliteImport, WhatIsNotComputedIsRefusedByName) {
     const char *signature, *op, *reason;
     Code code;
   } kRefused[] = {
-      {"quantised", "TANH", "arithmetic on quantised tensors (INT8)", Code::kUnimplemented},
-      {"weights_alone", "FULLY_CONNECTED", "arithmetic on quantised tensors (INT8)",
-       Code::kUnimplemented},
+      {"quantised", "POW", "arithmetic on quantised tensors (INT8)", Code::kUnimplemented},
+      {"weights_alone", "FULLY_CONNECTED", "weights with the zero point 5", Code::kUnimplemented},
       {"rescaled", "RESHAPE", "quantised tensors whose scales differ", Code::kUnimplemented},
       {"custom", "custom op Unheard", "not supported", Code::kUnimplemented},
       {"flex", "custom op FlexErf", "not supported", Code::kUnimplemented},

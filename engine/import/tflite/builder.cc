@@ -175,12 +175,15 @@ Result<Values> TfliteBuilder::LowerByRow(const TfliteOp& op, const TfliteOpRow& 
   }
   if (op.options2.valid()) return Unsupported("with options of kind ", op.options2_type);
   TfliteLowering lowering(state_, graph_, subgraph_, op, name, std::move(inputs));
-  if (row.quantised == TfliteQuantised::kRefused && lowering.any_quantised()) {
+  const bool quantised = lowering.any_quantised();
+  if (row.quantised == TfliteQuantised::kRefused && quantised) {
     return Unsupported("arithmetic on quantised tensors (", lowering.QuantisedTypes(), ")");
   }
   if (row.quantised == TfliteQuantised::kMoved) ONCILLA_TRY(lowering.CheckMoved());
   Result<Values> outputs = Values();
-  if (row.lower != nullptr) {
+  if (quantised && row.lower_quantised != nullptr) {
+    outputs = row.lower_quantised(lowering);
+  } else if (row.lower != nullptr) {
     outputs = row.lower(lowering);
   } else {
     outputs = One(lowering.Add(row.canonical, {}, lowering.all_inputs()));

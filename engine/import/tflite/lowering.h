@@ -159,6 +159,8 @@ struct TfliteOpRow {
   std::string_view canonical;  // a rename: same inputs, no attributes
   Result<Values> (*lower)(TfliteLowering&) = nullptr;
   TfliteQuantised quantised = TfliteQuantised::kRefused;
+  // Where there is one, of nodes with quantised tensors.
+  Result<Values> (*lower_quantised)(TfliteLowering&) = nullptr;
 };
 
 std::span<const TfliteOpRow> TfliteElementwiseRows();
