@@ -123,8 +123,8 @@ def quantised(net, shape, wide=False, dynamic=False):
     return converter.convert()
 
 
-def mobile():
-    """What MobileNets consist of: inverted residuals, squeezing and exciting, hard swish and its kin."""
+def mobile(swish=None):
+    """What MobileNets consist of: inverted residuals, squeezing and exciting, hard swish (or what is given) and its kin."""
     tf.keras.utils.set_random_seed(3)
     layers = tf.keras.layers
 
@@ -138,7 +138,7 @@ def mobile():
         y = layers.BatchNormalization()(layers.Conv2D(out, 1, use_bias=False)(y))
         return x + y if stride == 1 and x.shape[-1] == out else y
 
-    swish = lambda x: x * (layers.ReLU(6.0)(x + 3.0) * (1.0 / 6.0))
+    swish = swish or (lambda x: x * (layers.ReLU(6.0)(x + 3.0) * (1.0 / 6.0)))
     x = image = layers.Input([32, 32, 3])
     x = swish(layers.BatchNormalization()(layers.Conv2D(8, 3, 2, "same", use_bias=False)(x)))
     x = block(x, 16, 8, 1, True, layers.ReLU(6.0))
@@ -155,8 +155,8 @@ def int8():
 
 
 def int16x8():
-    """Activations of 16 bits, weights of 8."""
-    return quantised(mobile(), [32, 32, 3], wide=True), {"serving_default": [random("image", [1, 32, 32, 3], -32768, 32767, np.int16)]}, {}
+    """Activations of 16 bits, weights of 8. The converter has no hard swish of these."""
+    return quantised(mobile(tf.keras.layers.ReLU(6.0)), [32, 32, 3], wide=True), {"serving_default": [random("image", [1, 32, 32, 3], -32768, 32767, np.int16)]}, {}
 
 
 def dynamic():
@@ -174,11 +174,30 @@ def keywords():
         x = layers.ReLU()(layers.BatchNormalization()(layers.DepthwiseConv2D(3, 1, "same", use_bias=False)(x)))
         x = layers.ReLU()(layers.BatchNormalization()(layers.Conv2D(16, 1, use_bias=False)(x)))
     x = layers.Reshape([25, 80])(x)
-    x = layers.Conv1D(16, 3, 1, "same", "tanh")(x) * layers.Conv1D(16, 3, 1, "same", "sigmoid")(x)
+    x = layers.Conv1D(16, 3, 1, "same", activation="tanh")(x) * layers.Conv1D(16, 3, 1, "same", activation="sigmoid")(x)
     x = layers.AveragePooling1D(5)(x)
-    x = layers.Dense(12, "softmax")(layers.Dense(16, "elu")(layers.Flatten()(x)))
+    x = layers.Dense(12, "softmax")(layers.Dense(16, "relu")(layers.Flatten()(x)))
     net = tf.keras.Model(sound, x)
     return quantised(net, [49, 10, 1]), {"serving_default": [random("sound", [1, 49, 10, 1], -128, 127, np.int8)]}, {"steps": 1}
+
+
+def select():
+    """TensorFlow's own ops (Flex) among TFLite's, which TensorFlow answers."""
+
+    class Select(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([3, 4, 4]), tf.TensorSpec([3, 4])])
+        def __call__(self, x, y):
+            square = tf.matmul(x, x, transpose_b=True) + 3.0 * tf.eye(4)
+            lower = tf.linalg.band_part(tf.linalg.cholesky(square), 1, 0)
+            rolled = tf.roll(tf.math.erf(y), [1, -2], [0, 1])
+            top, places = tf.math.top_k(tf.math.lgamma(y + 3.0), 2)
+            return {"lower": lower, "rolled": tf.math.cumprod(rolled, 1) * 2.0, "top": top, "places": places,
+                    "counts": tf.math.bincount(places[:, 0], minlength=4, maxlength=4)}
+
+    module = Select()
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([module.__call__.get_concrete_function()], module)
+    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS, tf.lite.OpsSet.SELECT_TF_OPS]
+    return converter.convert(), {"serving_default": {"x": random("x", [3, 4, 4]), "y": random("y", [3, 4])}}, module
 
 
 def refused():
@@ -194,20 +213,26 @@ def refused():
     build(state, "rescaled", Op("RESHAPE", [q, Given(np.array([8], np.int32))],
                                 [Out(np.int8, [8], (0.2, 3))], options("ReshapeOptions")))
     build(state, "custom", Op("Unheard", [x], [Out(shape=[2, 4])], custom=b"\0\0"))
-    build(state, "flex", Op("FlexErf", [x], [Out(shape=[2, 4])], custom=b"\0\0"))
+    build(state, "flex", Op("FlexUnheard", [x], [Out(shape=[2, 4])], custom=b"\0\0"))
+    build(state, "flex_damaged", Op("FlexErf", [x], [Out(shape=[2, 4])], custom=b"\0\0"))
     build(state, "wrong_options", Op("SOFTMAX", [x], [Out(shape=[2, 4])], options("ConcatenationOptions", axis=1)))
     build(state, "wrong_type", Op("EXP", [x], [Out(np.int32, [2, 4])]))
     return packed(state), None
 
 
 def with_answers(data, feeds, limits=None):
-    """limits: what tflite_recorder.py calls steps and part. Given, LiteRT's reference kernels answer."""
+    """limits: what tflite_recorder.py calls steps and part. Given, LiteRT's reference kernels answer. A module answers itself."""
     if feeds is None:
         return data
 
     kernels = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES if limits is None else OpResolverType.BUILTIN_REF
-    interpreter = Interpreter(model_content=data, experimental_op_resolver_type=kernels)
-    interpreter.allocate_tensors()
+    if callable(limits):
+        module, limits = limits, None
+        runner_of = lambda key: lambda **given: {k: v.numpy() for k, v in module(**{k: tf.constant(v) for k, v in given.items()}).items()}
+    else:
+        interpreter = Interpreter(model_content=data, experimental_op_resolver_type=kernels)
+        interpreter.allocate_tensors()
+        runner_of = interpreter.get_signature_runner
     model = schema.ModelT.InitFromObj(schema.Model.GetRootAs(data, 0))
     for signature in model.signatureDefs:
         key = signature.signatureKey.decode()
@@ -215,7 +240,7 @@ def with_answers(data, feeds, limits=None):
         names = [m.name.decode() for m in signature.inputs]
         if not isinstance(given, dict):
             given = dict(zip(names, given))
-        runner = interpreter.get_signature_runner(key)
+        runner = runner_of(key)
         answers = runner(**given)
         again = runner(**given)
         maker = Maker(model, model.subgraphs[signature.subgraphIndex])
@@ -230,7 +255,7 @@ def with_answers(data, feeds, limits=None):
     return packed_model(model)
 
 
-MODELS = {f.__name__: f for f in (convnet, loop, state, lstm, composite, int8, int16x8, dynamic, keywords, refused)}
+MODELS = {f.__name__: f for f in (convnet, loop, state, lstm, composite, int8, int16x8, dynamic, keywords, select, refused)}
 
 if __name__ == "__main__":
     for name in sys.argv[2:] or MODELS:

@@ -82,7 +82,8 @@ TEST(TfliteImport, WhatIsNotComputedIsRefusedByName) {
       {"weights_alone", "FULLY_CONNECTED", "weights with the zero point 5", Code::kUnimplemented},
       {"rescaled", "RESHAPE", "quantised tensors whose scales differ", Code::kUnimplemented},
       {"custom", "custom op Unheard", "not supported", Code::kUnimplemented},
-      {"flex", "custom op FlexErf", "not supported", Code::kUnimplemented},
+      {"flex", "custom op FlexUnheard", "not supported", Code::kUnimplemented},
+      {"flex_damaged", "custom op FlexErf", "its options are damaged", Code::kDataLoss},
       {"wrong_options", "SOFTMAX", "options of kind 10", Code::kDataLoss},
       {"wrong_type", "EXP", "gives f32, and the file says INT32", Code::kDataLoss},
   };

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "engine/import/tflite/flex_op.h"
+
 namespace oncilla {
 
 Result<Fact> TfliteBuilder::InputFact(const TfliteTensor& tensor, std::string_view name) {
@@ -139,7 +141,7 @@ Status TfliteBuilder::LowerOp(size_t i) {
   }
   // What depends on an unsupported op is judged only by its name.
   if (failed) {
-    if (!IsControl(op) && FindTfliteOp(op) == nullptr) return Unsupported("");
+    if (!IsControl(op) && !IsFlexOp(op) && FindTfliteOp(op) == nullptr) return Unsupported("");
     return Fail(op);
   }
   ONCILLA_ASSIGN(const Values outputs, Lower(op, name, std::move(inputs)));
@@ -149,12 +151,19 @@ Status TfliteBuilder::LowerOp(size_t i) {
 Result<Values> TfliteBuilder::Lower(const TfliteOp& op, const std::string& name, Values inputs) {
   if (IsControl(op)) return LowerControl(op, name, inputs);
   const TfliteOpRow* row = FindTfliteOp(op);
-  if (row == nullptr) return Unsupported("");
+  const bool flex = row == nullptr && IsFlexOp(op);
+  if (row == nullptr && !flex) return Unsupported("");
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (op.inputs[i] != kNoTensor && handles_.contains(op.inputs[i])) {
       return Unsupported("its input ", i, " is a handle");
     }
+    const int32_t tensor = op.inputs[i];
+    if (flex &&
+        (tensor == kNoTensor || IsQuantised(subgraph_.tensors[static_cast<size_t>(tensor)]))) {
+      return Unsupported("its input ", i, " is ", tensor == kNoTensor ? "missing" : "quantised");
+    }
   }
+  if (flex) return LowerFlexOp(state_.module, graph_, op, name, std::move(inputs));
   return LowerByRow(op, *row, name, std::move(inputs));
 }
 

@@ -181,9 +181,9 @@ int TfliteLowering::StatedRank(size_t input) const {
 }
 
 std::vector<std::span<const TfliteOpRow>> TfliteOpFamilies() {
-  return {TfliteElementwiseRows(), TfliteConvRows(),   TflitePoolRows(),     TfliteMatMulRows(),
-          TfliteNormRows(),        TfliteReduceRows(), TfliteMovementRows(), TfliteIndexingRows(),
-          TfliteImageRows(),       TfliteQuantRows(),  TfliteRecurrentRows()};
+  return {TfliteElementwiseRows(), TfliteConvRows(),   TflitePoolRows(),      TfliteMatMulRows(),
+          TfliteNormRows(),        TfliteReduceRows(), TfliteMovementRows(),  TfliteIndexingRows(),
+          TfliteImageRows(),       TfliteQuantRows(),  TfliteRecurrentRows(), TfliteSvdfRows()};
 }
 
 const TfliteOpRow* FindTfliteOp(const TfliteOp& op) {

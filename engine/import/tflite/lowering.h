@@ -31,6 +31,7 @@ class TfliteLowering : public Lowering {
 
   const std::string& op() const { return op_name_; }
   size_t outputs() const { return op_.outputs.size(); }
+  int32_t version() const { return op_.version; }
   // What the file says of input or output i, which must be there.
   const TfliteTensor& tensor(size_t i) const { return TensorAt(op_.inputs[i]); }
   const TfliteTensor& output_tensor(size_t i = 0) const { return TensorAt(op_.outputs[i]); }
@@ -174,6 +175,7 @@ std::span<const TfliteOpRow> TfliteIndexingRows();
 std::span<const TfliteOpRow> TfliteImageRows();
 std::span<const TfliteOpRow> TfliteQuantRows();
 std::span<const TfliteOpRow> TfliteRecurrentRows();
+std::span<const TfliteOpRow> TfliteSvdfRows();
 std::span<const TfliteOpRow> TfliteCustomRows();  // by the names of custom ops
 
 std::vector<std::span<const TfliteOpRow>> TfliteOpFamilies();

@@ -1,11 +1,10 @@
 // TFLite's convolutions, of images and volumes: channels last, a bias and an activation behind
 // them.
 #include <algorithm>
-#include <cstring>
 
 #include "engine/import/lowering/window.h"
-#include "engine/import/tflite/ops/hybrid.h"
-#include "engine/import/tflite/ops/quantised.h"
+#include "engine/import/tflite/ops/quantize_hybrid.h"
+#include "engine/import/tflite/ops/quantize_ops.h"
 #include "engine/import/tflite/ops/window.h"
 
 namespace oncilla {
@@ -199,46 +198,6 @@ Result<Values> LowerConvTranspose(TfliteLowering& b) {
   return One(b.Activated(y, activation));
 }
 
-// A custom op's options are not tables but the bytes of a struct: 32-bit integers. At least `count`
-// must be there.
-Result<std::vector<int64_t>> Struct(const TfliteLowering& b, size_t count) {
-  const std::string_view bytes = b.custom_options();
-  if (bytes.size() / 4 < count) return DataLoss("has options of ", bytes.size(), " bytes");
-  std::vector<int64_t> out;
-  for (size_t i = 0; i < count; ++i) {
-    int32_t value = 0;
-    std::memcpy(&value, bytes.data() + 4 * i, 4);
-    out.push_back(value);
-  }
-  return out;
-}
-
-// A transposed convolution with a bias: the filter is [out, height, width, in], and the sizes
-// follow from the padding (1: same, 2: valid) and the strides of width and height behind it.
-Result<Values> LowerTransposeBias(TfliteLowering& b) {
-  ONCILLA_ASSIGN(const std::vector<int64_t> options, Struct(b, 3));
-  const PartialShape &x = b.in_fact(0).shape, &filter = b.in_fact(1).shape;
-  if (b.dtype(0) != DType::kF32 || b.dtype(1) != DType::kF32) return Unsupported("of ", b.dtype());
-  if (!x.ranked() || x.rank() != 4 || !filter.known() || filter.rank() != 4) {
-    return Unsupported("of an image ", x, " and a filter ", filter);
-  }
-  if (options[0] != 1 && options[0] != 2) return Unsupported("padding ", options[0]);
-  ConvTransposeAttrs attrs;
-  attrs.strides = {options[2], options[1]};
-  attrs.pads.assign(4, 0);
-  for (size_t i = 0; i < 2 && options[0] == 1; ++i) {
-    const Dim &size = x[static_cast<int>(i) + 1], &taps = filter[static_cast<int>(i) + 1];
-    const int64_t stride = attrs.strides[i];
-    if (!size.known() || stride < 1) return Unsupported("of an image ", x, " in steps of ", stride);
-    const int64_t rest = size.size < 1 ? 0 : (size.size - 1) % stride;
-    const int64_t pad = std::max<int64_t>(0, taps.size - rest - 1);
-    attrs.pads[i] = pad / 2;
-    attrs.pads[i + 2] = pad - pad / 2;
-  }
-  ONCILLA_ASSIGN(const ValueId weights, b.Transpose(b.in(1), {1, 2, 0, 3}, "filter"));
-  return One(b.Add(attrs, {b.in(0), weights, b.in(2)}));
-}
-
 using Options = TfliteOptions;
 constexpr TfliteOpRow kRows[] = {
     {"CONV_2D", 2, Options::kConv2D, "", LowerConv, TfliteQuantised::kTaken},
@@ -247,11 +206,6 @@ constexpr TfliteOpRow kRows[] = {
     {"DEPTHWISE_CONV_2D", 2, Options::kDepthwiseConv2D, "", LowerDepthwise,
      TfliteQuantised::kTaken},
     {"TRANSPOSE_CONV", 3, Options::kTransposeConv, "", LowerConvTranspose, TfliteQuantised::kTaken},
-};
-
-// Custom ops by name: those of MediaPipe's models whose meaning is published.
-constexpr TfliteOpRow kCustomRows[] = {
-    {"Convolution2DTransposeBias", 3, Options::kNone, "", LowerTransposeBias},
 };
 
 }  // namespace
@@ -263,6 +217,5 @@ Result<std::string> TflitePadding(const TfliteLowering& b) {
 }
 
 std::span<const TfliteOpRow> TfliteConvRows() { return kRows; }
-std::span<const TfliteOpRow> TfliteCustomRows() { return kCustomRows; }
 
 }  // namespace oncilla

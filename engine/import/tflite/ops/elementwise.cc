@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "engine/import/lowering/shared_ops.h"
-#include "engine/import/tflite/ops/quantised.h"
+#include "engine/import/tflite/ops/quantize_ops.h"
 
 namespace oncilla {
 namespace {

@@ -1,5 +1,5 @@
 // TFLite's resizing of images, and its selection of boxes.
-#include "engine/import/tflite/ops/quantised.h"
+#include "engine/import/tflite/ops/quantize_ops.h"
 
 namespace oncilla {
 namespace {

@@ -1,6 +1,6 @@
 // TFLite's shapes, ranges, gathers, scatters and segments.
 #include "engine/import/lowering/shared_ops.h"
-#include "engine/import/tflite/ops/hybrid.h"
+#include "engine/import/tflite/ops/quantize_hybrid.h"
 
 namespace oncilla {
 namespace {

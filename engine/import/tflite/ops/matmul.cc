@@ -1,5 +1,5 @@
 // TFLite's matrix products.
-#include "engine/import/tflite/ops/hybrid.h"
+#include "engine/import/tflite/ops/quantize_hybrid.h"
 
 namespace oncilla {
 namespace {

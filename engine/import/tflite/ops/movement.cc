@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "engine/import/lowering/shared_ops.h"
-#include "engine/import/tflite/ops/lookup.h"
+#include "engine/import/tflite/ops/quantize_lookup.h"
 
 namespace oncilla {
 namespace {

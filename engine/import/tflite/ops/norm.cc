@@ -1,5 +1,5 @@
 // TFLite's normalisations.
-#include "engine/import/tflite/ops/quantised.h"
+#include "engine/import/tflite/ops/quantize_ops.h"
 
 namespace oncilla {
 namespace {

@@ -1,5 +1,5 @@
 // TFLite's recurrent layers, whose states are variable tensors: they go on from run to run.
-#include "engine/import/tflite/lowering.h"
+#include "engine/import/tflite/ops/quantize_hybrid.h"
 
 namespace oncilla {
 namespace {
@@ -24,10 +24,25 @@ Result<ValueId> StepsFirst(TfliteLowering& b, ValueId x, bool time_major, std::s
   return b.Transpose(x, {1, 0, 2}, role);
 }
 
+// Weights and biases are of f32. Weights of bytes are taken as the real numbers that they stand
+// for: LiteRT also rounds what they are multiplied with to bytes, at each step.
+Result<ValueId> Weights(TfliteLowering& b, size_t i, const std::string& role) {
+  if (b.dtype(i) == DType::kF32) return b.in(i);
+  if (b.dtype(i) != DType::kI8 || !IsQuantised(b.tensor(i))) {
+    return Unsupported("weights of ", b.dtype(i));
+  }
+  ONCILLA_TRY(CheckTfliteHybrid(b, i));
+  return TfliteDequantised(b, i, DType::kF32, role);
+}
+
 // Four inputs from `first` on (of the input, forget, cell and output gate) behind each other.
-Result<ValueId> Gates(TfliteLowering& b, size_t first, std::string_view role) {
-  return b.Add(ConcatAttrs{.axis = 0},
-               {b.in(first), b.in(first + 1), b.in(first + 2), b.in(first + 3)}, role);
+Result<ValueId> Gates(TfliteLowering& b, size_t first, const std::string& role) {
+  Values gates;
+  for (size_t i = 0; i < 4; ++i) {
+    ONCILLA_ASSIGN(const ValueId gate, Weights(b, first + i, StrCat(role, i)));
+    gates.push_back(gate);
+  }
+  return b.Add(ConcatAttrs{.axis = 0}, std::move(gates), role);
 }
 
 // Inputs: x, input weights (1 to 4), recurrent weights (5 to 8), peepholes (9 to 11), biases (12 to
@@ -47,8 +62,9 @@ Result<Values> LowerLstm(TfliteLowering& b) {
     if (b.has(i)) return Unsupported("with layer norms");
   }
   for (size_t i = 1; i < 9; ++i) {
-    if (!b.has(i) || b.dtype(i) != DType::kF32) return Unsupported("weights other than of f32");
+    if (!b.has(i)) return Unsupported("with some of the weights");
   }
+  if (b.dtype() != DType::kF32) return Unsupported("of ", b.dtype());
   ONCILLA_ASSIGN(const ValueId x, StepsFirst(b, b.in(0), time_major, "steps_first"));
   ONCILLA_ASSIGN(const ValueId weights, Gates(b, 1, "weights"));
   ONCILLA_ASSIGN(const ValueId rows, Gates(b, 5, "recurrent_rows"));
@@ -63,8 +79,13 @@ Result<Values> LowerLstm(TfliteLowering& b) {
   Values in = {gates, recurrent, steps, h0, c0};
   if (b.has(9) || b.has(10) || b.has(11)) {
     if (!b.has(9) || !b.has(10) || !b.has(11)) return Unsupported("with some of the peepholes");
+    Values given;
+    for (size_t i = 9; i < 12; ++i) {
+      ONCILLA_ASSIGN(const ValueId peephole, Weights(b, i, StrCat("peephole", i)));
+      given.push_back(peephole);
+    }
     ONCILLA_ASSIGN(const ValueId peepholes,
-                   b.Add(ConcatAttrs{.axis = 0}, {b.in(9), b.in(10), b.in(11)}, "peepholes"));
+                   b.Add(ConcatAttrs{.axis = 0}, std::move(given), "peepholes"));
     in.push_back(peepholes);
   }
   ONCILLA_ASSIGN(const Values out, b.AddAll(BlockLstmAttrs{.clip = cell_clip}, std::move(in),
@@ -85,17 +106,19 @@ Result<Values> LowerRnn(TfliteLowering& b) {
   ONCILLA_ASSIGN(const int64_t activation, b.Enum(field));
   b.Ignore(field + 1);  // of quantised weights
   if (activation != 1 && activation != 4) return Unsupported("with the activation ", activation);
-  for (size_t i = 0; i < 4; ++i) {
-    if (!b.has(i) || b.dtype(i) != DType::kF32) return Unsupported("weights other than of f32");
+  for (size_t i : {0, 3}) {
+    if (!b.has(i) || b.dtype(i) != DType::kF32) return Unsupported("of ", b.dtype(i));
   }
+  ONCILLA_ASSIGN(const ValueId weights, Weights(b, 1, "weights"));
+  ONCILLA_ASSIGN(const ValueId rows, Weights(b, 2, "recurrent_rows"));
   ValueId x = b.in(0);
   if (!sequence) {
     ONCILLA_ASSIGN(x, b.Unsqueeze(x, {0}, "step"));
   }
   ONCILLA_ASSIGN(x, StepsFirst(b, x, time_major, "steps_first"));
   ONCILLA_ASSIGN(const ValueId gates,
-                 b.Add(MatMulAttrs{.transpose_b = true}, {x, b.in(1), b.in(3)}, "gates"));
-  ONCILLA_ASSIGN(const ValueId recurrent, b.Transpose(b.in(2), {1, 0}, "recurrent"));
+                 b.Add(MatMulAttrs{.transpose_b = true}, {x, weights, b.in(3)}, "gates"));
+  ONCILLA_ASSIGN(const ValueId recurrent, b.Transpose(rows, {1, 0}, "recurrent"));
   ONCILLA_ASSIGN(const ValueId h0, State(b, 4));
   RecurrentAttrs attrs;
   attrs.activations = {activation == 1 ? "relu" : "tanh"};
@@ -109,9 +132,11 @@ Result<Values> LowerRnn(TfliteLowering& b) {
 
 using Options = TfliteOptions;
 constexpr TfliteOpRow kRows[] = {
-    {"RNN", 4, Options::kRnn, "", LowerRnn},
-    {"UNIDIRECTIONAL_SEQUENCE_LSTM", 1, Options::kUnidirectionalSequenceLstm, "", LowerLstm},
-    {"UNIDIRECTIONAL_SEQUENCE_RNN", 4, Options::kSequenceRnn, "", LowerRnn},
+    {"RNN", 4, Options::kRnn, "", LowerRnn, TfliteQuantised::kTaken},
+    {"UNIDIRECTIONAL_SEQUENCE_LSTM", 1, Options::kUnidirectionalSequenceLstm, "", LowerLstm,
+     TfliteQuantised::kTaken},
+    {"UNIDIRECTIONAL_SEQUENCE_RNN", 4, Options::kSequenceRnn, "", LowerRnn,
+     TfliteQuantised::kTaken},
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Tables of functions, and the lookups in them.
-#include "engine/import/tflite/ops/lookup.h"
+#include "engine/import/tflite/ops/quantize_lookup.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // Quantising while running, by LiteRT's rules.
-#include "engine/import/tflite/ops/hybrid.h"
+#include "engine/import/tflite/ops/quantize_hybrid.h"
 
 namespace oncilla {
 namespace {
@@ -33,12 +33,12 @@ Result<ValueId> NotZero(TfliteLowering& b, ValueId x, double otherwise, std::str
 
 // Sums of integers as real numbers, with a bias and an activation.
 Result<Values> Scaled(TfliteLowering& b, ValueId sums, const TfliteBytes& x, ValueId bias,
-                      int64_t activation) {
+                      int64_t activation, std::string_view role = "") {
   const std::vector<float>& scales = b.tensor(1).quantization.scale;
   const Shape shape = scales.size() == 1 ? Shape{} : Shape{std::ssize(scales)};
   const ValueId weights = b.Constant(Tensor::Of<float>(DType::kF32, shape, scales));
   ONCILLA_ASSIGN(const ValueId scale, b.Add("Mul", {}, {x.scale, weights}, "scale"));
-  const std::string_view last = b.Inner(activation);
+  const std::string_view last = activation == 0 ? role : b.Inner(activation);
   ONCILLA_ASSIGN(ValueId y,
                  b.Add("Mul", {}, {sums, scale}, bias == kNoValue ? last : "without_bias"));
   if (bias != kNoValue) {
@@ -106,7 +106,8 @@ Status CheckTfliteHybrid(const TfliteLowering& b, size_t weights) {
 }
 
 Result<Values> TfliteHybridProduct(TfliteLowering& b, ValueId x, const MatMulIntegerAttrs& attrs,
-                                   ValueId bias, bool asymmetric, int64_t activation) {
+                                   ValueId bias, bool asymmetric, int64_t activation,
+                                   std::string_view role) {
   ONCILLA_ASSIGN(const TfliteBytes rows, TfliteQuantiseRows(b, x, {-1}, asymmetric));
   ONCILLA_ASSIGN(const ValueId sums, b.Add(attrs, {rows.bytes, b.in(1)}, "sums"));
   ONCILLA_ASSIGN(ValueId y, b.Cast(sums, DType::kF32, "real"));
@@ -127,7 +128,7 @@ Result<Values> TfliteHybridProduct(TfliteLowering& b, ValueId x, const MatMulInt
     ONCILLA_ASSIGN(const ValueId extra, b.Add("Mul", {}, {rows.zero, real}, "extra"));
     ONCILLA_ASSIGN(y, b.Add("Sub", {}, {y, extra}, "exact"));
   }
-  return Scaled(b, y, rows, bias, activation);
+  return Scaled(b, y, rows, bias, activation, role);
 }
 
 Result<Values> TfliteHybridConv(TfliteLowering& b, const ConvIntegerAttrs& attrs, ValueId filter,

@@ -7,7 +7,7 @@
 
 namespace oncilla {
 
-// quantised_functions.cc: of one input.
+// quantize_functions.cc: of one input.
 Result<Values> LowerQuantisedAbs(TfliteLowering& b);
 Result<Values> LowerQuantisedElu(TfliteLowering& b);
 Result<Values> LowerQuantisedExp(TfliteLowering& b);
@@ -22,7 +22,7 @@ Result<Values> LowerQuantisedTanh(TfliteLowering& b);
 // Cut to the real numbers from `least` to `most`.
 Result<Values> LowerQuantisedRange(TfliteLowering& b, float least, float most);
 
-// quantised_arithmetic.cc: of two inputs.
+// quantize_arithmetic.cc: of two inputs.
 Result<Values> LowerQuantisedSum(TfliteLowering& b, std::string_view canonical, bool powers_of_two,
                                  int64_t activation);
 Result<Values> LowerQuantisedProduct(TfliteLowering& b, int64_t activation);
@@ -31,14 +31,14 @@ Result<Values> LowerQuantisedPRelu(TfliteLowering& b);
 Result<Values> LowerQuantisedSquaredDifference(TfliteLowering& b);
 Result<Values> LowerQuantisedComparison(TfliteLowering& b);
 
-// quantised_norm.cc: softmax, its logarithm and vectors of length one. Softmax of 16 bits is exact;
+// quantize_norm.cc: softmax, its logarithm and vectors of length one. Softmax of 16 bits is exact;
 // the others are computed in float, as LiteRT's faster kernels do it, and differ from its reference
 // kernels by one step at most.
 Result<Values> LowerQuantisedSoftmax(TfliteLowering& b);
 Result<Values> LowerQuantisedLogSoftmax(TfliteLowering& b);
 Result<Values> LowerQuantisedL2Normalization(TfliteLowering& b);
 
-// quantised_image.cc: of images.
+// quantize_image.cc: of images.
 Result<Values> LowerQuantisedBilinear(TfliteLowering& b);
 // Inputs: the shape of the result, the filter, x, bias, as the real form has them.
 Result<Values> LowerQuantisedConvTranspose(TfliteLowering& b, const ConvTransposeAttrs& attrs,

@@ -1,5 +1,5 @@
 // Newton's method in fixed point. A number is raw * 2^(bits - 31), `bits` before the binary point.
-#include "engine/import/tflite/ops/fixed_point.h"
+#include "engine/import/tflite/ops/quantize_fixed.h"
 
 #include <algorithm>
 #include <bit>

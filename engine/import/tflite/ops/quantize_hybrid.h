@@ -23,7 +23,8 @@ Status CheckTfliteHybrid(const TfliteLowering& b, size_t weights);
 // The product of x and input `weights`, and the convolution of input 0 with a filter in the
 // canonical layout made of input 1, with a bias of f32 or kNoValue.
 Result<Values> TfliteHybridProduct(TfliteLowering& b, ValueId x, const MatMulIntegerAttrs& attrs,
-                                   ValueId bias, bool asymmetric, int64_t activation);
+                                   ValueId bias, bool asymmetric, int64_t activation,
+                                   std::string_view role = "");
 Result<Values> TfliteHybridConv(TfliteLowering& b, const ConvIntegerAttrs& attrs, ValueId filter,
                                 ValueId bias, bool asymmetric, int64_t activation);
 // The transposed one of input 2 with the filter of input 1, whose sums are taken in float.

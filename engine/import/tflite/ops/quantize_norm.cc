@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/import/tflite/ops/lookup.h"
-#include "engine/import/tflite/ops/quantised.h"
+#include "engine/import/tflite/ops/quantize_lookup.h"
+#include "engine/import/tflite/ops/quantize_ops.h"
 
 namespace oncilla {
 namespace {

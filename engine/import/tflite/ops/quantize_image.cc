@@ -1,8 +1,8 @@
 // Images of quantised integers: resizing in fixed point, and transposed convolutions.
 #include <algorithm>
 
-#include "engine/import/tflite/ops/quantised.h"
 #include "engine/import/tflite/ops/quantize.h"
+#include "engine/import/tflite/ops/quantize_ops.h"
 
 namespace oncilla {
 namespace {

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
-#include "engine/import/tflite/ops/fixed_point.h"
-#include "engine/import/tflite/ops/lookup.h"
-#include "engine/import/tflite/ops/quantised.h"
+#include "engine/import/tflite/ops/quantize_fixed.h"
+#include "engine/import/tflite/ops/quantize_lookup.h"
+#include "engine/import/tflite/ops/quantize_ops.h"
 
 namespace oncilla {
 namespace {
