@@ -181,6 +181,22 @@ def keywords():
     return quantised(net, [49, 10, 1]), {"serving_default": [random("sound", [1, 49, 10, 1], -128, 127, np.int8)]}, {"steps": 1}
 
 
+def spectrum():
+    """Complex numbers between ops."""
+
+    class Spectrum(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([1000]), tf.TensorSpec([2, 4, 8])])
+        def __call__(self, sound, image):
+            bins = tf.signal.stft(sound, 128, 64, 128)
+            plane = tf.signal.rfft2d(image)
+            return {"size": tf.abs(bins), "real": tf.math.real(bins), "imag": tf.math.imag(bins),
+                    "plane_real": tf.math.real(plane), "plane_imag": tf.math.imag(plane)}
+
+    module = Spectrum()
+    data = from_functions(module, [module.__call__.get_concrete_function()])
+    return data, {"serving_default": {"sound": random("sound", [1000]), "image": random("image", [2, 4, 8])}}
+
+
 def select():
     """TensorFlow's own ops (Flex) among TFLite's, which TensorFlow answers."""
 
@@ -255,7 +271,7 @@ def with_answers(data, feeds, limits=None):
     return packed_model(model)
 
 
-MODELS = {f.__name__: f for f in (convnet, loop, state, lstm, composite, int8, int16x8, dynamic, keywords, select, refused)}
+MODELS = {f.__name__: f for f in (convnet, loop, state, lstm, composite, int8, int16x8, dynamic, keywords, spectrum, select, refused)}
 
 if __name__ == "__main__":
     for name in sys.argv[2:] or MODELS:

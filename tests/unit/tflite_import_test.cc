@@ -123,7 +123,8 @@ TEST(TfliteImport, WrongBytes) {
   const auto next = [&] { return random = random * 1664525u + 1013904223u, random >> 8; };
   int graphs = 0, errors = 0;
   for (const char* name : {"model_convnet.tflite", "model_loop.tflite", "model_lstm.tflite",
-                           "recurrent.tflite", "quantize.tflite"}) {
+                           "recurrent.tflite", "quantize.tflite", "custom.tflite",
+                           "model_select.tflite", "model_int8.tflite", "hybrid.tflite"}) {
     const std::string whole = Contents(name);
     for (int i = 0; i < kFlips; ++i) {
       std::string bytes = whole;

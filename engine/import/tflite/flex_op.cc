@@ -26,6 +26,7 @@ void AddField(std::string& to, int field, std::string_view bytes) {
 Result<std::string> GraphOf(std::string_view node) {
   constexpr uint32_t kOp = 2, kAttribute = 5;
   std::string kept, graph;
+  AddField(kept, 1, "node");  // a name, which every node has
   ONCILLA_TRY(ReadWire("the options of a select op", [&]() -> Status {
     WireMessage message(node);
     while (message.Next()) {

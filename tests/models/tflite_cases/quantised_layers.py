@@ -39,6 +39,9 @@ for dtype, zero, n in TYPES:
     for op in ("REDUCE_MAX", "REDUCE_MIN"):
         case(f"{op.lower()}_{n}", op, [x, Given(np.array([1], np.int32))], Out(dtype, q=(0.05, zero + 11)), options("ReducerOptions", keepDims=False))
 
+    pool = options("Pool2DOptions", padding=0, strideW=2, strideH=1, filterWidth=2, filterHeight=3, fusedActivationFunction=3)
+    case(f"max_pool_{n}_relu6", "MAX_POOL_2D", [x], Out(dtype, q=(0.05, zero + 11)), pool)
+
     image = Fed(stored("image" + n, [2, 5, 6, 3], dtype), (0.05, zero + 11))
     for corners, centres, label in ((False, False, ""), (True, False, "_corners"), (False, True, "_centres")):
         table = options("ResizeBilinearOptions", alignCorners=corners, halfPixelCenters=centres)

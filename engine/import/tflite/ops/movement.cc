@@ -11,6 +11,14 @@ namespace {
 // The new shape is an input, or in old files only an option.
 Result<Values> LowerReshape(TfliteLowering& b) {
   ONCILLA_ASSIGN(const std::vector<int64_t> stated, b.IntList(0));
+  if (b.has_complex()) {
+    std::vector<int64_t> sizes = stated;
+    if (b.has(1)) {
+      ONCILLA_ASSIGN(sizes, b.KnownInts(1, "the shape"));
+    }
+    sizes.push_back(2);
+    return One(b.Add("Reshape", {}, {b.in(0), b.Ints(sizes)}));
+  }
   if (b.has(1)) return One(b.Add("Reshape", {}, {b.in(0), b.in(1)}));
   return One(b.Add("Reshape", {}, {b.in(0), b.Ints(stated)}));
 }
@@ -140,6 +148,9 @@ Result<Values> LowerQuantisedConcat(TfliteLowering& b) {
   ONCILLA_ASSIGN(const int64_t axis, b.Int(0));
   ONCILLA_ASSIGN(const int64_t activation, b.Activation(1));
   if (activation != 0) return Unsupported("an activation of quantised numbers");
+  for (size_t i = 0; i < b.inputs(); ++i) {
+    if (!b.has(i)) return DataLoss("input ", i, " is missing");
+  }
   const bool same = b.CheckMoved().ok();
   if (!same && b.output_type() != DType::kU8) return b.CheckMoved();
   if (!same) ONCILLA_TRY(CheckTfliteBytes(b, b.inputs()));

@@ -21,9 +21,16 @@ Result<PoolWindow> ReadWindow(const TfliteLowering& b) {
 Result<Values> LowerMaxPool(TfliteLowering& b) {
   ONCILLA_ASSIGN(const PoolWindow window, ReadWindow(b));
   ONCILLA_ASSIGN(const int64_t activation, b.Activation(5));
-  // The limits of an activation are other integers for each scale.
-  if (activation != 0 && b.any_quantised())
-    return Unsupported("an activation of quantised numbers");
+  if (activation != 0 && b.any_quantised()) {
+    ONCILLA_TRY(CheckTfliteIntegers(b, 1));
+    ONCILLA_ASSIGN(const TfliteIntegers range,
+                   TfliteActivated(b.output_tensor(), b.output_type(), activation));
+    if (range.least > range.most) return Unsupported("with a zero point that cuts everything");
+    ONCILLA_ASSIGN(const ValueId most, b.Add(MaxPoolAttrs{window}, {b.in(0)}, "linear"));
+    ONCILLA_ASSIGN(const ValueId low, b.Scalar(b.output_type(), range.least));
+    ONCILLA_ASSIGN(const ValueId high, b.Scalar(b.output_type(), range.most));
+    return One(b.Add("Clip", {}, {most, low, high}));
+  }
   ONCILLA_ASSIGN(const ValueId y, b.Add(MaxPoolAttrs{window}, {b.in(0)}, b.Inner(activation)));
   return One(b.Activated(y, activation));
 }

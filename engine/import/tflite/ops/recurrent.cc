@@ -27,6 +27,7 @@ Result<ValueId> StepsFirst(TfliteLowering& b, ValueId x, bool time_major, std::s
 // Weights and biases are of f32. Weights of bytes are taken as the real numbers that they stand
 // for: LiteRT also rounds what they are multiplied with to bytes, at each step.
 Result<ValueId> Weights(TfliteLowering& b, size_t i, const std::string& role) {
+  if (!b.has(i)) return Unsupported("without its input ", i);
   if (b.dtype(i) == DType::kF32) return b.in(i);
   if (b.dtype(i) != DType::kI8 || !IsQuantised(b.tensor(i))) {
     return Unsupported("weights of ", b.dtype(i));
