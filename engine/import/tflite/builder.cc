@@ -188,7 +188,7 @@ Result<Values> TfliteBuilder::LowerByRow(const TfliteOp& op, const TfliteOpRow& 
   if (static_cast<int>(present) < row.min_inputs) {
     return DataLoss("has ", present, " inputs and needs ", row.min_inputs);
   }
-  // Only rows of layers with states know of inputs that keep their values, behind the others.
+  // Only rows of layers with states know of inputs that keep their values, behind those needed.
   for (size_t i = 0; i < static_cast<size_t>(row.min_inputs); ++i) {
     if (inputs[i] == kNoValue) return Unsupported("its input ", i, " is a state");
   }

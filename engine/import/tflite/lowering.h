@@ -128,6 +128,8 @@ enum class TfliteOptions {
   kPack = 59,
   kOneHot = 61,
   kUnpack = 64,
+  kBidirectionalSequenceLstm = 69,
+  kBidirectionalSequenceRnn = 70,
   kUnidirectionalSequenceLstm = 71,
   kResizeNearest = 74,
   kLeakyRelu = 75,

@@ -76,3 +76,26 @@ for rank in (1, 2):
           Given(stored("st8", [FILTERS, MEMORY], np.int16), (0.0001, 0)), Given(random("sb8", [units], -90000, 90000, np.int32), (0.0001 * 0.0005, 0)),
           Given(np.zeros([BATCH, FILTERS * MEMORY], np.int16), (0.0005, 0), variable=True)],
          Out(np.int8, q=(0.05, -128)), options("SVDFOptions", rank=rank, fusedActivationFunction=1))
+
+
+def state(units=UNITS):
+    return Given(np.zeros([BATCH, units], np.float32), variable=True)
+
+
+def direction(name, units=UNITS):
+    """Weights, recurrent weights, no peepholes, biases, no projection."""
+    return [*(weights(f"{name}w{i}", units, WIDTH) for i in range(4)), *(weights(f"{name}r{i}", units, units) for i in range(4)), None, None, None,
+            *(weights(f"{name}b{i}", units) for i in range(4)), None, None]
+
+
+for time_major in (True, False):
+    for merge in (True, False):
+        x = random("x", [STEPS, BATCH, WIDTH] if time_major else [BATCH, STEPS, WIDTH])
+        label = f"{'time' if time_major else 'batch'}_{'merged' if merge else 'apart'}"
+        outs = [Out()] if merge else [Out(), Out()]
+        none = [None] * 9
+        case(f"bidirectional_lstm_{label}", "BIDIRECTIONAL_SEQUENCE_LSTM", [x, *direction("f"), *direction("k"), *(state() for _ in range(4)), *none], outs,
+             options("BidirectionalSequenceLSTMOptions", fusedActivationFunction=4, mergeOutputs=merge, timeMajor=time_major))
+        pair = [g for name in "fk" for g in (weights(name + "w", UNITS, WIDTH), weights(name + "r", UNITS, UNITS), weights(name + "b", UNITS), state())]
+        case(f"bidirectional_rnn_{label}", "BIDIRECTIONAL_SEQUENCE_RNN", [x, *pair, None, None, None], outs,
+             options("BidirectionalSequenceRNNOptions", fusedActivationFunction=4, mergeOutputs=merge, timeMajor=time_major))
