@@ -88,7 +88,7 @@ def direction(name, units=UNITS):
             *(weights(f"{name}b{i}", units) for i in range(4)), None, None]
 
 
-# LiteRT's own sigmoids leave it up to 1e-4 away from what double precision gives in a second run.
+# Where the batch comes first, LiteRT's LSTM answers a second run differently each time it is asked: that is not recorded.
 for time_major in (True, False):
     for merge in (True, False):
         x = random("x", [STEPS, BATCH, WIDTH] if time_major else [BATCH, STEPS, WIDTH])
@@ -96,7 +96,7 @@ for time_major in (True, False):
         outs = [Out()] if merge else [Out(), Out()]
         none = [None] * 9
         case(f"bidirectional_lstm_{label}", "BIDIRECTIONAL_SEQUENCE_LSTM", [x, *direction("f"), *direction("k"), *(state() for _ in range(4)), *none], outs,
-             options("BidirectionalSequenceLSTMOptions", fusedActivationFunction=4, mergeOutputs=merge, timeMajor=time_major), part=4e-4)
+             options("BidirectionalSequenceLSTMOptions", fusedActivationFunction=4, mergeOutputs=merge, timeMajor=time_major), once=not time_major)
         pair = [g for name in "fk" for g in (weights(name + "w", UNITS, WIDTH), weights(name + "r", UNITS, UNITS), weights(name + "b", UNITS), state())]
         case(f"bidirectional_rnn_{label}", "BIDIRECTIONAL_SEQUENCE_RNN", [x, *pair, None, None, None], outs,
              options("BidirectionalSequenceRNNOptions", fusedActivationFunction=4, mergeOutputs=merge, timeMajor=time_major))

@@ -240,7 +240,7 @@ def run(data, feeds, times=1, kernels=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DEL
     return [np.array(interpreter.get_tensor(d["index"])) for d in interpreter.get_output_details()]
 
 
-def case(name, op, inputs, outputs, table=None, custom=None, refused=False, reference=False, steps=0, part=0):
+def case(name, op, inputs, outputs, table=None, custom=None, refused=False, reference=False, steps=0, part=0, once=False):
     kernels = OpResolverType.BUILTIN_REF if reference else OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
     if name in state.names:
         raise KeyError(f"two cases {name}")
@@ -262,7 +262,7 @@ def case(name, op, inputs, outputs, table=None, custom=None, refused=False, refe
     if answers is not None:
         for out, answer in zip(outputs, answers):
             out.shape = answer.shape
-    keeps = any(isinstance(given, Given) and given.variable for given in inputs)
+    keeps = not once and any(isinstance(given, Given) and given.variable for given in inputs)
     build(state, name, made, answers, error, run(packed(alone), feeds, 2) if keeps else (), steps, part)
 
 
