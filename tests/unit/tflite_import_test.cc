@@ -122,9 +122,9 @@ TEST(TfliteImport, WrongBytes) {
   uint32_t random = 20260704;
   const auto next = [&] { return random = random * 1664525u + 1013904223u, random >> 8; };
   int graphs = 0, errors = 0;
-  for (const char* name : {"model_convnet.tflite", "model_loop.tflite", "model_lstm.tflite",
-                           "recurrent.tflite", "quantize.tflite", "custom.tflite",
-                           "model_select.tflite", "model_int8.tflite", "hybrid.tflite"}) {
+  for (const char* name :
+       {"model_convnet.tflite", "model_loop.tflite", "model_lstm.tflite", "recurrent.tflite",
+        "quantize.tflite", "custom.tflite", "model_select.tflite", "model_int8.tflite"}) {
     const std::string whole = Contents(name);
     for (int i = 0; i < kFlips; ++i) {
       std::string bytes = whole;

@@ -87,6 +87,9 @@ case("softmax_i16_steep", "SOFTMAX", [Fed(x.value, (0.003, 0))], Out(np.int16, q
 image = Fed(stored("wideimage", [2, 5, 6, 3], np.int16), (0.0005, 0))
 for op, scale in (("MEAN", 0.0003), ("SUM", 0.009)):
     (fast if op == "SUM" else case)(f"{op.lower()}_i16", op, [image, Given(np.array([1, 2], np.int32))], Out(np.int16, q=(scale, 0)), options("ReducerOptions", keepDims=False), steps=1 if op == "SUM" else 0)
+pool = options("Pool2DOptions", padding=0, strideW=2, strideH=1, filterWidth=2, filterHeight=3, fusedActivationFunction=1)
+for op in ("AVERAGE_POOL_2D", "MAX_POOL_2D"):
+    case(f"{op.lower()}_i16", op, [image], Out(np.int16, q=(0.0005, 0)), pool)
 case("resize_bilinear_i16", "RESIZE_BILINEAR", [image, Given(np.array([9, 13], np.int32))], Out(np.int16, q=(0.0005, 0)), options("ResizeBilinearOptions", halfPixelCenters=True))
 
 for adj, label in ((False, ""), (True, "_adjoint")):

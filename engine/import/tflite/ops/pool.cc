@@ -35,10 +35,10 @@ Result<Values> LowerMaxPool(TfliteLowering& b) {
   return One(b.Activated(y, activation));
 }
 
-// The mean of bytes, rounded with ties away from zero. In double, whose quotients are exact enough
+// The mean of integers, rounded with ties away from zero. In double, whose quotients are exact enough
 // on every device to tell ties.
 Result<Values> AddIntegerAverage(TfliteLowering& b, const PoolWindow& window, int64_t activation) {
-  ONCILLA_TRY(CheckTfliteBytes(b, 1));
+  ONCILLA_TRY(CheckTfliteIntegers(b, 1));
   if (!SameQuantisation(b.tensor(0), b.output_tensor())) {
     return Unsupported("of quantised tensors whose scales differ");
   }
