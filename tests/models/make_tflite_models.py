@@ -108,32 +108,147 @@ def composite():
     return packed(state), {"outer": [x]}
 
 
+def quantised(net, shape, wide=False, dynamic=False):
+    """As the converter quantises a net with samples of its input; or, dynamic, its weights alone."""
+    converter = tf.lite.TFLiteConverter.from_keras_model(net)
+    converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    if dynamic:
+        return converter.convert()
+    converter.representative_dataset = lambda: ([random(i, [1] + shape)] for i in range(20))
+    kind = tf.int16 if wide else tf.int8
+    sets = tf.lite.OpsSet
+    converter.target_spec.supported_ops = [
+        sets.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8 if wide else sets.TFLITE_BUILTINS_INT8]
+    converter.inference_input_type = converter.inference_output_type = kind
+    return converter.convert()
+
+
+def mobile(swish=None):
+    """What MobileNets consist of: inverted residuals, squeezing and exciting, hard swish (or what is given) and its kin."""
+    tf.keras.utils.set_random_seed(3)
+    layers = tf.keras.layers
+
+    def block(x, wide, out, stride, squeeze, activation):
+        y = activation(layers.BatchNormalization()(layers.Conv2D(wide, 1, use_bias=False)(x)))
+        y = activation(layers.BatchNormalization()(layers.DepthwiseConv2D(3, stride, "same", use_bias=False)(y)))
+        if squeeze:
+            gate = layers.GlobalAveragePooling2D(keepdims=True)(y)
+            gate = layers.Conv2D(wide, 1)(layers.ReLU()(layers.Conv2D(8, 1)(gate)))
+            y = y * (layers.ReLU(6.0)(gate + 3.0) * (1.0 / 6.0))
+        y = layers.BatchNormalization()(layers.Conv2D(out, 1, use_bias=False)(y))
+        return x + y if stride == 1 and x.shape[-1] == out else y
+
+    swish = swish or (lambda x: x * (layers.ReLU(6.0)(x + 3.0) * (1.0 / 6.0)))
+    x = image = layers.Input([32, 32, 3])
+    x = swish(layers.BatchNormalization()(layers.Conv2D(8, 3, 2, "same", use_bias=False)(x)))
+    x = block(x, 16, 8, 1, True, layers.ReLU(6.0))
+    x = block(x, 24, 12, 2, False, layers.ReLU())
+    x = block(x, 32, 12, 1, True, swish)
+    x = layers.UpSampling2D(2, interpolation="bilinear")(layers.MaxPooling2D(2)(x))
+    x = layers.Concatenate()([x, layers.LeakyReLU(0.2)(x)])
+    x = layers.GlobalAveragePooling2D()(swish(layers.Conv2D(24, 1)(x)))
+    return tf.keras.Model(image, layers.Dense(10, "softmax")(x))
+
+
+def int8():
+    return quantised(mobile(), [32, 32, 3]), {"serving_default": [random("image", [1, 32, 32, 3], -128, 127, np.int8)]}, {"steps": 1}
+
+
+def int16x8():
+    """Activations of 16 bits, weights of 8. The converter has no hard swish of these."""
+    return quantised(mobile(tf.keras.layers.ReLU(6.0)), [32, 32, 3], wide=True), {"serving_default": [random("image", [1, 32, 32, 3], -32768, 32767, np.int16)]}, {}
+
+
+def dynamic():
+    """Weights of 8 bits, and numbers as they are; the batch is open."""
+    return quantised(mobile(), [32, 32, 3], dynamic=True), {"serving_default": [random("image", [1, 32, 32, 3])]}, {"part": 2e-2}
+
+
+def keywords():
+    """A small net on the spectrogram of a word, with sigmoid and tanh gates."""
+    tf.keras.utils.set_random_seed(4)
+    layers = tf.keras.layers
+    x = sound = layers.Input([49, 10, 1])
+    x = layers.ReLU()(layers.BatchNormalization()(layers.Conv2D(16, [10, 4], 2, "same", use_bias=False)(x)))
+    for _ in range(2):
+        x = layers.ReLU()(layers.BatchNormalization()(layers.DepthwiseConv2D(3, 1, "same", use_bias=False)(x)))
+        x = layers.ReLU()(layers.BatchNormalization()(layers.Conv2D(16, 1, use_bias=False)(x)))
+    x = layers.Reshape([25, 80])(x)
+    x = layers.Conv1D(16, 3, 1, "same", activation="tanh")(x) * layers.Conv1D(16, 3, 1, "same", activation="sigmoid")(x)
+    x = layers.AveragePooling1D(5)(x)
+    x = layers.Dense(12, "softmax")(layers.Dense(16, "relu")(layers.Flatten()(x)))
+    net = tf.keras.Model(sound, x)
+    return quantised(net, [49, 10, 1]), {"serving_default": [random("sound", [1, 49, 10, 1], -128, 127, np.int8)]}, {"steps": 1}
+
+
+def spectrum():
+    """Complex numbers between ops."""
+
+    class Spectrum(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([1000]), tf.TensorSpec([2, 4, 8])])
+        def __call__(self, sound, image):
+            bins = tf.signal.stft(sound, 128, 64, 128)
+            plane = tf.signal.rfft2d(image)
+            return {"size": tf.abs(bins), "real": tf.math.real(bins), "imag": tf.math.imag(bins),
+                    "plane_real": tf.math.real(plane), "plane_imag": tf.math.imag(plane)}
+
+    module = Spectrum()
+    data = from_functions(module, [module.__call__.get_concrete_function()])
+    return data, {"serving_default": {"sound": random("sound", [1000]), "image": random("image", [2, 4, 8])}}
+
+
+def select():
+    """TensorFlow's own ops (Flex) among TFLite's, which TensorFlow answers."""
+
+    class Select(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([3, 4, 4]), tf.TensorSpec([3, 4])])
+        def __call__(self, x, y):
+            square = tf.matmul(x, x, transpose_b=True) + 3.0 * tf.eye(4)
+            lower = tf.linalg.band_part(tf.linalg.cholesky(square), 1, 0)
+            rolled = tf.roll(tf.math.erf(y), [1, -2], [0, 1])
+            top, places = tf.math.top_k(tf.math.lgamma(y + 3.0), 2)
+            return {"lower": lower, "rolled": tf.math.cumprod(rolled, 1) * 2.0, "top": top, "places": places,
+                    "counts": tf.math.bincount(places[:, 0], minlength=4, maxlength=4)}
+
+    module = Select()
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([module.__call__.get_concrete_function()], module)
+    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS, tf.lite.OpsSet.SELECT_TF_OPS]
+    return converter.convert(), {"serving_default": {"x": random("x", [3, 4, 4]), "y": random("y", [3, 4])}}, module
+
+
 def refused():
     """What the engine does not compute: integers that stand for real numbers, custom ops, an option that no row asks for."""
     state = State()
     state.begin()
     x = random("x", [2, 4])
-    weights = Given(random("w", [3, 4], -127, 127, np.int8), (0.01, 0))
+    weights = Given(random("w", [3, 4], -127, 127, np.int8), (0.01, 5))
     q = Fed(random("q", [2, 4], -128, 127, np.int8), (0.1, 3))
     dense = options("FullyConnectedOptions")
-    build(state, "quantised", Op("TANH", [q], [Out(np.int8, [2, 4], (0.0078125, 0))]))
+    build(state, "quantised", Op("POW", [q, q], [Out(np.int8, [2, 4], (0.0078125, 0))]))
     build(state, "weights_alone", Op("FULLY_CONNECTED", [x, weights], [Out(shape=[2, 3])], dense))
     build(state, "rescaled", Op("RESHAPE", [q, Given(np.array([8], np.int32))],
                                 [Out(np.int8, [8], (0.2, 3))], options("ReshapeOptions")))
     build(state, "custom", Op("Unheard", [x], [Out(shape=[2, 4])], custom=b"\0\0"))
-    build(state, "flex", Op("FlexErf", [x], [Out(shape=[2, 4])], custom=b"\0\0"))
+    build(state, "flex", Op("FlexUnheard", [x], [Out(shape=[2, 4])], custom=b"\0\0"))
+    build(state, "flex_damaged", Op("FlexErf", [x], [Out(shape=[2, 4])], custom=b"\0\0"))
     build(state, "wrong_options", Op("SOFTMAX", [x], [Out(shape=[2, 4])], options("ConcatenationOptions", axis=1)))
     build(state, "wrong_type", Op("EXP", [x], [Out(np.int32, [2, 4])]))
     return packed(state), None
 
 
-def with_answers(data, feeds):
+def with_answers(data, feeds, limits=None):
+    """limits: what tflite_recorder.py calls steps and part. Given, LiteRT's reference kernels answer. A module answers itself."""
     if feeds is None:
         return data
 
-    interpreter = Interpreter(model_content=data,
-                              experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES)
-    interpreter.allocate_tensors()
+    kernels = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES if limits is None else OpResolverType.BUILTIN_REF
+    if callable(limits):
+        module, limits = limits, None
+        runner_of = lambda key: lambda **given: {k: v.numpy() for k, v in module(**{k: tf.constant(v) for k, v in given.items()}).items()}
+    else:
+        interpreter = Interpreter(model_content=data, experimental_op_resolver_type=kernels)
+        interpreter.allocate_tensors()
+        runner_of = interpreter.get_signature_runner
     model = schema.ModelT.InitFromObj(schema.Model.GetRootAs(data, 0))
     for signature in model.signatureDefs:
         key = signature.signatureKey.decode()
@@ -141,10 +256,12 @@ def with_answers(data, feeds):
         names = [m.name.decode() for m in signature.inputs]
         if not isinstance(given, dict):
             given = dict(zip(names, given))
-        runner = interpreter.get_signature_runner(key)
+        runner = runner_of(key)
         answers = runner(**given)
         again = runner(**given)
         maker = Maker(model, model.subgraphs[signature.subgraphIndex])
+        for name, value in (limits or {}).items():
+            maker.constant(name, np.float32(value))
         for name, value in given.items():
             maker.constant(f"feed:{name}", value)
         for name, value in answers.items():
@@ -154,7 +271,7 @@ def with_answers(data, feeds):
     return packed_model(model)
 
 
-MODELS = {f.__name__: f for f in (convnet, loop, state, lstm, composite, refused)}
+MODELS = {f.__name__: f for f in (convnet, loop, state, lstm, composite, int8, int16x8, dynamic, keywords, spectrum, select, refused)}
 
 if __name__ == "__main__":
     for name in sys.argv[2:] or MODELS:

@@ -78,12 +78,12 @@ TEST(TfliteImport, WhatIsNotComputedIsRefusedByName) {
     const char *signature, *op, *reason;
     Code code;
   } kRefused[] = {
-      {"quantised", "TANH", "arithmetic on quantised tensors (INT8)", Code::kUnimplemented},
-      {"weights_alone", "FULLY_CONNECTED", "arithmetic on quantised tensors (INT8)",
-       Code::kUnimplemented},
+      {"quantised", "POW", "arithmetic on quantised tensors (INT8)", Code::kUnimplemented},
+      {"weights_alone", "FULLY_CONNECTED", "weights with the zero point 5", Code::kUnimplemented},
       {"rescaled", "RESHAPE", "quantised tensors whose scales differ", Code::kUnimplemented},
       {"custom", "custom op Unheard", "not supported", Code::kUnimplemented},
-      {"flex", "custom op FlexErf", "not supported", Code::kUnimplemented},
+      {"flex", "custom op FlexUnheard", "not supported", Code::kUnimplemented},
+      {"flex_damaged", "custom op FlexErf", "its options are damaged", Code::kDataLoss},
       {"wrong_options", "SOFTMAX", "options of kind 10", Code::kDataLoss},
       {"wrong_type", "EXP", "gives f32, and the file says INT32", Code::kDataLoss},
   };
@@ -122,8 +122,9 @@ TEST(TfliteImport, WrongBytes) {
   uint32_t random = 20260704;
   const auto next = [&] { return random = random * 1664525u + 1013904223u, random >> 8; };
   int graphs = 0, errors = 0;
-  for (const char* name : {"model_convnet.tflite", "model_loop.tflite", "model_lstm.tflite",
-                           "recurrent.tflite", "quantize.tflite"}) {
+  for (const char* name :
+       {"model_convnet.tflite", "model_loop.tflite", "model_lstm.tflite", "recurrent.tflite",
+        "quantize.tflite", "custom.tflite", "model_select.tflite", "model_int8.tflite"}) {
     const std::string whole = Contents(name);
     for (int i = 0; i < kFlips; ++i) {
       std::string bytes = whole;

@@ -29,6 +29,8 @@ struct TfliteCase {
   std::vector<std::pair<std::string, Tensor>> feeds;
   std::map<std::string, Tensor> expected, again;  // of a first run, and of one behind it
   std::string error;                              // LiteRT's message where it failed
+  double steps = 0;                               // by how many integers may differ
+  double part = kTolerance;                       // and floats, of the largest
 };
 
 std::vector<std::string> Files() {
@@ -52,7 +54,8 @@ TfliteCase ReadCase(const std::string& path, const TfliteSignature& signature,
     const bool feed = tensor.name.starts_with("feed:");
     const bool expect = tensor.name.starts_with("expect:");
     const bool again = tensor.name.starts_with("again:");
-    if (!feed && !expect && !again && tensor.name != "error") continue;
+    const bool limit = tensor.name == "steps" || tensor.name == "part";
+    if (!feed && !expect && !again && !limit && tensor.name != "error") continue;
     auto value = TensorFromTflite(tensor, owner);
     EXPECT_TRUE(value.ok()) << value.status();
     if (!value.ok()) continue;
@@ -60,6 +63,8 @@ TfliteCase ReadCase(const std::string& path, const TfliteSignature& signature,
     if (feed) c.feeds.emplace_back(name, *value);
     if (expect) c.expected.emplace(name, *value);
     if (again) c.again.emplace(name, *value);
+    if (tensor.name == "steps") c.steps = (*ToDoubles(*value))[0];
+    if (tensor.name == "part") c.part = (*ToDoubles(*value))[0];
     if (tensor.name == "error") c.error = value->strings()[0];
   }
   return c;
@@ -77,13 +82,13 @@ std::vector<TfliteCase> Cases(const std::string& path) {
   return out;
 }
 
-// Floats to the tolerance, all else exactly.
-std::string Difference(const Tensor& got, const Tensor& wanted) {
+// Floats to a part of the largest, integers to the case's steps.
+std::string Difference(const TfliteCase& c, const Tensor& got, const Tensor& wanted) {
   if (got.desc() != wanted.desc()) return StrCat(got.desc(), " instead of ", wanted.desc());
   const auto a = *ToDoubles(got), b = *ToDoubles(wanted);
   double top = 0;
   for (double v : b) top = std::isfinite(v) ? std::max(top, std::abs(v)) : top;
-  const double most = IsFloat(got.dtype()) ? kTolerance * top : 0;
+  const double most = IsFloat(got.dtype()) ? c.part * top : c.steps;
   for (size_t i = 0; i < a.size(); ++i) {
     const bool same = a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]));
     if (same || std::abs(a[i] - b[i]) <= most) continue;
@@ -92,11 +97,12 @@ std::string Difference(const Tensor& got, const Tensor& wanted) {
   return "";
 }
 
-std::string Compare(const RunResult& result, const std::map<std::string, Tensor>& answers) {
+std::string Compare(const TfliteCase& c, const RunResult& result,
+                    const std::map<std::string, Tensor>& answers) {
   for (const auto& [name, tensor] : result.outputs) {
     const auto it = answers.find(name);
     if (it == answers.end()) return "no answer for " + name;
-    const std::string why = Difference(tensor, it->second);
+    const std::string why = Difference(c, tensor, it->second);
     if (!why.empty()) return StrCat(name, ": ", why);
   }
   return "";
@@ -117,10 +123,10 @@ std::string RunCase(Model& model, const TfliteCase& c) {
   }
   if (!result.ok()) return StrCat(result.status());
   if (result->outputs.size() != c.expected.size()) return "another number of outputs";
-  const std::string first = Compare(*result, c.expected);
+  const std::string first = Compare(c, *result, c.expected);
   if (!first.empty() || c.again.empty()) return first;
   result = model.Run(request);
-  return result.ok() ? Compare(*result, c.again) : StrCat(result.status());
+  return result.ok() ? Compare(c, *result, c.again) : StrCat(result.status());
 }
 
 void AgreeOn(const std::string& device) {

@@ -3,6 +3,7 @@
 // compilers make vectors of.
 #include "engine/ops/nn/integer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -83,11 +84,12 @@ void ConvOf(const WindowGeometry& g, const Args& args) {
   const W* given = args.In<W>(1);
   const int64_t rows = g.taps() * in_group;
   std::vector<int16_t> filter(static_cast<size_t>(rows * g.out_channels));
-  for (int64_t c = 0; c < g.out_channels; ++c) {
-    const int32_t zero = ZeroAt<W>(args, 3, c);
-    for (int64_t r = 0; r < rows; ++r) {
-      const int64_t at = r * g.out_channels + c;
-      filter[at] = static_cast<int16_t>(given[at] - zero);
+  std::vector<int32_t> zeros(static_cast<size_t>(g.out_channels));
+  for (int64_t c = 0; c < g.out_channels; ++c) zeros[c] = ZeroAt<W>(args, 3, c);
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t at = r * g.out_channels;
+    for (int64_t c = 0; c < g.out_channels; ++c) {
+      filter[at + c] = static_cast<int16_t>(given[at + c] - zeros[c]);
     }
   }
   const int32_t x_zero = ZeroAt<X>(args, 2, 0);
@@ -131,10 +133,15 @@ Status ConvInteger(const ConvIntegerAttrs& attrs, const Args& args) {
 template <class W>
 void WidenMatrix(const MatMulGeometry& g, const W* b, const Args& args,
                  std::vector<int16_t>& wide) {
-  for (int64_t j = 0; j < g.n; ++j) {
-    const int32_t zero = ZeroAt<W>(args, 3, j);
-    for (int64_t k = 0; k < g.k; ++k) {
-      wide[k * g.n + j] = static_cast<int16_t>(b[k * g.b_row + j * g.b_col] - zero);
+  // A few rows at a time: either b or what is written may lie across.
+  constexpr int64_t kRows = 32;
+  for (int64_t begin = 0; begin < g.k; begin += kRows) {
+    const int64_t end = std::min(g.k, begin + kRows);
+    for (int64_t j = 0; j < g.n; ++j) {
+      const int32_t zero = ZeroAt<W>(args, 3, j);
+      for (int64_t k = begin; k < end; ++k) {
+        wide[k * g.n + j] = static_cast<int16_t>(b[k * g.b_row + j * g.b_col] - zero);
+      }
     }
   }
 }

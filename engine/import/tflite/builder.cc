@@ -4,7 +4,24 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "engine/import/tflite/flex_op.h"
+
 namespace oncilla {
+namespace {
+
+// The rows that know of the axis of parts.
+bool TakesComplex(std::string_view op) {
+  constexpr std::string_view kOps[] = {"COMPLEX_ABS", "IMAG", "REAL", "RESHAPE", "RFFT2D"};
+  return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
+}
+
+// What a select op may not read: rows of TensorFlow take numbers as they stand.
+std::string_view NotForFlex(const TfliteTensor& tensor) {
+  if (tensor.type == kTfliteComplex64) return "complex";
+  return IsQuantised(tensor) ? "quantised" : "";
+}
+
+}  // namespace
 
 Result<Fact> TfliteBuilder::InputFact(const TfliteTensor& tensor, std::string_view name) {
   const DType dtype = DTypeFromTflite(tensor.type);
@@ -139,7 +156,7 @@ Status TfliteBuilder::LowerOp(size_t i) {
   }
   // What depends on an unsupported op is judged only by its name.
   if (failed) {
-    if (!IsControl(op) && FindTfliteOp(op) == nullptr) return Unsupported("");
+    if (!IsControl(op) && !IsFlexOp(op) && FindTfliteOp(op) == nullptr) return Unsupported("");
     return Fail(op);
   }
   ONCILLA_ASSIGN(const Values outputs, Lower(op, name, std::move(inputs)));
@@ -149,12 +166,18 @@ Status TfliteBuilder::LowerOp(size_t i) {
 Result<Values> TfliteBuilder::Lower(const TfliteOp& op, const std::string& name, Values inputs) {
   if (IsControl(op)) return LowerControl(op, name, inputs);
   const TfliteOpRow* row = FindTfliteOp(op);
-  if (row == nullptr) return Unsupported("");
+  const bool flex = row == nullptr && IsFlexOp(op);
+  if (row == nullptr && !flex) return Unsupported("");
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (op.inputs[i] != kNoTensor && handles_.contains(op.inputs[i])) {
       return Unsupported("its input ", i, " is a handle");
     }
+    if (!flex) continue;
+    if (op.inputs[i] == kNoTensor) return Unsupported("its input ", i, " is missing");
+    const auto why = NotForFlex(subgraph_.tensors[static_cast<size_t>(op.inputs[i])]);
+    if (!why.empty()) return Unsupported("its input ", i, " is ", why);
   }
+  if (flex) return LowerFlexOp(state_.module, graph_, op, name, std::move(inputs));
   return LowerByRow(op, *row, name, std::move(inputs));
 }
 
@@ -164,6 +187,10 @@ Result<Values> TfliteBuilder::LowerByRow(const TfliteOp& op, const TfliteOpRow& 
   while (present < op.inputs.size() && op.inputs[present] != kNoTensor) ++present;
   if (static_cast<int>(present) < row.min_inputs) {
     return DataLoss("has ", present, " inputs and needs ", row.min_inputs);
+  }
+  // Only rows of layers with states know of inputs that keep their values, behind those needed.
+  for (size_t i = 0; i < static_cast<size_t>(row.min_inputs); ++i) {
+    if (inputs[i] == kNoValue) return Unsupported("its input ", i, " is a state");
   }
   if (op.outputs.empty() ||
       std::find(op.outputs.begin(), op.outputs.end(), kNoTensor) != op.outputs.end()) {
@@ -175,12 +202,16 @@ Result<Values> TfliteBuilder::LowerByRow(const TfliteOp& op, const TfliteOpRow& 
   }
   if (op.options2.valid()) return Unsupported("with options of kind ", op.options2_type);
   TfliteLowering lowering(state_, graph_, subgraph_, op, name, std::move(inputs));
-  if (row.quantised == TfliteQuantised::kRefused && lowering.any_quantised()) {
+  if (lowering.has_complex() && !TakesComplex(row.op)) return Unsupported("of complex numbers");
+  const bool quantised = lowering.any_quantised();
+  if (row.quantised == TfliteQuantised::kRefused && quantised) {
     return Unsupported("arithmetic on quantised tensors (", lowering.QuantisedTypes(), ")");
   }
   if (row.quantised == TfliteQuantised::kMoved) ONCILLA_TRY(lowering.CheckMoved());
   Result<Values> outputs = Values();
-  if (row.lower != nullptr) {
+  if (quantised && row.lower_quantised != nullptr) {
+    outputs = row.lower_quantised(lowering);
+  } else if (row.lower != nullptr) {
     outputs = row.lower(lowering);
   } else {
     outputs = One(lowering.Add(row.canonical, {}, lowering.all_inputs()));
@@ -202,7 +233,8 @@ Status TfliteBuilder::Define(const TfliteOp& op, const Values& outputs) {
     if (outputs[k] == kNoValue) return Unsupported("its output ", k);
     // A row that read an option wrongly would most likely end with another type.
     const DType dtype = graph_.fact(outputs[k]).dtype;
-    if (dtype != DTypeFromTflite(stated.type)) {
+    const bool pairs = stated.type == kTfliteComplex64 && dtype == DType::kF32;
+    if (dtype != DTypeFromTflite(stated.type) && !pairs) {
       return DataLoss("gives ", dtype, ", and the file says ", TfliteTypeName(stated.type));
     }
     values_[tensor] = outputs[k];

@@ -19,6 +19,21 @@ std::vector<const TfliteTensor*> TfliteLowering::QuantisedTensors() const {
   return out;
 }
 
+const TfliteTensor& TfliteLowering::tensor(size_t i) const {
+  static const TfliteTensor kNone;
+  const bool there = i < op_.inputs.size() && op_.inputs[i] != kNoTensor;
+  return there ? TensorAt(op_.inputs[i]) : kNone;
+}
+
+bool TfliteLowering::has_complex() const {
+  for (const auto* list : {&op_.inputs, &op_.outputs}) {
+    for (int32_t i : *list) {
+      if (i != kNoTensor && TensorAt(i).type == kTfliteComplex64) return true;
+    }
+  }
+  return false;
+}
+
 std::string TfliteLowering::QuantisedTypes() const {
   std::set<std::string> types;
   for (const TfliteTensor* tensor : QuantisedTensors()) types.insert(TfliteTypeName(tensor->type));
@@ -181,9 +196,10 @@ int TfliteLowering::StatedRank(size_t input) const {
 }
 
 std::vector<std::span<const TfliteOpRow>> TfliteOpFamilies() {
-  return {TfliteElementwiseRows(), TfliteConvRows(),   TflitePoolRows(),     TfliteMatMulRows(),
-          TfliteNormRows(),        TfliteReduceRows(), TfliteMovementRows(), TfliteIndexingRows(),
-          TfliteImageRows(),       TfliteQuantRows(),  TfliteRecurrentRows()};
+  return {TfliteElementwiseRows(), TfliteConvRows(),   TflitePoolRows(),      TfliteMatMulRows(),
+          TfliteNormRows(),        TfliteReduceRows(), TfliteMovementRows(),  TfliteIndexingRows(),
+          TfliteImageRows(),       TfliteQuantRows(),  TfliteRecurrentRows(), TfliteSignalRows(),
+          TfliteSvdfRows()};
 }
 
 const TfliteOpRow* FindTfliteOp(const TfliteOp& op) {

@@ -31,10 +31,13 @@ class TfliteLowering : public Lowering {
 
   const std::string& op() const { return op_name_; }
   size_t outputs() const { return op_.outputs.size(); }
-  // What the file says of input or output i, which must be there.
-  const TfliteTensor& tensor(size_t i) const { return TensorAt(op_.inputs[i]); }
+  int32_t version() const { return op_.version; }
+  // What the file says of input i, where there is none nothing, and of output i, which must be
+  // there.
+  const TfliteTensor& tensor(size_t i) const;
   const TfliteTensor& output_tensor(size_t i = 0) const { return TensorAt(op_.outputs[i]); }
   DType output_type(size_t i = 0) const { return DTypeFromTflite(output_tensor(i).type); }
+  bool has_complex() const;
   bool any_quantised() const { return !QuantisedTensors().empty(); }
   // Their types, for people: "i8".
   std::string QuantisedTypes() const;
@@ -125,6 +128,8 @@ enum class TfliteOptions {
   kPack = 59,
   kOneHot = 61,
   kUnpack = 64,
+  kBidirectionalSequenceLstm = 69,
+  kBidirectionalSequenceRnn = 70,
   kUnidirectionalSequenceLstm = 71,
   kResizeNearest = 74,
   kLeakyRelu = 75,
@@ -159,6 +164,8 @@ struct TfliteOpRow {
   std::string_view canonical;  // a rename: same inputs, no attributes
   Result<Values> (*lower)(TfliteLowering&) = nullptr;
   TfliteQuantised quantised = TfliteQuantised::kRefused;
+  // Where there is one, of nodes with quantised tensors.
+  Result<Values> (*lower_quantised)(TfliteLowering&) = nullptr;
 };
 
 std::span<const TfliteOpRow> TfliteElementwiseRows();
@@ -172,6 +179,8 @@ std::span<const TfliteOpRow> TfliteIndexingRows();
 std::span<const TfliteOpRow> TfliteImageRows();
 std::span<const TfliteOpRow> TfliteQuantRows();
 std::span<const TfliteOpRow> TfliteRecurrentRows();
+std::span<const TfliteOpRow> TfliteSignalRows();
+std::span<const TfliteOpRow> TfliteSvdfRows();
 std::span<const TfliteOpRow> TfliteCustomRows();  // by the names of custom ops
 
 std::vector<std::span<const TfliteOpRow>> TfliteOpFamilies();

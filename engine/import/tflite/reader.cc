@@ -42,6 +42,7 @@ class Reader {
   struct OpCode {
     int32_t code = 0;
     std::string_view custom;
+    int32_t version = 1;
   };
 
   // Before so many elements are read.
@@ -69,6 +70,7 @@ class Reader {
     for (const FlatTable& table : tables) {
       OpCode code;
       ONCILLA_ASSIGN(code.custom, table.String(1));
+      ONCILLA_ASSIGN(code.version, table.Number<int32_t>(2, 1));
       // Old files have the number in a byte; later ones say there that it stands elsewhere.
       ONCILLA_ASSIGN(const int8_t old, table.Number<int8_t>(0, 0));
       ONCILLA_ASSIGN(const int32_t number, table.Number<int32_t>(3, 0));
@@ -147,6 +149,7 @@ class Reader {
     if (code >= codes_.size()) return DataLoss("an op has code ", code, " of ", codes_.size());
     op.code = codes_[code].code;
     op.custom = codes_[code].custom;
+    op.version = codes_[code].version;
     ONCILLA_ASSIGN(op.inputs, Numbers<int32_t>(table, 1));
     ONCILLA_ASSIGN(op.outputs, Numbers<int32_t>(table, 2));
     ONCILLA_ASSIGN(op.intermediates, Numbers<int32_t>(table, 8));

@@ -43,6 +43,7 @@ inline constexpr int32_t kNoTensor = -1;
 struct TfliteOp {
   int32_t code = 0;         // a number of the schema's BuiltinOperator
   std::string_view custom;  // the name of a custom op
+  int32_t version = 1;
   std::vector<int32_t> inputs, outputs, intermediates;
   // Union types and their tables; 0 where there is none.
   int options_type = 0, options2_type = 0;

@@ -187,6 +187,9 @@ class TfliteSource : public ModelSource {
     }
     ONCILLA_TRY(builder.Build(wanted));
     for (const auto& [name, tensor] : request.outputs) {
+      if (subgraph.tensors[static_cast<size_t>(tensor)].type == kTfliteComplex64) {
+        return Unsupported("the output '", name, "' is complex");
+      }
       auto value = builder.Value(tensor);
       if (!value.ok()) return In(value.status(), StrCat("output '", name, "'"));
       if (*value != kNoValue) {

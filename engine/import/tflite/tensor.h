@@ -13,7 +13,7 @@ namespace oncilla {
 // not. Integers of four and two bits are read as bytes.
 DType DTypeFromTflite(int64_t type);
 std::string TfliteTypeName(int64_t type);
-// Complex numbers are pairs of floats.
+// Complex numbers are pairs of floats, along a last axis that the file's shapes do not have.
 inline constexpr int8_t kTfliteComplex64 = 8;
 
 // The value of a constant: a view where the file holds it as it is, else (packed integers, strings,

@@ -3,8 +3,10 @@
 case(NAME, OP, inputs, outputs, options) is a subgraph of one op, with a signature of its name. LiteRT's own kernels
 (none of its delegates) run it alone; what was fed and what came out are kept beside it as constants that nothing
 reads: feed:NAME and expect:NAME, by the signature's names, and
-again:NAME for what a second run gives where the first leaves a state. Where LiteRT refuses, a constant error holds its message. All cases of a family
-are the subgraphs of one file, so that it is as small as their tensors."""
+again:NAME for what a second run gives where the first leaves a state. Where LiteRT refuses, a constant error holds its message.
+A constant steps says by how many integers a result may differ, where LiteRT computes in float what it rounds; a constant
+part, of which part of the largest number floats may, where rounded numbers are their inputs. Without them integers are
+exact. All cases of a family are the subgraphs of one file, so that it is as small as their tensors."""
 
 import zlib
 
@@ -166,7 +168,7 @@ class Maker:
         self.graph.operators.append(made)
 
 
-def build(model, name, op, answers=None, error=None, again=()):
+def build(model, name, op, answers=None, error=None, again=(), steps=0, part=0):
     maker, feeds, inputs = Maker(model), [], []
     for i, given in enumerate(op.inputs):
         if given is None:
@@ -197,6 +199,10 @@ def build(model, name, op, answers=None, error=None, again=()):
             maker.constant(f"again:out{i}", value)
     if error is not None:
         maker.text("error", error)
+    if steps:
+        maker.constant("steps", np.int32(steps))
+    if part:
+        maker.constant("part", np.float32(part))
     maker.graph.name = name
     model.subgraphs.append(maker.graph)
     signature = schema.SignatureDefT()
@@ -234,7 +240,7 @@ def run(data, feeds, times=1, kernels=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DEL
     return [np.array(interpreter.get_tensor(d["index"])) for d in interpreter.get_output_details()]
 
 
-def case(name, op, inputs, outputs, table=None, custom=None, refused=False, reference=False):
+def case(name, op, inputs, outputs, table=None, custom=None, refused=False, reference=False, steps=0, part=0, once=False):
     kernels = OpResolverType.BUILTIN_REF if reference else OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
     if name in state.names:
         raise KeyError(f"two cases {name}")
@@ -256,8 +262,20 @@ def case(name, op, inputs, outputs, table=None, custom=None, refused=False, refe
     if answers is not None:
         for out, answer in zip(outputs, answers):
             out.shape = answer.shape
-    keeps = any(isinstance(given, Given) and given.variable for given in inputs)
-    build(state, name, made, answers, error, run(packed(alone), feeds, 2) if keeps else ())
+    keeps = not once and any(isinstance(given, Given) and given.variable for given in inputs)
+    build(state, name, made, answers, error, run(packed(alone), feeds, 2) if keeps else (), steps, part)
+
+
+def known(name, op, inputs, outputs, custom, answers, version=1):
+    """A case of a custom op that LiteRT does not have, with the answers that are given."""
+    if name in state.names:
+        raise KeyError(f"two cases {name}")
+    state.names.add(name)
+    made = Op(op, inputs, outputs, custom=custom)
+    made.version = version
+    for out, answer in zip(outputs, answers):
+        out.shape = answer.shape
+    build(state, name, made, answers)
 
 
 def write(path):

@@ -1,10 +1,10 @@
 // TFLite's convolutions, of images and volumes: channels last, a bias and an activation behind
 // them.
 #include <algorithm>
-#include <cstring>
 
 #include "engine/import/lowering/window.h"
-#include "engine/import/tflite/ops/quantize.h"
+#include "engine/import/tflite/ops/quantize_hybrid.h"
+#include "engine/import/tflite/ops/quantize_ops.h"
 #include "engine/import/tflite/ops/window.h"
 
 namespace oncilla {
@@ -35,6 +35,23 @@ Result<Window> ReadWindow(const TfliteLowering& b, const Fields& fields) {
   return window;
 }
 
+// Filter and input must be of the same real numbers.
+Status CheckTypes(const TfliteLowering& b, size_t x, size_t filter) {
+  if (b.dtype(x) == DType::kF32 && b.dtype(filter) == DType::kF32) return {};
+  return Unsupported("of ", b.dtype(x), " with a filter of ", b.dtype(filter));
+}
+
+// Of the forms with real numbers, with integers and with weights of integers alone.
+Status CheckOperands(const TfliteLowering& b) {
+  if (IsTfliteHybrid(b, 0, 1)) return CheckTfliteHybrid(b, 1);
+  return b.any_quantised() ? CheckTfliteProduct(b, 0, 1, 2) : CheckTypes(b, 0, 1);
+}
+
+Result<ValueId> AddBias(TfliteLowering& b, size_t input) {
+  if (!b.has(input)) return kNoValue;
+  return b.Add("Reshape", {}, {b.in(input), b.Ints({-1})}, "bias");
+}
+
 // A convolution of quantised integers, whose weights may have a scale for each output channel, the
 // last axis of the sums.
 Result<Values> AddIntegerConv(TfliteLowering& b, const ConvAttrs& real, bool depthwise,
@@ -60,23 +77,22 @@ Result<Values> AddIntegerConv(TfliteLowering& b, const ConvAttrs& real, bool dep
   attrs.dilations = real.dilations;
   attrs.auto_pad = real.auto_pad;
   attrs.groups = real.groups;
+  if (IsTfliteHybrid(b, 0, 1)) {
+    // One scale for all channels, which LiteRT keeps for convolutions without groups, goes with a
+    // symmetric image.
+    const std::vector<float>& scales = weights.quantization.scale;
+    const bool alike =
+        std::all_of(scales.begin(), scales.end(), [&](float scale) { return scale == scales[0]; });
+    ONCILLA_ASSIGN(const ValueId bias, AddBias(b, 2));
+    return TfliteHybridConv(b, attrs, filter, bias, depthwise || !alike || real.groups != 1,
+                            activation);
+  }
   ONCILLA_ASSIGN(const ValueId x_zero, TfliteZero(b, 0));
   ONCILLA_ASSIGN(const ValueId zero, TfliteZero(b, 1));
   ONCILLA_ASSIGN(const ValueId sums,
                  b.Add(attrs, {b.in(0), filter, x_zero, zero, b.in(2)}, "sums"));
   const auto factors = TfliteFactors(b, 0, 1, b.dtype() == DType::kU8);
   return One(TfliteRequantised(b, sums, factors, activation));
-}
-
-// Filter and input must be of the same real numbers.
-Status CheckTypes(const TfliteLowering& b, size_t x, size_t filter) {
-  if (b.dtype(x) == DType::kF32 && b.dtype(filter) == DType::kF32) return {};
-  return Unsupported("of ", b.dtype(x), " with a filter of ", b.dtype(filter));
-}
-
-Result<ValueId> AddBias(TfliteLowering& b, size_t input) {
-  if (!b.has(input)) return kNoValue;
-  return b.Add("Reshape", {}, {b.in(input), b.Ints({-1})}, "bias");
 }
 
 Result<int64_t> GroupsOf(const Fact& x, const Fact& filter) {
@@ -98,7 +114,7 @@ Result<int64_t> GroupsOf(const Fact& x, const Fact& filter) {
 Result<Values> LowerConv(TfliteLowering& b) {
   b.Ignore(6);  // the type of a quantised bias
   const bool integers = b.any_quantised();
-  ONCILLA_TRY(integers ? CheckTfliteProduct(b, 0, 1, 2) : CheckTypes(b, 0, 1));
+  ONCILLA_TRY(CheckOperands(b));
   ONCILLA_ASSIGN(const int64_t activation, b.Activation(kConv.activation));
   ONCILLA_ASSIGN(const Window window, ReadWindow(b, kConv));
   auto attrs = window.As<ConvAttrs>();
@@ -113,7 +129,7 @@ Result<Values> LowerConv(TfliteLowering& b) {
 // The filter is [1, height, width, in * multiplier]: a group for each channel.
 Result<Values> LowerDepthwise(TfliteLowering& b) {
   const bool integers = b.any_quantised();
-  ONCILLA_TRY(integers ? CheckTfliteProduct(b, 0, 1, 2) : CheckTypes(b, 0, 1));
+  ONCILLA_TRY(CheckOperands(b));
   ONCILLA_ASSIGN(const int64_t multiplier, b.Int(3));
   ONCILLA_ASSIGN(const int64_t activation, b.Activation(kDepthwise.activation));
   ONCILLA_ASSIGN(const Window window, ReadWindow(b, kDepthwise));
@@ -154,13 +170,24 @@ Result<Values> LowerConvTranspose(TfliteLowering& b) {
   const bool volume = b.op() == "CONV_3D_TRANSPOSE";
   const Fields& fields = volume ? kVolume : kTransposed;
   if (!volume) b.Ignore(4);  // the type of a quantised bias
-  ONCILLA_TRY(CheckTypes(b, 2, 1));
+  const bool hybrid = !volume && IsTfliteHybrid(b, 2, 1);
+  const bool integers = b.any_quantised() && !hybrid;
+  if (hybrid) ONCILLA_TRY(CheckTfliteHybrid(b, 1));
+  if (!integers && !hybrid) ONCILLA_TRY(CheckTypes(b, 2, 1));
   ONCILLA_ASSIGN(const int64_t activation, b.Activation(fields.activation));
   ONCILLA_ASSIGN(const Window window, ReadWindow(b, fields));
   auto attrs = window.As<ConvTransposeAttrs>();
   attrs.exact_size = attrs.auto_pad == "same_upper";
   ONCILLA_ASSIGN(const ValueId sizes,
                  b.Add("Slice", {}, {b.in(0), b.Ints({1}), b.Ints({1 + fields.spatial})}, "sizes"));
+  if (integers) return LowerQuantisedConvTranspose(b, attrs, sizes, activation);
+  if (hybrid) {
+    if (b.tensor(1).quantization.scale.size() > 1 && b.tensor(1).quantization.axis != 0) {
+      return Unsupported("with scales along axis ", b.tensor(1).quantization.axis);
+    }
+    ONCILLA_ASSIGN(const ValueId bias, AddBias(b, 3));
+    return TfliteHybridConvTranspose(b, attrs, sizes, bias, activation);
+  }
   ValueId filter = b.in(1);
   if (!volume) {
     ONCILLA_ASSIGN(filter, b.Transpose(filter, {1, 2, 0, 3}, "filter"));
@@ -171,46 +198,6 @@ Result<Values> LowerConvTranspose(TfliteLowering& b) {
   return One(b.Activated(y, activation));
 }
 
-// A custom op's options are not tables but the bytes of a struct: 32-bit integers. At least `count`
-// must be there.
-Result<std::vector<int64_t>> Struct(const TfliteLowering& b, size_t count) {
-  const std::string_view bytes = b.custom_options();
-  if (bytes.size() / 4 < count) return DataLoss("has options of ", bytes.size(), " bytes");
-  std::vector<int64_t> out;
-  for (size_t i = 0; i < count; ++i) {
-    int32_t value = 0;
-    std::memcpy(&value, bytes.data() + 4 * i, 4);
-    out.push_back(value);
-  }
-  return out;
-}
-
-// A transposed convolution with a bias: the filter is [out, height, width, in], and the sizes
-// follow from the padding (1: same, 2: valid) and the strides of width and height behind it.
-Result<Values> LowerTransposeBias(TfliteLowering& b) {
-  ONCILLA_ASSIGN(const std::vector<int64_t> options, Struct(b, 3));
-  const PartialShape &x = b.in_fact(0).shape, &filter = b.in_fact(1).shape;
-  if (b.dtype(0) != DType::kF32 || b.dtype(1) != DType::kF32) return Unsupported("of ", b.dtype());
-  if (!x.ranked() || x.rank() != 4 || !filter.known() || filter.rank() != 4) {
-    return Unsupported("of an image ", x, " and a filter ", filter);
-  }
-  if (options[0] != 1 && options[0] != 2) return Unsupported("padding ", options[0]);
-  ConvTransposeAttrs attrs;
-  attrs.strides = {options[2], options[1]};
-  attrs.pads.assign(4, 0);
-  for (size_t i = 0; i < 2 && options[0] == 1; ++i) {
-    const Dim &size = x[static_cast<int>(i) + 1], &taps = filter[static_cast<int>(i) + 1];
-    const int64_t stride = attrs.strides[i];
-    if (!size.known() || stride < 1) return Unsupported("of an image ", x, " in steps of ", stride);
-    const int64_t rest = size.size < 1 ? 0 : (size.size - 1) % stride;
-    const int64_t pad = std::max<int64_t>(0, taps.size - rest - 1);
-    attrs.pads[i] = pad / 2;
-    attrs.pads[i + 2] = pad - pad / 2;
-  }
-  ONCILLA_ASSIGN(const ValueId weights, b.Transpose(b.in(1), {1, 2, 0, 3}, "filter"));
-  return One(b.Add(attrs, {b.in(0), weights, b.in(2)}));
-}
-
 using Options = TfliteOptions;
 constexpr TfliteOpRow kRows[] = {
     {"CONV_2D", 2, Options::kConv2D, "", LowerConv, TfliteQuantised::kTaken},
@@ -218,12 +205,7 @@ constexpr TfliteOpRow kRows[] = {
     {"CONV_3D_TRANSPOSE", 3, Options::kConv3D, "", LowerConvTranspose},
     {"DEPTHWISE_CONV_2D", 2, Options::kDepthwiseConv2D, "", LowerDepthwise,
      TfliteQuantised::kTaken},
-    {"TRANSPOSE_CONV", 3, Options::kTransposeConv, "", LowerConvTranspose},
-};
-
-// Custom ops by name: those of MediaPipe's models whose meaning is published.
-constexpr TfliteOpRow kCustomRows[] = {
-    {"Convolution2DTransposeBias", 3, Options::kNone, "", LowerTransposeBias},
+    {"TRANSPOSE_CONV", 3, Options::kTransposeConv, "", LowerConvTranspose, TfliteQuantised::kTaken},
 };
 
 }  // namespace
@@ -235,6 +217,5 @@ Result<std::string> TflitePadding(const TfliteLowering& b) {
 }
 
 std::span<const TfliteOpRow> TfliteConvRows() { return kRows; }
-std::span<const TfliteOpRow> TfliteCustomRows() { return kCustomRows; }
 
 }  // namespace oncilla

@@ -1,76 +1,29 @@
 // TFLite's elementwise ops: most are renames into the table of expressions.
-#include <algorithm>
+#include <limits>
 
 #include "engine/import/lowering/shared_ops.h"
-#include "engine/import/tflite/ops/quantize.h"
+#include "engine/import/tflite/ops/quantize_ops.h"
 
 namespace oncilla {
 namespace {
 
 constexpr char kAdd[] = "Add", kSub[] = "Sub", kMul[] = "Mul", kDiv[] = "Div";
 
-// Sums and differences of bytes: both operands are brought to twice the larger scale with 20 bits
-// below the step, added, and brought to the output's scale.
-Result<Values> AddIntegerSum(TfliteLowering& b, std::string_view op, int64_t activation) {
-  constexpr int kBits = 20;
-  const float scales[] = {b.tensor(0).quantization.scale[0], b.tensor(1).quantization.scale[0]};
-  const double twice = 2 * double{std::max(scales[0], scales[1])};
-  ValueId parts[2];
-  for (size_t i = 0; i < 2; ++i) {
-    RequantizeAttrs attrs;
-    attrs.x_zero = TfliteZeroOf(b.tensor(i));
-    attrs.left_shift = kBits;
-    ONCILLA_ASSIGN(parts[i], TfliteFixed(b, b.in(i), {double{scales[i]} / twice}, attrs,
-                                         DType::kI32, 0, StrCat("part", i)));
-  }
-  ONCILLA_ASSIGN(const ValueId sum, b.Add(op, {}, {parts[0], parts[1]}, "sum"));
-  const float steps = static_cast<float>(1 << kBits) * b.output_tensor().quantization.scale[0];
-  return One(TfliteRequantised(b, sum, {twice / double{steps}}, activation));
-}
-
-Result<Values> AddIntegerProduct(TfliteLowering& b, int64_t activation) {
-  ValueId parts[2];
-  for (size_t i = 0; i < 2; ++i) {
-    ONCILLA_ASSIGN(parts[i], b.Cast(b.in(i), DType::kI32, StrCat("wide", i)));
-    const auto zero = static_cast<double>(TfliteZeroOf(b.tensor(i)));
-    ONCILLA_ASSIGN(const ValueId point, b.Scalar(DType::kI32, zero));
-    ONCILLA_ASSIGN(parts[i], b.Add("Sub", {}, {parts[i], point}, StrCat("part", i)));
-  }
-  ONCILLA_ASSIGN(const ValueId product, b.Add("Mul", {}, {parts[0], parts[1]}, "product"));
-  const float factor = b.tensor(0).quantization.scale[0] * b.tensor(1).quantization.scale[0] /
-                       b.output_tensor().quantization.scale[0];
-  return One(TfliteRequantised(b, product, {double{factor}}, activation));
-}
-
-// With an activation behind it. ADD and SUB also have an option for 16-bit integers.
+// With an activation behind it. Sums of 16-bit integers say whether scales that are powers of two
+// are shifts.
 template <const char* kCanonical>
 Result<Values> LowerArithmetic(TfliteLowering& b) {
+  const std::string_view op = kCanonical;
+  const bool sum = op == kAdd || op == kSub;
   ONCILLA_ASSIGN(const int64_t activation, b.Activation(0));
-  b.Ignore(1);
+  ONCILLA_ASSIGN(const bool powers_of_two, b.Flag(1, true));
   if (b.any_quantised()) {
-    ONCILLA_TRY(CheckTfliteBytes(b, 2));
-    const std::string_view op = kCanonical;
-    if (op == kMul) return AddIntegerProduct(b, activation);
-    return AddIntegerSum(b, op, activation);
+    if (sum) return LowerQuantisedSum(b, op, powers_of_two, activation);
+    if (op == kMul) return LowerQuantisedProduct(b, activation);
+    return LowerQuantisedQuotient(b, activation);
   }
   ONCILLA_ASSIGN(const ValueId y, b.Add(kCanonical, {}, {b.in(0), b.in(1)}, b.Inner(activation)));
   return One(b.Activated(y, activation));
-}
-
-// 1 is RELU, 3 is RELU6, as behind other ops; integers are brought to the output's scale as well.
-template <int kActivation>
-Result<Values> LowerRelu(TfliteLowering& b) {
-  if (!b.any_quantised()) return One(b.Add(kActivation == 1 ? "Relu" : "Relu6", {}, {b.in(0)}));
-  ONCILLA_TRY(CheckTfliteBytes(b, 1));
-  const TfliteTensor &from = b.tensor(0), &to = b.output_tensor();
-  ONCILLA_ASSIGN(const TfliteIntegers range, TfliteActivated(to, b.output_type(), kActivation));
-  RequantizeAttrs attrs;
-  attrs.x_zero = TfliteZeroOf(from);
-  attrs.least = static_cast<int64_t>(range.least);
-  attrs.most = static_cast<int64_t>(range.most);
-  const float factor = from.quantization.scale[0] / to.quantization.scale[0];
-  return One(
-      TfliteFixed(b, b.in(0), {double{factor}}, attrs, b.output_type(), TfliteZeroOf(to), ""));
 }
 
 Result<Values> LowerCast(TfliteLowering& b) {
@@ -92,13 +45,20 @@ Result<Values> LowerElu(TfliteLowering& b) {
   return One(b.Add("Elu", AlphaAttrs{.alpha = 1}, {b.in(0)}));
 }
 
-Result<Values> LowerRange(TfliteLowering& b, double least, double most) {
-  ONCILLA_ASSIGN(const ValueId low, b.Scalar(b.dtype(), least));
-  ONCILLA_ASSIGN(const ValueId high, b.Scalar(b.dtype(), most));
+// Cut to what an activation leaves.
+template <int kLeast, int kMost>
+Result<Values> LowerRange(TfliteLowering& b) {
+  ONCILLA_ASSIGN(const ValueId low, b.Scalar(b.dtype(), kLeast));
+  ONCILLA_ASSIGN(const ValueId high, b.Scalar(b.dtype(), kMost));
   return One(b.Add("Clip", {}, {b.in(0), low, high}));
 }
-Result<Values> LowerReluN1To1(TfliteLowering& b) { return LowerRange(b, -1, 1); }
-Result<Values> LowerRelu0To1(TfliteLowering& b) { return LowerRange(b, 0, 1); }
+template <int kLeast, int kMost>
+Result<Values> LowerStoredRange(TfliteLowering& b) {
+  return LowerQuantisedRange(b, kLeast, kMost);
+}
+Result<Values> LowerStoredRelu(TfliteLowering& b) {
+  return LowerQuantisedRange(b, 0, std::numeric_limits<float>::infinity());
+}
 
 Result<Values> LowerBitcast(TfliteLowering& b) {
   return One(b.Add(BitcastAttrs{.to = b.output_type()}, {b.in(0)}));
@@ -127,62 +87,64 @@ Result<Values> LowerEqual(TfliteLowering& b) {
 }
 
 using Options = TfliteOptions;
+constexpr auto kMoved = TfliteQuantised::kMoved, kTaken = TfliteQuantised::kTaken;
 constexpr TfliteOpRow kRows[] = {
     // one input
-    {"ABS", 1, Options::kNone, "Abs"},
+    {"ABS", 1, Options::kNone, "Abs", nullptr, kTaken, LowerQuantisedAbs},
     {"BITCAST", 1, Options::kNone, "", LowerBitcast},
     {"CAST", 1, Options::kCast, "", LowerCast},
     {"CEIL", 1, Options::kNone, "Ceil"},
     {"COS", 1, Options::kNone, "Cos"},
-    {"ELU", 1, Options::kNone, "", LowerElu},
-    {"EXP", 1, Options::kNone, "Exp"},
+    {"ELU", 1, Options::kNone, "", LowerElu, kTaken, LowerQuantisedElu},
+    {"EXP", 1, Options::kNone, "Exp", nullptr, kTaken, LowerQuantisedExp},
     {"FLOOR", 1, Options::kNone, "Floor"},
-    {"GELU", 1, Options::kGelu, "", LowerGelu},
-    {"HARD_SWISH", 1, Options::kNone, "HardSwish"},
-    {"LEAKY_RELU", 1, Options::kLeakyRelu, "", LowerLeakyRelu},
-    {"LOG", 1, Options::kNone, "Log"},
+    {"GELU", 1, Options::kGelu, "", LowerGelu, kTaken, LowerQuantisedGelu},
+    {"HARD_SWISH", 1, Options::kNone, "HardSwish", nullptr, kTaken, LowerQuantisedHardSwish},
+    {"LEAKY_RELU", 1, Options::kLeakyRelu, "", LowerLeakyRelu, kTaken, LowerQuantisedLeakyRelu},
+    {"LOG", 1, Options::kNone, "Log", nullptr, kTaken, LowerQuantisedLog},
     {"LOGICAL_NOT", 1, Options::kNone, "Not"},
-    {"LOGISTIC", 1, Options::kNone, "Sigmoid"},
+    {"LOGISTIC", 1, Options::kNone, "Sigmoid", nullptr, kTaken, LowerQuantisedLogistic},
     {"NEG", 1, Options::kNone, "Neg"},
-    {"RELU", 1, Options::kNone, "", LowerRelu<1>, TfliteQuantised::kTaken},
-    {"RELU6", 1, Options::kNone, "", LowerRelu<3>, TfliteQuantised::kTaken},
-    {"RELU_0_TO_1", 1, Options::kNone, "", LowerRelu0To1},
-    {"RELU_N1_TO_1", 1, Options::kNone, "", LowerReluN1To1},
+    {"RELU", 1, Options::kNone, "Relu", nullptr, kTaken, LowerStoredRelu},
+    {"RELU6", 1, Options::kNone, "Relu6", nullptr, kTaken, LowerStoredRange<0, 6>},
+    {"RELU_0_TO_1", 1, Options::kNone, "", LowerRange<0, 1>, kTaken, LowerStoredRange<0, 1>},
+    {"RELU_N1_TO_1", 1, Options::kNone, "", LowerRange<-1, 1>, kTaken, LowerStoredRange<-1, 1>},
     {"ROUND", 1, Options::kNone, "Round"},
-    {"RSQRT", 1, Options::kNone, "Rsqrt"},
+    {"RSQRT", 1, Options::kNone, "Rsqrt", nullptr, kTaken, LowerQuantisedRsqrt},
     {"SIGN", 1, Options::kNone, "Sign"},
     {"SIN", 1, Options::kNone, "Sin"},
-    {"SQRT", 1, Options::kNone, "Sqrt"},
+    {"SQRT", 1, Options::kNone, "Sqrt", nullptr, kTaken, LowerQuantisedSqrt},
     {"SQUARE", 1, Options::kNone, "Square"},
-    {"TANH", 1, Options::kNone, "Tanh"},
+    {"TANH", 1, Options::kNone, "Tanh", nullptr, kTaken, LowerQuantisedTanh},
     {"ZEROS_LIKE", 1, Options::kNone, "", LowerZeros},
     // two inputs
-    {"ADD", 2, Options::kAdd, "", LowerArithmetic<kAdd>, TfliteQuantised::kTaken},
+    {"ADD", 2, Options::kAdd, "", LowerArithmetic<kAdd>, kTaken},
     {"ATAN2", 2, Options::kNone, "Atan2"},
     {"BITWISE_XOR", 2, Options::kNone, "BitXor"},
-    {"DIV", 2, Options::kDiv, "", LowerArithmetic<kDiv>},
-    {"EQUAL", 2, Options::kNone, "", LowerEqual},
+    {"DIV", 2, Options::kDiv, "", LowerArithmetic<kDiv>, kTaken},
+    {"EQUAL", 2, Options::kNone, "", LowerEqual, kTaken, LowerQuantisedComparison},
     {"FLOOR_DIV", 2, Options::kNone, "FloorDiv"},
     {"FLOOR_MOD", 2, Options::kNone, "FloorMod"},
-    {"GREATER", 2, Options::kNone, "Greater"},
-    {"GREATER_EQUAL", 2, Options::kNone, "GreaterEqual"},
-    {"LESS", 2, Options::kNone, "Less"},
-    {"LESS_EQUAL", 2, Options::kNone, "LessEqual"},
+    {"GREATER", 2, Options::kNone, "Greater", nullptr, kTaken, LowerQuantisedComparison},
+    {"GREATER_EQUAL", 2, Options::kNone, "GreaterEqual", nullptr, kTaken, LowerQuantisedComparison},
+    {"LESS", 2, Options::kNone, "Less", nullptr, kTaken, LowerQuantisedComparison},
+    {"LESS_EQUAL", 2, Options::kNone, "LessEqual", nullptr, kTaken, LowerQuantisedComparison},
     {"LOGICAL_AND", 2, Options::kNone, "And"},
     {"LOGICAL_OR", 2, Options::kNone, "Or"},
-    {"MAXIMUM", 2, Options::kNone, "Max", nullptr, TfliteQuantised::kMoved},
-    {"MINIMUM", 2, Options::kNone, "Min", nullptr, TfliteQuantised::kMoved},
-    {"MUL", 2, Options::kMul, "", LowerArithmetic<kMul>, TfliteQuantised::kTaken},
-    {"NOT_EQUAL", 2, Options::kNone, "", LowerEqual},
+    {"MAXIMUM", 2, Options::kNone, "Max", nullptr, kMoved},
+    {"MINIMUM", 2, Options::kNone, "Min", nullptr, kMoved},
+    {"MUL", 2, Options::kMul, "", LowerArithmetic<kMul>, kTaken},
+    {"NOT_EQUAL", 2, Options::kNone, "", LowerEqual, kTaken, LowerQuantisedComparison},
     {"POW", 2, Options::kNone, "Pow"},
-    {"PRELU", 2, Options::kNone, "PRelu"},
+    {"PRELU", 2, Options::kNone, "PRelu", nullptr, kTaken, LowerQuantisedPRelu},
     {"RIGHT_SHIFT", 2, Options::kNone, "ShiftRight"},
-    {"SQUARED_DIFFERENCE", 2, Options::kNone, "SquaredDifference"},
-    {"SUB", 2, Options::kSub, "", LowerArithmetic<kSub>, TfliteQuantised::kTaken},
+    {"SQUARED_DIFFERENCE", 2, Options::kNone, "SquaredDifference", nullptr, kTaken,
+     LowerQuantisedSquaredDifference},
+    {"SUB", 2, Options::kSub, "", LowerArithmetic<kSub>, kTaken},
     // the rest
     {"ADD_N", 1, Options::kNone, "", LowerAddN},
-    {"SELECT", 3, Options::kNone, "", LowerSelect},
-    {"SELECT_V2", 3, Options::kNone, "", LowerSelectV2},
+    {"SELECT", 3, Options::kNone, "", LowerSelect, kMoved},
+    {"SELECT_V2", 3, Options::kNone, "", LowerSelectV2, kMoved},
 };
 
 }  // namespace

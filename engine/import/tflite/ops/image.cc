@@ -1,5 +1,5 @@
 // TFLite's resizing of images, and its selection of boxes.
-#include "engine/import/tflite/lowering.h"
+#include "engine/import/tflite/ops/quantize_ops.h"
 
 namespace oncilla {
 namespace {
@@ -49,7 +49,8 @@ using Options = TfliteOptions;
 constexpr TfliteOpRow kRows[] = {
     {"NON_MAX_SUPPRESSION_V4", 5, Options::kNone, "", LowerSuppression},
     {"NON_MAX_SUPPRESSION_V5", 6, Options::kNone, "", LowerSuppression},
-    {"RESIZE_BILINEAR", 2, Options::kResizeBilinear, "", LowerBilinear},
+    {"RESIZE_BILINEAR", 2, Options::kResizeBilinear, "", LowerBilinear, TfliteQuantised::kTaken,
+     LowerQuantisedBilinear},
     {"RESIZE_NEAREST_NEIGHBOR", 2, Options::kResizeNearest, "", LowerNearest,
      TfliteQuantised::kMoved},
 };

@@ -1,6 +1,6 @@
 // TFLite's shapes, ranges, gathers, scatters and segments.
 #include "engine/import/lowering/shared_ops.h"
-#include "engine/import/tflite/lowering.h"
+#include "engine/import/tflite/ops/quantize_hybrid.h"
 
 namespace oncilla {
 namespace {
@@ -23,6 +23,30 @@ Result<Values> LowerGather(TfliteLowering& b) {
   }
   return One(b.Add(GatherAttrs{.axis = axis, .batch_dims = batch_dims, .negative_indices = false},
                    {b.in(0), b.in(1)}));
+}
+
+// Rows of bytes as real numbers; each may have a scale of its own.
+Result<Values> LowerQuantisedLookup(TfliteLowering& b) {
+  if (b.output_type() != DType::kF32 || b.dtype(1) != DType::kI8) {
+    ONCILLA_TRY(b.CheckMoved());
+    return One(b.Add(GatherAttrs{.negative_indices = false}, {b.in(1), b.in(0)}));
+  }
+  ONCILLA_TRY(CheckTfliteHybrid(b, 1));
+  const TfliteQuantization& q = b.tensor(1).quantization;
+  const auto rank = std::ssize(b.tensor(1).shape);
+  const GatherAttrs attrs = {.negative_indices = false};
+  ONCILLA_ASSIGN(const ValueId rows, b.Add(attrs, {b.in(1), b.in(0)}, "rows"));
+  ONCILLA_ASSIGN(const ValueId real, b.Cast(rows, DType::kF32, "real"));
+  if (q.scale.size() == 1) {
+    ONCILLA_ASSIGN(const ValueId scale, b.Scalar(DType::kF32, double{q.scale[0]}));
+    return One(b.Add("Mul", {}, {real, scale}));
+  }
+  if (q.axis != 0) return Unsupported("with scales along axis ", q.axis);
+  Shape shape = {std::ssize(q.scale)};
+  for (ptrdiff_t i = 1; i < rank; ++i) shape.push_back(1);
+  const ValueId scales = b.Constant(Tensor::Of<float>(DType::kF32, shape, q.scale));
+  ONCILLA_ASSIGN(const ValueId scale, b.Add(attrs, {scales, b.in(0)}, "scale"));
+  return One(b.Add("Mul", {}, {real, scale}));
 }
 
 // Inputs: indices, rows.
@@ -103,7 +127,8 @@ constexpr auto kMoved = TfliteQuantised::kMoved;
 constexpr TfliteOpRow kRows[] = {
     {"BROADCAST_ARGS", 2, Options::kNone, "BroadcastSizes"},
     {"BUCKETIZE", 1, Options::kBucketize, "", LowerBucketize},
-    {"EMBEDDING_LOOKUP", 2, Options::kNone, "", LowerLookup, kMoved},
+    {"EMBEDDING_LOOKUP", 2, Options::kNone, "", LowerLookup, TfliteQuantised::kTaken,
+     LowerQuantisedLookup},
     {"FILL", 2, Options::kNone, "Fill", nullptr, kMoved},
     {"GATHER", 2, Options::kGather, "", LowerGather, kMoved},
     {"GATHER_ND", 2, Options::kNone, "", LowerGatherNd, kMoved},

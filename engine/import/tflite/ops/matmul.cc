@@ -1,5 +1,5 @@
 // TFLite's matrix products.
-#include "engine/import/tflite/ops/quantize.h"
+#include "engine/import/tflite/ops/quantize_hybrid.h"
 
 namespace oncilla {
 namespace {
@@ -24,10 +24,16 @@ Result<Values> LowerFullyConnected(TfliteLowering& b) {
   ONCILLA_ASSIGN(const int64_t activation, b.Activation(0));
   ONCILLA_ASSIGN(const int64_t format, b.Enum(1));
   ONCILLA_ASSIGN(const bool keep, b.Flag(2));
-  b.Ignore(3), b.Ignore(4), b.Ignore(5);  // these speak of quantised tensors
+  ONCILLA_ASSIGN(const bool asymmetric, b.Flag(3));
+  b.Ignore(4), b.Ignore(5);  // these speak of quantised tensors
   if (format != 0) return Unsupported("weights in the shuffled format");
-  const bool integers = b.any_quantised();
-  if (integers) {
+  const bool hybrid = IsTfliteHybrid(b, 0, 1), integers = b.any_quantised() && !hybrid;
+  if (hybrid) {
+    ONCILLA_TRY(CheckTfliteHybrid(b, 1));
+    if (b.tensor(1).quantization.scale.size() > 1 && b.tensor(1).quantization.axis != 0) {
+      return Unsupported("with scales along axis ", b.tensor(1).quantization.axis);
+    }
+  } else if (integers) {
     ONCILLA_TRY(CheckTfliteProduct(b, 0, 1, 2));
   } else if (b.dtype(0) != DType::kF32 || b.dtype(1) != DType::kF32) {
     return Unsupported("of ", b.dtype(0), " with weights of ", b.dtype(1));
@@ -49,6 +55,10 @@ Result<Values> LowerFullyConnected(TfliteLowering& b) {
     ONCILLA_ASSIGN(bias, b.Add("Reshape", {}, {b.in(2), b.Ints({-1})}, "bias"));
   }
   if (integers) return AddIntegerProduct(b, x, bias, activation);
+  if (hybrid) {
+    const MatMulIntegerAttrs attrs = {.transpose_b = true};
+    return TfliteHybridProduct(b, x, attrs, bias, asymmetric, activation);
+  }
   ONCILLA_ASSIGN(const ValueId y,
                  b.Add(MatMulAttrs{.transpose_b = true}, {x, b.in(1), bias}, b.Inner(activation)));
   return One(b.Activated(y, activation));
@@ -67,9 +77,73 @@ Result<Values> LowerBatchMatMul(TfliteLowering& b) {
   return One(b.Add(MatMulAttrs{.transpose_a = adj_x, .transpose_b = adj_y}, {b.in(0), b.in(1)}));
 }
 
+// Rows of x are quantised one by one, so that it must lie in rows.
+Result<Values> AddHybridBatchMatMul(TfliteLowering& b, MatMulIntegerAttrs attrs, bool asymmetric) {
+  ONCILLA_TRY(CheckTfliteHybrid(b, 1));
+  const TfliteQuantization& q = b.tensor(1).quantization;
+  const PartialShape shape = b.in_fact(0).shape, weights = b.in_fact(1).shape;
+  if (!shape.ranked() || shape.rank() < 2 || !weights.ranked() || weights.rank() < 2) {
+    return Unsupported("of ", shape, " and ", weights);
+  }
+  if (q.scale.size() > 1 && q.axis != weights.rank() - (attrs.transpose_b ? 2 : 1)) {
+    return Unsupported("with scales along axis ", q.axis);
+  }
+  ValueId x = b.in(0);
+  if (attrs.transpose_a) {
+    std::vector<int64_t> perm;
+    for (int i = 0; i < shape.rank(); ++i) perm.push_back(i);
+    std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+    ONCILLA_ASSIGN(x, b.Add("Transpose", {}, {x, b.Ints(perm)}, "rows"));
+    attrs.transpose_a = false;
+  }
+  return TfliteHybridProduct(b, x, attrs, kNoValue, asymmetric, 0);
+}
+
+// The same of quantised integers of one scale each. Products of 16-bit integers go through f64,
+// which holds their sums exactly; of bytes to 32 bits no zero point is taken away, as in LiteRT.
+Result<Values> LowerQuantisedBatchMatMul(TfliteLowering& b) {
+  ONCILLA_ASSIGN(const bool adj_x, b.Flag(0));
+  ONCILLA_ASSIGN(const bool adj_y, b.Flag(1));
+  ONCILLA_ASSIGN(const bool asymmetric, b.Flag(2));
+  const DType x = b.dtype(0), y = b.dtype(1), to = b.output_type();
+  const MatMulIntegerAttrs attrs = {.transpose_a = adj_x, .transpose_b = adj_y};
+  if (IsTfliteHybrid(b, 0, 1)) return AddHybridBatchMatMul(b, attrs, asymmetric);
+  if (x == DType::kI8 && y == DType::kI8 && to == DType::kI32) {
+    return One(b.Add(attrs, {b.in(0), b.in(1)}));
+  }
+  const bool bytes = x == DType::kI8 && y == DType::kI8;
+  const bool wide = x == DType::kI16 && (y == DType::kI8 || y == DType::kI16);
+  if ((!bytes && !wide) || to != x || !IsQuantised(b.tensor(0)) || !IsQuantised(b.tensor(1)) ||
+      !IsQuantised(b.output_tensor())) {
+    return Unsupported("of ", x, " and ", y, " to ", to);
+  }
+  for (const TfliteTensor* tensor : {&b.tensor(0), &b.tensor(1), &b.output_tensor()}) {
+    ONCILLA_TRY(CheckTfliteScales(*tensor));
+    if (tensor->quantization.scale.size() != 1) return Unsupported("with a scale for each column");
+    if (wide && TfliteZeroOf(*tensor) != 0) {
+      return Unsupported("integers of 16 bits with the zero point ", TfliteZeroOf(*tensor));
+    }
+  }
+  ValueId sums = kNoValue;
+  if (y == DType::kI8) {
+    ONCILLA_ASSIGN(const ValueId x_zero, TfliteZero(b, 0));
+    ONCILLA_ASSIGN(const ValueId y_zero, TfliteZero(b, 1));
+    ONCILLA_ASSIGN(sums, b.Add(attrs, {b.in(0), b.in(1), x_zero, y_zero}, "sums"));
+  } else {
+    ONCILLA_ASSIGN(const ValueId wide_x, b.Cast(b.in(0), DType::kF64, "wide0"));
+    ONCILLA_ASSIGN(const ValueId wide_y, b.Cast(b.in(1), DType::kF64, "wide1"));
+    ONCILLA_ASSIGN(
+        const ValueId exact,
+        b.Add(MatMulAttrs{.transpose_a = adj_x, .transpose_b = adj_y}, {wide_x, wide_y}, "exact"));
+    ONCILLA_ASSIGN(sums, b.Cast(exact, DType::kI64, "sums"));
+  }
+  return One(TfliteRequantised(b, sums, TfliteFactors(b, 0, 1, true), 0));
+}
+
 using Options = TfliteOptions;
 constexpr TfliteOpRow kRows[] = {
-    {"BATCH_MATMUL", 2, Options::kBatchMatMul, "", LowerBatchMatMul},
+    {"BATCH_MATMUL", 2, Options::kBatchMatMul, "", LowerBatchMatMul, TfliteQuantised::kTaken,
+     LowerQuantisedBatchMatMul},
     {"FULLY_CONNECTED", 2, Options::kFullyConnected, "", LowerFullyConnected,
      TfliteQuantised::kTaken},
 };

@@ -1,6 +1,9 @@
 // TFLite's ops that rearrange elements, put tensors together or take them apart.
+#include <algorithm>
+#include <cmath>
+
 #include "engine/import/lowering/shared_ops.h"
-#include "engine/import/tflite/lowering.h"
+#include "engine/import/tflite/ops/quantize_lookup.h"
 
 namespace oncilla {
 namespace {
@@ -8,6 +11,14 @@ namespace {
 // The new shape is an input, or in old files only an option.
 Result<Values> LowerReshape(TfliteLowering& b) {
   ONCILLA_ASSIGN(const std::vector<int64_t> stated, b.IntList(0));
+  if (b.has_complex()) {
+    std::vector<int64_t> sizes = stated;
+    if (b.has(1)) {
+      ONCILLA_ASSIGN(sizes, b.KnownInts(1, "the shape"));
+    }
+    sizes.push_back(2);
+    return One(b.Add("Reshape", {}, {b.in(0), b.Ints(sizes)}));
+  }
   if (b.has(1)) return One(b.Add("Reshape", {}, {b.in(0), b.in(1)}));
   return One(b.Add("Reshape", {}, {b.in(0), b.Ints(stated)}));
 }
@@ -132,11 +143,66 @@ Result<Values> LowerUpdateSlice(TfliteLowering& b) {
       b.Add("Reshape", {}, {written, b.Ints(std::vector<int64_t>(whole.begin(), whole.end()))}));
 }
 
+// Bytes whose scales differ are brought to the output's, in float, by a table each.
+Result<Values> LowerQuantisedConcat(TfliteLowering& b) {
+  ONCILLA_ASSIGN(const int64_t axis, b.Int(0));
+  ONCILLA_ASSIGN(const int64_t activation, b.Activation(1));
+  if (activation != 0) return Unsupported("an activation of quantised numbers");
+  for (size_t i = 0; i < b.inputs(); ++i) {
+    if (!b.has(i)) return DataLoss("input ", i, " is missing");
+  }
+  const bool same = b.CheckMoved().ok();
+  if (!same && b.output_type() != DType::kU8) return b.CheckMoved();
+  if (!same) ONCILLA_TRY(CheckTfliteBytes(b, b.inputs()));
+  Values parts = b.all_inputs();
+  const TfliteTensor& to = b.output_tensor();
+  for (size_t i = 0; i < parts.size() && !same; ++i) {
+    const TfliteTensor& from = b.tensor(i);
+    if (SameQuantisation(from, to)) continue;
+    const float factor = from.quantization.scale[0] * (1.0f / to.quantization.scale[0]);
+    const float offset = static_cast<float>(-TfliteZeroOf(from)) * factor;
+    ONCILLA_ASSIGN(Tensor table, TfliteTableOf(DType::kU8, DType::kU8, [&](int64_t x) {
+                     const float y = std::round(static_cast<float>(x) * factor + offset);
+                     return static_cast<int64_t>(std::clamp(y, -1e6f, 1e6f)) + TfliteZeroOf(to);
+                   }));
+    ONCILLA_ASSIGN(parts[i], TfliteLookup(b, parts[i], std::move(table), StrCat("part", i)));
+  }
+  return One(b.Add(ConcatAttrs{.axis = axis}, std::move(parts)));
+}
+
+// The border of a quantised tensor is the integer that stands for zero.
+Result<Values> LowerSpaceToBatch(TfliteLowering& b) {
+  const int64_t zero = IsQuantised(b.tensor(0)) ? TfliteZeroOf(b.tensor(0)) : 0;
+  if (zero == 0) return One(b.Add("SpaceToBatch", {}, {b.in(0), b.in(1), b.in(2)}));
+  ONCILLA_ASSIGN(const int rank, b.Rank(0));
+  ONCILLA_ASSIGN(const std::vector<int64_t> borders, b.KnownInts(2, "the paddings"));
+  const auto axes = static_cast<int>(borders.size() / 2);
+  if (borders.size() % 2 != 0 || axes >= rank) {
+    return InvalidArgument(borders.size(), " paddings of a tensor of rank ", rank);
+  }
+  std::vector<int64_t> pads(static_cast<size_t>(2 * rank), 0);
+  for (int i = 0; i < axes; ++i) {
+    const auto at = static_cast<size_t>(i);
+    if (std::min(borders[2 * at], borders[2 * at + 1]) < 0) {
+      return InvalidArgument("a padding is negative");
+    }
+    pads[at + 1] = borders[2 * at];
+    pads[at + 1 + static_cast<size_t>(rank)] = borders[2 * at + 1];
+  }
+  ONCILLA_ASSIGN(const TfliteIntegers range, TfliteIntegersOf(b.dtype()));
+  const auto number = static_cast<double>(zero);
+  if (number < range.least || number > range.most) return DataLoss("a zero point is ", zero);
+  ONCILLA_ASSIGN(const ValueId border, b.Scalar(b.dtype(), number));
+  ONCILLA_ASSIGN(const ValueId padded, b.Add("Pad", {}, {b.in(0), b.Ints(pads), border}, "padded"));
+  const std::vector<int64_t> none(borders.size(), 0);
+  ONCILLA_ASSIGN(const ValueId flat,
+                 b.Add("Reshape", {}, {b.Ints(none), b.Ints({axes, 2})}, "none"));
+  return One(b.Add("SpaceToBatch", {}, {padded, b.in(1), flat}));
+}
+
 Result<Values> LowerConcat(TfliteLowering& b) {
   ONCILLA_ASSIGN(const int64_t axis, b.Int(0));
   ONCILLA_ASSIGN(const int64_t activation, b.Activation(1));
-  if (activation != 0 && b.any_quantised())
-    return Unsupported("an activation of quantised numbers");
   ONCILLA_ASSIGN(const ValueId y,
                  b.Add(ConcatAttrs{.axis = axis}, b.all_inputs(), b.Inner(activation)));
   return One(b.Activated(y, activation));
@@ -185,7 +251,8 @@ constexpr auto kMoved = TfliteQuantised::kMoved;
 constexpr TfliteOpRow kRows[] = {
     {"BATCH_TO_SPACE_ND", 3, Options::kNone, "BatchToSpace", nullptr, kMoved},
     {"BROADCAST_TO", 2, Options::kNone, "Expand", nullptr, kMoved},
-    {"CONCATENATION", 1, Options::kConcatenation, "", LowerConcat, kMoved},
+    {"CONCATENATION", 1, Options::kConcatenation, "", LowerConcat, TfliteQuantised::kTaken,
+     LowerQuantisedConcat},
     {"DENSIFY", 1, Options::kNone, "", LowerDensify, kMoved},
     {"DEPTH_TO_SPACE", 1, Options::kDepthToSpace, "", LowerDepthToSpace, kMoved},
     {"DYNAMIC_UPDATE_SLICE", 3, Options::kNone, "", LowerUpdateSlice, kMoved},
@@ -195,10 +262,10 @@ constexpr TfliteOpRow kRows[] = {
     {"PAD", 2, Options::kNone, "", LowerPad, kMoved},
     {"PADV2", 3, Options::kNone, "", LowerPad, kMoved},
     {"RESHAPE", 1, Options::kReshape, "", LowerReshape, kMoved},
-    {"REVERSE_SEQUENCE", 2, Options::kReverseSequence, "", LowerReverseSequence},
+    {"REVERSE_SEQUENCE", 2, Options::kReverseSequence, "", LowerReverseSequence, kMoved},
     {"REVERSE_V2", 2, Options::kNone, "Reverse", nullptr, kMoved},
     {"SLICE", 3, Options::kNone, "", LowerSlice, kMoved},
-    {"SPACE_TO_BATCH_ND", 3, Options::kNone, "SpaceToBatch"},
+    {"SPACE_TO_BATCH_ND", 3, Options::kNone, "", LowerSpaceToBatch, kMoved},
     {"SPACE_TO_DEPTH", 1, Options::kSpaceToDepth, "", LowerSpaceToDepth, kMoved},
     {"SPLIT", 2, Options::kSplit, "", LowerSplit, kMoved},
     {"SPLIT_V", 3, Options::kSplitV, "", LowerSplitV, kMoved},

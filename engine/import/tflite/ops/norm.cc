@@ -1,5 +1,5 @@
 // TFLite's normalisations.
-#include "engine/import/tflite/lowering.h"
+#include "engine/import/tflite/ops/quantize_ops.h"
 
 namespace oncilla {
 namespace {
@@ -48,11 +48,13 @@ Result<Values> LowerLrn(TfliteLowering& b) {
 }
 
 using Options = TfliteOptions;
+constexpr auto kTaken = TfliteQuantised::kTaken;
 constexpr TfliteOpRow kRows[] = {
-    {"L2_NORMALIZATION", 1, Options::kL2Norm, "", LowerL2Normalization},
+    {"L2_NORMALIZATION", 1, Options::kL2Norm, "", LowerL2Normalization, kTaken,
+     LowerQuantisedL2Normalization},
     {"LOCAL_RESPONSE_NORMALIZATION", 1, Options::kLocalResponseNormalization, "", LowerLrn},
-    {"LOG_SOFTMAX", 1, Options::kNone, "", LowerLogSoftmax},
-    {"SOFTMAX", 1, Options::kSoftmax, "", LowerSoftmax},
+    {"LOG_SOFTMAX", 1, Options::kNone, "", LowerLogSoftmax, kTaken, LowerQuantisedLogSoftmax},
+    {"SOFTMAX", 1, Options::kSoftmax, "", LowerSoftmax, kTaken, LowerQuantisedSoftmax},
 };
 
 }  // namespace

@@ -21,17 +21,24 @@ Result<PoolWindow> ReadWindow(const TfliteLowering& b) {
 Result<Values> LowerMaxPool(TfliteLowering& b) {
   ONCILLA_ASSIGN(const PoolWindow window, ReadWindow(b));
   ONCILLA_ASSIGN(const int64_t activation, b.Activation(5));
-  // The limits of an activation are other integers for each scale.
-  if (activation != 0 && b.any_quantised())
-    return Unsupported("an activation of quantised numbers");
+  if (activation != 0 && b.any_quantised()) {
+    ONCILLA_TRY(CheckTfliteIntegers(b, 1));
+    ONCILLA_ASSIGN(const TfliteIntegers range,
+                   TfliteActivated(b.output_tensor(), b.output_type(), activation));
+    if (range.least > range.most) return Unsupported("with a zero point that cuts everything");
+    ONCILLA_ASSIGN(const ValueId most, b.Add(MaxPoolAttrs{window}, {b.in(0)}, "linear"));
+    ONCILLA_ASSIGN(const ValueId low, b.Scalar(b.output_type(), range.least));
+    ONCILLA_ASSIGN(const ValueId high, b.Scalar(b.output_type(), range.most));
+    return One(b.Add("Clip", {}, {most, low, high}));
+  }
   ONCILLA_ASSIGN(const ValueId y, b.Add(MaxPoolAttrs{window}, {b.in(0)}, b.Inner(activation)));
   return One(b.Activated(y, activation));
 }
 
-// The mean of bytes, rounded with ties away from zero. In double, whose quotients are exact enough
+// The mean of integers, rounded with ties away from zero. In double, whose quotients are exact enough
 // on every device to tell ties.
 Result<Values> AddIntegerAverage(TfliteLowering& b, const PoolWindow& window, int64_t activation) {
-  ONCILLA_TRY(CheckTfliteBytes(b, 1));
+  ONCILLA_TRY(CheckTfliteIntegers(b, 1));
   if (!SameQuantisation(b.tensor(0), b.output_tensor())) {
     return Unsupported("of quantised tensors whose scales differ");
   }

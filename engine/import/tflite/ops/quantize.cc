@@ -93,12 +93,7 @@ Result<Values> LowerDequantize(TfliteLowering& b) {
   const TfliteTensor& from = b.tensor(0);
   ONCILLA_TRY(CheckTfliteScales(from));
   if (BitsOf(b.dtype()) > 16) return Unsupported("of ", b.dtype());
-  ONCILLA_ASSIGN(const TfliteParameters p, TfliteParametersOf(b, from));
-  ONCILLA_ASSIGN(const ValueId wide, b.Cast(b.in(0), DType::kF32, "wide"));
-  ONCILLA_ASSIGN(const ValueId moved, b.Add("Sub", {}, {wide, p.zero}, "moved"));
-  const bool last = b.output_type() == DType::kF32;
-  ONCILLA_ASSIGN(const ValueId y, b.Add("Mul", {}, {moved, p.scale}, last ? "" : "wide_result"));
-  return One(b.Cast(y, b.output_type(), ""));
+  return One(TfliteDequantised(b, 0, b.output_type(), ""));
 }
 
 // Real numbers cut to a range and rounded to its steps, of which one is zero.
@@ -188,18 +183,66 @@ Status CheckTfliteProduct(const TfliteLowering& b, size_t x, size_t weights, siz
   return Unsupported("a bias of ", b.dtype(bias));
 }
 
-Status CheckTfliteBytes(const TfliteLowering& b, size_t count) {
+Status CheckTfliteIntegers(const TfliteLowering& b, size_t count) {
   const DType type = b.output_type();
-  bool same = (type == DType::kU8 || type == DType::kI8) && IsQuantised(b.output_tensor());
+  bool same = (type == DType::kU8 || type == DType::kI8 || type == DType::kI16) &&
+              IsQuantised(b.output_tensor());
   for (size_t i = 0; i < count; ++i) same &= b.dtype(i) == type && IsQuantised(b.tensor(i));
   if (!same) return Unsupported("arithmetic on quantised tensors (", b.QuantisedTypes(), ")");
-  const auto check = [](const TfliteTensor& tensor) {
+  const auto check = [&](const TfliteTensor& tensor) {
     ONCILLA_TRY(CheckTfliteScales(tensor));
-    if (tensor.quantization.scale.size() == 1) return Status();
-    return Unsupported("with a scale for each channel of a tensor");
+    if (tensor.quantization.scale.size() != 1) {
+      return Unsupported("with a scale for each channel of a tensor");
+    }
+    if (type == DType::kI16 && TfliteZeroOf(tensor) != 0) {
+      return Unsupported("integers of 16 bits with the zero point ", TfliteZeroOf(tensor));
+    }
+    return Status();
   };
   for (size_t i = 0; i < count; ++i) ONCILLA_TRY(check(b.tensor(i)));
   return check(b.output_tensor());
+}
+
+Status CheckTfliteBytes(const TfliteLowering& b, size_t count) {
+  if (b.output_type() == DType::kI16) {
+    return Unsupported("arithmetic on quantised tensors (", b.QuantisedTypes(), ")");
+  }
+  return CheckTfliteIntegers(b, count);
+}
+
+Result<ValueId> TfliteDequantised(TfliteLowering& b, size_t i, DType to, std::string_view role) {
+  const TfliteQuantization& q = b.tensor(i).quantization;
+  ONCILLA_TRY(CheckTfliteScales(b.tensor(i)));
+  const auto count = std::ssize(q.scale);
+  const Shape shape = count == 1 ? Shape{} : Shape{count};
+  ONCILLA_ASSIGN(const TfliteIntegers range, TfliteIntegersOf(b.dtype(i)));
+  ONCILLA_ASSIGN(Tensor zeros, Tensor::Allocate({b.dtype(i), shape}));
+  Status status;
+  DispatchDType(b.dtype(i), [&]<class T>(TypeTag<T>) {
+    if constexpr (std::is_integral_v<T> && sizeof(T) <= 2) {
+      for (size_t c = 0; c < static_cast<size_t>(count); ++c) {
+        const int64_t zero = q.zero_point.empty() ? 0 : q.zero_point[c];
+        const auto number = static_cast<double>(zero);
+        if (number < range.least || number > range.most) {
+          status = DataLoss("a zero point is ", zero);
+        } else {
+          zeros.MutableAs<T>()[c] = static_cast<T>(zero);
+        }
+      }
+    }
+  });
+  ONCILLA_TRY(status);
+  const ValueId scale = b.Constant(Tensor::Of<float>(DType::kF32, shape, q.scale));
+  return b.Add("DequantizeLinear", DequantizeLinearAttrs{.axis = q.axis, .to = to},
+               {b.in(i), scale, b.Constant(std::move(zeros))}, role);
+}
+
+Result<ValueId> TfliteMoved(TfliteLowering& b, size_t i, DType to) {
+  ONCILLA_ASSIGN(const ValueId wide, b.Cast(b.in(i), to, StrCat("wide", i)));
+  const int64_t zero = TfliteZeroOf(b.tensor(i));
+  if (zero == 0) return wide;
+  ONCILLA_ASSIGN(const ValueId point, b.Scalar(to, static_cast<double>(zero)));
+  return b.Add("Sub", {}, {wide, point}, StrCat("moved", i));
 }
 
 Result<ValueId> TfliteZero(TfliteLowering& b, size_t i) {
@@ -226,13 +269,13 @@ std::vector<double> TfliteFactors(const TfliteLowering& b, size_t x, size_t weig
 Result<TfliteFixedPoint> TfliteFixedPointOf(double factor) {
   TfliteFixedPoint out;
   if (factor == 0) return out;
+  if (!std::isfinite(factor)) return Unsupported("scales whose quotient is ", factor);
   int exponent = 0;
   auto whole = static_cast<int64_t>(std::round(std::frexp(factor, &exponent) * 2147483648.0));
   if (whole == int64_t{1} << 31) whole /= 2, ++exponent;
   // Factors that leave nothing of 31 bits count as zero.
   if (exponent < -31) return out;
-  if (!std::isfinite(factor) || exponent > 30)
-    return Unsupported("scales whose quotient is ", factor);
+  if (exponent > 30) return Unsupported("scales whose quotient is ", factor);
   out.multiplier = static_cast<int32_t>(whole);
   out.shift = exponent;
   return out;
@@ -255,11 +298,21 @@ Result<TfliteIntegers> TfliteActivated(const TfliteTensor& output, DType dtype,
 
 Result<ValueId> TfliteFixed(TfliteLowering& b, ValueId x, const std::vector<double>& factors,
                             RequantizeAttrs attrs, DType to, int64_t zero, std::string_view role) {
-  std::vector<int32_t> multipliers, shifts;
+  std::vector<TfliteFixedPoint> points;
   for (double factor : factors) {
     ONCILLA_ASSIGN(const TfliteFixedPoint point, TfliteFixedPointOf(factor));
+    points.push_back(point);
+  }
+  return TfliteFixedBy(b, x, points, attrs, to, zero, role);
+}
+
+Result<ValueId> TfliteFixedBy(TfliteLowering& b, ValueId x,
+                              const std::vector<TfliteFixedPoint>& factors, RequantizeAttrs attrs,
+                              DType to, int64_t zero, std::string_view role) {
+  std::vector<int32_t> multipliers, shifts;
+  for (const TfliteFixedPoint& point : factors) {
     if (b.fact(x).dtype == DType::kI64 && point.shift > 14) {
-      return Unsupported("scales whose quotient is ", factor);
+      return Unsupported("scales whose quotient is above 2^", point.shift - 1);
     }
     multipliers.push_back(point.multiplier);
     shifts.push_back(point.shift);

@@ -41,9 +41,18 @@ int64_t TfliteZeroOf(const TfliteTensor& tensor);
 Result<ValueId> TfliteFixed(TfliteLowering& b, ValueId x, const std::vector<double>& factors,
                             RequantizeAttrs attrs, DType to, int64_t zero, std::string_view role);
 
+// The same with factors that are fixed points already.
+Result<ValueId> TfliteFixedBy(TfliteLowering& b, ValueId x,
+                              const std::vector<TfliteFixedPoint>& factors, RequantizeAttrs attrs,
+                              DType to, int64_t zero, std::string_view role);
+
 // Sums of products as the integers of the output, cut to the range that the activation leaves.
 Result<ValueId> TfliteRequantised(TfliteLowering& b, ValueId sums,
                                   const std::vector<double>& factors, int64_t activation);
+// Input i, of u8, i8 or i16, as the real numbers that it stands for, of type `to`.
+Result<ValueId> TfliteDequantised(TfliteLowering& b, size_t i, DType to, std::string_view role);
+// Input i in 32 bits (or 64), less its zero point.
+Result<ValueId> TfliteMoved(TfliteLowering& b, size_t i, DType to = DType::kI32);
 // The zero point of input i as a constant of its type; kNoValue where it is 0.
 Result<ValueId> TfliteZero(TfliteLowering& b, size_t i);
 // Whether x and the output are of one type of u8, i8 and i16, their weights as that type has them,
@@ -52,6 +61,8 @@ Status CheckTfliteProduct(const TfliteLowering& b, size_t x, size_t weights, siz
 // Whether inputs up to `count` and the output are quantised to one type, u8 or i8, by one scale
 // each.
 Status CheckTfliteBytes(const TfliteLowering& b, size_t count);
+// The same, or i16 with zero points of 0.
+Status CheckTfliteIntegers(const TfliteLowering& b, size_t count);
 // The factors from sums of products of x and weights to the output's steps. LiteRT multiplies one
 // scale of weights in float (`in_float`), those of channels in double.
 std::vector<double> TfliteFactors(const TfliteLowering& b, size_t x, size_t weights, bool in_float);

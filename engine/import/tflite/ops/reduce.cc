@@ -1,5 +1,9 @@
 // TFLite's reductions: over axes, along one axis, and the largest few.
-#include "engine/import/tflite/lowering.h"
+#include <algorithm>
+#include <bit>
+#include <set>
+
+#include "engine/import/tflite/ops/quantize.h"
 
 namespace oncilla {
 namespace {
@@ -17,6 +21,50 @@ Result<Values> LowerReduce(TfliteLowering& b) {
   }
   return One(b.Add(kCanonical, ReduceAttrs{.keep_dims = keep_dims, .empty_axes_is_all = false},
                    {b.in(0), b.in(1)}));
+}
+
+// How many elements of x come to one of the result, which the factor of a mean depends on.
+Result<int64_t> CountOf(TfliteLowering& b) {
+  ONCILLA_ASSIGN(const std::vector<int64_t> axes, b.KnownInts(1, "the axes"));
+  const PartialShape& shape = b.in_fact(0).shape;
+  if (!shape.ranked()) return Unsupported("of an input without a rank");
+  std::set<int> distinct;
+  for (const int64_t axis : axes) {
+    ONCILLA_ASSIGN(const int at, NormalizeAxis(axis, shape.rank()));
+    distinct.insert(at);
+  }
+  int64_t count = 1;
+  for (const int axis : distinct) {
+    if (!shape[axis].known()) return Unsupported("along axis ", axis, " of ", shape);
+    count = SaturatingMul(count, shape[axis].size);
+  }
+  return count;
+}
+
+// Sums in 32 bits, brought to the output's scale by one factor. That of a mean has the count in it,
+// with as many bits more as the count has, so that none is lost.
+template <bool kIsMean>
+Result<Values> LowerQuantisedSum(TfliteLowering& b) {
+  ONCILLA_ASSIGN(const bool keep_dims, b.Flag(0));
+  ONCILLA_TRY(CheckTfliteIntegers(b, 1));
+  const TfliteTensor& to = b.output_tensor();
+  const double scale = double{b.tensor(0).quantization.scale[0]};
+  ONCILLA_ASSIGN(TfliteFixedPoint factor,
+                 TfliteFixedPointOf(scale / double{to.quantization.scale[0]}));
+  if (kIsMean) {
+    ONCILLA_ASSIGN(const int64_t count, CountOf(b));
+    if (count < 1) return Unsupported("a mean of ", count, " elements");
+    int shift = 63 - std::countl_zero(static_cast<uint64_t>(count));
+    shift = std::min({shift, 32, 31 + factor.shift});
+    factor.multiplier = static_cast<int32_t>((int64_t{factor.multiplier} << shift) / count);
+    factor.shift -= shift;
+  }
+  ONCILLA_ASSIGN(const ValueId x, TfliteMoved(b, 0));
+  ONCILLA_ASSIGN(const ValueId sum,
+                 b.Add("ReduceSum", ReduceAttrs{.keep_dims = keep_dims, .empty_axes_is_all = false},
+                       {x, b.in(1)}, "sum"));
+  return One(
+      TfliteFixedBy(b, sum, {factor}, RequantizeAttrs(), b.output_type(), TfliteZeroOf(to), ""));
 }
 
 template <bool kMost>
@@ -43,13 +91,15 @@ constexpr TfliteOpRow kRows[] = {
     {"ARG_MAX", 2, Options::kArgMax, "", LowerArg<true>, TfliteQuantised::kTaken},
     {"ARG_MIN", 2, Options::kArgMin, "", LowerArg<false>, TfliteQuantised::kTaken},
     {"CUMSUM", 2, Options::kCumsum, "", LowerCumSum},
-    {"MEAN", 2, Options::kReducer, "", LowerReduce<kMean>},
+    {"MEAN", 2, Options::kReducer, "", LowerReduce<kMean>, TfliteQuantised::kTaken,
+     LowerQuantisedSum<true>},
     {"REDUCE_ALL", 2, Options::kReducer, "", LowerReduce<kAll>},
     {"REDUCE_ANY", 2, Options::kReducer, "", LowerReduce<kAny>},
     {"REDUCE_MAX", 2, Options::kReducer, "", LowerReduce<kMax>, TfliteQuantised::kMoved},
     {"REDUCE_MIN", 2, Options::kReducer, "", LowerReduce<kMin>, TfliteQuantised::kMoved},
     {"REDUCE_PROD", 2, Options::kReducer, "", LowerReduce<kProd>},
-    {"SUM", 2, Options::kReducer, "", LowerReduce<kSum>},
+    {"SUM", 2, Options::kReducer, "", LowerReduce<kSum>, TfliteQuantised::kTaken,
+     LowerQuantisedSum<false>},
     {"TOPK_V2", 2, Options::kNone, "", LowerTopK, TfliteQuantised::kMoved},
 };
 

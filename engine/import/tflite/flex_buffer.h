@@ -1,0 +1,45 @@
+// FlexBuffers without FlexBuffers: the untyped values that custom ops have as options, as views.
+//
+// A value is a number, a text, a list or a map, and stands where its parent says, as wide as that
+// says. As in flat.h, every offset, width and count is checked at each access.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "engine/base/status.h"
+
+namespace oncilla {
+
+class FlexValue {
+ public:
+  // The value that these bytes hold. DataLoss for what cannot be one.
+  static Result<FlexValue> Root(std::string_view bytes);
+  FlexValue() = default;  // nothing
+
+  bool nothing() const { return type_ == 0; }
+  // Of a list or map; 0 of anything else.
+  Result<int64_t> Count() const;
+  Result<FlexValue> Element(int64_t i) const;
+  // Nothing where a map has no such key.
+  Result<FlexValue> Find(std::string_view key) const;
+  // Numbers of any kind, nothing as zero.
+  Result<int64_t> Int() const;
+  Result<double> Float() const;
+  // Texts, keys and bytes.
+  Result<std::string_view> Text() const;
+
+ private:
+  // A number without a sign of `width` bytes.
+  Result<uint64_t> Unsigned(uint64_t at, int width) const;
+  Result<uint64_t> Target() const;  // of a value that is an offset
+  FlexValue As(uint64_t at, int parent, int type, int width) const;
+
+  std::string_view bytes_;
+  uint64_t at_ = 0;
+  int parent_ = 0;  // how wide the value, or the offset to it, is
+  int type_ = 0;    // as in the format
+  int width_ = 0;   // of what an offset leads to
+};
+
+}  // namespace oncilla

@@ -1,0 +1,81 @@
+// A node alone, as a graph of one node for the rows that read its attributes.
+#include "engine/import/tflite/flex_op.h"
+
+#include <memory>
+
+#include "engine/import/tf/lowering.h"
+#include "engine/import/tflite/flex_buffer.h"
+#include "engine/import/wire/wire.h"
+
+namespace oncilla {
+namespace {
+
+constexpr std::string_view kPrefix = "Flex";
+
+// A field of bytes: its number, their length and they themselves.
+void AddField(std::string& to, int field, std::string_view bytes) {
+  to += static_cast<char>(field << 3 | 2);
+  size_t rest = bytes.size();
+  for (; rest > 0x7F; rest >>= 7) to += static_cast<char>((rest & 0x7F) | 0x80);
+  to += static_cast<char>(rest);
+  to += bytes;
+}
+
+// A GraphDef (whose field 1 is a node) of this NodeDef, of which the op and the attributes are
+// kept: its inputs name nodes that the file has not.
+Result<std::string> GraphOf(std::string_view node) {
+  constexpr uint32_t kOp = 2, kAttribute = 5;
+  std::string kept, graph;
+  AddField(kept, 1, "node");  // a name, which every node has
+  ONCILLA_TRY(ReadWire("the options of a select op", [&]() -> Status {
+    WireMessage message(node);
+    while (message.Next()) {
+      const uint32_t field = message.field();
+      if (field == kOp || field == kAttribute) {
+        AddField(kept, static_cast<int>(field), message.View());
+      }
+    }
+    return {};
+  }));
+  AddField(graph, 1, kept);
+  return graph;
+}
+
+}  // namespace
+
+bool IsFlexOp(const TfliteOp& op) {
+  return op.code == kTfliteCustom && op.custom.starts_with(kPrefix);
+}
+
+Result<Values> LowerFlexOp(Module& module, Graph& graph, const TfliteOp& op,
+                           const std::string& name, Values inputs) {
+  const TfOpRow* row = FindTfOp(op.custom.substr(kPrefix.size()));
+  if (row == nullptr) return Unsupported("");
+  if (row->takes_handles) return Unsupported("of handles");
+  // A list of the op's name and the node.
+  ONCILLA_ASSIGN(const FlexValue options, FlexValue::Root(op.custom_options));
+  ONCILLA_ASSIGN(const FlexValue stored, options.Element(1));
+  ONCILLA_ASSIGN(const std::string_view text, stored.Text());
+  ONCILLA_ASSIGN(std::string kept, GraphOf(text));
+  auto bytes = std::make_shared<const std::string>(std::move(kept));
+  ONCILLA_ASSIGN(const std::unique_ptr<TfGraph> source,
+                 TfGraph::Parse(*bytes, {}, "the options of a select op", bytes));
+  if (source->main().nodes.size() != 1) return DataLoss("its options hold no node");
+  const TfNode& node = source->main().nodes[0];
+  if (node.op != op.custom.substr(kPrefix.size())) {
+    return DataLoss("its options hold the op ", node.op);
+  }
+  if (HasComplexType(node)) return Unsupported("of complex numbers");
+  if (static_cast<int>(inputs.size()) < row->min_inputs) {
+    return DataLoss("has ", inputs.size(), " inputs and needs ", row->min_inputs);
+  }
+  TfFlatNode flat;
+  flat.name = name;
+  flat.source = &node;
+  std::vector<const TfFlatNode*> producers(inputs.size(), nullptr);
+  TfLowering lowering(module, graph, *source, flat, std::move(inputs), std::move(producers));
+  if (row->lower != nullptr) return row->lower(lowering);
+  return One(lowering.Add(row->canonical, {}, lowering.all_inputs()));
+}
+
+}  // namespace oncilla

@@ -1,0 +1,18 @@
+// TensorFlow's own ops in a TFLite file ("select ops"): custom ops called Flex and the op, whose
+// options hold the node as TensorFlow has it. They are lowered by the rows of engine/import/tf.
+#pragma once
+
+#include "engine/import/lowering/lowering.h"
+#include "engine/import/tflite/reader.h"
+
+namespace oncilla {
+
+// "FlexErf" and the like.
+bool IsFlexOp(const TfliteOp& op);
+
+// The outputs of such an op, of which the node's own name goes to the last that it adds.
+// Unimplemented for an op that has no row, or works on handles of variables and tables.
+Result<Values> LowerFlexOp(Module& module, Graph& graph, const TfliteOp& op,
+                           const std::string& name, Values inputs);
+
+}  // namespace oncilla

@@ -1,0 +1,223 @@
+// Arithmetic and comparisons of two quantised inputs.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "engine/import/tflite/ops/quantize_fixed.h"
+#include "engine/import/tflite/ops/quantize_lookup.h"
+#include "engine/import/tflite/ops/quantize_ops.h"
+
+namespace oncilla {
+namespace {
+
+float ScaleOf(const TfliteTensor& tensor) { return tensor.quantization.scale[0]; }
+
+// Both operands in steps of twice the larger scale, with `bits` more below them.
+struct Parts {
+  ValueId values[2] = {kNoValue, kNoValue};
+  double scale = 0;  // twice the larger
+};
+Result<Parts> AddParts(TfliteLowering& b, int bits) {
+  Parts out;
+  out.scale = 2 * double{std::max(ScaleOf(b.tensor(0)), ScaleOf(b.tensor(1)))};
+  for (size_t i = 0; i < 2; ++i) {
+    RequantizeAttrs attrs;
+    attrs.x_zero = TfliteZeroOf(b.tensor(i));
+    attrs.left_shift = bits;
+    ONCILLA_ASSIGN(out.values[i],
+                   TfliteFixed(b, b.in(i), {double{ScaleOf(b.tensor(i))} / out.scale}, attrs,
+                               DType::kI32, 0, StrCat("part", i)));
+  }
+  return out;
+}
+
+// 16-bit integers whose scales are powers of two: the finer operand is brought to the output's
+// scale, which is the other's, by a shift.
+Result<Values> AddShiftedSum(TfliteLowering& b, std::string_view canonical, const int* exponents,
+                             int64_t activation) {
+  ValueId parts[2];
+  int moved = 0;
+  for (size_t i = 0; i < 2; ++i) {
+    const int by = exponents[2] - exponents[i];
+    if (by < 0 || by > 31) return Unsupported("with scales that are powers of two and differ so");
+    moved += by > 0 ? 1 : 0;
+    if (by == 0) {
+      ONCILLA_ASSIGN(parts[i], b.Cast(b.in(i), DType::kI32, StrCat("part", i)));
+      continue;
+    }
+    ONCILLA_ASSIGN(Tensor table, TfliteTableOf(b.dtype(i), DType::kI32, [&](int64_t x) {
+                     return DivideByPowerOfTwo(x, by);
+                   }));
+    ONCILLA_ASSIGN(parts[i], TfliteLookup(b, b.in(i), std::move(table), StrCat("part", i)));
+  }
+  if (moved > 1) return Unsupported("with scales that are powers of two and all differ");
+  ONCILLA_ASSIGN(const ValueId sum, b.Add(canonical, {}, {parts[0], parts[1]}, "sum"));
+  ONCILLA_ASSIGN(const TfliteIntegers range,
+                 TfliteActivated(b.output_tensor(), b.output_type(), activation));
+  ONCILLA_ASSIGN(const ValueId least, b.Scalar(DType::kI32, range.least));
+  ONCILLA_ASSIGN(const ValueId most, b.Scalar(DType::kI32, range.most));
+  ONCILLA_ASSIGN(const ValueId cut, b.Add("Clip", {}, {sum, least, most}, "cut"));
+  return One(b.Cast(cut, b.output_type(), ""));
+}
+
+// As many bits at the top of x as are like its sign, without the sign itself.
+int HeadroomOf(int32_t x) { return std::countl_zero(static_cast<uint32_t>(x < 0 ? ~x : x)) - 1; }
+
+// x / y of stored integers less their zero points, with y not zero.
+int64_t Quotient(int32_t x, int32_t y, const TfliteFixedPoint& factor) {
+  if (y < 0) {
+    x = -x;
+    y = -y;
+  }
+  const FixedReciprocal inverse = ReciprocalOf(y, 31);
+  const int room = HeadroomOf(x);
+  const int32_t fine = MultiplyFixed(x, inverse.raw, room);
+  const int shift = factor.shift - inverse.bits - room;
+  const int32_t high = MultiplyFixed(fine, factor.multiplier, 0);
+  // A shift to the left, which LiteRT leaves open, saturates.
+  if (shift > 0)
+    return std::clamp<int64_t>(int64_t{high} << std::min(shift, 31), -1 << 30, 1 << 30);
+  return DivideByPowerOfTwo(high, std::min(-shift, 62));
+}
+
+}  // namespace
+
+Result<Values> LowerQuantisedSum(TfliteLowering& b, std::string_view canonical, bool powers_of_two,
+                                 int64_t activation) {
+  ONCILLA_TRY(CheckTfliteIntegers(b, 2));
+  const bool wide = b.output_type() == DType::kI16;
+  int exponents[3] = {};
+  bool powers = wide && powers_of_two;
+  for (size_t i = 0; i < 3; ++i) {
+    const TfliteTensor& tensor = i < 2 ? b.tensor(i) : b.output_tensor();
+    powers &= std::frexp(ScaleOf(tensor), &exponents[i]) == 0.5f;
+  }
+  if (powers) return AddShiftedSum(b, canonical, exponents, activation);
+  const int bits = wide ? 15 : 20;
+  ONCILLA_ASSIGN(const Parts parts, AddParts(b, bits));
+  ONCILLA_ASSIGN(const ValueId sum,
+                 b.Add(canonical, {}, {parts.values[0], parts.values[1]}, "sum"));
+  const float steps = static_cast<float>(1 << bits) * ScaleOf(b.output_tensor());
+  return One(TfliteRequantised(b, sum, {parts.scale / double{steps}}, activation));
+}
+
+Result<Values> LowerQuantisedProduct(TfliteLowering& b, int64_t activation) {
+  ONCILLA_TRY(CheckTfliteIntegers(b, 2));
+  ONCILLA_ASSIGN(const ValueId x, TfliteMoved(b, 0));
+  ONCILLA_ASSIGN(const ValueId y, TfliteMoved(b, 1));
+  ONCILLA_ASSIGN(const ValueId product, b.Add("Mul", {}, {x, y}, "product"));
+  const float factor = ScaleOf(b.tensor(0)) * ScaleOf(b.tensor(1)) / ScaleOf(b.output_tensor());
+  return One(TfliteRequantised(b, product, {double{factor}}, activation));
+}
+
+// Every pair of bytes has its quotient in a table.
+Result<Values> LowerQuantisedQuotient(TfliteLowering& b, int64_t activation) {
+  ONCILLA_TRY(CheckTfliteBytes(b, 2));
+  const TfliteTensor &x = b.tensor(0), &y = b.tensor(1), &to = b.output_tensor();
+  ONCILLA_ASSIGN(const TfliteFixedPoint factor,
+                 TfliteFixedPointOf(double{ScaleOf(x) / (ScaleOf(y) * ScaleOf(to))}));
+  ONCILLA_ASSIGN(const TfliteIntegers range, TfliteActivated(to, b.output_type(), activation));
+  const int64_t x_zero = TfliteZeroOf(x), y_zero = TfliteZeroOf(y), zero = TfliteZeroOf(to);
+  const bool is_signed = IsSigned(b.dtype());
+  const auto stored = [&](int64_t bits) { return is_signed && bits > 127 ? bits - 256 : bits; };
+  ONCILLA_ASSIGN(Tensor table, Tensor::Allocate({b.output_type(), {65536}}));
+  const std::span<std::byte> cells = table.mutable_bytes();
+  for (int64_t at = 0; at < 65536; ++at) {
+    const int64_t above = stored(at >> 8) - x_zero, below = stored(at & 255) - y_zero;
+    int64_t value = zero;  // of a divisor that fails the run
+    if (below != 0) {
+      value += Quotient(static_cast<int32_t>(above), static_cast<int32_t>(below), factor);
+    }
+    value = std::clamp(value, static_cast<int64_t>(range.least), static_cast<int64_t>(range.most));
+    cells[static_cast<size_t>(at)] = static_cast<std::byte>(value & 255);
+  }
+  ValueId bits[2];
+  for (size_t i = 0; i < 2; ++i) {
+    bits[i] = b.in(i);
+    if (is_signed) {
+      ONCILLA_ASSIGN(bits[i], b.Add(BitcastAttrs{.to = DType::kU8}, {b.in(i)}, StrCat("bits", i)));
+    }
+    ONCILLA_ASSIGN(bits[i], b.Cast(bits[i], DType::kI32, StrCat("wide", i)));
+  }
+  ONCILLA_ASSIGN(const ValueId row, b.Scalar(DType::kI32, 256));
+  ONCILLA_ASSIGN(const ValueId begin, b.Add("Mul", {}, {bits[0], row}, "row"));
+  ONCILLA_ASSIGN(const ValueId place, b.Add("Add", {}, {begin, bits[1]}, "place"));
+  ONCILLA_TRY(TfliteRequireNotZero(b, 1));
+  return One(b.Add(GatherAttrs{.negative_indices = false}, {b.Constant(std::move(table)), place}));
+}
+
+// The slope has the type of x, or of 16-bit integers is of 8.
+Result<Values> LowerQuantisedPRelu(TfliteLowering& b) {
+  const TfliteTensor &from = b.tensor(0), &slope = b.tensor(1), &to = b.output_tensor();
+  const DType type = b.output_type(), with = type == DType::kI16 ? DType::kI8 : type;
+  if (b.dtype(0) != type || b.dtype(1) != with || !IsQuantised(from) || !IsQuantised(slope) ||
+      !IsQuantised(to)) {
+    return Unsupported("of ", b.dtype(0), " with slopes of ", b.dtype(1));
+  }
+  for (const TfliteTensor* tensor : {&from, &slope, &to}) {
+    ONCILLA_TRY(CheckTfliteScales(*tensor));
+    if (tensor->quantization.scale.size() != 1) return Unsupported("with a scale for each channel");
+  }
+  ONCILLA_ASSIGN(const ValueId x, TfliteMoved(b, 0));
+  ONCILLA_ASSIGN(const ValueId alpha, TfliteMoved(b, 1));
+  ONCILLA_ASSIGN(const ValueId product, b.Add("Mul", {}, {x, alpha}, "product"));
+  const float above = ScaleOf(from) / ScaleOf(to);
+  const float below = ScaleOf(from) * ScaleOf(slope) / ScaleOf(to);
+  const int64_t zero = TfliteZeroOf(to);
+  ONCILLA_ASSIGN(const ValueId high, TfliteFixed(b, x, {double{above}}, {}, type, zero, "above"));
+  ONCILLA_ASSIGN(const ValueId low,
+                 TfliteFixed(b, product, {double{below}}, {}, type, zero, "below"));
+  ONCILLA_ASSIGN(const ValueId none, b.Scalar(DType::kI32, 0));
+  ONCILLA_ASSIGN(const ValueId positive, b.Add("GreaterEqual", {}, {x, none}, "positive"));
+  return One(b.Add("Where", {}, {positive, high, low}));
+}
+
+Result<Values> LowerQuantisedSquaredDifference(TfliteLowering& b) {
+  ONCILLA_TRY(CheckTfliteBytes(b, 2));
+  if (b.dtype() != DType::kI8) return Unsupported("of ", b.dtype());
+  constexpr int kBits = 7;
+  ONCILLA_ASSIGN(const Parts parts, AddParts(b, kBits));
+  ONCILLA_ASSIGN(const ValueId difference,
+                 b.Add("Sub", {}, {parts.values[0], parts.values[1]}, "difference"));
+  ONCILLA_ASSIGN(const ValueId square, b.Add("Mul", {}, {difference, difference}, "square"));
+  const float steps = static_cast<float>(1 << (2 * kBits)) * ScaleOf(b.output_tensor());
+  return One(TfliteRequantised(b, square, {parts.scale * parts.scale / double{steps}}, 0));
+}
+
+// In 2^-8 of a real number's unit, as LiteRT compares bytes.
+Result<Values> LowerQuantisedComparison(TfliteLowering& b) {
+  constexpr struct {
+    std::string_view op, canonical;
+  } kOps[] = {{"EQUAL", "Equal"}, {"GREATER", "Greater"},      {"GREATER_EQUAL", "GreaterEqual"},
+              {"LESS", "Less"},   {"LESS_EQUAL", "LessEqual"}, {"NOT_EQUAL", "NotEqual"}};
+  const auto* row =
+      std::find_if(std::begin(kOps), std::end(kOps), [&](const auto& r) { return r.op == b.op(); });
+  const bool bytes = b.dtype() == DType::kI8 || b.dtype() == DType::kU8;
+  if (row == std::end(kOps) || b.dtype(0) != b.dtype(1) || !(bytes || b.dtype() == DType::kI16) ||
+      !IsQuantised(b.tensor(0)) || !IsQuantised(b.tensor(1))) {
+    return Unsupported("of quantised tensors (", b.QuantisedTypes(), ")");
+  }
+  for (size_t i = 0; i < 2; ++i) {
+    ONCILLA_TRY(CheckTfliteScales(b.tensor(i)));
+    if (b.tensor(i).quantization.scale.size() != 1) {
+      return Unsupported("with a scale for each channel of a tensor");
+    }
+  }
+  const bool same = SameQuantisation(b.tensor(0), b.tensor(1));
+  if (!bytes) {
+    if (!same) return Unsupported("of 16 bits whose scales differ");
+    return One(b.Add(row->canonical, {}, {b.in(0), b.in(1)}));
+  }
+  ValueId parts[2];
+  for (size_t i = 0; i < 2; ++i) {
+    RequantizeAttrs attrs;
+    attrs.x_zero = TfliteZeroOf(b.tensor(i));
+    attrs.left_shift = 8;
+    ONCILLA_ASSIGN(parts[i], TfliteFixed(b, b.in(i), {double{ScaleOf(b.tensor(i))}}, attrs,
+                                         DType::kI32, 0, StrCat("part", i)));
+  }
+  return One(b.Add(row->canonical, {}, {parts[0], parts[1]}));
+}
+
+}  // namespace oncilla
