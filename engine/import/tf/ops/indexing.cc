@@ -1,7 +1,7 @@
 // TensorFlow's constants, shapes, ranges, gathers and one-hots.
 #include "engine/import/lowering/shared_ops.h"
+#include "engine/import/tf/computed_axis.h"
 #include "engine/import/tf/messages.h"
-#include "engine/import/tf/ops/computed_axis.h"
 
 namespace oncilla {
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "engine/import/lowering/shared_ops.h"
-#include "engine/import/tf/ops/computed_axis.h"
+#include "engine/import/tf/computed_axis.h"
 #include "engine/import/tf/ops/formula.h"
 #include "engine/import/tf/ops/window.h"
 

@@ -1,5 +1,5 @@
 // TensorFlow's reductions: over axes, along one axis, and the largest few.
-#include "engine/import/tf/ops/computed_axis.h"
+#include "engine/import/tf/computed_axis.h"
 
 namespace oncilla {
 namespace {

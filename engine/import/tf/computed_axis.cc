@@ -1,5 +1,5 @@
 // Computed axes, moved to the front or made the middle one of three.
-#include "engine/import/tf/ops/computed_axis.h"
+#include "engine/import/tf/computed_axis.h"
 
 #include <limits>
 
