@@ -32,6 +32,8 @@ constexpr std::pair<oncilla_dtype, DType> kTypes[] = {
     {ONCILLA_FLOAT8E5M2FNUZ, DType::kF8E5M2FNUZ},
     {ONCILLA_FLOAT8E8M0, DType::kF8E8M0},
     {ONCILLA_FLOAT4E2M1, DType::kF4E2M1},
+    {ONCILLA_COMPLEX64, DType::kC64},
+    {ONCILLA_COMPLEX128, DType::kC128},
 };
 
 Result<TensorDesc> ReadDesc(oncilla_dtype dtype, const int64_t* dims, size_t rank, const void* data,

@@ -253,7 +253,10 @@ typedef enum oncilla_dtype {
   ONCILLA_FLOAT8E5M2 = 21,
   ONCILLA_FLOAT8E5M2FNUZ = 22,
   ONCILLA_FLOAT8E8M0 = 23, /* powers of two */
-  ONCILLA_FLOAT4E2M1 = 24
+  ONCILLA_FLOAT4E2M1 = 24,
+  /* Real and imaginary part, two floats or two doubles beside each other. */
+  ONCILLA_COMPLEX64 = 25,
+  ONCILLA_COMPLEX128 = 26
 } oncilla_dtype;
 
 /* Creates a dense, row-major tensor in host memory from a copy of `bytes` bytes, its exact size. */

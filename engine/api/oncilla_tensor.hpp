@@ -4,6 +4,7 @@
 
 #include <oncilla/oncilla.h>
 
+#include <complex>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -122,15 +123,17 @@ constexpr oncilla_dtype DTypeOf() {
   if constexpr (std::is_same_v<T, uint32_t>) return ONCILLA_UINT32;
   if constexpr (std::is_same_v<T, uint64_t>) return ONCILLA_UINT64;
   if constexpr (std::is_same_v<T, bool>) return ONCILLA_BOOL;
+  if constexpr (std::is_same_v<T, std::complex<float>>) return ONCILLA_COMPLEX64;
+  if constexpr (std::is_same_v<T, std::complex<double>>) return ONCILLA_COMPLEX128;
   return static_cast<oncilla_dtype>(0);
 }
 
 inline const char* NameOf(oncilla_dtype dtype) {
   constexpr const char* kNames[] = {
-      "?",  "f32",      "f64",        "f16",    "bf16",       "i8",     "i16",   "i32", "i64",
-      "u8", "u16",      "u32",        "u64",    "bool",       "string", "i4",    "u4",  "i2",
-      "u2", "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0", "f4e2m1"};
-  return dtype >= 0 && dtype <= ONCILLA_FLOAT4E2M1 ? kNames[dtype] : kNames[0];
+      "?",  "f32",      "f64",        "f16",    "bf16",       "i8",     "i16",    "i32", "i64",
+      "u8", "u16",      "u32",        "u64",    "bool",       "string", "i4",     "u4",  "i2",
+      "u2", "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0", "f4e2m1", "c64", "c128"};
+  return dtype >= 0 && dtype <= ONCILLA_COMPLEX128 ? kNames[dtype] : kNames[0];
 }
 
 // Returns false for types that C++ has no number type for.
@@ -166,6 +169,10 @@ inline bool PrintElement(std::ostream& out, oncilla_dtype dtype, const void* dat
       return print(uint32_t{});
     case ONCILLA_UINT64:
       return print(uint64_t{});
+    case ONCILLA_COMPLEX64:
+      return print(std::complex<float>{});
+    case ONCILLA_COMPLEX128:
+      return print(std::complex<double>{});
     default:
       return false;
   }

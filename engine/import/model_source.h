@@ -43,6 +43,9 @@ struct ImportRequest {
   std::vector<std::string> feeds;         // empty: the signature's inputs that the fetches need
   std::vector<std::string> fetches;       // empty: the signature's outputs, or none with targets
   std::vector<std::string> targets = {};  // nodes to run for their effects
+  // What is known of each feed, in their order, or nothing at all: the graph need serve no others.
+  // A graph is made so when it cannot be made for any feeds of these names.
+  Facts fed = {};
 };
 
 std::vector<std::string> NamesOf(std::span<const TensorInfo> tensors);

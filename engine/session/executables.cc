@@ -20,6 +20,17 @@ std::string KeyOf(const ImportRequest& request) {
   for (const std::string& f : request.fetches) key += f + '\n';
   key += '\n';
   for (const std::string& t : request.targets) key += t + '\n';
+  for (const Fact& fact : request.fed) {
+    key += StrCat('\n', fact);
+    if (!fact.has_value()) continue;
+    key += '=';
+    if (fact.dtype == DType::kString) {
+      for (const std::string& text : fact.value.strings()) key += StrCat(text.size(), ':', text);
+    } else {
+      key.append(reinterpret_cast<const char*>(fact.value.bytes().data()),
+                 fact.value.bytes().size());
+    }
+  }
   return key;
 }
 
@@ -99,9 +110,56 @@ Result<Module> Executables::Import(const ImportRequest& request, ImportRequest& 
   return module;
 }
 
+// A short vector of integers is more often a shape than data: of that the length is a rank.
+Facts Executables::FactsOf(const Facts& fed, Known known) {
+  Facts facts = fed;
+  for (Fact& fact : facts) {
+    const PartialShape shape = std::exchange(fact.shape, PartialShape());
+    if (known != Known::kNumbers) fact.value = Tensor();
+    if (fact.kind != ValueKind::kTensor || !shape.ranked()) continue;
+    const bool few = shape.rank() == 1 && IsInteger(fact.dtype) && shape[0].size <= kMaxRank;
+    fact.shape = known >= Known::kShapes || few ? shape : PartialShape::OfRank(shape.rank());
+  }
+  return facts;
+}
+
 Result<std::shared_ptr<Executor>> Executables::Find(const ImportRequest& request, int preferred,
                                                     const RunControl& control,
-                                                    const GraphObserver& observe) {
+                                                    const GraphObserver& observe,
+                                                    const FedFacts& fed) {
+  if (!fed) return FindFor(request, preferred, control, observe);
+  Known known = Known::kNames;
+  std::string key;  // made only where some graph needs more than names
+  {
+    MutexLock lock(&mutex_);
+    if (!known_.empty()) {
+      key = KeyOf(request);
+      if (const auto at = known_.find(key); at != known_.end()) known = at->second;
+    }
+  }
+  Status refused;
+  ImportRequest narrowed = request;
+  for (;; known = static_cast<Known>(static_cast<int>(known) + 1)) {
+    if (known != Known::kNames) narrowed.fed = FactsOf(fed(), known);
+    auto found = FindFor(narrowed, preferred, control, observe);
+    if (found.status().code() != Code::kUnimplemented ||
+        Details(found.status()).stage != Stage::kLoad) {
+      if (!refused.ok() && found.ok()) {
+        MutexLock lock(&mutex_);
+        known_[KeyOf(request)] = known;
+      }
+      // What is wrong with these feeds is said where more than names is known of them.
+      return found;
+    }
+    // The first refusal says what is not supported whatever is fed.
+    if (refused.ok()) refused = found.status();
+    if (known == Known::kNumbers) return refused;
+  }
+}
+
+Result<std::shared_ptr<Executor>> Executables::FindFor(const ImportRequest& request, int preferred,
+                                                       const RunControl& control,
+                                                       const GraphObserver& observe) {
   // Made at each run: no stream.
   const std::string asked = "asked\n" + std::to_string(preferred) + '\n' + KeyOf(request);
   const auto find = [&](const std::string& key) {
@@ -387,7 +445,7 @@ Status Executables::Repack(const RunControl& control) {
   }
   Status failure;
   for (auto graph = graphs.rbegin(); graph != graphs.rend(); ++graph) {
-    const Status made = Find(graph->first, graph->second, control).status();
+    const Status made = FindFor(graph->first, graph->second, control).status();
     if (!made.ok() && failure.ok()) failure = made;
   }
   return failure;

@@ -5,7 +5,9 @@
 // weights lie is settled here; a change drops the graphs, which the next runs make anew.
 #pragma once
 
+#include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -54,12 +56,18 @@ class Executables {
   Executables(Session& session, std::string name, HeldSource& source, StoredDevices stored_devices,
               std::shared_ptr<SharedConstants> shared);
 
+  // The facts of a run's feeds, in the order of their names.
+  using FedFacts = std::function<Facts()>;
+
   // The executor for these names, compiled now unless it is there. `observe` sees the graph after
-  // each stage, which is compiled anew for it. FailedPrecondition, DeadlineExceeded or Cancelled
-  // when the run ends first; DataLoss when a file of the model was changed since it was opened.
+  // each stage, which is compiled anew for it. Where the graph cannot be made for any feeds, it is
+  // made for the ranks of `fed`, else for its shapes, else for its numbers too.
+  // FailedPrecondition, DeadlineExceeded or Cancelled when the run ends first; DataLoss when a file
+  // of the model was changed since it was opened.
   Result<std::shared_ptr<Executor>> Find(const ImportRequest& request, int preferred,
                                          const RunControl& control,
-                                         const GraphObserver& observe = nullptr);
+                                         const GraphObserver& observe = nullptr,
+                                         const FedFacts& fed = nullptr);
 
   // From the next run on nodes are placed as asked, besides what was asked for before.
   void Place(std::vector<PlacementRequest> requests);
@@ -98,9 +106,17 @@ class Executables {
     ImportRequest request;
     int preferred = 0;
   };
+  // What a graph may rely on of the tensors that are fed, the least first.
+  enum class Known : uint8_t { kNames, kRanks, kShapes, kNumbers };
+  static Facts FactsOf(const Facts& fed, Known known);
+
   static constexpr size_t kMaxExecutors = 16;
   static constexpr size_t kMaxKeys = 16;  // per executor
 
+  // The same for what `request.fed` says.
+  Result<std::shared_ptr<Executor>> FindFor(const ImportRequest& request, int preferred,
+                                            const RunControl& control,
+                                            const GraphObserver& observe = nullptr);
   // Null when there is none.
   std::shared_ptr<Executor> FindExecutor(const std::string& key)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -144,6 +160,8 @@ class Executables {
   int64_t graphs_compiled_ ABSL_GUARDED_BY(mutex_) = 0;
   std::list<Entry> executors_ ABSL_GUARDED_BY(mutex_);  // most recently used first
   std::vector<std::weak_ptr<CallableState>> callables_ ABSL_GUARDED_BY(mutex_);
+  // How much must be known of what is fed, by names asked for, where names are not enough.
+  std::map<std::string, Known, std::less<>> known_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> state_ ABSL_GUARDED_BY(mutex_);  // resources that change
 };
 

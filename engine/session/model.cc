@@ -57,10 +57,15 @@ Result<RunResult> Model::RunOn(const std::string& device, const RunRequest& requ
   ONCILLA_ASSIGN(const int preferred, devices.Use(device));
   ONCILLA_TRY(devices.CheckAlive(static_cast<size_t>(preferred)));
   const RunControl control = ControlOf(*session_, begin, request.timeout, request.cancel);
-  auto found = executables_.Find(names, preferred, control);
+  const Executables::FedFacts fed = [&request] {
+    Facts facts = FactsOfFeeds(request.feeds);
+    for (const auto& feed : request.device_feeds) facts.push_back(Fact::Of(feed.second.desc()));
+    return facts;
+  };
+  auto found = executables_.Find(names, preferred, control, nullptr, fed);
   if (found.status().code() == Code::kResourceExhausted && session_->memory().Trim().bytes > 0) {
     // What weights lacked, idle plans of other models held.
-    found = executables_.Find(names, preferred, control);
+    found = executables_.Find(names, preferred, control, nullptr, fed);
   }
   ONCILLA_TRY(found.status());
   if ((*found)->compiled().writes_variables) may_repeat = false;
@@ -73,7 +78,11 @@ Result<std::shared_ptr<Executor>> Model::Executable(const ImportRequest& request
                                                     const std::string& device) {
   ONCILLA_ASSIGN(const auto use, EnterNow());
   ONCILLA_ASSIGN(const int preferred, session_->device_set().Use(device));
-  return executables_.Find(request, preferred, Watched(*session_), observe);
+  ImportRequest names = request;
+  names.fed.clear();
+  const Executables::FedFacts fed = [&request] { return request.fed; };
+  return executables_.Find(names, preferred, Watched(*session_), observe,
+                           request.fed.empty() ? nullptr : fed);
 }
 
 Status Model::Place(std::vector<PlacementRequest> requests) {
@@ -99,6 +108,7 @@ void Model::ClearPlacement() {
 Status Model::Prepare(const RunRequest& request) {
   ImportRequest wanted{request.signature, {}, request.fetches, request.targets};
   for (const auto& [name, tensor] : request.feeds) wanted.feeds.push_back(name);
+  wanted.fed = FactsOfFeeds(request.feeds);
   ONCILLA_ASSIGN(const auto executor, Executable(wanted, nullptr, request.device));
   const Graph& graph = executor->compiled().graph;
   std::vector<Tensor> feeds;

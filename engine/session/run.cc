@@ -239,6 +239,26 @@ RunControl ControlOf(const Session& session, std::chrono::steady_clock::time_poi
   return control;
 }
 
+Facts FactsOfFeeds(std::span<const NamedTensor> feeds) {
+  constexpr int64_t kMostNumbers = 64;
+  constexpr size_t kLongestName = 4096;
+  Facts facts;
+  for (const auto& [name, tensor] : feeds) {
+    Fact& fact = facts.emplace_back(tensor.valid() ? Fact::Of(tensor) : Fact::Absent());
+    if (fact.kind == ValueKind::kTensor && fact.dtype == DType::kString) {
+      const bool one = tensor.elements() == 1 && tensor.strings()[0].size() <= kLongestName;
+      if (one) fact.value = tensor;
+      continue;
+    }
+    const bool numbers =
+        fact.kind == ValueKind::kTensor && (IsInteger(fact.dtype) || fact.dtype == DType::kBool);
+    if (!numbers || tensor.shape().rank() > 2 || tensor.elements() > kMostNumbers) continue;
+    // The graph lives longer than the caller's memory.
+    fact.value = Tensor::Copy(tensor.desc(), tensor.bytes());
+  }
+  return facts;
+}
+
 Result<std::vector<bool>> KeepMask(const Graph& graph, const std::vector<std::string>& keep,
                                    bool all) {
   std::vector<bool> mask(graph.outputs().size(), all);

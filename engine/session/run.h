@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <span>
 #include <vector>
 
 #include "engine/import/model_source.h"
@@ -16,6 +17,11 @@ RunControl Watched(const Session& session);
 // The same with a time limit, that of the session's options where `timeout` is 0, and a token.
 RunControl ControlOf(const Session& session, std::chrono::steady_clock::time_point begin,
                      std::chrono::milliseconds timeout, const CancellationToken& cancel);
+
+// What a graph may be made for where it cannot be made for any feeds of these names (see
+// ImportRequest): types, shapes, and the values of small tensors of integers, which may be sizes or
+// axes, and of single strings, which may be names.
+Facts FactsOfFeeds(std::span<const NamedTensor> feeds);
 
 // Which outputs stay on their devices. InvalidArgument for a name that is no output.
 Result<std::vector<bool>> KeepMask(const Graph& graph, const std::vector<std::string>& keep,

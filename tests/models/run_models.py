@@ -16,7 +16,7 @@ def read(path):
 def difference(got, want):
     """Nothing when they agree, else what is wrong."""
     if got.dtype != want.dtype or got.shape != want.shape: return f"is {got.dtype}{list(got.shape)}, not {want.dtype}{list(want.shape)}"
-    if want.dtype.kind != "f": return "" if np.array_equal(got, want) else f"is\n{got}\nnot\n{want}"
+    if want.dtype.kind not in "fc": return "" if np.array_equal(got, want) else f"is\n{got}\nnot\n{want}"
     if want.size == 0: return ""
     if not np.array_equal(np.isnan(got), np.isnan(want)): return "has NaN in other places"
     error = np.nan_to_num(np.abs(got - want) / np.maximum(np.abs(want) + 0.1 * np.nanmax(np.abs(want)), 1e-30))

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <complex>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -65,6 +66,24 @@ TEST(ApiBorders, ElementsOfBoolTensorsAreZeroOrOne) {
   EXPECT_THAT(
       Refused(oncilla_tensor_wrap(ONCILLA_BOOL, dims, 1, bad, 3, nullptr, nullptr, &tensor)),
       HasSubstr("element 1 of a bool tensor is 7"));
+}
+
+TEST(ApiComplex, NumbersGoInAndComeOut) {
+  oncilla::SessionOptions options;
+  options.device = "cpu";
+  auto session = oncilla::Session::Create(options).value();
+  auto model =
+      session
+          .Load(std::string(ONCILLA_SOURCE_DIR) + "/testdata/tensorflow/runs/complex_border/model")
+          .value();
+  using Wide = std::complex<double>;
+  const auto z = oncilla::Tensor::Of<Wide>({}, {Wide(3, -4)}).value();
+  const auto result = model.Run({{"z", z}}, {"wide"}).value();
+  const oncilla::Tensor y = result["y"];
+  EXPECT_EQ(y.dtype(), ONCILLA_COMPLEX128);
+  ASSERT_NE(y.data<Wide>(), nullptr);
+  EXPECT_EQ(*y.data<Wide>(), Wide(2, -1));
+  EXPECT_EQ(y.data<double>(), nullptr);
 }
 
 class ApiRuns : public ::testing::TestWithParam<const char*> {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 #include <thread>
 
 #include "engine/base/format.h"
@@ -66,7 +67,8 @@ TEST_F(ModelState, ASignatureSeesWhatAnotherWrote) {
 }
 
 TEST_F(ModelState, TheApplicationReadsAndAssigns) {
-  EXPECT_EQ(model_->variables().store().Read("Variable_1").status().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(model_->variables().store().Read("Variable_1").status().code(),
+            Code::kFailedPrecondition);
   auto trained = model_->variables().Read("Variable_1");  // what the files give it
   ASSERT_TRUE(trained.ok()) << trained.status();
   EXPECT_THAT(trained->As<float>(), ElementsAre(0, 0, 0));
@@ -181,6 +183,39 @@ TEST_F(ModelState, ALoopThatWouldCountAwayFromItsLimitFails) {
     EXPECT_EQ(status.code(), Code::kInvalidArgument) << status;
     EXPECT_THAT(Message(status), HasSubstr("Invalid start/limit/delta"));
   }
+}
+
+// Where a generator stands is state as any other: runs take turns, in whatever graph it is.
+TEST_F(ModelState, RunsAtOnceDrawOtherSeededNumbers) {
+  model_ = Load("/testdata/tensorflow/runs/streams/model");
+  const int32_t three = 3;
+  const std::vector<NamedTensor> feeds = {
+      {"n", Tensor::Of<int32_t>(DType::kI32, {1}, {&three, 1})},
+      {"m", Tensor::Of<int32_t>(DType::kI32, {}, {&three, 1})},
+      {"x", Tensor::Of<float>(DType::kF32, {1, 2}, std::vector<float>{1, 2})}};
+  constexpr int kThreads = 4, kRuns = 25;
+  std::vector<std::vector<float>> drawn(kThreads);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kRuns; ++i) {
+        RunRequest request;
+        request.feeds = feeds;
+        // Two graphs with one generator.
+        request.fetches = {"uniform"};
+        if (t % 2 == 1) request.fetches.emplace_back("walk");
+        const auto result = model_->Run(request);
+        if (result.ok()) drawn[t].push_back(result->outputs[0].second.As<float>()[0]);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::set<float> numbers;
+  for (const auto& own : drawn) {
+    EXPECT_EQ(own.size(), kRuns);
+    numbers.insert(own.begin(), own.end());
+  }
+  EXPECT_EQ(numbers.size(), size_t{kThreads} * kRuns);
 }
 
 }  // namespace

@@ -50,8 +50,42 @@ TEST_F(SavedFunctions, WhatIsMissingOrAmbiguousIsTold) {
   EXPECT_THAT(Signature("encod"), AllOf(HasSubstr("'encod'"), HasSubstr("; functions: "),
                                         HasSubstr("did you mean 'encode'?"), HasSubstr("'encode'"),
                                         HasSubstr("'head.logits'")));
-  const std::string twice = Signature("twice");
-  EXPECT_THAT(twice, AllOf(HasSubstr("2 kinds of arguments"), HasSubstr("'__inference_twice_")));
+}
+
+TEST_F(SavedFunctions, AreChosenByWhatIsFed) {
+  const auto import = [&](std::vector<std::string> feeds, Facts fed) {
+    ImportRequest asked;
+    asked.signature = "twice";
+    asked.feeds = std::move(feeds);
+    asked.fed = std::move(fed);
+    return source_->Import(asked, OpSet::Builtin());
+  };
+  const auto fact = [](DType dtype, std::vector<Dim> dims) {
+    return Fact::Of(dtype, PartialShape(std::move(dims)));
+  };
+  // What all kinds have in common.
+  EXPECT_THAT(Signature("twice"), AllOf(HasSubstr("x "), HasSubstr("[?]"), HasSubstr("output_1")));
+  for (const DType dtype : {DType::kF32, DType::kI32}) {
+    const auto module = import({"x"}, {fact(dtype, {Dim(2)})});
+    ASSERT_TRUE(module.ok()) << module.status();
+    EXPECT_EQ(module->main.fact(module->main.outputs()[0].value).dtype, dtype);
+  }
+  // While more may be known the failure is one of what is supported.
+  const Status names = import({"x"}, {}).status();
+  EXPECT_EQ(names.code(), Code::kUnimplemented);
+  const std::string twice = StrCat(names);
+  EXPECT_THAT(twice, AllOf(HasSubstr("2 kinds of arguments; name one of them: "),
+                           HasSubstr("'__inference_twice_"), HasSubstr("(x f32[2])"),
+                           HasSubstr("(x i32[?])")));
+  for (const auto& [feed, fed] :
+       std::vector<std::pair<std::string, Fact>>{{"x", fact(DType::kF32, {Dim(3)})},
+                                                 {"x", fact(DType::kI64, {Dim(2)})},
+                                                 {"x", fact(DType::kI32, {Dim(2), Dim(2)})},
+                                                 {"y", fact(DType::kF32, {Dim(2)})}}) {
+    const Status status = import({feed}, {fed}).status();
+    EXPECT_EQ(status.code(), Code::kInvalidArgument) << feed << fed << status;
+    EXPECT_THAT(StrCat(status), HasSubstr("none of them takes what is fed: '__inference_twice_"));
+  }
   const size_t begin = twice.find("'__inference_twice_") + 1;
   const std::string first = twice.substr(begin, twice.find('\'', begin) - begin);
   EXPECT_THAT(Signature(first), HasSubstr("-> output_0 "));

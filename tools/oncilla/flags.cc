@@ -126,7 +126,8 @@ Result<SessionOptions> SessionFlags::Options() const {
 }
 
 void ModelFlags::AddTo(CLI::App& app) {
-  app.add_option("MODEL", path, "SavedModel folder, GraphDef (.pb), ONNX or TFLite file; told by content")
+  app.add_option("MODEL", path,
+                 "SavedModel folder, GraphDef (.pb), ONNX or TFLite file; told by content")
       ->required()
       ->type_name("");
   app.add_option("--tags", tags, "Tags of the SavedModel's graph (else serve, else the only set)")
@@ -239,10 +240,10 @@ Result<std::shared_ptr<Executor>> CompileModel(const OpenedModel& opened,
                                                const std::vector<std::string>& feeds,
                                                const std::vector<std::string>& fetches,
                                                const std::vector<std::string>& targets,
-                                               const GraphObserver& observe) {
+                                               const GraphObserver& observe, Facts fed) {
   const Progress progress("compiling");
-  auto executor =
-      opened.model->Executable({opened.signature->key, feeds, fetches, targets}, observe);
+  auto executor = opened.model->Executable(
+      {opened.signature->key, feeds, fetches, targets, std::move(fed)}, observe);
   if (!executor.ok()) return OfModel(executor.status());
   return executor;
 }

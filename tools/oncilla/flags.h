@@ -82,12 +82,13 @@ struct OpenedModel {
 Result<OpenedModel> Open(const ModelFlags& model, const SessionFlags& session);
 
 // The graph for these names compiled, with a failure staged as the model's. Empty feeds: those
-// inputs that the fetches need.
+// inputs that the fetches need. `fed`: what is known of the feeds, see ImportRequest.
 Result<std::shared_ptr<Executor>> CompileModel(const OpenedModel& opened,
                                                const std::vector<std::string>& feeds,
                                                const std::vector<std::string>& fetches,
                                                const std::vector<std::string>& targets = {},
-                                               const GraphObserver& observe = nullptr);
+                                               const GraphObserver& observe = nullptr,
+                                               Facts fed = {});
 
 // "1x3x224x224" as sizes; an empty text is a scalar's shape.
 Result<Shape> ParseShape(std::string_view text);

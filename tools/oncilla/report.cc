@@ -33,6 +33,19 @@ Tensor Part(const Tensor& tensor, int64_t begin, int64_t count) {
   return Tensor::View(std::move(desc), bytes, nullptr);
 }
 
+// The numbers of up to `count` elements, complex ones as their parts.
+Result<std::vector<double>> NumbersOf(const Tensor& tensor, int64_t count) {
+  const Tensor part = Part(tensor, 0, std::min(count, tensor.elements()));
+  if (!IsComplex(part.dtype())) return ToDoubles(part);
+  const DType real = part.dtype() == DType::kC64 ? DType::kF32 : DType::kF64;
+  return ToDoubles(Tensor::View({real, {part.elements(), 2}}, part.bytes(), nullptr));
+}
+
+Json NumberJson(double v) {  // JSON has no NaN and no infinity
+  if (std::isfinite(v)) return v;
+  return std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf";
+}
+
 }  // namespace
 
 namespace {
@@ -74,8 +87,15 @@ std::string PrintTensor(const std::string& name, const Tensor& tensor) {
     }
     return out + (count > kShownStrings ? " ..\n" : "\n");
   }
-  const auto first = ToDoubles(Part(tensor, 0, std::min(count, kShownNumbers)));
+  const auto first = NumbersOf(tensor, kShownNumbers);
   if (!first.ok() || count == 0) return out + (count == 0 ? " (empty)\n" : "\n");
+  if (IsComplex(tensor.dtype())) {
+    for (size_t i = 0; i < first->size(); i += 2) {
+      const double imaginary = (*first)[i + 1];
+      out += StrCat(" ", Number((*first)[i]), imaginary < 0 ? "" : "+", Number(imaginary), "j");
+    }
+    return out + (count > kShownNumbers ? " ..\n" : "\n");
+  }
   for (const double v : *first) out += " " + Number(v);
   if (count > kShownNumbers) {
     double least = INFINITY, most = -INFINITY, sum = 0;
@@ -124,13 +144,13 @@ Json TensorJson(const std::string& name, const Tensor& tensor) {
     for (uint64_t v : tensor.As<uint64_t>()) json["data"].push_back(v);
   } else if (const auto whole = ToInt64s(tensor); whole.ok()) {
     json["data"] = *whole;
-  } else if (const auto values = ToDoubles(tensor); values.ok()) {
+  } else if (const auto values = NumbersOf(tensor, kJsonElements); values.ok()) {
     json["data"] = Json::array();
-    for (double v : *values) {  // JSON has no NaN and no infinity
-      if (std::isfinite(v)) {
-        json["data"].push_back(v);
-      } else {
-        json["data"].push_back(std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf");
+    for (size_t i = 0; i < values->size(); ++i) {
+      if (!IsComplex(tensor.dtype())) {
+        json["data"].push_back(NumberJson((*values)[i]));
+      } else if (i % 2 == 1) {  // a pair
+        json["data"].push_back({NumberJson((*values)[i - 1]), NumberJson((*values)[i])});
       }
     }
   }

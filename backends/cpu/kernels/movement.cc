@@ -1,11 +1,12 @@
 // Movement kernels of the CPU. Where elements go is computed in engine/ops; here are the rows, and
 // the ops that are no boxes.
+#include "engine/ops/array/movement.h"
+
 #include <algorithm>
 #include <cstring>
 
 #include "backends/cpu/kernels/indices.h"
 #include "backends/cpu/move.h"
-#include "engine/ops/array/movement.h"
 
 namespace oncilla::cpu {
 namespace {
@@ -160,8 +161,11 @@ Status Bitcast(const BitcastAttrs&, const Args& args) {
   return Status();
 }
 
+// Complex numbers stand at a model's border alone, where they become pairs.
+constexpr DTypeSet kComplex = Set(DType::kC64) | Set(DType::kC128);
+
 const KernelRow kRows[] = {
-    Row<Bitcast>("Bitcast", kNumbers | kSmallFloats),
+    Row<Bitcast>("Bitcast", kNumbers | kSmallFloats | kComplex),
     MoveRow<WholeMoves>("Reshape"),
     MoveRow<WholeMoves>("Squeeze"),
     MoveRow<WholeMoves>("Unsqueeze"),

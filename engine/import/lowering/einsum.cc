@@ -100,6 +100,16 @@ class Einsum {
   }
 
  private:
+  // An operand of unknown rank has an axis for each label, which the run checks.
+  Result<ValueId> Ranked(size_t i, std::string_view text, const std::string& what) {
+    const ValueId x = b_.in(i);
+    const bool open = text.find("...") != std::string_view::npos || text.size() > kMaxRank;
+    if (x == kNoValue || b_.fact(x).shape.ranked() || open) return x;
+    if (b_.Rank(i, what).ok()) return x;
+    return b_.Add(EnsureShapeAttrs{.dims = std::vector<int64_t>(text.size(), -1)}, {x},
+                  StrCat("operand", i));
+  }
+
   // Fills the operands; the result's labels.
   Result<std::string> Read(const std::string& equation) {
     const size_t arrow = equation.find("->");
@@ -113,10 +123,12 @@ class Einsum {
       const std::string_view text = left.substr(begin, left.find(',', begin) - begin);
       begin += text.size() + 1;
       const std::string what = StrCat("operand ", i);
-      ONCILLA_ASSIGN(const int rank, b_.Rank(i, what));
-      ONCILLA_ASSIGN(std::string labels, ReadLabels(text, rank, what));
+      ONCILLA_ASSIGN(const ValueId value, Ranked(i, text, what));
+      const int rank = b_.fact(value).shape.ranked() ? b_.fact(value).shape.rank() : -1;
+      ONCILLA_ASSIGN(const int axes, rank >= 0 ? Result<int>(rank) : b_.Rank(i, what));
+      ONCILLA_ASSIGN(std::string labels, ReadLabels(text, axes, what));
       spread = std::max(spread, PrivateOf(labels));
-      Operand& x = operands_.emplace_back(Operand{b_.in(i), std::move(labels)});
+      Operand& x = operands_.emplace_back(Operand{value, std::move(labels)});
       while (WithoutRepeats(x.labels) != x.labels) ONCILLA_TRY(TakeDiagonal(x, what));
       all += text;
     }

@@ -30,8 +30,8 @@ constexpr TypeRow kTypes[] = {
     {"DOUBLE", DType::kF64, 10},
     {"UINT32", DType::kU32, 11},
     {"UINT64", DType::kU64, 11},
-    {"COMPLEX64", DType::kInvalid, 0},
-    {"COMPLEX128", DType::kInvalid, 0},
+    {"COMPLEX64", DType::kC64, 4},
+    {"COMPLEX128", DType::kC128, 10},
     {"BFLOAT16", DType::kBF16, 5},
     {"FLOAT8E4M3FN", DType::kF8E4M3FN, 5},
     {"FLOAT8E4M3FNUZ", DType::kF8E4M3FNUZ, 5},
@@ -133,8 +133,9 @@ Result<Tensor> ReadStrings(Bytes proto, const Shape& shape) {
 
 Result<Tensor> ReadList(Bytes proto, const TensorDesc& desc, uint32_t list) {
   std::string data;
-  // A number of the list is a byte of packed elements.
-  const auto each = static_cast<size_t>(IsPacked(desc.dtype) ? 1 : BytesOf(desc.dtype));
+  // A number of the list is a byte of packed elements, and a part of complex ones.
+  const int64_t parts = IsComplex(desc.dtype) ? 2 : 1;
+  const auto each = static_cast<size_t>(IsPacked(desc.dtype) ? 1 : BytesOf(desc.dtype) / parts);
   const auto limit = static_cast<uint64_t>(desc.bytes());
   // Little-endian hosts only, as everywhere in the engine: the low bytes come first.
   const auto add = [&](auto value) {
@@ -144,9 +145,9 @@ Result<Tensor> ReadList(Bytes proto, const TensorDesc& desc, uint32_t list) {
   WireMessage message(proto);
   while (message.Next()) {
     if (message.field() != list) continue;
-    if (desc.dtype == DType::kF32) {
+    if (desc.dtype == DType::kF32 || desc.dtype == DType::kC64) {
       message.EachFloat(add);
-    } else if (desc.dtype == DType::kF64) {
+    } else if (desc.dtype == DType::kF64 || desc.dtype == DType::kC128) {
       message.EachDouble(add);
     } else if (desc.dtype == DType::kBool) {
       message.EachInt([&](int64_t v) { add(static_cast<uint8_t>(v != 0)); });

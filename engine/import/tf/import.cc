@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "engine/import/tf/graph/builder.h"
 #include "engine/import/tf/graph/raise.h"
+#include "engine/ops/array/movement.h"
 
 namespace oncilla {
 namespace {
@@ -60,8 +62,10 @@ class Importer {
     for (size_t i = 0; i < request_.outputs.size(); ++i) {
       const std::string& name = request_.outputs[i].name;
       ONCILLA_ASSIGN(const ValueId value, builder.Output(i));
-      if (builder.IsComplex(i)) {
-        return Unsupported("output '", name, "' is complex; a model's outputs must be real");
+      if (builder.IsComplex(i) || parts_.count(value) != 0) {
+        ONCILLA_ASSIGN(const ValueId joined, Joined(name, value));
+        graph().AddOutput(name, joined);
+        continue;
       }
       if (value == kNoValue || graph().fact(value).kind != ValueKind::kTensor) {
         return Unsupported("output '", name, "' is a resource or a list, not a tensor");
@@ -87,17 +91,48 @@ class Importer {
           return InvalidArgument("input '", info.name, "' stands there twice");
         }
       }
+      const Fact* fed = i < request_.fed.size() ? &request_.fed[i] : nullptr;
       auto fact =
-          InputFact(info, flat < 0 ? nullptr : flat_.nodes[static_cast<size_t>(flat)].source);
+          InputFact(info, flat < 0 ? nullptr : flat_.nodes[static_cast<size_t>(flat)].source, fed);
       if (!fact.ok()) return In(fact.status(), StrCat("input '", info.name, "'"));
+      if (fed != nullptr && fed->has_value() && fed->dtype == fact->dtype &&
+          fact->shape.Accepts(fed->value.shape())) {
+        inputs_.push_back(graph().AddConstant(fed->value, info.name));
+        continue;
+      }
+      const bool complex = IsComplex(fact->dtype);
       inputs_.push_back(graph().AddInput(info.name, *std::move(fact)));
+      if (complex) ONCILLA_TRY(TakeApart(info.name, inputs_.back()));
     }
     return {};
   }
 
+  // Within a graph complex numbers are their parts, along a last axis.
+  Status TakeApart(const std::string& name, ValueId& value) {
+    const DType part = PartOf(graph().fact(value).dtype);
+    ONCILLA_ASSIGN(value, graph().Add(StrCat(name, "/parts"), "Bitcast",
+                                      WriteAttrs(BitcastAttrs{.to = part}), {value}));
+    parts_.insert(value);
+    return {};
+  }
+  Result<ValueId> Joined(const std::string& name, ValueId parts) {
+    const bool wide = graph().fact(parts).dtype == DType::kF64;
+    const BitcastAttrs attrs = {.to = wide ? DType::kC128 : DType::kC64};
+    return graph().Add(StrCat(name, "/complex"), "Bitcast", WriteAttrs(attrs), {parts});
+  }
+
+  // Adds what is known of the tensor that is fed. One that does not fit is refused by the run.
+  static void Narrow(PartialShape& shape, const PartialShape& fed) {
+    if (!shape.ranked() && fed.rank() <= kMaxRank) shape = fed;
+    if (!fed.ranked() || fed.rank() != shape.rank()) return;
+    for (int axis = 0; axis < shape.rank(); ++axis) {
+      if (!shape[axis].known() && fed[axis].known()) shape[axis] = fed[axis];
+    }
+  }
+
   // What the signature and the placeholder say together. Sizes that are not known get names, so
   // that a reshape back to them is recognised.
-  Result<Fact> InputFact(const TensorInfo& info, const TfNode* node) {
+  Result<Fact> InputFact(const TensorInfo& info, const TfNode* node, const Fact* fed) {
     Fact fact = Fact::Of(info.dtype, info.shape);
     ONCILLA_ASSIGN(const TfInput source, ParseTfInput(info.source));
     if (node == nullptr) {
@@ -124,6 +159,7 @@ class Importer {
     if (fact.dtype == DType::kInvalid) {
       return Unsupported("its type is not known, or not one that the engine has");
     }
+    if (fed != nullptr) Narrow(fact.shape, fed->shape);
     if (!fact.shape.ranked()) return fact;
     if (fact.shape.rank() > kMaxRank) return Unsupported("its rank is ", fact.shape.rank());
     for (int axis = 0; axis < fact.shape.rank(); ++axis) {
@@ -139,6 +175,7 @@ class Importer {
   TfImportState state_;
   TfFlatGraph flat_;
   Values inputs_;
+  std::set<ValueId> parts_;  // inputs of complex numbers, taken apart
 };
 
 }  // namespace

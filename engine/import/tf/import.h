@@ -20,6 +20,9 @@ struct TfImportRequest {
   std::vector<TensorInfo> inputs;
   std::vector<TensorInfo> outputs;
   std::vector<std::string> targets = {};  // nodes to run for their effects
+  // What is known of the tensors that are fed, in the order of `inputs`, or nothing: see
+  // ImportRequest.
+  Facts fed = {};
   // Leave out inputs that no output needs.
   bool only_needed_inputs = false;
   std::function<Result<Tensor>(const TfNode&)> variable;

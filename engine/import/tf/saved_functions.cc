@@ -102,9 +102,49 @@ void Flatten(Bytes bytes, const Leaf& at, int depth, std::vector<Leaf>& leaves) 
   }
 }
 
+// The arguments that are no tensors, as Python writes them.
+void AddLiterals(Bytes bytes, int depth, std::string& text) {
+  constexpr int kMostDepth = 64;
+  constexpr size_t kMostText = 256;
+  if (depth > kMostDepth || text.size() > kMostText) return;
+  const auto add = [&text](const auto&... parts) {
+    text += StrCat(text.empty() ? "" : ", ", parts...);
+  };
+  for (WireMessage value(bytes); value.Next();) {
+    switch (value.field()) {
+      case 12:  // int64_value, in zigzag form
+        add(protozero::decode_zigzag64(static_cast<uint64_t>(value.Int())));
+        break;
+      case 13:  // string_value
+        add('\'', value.View().substr(0, kMostText), '\'');
+        break;
+      case 14:  // bool_value
+        add(value.Int() != 0 ? "True" : "False");
+        break;
+      case 51:  // list_value
+      case 52:  // tuple_value
+        for (WireMessage list(value.View()); list.Next();) {
+          if (list.field() == 1) AddLiterals(list.View(), depth + 1, text);
+        }
+        break;
+      case 53:  // dict_value
+        for (WireMessage dict(value.View()); dict.Next();) {
+          if (dict.field() != 1) continue;
+          for (WireMessage entry(dict.View()); entry.Next();) {
+            if (entry.field() == 2) AddLiterals(entry.View(), depth + 1, text);
+          }
+        }
+        break;
+      default:
+        break;
+    }
+  }
+}
+
 // The arguments and results that a function was traced with.
 struct Traced {
   std::vector<Leaf> arguments, results;
+  std::string literals;  // see SavedTrace
 };
 
 Traced ReadTraced(Bytes object_graph, std::string_view function) {
@@ -117,7 +157,11 @@ Traced ReadTraced(Bytes object_graph, std::string_view function) {
     }
     if (key != function) continue;
     for (WireMessage concrete(value); concrete.Next();) {
-      if (concrete.field() == 3) Flatten(concrete.View(), {}, 0, traced.arguments);
+      if (concrete.field() == 3) {
+        const Bytes arguments = concrete.View();
+        Flatten(arguments, {}, 0, traced.arguments);
+        AddLiterals(arguments, 0, traced.literals);
+      }
       if (concrete.field() == 4) Flatten(concrete.View(), {}, 0, traced.results);
     }
   }
@@ -166,8 +210,8 @@ SavedFunctions ReadSavedFunctions(Bytes object_graph) {
   return functions;
 }
 
-Result<Signature> CallSavedFunction(TfGraph& graph, Bytes object_graph, const std::string& function,
-                                    const CapturesOf& captures_of) {
+Result<SavedTrace> CallSavedFunction(TfGraph& graph, Bytes object_graph,
+                                     const std::string& function, const CapturesOf& captures_of) {
   ONCILLA_ASSIGN(const TfFunction* body, graph.Function(function));
   ONCILLA_ASSIGN(const std::vector<std::string> captures, captures_of(function));
   if (captures.size() > body->args.size()) {
@@ -220,7 +264,7 @@ Result<Signature> CallSavedFunction(TfGraph& graph, Bytes object_graph, const st
   tf_write::AddAttr(node, "Tout", tf_write::TypesAttr(given));
   nodes.Message(1, std::move(node));
   if (graph.main().Find(call) < 0) ONCILLA_TRY(graph.Extend(Text(nodes)));
-  return signature;
+  return SavedTrace{std::move(signature), std::move(traced.literals)};
 }
 
 }  // namespace oncilla

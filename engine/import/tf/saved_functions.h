@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/import/model_source.h"
 #include "engine/import/tf/graph/graph.h"
+#include "engine/import/tf/saved_choice.h"
 
 namespace oncilla {
 
@@ -29,7 +29,7 @@ using CapturesOf = std::function<Result<std::vector<std::string>>(const std::str
 // Adds a call of a library function to the main graph, with a placeholder for each argument, unless
 // it is there already, and says what it takes and gives: arguments by the names of the function,
 // results by the keys of the dict that it returns, else "output_0", "output_1", ..
-Result<Signature> CallSavedFunction(TfGraph& graph, Bytes object_graph, const std::string& function,
-                                    const CapturesOf& captures);
+Result<SavedTrace> CallSavedFunction(TfGraph& graph, Bytes object_graph,
+                                     const std::string& function, const CapturesOf& captures);
 
 }  // namespace oncilla

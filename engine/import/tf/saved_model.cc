@@ -138,6 +138,26 @@ void ReadAsset(Bytes asset_proto, std::map<std::string, std::string, std::less<>
   (*assets)[NodeOf(tensor)] = file;
 }
 
+// The same from an entry of the collections, where TensorFlow 1 kept them: a list of Any.
+void ReadAssetCollection(Bytes entry_proto,
+                         std::map<std::string, std::string, std::less<>>* assets) {
+  Bytes key, collection;
+  for (WireMessage entry(entry_proto); entry.Next();) {
+    if (entry.field() == 1) key = entry.View();
+    if (entry.field() == 2) collection = entry.View();
+  }
+  if (key != "saved_model_assets") return;
+  for (WireMessage kinds(collection); kinds.Next();) {
+    if (kinds.field() != 5) continue;  // any_list
+    for (WireMessage list(kinds.View()); list.Next();) {
+      if (list.field() != 1) continue;
+      for (WireMessage any(list.View()); any.Next();) {
+        if (any.field() == 2) ReadAsset(any.View(), assets);
+      }
+    }
+  }
+}
+
 bool LooksLikeMetaGraph(Bytes bytes) {
   bool has_part = false;
   WireMessage message(bytes);
@@ -228,9 +248,12 @@ Status SavedModel::ReadMetaGraph(Bytes meta_graph) {
         if (signature.key.compare(0, 2, "__") != 0) signatures_.push_back(std::move(signature));
         break;
       }
-      case 4:
-        if (init_op_.empty()) init_op_ = ReadInitCollection(message.View());
+      case 4: {
+        const Bytes collection = message.View();
+        if (init_op_.empty()) init_op_ = ReadInitCollection(collection);
+        ReadAssetCollection(collection, &assets_);
         break;
+      }
       case 6:
         ReadAsset(message.View(), &assets_);
         break;

@@ -12,6 +12,7 @@
 #include "engine/import/tf/import.h"
 #include "engine/import/tf/messages.h"
 #include "engine/import/tf/op_kinds.h"
+#include "engine/import/tf/saved_choice.h"
 #include "engine/import/tf/saved_functions.h"
 #include "engine/import/tf/saved_model.h"
 #include "engine/import/tf/state/variables.h"
@@ -92,6 +93,7 @@ Result<TfImportRequest> MakeRequest(const ImportRequest& asked, const Signature&
   }
   ONCILLA_TRY(CheckNoTensorTwice(asked, signature, request));
   request.targets = asked.targets;
+  if (asked.fed.size() == request.inputs.size()) request.fed = asked.fed;
   if (request.outputs.empty() && request.targets.empty()) {
     return WithStage(InvalidArgument(tf_messages::NothingAsked(), " The model has no outputs."),
                      Stage::kOptions);
@@ -176,26 +178,20 @@ class SavedModelSource : public TfSource {
   }
 
   // A signature; else a function of the object that was saved, as Python spells it ("encode",
-  // "encoder.encode"), or by its name in the graph's library.
+  // "encoder.encode"), or by its name in the graph's library. Of a function that was saved for
+  // several kinds of arguments it is what they have in common.
   Result<const Signature*> FindSignature(std::string_view key) const override {
     auto found = ModelSource::FindSignature(key);
     if (found.ok()) return found;
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (const auto known = functions_.find(key); known != functions_.end()) return &known->second;
-    ONCILLA_ASSIGN(const std::string function, LibraryFunction(key, found.status()));
-    ONCILLA_ASSIGN(TfGraph * graph, model_->Graph());
-    auto called =
-        CallSavedFunction(*graph, model_->object_graph(), function,
-                          [this](const std::string& name) { return variables_.Captures(name); });
-    if (!called.ok()) return In(called.status(), StrCat("function '", key, "'"));
-    called->key = std::string(key);
-    return &functions_.emplace(called->key, *std::move(called)).first->second;
+    ONCILLA_ASSIGN(const SavedFunction* function, FindFunction(key, found.status()));
+    return &function->common;
   }
 
   Result<Module> Import(const ImportRequest& asked,
                         const std::shared_ptr<const OpSet>& ops) override {
-    ONCILLA_ASSIGN(const Signature* signature, FindSignature(asked.signature));
     const std::lock_guard<std::mutex> lock(mutex_);
+    ONCILLA_ASSIGN(const Signature* signature, Chosen(asked));
     ONCILLA_ASSIGN(TfGraph * graph, model_->Graph());
     auto request = MakeRequest(asked, *signature, graph->main());
     if (!request.ok()) return In(request.status(), model_->folder());
@@ -207,8 +203,8 @@ class SavedModelSource : public TfSource {
   }
 
   Result<TfFrozenGraph> Freeze(const ImportRequest& asked, const Shapes& shapes) override {
-    ONCILLA_ASSIGN(const Signature* signature, FindSignature(asked.signature));
     const std::lock_guard<std::mutex> lock(mutex_);
+    ONCILLA_ASSIGN(const Signature* signature, Chosen(asked));
     ONCILLA_ASSIGN(TfGraph * graph, model_->Graph());
     return Frozen(*graph, asked, shapes, *signature, model_->folder(),
                   [this](const TfNode& handle) { return variables_.Value(handle); });
@@ -260,21 +256,50 @@ class SavedModelSource : public TfSource {
   }
 
  private:
-  // The function that a key means; `unknown` when it means none, with the names that there are.
-  Result<std::string> LibraryFunction(std::string_view key, Status unknown) const {
+  // A function without a signature: what it was traced to, once or several times.
+  struct SavedFunction {
+    std::vector<SavedTrace> traces;
+    Signature common;
+  };
+
+  // The signature, or the trace of a function, that serves these feeds.
+  Result<const Signature*> Chosen(const ImportRequest& asked) const {
+    auto found = ModelSource::FindSignature(asked.signature);
+    if (found.ok()) return found;
+    ONCILLA_ASSIGN(const SavedFunction* function, FindFunction(asked.signature, found.status()));
+    if (function->traces.size() == 1) return &function->common;
+    return ChooseTrace(function->common.key, function->traces, asked);
+  }
+
+  // `unknown` when there is none of this name.
+  Result<const SavedFunction*> FindFunction(std::string_view key, Status unknown) const {
+    if (const auto known = functions_.find(key); known != functions_.end()) return &known->second;
+    ONCILLA_ASSIGN(const auto names, LibraryFunctions(key, std::move(unknown)));
+    ONCILLA_ASSIGN(TfGraph * graph, model_->Graph());
+    SavedFunction function;
+    for (const std::string& name : names) {
+      auto called =
+          CallSavedFunction(*graph, model_->object_graph(), name,
+                            [this](const std::string& of) { return variables_.Captures(of); });
+      if (!called.ok()) return In(called.status(), StrCat("function '", key, "'"));
+      function.traces.push_back(*std::move(called));
+    }
+    function.common = names.size() == 1 ? function.traces[0].signature
+                                        : CommonSignature(std::string(key), function.traces);
+    function.common.key = std::string(key);
+    return &functions_.emplace(std::string(key), std::move(function)).first->second;
+  }
+
+  // The functions of the library that a key means; `unknown` when it means none, with the names
+  // that there are.
+  Result<std::vector<std::string>> LibraryFunctions(std::string_view key, Status unknown) const {
     ONCILLA_ASSIGN(TfGraph * graph, model_->Graph());
     SavedFunctions functions;
     ONCILLA_TRY(ReadWire(StrCat(model_->folder(), ": the object graph"),
                          [&] { functions = ReadSavedFunctions(model_->object_graph()); }));
     const auto named = functions.find(std::string(key));
-    if (named != functions.end() && named->second.size() == 1) return named->second[0];
-    if (named != functions.end()) {
-      return WithStage(
-          InvalidArgument("function '", key, "' was saved for ", named->second.size(),
-                          " kinds of arguments; name one of them: ", Listed(named->second)),
-          Stage::kOptions);
-    }
-    if (graph->HasFunction(key)) return std::string(key);
+    if (named != functions.end() && !named->second.empty()) return named->second;
+    if (graph->HasFunction(key)) return std::vector<std::string>{std::string(key)};
     if (functions.empty()) return unknown;
     std::vector<std::string> names, shown;
     for (const auto& [name, traces] : functions) names.push_back(name);
@@ -290,7 +315,7 @@ class SavedModelSource : public TfSource {
   mutable std::mutex mutex_;  // the readers below read lazily
   std::unique_ptr<SavedModel> model_;
   mutable TfVariables variables_;
-  mutable std::map<std::string, Signature, std::less<>> functions_;
+  mutable std::map<std::string, SavedFunction, std::less<>> functions_;
   StateNames state_;
   SourceNodes source_nodes_;
 };

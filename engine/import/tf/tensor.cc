@@ -25,7 +25,7 @@ constexpr TypeRow kTypes[] = {
     {5, "int16", DType::kI16},
     {6, "int8", DType::kI8},
     {7, "string", DType::kString},
-    {8, "complex64", DType::kInvalid},
+    {8, "complex64", DType::kC64},
     {9, "int64", DType::kI64},
     {10, "bool", DType::kBool},
     {11, "qint8", DType::kI8},
@@ -35,7 +35,7 @@ constexpr TypeRow kTypes[] = {
     {15, "qint16", DType::kI16},
     {16, "quint16", DType::kU16},
     {17, "uint16", DType::kU16},
-    {18, "complex128", DType::kInvalid},
+    {18, "complex128", DType::kC128},
     {19, "half", DType::kF16},
     {20, "resource", DType::kInvalid},
     {21, "variant", DType::kInvalid},
@@ -112,10 +112,14 @@ uint32_t ListField(DType dtype) {
       return 7;
     case DType::kString:
       return 8;
+    case DType::kC64:
+      return 9;
     case DType::kI64:
       return 10;
     case DType::kBool:
       return 11;
+    case DType::kC128:
+      return 12;
     case DType::kF16:
     case DType::kBF16:
       return 13;
@@ -154,9 +158,12 @@ Result<Tensor> ReadStrings(Bytes proto, const Shape& shape, int64_t elements,
 }
 
 Result<Tensor> ReadNumbers(Bytes proto, const TensorDesc& desc, TfUnfoldBudget& budget) {
+  // Complex numbers are listed as their parts.
+  const DType part = PartOf(desc.dtype);
+  const int64_t parts = IsComplex(desc.dtype) ? 2 : 1;
   const uint32_t list = ListField(desc.dtype);
-  const int64_t elements = desc.elements();
-  ElementBytes out(desc.dtype);
+  const int64_t elements = SaturatingMul(desc.elements(), parts);
+  ElementBytes out(part);
   int64_t count = 0;
   const auto add = [&](auto value) {
     CheckRoom(count++, elements);
@@ -165,9 +172,9 @@ Result<Tensor> ReadNumbers(Bytes proto, const TensorDesc& desc, TfUnfoldBudget& 
   WireMessage message(proto);
   while (message.Next()) {
     if (message.field() != list) continue;
-    if (desc.dtype == DType::kF32) {
+    if (part == DType::kF32) {
       message.EachFloat(add);
-    } else if (desc.dtype == DType::kF64) {
+    } else if (part == DType::kF64) {
       message.EachDouble(add);
     } else if (desc.dtype == DType::kBool) {
       message.EachInt([&](int64_t v) { add(static_cast<uint8_t>(v != 0)); });
@@ -176,6 +183,7 @@ Result<Tensor> ReadNumbers(Bytes proto, const TensorDesc& desc, TfUnfoldBudget& 
     }
   }
   const int64_t bytes = desc.bytes();
+  if (count % parts != 0) return DataLoss("a constant ", desc, " lists half a number");
   if (count == elements) return Tensor::Copy(desc, std::as_bytes(std::span(out.data())));
   if (bytes > budget.bytes) {
     return Exhausted("a constant ", desc, " of repeated values unfolds to ", bytes,
@@ -186,9 +194,9 @@ Result<Tensor> ReadNumbers(Bytes proto, const TensorDesc& desc, TfUnfoldBudget& 
   std::byte* at = tensor.mutable_bytes().data();
   if (count == 0) return tensor;  // no value at all means zeros
   std::memcpy(at, out.data().data(), out.data().size());
-  const size_t each = out.element_size();
+  const size_t each = out.element_size() * static_cast<size_t>(parts);
   const std::byte* last = at + out.data().size() - each;
-  for (int64_t i = count; i < elements; ++i) {
+  for (int64_t i = count / parts; i < desc.elements(); ++i) {
     std::memcpy(at + static_cast<size_t>(i) * each, last, each);
   }
   return tensor;
@@ -205,6 +213,22 @@ std::string TfTypeName(int64_t tf_type) {
   const TypeRow* row = FindType(tf_type);
   if (row == nullptr) return StrCat("type ", tf_type);
   return StrCat(row->name, tf_type > tf_type::kReference ? "_ref" : "");
+}
+
+DType PartOf(DType dtype) {
+  if (!IsComplex(dtype)) return dtype;
+  return dtype == DType::kC64 ? DType::kF32 : DType::kF64;
+}
+
+Result<Tensor> ComplexParts(const Tensor& tensor) {
+  if (!IsComplex(tensor.dtype())) return tensor;
+  Shape shape = tensor.shape();
+  if (shape.rank() >= kMaxRank) return Unsupported("complex numbers of rank ", shape.rank());
+  shape.push_back(2);
+  Tensor parts = Tensor::View({PartOf(tensor.dtype()), std::move(shape)}, tensor.bytes(),
+                              std::make_shared<const Tensor>(tensor));
+  if (tensor.mapped()) parts.set_mapped();
+  return parts;
 }
 
 Result<PartialShape> ShapeFromTf(Bytes shape_proto) {

@@ -1,7 +1,7 @@
 // TensorFlow's element types, shapes and tensors, as ours.
 //
 // Fields after tensor.proto, tensor_shape.proto and types.proto. A type that the engine does not
-// have (complex, quantized, resource, variant) is known by number and name only, so that a model
+// have (resource, variant, floats of 8 bits) is known by number and name only, so that a model
 // that merely mentions it still loads.
 #pragma once
 
@@ -24,6 +24,11 @@ inline constexpr int kVariant = 21, kReference = 100;
 DType DTypeFromTf(int64_t tf_type);
 // "float", "resource", "int8_ref", ... or "type 99" for numbers nobody defined.
 std::string TfTypeName(int64_t tf_type);
+
+// The type of the two parts of complex numbers; others are their own.
+DType PartOf(DType dtype);
+// Complex numbers as they stand in a graph: their parts, along a last axis. The bytes are shared.
+Result<Tensor> ComplexParts(const Tensor& tensor);
 
 // TensorShapeProto. Throws WireError; any rank, every size known and >= 0 or unknown.
 Result<PartialShape> ShapeFromTf(Bytes shape_proto);

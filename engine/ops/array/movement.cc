@@ -149,7 +149,7 @@ Result<Facts> InferUnsqueeze(const NoAttrs&, std::span<const Fact> in) {
 
 Result<Facts> InferBitcast(const BitcastAttrs& attrs, std::span<const Fact> in) {
   auto plain = [](DType t) {
-    return IsFloat(t) || IsInteger(t) || (IsSmallFloat(t) && !IsPacked(t));
+    return IsNumber(t) || IsComplex(t) || (IsSmallFloat(t) && !IsPacked(t));
   };
   if (!plain(in[0].dtype) || !plain(attrs.to)) {
     return InvalidArgument("the bytes of ", in[0].dtype, " as ", attrs.to);

@@ -11,6 +11,7 @@
 
 #include "engine/base/format.h"
 #include "engine/placement/device_name.h"
+#include "engine/session/run.h"
 #include "engine/session/trace.h"
 #include "tools/oncilla/commands/commands.h"
 #include "tools/oncilla/commands/statistics.h"
@@ -134,7 +135,8 @@ Result<Measured> Measure(const BenchFlags& flags, OpenedModel& opened) {
   request.timeout = std::chrono::milliseconds(flags.timeout_ms);
   std::optional<TimedWork> limit(flags.timeout_ms);  // planning, too
   const auto begin = Clock::now();
-  ONCILLA_ASSIGN(const auto executor, CompileModel(opened, names, fetches));
+  ONCILLA_ASSIGN(const auto executor,
+                 CompileModel(opened, names, fetches, {}, nullptr, FactsOfFeeds(inputs.feeds)));
   auto first = opened.model->Run(request);
   if (!first.ok()) return OfRun(first.status());
   measured.first_run_s = Since(begin);

@@ -8,6 +8,7 @@
 #include "engine/graph/print.h"
 #include "engine/import/container/container.h"
 #include "engine/placement/device_name.h"
+#include "engine/session/run.h"
 #include "tools/oncilla/commands/commands.h"
 #include "tools/oncilla/commands/inspect_all.h"
 #include "tools/oncilla/commands/work.h"
@@ -69,6 +70,31 @@ double CountParameters(const Graph& graph) {
     }
   }
   return count;
+}
+
+// The inputs by name, and what files and --shape say of them, for a graph that cannot be made
+// without.
+Result<std::pair<std::vector<std::string>, Facts>> GivenFacts(const InspectFlags& flags,
+                                                              const Inspected& in) {
+  const Signature& signature = *in.opened.signature;
+  ONCILLA_ASSIGN(const auto named, GivenInputs(signature, flags.input));
+  ONCILLA_ASSIGN(const Inputs given, GatherInputs(signature, named, flags.input));
+  const Facts known = FactsOfFeeds(given.feeds);
+  std::vector<std::string> names;
+  Facts facts;
+  for (const TensorInfo& info : signature.inputs) {
+    names.push_back(info.name);
+    const auto file =
+        std::find_if(given.feeds.begin(), given.feeds.end(),
+                     [&](const NamedTensor& feed) { return feed.first == info.name; });
+    if (file != given.feeds.end()) {
+      facts.push_back(known[static_cast<size_t>(file - given.feeds.begin())]);
+      continue;
+    }
+    const auto shape = SettledShape(info, flags.input, signature);
+    facts.push_back(Fact::Of(info.dtype, shape.ok() ? PartialShape(*shape) : info.shape));
+  }
+  return std::pair(std::move(names), std::move(facts));
 }
 
 // From files where they are given; else of the right shape and all zero, which says nothing wrong
@@ -422,7 +448,14 @@ Status Inspect(const InspectFlags& flags) {
     }
     if (flags.graph) in.stages += StrCat("== ", stage, "\n", Print(graph));
   };
-  ONCILLA_ASSIGN(in.executor, CompileModel(in.opened, {}, fetches, {}, observe));
+  auto compiled = CompileModel(in.opened, {}, fetches, {}, observe);
+  if (compiled.status().code() == Code::kUnimplemented &&
+      !(flags.input.shapes.empty() && flags.input.inputs.empty())) {
+    in.stages.clear();
+    ONCILLA_ASSIGN(const auto given, GivenFacts(flags, in));
+    compiled = CompileModel(in.opened, given.first, fetches, {}, observe, given.second);
+  }
+  ONCILLA_ASSIGN(in.executor, std::move(compiled));
   ONCILLA_TRY(MakeFeeds(flags, in));
   ONCILLA_TRY(MakePlanOf(flags, in));
   if (flags.json) return PrintDocument(ToJson(flags, in));

@@ -1,4 +1,6 @@
 // oncilla run: real data in, real data out.
+#include "engine/session/run.h"
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <optional>
@@ -138,13 +140,21 @@ Result<std::vector<std::string>> NeededInputs(const OpenedModel& opened, const S
                                               const Step& step,
                                               const std::vector<std::string>& fetches) {
   ONCILLA_ASSIGN(std::vector<std::string> given, GivenInputs(signature, step.input));
-  if (given.size() == signature.inputs.size() ||
-      signature.inputs.size() > opened.signature->inputs.size()) {
+  // Of a function that was saved for several kinds of arguments the feeds choose one.
+  const auto& inputs = opened.signature->inputs;
+  const bool chosen =
+      opened.model->source().has_tf_contents() &&
+      std::ranges::any_of(inputs, [](const TensorInfo& info) { return info.source.empty(); });
+  if (chosen || given.size() == signature.inputs.size() ||
+      signature.inputs.size() > inputs.size()) {
     return given;
   }
-  ONCILLA_ASSIGN(const auto executor, CompileModel(opened, {}, fetches, step.targets));
+  const auto executor = CompileModel(opened, {}, fetches, step.targets);
+  // What is fed may say what the file leaves open.
+  if (executor.status().code() == Code::kUnimplemented) return given;
+  ONCILLA_TRY(executor.status());
   std::vector<std::string> needed;
-  for (const NamedValue& input : executor->compiled().graph.inputs()) {
+  for (const NamedValue& input : (*executor)->compiled().graph.inputs()) {
     needed.push_back(input.name);
   }
   return needed;
@@ -216,7 +226,8 @@ Result<StepResult> RunStep(OpenedModel& opened, const Step& step, const RunFlags
   ONCILLA_ASSIGN(const auto needed, NeededInputs(opened, known, step, fetches));
   ONCILLA_ASSIGN(Inputs inputs, GatherCounted(*opened.session, known, needed, step.input));
   const TimedWork limit(flags.timeout_ms);  // planning, too, which finds out whether shapes meet
-  const auto executor = CompileModel(opened, needed, fetches, step.targets);
+  const auto executor =
+      CompileModel(opened, needed, fetches, step.targets, nullptr, FactsOfFeeds(inputs.feeds));
   if (!executor.ok() && !RunsElsewhere(opened, executor.status())) return executor.status();
   StepResult result;
   result.photo = inputs.photo;

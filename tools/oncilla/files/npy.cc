@@ -146,6 +146,8 @@ Result<Element> ParseElement(std::string_view descr) {
                 {'u', 4, DType::kU32},
                 {'u', 8, DType::kU64},
                 {'b', 1, DType::kBool},
+                {'c', 8, DType::kC64},
+                {'c', 16, DType::kC128},
                 // The ml_dtypes package saves bfloat16 as V2, floats of 8 bits as V1 or f1.
                 {'V', 2, DType::kBF16},
                 {'V', 1, DType::kU8},
@@ -229,7 +231,9 @@ Result<Tensor> Unfold(const Header& header, const Element& element,
   std::byte* out = tensor.mutable_bytes().data();
   for (int64_t i = 0; i < count; ++i, out += element.bytes) {
     std::memcpy(out, source(i), static_cast<size_t>(element.bytes));
-    if (element.swap) std::reverse(out, out + element.bytes);
+    if (!element.swap) continue;
+    const int64_t part = IsComplex(element.dtype) ? element.bytes / 2 : element.bytes;
+    for (int64_t at = 0; at < element.bytes; at += part) std::reverse(out + at, out + at + part);
   }
   return tensor;
 }
@@ -305,6 +309,10 @@ const char* Descr(DType dtype) {
       return "<u8";
     case DType::kBool:
       return "|b1";
+    case DType::kC64:
+      return "<c8";
+    case DType::kC128:
+      return "<c16";
     default:
       break;
   }

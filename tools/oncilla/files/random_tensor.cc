@@ -54,9 +54,11 @@ Result<Tensor> RandomTensor(uint64_t seed, std::string_view name, const TensorDe
   SplitMix64 random(StartOf(seed, name));
   switch (desc.dtype) {
     case DType::kF32:
+    case DType::kC64:  // its parts
       Fill<float>(tensor, [&] { return static_cast<float>(random.Bits(24)) * 0x1p-24f; });
       break;
     case DType::kF64:
+    case DType::kC128:
       Fill<double>(tensor, [&] { return static_cast<double>(random.Bits(53)) * 0x1p-53; });
       break;
     case DType::kF16:

@@ -93,7 +93,9 @@ Status TfBuilder::AddNode(size_t i) {
   if (--state_.budget < 0) return Exhausted("loops within loops make too many nodes");
   if (node.kind == TfFlatNode::Kind::kInput) return {};
   if (node.kind == TfFlatNode::Kind::kVariable) {
-    values_[i] = {graph_.AddConstant(node.value, node.name)};
+    auto value = ComplexParts(node.value);
+    if (!value.ok()) return In(value.status(), StrCat("variable '", node.name, "'"));
+    values_[i] = {graph_.AddConstant(*std::move(value), node.name)};
     return {};
   }
   if (node.kind == TfFlatNode::Kind::kState) return UseTfState(state_, graph_, node);

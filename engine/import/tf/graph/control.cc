@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "engine/import/tf/op_kinds.h"
+#include "engine/ops/array/indexing.h"
 #include "engine/ops/array/list.h"
 #include "engine/ops/control.h"
 #include "engine/ops/math/elementwise.h"
@@ -53,10 +54,32 @@ std::string Declared(const Fact& fact) {
   return StrCat(plain);
 }
 
+// The truth of a value that may be a scalar, which counts by itself, or not, when its size does.
+Result<ValueId> UnrankedToBool(Graph& graph, ValueId x, const std::string& name) {
+  const auto add = [&](std::string_view role, std::string_view op, AttrMap attrs, Values in) {
+    return graph.Add(StrCat(name, "/", role), op, std::move(attrs), std::move(in));
+  };
+  const ValueId zero = graph.AddConstant(Tensor::ScalarInt64(0));
+  ValueId number = x;
+  if (graph.fact(x).dtype == DType::kString) {
+    ONCILLA_ASSIGN(number, add("lengths", "StringLength", {}, {x}));
+  }
+  ONCILLA_ASSIGN(const ValueId flags,
+                 add("flags", "Cast", WriteAttrs(CastAttrs{DType::kBool}), {number}));
+  ONCILLA_ASSIGN(const ValueId any, add("any", "ReduceAny", {}, {flags}));
+  ONCILLA_ASSIGN(const ValueId size,
+                 add("size", "Size", WriteAttrs(SizeAttrs{.to = DType::kI64}), {x}));
+  ONCILLA_ASSIGN(const ValueId rank,
+                 add("rank", "Rank", WriteAttrs(RankAttrs{.to = DType::kI64}), {x}));
+  ONCILLA_ASSIGN(const ValueId some, add("some", "Greater", {}, {size, zero}));
+  ONCILLA_ASSIGN(const ValueId scalar, add("scalar", "Equal", {}, {rank, zero}));
+  return add("bool", "Where", {}, {scalar, any, some});
+}
+
 // TensorFlow's truth: a number that is not zero, a string or a tensor that is not empty.
 Result<ValueId> ToBool(Graph& graph, ValueId x, const std::string& name) {
   const Fact& fact = graph.fact(x);
-  if (!fact.shape.ranked()) return Unsupported("the rank of its condition is not known");
+  if (!fact.shape.ranked()) return UnrankedToBool(graph, x, name);
   const bool scalar = fact.shape.rank() == 0;
   if (scalar && fact.dtype == DType::kBool) return x;
   // The length of a string, the number of elements of a tensor.
@@ -395,6 +418,10 @@ Result<Values> LowerTfControl(TfImportState& state, Graph& graph, const TfFlatNo
 Result<Fact> TfVariableFact(const TfGraph& graph, const TfNode& node) {
   const TfAttrs attrs = graph.Attrs(node);
   ONCILLA_ASSIGN(const DType dtype, attrs.Type("dtype"));
+  if (IsComplex(dtype)) {
+    return WithNode(Unsupported("variable '", node.name, "' of ", dtype, ", which is assigned"),
+                    node.name);
+  }
   ONCILLA_ASSIGN(PartialShape shape, attrs.Shape("shape"));
   return Fact::Of(dtype, std::move(shape));
 }
@@ -447,6 +474,7 @@ Status UseTfState(TfImportState& state, Graph& graph, const TfFlatNode& node) {
                  {empty})
         .status();
   }
+  ONCILLA_TRY(TfVariableFact(state.source, *node.source).status());
   Result<Tensor> first = state.variable(*node.source);
   // Without one it must be assigned before it is read, which the run checks.
   use(node.name, first.ok() ? *std::move(first) : Tensor());

@@ -4,7 +4,8 @@
 namespace oncilla {
 
 // Depth first, without recursion. A node waits for its inputs, one with effects for the effect
-// before it too.
+// before it too. The Switches that it waits for come before it where nothing else is in the way:
+// what must have been taken for them is known then.
 void SortTfFlatGraph(TfFlatGraph& graph) {
   const size_t count = graph.nodes.size();
   std::vector<int> before(count, -1);
@@ -30,6 +31,12 @@ void SortTfFlatGraph(TfFlatGraph& graph) {
         const char there = state[static_cast<size_t>(input)];
         if (there == 0) stack.emplace_back(input, 0);
         if (there == 1 && graph.cycle.empty()) graph.cycle = node.name;
+        continue;
+      }
+      if (const size_t c = next - node.inputs.size() - 1; c < node.controls.size()) {
+        const int pivot = node.controls[c].node;
+        ++next;
+        if (pivot >= 0 && state[static_cast<size_t>(pivot)] == 0) stack.emplace_back(pivot, 0);
         continue;
       }
       state[static_cast<size_t>(id)] = 2;

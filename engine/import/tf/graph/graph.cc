@@ -560,8 +560,11 @@ Result<Tensor> TfGraph::TensorAttr(const TfNode& node, std::string_view attr) {
 }
 
 Result<std::shared_ptr<const MappedFile>> TfGraph::OpenAsset(const std::string& name) const {
+  // A path is spelled with the folder's name before the file's, wherever the folder was.
   for (const auto& [node, file] : assets_) {
-    if (file == name) return MappedFile::OpenBeneath(asset_folder_, file);
+    const std::string spelled = StrCat("assets/", file);
+    const bool path = name == spelled || name.ends_with("/" + spelled);
+    if (file == name || path) return MappedFile::OpenBeneath(asset_folder_, file);
   }
   return NotFound("'", name, "' is not one of the files that came with the model");
 }

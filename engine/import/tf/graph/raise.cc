@@ -1,9 +1,4 @@
-// Raising old control flow, on a flat graph.
-//
-// A loop is a frame: values come in by Enter, Merge joins the first with the next round's
-// (NextIteration), LoopCond decides, Switch leads into the body or to Exit. Frames are raised from
-// the innermost outward: what lies between Merge and LoopCond becomes the condition's function,
-// what lies between Switch and NextIteration the body.
+// Raising old control flow, on a flat graph: loops first (raise_loops.cc), then branches.
 //
 // A branch is what a Switch leads to, up to the Merge that joins both sides. Every node has guards:
 // the Switches, and their sides, that must have been taken for it to run. Merges of one predicate
@@ -22,252 +17,14 @@ namespace {
 using tf_raise::AddRaised;
 using tf_raise::Compact;
 using tf_raise::Extraction;
+using tf_raise::IndexTensor;
 using tf_raise::IsOp;
+using tf_raise::IsRead;
 using tf_raise::kMaxDepth;
+using tf_raise::RaiseLoops;
 using tf_raise::RefLess;
 using tf_raise::Refuse;
 using tf_raise::RouteOldArrays;
-
-// The scope that inlined calls put before a node's own name.
-std::string_view ScopeOf(const TfFlatNode& node) {
-  return std::string_view(node.name).substr(0, node.name.size() - node.source->name.size());
-}
-
-class LoopRaiser {
- public:
-  explicit LoopRaiser(TfFlatGraph& graph) : graph_(graph) {}
-
-  Status Run() {
-    ONCILLA_TRY(FindFrames());
-    for (size_t e = 0; e < graph_.nodes.size(); ++e) {
-      if (!IsOp(graph_.nodes[e], "Exit") || graph_.nodes[e].inputs.empty()) continue;
-      exits_of_.emplace(graph_.nodes[e].inputs.at(0), static_cast<int>(e));
-    }
-    while (frames_.size() > 1) {
-      // The deepest first; of these any.
-      size_t deepest = 1;
-      for (size_t f = 1; f < frames_.size(); ++f) {
-        if (!frames_[f].raised &&
-            (frames_[deepest].raised || frames_[f].depth > frames_[deepest].depth)) {
-          deepest = f;
-        }
-      }
-      if (frames_[deepest].raised) break;
-      ONCILLA_TRY(Raise(static_cast<int>(deepest)));
-      frames_[deepest].raised = true;
-    }
-    return {};
-  }
-
- private:
-  struct LoopFrame {
-    std::string name;
-    int parent = 0;
-    int depth = 0;
-    bool raised = false;
-  };
-
-  // Which frame each node runs in. Constants without inputs are outside all: they are copied in.
-  Status FindFrames() {
-    frames_.push_back({});
-    frame_of_.assign(graph_.nodes.size(), 0);
-    std::map<std::string, int> by_name;
-    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-      const TfFlatNode& node = graph_.nodes[n];
-      if (!IsOp(node, "Enter")) continue;
-      const Bytes attr = node.source->FindAttr("frame_name");
-      if (attr.empty()) return Refuse(node, "has no frame_name");
-      ONCILLA_ASSIGN(const Bytes frame, TfAttr(attr).String());
-      std::string name = StrCat(ScopeOf(node), frame);
-      const auto [at, added] = by_name.emplace(name, static_cast<int>(frames_.size()));
-      if (added) frames_.push_back({std::move(name), 0, 1, false});
-      enter_frame_[static_cast<int>(n)] = at->second;
-    }
-    // Depths settle after as many rounds as loops are nested.
-    bool changed = true;
-    for (int round = 0; changed; ++round) {
-      if (round > kMaxDepth) {
-        return Unsupported("loops that are nested too deeply, or whose frames form a circle");
-      }
-      changed = false;
-      for (int pass = 0; pass < 2; ++pass) changed |= Propagate();
-    }
-    return {};
-  }
-
-  bool Propagate() {
-    bool changed = false;
-    std::vector<int> work(graph_.nodes.size());
-    std::vector<std::vector<int>> readers(graph_.nodes.size());
-    for (size_t n = 0; n < work.size(); ++n) {
-      work[n] = static_cast<int>(work.size() - 1 - n);
-      const auto note = [&](const TfRef& ref) {
-        if (ref.node >= 0) readers[static_cast<size_t>(ref.node)].push_back(static_cast<int>(n));
-      };
-      for (const TfRef& ref : graph_.nodes[n].inputs) note(ref);
-      for (const TfRef& ref : graph_.nodes[n].controls) note(ref);
-    }
-    int64_t budget = static_cast<int64_t>(work.size() + 1) * (kMaxDepth + 4);
-    while (!work.empty() && budget-- > 0) {
-      const int n = work.back();
-      work.pop_back();
-      const int frame = FrameFromInputs(n);
-      if (frame == frame_of_[static_cast<size_t>(n)]) continue;
-      frame_of_[static_cast<size_t>(n)] = frame;
-      changed = true;
-      for (int reader : readers[static_cast<size_t>(n)]) work.push_back(reader);
-    }
-    return changed;
-  }
-
-  int FrameFromInputs(int n) {
-    const TfFlatNode& node = graph_.nodes[static_cast<size_t>(n)];
-    int frame = 0;
-    const auto look = [&](const TfRef& ref) {
-      if (ref.node < 0) return;
-      const int from = frame_of_[static_cast<size_t>(ref.node)];
-      if (frames_[from].depth > frames_[frame].depth) frame = from;
-    };
-    for (const TfRef& ref : node.inputs) look(ref);
-    const std::string_view op = node.kind == TfFlatNode::Kind::kOp ? node.op() : "";
-    if (IsTfEffect(op) || IsTfRandom(op)) {
-      for (const TfRef& ref : node.controls) look(ref);
-    }
-    if (const auto enter = enter_frame_.find(n); enter != enter_frame_.end()) {
-      LoopFrame& own = frames_[enter->second];
-      if (frames_[frame].depth + 1 > own.depth && frame != enter->second) {
-        own.parent = frame;
-        own.depth = frames_[frame].depth + 1;
-      }
-      return enter->second;
-    }
-    return IsOp(node, "Exit") ? frames_[frame].parent : frame;
-  }
-
-  using Places = std::map<TfRef, int, RefLess>;
-  struct Variable {
-    int merge, next;  // NextIteration
-    TfRef first;
-  };
-  struct Loop {
-    int frame = 0, cond = -1;  // LoopCond
-    std::vector<Variable> variables;
-    std::vector<int> invariants;  // Enter nodes of what stays the same
-    // Values to the number of the argument, or of the result, that stands for them.
-    Places cond_arguments, body_arguments, exits;
-  };
-
-  const TfFlatNode& At(int n) const { return graph_.nodes[static_cast<size_t>(n)]; }
-  bool Inside(int n, int frame) const { return frame_of_[static_cast<size_t>(n)] == frame; }
-  Status Fail(const Loop& loop, std::string_view why) const {
-    return Unsupported("the loop '", frames_[loop.frame].name, "' ", why);
-  }
-
-  Status Raise(int f) {
-    Loop loop;
-    loop.frame = f;
-    ONCILLA_TRY(FindVariables(loop));
-    ONCILLA_TRY(FindArguments(loop));
-    return Replace(loop);
-  }
-
-  // The condition, what goes round, and what stays the same.
-  Status FindVariables(Loop& loop) const {
-    std::set<int> joined;  // Enter nodes that feed a Merge
-    for (int n = 0; n < std::ssize(graph_.nodes); ++n) {
-      const TfFlatNode& node = At(n);
-      if (!Inside(n, loop.frame) || node.kind != TfFlatNode::Kind::kOp) continue;
-      if (IsOp(node, "LoopCond")) {
-        if (loop.cond >= 0) return Fail(loop, "has two conditions");
-        loop.cond = n;
-      }
-      if (!IsOp(node, "Merge") || node.inputs.size() != 2) continue;
-      int enter = -1, next = -1;
-      for (const TfRef& ref : node.inputs) {
-        if (ref.node < 0) continue;
-        if (IsOp(At(ref.node), "Enter")) enter = ref.node;
-        if (IsOp(At(ref.node), "NextIteration")) next = ref.node;
-      }
-      if (enter < 0 || next < 0) continue;  // the end of a branch
-      joined.insert(enter);
-      loop.variables.push_back({n, next, At(enter).inputs.at(0)});
-    }
-    if (loop.cond < 0) return Fail(loop, "has no condition (LoopCond)");
-    for (const auto& [enter, frame] : enter_frame_) {
-      if (frame == loop.frame && joined.count(enter) == 0) loop.invariants.push_back(enter);
-    }
-    return {};
-  }
-
-  // Where the functions of condition and body begin, and which values leave the loop.
-  Status FindArguments(Loop& loop) const {
-    int arguments = 0;
-    for (const Variable& v : loop.variables) loop.cond_arguments[{v.merge, 0}] = arguments++;
-    const int variables = arguments;
-    for (const int enter : loop.invariants) loop.cond_arguments[{enter, 0}] = arguments++;
-    loop.body_arguments = loop.cond_arguments;
-    for (int n = 0; n < std::ssize(graph_.nodes); ++n) {
-      const TfFlatNode& node = At(n);
-      if (!Inside(n, loop.frame) || !IsOp(node, "Switch") || node.inputs.size() != 2) continue;
-      if (!(node.inputs[1] == TfRef{loop.cond, 0})) continue;
-      const auto variable = loop.cond_arguments.find({node.inputs[0].node, 0});
-      if (variable == loop.cond_arguments.end() || variable->second >= variables) {
-        return Fail(loop, "switches what it does not carry");
-      }
-      loop.body_arguments[{n, 1}] = variable->second;
-      const auto [begin, end] = exits_of_.equal_range(TfRef{n, 0});
-      for (auto e = begin; e != end; ++e) loop.exits[{e->second, 0}] = variable->second;
-    }
-    return {};
-  }
-
-  // A While, with both functions, in place of the loop.
-  Status Replace(const Loop& loop) {
-    const int arguments = static_cast<int>(loop.variables.size() + loop.invariants.size());
-    std::vector<TfRef> captures;
-    const auto inside = [&](int n) { return Inside(n, loop.frame); };
-    const Extraction::Forwards none;
-    Extraction cond(graph_, loop.cond_arguments, none, inside, arguments, captures);
-    Extraction body(graph_, loop.body_arguments, none, inside, arguments, captures);
-    cond.AddOutput(At(loop.cond).inputs.at(0));
-    std::set<int> effects;
-    for (int effect : graph_.effects) {
-      if (!inside(effect)) continue;
-      body.AddEffect(effect);
-      effects.insert(effect);
-    }
-    TfFlatNode raised;
-    raised.source = At(loop.cond).source;
-    raised.raised_op = "While";
-    raised.name = At(loop.cond).name;
-    if (const size_t at = raised.name.rfind("/LoopCond"); at != std::string::npos) {
-      raised.name.resize(at);
-    }
-    for (const Variable& v : loop.variables) {
-      body.AddOutput(At(v.next).inputs.at(0));
-      raised.inputs.push_back(v.first);
-    }
-    for (const int enter : loop.invariants) {
-      body.AddOutput({enter, 0});
-      raised.inputs.push_back(At(enter).inputs.at(0));
-    }
-    if (cond.cyclic() || body.cyclic()) return Fail(loop, "depends on itself in another way");
-    // What the body needs of its surroundings the condition takes too, and the other way round.
-    TfFlatGraph body_graph = body.Finish(true), cond_graph = cond.Finish(false);
-    for (const TfRef& capture : captures) raised.inputs.push_back(capture);
-    raised.bodies.push_back(std::move(cond_graph));
-    raised.bodies.push_back(std::move(body_graph));
-    AddRaised(graph_, std::move(raised), loop.exits, effects);
-    frame_of_.push_back(frames_[loop.frame].parent);
-    return {};
-  }
-
-  TfFlatGraph& graph_;
-  std::vector<LoopFrame> frames_;
-  std::vector<int> frame_of_;
-  std::map<int, int> enter_frame_;
-  std::multimap<TfRef, int, RefLess> exits_of_;  // by what they hand on
-};
 
 // Raises one predicate's branches: those of the first Merge, and of others that stand beside it.
 class BranchRaiser {
@@ -282,6 +39,10 @@ class BranchRaiser {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       const TfFlatNode& node = graph_.nodes[i];
       if (IsOp(node, "Merge")) {
+        if (node.inputs.size() != 2) {
+          ONCILLA_TRY(SplitMerge(static_cast<int>(i)));
+          return true;
+        }
         ONCILLA_TRY(LookAtMerge(static_cast<int>(i)));
         continue;
       }
@@ -327,14 +88,103 @@ class BranchRaiser {
     if (ref.node >= 0 && tainted_[static_cast<size_t>(ref.node)]) tainted_[node] = true;
   }
 
+  // The guards of what a Merge takes as input k.
+  Guards SideOf(const TfFlatNode& merge, size_t k) const {
+    Guards side = GuardsOf(merge.inputs[k]);
+    if (k < merge.controls.size()) side.merge(GuardsOf(merge.controls[k]));
+    return side;
+  }
+
+  // A Merge of more than two sides becomes a tree of such of two: here its root. Sides that know
+  // nothing of a predicate stand against all that have one side of it.
+  Status SplitMerge(int n) {
+    if (IsRead(graph_, {n, 1})) return TellApart(n);
+    const TfFlatNode merge = graph_.nodes[static_cast<size_t>(n)];
+    if (merge.inputs.size() < 2) return Refuse(merge, "joins other than two sides");
+    std::map<TfRef, size_t, RefLess> known;  // predicates, by how many sides have them
+    std::vector<Guards> sides;
+    for (size_t k = 0; k < merge.inputs.size(); ++k) {
+      sides.push_back(SideOf(merge, k));
+      for (const auto& [p, side] : sides.back()) ++known[p];
+    }
+    std::vector<size_t> parts[2];
+    size_t most = 0;
+    for (const auto& [p, count] : known) {
+      std::vector<size_t> of[2], others;
+      for (size_t k = 0; k < sides.size(); ++k) {
+        const auto at = sides[k].find(p);
+        (at == sides[k].end() ? others : of[at->second == 1]).push_back(k);
+      }
+      if (!others.empty() && !of[0].empty() && !of[1].empty()) continue;
+      if (of[0].empty()) of[0] = others;
+      if (of[1].empty()) of[1] = others;
+      if (of[0].empty() || of[1].empty() || count <= most) continue;
+      most = count;
+      for (size_t part : {0, 1}) parts[part] = std::move(of[part]);
+    }
+    if (most == 0) return Refuse(merge, "joins sides that no Switch tells apart");
+    std::vector<TfRef> inputs, controls;
+    for (size_t part : {0, 1}) {
+      TfFlatNode inner = merge;
+      inner.name = StrCat(merge.name, "/side", part);
+      inner.inputs.clear();
+      inner.controls.clear();
+      for (size_t k : parts[part]) {
+        inner.inputs.push_back(merge.inputs[k]);
+        inner.controls.push_back(k < merge.controls.size() ? merge.controls[k] : TfRef{-1, 0});
+      }
+      if (parts[part].size() == 1) {
+        inputs.push_back(inner.inputs[0]);
+        controls.push_back(inner.controls[0]);
+        continue;
+      }
+      inputs.push_back({static_cast<int>(graph_.nodes.size()), 0});
+      controls.push_back({-1, 0});
+      graph_.nodes.push_back(std::move(inner));
+    }
+    graph_.nodes[static_cast<size_t>(n)].inputs = std::move(inputs);
+    graph_.nodes[static_cast<size_t>(n)].controls = std::move(controls);
+    return {};
+  }
+
+  // Which side a Merge of more than two took, as a Merge of their numbers.
+  Status TellApart(int n) {
+    TfFlatNode numbers = graph_.nodes[static_cast<size_t>(n)];
+    numbers.name += "/value_index";
+    const std::vector<TfRef> inputs = numbers.inputs;
+    for (size_t k = 0; k < inputs.size(); ++k) {
+      TfFlatNode number;
+      number.kind = TfFlatNode::Kind::kVariable;
+      number.name = StrCat(numbers.name, k);
+      number.source = numbers.source;
+      ONCILLA_ASSIGN(number.value, IndexTensor(k));
+      numbers.inputs[k] = {static_cast<int>(graph_.nodes.size()), 0};
+      graph_.nodes.push_back(std::move(number));
+    }
+    // Where a side has a control of its own, that is the nearer one.
+    std::vector<TfRef> controls = inputs;
+    for (size_t k = 0; k < inputs.size() && k < numbers.controls.size(); ++k) {
+      if (numbers.controls[k].node >= 0) controls[k] = numbers.controls[k];
+    }
+    numbers.controls = std::move(controls);
+    const int id = static_cast<int>(graph_.nodes.size());
+    graph_.nodes.push_back(std::move(numbers));
+    const auto redirect = [&](TfRef& ref) {
+      if (ref == TfRef{n, 1}) ref = {id, 0};
+    };
+    for (TfFlatNode& node : graph_.nodes) {
+      for (TfRef& ref : node.inputs) redirect(ref);
+    }
+    for (TfRef& ref : graph_.outputs) redirect(ref);
+    return {};
+  }
+
   Status LookAtMerge(int n) {
     const auto i = static_cast<size_t>(n);
     const TfFlatNode& node = graph_.nodes[i];
-    if (node.inputs.size() != 2) return Refuse(node, "joins other than two sides");
     Guards sides[2];
     for (size_t k = 0; k < 2; ++k) {
-      sides[k] = GuardsOf(node.inputs[k]);
-      if (k < node.controls.size()) sides[k].merge(GuardsOf(node.controls[k]));
+      sides[k] = SideOf(node, k);
       Inherit(i, node.inputs[k]);
     }
     // The predicate on which the sides differ; where one side has lost its guards (a constant),
@@ -389,12 +239,7 @@ class BranchRaiser {
     }
     std::vector<size_t> asked;  // merges that tell which side they took
     for (size_t m = 0; m < merges_.size(); ++m) {
-      const TfRef index{merges_[m].node, 1};
-      bool read = std::count(graph_.outputs.begin(), graph_.outputs.end(), index) > 0;
-      for (const TfFlatNode& node : graph_.nodes) {
-        read |= std::count(node.inputs.begin(), node.inputs.end(), index) > 0;
-      }
-      if (read) asked.push_back(m);
+      if (IsRead(graph_, {merges_[m].node, 1})) asked.push_back(m);
     }
     std::set<int> effects;
     std::vector<Extraction> sides;
@@ -417,8 +262,7 @@ class BranchRaiser {
       // And which of its inputs a Merge took, where that is asked for.
       for (size_t m : asked) {
         const TfFlatNode& merge = graph_.nodes[static_cast<size_t>(merges_[m].node)];
-        ONCILLA_ASSIGN(Tensor index, Tensor::Allocate({DType::kI32, {}}));
-        index.MutableAs<int32_t>()[0] = static_cast<int32_t>(InputOf(merges_[m], side));
+        ONCILLA_ASSIGN(Tensor index, IndexTensor(InputOf(merges_[m], side)));
         part.AddConstantOutput(StrCat(merge.name, "/value_index"), merge.source, std::move(index));
       }
     }
@@ -496,6 +340,40 @@ void BypassHandles(TfFlatGraph& graph) {
   }
 }
 
+// A Switch that no Merge joins: whoever takes one of its outputs needs that side to be taken, as a
+// fetch inside a branch does. The op says which.
+void GateSwitches(TfFlatGraph& graph) {
+  std::map<TfRef, int, RefLess> gates;
+  const size_t count = graph.nodes.size();
+  const auto gate = [&](TfRef& ref) {
+    if (ref.node < 0 || ref.node >= static_cast<int>(count)) return;
+    const TfFlatNode& node = graph.nodes[static_cast<size_t>(ref.node)];
+    if (!IsOp(node, "Switch") || node.inputs.size() != 2) return;
+    const auto [at, added] = gates.emplace(ref, static_cast<int>(graph.nodes.size()));
+    if (added) {
+      TfFlatNode gated = node;
+      gated.raised_op = ref.output == 1 ? "_SwitchTrue" : "_SwitchFalse";
+      gated.name += ref.output == 1 ? "/true" : "/false";
+      graph.nodes.push_back(std::move(gated));
+    }
+    ref = {at->second, 0};
+  };
+  // New nodes read Switch nodes too.
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    for (size_t i = 0; i < graph.nodes[n].inputs.size(); ++i) {
+      TfRef ref = graph.nodes[n].inputs[i];
+      gate(ref);
+      graph.nodes[n].inputs[i] = ref;
+    }
+    for (size_t i = 0; i < graph.nodes[n].controls.size(); ++i) {
+      TfRef ref = graph.nodes[n].controls[i];
+      gate(ref);
+      graph.nodes[n].controls[i] = ref;
+    }
+  }
+  for (TfRef& ref : graph.outputs) gate(ref);
+}
+
 // Rewrites one graph and the bodies in it.
 Status RaiseAtDepth(TfFlatGraph& graph, int depth) {
   if (depth > kMaxDepth) return Exhausted("functions are nested deeper than ", kMaxDepth);
@@ -503,7 +381,7 @@ Status RaiseAtDepth(TfFlatGraph& graph, int depth) {
   for (int round = 0; round < 4; ++round) BypassHandles(graph);
   ONCILLA_TRY(RouteOldArrays(graph));
   if (HasOp(graph, "Enter")) {
-    ONCILLA_TRY(LoopRaiser(graph).Run());
+    ONCILLA_TRY(RaiseLoops(graph));
     ONCILLA_TRY(Compact(graph));
   }
   if (HasOp(graph, "Switch") || HasOp(graph, "Merge")) {
@@ -511,6 +389,7 @@ Status RaiseAtDepth(TfFlatGraph& graph, int depth) {
       SortTfFlatGraph(graph);
       ONCILLA_ASSIGN(raised, BranchRaiser(graph).Run());
     }
+    GateSwitches(graph);
     ONCILLA_TRY(Compact(graph));
   }
   for (TfFlatNode& node : graph.nodes) {

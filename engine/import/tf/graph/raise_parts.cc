@@ -1,7 +1,22 @@
 // Putting a node in place of others, and cleaning up behind it.
 #include "engine/import/tf/graph/raise_parts.h"
 
+#include <algorithm>
+
 namespace oncilla::tf_raise {
+
+bool IsRead(const TfFlatGraph& graph, const TfRef& ref) {
+  if (std::count(graph.outputs.begin(), graph.outputs.end(), ref) > 0) return true;
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const TfFlatNode& node) {
+    return std::count(node.inputs.begin(), node.inputs.end(), ref) > 0;
+  });
+}
+
+Result<Tensor> IndexTensor(size_t input) {
+  ONCILLA_ASSIGN(Tensor index, Tensor::Allocate({DType::kI32, {}}));
+  index.MutableAs<int32_t>()[0] = static_cast<int32_t>(input);
+  return index;
+}
 
 // Adds a node that stands for others: whoever read one of `replaced` reads its outputs, and it
 // takes the place of the first of `effects`.

@@ -165,6 +165,14 @@ class Extraction {
 int AddRaised(TfFlatGraph& graph, TfFlatNode node, const std::map<TfRef, int, RefLess>& replaced,
               const std::set<int>& effects);
 
+// An output that some node or fetch takes.
+bool IsRead(const TfFlatGraph& graph, const TfRef& ref);
+// The number of an input of a Merge, as the Merge gives it.
+Result<Tensor> IndexTensor(size_t input);
+
+// Puts a While in place of each frame (raise_loops.cc).
+Status RaiseLoops(TfFlatGraph& graph);
+
 // Gives arrays of the first two versions the flow that later ones begin with (raise_arrays.cc).
 Status RouteOldArrays(TfFlatGraph& graph);
 

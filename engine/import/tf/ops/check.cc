@@ -57,6 +57,20 @@ Result<Values> LowerToBool(TfLowering& b) {
   return One(b.Add(CastAttrs{DType::kBool}, {x}));
 }
 
+// A value that only one side of a branch has, taken outside of it: the run fails when the other
+// side is taken, as TensorFlow's does.
+template <bool kSide>
+Result<Values> LowerGate(TfLowering& b) {
+  ValueId taken = b.in(1);
+  if (!kSide) {
+    ONCILLA_ASSIGN(taken, b.Add("Not", {}, {taken}, "taken"));
+  }
+  const ValueId text =
+      b.Constant(Tensor::Strings({}, {"a value of the side of a branch that was not taken"}));
+  ONCILLA_TRY(b.AddAll("Assert", {}, {taken, text}, "check").status());
+  return One(b.Add("Identity", {}, {b.in(0)}));
+}
+
 constexpr TfOpRow kRows[] = {
     {"Assert", 1, "", LowerAssert},
     {"CheckNumerics", 1, "", LowerCheckNumerics},
@@ -67,6 +81,8 @@ constexpr TfOpRow kRows[] = {
     {"Print", 1, "", LowerPrint},
     {"PrintV2", 1, "", LowerPrintV2},
     {"ToBool", 1, "", LowerToBool},
+    {"_SwitchFalse", 2, "", LowerGate<false>},
+    {"_SwitchTrue", 2, "", LowerGate<true>},
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // TensorFlow's constants, shapes, ranges, gathers and one-hots.
 #include "engine/import/lowering/shared_ops.h"
-#include "engine/import/tf/lowering.h"
+#include "engine/import/tf/computed_axis.h"
 #include "engine/import/tf/messages.h"
 
 namespace oncilla {
@@ -41,12 +41,14 @@ Result<Values> LowerRank(TfLowering& b) {
 }
 
 Result<Values> LowerGatherV2(TfLowering& b) {
-  ONCILLA_ASSIGN(const int64_t axis, b.KnownInt(2, "the axis"));
   ONCILLA_ASSIGN(int64_t batch_dims, b.attrs().Int("batch_dims"));
   if (batch_dims < 0) {
     ONCILLA_ASSIGN(const int rank, b.Rank(1, "the indices"));
     batch_dims += rank;
+    if (batch_dims < 0) return InvalidArgument("batch_dims is ", batch_dims - rank);
   }
+  if (IsComputed(b, 2)) return GatherAlong(b, b.in(0), b.in(1), b.in(2), batch_dims);
+  ONCILLA_ASSIGN(const int64_t axis, b.KnownInt(2, "the axis"));
   return One(b.Add(GatherAttrs{.axis = axis, .batch_dims = batch_dims, .negative_indices = false},
                    {b.in(0), b.in(1)}));
 }

@@ -5,12 +5,19 @@
 namespace oncilla {
 namespace {
 
-// ONNX multiplies vectors, TensorFlow refuses them.
-Status CheckMatrices(const TfLowering& b) {
+// ONNX multiplies vectors, TensorFlow refuses them: here, or in the run where no rank is known yet.
+Status CheckMatrices(TfLowering& b) {
   for (size_t i = 0; i < 2; ++i) {
     const PartialShape& shape = b.in_fact(i).shape;
-    if (!shape.ranked() || shape.rank() >= 2) continue;
-    return InvalidArgument("operand ", i, " must have at least two axes and is ", shape);
+    if (shape.ranked() && shape.rank() >= 2) continue;
+    const std::string what = StrCat("operand ", i, " must have at least two axes and ");
+    if (shape.ranked()) return InvalidArgument(what, "is ", shape);
+    const std::string name = StrCat("operand", i);
+    ONCILLA_ASSIGN(const ValueId rank, b.Add(RankAttrs{}, {b.in(i)}, name + "_rank"));
+    ONCILLA_ASSIGN(const ValueId two, b.Scalar(b.fact(rank).dtype, 2));
+    ONCILLA_ASSIGN(const ValueId enough, b.Add("GreaterEqual", {}, {rank, two}, name + "_enough"));
+    const ValueId text = b.Constant(Tensor::Strings({}, {what + "has"}));
+    ONCILLA_TRY(b.AddAll("Assert", {}, {enough, text, rank}, name + "_check").status());
   }
   return Status();
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/import/lowering/shared_ops.h"
+#include "engine/import/tf/computed_axis.h"
 #include "engine/import/tf/ops/formula.h"
 #include "engine/import/tf/ops/window.h"
 
@@ -53,9 +54,11 @@ Result<Values> LowerExpandDims(TfLowering& b) {
 }
 
 Result<Values> AddConcat(TfLowering& b, size_t axis_input, size_t first, size_t count) {
-  ONCILLA_ASSIGN(const int64_t axis, b.KnownInt(axis_input, "the axis"));
   const auto begin = b.all_inputs().begin() + static_cast<long>(first);
-  return One(b.Add(ConcatAttrs{.axis = axis}, Values(begin, begin + static_cast<long>(count))));
+  Values parts(begin, begin + static_cast<long>(count));
+  if (IsComputed(b, axis_input)) return ConcatAlong(b, parts, b.in(axis_input));
+  ONCILLA_ASSIGN(const int64_t axis, b.KnownInt(axis_input, "the axis"));
+  return One(b.Add(ConcatAttrs{.axis = axis}, std::move(parts)));
 }
 Result<Values> LowerConcatV2(TfLowering& b) {
   return AddConcat(b, b.inputs() - 1, 0, b.inputs() - 1);
@@ -63,12 +66,33 @@ Result<Values> LowerConcatV2(TfLowering& b) {
 Result<Values> LowerConcat(TfLowering& b) { return AddConcat(b, 0, 1, b.inputs() - 1); }
 
 Result<Values> LowerSplit(TfLowering& b) {
-  ONCILLA_ASSIGN(const int64_t axis, b.KnownInt(0, "the axis"));
   ONCILLA_ASSIGN(const int64_t parts, b.attrs().Int("num_split"));
+  if (IsComputed(b, 0)) return SplitAlong(b, b.in(1), kNoValue, b.in(0), parts);
+  ONCILLA_ASSIGN(const int64_t axis, b.KnownInt(0, "the axis"));
+  // Canonically the last part is smaller where they cannot be equal.
+  const PartialShape& shape = b.in_fact(1).shape;
+  if (!shape.ranked()) return SplitAlong(b, b.in(1), kNoValue, b.in(0), parts);
+  ONCILLA_ASSIGN(const int at, NormalizeAxis(axis, shape.rank()));
+  const Dim& whole = shape[at];
+  if (!whole.known()) {
+    ONCILLA_ASSIGN(const ValueId sizes, EqualSizes(b, b.in(1), at, parts));
+    return b.AddAll(SplitAttrs{.axis = axis, .parts = parts}, {b.in(1), sizes});
+  }
+  if (parts < 1 || whole.size % parts != 0) {
+    return InvalidArgument("Number of ways to split should evenly divide the split dimension, but ",
+                           "got ", parts, " for a size of ", whole.size);
+  }
   return b.AddAll(SplitAttrs{.axis = axis, .parts = parts}, {b.in(1)});
 }
 
-Result<Values> LowerSplitV(TfLowering& b) { return LowerSplitSizes(b); }
+// Sizes that are computed are read when a plan is made, a -1 among them too.
+Result<Values> LowerSplitV(TfLowering& b) {
+  ONCILLA_ASSIGN(const int64_t parts, b.attrs().Int("num_split"));
+  if (IsComputed(b, 2)) return SplitAlong(b, b.in(0), b.in(1), b.in(2), parts);
+  if (!IsComputed(b, 1)) return LowerSplitSizes(b);
+  ONCILLA_ASSIGN(const int64_t axis, b.KnownInt(2, "the axis"));
+  return b.AddAll(SplitAttrs{.axis = axis, .parts = parts}, {b.in(0), b.in(1)});
+}
 
 Result<Values> LowerPack(TfLowering& b) {
   ONCILLA_ASSIGN(const int64_t axis, b.attrs().Int("axis"));

@@ -1,5 +1,5 @@
 // TensorFlow's reductions: over axes, along one axis, and the largest few.
-#include "engine/import/tf/lowering.h"
+#include "engine/import/tf/computed_axis.h"
 
 namespace oncilla {
 namespace {
@@ -17,11 +17,11 @@ constexpr char kMin[] = "ReduceMin", kProd[] = "ReduceProd", kAll[] = "ReduceAll
 constexpr char kAny[] = "ReduceAny", kNorm[] = "ReduceL2";
 
 Result<Values> LowerArg(TfLowering& b) {
-  ONCILLA_ASSIGN(const int64_t axis, b.KnownInt(1, "the dimension"));
   ONCILLA_ASSIGN(const DType to, b.attrs().Type("output_type"));
-  return One(b.Add(b.op(),
-                   ArgAttrs{.axis = axis, .skip_nan = IsFloat(b.in_fact(0).dtype), .to = to},
-                   {b.in(0)}));
+  ArgAttrs attrs = {.skip_nan = IsFloat(b.in_fact(0).dtype), .to = to};
+  if (IsComputed(b, 1)) return ArgAlong(b, b.op(), attrs, b.in(0), b.in(1));
+  ONCILLA_ASSIGN(attrs.axis, b.KnownInt(1, "the dimension"));
+  return One(b.Add(b.op(), attrs, {b.in(0)}));
 }
 
 Result<Values> LowerScan(TfLowering& b) {

@@ -2,9 +2,10 @@
 //
 // The engine has no complex type: inside a graph a complex tensor is one of real numbers with a
 // last axis of two, its real and imaginary parts. These rows are the only ones that see such
-// tensors; the importer takes them for every node that has a complex type among its attributes, and
-// refuses complex tensors where they would leave or enter the model.
+// tensors; the importer takes them for every node that has a complex type among its attributes.
+// Where complex tensors enter or leave the model, it casts between both forms.
 #include "engine/import/lowering/fourier.h"
+#include "engine/import/lowering/shared_ops.h"
 #include "engine/import/tf/lowering.h"
 
 namespace oncilla {
@@ -144,6 +145,48 @@ Result<Values> LowerExp(TfLowering& b) {
 }
 
 // Moving the elements: the axis of parts stays where it is.
+
+Result<Values> LowerConst(TfLowering& b) {
+  ONCILLA_ASSIGN(const Tensor value, b.ConstantValue());
+  ONCILLA_ASSIGN(Tensor parts, ComplexParts(value));
+  return Values{b.Constant(std::move(parts))};
+}
+
+// A negative axis counts from the end of the result, which the parts follow.
+Result<Values> LowerPack(TfLowering& b) {
+  ONCILLA_ASSIGN(const int64_t axis, b.attrs().Int("axis"));
+  return LowerPackParts(b, axis < 0 ? axis - 1 : axis);
+}
+
+Result<Values> LowerUnpack(TfLowering& b) {
+  ONCILLA_ASSIGN(const int64_t axis, b.attrs().Int("axis"));
+  ONCILLA_ASSIGN(const int64_t count, b.attrs().Int("num"));
+  return LowerUnpackParts(b, axis < 0 ? axis - 1 : axis, count);
+}
+
+Result<Values> LowerSqueeze(TfLowering& b) {
+  ONCILLA_ASSIGN(std::vector<int64_t> axes, b.attrs().Ints("squeeze_dims"));
+  if (axes.empty()) return One(b.Add("Squeeze", {}, {b.in(0)}));
+  for (int64_t& axis : axes) axis = axis < 0 ? axis - 1 : axis;
+  return One(b.Add("Squeeze", {}, {b.in(0), b.Ints(std::move(axes))}));
+}
+
+// Sums and means of complex numbers are those of their parts.
+template <const char* kCanonical>
+Result<Values> LowerReduce(TfLowering& b) {
+  ONCILLA_ASSIGN(const bool keep_dims, b.attrs().Bool("keep_dims"));
+  ONCILLA_ASSIGN(std::vector<int64_t> axes, b.KnownInts(1, "the axes"));
+  for (int64_t& axis : axes) axis = axis < 0 ? axis - 1 : axis;
+  return One(b.Add(kCanonical, ReduceAttrs{.keep_dims = keep_dims, .empty_axes_is_all = false},
+                   {b.in(0), b.Ints(std::move(axes))}));
+}
+constexpr char kSum[] = "ReduceSum", kMean[] = "ReduceMean";
+
+Result<Values> LowerZeros(TfLowering& b) {
+  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(b.in_fact(0).dtype, 0));
+  ONCILLA_ASSIGN(const ValueId shape, b.Add("Shape", {}, {b.in(0)}, "shape"));
+  return One(b.Add("Fill", {}, {shape, zero}));
+}
 
 Result<Values> LowerShape(TfLowering& b) {
   ONCILLA_ASSIGN(const DType to, b.attrs().Type("out_type"));
@@ -323,6 +366,7 @@ constexpr TfOpRow kRows[] = {
     {"ComplexAbs", 1, "", LowerAbs},
     {"ConcatV2", 2, "", LowerConcat},
     {"Conj", 1, "", LowerConj},
+    {"Const", 0, "", LowerConst},
     {"Div", 2, "", LowerProduct},
     {"Exp", 1, "", LowerExp},
     {"ExpandDims", 2, "", LowerExpandDims},
@@ -338,7 +382,9 @@ constexpr TfOpRow kRows[] = {
     {"Identity", 1, "", LowerIdentity},
     {"Imag", 1, "", LowerPart},
     {"Mul", 2, "", LowerProduct},
+    {"Mean", 2, "", LowerReduce<kMean>},
     {"Neg", 1, "Neg"},
+    {"Pack", 1, "", LowerPack},
     {"RFFT", 2, "", LowerRfft},
     {"RFFT2D", 2, "", LowerRfft},
     {"RFFT3D", 2, "", LowerRfft},
@@ -347,10 +393,14 @@ constexpr TfOpRow kRows[] = {
     {"Reshape", 2, "", LowerReshape},
     {"Shape", 1, "", LowerShape},
     {"Square", 1, "", LowerProduct},
+    {"Squeeze", 1, "", LowerSqueeze},
     {"StopGradient", 1, "", LowerIdentity},
     {"StridedSlice", 4, "", LowerStridedSlice},
     {"Sub", 2, "Sub"},
+    {"Sum", 2, "", LowerReduce<kSum>},
     {"Transpose", 2, "", LowerTranspose},
+    {"Unpack", 1, "", LowerUnpack},
+    {"ZerosLike", 1, "", LowerZeros},
 };
 
 }  // namespace

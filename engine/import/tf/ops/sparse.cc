@@ -61,10 +61,10 @@ Result<Values> LowerDynamicStitch(TfLowering& b) {
 }
 
 // Without an axis TensorFlow takes lists alone.
-Status RequireList(const TfLowering& b) {
+Result<ValueId> RequireList(TfLowering& b) {
   const PartialShape& shape = b.in_fact(0).shape;
-  if (!shape.ranked()) return Unsupported("the rank of the input is not known");
-  if (shape.rank() == 1) return Status();
+  if (!shape.ranked()) return b.Add(EnsureShapeAttrs{.dims = {-1}}, {b.in(0)}, "list");
+  if (shape.rank() == 1) return b.in(0);
   return InvalidArgument("unique expects a 1D vector, not ", shape);
 }
 
@@ -72,18 +72,19 @@ Status RequireList(const TfLowering& b) {
 Result<Values> LowerUnique(TfLowering& b) {
   ONCILLA_ASSIGN(const DType to, b.attrs().Type("out_idx"));
   UniqueAttrs attrs = {.sorted = false, .equal_nans = false};
+  ValueId x = b.in(0);
   if (b.op() == "UniqueV2" || b.op() == "UniqueWithCountsV2") {
     ONCILLA_ASSIGN(const std::vector<int64_t> axis, b.KnownInts(1, "the axis"));
     if (axis.size() > 1) return InvalidArgument("axis does not support input of ", axis.size());
     if (axis.size() == 1) {
       attrs.axis = axis[0];
     } else {
-      ONCILLA_TRY(RequireList(b));
+      ONCILLA_ASSIGN(x, RequireList(b));
     }
   } else {
-    ONCILLA_TRY(RequireList(b));
+    ONCILLA_ASSIGN(x, RequireList(b));
   }
-  ONCILLA_ASSIGN(const Values found, b.AddAll(attrs, {b.in(0)}, "unique"));
+  ONCILLA_ASSIGN(const Values found, b.AddAll(attrs, {x}, "unique"));
   Values out = {found[0]};
   for (const size_t i : {2, 3}) {
     if (i == 3 && b.op().find("Counts") == std::string_view::npos) break;

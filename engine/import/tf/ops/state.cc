@@ -40,8 +40,7 @@ Result<Values> LowerScatter(TfLowering& b) {
   if (how.substr(0, 2) == "Nd") {
     how.remove_prefix(2);
   } else {
-    ONCILLA_ASSIGN(const int rank, b.Rank(1, "the indices"));
-    ONCILLA_ASSIGN(indices, b.Add("Unsqueeze", {}, {indices, b.Ints({rank})}, "indices"));
+    ONCILLA_ASSIGN(indices, b.Add("Unsqueeze", {}, {indices, b.Ints({-1})}, "indices"));
   }
   ScatterNDAttrs attrs;
   ValueId updates = b.in(2);

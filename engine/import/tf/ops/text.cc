@@ -8,6 +8,18 @@ Result<Values> LowerJoin(TfLowering& b) {
   ONCILLA_ASSIGN(const std::string separator, b.attrs().String("separator"));
   const JoinStringsAttrs attrs = {separator};
   if (b.op() == "UnsortedSegmentJoin") return One(b.Add("SegmentJoin", attrs, b.all_inputs()));
+  // What names a file must be known here. Longer strings are left to the run, since joins of joins
+  // could grow without end.
+  constexpr size_t kLongestName = 4096;
+  std::string joined;
+  bool known = b.inputs() > 0;
+  for (size_t i = 0; i < b.inputs() && known; ++i) {
+    const Fact& fact = b.in_fact(i);
+    known = fact.dtype == DType::kString && fact.has_value() && fact.value.shape().rank() == 0;
+    known = known && joined.size() + fact.value.strings()[0].size() <= kLongestName;
+    if (known) joined += StrCat(i == 0 ? "" : separator, fact.value.strings()[0]);
+  }
+  if (known) return Values{b.Constant(Tensor::Strings({}, {std::move(joined)}))};
   return One(b.Add("JoinStrings", attrs, b.all_inputs()));
 }
 
