@@ -79,6 +79,49 @@ void ReadEntry(std::string_view bytes, Example& out) {
   out[name] = ReadFeature(value);
 }
 
+void ReadFeatures(std::string_view bytes, Example& out) {
+  Reader features(bytes.data(), bytes.size());
+  while (features.next()) {
+    if (features.tag() == 1) {
+      ReadEntry(View(features), out);
+    } else {
+      features.skip();
+    }
+  }
+}
+
+void ReadLists(std::string_view bytes, SequenceExample& out) {
+  Reader lists(bytes.data(), bytes.size());
+  while (lists.next()) {
+    if (lists.tag() != 1) {
+      lists.skip();
+      continue;
+    }
+    std::string_view name, value;
+    const std::string_view view = View(lists);
+    Reader entry(view.data(), view.size());
+    while (entry.next()) {
+      if (entry.tag() == 1) {
+        name = View(entry);
+      } else if (entry.tag() == 2) {
+        value = View(entry);
+      } else {
+        entry.skip();
+      }
+    }
+    std::vector<Feature> steps;
+    Reader list(value.data(), value.size());
+    while (list.next()) {
+      if (list.tag() == 1) {
+        steps.push_back(ReadFeature(View(list)));
+      } else {
+        list.skip();
+      }
+    }
+    out.lists[name] = std::move(steps);
+  }
+}
+
 }  // namespace
 
 Result<Example> ReadExample(std::string_view bytes) {
@@ -90,18 +133,29 @@ Result<Example> ReadExample(std::string_view bytes) {
         example.skip();
         continue;
       }
-      const std::string_view map = View(example);
-      Reader features(map.data(), map.size());
-      while (features.next()) {
-        if (features.tag() == 1) {
-          ReadEntry(View(features), out);
-        } else {
-          features.skip();
-        }
-      }
+      ReadFeatures(View(example), out);
     }
   } catch (const std::exception&) {
     return InvalidArgument("it is no Example message");
+  }
+  return out;
+}
+
+Result<SequenceExample> ReadSequenceExample(std::string_view bytes) {
+  SequenceExample out;
+  try {
+    Reader example(bytes.data(), bytes.size());
+    while (example.next()) {
+      if (example.tag() == 1) {
+        ReadFeatures(View(example), out.context);
+      } else if (example.tag() == 2) {
+        ReadLists(View(example), out);
+      } else {
+        example.skip();
+      }
+    }
+  } catch (const std::exception&) {
+    return InvalidArgument("it is no SequenceExample message");
   }
   return out;
 }
