@@ -1,18 +1,17 @@
 // Example messages through protozero.
 #include "engine/records/example.h"
 
-#define PROTOZERO_USE_VIEW std::string_view
-#include <protozero/pbf_reader.hpp>
+#include <bit>
+
+#include "engine/records/reader.h"
 
 namespace oncilla {
 namespace {
 
-using Reader = protozero::pbf_reader;
-
-std::string_view View(Reader& message) {
-  const protozero::data_view view = message.get_view();
-  return {view.data(), view.size()};
-}
+using records::Fixed32;
+using records::Number;
+using records::Reader;
+using records::View;
 
 template <class Add, class Range>
 void AddAll(const Range& range, Add&& add) {
@@ -33,14 +32,14 @@ void ReadList(Feature::Kind kind, std::string_view bytes, Feature& out) {
         if (packed) {
           AddAll(list.get_packed_float(), [&](float v) { out.floats.push_back(v); });
         } else {
-          out.floats.push_back(list.get_float());
+          out.floats.push_back(std::bit_cast<float>(Fixed32(list)));
         }
         break;
       case Feature::Kind::kInt64:
         if (packed) {
           AddAll(list.get_packed_int64(), [&](int64_t v) { out.ints.push_back(v); });
         } else {
-          out.ints.push_back(list.get_int64());
+          out.ints.push_back(static_cast<int64_t>(Number(list)));
         }
         break;
       case Feature::Kind::kNone:

@@ -1,19 +1,16 @@
 // TensorProto through protozero.
 #include "engine/records/tensor_message.h"
 
-#define PROTOZERO_USE_VIEW std::string_view
-#include <protozero/pbf_reader.hpp>
-#include <protozero/pbf_writer.hpp>
+#include "engine/records/reader.h"
 
 namespace oncilla {
 namespace {
 
-using Reader = protozero::pbf_reader;
-
-std::string_view View(Reader& message) {
-  const protozero::data_view view = message.get_view();
-  return {view.data(), view.size()};
-}
+using records::Fixed32;
+using records::Fixed64;
+using records::Number;
+using records::Reader;
+using records::View;
 
 Status Damaged() { return InvalidArgument("it is no TensorProto message"); }
 
@@ -21,14 +18,14 @@ void ReadShape(std::string_view bytes, TensorHeader& out) {
   Reader shape(bytes.data(), bytes.size());
   while (shape.next()) {
     if (shape.tag() == 3) {
-      out.unknown_rank = shape.get_bool();
+      out.unknown_rank = Number(shape) != 0;
     } else if (shape.tag() == 2) {
       int64_t size = 0;  // a size of zero is left out
       const std::string_view view = View(shape);
       Reader dim(view.data(), view.size());
       while (dim.next()) {
         if (dim.tag() == 1) {
-          size = dim.get_int64();
+          size = static_cast<int64_t>(Number(dim));
         } else {
           dim.skip();
         }
@@ -54,12 +51,12 @@ template <class Add>
 bool ReadValues(Reader& message, TensorValues list, Add&& add) {
   const bool packed = message.wire_type() == protozero::pbf_wire_type::length_delimited;
   if (list == TensorValues::kFloats) {
-    return packed ? Each(message.get_packed_fixed32(), add) : add(message.get_fixed32());
+    return packed ? Each(message.get_packed_fixed32(), add) : add(Fixed32(message));
   }
   if (list == TensorValues::kDoubles) {
-    return packed ? Each(message.get_packed_fixed64(), add) : add(message.get_fixed64());
+    return packed ? Each(message.get_packed_fixed64(), add) : add(Fixed64(message));
   }
-  return packed ? Each(message.get_packed_uint64(), add) : add(message.get_uint64());
+  return packed ? Each(message.get_packed_uint64(), add) : add(Number(message));
 }
 
 }  // namespace
@@ -71,7 +68,7 @@ Result<TensorHeader> ReadTensorHeader(std::string_view bytes) {
     while (message.next()) {
       switch (message.tag()) {
         case 1:
-          out.type = message.get_int32();
+          out.type = static_cast<int32_t>(Number(message));
           break;
         case 2:
           ReadShape(View(message), out);
