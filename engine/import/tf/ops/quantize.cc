@@ -2,6 +2,7 @@
 // of the integers that carry them.
 #include <cmath>
 
+#include "engine/import/tf/ops/quantized.h"
 #include "engine/import/tf/ops/window.h"
 
 namespace oncilla {
@@ -199,9 +200,17 @@ constexpr TfOpRow kRows[] = {
     {"QuantizeAndDequantizeV2", 3, "", LowerRound},
     {"QuantizeAndDequantizeV3", 4, "", LowerRound},
     {"QuantizeAndDequantizeV4", 3, "", LowerRound},
+    {"QuantizeDownAndShrinkRange", 3, "", LowerShrinkRange},
     {"QuantizeV2", 3, "", LowerQuantize},
+    {"QuantizedBiasAdd", 6, "", LowerQuantizedBiasAdd},
+    {"QuantizedConv2D", 6, "", LowerQuantizedConv},
+    {"QuantizedMatMul", 6, "", LowerQuantizedMatMul},
     {"QuantizedMaxPool", 3, "", LowerQuantizedMaxPool},
+    {"QuantizedRelu", 3, "", LowerQuantizedRelu},
+    {"QuantizedRelu6", 3, "", LowerQuantizedRelu},
     {"QuantizedReshape", 4, "", LowerQuantizedReshape},
+    {"RequantizationRange", 3, "", LowerRequantizationRange},
+    {"Requantize", 5, "", LowerRequantize},
 };
 
 }  // namespace
