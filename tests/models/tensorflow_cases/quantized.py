@@ -42,6 +42,18 @@ for k, (a, b) in enumerate([(-3.0, 3.0), (0.0, 8.0), (-6.0, 0.5), (-1.0, 6.5)]):
     case("QuantizedBiasAdd_%d" % k, lambda x, a, b, v, p, q: (lambda x, v: shown(raw.QuantizedBiasAdd(input=x[0], bias=v[0], min_input=x[1], max_input=x[2], min_bias=v[1], max_bias=v[2], out_type=tf.qint32)))(quantized(x, a, b), quantized(v, p, q)),
          f32(4, 9, lo=-7, hi=9), np.float32(a), np.float32(b), bias, *span(bias))
 
+for name, shape, other in (("same", (3, 5), (3, 5)), ("vector", (4, 9), (9,)), ("one", (4, 3), ())):
+    x, y = f32(*shape), f32(*other, lo=0, hi=3)
+    case("QuantizedMul_" + name, lambda x, a, b, y, p, q: (lambda x, y: shown(raw.QuantizedMul(x=x[0], y=y[0], min_x=x[1], max_x=x[2], min_y=y[1], max_y=y[2])))(quantized(x, a, b), quantized(y, p, q)), x, *span(x), y, *span(y))
+for k, (padding, size, step) in enumerate([("VALID", 2, 2), ("SAME", 3, 2), ("SAME", 5, 1), ("VALID", 7, 1)]):
+    x = f32(2, 8, 9, 3)
+    case("QuantizedAvgPool_%d" % k, lambda x, a, b, p=padding, s=size, t=step: (lambda x: shown(raw.QuantizedAvgPool(input=x[0], min_input=x[1], max_input=x[2], ksize=[1, s, s, 1], strides=[1, t, t, 1], padding=p)))(quantized(x, a, b)), x, *span(x))
+for axis in (0, 1):
+    x, y, z = (f32(3, 4, lo=a, hi=b) for a, b in ((-2, 2), (0, 5), (-7, 1)))
+    args = (x, *span(x), y, *span(y), z, *span(z))
+    joined = lambda *t: [quantized(*t[i:i + 3]) for i in (0, 3, 6)]
+    case("QuantizedConcat_%d" % axis, lambda *t, k=axis: (lambda p: shown(raw.QuantizedConcat(concat_dim=c(k), values=[q[0] for q in p], input_mins=[q[1] for q in p], input_maxes=[q[2] for q in p])))(joined(*t)), *args)
+
 
 def layer(x, a, b, w, p, q, v, r, s):
     y = conv(x, a, b, w, p, q)

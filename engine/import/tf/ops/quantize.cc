@@ -2,7 +2,7 @@
 // of the integers that carry them.
 #include <cmath>
 
-#include "engine/import/tf/ops/quantized.h"
+#include "engine/import/tf/ops/quantize_sums.h"
 #include "engine/import/tf/ops/window.h"
 
 namespace oncilla {
@@ -202,10 +202,13 @@ constexpr TfOpRow kRows[] = {
     {"QuantizeAndDequantizeV4", 3, "", LowerRound},
     {"QuantizeDownAndShrinkRange", 3, "", LowerShrinkRange},
     {"QuantizeV2", 3, "", LowerQuantize},
+    {"QuantizedAvgPool", 3, "", LowerQuantizedAvgPool},
     {"QuantizedBiasAdd", 6, "", LowerQuantizedBiasAdd},
+    {"QuantizedConcat", 4, "", LowerQuantizedConcat},
     {"QuantizedConv2D", 6, "", LowerQuantizedConv},
     {"QuantizedMatMul", 6, "", LowerQuantizedMatMul},
     {"QuantizedMaxPool", 3, "", LowerQuantizedMaxPool},
+    {"QuantizedMul", 6, "", LowerQuantizedMul},
     {"QuantizedRelu", 3, "", LowerQuantizedRelu},
     {"QuantizedRelu6", 3, "", LowerQuantizedRelu},
     {"QuantizedReshape", 4, "", LowerQuantizedReshape},

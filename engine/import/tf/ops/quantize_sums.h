@@ -8,6 +8,9 @@ namespace oncilla {
 Result<Values> LowerQuantizedConv(TfLowering& b);
 Result<Values> LowerQuantizedMatMul(TfLowering& b);
 Result<Values> LowerQuantizedBiasAdd(TfLowering& b);
+Result<Values> LowerQuantizedMul(TfLowering& b);
+Result<Values> LowerQuantizedAvgPool(TfLowering& b);
+Result<Values> LowerQuantizedConcat(TfLowering& b);
 Result<Values> LowerQuantizedRelu(TfLowering& b);
 Result<Values> LowerRequantizationRange(TfLowering& b);
 Result<Values> LowerRequantize(TfLowering& b);

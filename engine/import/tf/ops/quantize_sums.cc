@@ -2,7 +2,7 @@
 // numbers that its lowest and highest integer stand for. Sums are of 32 bits and exact; what their
 // range is, and how they become 8 bits again, follows the formulas of TensorFlow's CPU kernels to
 // the bit, in the precision that each of their steps has.
-#include "engine/import/tf/ops/quantized.h"
+#include "engine/import/tf/ops/quantize_sums.h"
 
 #include "engine/import/tf/ops/formula.h"
 #include "engine/import/tf/ops/window.h"
@@ -137,6 +137,39 @@ Result<ValueId> ToBytes(TfLowering& b, TfFormula& f, const Values& range, std::s
   return b.Cast(y, DType::kU8, role);
 }
 
+// The real numbers that integers of 8 bits stand for, in single precision.
+ValueId RealOfBytes(TfFormula& f, ValueId x, ValueId least, ValueId most) {
+  Numbers narrow(f, DType::kF32), wide(f, DType::kF64);
+  const ValueId extent = wide.From(f("Sub", {most, least}));
+  const ValueId step = f.Cast(wide.Div(extent, wide(255)), DType::kF32);
+  const ValueId first = narrow.Mul(narrow.Round(narrow.Div(least, step)), step);
+  return narrow.Add(UnlessEmpty(f, least, most, least, first), narrow.Mul(narrow.From(x), step));
+}
+
+// A range that real numbers become integers of, in single precision.
+class Target {
+ public:
+  Target(TfFormula& f, ValueId least, ValueId most, const Steps& steps) : f_(f), steps_(steps) {
+    Numbers narrow(f, DType::kF32), wide(f, DType::kF64);
+    const ValueId extent = wide.From(f("Sub", {most, least}));
+    const ValueId scale = f.Cast(wide.Div(wide(steps.count - 1), extent), DType::kF32);
+    scale_ = UnlessEmpty(f, least, most, narrow(0), scale);
+    first_ = narrow.Sub(narrow.Round(narrow.Mul(least, scale_)), narrow(steps.lowest));
+  }
+  ValueId StepsOf(ValueId real, DType dtype) const {
+    Numbers narrow(f_, DType::kF32);
+    // The largest float below 2^31.
+    const double most = dtype == DType::kU8 ? 255 : 2147483520.0;
+    const ValueId step = narrow.Sub(narrow.Round(narrow.Mul(real, scale_)), first_);
+    return f_.Cast(narrow.Clip(step, steps_.lowest, most), dtype);
+  }
+
+ private:
+  TfFormula& f_;
+  const Steps steps_;
+  ValueId scale_ = kNoValue, first_ = kNoValue;
+};
+
 }  // namespace
 
 // x, filter, ranges of both -> sums, their range.
@@ -185,33 +218,82 @@ Result<Values> LowerQuantizedBiasAdd(TfLowering& b) {
   ONCILLA_TRY(RequireType(b, "T2", kQuint8));
   ONCILLA_TRY(RequireType(b, "out_type", kQint32));
   TfFormula f(b);
-  Numbers narrow(f, DType::kF32), wide(f, DType::kF64);
+  Numbers wide(f, DType::kF64);
   ValueId most = f("Max", {b.in(3), f("Neg", {b.in(2)})});
   most = f("Max", {most, f("Max", {b.in(5), f("Neg", {b.in(4)})})});
-  most = narrow.Mul(most, narrow(131072));
+  most = f("Mul", {most, f.Number(DType::kF32, 131072)});
   const ValueId least = f("Neg", {most});
-  // The scale of the sums, and where the lowest of them lies; all single precision.
-  const ValueId extent = f("Sub", {most, least});
-  const ValueId scale =
-      UnlessEmpty(f, most, least, narrow(0),
-                  f.Cast(wide.Div(wide(4294967295.0), wide.From(extent)), DType::kF32));
-  const ValueId first = narrow.Sub(narrow.Round(narrow.Mul(least, scale)), narrow(kLeast32));
-  const auto in_sums = [&](size_t x, size_t low, size_t high) {
-    const ValueId step =
-        f.Cast(wide.Div(wide.From(f("Sub", {b.in(high), b.in(low)})), wide(255)), DType::kF32);
-    const ValueId rounded =
-        UnlessEmpty(f, b.in(low), b.in(high), b.in(low),
-                    narrow.Mul(narrow.Round(narrow.Div(b.in(low), step)), step));
-    const ValueId real = narrow.Add(rounded, narrow.Mul(narrow.From(b.in(x)), step));
-    const ValueId place = narrow.Sub(narrow.Round(narrow.Mul(real, scale)), first);
-    return f.Cast(narrow.Clip(place, kLeast32, 2147483520.0), DType::kI32);
-  };
-  const ValueId x = in_sums(0, 2, 3), bias = in_sums(1, 4, 5);
+  const Target target(f, least, most, kWords);
+  const ValueId x = target.StepsOf(RealOfBytes(f, b.in(0), b.in(2), b.in(3)), DType::kI32);
+  const ValueId bias = target.StepsOf(RealOfBytes(f, b.in(1), b.in(4), b.in(5)), DType::kI32);
   const ValueId zero =
       f.Cast(wide.Clip(StepOf(f, 0, least, most, kWords), kLeast32, -kLeast32 - 1), DType::kI32);
   const ValueId moved = f("Add", {bias, zero});
   ONCILLA_TRY(f.status());
   ONCILLA_ASSIGN(const ValueId y, b.Add("Add", {}, {x, moved}));
+  return Values{y, least, most};
+}
+
+// x, y, ranges of both -> products, their range.
+Result<Values> LowerQuantizedMul(TfLowering& b) {
+  ONCILLA_TRY(RequireType(b, "T1", kQuint8));
+  ONCILLA_TRY(RequireType(b, "T2", kQuint8));
+  ONCILLA_TRY(RequireType(b, "Toutput", kQint32));
+  TfFormula f(b);
+  const auto above_zero = [&](size_t x, size_t least, size_t most) {
+    const ValueId zero = StepOf(f, 0, b.in(least), b.in(most), kBytes);
+    return f("Sub", {f.Cast(b.in(x), DType::kI64), f.Cast(zero, DType::kI64)});
+  };
+  const ValueId product = f("Mul", {above_zero(0, 2, 3), above_zero(1, 4, 5)});
+  const Values range = RangeOfProducts(f, {b.in(2), b.in(3), b.in(4), b.in(5)});
+  ONCILLA_TRY(f.status());
+  ONCILLA_ASSIGN(const ValueId y, b.Cast(product, DType::kI32, ""));
+  return Values{y, range[0], range[1]};
+}
+
+// Whole numbers of the averages; the range stays.
+Result<Values> LowerQuantizedAvgPool(TfLowering& b) {
+  ONCILLA_TRY(RequireType(b, "T", kQuint8));
+  ONCILLA_ASSIGN(const PoolWindow window, ReadPoolWindow(b, TfLayout(), "ksize"));
+  double count = 1;
+  for (const int64_t size : window.kernel) count *= static_cast<double>(size);
+  // Beyond, the step that is added below would be lost in single precision.
+  if (count > 4096) return Unsupported("with windows of ", count, " places");
+  TfFormula f(b);
+  const ValueId mean = f(AveragePoolAttrs{window}, {f.Cast(b.in(0), DType::kF32)});
+  // Averages are whole, or a part of the window's size away from it, which rounding must not hide.
+  const ValueId whole = f("Floor", {f("Add", {mean, f.Number(DType::kF32, 0.5 / count)})});
+  ONCILLA_TRY(f.status());
+  ONCILLA_ASSIGN(const ValueId y, b.Cast(whole, DType::kU8, ""));
+  return Values{y, b.in(1), b.in(2)};
+}
+
+// axis, values.., their lowest numbers.., their highest..: all go to the range that holds those of
+// all of them, and zero.
+Result<Values> LowerQuantizedConcat(TfLowering& b) {
+  ONCILLA_TRY(RequireType(b, "T", kQuint8));
+  ONCILLA_ASSIGN(const int64_t count, b.attrs().Int("N"));
+  if (count < 1 || count > (1 << 20) || static_cast<size_t>(count) * 3 + 1 != b.inputs()) {
+    return DataLoss("it has ", b.inputs(), " inputs for ", count, " values");
+  }
+  const auto n = static_cast<size_t>(count);
+  ONCILLA_ASSIGN(const int64_t axis, b.KnownInt(0, "the axis"));
+  TfFormula f(b);
+  ValueId least = f.Number(DType::kF32, 0), most = b.in(1 + 2 * n);
+  for (size_t i = 0; i < n; ++i) {
+    least = f("Min", {least, b.in(1 + n + i)});
+    most = f("Max", {most, b.in(1 + 2 * n + i)});
+  }
+  const Target target(f, least, most, kBytes);
+  Values moved;
+  for (size_t i = 0; i < n; ++i) {
+    const ValueId x = b.in(1 + i), low = b.in(1 + n + i), high = b.in(1 + 2 * n + i);
+    const ValueId same = f("And", {f("Equal", {low, least}), f("Equal", {high, most})});
+    const ValueId other = target.StepsOf(RealOfBytes(f, x, low, high), DType::kU8);
+    moved.push_back(f("Where", {same, x, other}));
+  }
+  ONCILLA_TRY(f.status());
+  ONCILLA_ASSIGN(const ValueId y, b.Add(ConcatAttrs{.axis = axis}, std::move(moved)));
   return Values{y, least, most};
 }
 
