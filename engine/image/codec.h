@@ -17,7 +17,7 @@ namespace oncilla::image {
 
 struct Pixels {
   int64_t height = 0, width = 0, channels = 0;
-  bool wide = false;           // 16 bits, in the machine's order
+  bool wide = false;          // 16 bits, in the machine's order
   HostVector<uint8_t> bytes;  // two for each value where wide
 };
 
@@ -45,6 +45,14 @@ Result<Pixels> DecodePng(std::string_view bytes, const PngOptions& options);
 
 // Without palettes and compression: 8, 24 or 32 bits; channels 0 or what the file has.
 Result<Pixels> DecodeBmp(std::string_view bytes, int channels);
+
+// Frames one below the other, each as high and wide as the largest in the file; where a frame does
+// not draw, the one before shows, or black.
+struct Frames {
+  int64_t count = 0, in_file = 0;
+  Pixels pixels;  // height and width of one
+};
+Result<Frames> DecodeGif(std::string_view bytes, bool first_only);
 
 struct JpegStyle {
   int quality = 95;

@@ -1,18 +1,17 @@
 // Example messages through protozero.
 #include "engine/records/example.h"
 
-#define PROTOZERO_USE_VIEW std::string_view
-#include <protozero/pbf_reader.hpp>
+#include <bit>
+
+#include "engine/records/reader.h"
 
 namespace oncilla {
 namespace {
 
-using Reader = protozero::pbf_reader;
-
-std::string_view View(Reader& message) {
-  const protozero::data_view view = message.get_view();
-  return {view.data(), view.size()};
-}
+using records::Fixed32;
+using records::Number;
+using records::Reader;
+using records::View;
 
 template <class Add, class Range>
 void AddAll(const Range& range, Add&& add) {
@@ -33,14 +32,14 @@ void ReadList(Feature::Kind kind, std::string_view bytes, Feature& out) {
         if (packed) {
           AddAll(list.get_packed_float(), [&](float v) { out.floats.push_back(v); });
         } else {
-          out.floats.push_back(list.get_float());
+          out.floats.push_back(std::bit_cast<float>(Fixed32(list)));
         }
         break;
       case Feature::Kind::kInt64:
         if (packed) {
           AddAll(list.get_packed_int64(), [&](int64_t v) { out.ints.push_back(v); });
         } else {
-          out.ints.push_back(list.get_int64());
+          out.ints.push_back(static_cast<int64_t>(Number(list)));
         }
         break;
       case Feature::Kind::kNone:
@@ -79,6 +78,49 @@ void ReadEntry(std::string_view bytes, Example& out) {
   out[name] = ReadFeature(value);
 }
 
+void ReadFeatures(std::string_view bytes, Example& out) {
+  Reader features(bytes.data(), bytes.size());
+  while (features.next()) {
+    if (features.tag() == 1) {
+      ReadEntry(View(features), out);
+    } else {
+      features.skip();
+    }
+  }
+}
+
+void ReadLists(std::string_view bytes, SequenceExample& out) {
+  Reader lists(bytes.data(), bytes.size());
+  while (lists.next()) {
+    if (lists.tag() != 1) {
+      lists.skip();
+      continue;
+    }
+    std::string_view name, value;
+    const std::string_view view = View(lists);
+    Reader entry(view.data(), view.size());
+    while (entry.next()) {
+      if (entry.tag() == 1) {
+        name = View(entry);
+      } else if (entry.tag() == 2) {
+        value = View(entry);
+      } else {
+        entry.skip();
+      }
+    }
+    std::vector<Feature> steps;
+    Reader list(value.data(), value.size());
+    while (list.next()) {
+      if (list.tag() == 1) {
+        steps.push_back(ReadFeature(View(list)));
+      } else {
+        list.skip();
+      }
+    }
+    out.lists[name] = std::move(steps);
+  }
+}
+
 }  // namespace
 
 Result<Example> ReadExample(std::string_view bytes) {
@@ -90,18 +132,29 @@ Result<Example> ReadExample(std::string_view bytes) {
         example.skip();
         continue;
       }
-      const std::string_view map = View(example);
-      Reader features(map.data(), map.size());
-      while (features.next()) {
-        if (features.tag() == 1) {
-          ReadEntry(View(features), out);
-        } else {
-          features.skip();
-        }
-      }
+      ReadFeatures(View(example), out);
     }
   } catch (const std::exception&) {
     return InvalidArgument("it is no Example message");
+  }
+  return out;
+}
+
+Result<SequenceExample> ReadSequenceExample(std::string_view bytes) {
+  SequenceExample out;
+  try {
+    Reader example(bytes.data(), bytes.size());
+    while (example.next()) {
+      if (example.tag() == 1) {
+        ReadFeatures(View(example), out.context);
+      } else if (example.tag() == 2) {
+        ReadLists(View(example), out);
+      } else {
+        example.skip();
+      }
+    }
+  } catch (const std::exception&) {
+    return InvalidArgument("it is no SequenceExample message");
   }
   return out;
 }

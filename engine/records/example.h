@@ -31,4 +31,11 @@ using Example = std::map<std::string_view, Feature>;
 // InvalidArgument when the bytes are no Example.
 Result<Example> ReadExample(std::string_view bytes);
 
+// tensorflow.SequenceExample: features of the whole, and lists of them, one for each step.
+struct SequenceExample {
+  Example context;
+  std::map<std::string_view, std::vector<Feature>> lists;
+};
+Result<SequenceExample> ReadSequenceExample(std::string_view bytes);
+
 }  // namespace oncilla

@@ -7,7 +7,7 @@ loops and branches (functional and old style), recurrent layers, variables that 
 
 Each folder NAME holds model/ (the SavedModel) and runs/: steps.json, which `oncilla run --steps` takes, and the files of each step, in_K_<key>
 and out_K_<key>. tests/models/run_models.py runs and compares. No TensorFlow is needed for that."""
-import os, sys
+import os, sys, run_lists
 import numpy as np
 from run_general import GENERAL
 from run_recorder import keras, tf, v1, f32, old_graph, record, record1, record_graph, record_keras, Recorder, settings, sig
@@ -593,7 +593,8 @@ def functions():
     r.finish()
 
 
-for make in (loops, branches, recurrent, masked, state, tables, nested, pixels, old_loops, old_stacks, old_branches, old_arrays, first_arrays, first_ops, files, streams, parts, old_parts, sides, truth, counted, old_recurrent, old_tables, partitioned, functions, *GENERAL):
+for make in (loops, branches, recurrent, masked, state, tables, nested, pixels, old_loops, old_stacks, old_branches, old_arrays, first_arrays, first_ops, files, streams, parts, old_parts, sides, truth, counted, old_recurrent,
+             old_tables, partitioned, functions, run_lists.lists, *GENERAL):
     if chosen and make.__name__ not in chosen: continue
     rng = settings.rng = np.random.default_rng(len(make.__name__))
     keras.utils.set_random_seed(7)

@@ -13,21 +13,41 @@ namespace {
 using Tensors = Result<std::vector<Tensor>>;
 using image::Format;
 
-Result<image::Pixels> Decode(const DecodeImageAttrs& attrs, const std::string& file) {
+// `count` becomes the number of frames of a GIF.
+Result<image::Pixels> Decode(const DecodeImageAttrs& attrs, const std::string& file,
+                             int64_t* count) {
   const Format format = image::FormatOf(file);
   if (format == Format::kUnknown) {
     return InvalidArgument("Unknown image file format. One of JPEG, PNG, GIF, BMP required. Got ",
                            file.size(), " bytes");
   }
-  if (format == Format::kGif) return Unsupported("GIF images");
   std::string name(image::Name(format));
   std::transform(name.begin(), name.end(), name.begin(),
                  [](char c) { return static_cast<char>(c + 32); });
+  if (format == Format::kGif && attrs.formats.find("gif") == std::string::npos) {
+    return Unsupported("GIF images where frames may make a fourth axis");
+  }
   if (attrs.formats.find(name) == std::string::npos) {
     return InvalidArgument("Trying to decode ", image::Name(format),
                            " format using an op for others (", attrs.formats, ")");
   }
   const auto channels = static_cast<int>(attrs.channels);
+  if (format == Format::kGif) {
+    if (channels != 0 && channels != 3) {
+      return InvalidArgument("channels must be 0 or 3 for GIF, but got ", channels);
+    }
+    const bool all = attrs.formats == "gif";
+    ONCILLA_ASSIGN(image::Frames frames, image::DecodeGif(file, !all));
+    if (attrs.formats.find("still_gif") != std::string::npos && frames.in_file != 1) {
+      return InvalidArgument("Got ", frames.in_file,
+                             " frames, but animated gifs can only be "
+                             "decoded by tf.io.decode_gif or tf.io.decode_image");
+    }
+    // Frames go on below each other.
+    frames.pixels.height *= frames.count;
+    *count = frames.count;
+    return std::move(frames.pixels);
+  }
   if (format == Format::kBmp) return image::DecodeBmp(file, channels);
   if (format == Format::kPng) {
     return image::DecodePng(file, {.channels = channels, .wide = attrs.to != DType::kU8});
@@ -39,8 +59,10 @@ Result<image::Pixels> Decode(const DecodeImageAttrs& attrs, const std::string& f
 }
 
 Tensors DecodeImage(const DecodeImageAttrs& attrs, const NodeView&, std::span<const Tensor> in) {
-  ONCILLA_ASSIGN(const image::Pixels pixels, Decode(attrs, in[0].strings()[0]));
-  const Shape shape = {pixels.height, pixels.width, pixels.channels};
+  int64_t frames = 1;
+  ONCILLA_ASSIGN(const image::Pixels pixels, Decode(attrs, in[0].strings()[0], &frames));
+  Shape shape = {pixels.height / frames, pixels.width, pixels.channels};
+  if (attrs.formats == "gif") shape.Insert(0, frames);
   ONCILLA_ASSIGN(Tensor out, Tensor::Allocate({attrs.to, shape}));
   if (BytesOf(attrs.to) == (pixels.wide ? 2 : 1)) {
     std::memcpy(out.mutable_bytes().data(), pixels.bytes.data(), pixels.bytes.size());

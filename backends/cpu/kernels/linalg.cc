@@ -1,13 +1,15 @@
 // Linear algebra on the CPU: textbook elimination with row pivots, in double, one matrix at a time.
 // Meant for the small matrices that models hold; nothing is blocked.
+#include "engine/ops/math/linalg.h"
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "backends/cpu/algorithms/decompose.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/kernels/indices.h"
 #include "engine/ops/broadcast.h"
-#include "engine/ops/math/linalg.h"
 #include "engine/ops/rules.h"
 
 namespace oncilla::cpu {
@@ -221,6 +223,29 @@ Status LogDeterminant(const NoAttrs&, const Args& args) {
   });
 }
 
+Status Lu(const LuAttrs& attrs, const Args& args) {
+  const Shape x = args.in(0).shape;
+  const int64_t n = x.back();
+  return ForMatrices(args, BatchesOf(x), [&]<class T>(TypeTag<T>, int64_t m) -> Status {
+    Matrix a = Read(args.In<T>(0) + m * n * n, n, n);
+    std::vector<int64_t> order;
+    int sign = 0;
+    if (!Factorise(a, order, &sign, args.threads)) {
+      return InvalidArgument("Input is not invertible.");
+    }
+    Write(a, args.Out<T>(0) + m * n * n);
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t row = order[static_cast<size_t>(i)];
+      if (attrs.index == DType::kI32) {
+        args.Out<int32_t>(1)[m * n + i] = static_cast<int32_t>(row);
+      } else {
+        args.Out<int64_t>(1)[m * n + i] = row;
+      }
+    }
+    return Status();
+  });
+}
+
 Status TriangularSolve(const TriangularSolveAttrs& attrs, const Args& args) {
   const Shape a = args.in(0).shape, b = args.in(1).shape, y = args.out(0).shape;
   const int64_t n = a.back(), columns = b.back();
@@ -339,6 +364,11 @@ const KernelRow kRows[] = {
     Row<TriangularSolve>("TriangularSolve", kFloats),
     Row<TridiagonalSolve>("TridiagonalSolve", kFloats),
     Row<SparseMatMul>("SparseMatMul", kIntegers),
+    Row<Qr>("Qr", kFloats),
+    Row<Svd>("Svd", kFloats),
+    Row<SymmetricEigen>("SymmetricEigen", kFloats),
+    Row<Lu>("Lu", kFloats),
+    Row<MatrixSquareRoot>("MatrixSquareRoot", kFloats),
 };
 
 }  // namespace

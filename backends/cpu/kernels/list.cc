@@ -211,6 +211,24 @@ Result<Tensors> ListPush(const NoAttrs&, const NodeView&, std::span<const Tensor
   return Tensors{Tensor::OfList(std::move(list))};
 }
 
+Result<Tensors> ListExtend(const NoAttrs&, const NodeView&, std::span<const Tensor> in) {
+  const TensorList& more = in[1].list();
+  TensorList list = in[0].list();
+  if (list.dtype() != more.dtype()) {
+    return InvalidArgument("a list of ", list.dtype(), " cannot go on with ", more.dtype());
+  }
+  if (list.size() + more.size() > TensorList::kMaxSize) {
+    return InvalidArgument("a list of ", list.size() + more.size(), " elements");
+  }
+  list.set_element(CommonShape(list.element(), more.element()));
+  WorkLook look;
+  for (int64_t i = 0; i < more.size(); ++i) {
+    ONCILLA_TRY(look.Go(1));
+    list.Push(more.at(i));
+  }
+  return Tensors{Tensor::OfList(std::move(list))};
+}
+
 Result<Tensors> ListPop(const NoAttrs&, const NodeView&, std::span<const Tensor> in) {
   TensorList list = in[0].list();
   if (list.size() == 0) return InvalidArgument("the list is empty");
@@ -477,6 +495,7 @@ Result<Tensors> ListResize(const NoAttrs&, const NodeView&, std::span<const Tens
 const KernelRow kRows[] = {
     HostRow<ListConcat>("ListConcat", kStorable),
     HostRow<ListErase>("ListErase", kStorable),
+    HostRow<ListExtend>("ListExtend", kStorable),
     HostRow<ListFromTensor>("ListFromTensor", kStorable),
     HostRow<ListGather>("ListGather", kStorable),
     HostRow<ListGet>("ListGet", kStorable),

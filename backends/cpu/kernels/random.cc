@@ -1,5 +1,7 @@
 // Random numbers on the CPU. The order in which a generator's numbers are used is TensorFlow's: one
 // group of outputs per step, so that any part of a result can be computed alone.
+#include "engine/ops/math/random.h"
+
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -9,10 +11,10 @@
 #include <numeric>
 #include <random>
 
+#include "backends/cpu/algorithms/variates.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/kernels/indices.h"
 #include "backends/cpu/kernels/philox.h"
-#include "engine/ops/math/random.h"
 #include "engine/tensor/dispatch.h"
 
 namespace oncilla::cpu {
@@ -323,6 +325,7 @@ const KernelRow kRows[] = {
     Row<ShuffleRows>("ShuffleRows", kFixedSize),
     StreamRow<RandomStream>("RandomStream", kIntegers),
     Row<SampleClasses>("SampleClasses", kNumbers),
+    Row<SampleDistribution>("SampleDistribution", kIntegers),
     StreamRow<SampleStream>("SampleStream", kNumbers),
     StreamRow<ShuffleStream>("ShuffleStream", kFixedSize),
 };

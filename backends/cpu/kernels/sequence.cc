@@ -1,11 +1,13 @@
 // Going through sequences on the CPU: plain code with sums in double.
+#include "engine/ops/nn/sequence.h"
+
 #include <algorithm>
 #include <cmath>
 
+#include "backends/cpu/algorithms/audio.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/kernels/ctc_beam.h"
 #include "backends/cpu/kernels/indices.h"
-#include "engine/ops/nn/sequence.h"
 #include "engine/tensor/dispatch.h"
 
 namespace oncilla::cpu {
@@ -176,6 +178,10 @@ const KernelRow kRows[] = {
     HostRow<CtcBeam>("CtcBeam", kFloats),
     Row<BlockLstm>("BlockLstm", kFloats),
     HostRow<CtcGreedy>("CtcGreedy", kFloats),
+    HostRow<DecodeWav>("DecodeWav", kStrings),
+    HostRow<EncodeWav>("EncodeWav", Set(DType::kF32)),
+    Row<Spectrogram>("Spectrogram", Set(DType::kF32)),
+    Row<Mfcc>("Mfcc", Set(DType::kF32)),
 };
 
 }  // namespace

@@ -1,58 +1,24 @@
 // Sparse tensors on the CPU: host functions that find what goes where, then pick.
+#include "engine/ops/array/sparse.h"
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "backends/cpu/algorithms/places.h"
+#include "backends/cpu/algorithms/sets.h"
+#include "backends/cpu/algorithms/sparse_combine.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/kernels/indices.h"
 #include "backends/cpu/kernels/pick.h"
 #include "backends/cpu/move.h"
-#include "engine/ops/array/sparse.h"
 
 namespace oncilla::cpu {
 namespace {
 
 using Tensors = Result<std::vector<Tensor>>;
-
-// A sparse tensor's places: `rank` numbers each, checked against the shape.
-struct Places {
-  IntList at;
-  IntList sizes;
-  size_t rank = 0, count = 0;
-  const int64_t* operator[](size_t i) const { return at.data() + i * rank; }
-};
-Result<Places> PlacesOf(const Tensor& indices, const IntList& sizes, int64_t values) {
-  Places p;
-  p.at = IntsOf(indices);
-  p.sizes = sizes;
-  p.rank = sizes.size();
-  const Shape& shape = indices.shape();
-  if (shape.rank() != 2 || shape[1] != static_cast<int64_t>(p.rank) || shape[0] != values) {
-    return InvalidArgument("indices ", shape, " do not fit ", values, " values of rank ", p.rank);
-  }
-  p.count = static_cast<size_t>(shape[0]);
-  for (int64_t size : sizes) {
-    if (size < 0) return InvalidArgument("the shape contains ", size);
-  }
-  for (size_t i = 0; i < p.count; ++i) {
-    for (size_t k = 0; k < p.rank; ++k) {
-      if (p[i][k] < 0 || p[i][k] >= sizes[k]) {
-        return InvalidArgument("indices[", i, ",", k, "] = ", p[i][k],
-                               " is out of bounds: need 0 <= index < ", sizes[k]);
-      }
-    }
-  }
-  return p;
-}
-
-Result<int64_t> ProductOfSizes(const IntList& sizes) {
-  int64_t product = 1;
-  for (int64_t size : sizes) product = SaturatingMul(product, size);
-  if (product == std::numeric_limits<int64_t>::max()) return InvalidArgument("a shape too large");
-  return product;
-}
 
 Tensors SparseToDense(const SparseToDenseAttrs& attrs, const NodeView& node,
                       std::span<const Tensor> in) {
@@ -126,29 +92,6 @@ Tensors SparseReshape(const NoAttrs&, const NodeView&, std::span<const Tensor> i
   }
   const Shape shape = {rows, static_cast<int64_t>(asked.size())};
   return std::vector<Tensor>{Tensor::Int64s(out).Reshaped(shape), Tensor::Int64s(asked)};
-}
-
-// The entries of a sparse tensor by number: {indices, values}.
-Tensors Entries(const Places& p, const Tensor& values, const IntList& order) {
-  IntList at;
-  for (int64_t i : order) {
-    const int64_t* from = p[static_cast<size_t>(i)];
-    at.insert(at.end(), from, from + p.rank);
-  }
-  const auto count = static_cast<int64_t>(order.size());
-  ONCILLA_ASSIGN(Tensor picked, Pick(values, order, 1, {count}));
-  return std::vector<Tensor>{Tensor::Int64s(at).Reshaped({count, static_cast<int64_t>(p.rank)}),
-                             std::move(picked)};
-}
-
-IntList Ordered(const Places& p) {
-  IntList order(p.count);
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    const int64_t *x = p[static_cast<size_t>(a)], *y = p[static_cast<size_t>(b)];
-    return std::lexicographical_compare(x, x + p.rank, y, y + p.rank);
-  });
-  return order;
 }
 
 Tensors SparseReorder(const NoAttrs&, const NodeView&, std::span<const Tensor> in) {
@@ -278,13 +221,7 @@ Tensors SparseSoftmax(const NoAttrs&, const NodeView&, std::span<const Tensor> i
   const IntList sizes = IntsOf(in[2]);
   if (sizes.size() < 2) return InvalidArgument("Input should have rank >= 2, not ", sizes.size());
   ONCILLA_ASSIGN(const Places p, PlacesOf(in[0], sizes, in[1].elements()));
-  for (size_t i = 1; i < p.count; ++i) {
-    if (!std::lexicographical_compare(p[i - 1], p[i - 1] + p.rank, p[i], p[i] + p.rank)) {
-      return InvalidArgument(
-          "indices[", i, "] is ",
-          std::equal(p[i], p[i] + p.rank, p[i - 1]) ? "repeated" : "out of order");
-    }
-  }
+  ONCILLA_TRY(RequireOrder(p));
   ONCILLA_ASSIGN(Tensor out, Tensor::Allocate(in[1].desc()));
   DispatchDType(in[1].dtype(), [&]<class T>(TypeTag<T>) {
     if constexpr (!std::is_integral_v<T>) {
@@ -555,6 +492,11 @@ const KernelRow kRows[] = {
     HostRow<SparseSlice>("SparseSlice", kIntegers),
     HostRow<EditDistance>("EditDistance", kIntegers),
     HostRow<SparseSoftmax>("SparseSoftmax", kIntegers),
+    HostRow<SparseAdd>("SparseAdd", kIntegers),
+    HostRow<SparseSplit>("SparseSplit", kIntegers),
+    HostRow<SparseReduce>("SparseReduce", kIntegers),
+    HostRow<SetOperation>("SetOperation", kIntegers | kStrings),
+    HostRow<SetSize>("SetSize", kIntegers),
     HostRow<ListDiff>("ListDiff", kAll),
     HostRow<DynamicPartition>("DynamicPartition", kAll),
     HostRow<DynamicStitch>("DynamicStitch", kIntegers),

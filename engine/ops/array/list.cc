@@ -188,6 +188,15 @@ Result<Facts> InferListResize(const NoAttrs&, std::span<const Fact> in) {
   return Facts{in[0]};
 }
 
+// The elements of both lists, those of the first in front.
+Result<Facts> InferListExtend(const NoAttrs&, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireList(in[0]));
+  if (in[1].kind != ValueKind::kList || in[1].dtype != in[0].dtype) {
+    return InvalidArgument("a ", in[0], " cannot go on as a ", in[1]);
+  }
+  return Facts{Fact::List(in[0].dtype, CommonShape(in[0].shape, in[1].shape))};
+}
+
 constexpr OpTraits Host(int min_inputs, int max_inputs) {
   OpTraits traits;
   traits.inputs = {min_inputs, max_inputs};
@@ -198,6 +207,7 @@ constexpr OpTraits Host(int min_inputs, int max_inputs) {
 constexpr OpDef kListOps[] = {
     Op<InferListConcat>("ListConcat", Host(1, 2)),
     Op<InferListErase>("ListErase", Host(1, 2)),
+    Op<InferListExtend>("ListExtend", Host(2, 2)),
     Op<InferListFromTensor>("ListFromTensor", Host(1, 1)),
     Op<InferListGather>("ListGather", Host(2, 3)),
     Op<InferListGet>("ListGet", Host(2, 3)),

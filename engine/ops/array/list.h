@@ -68,6 +68,6 @@ struct ListSplitAttrs {
 // ListFromTensor x[n, ..] -> list; ListStack list, [shape] -> [n, ..]; ListGather list,
 // indices[n], [shape] -> [n, ..]; ListConcat list, [shape] -> [sum of n, ..], lengths[];
 // ListPush list, x -> list; ListPop list, [shape] -> list, x;
-// ListLength list -> i32[]; ListResize list, length[] -> list.
+// ListLength list -> i32[]; ListResize list, length[] -> list; ListExtend list, list -> list.
 
 }  // namespace oncilla

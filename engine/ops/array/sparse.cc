@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/ops/array/sets.h"
 #include "engine/ops/known_ints.h"
 #include "engine/ops/rules.h"
 
@@ -291,6 +292,91 @@ Result<Facts> InferBroadcastSizes(const NoAttrs&, std::span<const Fact> in) {
   return Facts{WithCarried(std::move(out), shape.dims())};
 }
 
+// (indices, values, shape) of which nothing is known but the rank.
+Facts SparseFacts(DType dtype, const Dim& rank) {
+  return {Ints(PartialShape({Dim(), rank})), Fact::Of(dtype, List()), Ints(List(rank))};
+}
+
+Result<Facts> InferSparseAdd(const NoAttrs&, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireSparse(in[0], &in[1], in[2]));
+  ONCILLA_TRY(RequireSparse(in[3], &in[4], in[5]));
+  ONCILLA_TRY(RequireNumber(in[1], "values"));
+  if (in[4].dtype != in[1].dtype || in[6].dtype != in[1].dtype) {
+    return InvalidArgument("the operands are ", in[1].dtype, " and ", in[4].dtype,
+                           ", the threshold ", in[6].dtype);
+  }
+  return SparseFacts(in[1].dtype, RankOf(in[0]));
+}
+
+Result<Facts> InferSparseSplit(const SparseSplitAttrs& attrs, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireInteger(in[0], "the axis"));
+  ONCILLA_TRY(RequireSparse(in[1], &in[2], in[3]));
+  if (attrs.parts < 1 || attrs.parts > (1 << 20)) return InvalidArgument("parts is ", attrs.parts);
+  const Facts one = SparseFacts(in[2].dtype, RankOf(in[1]));
+  Facts out;
+  for (const Fact& fact : one) out.insert(out.end(), static_cast<size_t>(attrs.parts), fact);
+  return out;
+}
+
+Result<Facts> InferSparseReduce(const SparseReduceAttrs& attrs, std::span<const Fact> in) {
+  if (attrs.reduction != "sum" && attrs.reduction != "max") {
+    return InvalidArgument("there is no reduction '", attrs.reduction, "'");
+  }
+  ONCILLA_TRY(RequireSparse(in[0], &in[1], in[2]));
+  ONCILLA_TRY(RequireNumber(in[1], "values"));
+  ONCILLA_TRY(RequireInteger(in[3], "axes"));
+  return SparseFacts(in[1].dtype, attrs.keep_dims ? RankOf(in[0]) : Dim());
+}
+
+// Checks an operand of a set operation. Sets its rank where that is known.
+Status RequireSets(std::span<const Fact> in, bool dense, Dim* rank) {
+  if (!dense) {
+    ONCILLA_TRY(RequireSparse(in[0], &in[1], in[2]));
+    const Dim axes = RankOf(in[0]), sizes = SizeOf(in[2]);
+    if (axes.known() && sizes.known() && axes.size != sizes.size) {
+      return InvalidArgument("indices of ", axes.size, " axes for a shape of ", sizes.size);
+    }
+    *rank = axes.known() ? axes : sizes;
+  } else if (in[0].shape.ranked()) {
+    *rank = Dim(in[0].shape.rank());
+  }
+  const DType dtype = in[dense ? 0 : 1].dtype;
+  if (dtype != DType::kString && !IsInteger(dtype)) return InvalidArgument("sets of ", dtype);
+  if (!rank->known() || rank->size >= 2) return Status();
+  return InvalidArgument("Invalid rank ", rank->size, ": sets need at least two axes");
+}
+
+Result<Facts> InferSetOperation(const SetOperationAttrs& attrs, std::span<const Fact> in) {
+  const std::string& operation = attrs.operation;
+  if (operation != "union" && operation != "intersection" && operation != "a-b" &&
+      operation != "b-a") {
+    return InvalidArgument("Invalid set_operation ", operation);
+  }
+  const size_t first = attrs.dense_first ? 1 : 3, second = attrs.dense_second ? 1 : 3;
+  if (in.size() != first + second) {
+    return InvalidArgument(in.size(), " inputs instead of ", first + second);
+  }
+  Dim rank, other;
+  ONCILLA_TRY(RequireSets(in.first(first), attrs.dense_first, &rank));
+  ONCILLA_TRY(RequireSets(in.subspan(first), attrs.dense_second, &other));
+  const DType dtype = in[attrs.dense_first ? 0 : 1].dtype;
+  if (in[first + (attrs.dense_second ? 0 : 1)].dtype != dtype) {
+    return InvalidArgument("the operands differ in dtype");
+  }
+  if (rank.known() && other.known() && rank.size != other.size) {
+    return InvalidArgument("the operands have ", rank.size, " and ", other.size, " axes");
+  }
+  return SparseFacts(dtype, rank.known() ? rank : other);
+}
+
+Result<Facts> InferSetSize(const SetSizeAttrs&, std::span<const Fact> in) {
+  Dim rank;
+  ONCILLA_TRY(RequireSets(in, false, &rank));
+  if (!rank.known()) return Facts{Fact::Of(DType::kI32, PartialShape())};
+  if (rank.size - 1 > kMaxRank) return Unsupported("rank ", rank.size);
+  return Facts{Fact::Of(DType::kI32, PartialShape::OfRank(static_cast<int>(rank.size) - 1))};
+}
+
 constexpr OpTraits Host(int least, int most) {
   return {.inputs = {least, most}, .host_only = true};
 }
@@ -307,6 +393,11 @@ constexpr OpDef kSparseOps[] = {
     Op<InferSparseConcat>("SparseConcat", Dependent(3, kVariadic)),
     Op<InferSparseSlice>("SparseSlice", Dependent(5, 5)),
     Op<InferSparseSoftmax>("SparseSoftmax", Host(3, 3)),
+    Op<InferSparseAdd>("SparseAdd", Dependent(7, 7)),
+    Op<InferSparseSplit>("SparseSplit", Dependent(4, 4)),
+    Op<InferSparseReduce>("SparseReduce", Dependent(4, 4)),
+    Op<InferSetOperation>("SetOperation", Dependent(2, 6)),
+    Op<InferSetSize>("SetSize", Dependent(3, 3)),
     Op<InferEditDistance>("EditDistance", Dependent(6, 6)),
     Op<InferRaggedToSparse>("RaggedToSparse", Dependent(2, kVariadic)),
     Op<InferRaggedRange>("RaggedRange", Dependent(3, 3)),

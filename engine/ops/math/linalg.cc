@@ -1,7 +1,10 @@
 // Linear algebra: inference and rows.
 #include "engine/ops/math/linalg.h"
 
+#include <algorithm>
+
 #include "engine/ops/known_ints.h"
+#include "engine/ops/math/decompose.h"
 #include "engine/ops/rules.h"
 
 namespace oncilla {
@@ -120,6 +123,74 @@ Result<Facts> InferSparseMatMul(const SparseMatMulAttrs& attrs, std::span<const 
   return Facts{Fact::Of(in[1].dtype, PartialShape({rows, columns}))};
 }
 
+// [.., rows, columns] behind the batches of x.
+Fact MatrixLike(const Fact& x, Dim rows, Dim columns) {
+  std::vector<Dim> dims = WithoutMatrix(x.shape).dims();
+  dims.push_back(std::move(rows));
+  dims.push_back(std::move(columns));
+  return Fact::Of(x.dtype, PartialShape(std::move(dims)));
+}
+Fact ListLike(const Fact& x, Dim size) {
+  std::vector<Dim> dims = WithoutMatrix(x.shape).dims();
+  dims.push_back(std::move(size));
+  return Fact::Of(x.dtype, PartialShape(std::move(dims)));
+}
+
+// Sets rows, columns and the smaller of both; false when not even the rank is known.
+Result<bool> ReadMatrices(const Fact& x, Dim* rows, Dim* columns, Dim* least) {
+  ONCILLA_TRY(RequireFloat(x, "x"));
+  if (!x.shape.ranked()) return false;
+  const int rank = x.shape.rank();
+  if (rank < 2) return InvalidArgument("x must hold matrices, not shape ", x.shape);
+  *rows = x.shape[rank - 2];
+  *columns = x.shape[rank - 1];
+  if (rows->known() && columns->known()) *least = Dim(std::min(rows->size, columns->size));
+  return true;
+}
+
+Result<Facts> InferQr(const QrAttrs& attrs, std::span<const Fact> in) {
+  Dim rows, columns, least;
+  ONCILLA_ASSIGN(const bool ranked, ReadMatrices(in[0], &rows, &columns, &least));
+  if (!ranked) return Facts(2, Fact::Of(in[0].dtype, PartialShape()));
+  const Dim inner = attrs.full ? rows : least;
+  return Facts{MatrixLike(in[0], rows, inner), MatrixLike(in[0], inner, columns)};
+}
+
+Result<Facts> InferSvd(const SvdAttrs& attrs, std::span<const Fact> in) {
+  Dim rows, columns, least;
+  ONCILLA_ASSIGN(const bool ranked, ReadMatrices(in[0], &rows, &columns, &least));
+  if (!ranked) return Facts(attrs.vectors ? 3 : 1, Fact::Of(in[0].dtype, PartialShape()));
+  Facts out = {ListLike(in[0], least)};
+  if (attrs.vectors) {
+    out.push_back(MatrixLike(in[0], rows, attrs.full ? rows : least));
+    out.push_back(MatrixLike(in[0], columns, attrs.full ? columns : least));
+  }
+  return out;
+}
+
+Result<Facts> InferSymmetricEigen(const SymmetricEigenAttrs& attrs, std::span<const Fact> in) {
+  Dim size;
+  ONCILLA_TRY(RequireSquare(in[0], "x", &size));
+  if (!in[0].shape.ranked()) {
+    return Facts(attrs.vectors ? 2 : 1, Fact::Of(in[0].dtype, PartialShape()));
+  }
+  Facts out = {ListLike(in[0], size)};
+  if (attrs.vectors) out.push_back(MatrixLike(in[0], size, size));
+  return out;
+}
+
+Result<Facts> InferLu(const LuAttrs& attrs, std::span<const Fact> in) {
+  Dim size;
+  ONCILLA_TRY(RequireSquare(in[0], "x", &size));
+  if (attrs.index != DType::kI32 && attrs.index != DType::kI64) {
+    return InvalidArgument("rows cannot be ", attrs.index);
+  }
+  const PartialShape& x = in[0].shape;
+  Fact rows = x.ranked() ? ListLike(in[0], size) : Fact::Of(in[0].dtype, PartialShape());
+  rows.dtype = attrs.index;
+  return Facts{Fact::Of(in[0].dtype, x), std::move(rows)};
+}
+
 constexpr OpDef kLinalgOps[] = {
     Op<InferSquare>("Cholesky", {}),
     Op<InferInverse>("MatrixInverse", {}),
@@ -128,6 +199,11 @@ constexpr OpDef kLinalgOps[] = {
     Op<InferSolve>("MatrixSolve", {.inputs = {2, 2}}),
     Op<InferTriangular>("TriangularSolve", {.inputs = {2, 2}}),
     Op<InferTridiagonal>("TridiagonalSolve", {.inputs = {2, 2}}),
+    Op<InferQr>("Qr", {}),
+    Op<InferSvd>("Svd", {}),
+    Op<InferSymmetricEigen>("SymmetricEigen", {}),
+    Op<InferLu>("Lu", {}),
+    Op<InferSquare>("MatrixSquareRoot", {}),
     Op<InferSparseMatMul>("SparseMatMul", {.inputs = {4, 4}, .plan_inputs = 0b100}),
 };
 

@@ -1,6 +1,8 @@
 // Random numbers: inference and rows.
 #include "engine/ops/math/random.h"
 
+#include "engine/ops/known_ints.h"
+#include "engine/ops/math/variates.h"
 #include "engine/ops/rules.h"
 
 namespace oncilla {
@@ -108,6 +110,50 @@ Result<Facts> InferSample(const SampleAttrs& attrs, std::span<const Fact> in) {
   return Facts{Fact::Of(attrs.to, PartialShape({rows, count}))};
 }
 
+bool IsDrawn(DType t) {
+  return t == DType::kF16 || t == DType::kF32 || t == DType::kF64 || t == DType::kI32 ||
+         t == DType::kI64;
+}
+
+// shape, key, counter, parameters..
+Result<Facts> InferSampleDistribution(const SampleDistributionAttrs& attrs,
+                                      std::span<const Fact> in) {
+  const bool gamma = attrs.distribution == "gamma", binomial = attrs.distribution == "binomial";
+  if (!gamma && !binomial && attrs.distribution != "poisson") {
+    return InvalidArgument("there is no distribution '", attrs.distribution, "'");
+  }
+  if (in.size() != (binomial ? 5u : 4u)) {
+    return InvalidArgument(in.size(), " inputs for ", attrs.distribution);
+  }
+  ONCILLA_TRY(RequireU64(in[1], 1, "key"));
+  ONCILLA_TRY(RequireU64(in[2], 2, "counter"));
+  if (!IsDrawn(attrs.to) || (gamma && !IsFloat(attrs.to))) {
+    return InvalidArgument(attrs.distribution, " numbers cannot be ", attrs.to);
+  }
+  PartialShape parameters = in[3].shape;
+  for (const Fact& fact : in.subspan(3)) {
+    if (!IsDrawn(fact.dtype) || fact.dtype != in[3].dtype) {
+      return InvalidArgument("parameters cannot be ", fact.dtype);
+    }
+  }
+  if (binomial) {
+    if (in[3].dtype != DType::kF32 && in[3].dtype != DType::kF64) {
+      return Unsupported("binomial numbers of parameters of ", in[3].dtype);
+    }
+    ONCILLA_ASSIGN(parameters, BroadcastShapes(in[3].shape, in[4].shape));
+  }
+  ONCILLA_ASSIGN(PartialShape shape, ShapeOf(in[0]));
+  if (!shape.ranked() || !parameters.ranked()) return Facts{Fact::Of(attrs.to, std::move(shape))};
+  bool fits = parameters.rank() <= shape.rank();
+  for (int i = 1; fits && i <= parameters.rank(); ++i) {
+    const Dim &asked = shape[shape.rank() - i], &own = parameters[parameters.rank() - i];
+    fits = !asked.known() || !own.known() || asked.size == own.size;
+  }
+  if (fits) return Facts{Fact::Of(attrs.to, std::move(shape))};
+  return InvalidArgument("Shape passed in must end with the parameters' shape ", parameters,
+                         ", got ", shape);
+}
+
 constexpr OpDef kRandomOps[] = {
     Op<InferRandomKey>("RandomKey", {.inputs = {1, 1}}),
     Op<InferRandomNumbers>("RandomNumbers", {.inputs = {3, 5}, .plan_inputs = 0b1}),
@@ -115,6 +161,7 @@ constexpr OpDef kRandomOps[] = {
                           {.inputs = {1, 3}, .plan_inputs = 0b1, .is_random = true}),
     Op<InferShuffleRows>("ShuffleRows", {.inputs = {3, 3}}),
     Op<InferShuffle>("ShuffleStream", {.inputs = {1, 1}, .is_random = true}),
+    Op<InferSampleDistribution>("SampleDistribution", {.inputs = {4, 5}, .plan_inputs = 0b1}),
     Op<InferSample>("SampleClasses", {.inputs = {4, 4}, .plan_inputs = 0b10}),
     Op<InferSample>("SampleStream", {.inputs = {2, 2}, .plan_inputs = 0b10, .is_random = true}),
 };

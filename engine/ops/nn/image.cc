@@ -56,6 +56,10 @@ Result<Facts> InferDecodeImage(const DecodeImageAttrs& attrs, std::span<const Fa
     return InvalidArgument("pixels cannot become ", attrs.to);
   }
   const Dim channels = attrs.channels == 0 ? Dim() : Dim(attrs.channels);
+  if (attrs.formats == "gif") {
+    if (attrs.channels != 0 && attrs.channels != 3) return InvalidArgument("GIF has 3 channels");
+    return Facts{Fact::Of(attrs.to, PartialShape({Dim(), Dim(), Dim(), Dim(3)}))};
+  }
   return Facts{Fact::Of(attrs.to, PartialShape({Dim(), Dim(), channels}))};
 }
 

@@ -8,9 +8,9 @@
 
 namespace oncilla {
 
-// DecodeImage(file) -> [height, width, C] of u8, u16 or f32 (0 to 1). One file.
+// DecodeImage(file) -> [height, width, C] of u8, u16 or f32 (0 to 1); frames first of "gif" alone.
 struct DecodeImageAttrs {
-  std::string formats = "jpeg png bmp";  // those that are taken
+  std::string formats = "jpeg png bmp";  // those that are taken; first_gif, still_gif: one frame
   int64_t channels = 0;                  // 0: as the file has them
   DType to = DType::kU8;
   int64_t ratio = 1;  // of JPEG: so many times smaller, and the rest

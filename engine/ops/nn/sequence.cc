@@ -1,6 +1,9 @@
 // Ops that go through sequences: inference and rows.
 #include "engine/ops/nn/sequence.h"
 
+#include <cmath>
+
+#include "engine/ops/nn/audio.h"
 #include "engine/ops/rules.h"
 
 namespace oncilla {
@@ -77,10 +80,78 @@ Result<Facts> InferCtcBeam(const CtcBeamAttrs& attrs, std::span<const Fact> in) 
   return out;
 }
 
+Status RequireRate(const Fact& fact) {
+  if (fact.dtype != DType::kI32) return InvalidArgument("the rate must be i32, not ", fact.dtype);
+  const Dim count = fact.shape.elements();
+  if (!count.known() || count.size == 1) return Status();
+  return InvalidArgument("Input sample_rate should be a scalar tensor, not ", fact.shape);
+}
+
+Status RequireSound(const Fact& fact, int rank, std::string_view what) {
+  if (fact.dtype != DType::kF32) return InvalidArgument(what, " must be f32, not ", fact.dtype);
+  return RequireRank(fact, rank, what);
+}
+
+Result<Facts> InferDecodeWav(const DecodeWavAttrs& attrs, std::span<const Fact> in) {
+  if (in[0].dtype != DType::kString) {
+    return InvalidArgument("a file must be a string, not ", in[0].dtype);
+  }
+  ONCILLA_TRY(RequireRank(in[0], 0, "contents"));
+  if (attrs.channels < -1 || attrs.channels == 0 || attrs.channels > 0x7FFF || attrs.samples < -1) {
+    return InvalidArgument(attrs.samples, " samples of ", attrs.channels, " channels");
+  }
+  const auto dim = [](int64_t size) { return size < 0 ? Dim() : Dim(size); };
+  return Facts{Fact::Of(DType::kF32, PartialShape({dim(attrs.samples), dim(attrs.channels)})),
+               Fact::Of(DType::kI32, PartialShape(Shape{}))};
+}
+
+Result<Facts> InferEncodeWav(const NoAttrs&, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireSound(in[0], 2, "audio"));
+  ONCILLA_TRY(RequireRate(in[1]));
+  return Facts{Fact::Of(DType::kString, PartialShape(Shape{}))};
+}
+
+Result<Facts> InferSpectrogram(const SpectrogramAttrs& attrs, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireSound(in[0], 2, "input"));
+  if (attrs.window < 2) return InvalidArgument("Window length too short: ", attrs.window);
+  if (attrs.stride < 1) return InvalidArgument("stride must be positive, not ", attrs.stride);
+  if (attrs.window > kMostWindow) return Unsupported("a window of ", attrs.window);
+  Dim frames, channels;
+  if (in[0].shape.ranked()) {
+    channels = in[0].shape[1];
+    const Dim& samples = in[0].shape[0];
+    if (samples.known()) {
+      const int64_t more = samples.size - attrs.window;
+      frames = Dim(more < 0 ? 0 : 1 + more / attrs.stride);
+    }
+  }
+  const Dim bins(SpectrumPoints(attrs.window) / 2 + 1);
+  return Facts{Fact::Of(DType::kF32, PartialShape({channels, frames, bins}))};
+}
+
+Result<Facts> InferMfcc(const MfccAttrs& attrs, std::span<const Fact> in) {
+  ONCILLA_TRY(RequireSound(in[0], 3, "spectrogram"));
+  ONCILLA_TRY(RequireRate(in[1]));
+  if (!std::isfinite(attrs.upper) || !(attrs.lower >= 0) || !(attrs.upper > attrs.lower)) {
+    return InvalidArgument("the frequencies reach from ", attrs.lower, " to ", attrs.upper);
+  }
+  if (attrs.bands < 1 || attrs.coefficients < 1 || attrs.coefficients > attrs.bands) {
+    return InvalidArgument(attrs.coefficients, " coefficients of ", attrs.bands, " bands");
+  }
+  if (attrs.bands > (1 << 16)) return Unsupported(attrs.bands, " bands");
+  PartialShape out = in[0].shape.ranked() ? in[0].shape : PartialShape::OfRank(3);
+  out[2] = Dim(attrs.coefficients);
+  return Facts{Fact::Of(DType::kF32, std::move(out))};
+}
+
 constexpr OpDef kSequenceOps[] = {
     Op<InferCtcBeam>("CtcBeam", {.inputs = {2, 2}, .data_dependent = true}),
     Op<InferBlockLstm>("BlockLstm", {.inputs = {5, 6}, .storage = StorageRule::kState}),
     Op<InferCtcGreedy>("CtcGreedy", {.inputs = {2, 2}, .data_dependent = true}),
+    Op<InferDecodeWav>("DecodeWav", {.inputs = {1, 1}, .host_only = true, .data_dependent = true}),
+    Op<InferEncodeWav>("EncodeWav", {.inputs = {2, 2}, .host_only = true}),
+    Op<InferSpectrogram>("Spectrogram", {}),
+    Op<InferMfcc>("Mfcc", {.inputs = {2, 2}}),
 };
 
 }  // namespace

@@ -18,9 +18,18 @@ Result<Values> FromF32(TfLowering& b, ValueId y) {
 
 Result<Values> LowerDecode(TfLowering& b) {
   DecodeImageAttrs attrs;
+  if (b.op() == "DecodeGif") {
+    attrs.formats = "gif";
+    return One(b.Add(attrs, {b.in(0)}));
+  }
   ONCILLA_ASSIGN(attrs.channels, b.attrs().Int("channels"));
   if (b.op() == "DecodeBmp") attrs.formats = "bmp";
-  if (b.op() == "DecodeJpeg" || b.op() == "DecodePng") attrs.formats = "jpeg png";
+  if (b.op() == "DecodeJpeg" || b.op() == "DecodePng") attrs.formats = "jpeg png still_gif";
+  if (b.op() == "DecodeImage") {
+    // With frames as a fourth axis the rank would depend on the file: then a GIF fails the run.
+    ONCILLA_ASSIGN(const bool frames, b.attrs().Bool("expand_animations"));
+    if (!frames) attrs.formats += " first_gif";
+  }
   if (b.op() == "DecodePng" || b.op() == "DecodeImage") {
     ONCILLA_ASSIGN(attrs.to, b.attrs().Type("dtype"));
   }
@@ -327,6 +336,7 @@ constexpr TfOpRow kRows[] = {
     {"CropAndResize", 4, "", LowerCropAndResize},
     {"DecodeAndCropJpeg", 2, "", LowerDecode},
     {"DecodeBmp", 1, "", LowerDecode},
+    {"DecodeGif", 1, "", LowerDecode},
     {"DecodeImage", 1, "", LowerDecode},
     {"DecodeJpeg", 1, "", LowerDecode},
     {"DecodePng", 1, "", LowerDecode},

@@ -1,5 +1,6 @@
 // TensorFlow's linear algebra and diagonals.
 #include "engine/import/tf/lowering.h"
+#include "engine/ops/math/decompose.h"
 
 namespace oncilla {
 namespace {
@@ -169,6 +170,50 @@ Result<Values> LowerBanded(TfLowering& b) {
   return One(b.Add(TriangularSolveAttrs{.lower = lower, .transpose = adjoint}, {matrix, b.in(1)}));
 }
 
+Result<Values> LowerQr(TfLowering& b) {
+  ONCILLA_ASSIGN(const bool full, b.attrs().Bool("full_matrices"));
+  return b.AddAll("Qr", QrAttrs{full}, {b.in(0)});
+}
+
+// An output that was not asked for is one number, which TensorFlow does not set.
+Result<ValueId> NoVectors(TfLowering& b) { return b.Scalar(b.dtype(), 0); }
+
+Result<Values> LowerSvd(TfLowering& b) {
+  SvdAttrs attrs;
+  ONCILLA_ASSIGN(attrs.vectors, b.attrs().Bool("compute_uv"));
+  ONCILLA_ASSIGN(attrs.full, b.attrs().Bool("full_matrices"));
+  ONCILLA_ASSIGN(Values out, b.AddAll("Svd", attrs, {b.in(0)}));
+  while (out.size() < 3) {
+    ONCILLA_ASSIGN(const ValueId none, NoVectors(b));
+    out.push_back(none);
+  }
+  return out;
+}
+
+Result<Values> LowerEigen(TfLowering& b) {
+  ONCILLA_ASSIGN(const bool vectors, b.attrs().Bool("compute_v"));
+  ONCILLA_ASSIGN(Values out, b.AddAll("SymmetricEigen", SymmetricEigenAttrs{vectors}, {b.in(0)}));
+  if (!vectors) {
+    ONCILLA_ASSIGN(const ValueId none, NoVectors(b));
+    out.push_back(none);
+  }
+  return out;
+}
+
+Result<Values> LowerLu(TfLowering& b) {
+  ONCILLA_ASSIGN(const DType index, b.attrs().Type("output_idx_type"));
+  return b.AddAll("Lu", LuAttrs{index}, {b.in(0)});
+}
+
+// The products of TensorFlow's first version, which took zeros for a hint: sums are of f32.
+Result<Values> LowerHintedMatMul(TfLowering& b) {
+  ONCILLA_ASSIGN(const bool transpose_a, b.attrs().Bool("transpose_a"));
+  ONCILLA_ASSIGN(const bool transpose_b, b.attrs().Bool("transpose_b"));
+  ONCILLA_ASSIGN(const ValueId x, b.Cast(b.in(0), DType::kF32, "a"));
+  ONCILLA_ASSIGN(const ValueId y, b.Cast(b.in(1), DType::kF32, "b"));
+  return One(b.Add(MatMulAttrs{.transpose_a = transpose_a, .transpose_b = transpose_b}, {x, y}));
+}
+
 constexpr TfOpRow kRows[] = {
     {"BandedTriangularSolve", 2, "", LowerBanded},
     {"Cholesky", 1, "Cholesky"},
@@ -176,6 +221,7 @@ constexpr TfOpRow kRows[] = {
     {"Diag", 1, "", LowerFullDiag},
     {"DiagPart", 1, "", LowerFullDiagPart},
     {"LogMatrixDeterminant", 1, "", LowerLogDeterminant},
+    {"Lu", 1, "", LowerLu},
     {"MatrixBandPart", 3, "", LowerBandPart},
     {"MatrixDeterminant", 1, "MatrixDeterminant"},
     {"MatrixDiag", 1, "", LowerDiag},
@@ -189,8 +235,13 @@ constexpr TfOpRow kRows[] = {
     {"MatrixSetDiagV2", 3, "", LowerSetDiag},
     {"MatrixSetDiagV3", 3, "", LowerSetDiag},
     {"MatrixSolve", 2, "", LowerSolve},
+    {"MatrixSquareRoot", 1, "MatrixSquareRoot"},
     {"MatrixTriangularSolve", 2, "", LowerTriangular},
+    {"Qr", 1, "", LowerQr},
+    {"SelfAdjointEigV2", 1, "", LowerEigen},
+    {"SparseMatMul", 2, "", LowerHintedMatMul},
     {"SparseTensorDenseMatMul", 4, "", LowerSparseMatMul},
+    {"Svd", 1, "", LowerSvd},
     {"TridiagonalSolve", 2, "", LowerTridiagonal},
 };
 

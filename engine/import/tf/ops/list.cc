@@ -195,6 +195,7 @@ constexpr TfOpRow kRows[] = {
     {"TensorArrayWriteV2", 4, "", LowerArrayWrite, true},
     {"TensorArrayWriteV3", 4, "", LowerArrayWrite, true},
     {"TensorListConcat", 1, "", LowerConcat},
+    {"TensorListConcatLists", 2, "ListExtend"},
     {"TensorListConcatV2", 2, "", LowerConcat},
     {"TensorListElementShape", 1, "", LowerElementShape},
     {"TensorListFromTensor", 1, "", LowerFromTensor},

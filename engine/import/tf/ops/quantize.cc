@@ -2,6 +2,7 @@
 // of the integers that carry them.
 #include <cmath>
 
+#include "engine/import/tf/ops/quantize_sums.h"
 #include "engine/import/tf/ops/window.h"
 
 namespace oncilla {
@@ -199,9 +200,20 @@ constexpr TfOpRow kRows[] = {
     {"QuantizeAndDequantizeV2", 3, "", LowerRound},
     {"QuantizeAndDequantizeV3", 4, "", LowerRound},
     {"QuantizeAndDequantizeV4", 3, "", LowerRound},
+    {"QuantizeDownAndShrinkRange", 3, "", LowerShrinkRange},
     {"QuantizeV2", 3, "", LowerQuantize},
+    {"QuantizedAvgPool", 3, "", LowerQuantizedAvgPool},
+    {"QuantizedBiasAdd", 6, "", LowerQuantizedBiasAdd},
+    {"QuantizedConcat", 4, "", LowerQuantizedConcat},
+    {"QuantizedConv2D", 6, "", LowerQuantizedConv},
+    {"QuantizedMatMul", 6, "", LowerQuantizedMatMul},
     {"QuantizedMaxPool", 3, "", LowerQuantizedMaxPool},
+    {"QuantizedMul", 6, "", LowerQuantizedMul},
+    {"QuantizedRelu", 3, "", LowerQuantizedRelu},
+    {"QuantizedRelu6", 3, "", LowerQuantizedRelu},
     {"QuantizedReshape", 4, "", LowerQuantizedReshape},
+    {"RequantizationRange", 3, "", LowerRequantizationRange},
+    {"Requantize", 5, "", LowerRequantize},
 };
 
 }  // namespace

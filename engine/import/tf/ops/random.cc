@@ -1,5 +1,6 @@
 // TensorFlow's random numbers: with an op's seeds, and stateless. Both are the Philox generator.
 #include "engine/import/tf/lowering.h"
+#include "engine/ops/math/variates.h"
 
 namespace oncilla {
 namespace {
@@ -116,18 +117,41 @@ Result<Values> LowerStateless(TfLowering& b) {
                    std::move(inputs)));
 }
 
+Status RequirePhilox(const TfLowering& b, size_t input) {
+  ONCILLA_ASSIGN(const int64_t algorithm, b.KnownInt(input, "the algorithm"));
+  constexpr int64_t kPhilox = 1, kAny = 3;
+  if (algorithm == kPhilox || algorithm == kAny) return {};
+  return Unsupported("with algorithm ", algorithm, ", which is not Philox");
+}
+
 // shape, key, counter, algorithm, bounds..
 Result<Values> LowerStatelessV2(TfLowering& b) {
   ONCILLA_ASSIGN(const DType to, b.attrs().Type("dtype"));
-  ONCILLA_ASSIGN(const int64_t algorithm, b.KnownInt(3, "the algorithm"));
-  constexpr int64_t kPhilox = 1, kAny = 3;
-  if (algorithm != kPhilox && algorithm != kAny) {
-    return Unsupported("with algorithm ", algorithm, ", which is not Philox");
-  }
+  ONCILLA_TRY(RequirePhilox(b, 3));
   Values inputs = {b.in(0), b.in(1), b.in(2)};
   for (size_t i = 4; i < b.inputs(); ++i) inputs.push_back(b.in(i));
   return One(b.Add("RandomNumbers", RandomAttrs{.distribution = Distribution(b.op()), .to = to},
                    std::move(inputs)));
+}
+
+// shape, seed, parameters..
+Result<Values> LowerDistribution(TfLowering& b) {
+  SampleDistributionAttrs attrs;
+  ONCILLA_ASSIGN(attrs.to, b.attrs().Type("dtype"));
+  if (b.op() == "StatelessRandomPoisson") attrs.distribution = "poisson";
+  if (b.op() == "StatelessRandomBinomial") attrs.distribution = "binomial";
+  ONCILLA_ASSIGN(const Values key, b.AddAll("RandomKey", {}, {b.in(1)}, "key"));
+  Values inputs = {b.in(0), key[0], key[1]};
+  for (size_t i = 2; i < b.inputs(); ++i) inputs.push_back(b.in(i));
+  return One(b.Add("SampleDistribution", attrs, std::move(inputs)));
+}
+
+// shape, key, counter, algorithm, alpha
+Result<Values> LowerGammaV3(TfLowering& b) {
+  SampleDistributionAttrs attrs;
+  ONCILLA_ASSIGN(attrs.to, b.attrs().Type("dtype"));
+  ONCILLA_TRY(RequirePhilox(b, 3));
+  return One(b.Add("SampleDistribution", attrs, {b.in(0), b.in(1), b.in(2), b.in(4)}));
 }
 
 Result<Values> LowerKey(TfLowering& b) {
@@ -147,11 +171,15 @@ constexpr TfOpRow kRows[] = {
     {"RandomUniform", 1, "", LowerStream},
     {"RandomUniformInt", 3, "", LowerStream},
     {"StatelessMultinomial", 3, "", LowerMultinomial},
+    {"StatelessRandomBinomial", 4, "", LowerDistribution},
+    {"StatelessRandomGammaV2", 3, "", LowerDistribution},
+    {"StatelessRandomGammaV3", 5, "", LowerGammaV3},
     {"StatelessRandomGetAlg", 0, "", LowerKey},
     {"StatelessRandomGetKeyCounter", 1, "", LowerKey},
     {"StatelessRandomGetKeyCounterAlg", 1, "", LowerKey},
     {"StatelessRandomNormal", 2, "", LowerStateless},
     {"StatelessRandomNormalV2", 4, "", LowerStatelessV2},
+    {"StatelessRandomPoisson", 3, "", LowerDistribution},
     {"StatelessRandomUniform", 2, "", LowerStateless},
     {"StatelessRandomUniformFullInt", 2, "", LowerStateless},
     {"StatelessRandomUniformFullIntV2", 4, "", LowerStatelessV2},

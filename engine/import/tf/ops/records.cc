@@ -1,6 +1,9 @@
 // TensorFlow's readers of records: Example messages, CSV, raw bytes.
+#include <algorithm>
+
 #include "engine/import/tf/lowering.h"
 #include "engine/import/tf/tensor.h"
+#include "engine/ops/data/messages.h"
 
 namespace oncilla {
 namespace {
@@ -99,6 +102,88 @@ Result<Values> LowerParseExample(TfLowering& b) {
   return b.AddAll(attrs, std::move(inputs));
 }
 
+// The shapes of dense features: how many axes each has, and all their sizes.
+Status ReadShapes(const TfLowering& b, std::string_view attr, std::vector<int64_t>& ranks,
+                  std::vector<int64_t>& dims) {
+  ONCILLA_ASSIGN(const std::vector<PartialShape> shapes, b.attrs().Shapes(attr));
+  for (const PartialShape& shape : shapes) {
+    if (!shape.known()) return Unsupported("a dense feature of shape ", shape);
+    ranks.push_back(shape.rank());
+    for (const Dim& dim : shape.dims()) dims.push_back(dim.size);
+  }
+  return {};
+}
+
+// Keys and defaults of the three forms of ParseSequenceExample. Sets the first input that is a
+// default.
+Status ReadSequenceKeys(const TfLowering& b, ParseSequencesAttrs& attrs, size_t* defaults) {
+  std::vector<std::string> missing;
+  if (b.op() == "ParseSequenceExampleV2") {
+    ONCILLA_ASSIGN(attrs.context.sparse_keys, KnownStrings(b, 2, "context_sparse_keys"));
+    ONCILLA_ASSIGN(attrs.context.dense_keys, KnownStrings(b, 3, "context_dense_keys"));
+    ONCILLA_ASSIGN(attrs.context.ragged_keys, KnownStrings(b, 4, "context_ragged_keys"));
+    ONCILLA_ASSIGN(attrs.list_sparse_keys, KnownStrings(b, 5, "feature_list_sparse_keys"));
+    ONCILLA_ASSIGN(attrs.list_dense_keys, KnownStrings(b, 6, "feature_list_dense_keys"));
+    ONCILLA_ASSIGN(attrs.list_ragged_keys, KnownStrings(b, 7, "feature_list_ragged_keys"));
+    ONCILLA_ASSIGN(attrs.list_may_miss, b.KnownInts(8, "feature_list_dense_missing_assumed_empty"));
+    ONCILLA_ASSIGN(attrs.context.ragged_types, TypeNames(b, "context_ragged_value_types"));
+    ONCILLA_ASSIGN(attrs.context.ragged_splits, TypeNames(b, "context_ragged_split_types"));
+    ONCILLA_ASSIGN(attrs.list_ragged_types, TypeNames(b, "feature_list_ragged_value_types"));
+    ONCILLA_ASSIGN(attrs.list_ragged_splits, TypeNames(b, "feature_list_ragged_split_types"));
+    *defaults = 9;
+    return {};
+  }
+  if (b.op() == "ParseSequenceExample") {
+    ONCILLA_ASSIGN(missing, b.attrs().Strings("feature_list_dense_missing_assumed_empty"));
+    ONCILLA_ASSIGN(attrs.context.sparse_keys, b.attrs().Strings("context_sparse_keys"));
+    ONCILLA_ASSIGN(attrs.context.dense_keys, b.attrs().Strings("context_dense_keys"));
+    ONCILLA_ASSIGN(attrs.list_sparse_keys, b.attrs().Strings("feature_list_sparse_keys"));
+    ONCILLA_ASSIGN(attrs.list_dense_keys, b.attrs().Strings("feature_list_dense_keys"));
+    *defaults = 2;
+  } else {
+    ONCILLA_ASSIGN(missing, KnownStrings(b, 1, "feature_list_dense_missing_assumed_empty"));
+    size_t input = 2;
+    const auto keys = [&](std::string_view count, std::vector<std::string>& to) -> Status {
+      ONCILLA_ASSIGN(const int64_t number, b.attrs().Int(count));
+      ONCILLA_ASSIGN(to, KeyInputs(b, input, number));
+      return {};
+    };
+    ONCILLA_TRY(keys("Ncontext_sparse", attrs.context.sparse_keys));
+    ONCILLA_TRY(keys("Ncontext_dense", attrs.context.dense_keys));
+    ONCILLA_TRY(keys("Nfeature_list_sparse", attrs.list_sparse_keys));
+    ONCILLA_TRY(keys("Nfeature_list_dense", attrs.list_dense_keys));
+    *defaults = input;
+  }
+  for (const std::string& key : attrs.list_dense_keys) {
+    const bool may_miss = std::find(missing.begin(), missing.end(), key) != missing.end();
+    attrs.list_may_miss.push_back(may_miss ? 1 : 0);
+  }
+  return {};
+}
+
+Result<Values> LowerParseSequence(TfLowering& b) {
+  ParseSequencesAttrs attrs;
+  size_t defaults = 0;
+  ONCILLA_TRY(ReadSequenceKeys(b, attrs, &defaults));
+  ONCILLA_ASSIGN(attrs.context.sparse_types, TypeNames(b, "context_sparse_types"));
+  ONCILLA_ASSIGN(attrs.context.dense_types, TypeNames(b, "Tcontext_dense"));
+  ONCILLA_ASSIGN(attrs.list_sparse_types, TypeNames(b, "feature_list_sparse_types"));
+  ONCILLA_ASSIGN(attrs.list_dense_types, TypeNames(b, "feature_list_dense_types"));
+  ONCILLA_TRY(
+      ReadShapes(b, "context_dense_shapes", attrs.context.dense_ranks, attrs.context.dense_dims));
+  ONCILLA_TRY(
+      ReadShapes(b, "feature_list_dense_shapes", attrs.list_dense_ranks, attrs.list_dense_dims));
+  const size_t dense = attrs.context.dense_keys.size();
+  if (b.inputs() < defaults + dense) return DataLoss("it has too few defaults");
+  Values inputs = {b.in(0)};
+  for (size_t i = 0; i < dense; ++i) inputs.push_back(b.in(defaults + i));
+  const size_t lengths = attrs.list_dense_keys.size();
+  ONCILLA_ASSIGN(Values out, b.AddAll("ParseSequences", attrs, std::move(inputs)));
+  // The form for one message does not give them.
+  if (b.op() == "ParseSingleSequenceExample") out.resize(out.size() - lengths);
+  return out;
+}
+
 Result<Values> LowerDecodeCsv(TfLowering& b) {
   ONCILLA_ASSIGN(const std::string separator, b.attrs().String("field_delim"));
   ONCILLA_ASSIGN(const std::string missing, b.attrs().String("na_value"));
@@ -117,11 +202,58 @@ Result<Values> LowerDecodeRaw(TfLowering& b) {
   return One(b.Add(DecodeRawAttrs{.to = to, .little_endian = little_endian}, b.all_inputs()));
 }
 
+// A message says its type, which for quantised ones is not that of the integers that carry them.
+Status RequireMessageType(const TfLowering& b, std::string_view attr) {
+  ONCILLA_ASSIGN(const int64_t number, b.attrs().TypeNumber(attr));
+  const std::string name = TfTypeName(number);
+  if (name.find("qint") == std::string::npos && name.find("quint") == std::string::npos) return {};
+  return Unsupported("of tensors of ", name);
+}
+
+Result<Values> LowerParseTensor(TfLowering& b) {
+  ONCILLA_TRY(RequireMessageType(b, "out_type"));
+  ONCILLA_ASSIGN(const DType to, b.attrs().Type("out_type"));
+  return One(b.Add("ParseTensor", ParseTensorAttrs{to}, {b.in(0)}));
+}
+
+Result<Values> LowerSerializeTensor(TfLowering& b) {
+  ONCILLA_TRY(RequireMessageType(b, "T"));
+  return One(b.Add("SerializeTensor", {}, {b.in(0)}));
+}
+
+Result<Values> LowerDecompress(TfLowering& b) {
+  ONCILLA_ASSIGN(const std::string type, b.attrs().String("compression_type"));
+  if (type.empty()) return Values{b.in(0)};
+  if (type != "ZLIB" && type != "GZIP") {
+    return InvalidArgument("Only ZLIB, GZIP or NONE are supported compressions, not ", type);
+  }
+  return One(b.Add("Decompress", DecompressAttrs{type == "GZIP" ? "gzip" : "zlib"}, {b.in(0)}));
+}
+
+Result<Values> LowerFingerprint(TfLowering& b) {
+  ONCILLA_ASSIGN(const std::vector<std::string> method, KnownStrings(b, 1, "the method"));
+  if (method.size() != 1 || method[0] != "farmhash64") {
+    return InvalidArgument("Unsupported fingerprint algorithm: ",
+                           method.empty() ? "" : method[0].substr(0, 60));
+  }
+  return One(b.Add("Fingerprint", {}, {b.in(0)}));
+}
+
 constexpr TfOpRow kRows[] = {
-    {"DecodeCSV", 2, "", LowerDecodeCsv},         {"DecodePaddedRaw", 2, "", LowerDecodeRaw},
-    {"DecodeRaw", 1, "", LowerDecodeRaw},         {"ParseExample", 2, "", LowerParseExample},
-    {"ParseExampleV2", 5, "", LowerParseExample}, {"ParseSingleExample", 1, "", LowerParseExample},
+    {"DecodeCompressed", 1, "", LowerDecompress},
+    {"DecodeCSV", 2, "", LowerDecodeCsv},
+    {"DecodePaddedRaw", 2, "", LowerDecodeRaw},
+    {"DecodeRaw", 1, "", LowerDecodeRaw},
+    {"Fingerprint", 2, "", LowerFingerprint},
+    {"ParseExample", 2, "", LowerParseExample},
+    {"ParseExampleV2", 5, "", LowerParseExample},
+    {"ParseSequenceExample", 2, "", LowerParseSequence},
+    {"ParseSequenceExampleV2", 9, "", LowerParseSequence},
+    {"ParseSingleExample", 1, "", LowerParseExample},
+    {"ParseSingleSequenceExample", 3, "", LowerParseSequence},
+    {"ParseTensor", 1, "", LowerParseTensor},
     {"ReadFile", 1, "", LowerReadFile},
+    {"SerializeTensor", 1, "", LowerSerializeTensor},
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // TensorFlow's fused recurrent cells and layers, and decoding what they give.
 #include "engine/import/tf/lowering.h"
+#include "engine/ops/nn/audio.h"
 
 namespace oncilla {
 namespace {
@@ -97,13 +98,41 @@ Result<Values> LowerCtcBeam(TfLowering& b) {
   return b.AddAll("CtcBeam", WriteAttrs(attrs), {b.in(0), b.in(1)});
 }
 
+Result<Values> LowerDecodeWav(TfLowering& b) {
+  DecodeWavAttrs attrs;
+  ONCILLA_ASSIGN(attrs.channels, b.attrs().Int("desired_channels"));
+  ONCILLA_ASSIGN(attrs.samples, b.attrs().Int("desired_samples"));
+  return b.AddAll("DecodeWav", attrs, {b.in(0)});
+}
+
+Result<Values> LowerSpectrogram(TfLowering& b) {
+  SpectrogramAttrs attrs;
+  ONCILLA_ASSIGN(attrs.window, b.attrs().Int("window_size"));
+  ONCILLA_ASSIGN(attrs.stride, b.attrs().Int("stride"));
+  ONCILLA_ASSIGN(attrs.squared, b.attrs().Bool("magnitude_squared"));
+  return One(b.Add("Spectrogram", attrs, {b.in(0)}));
+}
+
+Result<Values> LowerMfcc(TfLowering& b) {
+  MfccAttrs attrs;
+  ONCILLA_ASSIGN(attrs.upper, b.attrs().Float("upper_frequency_limit"));
+  ONCILLA_ASSIGN(attrs.lower, b.attrs().Float("lower_frequency_limit"));
+  ONCILLA_ASSIGN(attrs.bands, b.attrs().Int("filterbank_channel_count"));
+  ONCILLA_ASSIGN(attrs.coefficients, b.attrs().Int("dct_coefficient_count"));
+  return One(b.Add("Mfcc", attrs, {b.in(0), b.in(1)}));
+}
+
 constexpr TfOpRow kRows[] = {
+    {"AudioSpectrogram", 1, "", LowerSpectrogram},
     {"BlockLSTM", 9, "", LowerLstm},
     {"BlockLSTMV2", 9, "", LowerLstm},
     {"CTCBeamSearchDecoder", 2, "", LowerCtcBeam},
     {"CTCGreedyDecoder", 2, "", LowerCtcGreedy},
+    {"DecodeWav", 1, "", LowerDecodeWav},
+    {"EncodeWav", 2, "EncodeWav"},
     {"GRUBlockCell", 6, "", LowerGruCell},
     {"LSTMBlockCell", 8, "", LowerLstm},
+    {"Mfcc", 2, "", LowerMfcc},
 };
 
 }  // namespace

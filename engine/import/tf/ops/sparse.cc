@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "engine/import/tf/ops/formula.h"
+#include "engine/ops/array/sets.h"
 
 namespace oncilla {
 namespace {
@@ -17,7 +18,7 @@ Result<Values> LowerSame(TfLowering& b) {
 }
 constexpr char kReshape[] = "SparseReshape", kReorder[] = "SparseReorder";
 constexpr char kSoftmax[] = "SparseSoftmax", kToSparse[] = "RaggedToSparse";
-constexpr char kFill[] = "SparseFillEmptyRows", kSlice[] = "SparseSlice";
+constexpr char kFill[] = "SparseFillEmptyRows", kSlice[] = "SparseSlice", kAdd[] = "SparseAdd";
 
 Result<Values> LowerSparseConcat(TfLowering& b) {
   ONCILLA_ASSIGN(const int64_t axis, b.attrs().Int("concat_dim"));
@@ -149,8 +150,37 @@ Result<Values> LowerSparseWithDense(TfLowering& b) {
   return One(b.Add(op, {}, {b.in(1), dense}));
 }
 
+Result<Values> LowerSparseSplit(TfLowering& b) {
+  ONCILLA_ASSIGN(const int64_t parts, b.attrs().Int("num_split"));
+  return b.AddAll("SparseSplit", SparseSplitAttrs{parts}, b.all_inputs());
+}
+
+Result<Values> LowerSparseReduce(TfLowering& b) {
+  ONCILLA_ASSIGN(const bool keep_dims, b.attrs().Bool("keep_dims"));
+  const std::string reduction = b.op() == "SparseReduceSumSparse" ? "sum" : "max";
+  return b.AddAll("SparseReduce", SparseReduceAttrs{.reduction = reduction, .keep_dims = keep_dims},
+                  b.all_inputs());
+}
+
+Result<Values> LowerSetOperation(TfLowering& b) {
+  SetOperationAttrs attrs;
+  ONCILLA_ASSIGN(attrs.operation, b.attrs().String("set_operation"));
+  ONCILLA_ASSIGN(attrs.validate, b.attrs().Bool("validate_indices"));
+  for (char& c : attrs.operation) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  attrs.dense_first = b.op().substr(0, 5) == "Dense";
+  attrs.dense_second = b.op() == "DenseToDenseSetOperation";
+  return b.AddAll("SetOperation", attrs, b.all_inputs());
+}
+
+Result<Values> LowerSetSize(TfLowering& b) {
+  ONCILLA_ASSIGN(const bool validate, b.attrs().Bool("validate_indices"));
+  return One(b.Add("SetSize", SetSizeAttrs{validate}, b.all_inputs()));
+}
+
 constexpr TfOpRow kRows[] = {
     {"BroadcastArgs", 2, "BroadcastSizes"},
+    {"DenseToDenseSetOperation", 2, "", LowerSetOperation},
+    {"DenseToSparseSetOperation", 4, "", LowerSetOperation},
     {"DynamicPartition", 2, "", LowerDynamicPartition},
     {"DynamicStitch", 2, "", LowerDynamicStitch},
     {"EditDistance", 6, "", LowerEditDistance},
@@ -161,19 +191,25 @@ constexpr TfOpRow kRows[] = {
     {"RaggedRange", 3, "", LowerRaggedRange},
     {"RaggedTensorToSparse", 2, "", LowerSame<kToSparse>},
     {"RaggedTensorToTensor", 4, "", LowerRaggedToDense},
+    {"SetSize", 3, "", LowerSetSize},
+    {"SparseAdd", 7, "", LowerSame<kAdd>},
     {"SparseConcat", 3, "", LowerSparseConcat},
     {"SparseDenseCwiseAdd", 4, "", LowerSparseWithDense},
     {"SparseDenseCwiseDiv", 4, "", LowerSparseWithDense},
     {"SparseDenseCwiseMul", 4, "", LowerSparseWithDense},
     {"SparseFillEmptyRows", 4, "", LowerSame<kFill>},
     {"SparseReduceMax", 4, "", LowerSparseMax},
+    {"SparseReduceMaxSparse", 4, "", LowerSparseReduce},
     {"SparseReduceSum", 4, "", LowerSparseSum},
+    {"SparseReduceSumSparse", 4, "", LowerSparseReduce},
     {"SparseReorder", 3, "", LowerSame<kReorder>},
     {"SparseReshape", 3, "", LowerSame<kReshape>},
     {"SparseSlice", 5, "", LowerSame<kSlice>},
     {"SparseSoftmax", 3, "", LowerSame<kSoftmax>},
+    {"SparseSplit", 4, "", LowerSparseSplit},
     {"SparseTensorDenseAdd", 4, "", LowerSparsePlusDense},
     {"SparseToDense", 4, "", LowerSparseToDense},
+    {"SparseToSparseSetOperation", 6, "", LowerSetOperation},
     {"Unique", 1, "", LowerUnique},
     {"UniqueV2", 2, "", LowerUnique},
     {"UniqueWithCounts", 1, "", LowerUnique},

@@ -1,0 +1,154 @@
+// Decompositions of matrices: Eigen's Householder QR, divide-and-conquer SVD, symmetric eigensolver
+// and square root by Schur's form, in double but for the eigensolver. Only here are its headers
+// included.
+#define EIGEN_MPL2_ONLY
+#define EIGEN_NO_DEBUG
+#include "backends/cpu/algorithms/decompose.h"
+
+#include <Eigen/Eigenvalues>
+#include <Eigen/QR>
+#include <Eigen/SVD>
+#include <algorithm>
+#include <cmath>
+#include <unsupported/Eigen/MatrixFunctions>
+
+#include "engine/tensor/dispatch.h"
+
+namespace oncilla::cpu {
+namespace {
+
+template <class T>
+using MatrixOf = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
+using Matrix = MatrixOf<double>;
+
+template <class T>
+Matrix Read(const T* x, int64_t rows, int64_t columns) {
+  Matrix m(rows, columns);
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) m(i, j) = static_cast<double>(x[i * columns + j]);
+  }
+  return m;
+}
+
+template <class M, class T>
+void Write(const M& m, T* y) {
+  for (int64_t i = 0; i < m.rows(); ++i) {
+    for (int64_t j = 0; j < m.cols(); ++j) {
+      if constexpr (std::is_same_v<T, double>) {
+        *y++ = static_cast<double>(m(i, j));
+      } else {
+        *y++ = static_cast<T>(static_cast<float>(m(i, j)));
+      }
+    }
+  }
+}
+
+// The algorithms only end with numbers that are finite.
+Status RequireFinite(const Matrix& m) {
+  const bool finite =
+      std::all_of(m.data(), m.data() + m.size(), [](double v) { return std::isfinite(v); });
+  if (finite) return Status();
+  return InvalidArgument("the matrix holds numbers that are not finite");
+}
+
+// Calls fn(T{}, which, matrix) for each matrix of input 0.
+template <class F>
+Status ForEach(const Args& args, F&& fn) {
+  const Shape x = args.in(0).shape;
+  const int rank = x.rank();
+  const int64_t rows = x[rank - 2], columns = x[rank - 1], count = x.Product(0, rank - 2);
+  Status status;
+  DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T> tag) {
+    if constexpr (!std::is_integral_v<T>) {
+      for (int64_t k = 0; k < count && status.ok() && !args.threads.ended(); ++k) {
+        const Matrix m = Read(args.In<T>(0) + k * rows * columns, rows, columns);
+        status = RequireFinite(m);
+        if (status.ok()) status = fn(tag, k, m);
+      }
+    }
+  });
+  return status;
+}
+
+}  // namespace
+
+Status Qr(const QrAttrs& attrs, const Args& args) {
+  return ForEach(args, [&]<class T>(TypeTag<T>, int64_t k, const Matrix& x) -> Status {
+    const auto size = attrs.full ? x.rows() : std::min(x.rows(), x.cols());
+    Matrix q = Matrix::Identity(x.rows(), size), r = Matrix::Zero(size, x.cols());
+    if (x.size() > 0) {
+      const Eigen::HouseholderQR<Matrix> qr(x);
+      q = qr.householderQ() * q;
+      for (int64_t i = 0; i < std::min(size, x.cols()); ++i) {
+        for (int64_t j = i; j < x.cols(); ++j) r(i, j) = qr.matrixQR()(i, j);
+      }
+    }
+    Write(q, args.Out<T>(0) + k * q.size());
+    Write(r, args.Out<T>(1) + k * r.size());
+    return Status();
+  });
+}
+
+Status Svd(const SvdAttrs& attrs, const Args& args) {
+  return ForEach(args, [&]<class T>(TypeTag<T>, int64_t k, const Matrix& x) -> Status {
+    const auto size = std::min(x.rows(), x.cols());
+    if (size == 0) {
+      if (!attrs.vectors || !attrs.full) return Status();
+      const Matrix u = Matrix::Identity(x.rows(), x.rows()),
+                   v = Matrix::Identity(x.cols(), x.cols());
+      Write(u, args.Out<T>(1) + k * u.size());
+      Write(v, args.Out<T>(2) + k * v.size());
+      return Status();
+    }
+    unsigned options = 0;
+    if (attrs.vectors) {
+      options = attrs.full ? Eigen::ComputeFullU | Eigen::ComputeFullV
+                           : Eigen::ComputeThinU | Eigen::ComputeThinV;
+    }
+    const Eigen::BDCSVD<Matrix> svd(x, options);
+    if (svd.info() != Eigen::Success) return InvalidArgument("the decomposition does not converge");
+    Write(svd.singularValues(), args.Out<T>(0) + k * size);
+    if (!attrs.vectors) return Status();
+    Write(svd.matrixU(), args.Out<T>(1) + k * svd.matrixU().size());
+    Write(svd.matrixV(), args.Out<T>(2) + k * svd.matrixV().size());
+    return Status();
+  });
+}
+
+Status SymmetricEigen(const SymmetricEigenAttrs& attrs, const Args& args) {
+  return ForEach(args, [&]<class T>(TypeTag<T>, int64_t k, const Matrix& x) -> Status {
+    if (x.size() == 0) return Status();
+    // How many rotations it takes, and so the vectors' signs, depends on the type's precision.
+    using Own = MatrixOf<std::conditional_t<std::is_same_v<T, double>, double, float>>;
+    const Eigen::SelfAdjointEigenSolver<Own> eigen(
+        x.template cast<typename Own::Scalar>(),
+        attrs.vectors ? Eigen::ComputeEigenvectors : Eigen::EigenvaluesOnly);
+    if (eigen.info() != Eigen::Success) {
+      return InvalidArgument("Self-adjoint eigen decomposition was not successful.");
+    }
+    Write(eigen.eigenvalues(), args.Out<T>(0) + k * x.rows());
+    if (attrs.vectors) Write(eigen.eigenvectors(), args.Out<T>(1) + k * x.size());
+    return Status();
+  });
+}
+
+Status MatrixSquareRoot(const NoAttrs&, const Args& args) {
+  return ForEach(args, [&]<class T>(TypeTag<T>, int64_t k, const Matrix& x) -> Status {
+    if (x.size() == 0) return Status();
+    // Of a real matrix with real or paired eigenvalues none of which lies on the negative axis.
+    const Eigen::EigenSolver<Matrix> eigen(x, false);
+    if (eigen.info() != Eigen::Success) return InvalidArgument("the eigenvalues do not converge");
+    for (const auto& value : eigen.eigenvalues()) {
+      if (value.imag() == 0 && value.real() < 0) {
+        return InvalidArgument("the matrix has no real square root: an eigenvalue is ",
+                               value.real());
+      }
+    }
+    const Matrix root = x.sqrt();
+    ONCILLA_TRY(In(RequireFinite(root), "the square root"));
+    Write(root, args.Out<T>(0) + k * x.size());
+    return Status();
+  });
+}
+
+}  // namespace oncilla::cpu

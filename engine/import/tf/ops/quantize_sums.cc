@@ -1,0 +1,347 @@
+// TensorFlow's arithmetic on quantised tensors: integers of 8 bits, each tensor with the real
+// numbers that its lowest and highest integer stand for. Sums are of 32 bits and exact; what their
+// range is, and how they become 8 bits again, follows the formulas of TensorFlow's CPU kernels to
+// the bit, in the precision that each of their steps has.
+#include "engine/import/tf/ops/quantize_sums.h"
+
+#include "engine/import/tf/ops/formula.h"
+#include "engine/import/tf/ops/window.h"
+
+namespace oncilla {
+namespace {
+
+constexpr int64_t kQuint8 = 12, kQint32 = 13;
+constexpr double kLeast32 = -2147483648.0;
+
+Status RequireType(const TfLowering& b, std::string_view attr, int64_t number) {
+  ONCILLA_ASSIGN(const int64_t found, b.attrs().TypeNumber(attr));
+  if (found == number) return {};
+  return Unsupported("with ", attr, " of type ", found, " instead of ", number);
+}
+
+// Formulas on numbers of one type.
+class Numbers {
+ public:
+  Numbers(TfFormula& f, DType dtype) : f_(f), dtype_(dtype) {}
+
+  ValueId operator()(double value) { return f_.Number(dtype_, value); }
+  ValueId From(ValueId x) { return f_.Cast(x, dtype_); }
+  ValueId Add(ValueId x, ValueId y) { return f_("Add", {x, y}); }
+  ValueId Sub(ValueId x, ValueId y) { return f_("Sub", {x, y}); }
+  ValueId Mul(ValueId x, ValueId y) { return f_("Mul", {x, y}); }
+  ValueId Div(ValueId x, ValueId y) { return f_("Div", {x, y}); }
+  // Halves away from zero.
+  ValueId Round(ValueId x) {
+    const ValueId up = f_("Floor", {Add(f_("Abs", {x}), (*this)(0.5))});
+    return Mul(f_("Sign", {x}), up);
+  }
+  ValueId Clip(ValueId x, double least, double most) {
+    return f_("Clip", {x, (*this)(least), (*this)(most)});
+  }
+
+ private:
+  TfFormula& f_;
+  const DType dtype_;
+};
+
+// The integers of `bits` bits, the lowest of which is `lowest`, as real numbers.
+struct Steps {
+  double count, lowest;
+};
+constexpr Steps kBytes = {256, 0}, kWords = {4294967296.0, kLeast32};
+
+// A range without extent is one number: `otherwise` there, else y.
+ValueId UnlessEmpty(TfFormula& f, ValueId least, ValueId most, ValueId otherwise, ValueId y) {
+  return f("Where", {f("Equal", {least, most}), otherwise, y});
+}
+
+// Which integer of a range stands for a number, before it is cut to those that there are; f64.
+ValueId StepOf(TfFormula& f, double number, ValueId least, ValueId most, const Steps& steps) {
+  Numbers wide(f, DType::kF64);
+  const ValueId extent = wide.From(f("Sub", {most, least}));
+  const ValueId range = wide.Mul(extent, wide(steps.count / (steps.count - 1)));
+  const ValueId scale = wide.Div(wide(steps.count), range);
+  const ValueId place = wide.Round(wide.Mul(wide(number), scale));
+  const ValueId first = wide.Round(wide.Mul(wide.From(least), scale));
+  const ValueId step = wide.Add(wide.Sub(place, first), wide(steps.lowest));
+  return UnlessEmpty(f, least, most, wide(steps.lowest), step);
+}
+
+// The integer of 8 bits that stands for zero. A range that zero lies outside of has none: the run
+// fails.
+Result<ValueId> ZeroOf(TfLowering& b, TfFormula& f, ValueId least, ValueId most,
+                       const std::string& operand) {
+  const ValueId step = StepOf(f, 0, least, most, kBytes);
+  Numbers wide(f, DType::kF64);
+  const ValueId inside = f("Equal", {step, wide.Clip(step, 0, 255)});
+  ONCILLA_TRY(f.status());
+  const ValueId text =
+      b.Constant(Tensor::Strings({}, {StrCat("zero is outside of the range of ", operand)}));
+  ONCILLA_TRY(b.AddAll(AssertAttrs{}, {inside, text, least, most}, operand + "_zero").status());
+  return f(CastAttrs{DType::kU8}, {step});
+}
+
+// The range of sums of products: what one step of each operand is, over all integers of 32 bits.
+Values RangeOfProducts(TfFormula& f, const Values& ranges) {
+  Numbers narrow(f, DType::kF32);
+  const ValueId a = narrow.Div(narrow.Sub(ranges[1], ranges[0]), narrow(255));
+  const ValueId b = narrow.Div(narrow.Sub(ranges[3], ranges[2]), narrow(255));
+  const ValueId step = narrow.Mul(a, b);
+  return {narrow.Mul(step, narrow(kLeast32)), narrow.Mul(step, narrow(-kLeast32))};
+}
+
+// The real number that integers of 32 bits stand for (f32).
+ValueId RealOf(TfFormula& f, ValueId x, ValueId least, ValueId most) {
+  Numbers wide(f, DType::kF64);
+  const ValueId extent = wide.From(f("Sub", {most, least}));
+  const ValueId range = wide.Mul(extent, wide(kWords.count / (kWords.count - 1)));
+  const ValueId scale = wide.Div(range, wide(kWords.count));
+  const ValueId rounded_scale = wide.From(f.Cast(scale, DType::kF32));
+  const ValueId first =
+      wide.Mul(wide.Round(wide.Div(wide.From(least), rounded_scale)), rounded_scale);
+  const ValueId offset = wide.Sub(wide.From(x), wide(kWords.lowest));
+  const ValueId y = f.Cast(wide.Add(first, wide.Mul(offset, scale)), DType::kF32);
+  return UnlessEmpty(f, least, most, least, y);
+}
+
+// The range that a tensor of 32 bits uses; it has zero, or begins below.
+Values UsedRange(TfFormula& f, TfLowering& b) {
+  const ReduceAttrs all = {.keep_dims = false};
+  const ValueId lowest = f("ReduceMin", all, {b.in(0)}), highest = f("ReduceMax", all, {b.in(0)});
+  const ValueId least = RealOf(f, lowest, b.in(1), b.in(2));
+  return {f("Min", {least, f.Number(DType::kF32, 0)}), RealOf(f, highest, b.in(1), b.in(2))};
+}
+
+// 32 bits to 8 in fixed point of 16 bits: scaled, moved, rounded, cut.
+Result<ValueId> ToBytes(TfLowering& b, TfFormula& f, const Values& range, std::string_view role) {
+  constexpr double kOne = 65536;
+  Numbers narrow(f, DType::kF32), wide(f, DType::kF64), whole(f, DType::kI64);
+  const ValueId in_range = f("Sub", {b.in(2), b.in(1)}), out_range = f("Sub", {range[1], range[0]});
+  const ValueId wide_out = wide.From(out_range);
+  const ValueId factor = f.Cast(wide.Div(wide(255), wide_out), DType::kF32);
+  const ValueId middle =
+      f.Cast(wide.Div(wide.From(f("Add", {b.in(1), b.in(2)})), wide(2)), DType::kF32);
+  const ValueId scale =
+      whole.From(wide.Div(wide.Mul(wide(255 * kOne), wide.From(in_range)), wide_out));
+  const ValueId in_offset = whole.From(narrow.Mul(narrow.Mul(middle, factor), narrow(kOne)));
+  const ValueId out_offset = whole.From(
+      wide.Div(wide.Mul(wide(kOne), wide.Mul(wide.From(range[0]), wide(255))), wide_out));
+  const ValueId offset = whole.Add(whole.Sub(in_offset, out_offset), whole(kOne / 2));
+  // Division rounds down, as a shift of a negative number does.
+  const ValueId product = whole.Mul(whole.From(b.in(0)), scale);
+  const ValueId scaled = whole.Add(f("FloorDiv", {product, whole(4294967296.0)}), offset);
+  const ValueId step = whole.Clip(f("FloorDiv", {scaled, whole(kOne)}), 0, 255);
+  const ValueId empty = f("Equal", {out_range, narrow(0)});
+  const ValueId y = f("Where", {empty, whole(0), step});
+  ONCILLA_TRY(f.status());
+  return b.Cast(y, DType::kU8, role);
+}
+
+// The real numbers that integers of 8 bits stand for, in single precision.
+ValueId RealOfBytes(TfFormula& f, ValueId x, ValueId least, ValueId most) {
+  Numbers narrow(f, DType::kF32), wide(f, DType::kF64);
+  const ValueId extent = wide.From(f("Sub", {most, least}));
+  const ValueId step = f.Cast(wide.Div(extent, wide(255)), DType::kF32);
+  const ValueId first = narrow.Mul(narrow.Round(narrow.Div(least, step)), step);
+  return narrow.Add(UnlessEmpty(f, least, most, least, first), narrow.Mul(narrow.From(x), step));
+}
+
+// A range that real numbers become integers of, in single precision.
+class Target {
+ public:
+  Target(TfFormula& f, ValueId least, ValueId most, const Steps& steps) : f_(f), steps_(steps) {
+    Numbers narrow(f, DType::kF32), wide(f, DType::kF64);
+    const ValueId extent = wide.From(f("Sub", {most, least}));
+    const ValueId scale = f.Cast(wide.Div(wide(steps.count - 1), extent), DType::kF32);
+    scale_ = UnlessEmpty(f, least, most, narrow(0), scale);
+    first_ = narrow.Sub(narrow.Round(narrow.Mul(least, scale_)), narrow(steps.lowest));
+  }
+  ValueId StepsOf(ValueId real, DType dtype) const {
+    Numbers narrow(f_, DType::kF32);
+    // The largest float below 2^31.
+    const double most = dtype == DType::kU8 ? 255 : 2147483520.0;
+    const ValueId step = narrow.Sub(narrow.Round(narrow.Mul(real, scale_)), first_);
+    return f_.Cast(narrow.Clip(step, steps_.lowest, most), dtype);
+  }
+
+ private:
+  TfFormula& f_;
+  const Steps steps_;
+  ValueId scale_ = kNoValue, first_ = kNoValue;
+};
+
+}  // namespace
+
+// x, filter, ranges of both -> sums, their range.
+Result<Values> LowerQuantizedConv(TfLowering& b) {
+  ONCILLA_TRY(RequireType(b, "Tinput", kQuint8));
+  ONCILLA_TRY(RequireType(b, "Tfilter", kQuint8));
+  ONCILLA_TRY(RequireType(b, "out_type", kQint32));
+  const TfLayout layout;
+  ONCILLA_ASSIGN(const Window window, ReadWindow(b, layout, true));
+  for (const int64_t dilation : window.dilations) {
+    if (dilation != 1) return Unsupported("with dilations");
+  }
+  TfFormula f(b);
+  ONCILLA_ASSIGN(const ValueId x_zero, ZeroOf(b, f, b.in(2), b.in(3), "input"));
+  ONCILLA_ASSIGN(const ValueId filter_zero, ZeroOf(b, f, b.in(4), b.in(5), "filter"));
+  const Values range = RangeOfProducts(f, {b.in(2), b.in(3), b.in(4), b.in(5)});
+  ONCILLA_TRY(f.status());
+  ConvIntegerAttrs attrs;
+  attrs.strides = window.strides;
+  attrs.auto_pad = window.auto_pad;
+  attrs.pads = window.pads;
+  ONCILLA_ASSIGN(const ValueId y, b.Add(attrs, {b.in(0), b.in(1), x_zero, filter_zero}));
+  return Values{y, range[0], range[1]};
+}
+
+// a, b, ranges of both -> sums, their range.
+Result<Values> LowerQuantizedMatMul(TfLowering& b) {
+  ONCILLA_TRY(RequireType(b, "T1", kQuint8));
+  ONCILLA_TRY(RequireType(b, "T2", kQuint8));
+  ONCILLA_TRY(RequireType(b, "Toutput", kQint32));
+  ONCILLA_ASSIGN(const bool transpose_a, b.attrs().Bool("transpose_a"));
+  ONCILLA_ASSIGN(const bool transpose_b, b.attrs().Bool("transpose_b"));
+  TfFormula f(b);
+  ONCILLA_ASSIGN(const ValueId a_zero, ZeroOf(b, f, b.in(2), b.in(3), "a"));
+  ONCILLA_ASSIGN(const ValueId b_zero, ZeroOf(b, f, b.in(4), b.in(5), "b"));
+  const Values range = RangeOfProducts(f, {b.in(2), b.in(3), b.in(4), b.in(5)});
+  ONCILLA_TRY(f.status());
+  const MatMulIntegerAttrs attrs = {.transpose_a = transpose_a, .transpose_b = transpose_b};
+  ONCILLA_ASSIGN(const ValueId y, b.Add(attrs, {b.in(0), b.in(1), a_zero, b_zero}));
+  return Values{y, range[0], range[1]};
+}
+
+// Both operands go to a range of 32 bits that is 2^17 times as wide as the wider of them.
+Result<Values> LowerQuantizedBiasAdd(TfLowering& b) {
+  ONCILLA_TRY(RequireType(b, "T1", kQuint8));
+  ONCILLA_TRY(RequireType(b, "T2", kQuint8));
+  ONCILLA_TRY(RequireType(b, "out_type", kQint32));
+  TfFormula f(b);
+  Numbers wide(f, DType::kF64);
+  ValueId most = f("Max", {b.in(3), f("Neg", {b.in(2)})});
+  most = f("Max", {most, f("Max", {b.in(5), f("Neg", {b.in(4)})})});
+  most = f("Mul", {most, f.Number(DType::kF32, 131072)});
+  const ValueId least = f("Neg", {most});
+  const Target target(f, least, most, kWords);
+  const ValueId x = target.StepsOf(RealOfBytes(f, b.in(0), b.in(2), b.in(3)), DType::kI32);
+  const ValueId bias = target.StepsOf(RealOfBytes(f, b.in(1), b.in(4), b.in(5)), DType::kI32);
+  const ValueId zero =
+      f.Cast(wide.Clip(StepOf(f, 0, least, most, kWords), kLeast32, -kLeast32 - 1), DType::kI32);
+  const ValueId moved = f("Add", {bias, zero});
+  ONCILLA_TRY(f.status());
+  ONCILLA_ASSIGN(const ValueId y, b.Add("Add", {}, {x, moved}));
+  return Values{y, least, most};
+}
+
+// x, y, ranges of both -> products, their range.
+Result<Values> LowerQuantizedMul(TfLowering& b) {
+  ONCILLA_TRY(RequireType(b, "T1", kQuint8));
+  ONCILLA_TRY(RequireType(b, "T2", kQuint8));
+  ONCILLA_TRY(RequireType(b, "Toutput", kQint32));
+  TfFormula f(b);
+  const auto above_zero = [&](size_t x, size_t least, size_t most) {
+    const ValueId zero = StepOf(f, 0, b.in(least), b.in(most), kBytes);
+    return f("Sub", {f.Cast(b.in(x), DType::kI64), f.Cast(zero, DType::kI64)});
+  };
+  const ValueId product = f("Mul", {above_zero(0, 2, 3), above_zero(1, 4, 5)});
+  const Values range = RangeOfProducts(f, {b.in(2), b.in(3), b.in(4), b.in(5)});
+  ONCILLA_TRY(f.status());
+  ONCILLA_ASSIGN(const ValueId y, b.Cast(product, DType::kI32, ""));
+  return Values{y, range[0], range[1]};
+}
+
+// Whole numbers of the averages; the range stays.
+Result<Values> LowerQuantizedAvgPool(TfLowering& b) {
+  ONCILLA_TRY(RequireType(b, "T", kQuint8));
+  ONCILLA_ASSIGN(const PoolWindow window, ReadPoolWindow(b, TfLayout(), "ksize"));
+  double count = 1;
+  for (const int64_t size : window.kernel) count *= static_cast<double>(size);
+  // Beyond, the step that is added below would be lost in single precision.
+  if (count > 4096) return Unsupported("with windows of ", count, " places");
+  TfFormula f(b);
+  const ValueId mean = f(AveragePoolAttrs{window}, {f.Cast(b.in(0), DType::kF32)});
+  // Averages are whole, or a part of the window's size away from it, which rounding must not hide.
+  const ValueId whole = f("Floor", {f("Add", {mean, f.Number(DType::kF32, 0.5 / count)})});
+  ONCILLA_TRY(f.status());
+  ONCILLA_ASSIGN(const ValueId y, b.Cast(whole, DType::kU8, ""));
+  return Values{y, b.in(1), b.in(2)};
+}
+
+// axis, values.., their lowest numbers.., their highest..: all go to the range that holds those of
+// all of them, and zero.
+Result<Values> LowerQuantizedConcat(TfLowering& b) {
+  ONCILLA_TRY(RequireType(b, "T", kQuint8));
+  ONCILLA_ASSIGN(const int64_t count, b.attrs().Int("N"));
+  if (count < 1 || count > (1 << 20) || static_cast<size_t>(count) * 3 + 1 != b.inputs()) {
+    return DataLoss("it has ", b.inputs(), " inputs for ", count, " values");
+  }
+  const auto n = static_cast<size_t>(count);
+  ONCILLA_ASSIGN(const int64_t axis, b.KnownInt(0, "the axis"));
+  TfFormula f(b);
+  ValueId least = f.Number(DType::kF32, 0), most = b.in(1 + 2 * n);
+  for (size_t i = 0; i < n; ++i) {
+    least = f("Min", {least, b.in(1 + n + i)});
+    most = f("Max", {most, b.in(1 + 2 * n + i)});
+  }
+  const Target target(f, least, most, kBytes);
+  Values moved;
+  for (size_t i = 0; i < n; ++i) {
+    const ValueId x = b.in(1 + i), low = b.in(1 + n + i), high = b.in(1 + 2 * n + i);
+    const ValueId same = f("And", {f("Equal", {low, least}), f("Equal", {high, most})});
+    const ValueId other = target.StepsOf(RealOfBytes(f, x, low, high), DType::kU8);
+    moved.push_back(f("Where", {same, x, other}));
+  }
+  ONCILLA_TRY(f.status());
+  ONCILLA_ASSIGN(const ValueId y, b.Add(ConcatAttrs{.axis = axis}, std::move(moved)));
+  return Values{y, least, most};
+}
+
+// Cut at zero, of Relu6 also at six; the range stays.
+Result<Values> LowerQuantizedRelu(TfLowering& b) {
+  ONCILLA_TRY(RequireType(b, "Tinput", kQuint8));
+  ONCILLA_TRY(RequireType(b, "out_type", kQuint8));
+  TfFormula f(b);
+  Numbers wide(f, DType::kF64);
+  const auto bound = [&](double number) {
+    const ValueId step = StepOf(f, number, b.in(1), b.in(2), kBytes);
+    return f.Cast(wide.Clip(step, 0, 255), DType::kU8);
+  };
+  const ValueId zero = bound(0);
+  if (b.op() == "QuantizedRelu") {
+    ONCILLA_TRY(f.status());
+    ONCILLA_ASSIGN(const ValueId y, b.Add("Max", {}, {b.in(0), zero}));
+    return Values{y, b.in(1), b.in(2)};
+  }
+  const ValueId above = f("Max", {b.in(0), zero}), six = bound(6);
+  ONCILLA_TRY(f.status());
+  ONCILLA_ASSIGN(const ValueId y, b.Add("Min", {}, {above, six}));
+  return Values{y, b.in(1), b.in(2)};
+}
+
+Result<Values> LowerRequantizationRange(TfLowering& b) {
+  ONCILLA_TRY(RequireType(b, "Tinput", kQint32));
+  TfFormula f(b);
+  return f.Done(UsedRange(f, b));
+}
+
+// x, its range, the range that is asked for -> x in it, the range.
+Result<Values> LowerRequantize(TfLowering& b) {
+  ONCILLA_TRY(RequireType(b, "Tinput", kQint32));
+  ONCILLA_TRY(RequireType(b, "out_type", kQuint8));
+  TfFormula f(b);
+  ONCILLA_ASSIGN(const ValueId y, ToBytes(b, f, {b.in(3), b.in(4)}, ""));
+  return Values{y, b.in(3), b.in(4)};
+}
+
+Result<Values> LowerShrinkRange(TfLowering& b) {
+  ONCILLA_TRY(RequireType(b, "Tinput", kQint32));
+  ONCILLA_TRY(RequireType(b, "out_type", kQuint8));
+  TfFormula f(b);
+  const Values range = UsedRange(f, b);
+  ONCILLA_TRY(f.status());
+  ONCILLA_ASSIGN(const ValueId y, ToBytes(b, f, range, ""));
+  return Values{y, range[0], range[1]};
+}
+
+}  // namespace oncilla

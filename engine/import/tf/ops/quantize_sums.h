@@ -1,0 +1,19 @@
+// Rows on quantised tensors that compute with the integers, for the table of quantize.cc.
+#pragma once
+
+#include "engine/import/tf/lowering.h"
+
+namespace oncilla {
+
+Result<Values> LowerQuantizedConv(TfLowering& b);
+Result<Values> LowerQuantizedMatMul(TfLowering& b);
+Result<Values> LowerQuantizedBiasAdd(TfLowering& b);
+Result<Values> LowerQuantizedMul(TfLowering& b);
+Result<Values> LowerQuantizedAvgPool(TfLowering& b);
+Result<Values> LowerQuantizedConcat(TfLowering& b);
+Result<Values> LowerQuantizedRelu(TfLowering& b);
+Result<Values> LowerRequantizationRange(TfLowering& b);
+Result<Values> LowerRequantize(TfLowering& b);
+Result<Values> LowerShrinkRange(TfLowering& b);
+
+}  // namespace oncilla

@@ -1,0 +1,54 @@
+// Attributes of ops that put sparse tensors together or apart, and of those on sets: a set is what
+// a sparse tensor has along its last axis, or a dense one there.
+#pragma once
+
+#include <string>
+
+#include "engine/ops/op_def.h"
+
+namespace oncilla {
+
+// SparseAdd(indices, values, shape, indices, values, shape, threshold) -> indices, values, shape:
+// entries of both, which have one shape and are in order; where both have one, a sum smaller than
+// the threshold is left out.
+
+// SparseSplit(axis, indices, values, shape) -> indices.., values.., shapes..: parts along an axis;
+// the first ones are longer by one where it does not divide.
+struct SparseSplitAttrs {
+  int64_t parts = 1;
+  void Fields(auto&& field) { field("parts", parts); }
+};
+
+// SparseReduce(indices, values, shape, axes) -> indices, values, shape: over the entries that are
+// there, in order.
+struct SparseReduceAttrs {
+  std::string reduction = "sum";  // or max
+  bool keep_dims = false;
+  void Fields(auto&& field) {
+    field("reduction", reduction);
+    field("keep_dims", keep_dims);
+  }
+};
+
+// SetOperation(first.., second..) -> indices, values, shape of sets in ascending order. Each
+// operand is one dense tensor, or indices, values and shape; both agree in all axes but the last.
+// The last size of the result is that of its largest set. With `validate` indices must be in order.
+struct SetOperationAttrs {
+  std::string operation = "union";  // intersection, a-b, b-a
+  bool dense_first = false, dense_second = false;
+  bool validate = true;
+  void Fields(auto&& field) {
+    field("operation", operation);
+    field("dense_first", dense_first);
+    field("dense_second", dense_second);
+    field("validate", validate);
+  }
+};
+
+// SetSize(indices, values, shape) -> i32: how many different values each set has.
+struct SetSizeAttrs {
+  bool validate = true;
+  void Fields(auto&& field) { field("validate", validate); }
+};
+
+}  // namespace oncilla

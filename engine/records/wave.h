@@ -1,0 +1,25 @@
+// WAV files of 16-bit samples: a RIFF container with a "fmt " and a "data" chunk.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "engine/base/status.h"
+
+namespace oncilla {
+
+struct Wave {
+  int64_t channels = 0;
+  uint32_t rate = 0;      // samples a second
+  int64_t samples = 0;    // of each channel
+  std::string_view data;  // 16 bits each, low byte first, a sample of every channel at a time
+};
+
+// A view into the file. InvalidArgument when it is no WAV file of PCM with 16 bits.
+Result<Wave> ReadWave(std::string_view bytes);
+
+// What stands in front of `bytes` of such samples.
+std::string WaveHeader(uint16_t channels, uint32_t rate, uint32_t bytes);
+
+}  // namespace oncilla
