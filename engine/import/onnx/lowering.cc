@@ -189,6 +189,7 @@ std::vector<OnnxOpFamily> OnnxOpFamilies() {
       {"com.microsoft", MicrosoftAttentionRows()},
       {"com.microsoft", MicrosoftDecoderRows()},
       {"com.microsoft", MicrosoftPackedRows()},
+      {"com.microsoft", MicrosoftRefusedRows(), true},
       {"com.microsoft", MicrosoftRotaryRows()},
       {"com.microsoft", MicrosoftQLinearRows()},
       {"com.microsoft", MicrosoftDiffusionRows()},

@@ -156,6 +156,7 @@ std::span<const OnnxOpRow> MicrosoftRows();
 std::span<const OnnxOpRow> MicrosoftAttentionRows();
 std::span<const OnnxOpRow> MicrosoftDecoderRows();
 std::span<const OnnxOpRow> MicrosoftPackedRows();
+std::span<const OnnxOpRow> MicrosoftRefusedRows();
 std::span<const OnnxOpRow> MicrosoftDiffusionRows();
 std::span<const OnnxOpRow> MicrosoftIndexingRows();
 std::span<const OnnxOpRow> MicrosoftLinearRows();
@@ -172,6 +173,7 @@ std::span<const OnnxOpRow> MicrosoftRotaryRows();
 struct OnnxOpFamily {
   std::string_view domain;
   std::span<const OnnxOpRow> rows;
+  bool refused = false;  // rows that only say why, and what to do instead
 };
 std::vector<OnnxOpFamily> OnnxOpFamilies();
 // The row for an op of a domain at a version, or Unimplemented with the version, and with those

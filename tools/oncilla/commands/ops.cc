@@ -1,8 +1,10 @@
-// oncilla ops: the canonical ops of this build and which backends have kernels for them. What
-// tools/tidy asks to learn whether every op has a case and a CPU kernel.
+// oncilla ops: the canonical ops of this build and which backends have kernels for them, which
+// tools/tidy asks to learn whether every op has a case and a CPU kernel; or the ops of each model
+// format, as docs/formats.md lists them.
 #include <CLI/CLI.hpp>
 
 #include "backends/cpu/kernel.h"
+#include "engine/import/format_ops.h"
 #include "engine/ops/op_set.h"
 #include "tools/oncilla/commands/commands.h"
 #include "tools/oncilla/report.h"
@@ -25,12 +27,41 @@ Status Ops(bool as_json) {
   return as_json ? PrintDocument(json) : PrintResult(text);
 }
 
+// Lines of at most so many characters.
+std::string Wrapped(const std::vector<std::string>& words, size_t width) {
+  std::string text, line;
+  for (const std::string& word : words) {
+    if (!line.empty() && line.size() + 2 + word.size() > width) {
+      text += line + ",\n";
+      line.clear();
+    }
+    line += (line.empty() ? "" : ", ") + word;
+  }
+  return text + line + '\n';
+}
+
+Status Formats(bool as_json) {
+  Json json = DocumentJson("formats");
+  json["formats"] = Json::array();
+  std::string text;
+  for (const FormatOps& format : SupportedFormatOps()) {
+    json["formats"].push_back({{"format", format.format}, {"ops", format.ops}});
+    text += StrCat("## ", format.format, ": ", format.ops.size(), " ops\n\n");
+    text += Wrapped(format.ops, 118) + '\n';
+  }
+  text.pop_back();
+  return as_json ? PrintDocument(json) : PrintResult(text);
+}
+
 }  // namespace
 
 Action AddOps(CLI::App& app) {
   auto as_json = std::make_shared<bool>(false);
   app.add_flag("--json", *as_json, "One JSON document");
-  return [as_json] { return Ops(*as_json); };
+  auto formats = std::make_shared<bool>(false);
+  app.add_flag("--formats", *formats, "The ops of each model format, as in docs/formats.md");
+  app.footer("Example:\n  oncilla ops --formats");
+  return [as_json, formats] { return *formats ? Formats(*as_json) : Ops(*as_json); };
 }
 
 }  // namespace oncilla::tool

@@ -403,16 +403,19 @@ Result<Values> RefuseBnb4(OnnxLowering&) {
 }
 
 constexpr OnnxOpRow kRows[] = {
-    {"BeamSearch", 1, kNewestOnnxMicrosoft, 0, "", RefuseGeneration},
     {"GatherBlockQuantized", 1, kNewestOnnxMicrosoft, 3, "", LowerGatherBlockQuantized},
-    {"GreedySearch", 1, kNewestOnnxMicrosoft, 0, "", RefuseGeneration},
-    {"MatMulBnb4", 1, kNewestOnnxMicrosoft, 0, "", RefuseBnb4},
     {"MatMulNBits", 1, kNewestOnnxMicrosoft, 3, "", LowerMatMulNBits},
     {"MoE", 1, kNewestOnnxMicrosoft, 3, "", LowerMoe},
+    {"QMoE", 1, kNewestOnnxMicrosoft, 4, "", LowerQMoe},
+};
+
+constexpr OnnxOpRow kRefusedRows[] = {
+    {"BeamSearch", 1, kNewestOnnxMicrosoft, 0, "", RefuseGeneration},
+    {"GreedySearch", 1, kNewestOnnxMicrosoft, 0, "", RefuseGeneration},
+    {"MatMulBnb4", 1, kNewestOnnxMicrosoft, 0, "", RefuseBnb4},
     {"PackedAttention", 1, kNewestOnnxMicrosoft, 0, "", RefuseDevicePacking},
     {"PackedMultiHeadAttention", 1, kNewestOnnxMicrosoft, 0, "", RefuseDevicePacking},
     {"PagedAttention", 1, kNewestOnnxMicrosoft, 0, "", RefuseDevicePacking},
-    {"QMoE", 1, kNewestOnnxMicrosoft, 4, "", LowerQMoe},
     {"Sampling", 1, kNewestOnnxMicrosoft, 0, "", RefuseGeneration},
     {"WhisperBeamSearch", 1, kNewestOnnxMicrosoft, 0, "", RefuseGeneration},
 };
@@ -420,5 +423,6 @@ constexpr OnnxOpRow kRows[] = {
 }  // namespace
 
 std::span<const OnnxOpRow> MicrosoftPackedRows() { return kRows; }
+std::span<const OnnxOpRow> MicrosoftRefusedRows() { return kRefusedRows; }
 
 }  // namespace oncilla
