@@ -53,3 +53,9 @@ for asymmetric in (False, True):
 ids = np.array([3, 0, 6, 3], np.int32)
 tflite_recorder.case("embedding_one", "EMBEDDING_LOOKUP", [ids, weights("ew", [7, 5])], Out())
 tflite_recorder.case("embedding_each", "EMBEDDING_LOOKUP", [ids, weights("ew", [7, 5], 0)], Out())
+
+# Weights of four bits. LiteRT has other kernels for them, with the same steps.
+four = Given(random("four", [8, 32], -7, 7, np.int8), (scales("four", 8), np.zeros(8, np.int64), 0), nibbles=True)
+case("dense_i4", "FULLY_CONNECTED", [random("fourx", [5, 32], -3, 7), four, Given(random("fourb", [8], -2, 2))], Out(), options("FullyConnectedOptions"))
+four = Given(random("fourc", [6, 3, 3, 4], -7, 7, np.int8), (scales("fourc", 6), np.zeros(6, np.int64), 0), nibbles=True)
+case("conv_i4", "CONV_2D", [random("fouri", [1, 6, 5, 4], -2, 5), four, Given(random("fourd", [6], -2, 2))], Out(), options("Conv2DOptions", **table))

@@ -22,10 +22,11 @@ TYPES = {np.dtype(k): v for k, v in {
 
 class Given:
     """A constant input; `fed` inputs are arrays as they are. q is (scale or scales, zero point or points, axis). `block`
-    stores only the blocks of a matrix that are not all zeros, (1, 1) for single elements."""
+    stores only the blocks of a matrix that are not all zeros, (1, 1) for single elements; `nibbles` stores integers of four
+    bits, two a byte."""
 
-    def __init__(self, value, q=None, variable=False, block=None):
-        self.value, self.q, self.variable, self.block = np.asarray(value), q, variable, block
+    def __init__(self, value, q=None, variable=False, block=None, nibbles=False):
+        self.value, self.q, self.variable, self.block, self.nibbles = np.asarray(value), q, variable, block, nibbles
 
 
 class Fed:
@@ -106,6 +107,12 @@ class Maker:
         value = np.array(value, order="C")
         return self.tensor(name, value.shape, value.dtype, value.tobytes(), q)
 
+    def nibbles(self, name, value, q):
+        flat = np.append(value.ravel(), np.zeros(value.size % 2, np.int8)).astype(np.uint8) & 15
+        index = self.tensor(name, value.shape, np.int8, (flat[::2] | flat[1::2] << 4).tobytes(), q)
+        self.graph.tensors[index].type = 17  # INT4
+        return index
+
     def sparse(self, name, value, block):
         """Rows of blocks dense, the blocks of a row listed, the inside of a block dense."""
         rows, columns = value.shape[0] // block[0], value.shape[1] // block[1]
@@ -176,6 +183,8 @@ def build(model, name, op, answers=None, error=None, again=(), steps=0, part=0):
         elif isinstance(given, Given):
             if given.variable:
                 inputs.append(maker.tensor(f"{name}/state{i}", given.value.shape, given.value.dtype, None, given.q, True))
+            elif given.nibbles:
+                inputs.append(maker.nibbles(f"{name}/constant{i}", given.value, given.q))
             elif given.block:
                 inputs.append(maker.sparse(f"{name}/constant{i}", given.value, given.block))
             else:

@@ -70,6 +70,9 @@ Result<PoolOptions> ReadPool(const TfliteLowering& b) {
   if (b.dtype() != DType::kF32 || !x.known() || x.rank() != 4 || x.elements().size < 1) {
     return Unsupported("of ", b.in_fact(0));
   }
+  for (int i = 0; i < 4; ++i) {
+    if (x[i].size > (1 << 20)) return Unsupported("of ", b.in_fact(0));
+  }
   return pool;
 }
 
@@ -111,8 +114,8 @@ Result<Values> LowerMaxPoolArgmax(TfliteLowering& b) {
         pool.same ? Border(x[i + 1], out[i + 1].size, pool.window[i], pool.strides[i]) : 0;
     begins[i] = Begins(b, out[i + 1].size, pool.strides[i], border, 2 - i);
   }
-  ONCILLA_ASSIGN(const ValueId image, Whole(b, x[1] * x[2] * x[3]));
-  ONCILLA_ASSIGN(const ValueId row, Whole(b, x[2] * x[3]));
+  ONCILLA_ASSIGN(const ValueId image, Whole(b, x.Product(1, 4)));
+  ONCILLA_ASSIGN(const ValueId row, Whole(b, x.Product(2, 4)));
   ONCILLA_ASSIGN(const ValueId channels, Whole(b, x[3]));
   ONCILLA_ASSIGN(const ValueId width, Whole(b, pool.window[1]));
   ONCILLA_ASSIGN(const ValueId place, b.Add("FloorMod", {}, {y[1], image}, "place"));

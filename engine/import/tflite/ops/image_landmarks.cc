@@ -298,9 +298,10 @@ Result<Values> LowerTransformTensor(TfliteLowering& b) {
       shape.elements().size < 1 || std::max(shape[1].size, shape[2].size) > kMost) {
     return Unsupported("of ", b.in_fact(0));
   }
+  constexpr int64_t kMostPixels = 1 << 22;
   if (sizes.size() != 2 || std::min(sizes[0], sizes[1]) < 1 ||
-      std::max(sizes[0], sizes[1]) > kMost) {
-    return InvalidArgument("its sizes are none");
+      std::max(sizes[0], sizes[1]) > kMost || sizes[0] * sizes[1] > kMostPixels) {
+    return InvalidArgument("its sizes are none, or too large");
   }
   const int64_t height = shape[1].size, width = shape[2].size, channels = shape[3].size;
   std::vector<float> columns, rows;

@@ -163,7 +163,8 @@ Result<Values> LowerQuantisedConcat(TfliteLowering& b) {
     const float offset = static_cast<float>(-TfliteZeroOf(from)) * factor;
     ONCILLA_ASSIGN(Tensor table, TfliteTableOf(DType::kU8, DType::kU8, [&](int64_t x) {
                      const float y = std::round(static_cast<float>(x) * factor + offset);
-                     return static_cast<int64_t>(std::clamp(y, -1e6f, 1e6f)) + TfliteZeroOf(to);
+                     const float cut = std::isnan(y) ? 0.0f : std::clamp(y, -1e6f, 1e6f);
+                     return static_cast<int64_t>(cut) + TfliteZeroOf(to);
                    }));
     ONCILLA_ASSIGN(parts[i], TfliteLookup(b, parts[i], std::move(table), StrCat("part", i)));
   }

@@ -35,8 +35,8 @@ Result<Values> LowerMaxPool(TfliteLowering& b) {
   return One(b.Activated(y, activation));
 }
 
-// The mean of integers, rounded with ties away from zero. In double, whose quotients are exact enough
-// on every device to tell ties.
+// The mean of integers, rounded with ties away from zero. In double, whose quotients are exact
+// enough on every device to tell ties.
 Result<Values> AddIntegerAverage(TfliteLowering& b, const PoolWindow& window, int64_t activation) {
   ONCILLA_TRY(CheckTfliteIntegers(b, 1));
   if (!SameQuantisation(b.tensor(0), b.output_tensor())) {

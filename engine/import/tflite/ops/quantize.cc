@@ -241,7 +241,11 @@ Result<ValueId> TfliteMoved(TfliteLowering& b, size_t i, DType to) {
   ONCILLA_ASSIGN(const ValueId wide, b.Cast(b.in(i), to, StrCat("wide", i)));
   const int64_t zero = TfliteZeroOf(b.tensor(i));
   if (zero == 0) return wide;
-  ONCILLA_ASSIGN(const ValueId point, b.Scalar(to, static_cast<double>(zero)));
+  // One that no integer of the type is would make sums larger than who adds them up counts on.
+  ONCILLA_ASSIGN(const TfliteIntegers range, TfliteIntegersOf(b.dtype(i)));
+  const auto number = static_cast<double>(zero);
+  if (number < range.least || number > range.most) return DataLoss("a zero point is ", zero);
+  ONCILLA_ASSIGN(const ValueId point, b.Scalar(to, number));
   return b.Add("Sub", {}, {wide, point}, StrCat("moved", i));
 }
 

@@ -123,11 +123,7 @@ Result<Values> LowerQuantisedConvTranspose(TfliteLowering& b, const ConvTranspos
   const PartialShape shape = b.in_fact(1).shape;
   if (!shape.known() || shape.rank() != 4) return Unsupported("a filter of the shape ", shape);
   const bool wide = b.dtype(2) == DType::kI16;
-  const DType real = wide ? DType::kF64 : DType::kF32;
   const DType whole = b.has(3) ? b.dtype(3) : wide ? DType::kI64 : DType::kI32;
-  ONCILLA_ASSIGN(const ValueId x, TfliteMoved(b, 2, real));
-  ONCILLA_ASSIGN(const ValueId moved, TfliteMoved(b, 1, real));
-  ONCILLA_ASSIGN(const ValueId filter, b.Transpose(moved, {1, 2, 0, 3}, "filter"));
   // As many taps as meet in one pixel, and the largest product of two operands.
   int64_t taps = 1;
   for (size_t i = 0; i < 2; ++i) {
@@ -136,12 +132,19 @@ Result<Values> LowerQuantisedConvTranspose(TfliteLowering& b, const ConvTranspos
     taps *= std::max<int64_t>(1, (size + stride - 1) / stride);
   }
   const int64_t channels = shape[3].size;
-  const int64_t most = wide ? int64_t{1} << 53 : int64_t{1} << 24;
-  const int64_t product = wide                       ? int64_t{1} << 24
-                          : b.dtype(2) == DType::kU8 ? 255 * 255
-                                                     : 255 * 128;
-  const int64_t each = std::max<int64_t>(1, most / product / taps);
-  if (product * taps > most) return Unsupported("a filter of the shape ", shape);
+  const int64_t bytes = b.dtype(2) == DType::kU8 ? 255 * 255 : 255 * 128;
+  const int64_t product = SaturatingMul(taps, wide ? int64_t{1} << 24 : bytes);
+  constexpr int64_t kMostParts = 64;
+  const int64_t in_f32 = std::max<int64_t>(1, (int64_t{1} << 24) / product);
+  const bool narrow = !wide && channels / in_f32 < kMostParts && product <= int64_t{1} << 24;
+  const int64_t each = narrow ? in_f32 : std::max<int64_t>(1, (int64_t{1} << 53) / product);
+  if (!narrow && (product > int64_t{1} << 53 || channels / each > kMostParts)) {
+    return Unsupported("a filter of the shape ", shape);
+  }
+  const DType real = narrow ? DType::kF32 : DType::kF64;
+  ONCILLA_ASSIGN(const ValueId x, TfliteMoved(b, 2, real));
+  ONCILLA_ASSIGN(const ValueId moved, TfliteMoved(b, 1, real));
+  ONCILLA_ASSIGN(const ValueId filter, b.Transpose(moved, {1, 2, 0, 3}, "filter"));
   ValueId sum = kNoValue;
   for (int64_t begin = 0; begin < channels; begin += each) {
     const int64_t end = std::min(channels, begin + each);
