@@ -1,11 +1,12 @@
 // Movement kernels of the CPU. Where elements go is computed in engine/ops; here are the rows, and
 // the ops that are no boxes.
+#include "engine/ops/array/movement.h"
+
 #include <algorithm>
 #include <cstring>
 
 #include "backends/cpu/kernels/indices.h"
 #include "backends/cpu/move.h"
-#include "engine/ops/array/movement.h"
 
 namespace oncilla::cpu {
 namespace {

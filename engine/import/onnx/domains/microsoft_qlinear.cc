@@ -175,9 +175,8 @@ Result<Values> LowerQLinearSigmoid(OnnxLowering& b) {
 Result<Values> LowerQLinearLeakyRelu(OnnxLowering& b) {
   ONCILLA_ASSIGN(const float alpha, b.Float("alpha", 0.01f));
   const auto fn = [=](float v) { return v >= 0 ? v : alpha * v; };
-  return LowerUnary(b, fn, [&](ValueId v) {
-    return b.Add("LeakyRelu", AlphaAttrs{alpha}, {v}, "result");
-  });
+  return LowerUnary(
+      b, fn, [&](ValueId v) { return b.Add("LeakyRelu", AlphaAttrs{alpha}, {v}, "result"); });
 }
 
 // In the order of ONNX Runtime: zero points are gathered in one number, which is added first.
