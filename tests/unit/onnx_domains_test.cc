@@ -109,7 +109,8 @@ TEST_F(OnnxDomains, TellsMapsAsTensors) {
   ASSERT_TRUE(module.ok()) << module.status();
   const auto& outputs = module->main.outputs();
   ASSERT_EQ(outputs.size(), 2u);
-  EXPECT_EQ(module->main.fact(outputs[1]).value.strings(),
+  EXPECT_EQ(outputs[1].name, "y.labels");
+  EXPECT_EQ(module->main.fact(outputs[1].value).value.strings(),
             (std::vector<std::string>{"a", "b", "c"}));
   OnnxNodeText few("ZipMap", {"x"}, {"y"}, "n");
   few.Domain(kMl).Strings("classlabels_strings", {"a", "b"});

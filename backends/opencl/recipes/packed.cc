@@ -25,7 +25,9 @@ Result<Recipe> MatMulPacked(const MatMulPackedAttrs& attrs, const NodeView& node
   // Rows that go through one matrix share what is unpacked.
   constexpr int64_t kMostRows = 8;
   const int64_t tile =
-      chosen ? 1 : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::min(rows, kMostRows))));
+      chosen
+          ? 1
+          : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::min(rows, kMostRows))));
   const int64_t width = block_bytes % 4 == 0 ? 4 : 1;
   const int64_t items = std::max<int64_t>(bytes / width / TuningOf(caps).row_elements, 1);
   const auto most = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(items)));

@@ -103,9 +103,9 @@ Result<Recipe> LinearAttention(const LinearAttentionAttrs& attrs, const NodeView
   const int64_t size = query.shape[2] / attrs.query_heads, depth = value.shape[2] / attrs.heads;
   const int64_t columns = samples * attrs.heads * depth;
   if (columns == 0) return Recipe();
-  const int64_t most = std::max({query.elements(), node.inputs[1].desc().elements(),
-                                 value.elements(), node.outputs[0].desc().elements(),
-                                 state.elements()});
+  const int64_t most =
+      std::max({query.elements(), node.inputs[1].desc().elements(), value.elements(),
+                node.outputs[0].desc().elements(), state.elements()});
   const IndexType index(most);
   Recipe recipe;
   DispatchBuilder b(cl::kRecurrentLinearAttention, "linear_attention", index);

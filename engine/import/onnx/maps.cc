@@ -50,9 +50,10 @@ class Teller {
     const size_t count = graph_.outputs.size();
     for (size_t i = 0; i < count; ++i) {
       const std::string_view name = graph_.outputs[i].name;
-      const auto zip = std::find_if(graph_.nodes.begin(), graph_.nodes.end(), [&](const OnnxNode& n) {
-        return Is(n, "ZipMap") && n.outputs.size() == 1 && n.outputs[0] == name;
-      });
+      const auto zip =
+          std::find_if(graph_.nodes.begin(), graph_.nodes.end(), [&](const OnnxNode& n) {
+            return Is(n, "ZipMap") && n.outputs.size() == 1 && n.outputs[0] == name;
+          });
       if (zip == graph_.nodes.end() || read_.contains(name)) continue;
       const std::string_view labels = New(name, ".labels");
       if (labels.empty()) continue;

@@ -39,8 +39,8 @@ inline constexpr int kMaxOnnxGraphDepth = 60;
 
 enum class OnnxKind { kTensor, kSequence, kOptional, kOptionalSequence, kMap, kSparse, kUnknown };
 
-// A TypeProto: of a tensor, of the tensors in a sequence or an optional value, or of the values of a
-// map.
+// A TypeProto: of a tensor, of the tensors in a sequence or an optional value, or of the values of
+// a map.
 struct OnnxType {
   OnnxKind kind = OnnxKind::kUnknown;
   int64_t element_type = 0;

@@ -158,7 +158,8 @@ Result<Facts> InferLinearAttention(const LinearAttentionAttrs& attrs, std::span<
 }
 
 constexpr OpDef kRecurrentOps[] = {
-    // An Lstm whose product of each step takes h as bytes would hold it: rounded half to even to 255
+    // An Lstm whose product of each step takes h as bytes would hold it: rounded half to even to
+    // 255
     // steps of its range over the sample's units, which zero belongs to and is one of.
     Op<InferLstm>("ByteLstm", {.inputs = {2, 6}, .storage = StorageRule::kStarts}),
     Op<InferLstm>("Lstm", {.inputs = {2, 6}, .storage = StorageRule::kStarts}),

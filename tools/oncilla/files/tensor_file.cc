@@ -184,7 +184,8 @@ Result<Tensor> ReadTensorFile(const std::string& file, const InputWish& wish,
       !tensor->is_list()) {
     Result<Tensor> packed = Packed(*tensor, wish.dtype);
     if (packed.ok()) return packed;
-    return WithStage(In(In(packed.status(), path), StrCat("input '", wish.name, "'")), Stage::kFile);
+    return WithStage(In(In(packed.status(), path), StrCat("input '", wish.name, "'")),
+                     Stage::kFile);
   }
   // NumPy has no names for these types: their bits.
   const bool bits =

@@ -281,10 +281,12 @@ Result<Values> LowerCDist(OnnxLowering& b) {
   ONCILLA_ASSIGN(const std::string metric, b.String("metric", "sqeuclidean"));
   if (metric != "sqeuclidean" && metric != "euclidean") return Unsupported("by ", metric);
   const ReduceAttrs keep = {.keep_dims = true};
-  ONCILLA_ASSIGN(const ValueId own, b.Add("ReduceSumSquare", keep, {b.in(0), b.Ints({1})}, "a_sum"));
+  ONCILLA_ASSIGN(const ValueId own,
+                 b.Add("ReduceSumSquare", keep, {b.in(0), b.Ints({1})}, "a_sum"));
   ONCILLA_ASSIGN(const ValueId other, b.Add("ReduceSumSquare", ReduceAttrs{.keep_dims = false},
                                             {b.in(1), b.Ints({1})}, "b_sum"));
-  ONCILLA_ASSIGN(ValueId y, b.Add(MatMulAttrs{.transpose_b = true}, {b.in(0), b.in(1)}, "products"));
+  ONCILLA_ASSIGN(ValueId y,
+                 b.Add(MatMulAttrs{.transpose_b = true}, {b.in(0), b.in(1)}, "products"));
   ONCILLA_ASSIGN(const ValueId minus_two, b.Scalar(b.dtype(), -2));
   ONCILLA_ASSIGN(y, b.Add("Mul", {}, {y, minus_two}, "mixed"));
   ONCILLA_ASSIGN(y, b.Add("Add", {}, {y, own}, "with_a"));

@@ -176,8 +176,8 @@ Result<Values> Unpack(OnnxLowering& b, ValueId packed, int64_t n, const std::str
 }
 
 // The projections' bias [Hq + Hk + Hv] on queries, keys and values before they are taken apart.
-Result<ValueId> WithBias(OnnxLowering& b, ValueId x, int64_t begin, int64_t end,
-                         size_t input, const std::string& name) {
+Result<ValueId> WithBias(OnnxLowering& b, ValueId x, int64_t begin, int64_t end, size_t input,
+                         const std::string& name) {
   if (!b.has(input)) return x;
   ONCILLA_ASSIGN(const ValueId bias,
                  b.Add("Slice", {}, {b.in(input), b.Ints({begin}), b.Ints({end})}, name + "_bias"));
@@ -218,8 +218,8 @@ Result<Parts> ReadParts(OnnxLowering& b, int64_t heads, size_t bias) {
   ONCILLA_ASSIGN(const int64_t key_width, WidthOf(b, 1));
   ONCILLA_ASSIGN(const int64_t value_width, WidthOf(b, 2));
   ONCILLA_ASSIGN(const ValueId k, WithBias(b, b.in(1), width, width + key_width, bias, "k"));
-  ONCILLA_ASSIGN(const ValueId v,
-                 WithBias(b, b.in(2), width + key_width, width + key_width + value_width, bias, "v"));
+  ONCILLA_ASSIGN(const ValueId v, WithBias(b, b.in(2), width + key_width,
+                                           width + key_width + value_width, bias, "v"));
   ONCILLA_ASSIGN(parts.k, SplitHeads(b, k, heads, "k"));
   ONCILLA_ASSIGN(parts.v, SplitHeads(b, v, heads, "v"));
   return parts;

@@ -71,8 +71,7 @@ Result<Values> LowerBiasAdd(OnnxLowering& b) {
 // The left half of x + bias times the Gelu of its right half.
 Result<Values> LowerBiasSplitGelu(OnnxLowering& b) {
   ONCILLA_ASSIGN(const ValueId x, b.Add("Add", {}, {b.in(0), b.in(1)}, "biased"));
-  ONCILLA_ASSIGN(const Values halves,
-                 b.AddAll(SplitAttrs{.axis = -1, .parts = 2}, {x}, "halves"));
+  ONCILLA_ASSIGN(const Values halves, b.AddAll(SplitAttrs{.axis = -1, .parts = 2}, {x}, "halves"));
   ONCILLA_ASSIGN(const ValueId gate, b.Add(GeluAttrs{}, {halves[1]}, "gate"));
   return One(b.Add("Mul", {}, {halves[0], gate}));
 }

@@ -54,13 +54,13 @@ Result<Values> LowerInGroups(OnnxLowering& b, const MatMulPackedAttrs& attrs, in
                  b.Add(ReshapeAttrs{}, {packed.weights, b.Ints({columns, -1})}, "bytes"));
   ONCILLA_ASSIGN(ValueId x, Numbers(b, flat, attrs.bits, attrs.depth, "numbers"));
   if (attrs.bits == 8) {
-    ONCILLA_ASSIGN(x, b.Add("Slice", {}, {x, b.Ints({0}), b.Ints({attrs.depth}), b.Ints({-1})},
-                            "numbers"));
+    ONCILLA_ASSIGN(
+        x, b.Add("Slice", {}, {x, b.Ints({0}), b.Ints({attrs.depth}), b.Ints({-1})}, "numbers"));
   }
   ONCILLA_ASSIGN(x, b.Cast(x, to, "numbers_real"));
-  ONCILLA_ASSIGN(const ValueId group,
-                 b.Add("Slice", {}, {b.in(4), b.Ints({0}), b.Ints({attrs.depth}), b.Ints({0})},
-                       "groups"));
+  ONCILLA_ASSIGN(
+      const ValueId group,
+      b.Add("Slice", {}, {b.in(4), b.Ints({0}), b.Ints({attrs.depth}), b.Ints({0})}, "groups"));
   const GatherAttrs by_group = {.axis = 1, .negative_indices = false};
   ValueId zeros = packed.zeros;
   if (zeros == kNoValue) {

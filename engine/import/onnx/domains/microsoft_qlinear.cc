@@ -28,9 +28,17 @@ Result<Scaling> ReadScaling(OnnxLowering& b, size_t scale, size_t zero, const st
   if (b.dtype(scale) != DType::kF32) return Unsupported("a scale of ", b.dtype(scale));
   ONCILLA_ASSIGN(out.scale, b.ToScalar(b.in(scale), of + "_scale"));
   if (b.has(zero)) {
+    const DType dtype = b.dtype(zero);
+    if (dtype != DType::kU8 && dtype != DType::kI8) return Unsupported("a zero point of ", dtype);
     ONCILLA_ASSIGN(out.zero, b.ToScalar(b.in(zero), of + "_zero"));
   }
   return out;
+}
+
+// A zero point is of the type of what it belongs to.
+Status CheckZero(OnnxLowering& b, const Scaling& scaling, DType dtype) {
+  if (scaling.zero == kNoValue || b.fact(scaling.zero).dtype == dtype) return Status();
+  return InvalidArgument("a zero point of ", b.fact(scaling.zero).dtype, " for ", dtype);
 }
 
 // A quantised operand.
@@ -43,9 +51,7 @@ Result<Operand> ReadOperand(OnnxLowering& b, size_t x, const std::string& of) {
   ONCILLA_ASSIGN(const Scaling scaling, ReadScaling(b, x + 1, x + 2, of));
   Operand out = {scaling, b.in(x), b.dtype(x)};
   if (out.dtype != DType::kU8 && out.dtype != DType::kI8) return Unsupported("of ", out.dtype);
-  if (out.zero != kNoValue && b.fact(out.zero).dtype != out.dtype) {
-    return InvalidArgument("a zero point of ", b.fact(out.zero).dtype, " for ", out.dtype);
-  }
+  ONCILLA_TRY(CheckZero(b, out, out.dtype));
   return out;
 }
 
@@ -131,6 +137,7 @@ Result<std::optional<Values>> OfOneScale(OnnxLowering& b, std::span<const Operan
   const auto to = NumbersOf(b, y);
   Values out;
   for (const Operand& x : operands) {
+    ONCILLA_TRY(CheckZero(b, y, x.dtype));
     const auto from = NumbersOf(b, x);
     if (!from || !to) return std::optional<Values>();
     if (from->scale == to->scale && from->zero == to->zero) {
@@ -151,6 +158,7 @@ using AddFunction = std::function<Result<ValueId>(ValueId)>;
 Result<Values> LowerUnary(OnnxLowering& b, const FloatFunction& fn, const AddFunction& add) {
   ONCILLA_ASSIGN(const Operand x, ReadOperand(b, 0, "x"));
   ONCILLA_ASSIGN(const Scaling y, ReadScaling(b, 3, 4, "y"));
+  ONCILLA_TRY(CheckZero(b, y, x.dtype));
   const auto from = NumbersOf(b, x), to = NumbersOf(b, y);
   if (from && to) return One(LookedUp(b, x, *from, *to, fn, ""));
   ONCILLA_ASSIGN(const ValueId real, Widened(b, x, "x"));
@@ -167,9 +175,8 @@ Result<Values> LowerQLinearSigmoid(OnnxLowering& b) {
 Result<Values> LowerQLinearLeakyRelu(OnnxLowering& b) {
   ONCILLA_ASSIGN(const float alpha, b.Float("alpha", 0.01f));
   const auto fn = [=](float v) { return v >= 0 ? v : alpha * v; };
-  return LowerUnary(b, fn, [&](ValueId v) {
-    return b.Add("LeakyRelu", AlphaAttrs{alpha}, {v}, "result");
-  });
+  return LowerUnary(
+      b, fn, [&](ValueId v) { return b.Add("LeakyRelu", AlphaAttrs{alpha}, {v}, "result"); });
 }
 
 // In the order of ONNX Runtime: zero points are gathered in one number, which is added first.
@@ -177,6 +184,7 @@ Result<Values> LowerQLinearAdd(OnnxLowering& b) {
   ONCILLA_ASSIGN(const Operand x, ReadOperand(b, 0, "a"));
   ONCILLA_ASSIGN(const Operand y, ReadOperand(b, 3, "b"));
   ONCILLA_ASSIGN(const Scaling z, ReadScaling(b, 6, 7, "c"));
+  ONCILLA_TRY(CheckZero(b, z, x.dtype));
   if (x.dtype != y.dtype) return InvalidArgument("of ", x.dtype, " and ", y.dtype);
   ONCILLA_ASSIGN(const ValueId z_zero, ZeroInFloat(b, z, "c"));
   ONCILLA_ASSIGN(const ValueId x_zero, ZeroInFloat(b, x, "a"));
@@ -200,6 +208,7 @@ Result<Values> LowerQLinearMul(OnnxLowering& b) {
   ONCILLA_ASSIGN(const Operand x, ReadOperand(b, 0, "a"));
   ONCILLA_ASSIGN(const Operand y, ReadOperand(b, 3, "b"));
   ONCILLA_ASSIGN(const Scaling z, ReadScaling(b, 6, 7, "c"));
+  ONCILLA_TRY(CheckZero(b, z, x.dtype));
   if (x.dtype != y.dtype) return InvalidArgument("of ", x.dtype, " and ", y.dtype);
   ONCILLA_ASSIGN(const ValueId left, Raised(b, x, "a"));
   ONCILLA_ASSIGN(const ValueId right, Raised(b, y, "b"));
@@ -223,6 +232,7 @@ Result<Values> LowerQLinearSoftmax(OnnxLowering& b) {
   ONCILLA_ASSIGN(axis, NormalizeAxis(axis, rank));
   ONCILLA_ASSIGN(const Operand x, ReadOperand(b, 0, "x"));
   ONCILLA_ASSIGN(const Scaling y, ReadScaling(b, 3, 4, "y"));
+  ONCILLA_TRY(CheckZero(b, y, x.dtype));
   // Before opset 13 the axes from `axis` on count as one.
   std::vector<int64_t> axes;
   for (int64_t i = axis; i < (opset < 13 ? rank : axis + 1); ++i) axes.push_back(i);
@@ -269,6 +279,7 @@ Result<Values> LowerQLinearAveragePool(OnnxLowering& b) {
   if (attrs.ceil && count_pads) return Unsupported("with ceil_mode and count_include_pad");
   ONCILLA_ASSIGN(const Operand x, ReadOperand(b, 0, "x"));
   ONCILLA_ASSIGN(const Scaling y, ReadScaling(b, 3, 4, "y"));
+  ONCILLA_TRY(CheckZero(b, y, x.dtype));
   ONCILLA_ASSIGN(ValueId z, Widened(b, x, "x"));
   if (!last) {
     ONCILLA_ASSIGN(z, b.ChannelsLast(z, rank));
@@ -287,6 +298,7 @@ Result<Values> LowerQLinearAveragePool(OnnxLowering& b) {
 Result<Values> LowerMean(OnnxLowering& b, std::vector<int64_t> axes, bool keep_dims) {
   ONCILLA_ASSIGN(const Operand x, ReadOperand(b, 0, "x"));
   ONCILLA_ASSIGN(const Scaling y, ReadScaling(b, 3, 4, "y"));
+  ONCILLA_TRY(CheckZero(b, y, x.dtype));
   ValueId count = kNoValue;
   for (const int64_t axis : axes) {
     const auto at = static_cast<int>(axis);

@@ -336,8 +336,9 @@ Result<Values> LowerZipMap(OnnxLowering& b) {
   std::vector<int64_t> dims(static_cast<size_t>(rank), -1);
   dims.back() = count;
   ONCILLA_ASSIGN(const ValueId y, b.Add(EnsureShapeAttrs{.dims = std::move(dims)}, {b.in(0)}));
-  return Values{y, b.Constant(words.empty() ? Tensor::Int64s(numbers)
-                                            : Tensor::Strings({count}, {words.begin(), words.end()}))};
+  return Values{y,
+                b.Constant(words.empty() ? Tensor::Int64s(numbers)
+                                         : Tensor::Strings({count}, {words.begin(), words.end()}))};
 }
 
 // The map's value of each word of a vocabulary, in its order, zero where it has none, as one row.
@@ -382,8 +383,8 @@ Result<Values> LowerCastMap(OnnxLowering& b) {
   if (form == "DENSE") {
     ONCILLA_ASSIGN(const ValueId count, b.Add(SizeAttrs{}, {b.in(0)}, "count"));
     ONCILLA_ASSIGN(const ValueId vector, b.Add(ReshapeAttrs{}, {count, b.Ints({1})}, "all"));
-    ONCILLA_ASSIGN(const Values sorted, b.AddAll(TopKAttrs{.axis = 0, .largest = false},
-                                                 {b.in(0), vector}, "sorted"));
+    ONCILLA_ASSIGN(const Values sorted,
+                   b.AddAll(TopKAttrs{.axis = 0, .largest = false}, {b.in(0), vector}, "sorted"));
     ONCILLA_ASSIGN(y, b.Add(GatherAttrs{}, {b.in(1), sorted[1]}, "values"));
     ONCILLA_ASSIGN(y, b.Unsqueeze(y, {0}, to == "TO_FLOAT" ? "" : "row"));
   } else if (form == "SPARSE") {

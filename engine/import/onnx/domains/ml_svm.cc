@@ -178,8 +178,8 @@ Result<ValueId> AddVotes(OnnxLowering& b, const Machine& m, ValueId decisions) {
   ONCILLA_ASSIGN(const ValueId lost, b.Add("Not", {}, {above}, "second_wins"));
   ONCILLA_ASSIGN(const ValueId both, b.Add(ConcatAttrs{.axis = 1}, {above, lost}, "wins"));
   ONCILLA_ASSIGN(const ValueId won, b.Cast(both, DType::kF32, "won"));
-  const ValueId table = b.Constant(
-      Tensor::Of<int64_t>(DType::kI64, {m.classes, m.classes - 1}, places));
+  const ValueId table =
+      b.Constant(Tensor::Of<int64_t>(DType::kI64, {m.classes, m.classes - 1}, places));
   ONCILLA_ASSIGN(const ValueId own, b.Add(GatherAttrs{.axis = 1}, {won, table}, "own_pairs"));
   return b.Add("ReduceSum", ReduceAttrs{.keep_dims = false}, {own, b.Ints({2})}, "votes");
 }
@@ -214,8 +214,8 @@ Result<Values> LowerSvmClassifier(OnnxLowering& b) {
   const ValueId rho = b.Constant(Tensor::Of<float>(DType::kF32, {m.pairs}, m.rho));
   ONCILLA_ASSIGN(const ValueId decisions, b.Add("Add", {}, {sums, rho}, "decisions"));
   ONCILLA_ASSIGN(const ValueId votes, AddVotes(b, m, decisions));
-  ONCILLA_ASSIGN(const ValueId label, AddTopLabel(b, votes, m.classes, "classlabels_ints",
-                                                  "classlabels_strings"));
+  ONCILLA_ASSIGN(const ValueId label,
+                 AddTopLabel(b, votes, m.classes, "classlabels_ints", "classlabels_strings"));
   ValueId scores = decisions;
   if (!m.prob_a.empty()) {
     ONCILLA_ASSIGN(scores, AddProbabilities(b, m, decisions));

@@ -215,9 +215,8 @@ Result<Values> LowerQLinearConv(OnnxLowering& b) {
   // Scales per output channel belong to the last axis, where channels stand now.
   ONCILLA_ASSIGN(ValueId scale, b.Add("Mul", {}, {b.in(1), b.in(4)}, "scales"));
   ONCILLA_ASSIGN(scale, b.Add("Div", {}, {scale, b.in(6)}, "scale"));
-  ONCILLA_ASSIGN(const ValueId y,
-                 AddRequantized(b, conv.y, scale, b.in(7), b.dtype(7),
-                                conv.last ? "" : "channels_last_result"));
+  ONCILLA_ASSIGN(const ValueId y, AddRequantized(b, conv.y, scale, b.in(7), b.dtype(7),
+                                                 conv.last ? "" : "channels_last_result"));
   if (conv.last) return Values{y};
   return One(b.ChannelsFirst(y, conv.rank));
 }

@@ -1,5 +1,6 @@
-// ONNX's LSTM, GRU and RNN, and com.microsoft's LSTM with weights of bytes: per direction one product of all inputs with the weights, then the
-// canonical op for what goes step by step; directions are put side by side.
+// ONNX's LSTM, GRU and RNN, and com.microsoft's LSTM with weights of bytes: per direction one
+// product of all inputs with the weights, then the canonical op for what goes step by step;
+// directions are put side by side.
 #include <algorithm>
 #include <cmath>
 
@@ -79,7 +80,9 @@ Status ReadActivations(OnnxLowering& b, Layer& layer) {
 
 Result<Layer> ReadLayer(OnnxLowering& b) {
   Layer layer;
-  layer.op = b.op() == "LSTM" || b.op() == "DynamicQuantizeLSTM" ? "Lstm" : b.op() == "GRU" ? "Gru" : "Rnn";
+  layer.op = b.op() == "LSTM" || b.op() == "DynamicQuantizeLSTM" ? "Lstm"
+             : b.op() == "GRU"                                   ? "Gru"
+                                                                 : "Rnn";
   layer.gates = RecurrentGates(layer.op);
   b.Ignore("output_sequence");  // of opset 1: outputs that are named are computed
   layer.bytes = b.op() == "DynamicQuantizeLSTM";
@@ -151,8 +154,8 @@ Result<ValueId> ByteGates(OnnxLowering& b, const Layer& layer, int64_t d, ValueI
                           const std::string& in) {
   ONCILLA_ASSIGN(const ValueId scale, PartOfScales(b, 8, d, in + "weight_scale"));
   ONCILLA_ASSIGN(const ValueId zero, PartOfScales(b, 9, d, in + "weight_zero"));
-  ONCILLA_ASSIGN(const ValueId sum,
-                 b.Add(MatMulIntegerAttrs{}, {layer.x.x, weights, layer.x.zero, zero}, in + "sums"));
+  ONCILLA_ASSIGN(const ValueId sum, b.Add(MatMulIntegerAttrs{},
+                                          {layer.x.x, weights, layer.x.zero, zero}, in + "sums"));
   ONCILLA_ASSIGN(const ValueId real, b.Cast(sum, DType::kF32, in + "real"));
   ONCILLA_ASSIGN(const ValueId factor, b.Add("Mul", {}, {layer.x.scale, scale}, in + "factor"));
   return b.Add("Mul", {}, {real, factor}, in + "scaled");

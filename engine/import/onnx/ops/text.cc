@@ -139,8 +139,8 @@ Result<Values> LowerImageDecoder(OnnxLowering& b) {
 }
 
 // com.microsoft's: what an expression finds in each string, beside each other, filled up to the
-// longest row. Findings are marked with two control characters, which no text holds, and what stands
-// outside the marks is taken away.
+// longest row. Findings are marked with two control characters, which no text holds, and what
+// stands outside the marks is taken away.
 Result<Values> LowerTokenizer(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int64_t mark, b.NeedInt("mark"));
   ONCILLA_ASSIGN(const int64_t least, b.NeedInt("mincharnum"));
@@ -156,8 +156,8 @@ Result<Values> LowerTokenizer(OnnxLowering& b) {
   };
   ONCILLA_ASSIGN(ValueId x, b.Add(ReshapeAttrs{}, {b.in(0), b.Ints({-1})}, "flat"));
   ONCILLA_ASSIGN(x, b.Add("RegexReplace", {}, {x, text(expression), text("\x1\\0\x2")}, "marked"));
-  ONCILLA_ASSIGN(x, b.Add("RegexReplace", {},
-                          {x, text("(^|\x2)[^\x1\x2]*(\x1|$)"), text("\x1")}, "found"));
+  ONCILLA_ASSIGN(
+      x, b.Add("RegexReplace", {}, {x, text("(^|\x2)[^\x1\x2]*(\x1|$)"), text("\x1")}, "found"));
   const SplitStringsAttrs cut = {.set = true, .skip_empty = true};
   ONCILLA_ASSIGN(const Values split, b.AddAll(cut, {x, text("\x1")}, "split"));
   ONCILLA_ASSIGN(
