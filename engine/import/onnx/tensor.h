@@ -1,7 +1,6 @@
 // ONNX's element types and TensorProto, as ours.
 //
-// Fields and numbers after onnx.proto. Element types that the engine does not have (complex, 8- and
-// 4-bit floats, 4-bit integers) are known by name only.
+// Fields and numbers after onnx.proto. A number that ONNX has not defined is known as such.
 #pragma once
 
 #include <functional>
