@@ -1,4 +1,4 @@
-// byte_table: y[i] = table[x[i]], the codes of signed bytes counted from -128: `first` is 128 for them.
+// byte_table: y[i] = table[x[i]], x read as unsigned bytes.
 // One work-item per element, of BYTES bytes.
 // VARIANT: -DBYTES=1 -DGROUP=64 -DIDX=int
 // VARIANT: -DBYTES=4 -DGROUP=64 -DIDX=long
@@ -14,8 +14,8 @@ typedef ulong ELEMENT;
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 void byte_table(__global const uchar* restrict x, __global const ELEMENT* restrict table,
-                __global ELEMENT* restrict y, const IDX elements, const int first) {
+                __global ELEMENT* restrict y, const IDX elements) {
   const IDX at = get_global_id(0);
   if (at >= elements) return;
-  y[at] = table[x[at] ^ first];
+  y[at] = table[x[at]];
 }

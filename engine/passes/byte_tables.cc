@@ -54,9 +54,7 @@ class TableMaker {
     // Constants of higher rank would lift the result's.
     if (!x.shape.ranked() || !y.shape.ranked() || x.shape.rank() != y.shape.rank()) return Status();
     std::vector<uint8_t> codes;
-    for (int i = 0; i < 256; ++i) {
-      codes.push_back(static_cast<uint8_t>(x.dtype == DType::kI8 ? i - 128 : i));
-    }
+    for (int i = 0; i < 256; ++i) codes.push_back(static_cast<uint8_t>(i));
     const Tensor entry = Tensor::Of<uint8_t>(x.dtype, {256}, codes);
     const auto results = ComputeSubgraph(graph_, *best, entry, cpu_);
     // What fails now may stand on a branch that never matters; it fails again if it is run.

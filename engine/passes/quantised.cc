@@ -85,12 +85,20 @@ std::optional<LinearParameters> ParametersOf(const Graph& graph, const Node& nod
 }
 
 bool OnlyMoves(const OpDef& op) {
-  // What pads has numbers of its own, which other integers stand for; Resize may interpolate.
-  for (const std::string_view more : {"Pad", "SpaceToBatch", "ExtractPatches", "Resize"}) {
-    if (op.name == more) return false;
+  if (op.traits.storage != StorageRule::kCarries || op.traits.work != Work::kNone) return false;
+  // Rules of axes that say where each element goes, or which ones are left out or repeated.
+  switch (op.traits.axes.rule) {
+    case AxisRule::kAxis:
+    case AxisRule::kRegroups:
+    case AxisRule::kPermutes:
+    case AxisRule::kSlice:
+    case AxisRule::kStrided:
+    case AxisRule::kPerAxis:
+    case AxisRule::kStretches:
+      return true;
+    default:
+      return false;
   }
-  return op.traits.storage == StorageRule::kCarries && op.traits.work == Work::kNone &&
-         op.elementwise == nullptr;
 }
 
 std::optional<Dequantised> DequantisedBefore(const Graph& graph, ValueId value) {

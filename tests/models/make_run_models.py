@@ -593,8 +593,7 @@ def functions():
     r.finish()
 
 
-for make in (loops, branches, recurrent, masked, state, tables, nested, pixels, old_loops, old_stacks, old_branches, old_arrays, first_arrays, first_ops, files, streams, parts, old_parts, sides, truth, counted, old_recurrent,
-             old_tables, partitioned, functions, run_lists.lists, *GENERAL):
+for make in (loops, branches, recurrent, masked, state, tables, nested, pixels, old_loops, old_stacks, old_branches, old_arrays, first_arrays, first_ops, files, streams, parts, old_parts, sides, truth, counted, old_recurrent, old_tables, partitioned, functions, run_lists.lists, *GENERAL):
     if chosen and make.__name__ not in chosen: continue
     rng = settings.rng = np.random.default_rng(len(make.__name__))
     keras.utils.set_random_seed(7)

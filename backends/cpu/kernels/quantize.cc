@@ -449,19 +449,13 @@ Status CastStored(const CastStoredAttrs& attrs, const Args& args) {
   return {};
 }
 
-template <class T>
-void LookUp(const uint8_t* x, bool is_signed, int64_t n, const T* table, T* y) {
-  // The code of -128 is that of 128: halves of the table are swapped.
-  const uint8_t first = is_signed ? 128 : 0;
-  for (int64_t i = 0; i < n; ++i) y[i] = table[static_cast<uint8_t>(x[i] ^ first)];
-}
-
 Status ByteTable(const NoAttrs&, const Args& args) {
-  const bool is_signed = args.in(0).dtype == DType::kI8;
   DispatchDType(args.out(0).dtype, [&]<class T>(TypeTag<T>) {
+    const uint8_t* x = args.In<uint8_t>(0);
+    const T* table = args.In<T>(1);
+    T* y = args.Out<T>(0);
     ParallelFor(args.threads, args.in(0).elements(), 1 << 16, [&](int64_t begin, int64_t end) {
-      LookUp(args.In<uint8_t>(0) + begin, is_signed, end - begin, args.In<T>(1),
-             args.Out<T>(0) + begin);
+      for (int64_t i = begin; i < end; ++i) y[i] = table[x[i]];
     });
   });
   return {};

@@ -102,7 +102,6 @@ Result<Recipe> ByteTable(const NoAttrs&, const NodeView& node, const Capabilitie
   DispatchBuilder b(cl::kQuantizeByteTable, "byte_table", index);
   b.Define("IDX", index.name()).Define("BYTES", StrCat(BytesOf(node.outputs[0].dtype)));
   b.Arg("x", In{0}).Arg("table", In{1}).Arg("y", Out{0}).Index({{"elements", elements}});
-  b.Int("first", node.inputs[0].dtype == DType::kI8 ? 128 : 0);
   return Launch(b, node, caps);
 }
 

@@ -124,7 +124,7 @@ Result<Facts> InferCastStored(const CastStoredAttrs& attrs, std::span<const Fact
   return Facts{Fact::Of(attrs.to, in[0].shape)};
 }
 
-// x of bytes, table[256] -> element x of the table, in place of each; i8 counts from -128.
+// x of bytes, table[256] -> for each the element of the table at it, read as u8.
 Result<Facts> InferByteTable(const NoAttrs&, std::span<const Fact> in) {
   if (in[0].dtype != DType::kU8 && in[0].dtype != DType::kI8) {
     return InvalidArgument("x must be u8 or i8, not ", in[0].dtype);

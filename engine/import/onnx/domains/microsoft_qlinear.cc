@@ -127,8 +127,7 @@ Result<ValueId> LookedUp(OnnxLowering& b, const Operand& x, const Numbers& from,
   const bool is_signed = x.dtype == DType::kI8;
   const ValueId table =
       b.Constant(is_signed ? TableOf<int8_t>(from, to, fn) : TableOf<uint8_t>(from, to, fn));
-  // A negative number counts from the end of the table, where its byte stands.
-  return b.Add(GatherAttrs{.negative_indices = is_signed}, {table, x.x}, role);
+  return b.Add("ByteTable", {}, {x.x, table}, role);
 }
 
 // Operands as integers of y's scale and zero point, by tables; nothing where one is not constant.

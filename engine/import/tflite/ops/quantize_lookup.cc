@@ -78,11 +78,11 @@ Result<ValueId> TfliteLookup(TfliteLowering& b, ValueId x, Tensor table, std::st
   const DType type = b.fact(x).dtype;
   const bool wide = BitsOf(type) == 16;
   if (table.elements() != (wide ? 65536 : 256)) return Internal("a table of ", table.elements());
+  if (!wide) return b.Add("ByteTable", {}, {x, b.Constant(std::move(table))}, role);
   ValueId bits = x;
   const std::string prefix = role.empty() ? "" : StrCat(role, "_");
   if (IsSigned(type)) {
-    const DType to = wide ? DType::kU16 : DType::kU8;
-    ONCILLA_ASSIGN(bits, b.Add(BitcastAttrs{.to = to}, {x}, prefix + "bits"));
+    ONCILLA_ASSIGN(bits, b.Add(BitcastAttrs{.to = DType::kU16}, {x}, prefix + "bits"));
   }
   return b.Add(GatherAttrs{.negative_indices = false}, {b.Constant(std::move(table)), bits}, role);
 }
