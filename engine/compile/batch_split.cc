@@ -383,6 +383,11 @@ Result<BatchAxis> FindBatch(const CompiledGraph& compiled, std::span<const Tenso
 Status CheckBatchIndependent(const CompiledGraph& compiled, Device& cpu,
                              std::span<const Tensor> feeds, const BatchAxis& batch) {
   if (batch.size < 2) return No("the batch has ", batch.size, " rows");
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    if (batch.inputs[i] && IsPacked(feeds[i].dtype())) {
+      return No("rows of ", feeds[i].dtype(), " share bytes");
+    }
+  }
   // Sizes that a model has anywhere else are unlikely to move together with it.
   const int64_t other = batch.size - 1;
   ONCILLA_ASSIGN(Classified here, Classify(compiled, cpu, StartOf(compiled, feeds)));

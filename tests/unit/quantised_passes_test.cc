@@ -127,8 +127,9 @@ TEST(MoveIntegers, OpsThatOnlyMove) {
   for (const OpDef* op : set->ops()) {
     if (OnlyMoves(*op)) ops += std::string(op->name) + ' ';
   }
-  EXPECT_EQ(ops,
-            "Reshape Squeeze Unsqueeze Flatten Transpose Concat Split Tile Expand Slice StridedSlice ");
+  EXPECT_EQ(
+      ops,
+      "Reshape Squeeze Unsqueeze Flatten Transpose Concat Split Tile Expand Slice StridedSlice ");
 }
 
 TEST(MoveIntegers, MovementsBetweenEqualScales) {

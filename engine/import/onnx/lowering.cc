@@ -138,7 +138,10 @@ Result<DType> OnnxLowering::Type(std::string_view name, DType otherwise) const {
   if (!HasAttr(name)) return otherwise;
   ONCILLA_ASSIGN(const int64_t number, Int(name, 0));
   const DType dtype = DTypeFromOnnx(number);
-  if (dtype == DType::kInvalid) return Unsupported("the type ", OnnxTypeName(number));
+  // Nothing computes with complex numbers; they are fed, moved and fetched.
+  if (dtype == DType::kInvalid || IsComplex(dtype)) {
+    return Unsupported("the type ", OnnxTypeName(number));
+  }
   return dtype;
 }
 
