@@ -142,12 +142,34 @@ void BFloat16ToFloats(const BFloat16* from, int64_t n, float* to) { ConvertLanes
 void FloatsToHalf(const float* from, int64_t n, Half* to) { ConvertLanes(from, n, to); }
 void FloatsToBFloat16(const float* from, int64_t n, BFloat16* to) { ConvertLanes(from, n, to); }
 
+// Cut to what the type holds, as ConvertElement does; a NaN is 0.
+template <class T>
+void CutToBytes(const float* from, int64_t n, T* to) {
+  const Floats d;
+  const hn::Rebind<int32_t, Floats> wide;
+  const hn::Rebind<T, Floats> bytes;
+  const Vector least = hn::Set(d, static_cast<float>(hwy::LimitsMin<T>()));
+  const Vector most = hn::Set(d, static_cast<float>(hwy::LimitsMax<T>()));
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const Vector given = hn::LoadU(d, from + i);
+    const Vector v = hn::IfThenElseZero(hn::Eq(given, given), given);
+    const auto cut = hn::ConvertTo(wide, hn::Min(hn::Max(v, least), most));
+    hn::StoreU(hn::DemoteTo(bytes, cut), bytes, to + i);
+  }
+  for (; i < n; ++i) to[i] = ConvertElement<T>(from[i]);
+}
+void FloatsToU8(const float* from, int64_t n, uint8_t* to) { CutToBytes(from, n, to); }
+void FloatsToI8(const float* from, int64_t n, int8_t* to) { CutToBytes(from, n, to); }
+
 }  // namespace oncilla::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace oncilla::cpu {
 
+HWY_EXPORT(FloatsToU8);
+HWY_EXPORT(FloatsToI8);
 HWY_EXPORT(Functions);
 HWY_EXPORT(BytesToFloats);
 HWY_EXPORT(HalfToFloats);
@@ -188,6 +210,14 @@ void FromFloats(const float* from, int64_t n, DType dtype, void* to) {
   }
   if (dtype == DType::kBF16) {
     HWY_DYNAMIC_DISPATCH(FloatsToBFloat16)(from, n, static_cast<BFloat16*>(to));
+    return;
+  }
+  if (dtype == DType::kU8) {
+    HWY_DYNAMIC_DISPATCH(FloatsToU8)(from, n, static_cast<uint8_t*>(to));
+    return;
+  }
+  if (dtype == DType::kI8) {
+    HWY_DYNAMIC_DISPATCH(FloatsToI8)(from, n, static_cast<int8_t*>(to));
     return;
   }
   DispatchDType(dtype, [&]<class T>(TypeTag<T>) {

@@ -52,6 +52,8 @@ Result<Packing> ConvIntegerPacking(const NodeView& node, int input);
 Result<std::unique_ptr<CpuKernel>> MakeFastMatMulInteger(const NodeView& node);
 Result<Packing> MatMulIntegerPacking(const NodeView& node, int input);
 
+Result<std::unique_ptr<CpuKernel>> MakeFastRequantize(const NodeView& node);
+
 Result<std::unique_ptr<CpuKernel>> MakeFastMatMulPacked(const NodeView& node);
 Result<Packing> MatMulPackedPacking(const NodeView& node, int input);
 

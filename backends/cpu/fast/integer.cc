@@ -162,10 +162,15 @@ HWY_INLINE void PanelRows(const IntegerTile& t, int64_t row, int64_t panel) {
   }
 }
 
-// Panel by panel, so that a panel stays in the cache while all rows pass.
-void MultiplyTile(const IntegerTile& t) {
-  for (int64_t panel = 0; panel * kPanel < t.n; ++panel) {
+// Rows that share a panel's weights while these are in registers, as many as there are registers
+// for.
+constexpr int kTileRows = HWY_TARGET <= HWY_AVX3 ? 8 : 4;
+
+// Panels [first, last). Panel by panel, so that one stays in the cache while all rows pass.
+void MultiplyTile(const IntegerTile& t, int64_t first, int64_t last) {
+  for (int64_t panel = first; panel < last; ++panel) {
     int64_t row = 0;
+    for (; row + kTileRows <= t.rows; row += kTileRows) PanelRows<kTileRows>(t, row, panel);
     for (; row + 4 <= t.rows; row += 4) PanelRows<4>(t, row, panel);
     for (; row < t.rows; ++row) PanelRows<1>(t, row, panel);
   }
@@ -185,7 +190,6 @@ HWY_EXPORT(MultiplyTile);
 
 // Fewer rows than these do not pay for packing weights that are no constants.
 constexpr int64_t kFewestRows = 4;
-constexpr int64_t kRowsPerTask = 16;
 
 bool IsByte(DType dtype) { return dtype == DType::kU8 || dtype == DType::kI8; }
 
@@ -246,12 +250,17 @@ Packing PairPacking(const IntegerWeights& w, std::string_view order) {
           }};
 }
 
-// The zero points of n columns, of the weights' type; empty without.
+// The zero points of n columns; empty where all of them are 0.
 std::vector<int32_t> ColumnZeros(const Args& args, int64_t n) {
   std::vector<int32_t> zeros;
   if (!args.has_input(3)) return zeros;
   zeros.resize(static_cast<size_t>(n));
-  for (int64_t c = 0; c < n; ++c) zeros[static_cast<size_t>(c)] = ZeroOf(args, 3, c);
+  bool any = false;
+  for (int64_t c = 0; c < n; ++c) {
+    zeros[static_cast<size_t>(c)] = ZeroOf(args, 3, c);
+    any |= zeros[static_cast<size_t>(c)] != 0;
+  }
+  if (!any) zeros.clear();
   return zeros;
 }
 
@@ -262,31 +271,57 @@ int32_t SumOf(const int16_t* x, int64_t n) {
   return static_cast<int32_t>(sum);
 }
 
+// So many widened integers stay in a core's second cache beside a panel of weights.
+constexpr int64_t kWidenedAtOnce = 1 << 17;
+
 // Rows of the product of packed weights, `widen(row, to)` being what fills one of 2 * pairs
-// integers.
+// integers. Each weight should be read by one core only where there are few rows, and for many of
+// them at a time where there are many.
 template <class F>
 void Multiply(const int16_t* packed, int64_t k, int64_t n, int64_t rows, const Args& args,
               int32_t* y, F&& widen) {
-  const int64_t pairs = (k + 1) / 2, width = 2 * pairs;
+  const int64_t width = (k + 1) / 2 * 2;
   const std::vector<int32_t> zeros = ColumnZeros(args, n);
-  ParallelFor(args.threads, rows, kRowsPerTask, [&](int64_t begin, int64_t end) {
-    std::vector<int16_t> x(static_cast<size_t>((end - begin) * width));
-    std::vector<int32_t> sums;
-    for (int64_t row = begin; row < end; ++row) {
-      int16_t* to = x.data() + (row - begin) * width;
+  const auto widen_some = [&](int64_t first, int64_t last, int16_t* to, int32_t* sums) {
+    for (int64_t row = first; row < last; ++row, to += width) {
       widen(row, to);
-      if (!zeros.empty()) sums.push_back(SumOf(to, width));
+      if (!zeros.empty()) *sums++ = SumOf(to, width);
     }
-    IntegerTile tile;
+  };
+  IntegerTile tile;
+  tile.pairs = width / 2;
+  tile.n = n;
+  tile.weights = packed;
+  tile.bias = args.has_input(4) ? args.In<int32_t>(4) : nullptr;
+  if (!zeros.empty()) tile.zeros = zeros.data();
+  const int64_t panels = PanelsOf(n);
+  const int64_t grain = std::clamp<int64_t>(kWidenedAtOnce / width, 16, 96);
+  if (rows <= 2 * grain) {
+    std::vector<int16_t> x(static_cast<size_t>(rows * width));
+    std::vector<int32_t> sums(static_cast<size_t>(rows));
+    ParallelFor(args.threads, rows, 8, [&](int64_t begin, int64_t end) {
+      widen_some(begin, end, x.data() + begin * width, sums.data() + begin);
+    });
     tile.x = x.data();
-    tile.rows = end - begin;
-    tile.pairs = pairs;
-    tile.n = n;
-    tile.weights = packed;
-    tile.bias = args.has_input(4) ? args.In<int32_t>(4) : nullptr;
-    if (!zeros.empty()) tile.zeros = zeros.data(), tile.row_sums = sums.data();
-    tile.y = y + begin * n;
-    HWY_DYNAMIC_DISPATCH(MultiplyTile)(tile);
+    tile.row_sums = sums.data();
+    tile.rows = rows;
+    tile.y = y;
+    ParallelFor(args.threads, panels, GrainOf(rows * width * kWidestPanel, (panels + 7) / 8),
+                [&](int64_t begin, int64_t end) {
+                  HWY_DYNAMIC_DISPATCH(MultiplyTile)(tile, begin, end);
+                });
+    return;
+  }
+  ParallelFor(args.threads, rows, grain, [&](int64_t begin, int64_t end) {
+    std::vector<int16_t> x(static_cast<size_t>((end - begin) * width));
+    std::vector<int32_t> sums(static_cast<size_t>(end - begin));
+    widen_some(begin, end, x.data(), sums.data());
+    IntegerTile part = tile;
+    part.x = x.data();
+    part.row_sums = sums.data();
+    part.rows = end - begin;
+    part.y = y + begin * n;
+    HWY_DYNAMIC_DISPATCH(MultiplyTile)(part, 0, panels);
   });
 }
 

@@ -312,7 +312,8 @@ const KernelRow kRows[] = {
     Row<ConvInteger>("ConvInteger", kOperands, &MakeFastConvInteger, &ConvIntegerPacking),
     Row<MatMulInteger>("MatMulInteger", kOperands, &MakeFastMatMulInteger, &MatMulIntegerPacking),
     Row<Requantize>("Requantize",
-                    kOperands | Set(DType::kU16) | Set(DType::kI32) | Set(DType::kI64)),
+                    kOperands | Set(DType::kU16) | Set(DType::kI32) | Set(DType::kI64),
+                    &MakeFastRequantize),
 };
 
 }  // namespace
