@@ -37,10 +37,14 @@ Result<int64_t> LargestBatch(Session& session, Executor& executor, std::span<con
     const double rows = 1 + std::max(room - least, 0.0) / per_row;
     guess = static_cast<int64_t>(std::min(static_cast<double>(guess), rows));
   }
+  bool asked = false;  // the guess is tried on slow machines too
   return LargestThatFits(
       batch.size,
       [&](int64_t rows) -> Result<bool> {
-        if (Clock::now() > deadline) return Error(Code::kDeadlineExceeded, "no time left");
+        if (asked && Clock::now() > deadline) {
+          return Error(Code::kDeadlineExceeded, "no time left");
+        }
+        asked = true;
         bool fits;
         if (rows == 1) {
           fits = Fits(*one, session);
