@@ -13,19 +13,18 @@ namespace {
 class Lowering {
  public:
   Lowering(const Graph& graph, Patch& patch)
-      : graph_(graph), patch_(patch), beside_(graph.values().size()) {}
+      : graph_(graph), patch_(patch), readers_(graph.values().size()) {}
 
   Status Run() {
-    // What only elementwise nodes of one device read.
     for (const Node& node : graph_.nodes()) {
       for (const ValueId id : node.inputs) {
         if (id == kNoValue) continue;
-        int& state = beside_[Index(id)];
+        int& state = readers_[Index(id)];
         if (node.op->elementwise == nullptr) state = -1;
         if (state >= 0) state = 1;
       }
     }
-    for (const NamedValue& output : graph_.outputs()) beside_[Index(output.value)] = -1;
+    for (const NamedValue& output : graph_.outputs()) readers_[Index(output.value)] = -1;
     for (uint32_t n = 0; n < graph_.nodes().size(); ++n) {
       const Node& node = graph_.node(NodeId{n});
       const bool quantises = node.op->name == "QuantizeLinear";
@@ -33,7 +32,7 @@ class Lowering {
       const auto p = ParametersOf(graph_, node);
       // Beyond 24 bits floats do not tell integers apart.
       if (!p || !p->single() || BitsOf(p->dtype) > 16) continue;
-      if (quantises ? FollowsElementwise(node) : beside_[Index(node.outputs[0])] == 1) {
+      if (quantises ? FollowsElementwise(node) : readers_[Index(node.outputs[0])] == 1) {
         ONCILLA_ASSIGN(const ValueId y,
                        quantises ? Quantise(NodeId{n}, *p) : Dequantise(NodeId{n}, *p));
         ONCILLA_TRY(patch_.Replace(node.outputs[0], y));
@@ -81,7 +80,7 @@ class Lowering {
   const Graph& graph_;
   Patch& patch_;
   // By value: 1 where elementwise nodes alone read it, -1 where others do.
-  std::vector<int> beside_;
+  std::vector<int> readers_;
 };
 
 }  // namespace

@@ -199,44 +199,6 @@ T RoundFloat(float value, float least, float most, int64_t zero) {
   return static_cast<T>(static_cast<int64_t>(std::nearbyint(cut)) + zero);
 }
 
-// The same for a run of sums, in a loop that becomes vectors; `step` is 1 where each has a factor
-// of its own, else 0. Adding and taking away a number whose last bit stands for one rounds half to
-// even.
-template <class T>
-void RoundRun(const int32_t* x, int64_t n, int32_t x_zero, const float* scale, int64_t step,
-              float least, float most, int32_t zero, T* y) {
-  constexpr float kWhole = 12582912.0f;
-  for (int64_t i = 0; i < n; ++i) {
-    const auto moved =
-        static_cast<int32_t>(static_cast<uint32_t>(x[i]) - static_cast<uint32_t>(x_zero));
-    const float value = static_cast<float>(moved) * scale[i * step];
-    const float above = value > least ? value : least, cut = above < most ? above : most;
-    y[i] = static_cast<T>(static_cast<int32_t>((cut + kWhole) - kWhole) + zero);
-  }
-}
-
-// Sums of 32 bits to at most 16, by float factors: whole runs with one factor, or with a factor for
-// each place.
-template <class T>
-void RoundSpans(const RequantizeAttrs& attrs, const Args& args, const RequantizeSpan& s,
-                float least, float most, int32_t zero) {
-  const bool many = args.in(1).elements() != 1;
-  const auto* scale = args.In<float>(1);
-  const auto x_zero = static_cast<int32_t>(attrs.x_zero);
-  ParallelFor(args.threads, args.in(0).elements(), 1 << 15, [&](int64_t begin, int64_t end) {
-    while (begin < end) {
-      const int64_t place = many ? begin / s.inner % s.count : 0;
-      // To the end of the places, each with its factor; of the place; of everything.
-      int64_t run = end - begin;
-      if (many) run = std::min(run, s.inner == 1 ? s.count - place : s.inner - begin % s.inner);
-      const int64_t step = many && s.inner == 1 ? 1 : 0;
-      RoundRun(args.In<int32_t>(0) + begin, run, x_zero, scale + place, step, least, most, zero,
-               args.Out<T>(0) + begin);
-      begin += run;
-    }
-  });
-}
-
 template <class T, class X>
 void RequantizeSpans(const RequantizeAttrs& attrs, const Args& args) {
   const RequantizeSpan s = SpanOf(attrs, args.in(0).shape, args.in(1).shape);
@@ -247,11 +209,6 @@ void RequantizeSpans(const RequantizeAttrs& attrs, const Args& args) {
   // The largest float that is not above it.
   auto most = static_cast<float>(range.most - zero);
   if (static_cast<int64_t>(most) > range.most - zero) most = std::nextafter(most, 0.0f);
-  if constexpr (sizeof(T) <= 2) {
-    if (!fixed && args.in(0).dtype == DType::kI32) {
-      return RoundSpans<T>(attrs, args, s, least, most, static_cast<int32_t>(zero));
-    }
-  }
   const bool many = args.in(1).elements() != 1;
   const auto x_zero = static_cast<Wrapping<X>>(attrs.x_zero);
   const auto one = [&](X given, int64_t place) {
