@@ -11,6 +11,12 @@ simd_cases() {
   for level in avx2 sse4 baseline; do
     case_tests --device cpu --simd "$level" tests/cases/*.case || return 1
   done
+  # Integer products have more kinds than that.
+  local integers=(tests/cases/{convinteger,matmulinteger,requantize}.case)
+  case_tests --device cpu --simd avxvnni "${integers[@]}" || return 1
+  if grep -q avx512f /proc/cpuinfo; then
+    case_tests --device cpu --simd avx512 "${integers[@]}" || return 1
+  fi
 }
 
 # intel_cases SHAPE LIBRARY

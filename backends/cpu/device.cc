@@ -13,6 +13,7 @@
 #include <deque>
 #include <fstream>
 
+#include "backends/cpu/instruction_set.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/packed_moves.h"
 #include "engine/base/caught.h"
@@ -370,6 +371,7 @@ std::vector<DeviceInfo> Discover(const DiscoverOptions&, std::vector<std::string
 }
 
 Result<std::unique_ptr<Device>> Open(const DeviceInfo& info, const OpenOptions& options) {
+  ONCILLA_TRY(LimitInstructionsAsAsked());
   return std::unique_ptr<Device>(std::make_unique<CpuDevice>(info, options));
 }
 

@@ -94,6 +94,20 @@ void ParallelFor(const Threads& threads, int64_t n, int64_t grain, F&& fn) {
   }
 }
 
+// The same, fn(begin, end, worker): chunks that run at the same time have different workers, below
+// WorkersOf(threads), so that each may have memory of its own.
+inline int WorkersOf(const Threads& threads) {
+  return threads.pool() == nullptr ? 1 : threads.pool()->size();
+}
+template <class F>
+void ParallelForWorkers(const Threads& threads, int64_t n, int64_t grain, F&& fn) {
+  if (threads.pool() != nullptr) {
+    threads.pool()->ParallelFor(n, grain, fn, threads.end());
+  } else {
+    ParallelFor(threads, n, grain, [&](int64_t begin, int64_t end) { fn(begin, end, 0); });
+  }
+}
+
 // The grain of chunks of about a million sums, at most `most` items of `sums` each.
 inline int64_t GrainOf(int64_t sums, int64_t most) {
   return std::clamp<int64_t>(kLongStretch / std::max<int64_t>(sums, 1), 1, most);

@@ -26,6 +26,39 @@ void ForTaps(const WindowGeometry& g, int64_t pixel, F&& f) {
   }
 }
 
+// Calls f(input pixel, tap, count) for taps that lie side by side in the window and in the input: a
+// row of the window at a time, where it is not dilated.
+template <class F>
+void ForTapRuns(const WindowGeometry& g, int64_t pixel, F&& f) {
+  const WindowAxis &depth = g.axis[0], &height = g.axis[1], &width = g.axis[2];
+  if (width.dilation != 1)
+    return ForTaps(g, pixel, [&](int64_t at, int64_t tap) { f(at, tap, 1); });
+  const int64_t ow = pixel % width.out, oh = pixel / width.out % height.out;
+  const int64_t od = pixel / width.out / height.out % depth.out;
+  const int64_t sample = pixel / g.out_pixels();
+  const auto td = depth.Seen(od), th = height.Seen(oh), tw = width.Seen(ow);
+  if (tw.begin >= tw.end) return;
+  for (int64_t kd = td.begin; kd < td.end; ++kd) {
+    const int64_t d = sample * depth.in + depth.start(od) + kd * depth.dilation;
+    for (int64_t kh = th.begin; kh < th.end; ++kh) {
+      const int64_t h = d * height.in + height.start(oh) + kh * height.dilation;
+      f(h * width.in + width.start(ow) + tw.begin,
+        (kd * height.kernel + kh) * width.kernel + tw.begin, tw.end - tw.begin);
+    }
+  }
+}
+
+// Whether all taps of output pixel `pixel` lie in the input.
+inline bool SeesWhole(const WindowGeometry& g, int64_t pixel) {
+  for (int i = kMaxSpatial; i-- > 0;) {
+    const WindowAxis& axis = g.axis[static_cast<size_t>(i)];
+    const int64_t start = axis.start(pixel % axis.out);
+    if (start < 0 || start + axis.extent() > axis.in) return false;
+    pixel /= axis.out;
+  }
+  return true;
+}
+
 // The other way round: f(output pixel, tap) for every window that has input pixel `pixel` at a tap.
 template <class F>
 void ForWindowsOver(const WindowGeometry& g, int64_t pixel, F&& f) {

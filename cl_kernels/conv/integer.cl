@@ -1,9 +1,13 @@
 // conv_integer: sums of (x - x_zero) * (filter - filter_zero) over taps and channels of a group, plus
 // bias, in integers of type S (int or long), which wrap around. Layouts as in direct.cl. One work-item
 // per element of y, channels fastest. FILTER_ZEROS: one zero point for each output channel.
-// VARIANT: -DX=u8 -DW=i8 -DS=i32 -DIDX=int
-// VARIANT: -DX=i16 -DW=i8 -DS=i64 -DIDX=long -DX_ZERO -DFILTER_ZERO -DFILTER_ZEROS -DBIAS
+// REQUANTIZED: sums become integers of type Y (common/requantize.clh).
+// VARIANT: -DX=u8 -DW=i8 -DS=i32 -DY=i32 -DIDX=int
+// VARIANT: -DX=i16 -DW=i8 -DS=i64 -DY=i64 -DIDX=long -DX_ZERO -DFILTER_ZERO -DFILTER_ZEROS -DBIAS
+// VARIANT: -DX=u8 -DW=i8 -DS=i32 -DY=u8 -DIDX=int -DREQUANTIZED -DZERO
+// VARIANT: -DX=i16 -DW=i8 -DS=i64 -DY=i16 -DIDX=long -DX_ZERO -DFILTER_ZERO -DFILTER_ZEROS -DBIAS -DREQUANTIZED -DFIXED -DWIDE
 #include "common/dtype.clh"
+#include "common/requantize.clh"
 #include "common/window.clh"
 
 __kernel void conv_integer(__global const MEM(X)* restrict x, __global const MEM(W)* restrict filter,
@@ -16,9 +20,9 @@ __kernel void conv_integer(__global const MEM(X)* restrict x, __global const MEM
 #ifdef BIAS
                            __global const MEM(S)* restrict bias,
 #endif
-                           __global MEM(S)* restrict y, const IDX total, const int channels,
+                           __global MEM(Y)* restrict y, const IDX total, const int channels,
                            const int out_channels, const int in_group, const int out_group,
-                           WINDOW_PARAMS) {
+                           WINDOW_PARAMS EPILOGUE_PARAMS) {
   const IDX at = get_global_id(0);
   if (at >= total) return;
   const int c = at % out_channels;
@@ -54,5 +58,5 @@ __kernel void conv_integer(__global const MEM(X)* restrict x, __global const MEM
       }
     }
   }
-  y[at] = sum;
+  STORE(Y, y, at, EPILOGUE(sum, c));
 }

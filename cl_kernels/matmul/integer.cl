@@ -1,9 +1,13 @@
 // matmul_integer: y[z][i][j] = sum over l < k of (a[z][i][l] - a_zero) (b[z][l][j] - b_zero) + bias[j],
 // in integers of type S (int or long), which wrap around. One work-item per element of y, columns
 // fastest. A_ZEROS: a zero point for each of `rows` rows; B_ZEROS: one for each column.
-// VARIANT: -DX=u8 -DW=i8 -DS=i32 -DIDX=int -DAXES=0
-// VARIANT: -DX=i16 -DW=i8 -DS=i64 -DIDX=long -DAXES=2 -DA_ZERO -DA_ZEROS -DB_ZERO -DB_ZEROS -DBIAS
+// REQUANTIZED: sums become integers of type Y (common/requantize.clh).
+// VARIANT: -DX=u8 -DW=i8 -DS=i32 -DY=i32 -DIDX=int -DAXES=0
+// VARIANT: -DX=i16 -DW=i8 -DS=i64 -DY=i64 -DIDX=long -DAXES=2 -DA_ZERO -DA_ZEROS -DB_ZERO -DB_ZEROS -DBIAS
+// VARIANT: -DX=u8 -DW=i8 -DS=i32 -DY=u8 -DIDX=int -DAXES=0 -DREQUANTIZED -DZERO
+// VARIANT: -DX=i16 -DW=i8 -DS=i64 -DY=i16 -DIDX=long -DAXES=2 -DA_ZERO -DA_ZEROS -DB_ZERO -DB_ZEROS -DBIAS -DREQUANTIZED -DFIXED -DWIDE
 #include "common/dtype.clh"
+#include "common/requantize.clh"
 #include "common/batch.clh"
 
 __kernel void matmul_integer(__global const MEM(X)* restrict a, __global const MEM(W)* restrict b,
@@ -16,9 +20,9 @@ __kernel void matmul_integer(__global const MEM(X)* restrict a, __global const M
 #ifdef BIAS
                              __global const MEM(S)* restrict bias,
 #endif
-                             __global MEM(S)* restrict y, const IDX total, const IDX rows,
+                             __global MEM(Y)* restrict y, const IDX total, const IDX rows,
                              const IDX m, const IDX n, const IDX k, const IDX a_row,
-                             const IDX a_col, const IDX b_row, const IDX b_col BATCH_PARAMS) {
+                             const IDX a_col, const IDX b_row, const IDX b_col BATCH_PARAMS EPILOGUE_PARAMS) {
   const IDX at = get_global_id(0);
   if (at >= total) return;
   const IDX row = at / n % m, column = at % n;
@@ -43,5 +47,5 @@ __kernel void matmul_integer(__global const MEM(X)* restrict a, __global const M
     a_at += a_col;
     b_at += b_row;
   }
-  y[at] = sum;
+  STORE(Y, y, at, EPILOGUE(sum, column));
 }

@@ -5,30 +5,12 @@
 // VARIANT: -DX=i32 -DY=i8 -DIDX=int -DZERO -DFIXED
 // VARIANT: -DX=i64 -DY=i16 -DIDX=long -DZERO -DFIXED -DWIDE
 #include "common/dtype.clh"
-
-#ifdef WIDE
-long multiply_fixed(const long x, const int multiplier, const int shift) {
-  const long reduced = multiplier < 0x7FFF0000 ? ((long)multiplier + (1L << 15)) >> 16 : 0x7FFFL;
-  const int total = 15 - shift;
-  return (long)(int)((x * reduced + (1L << (total - 1))) >> total);
-}
-#else
-long multiply_fixed(const long x, const int multiplier, const int shift) {
-  const int left = max(shift, 0), right = max(-shift, 0);
-  const long shifted = x << (32 + left) >> 32;
-  if (shifted == -2147483648L && multiplier == -2147483647 - 1) return 2147483647L >> right;
-  const long high = (shifted * (long)multiplier + (1L << 30)) >> 31;
-  const long mask = (1L << right) - 1;
-  const long above = (mask >> 1) + (high < 0 ? 1 : 0);
-  return (high >> right) + ((high & mask) > above ? 1 : 0);
-}
-#endif
+#include "common/requantize.clh"
 
 __kernel void requantize(__global const MEM(X)* restrict x,
+                         __global const FACTOR* restrict scale,
 #ifdef FIXED
-                         __global const int* restrict scale, __global const int* restrict shift,
-#else
-                         __global const float* restrict scale,
+                         __global const int* restrict shift,
 #endif
 #ifdef ZERO
                          __global const MEM(Y)* restrict zero,
@@ -46,20 +28,13 @@ __kernel void requantize(__global const MEM(X)* restrict x,
 #endif
 #ifdef FIXED
 #ifdef WIDE
-  const long sum = multiply_fixed(value, scale[place], shift[place]) + moved;
+  const long cut = requantized(value, scale[place], shift[place], moved, least, most);
 #else
-  const long sum = multiply_fixed(value << (32 + left_shift) >> 32, scale[place], shift[place]) + moved;
+  const long left = value << (32 + left_shift) >> 32;
+  const long cut = requantized(left, scale[place], shift[place], moved, least, most);
 #endif
-  const long cut = clamp(sum, (long)least, (long)most);
 #else
-#ifdef WIDE
-  const float real = (float)value * scale[place];
-#else
-  const float real = (float)(int)value * scale[place];
-#endif
-  // Cut before it is converted, and again behind it: the bounds may not be floats.
-  const float bounded = fmin(fmax(real, (float)((long)least - moved)), (float)((long)most - moved));
-  const long cut = clamp((long)rint(bounded) + moved, (long)least, (long)most);
+  const long cut = requantized(value, scale[place], 0, moved, least, most);
 #endif
   STORE(Y, y, at, cut);
 }

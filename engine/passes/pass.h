@@ -45,6 +45,7 @@ Status MakeByteTables(const Graph& graph, const PassContext& context, Patch& pat
 Status LowerQuantisation(const Graph& graph, const PassContext& context, Patch& patch);
 Status KeepPacked(const Graph& graph, const PassContext& context, Patch& patch);
 Status FuseEpilogue(const Graph& graph, const PassContext& context, Patch& patch);
+Status FuseRequantize(const Graph& graph, const PassContext& context, Patch& patch);
 Status FoldConstants(const Graph& graph, const PassContext& context, Patch& patch);
 Status MergeDuplicates(const Graph& graph, const PassContext& context, Patch& patch);
 Status MergeMovements(const Graph& graph, const PassContext& context, Patch& patch);

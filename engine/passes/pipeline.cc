@@ -30,6 +30,7 @@ std::span<const Pass> GraphPasses() {
 std::span<const Pass> DevicePasses() {
   static constexpr Pass kPasses[] = {
       {"fuse epilogue", &FuseEpilogue},
+      {"fuse requantize", &FuseRequantize},
       {"fold constants", &FoldConstants},
   };
   return kPasses;

@@ -1,7 +1,7 @@
 // case_tests: runs case files on one device.
 //
 //   case_tests --device cpu|cpu:plain|opencl[:N] [--offset] [--gaps FILE].. [--partial]
-//              [--simd avx2|sse4|baseline] [--timeout SECONDS] [--only TEXT] [--small N]
+//              [--simd LEVEL] [--timeout SECONDS] [--only TEXT] [--small N]
 //              [--mutate SEED [--each N]] FILE...
 //
 // One child process runs many cases and says what it is about to do; when it dies or hangs, the
@@ -11,9 +11,10 @@
 // strings ("* f64": any op). --partial: the files given need not use up the gaps. --small N: only
 // cases whose inputs have at most N elements together. A line "wrong TEXT" names cases (a part of
 // FILE:LINE OP) whose failure is a known fault of the driver, "skip KEY" what it cannot even be
-// asked. --simd has the CPU use no better instructions than these. --mutate: N (8) mutants of every
-// case instead of the cases, see mutate.h; the same ones for the same seed. --fault
-// abort|exit|hang:TEXT misbehaves in the cases of TEXT, to test the runner itself.
+// asked. --simd has the CPU use no better instructions than LEVEL (backends/cpu/instruction_set.h).
+// --mutate: N (8) mutants of every case instead of the cases, see mutate.h; the same ones for the
+// same seed. --fault abort|exit|hang:TEXT misbehaves in the cases of TEXT, to test the runner
+// itself.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -23,11 +24,10 @@
 #include <optional>
 #include <thread>
 
+#include "backends/cpu/instruction_set.h"
 #include "engine/base/thread_pool.h"
 #include "engine/device/checked_device.h"
 #include "engine/device/linked_backends.h"
-#include "hwy/per_target.h"
-#include "hwy/targets.h"
 #include "tests/case_runner/child.h"
 #include "tests/case_runner/mutate.h"
 #include "tests/case_runner/run_case.h"
@@ -106,22 +106,6 @@ Result<std::vector<Case>> ReadAll(const Options& options, const OpSet& ops) {
   }
   if (options.mutate) return MutantsOf(all, ops, *options.mutate, options.each);
   return all;
-}
-
-// Instructions from `level` down only. NotFound where this processor has less than that.
-Status LimitSimd(const std::string& level) {
-  int64_t target = 0;
-#if HWY_ARCH_X86
-  if (level == "avx2") target = HWY_AVX2;
-  if (level == "sse4") target = HWY_SSE4;
-#endif
-  if (level == "baseline") target = HWY_STATIC_TARGET;
-  if (target == 0) return InvalidArgument("there is no instruction set '", level, "' here");
-  if ((hwy::SupportedTargets() & target) == 0) {
-    return NotFound("this processor has no ", hwy::TargetName(target));
-  }
-  hwy::DisableTargets(target - 1);  // a better one has a lower bit
-  return Status();
 }
 
 // What --fault asks for.
@@ -316,7 +300,7 @@ int Main(int argc, char** argv) {
     }
   }
   if (!options.simd.empty()) {
-    if (Status status = LimitSimd(options.simd); !status.ok()) {
+    if (Status status = cpu::LimitInstructions(options.simd); !status.ok()) {
       std::cerr << Message(status) << "\n";
       return 2;
     }

@@ -14,7 +14,8 @@ using namespace testing;
 const Pass kProducts{"integer products", &IntegerProducts}, kMoves{"move integers", &MoveIntegers},
     kTables{"make byte tables", &MakeByteTables}, kLower{"lower quantisation", &LowerQuantisation},
     kTransposes{"move transposes", &MoveTransposes}, kFold{"fold constants", &FoldConstants},
-    kSimplify{"simplify", &Simplify}, kFuse{"fuse elementwise", &FuseElementwise};
+    kSimplify{"simplify", &Simplify}, kFuse{"fuse elementwise", &FuseElementwise},
+    kFuseRequantize{"fuse requantize", &FuseRequantize};
 
 std::string Ops(const Graph& graph) {
   std::string out;
@@ -117,6 +118,29 @@ TEST(IntegerProducts, SumsThatCouldLeave32BitsStay) {
   const ValueId x = t.Through(t.Input("x", Shape{1, 120000}), kX);
   t.Output("y", t.Through(t.Add("MatMul", {x, t.Filter({120000, 2}, 1, kW)}), 1024));
   EXPECT_EQ(CountOps(RunAndCompare(t.graph(), std::vector{kProducts}), "MatMul"), 1);
+}
+
+TEST(FuseRequantize, SumsThatNobodyElseReads) {
+  QuantisedText t;
+  const ValueId x = t.Input("x", Fact::Of(DType::kU8, Shape{1, 5, 5, 3}));
+  const ValueId filter = t.Constant<int8_t>(DType::kI8, {1, 1, 3, 2}, {1, -2, 3, -4, 5, -6});
+  const ValueId scales = t.Floats({2}, {0.25f, 0.5f});
+  const auto conv = [&] { return t.Add("ConvInteger", {x, filter, t.Zero()}); };
+  t.Output("fused", t.Add("Requantize", {conv(), scales, t.Zero()}, {{"to", DType::kU8}}));
+  // Factors for rows, an input with a zero point of its own, sums that are fetched too.
+  t.Output("rows", t.Add("Requantize", {conv(), t.Floats({5}, {1, 2, 3, 4, 5}), t.Zero()},
+                         {{"to", DType::kU8}, {"axis", int64_t{1}}}));
+  t.Output("moved", t.Add("Requantize", {conv(), scales, t.Zero()},
+                          {{"to", DType::kU8}, {"x_zero", int64_t{3}}}));
+  const ValueId fetched = conv();
+  t.Output("sums", fetched);
+  t.Output("also", t.Add("Requantize", {fetched, scales, t.Zero()}, {{"to", DType::kU8}}));
+  // Nodes are placed by then.
+  Graph placed = t.graph();
+  for (uint32_t n = 0; n < placed.nodes().size(); ++n) placed.SetDevice(NodeId{n}, 0);
+  const Graph after = RunAndCompare(placed, std::vector{kFuseRequantize});
+  EXPECT_EQ(CountOps(after, "Requantize"), 3) << Print(after);
+  EXPECT_EQ(CountOps(after, "ConvInteger"), 4) << Print(after);
 }
 
 // An op that comes to this list must not fill anything up: integers and real numbers have another

@@ -2,15 +2,17 @@
 //
 // Every value is a run of floats: an input read in place where it is dense f32, a tile otherwise.
 // A row that repeats (a bias per channel) is laid out once per chunk as often as it fits a tile,
-// and tiles are cut at its period, so that short rows cost nothing. Booleans are 0 and 1; integers
-// and 16-bit floats are converted when loaded and stored. In between, 16-bit results keep the digits
-// of fp32, as they do in fused kernels of OpenCL; a Cast rounds, since that is what it is for.
+// and tiles are cut at its period, so that short rows cost nothing. Quantised inputs and results
+// are scaled as they are read and written. Booleans are 0 and 1; integers and 16-bit floats are
+// converted when loaded and stored. In between, 16-bit results keep the digits of fp32, as they do
+// in fused kernels of OpenCL; a Cast rounds, since that is what it is for.
 #include "backends/cpu/fast/elementwise.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "backends/cpu/fast/element_bytes.h"
 #include "backends/cpu/fast/element_lanes.h"
 #include "backends/cpu/fast/tiles.h"
 #include "engine/ops/math/elementwise_program.h"
@@ -20,8 +22,9 @@ namespace {
 
 using Kind = ElementwiseOperand::Kind;
 
-constexpr int64_t kTileFloats = 2048;
-constexpr int64_t kSmallTileFloats = 512;  // for programs of many tiles
+// All tiles of a program together are to stay in the first cache, whose half this is in floats; and
+// none is so short that calls of lane functions count.
+constexpr int64_t kCacheFloats = 6144, kTileFloats = 2048, kShortestTileFloats = 256;
 
 // One call of a lane function; operands and result are indices of values.
 struct Instruction {
@@ -36,8 +39,9 @@ struct Stream {
   enum class Layout { kDense, kScalar, kRow, kStrided };
   Layout layout = Layout::kDense;
   DType dtype = DType::kF32;
-  int64_t period = 0;     // of kRow
-  bool repeated = false;  // a short kRow, laid out once per chunk
+  int64_t period = 0;              // of kRow
+  bool repeated = false;           // a short kRow, laid out once per chunk
+  std::optional<ByteScale> scale;  // of a dense stream of quantised numbers
 
   bool in_place() const {
     return dtype == DType::kF32 &&
@@ -52,7 +56,8 @@ struct FastProgram {
   std::vector<float> constants;
   std::vector<Instruction> instructions;
   int tiles = 0;
-  int result = 0;  // a value
+  int result = 0;                         // a value
+  std::optional<ByteScale> result_scale;  // the last step quantises it
   double cost = 1;
 };
 
@@ -116,16 +121,93 @@ class Translator {
       const DType dtype = node_.inputs[k].absent() ? DType::kF32 : node_.inputs[k].dtype;
       out_.streams.push_back(MakeStream(axes_, static_cast<int>(k), dtype));
     }
-    for (const ElementwiseStep& step : program_.steps) {
-      if (!Translate(step)) return std::nullopt;
+    FindQuantised();
+    const size_t steps = program_.steps.size() - (out_.result_scale ? quantising_ : 0);
+    for (size_t i = 0; i < steps; ++i) {
+      if (dequantised_[i] >= 0) {
+        value_of_step_.push_back(dequantised_[i]);
+      } else if (!Translate(program_.steps[i])) {
+        return std::nullopt;
+      }
     }
-    out_.result = value_of_step_.back();
+    out_.result = out_.result_scale ? ValueOf(quantised_, false) : value_of_step_.back();
     AssignTiles();
     return std::move(out_);
   }
 
  private:
   static constexpr int kConstants = 1000, kTiles = 2000;  // first indices until they are known
+
+  // The step that computes operand 0 of `step`, when it is one of `op` and nobody else reads it;
+  // its operand 1, when it has one, must be a number.
+  const ElementwiseStep* Before(const ElementwiseStep& step, std::string_view op) const {
+    const ElementwiseOperand& o = step.operands[0];
+    if (o.kind != Kind::kStep || step_uses_[static_cast<size_t>(o.index)] != 1) return nullptr;
+    const ElementwiseStep& before = program_.steps[static_cast<size_t>(o.index)];
+    return IsStep(before, op) ? &before : nullptr;
+  }
+  static bool IsStep(const ElementwiseStep& step, std::string_view op) {
+    if (step.call.row->name != op || (step.dtype != DType::kF32 && op != "Cast")) return false;
+    for (size_t i = 1; i < step.operands.size(); ++i) {
+      if (step.operands[i].kind != Kind::kNumber) return false;
+    }
+    return true;
+  }
+  static float NumberOf(const ElementwiseStep& step, size_t i) {
+    return static_cast<float>(step.operands[i].number);
+  }
+
+  // Steps that only dequantise an input as it is read, Mul(Sub(Cast(x), zero), scale), and those at
+  // the end that quantise the result: Cast(Clip(Add(Round(Div(y, scale)), zero), least, most)).
+  void FindQuantised() {
+    const size_t count = program_.steps.size();
+    dequantised_.assign(count, -1);
+    step_uses_.assign(count, 0);
+    std::vector<int> input_uses(node_.inputs.size());
+    for (const ElementwiseStep& step : program_.steps) {
+      for (const ElementwiseOperand& o : step.operands) {
+        if (o.kind == Kind::kStep) ++step_uses_[static_cast<size_t>(o.index)];
+        if (o.kind == Kind::kInput) ++input_uses[static_cast<size_t>(o.index)];
+      }
+    }
+    for (size_t i = 0; i < count; ++i) {
+      const ElementwiseStep& mul = program_.steps[i];
+      if (!IsStep(mul, "Mul")) continue;
+      const ElementwiseStep* sub = Before(mul, "Sub");
+      const ElementwiseStep* cast = Before(sub != nullptr ? *sub : mul, "Cast");
+      if (cast == nullptr || cast->dtype != DType::kF32) continue;
+      const ElementwiseOperand& x = cast->operands[0];
+      if (x.kind != Kind::kInput || input_uses[static_cast<size_t>(x.index)] != 1) continue;
+      Stream& stream = out_.streams[static_cast<size_t>(x.index)];
+      if (!HasByteScale(stream.dtype) || stream.layout != Stream::Layout::kDense) continue;
+      stream.scale = {.zero = sub != nullptr ? NumberOf(*sub, 1) : 0, .scale = NumberOf(mul, 1)};
+      for (const ElementwiseStep* step : {cast, sub, &mul}) {
+        if (step != nullptr) {
+          dequantised_[static_cast<size_t>(step - program_.steps.data())] = x.index;
+        }
+      }
+    }
+    FindResultScale();
+  }
+  void FindResultScale() {
+    const ElementwiseStep& cast = program_.steps.back();
+    if (cast.call.row->name != "Cast" || !HasByteScale(cast.dtype)) return;
+    const ElementwiseStep* clip = Before(cast, "Clip");
+    if (clip == nullptr || clip->operands.size() != 3) return;
+    const ElementwiseStep* add = Before(*clip, "Add");
+    const ElementwiseStep* round = Before(add != nullptr ? *add : *clip, "Round");
+    const ElementwiseStep* div = round != nullptr ? Before(*round, "Div") : nullptr;
+    // These are the last ones, so that all others come before them.
+    const size_t steps = add != nullptr ? 5 : 4;
+    if (div == nullptr || div != &program_.steps[program_.steps.size() - steps]) return;
+    quantising_ = steps;
+    quantised_ = div->operands[0];
+    out_.result_scale = {.zero = add != nullptr ? NumberOf(*add, 1) : 0,
+                         .scale = NumberOf(*div, 1),
+                         .least = NumberOf(*clip, 1),
+                         .most = NumberOf(*clip, 2)};
+    out_.cost += 1;
+  }
 
   static bool Carried(DType t) {
     return t == DType::kF32 || t == DType::kF16 || t == DType::kBF16 || t == DType::kBool;
@@ -156,9 +238,11 @@ class Translator {
       if (step.dtype == DType::kBool && step.compute != DType::kBool) {
         value = Add({LaneFunctionOf(*FindElementwise("NotEqual"), ElementClass::kFloat),
                      {value, Constant(0), 0}});
-      } else if (!last && step.dtype != step.compute) {  // the last result is rounded as it is stored
+      } else if (!last &&
+                 step.dtype != step.compute) {  // the last result is rounded as it is stored
         if (step.dtype == DType::kF16) value = Add({RoundedAs<DType::kF16>, {value, value, value}});
-        if (step.dtype == DType::kBF16) value = Add({RoundedAs<DType::kBF16>, {value, value, value}});
+        if (step.dtype == DType::kBF16)
+          value = Add({RoundedAs<DType::kBF16>, {value, value, value}});
       }
       value_of_step_.push_back(value);
       return true;
@@ -224,6 +308,10 @@ class Translator {
   const BroadcastAxes& axes_;
   FastProgram out_;
   std::vector<int> value_of_step_;
+  std::vector<int> step_uses_;
+  std::vector<int> dequantised_;  // the input that a step is part of reading, or -1
+  size_t quantising_ = 0;         // steps at the end that quantise the result
+  ElementwiseOperand quantised_;  // what they quantise
 };
 
 class FastElementwise : public CpuKernel {
@@ -231,7 +319,9 @@ class FastElementwise : public CpuKernel {
   FastElementwise(const NodeView& node, FastProgram program, BroadcastAxes axes)
       : CpuKernel(node), program_(std::move(program)), axes_(std::move(axes)) {
     out_dtype_ = node.outputs[0].dtype;
-    tile_ = program_.tiles + program_.streams.size() > 8 ? kSmallTileFloats : kTileFloats;
+    const auto values =
+        static_cast<int64_t>(program_.tiles + program_.streams.size() + program_.constants.size());
+    tile_ = std::clamp(kCacheFloats / (values + 1) / 256 * 256, kShortestTileFloats, kTileFloats);
     step_ = tile_;
     int64_t longest = 1;  // of the short periods; each divides the longer ones
     for (Stream& s : program_.streams) {
@@ -298,7 +388,10 @@ class FastElementwise : public CpuKernel {
                     in.beta);
         if (last) result = to;
       }
-      if (!direct) {
+      if (program_.result_scale) {
+        ToScaled(result, n, *program_.result_scale, out_dtype_,
+                 args.outputs[0] + begin * BytesOf(out_dtype_));
+      } else if (!direct) {
         FromFloats(result, n, out_dtype_, args.outputs[0] + begin * BytesOf(out_dtype_));
       } else if (result != out) {
         std::copy_n(result, n, out);
@@ -328,6 +421,10 @@ class FastElementwise : public CpuKernel {
     const int64_t from = s.layout == Stream::Layout::kRow ? begin % s.period : begin;
     const std::byte* data = args.inputs[k] + from * BytesOf(s.dtype);
     if (s.in_place()) return reinterpret_cast<const float*>(data);
+    if (s.scale) {
+      FromScaled(s.dtype, data, n, *s.scale, tile);
+      return tile;
+    }
     ToFloats(s.dtype, data, n, tile);
     return tile;
   }

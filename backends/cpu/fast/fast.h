@@ -8,6 +8,7 @@
 #include "backends/cpu/kernel.h"
 #include "engine/base/half.h"
 #include "engine/ops/nn/conv_geometry.h"
+#include "engine/ops/nn/integer.h"
 #include "engine/tensor/dispatch.h"
 
 namespace oncilla::cpu {
@@ -46,8 +47,12 @@ Result<std::unique_ptr<CpuKernel>> MakeFastRecurrent(const NodeView& node);
 Result<Packing> RecurrentPacking(const NodeView& node, int input);
 
 Result<std::unique_ptr<CpuKernel>> MakeFastConvInteger(const NodeView& node);
-// Null unless each group has one channel. Of a ConvInteger of bytes with sums in i32.
-std::unique_ptr<CpuKernel> MakeFastIntegerDepthwise(const NodeView& node, const WindowGeometry& g);
+// Of a ConvInteger of bytes with sums in i32 whose groups have one input and one output channel,
+// and of a filter of such groups without zero points.
+std::unique_ptr<CpuKernel> MakeFastIntegerDepthwise(const NodeView& node,
+                                                    const IntegerEpilogue& epilogue,
+                                                    const WindowGeometry& g, bool packed);
+Packing IntegerDepthwisePacking(const TensorDesc& filter);
 Result<Packing> ConvIntegerPacking(const NodeView& node, int input);
 Result<std::unique_ptr<CpuKernel>> MakeFastMatMulInteger(const NodeView& node);
 Result<Packing> MatMulIntegerPacking(const NodeView& node, int input);

@@ -1,34 +1,53 @@
-// Fast ConvInteger of bytes with one input and one output channel in each group: vectors of
-// channels, the sums of a few of them in registers while the window passes.
+// Fast ConvInteger of bytes with one input and one output channel in each group.
+//
+// Two taps at a time: vectors of channels of both are widened to 16 bits and interleaved, so that
+// one instruction multiplies and adds them. Weights are packed to match, for a block of channels
+// after another: once where they are constants, else in each run. The zero point of x is left to
+// the end, as in byte_product.h: taps outside of the input read a row of zero points.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/fast/integer_depthwise.cc"
 // clang-format off
 #include "backends/cpu/simd.h"
 // clang-format on
 
+#include <algorithm>
+#include <cstring>
+#include <memory>
 #include <vector>
 
 #include "backends/cpu/fast/fast.h"
-#include "backends/cpu/vector.inl.h"
-#include "backends/cpu/windows.h"
+#include "backends/cpu/fast/requantize.inl.h"
 #include "engine/ops/nn/integer.h"
 
 #ifndef ONCILLA_FAST_INTEGER_DEPTHWISE_TYPES
 #define ONCILLA_FAST_INTEGER_DEPTHWISE_TYPES
 namespace oncilla::cpu {
 
-// A pixel of the input and the weights it is multiplied with, less their zero points.
-struct IntegerTap {
-  const std::byte* x = nullptr;
-  const int32_t* weights = nullptr;
-};
-// The taps of one pixel of the output.
-struct IntegerTaps {
-  const IntegerTap* taps = nullptr;
-  size_t count = 0;
+// What a pixel of the output is made of.
+struct DepthwisePixel {
+  const std::byte* const* taps = nullptr;  // pixels of the input; an even number
+  int64_t pairs = 0;
+  const int16_t* weights = nullptr;
   bool is_signed = false;
-  int32_t zero = 0;
-  const int32_t* bias = nullptr;  // or null
+  int64_t channels = 0;
+  const int32_t* terms = nullptr;  // what is added to the sum of each channel
+};
+
+// Weights as they are stored, [taps][channels], less a zero point for each channel where there are.
+struct DepthwiseWeights {
+  const std::byte* data = nullptr;
+  bool is_signed = false;
+  int64_t taps = 0, channels = 0;
+  const int32_t* zeros = nullptr;  // or null
+
+  int64_t pairs() const { return (taps + 1) / 2; }
+  int16_t at(int64_t tap, int64_t channel) const {
+    if (tap >= taps) return 0;
+    const std::byte* from = data + tap * channels + channel;
+    const int32_t weight = is_signed ? int32_t{*reinterpret_cast<const int8_t*>(from)}
+                                     : int32_t{*reinterpret_cast<const uint8_t*>(from)};
+    return static_cast<int16_t>(weight - (zeros == nullptr ? 0 : zeros[channel]));
+  }
 };
 
 }  // namespace oncilla::cpu
@@ -37,50 +56,135 @@ struct IntegerTaps {
 HWY_BEFORE_NAMESPACE();
 namespace oncilla::cpu::HWY_NAMESPACE {
 
-using Sums = hn::ScalableTag<int32_t>;
+#if HWY_TARGET != HWY_SCALAR  // whose vectors hold no pairs
+using Pairs = hn::Repartition<int16_t, Ints>;
+#endif
+// Channels of a block: a vector of 16-bit integers. The last block of several begins so early that
+// it is full.
+constexpr int64_t kBlock = 2 * kLanes;
+int64_t BlockChannels() { return kBlock; }
 
-// kVectors vectors of channels from `c` on.
-template <class T, int kVectors>
-HWY_INLINE void SumChannels(const IntegerTaps& t, int64_t c, int32_t* y) {
-  constexpr Sums d;
-  constexpr hn::Rebind<T, Sums> bytes;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto zero = hn::Set(d, t.zero);
-  hn::Vec<Sums> sums[kVectors];
-  for (int v = 0; v < kVectors; ++v) {
-    sums[v] = t.bias == nullptr ? hn::Zero(d) : hn::LoadU(d, t.bias + c + v * lanes);
-  }
-  for (size_t i = 0; i < t.count; ++i) {
-    const T* x = reinterpret_cast<const T*>(t.taps[i].x) + c;
-    const int32_t* w = t.taps[i].weights + c;
-    ONCILLA_UNROLL for (int v = 0; v < kVectors; ++v) {
-      const auto given = hn::Sub(hn::PromoteTo(d, hn::LoadU(bytes, x + v * lanes)), zero);
-      sums[v] = hn::Add(sums[v], hn::Mul(given, hn::LoadU(d, w + v * lanes)));
+HWY_INLINE int64_t BlockStart(int64_t block, int64_t channels) {
+  return std::max<int64_t>(0, std::min(block * kBlock, channels - kBlock));
+}
+
+// In the order in which SumBlock multiplies them: for each block and pair of taps, the lower and
+// the upper halves of the channels in each 16 bytes.
+void PackDepthwise(const DepthwiseWeights& w, int16_t* to) {
+  constexpr int64_t kHalf = std::min<int64_t>(kBlock / 2, 4);
+  for (int64_t start = 0; start < w.channels; start += kBlock) {
+    const int64_t first = BlockStart(start / kBlock, w.channels);
+    for (int64_t pair = 0; pair < w.pairs(); ++pair) {
+      for (const int64_t upper : {int64_t{0}, kHalf}) {
+        for (int64_t i = 0; i < kBlock / 2; ++i) {
+          const int64_t channel = first + i / kHalf * 2 * kHalf + upper + i % kHalf;
+          const bool there = channel < w.channels;
+          *to++ = there ? w.at(2 * pair, channel) : int16_t{0};
+          *to++ = there ? w.at(2 * pair + 1, channel) : int16_t{0};
+        }
+      }
     }
   }
-  for (int v = 0; v < kVectors; ++v) hn::StoreU(sums[v], d, y + c + v * lanes);
+}
+
+#if HWY_TARGET == HWY_SCALAR
+template <class T>
+void SumBlock(const DepthwisePixel& p, int64_t first, int64_t count, const int16_t* w,
+              int32_t* sums) {
+  for (int64_t i = 0; i < kBlock; ++i) sums[i] = 0;
+  for (int64_t pair = 0; pair < p.pairs; ++pair) {
+    for (int64_t i = 0; i < kBlock; ++i, w += 2) {
+      if (i >= count) continue;
+      const T* x = reinterpret_cast<const T*>(p.taps[2 * pair]) + first + i;
+      const T* other = reinterpret_cast<const T*>(p.taps[2 * pair + 1]) + first + i;
+      sums[i] += x[0] * w[0] + other[0] * w[1];
+    }
+  }
+}
+#else
+// Bytes of a block as 16-bit integers; of a part, the rest being zero.
+template <class T>
+HWY_INLINE hn::Vec<Pairs> LoadBlock(const std::byte* from, int64_t count) {
+  constexpr Pairs d;
+  constexpr hn::Rebind<T, Pairs> bytes;
+  if (count >= kBlock) {
+    return hn::PromoteTo(d, hn::LoadU(bytes, reinterpret_cast<const T*>(from)));
+  }
+  HWY_ALIGN T some[kBlock] = {};
+  std::memcpy(some, from, static_cast<size_t>(count));
+  return hn::PromoteTo(d, hn::LoadU(bytes, some));
+}
+
+// Sums of the lower and the upper halves of each 16 bytes' channels, in the order of channels.
+HWY_INLINE void StoreInOrder(IntVector lower, IntVector upper, int32_t* to) {
+  constexpr Ints d;
+  if constexpr (kLanes == 4) {
+    hn::StoreU(lower, d, to);
+    hn::StoreU(upper, d, to + kLanes);
+  } else {
+    // Blocks of four: lower 0, upper 0, lower 2, .. and lower 1, upper 1, lower 3, ..
+    const auto even = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(upper), lower);
+    const auto odd = hn::OddEvenBlocks(upper, hn::SwapAdjacentBlocks(lower));
+    if constexpr (kLanes == 8) {
+      hn::StoreU(even, d, to);
+      hn::StoreU(odd, d, to + kLanes);
+    } else {
+      hn::StoreU(hn::ConcatLowerLower(d, odd, even), d, to);
+      hn::StoreU(hn::ConcatUpperUpper(d, odd, even), d, to + kLanes);
+    }
+  }
 }
 
 template <class T>
-HWY_INLINE void SumPixel(const IntegerTaps& t, int64_t channels, int32_t* y) {
-  constexpr Sums d;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t c = 0;
-  for (; c + 4 * lanes <= channels; c += 4 * lanes) SumChannels<T, 4>(t, c, y);
-  for (; c + lanes <= channels; c += lanes) SumChannels<T, 1>(t, c, y);
-  for (; c < channels; ++c) {
-    auto sum = static_cast<uint32_t>(t.bias == nullptr ? 0 : t.bias[c]);
-    for (size_t i = 0; i < t.count; ++i) {
-      const int32_t x = reinterpret_cast<const T*>(t.taps[i].x)[c] - t.zero;
-      sum += static_cast<uint32_t>(x * t.taps[i].weights[c]);
+HWY_INLINE void SumBlock(const DepthwisePixel& p, int64_t first, int64_t count, const int16_t* w,
+                         int32_t* sums) {
+  constexpr Ints d;
+  constexpr Pairs pairs;
+  static_assert(kLanes == 4 || kLanes == 8 || kLanes == 16);
+  IntVector lower = hn::Zero(d), upper = hn::Zero(d), lower_rest = hn::Zero(d),
+            upper_rest = hn::Zero(d);
+  for (int64_t pair = 0; pair < p.pairs; ++pair, w += 2 * kBlock) {
+    const auto a = LoadBlock<T>(p.taps[2 * pair] + first, count);
+    const auto b = LoadBlock<T>(p.taps[2 * pair + 1] + first, count);
+    lower = hn::ReorderWidenMulAccumulate(d, hn::InterleaveLower(pairs, a, b), hn::LoadU(pairs, w),
+                                          lower, lower_rest);
+    upper = hn::ReorderWidenMulAccumulate(d, hn::InterleaveUpper(pairs, a, b),
+                                          hn::LoadU(pairs, w + kBlock), upper, upper_rest);
+  }
+  StoreInOrder(hn::RearrangeToOddPlusEven(lower, lower_rest),
+               hn::RearrangeToOddPlusEven(upper, upper_rest), sums);
+}
+#endif
+
+template <class T>
+HWY_INLINE void SumPixel(const DepthwisePixel& p, int32_t* sums) {
+  const int16_t* w = p.weights;
+  HWY_ALIGN int32_t block[kBlock];
+  for (int64_t start = 0; start < p.channels; start += kBlock, w += p.pairs * 2 * kBlock) {
+    const int64_t first = BlockStart(start / kBlock, p.channels);
+    const int64_t count = std::min<int64_t>(kBlock, p.channels);
+    SumBlock<T>(p, first, count, w, block);
+    for (int64_t i = 0; i < count; ++i) {
+      sums[first + i] = static_cast<int32_t>(static_cast<uint32_t>(block[i]) +
+                                             static_cast<uint32_t>(p.terms[first + i]));
     }
-    y[c] = static_cast<int32_t>(sum);
   }
 }
 
-void SumTaps(const IntegerTaps& t, int64_t channels, int32_t* y) {
-  if (t.is_signed) return SumPixel<int8_t>(t, channels, y);
-  SumPixel<uint8_t>(t, channels, y);
+void SumTaps(const DepthwisePixel& p, int32_t* sums) {
+  if (p.is_signed) return SumPixel<int8_t>(p, sums);
+  SumPixel<uint8_t>(p, sums);
+}
+
+void StoreRow(const RequantizeRule& rule, const int32_t* sums, int64_t channels, std::byte* y) {
+  ForRequantized(rule.to, [&](auto like) HWY_ATTR {
+    auto* to = reinterpret_cast<decltype(like)*>(y);
+    if (rule.fixed()) {
+      RequantizeSums<decltype(like), true>(rule, sums, channels, 0, to);
+    } else {
+      RequantizeSums<decltype(like), false>(rule, sums, channels, 0, to);
+    }
+  });
 }
 
 }  // namespace oncilla::cpu::HWY_NAMESPACE
@@ -90,7 +194,10 @@ HWY_AFTER_NAMESPACE();
 namespace oncilla::cpu {
 namespace {
 
+HWY_EXPORT(BlockChannels);
+HWY_EXPORT(PackDepthwise);
 HWY_EXPORT(SumTaps);
+HWY_EXPORT(StoreRow);
 
 // A byte, from memory of its type.
 int32_t ByteAt(const Args& args, size_t input, int64_t i) {
@@ -98,52 +205,152 @@ int32_t ByteAt(const Args& args, size_t input, int64_t i) {
                                             : int32_t{args.In<uint8_t>(input)[i]};
 }
 
+// Of the packed weights, and of the sums of each channel's weights behind them.
+int64_t PackedWeights(int64_t taps, int64_t channels) {
+  const int64_t block = HWY_DYNAMIC_DISPATCH(BlockChannels)();
+  return SaturatingMul(SaturatingMul((taps + 1) / 2 * 2, (channels + block - 1) / block), block);
+}
+int64_t PackedSize(int64_t taps, int64_t channels) {
+  return SaturatingAdd(SaturatingMul(PackedWeights(taps, channels), int64_t{sizeof(int16_t)}),
+                       SaturatingMul(channels, int64_t{sizeof(int32_t)}));
+}
+int32_t* SumsBehind(int16_t* packed, int64_t taps, int64_t channels) {
+  return reinterpret_cast<int32_t*>(packed + PackedWeights(taps, channels));
+}
+
+void Pack(const DepthwiseWeights& w, std::byte* to) {
+  auto* packed = reinterpret_cast<int16_t*>(to);
+  HWY_DYNAMIC_DISPATCH(PackDepthwise)(w, packed);
+  int32_t* sums = SumsBehind(packed, w.taps, w.channels);
+  for (int64_t c = 0; c < w.channels; ++c) {
+    sums[c] = 0;
+    for (int64_t tap = 0; tap < w.taps; ++tap) sums[c] += w.at(tap, c);
+  }
+}
+
 class FastIntegerDepthwise : public CpuKernel {
  public:
-  FastIntegerDepthwise(const NodeView& node, const WindowGeometry& g) : CpuKernel(node), g_(g) {}
-  std::string description() const override { return "depthwise, vectors of channels"; }
+  FastIntegerDepthwise(const NodeView& node, IntegerEpilogue epilogue, const WindowGeometry& g,
+                       bool packed)
+      : CpuKernel(node), epilogue_(std::move(epilogue)), g_(g), packed_(packed) {}
+  std::string description() const override {
+    return StrCat("depthwise, pairs of taps", packed_ ? ", packed" : "",
+                  epilogue_.none() ? "" : ", requantised");
+  }
   int64_t scratch_bytes() const override {
-    return SaturatingMul(SaturatingMul(g_.taps(), g_.in_channels), int64_t{sizeof(int32_t)});
+    return packed_ ? 0 : PackedSize(g_.taps(), g_.in_channels);
   }
 
   Status Run(const Args& args) const override {
-    const int64_t channels = g_.in_channels;
-    auto* weights = reinterpret_cast<int32_t*>(args.scratch);
-    const bool zeros = args.has_input(3), one_zero = zeros && args.in(3).elements() == 1;
-    for (int64_t i = 0; i < g_.taps() * channels; ++i) {
-      const int32_t zero = zeros ? ByteAt(args, 3, one_zero ? 0 : i % channels) : 0;
-      weights[i] = ByteAt(args, 1, i) - zero;
-    }
-    IntegerTaps pixel;
-    pixel.is_signed = args.in(0).dtype == DType::kI8;
-    pixel.zero = args.has_input(2) ? ByteAt(args, 2, 0) : 0;
-    pixel.bias = args.has_input(4) ? args.In<int32_t>(4) : nullptr;
-    const int64_t grain = GrainOf(SaturatingMul(g_.taps(), channels), 256);
-    ParallelFor(args.threads, g_.batch * g_.out_pixels(), grain, [&](int64_t i, int64_t end) {
-      std::vector<IntegerTap> taps;
-      for (; i < end; ++i) {
-        taps.clear();
-        ForTaps(g_, i, [&](int64_t at, int64_t tap) {
-          taps.push_back({args.inputs[0] + at * channels, weights + tap * channels});
-        });
-        IntegerTaps all = pixel;
-        all.taps = taps.data();
-        all.count = taps.size();
-        HWY_DYNAMIC_DISPATCH(SumTaps)(all, channels, args.Out<int32_t>(0) + i * channels);
+    const int64_t channels = g_.in_channels, taps = g_.taps();
+    auto* given = const_cast<std::byte*>(args.inputs[1]);  // packed weights are only read
+    if (!packed_) {
+      DepthwiseWeights w{args.inputs[1], args.in(1).dtype == DType::kI8, taps, channels, nullptr};
+      std::vector<int32_t> zeros;
+      for (int64_t c = 0; args.has_input(3) && c < channels; ++c) {
+        zeros.push_back(ByteAt(args, 3, args.in(3).elements() == 1 ? 0 : c));
       }
-    });
+      if (!zeros.empty()) w.zeros = zeros.data();
+      Pack(w, args.scratch);
+      given = args.scratch;
+    }
+    auto* weights = reinterpret_cast<int16_t*>(given);
+    const int32_t zero = args.has_input(2) ? ByteAt(args, 2, 0) : 0;
+    const std::vector<int32_t> terms = Terms(args, zero, SumsBehind(weights, taps, channels));
+    RequantizeRule rule;
+    if (!epilogue_.none()) {
+      ONCILLA_ASSIGN(rule, RuleOf(AsRequantize(epilogue_), args, 5));
+    }
+
+    DepthwisePixel pixel;
+    pixel.pairs = (taps + 1) / 2;
+    pixel.weights = weights;
+    pixel.is_signed = args.in(0).dtype == DType::kI8;
+    pixel.channels = channels;
+    pixel.terms = terms.data();
+    const std::vector<std::byte> outside(static_cast<size_t>(channels), std::byte(zero));
+    const WindowAxis &depth = g_.axis[0], &height = g_.axis[1], &width = g_.axis[2];
+    const int64_t bytes = channels * (BitsOf(args.out(0).dtype) / 8);
+    const int64_t work = SaturatingMul(SaturatingMul(taps, channels), width.out);
+    ParallelFor(args.threads, g_.batch * depth.out * height.out, GrainOf(8 * work, 64),
+                [&](int64_t row, int64_t end) {
+                  std::vector<const std::byte*> places(static_cast<size_t>(2 * pixel.pairs),
+                                                       outside.data());
+                  std::vector<int32_t> sums(epilogue_.none() ? 0 : static_cast<size_t>(channels));
+                  DepthwisePixel one = pixel;
+                  one.taps = places.data();
+                  for (; row < end; ++row) {
+                    std::byte* y = args.outputs[0] + row * width.out * bytes;
+                    for (int64_t ow = 0; ow < width.out; ++ow, y += bytes) {
+                      FindTaps(args.inputs[0], row, ow, outside.data(), places.data());
+                      if (epilogue_.none()) {
+                        HWY_DYNAMIC_DISPATCH(SumTaps)(one, reinterpret_cast<int32_t*>(y));
+                      } else {
+                        HWY_DYNAMIC_DISPATCH(SumTaps)(one, sums.data());
+                        HWY_DYNAMIC_DISPATCH(StoreRow)(rule, sums.data(), channels, y);
+                      }
+                    }
+                  }
+                });
     return Status();
   }
 
  private:
+  // What is added to the sums of x * w, by the formula of byte_product.h: weights have lost
+  // their zero points.
+  std::vector<int32_t> Terms(const Args& args, int32_t zero, const int32_t* weight_sums) const {
+    std::vector<int32_t> terms(static_cast<size_t>(g_.in_channels));
+    for (int64_t c = 0; c < g_.in_channels; ++c) {
+      const uint32_t bias = args.has_input(4) ? static_cast<uint32_t>(args.In<int32_t>(4)[c]) : 0;
+      terms[static_cast<size_t>(c)] = static_cast<int32_t>(
+          bias - static_cast<uint32_t>(zero) * static_cast<uint32_t>(weight_sums[c]));
+    }
+    return terms;
+  }
+
+  // The pixels under the window at `ow` of an output row.
+  void FindTaps(const std::byte* x, int64_t row, int64_t ow, const std::byte* outside,
+                const std::byte** places) const {
+    const WindowAxis &depth = g_.axis[0], &height = g_.axis[1], &width = g_.axis[2];
+    const int64_t oh = row % height.out, od = row / height.out % depth.out;
+    const int64_t sample = row / height.out / depth.out;
+    const int64_t channels = g_.in_channels;
+    for (int64_t kd = 0; kd < depth.kernel; ++kd) {
+      const int64_t d = depth.start(od) + kd * depth.dilation;
+      for (int64_t kh = 0; kh < height.kernel; ++kh) {
+        const int64_t h = height.start(oh) + kh * height.dilation;
+        const bool seen = d >= 0 && d < depth.in && h >= 0 && h < height.in;
+        const int64_t line = (sample * depth.in + d) * height.in + h;
+        for (int64_t kw = 0; kw < width.kernel; ++kw) {
+          const int64_t w = width.start(ow) + kw * width.dilation;
+          const bool inside = seen && w >= 0 && w < width.in;
+          *places++ = inside ? x + (line * width.in + w) * channels : outside;
+        }
+      }
+    }
+  }
+
+  const IntegerEpilogue epilogue_;
   const WindowGeometry g_;
+  const bool packed_;
 };
 
 }  // namespace
 
-std::unique_ptr<CpuKernel> MakeFastIntegerDepthwise(const NodeView& node, const WindowGeometry& g) {
-  if (g.groups != g.in_channels || g.groups != g.out_channels || g.taps() == 0) return nullptr;
-  return std::make_unique<FastIntegerDepthwise>(node, g);
+Packing IntegerDepthwisePacking(const TensorDesc& filter) {
+  const int64_t channels = filter.shape.back(), taps = filter.elements() / channels;
+  const bool is_signed = filter.dtype == DType::kI8;
+  return {StrCat("taps", HWY_DYNAMIC_DISPATCH(BlockChannels)()), PackedSize(taps, channels),
+          [taps, channels, is_signed](const Tensor& constant, std::span<std::byte> to) {
+            Pack({constant.bytes().data(), is_signed, taps, channels, nullptr}, to.data());
+            return Status();
+          }};
+}
+
+std::unique_ptr<CpuKernel> MakeFastIntegerDepthwise(const NodeView& node,
+                                                    const IntegerEpilogue& epilogue,
+                                                    const WindowGeometry& g, bool packed) {
+  return std::make_unique<FastIntegerDepthwise>(node, epilogue, g, packed);
 }
 
 }  // namespace oncilla::cpu

@@ -1,4 +1,4 @@
-// Fast Requantize of sums in i32 by factors in float, to integers of 8 and 16 bits: what plain code
+// Fast Requantize of integers of up to 32 bits to integers of 8 and 16 bits: what plain code
 // computes, on vectors and without a difference.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/fast/requantize.cc"
@@ -6,62 +6,27 @@
 #include "backends/cpu/simd.h"
 // clang-format on
 
+#include "backends/cpu/fast/requantize.h"
+
 #include <algorithm>
-#include <cmath>
 
 #include "backends/cpu/fast/fast.h"
-#include "backends/cpu/vector.inl.h"
-#include "engine/ops/nn/integer.h"
-
-#ifndef ONCILLA_FAST_REQUANTIZE_TYPES
-#define ONCILLA_FAST_REQUANTIZE_TYPES
-namespace oncilla::cpu {
-
-// A run of sums with one factor, or with one for each.
-struct RequantizeRun {
-  const int32_t* x = nullptr;
-  int64_t n = 0;
-  const float* scales = nullptr;
-  bool many = false;
-  int32_t x_zero = 0, zero = 0;
-  float least = 0, most = 0;  // of the steps, before the zero point is added
-};
-
-}  // namespace oncilla::cpu
-#endif
+#include "backends/cpu/fast/requantize.inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace oncilla::cpu::HWY_NAMESPACE {
 
-template <class T>
-void RoundRun(const RequantizeRun& r, T* y) {
-  constexpr Floats d;
-  constexpr hn::Rebind<int32_t, Floats> ints;
-  constexpr hn::Rebind<T, Floats> narrow;
-  const auto x_zero = hn::Set(ints, r.x_zero), zero = hn::Set(ints, r.zero);
-  const auto least = hn::Set(d, r.least), most = hn::Set(d, r.most), one = hn::Set(d, r.scales[0]);
-  const auto round = [&](auto x, auto scale) HWY_ATTR {
-    const auto value = hn::Mul(hn::ConvertTo(d, hn::Sub(x, x_zero)), scale);
-    // NaN is no more than the least.
-    const auto above = hn::IfThenElse(hn::Gt(value, least), value, least);
-    return hn::Add(hn::NearestInt(hn::Min(above, most)), zero);
-  };
-  int64_t i = 0;
-  for (; i + kLanes <= r.n; i += kLanes) {
-    const auto scale = r.many ? hn::LoadU(d, r.scales + i) : one;
-    hn::StoreU(hn::DemoteTo(narrow, round(hn::LoadU(ints, r.x + i), scale)), narrow, y + i);
-  }
-  for (; i < r.n; ++i) {
-    const auto y_one = round(hn::Set(ints, r.x[i]), hn::Set(d, r.scales[r.many ? i : 0]));
-    y[i] = static_cast<T>(hn::GetLane(y_one));
-  }
-}
-
-void RoundRunOf(DType to, const RequantizeRun& r, std::byte* y, int64_t at) {
-  if (to == DType::kU8) RoundRun(r, reinterpret_cast<uint8_t*>(y) + at);
-  if (to == DType::kI8) RoundRun(r, reinterpret_cast<int8_t*>(y) + at);
-  if (to == DType::kU16) RoundRun(r, reinterpret_cast<uint16_t*>(y) + at);
-  if (to == DType::kI16) RoundRun(r, reinterpret_cast<int16_t*>(y) + at);
+void RequantizeRun(const RequantizeRule& rule, const int32_t* x, int64_t n, int64_t place,
+                   std::byte* y, int64_t at) {
+  ForRequantized(rule.to, [&](auto like) HWY_ATTR {
+    using T = decltype(like);
+    T* to = reinterpret_cast<T*>(y) + at;
+    if (rule.fixed()) {
+      RequantizeSums<T, true>(rule, x, n, place, to);
+    } else {
+      RequantizeSums<T, false>(rule, x, n, place, to);
+    }
+  });
 }
 
 }  // namespace oncilla::cpu::HWY_NAMESPACE
@@ -71,13 +36,13 @@ HWY_AFTER_NAMESPACE();
 namespace oncilla::cpu {
 namespace {
 
-HWY_EXPORT(RoundRunOf);
+HWY_EXPORT(RequantizeRun);
 
-int32_t ZeroOf(const Args& args) {
-  if (!args.has_input(2)) return 0;
+int32_t ZeroOf(const Args& args, size_t input) {
+  if (!args.has_input(input)) return 0;
   int32_t zero = 0;
-  DispatchDType(args.in(2).dtype, [&]<class T>(TypeTag<T>) {
-    if constexpr (std::is_integral_v<T> && sizeof(T) <= 2) zero = args.In<T>(2)[0];
+  DispatchDType(args.in(input).dtype, [&]<class T>(TypeTag<T>) {
+    if constexpr (std::is_integral_v<T> && sizeof(T) <= 2) zero = args.In<T>(input)[0];
   });
   return zero;
 }
@@ -90,27 +55,24 @@ class FastRequantize : public CpuKernel {
 
   Status Run(const Args& args) const override {
     const RequantizeSpan s = SpanOf(attrs_, args.in(0).shape, args.in(1).shape);
-    const IntegerRange range = RangeOf(attrs_);
-    const bool many = args.in(1).elements() != 1;
-    RequantizeRun all;
-    all.x_zero = static_cast<int32_t>(attrs_.x_zero);
-    all.zero = ZeroOf(args);
-    all.least = static_cast<float>(range.least - all.zero);
-    all.most = static_cast<float>(range.most - all.zero);
+    ONCILLA_ASSIGN(const RequantizeRule all, RuleOf(attrs_, args, 1));
     ParallelFor(args.threads, args.in(0).elements(), 1 << 15, [&](int64_t begin, int64_t end) {
       while (begin < end) {
-        const int64_t place = many ? begin / s.inner % s.count : 0;
-        RequantizeRun run = all;
-        run.many = many && s.inner == 1;
+        const int64_t place = all.many ? begin / s.inner % s.count : 0;
+        RequantizeRule rule = all;
+        rule.many = all.many && s.inner == 1;
         // To the end of the places, each with its factor; of the place; of everything.
-        run.n = end - begin;
-        if (many) {
-          run.n = std::min(run.n, run.many ? s.count - place : s.inner - begin % s.inner);
+        int64_t n = end - begin;
+        if (all.many) n = std::min(n, rule.many ? s.count - place : s.inner - begin % s.inner);
+        if (!rule.many && rule.fixed()) {
+          rule.multipliers += place;
+          rule.shifts += place;
+        } else if (!rule.many) {
+          rule.scales += place;
         }
-        run.x = args.In<int32_t>(0) + begin;
-        run.scales = args.In<float>(1) + place;
-        HWY_DYNAMIC_DISPATCH(RoundRunOf)(attrs_.to, run, args.outputs[0], begin);
-        begin += run.n;
+        HWY_DYNAMIC_DISPATCH(RequantizeRun)
+        (rule, args.In<int32_t>(0) + begin, n, place, args.outputs[0], begin);
+        begin += n;
       }
     });
     return Status();
@@ -122,9 +84,30 @@ class FastRequantize : public CpuKernel {
 
 }  // namespace
 
+Result<RequantizeRule> RuleOf(const RequantizeAttrs& attrs, const Args& args, size_t first) {
+  RequantizeRule rule;
+  rule.to = attrs.to;
+  if (attrs.mode == "fixed") {
+    rule.multipliers = args.In<int32_t>(first);
+    rule.shifts = args.In<int32_t>(first + 2);
+    const auto shifts = static_cast<size_t>(args.in(first + 2).elements());
+    ONCILLA_TRY(CheckShifts(DType::kI32, {rule.shifts, shifts}));
+  } else {
+    rule.scales = args.In<float>(first);
+  }
+  rule.many = args.in(first).elements() != 1;
+  rule.x_zero = static_cast<int32_t>(attrs.x_zero);
+  rule.left_shift = static_cast<int32_t>(attrs.left_shift);
+  rule.zero = ZeroOf(args, first + 1);
+  const IntegerRange range = RangeOf(attrs);
+  rule.least = static_cast<int32_t>(range.least - rule.zero);
+  rule.most = static_cast<int32_t>(range.most - rule.zero);
+  return rule;
+}
+
 Result<std::unique_ptr<CpuKernel>> MakeFastRequantize(const NodeView& node) {
   ONCILLA_ASSIGN(const auto attrs, ReadAttrs<RequantizeAttrs>(*node.attrs));
-  if (attrs.mode != "float" || BitsOf(attrs.to) > 16 || node.inputs[0].dtype != DType::kI32 ||
+  if (BitsOf(attrs.to) > 16 || node.inputs[0].dtype != DType::kI32 ||
       node.inputs[0].desc().elements() == 0) {
     return nullptr;
   }

@@ -54,6 +54,94 @@ void AddRows(const X* x, int64_t x_step, Z x_zero, const int16_t* w, int64_t ste
   }
 }
 
+// ONNX Runtime's rule: cut as float, so that no conversion is out of range.
+template <class T>
+T RoundFloat(float value, float least, float most, int64_t zero) {
+  const float cut = value > least ? (value < most ? value : most) : least;
+  return static_cast<T>(static_cast<int64_t>(std::nearbyint(cut)) + zero);
+}
+
+// The rule of a Requantize from sums of type X to T, whose scale, zero point and shift are inputs
+// `first` and on.
+template <class T, class X>
+class Requantizer {
+ public:
+  Requantizer(const RequantizeAttrs& attrs, const Args& args, size_t first)
+      : range_(RangeOf(attrs)),
+        zero_(args.has_input(first + 1) ? int64_t{args.In<T>(first + 1)[0]} : 0),
+        x_zero_(static_cast<Wrapping<X>>(attrs.x_zero)),
+        left_shift_(attrs.left_shift),
+        many_(args.in(first).elements() != 1),
+        least_(static_cast<float>(range_.least - zero_)),
+        most_(static_cast<float>(range_.most - zero_)) {
+    // The largest float that is not above it.
+    if (static_cast<int64_t>(most_) > range_.most - zero_) most_ = std::nextafter(most_, 0.0f);
+    if (attrs.mode == "fixed") {
+      multipliers_ = args.In<int32_t>(first);
+      shifts_ = args.In<int32_t>(first + 2);
+    } else {
+      scales_ = args.In<float>(first);
+    }
+  }
+
+  T operator()(X given, int64_t place) const {
+    if (!many_) place = 0;
+    const X x = static_cast<X>(static_cast<Wrapping<X>>(given) - x_zero_);
+    if (scales_ != nullptr) {
+      return RoundFloat<T>(static_cast<float>(x) * scales_[place], least_, most_, zero_);
+    }
+    const auto shifted = static_cast<X>(static_cast<Wrapping<X>>(x) << left_shift_);
+    const int64_t y = MultiplyFixed(shifted, multipliers_[place], shifts_[place]) + zero_;
+    return static_cast<T>(std::clamp(y, range_.least, range_.most));
+  }
+
+ private:
+  const IntegerRange range_;
+  const int64_t zero_;
+  const Wrapping<X> x_zero_;
+  const int64_t left_shift_;
+  const bool many_;
+  float least_, most_;
+  const float* scales_ = nullptr;
+  const int32_t *multipliers_ = nullptr, *shifts_ = nullptr;
+};
+
+// Calls fn with a tag of a type that Requantize leads to.
+template <class F>
+void DispatchRequantized(DType to, F&& fn) {
+  DispatchDType(to, [&]<class T>(TypeTag<T> tag) {
+    if constexpr (std::is_integral_v<T> && sizeof(T) <= 4 && !std::is_same_v<T, bool>) fn(tag);
+  });
+}
+
+// A row of the sums of a product, from element `at` of the output on: stored, or what the epilogue
+// makes of them.
+template <class Sum>
+void StoreSums(const IntegerEpilogue& epilogue, const Args& args, const Wrapping<Sum>* sums,
+               int64_t at, int64_t count) {
+  if (epilogue.none()) {
+    for (int64_t i = 0; i < count; ++i) args.Out<Sum>(0)[at + i] = static_cast<Sum>(sums[i]);
+    return;
+  }
+  DispatchRequantized(epilogue.to, [&]<class T>(TypeTag<T>) {
+    const Requantizer<T, Sum> requantized(AsRequantize(epilogue), args, 5);
+    for (int64_t i = 0; i < count; ++i) {
+      args.Out<T>(0)[at + i] = requantized(static_cast<Sum>(sums[i]), i);
+    }
+  });
+}
+
+// Shifts of a file that was read are in range; of a graph made otherwise they are looked at.
+Status CheckShiftsAt(const Args& args, const std::string& mode, DType x, size_t input) {
+  if (mode != "fixed") return Status();
+  const auto count = static_cast<size_t>(args.in(input).elements());
+  return CheckShifts(x, {args.In<int32_t>(input), count});
+}
+
+DType SumTypeOf(const Args& args) {
+  return SumType(args.in(0).dtype, args.has_input(4) ? &args.node.inputs[4] : nullptr);
+}
+
 // Calls fn with tags of the operands' types and of the sums'.
 template <class F>
 void DispatchOperands(const Args& args, F&& fn) {
@@ -65,8 +153,8 @@ void DispatchOperands(const Args& args, F&& fn) {
         if (is_signed) fn(TypeTag<X>{}, TypeTag<int8_t>{}, TypeTag<S>{});
         if (!is_signed) fn(TypeTag<X>{}, TypeTag<uint8_t>{}, TypeTag<S>{});
       };
-      if (args.out(0).dtype == DType::kI32) with_sums(TypeTag<int32_t>{});
-      if (args.out(0).dtype == DType::kI64) with_sums(TypeTag<int64_t>{});
+      if (SumTypeOf(args) == DType::kI32) with_sums(TypeTag<int32_t>{});
+      if (SumTypeOf(args) == DType::kI64) with_sums(TypeTag<int64_t>{});
     }
   });
 }
@@ -79,7 +167,7 @@ int32_t ZeroAt(const Args& args, size_t i, int64_t j) {
 }
 
 template <class X, class W, class Sum>
-void ConvOf(const WindowGeometry& g, const Args& args) {
+void ConvOf(const WindowGeometry& g, const IntegerEpilogue& epilogue, const Args& args) {
   const int64_t in_group = g.in_channels / g.groups, out_group = g.out_channels / g.groups;
   const W* given = args.In<W>(1);
   const int64_t rows = g.taps() * in_group;
@@ -115,16 +203,16 @@ void ConvOf(const WindowGeometry& g, const Args& args) {
                        out_group, sums.data() + k * out_group);
         }
       });
-      Sum* y = args.Out<Sum>(0) + pixel * g.out_channels;
-      for (int64_t c = 0; c < g.out_channels; ++c) y[c] = static_cast<Sum>(sums[c]);
+      StoreSums<Sum>(epilogue, args, sums.data(), pixel * g.out_channels, g.out_channels);
     }
   });
 }
 
 Status ConvInteger(const ConvIntegerAttrs& attrs, const Args& args) {
   ONCILLA_ASSIGN(const WindowGeometry g, ConvGeometry(AsConv(attrs), args.node));
+  ONCILLA_TRY(CheckShiftsAt(args, attrs.epilogue.requantize, SumTypeOf(args), 7));
   DispatchOperands(args, [&]<class X, class W, class S>(TypeTag<X>, TypeTag<W>, TypeTag<S>) {
-    ConvOf<X, W, S>(g, args);
+    ConvOf<X, W, S>(g, attrs.epilogue, args);
   });
   return Status();
 }
@@ -147,7 +235,8 @@ void WidenMatrix(const MatMulGeometry& g, const W* b, const Args& args,
 }
 
 template <class X, class W, class Sum>
-void MatMulOf(const MatMulGeometry& g, int64_t rows_of_a, const Args& args) {
+void MatMulOf(const MatMulGeometry& g, const IntegerEpilogue& epilogue, int64_t rows_of_a,
+              const Args& args) {
   std::vector<int16_t> wide(static_cast<size_t>(g.k * g.n));
   const Sum* bias = args.has_input(4) ? args.In<Sum>(4) : nullptr;
   const int64_t grain = GrainOf(SaturatingMul(g.n, g.k), 16);
@@ -174,8 +263,7 @@ void MatMulOf(const MatMulGeometry& g, int64_t rows_of_a, const Args& args) {
           AddRows<Sum>(a + k * g.a_col, g.a_col, zero, wide.data() + k * g.n, g.n, count, g.n,
                        sums.data());
         }
-        Sum* y = args.Out<Sum>(0) + (z * g.m + row) * g.n;
-        for (int64_t j = 0; j < g.n; ++j) y[j] = static_cast<Sum>(sums[j]);
+        StoreSums<Sum>(epilogue, args, sums.data(), (z * g.m + row) * g.n, g.n);
       }
     });
   }
@@ -185,42 +273,18 @@ Status MatMulInteger(const MatMulIntegerAttrs& attrs, const Args& args) {
   const Shape a = args.in(0).shape;
   const MatMulGeometry g = GeometryOf(AsMatMul(attrs), a, args.in(1).shape);
   if (g.batch * g.m * g.n == 0) return Status();
+  ONCILLA_TRY(CheckShiftsAt(args, attrs.epilogue.requantize, SumTypeOf(args), 7));
   const int64_t rows = a.rank() < 2 ? 1 : a[a.rank() - (attrs.transpose_a ? 1 : 2)];
   DispatchOperands(args, [&]<class X, class W, class S>(TypeTag<X>, TypeTag<W>, TypeTag<S>) {
-    MatMulOf<X, W, S>(g, rows, args);
+    MatMulOf<X, W, S>(g, attrs.epilogue, rows, args);
   });
   return Status();
-}
-
-// ONNX Runtime's rule: cut as float, so that no conversion is out of range.
-template <class T>
-T RoundFloat(float value, float least, float most, int64_t zero) {
-  const float cut = value > least ? (value < most ? value : most) : least;
-  return static_cast<T>(static_cast<int64_t>(std::nearbyint(cut)) + zero);
 }
 
 template <class T, class X>
 void RequantizeSpans(const RequantizeAttrs& attrs, const Args& args) {
   const RequantizeSpan s = SpanOf(attrs, args.in(0).shape, args.in(1).shape);
-  const IntegerRange range = RangeOf(attrs);
-  const int64_t zero = args.has_input(2) ? int64_t{args.In<T>(2)[0]} : 0;
-  const bool fixed = attrs.mode == "fixed";
-  const auto least = static_cast<float>(range.least - zero);
-  // The largest float that is not above it.
-  auto most = static_cast<float>(range.most - zero);
-  if (static_cast<int64_t>(most) > range.most - zero) most = std::nextafter(most, 0.0f);
-  const bool many = args.in(1).elements() != 1;
-  const auto x_zero = static_cast<Wrapping<X>>(attrs.x_zero);
-  const auto one = [&](X given, int64_t place) {
-    const X x = static_cast<X>(static_cast<Wrapping<X>>(given) - x_zero);
-    if (!fixed) {
-      return RoundFloat<T>(static_cast<float>(x) * args.In<float>(1)[place], least, most, zero);
-    }
-    const int32_t multiplier = args.In<int32_t>(1)[place], shift = args.In<int32_t>(3)[place];
-    const auto shifted = static_cast<X>(static_cast<Wrapping<X>>(x) << attrs.left_shift);
-    const int64_t y = MultiplyFixed(shifted, multiplier, shift) + zero;
-    return static_cast<T>(std::clamp(y, range.least, range.most));
-  };
+  const Requantizer<T, X> requantized(attrs, args, 1);
   DispatchDType(args.in(0).dtype, [&]<class From>(TypeTag<From>) {
     if constexpr (std::is_integral_v<From> && sizeof(From) <= sizeof(X)) {
       const From* x = args.In<From>(0);
@@ -228,7 +292,7 @@ void RequantizeSpans(const RequantizeAttrs& attrs, const Args& args) {
       ParallelFor(args.threads, args.in(0).elements(), 1 << 15, [&](int64_t begin, int64_t end) {
         int64_t inner = begin % s.inner, place = begin / s.inner % s.count;
         for (int64_t i = begin; i < end; ++i) {
-          y[i] = one(static_cast<X>(x[i]), many ? place : 0);
+          y[i] = requantized(static_cast<X>(x[i]), place);
           if (++inner < s.inner) continue;
           inner = 0;
           if (++place == s.count) place = 0;
@@ -238,26 +302,14 @@ void RequantizeSpans(const RequantizeAttrs& attrs, const Args& args) {
   });
 }
 
-// Shifts of a file that was read are in range; of a graph made otherwise they are looked at.
-Status CheckShifts(const Args& args) {
-  const int32_t most = args.in(0).dtype == DType::kI64 ? 14 : 30;
-  for (int64_t i = 0; i < args.in(3).elements(); ++i) {
-    const int32_t shift = args.In<int32_t>(3)[i];
-    if (shift < -31 || shift > most) return InvalidArgument("a shift is ", shift);
-  }
-  return Status();
-}
-
 Status Requantize(const RequantizeAttrs& attrs, const Args& args) {
   if (args.in(0).elements() == 0) return Status();
-  if (attrs.mode == "fixed") ONCILLA_TRY(CheckShifts(args));
-  DispatchDType(attrs.to, [&]<class T>(TypeTag<T>) {
-    if constexpr (std::is_integral_v<T> && sizeof(T) <= 4 && !std::is_same_v<T, bool>) {
-      if (args.in(0).dtype == DType::kI64) {
-        RequantizeSpans<T, int64_t>(attrs, args);
-      } else {
-        RequantizeSpans<T, int32_t>(attrs, args);
-      }
+  ONCILLA_TRY(CheckShiftsAt(args, attrs.mode, args.in(0).dtype, 3));
+  DispatchRequantized(attrs.to, [&]<class T>(TypeTag<T>) {
+    if (args.in(0).dtype == DType::kI64) {
+      RequantizeSpans<T, int64_t>(attrs, args);
+    } else {
+      RequantizeSpans<T, int32_t>(attrs, args);
     }
   });
   return Status();

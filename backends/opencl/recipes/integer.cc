@@ -16,10 +16,13 @@ int64_t MostOf(const NodeView& node) {
                    node.outputs[0].desc().elements()});
 }
 
+const Fact* BiasOf(const NodeView& node) { return node.has_input(4) ? &node.inputs[4] : nullptr; }
+
 void AddTypes(const NodeView& node, IndexType index, DispatchBuilder& b) {
   b.Define({{"X", TypeName(node.inputs[0].dtype)},
             {"W", TypeName(node.inputs[1].dtype)},
-            {"S", TypeName(node.outputs[0].dtype)},
+            {"S", TypeName(SumType(node.inputs[0].dtype, BiasOf(node)))},
+            {"Y", TypeName(node.outputs[0].dtype)},
             {"IDX", index.name()}});
 }
 
@@ -32,6 +35,18 @@ void AddZerosAndBias(const NodeView& node, const char* const (&names)[2],
     if (node.inputs[2 + i].desc().elements() != 1) b.Define(std::string(defines[i]) + "S", "1");
   }
   if (node.has_input(4)) b.Define("BIAS", "1").Arg("bias", In{4});
+}
+
+// The defines and arguments of common/requantize.clh.
+void AddEpilogue(const IntegerEpilogue& epilogue, const NodeView& node, DispatchBuilder& b) {
+  if (epilogue.none()) return;
+  b.Define("REQUANTIZED", "1").Arg("scale", In{5});
+  if (SumType(node.inputs[0].dtype, BiasOf(node)) == DType::kI64) b.Define("WIDE", "1");
+  if (epilogue.requantize == "fixed") b.Define("FIXED", "1").Arg("shift", In{7});
+  if (node.has_input(6)) b.Define("ZERO", "1").Arg("zero", In{6});
+  const IntegerRange range = RangeOf(AsRequantize(epilogue));
+  b.Int("scale_step", node.inputs[5].desc().elements() == 1 ? 0 : 1);
+  b.Int({{"least", range.least}, {"most", range.most}});
 }
 
 Result<Recipe> ConvInteger(const ConvIntegerAttrs& attrs, const NodeView& node,
@@ -49,6 +64,7 @@ Result<Recipe> ConvInteger(const ConvIntegerAttrs& attrs, const NodeView& node,
   b.Int({{"channels", g.in_channels}, {"out_channels", g.out_channels}});
   b.Int({{"in_group", g.in_channels / g.groups}, {"out_group", g.out_channels / g.groups}});
   AddWindow(g, b);
+  AddEpilogue(attrs.epilogue, node, b);
   b.Items(total, caps.Group(TuningOf(caps).loop_group));
   return b.Loop(std::max(g.in_channels / g.groups, LongestAxis(g))).Alone();
 }
@@ -69,6 +85,7 @@ Result<Recipe> MatMulInteger(const MatMulIntegerAttrs& attrs, const NodeView& no
   b.Index({{"m", g.m}, {"n", g.n}, {"k", g.k}});
   b.Index({{"a_row", g.a_row}, {"a_col", g.a_col}, {"b_row", g.b_row}, {"b_col", g.b_col}});
   AddBatch(BatchOf(g), b);
+  AddEpilogue(attrs.epilogue, node, b);
   b.Items(total, caps.Group(TuningOf(caps).loop_group));
   return b.Loop(g.k).Alone();
 }
@@ -95,17 +112,23 @@ Result<Recipe> Requantize(const RequantizeAttrs& attrs, const NodeView& node,
 }
 
 // The CPU's kernel refuses shifts out of range; a device has no way to.
-Status CanRequantize(const RequantizeAttrs& attrs, const NodeView& node, const Capabilities& caps) {
-  (void)caps;
-  if (attrs.mode != "fixed" || node.inputs[3].constant) return Status();
+Status RequireConstantShifts(const std::string& mode, const NodeView& node, size_t input) {
+  if (mode != "fixed" || node.inputs[input].constant) return Status();
   return Unsupported("opencl: shifts that are computed");
+}
+Status CanRequantize(const RequantizeAttrs& attrs, const NodeView& node, const Capabilities&) {
+  return RequireConstantShifts(attrs.mode, node, 3);
+}
+template <class Attrs>
+Status CanMultiply(const Attrs& attrs, const NodeView& node, const Capabilities&) {
+  return RequireConstantShifts(attrs.epilogue.requantize, node, 7);
 }
 
 constexpr DTypeSet kOperands = Set(DType::kU8) | Set(DType::kI8) | Set(DType::kI16);
 
 const KernelRow kRows[] = {
-    Row<ConvInteger>("ConvInteger", kOperands),
-    Row<MatMulInteger>("MatMulInteger", kOperands),
+    Row<ConvInteger>("ConvInteger", kOperands).CanRun<CanMultiply<ConvIntegerAttrs>>(),
+    Row<MatMulInteger>("MatMulInteger", kOperands).CanRun<CanMultiply<MatMulIntegerAttrs>>(),
     Row<Requantize>("Requantize",
                     kOperands | Set(DType::kU16) | Set(DType::kI32) | Set(DType::kI64))
         .CanRun<CanRequantize>(),

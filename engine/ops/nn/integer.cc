@@ -38,41 +38,6 @@ Status CheckZero(std::span<const Fact> in, size_t i, size_t of, const Dim& place
   return Status();
 }
 
-Result<DType> SumType(std::span<const Fact> in) {
-  if (!Has(in, 4)) return in[0].dtype == DType::kI16 ? DType::kI64 : DType::kI32;
-  if (in[4].dtype == DType::kI32 || in[4].dtype == DType::kI64) return in[4].dtype;
-  return InvalidArgument("bias must be i32 or i64, not ", in[4].dtype);
-}
-
-Dim Last(const PartialShape& shape) { return shape.ranked() ? shape[shape.rank() - 1] : Dim(); }
-
-Result<Facts> InferConvInteger(const ConvIntegerAttrs& attrs, std::span<const Fact> in) {
-  ONCILLA_TRY(CheckOperands(in[0], in[1]));
-  const Facts operands = {in[0], in[1], Has(in, 4) ? in[4] : Fact::Absent()};
-  ONCILLA_ASSIGN(PartialShape shape, ConvShape(AsConv(attrs), operands));
-  ONCILLA_TRY(CheckZero(in, 2, 0, Dim(1), "input"));
-  ONCILLA_TRY(CheckZero(in, 3, 1, shape.ranked() ? Last(shape) : Dim(), "output channels"));
-  ONCILLA_ASSIGN(const DType sums, SumType(in));
-  return Facts{Fact::Of(sums, std::move(shape))};
-}
-
-Result<Facts> InferMatMulInteger(const MatMulIntegerAttrs& attrs, std::span<const Fact> in) {
-  const Fact &a = in[0], &b = in[1];
-  ONCILLA_TRY(CheckOperands(a, b));
-  if (Has(in, 4)) ONCILLA_TRY(RequireRank(in[4], 1, "bias"));
-  ONCILLA_ASSIGN(PartialShape shape, MatMulShape(AsMatMul(attrs), a, b));
-  if (Has(in, 4)) ONCILLA_TRY(CheckProductBias(in[4], b, shape));
-  const auto place = [](const PartialShape& s, bool last) {
-    if (!s.ranked()) return Dim();
-    if (s.rank() < 2) return Dim(1);
-    return s[s.rank() - (last ? 1 : 2)];
-  };
-  ONCILLA_TRY(CheckZero(in, 2, 0, place(a.shape, attrs.transpose_a), "rows"));
-  ONCILLA_TRY(CheckZero(in, 3, 1, place(b.shape, !attrs.transpose_b), "columns"));
-  ONCILLA_ASSIGN(const DType sums, SumType(in));
-  return Facts{Fact::Of(sums, std::move(shape))};
-}
-
 Status CheckFactors(const RequantizeAttrs& attrs, std::span<const Fact> in) {
   const Fact &x = in[0], &scale = in[1];
   if (!scale.shape.ranked() || scale.shape.rank() == 0) return Status();
@@ -81,19 +46,6 @@ Status CheckFactors(const RequantizeAttrs& attrs, std::span<const Fact> in) {
   ONCILLA_ASSIGN(const int axis, NormalizeAxis(attrs.axis, x.shape.rank()));
   if (x.shape[axis].known() && x.shape[axis].size != scale.shape[0].size) {
     return InvalidArgument(scale.shape[0].size, " scales for ", x.shape[axis].size, " places");
-  }
-  return Status();
-}
-
-// Where they are known, which saves devices that cannot refuse from looking.
-Status CheckShifts(const Fact& x, const Fact& shifts) {
-  if (!shifts.has_value()) return Status();
-  const int64_t most = x.dtype == DType::kI64 ? 14 : 30;
-  ONCILLA_ASSIGN(const std::vector<double> known, ToDoubles(shifts.value));
-  for (const double shift : known) {
-    if (shift < -31 || shift > static_cast<double>(most)) {
-      return InvalidArgument("a shift is ", shift);
-    }
   }
   return Status();
 }
@@ -111,7 +63,9 @@ Status CheckFixed(const RequantizeAttrs& attrs, std::span<const Fact> in) {
   if (in[0].dtype == DType::kI64 && attrs.left_shift != 0) {
     return InvalidArgument("left_shift needs an input of at most 32 bits");
   }
-  return CheckShifts(in[0], in[3]);
+  // Where they are known, which saves devices that cannot refuse from looking.
+  if (!in[3].has_value()) return Status();
+  return CheckShifts(in[0].dtype, in[3].value.As<int32_t>());
 }
 
 Result<Facts> InferRequantize(const RequantizeAttrs& attrs, std::span<const Fact> in) {
@@ -150,14 +104,71 @@ Result<Facts> InferRequantize(const RequantizeAttrs& attrs, std::span<const Fact
   return Facts{Fact::Of(attrs.to, in[0].shape)};
 }
 
+// What the epilogue makes of the sums.
+Result<Facts> InferEnd(const IntegerEpilogue& epilogue, std::span<const Fact> in,
+                       PartialShape shape) {
+  const Fact* bias = Has(in, 4) ? &in[4] : nullptr;
+  if (bias != nullptr && bias->dtype != DType::kI32 && bias->dtype != DType::kI64) {
+    return InvalidArgument("bias must be i32 or i64, not ", bias->dtype);
+  }
+  const Fact sums = Fact::Of(SumType(in[0].dtype, bias), std::move(shape));
+  if (epilogue.none()) {
+    if (in.size() > 5) return InvalidArgument("scales without an epilogue");
+    return Facts{sums};
+  }
+  if (!Has(in, 5)) return InvalidArgument("the epilogue needs a scale");
+  Facts inputs = {sums};
+  inputs.insert(inputs.end(), in.begin() + 5, in.end());
+  return InferRequantize(AsRequantize(epilogue), inputs);
+}
+
+Dim Last(const PartialShape& shape) { return shape.ranked() ? shape[shape.rank() - 1] : Dim(); }
+
+Result<Facts> InferConvInteger(const ConvIntegerAttrs& attrs, std::span<const Fact> in) {
+  ONCILLA_TRY(CheckOperands(in[0], in[1]));
+  const Facts operands = {in[0], in[1], Has(in, 4) ? in[4] : Fact::Absent()};
+  ONCILLA_ASSIGN(PartialShape shape, ConvShape(AsConv(attrs), operands));
+  ONCILLA_TRY(CheckZero(in, 2, 0, Dim(1), "input"));
+  ONCILLA_TRY(CheckZero(in, 3, 1, shape.ranked() ? Last(shape) : Dim(), "output channels"));
+  return InferEnd(attrs.epilogue, in, std::move(shape));
+}
+
+Result<Facts> InferMatMulInteger(const MatMulIntegerAttrs& attrs, std::span<const Fact> in) {
+  const Fact &a = in[0], &b = in[1];
+  ONCILLA_TRY(CheckOperands(a, b));
+  if (Has(in, 4)) ONCILLA_TRY(RequireRank(in[4], 1, "bias"));
+  ONCILLA_ASSIGN(PartialShape shape, MatMulShape(AsMatMul(attrs), a, b));
+  if (Has(in, 4)) ONCILLA_TRY(CheckProductBias(in[4], b, shape));
+  const auto place = [](const PartialShape& s, bool last) {
+    if (!s.ranked()) return Dim();
+    if (s.rank() < 2) return Dim(1);
+    return s[s.rank() - (last ? 1 : 2)];
+  };
+  ONCILLA_TRY(CheckZero(in, 2, 0, place(a.shape, attrs.transpose_a), "rows"));
+  ONCILLA_TRY(CheckZero(in, 3, 1, place(b.shape, !attrs.transpose_b), "columns"));
+  return InferEnd(attrs.epilogue, in, std::move(shape));
+}
+
 constexpr OpDef kIntegerOps[] = {
-    Op<InferConvInteger>("ConvInteger", {.inputs = {2, 5}, .axes = Samples(), .work = Work::kTaps}),
-    Op<InferMatMulInteger>("MatMulInteger", {.inputs = {2, 5}, .work = Work::kProduct}),
+    Op<InferConvInteger>("ConvInteger", {.inputs = {2, 8}, .axes = Samples(), .work = Work::kTaps}),
+    Op<InferMatMulInteger>("MatMulInteger", {.inputs = {2, 8}, .work = Work::kProduct}),
     Op<InferRequantize>("Requantize",
                         {.inputs = {2, 4}, .axes = AlongAxis(-1), .work = Work::kPerOutput}),
 };
 
 }  // namespace
+
+RequantizeAttrs AsRequantize(const IntegerEpilogue& epilogue) {
+  return {.mode = epilogue.requantize,
+          .to = epilogue.to,
+          .least = epilogue.least,
+          .most = epilogue.most};
+}
+
+DType SumType(DType x, const Fact* bias) {
+  if (bias != nullptr) return bias->dtype;
+  return x == DType::kI16 ? DType::kI64 : DType::kI32;
+}
 
 ConvAttrs AsConv(const ConvIntegerAttrs& attrs) {
   ConvAttrs conv;
@@ -192,6 +203,14 @@ RequantizeSpan SpanOf(const RequantizeAttrs& attrs, const Shape& x, const Shape&
 IntegerRange RangeOf(const RequantizeAttrs& attrs) {
   const IntegerLimits limits = LimitsOf(attrs.to);
   return {std::max(attrs.least, limits.least), std::min(attrs.most, limits.most)};
+}
+
+Status CheckShifts(DType x, std::span<const int32_t> shifts) {
+  const int32_t most = x == DType::kI64 ? 14 : 30;
+  for (const int32_t shift : shifts) {
+    if (shift < -31 || shift > most) return InvalidArgument("a shift is ", shift);
+  }
+  return Status();
 }
 
 std::span<const OpDef> IntegerOps() { return kIntegerOps; }

@@ -14,35 +14,61 @@
 
 namespace oncilla {
 
-// x[N, spatial.., Cin], filter[spatial.., Cin/groups, Cout], x_zero?, filter_zero?, bias[Cout]? ->
-// the sums of (x - x_zero) * (filter - filter_zero), plus bias. x is u8, i8 or i16, the filter u8
-// or i8; a zero point has the type of its operand and is one number, the filter's also one for each
-// output channel. Padding adds nothing: it stands for the real number 0. Sums are of the bias's
-// type, i32 or i64, without one i64 for i16 and else i32; they wrap around.
+struct RequantizeAttrs;
+
+// What becomes of the sums of a product in the same step: nothing, or what a Requantize of the mode
+// `requantize` (float or fixed) makes of them, with a factor for all or one for each place of the
+// last axis. Its inputs follow the product's: scale, zero?, shift?.
+struct IntegerEpilogue {
+  std::string requantize = "none";
+  DType to = DType::kI8;
+  int64_t least = INT32_MIN, most = INT32_MAX;
+  void Fields(auto&& field) {
+    field("requantize", requantize);
+    field("to", to);
+    field("least", least);
+    field("most", most);
+  }
+  bool none() const { return requantize == "none"; }
+};
+RequantizeAttrs AsRequantize(const IntegerEpilogue& epilogue);
+
+// x[N, spatial.., Cin], filter[spatial.., Cin/groups, Cout], x_zero?, filter_zero?, bias[Cout]?,
+// epilogue's.. -> the sums of (x - x_zero) * (filter - filter_zero), plus bias. x is u8, i8 or i16,
+// the filter u8 or i8; a zero point has the type of its operand and is one number, the filter's
+// also one for each output channel. Padding adds nothing: it stands for the real number 0. Sums are
+// of the bias's type, i32 or i64, without one i64 for i16 and else i32; they wrap around.
 struct ConvIntegerAttrs {
   std::vector<int64_t> strides, dilations, pads;
   std::string auto_pad = "explicit";
   int64_t groups = 1;
+  IntegerEpilogue epilogue = {};
   void Fields(auto&& field) {
     field("strides", strides);
     field("dilations", dilations);
     field("pads", pads);
     field("auto_pad", auto_pad);
     field("groups", groups);
+    epilogue.Fields(field);
   }
 };
 
-// a[.., M, K], b[.., K, N], a_zero?, b_zero?, bias[N]? -> the sums of (a - a_zero) * (b - b_zero),
-// plus bias, by the rules of MatMul and with the types of ConvInteger. A zero point is one number,
-// or a vector with one for each row of a or column of b.
+// a[.., M, K], b[.., K, N], a_zero?, b_zero?, bias[N]?, epilogue's.. -> the sums of (a - a_zero) *
+// (b - b_zero), plus bias, by the rules of MatMul and with the types of ConvInteger. A zero point
+// is one number, or a vector with one for each row of a or column of b.
 struct MatMulIntegerAttrs {
   bool transpose_a = false;
   bool transpose_b = false;
+  IntegerEpilogue epilogue = {};
   void Fields(auto&& field) {
     field("transpose_a", transpose_a);
     field("transpose_b", transpose_b);
+    epilogue.Fields(field);
   }
 };
+
+// The type of a product's sums, before what an epilogue makes of them; `bias` may be absent.
+DType SumType(DType x, const Fact* bias);
 
 // x (an integer of at most 32 bits, or i64), scale, zero[to]?, shift[i32]? -> y, integers `to` of
 // another scale: y = round((x - x_zero) * factor) + zero, cut to the range of `to` and to
@@ -88,6 +114,9 @@ struct IntegerRange {
   int64_t least = 0, most = 0;
 };
 IntegerRange RangeOf(const RequantizeAttrs& attrs);
+
+// Refuses shifts that mode fixed has none for, with x of the type `x`.
+Status CheckShifts(DType x, std::span<const int32_t> shifts);
 
 // The rules of mode fixed; every engine that reads TFLite files must round like them.
 inline int32_t MultiplyFixed(int32_t x, int32_t multiplier, int32_t shift) {

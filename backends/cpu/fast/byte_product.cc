@@ -1,0 +1,523 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/fast/byte_product.cc"
+// clang-format off
+#include "backends/cpu/simd.h"
+// clang-format on
+
+#include "backends/cpu/fast/byte_product.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "backends/cpu/fast/quad_sums.h"
+#include "backends/cpu/fast/requantize.inl.h"
+#include "engine/tensor/shape.h"
+
+#ifndef ONCILLA_BYTE_PRODUCT_TYPES
+#define ONCILLA_BYTE_PRODUCT_TYPES
+namespace oncilla::cpu {
+
+// A block of rows times the packed weights.
+struct ByteBlock {
+  const std::byte* x = nullptr;
+  int64_t step = 0, rows = 0, steps = 0, n = 0;
+  const std::byte* packed = nullptr;
+  int64_t panel_bytes = 0;
+  QuadSums quads;
+  // Of each column, for whole panels: what is added, the zero points and what each row's sum of x
+  // takes off as often as they say, and what each row's zero point takes off. The last two may be
+  // null.
+  const int32_t *terms = nullptr, *zeros = nullptr, *column_sums = nullptr;
+  const int32_t *row_sums = nullptr, *row_zeros = nullptr;
+  const RequantizeRule* rule = nullptr;
+  std::byte* y = nullptr;
+};
+
+// Rows of a tile and columns of a panel are at most so many.
+inline constexpr int kMostTileRows = 16, kMostPanel = 64;
+
+}  // namespace oncilla::cpu
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace oncilla::cpu::HWY_NAMESPACE {
+
+#if HWY_TARGET != HWY_SCALAR  // whose vectors hold no pairs
+using Pairs = hn::Repartition<int16_t, Ints>;
+#endif
+constexpr int kPanel = 2 * kLanes;
+static_assert(kPanel <= kMostPanel);
+int64_t PanelWidth() { return kPanel; }
+
+// n bytes as integers of 16 bits, less a zero point.
+template <class T>
+HWY_INLINE void WidenBytes(const T* x, int64_t n, int32_t zero, int16_t* to) {
+  int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  constexpr Pairs d;
+  constexpr hn::Rebind<T, Pairs> bytes;
+  const auto point = hn::Set(d, static_cast<int16_t>(zero));
+  for (; i + kPanel <= n; i += kPanel) {
+    hn::StoreU(hn::Sub(hn::PromoteTo(d, hn::LoadU(bytes, x + i)), point), d, to + i);
+  }
+#endif
+  for (; i < n; ++i) to[i] = static_cast<int16_t>(x[i] - zero);
+}
+void WidenRow(const std::byte* x, bool is_signed, int64_t n, int32_t zero, int16_t* to) {
+  if (is_signed) return WidenBytes(reinterpret_cast<const int8_t*>(x), n, zero, to);
+  WidenBytes(reinterpret_cast<const uint8_t*>(x), n, zero, to);
+}
+
+// n bytes of the other sign.
+void FlipRow(const std::byte* x, int64_t n, std::byte* to) {
+  const hn::ScalableTag<uint8_t> d;
+  const auto* from = reinterpret_cast<const uint8_t*>(x);
+  auto* out = reinterpret_cast<uint8_t*>(to);
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto flip = hn::Set(d, uint8_t{0x80});
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(hn::Xor(hn::LoadU(d, from + i), flip), d, out + i);
+  for (; i < n; ++i) out[i] = static_cast<uint8_t>(from[i] ^ 0x80);
+}
+
+// The sums of kRows rows of pairs and a panel.
+template <int kRows>
+HWY_INLINE void PairSumsOf(const int16_t* x, int64_t step, int64_t steps, const int16_t* w,
+                           int32_t* out) {
+#if HWY_TARGET == HWY_SCALAR
+  for (int r = 0; r < kRows; ++r) {
+    for (int64_t c = 0; c < kPanel; ++c) {
+      uint32_t sum = 0;
+      for (int64_t i = 0; i < 2 * steps; ++i) {
+        const int32_t weight = w[(i / 2 * kPanel + c) * 2 + i % 2];
+        sum += static_cast<uint32_t>(x[r * step + i] * weight);
+      }
+      out[r * kPanel + c] = static_cast<int32_t>(sum);
+    }
+  }
+#else
+  constexpr Ints d;
+  constexpr Pairs pairs;
+  IntVector sum[kRows][2], rest[kRows][2];
+  ONCILLA_UNROLL for (int r = 0; r < kRows; ++r) {
+    ONCILLA_UNROLL for (int v = 0; v < 2; ++v) sum[r][v] = rest[r][v] = hn::Zero(d);
+  }
+  for (int64_t p = 0; p < steps; ++p, w += kPanel * 2) {
+    const auto w0 = hn::LoadU(pairs, w), w1 = hn::LoadU(pairs, w + kPanel);
+    ONCILLA_UNROLL for (int r = 0; r < kRows; ++r) {
+      int32_t both;
+      std::memcpy(&both, x + r * step + p * 2, sizeof(both));
+      const auto in = hn::BitCast(pairs, hn::Set(d, both));
+      sum[r][0] = hn::ReorderWidenMulAccumulate(d, in, w0, sum[r][0], rest[r][0]);
+      sum[r][1] = hn::ReorderWidenMulAccumulate(d, in, w1, sum[r][1], rest[r][1]);
+    }
+  }
+  ONCILLA_UNROLL for (int r = 0; r < kRows; ++r) {
+    ONCILLA_UNROLL for (int v = 0; v < 2; ++v) {
+      hn::StoreU(hn::RearrangeToOddPlusEven(sum[r][v], rest[r][v]), d,
+                 out + r * kPanel + v * kLanes);
+    }
+  }
+#endif
+}
+
+// Rows that share a panel's weights while these are in registers, as many as there are registers
+// for.
+constexpr int kPairRows = HWY_TARGET <= HWY_AVX3 ? 8 : 4;
+void PairSums(int rows, const std::byte* x, int64_t step, int64_t steps, const std::byte* w,
+              int32_t* sums) {
+  const auto* from = reinterpret_cast<const int16_t*>(x);
+  const auto* weights = reinterpret_cast<const int16_t*>(w);
+  step /= 2;
+  int r = 0;
+  for (; r + kPairRows <= rows; r += kPairRows) {
+    PairSumsOf<kPairRows>(from + r * step, step, steps, weights, sums + r * kPanel);
+  }
+  for (; r + 4 <= rows; r += 4) {
+    PairSumsOf<4>(from + r * step, step, steps, weights, sums + r * kPanel);
+  }
+  for (; r < rows; ++r) {
+    PairSumsOf<1>(from + r * step, step, steps, weights, sums + r * kPanel);
+  }
+}
+
+// The first `count` lanes.
+template <class T, class D, class V>
+HWY_INLINE void StoreLanes(D d, V v, int64_t count, T* to) {
+  if (count >= kLanes) return hn::StoreU(v, d, to);
+  HWY_ALIGN T lanes[kLanes];
+  hn::StoreU(v, d, lanes);
+  std::memcpy(to, lanes, static_cast<size_t>(count) * sizeof(T));
+}
+
+// What `end` makes of a tile's sums, as elements of `d`: `rows` rows from row `row` on, of a panel
+// whose first column is `first`. Column by column, so that what belongs to one stays in registers.
+template <class D, class MakeEnd>
+HWY_INLINE void StoreTile(const ByteBlock& b, const int32_t* sums, int64_t row, int64_t rows,
+                          int64_t first, D d, MakeEnd&& make_end) {
+  constexpr Ints ints;
+  using T = hn::TFromD<D>;
+  const int32_t *row_sums = b.row_sums, *row_zeros = b.row_zeros;
+  const int64_t n = b.n;
+  for (int64_t c = first; c < std::min(first + kPanel, n); c += kLanes, sums += kLanes) {
+    const auto terms = hn::LoadU(ints, b.terms + c);
+    const auto zeros = row_sums == nullptr ? hn::Zero(ints) : hn::LoadU(ints, b.zeros + c);
+    const auto column = row_zeros == nullptr ? hn::Zero(ints) : hn::LoadU(ints, b.column_sums + c);
+    const auto end = make_end(c);
+    T* y = reinterpret_cast<T*>(b.y) + row * n + c;
+    for (int64_t r = 0; r < rows; ++r, y += n) {
+      auto sum = hn::Add(hn::LoadU(ints, sums + r * kPanel), terms);
+      if (row_sums != nullptr) {
+        sum = hn::Sub(sum, hn::Mul(zeros, hn::Set(ints, row_sums[row + r])));
+      }
+      if (row_zeros != nullptr) {
+        sum = hn::Sub(sum, hn::Mul(column, hn::Set(ints, row_zeros[row + r])));
+      }
+      StoreLanes(d, end(sum), n - c, y);
+    }
+  }
+}
+
+template <class T, bool kFixed>
+HWY_INLINE void StoreRequantized(const ByteBlock& b, const int32_t* sums, int64_t row, int64_t rows,
+                                 int64_t first) {
+  constexpr hn::Rebind<T, Ints> narrow;
+  StoreTile(b, sums, row, rows, first, narrow, [&](int64_t c) HWY_ATTR {
+    const RuleLanes<kFixed> lanes(*b.rule, c);
+    return [lanes](IntVector sum)
+               HWY_ATTR { return hn::DemoteTo(hn::Rebind<T, Ints>(), lanes(sum)); };
+  });
+}
+void StoreSums(const ByteBlock& b, const int32_t* sums, int64_t row, int64_t rows, int64_t first) {
+  if (b.rule == nullptr) {
+    StoreTile(b, sums, row, rows, first, Ints(),
+              [](int64_t) HWY_ATTR { return [](IntVector sum) HWY_ATTR { return sum; }; });
+    return;
+  }
+  ForRequantized(b.rule->to, [&](auto like) HWY_ATTR {
+    using T = decltype(like);
+    if (b.rule->fixed()) {
+      StoreRequantized<T, true>(b, sums, row, rows, first);
+    } else {
+      StoreRequantized<T, false>(b, sums, row, rows, first);
+    }
+  });
+}
+
+// Panels [first, last). Panel by panel, so that one stays in the cache while all rows pass; tiles
+// of rows are as even as can be.
+void MultiplyBlock(const ByteBlock& b, int64_t first, int64_t last) {
+  HWY_ALIGN int32_t sums[kMostTileRows * kPanel];
+  const int64_t most = b.quads.run != nullptr ? b.quads.rows : kPairRows;
+  const int64_t tiles = (b.rows + most - 1) / most;
+  for (int64_t panel = first; panel < last; ++panel) {
+    const std::byte* w = b.packed + panel * b.panel_bytes;
+    for (int64_t tile = 0; tile < tiles; ++tile) {
+      const int64_t row = b.rows * tile / tiles;
+      const int rows = static_cast<int>(b.rows * (tile + 1) / tiles - row);
+      const std::byte* x = b.x + row * b.step;
+      if (b.quads.run != nullptr) {
+        b.quads.run(rows, x, b.step, b.steps, w, sums);
+      } else {
+        PairSums(rows, x, b.step, b.steps, w, sums);
+      }
+      StoreSums(b, sums, row, rows, panel * kPanel);
+    }
+  }
+}
+
+}  // namespace oncilla::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace oncilla::cpu {
+namespace {
+
+HWY_EXPORT(PanelWidth);
+HWY_EXPORT(WidenRow);
+HWY_EXPORT(FlipRow);
+HWY_EXPORT(MultiplyBlock);
+
+// The bytes of a row, as it is packed, add up to so much. Wraps around.
+int32_t SumOf(const std::byte* x, bool quads, int64_t k) {
+  uint32_t sum = 0;
+  for (int64_t i = 0; i < k; ++i) {
+    sum += quads ? static_cast<uint32_t>(x[i])
+                 : static_cast<uint32_t>(int32_t{reinterpret_cast<const int16_t*>(x)[i]});
+  }
+  return static_cast<int32_t>(sum);
+}
+
+// An element of weights as it is packed.
+int32_t WeightAt(const ByteMatrix& w, bool quads, int64_t i, int64_t c) {
+  const std::byte* at = w.data + i * w.row + c * w.column;
+  if (w.is_signed) return *reinterpret_cast<const int8_t*>(at);
+  return int32_t{*reinterpret_cast<const uint8_t*>(at)} - (quads ? 128 : 0);
+}
+
+int64_t PanelBytes(const ByteLayout& layout, int64_t k) {
+  return SaturatingMul(layout.RowBytes(k), layout.panel);
+}
+
+// What a product keeps for each column, for whole panels, and for each row.
+class Columns {
+ public:
+  Columns(const ByteLayout& layout, const std::byte* packed, int64_t k, int64_t n,
+          const ByteRows& rows, const ByteEnd& end)
+      : padded_(layout.Panels(n) * layout.panel) {
+    const auto* packed_sums =
+        reinterpret_cast<const int32_t*>(packed + layout.Panels(n) * PanelBytes(layout, k));
+    const int32_t moved = layout.quads && !end.weights_signed ? 128 : 0;
+    x_moved_ = layout.quads && rows.is_signed ? 128 : 0;
+    const auto columns = static_cast<size_t>(padded_);
+    terms_.resize(columns);
+    zeros_.resize(columns);
+    column_sums_.resize(columns);
+    for (int64_t c = 0; c < n; ++c) {
+      const auto at = static_cast<size_t>(c);
+      zeros_[at] = (end.weight_zeros.empty() ? 0 : end.weight_zeros[at]) - moved;
+      any_zero_ |= zeros_[at] != 0;
+      const uint32_t sum = static_cast<uint32_t>(packed_sums[c]) -
+                           static_cast<uint32_t>(k) * static_cast<uint32_t>(zeros_[at]);
+      column_sums_[at] = static_cast<int32_t>(sum);
+      uint32_t term = end.bias == nullptr ? 0 : static_cast<uint32_t>(end.bias[c]);
+      if (layout.quads && rows.zeros == nullptr) {
+        term -= static_cast<uint32_t>(rows.zero + x_moved_) * sum;
+      }
+      terms_[at] = static_cast<int32_t>(term);
+    }
+    if (layout.quads && rows.zeros != nullptr) {
+      row_zeros_.assign(rows.zeros, rows.zeros + rows.count);
+      for (int32_t& zero : row_zeros_) zero += x_moved_;
+    }
+    if (end.rule != nullptr) TakeRule(*end.rule, n);
+    if (any_zero_) row_sums_.resize(static_cast<size_t>(rows.count));
+  }
+
+  bool NeedsRowSums() const { return any_zero_; }
+  int32_t* row_sums() { return row_sums_.data(); }
+
+  void Give(ByteBlock* block, int64_t row) const {
+    block->terms = terms_.data();
+    block->column_sums = column_sums_.data();
+    block->zeros = any_zero_ ? zeros_.data() : nullptr;
+    block->row_sums = any_zero_ ? row_sums_.data() + row : nullptr;
+    block->row_zeros = row_zeros_.empty() ? nullptr : row_zeros_.data() + row;
+    block->rule = ruled_ ? &rule_ : nullptr;
+  }
+
+ private:
+  // Vectors of factors are read whole.
+  void TakeRule(const RequantizeRule& rule, int64_t n) {
+    rule_ = rule;
+    ruled_ = true;
+    if (!rule.many) return;
+    const auto columns = static_cast<size_t>(padded_);
+    if (rule.fixed()) {
+      factors_.resize(2 * columns);
+      std::copy_n(rule.multipliers, n, factors_.data());
+      std::copy_n(rule.shifts, n, factors_.data() + padded_);
+      rule_.multipliers = factors_.data();
+      rule_.shifts = factors_.data() + padded_;
+    } else {
+      scales_.resize(columns);
+      std::copy_n(rule.scales, n, scales_.data());
+      rule_.scales = scales_.data();
+    }
+  }
+
+  const int64_t padded_;
+  int32_t x_moved_ = 0;
+  bool any_zero_ = false, ruled_ = false;
+  std::vector<int32_t> terms_, zeros_, column_sums_, row_sums_, row_zeros_, factors_;
+  std::vector<float> scales_;
+  RequantizeRule rule_;
+};
+
+// Rows that a worker fills at a time, so that they stay in its cache while the panels pass; and
+// how many bytes of rows are filled before the first is used, so that panels can be shared out.
+constexpr int64_t kFilledAtOnce = 1 << 17, kFilledBefore = 1 << 20;
+// Pieces that a product is cut into at least, and weights of a piece at most.
+constexpr int64_t kPieces = 16, kWeightsAtOnce = 384 << 10;
+
+class ByteProduct {
+ public:
+  ByteProduct(const Threads& threads, const std::byte* packed, int64_t k, int64_t n,
+              const ByteRows& rows, FillByteRow fill, const ByteEnd& end)
+      : threads_(threads),
+        layout_(LayoutOfBytes()),
+        k_(k),
+        n_(n),
+        panels_(layout_.Panels(n)),
+        rows_(rows),
+        fill_(fill),
+        y_(end.y),
+        columns_(layout_, packed, k, n, rows, end) {
+    block_.steps = layout_.Steps(k);
+    block_.n = n;
+    block_.packed = packed;
+    block_.panel_bytes = PanelBytes(layout_, k);
+    block_.quads = QuadSumsHere();
+    if (!layout_.quads) block_.quads = {};
+    row_bytes_y_ = n * (end.rule == nullptr ? int64_t{sizeof(int32_t)} : BytesOf(end.rule->to));
+  }
+
+  void Run() {
+    const int64_t row_bytes = layout_.RowBytes(k_);
+    if (rows_.in_place != nullptr) {
+      if (columns_.NeedsRowSums()) {
+        ParallelFor(threads_, rows_.count, GrainOf(k_, 4096), [&](int64_t begin, int64_t end) {
+          for (int64_t r = begin; r < end; ++r) {
+            columns_.row_sums()[r] = SumOf(rows_.in_place + r * rows_.step, layout_.quads, k_);
+          }
+        });
+      }
+      return RunPieces(rows_.in_place, rows_.step);
+    }
+    if (SaturatingMul(rows_.count, row_bytes) <= kFilledBefore) {
+      const auto filled =
+          std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(rows_.count * row_bytes));
+      ParallelFor(threads_, rows_.count, GrainOf(k_ * 64, 64), [&](int64_t begin, int64_t end) {
+        FillRows(begin, end, filled.get() + begin * row_bytes);
+      });
+      return RunPieces(filled.get(), row_bytes);
+    }
+    const int64_t grain = std::clamp<int64_t>(kFilledAtOnce / row_bytes, 12, 96);
+    const auto filled = std::make_unique_for_overwrite<std::byte[]>(
+        static_cast<size_t>(WorkersOf(threads_) * grain * row_bytes));
+    ParallelForWorkers(threads_, rows_.count, grain, [&](int64_t begin, int64_t end, int worker) {
+      std::byte* x = filled.get() + worker * grain * row_bytes;
+      FillRows(begin, end, x);
+      RunBlock(x, row_bytes, begin, end, 0, panels_);
+    });
+  }
+
+ private:
+  static int64_t BytesOf(DType dtype) { return BitsOf(dtype) / 8; }
+
+  void FillRows(int64_t begin, int64_t end, std::byte* to) {
+    const int64_t bytes = layout_.RowBytes(k_), given = k_ * layout_.bytes();
+    for (int64_t r = begin; r < end; ++r, to += bytes) {
+      fill_(r, to);
+      std::memset(to + given, 0, static_cast<size_t>(bytes - given));
+      if (columns_.NeedsRowSums()) columns_.row_sums()[r] = SumOf(to, layout_.quads, k_);
+    }
+  }
+
+  void RunBlock(const std::byte* x, int64_t step, int64_t begin, int64_t end, int64_t first,
+                int64_t last) const {
+    ByteBlock block = block_;
+    block.x = x;
+    block.step = step;
+    block.rows = end - begin;
+    block.y = y_ + begin * row_bytes_y_;
+    columns_.Give(&block, begin);
+    HWY_DYNAMIC_DISPATCH(MultiplyBlock)(block, first, last);
+  }
+
+  // All rows are there: in pieces of rows and of panels. Those of the same panels follow one
+  // another, so that a worker keeps their weights.
+  void RunPieces(const std::byte* x, int64_t step) const {
+    const int64_t blocks = (rows_.count + 95) / 96;
+    int64_t groups = std::max((kPieces + blocks - 1) / blocks,
+                              SaturatingMul(panels_, block_.panel_bytes) / kWeightsAtOnce);
+    groups = std::clamp<int64_t>(groups, 1, panels_);
+    ParallelFor(threads_, blocks * groups, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t piece = begin; piece < end; ++piece) {
+        const int64_t group = piece / blocks, at = piece % blocks;
+        const int64_t row = rows_.count * at / blocks, past = rows_.count * (at + 1) / blocks;
+        RunBlock(x + row * step, step, row, past, panels_ * group / groups,
+                 panels_ * (group + 1) / groups);
+      }
+    });
+  }
+
+  const Threads& threads_;
+  const ByteLayout layout_;
+  const int64_t k_, n_, panels_;
+  const ByteRows& rows_;
+  const FillByteRow fill_;
+  std::byte* const y_;
+  int64_t row_bytes_y_ = 0;
+  Columns columns_;
+  ByteBlock block_;
+};
+
+}  // namespace
+
+std::string ByteLayout::name() const { return StrCat(quads ? "quads" : "pairs", panel); }
+
+ByteLayout LayoutOfBytes() {
+  const QuadSums& quads = QuadSumsHere();
+  const int64_t panel = HWY_DYNAMIC_DISPATCH(PanelWidth)();
+  if (quads.run != nullptr && quads.panel == panel) return {true, panel, 4};
+  return {false, panel, 2};
+}
+
+int64_t PackedByteSize(int64_t k, int64_t n) {
+  const ByteLayout layout = LayoutOfBytes();
+  const int64_t column = SaturatingAdd(layout.RowBytes(k), int64_t{sizeof(int32_t)});
+  return SaturatingMul(layout.Panels(n) * layout.panel, column);
+}
+
+void PackBytes(const ByteMatrix& w, int64_t first, int64_t last, std::byte* to) {
+  const ByteLayout layout = LayoutOfBytes();
+  const int64_t panel_bytes = PanelBytes(layout, w.k);
+  auto* sums = reinterpret_cast<int32_t*>(to + layout.Panels(w.n) * panel_bytes);
+  for (int64_t panel = first; panel < last; ++panel) {
+    std::byte* out = to + panel * panel_bytes;
+    uint32_t columns[kMostPanel] = {};
+    for (int64_t step = 0; step < layout.Steps(w.k); ++step) {
+      for (int64_t c = 0; c < layout.panel; ++c) {
+        const int64_t column = panel * layout.panel + c;
+        for (int64_t i = step * layout.depth; i < (step + 1) * layout.depth; ++i) {
+          // Columns and steps of K that a panel lacks are zero.
+          int32_t weight = 0;
+          if (column < w.n && i < w.k) weight = WeightAt(w, layout.quads, i, column);
+          columns[c] += static_cast<uint32_t>(weight);
+          if (layout.quads) {
+            *reinterpret_cast<int8_t*>(out) = static_cast<int8_t>(weight);
+          } else {
+            const auto wide = static_cast<int16_t>(weight);
+            std::memcpy(out, &wide, sizeof(wide));
+          }
+          out += layout.bytes();
+        }
+      }
+    }
+    for (int64_t c = 0; c < layout.panel; ++c) {
+      sums[panel * layout.panel + c] = static_cast<int32_t>(columns[c]);
+    }
+  }
+}
+
+void ByteFiller::Fill(const std::byte* x, int64_t n, std::byte* row, int64_t at) const {
+  std::byte* to = row + at * layout_.bytes();
+  if (!layout_.quads) {
+    HWY_DYNAMIC_DISPATCH(WidenRow)(x, is_signed_, n, zero_, reinterpret_cast<int16_t*>(to));
+  } else if (is_signed_) {
+    HWY_DYNAMIC_DISPATCH(FlipRow)(x, n, to);
+  } else {
+    std::memcpy(to, x, static_cast<size_t>(n));
+  }
+}
+
+void ByteFiller::FillZeros(int64_t n, std::byte* row) const {
+  const int value = layout_.quads ? zero_ + (is_signed_ ? 128 : 0) : 0;
+  std::memset(row, value, static_cast<size_t>(n * layout_.bytes()));
+}
+
+bool ReadsInPlace(int64_t k, bool is_signed) {
+  const ByteLayout layout = LayoutOfBytes();
+  return layout.quads && !is_signed && k % layout.depth == 0;
+}
+
+void MultiplyBytes(const Threads& threads, const std::byte* packed, int64_t k, int64_t n,
+                   const ByteRows& rows, FillByteRow fill, const ByteEnd& end) {
+  if (rows.count == 0 || n == 0) return;
+  ByteProduct(threads, packed, k, n, rows, fill, end).Run();
+}
+
+}  // namespace oncilla::cpu
+#endif

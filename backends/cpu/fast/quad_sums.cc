@@ -1,0 +1,155 @@
+// One tile is kRows x 2 vectors of sums in registers; see gemm_tile.inl.h for how rows are
+// addressed.
+#include "backends/cpu/fast/quad_sums.h"
+
+#include "backends/cpu/instruction_set.h"
+#include "hwy/targets.h"
+
+#if HWY_ARCH_X86
+#include <cpuid.h>
+#include <immintrin.h>
+
+#include <cstring>
+#include <utility>
+#endif
+
+namespace oncilla::cpu {
+namespace {
+
+#if HWY_ARCH_X86
+
+// Loops of a few steps over arrays of vectors, which must end up in registers.
+#define ONCILLA_UNROLL _Pragma("GCC unroll 16")
+// How far ahead weights are fetched.
+constexpr int64_t kPrefetchBytes = 4096;
+
+// Four bytes of row r: the rows are addressed in groups of four.
+#define ONCILLA_QUAD_AT(r)    \
+  ((r) < 4   ? p0             \
+   : (r) < 8 ? p4             \
+             : p8) +          \
+      (((r)&3) == 0   ? 0     \
+       : ((r)&3) == 1 ? step  \
+       : ((r)&3) == 2 ? step2 \
+                      : step3)
+
+template <int kRows>
+__attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni"))) void Sums512(
+    const std::byte* x, int64_t step, int64_t steps, const std::byte* w, int32_t* sums) {
+  __m512i sum[kRows][2];
+  ONCILLA_UNROLL for (int r = 0; r < kRows; ++r) { sum[r][0] = sum[r][1] = _mm512_setzero_si512(); }
+  const int64_t step2 = 2 * step, step3 = 3 * step;
+  const std::byte *p0 = x, *p4 = x + (kRows > 4 ? 4 : 0) * step,
+                  *p8 = x + (kRows > 8 ? 8 : 0) * step;
+  for (; steps > 0; --steps) {
+    const __m512i w0 = _mm512_loadu_si512(w), w1 = _mm512_loadu_si512(w + 64);
+    _mm_prefetch(reinterpret_cast<const char*>(w + kPrefetchBytes), _MM_HINT_T0);
+    _mm_prefetch(reinterpret_cast<const char*>(w + kPrefetchBytes + 64), _MM_HINT_T0);
+    w += 128;
+    ONCILLA_UNROLL for (int r = 0; r < kRows; ++r) {
+      int32_t four;
+      std::memcpy(&four, ONCILLA_QUAD_AT(r), sizeof(four));
+      const __m512i in = _mm512_set1_epi32(four);
+      sum[r][0] = _mm512_dpbusd_epi32(sum[r][0], in, w0);
+      sum[r][1] = _mm512_dpbusd_epi32(sum[r][1], in, w1);
+    }
+    p0 += 4;
+    p4 += 4;
+    p8 += 4;
+  }
+  ONCILLA_UNROLL for (int r = 0; r < kRows; ++r) {
+    _mm512_storeu_si512(sums + r * 32, sum[r][0]);
+    _mm512_storeu_si512(sums + r * 32 + 16, sum[r][1]);
+  }
+}
+
+template <int kRows>
+__attribute__((target("avx2,avxvnni"))) void Sums256(const std::byte* x, int64_t step,
+                                                     int64_t steps, const std::byte* w,
+                                                     int32_t* sums) {
+  __m256i sum[kRows][2];
+  ONCILLA_UNROLL for (int r = 0; r < kRows; ++r) { sum[r][0] = sum[r][1] = _mm256_setzero_si256(); }
+  const int64_t step2 = 2 * step, step3 = 3 * step;
+  const std::byte *p0 = x, *p4 = x + (kRows > 4 ? 4 : 0) * step, *p8 = p4;
+  for (; steps > 0; --steps) {
+    const __m256i w0 = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(w));
+    const __m256i w1 = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(w + 32));
+    _mm_prefetch(reinterpret_cast<const char*>(w + kPrefetchBytes), _MM_HINT_T0);
+    w += 64;
+    ONCILLA_UNROLL for (int r = 0; r < kRows; ++r) {
+      int32_t four;
+      std::memcpy(&four, ONCILLA_QUAD_AT(r), sizeof(four));
+      const __m256i in = _mm256_set1_epi32(four);
+      sum[r][0] = _mm256_dpbusd_avx_epi32(sum[r][0], in, w0);
+      sum[r][1] = _mm256_dpbusd_avx_epi32(sum[r][1], in, w1);
+    }
+    p0 += 4;
+    p4 += 4;
+  }
+  ONCILLA_UNROLL for (int r = 0; r < kRows; ++r) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(sums + r * 16), sum[r][0]);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(sums + r * 16 + 8), sum[r][1]);
+  }
+}
+
+template <int... kRows>
+void Run512(int rows, const std::byte* x, int64_t step, int64_t steps, const std::byte* w,
+            int32_t* sums, std::integer_sequence<int, kRows...>) {
+  using Function = void (*)(const std::byte*, int64_t, int64_t, const std::byte*, int32_t*);
+  static constexpr Function kTiles[] = {&Sums512<kRows + 1>...};
+  kTiles[rows - 1](x, step, steps, w, sums);
+}
+template <int... kRows>
+void Run256(int rows, const std::byte* x, int64_t step, int64_t steps, const std::byte* w,
+            int32_t* sums, std::integer_sequence<int, kRows...>) {
+  using Function = void (*)(const std::byte*, int64_t, int64_t, const std::byte*, int32_t*);
+  static constexpr Function kTiles[] = {&Sums256<kRows + 1>...};
+  kTiles[rows - 1](x, step, steps, w, sums);
+}
+
+constexpr int kRows512 = 12, kRows256 = 6;
+
+bool HasFeature(unsigned leaf_count, int register_at, int bit) {
+  unsigned registers[4] = {};
+  if (__get_cpuid_count(7, leaf_count, &registers[0], &registers[1], &registers[2],
+                        &registers[3]) == 0) {
+    return false;
+  }
+  return (registers[register_at] >> bit & 1) != 0;
+}
+
+QuadSums Find() {
+  if (!MayUseVnni()) return {};
+  // Whether the system keeps the registers of AVX-512 and AVX is a question that Highway asked.
+  const int64_t targets = hwy::SupportedTargets();
+  if ((targets & HWY_AVX3) != 0 && HasFeature(0, 2, 11)) {
+    return {[](int rows, const std::byte* x, int64_t step, int64_t steps, const std::byte* w,
+               int32_t* sums) {
+              Run512(rows, x, step, steps, w, sums, std::make_integer_sequence<int, kRows512>());
+            },
+            kRows512, 32};
+  }
+  if ((targets & HWY_AVX3) == 0 && (targets & HWY_AVX2) != 0 && HasFeature(1, 0, 4)) {
+    return {[](int rows, const std::byte* x, int64_t step, int64_t steps, const std::byte* w,
+               int32_t* sums) {
+              Run256(rows, x, step, steps, w, sums, std::make_integer_sequence<int, kRows256>());
+            },
+            kRows256, 16};
+  }
+  return {};
+}
+
+#else
+
+QuadSums Find() { return {}; }
+
+#endif
+
+}  // namespace
+
+const QuadSums& QuadSumsHere() {
+  static const QuadSums here = Find();
+  return here;
+}
+
+}  // namespace oncilla::cpu

@@ -1,0 +1,23 @@
+// Sums of products of bytes by the instructions that multiply and add four of them in one step:
+// AVX-512 VNNI, and AVX-VNNI of processors without AVX-512. Highway has no name for them yet.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace oncilla::cpu {
+
+// sums[r][c] = the sum over i < 4 * steps of x[r * step + i] * w[i / 4][c][i % 4], x as u8 and w as
+// i8, for `rows` rows (at most QuadSums::rows) and all columns of a panel. Sums wrap around.
+using QuadSumsFunction = void (*)(int rows, const std::byte* x, int64_t step, int64_t steps,
+                                  const std::byte* w, int32_t* sums);
+
+struct QuadSums {
+  QuadSumsFunction run = nullptr;  // null: this processor has no such instructions
+  int rows = 0;                    // of a tile
+  int panel = 0;                   // columns: two vectors of sums
+};
+// Of the best instruction set that Highway may choose too.
+const QuadSums& QuadSumsHere();
+
+}  // namespace oncilla::cpu

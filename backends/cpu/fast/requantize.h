@@ -1,0 +1,30 @@
+// How sums in i32 become integers of 8 or 16 bits, on vectors: what Requantize
+// (engine/ops/nn/integer.h) and the ends of integer products share.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/ops/nn/integer.h"
+#include "engine/tensor/dtype.h"
+
+namespace oncilla::cpu {
+
+// One of `scales` (mode float) and `multipliers` with `shifts` (mode fixed) is set.
+struct RequantizeRule {
+  DType to = DType::kI8;
+  const float* scales = nullptr;
+  const int32_t *multipliers = nullptr, *shifts = nullptr;
+  bool many = false;  // a factor for each sum of a row; else one for all
+  int32_t x_zero = 0, left_shift = 0;
+  int32_t zero = 0;
+  int32_t least = 0, most = 0;  // of the result before the zero point is added
+
+  bool fixed() const { return multipliers != nullptr; }
+};
+
+struct Args;  // kernel.h
+// The rule of a Requantize whose factors, zero point and shifts are inputs `first`, first + 1 and
+// first + 2 of a node. Refuses shifts out of range.
+Result<RequantizeRule> RuleOf(const RequantizeAttrs& attrs, const Args& args, size_t first);
+
+}  // namespace oncilla::cpu

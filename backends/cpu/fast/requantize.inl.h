@@ -1,0 +1,152 @@
+// Vectors of sums in i32 as integers of another scale. Included once per instruction set.
+#if defined(ONCILLA_CPU_REQUANTIZE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ONCILLA_CPU_REQUANTIZE_INL_H_
+#undef ONCILLA_CPU_REQUANTIZE_INL_H_
+#else
+#define ONCILLA_CPU_REQUANTIZE_INL_H_
+#endif
+
+#include <cstring>
+
+#include "backends/cpu/fast/requantize.h"
+#include "backends/cpu/vector.inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace oncilla::cpu::HWY_NAMESPACE {
+
+using Ints = hn::ScalableTag<int32_t>;
+using IntVector = hn::Vec<Ints>;
+
+// MultiplyFixed of engine/ops/nn/integer.h, lane by lane.
+HWY_INLINE IntVector MultiplyFixedLanes(IntVector x, IntVector multiplier, IntVector shift) {
+  constexpr Ints d;
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
+  HWY_ALIGN int32_t lanes[3][kLanes];
+  hn::Store(x, d, lanes[0]);
+  hn::Store(multiplier, d, lanes[1]);
+  hn::Store(shift, d, lanes[2]);
+  for (int i = 0; i < kLanes; ++i) {
+    lanes[0][i] = MultiplyFixed(lanes[0][i], lanes[1][i], lanes[2][i]);
+  }
+  return hn::Load(d, lanes[0]);
+#else
+  using Wide = hn::RepartitionToWide<Ints>;
+  constexpr Wide wide;
+  const auto zero = hn::Zero(d), one = hn::Set(d, 1);
+  const auto left = hn::Max(shift, zero), right = hn::Max(hn::Neg(shift), zero);
+  x = hn::Shl(x, left);
+  // Products of 64 bits, of even and of odd lanes; the rounded upper half of each is bits 31 to 62.
+  const auto odd_lanes = [&](IntVector v) HWY_ATTR {
+    return hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(wide, v)));
+  };
+  const auto half = hn::Set(wide, int64_t{1} << 30);
+  const auto even = hn::Add(hn::MulEven(x, multiplier), half);
+  const auto odd = hn::Add(hn::MulEven(odd_lanes(x), odd_lanes(multiplier)), half);
+  const auto high =
+      hn::OddEven(hn::BitCast(d, hn::ShiftLeft<1>(odd)), hn::BitCast(d, hn::ShiftRight<31>(even)));
+  const auto mask = hn::Sub(hn::Shl(one, right), one);
+  const auto above = hn::Sub(hn::ShiftRight<1>(mask), hn::BroadcastSignBit(high));
+  const auto up = hn::Gt(hn::And(high, mask), above);
+  const auto y = hn::Sub(hn::Shr(high, right), hn::VecFromMask(d, up));
+  // The one product whose upper half is no number of 32 bits.
+  const auto lowest = hn::Set(d, INT32_MIN), most = hn::Shr(hn::Set(d, INT32_MAX), right);
+  const auto beyond = hn::And(hn::Eq(x, lowest), hn::Eq(multiplier, lowest));
+  return hn::IfThenElse(beyond, most, y);
+#endif
+}
+
+// A rule with the factors of a vector of sums, in registers.
+template <bool kFixed>
+struct RuleLanes;
+
+template <>
+struct RuleLanes<false> {
+  Vector scale, least, most;
+  IntVector zero;
+
+  // Reads a whole vector of factors from `place` on where there are many.
+  HWY_INLINE RuleLanes(const RequantizeRule& rule, int64_t place) {
+    constexpr Floats d;
+    scale = rule.many ? hn::LoadU(d, rule.scales + place) : hn::Set(d, rule.scales[0]);
+    least = hn::Set(d, static_cast<float>(rule.least));
+    most = hn::Set(d, static_cast<float>(rule.most));
+    zero = hn::Set(Ints(), rule.zero);
+  }
+  HWY_INLINE IntVector operator()(IntVector x) const {
+    const auto value = hn::Mul(hn::ConvertTo(Floats(), x), scale);
+    // NaN is no more than the least.
+    const auto above = hn::IfThenElse(hn::Gt(value, least), value, least);
+    return hn::Add(hn::NearestInt(hn::Min(above, most)), zero);
+  }
+};
+
+template <>
+struct RuleLanes<true> {
+  IntVector multiplier, shift, least, most, zero;
+
+  HWY_INLINE RuleLanes(const RequantizeRule& rule, int64_t place) {
+    constexpr Ints d;
+    multiplier =
+        rule.many ? hn::LoadU(d, rule.multipliers + place) : hn::Set(d, rule.multipliers[0]);
+    shift = rule.many ? hn::LoadU(d, rule.shifts + place) : hn::Set(d, rule.shifts[0]);
+    least = hn::Set(d, rule.least);
+    most = hn::Set(d, rule.most);
+    zero = hn::Set(d, rule.zero);
+  }
+  HWY_INLINE IntVector operator()(IntVector x) const {
+    const auto y = MultiplyFixedLanes(x, multiplier, shift);
+    return hn::Add(hn::Min(hn::Max(y, least), most), zero);
+  }
+};
+
+// `n` sums as numbers of type T; the factors of the first begin at `place`.
+template <class T, bool kFixed>
+HWY_INLINE void RequantizeSums(const RequantizeRule& rule, const int32_t* x, int64_t n,
+                               int64_t place, T* y) {
+  constexpr Ints d;
+  constexpr hn::Rebind<T, Ints> narrow;
+  const auto x_zero = hn::Set(d, rule.x_zero);
+  const int left_shift = rule.left_shift;
+  const auto moved = [&](IntVector v) HWY_ATTR {
+    v = hn::Sub(v, x_zero);
+    return left_shift == 0 ? v : hn::ShiftLeftSame(v, left_shift);
+  };
+  int64_t i = 0;
+  if (!rule.many) {
+    const RuleLanes<kFixed> lanes(rule, 0);
+    for (; i + kLanes <= n; i += kLanes) {
+      hn::StoreU(hn::DemoteTo(narrow, lanes(moved(hn::LoadU(d, x + i)))), narrow, y + i);
+    }
+  }
+  for (; i + kLanes <= n; i += kLanes) {
+    const RuleLanes<kFixed> lanes(rule, place + i);
+    hn::StoreU(hn::DemoteTo(narrow, lanes(moved(hn::LoadU(d, x + i)))), narrow, y + i);
+  }
+  for (; i < n; ++i) {
+    RequantizeRule one = rule;
+    const int64_t at = rule.many ? place + i : 0;
+    one.many = false;
+    if constexpr (kFixed) {
+      one.multipliers += at;
+      one.shifts += at;
+    } else {
+      one.scales += at;
+    }
+    const RuleLanes<kFixed> lanes(one, 0);
+    y[i] = static_cast<T>(hn::GetLane(lanes(moved(hn::Set(d, x[i])))));
+  }
+}
+
+// Calls fn(T) with a number of the type that the rule leads to.
+template <class F>
+HWY_INLINE void ForRequantized(DType to, F&& fn) {
+  if (to == DType::kU8) fn(uint8_t{});
+  if (to == DType::kI8) fn(int8_t{});
+  if (to == DType::kU16) fn(uint16_t{});
+  if (to == DType::kI16) fn(int16_t{});
+}
+
+}  // namespace oncilla::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
