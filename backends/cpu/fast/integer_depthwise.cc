@@ -23,14 +23,23 @@
 #define ONCILLA_FAST_INTEGER_DEPTHWISE_TYPES
 namespace oncilla::cpu {
 
-// What a pixel of the output is made of.
-struct DepthwisePixel {
-  const std::byte* const* taps = nullptr;  // pixels of the input; an even number
-  int64_t pairs = 0;
-  const int16_t* weights = nullptr;
+// A row of the output: its windows slide along `width` over so many lines of the input.
+struct DepthwiseRow {
+  const std::byte* const* lines = nullptr;  // null where one lies outside of the input
+  int64_t line_count = 0;
+  const WindowAxis* width = nullptr;
+  const std::byte* outside = nullptr;  // a pixel of zero points
   bool is_signed = false;
   int64_t channels = 0;
-  const int32_t* terms = nullptr;  // what is added to the sum of each channel
+  const int16_t* weights = nullptr;
+  const int32_t* terms = nullptr;        // what is added to the sum of each channel
+  const RequantizeRule* rule = nullptr;  // null: the sums are stored
+  // Room for the pixels of a window, an even number of them, and for the sums of a pixel.
+  const std::byte** taps = nullptr;
+  int32_t* sums = nullptr;
+  std::byte* y = nullptr;
+
+  int64_t pairs() const { return (line_count * width->kernel + 1) / 2; }
 };
 
 // Weights as they are stored, [taps][channels], less a zero point for each channel where there are.
@@ -87,21 +96,7 @@ void PackDepthwise(const DepthwiseWeights& w, int16_t* to) {
   }
 }
 
-#if HWY_TARGET == HWY_SCALAR
-template <class T>
-void SumBlock(const DepthwisePixel& p, int64_t first, int64_t count, const int16_t* w,
-              int32_t* sums) {
-  for (int64_t i = 0; i < kBlock; ++i) sums[i] = 0;
-  for (int64_t pair = 0; pair < p.pairs; ++pair) {
-    for (int64_t i = 0; i < kBlock; ++i, w += 2) {
-      if (i >= count) continue;
-      const T* x = reinterpret_cast<const T*>(p.taps[2 * pair]) + first + i;
-      const T* other = reinterpret_cast<const T*>(p.taps[2 * pair + 1]) + first + i;
-      sums[i] += x[0] * w[0] + other[0] * w[1];
-    }
-  }
-}
-#else
+#if HWY_TARGET != HWY_SCALAR
 // Bytes of a block as 16-bit integers; of a part, the rest being zero.
 template <class T>
 HWY_INLINE hn::Vec<Pairs> LoadBlock(const std::byte* from, int64_t count) {
@@ -116,75 +111,119 @@ HWY_INLINE hn::Vec<Pairs> LoadBlock(const std::byte* from, int64_t count) {
 }
 
 // Sums of the lower and the upper halves of each 16 bytes' channels, in the order of channels.
-HWY_INLINE void StoreInOrder(IntVector lower, IntVector upper, int32_t* to) {
+HWY_INLINE void PutInOrder(IntVector& lower, IntVector& upper) {
   constexpr Ints d;
-  if constexpr (kLanes == 4) {
-    hn::StoreU(lower, d, to);
-    hn::StoreU(upper, d, to + kLanes);
-  } else {
+  static_assert(kLanes == 4 || kLanes == 8 || kLanes == 16);
+  if constexpr (kLanes > 4) {
     // Blocks of four: lower 0, upper 0, lower 2, .. and lower 1, upper 1, lower 3, ..
     const auto even = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(upper), lower);
     const auto odd = hn::OddEvenBlocks(upper, hn::SwapAdjacentBlocks(lower));
-    if constexpr (kLanes == 8) {
-      hn::StoreU(even, d, to);
-      hn::StoreU(odd, d, to + kLanes);
-    } else {
-      hn::StoreU(hn::ConcatLowerLower(d, odd, even), d, to);
-      hn::StoreU(hn::ConcatUpperUpper(d, odd, even), d, to + kLanes);
-    }
+    lower = kLanes == 8 ? even : hn::ConcatLowerLower(d, odd, even);
+    upper = kLanes == 8 ? odd : hn::ConcatUpperUpper(d, odd, even);
   }
-}
-
-template <class T>
-HWY_INLINE void SumBlock(const DepthwisePixel& p, int64_t first, int64_t count, const int16_t* w,
-                         int32_t* sums) {
-  constexpr Ints d;
-  constexpr Pairs pairs;
-  static_assert(kLanes == 4 || kLanes == 8 || kLanes == 16);
-  IntVector lower = hn::Zero(d), upper = hn::Zero(d), lower_rest = hn::Zero(d),
-            upper_rest = hn::Zero(d);
-  for (int64_t pair = 0; pair < p.pairs; ++pair, w += 2 * kBlock) {
-    const auto a = LoadBlock<T>(p.taps[2 * pair] + first, count);
-    const auto b = LoadBlock<T>(p.taps[2 * pair + 1] + first, count);
-    lower = hn::ReorderWidenMulAccumulate(d, hn::InterleaveLower(pairs, a, b), hn::LoadU(pairs, w),
-                                          lower, lower_rest);
-    upper = hn::ReorderWidenMulAccumulate(d, hn::InterleaveUpper(pairs, a, b),
-                                          hn::LoadU(pairs, w + kBlock), upper, upper_rest);
-  }
-  StoreInOrder(hn::RearrangeToOddPlusEven(lower, lower_rest),
-               hn::RearrangeToOddPlusEven(upper, upper_rest), sums);
 }
 #endif
 
+// The sums of a block of channels, `count` of which there are.
 template <class T>
-HWY_INLINE void SumPixel(const DepthwisePixel& p, int32_t* sums) {
-  const int16_t* w = p.weights;
-  HWY_ALIGN int32_t block[kBlock];
-  for (int64_t start = 0; start < p.channels; start += kBlock, w += p.pairs * 2 * kBlock) {
-    const int64_t first = BlockStart(start / kBlock, p.channels);
-    const int64_t count = std::min<int64_t>(kBlock, p.channels);
-    SumBlock<T>(p, first, count, w, block);
-    for (int64_t i = 0; i < count; ++i) {
-      sums[first + i] = static_cast<int32_t>(static_cast<uint32_t>(block[i]) +
-                                             static_cast<uint32_t>(p.terms[first + i]));
+HWY_INLINE void SumBlock(const std::byte* const* taps, int64_t pairs, const int16_t* w,
+                         int64_t first, int64_t count, const int32_t* terms, int32_t* sums) {
+#if HWY_TARGET == HWY_SCALAR
+  uint32_t all[kBlock] = {};
+  for (int64_t pair = 0; pair < pairs; ++pair) {
+    for (int64_t i = 0; i < kBlock; ++i, w += 2) {
+      if (i >= count) continue;
+      const T* x = reinterpret_cast<const T*>(taps[2 * pair]) + first + i;
+      const T* other = reinterpret_cast<const T*>(taps[2 * pair + 1]) + first + i;
+      all[i] += static_cast<uint32_t>(x[0] * w[0] + other[0] * w[1]);
+    }
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    sums[first + i] = static_cast<int32_t>(all[i] + static_cast<uint32_t>(terms[first + i]));
+  }
+#else
+  constexpr Ints d;
+  constexpr Pairs both;
+  IntVector lower = hn::Zero(d), upper = hn::Zero(d), lower_rest = hn::Zero(d),
+            upper_rest = hn::Zero(d);
+  for (int64_t pair = 0; pair < pairs; ++pair, w += 2 * kBlock) {
+    const auto a = LoadBlock<T>(taps[2 * pair] + first, count);
+    const auto b = LoadBlock<T>(taps[2 * pair + 1] + first, count);
+    lower = hn::ReorderWidenMulAccumulate(d, hn::InterleaveLower(both, a, b), hn::LoadU(both, w),
+                                          lower, lower_rest);
+    upper = hn::ReorderWidenMulAccumulate(d, hn::InterleaveUpper(both, a, b),
+                                          hn::LoadU(both, w + kBlock), upper, upper_rest);
+  }
+  lower = hn::RearrangeToOddPlusEven(lower, lower_rest);
+  upper = hn::RearrangeToOddPlusEven(upper, upper_rest);
+  PutInOrder(lower, upper);
+  if (count >= kBlock) {
+    hn::StoreU(hn::Add(lower, hn::LoadU(d, terms + first)), d, sums + first);
+    hn::StoreU(hn::Add(upper, hn::LoadU(d, terms + first + kLanes)), d, sums + first + kLanes);
+    return;
+  }
+  HWY_ALIGN int32_t some[kBlock];
+  hn::Store(lower, d, some);
+  hn::Store(upper, d, some + kLanes);
+  for (int64_t i = 0; i < count; ++i) {
+    sums[first + i] = static_cast<int32_t>(static_cast<uint32_t>(some[i]) +
+                                           static_cast<uint32_t>(terms[first + i]));
+  }
+#endif
+}
+
+// The pixels under the window at place `at` of the row.
+HWY_INLINE void FindTaps(const DepthwiseRow& row, int64_t at) {
+  const WindowAxis& width = *row.width;
+  const int64_t start = width.start(at), kernel = width.kernel, dilation = width.dilation;
+  const bool whole = start >= 0 && start + width.extent() <= width.in;
+  const std::byte** taps = row.taps;
+  for (int64_t line = 0; line < row.line_count; ++line, taps += kernel) {
+    const std::byte* x = row.lines[line];
+    for (int64_t k = 0; k < kernel; ++k) {
+      const int64_t w = start + k * dilation;
+      const bool inside = x != nullptr && (whole || (w >= 0 && w < width.in));
+      taps[k] = inside ? x + w * row.channels : row.outside;
     }
   }
 }
 
-void SumTaps(const DepthwisePixel& p, int32_t* sums) {
-  if (p.is_signed) return SumPixel<int8_t>(p, sums);
-  SumPixel<uint8_t>(p, sums);
+template <class T>
+HWY_INLINE void SumPixel(const DepthwiseRow& row, int32_t* sums) {
+  const int64_t channels = row.channels, pairs = row.pairs();
+  const int64_t count = std::min<int64_t>(kBlock, channels);
+  const int16_t* w = row.weights;
+  for (int64_t start = 0; start < channels; start += kBlock, w += pairs * 2 * kBlock) {
+    SumBlock<T>(row.taps, pairs, w, BlockStart(start / kBlock, channels), count, row.terms, sums);
+  }
 }
 
-void StoreRow(const RequantizeRule& rule, const int32_t* sums, int64_t channels, std::byte* y) {
-  ForRequantized(rule.to, [&](auto like) HWY_ATTR {
-    auto* to = reinterpret_cast<decltype(like)*>(y);
-    if (rule.fixed()) {
-      RequantizeSums<decltype(like), true>(rule, sums, channels, 0, to);
-    } else {
-      RequantizeSums<decltype(like), false>(rule, sums, channels, 0, to);
+template <class T>
+HWY_INLINE void RunRowOf(const DepthwiseRow& row) {
+  if (row.rule == nullptr) {
+    auto* y = reinterpret_cast<int32_t*>(row.y);
+    for (int64_t at = 0; at < row.width->out; ++at, y += row.channels) {
+      FindTaps(row, at);
+      SumPixel<T>(row, y);
+    }
+    return;
+  }
+  ForRequantized(row.rule->to, [&](auto like) HWY_ATTR {
+    auto* y = reinterpret_cast<decltype(like)*>(row.y);
+    for (int64_t at = 0; at < row.width->out; ++at, y += row.channels) {
+      FindTaps(row, at);
+      SumPixel<T>(row, row.sums);
+      if (row.rule->fixed()) {
+        RequantizeSums<decltype(like), true>(*row.rule, row.sums, row.channels, 0, y);
+      } else {
+        RequantizeSums<decltype(like), false>(*row.rule, row.sums, row.channels, 0, y);
+      }
     }
   });
+}
+void RunRow(const DepthwiseRow& row) {
+  if (row.is_signed) return RunRowOf<int8_t>(row);
+  RunRowOf<uint8_t>(row);
 }
 
 }  // namespace oncilla::cpu::HWY_NAMESPACE
@@ -196,8 +235,7 @@ namespace {
 
 HWY_EXPORT(BlockChannels);
 HWY_EXPORT(PackDepthwise);
-HWY_EXPORT(SumTaps);
-HWY_EXPORT(StoreRow);
+HWY_EXPORT(RunRow);
 
 // A byte, from memory of its type.
 int32_t ByteAt(const Args& args, size_t input, int64_t i) {
@@ -262,34 +300,33 @@ class FastIntegerDepthwise : public CpuKernel {
       ONCILLA_ASSIGN(rule, RuleOf(AsRequantize(epilogue_), args, 5));
     }
 
-    DepthwisePixel pixel;
-    pixel.pairs = (taps + 1) / 2;
-    pixel.weights = weights;
-    pixel.is_signed = args.in(0).dtype == DType::kI8;
-    pixel.channels = channels;
-    pixel.terms = terms.data();
-    const std::vector<std::byte> outside(static_cast<size_t>(channels), std::byte(zero));
     const WindowAxis &depth = g_.axis[0], &height = g_.axis[1], &width = g_.axis[2];
-    const int64_t bytes = channels * (BitsOf(args.out(0).dtype) / 8);
+    const std::vector<std::byte> outside(static_cast<size_t>(channels), std::byte(zero));
+    DepthwiseRow all;
+    all.line_count = depth.kernel * height.kernel;
+    all.width = &width;
+    all.outside = outside.data();
+    all.is_signed = args.in(0).dtype == DType::kI8;
+    all.channels = channels;
+    all.weights = weights;
+    all.terms = terms.data();
+    all.rule = epilogue_.none() ? nullptr : &rule;
+    const int64_t row_bytes = width.out * channels * (BitsOf(args.out(0).dtype) / 8);
     const int64_t work = SaturatingMul(SaturatingMul(taps, channels), width.out);
     ParallelFor(args.threads, g_.batch * depth.out * height.out, GrainOf(8 * work, 64),
-                [&](int64_t row, int64_t end) {
-                  std::vector<const std::byte*> places(static_cast<size_t>(2 * pixel.pairs),
+                [&](int64_t begin, int64_t end) {
+                  std::vector<const std::byte*> lines(static_cast<size_t>(all.line_count));
+                  std::vector<const std::byte*> places(static_cast<size_t>(2 * all.pairs()),
                                                        outside.data());
-                  std::vector<int32_t> sums(epilogue_.none() ? 0 : static_cast<size_t>(channels));
-                  DepthwisePixel one = pixel;
-                  one.taps = places.data();
-                  for (; row < end; ++row) {
-                    std::byte* y = args.outputs[0] + row * width.out * bytes;
-                    for (int64_t ow = 0; ow < width.out; ++ow, y += bytes) {
-                      FindTaps(args.inputs[0], row, ow, outside.data(), places.data());
-                      if (epilogue_.none()) {
-                        HWY_DYNAMIC_DISPATCH(SumTaps)(one, reinterpret_cast<int32_t*>(y));
-                      } else {
-                        HWY_DYNAMIC_DISPATCH(SumTaps)(one, sums.data());
-                        HWY_DYNAMIC_DISPATCH(StoreRow)(rule, sums.data(), channels, y);
-                      }
-                    }
+                  std::vector<int32_t> sums(static_cast<size_t>(channels));
+                  DepthwiseRow row = all;
+                  row.lines = lines.data();
+                  row.taps = places.data();
+                  row.sums = sums.data();
+                  for (int64_t i = begin; i < end; ++i) {
+                    FindLines(args.inputs[0], i, lines.data());
+                    row.y = args.outputs[0] + i * row_bytes;
+                    HWY_DYNAMIC_DISPATCH(RunRow)(row);
                   }
                 });
     return Status();
@@ -308,24 +345,18 @@ class FastIntegerDepthwise : public CpuKernel {
     return terms;
   }
 
-  // The pixels under the window at `ow` of an output row.
-  void FindTaps(const std::byte* x, int64_t row, int64_t ow, const std::byte* outside,
-                const std::byte** places) const {
-    const WindowAxis &depth = g_.axis[0], &height = g_.axis[1], &width = g_.axis[2];
+  // The lines of the input under the windows of an output row.
+  void FindLines(const std::byte* x, int64_t row, const std::byte** lines) const {
+    const WindowAxis &depth = g_.axis[0], &height = g_.axis[1];
     const int64_t oh = row % height.out, od = row / height.out % depth.out;
     const int64_t sample = row / height.out / depth.out;
-    const int64_t channels = g_.in_channels;
+    const int64_t line_bytes = g_.axis[2].in * g_.in_channels;
     for (int64_t kd = 0; kd < depth.kernel; ++kd) {
       const int64_t d = depth.start(od) + kd * depth.dilation;
       for (int64_t kh = 0; kh < height.kernel; ++kh) {
         const int64_t h = height.start(oh) + kh * height.dilation;
-        const bool seen = d >= 0 && d < depth.in && h >= 0 && h < height.in;
-        const int64_t line = (sample * depth.in + d) * height.in + h;
-        for (int64_t kw = 0; kw < width.kernel; ++kw) {
-          const int64_t w = width.start(ow) + kw * width.dilation;
-          const bool inside = seen && w >= 0 && w < width.in;
-          *places++ = inside ? x + (line * width.in + w) * channels : outside;
-        }
+        const bool inside = d >= 0 && d < depth.in && h >= 0 && h < height.in;
+        *lines++ = inside ? x + ((sample * depth.in + d) * height.in + h) * line_bytes : nullptr;
       }
     }
   }
