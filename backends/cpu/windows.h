@@ -26,37 +26,55 @@ void ForTaps(const WindowGeometry& g, int64_t pixel, F&& f) {
   }
 }
 
+// An output pixel by its place, for walks from one pixel to the next without divisions.
+struct WindowPlace {
+  WindowPlace(const WindowGeometry& g, int64_t pixel) : g(g) {
+    for (size_t i = kMaxSpatial; i-- > 0; pixel /= g.axis[i].out) at[i] = pixel % g.axis[i].out;
+    sample = pixel;
+  }
+  void Next() {
+    for (size_t i = kMaxSpatial; i-- > 0; at[i] = 0) {
+      if (++at[i] < g.axis[i].out) return;
+    }
+    ++sample;
+  }
+  // Whether all taps lie in the input.
+  bool SeesWhole() const {
+    for (size_t i = 0; i < kMaxSpatial; ++i) {
+      const int64_t start = g.axis[i].start(at[i]);
+      if (start < 0 || start + g.axis[i].extent() > g.axis[i].in) return false;
+    }
+    return true;
+  }
+  WindowAxis::Taps Seen(size_t i, bool whole) const {
+    return whole ? WindowAxis::Taps{0, g.axis[i].kernel} : g.axis[i].Seen(at[i]);
+  }
+
+  const WindowGeometry& g;
+  int64_t sample = 0;
+  std::array<int64_t, kMaxSpatial> at{};
+};
+
 // Calls f(input pixel, tap, count) for taps that lie side by side in the window and in the input: a
-// row of the window at a time, where it is not dilated.
+// row of the window at a time, where it is not dilated. `whole`: all taps lie in the input.
 template <class F>
-void ForTapRuns(const WindowGeometry& g, int64_t pixel, F&& f) {
+void ForTapRuns(const WindowPlace& place, bool whole, F&& f) {
+  const WindowGeometry& g = place.g;
   const WindowAxis &depth = g.axis[0], &height = g.axis[1], &width = g.axis[2];
-  if (width.dilation != 1)
-    return ForTaps(g, pixel, [&](int64_t at, int64_t tap) { f(at, tap, 1); });
-  const int64_t ow = pixel % width.out, oh = pixel / width.out % height.out;
-  const int64_t od = pixel / width.out / height.out % depth.out;
-  const int64_t sample = pixel / g.out_pixels();
-  const auto td = depth.Seen(od), th = height.Seen(oh), tw = width.Seen(ow);
-  if (tw.begin >= tw.end) return;
+  const auto td = place.Seen(0, whole), th = place.Seen(1, whole), tw = place.Seen(2, whole);
   for (int64_t kd = td.begin; kd < td.end; ++kd) {
-    const int64_t d = sample * depth.in + depth.start(od) + kd * depth.dilation;
+    const int64_t d = place.sample * depth.in + depth.start(place.at[0]) + kd * depth.dilation;
     for (int64_t kh = th.begin; kh < th.end; ++kh) {
-      const int64_t h = d * height.in + height.start(oh) + kh * height.dilation;
-      f(h * width.in + width.start(ow) + tw.begin,
-        (kd * height.kernel + kh) * width.kernel + tw.begin, tw.end - tw.begin);
+      const int64_t h = d * height.in + height.start(place.at[1]) + kh * height.dilation;
+      const int64_t line = h * width.in + width.start(place.at[2]);
+      const int64_t tap = (kd * height.kernel + kh) * width.kernel;
+      if (width.dilation == 1) {
+        if (tw.begin < tw.end) f(line + tw.begin, tap + tw.begin, tw.end - tw.begin);
+        continue;
+      }
+      for (int64_t kw = tw.begin; kw < tw.end; ++kw) f(line + kw * width.dilation, tap + kw, 1);
     }
   }
-}
-
-// Whether all taps of output pixel `pixel` lie in the input.
-inline bool SeesWhole(const WindowGeometry& g, int64_t pixel) {
-  for (int i = kMaxSpatial; i-- > 0;) {
-    const WindowAxis& axis = g.axis[static_cast<size_t>(i)];
-    const int64_t start = axis.start(pixel % axis.out);
-    if (start < 0 || start + axis.extent() > axis.in) return false;
-    pixel /= axis.out;
-  }
-  return true;
 }
 
 // The other way round: f(output pixel, tap) for every window that has input pixel `pixel` at a tap.

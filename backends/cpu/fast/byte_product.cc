@@ -344,7 +344,7 @@ constexpr int64_t kPieces = 16, kWeightsAtOnce = 384 << 10;
 class ByteProduct {
  public:
   ByteProduct(const Threads& threads, const std::byte* packed, int64_t k, int64_t n,
-              const ByteRows& rows, FillByteRow fill, const ByteEnd& end)
+              const ByteRows& rows, FillByteRows fill, const ByteEnd& end)
       : threads_(threads),
         layout_(LayoutOfBytes()),
         k_(k),
@@ -398,8 +398,9 @@ class ByteProduct {
 
   void FillRows(int64_t begin, int64_t end, std::byte* to) {
     const int64_t bytes = layout_.RowBytes(k_), given = k_ * layout_.bytes();
-    for (int64_t r = begin; r < end; ++r, to += bytes) {
-      fill_(r, to);
+    fill_(begin, end, to);
+    for (int64_t r = begin; r < end && (bytes > given || columns_.NeedsRowSums());
+         ++r, to += bytes) {
       std::memset(to + given, 0, static_cast<size_t>(bytes - given));
       if (columns_.NeedsRowSums()) columns_.row_sums()[r] = SumOf(to, layout_.quads, k_);
     }
@@ -437,7 +438,7 @@ class ByteProduct {
   const ByteLayout layout_;
   const int64_t k_, n_, panels_;
   const ByteRows& rows_;
-  const FillByteRow fill_;
+  const FillByteRows fill_;
   std::byte* const y_;
   int64_t row_bytes_y_ = 0;
   Columns columns_;
@@ -514,7 +515,7 @@ bool ReadsInPlace(int64_t k, bool is_signed) {
 }
 
 void MultiplyBytes(const Threads& threads, const std::byte* packed, int64_t k, int64_t n,
-                   const ByteRows& rows, FillByteRow fill, const ByteEnd& end) {
+                   const ByteRows& rows, FillByteRows fill, const ByteEnd& end) {
   if (rows.count == 0 || n == 0) return;
   ByteProduct(threads, packed, k, n, rows, fill, end).Run();
 }

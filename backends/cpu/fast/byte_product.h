@@ -81,8 +81,9 @@ struct ByteRows {
 };
 // Whether rows of k bytes can be read where they stand.
 bool ReadsInPlace(int64_t k, bool is_signed);
-// Writes a row with a ByteFiller; called in parallel, at most once for each.
-using FillByteRow = absl::FunctionRef<void(int64_t row, std::byte* to)>;
+// Writes rows [first, last) with a ByteFiller, each RowBytes of the layout behind the one before;
+// called in parallel, at most once for each row.
+using FillByteRows = absl::FunctionRef<void(int64_t first, int64_t last, std::byte* to)>;
 
 // What else a product is made of. Zero points are those of the bytes as they are given.
 struct ByteEnd {
@@ -94,6 +95,6 @@ struct ByteEnd {
 };
 
 void MultiplyBytes(const Threads& threads, const std::byte* packed, int64_t k, int64_t n,
-                   const ByteRows& rows, FillByteRow fill, const ByteEnd& end);
+                   const ByteRows& rows, FillByteRows fill, const ByteEnd& end);
 
 }  // namespace oncilla::cpu

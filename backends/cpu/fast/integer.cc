@@ -108,8 +108,8 @@ class FastConvInteger : public CpuKernel {
       rows.step = g_.in_channels;
     }
     const ByteFiller filler(rows.is_signed, rows.zero);
-    const auto fill = [&](int64_t pixel, std::byte* to) {
-      FillWindow(filler, args.inputs[0], pixel, to);
+    const auto fill = [&](int64_t first, int64_t last, std::byte* to) {
+      FillWindows(filler, args.inputs[0], first, last, to);
     };
     MultiplyBytes(args.threads, packed_ ? args.inputs[1] : args.scratch, depth(), g_.out_channels,
                   rows, fill, end);
@@ -126,13 +126,18 @@ class FastConvInteger : public CpuKernel {
            });
   }
 
-  void FillWindow(const ByteFiller& filler, const std::byte* x, int64_t pixel,
-                  std::byte* to) const {
-    const int64_t channels = g_.in_channels;
-    if (!SeesWhole(g_, pixel)) filler.FillZeros(depth(), to);
-    ForTapRuns(g_, pixel, [&](int64_t at, int64_t tap, int64_t count) {
-      filler.Fill(x + at * channels, count * channels, to, tap * channels);
-    });
+  // The windows of output pixels. Pixels that lie side by side are copied at once.
+  void FillWindows(const ByteFiller& filler, const std::byte* x, int64_t first, int64_t last,
+                   std::byte* to) const {
+    const int64_t channels = g_.in_channels, row_bytes = LayoutOfBytes().RowBytes(depth());
+    WindowPlace place(g_, first);
+    for (; first < last; ++first, to += row_bytes, place.Next()) {
+      const bool whole = place.SeesWhole();
+      if (!whole) filler.FillZeros(depth(), to);
+      ForTapRuns(place, whole, [&](int64_t at, int64_t tap, int64_t count) {
+        filler.Fill(x + at * channels, count * channels, to, tap * channels);
+      });
+    }
   }
 
   const IntegerEpilogue epilogue_;
@@ -155,7 +160,8 @@ class FastMatMulInteger : public CpuKernel {
   Status Run(const Args& args) const override {
     RequantizeRule rule;
     ONCILLA_ASSIGN(ByteEnd end, EndOf(epilogue_, args, g_.n, &rule));
-    const int64_t row_bytes = g_.n * (BitsOf(args.out(0).dtype) / 8);
+    const int64_t y_bytes = g_.m * g_.n * (BitsOf(args.out(0).dtype) / 8);
+    const int64_t row_bytes = LayoutOfBytes().RowBytes(g_.k);
     const std::vector<int32_t> zeros = RowZeros(args);
     ByteRows rows;
     rows.count = g_.m;
@@ -174,13 +180,15 @@ class FastMatMulInteger : public CpuKernel {
       }
       const std::byte* a = args.inputs[0] + g_.a_offset(z);
       if (ReadsInPlace(g_.k, rows.is_signed)) rows.in_place = a;
-      const auto fill = [&](int64_t row, std::byte* to) {
-        const int32_t zero = zeros.empty() ? rows.zero : zeros[static_cast<size_t>(row)];
-        ByteFiller(rows.is_signed, zero).Fill(a + row * g_.a_row, g_.k, to);
+      const auto fill = [&](int64_t row, int64_t last, std::byte* to) {
+        for (; row < last; ++row, to += row_bytes) {
+          const int32_t zero = zeros.empty() ? rows.zero : zeros[static_cast<size_t>(row)];
+          ByteFiller(rows.is_signed, zero).Fill(a + row * g_.a_row, g_.k, to);
+        }
       };
       MultiplyBytes(args.threads, packed_ ? args.inputs[1] : args.scratch, g_.k, g_.n, rows, fill,
                     end);
-      end.y += g_.m * row_bytes;
+      end.y += y_bytes;
     }
     return Status();
   }
