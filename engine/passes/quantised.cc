@@ -75,6 +75,8 @@ std::optional<LinearParameters> ParametersOf(const Graph& graph, const Node& nod
     const auto zeros = Numbers(graph.fact(p.zero));
     if (!zeros) return {};
     p.zeros.assign(zeros->begin(), zeros->end());
+    const auto is_zero = [](int64_t zero) { return zero == 0; };
+    if (std::all_of(p.zeros.begin(), p.zeros.end(), is_zero)) p.zero = kNoValue;
   }
   if (IsWhole(scale.shape)) return p.zeros.size() == 1 ? std::optional(p) : std::nullopt;
   if (!x.shape.ranked() || (p.zeros.size() != 1 && p.zeros.size() != p.scales.size())) return {};

@@ -61,6 +61,10 @@ struct RuleLanes;
 
 template <>
 struct RuleLanes<false> {
+  // Added to a small float it leaves the nearest integer, ties to even, in the lowest bits.
+  static constexpr float kMagic = 12582912.0f;  // 3 * 2^22
+  static constexpr int32_t kMagicBits = 0x4B400000;
+
   Vector scale, least, most;
   IntVector zero;
 
@@ -70,13 +74,14 @@ struct RuleLanes<false> {
     scale = rule.many ? hn::LoadU(d, rule.scales + place) : hn::Set(d, rule.scales[0]);
     least = hn::Set(d, static_cast<float>(rule.least));
     most = hn::Set(d, static_cast<float>(rule.most));
-    zero = hn::Set(Ints(), rule.zero);
+    zero = hn::Set(Ints(), rule.zero - kMagicBits);
   }
   HWY_INLINE IntVector operator()(IntVector x) const {
     const auto value = hn::Mul(hn::ConvertTo(Floats(), x), scale);
     // NaN is no more than the least.
     const auto above = hn::IfThenElse(hn::Gt(value, least), value, least);
-    return hn::Add(hn::NearestInt(hn::Min(above, most)), zero);
+    const auto rounded = hn::Add(hn::Min(above, most), hn::Set(Floats(), kMagic));
+    return hn::Add(hn::BitCast(Ints(), rounded), zero);
   }
 };
 
