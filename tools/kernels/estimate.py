@@ -1,7 +1,7 @@
 """What a launch will cost on a device, from the instructions that the vendor's compiler made of its kernel.
 
 THE MODEL. A group works in slices: the rounds of the outermost loop around the hot one, which is the loop with the most
-multiply-adds, or, where nothing multiplies, with the most loads. Per slice and group, in clocks of a core:
+multiply-adds; where nothing multiplies, the whole kernel is one slice. Per slice and group, in clocks of a core:
   issue   warps * instructions / schedulers. One instruction a clock and scheduler (NVIDIA, RDNA), or in four clocks
           (waves of 64 on 16 lanes). AMD and Intel issue scalar and memory instructions of other warps beside.
   fma     warps * multiply-adds * clocks of one in its pipe (hardware.py).
@@ -14,8 +14,9 @@ multiply-adds, or, where nothing multiplies, with the most loads. Per slice and 
           local memory behind most of these; then only what is longer than the multiply-adds of all resident groups.
 Two closed queues by mean value analysis: warps of a scheduler cover each other's reads of local memory; resident
 groups (without barriers: warps) cover each other's waits. Then over the launch: slices, what stands outside the loop
-and two global latencies a group, groups dealt to cores, as many at once as registers, local memory and slots allow;
-never faster than the memory delivers what must be read and written once, or the second-level cache what is loaded.
+and two global latencies a round of groups, groups dealt to cores, as many at once as registers, local memory and slots
+allow; never faster than the memory delivers weights and what does not stay in the cache, or the second-level cache
+what is loaded.
 
 How often loops run is not in the code. The multiply-adds of a node are known: they divided by those of a slice are the
 rounds; TILES says how deep a slice is and how many sums a work-item has, by kernel. Where it has no row: the hot loop
@@ -103,6 +104,12 @@ def occupancy(kernel, threads, local_bytes):
     return Occupancy(limits[limit], warps, limit)
 
 
+def moved(launch):
+    """Bytes that must be read and written at least once. What only moves elements reads no more than it writes."""
+    read, written = launch["read_bytes"], launch["written_bytes"]
+    return written + (min(read, written) if launch["work"] == "movement" else read)
+
+
 class Trips:
     """How often each instruction of a kernel runs for one work-item."""
 
@@ -116,11 +123,14 @@ class Trips:
         loops = [tuple(loop) for loop in kernel.loops]
         self.multiplies = launch["work"] == "multiply-adds" and launch["operations"] > 0
         self.hot = self.find_hot(loops)
-        around = [l for l in loops if self.hot and l[0] <= self.hot[0] and l[1] >= self.hot[1]]
+        counted = self.hot and self.multiplies and self.own(self.hot, isa.MULTIPLIES)
+        around = [l for l in loops if counted and l[0] <= self.hot[0] and l[1] >= self.hot[1]]
         self.chain = sorted(around, key=lambda l: l[0] - l[1])  # outermost first
         self.trips = {}
-        if self.hot:
-            self.find_trips(loops)
+        if counted:
+            self.count_multiplies(loops)
+        else:
+            self.count_loads(loops)
         self.slices = self.trips.get(self.chain[0], 1.0) if self.chain else 1.0
 
     def multiply_adds(self, first, last):
@@ -152,32 +162,30 @@ class Trips:
         depth = self.launch["operations"] / 2 / outputs
         return self.tile.rows * self.tile.columns * depth / self.threads
 
-    def find_trips(self, loops):
+    def count_multiplies(self, loops):
+        """Rounds of the loops around the multiply-adds, of which the work says how many there are."""
+        longest, outer = max(1, self.launch["longest_loop"]), self.chain[0]
+        done = max(self.multiply_adds(*self.hot), 1e-9)
+        total = max(1.0, self.needed() / done)  # rounds of the hot loop
+        if self.hot == outer:
+            self.trips[outer] = total
+        else:
+            rounds = longest
+            if self.tile is not None:
+                rounds = self.needed() * self.threads / (self.tile.rows * self.tile.columns * self.tile.depth)
+            rounds = min(max(rounds, 1.0), total)
+            self.trips[outer] = rounds
+            self.trips[self.hot] = total / rounds
+        self.find_loaders(loops)
+
+    def count_loads(self, loops):
+        """Nothing multiplies: each loop of loads reads what the launch reads, as far as the recipe says that loops go;
+        the loops inside another are windows and the like: short."""
         longest = max(1, self.launch["longest_loop"])
-        outer = self.chain[0]
-        if self.multiplies and self.own(self.hot, isa.MULTIPLIES):
-            done = max(self.multiply_adds(*self.hot), 1e-9)
-            total = max(1.0, self.needed() / done)  # rounds of the hot loop
-            if self.hot == outer:
-                self.trips[outer] = total
-                self.rounds = 1.0
-            else:
-                rounds = longest
-                if self.tile is not None:
-                    rounds = self.needed() * self.threads / (self.tile.rows * self.tile.columns * self.tile.depth)
-                rounds = min(max(rounds, 1.0), total)
-                self.trips[outer] = rounds
-                self.trips[self.hot] = total / rounds
-                for loop in self.chain[1:-1]:
-                    self.trips[loop] = 1.0
-            self.find_loaders(loops)
-            return
-        # Without multiply-adds to count: each loop of loads reads what the launch reads, as far as the recipe says
-        # that loops go.
         for loop in loops:
             depth = sum(1 for l in loops if l[0] <= loop[0] and l[1] >= loop[1])
             each = sum(n for c, n in self.kernel.code[loop[0]:loop[1] + 1] if c == "ldg")
-            rounds = self.launch["read_bytes"] / self.items / each if each else longest
+            rounds = moved(self.launch) / self.items / each if each else longest
             self.trips[loop] = min(max(rounds, 1.0), longest) if depth == 1 else min(longest, 4.0)
 
     def find_loaders(self, loops):
@@ -268,8 +276,9 @@ class Estimate:
                 passes = 2
             clocks += passes * w
         if a.spills == "registers":
-            # Each value beyond the last register is written and read once a round.
-            clocks += 2 * max(1, 4 * lanes / a.local_rate) * self.spilled / 4
+            # Each value beyond the last register is written and read once for each step along a slice.
+            depth = self.tile.depth if self.tile else 1
+            clocks += 2 * max(1, 4 * lanes / a.local_rate) * self.spilled / 4 * depth
         self.local = warps * clocks
         loaded = self.threads * sum(n * w for c, n, w in body if c in ("ldg", "copy"))
         self.loaded = loaded * (1.0 if self.local_bytes or self.tile else 0.25)
@@ -293,7 +302,7 @@ class Estimate:
         hot = t.hot if t.hot in t.trips and t.hot != (self.first, self.last) else None
         self.inner_wait = a.local_latency * (self.weight[hot[0]] if hot else 1.0) * (1 if self.mix["lds"] else 0)
         outside = sum(w for i, w in enumerate(self.weight) if not self.first <= i <= self.last)
-        self.outside = max(self.warps / a.schedulers, 1) * outside * a.vector_clocks + 2 * a.global_latency
+        self.outside = max(self.warps / a.schedulers, 1) * outside * a.vector_clocks
 
     def chain_holds(self, loop):
         return loop != (self.first, self.last) and loop[0] >= self.first and loop[1] <= self.last
@@ -317,20 +326,27 @@ class Estimate:
         return service / max(queue(service / self.warps, wait, groups * self.warps), 1e-9)
 
     def core_seconds(self):
-        most, clocks, known = math.ceil(self.groups / self.device.cores), 0.0, {}
+        most, clocks = math.ceil(self.groups / self.device.cores), 0.0
         rounds, rest = divmod(most, self.resident)
+        # A group begins with loads and ends with stores. Where it is long, those of a round come together; short ones
+        # follow each other, so that only the first and the last of a core are seen.
+        ends = 2 * self.a.global_latency
         for now, times in ((self.resident, rounds), (rest, 1 if rest else 0)):
             if not times:
                 continue
-            if now not in known:
-                known[now] = now * self.slices * self.clocks(now) + self.outside * (1 if now < 2 else now / 2)
-            clocks += times * known[now]
-        return clocks / self.device.ghz / 1e9
+            one = now * (self.slices * self.clocks(now) + self.outside / min(now, 2))
+            clocks += times * (one + (ends if self.trips.chain else 0))
+        return (clocks + (0 if self.trips.chain else ends)) / self.device.ghz / 1e9
 
     def find_time(self):
         d, launch = self.device, self.launch
-        once = launch["read_bytes"] + launch["written_bytes"]
-        memory = once / (d.memory * 1e9) / MEMORY_SHARE
+        once = moved(launch)
+        # Weights come from memory; what launches hand to each other stays in a cache that has room for twice as much.
+        weights = sum({x["name"]: x["bytes"] for x in launch["arguments"] if x["kind"] == "constant"}.values())
+        weights = min(weights, once - launch["written_bytes"])
+        rest = once - weights
+        rate = d.memory * MEMORY_SHARE if rest * 2 > d.cache_mb * 1e6 else d.cache
+        memory = weights / (d.memory * 1e9) / MEMORY_SHARE + rest / (rate * 1e9)
         cache = (self.groups * self.slices * self.loaded + launch["written_bytes"]) / (d.cache * 1e9)
         if self.tile is not None and launch["read_bytes"] > d.cache_mb * 1e6:
             # Operands that do not stay in the cache are read again by each round of groups.

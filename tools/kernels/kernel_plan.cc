@@ -93,6 +93,8 @@ std::string_view Name(Work work) {
     case Work::kTapsBackwards:
     case Work::kProduct:
       return "multiply-adds";
+    case Work::kNone:
+      return "movement";
     default:
       return "elements";
   }
@@ -112,7 +114,8 @@ struct ArgWriter {
     json.Field("kind", kind).Field("bytes", bytes);
   }
   void operator()(opencl::In a) const {
-    Kind("input", kernel.input_bytes[static_cast<size_t>(a.index)]);
+    const auto i = static_cast<size_t>(a.index);
+    Kind(kernel.constant[i] ? "constant" : "input", kernel.input_bytes[i]);
   }
   void operator()(opencl::Out a) const {
     Kind("output", kernel.output_bytes[static_cast<size_t>(a.index)]);

@@ -43,6 +43,8 @@ def run(*command, environment=None):
         done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=SECONDS, env=environment)
     except subprocess.TimeoutExpired:
         raise Failed(f"{pathlib.Path(command[0]).name}: no end after {SECONDS} s") from None
+    except OSError as error:
+        raise Failed(f"{command[0]}: {error.strerror}") from None
     if done.returncode != 0:
         lines = (done.stderr + done.stdout).strip().splitlines()
         said = [x for x in lines if "error" in x.lower()] or lines

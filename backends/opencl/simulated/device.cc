@@ -41,14 +41,16 @@ Result<std::unique_ptr<Kernel>> SimulatedDevice::Prepare(const NodeView& node, c
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const Fact& fact = node.inputs[i];
     int64_t bytes = 0;
+    const bool constant = fact.has_value() || fact.constant;
     if (!fact.absent() && !node.op->traits.IsPlanInput(i)) {
       bytes = fact.desc().bytes();
-      if (fact.has_value() || fact.constant) {
+      if (constant) {
         ONCILLA_ASSIGN(const Packing packing, PackingFor(node, static_cast<int>(i)));
         bytes = packing.bytes;
       }
     }
     kernel->input_bytes.push_back(bytes);
+    kernel->constant.push_back(constant);
   }
   for (const Fact& fact : node.outputs) {
     kernel->output_bytes.push_back(fact.absent() ? 0 : fact.desc().bytes());
