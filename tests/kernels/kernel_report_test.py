@@ -40,7 +40,7 @@ def product_launch(size=1024):
     return {"node": "n", "op": "MatMul", "source": "matmul/tiled.cl", "kernel": "tiled", "program": "p_1",
             "defines": dict(TX="16", TY="16", WM="8", WN="8", TILE_K="4"), "local": [16, 16, 1],
             "global": [16 * groups, 16, 1], "longest_loop": size, "work": "multiply-adds", "operations": 2 * size ** 3,
-            "outputs": 4 * size ** 2, "read_bytes": 8 * size ** 2, "written_bytes": 4 * size ** 2,
+            "output_elements": size ** 2, "read_bytes": 8 * size ** 2, "written_bytes": 4 * size ** 2,
             "arguments": [{"name": "memory", "kind": "local", "bytes": 8192},
                           {"name": "b", "kind": "constant", "bytes": 4 * size ** 2}]}
 

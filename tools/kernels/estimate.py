@@ -19,7 +19,8 @@ allow; never faster than the memory delivers weights and what does not stay in t
 what is loaded.
 
 How often loops run is not in the code. The multiply-adds of a node are known: they divided by those of a slice are the
-rounds; TILES says how deep a slice is and how many sums a work-item has, by kernel. Where it has no row: the hot loop
+rounds; TILES says how deep a slice is and how many sums a work-item has, by the names of its defines. Where it does not
+know them: the hot loop
 runs as often as the work needs, a loop around it as often as the recipe says of its longest loop, all others once.
 Where nothing multiplies, loops of loads run until what the launch reads is read.
 
@@ -53,16 +54,37 @@ def square(d):
     return Tile(int(d["TY"]) * int(d["WM"]), int(d["TX"]) * int(d["WN"]), int(d["TILE_K"]))
 
 
-# Tiles by source, from a launch's defines. Sources without a row have no tile.
-TILES = {"matmul/tiled.cl": square, "conv/tiled.cl": square}
+def warps(d):
+    """Kernels of WARPS_M x WARPS_N warps of LANES_M x (32 / LANES_M) lanes with TM x TN sums each."""
+    lanes = int(d["LANES_M"])
+    return Tile(int(d["WARPS_M"]) * lanes * int(d["TM"]), int(d["WARPS_N"]) * 32 // lanes * int(d["TN"]), int(d["TILE_K"]))
+
+
+def sub_groups(d):
+    """Kernels of WARPS sub-groups of LANES lanes, each of which has ROWS rows of 4 * LANES columns."""
+    return Tile(int(d["WARPS"]) * int(d["ROWS"]), 4 * int(d["LANES"]), int(d["LANES"]))
+
+
+TILES = [square, warps, sub_groups]
 
 
 def tile_of(launch):
-    make = TILES.get(launch["source"])
-    try:
-        return make(launch["defines"]) if make else None
-    except (KeyError, ValueError, TypeError):
-        return None  # a kernel of that file without tiles
+    """The tile of a launch by the names of its defines; nothing where they are not those of a tile."""
+    if "tile" in launch:
+        return Tile(*launch["tile"])
+    for make in TILES:
+        try:
+            return make(launch["defines"])
+        except (KeyError, ValueError):
+            continue
+    return None
+
+
+def depth_of(launch):
+    """How many multiply-adds make one sum of a group: all of K, or the part that the argument part_k tells."""
+    depth = launch["operations"] / 2 / max(1, launch["output_elements"])
+    parts = [a["value"] for a in launch["arguments"] if a["name"] == "part_k"]
+    return min([depth, *parts])
 
 
 def queue(service, wait, n):
@@ -156,11 +178,9 @@ class Trips:
 
     def needed(self):
         """Multiply-adds that a work-item makes, edges of tiles included."""
-        outputs = max(1, self.launch["outputs"] // 4)
         if self.tile is None:
             return self.launch["operations"] / 2 / self.items
-        depth = self.launch["operations"] / 2 / outputs
-        return self.tile.rows * self.tile.columns * depth / self.threads
+        return self.tile.rows * self.tile.columns * depth_of(self.launch) / self.threads
 
     def count_multiplies(self, loops):
         """Rounds of the loops around the multiply-adds, of which the work says how many there are."""
@@ -359,12 +379,10 @@ class Estimate:
         self.bytes = once
 
     def read_again(self):
-        outputs = max(1, self.launch["outputs"] // 4)
-        depth = self.launch["operations"] / 2 / outputs
         wave = min(self.groups, self.device.cores * self.resident)
         side = max(1.0, math.sqrt(wave))
         waves = self.groups / wave
-        return waves * side * (self.tile.rows + self.tile.columns) * depth * 4 + self.launch["written_bytes"]
+        return waves * side * (self.tile.rows + self.tile.columns) * depth_of(self.launch) * 4 + self.launch["written_bytes"]
 
     def share(self):
         """Of the device's peak, by the node's own operations."""

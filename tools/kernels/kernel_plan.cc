@@ -163,7 +163,7 @@ Status WriteLaunch(JsonWriter& json, const Node& node, const NodeWork& work,
   json.Field("work", Name(node.op->traits.work));
   const bool computes = launch == Heaviest(kernel.recipe);
   json.Field("operations", Whole(work.known && computes ? work.operations : 0));
-  json.Field("outputs", kernel.output_bytes.empty() ? int64_t{0} : kernel.output_bytes[0]);
+  json.Field("output_elements", kernel.output_elements);
   json.Close('}');
   return Status();
 }

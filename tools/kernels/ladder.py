@@ -30,9 +30,9 @@ STEPS = [
 
 def launch_of(tile, threads):
     groups = (SIZE // tile[0]) * (SIZE // tile[1])
-    return {"source": "ladder", "defines": {}, "local": [threads, 1, 1], "global": [threads * groups, 1, 1],
+    return {"source": "ladder", "defines": {}, "tile": tile, "local": [threads, 1, 1], "global": [threads * groups, 1, 1],
             "longest_loop": SIZE // tile[2], "arguments": [], "work": "multiply-adds", "operations": 2 * SIZE ** 3,
-            "outputs": 4 * SIZE ** 2, "read_bytes": 8 * SIZE ** 2, "written_bytes": 4 * SIZE ** 2}
+            "output_elements": SIZE ** 2, "read_bytes": 8 * SIZE ** 2, "written_bytes": 4 * SIZE ** 2}
 
 
 def main():
@@ -45,7 +45,6 @@ def main():
             text = "".join(f"#define {d.replace('=', ' ')}\n" for d in defines.split())
             program.write_text(text + (HERE / "ladder.cl").read_text())
             kernel = compiled.kernel(program, "ladder", "sm_86", "nvidia")
-            estimate.TILES["ladder"] = lambda _, tile=tile: estimate.Tile(*tile)
             rows.append((name, published, estimate.Estimate(kernel, launch_of(tile, threads), "a6000")))
     scale = rows[-1][1] / rows[-1][2].share() / 100
     errors = []

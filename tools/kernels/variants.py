@@ -2,7 +2,7 @@
 planning chooses.
 
 A line names a launch when it gives the launch's sizes together: all defines but those of INDEPENDENT, no more and no
-other values. Those of INDEPENDENT (types, epilogues, sizes of groups) change the code in one place each; that some line
+other values. Those of INDEPENDENT (types, epilogues, sizes of groups, how operands lie) change the code in one place each; that some line
 has the name is enough."""
 
 import pathlib
@@ -12,10 +12,11 @@ import shlex
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 KERNELS = ROOT / "cl_kernels"
 
-TYPES = {"C", "I", "IDX", "INDEX", "OFFSET", "OUT", "S", "SCALE", "T", "TO", "W", "WIDE", "X"}
+TYPES = {"C", "I", "IDX", "INDEX", "OFFSET", "OUT", "S", "SCALE", "SEEN", "T", "TO", "W", "WIDE", "X"}
 EPILOGUES = {"ACTIVATION", "BIAS", "FINISHES", "HAS_OFFSET", "HAS_SCALE", "KIND", "LEAST", "MAPS", "RESIDUAL", "RESULT"}
 GROUPS = {"GROUP", "GX", "GY"}
-VIEWS = {"AXES", "A_ALONG", "B_ALONG", "CENTERED", "KEPT", "NEGATIVE", "REDUCED", "SHIFTED"}
+VIEWS = {"AXES", "A_ALONG", "A_WIDE", "B_ALONG", "B_WIDE", "CENTERED", "KEPT", "NARROW", "NEGATIVE", "PART", "REDUCED",
+         "SHIFTED", "Y_WIDE"}
 MADE = {"LAST_PARAMS", "PARAMS", "STEPS"}  # of kernels whose text is partly made
 INDEPENDENT = TYPES | EPILOGUES | GROUPS | VIEWS | MADE
 

@@ -52,6 +52,9 @@ Result<std::unique_ptr<Kernel>> SimulatedDevice::Prepare(const NodeView& node, c
     kernel->input_bytes.push_back(bytes);
     kernel->constant.push_back(constant);
   }
+  if (!node.outputs.empty() && !node.outputs[0].absent()) {
+    kernel->output_elements = node.outputs[0].desc().elements();
+  }
   for (const Fact& fact : node.outputs) {
     kernel->output_bytes.push_back(fact.absent() ? 0 : fact.desc().bytes());
   }

@@ -19,7 +19,8 @@ struct SimulatedKernel : Kernel {
   // Of the operands, in the node's order; 0 for those that no kernel reads: absent ones, and values
   // that planning has used up.
   std::vector<int64_t> input_bytes, output_bytes;
-  std::vector<bool> constant;  // of the inputs
+  std::vector<bool> constant;   // of the inputs
+  int64_t output_elements = 0;  // of the first output
 
   int64_t scratch_bytes() const override { return recipe.scratch_bytes; }
   std::string description() const override;
