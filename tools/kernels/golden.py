@@ -9,8 +9,9 @@ FOLDER = ROOT / "tests/golden/kernels"
 TOLERANCE = 0.03
 # Devices whose compilers are quick and whose figures the others follow, and the nets of a short check.
 DEVICES = ["h200", "rtx3060", "rx6700", "a770", "adreno740", "mali_g710"]
-SHORT_DEVICES = ["rtx3060", "rx6700", "mali_g710"]
-SHORT_NETS = ["resnet50_b1", "mobilenet_v2", "minilm_s128", "gemm_1024", "decoder_decode_256"]
+SHORT_DEVICES = ["h200", "rtx3060", "rx6700", "a770", "mali_g710"]
+SHORT_NETS = ["resnet50_b1", "resnet50_b64", "mobilenet_v2", "efficientnet_b0", "minilm_s128", "gemm_1024",
+              "decoder_decode_256"]
 
 
 def figures(net):

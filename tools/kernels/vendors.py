@@ -131,17 +131,19 @@ class Compiled:
         self.versions = {}
 
     def version(self, vendor):
-        """What the vendor's compilers are, as far as they tell."""
+        """The versions of the vendor's compilers, as far as they tell."""
         if vendor not in self.versions:
-            commands = {"nvidia": [[CLANG, "--version"], [ptxas(), "--version"]], "amd": [[CLANG, "--version"]],
-                        "intel": [["dpkg-query", "-W", "intel-opencl-icd", "libigc1"]]}[vendor]
-            said = ""
-            for command in commands:
+            asked = {"nvidia": [[CLANG, "--version"], [ptxas(), "--version"]], "amd": [[CLANG, "--version"]],
+                     "intel": [["dpkg-query", "-W", "-f", "${Package} version ${Version}\\n", "intel-opencl-icd", "libigc1"]]}
+            told = []
+            for command in asked[vendor]:
+                name = pathlib.Path(command[0]).name
                 try:
-                    said += run(*command)
-                except (Failed, OSError):
-                    said += "?"
-            self.versions[vendor] = said
+                    found = re.findall(r"(?:version |V)(\d\S*)", run(*command))
+                except Failed:
+                    found = []
+                told.append(f"{'ocloc' if vendor == 'intel' else name} {' '.join(found) or 'of unknown version'}")
+            self.versions[vendor] = ", ".join(told)
         return self.versions[vendor]
 
     def kernel(self, program, entry, arch, vendor):
