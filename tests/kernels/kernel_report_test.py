@@ -4,6 +4,7 @@
 
 import copy
 import json
+import math
 import pathlib
 import subprocess
 import sys
@@ -85,7 +86,7 @@ class Plans(unittest.TestCase):
         self.assertGreater(len({str(sorted(t, key=str)) for t in tiles.values()}), 1)
         for device in ("mi250", "rx6700", "rx7900"):
             for launch in self.plans["mobilenet_v2"][device]["launches"]:
-                self.assertLessEqual(estimate.product(launch["local"]), 256)
+                self.assertLessEqual(math.prod(launch["local"]), 256)
 
     def test_what_is_wrong_is_said(self):
         model = nets.write("gemm_512", self.folder.name)

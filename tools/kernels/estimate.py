@@ -28,7 +28,6 @@ Not modelled: clocks that fall under load, conflicts of registers' banks, diverg
 atomics; both sides of branches in a loop count. tools/kernels/README.md has the error against published figures."""
 
 import collections
-import functools
 import math
 from dataclasses import dataclass
 
@@ -98,10 +97,6 @@ def queue(service, wait, n):
     return min(1.0, rate * service)
 
 
-def product(sizes):
-    return functools.reduce(lambda a, b: a * b, sizes, 1)
-
-
 @dataclass
 class Occupancy:
     groups: int  # resident on a core
@@ -140,8 +135,8 @@ class Trips:
         a = ARCH[kernel.arch]
         self.lanes = 8 / (kernel.simd or 8) if a.vendor == "intel" else 1
         self.tile = tile_of(launch)
-        self.threads = product(launch["local"])
-        self.items = max(1, product(launch["global"]))
+        self.threads = math.prod(launch["local"])
+        self.items = max(1, math.prod(launch["global"]))
         loops = [tuple(loop) for loop in kernel.loops]
         self.multiplies = launch["work"] == "multiply-adds" and launch["operations"] > 0
         self.hot = self.find_hot(loops)
@@ -167,8 +162,7 @@ class Trips:
             best = max(loops, key=lambda l: (self.own(l, isa.MULTIPLIES), l[0] - l[1]), default=None)
             if best and self.own(best, isa.MULTIPLIES):
                 return best
-        best = max(loops, key=lambda l: (self.own(l, ("ldg", "lds")), l[0] - l[1]), default=None)
-        return best or None
+        return max(loops, key=lambda l: (self.own(l, ("ldg", "lds")), l[0] - l[1]), default=None)
 
     def own(self, loop, classes):
         """Instructions of these classes in a loop and in none inside it."""
@@ -314,18 +308,14 @@ class Estimate:
         self.ahead = "copy" in code or (loads and "sts" in code and before > len(multiplies) / 2)
         self.barriers = a.barrier * self.mix["barrier"]
         # Each loop with loads waits once a round; the compiler puts a round's loads side by side.
-        rounds = 1.0 if any(c == "ldg" and self.weight[self.first + i] <= 1 for i, c in enumerate(code)) else 0.0
-        for loop in map(tuple, k.loops):
-            if self.chain_holds(loop) and t.own(loop, ("ldg",)):
-                rounds += self.weight[loop[0]]
+        inner = [l for l in map(tuple, k.loops) if l != (self.first, self.last) and l[0] >= self.first and l[1] <= self.last]
+        straight = [i for i, c in enumerate(code, self.first) if c == "ldg" and not any(l[0] <= i <= l[1] for l in inner)]
+        rounds = (1.0 if straight else 0.0) + sum(self.weight[l[0]] for l in inner if t.own(l, ("ldg",)))
         self.latency = a.global_latency * (1.0 if self.ahead else rounds) * (1 if loads else 0)
         hot = t.hot if t.hot in t.trips and t.hot != (self.first, self.last) else None
         self.inner_wait = a.local_latency * (self.weight[hot[0]] if hot else 1.0) * (1 if self.mix["lds"] else 0)
         outside = sum(w for i, w in enumerate(self.weight) if not self.first <= i <= self.last)
         self.outside = max(self.warps / a.schedulers, 1) * outside * a.vector_clocks
-
-    def chain_holds(self, loop):
-        return loop != (self.first, self.last) and loop[0] >= self.first and loop[1] <= self.last
 
     def busy(self, groups):
         """Clocks of the core for one group's slice. Fewer warps than schedulers leave some idle."""

@@ -36,6 +36,8 @@ def launch_of(tile, threads):
 
 
 def main():
+    if needs := vendors.missing("nvidia"):
+        sys.exit(f"ladder: not installed: {', '.join(needs)}")
     hardware.DEVICES["a6000"] = hardware.Device("sm_86", 84, 1.50, 768, 2600, 6)
     rows = []
     with tempfile.TemporaryDirectory() as folder:

@@ -2,7 +2,7 @@
 of zeros beside the model, in which each tensor has a first number of its own, so that none is taken for another's
 copy. ONNX is written as protobuf's wire format; nothing but Python's own library is needed."""
 
-import functools
+import math
 import os
 import pathlib
 import struct
@@ -69,9 +69,7 @@ class Net(architectures.Builder):
         if data is not None:
             out += message(9, data)
         else:
-            size = 4
-            for d in shape:
-                size *= d
+            size = 4 * math.prod(shape)
             for key, value in (("location", self.file), ("offset", self.end), ("length", size)):
                 out += message(13, message(1, key) + message(2, str(value)))
             out += number(14, 1)
@@ -85,7 +83,7 @@ class Net(architectures.Builder):
     def normal(self, *shape, spread, use=None):
         if self.shared and (shape, use) in self.known:
             return self.known[shape, use]
-        count = functools.reduce(lambda a, b: a * b, shape, 1)
+        count = math.prod(shape)
         data = None
         if count <= SMALL:
             values = (spread * ((i * 7 + self.count) % 11 - 5.5) / 3 for i in range(count))
