@@ -4,14 +4,12 @@ import html
 
 COLOURS = {"core": "#3b6ea5", "memory": "#c98a2b", "cache": "#7a9a3a", "launch": "#a0a0a0"}
 ROOF = "#222222"
-LEFT, TOP, HEIGHT, BOTTOM = 64, 78, 300, 46
+LEFT, TOP, HEIGHT, BOTTOM = 64, 96, 300, 46
 
 
 def steps(most):
     """Round numbers up to `most`, about five of them."""
-    step = 1e-9
-    while most / step > 6:
-        step *= 2 if str(f"{step:.0e}")[0] in "15" else 2.5
+    step = next(s * 10.0 ** e for e in range(-9, 9) for s in (1, 2, 5) if most <= 6 * s * 10.0 ** e)
     return [i * step for i in range(int(most / step) + 1)]
 
 
@@ -33,12 +31,15 @@ def svg(name, net):
            f'<text x="{LEFT}" y="24" font-size="16" fill="#111111">{html.escape(name)} on {net["device"]}</text>',
            f'<text x="{LEFT}" y="43" fill="#444444">{net["launches"]} launches, {net["time_s"] * 1e3:.3g} ms by the model, '
            f'{100 * net["share_of_peak"]:.0f} % of peak; the roof is {net["roof_s"] * 1e3:.3g} ms</text>']
+    longest = sorted(rows, key=lambda row: -row["time_s"])[:3]
+    words = ", ".join(f'{row["node"][-40:]} {label(round(row["time_s"], 7))}' for row in longest)
+    out.append(f'<text x="{LEFT}" y="61" fill="#444444">the longest: {html.escape(words)}</text>')
     at = LEFT
     for what, colour in [*COLOURS.items(), ("roof", ROOF)]:
         words = {"core": "bound by the core", "memory": "by memory", "cache": "by the cache", "launch": "by launching",
                  "roof": "what the roof allows"}[what]
-        out.append(f'<rect x="{at}" y="54" width="11" height="11" fill="{colour}"/>'
-                   f'<text x="{at + 16}" y="64" fill="#444444">{words}</text>')
+        out.append(f'<rect x="{at}" y="72" width="11" height="11" fill="{colour}"/>'
+                   f'<text x="{at + 16}" y="82" fill="#444444">{words}</text>')
         at += 30 + 7 * len(words)
     for value in steps(most):
         y = base - value * scale

@@ -60,6 +60,16 @@ def roof(launch, device):
     return max(launch["operations"] / d.peak, estimate.moved(launch) / (d.memory * 1e9))
 
 
+def by_kernel(rows):
+    """[(kernel, launches, seconds)], the most time first."""
+    sums = {}
+    for row in rows:
+        key = row["source"].removesuffix(".cl") + ":" + row["kernel"]
+        launches, seconds = sums.get(key, (0, 0.0))
+        sums[key] = launches + 1, seconds + row["time_s"]
+    return sorted(((key, *both) for key, both in sums.items()), key=lambda one: -one[2])
+
+
 def of_net(plan, folder, compiled):
     """The report of one net on one device; vendors.Failed where a program does not compile."""
     device = plan["device"]
@@ -116,6 +126,8 @@ def text(name, net):
     if net["elsewhere"]:
         out.append(f"  {len(net['elsewhere'])} nodes run elsewhere; the first: {net['elsewhere'][0]['node']} "
                    f"({net['elsewhere'][0]['op']}): {net['elsewhere'][0]['detail'] or net['elsewhere'][0]['reason']}")
+    shares = [f"{kernel} {100 * seconds / net['time_s']:.0f} % in {launches}" for kernel, launches, seconds in by_kernel(net["rows"])]
+    out.append("  " + "; ".join(shares[:6]))
     for line in table:
         out.append("  " + "  ".join(c.ljust(w) if i < 3 else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths))).rstrip())
     return "\n".join(out) + "\n"
