@@ -10,7 +10,7 @@
 namespace oncilla::opencl {
 namespace {
 
-constexpr int64_t kKiB = int64_t{1} << 10, kMiB = int64_t{1} << 20, kGiB = int64_t{1} << 30;
+constexpr int64_t kKiB = int64_t{1} << 10, kGiB = int64_t{1} << 30;
 
 // What differs between the devices of a vendor.
 struct Model {
