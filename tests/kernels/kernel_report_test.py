@@ -111,6 +111,8 @@ class Variants(unittest.TestCase):
         self.assertIsNone(variants.unnamed(launch, lists))
         apart = {"x.cl": [{"T": "f32", "VEC": "4", "PIXELS": "1"}, {"T": "f32", "VEC": "1", "PIXELS": "2"}]}
         self.assertIn("-DPIXELS=2 -DVEC=4", variants.unnamed(launch, apart))
+        flags = {"x.cl": [{"T": "f32", "VEC": "4", "PIXELS": "2", "AXES": "3", "CLIP": "1"}]}
+        self.assertIsNone(variants.unnamed(launch, flags))
         more = {"x.cl": [{"T": "f32", "VEC": "4", "PIXELS": "2", "ROWS": "3"}]}
         self.assertIsNotNone(variants.unnamed(launch, more))
 

@@ -16,13 +16,15 @@ class Failed(Exception):
     pass
 
 
-def plan(model, devices, shapes=(), programs=None, program=PROGRAM):
+def plan(model, devices, shapes=(), programs=None, program=PROGRAM, signature=None):
     """The document that kernel_plan prints for a model's path."""
     command = [str(program), str(model)]
     for device in devices:
         command += ["--device", device]
     for shape in shapes:
         command += ["--shape", shape]
+    if signature:
+        command += ["--signature", signature]
     if programs:
         command += ["--programs", str(programs)]
     try:

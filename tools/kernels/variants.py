@@ -1,9 +1,9 @@
 """The VARIANT lines of kernel files: which sets of defines a kernel is compiled with offline, and whether they name what
 planning chooses.
 
-A line names a launch when it gives the launch's sizes together: all defines but those of INDEPENDENT, no more and no
-other values. Those of INDEPENDENT (types, epilogues, sizes of groups, how operands lie) change the code in one place each; that some line
-has the name is enough."""
+A line names a launch when it gives the launch's sizes together, no more and no others. Sizes (tiles, vectors, rows of a
+work-item) decide how much code and how many registers there are: all whole numbers above 1 but those of NO_SIZES. Of the
+rest (types, epilogues, flags), each of which changes the code in one place, some line must have the name."""
 
 import pathlib
 import re
@@ -12,13 +12,10 @@ import shlex
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 KERNELS = ROOT / "cl_kernels"
 
-TYPES = {"C", "I", "IDX", "INDEX", "OFFSET", "OUT", "S", "SCALE", "SEEN", "T", "TO", "W", "WIDE", "X"}
-EPILOGUES = {"ACTIVATION", "BIAS", "FINISHES", "HAS_OFFSET", "HAS_SCALE", "KIND", "LEAST", "MAPS", "RESIDUAL", "RESULT"}
-GROUPS = {"GROUP", "GX", "GY"}
-VIEWS = {"AXES", "A_ALONG", "A_WIDE", "B_ALONG", "B_WIDE", "CENTERED", "KEPT", "NARROW", "NEGATIVE", "PART", "REDUCED",
-         "SHIFTED", "Y_WIDE"}
-MADE = {"LAST_PARAMS", "PARAMS", "STEPS"}  # of kernels whose text is partly made
-INDEPENDENT = TYPES | EPILOGUES | GROUPS | VIEWS | MADE
+GROUPS = {"GROUP", "GX", "GY"}  # work-items, which tools/compile_kernels does not tell apart either
+AXES = {"AXES", "KEPT", "REDUCED"}  # counts of axes: loops that are unrolled where places are computed
+CHOICES = {"BYTES", "HAS_OFFSET", "HAS_SCALE", "KIND", "MODE", "MOST", "P", "PADDING", "REDUCTION", "SAMPLES"}  # of ways
+NO_SIZES = GROUPS | AXES | CHOICES
 
 
 def listed(source, kernels=KERNELS):
@@ -38,7 +35,7 @@ def listed(source, kernels=KERNELS):
 
 
 def sizes(defines):
-    return {name: value for name, value in defines.items() if name not in INDEPENDENT}
+    return {name: value for name, value in defines.items() if value.isdecimal() and int(value) > 1 and name not in NO_SIZES}
 
 
 def unnamed(launch, lists):
@@ -48,7 +45,7 @@ def unnamed(launch, lists):
         lists[source] = listed(source)
     names = {name for variant in lists[source] for name in variant}
     for name in sorted(defines):
-        if name in INDEPENDENT and name not in names:
+        if name not in names:
             return f"{source}: no VARIANT has {name}"
     if not any(sizes(variant) == sizes(defines) for variant in lists[source]):
         text = " ".join(f"-D{name}={value}" for name, value in sorted(sizes(defines).items()))

@@ -1,7 +1,7 @@
 """The compilers of devices that are not at hand: how they are called, and what they make of a program. What they said is
 kept by the hash of everything that went in, so that a second run takes no compiler. Needed: clang 15 with libclc and
 rocm-device-libs (Debian), ptxas and nvdisasm (CUDA, or PyPI's nvidia-cuda-nvcc and nvidia-cuda-nvdisasm), ocloc (Debian's
-intel-opencl-icd). $ONCILLA_PTXAS and $ONCILLA_NVDISASM name those that are not in PATH."""
+intel-opencl-icd). $ONCILLA_PTXAS and $ONCILLA_NVDISASM name those that are neither in PATH nor fetched."""
 
 import hashlib
 import json
@@ -29,12 +29,20 @@ class Failed(Exception):
     pass
 
 
+def cuda_tool(name, variable, folder):
+    """Where a program of CUDA is: named by the environment, in PATH, of a toolkit, or fetched by tools/downloads.sh."""
+    found = os.environ.get(variable) or shutil.which(name) or shutil.which(f"/usr/local/cuda/bin/{name}")
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    fetched = pathlib.Path(os.environ.get("ONCILLA_DOWNLOADS") or f"{cache}/oncilla-downloads", folder)
+    return found or next((str(path) for path in sorted(fetched.glob(f"lib/python*/site-packages/nvidia/*/bin/{name}"))), None)
+
+
 def ptxas():
-    return os.environ.get("ONCILLA_PTXAS") or shutil.which("ptxas") or shutil.which("/usr/local/cuda/bin/ptxas")
+    return cuda_tool("ptxas", "ONCILLA_PTXAS", "nvidia-nvcc")
 
 
 def nvdisasm():
-    return os.environ.get("ONCILLA_NVDISASM") or shutil.which("nvdisasm") or shutil.which("/usr/local/cuda/bin/nvdisasm")
+    return cuda_tool("nvdisasm", "ONCILLA_NVDISASM", "nvidia-nvdisasm")
 
 
 def run(*command, environment=None):
