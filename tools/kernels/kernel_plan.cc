@@ -89,14 +89,14 @@ int64_t Whole(double count) { return static_cast<int64_t>(std::clamp(count, 0.0,
 
 std::string_view Name(Work work) {
   switch (work) {
-    case Work::kTaps:
-    case Work::kTapsBackwards:
-    case Work::kProduct:
-      return "multiply-adds";
     case Work::kNone:
       return "movement";
-    default:
+    case Work::kPerOutput:
+    case Work::kPerInput:
+    case Work::kPerStep:
       return "elements";
+    default:  // products of any geometry
+      return "multiply-adds";
   }
 }
 

@@ -14,8 +14,9 @@ KERNELS = ROOT / "cl_kernels"
 
 GROUPS = {"GROUP", "GX", "GY"}  # work-items, which tools/compile_kernels does not tell apart either
 AXES = {"AXES", "KEPT", "REDUCED"}  # counts of axes: loops that are unrolled where places are computed
-CHOICES = {"BYTES", "HAS_OFFSET", "HAS_SCALE", "KIND", "MODE", "MOST", "P", "PADDING", "REDUCTION", "SAMPLES"}  # of ways
-NO_SIZES = GROUPS | AXES | CHOICES
+CHOICES = {"BYTES", "HAS_OFFSET", "HAS_SCALE", "KIND", "MASK", "MODE", "MOST", "P", "PADDING", "REDUCTION", "SAMPLES"}  # of ways
+MODELS = {"SIZE", "VALUES"}  # of heads, of which kernels take the next multiple of something
+NO_SIZES = GROUPS | AXES | CHOICES | MODELS
 
 
 def listed(source, kernels=KERNELS):
