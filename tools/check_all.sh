@@ -50,6 +50,12 @@ offline_compiles() {
     ONCILLA_PTXAS=$1 tools/compile_kernels --report "$logs/registers.txt" "$programs"/*.cl
 }
 
+# kernel_figures PTXAS NVDISASM: a few nets on a few devices, against tests/golden/kernels; tools/nightly
+# does all of them.
+kernel_figures() {
+  ONCILLA_PTXAS=$1 ONCILLA_NVDISASM=$2 tools/kernel_report --check --short
+}
+
 # The leaks that third parties have, and nothing else.
 sanitized() {
   LSAN_OPTIONS=suppressions=$root/tests/leaks.txt:print_suppressions=0 \
@@ -118,7 +124,7 @@ asan_targets="unit_tests tflite_tests case_tests onnx_tests fuzz_checkpoint fuzz
   fuzz_text fuzz_tflite fuzz_saved_model"
 
 check_all() {
-  local intel ptxas shape
+  local intel ptxas nvdisasm shape
   [[ -x build/release/tests/case_tests ]] || return
   step "cases with lesser SIMD" simd_cases
   if fits "cases on Intel's OpenCL" 7 && try_fetch intel fetch_intel_opencl; then
@@ -134,6 +140,9 @@ check_all() {
   fi
   if fits "kernels compiled offline" 16 && try_fetch ptxas find_ptxas; then
     step "kernels compiled offline" offline_compiles "$ptxas"
+  fi
+  if fits "kernels' figures" 3 && try_fetch ptxas find_ptxas && try_fetch nvdisasm find_nvdisasm; then
+    step "kernels' figures" kernel_figures "$ptxas" "$nvdisasm"
   fi
   if fits "asan, ubsan and fuzzers" 28 &&
     step "build (clang 14, asan, ubsan)" build_in asan asan "$asan_targets"; then

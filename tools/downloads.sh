@@ -32,13 +32,26 @@ fetch_intel_opencl() {
   say "$downloads/intel-opencl/lib/libintelocl.so"
 }
 
-# NVIDIA's assembler: that of a CUDA toolkit, else the one on PyPI.
+# NVIDIA's assembler: that of a CUDA toolkit of the version that tests/golden/kernels is of, else the
+# one on PyPI.
 find_ptxas() {
-  local found
-  found=$(command -v ptxas || command -v /usr/local/cuda/bin/ptxas) && say "$found" && return 0
-  fetch_wheels nvidia-nvcc nvidia-cuda-nvcc==13.0.88 || return 1
+  local found version=13.0.88
+  found=$(command -v ptxas || command -v /usr/local/cuda/bin/ptxas) &&
+    [[ $("$found" --version) == *"V$version"* ]] && say "$found" && return 0
+  fetch_wheels nvidia-nvcc nvidia-cuda-nvcc==$version || return 1
   found=$(find "$downloads/nvidia-nvcc" -name ptxas -type f | head -n 1)
   [[ -n $found ]] || { complain "nvidia-cuda-nvcc holds no ptxas" && return 1; }
+  chmod +x "$found"
+  say "$found"
+}
+
+# Its disassembler.
+find_nvdisasm() {
+  local found
+  found=$(command -v nvdisasm || command -v /usr/local/cuda/bin/nvdisasm) && say "$found" && return 0
+  fetch_wheels nvidia-nvdisasm nvidia-cuda-nvdisasm==13.5.37 || return 1
+  found=$(find "$downloads/nvidia-nvdisasm" -name nvdisasm -type f | head -n 1)
+  [[ -n $found ]] || { complain "nvidia-cuda-nvdisasm holds no nvdisasm" && return 1; }
   chmod +x "$found"
   say "$found"
 }

@@ -4,6 +4,7 @@
 // one work-group of TILE x ROWS per tile and local memory, transpose_blocks with one work-item per
 // tile.
 // VARIANT: -DT=uint -DI=int -DAXES=0 -DTILE=32 -DROWS=8
+// VARIANT: -DT=uint -DI=int -DAXES=0 -DTILE=16 -DROWS=8
 // VARIANT: -DT=uchar -DI=long -DAXES=3 -DTILE=16 -DROWS=4
 #include "common/axes.clh"
 

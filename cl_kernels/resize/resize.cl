@@ -12,6 +12,7 @@
 // VARIANT: -DTAPS=2 -DT=u8 -DWIDE=double -DCROP=1 -DIDX=int
 // VARIANT: -DTAPS=2 -DT=f32 -DWIDE=float -DIDX=int
 // VARIANT: -DTAPS=4 -DT=f16 -DWIDE=float -DIDX=long -DEXCLUDE_OUTSIDE -DSTEPS=1024
+// VARIANT: -DTAPS=4 -DT=f32 -DWIDE=float -DIDX=int
 // VARIANT: -DTAPS=0 -DT=bf16 -DWIDE=float -DIDX=int
 #include "common/dtype.clh"
 #include "common/elementwise.clh"
