@@ -160,6 +160,28 @@ TEST(OpenClCapabilities, ShapeFollowsVectorsAndLocalMemoryNotTypeOrVendor) {
             KernelShape::kCpu);
 }
 
+TEST(OpenClCapabilities, FamiliesOfGpusAreToldByTheirDriversWords) {
+  const auto caps = [](std::string vendor, std::string name, DeviceType type = DeviceType::kGpu) {
+    DeviceFacts f = Facts("x", "1", 1, 32, true);
+    f.vendor = std::move(vendor);
+    f.name = std::move(name);
+    f.type = type;
+    f.compute_units = 512;
+    return MakeCapabilities(f, {}, std::nullopt);
+  };
+  EXPECT_EQ(caps("NVIDIA Corporation", "NVIDIA H200").family, GpuFamily::kNvidia);
+  EXPECT_EQ(caps("Advanced Micro Devices, Inc.", "gfx1030").family, GpuFamily::kAmdWave32);
+  EXPECT_EQ(caps("AMD", "AMD Radeon RX 6700 XT (radeonsi, navi22)").family, GpuFamily::kAmdWave32);
+  EXPECT_EQ(caps("Advanced Micro Devices, Inc.", "gfx90a:sramecc+:xnack-").family,
+            GpuFamily::kAmdWave64);
+  EXPECT_EQ(caps("Intel(R) Corporation", "Intel(R) Arc(TM) A770").family, GpuFamily::kIntel);
+  EXPECT_EQ(caps("Intel(R) Corporation", "Intel(R) Arc(TM) A770").cores(), 32);
+  EXPECT_EQ(caps("ARM", "Mali-G710 MC10").family, GpuFamily::kMali);
+  EXPECT_EQ(caps("QUALCOMM", "QUALCOMM Adreno(TM)").family, GpuFamily::kAdreno);
+  EXPECT_EQ(caps("Intel(R) Corporation", "AMD EPYC", DeviceType::kCpu).family, GpuFamily::kAny);
+  EXPECT_EQ(caps("someone", "something").cores(), 512);
+}
+
 TEST(OpenClCapabilities, KnownFaultsApplyInTheirRangeOnly) {
   auto caps = [](std::string platform, std::string driver) {
     return MakeCapabilities(Facts(std::move(platform), std::move(driver), 1, 32, true), {},
