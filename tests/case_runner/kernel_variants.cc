@@ -76,6 +76,7 @@ Status Main(int argc, char** argv) {
   for (const opencl::Source* probe : {probes.basics, probes.fp64, probes.fp16}) {
     ONCILLA_TRY(variants.Add(*probe, "", {}));
   }
+  ONCILLA_TRY(variants.Add(*probes.sub_group, "", {{"LANES", "8"}}));
   for (int i = 2; i < argc; ++i) {
     ONCILLA_ASSIGN(const auto cases, ReadCases(argv[i], *ops));
     for (const Case& c : cases) {

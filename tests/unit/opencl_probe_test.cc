@@ -126,6 +126,7 @@ TEST(OpenClProbe, ResultsSurviveTheirText) {
   ProbeResult r;
   r.fp64 = r.local_groups = true;
   r.max_work_group = 4096;
+  r.sub_group = 8;
   r.notes = {"one", "two = 2"};
   EXPECT_EQ(ParseProbe(ToText(r)), r);
   r.failure = "no";

@@ -74,6 +74,7 @@ Capabilities MakeCapabilities(const DeviceFacts& facts, const ProbeResult& probe
   if (facts.max_work_items[0] > 0) {
     c.max_work_group = std::min(c.max_work_group, facts.max_work_items[0]);
   }
+  c.sub_group = probe.local_groups ? probe.sub_group : 0;
   c.local_memory = facts.local_memory;
   c.compute_units = std::max<int64_t>(facts.compute_units, 1);
   c.vector_width = std::max<int64_t>(facts.native_float_width, 1);

@@ -33,6 +33,7 @@ struct Capabilities {
   bool local_groups = false;   // barriers and local memory work: groups may be larger than 1
   bool profiling = false;      // events have usable time stamps
   int64_t max_work_group = 1;  // of a kernel that uses barriers, as its driver says once built
+  int64_t sub_group = 0;       // lanes of sub-groups with block reads and shuffles; 0: none
   int64_t local_memory = 0;
   int64_t compute_units = 1;
   int64_t vector_width = 1;  // floats in a native vector
