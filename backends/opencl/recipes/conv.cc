@@ -157,7 +157,7 @@ Recipe Tiled(const ConvAttrs& attrs, const WindowGeometry& g, const NodeView& no
   product.n = product.b_row = g.out_channels;
   product.k = product.a_row = g.in_channels;
   product.a_col = product.b_col = 1;
-  return TiledMatMul(attrs.activation, product, PlanTiles(SizesOf(product), caps), node,
+  return TiledMatMul(attrs.activation, product, PlanTiles(SizesOf(product, node.inputs[0].dtype), caps), node,
                      MostOf(node), caps);
 }
 

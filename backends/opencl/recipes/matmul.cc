@@ -84,7 +84,7 @@ Result<Recipe> MatMul(const MatMulAttrs& attrs, const NodeView& node, const Capa
       return Panels(attrs, g, packed, node, most, caps);
     }
     if (!TuningOf(caps).panels && HasTiles(caps) && g.m > 1 && g.n > 1) {
-      return TiledMatMul(attrs.activation, g, PlanTiles(SizesOf(g), caps), node, most, caps);
+      return TiledMatMul(attrs.activation, g, PlanTiles(SizesOf(g, a.dtype), caps), node, most, caps);
     }
   }
   return General(attrs, g, node, most, caps);

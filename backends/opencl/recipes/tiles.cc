@@ -15,7 +15,13 @@ constexpr int64_t kPartStep = 16;
 
 bool Fits(const Tile& tile, const Capabilities& caps) {
   return caps.local_groups && tile.threads() <= caps.max_work_group &&
-         tile.local_bytes() <= caps.local_memory;
+         tile.local_bytes() <= caps.local_memory &&
+         (tile.sub_group == 0 || tile.sub_group == caps.sub_group);
+}
+// Sub-groups have no edges along K and columns.
+bool Suits(const Tile& tile, const ProductSizes& p) {
+  return tile.sub_group == 0 ||
+         (p.sub_groups && p.depth % tile.slice == 0 && p.columns % tile.columns() == 0);
 }
 
 int64_t PartK(int64_t depth, int64_t parts) { return RoundUp(DivideUp(depth, parts), kPartStep); }
@@ -58,7 +64,7 @@ struct Best {
 Best BestTile(const ProductSizes& p, int64_t parts, int64_t cores, const Capabilities& caps) {
   Best best;
   for (const TileRow& row : TuningOf(caps).tiles) {
-    if (!Fits(row.tile, caps)) continue;
+    if (!Fits(row.tile, caps) || !Suits(row.tile, p)) continue;
     const double clocks = Clocks(row, p, parts, cores, TuningOf(caps));
     if (best.row == nullptr || clocks < best.clocks) best = {&row, clocks};
   }
@@ -97,6 +103,13 @@ int64_t ChooseParts(const ProductSizes& p, const Capabilities& caps) {
 
 void AddTile(const TilePlan& plan, const Tuning& tuning, DispatchBuilder& b) {
   const Tile& tile = plan.tile;
+  if (tile.sub_group > 0) {
+    b.Define({{"LANES", StrCat(tile.sub_group)},
+              {"ROWS", StrCat(tile.tm)},
+              {"WARPS", StrCat(tile.warps_m)},
+              {"PART", Flag(plan.parts > 1)}});
+    return;
+  }
   b.Define({{"TM", StrCat(tile.tm)},
             {"TN", StrCat(tile.tn)},
             {"WARPS_M", StrCat(tile.warps_m)},
@@ -124,7 +137,7 @@ class Launches {
   void Begin(DispatchBuilder& b, IndexType index, Recipe& recipe) {
     b.Define({{"T", TypeName(node_.inputs[0].dtype)}, {"IDX", index.name()}});
     AddTile(plan_, TuningOf(caps_), b);
-    b.Define("Y_WIDE", Flag(Wide()));
+    if (plan_.tile.sub_group == 0) b.Define("Y_WIDE", Flag(Wide()));
     if (plan_.parts > 1) {
       parts_ = recipe.AddScratch(PartElements(sizes_, plan_.parts) * 4, caps_);
       b.Define("ACTIVATION", "ACT_none").Arg("parts", parts_);
@@ -179,37 +192,62 @@ TilePlan PlanTiles(const ProductSizes& p, const Capabilities& caps) {
 
 bool HasTiles(const Capabilities& caps) {
   return std::ranges::any_of(TuningOf(caps).tiles,
-                             [&](const TileRow& row) { return Fits(row.tile, caps); });
+                             [&](const TileRow& row) {
+    return row.tile.sub_group == 0 && Fits(row.tile, caps);
+  });
 }
 
-ProductSizes SizesOf(const MatMulGeometry& g) { return {g.m, g.n, g.k, g.batch}; }
+namespace {
 
-Recipe TiledMatMul(const std::string& activation, const MatMulGeometry& g, const TilePlan& plan,
-                   const NodeView& node, int64_t most, const Capabilities& caps) {
-  const auto multiple = [](const Shape& steps) {
+// A quad is one access where its elements are neighbours, and all lines and products begin at quads.
+struct Layout {
+  bool a_along, a_wide, b_along, b_wide;
+};
+Layout LayoutOf(const MatMulGeometry& g) {
+  const auto whole = [](const Shape& steps) {
     bool all = true;
     for (int i = 0; i < steps.rank(); ++i) all = all && steps[i] % 4 == 0;
     return all;
   };
-  // A quad is one access where its elements are neighbours, and all lines and products begin at quads.
   const bool a_along = g.a_col == 1, b_along = g.b_col != 1;
-  const bool a_wide = multiple(g.a_steps) && (a_along ? g.k % 4 == 0 && g.a_row % 4 == 0
-                                                      : g.a_row == 1 && g.m % 4 == 0 && g.a_col % 4 == 0);
-  const bool b_wide = multiple(g.b_steps) && (b_along ? g.b_row == 1 && g.k % 4 == 0 && g.b_col % 4 == 0
-                                                      : g.n % 4 == 0 && g.b_row % 4 == 0);
+  const bool a_quads = a_along ? g.k % 4 == 0 && g.a_row % 4 == 0
+                               : g.a_row == 1 && g.m % 4 == 0 && g.a_col % 4 == 0;
+  const bool b_quads = b_along ? g.b_row == 1 && g.k % 4 == 0 && g.b_col % 4 == 0
+                               : g.n % 4 == 0 && g.b_row % 4 == 0;
+  return {a_along, a_quads && whole(g.a_steps), b_along, b_quads && whole(g.b_steps)};
+}
+
+}  // namespace
+
+ProductSizes SizesOf(const MatMulGeometry& g, DType dtype) {
+  const Layout layout = LayoutOf(g);
+  return {g.m, g.n, g.k, g.batch,
+          dtype == DType::kF32 && layout.a_along && layout.a_wide && !layout.b_along &&
+              layout.b_wide};
+}
+
+Recipe TiledMatMul(const std::string& activation, const MatMulGeometry& g, const TilePlan& plan,
+                   const NodeView& node, int64_t most, const Capabilities& caps) {
   Recipe recipe;
-  Launches launches(SizesOf(g), plan, activation, node, caps);
+  Launches launches(SizesOf(g, node.inputs[0].dtype), plan, activation, node, caps);
   // Places run ahead of the last slice by one.
   const int64_t beyond = SaturatingMul(g.k + 2 * plan.tile.slice, std::max(g.a_col, g.b_row));
   const IndexType index(launches.Most(std::max({most, beyond, g.m + plan.tile.rows()})));
-  DispatchBuilder b(cl::kMatmulTiled, "tiled", index);
-  b.Define({{"A_ALONG", Flag(a_along)},
-            {"A_WIDE", Flag(a_wide)},
-            {"B_ALONG", Flag(b_along)},
-            {"B_WIDE", Flag(b_wide)}});
+  const bool sub_groups = plan.tile.sub_group > 0;
+  DispatchBuilder b(sub_groups ? cl::kMatmulSubGroup : cl::kMatmulTiled,
+                    sub_groups ? "sub_group" : "tiled", index);
   b.Arg("a", In{0}).Arg("b", In{1});
   launches.Begin(b, index, recipe);
-  b.Index({{"a_row", g.a_row}, {"a_col", g.a_col}, {"b_row", g.b_row}, {"b_col", g.b_col}});
+  if (sub_groups) {
+    b.Index({{"a_row", g.a_row}, {"b_row", g.b_row}});
+  } else {
+    const Layout layout = LayoutOf(g);
+    b.Define({{"A_ALONG", Flag(layout.a_along)},
+              {"A_WIDE", Flag(layout.a_wide)},
+              {"B_ALONG", Flag(layout.b_along)},
+              {"B_WIDE", Flag(layout.b_wide)}});
+    b.Index({{"a_row", g.a_row}, {"a_col", g.a_col}, {"b_row", g.b_row}, {"b_col", g.b_col}});
+  }
   AddBatch(BatchOf(g), b);
   b.Loop(DivideUp(plan.part_k, plan.tile.slice)).AddTo(recipe);
   launches.Join(g.m * g.n, g.n, 0, index, recipe);

@@ -1,4 +1,4 @@
-// Products by tiles in local memory (cl_kernels/common/tile.clh): which tile, whether K is divided
+// Products by tiles (cl_kernels/common/tile.clh, cl_kernels/matmul/sub_group.cl): which tile, whether K is divided
 // among groups, and the launches.
 //
 // A sum is added up in the order of K whatever the tile, so that the tile follows the device as it is.
@@ -13,9 +13,11 @@
 
 namespace oncilla::opencl {
 
-// `products` products of so many rows, columns and k's.
+// `products` products of so many rows, columns and k's. `sub_groups`: the operands lie as
+// matmul/sub_group.cl wants them.
 struct ProductSizes {
   int64_t rows, columns, depth, products;
+  bool sub_groups = false;
 };
 
 struct TilePlan {
@@ -26,13 +28,13 @@ struct TilePlan {
 
 // The tile and the division that should take the least time, by the costs in tuning.cc.
 TilePlan PlanTiles(const ProductSizes& p, const Capabilities& caps);
-// Whether some tile fits the device.
+// Whether some tile fits the device, whatever the operands.
 bool HasTiles(const Capabilities& caps);
 
 // `most`: the largest place in an operand or the result.
 Recipe TiledMatMul(const std::string& activation, const MatMulGeometry& g, const TilePlan& plan,
                    const NodeView& node, int64_t most, const Capabilities& caps);
-ProductSizes SizesOf(const MatMulGeometry& g);
+ProductSizes SizesOf(const MatMulGeometry& g, DType dtype);
 
 // Conv with its filter [tap][run][out_channels], where run is ChannelRun; `packed` says that it lies so
 // already. Groups are at most kMostGroups / most_parts.

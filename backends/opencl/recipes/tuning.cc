@@ -33,11 +33,15 @@ constexpr TileRow kIntelTiles[] = {
     {{8, 8, 2, 4, 8, 8}, {1680, 1560, 4, 3200}},  {{8, 8, 2, 2, 8, 8}, {1220, 870, 8, 2300}},
     {{8, 4, 2, 2, 4, 16}, {1250, 1060, 8, 2000}}, {{8, 4, 1, 2, 8, 16}, {890, 610, 16, 2300}},
     {{4, 4, 1, 4, 8, 16}, {890, 700, 8, 1700}},   {{4, 4, 1, 2, 8, 16}, {790, 390, 16, 1900}},
+    {{16, 4, 8, 1, 1, 8, 8}, {640, 275, 16, 2000}}, {{16, 4, 4, 1, 1, 8, 8}, {640, 138, 32, 2000}},
+    {{16, 4, 8, 1, 1, 16, 16}, {640, 550, 8, 2000}}, {{16, 4, 4, 1, 1, 16, 16}, {640, 275, 16, 2000}},
 };
-// As on NVIDIA's, and one tile for devices with groups of no more than 32 work-items.
+// As on NVIDIA's, one tile for devices with groups of no more than 32 work-items, and sub-groups where
+// another maker has them.
 constexpr TileRow kAnyTiles[] = {
     kNvidiaTiles[0], kNvidiaTiles[1], kNvidiaTiles[2], kNvidiaTiles[3], kNvidiaTiles[4],
     kNvidiaTiles[5], kNvidiaTiles[6], {{8, 4, 1, 1, 4, 16}, {750, 280, 4, 2000}},
+    kIntelTiles[6], kIntelTiles[8],
 };
 
 // As many rows as leave the registers room for two vectors of B and one of A.

@@ -16,14 +16,19 @@ namespace oncilla::opencl {
 constexpr int64_t kMostGroups = 65535;
 
 // A tile of a product (common/tile.clh): sums of a lane, warps of 32 lanes and how a warp's lanes lie,
-// k's of a slice.
+// k's of a slice. Or, without local memory, that of matmul/sub_group.cl, of which a warp is a sub-group
+// of `sub_group` lanes, each with tm x tn sums.
 struct Tile {
-  int64_t tm, tn, warps_m, warps_n, lanes_m, slice;
-  constexpr int64_t threads() const { return 32 * warps_m * warps_n; }
+  int64_t tm, tn, warps_m, warps_n, lanes_m, slice, sub_group = 0;
+  constexpr int64_t lanes() const { return sub_group > 0 ? sub_group : 32; }
+  constexpr int64_t threads() const { return lanes() * warps_m * warps_n; }
   constexpr int64_t rows() const { return warps_m * lanes_m * tm; }
-  constexpr int64_t columns() const { return warps_n * (32 / lanes_m) * tn; }
+  constexpr int64_t columns() const { return warps_n * (lanes() / lanes_m) * tn; }
   // Two buffers of both slices, at the widest pitches.
-  constexpr int64_t local_bytes() const { return 2 * slice * (rows() + 4 + columns() + 4) * 4; }
+  constexpr int64_t local_bytes() const {
+    return sub_group > 0 ? 0 : 2 * slice * (rows() + 4 + columns() + 4) * 4;
+  }
+  friend bool operator==(const Tile&, const Tile&) = default;
 };
 
 // What a group costs one core, in its clocks: a slice where the group is alone and, of each group,
