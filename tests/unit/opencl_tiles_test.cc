@@ -10,6 +10,7 @@
 #include "backends/opencl/device.h"
 #include "engine/ops/nn/conv.h"
 #include "engine/ops/op_set.h"
+#include "tests/case_runner/kernel_signature.h"
 #include "tests/unit/opencl_device.h"
 
 namespace oncilla::opencl {
@@ -267,6 +268,37 @@ TEST(OpenClTilePlans, PartsDoNotFollowTheExactNumberOfCores) {
       for (const int64_t units : {92, 104, 132, 180}) {
         EXPECT_EQ(PlanTiles(p, Gpu(family, units)).parts, parts) << units;
       }
+    }
+  }
+}
+
+TEST(OpenClTilePlans, SubGroupsTakeProductsThatFillThem) {
+  Capabilities arc = Gpu(GpuFamily::kIntel, 512);
+  const ProductSizes large{4096, 4096, 4096, 1, true};
+  EXPECT_EQ(PlanTiles(large, arc).tile.sub_group, 0);
+  arc.sub_group = 8;
+  const TilePlan plan = PlanTiles(large, arc);
+  EXPECT_EQ(plan.tile.sub_group, 8);
+  EXPECT_EQ(PlanTiles({4096, 4100, 4096, 1, true}, arc).tile.sub_group, 0);
+  EXPECT_EQ(PlanTiles({4096, 4096, 4100, 1, true}, arc).tile.sub_group, 0);
+  EXPECT_EQ(PlanTiles({4096, 4096, 4096, 1, false}, arc).tile.sub_group, 0);
+  const auto ops = OpSet::Builtin();
+  MatMulAttrs attrs;
+  const Shape shape{4096, 4096};
+  const Facts in = {Fact::Of({DType::kF32, shape}), Fact::Of({DType::kF32, shape}),
+                    Fact::Of({DType::kF32, {4096}}), Fact::Of({DType::kF32, shape})};
+  const Facts out = {Fact::Of({DType::kF32, shape})};
+  const AttrMap none;
+  const NodeView node{ops->Find("MatMul"), &none, in, out, "y"};
+  const MatMulGeometry g = GeometryOf(attrs, shape, shape);
+  EXPECT_TRUE(SizesOf(g, DType::kF32).sub_groups);
+  EXPECT_FALSE(SizesOf(g, DType::kF16).sub_groups);
+  for (const int64_t parts : {1, 2}) {
+    const Recipe recipe = TiledMatMul("relu", g, {plan.tile, parts, 4096 / parts}, node,
+                                      shape.elements(), arc);
+    for (const Dispatch& d : recipe.dispatches) {
+      const Status status = oncilla::testing::CheckSignature(d);
+      EXPECT_TRUE(status.ok()) << status;
     }
   }
 }
