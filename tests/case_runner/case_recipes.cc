@@ -23,7 +23,9 @@ std::vector<opencl::Capabilities> KindsOfDevices() {
   intel.fp64 = false;
   intel.compute_units = 512;
   intel.sub_group = 8;
-  std::vector<opencl::Capabilities> all = {gpu, small_gpu, bare, intel};
+  opencl::Capabilities mali = small_gpu;
+  mali.family = opencl::GpuFamily::kMali;
+  std::vector<opencl::Capabilities> all = {gpu, small_gpu, bare, intel, mali};
   for (const int64_t width : {4, 8, 16}) {
     opencl::Capabilities cpu = gpu;
     cpu.shape = opencl::KernelShape::kCpu;

@@ -123,58 +123,117 @@ class OpenClTiles : public ::testing::Test {
     }
   }
 
+  template <class Make>
+  void ExpectProduct(int64_t m, int64_t n, int64_t k, bool swap_a, bool swap_b, const Make& make);
+  template <class Make>
+  void ExpectConvolution(int64_t width, int64_t channels, int64_t columns, int64_t groups,
+                         bool gelu, const Make& make);
+
   const std::shared_ptr<const OpSet> ops_ = OpSet::Builtin();
   std::unique_ptr<ClDevice> device_;
   std::unique_ptr<Region> region_;
   std::unique_ptr<Queue> queue_;
 };
 
+// y = relu(a b + bias + residual) for two products. Make: a Recipe of (geometry, node, most).
+template <class Make>
+void OpenClTiles::ExpectProduct(int64_t m, int64_t n, int64_t k, bool swap_a, bool swap_b,
+                                const Make& make) {
+  const Shape a_shape = swap_a ? Shape{2, k, m} : Shape{2, m, k};
+  const Shape b_shape = swap_b ? Shape{2, n, k} : Shape{2, k, n};
+  MatMulAttrs attrs;
+  attrs.transpose_a = swap_a;
+  attrs.transpose_b = swap_b;
+  const MatMulGeometry g = GeometryOf(attrs, a_shape, b_shape);
+  const Facts in = {Fact::Of({DType::kF32, a_shape}), Fact::Of({DType::kF32, b_shape}),
+                    Fact::Of({DType::kF32, {n}}), Fact::Of({DType::kF32, {2, m, n}})};
+  const Facts out = {Fact::Of({DType::kF32, {2, m, n}})};
+  const AttrMap none;
+  const NodeView node{ops_->Find("MatMul"), &none, in, out, "y"};
+  const auto a = Numbers(2 * m * k, 1), b = Numbers(2 * k * n, 2), bias = Numbers(n, 3);
+  const auto residual = Numbers(2 * m * n, 4);
+  std::vector<double> want(static_cast<size_t>(2 * m * n));
+  for (int64_t z = 0; z < 2; ++z) {
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        const int64_t at = (z * m + i) * n + j;
+        double sum = static_cast<double>(bias[j]) + static_cast<double>(residual[at]);
+        for (int64_t l = 0; l < k; ++l) {
+          sum += static_cast<double>(a[g.a_offset(z) + i * g.a_row + l * g.a_col]) *
+                 static_cast<double>(b[g.b_offset(z) + l * g.b_row + j * g.b_col]);
+        }
+        want[at] = std::max(sum, 0.0);
+      }
+    }
+  }
+  const Recipe recipe = make(g, node, 2 * std::max({m * k, k * n, m * n}));
+  ExpectNear(Run(recipe, {a, b, bias, residual}, want.size()), want, static_cast<double>(k));
+}
+
+// A 3 x 3 convolution with uneven strides and dilations. Make: a Recipe of (geometry, node).
+template <class Make>
+void OpenClTiles::ExpectConvolution(int64_t width, int64_t channels, int64_t columns,
+                                    int64_t groups, bool gelu, const Make& make) {
+  ConvAttrs attrs;
+  attrs.strides = {2, 1};
+  attrs.dilations = {1, 2};
+  attrs.pads = {1, 2, 1, 2};
+  attrs.groups = groups;
+  const Shape x_shape = {2, 15, width, channels * groups};
+  const Shape w_shape = {3, 3, channels, columns * groups};
+  const Shape y_shape = {2, 8, width, columns * groups};
+  const Facts in = {Fact::Of({DType::kF32, x_shape}), Fact::Of({DType::kF32, w_shape}),
+                    Fact::Of({DType::kF32, {columns * groups}})};
+  const Facts out = {Fact::Of({DType::kF32, y_shape})};
+  const AttrMap none;
+  const NodeView node{ops_->Find("Conv"), &none, in, out, "y"};
+  const auto geometry = ConvGeometry(attrs, node);
+  ASSERT_TRUE(geometry.ok()) << geometry.status();
+  const WindowGeometry& g = *geometry;
+  ASSERT_EQ(g.batch * g.out_pixels() * g.out_channels, y_shape.elements());
+  const auto x = Numbers(x_shape.elements(), 1), w = Numbers(w_shape.elements(), 2);
+  const auto bias = Numbers(columns * groups, 3);
+  std::vector<double> want;
+  for (int64_t pixel = 0; pixel < g.batch * g.out_pixels(); ++pixel) {
+    const int64_t o2 = pixel % g.axis[2].out, o1 = pixel / g.axis[2].out % g.axis[1].out;
+    const int64_t sample = pixel / g.out_pixels();
+    for (int64_t c = 0; c < g.out_channels; ++c) {
+      double sum = static_cast<double>(bias[c]);
+      for (int64_t t1 = 0; t1 < 3; ++t1) {
+        for (int64_t t2 = 0; t2 < 3; ++t2) {
+          const int64_t p1 = g.axis[1].start(o1) + t1, p2 = g.axis[2].start(o2) + t2 * 2;
+          if (p1 < 0 || p1 >= g.axis[1].in || p2 < 0 || p2 >= g.axis[2].in) continue;
+          for (int64_t i = 0; i < channels; ++i) {
+            const int64_t from = (sample * g.axis[1].in + p1) * g.axis[2].in + p2;
+            sum += static_cast<double>(x[from * g.in_channels + c / columns * channels + i]) *
+                   static_cast<double>(w[((t1 * 3 + t2) * channels + i) * g.out_channels + c]);
+          }
+        }
+      }
+      want.push_back(gelu ? sum * 0.5 * std::erfc(-sum * M_SQRT1_2) : sum);
+    }
+  }
+  ExpectNear(Run(make(g, node), {x, w, bias}, want.size()), want,
+             static_cast<double>(9 * channels));
+}
+
 TEST_F(OpenClTiles, EveryTileMultipliesAndEveryPartCounts) {
   int at = 0;
   for (const Tile& tile : AllTiles()) {
     if (!Has(tile)) continue;
-    const bool lanes = tile.sub_group > 0;
-    const bool swap_a = at & 1 && !lanes, swap_b = at & 2 && !lanes;
     // One whole tile and an edge each way; a short last slice; parts of different lengths.
-    const int64_t m = tile.rows() + 12, n = lanes ? 2 * tile.columns() : tile.columns() + 8;
-    const int64_t k = lanes ? 80 : 92;
+    const bool lanes = tile.sub_group > 0;
+    const bool swap_a = at % 2 == 1 && !lanes, swap_b = at / 2 % 2 == 1 && !lanes;
+    const int64_t n = lanes ? 2 * tile.columns() : tile.columns() + 8, k = lanes ? 80 : 92;
     const int64_t parts = at % 3 == 0 ? 1 : 3;
-    const TilePlan plan{tile, parts, parts == 1 ? 96 : 32};
     SCOPED_TRACE(StrCat("tile ", tile.rows(), " x ", tile.columns(), " of ", tile.threads(), ", ",
                         parts, " parts, swapped ", swap_a, swap_b));
     ++at;
-    const Shape a_shape = swap_a ? Shape{2, k, m} : Shape{2, m, k};
-    const Shape b_shape = swap_b ? Shape{2, n, k} : Shape{2, k, n};
-    MatMulAttrs attrs;
-    attrs.transpose_a = swap_a;
-    attrs.transpose_b = swap_b;
-    const MatMulGeometry g = GeometryOf(attrs, a_shape, b_shape);
-    const Facts in = {Fact::Of({DType::kF32, a_shape}), Fact::Of({DType::kF32, b_shape}),
-                      Fact::Of({DType::kF32, {n}}), Fact::Of({DType::kF32, {2, m, n}})};
-    const Facts out = {Fact::Of({DType::kF32, {2, m, n}})};
-    const AttrMap none;
-    const NodeView node{ops_->Find("MatMul"), &none, in, out, "y"};
-    const auto a = Numbers(2 * m * k, 1), b = Numbers(2 * k * n, 2), bias = Numbers(n, 3);
-    const auto residual = Numbers(2 * m * n, 4);
-    std::vector<double> want(static_cast<size_t>(2 * m * n));
-    for (int64_t z = 0; z < 2; ++z) {
-      for (int64_t i = 0; i < m; ++i) {
-        for (int64_t j = 0; j < n; ++j) {
-          double sum = static_cast<double>(bias[j]) +
-                       static_cast<double>(residual[(z * m + i) * n + j]);
-          for (int64_t l = 0; l < k; ++l) {
-            sum += static_cast<double>(a[g.a_offset(z) + i * g.a_row + l * g.a_col]) *
-                   static_cast<double>(b[g.b_offset(z) + l * g.b_row + j * g.b_col]);
-          }
-          want[(z * m + i) * n + j] = std::max(sum, 0.0);
-        }
-      }
-    }
-    const Recipe recipe =
-        TiledMatMul("relu", g, plan, node, 2 * std::max({m * k, k * n, m * n}),
-                    device_->capabilities());
-    EXPECT_EQ(recipe.dispatches.size(), parts == 1 ? 1u : 2u);
-    ExpectNear(Run(recipe, {a, b, bias, residual}, want.size()), want, static_cast<double>(k));
+    const TilePlan plan{tile, parts, parts == 1 ? 96 : 32};
+    ExpectProduct(tile.rows() + 12, n, k, swap_a, swap_b,
+                  [&](const MatMulGeometry& g, const NodeView& node, int64_t most) {
+                    return TiledMatMul("relu", g, plan, node, most, device_->capabilities());
+                  });
   }
   EXPECT_GT(at, 0);
 }
@@ -184,56 +243,40 @@ TEST_F(OpenClTiles, EveryTileConvolvesAndEveryPartCounts) {
   for (const Tile& tile : AllTiles()) {
     if (!Has(tile) || tile.sub_group > 0) continue;
     const int64_t parts = at % 2 == 0 ? 1 : 3, groups = at % 3 == 1 ? 2 : 1;
-    const int64_t channels = 12, columns = tile.columns() + 4;
-    ConvAttrs attrs;
-    attrs.strides = {2, 1};
-    attrs.dilations = {1, 2};
-    attrs.pads = {1, 2, 1, 2};
-    attrs.groups = groups;
-    attrs.activation = at % 2 == 0 ? "gelu" : "none";
-    ++at;
-    const Shape x_shape = {2, 15, tile.rows() / 8, channels * groups};
-    const Shape w_shape = {3, 3, channels, columns * groups};
-    const Shape y_shape = {2, 8, tile.rows() / 8, columns * groups};
-    const Facts in = {Fact::Of({DType::kF32, x_shape}), Fact::Of({DType::kF32, w_shape}),
-                      Fact::Of({DType::kF32, {columns * groups}})};
-    const Facts out = {Fact::Of({DType::kF32, y_shape})};
-    const AttrMap none;
-    const NodeView node{ops_->Find("Conv"), &none, in, out, "y"};
-    const auto geometry = ConvGeometry(attrs, node);
-    ASSERT_TRUE(geometry.ok()) << geometry.status();
-    const WindowGeometry& g = *geometry;
-    ASSERT_EQ(g.batch * g.out_pixels() * g.out_channels, y_shape.elements());
-    const TilePlan plan{tile, parts, parts == 1 ? 112 : 48};
+    const bool gelu = at % 2 == 0;
     SCOPED_TRACE(StrCat("tile ", tile.rows(), " x ", tile.columns(), " of ", tile.threads(), ", ",
                         parts, " parts, ", groups, " groups"));
-    const auto x = Numbers(x_shape.elements(), 1), w = Numbers(w_shape.elements(), 2);
-    const auto bias = Numbers(columns * groups, 3);
-    std::vector<double> want;
-    for (int64_t pixel = 0; pixel < g.batch * g.out_pixels(); ++pixel) {
-      const int64_t o2 = pixel % g.axis[2].out, o1 = pixel / g.axis[2].out % g.axis[1].out;
-      const int64_t sample = pixel / g.out_pixels();
-      for (int64_t c = 0; c < g.out_channels; ++c) {
-        double sum = static_cast<double>(bias[c]);
-        for (int64_t t1 = 0; t1 < 3; ++t1) {
-          for (int64_t t2 = 0; t2 < 3; ++t2) {
-            const int64_t p1 = g.axis[1].start(o1) + t1, p2 = g.axis[2].start(o2) + t2 * 2;
-            if (p1 < 0 || p1 >= g.axis[1].in || p2 < 0 || p2 >= g.axis[2].in) continue;
-            for (int64_t i = 0; i < channels; ++i) {
-              const int64_t from = (sample * g.axis[1].in + p1) * g.axis[2].in + p2;
-              sum += static_cast<double>(x[from * g.in_channels + c / columns * channels + i]) *
-                     static_cast<double>(w[((t1 * 3 + t2) * channels + i) * g.out_channels + c]);
-            }
-          }
-        }
-        want.push_back(attrs.activation == "none" ? sum : sum * 0.5 * std::erfc(-sum * M_SQRT1_2));
-      }
-    }
-    const Recipe recipe =
-        TiledConv(attrs.activation, g, plan, false, node, device_->capabilities());
-    ExpectNear(Run(recipe, {x, w, bias}, want.size()), want, 108);
+    ++at;
+    const TilePlan plan{tile, parts, parts == 1 ? 112 : 48};
+    ExpectConvolution(tile.rows() / 8, 12, tile.columns() + 4, groups, gelu,
+                      [&](const WindowGeometry& g, const NodeView& node) {
+                        return TiledConv(gelu ? "gelu" : "none", g, plan, false, node,
+                                         device_->capabilities());
+                      });
   }
   EXPECT_GT(at, 0);
+}
+
+TEST_F(OpenClTiles, RegistersAloneMultiplyAndConvolve) {
+  for (const GpuFamily family : {GpuFamily::kMali, GpuFamily::kAdreno}) {
+    Capabilities caps = device_->capabilities();
+    caps.family = family;
+    if (!TakesRegisters({64, 64, 64, 1}, caps)) GTEST_SKIP() << "groups of one only";
+    const auto product = [&](const MatMulGeometry& g, const NodeView& node, int64_t most) {
+      return RegisterMatMul("relu", g, node, most, caps);
+    };
+    for (const auto& [m, n, k] : {std::tuple{37, 44, 68}, {2, 3, 5}}) {
+      for (const bool swap : {false, true}) ExpectProduct(m, n, k, swap, swap, product);
+    }
+    for (const auto& [channels, columns, groups] : {std::tuple{12, 20, 2}, {3, 9, 1}}) {
+      for (const bool gelu : {false, true}) {
+        ExpectConvolution(7, channels, columns, groups, gelu,
+                          [&](const WindowGeometry& g, const NodeView& node) {
+                            return RegisterConv(gelu ? "gelu" : "none", g, false, node, caps);
+                          });
+      }
+    }
+  }
 }
 
 Capabilities Gpu(GpuFamily family, int64_t units) {

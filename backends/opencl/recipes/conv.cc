@@ -148,6 +148,9 @@ bool IsProduct(const WindowGeometry& g) {
 
 Recipe Tiled(const ConvAttrs& attrs, const WindowGeometry& g, const NodeView& node,
              const Capabilities& caps) {
+  if (TakesRegisters(SizesOf(g), caps)) {
+    return RegisterConv(attrs.activation, g, node.inputs[1].constant, node, caps);
+  }
   if (!IsProduct(g)) {
     return TiledConv(attrs.activation, g, PlanTiles(SizesOf(g), caps), node.inputs[1].constant,
                      node, caps);
@@ -172,7 +175,9 @@ Result<Recipe> Conv(const ConvAttrs& attrs, const NodeView& node, const Capabili
     return Panels(attrs, g, node.inputs[1].constant, node, caps);
   }
   const bool tiles = TakesTiles(attrs, filter, caps);
-  if (tiles && HasTiles(caps)) return Tiled(attrs, g, node, caps);
+  if (tiles && (HasTiles(caps) || TakesRegisters(SizesOf(g), caps))) {
+    return Tiled(attrs, g, node, caps);
+  }
   if (!empty && IsCarried(dtype) && IsDepthwise(attrs, filter) && g.axis[2].out / 4 < kMostGroups &&
       g.batch * g.axis[0].out * g.axis[1].out <= kMostGroups) {
     return Depthwise(attrs, g, node, caps);

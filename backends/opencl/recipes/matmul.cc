@@ -83,6 +83,9 @@ Result<Recipe> MatMul(const MatMulAttrs& attrs, const NodeView& node, const Capa
     if (packed || (TuningOf(caps).panels && g.m > 1 && g.n > 1)) {
       return Panels(attrs, g, packed, node, most, caps);
     }
+    if (g.m > 1 && g.n > 1 && TakesRegisters(SizesOf(g, a.dtype), caps)) {
+      return RegisterMatMul(attrs.activation, g, node, most, caps);
+    }
     if (!TuningOf(caps).panels && HasTiles(caps) && g.m > 1 && g.n > 1) {
       return TiledMatMul(attrs.activation, g, PlanTiles(SizesOf(g, a.dtype), caps), node, most, caps);
     }

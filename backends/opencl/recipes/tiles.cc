@@ -263,6 +263,102 @@ ProductSizes SizesOf(const WindowGeometry& g) {
           g.taps() * ChannelRun(g.in_channels / g.groups, g.taps()), g.groups};
 }
 
+namespace {
+
+// The largest place that a convolution computes: those of pixels may lie in the padding on all sides,
+// and those of the filter go on to row `depth`.
+int64_t MostPlace(const WindowGeometry& g, int64_t depth, int64_t tile_rows, const NodeView& node) {
+  int64_t around = SaturatingMul(g.batch, g.in_channels);
+  for (const WindowAxis& axis : g.axis) {
+    around = SaturatingMul(around, axis.in + axis.pad_begin + axis.pad_end + axis.extent() +
+                                       axis.stride);
+  }
+  return std::max({node.inputs[1].desc().elements(), node.outputs[0].desc().elements(), around,
+                   SaturatingMul(depth, g.out_channels), g.batch * g.out_pixels() + tile_rows});
+}
+
+// The filter as [tap][run][out_channels]; made by a launch of its own where it is not constant.
+Arg FilterInRuns(const WindowGeometry& g, int64_t run, bool packed, const NodeView& node,
+                 const Capabilities& caps, Recipe& recipe) {
+  const int64_t in_group = g.in_channels / g.groups;
+  if (packed || run == in_group) return In{1};
+  const DType dtype = node.inputs[1].dtype;
+  const int64_t elements = g.taps() * run * g.out_channels;
+  const Scratch filter = recipe.AddScratch(elements * BytesOf(dtype), caps);
+  DispatchBuilder pad(cl::kConvPad, "pad");
+  pad.Define("IDX", IndexType(elements).name());
+  AddStored(dtype, pad);
+  pad.Arg("x", In{1}).Arg("y", filter).Int("channels", g.out_channels);
+  pad.Int({{"in0", 1}, {"in1", 1}, {"in2", in_group}, {"size0", 1}, {"size1", 1}, {"size2", run}});
+  pad.Int({{"before0", 0}, {"before1", 0}, {"before2", 0}});
+  pad.Groups({g.taps(), 1, 1});
+  pad.Loop(run * g.out_channels).AddTo(recipe);
+  return filter;
+}
+
+// What both kernels of convolutions take at their ends.
+void AddFilter(const WindowGeometry& g, int64_t run, DispatchBuilder& b) {
+  b.Int({{"run", RoundUp(run, 4)}, {"channels", g.in_channels}});
+  b.Int({{"out_channels", g.out_channels}, {"in_group", g.in_channels / g.groups}});
+  AddWindow(g, b);
+}
+
+// Work-items of 8 columns and 4 rows.
+void AddRegisters(const ProductSizes& p, const std::string& activation, const NodeView& node,
+                  const Tuning& tuning, IndexType index, DispatchBuilder& b) {
+  b.Define({{"T", TypeName(node.inputs[0].dtype)},
+            {"IDX", index.name()},
+            {"GX", StrCat(tuning.registers_x)},
+            {"GY", StrCat(tuning.registers_y)},
+            {"Y_WIDE", Flag(p.columns % 4 == 0)}});
+  AddEpilogue(node, activation, b);
+  b.Arg("y", Out{0}).Index({{"rows", p.rows}, {"columns", p.columns}});
+  b.Groups({DivideUp(p.columns, 8 * tuning.registers_x), DivideUp(p.rows, 4 * tuning.registers_y),
+            p.products},
+           {tuning.registers_x, tuning.registers_y, 1});
+}
+
+}  // namespace
+
+bool TakesRegisters(const ProductSizes& p, const Capabilities& caps) {
+  const Tuning& tuning = TuningOf(caps);
+  return tuning.registers_x > 0 && caps.local_groups &&
+         tuning.registers_x * tuning.registers_y <= caps.max_work_group &&
+         DivideUp(p.rows, 4 * tuning.registers_y) <= kMostGroups && p.products <= kMostGroups;
+}
+
+Recipe RegisterMatMul(const std::string& activation, const MatMulGeometry& g, const NodeView& node,
+                      int64_t most, const Capabilities& caps) {
+  const Layout layout = LayoutOf(g);
+  const int64_t beyond = SaturatingMul(g.k + 4, std::max(g.a_col, g.b_row));
+  const IndexType index(std::max({most, beyond, g.m + 4}));
+  DispatchBuilder b(cl::kMatmulRegisters, "registers", index);
+  b.Define({{"A_WIDE", Flag(layout.a_along && layout.a_wide)},
+            {"B_WIDE", Flag(!layout.b_along && layout.b_wide)}});
+  b.Arg("a", In{0}).Arg("b", In{1});
+  AddRegisters(SizesOf(g, node.inputs[0].dtype), activation, node, TuningOf(caps), index, b);
+  b.Index("k", g.k);
+  b.Index({{"a_row", g.a_row}, {"a_col", g.a_col}, {"b_row", g.b_row}, {"b_col", g.b_col}});
+  AddBatch(BatchOf(g), b);
+  return b.Loop(DivideUp(g.k, 4)).Alone();
+}
+
+Recipe RegisterConv(const std::string& activation, const WindowGeometry& g, bool packed,
+                    const NodeView& node, const Capabilities& caps) {
+  const int64_t in_group = g.in_channels / g.groups, run = ChannelRun(in_group, g.taps());
+  Recipe recipe;
+  const Arg filter = FilterInRuns(g, run, packed, node, caps, recipe);
+  const IndexType index(MostPlace(g, g.taps() * RoundUp(run, 4), 4, node));
+  DispatchBuilder b(cl::kConvRegisters, "registers", index);
+  b.Define({{"A_WIDE", Flag(in_group % 4 == 0)},
+            {"B_WIDE", Flag(g.out_channels / g.groups % 4 == 0)}});
+  b.Arg("x", In{0}).Arg("filter", filter);
+  AddRegisters(SizesOf(g), activation, node, TuningOf(caps), index, b);
+  AddFilter(g, run, b);
+  b.Loop(std::max(DivideUp(in_group, 4), LongestAxis(g))).AddTo(recipe);
+  return recipe;
+}
+
 Recipe TiledConv(const std::string& activation, const WindowGeometry& g, const TilePlan& plan,
                  bool packed, const NodeView& node, const Capabilities& caps) {
   const int64_t in_group = g.in_channels / g.groups, out_group = g.out_channels / g.groups;
@@ -270,39 +366,17 @@ Recipe TiledConv(const std::string& activation, const WindowGeometry& g, const T
   Recipe recipe;
   Launches launches(SizesOf(g), plan, activation, node, caps);
   const Tile& tile = plan.tile;
-  // Places of pixels may lie in the padding on all sides, and those of the filter ahead of the last slice.
-  int64_t around = SaturatingMul(g.batch, g.in_channels), bits = 0;
-  for (const WindowAxis& axis : g.axis) {
-    const int64_t size = axis.in + axis.pad_begin + axis.pad_end + axis.extent() + axis.stride;
-    around = SaturatingMul(around, size);
-    bits += axis.kernel;
-  }
-  const int64_t most = std::max({node.inputs[1].desc().elements(), node.outputs[0].desc().elements(),
-                                 around, SaturatingMul(depth + 2 * tile.slice, g.out_channels),
-                                 g.batch * g.out_pixels() + tile.rows()});
-  const IndexType index(launches.Most(most));
-  Arg filter = In{1};
-  if (!packed && run != in_group) {
-    filter = recipe.AddScratch(depth * g.out_channels * BytesOf(node.inputs[1].dtype), caps);
-    DispatchBuilder pad(cl::kConvPad, "pad");
-    pad.Define("IDX", IndexType(depth * g.out_channels).name());
-    AddStored(node.inputs[1].dtype, pad);
-    pad.Arg("x", In{1}).Arg("y", filter).Int("channels", g.out_channels);
-    pad.Int({{"in0", 1}, {"in1", 1}, {"in2", in_group}, {"size0", 1}, {"size1", 1}, {"size2", run}});
-    pad.Int({{"before0", 0}, {"before1", 0}, {"before2", 0}});
-    pad.Groups({g.taps(), 1, 1});
-    pad.Loop(run * g.out_channels).AddTo(recipe);
-  }
+  const IndexType index(launches.Most(MostPlace(g, depth + 2 * tile.slice, tile.rows(), node)));
+  const Arg filter = FilterInRuns(g, run, packed, node, caps, recipe);
   DispatchBuilder b(cl::kConvTiled, "tiled", index);
+  const int64_t bits = g.axis[0].kernel + g.axis[1].kernel + g.axis[2].kernel;
   if (bits <= 64) b.Define("SEEN", bits <= 32 ? "uint" : "ulong");
   b.Define({{"NARROW", Flag(RoundUp(run, 4) < tile.slice)},
             {"A_WIDE", Flag(in_group % 4 == 0)},
             {"B_WIDE", Flag(out_group % 4 == 0)}});
   b.Arg("x", In{0}).Arg("filter", filter);
   launches.Begin(b, index, recipe);
-  b.Int({{"run", RoundUp(run, 4)}, {"channels", g.in_channels}});
-  b.Int({{"out_channels", g.out_channels}, {"in_group", in_group}});
-  AddWindow(g, b);
+  AddFilter(g, run, b);
   b.Loop(std::max(DivideUp(plan.part_k, tile.slice), LongestAxis(g))).AddTo(recipe);
   launches.Join(out_group, g.out_channels, out_group, index, recipe);
   return recipe;

@@ -41,6 +41,14 @@ ProductSizes SizesOf(const MatMulGeometry& g, DType dtype);
 Recipe TiledConv(const std::string& activation, const WindowGeometry& g, const TilePlan& plan,
                  bool packed, const NodeView& node, const Capabilities& caps);
 ProductSizes SizesOf(const WindowGeometry& g);
+// Products out of registers alone (common/register_tile.clh), where the device's class wants them and
+// its groups are large enough.
+bool TakesRegisters(const ProductSizes& p, const Capabilities& caps);
+Recipe RegisterMatMul(const std::string& activation, const MatMulGeometry& g, const NodeView& node,
+                      int64_t most, const Capabilities& caps);
+Recipe RegisterConv(const std::string& activation, const WindowGeometry& g, bool packed,
+                    const NodeView& node, const Capabilities& caps);
+
 // Channels of a filter group rounded up to a multiple of four, so that no quad of K crosses taps; as they
 // are where there is one tap.
 int64_t ChannelRun(int64_t group_channels, int64_t taps);

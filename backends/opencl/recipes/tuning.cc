@@ -59,6 +59,8 @@ constexpr Tuning kGpu = {
     .transpose_least = 8,  // of 32: a shorter axis leaves more than three quarters of a tile empty
     .panels = false,
     .tiles = kAnyTiles,
+    .registers_x = 0,
+    .registers_y = 0,
     .tile_unroll = 4,         // more let some compilers run out of registers
     .tile_least_columns = 8,  // fewer would lie mostly beyond the edge of a tile; unmeasured
     // Shorter parts would spend more outside of their loop than in it.
@@ -117,6 +119,17 @@ constexpr Tuning kNvidia = WithTiles(kNvidiaTiles, 16);
 constexpr Tuning kAmdWave32 = WithTiles(kAmdWave32Tiles, 4);
 constexpr Tuning kAmdWave64 = WithTiles(kAmdWave64Tiles, 4);
 constexpr Tuning kIntel = WithTiles(kIntelTiles, 4);
+// Local memory of Mali is ordinary memory, and both makers' registers suffice for 32 sums a lane. Groups of one
+// wave: 16 lanes on Mali, 64 on Adreno. Unmeasured.
+constexpr Tuning WithRegisters(int64_t x, int64_t y) {
+  Tuning t = kGpu;
+  t.tiles = {};
+  t.registers_x = x;
+  t.registers_y = y;
+  return t;
+}
+constexpr Tuning kMali = WithRegisters(4, 4);
+constexpr Tuning kAdreno = WithRegisters(4, 16);
 
 }  // namespace
 
@@ -131,6 +144,10 @@ const Tuning& TuningOf(const Capabilities& caps) {
       return kAmdWave64;
     case GpuFamily::kIntel:
       return kIntel;
+    case GpuFamily::kMali:
+      return kMali;
+    case GpuFamily::kAdreno:
+      return kAdreno;
     default:
       return kGpu;
   }
