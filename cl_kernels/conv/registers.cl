@@ -1,8 +1,9 @@
-// registers: Conv out of registers alone (common/register_tile.clh), for GPUs whose local memory is no faster than
-// their caches. Rows are output pixels, columns the output channels of a filter group; the filter is
-// [tap][run][out_channels] as in tiled.cl. T is f32, f16 or bf16; sums are in float, in the order of K. A_WIDE:
-// channels and those of a group are multiples of 4; B_WIDE, Y_WIDE: output channels of a group are. Work-item
-// (8 columns, 4 pixels, group), in groups of GX x GY.
+// registers: Conv out of registers alone (common/register_tile.clh), for GPUs whose local memory is
+// no faster than their caches. Rows are output pixels, columns the output channels of a filter
+// group; the filter is [tap][run][out_channels] as in tiled.cl. T is f32, f16 or bf16; sums are in
+// float, in the order of K. A_WIDE: channels and those of a group are multiples of 4; B_WIDE,
+// Y_WIDE: output channels of a group are. Work-item (8 columns, 4 pixels, group), in groups of GX x
+// GY.
 // VARIANT: -DT=f32 -DIDX=int -DACTIVATION=ACT_relu -DGX=4 -DGY=4 -DA_WIDE=1 -DB_WIDE=1 -DY_WIDE=1 -DBIAS
 // VARIANT: -DT=f16 -DIDX=int -DACTIVATION=ACT_none -DGX=4 -DGY=16 -DA_WIDE=0 -DB_WIDE=1 -DY_WIDE=1 -DBIAS -DRESIDUAL
 // VARIANT: -DT=bf16 -DIDX=long -DACTIVATION=ACT_gelu -DGX=4 -DGY=4 -DA_WIDE=0 -DB_WIDE=0 -DY_WIDE=0

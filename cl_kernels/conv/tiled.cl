@@ -1,12 +1,13 @@
-// tiled: Conv as a product by tiles (common/tile.clh), sums in float, each in the order of K whatever the
-// tile; T is f32, f16 or bf16. Rows are output pixels, columns the output channels of a filter group, and
-// K goes over the taps and, in each, the group's channels rounded up to a multiple of 4 (run): the filter is
-// [tap][run][out_channels]. A is gathered from x as it stands. A work-item brings one quad of K of A_LOADS
-// pixels: their places are worked out once, and what the quad adds to them, `at`, walks along the
-// channels and then from tap to tap by compares and additions. A_WIDE: channels and those of a group are
-// multiples of 4. SEEN is a type with a bit for each tap along each axis, set where the pixel's window
-// meets the input there; without it (windows of more than 64 such bits) places are compared in the loop.
-// NARROW: run < TILE_K. PART, part_count and part_k are as in matmul/tiled.cl, z counts the filter groups.
+// tiled: Conv as a product by tiles (common/tile.clh), sums in float, each in the order of K
+// whatever the tile; T is f32, f16 or bf16. Rows are output pixels, columns the output channels of
+// a filter group, and K goes over the taps and, in each, the group's channels rounded up to a
+// multiple of 4 (run): the filter is [tap][run][out_channels]. A is gathered from x as it stands. A
+// work-item brings one quad of K of A_LOADS pixels: their places are worked out once, and what the
+// quad adds to them, `at`, walks along the channels and then from tap to tap by compares and
+// additions. A_WIDE: channels and those of a group are multiples of 4. SEEN is a type with a bit
+// for each tap along each axis, set where the pixel's window meets the input there; without it
+// (windows of more than 64 such bits) places are compared in the loop. NARROW: run < TILE_K. PART,
+// part_count and part_k are as in matmul/tiled.cl, z counts the filter groups.
 // VARIANT: -DT=f32 -DIDX=int -DACTIVATION=ACT_relu -DTM=8 -DTN=8 -DWARPS_M=2 -DWARPS_N=4 -DLANES_M=8 -DTILE_K=8 -DUNROLL_K=8 -DSEEN=uint -DNARROW=0 -DA_WIDE=1 -DB_WIDE=1 -DY_WIDE=1 -DPART=0 -DBIAS
 // VARIANT: -DT=f16 -DIDX=int -DACTIVATION=ACT_relu -DTM=8 -DTN=8 -DWARPS_M=2 -DWARPS_N=2 -DLANES_M=8 -DTILE_K=8 -DUNROLL_K=4 -DSEEN=uint -DNARROW=0 -DA_WIDE=1 -DB_WIDE=1 -DY_WIDE=1 -DPART=0 -DBIAS -DRESIDUAL
 // VARIANT: -DT=f32 -DIDX=int -DACTIVATION=ACT_none -DTM=8 -DTN=8 -DWARPS_M=1 -DWARPS_N=2 -DLANES_M=8 -DTILE_K=16 -DUNROLL_K=16 -DSEEN=uint -DNARROW=1 -DA_WIDE=0 -DB_WIDE=1 -DY_WIDE=1 -DPART=0 -DBIAS

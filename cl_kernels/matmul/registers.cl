@@ -1,9 +1,10 @@
-// registers: y[z] = activation(a[z] b[z] + bias + residual) out of registers alone, for GPUs whose local memory is no
-// faster than their caches. A work-item has 4 rows of 8 columns: for every 4 k it brings 4 quads of a and 8 of b
-// for 128 multiply-adds, in some 64 registers. T is f32, f16 or bf16; sums are in float, in the order of K.
-// A_WIDE: neighbours in K lie together in a, and k and a's steps are multiples of 4; B_WIDE: neighbouring
-// columns lie together in b, and columns and b's steps are multiples of 4. Otherwise elements are read
-// one by one. Work-item (8 columns, 4 rows, z), in groups of GX x GY.
+// registers: y[z] = activation(a[z] b[z] + bias + residual) out of registers alone, for GPUs whose
+// local memory is no faster than their caches. A work-item has 4 rows of 8 columns: for every 4 k
+// it brings 4 quads of a and 8 of b for 128 multiply-adds, in some 64 registers. T is f32, f16 or
+// bf16; sums are in float, in the order of K. A_WIDE: neighbours in K lie together in a, and k and
+// a's steps are multiples of 4; B_WIDE: neighbouring columns lie together in b, and columns and b's
+// steps are multiples of 4. Otherwise elements are read one by one. Work-item (8 columns, 4 rows,
+// z), in groups of GX x GY.
 // VARIANT: -DT=f32 -DIDX=int -DAXES=0 -DACTIVATION=ACT_relu -DGX=4 -DGY=4 -DA_WIDE=1 -DB_WIDE=1 -DY_WIDE=1 -DBIAS
 // VARIANT: -DT=f16 -DIDX=int -DAXES=1 -DACTIVATION=ACT_none -DGX=4 -DGY=16 -DA_WIDE=1 -DB_WIDE=0 -DY_WIDE=1
 // VARIANT: -DT=bf16 -DIDX=long -DAXES=2 -DACTIVATION=ACT_gelu -DGX=4 -DGY=4 -DA_WIDE=0 -DB_WIDE=0 -DY_WIDE=0 -DBIAS -DRESIDUAL

@@ -1,16 +1,18 @@
-// sub_group: y[z] = activation(a[z] b[z] + bias + residual) without local memory, for devices where a
-// lane's value costs nothing to its sub-group (cl_intel_subgroups). Each sub-group of LANES lanes computes ROWS
-// rows of 4 * LANES columns, of which lane l has l, l + LANES, l + 2 LANES and l + 3 LANES:
+// sub_group: y[z] = activation(a[z] b[z] + bias + residual) without local memory, for devices where
+// a lane's value costs nothing to its sub-group (cl_intel_subgroups). Each sub-group of LANES lanes
+// computes ROWS rows of 4 * LANES columns, of which lane l has l, l + LANES, l + 2 LANES and l + 3
+// LANES:
 //
 //        k0 .. k0 + LANES             4 * LANES columns
 //      +-----------------+          +------------------+   a block of a is read with one k a lane; each of its
 //   a  | one k a lane    | ROWS  b  | one row at a time | values then multiplies a row of b for all lanes.
 //      +-----------------+          +------------------+
 //
-// Neighbours in K lie together in a and neighbouring columns in b; k is a multiple of LANES, columns one of
-// 4 * LANES, and b and its products begin at multiples of 16 bytes. WARPS sub-groups of a group
-// lie one below the other and share b in the first-level cache. Group (tile of rows * column_tiles + tile of
-// columns, z); PART, part_count and part_k are as in tiled.cl. Sums are in the order of K.
+// Neighbours in K lie together in a and neighbouring columns in b; k is a multiple of LANES,
+// columns one of 4 * LANES, and b and its products begin at multiples of 16 bytes. WARPS sub-groups
+// of a group lie one below the other and share b in the first-level cache. Group (tile of rows *
+// column_tiles + tile of columns, z); PART, part_count and part_k are as in tiled.cl. Sums are in
+// the order of K.
 // VARIANT: -DT=f32 -DIDX=int -DAXES=0 -DACTIVATION=ACT_none -DLANES=8 -DROWS=16 -DWARPS=8 -DPART=0 -DBIAS
 // VARIANT: -DT=f32 -DIDX=int -DAXES=0 -DACTIVATION=ACT_relu -DLANES=8 -DROWS=16 -DWARPS=4 -DPART=0 -DBIAS -DRESIDUAL
 // VARIANT: -DT=f32 -DIDX=long -DAXES=1 -DACTIVATION=ACT_gelu -DLANES=16 -DROWS=16 -DWARPS=8 -DPART=0 -DBIAS

@@ -1,8 +1,8 @@
-// tiled: y[z] = activation(a[z] b[z] + bias + residual) by tiles (common/tile.clh), sums in float, each in
-// the order of K whatever the tile. T is f32, f16 or bf16; a is m x k and b k x n, with any steps.
-// Group (tile of rows * column_tiles + tile of columns, z). PART: group z has part z % part_count of product
-// z / part_count, of part_k k's, a multiple of TILE_K, and `parts` gets its sums, as
-// float[z][m][n rounded up to a multiple of 4], which join.cl adds up.
+// tiled: y[z] = activation(a[z] b[z] + bias + residual) by tiles (common/tile.clh), sums in float,
+// each in the order of K whatever the tile. T is f32, f16 or bf16; a is m x k and b k x n, with any
+// steps. Group (tile of rows * column_tiles + tile of columns, z). PART: group z has part z %
+// part_count of product z / part_count, of part_k k's, a multiple of TILE_K, and `parts` gets its
+// sums, as float[z][m][n rounded up to a multiple of 4], which join.cl adds up.
 // VARIANT: -DT=f32 -DIDX=int -DAXES=0 -DACTIVATION=ACT_none -DTM=8 -DTN=8 -DWARPS_M=2 -DWARPS_N=4 -DLANES_M=8 -DTILE_K=8 -DUNROLL_K=8 -DA_ALONG=1 -DA_WIDE=1 -DB_ALONG=0 -DB_WIDE=1 -DY_WIDE=1 -DPART=0 -DBIAS
 // VARIANT: -DT=f16 -DIDX=int -DAXES=0 -DACTIVATION=ACT_relu -DTM=8 -DTN=8 -DWARPS_M=2 -DWARPS_N=2 -DLANES_M=8 -DTILE_K=8 -DUNROLL_K=4 -DA_ALONG=1 -DA_WIDE=1 -DB_ALONG=0 -DB_WIDE=1 -DY_WIDE=1 -DPART=0 -DBIAS -DRESIDUAL
 // VARIANT: -DT=f32 -DIDX=int -DAXES=1 -DACTIVATION=ACT_none -DTM=8 -DTN=8 -DWARPS_M=1 -DWARPS_N=2 -DLANES_M=8 -DTILE_K=16 -DUNROLL_K=16 -DA_ALONG=1 -DA_WIDE=1 -DB_ALONG=1 -DB_WIDE=1 -DY_WIDE=1 -DPART=0

@@ -1,13 +1,12 @@
-// Tiled products and convolutions on a device, with each tile of every family, whole and with K divided,
-// at sizes that end inside of tiles; and how tiles are chosen.
-#include "backends/opencl/recipes/tiles.h"
-
+// Tiled products and convolutions on a device, with each tile of every family, whole and with K
+// divided, at sizes that end inside of tiles; and how tiles are chosen.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 
 #include "backends/opencl/device.h"
+#include "backends/opencl/recipes/tiles.h"
 #include "engine/ops/nn/conv.h"
 #include "engine/ops/op_set.h"
 #include "tests/case_runner/kernel_signature.h"
@@ -337,8 +336,8 @@ TEST(OpenClTilePlans, SubGroupsTakeProductsThatFillThem) {
   EXPECT_TRUE(SizesOf(g, DType::kF32).sub_groups);
   EXPECT_FALSE(SizesOf(g, DType::kF16).sub_groups);
   for (const int64_t parts : {1, 2}) {
-    const Recipe recipe = TiledMatMul("relu", g, {plan.tile, parts, 4096 / parts}, node,
-                                      shape.elements(), arc);
+    const Recipe recipe =
+        TiledMatMul("relu", g, {plan.tile, parts, 4096 / parts}, node, shape.elements(), arc);
     for (const Dispatch& d : recipe.dispatches) {
       const Status status = oncilla::testing::CheckSignature(d);
       EXPECT_TRUE(status.ok()) << status;

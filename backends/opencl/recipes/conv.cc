@@ -127,17 +127,15 @@ bool TakesPanels(const ConvAttrs& attrs, const TensorDesc& filter, const Capabil
          !IsDepthwise(attrs, filter);
 }
 
-// The same for tiles, by what no later try with smaller groups changes (Device::Prepare): where no tile
-// fits in the end, Direct takes the filter as it was packed.
+// The same for tiles, by what no later try with smaller groups changes (Device::Prepare): where no
+// tile fits in the end, Direct takes the filter as it was packed.
 bool TakesTiles(const ConvAttrs& attrs, const TensorDesc& filter, const Capabilities& caps) {
   const Tuning& tuning = TuningOf(caps);
   return !tuning.panels && caps.local_groups && IsCarried(filter.dtype) && filter.elements() > 0 &&
          attrs.groups <= kMostGroups / tuning.most_parts && !IsDepthwise(attrs, filter) &&
          filter.shape.back() / attrs.groups >= tuning.tile_least_columns;
 }
-int64_t TapsOf(const TensorDesc& filter) {
-  return filter.shape.Product(0, filter.rank() - 2);
-}
+int64_t TapsOf(const TensorDesc& filter) { return filter.shape.Product(0, filter.rank() - 2); }
 
 // A convolution that is a product as it stands: one tap that sees every pixel.
 bool IsProduct(const WindowGeometry& g) {
@@ -160,8 +158,9 @@ Recipe Tiled(const ConvAttrs& attrs, const WindowGeometry& g, const NodeView& no
   product.n = product.b_row = g.out_channels;
   product.k = product.a_row = g.in_channels;
   product.a_col = product.b_col = 1;
-  return TiledMatMul(attrs.activation, product, PlanTiles(SizesOf(product, node.inputs[0].dtype), caps), node,
-                     MostOf(node), caps);
+  return TiledMatMul(attrs.activation, product,
+                     PlanTiles(SizesOf(product, node.inputs[0].dtype), caps), node, MostOf(node),
+                     caps);
 }
 
 Result<Recipe> Conv(const ConvAttrs& attrs, const NodeView& node, const Capabilities& caps) {

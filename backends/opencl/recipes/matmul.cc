@@ -86,8 +86,12 @@ Result<Recipe> MatMul(const MatMulAttrs& attrs, const NodeView& node, const Capa
     if (g.m > 1 && g.n > 1 && TakesRegisters(SizesOf(g, a.dtype), caps)) {
       return RegisterMatMul(attrs.activation, g, node, most, caps);
     }
-    if (!TuningOf(caps).panels && HasTiles(caps) && g.m > 1 && g.n > 1) {
-      return TiledMatMul(attrs.activation, g, PlanTiles(SizesOf(g, a.dtype), caps), node, most, caps);
+    // A row or a column fills few lanes of a tile; but one work-item for each of its sums would
+    // wait for memory at every k, which costs more where there are many.
+    const bool tiles = (g.m > 1 && g.n > 1) || g.k >= TuningOf(caps).part_least;
+    if (!TuningOf(caps).panels && HasTiles(caps) && tiles) {
+      return TiledMatMul(attrs.activation, g, PlanTiles(SizesOf(g, a.dtype), caps), node, most,
+                         caps);
     }
   }
   return General(attrs, g, node, most, caps);

@@ -26,9 +26,9 @@ bool Suits(const Tile& tile, const ProductSizes& p) {
 
 int64_t PartK(int64_t depth, int64_t parts) { return RoundUp(DivideUp(depth, parts), kPartStep); }
 
-// Clocks of a device with `cores`. Groups are dealt to the cores evenly; those of one core work together, as
-// many as are resident, and each round of them pays what stands outside of the loop. Never faster than
-// the shared cache brings the operands.
+// Clocks of a device with `cores`. Groups are dealt to the cores evenly; those of one core work
+// together, as many as are resident, and each round of them pays what stands outside of the loop.
+// Never faster than the shared cache brings the operands.
 double Clocks(const TileRow& row, const ProductSizes& p, int64_t parts, int64_t cores,
               const Tuning& tuning) {
   const Tile& tile = row.tile;
@@ -48,8 +48,8 @@ double Clocks(const TileRow& row, const ProductSizes& p, int64_t parts, int64_t 
   };
   const double full = std::floor(each / resident), rest = each - full * resident;
   const double work = full * round(resident) + (rest > 0 ? round(rest) : 0);
-  const double bytes = groups * slices *
-                       static_cast<double>((tile.rows() + tile.columns()) * tile.slice * 4);
+  const double bytes =
+      groups * slices * static_cast<double>((tile.rows() + tile.columns()) * tile.slice * 4);
   const double join = static_cast<double>(p.rows) * static_cast<double>(p.columns) *
                       static_cast<double>(p.products) * 4.0 * static_cast<double>(parts + 2);
   const double per_clock = static_cast<double>(cores) * tuning.cache_bytes;
@@ -120,8 +120,8 @@ void AddTile(const TilePlan& plan, const Tuning& tuning, DispatchBuilder& b) {
             {"PART", Flag(plan.parts > 1)}});
 }
 
-// The launches of one product: `b` has its operands a and b and gets the rest up to the sizes that both kernels
-// have in common. Where K is divided, a second one adds up the parts.
+// The launches of one product: `b` has its operands a and b and gets the rest up to the sizes that
+// both kernels have in common. Where K is divided, a second one adds up the parts.
 class Launches {
  public:
   Launches(const ProductSizes& sizes, const TilePlan& plan, const std::string& activation,
@@ -157,12 +157,10 @@ class Launches {
   // The second launch, if there is one. Products of y begin y_step apart, rows of one y_row.
   void Join(int64_t y_step, int64_t y_row, int64_t bias_step, IndexType index, Recipe& recipe) {
     if (plan_.parts == 1) return;
-    const int64_t quads =
-        sizes_.products * sizes_.rows * (PaddedColumns(sizes_.columns) / 4);
+    const int64_t quads = sizes_.products * sizes_.rows * (PaddedColumns(sizes_.columns) / 4);
     DispatchBuilder b(cl::kMatmulJoin, "join", index);
-    b.Define({{"T", TypeName(node_.inputs[0].dtype)},
-              {"IDX", index.name()},
-              {"Y_WIDE", Flag(Wide())}});
+    b.Define(
+        {{"T", TypeName(node_.inputs[0].dtype)}, {"IDX", index.name()}, {"Y_WIDE", Flag(Wide())}});
     b.Arg("parts", parts_);
     AddEpilogue(node_, activation_, b);
     b.Arg("y", Out{0}).Index({{"quads", quads}, {"part_count", plan_.parts}});
@@ -191,15 +189,15 @@ TilePlan PlanTiles(const ProductSizes& p, const Capabilities& caps) {
 }
 
 bool HasTiles(const Capabilities& caps) {
-  return std::ranges::any_of(TuningOf(caps).tiles,
-                             [&](const TileRow& row) {
+  return std::ranges::any_of(TuningOf(caps).tiles, [&](const TileRow& row) {
     return row.tile.sub_group == 0 && Fits(row.tile, caps);
   });
 }
 
 namespace {
 
-// A quad is one access where its elements are neighbours, and all lines and products begin at quads.
+// A quad is one access where its elements are neighbours, and all lines and products begin at
+// quads.
 struct Layout {
   bool a_along, a_wide, b_along, b_wide;
 };
@@ -210,10 +208,10 @@ Layout LayoutOf(const MatMulGeometry& g) {
     return all;
   };
   const bool a_along = g.a_col == 1, b_along = g.b_col != 1;
-  const bool a_quads = a_along ? g.k % 4 == 0 && g.a_row % 4 == 0
-                               : g.a_row == 1 && g.m % 4 == 0 && g.a_col % 4 == 0;
-  const bool b_quads = b_along ? g.b_row == 1 && g.k % 4 == 0 && g.b_col % 4 == 0
-                               : g.n % 4 == 0 && g.b_row % 4 == 0;
+  const bool a_quads =
+      a_along ? g.k % 4 == 0 && g.a_row % 4 == 0 : g.a_row == 1 && g.m % 4 == 0 && g.a_col % 4 == 0;
+  const bool b_quads =
+      b_along ? g.b_row == 1 && g.k % 4 == 0 && g.b_col % 4 == 0 : g.n % 4 == 0 && g.b_row % 4 == 0;
   return {a_along, a_quads && whole(g.a_steps), b_along, b_quads && whole(g.b_steps)};
 }
 
@@ -221,9 +219,9 @@ Layout LayoutOf(const MatMulGeometry& g) {
 
 ProductSizes SizesOf(const MatMulGeometry& g, DType dtype) {
   const Layout layout = LayoutOf(g);
-  return {g.m, g.n, g.k, g.batch,
-          dtype == DType::kF32 && layout.a_along && layout.a_wide && !layout.b_along &&
-              layout.b_wide};
+  return {
+      g.m, g.n, g.k, g.batch,
+      dtype == DType::kF32 && layout.a_along && layout.a_wide && !layout.b_along && layout.b_wide};
 }
 
 Recipe TiledMatMul(const std::string& activation, const MatMulGeometry& g, const TilePlan& plan,
@@ -265,13 +263,13 @@ ProductSizes SizesOf(const WindowGeometry& g) {
 
 namespace {
 
-// The largest place that a convolution computes: those of pixels may lie in the padding on all sides,
-// and those of the filter go on to row `depth`.
+// The largest place that a convolution computes: those of pixels may lie in the padding on all
+// sides, and those of the filter go on to row `depth`.
 int64_t MostPlace(const WindowGeometry& g, int64_t depth, int64_t tile_rows, const NodeView& node) {
   int64_t around = SaturatingMul(g.batch, g.in_channels);
   for (const WindowAxis& axis : g.axis) {
-    around = SaturatingMul(around, axis.in + axis.pad_begin + axis.pad_end + axis.extent() +
-                                       axis.stride);
+    around = SaturatingMul(around,
+                           axis.in + axis.pad_begin + axis.pad_end + axis.extent() + axis.stride);
   }
   return std::max({node.inputs[1].desc().elements(), node.outputs[0].desc().elements(), around,
                    SaturatingMul(depth, g.out_channels), g.batch * g.out_pixels() + tile_rows});
@@ -350,8 +348,8 @@ Recipe RegisterConv(const std::string& activation, const WindowGeometry& g, bool
   const Arg filter = FilterInRuns(g, run, packed, node, caps, recipe);
   const IndexType index(MostPlace(g, g.taps() * RoundUp(run, 4), 4, node));
   DispatchBuilder b(cl::kConvRegisters, "registers", index);
-  b.Define({{"A_WIDE", Flag(in_group % 4 == 0)},
-            {"B_WIDE", Flag(g.out_channels / g.groups % 4 == 0)}});
+  b.Define(
+      {{"A_WIDE", Flag(in_group % 4 == 0)}, {"B_WIDE", Flag(g.out_channels / g.groups % 4 == 0)}});
   b.Arg("x", In{0}).Arg("filter", filter);
   AddRegisters(SizesOf(g), activation, node, TuningOf(caps), index, b);
   AddFilter(g, run, b);

@@ -6,11 +6,12 @@
 namespace oncilla::opencl {
 namespace {
 
-// Tiles with their costs. The costs were not measured: they come from an instruction model (registers,
-// resident groups, issue slots and local memory of what the makers' compilers make of the kernels, for
-// sm_86, gfx1030, gfx90a and dg2) that is good for ranking tiles, to some 15 % for large products and
-// a factor of 1.5 for small ones. No group is smaller than a wave. The first three tiles
-// have 8 x 8 sums a lane; Intel's compiler spills those of the third, which is missing there.
+// Tiles with their costs. The costs were not measured: they come from an instruction model
+// (registers, resident groups, issue slots and local memory of what the makers' compilers make of
+// the kernels, for sm_86, gfx1030, gfx90a and dg2) that is good for ranking tiles, to some 15 % for
+// large products and a factor of 1.5 for small ones. No group is smaller than a wave. The first
+// three tiles have 8 x 8 sums a lane; Intel's compiler spills those of the third, which is missing
+// there.
 constexpr TileRow kNvidiaTiles[] = {
     {{8, 8, 2, 4, 8, 8}, {1270, 1250, 2, 2600}}, {{8, 8, 2, 2, 8, 8}, {690, 640, 4, 1900}},
     {{8, 8, 1, 2, 8, 16}, {1290, 650, 6, 2300}}, {{8, 4, 2, 2, 4, 16}, {780, 720, 4, 1700}},
@@ -30,18 +31,23 @@ constexpr TileRow kAmdWave64Tiles[] = {
     {{4, 4, 1, 2, 8, 16}, {1170, 410, 7, 3500}},
 };
 constexpr TileRow kIntelTiles[] = {
-    {{8, 8, 2, 4, 8, 8}, {1680, 1560, 4, 3200}},  {{8, 8, 2, 2, 8, 8}, {1220, 870, 8, 2300}},
-    {{8, 4, 2, 2, 4, 16}, {1250, 1060, 8, 2000}}, {{8, 4, 1, 2, 8, 16}, {890, 610, 16, 2300}},
-    {{4, 4, 1, 4, 8, 16}, {890, 700, 8, 1700}},   {{4, 4, 1, 2, 8, 16}, {790, 390, 16, 1900}},
-    {{16, 4, 8, 1, 1, 8, 8}, {640, 275, 16, 2000}}, {{16, 4, 4, 1, 1, 8, 8}, {640, 138, 32, 2000}},
-    {{16, 4, 8, 1, 1, 16, 16}, {640, 550, 8, 2000}}, {{16, 4, 4, 1, 1, 16, 16}, {640, 275, 16, 2000}},
+    {{8, 8, 2, 4, 8, 8}, {1680, 1560, 4, 3200}},
+    {{8, 8, 2, 2, 8, 8}, {1220, 870, 8, 2300}},
+    {{8, 4, 2, 2, 4, 16}, {1250, 1060, 8, 2000}},
+    {{8, 4, 1, 2, 8, 16}, {890, 610, 16, 2300}},
+    {{4, 4, 1, 4, 8, 16}, {890, 700, 8, 1700}},
+    {{4, 4, 1, 2, 8, 16}, {790, 390, 16, 1900}},
+    {{16, 4, 8, 1, 1, 8, 8}, {640, 275, 16, 2000}},
+    {{16, 4, 4, 1, 1, 8, 8}, {640, 138, 32, 2000}},
+    {{16, 4, 8, 1, 1, 16, 16}, {640, 550, 8, 2000}},
+    {{16, 4, 4, 1, 1, 16, 16}, {640, 275, 16, 2000}},
 };
-// As on NVIDIA's, one tile for devices with groups of no more than 32 work-items, and sub-groups where
-// another maker has them.
+// As on NVIDIA's, one tile for devices with groups of no more than 32 work-items, and sub-groups
+// where another maker has them.
 constexpr TileRow kAnyTiles[] = {
-    kNvidiaTiles[0], kNvidiaTiles[1], kNvidiaTiles[2], kNvidiaTiles[3], kNvidiaTiles[4],
-    kNvidiaTiles[5], kNvidiaTiles[6], {{8, 4, 1, 1, 4, 16}, {750, 280, 4, 2000}},
-    kIntelTiles[6], kIntelTiles[8],
+    kNvidiaTiles[0], kNvidiaTiles[1], kNvidiaTiles[2], kNvidiaTiles[3],
+    kNvidiaTiles[4], kNvidiaTiles[5], kNvidiaTiles[6], {{8, 4, 1, 1, 4, 16}, {750, 280, 4, 2000}},
+    kIntelTiles[6],  kIntelTiles[8],
 };
 
 // As many rows as leave the registers room for two vectors of B and one of A.
@@ -119,8 +125,8 @@ constexpr Tuning kNvidia = WithTiles(kNvidiaTiles, 16);
 constexpr Tuning kAmdWave32 = WithTiles(kAmdWave32Tiles, 4);
 constexpr Tuning kAmdWave64 = WithTiles(kAmdWave64Tiles, 4);
 constexpr Tuning kIntel = WithTiles(kIntelTiles, 4);
-// Local memory of Mali is ordinary memory, and both makers' registers suffice for 32 sums a lane. Groups of one
-// wave: 16 lanes on Mali, 64 on Adreno. Unmeasured.
+// Local memory of Mali is ordinary memory, and both makers' registers suffice for 32 sums a lane.
+// Groups of one wave: 16 lanes on Mali, 64 on Adreno. Unmeasured.
 constexpr Tuning WithRegisters(int64_t x, int64_t y) {
   Tuning t = kGpu;
   t.tiles = {};

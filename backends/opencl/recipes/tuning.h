@@ -15,9 +15,9 @@ namespace oncilla::opencl {
 // Some drivers count groups beyond the first axis in 16 bits.
 constexpr int64_t kMostGroups = 65535;
 
-// A tile of a product (common/tile.clh): sums of a lane, warps of 32 lanes and how a warp's lanes lie,
-// k's of a slice. Or, without local memory, that of matmul/sub_group.cl, of which a warp is a sub-group
-// of `sub_group` lanes, each with tm x tn sums.
+// A tile of a product (common/tile.clh): sums of a lane, warps of 32 lanes and how a warp's lanes
+// lie, k's of a slice. Or, without local memory, that of matmul/sub_group.cl, of which a warp is a
+// sub-group of `sub_group` lanes, each with tm x tn sums.
 struct Tile {
   int64_t tm, tn, warps_m, warps_n, lanes_m, slice, sub_group = 0;
   constexpr int64_t lanes() const { return sub_group > 0 ? sub_group : 32; }

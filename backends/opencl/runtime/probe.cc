@@ -271,9 +271,10 @@ ProbeResult Probe(const FoundDevice& device, const ProbeSources& sources, int se
 }
 
 std::string ToText(const ProbeResult& r) {
-  std::string text = StrCat("fp64=", r.fp64, "\nfp16=", r.fp16, "\nlocal_groups=", r.local_groups,
-                            "\nprofiling=", r.profiling, "\nmax_work_group=", r.max_work_group,
-                            "\nsub_group=", r.sub_group, "\nmax_loop_trips=", r.max_loop_trips, "\n");
+  std::string text =
+      StrCat("fp64=", r.fp64, "\nfp16=", r.fp16, "\nlocal_groups=", r.local_groups,
+             "\nprofiling=", r.profiling, "\nmax_work_group=", r.max_work_group,
+             "\nsub_group=", r.sub_group, "\nmax_loop_trips=", r.max_loop_trips, "\n");
   auto line = [&](std::string_view name, std::string value) {
     std::replace(value.begin(), value.end(), '\n', ' ');
     text += StrCat(name, "=", value, "\n");
