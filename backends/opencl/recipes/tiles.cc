@@ -207,11 +207,12 @@ Layout LayoutOf(const MatMulGeometry& g) {
     for (int i = 0; i < steps.rank(); ++i) all = all && steps[i] % 4 == 0;
     return all;
   };
-  const bool a_along = g.a_col == 1, b_along = g.b_col != 1;
-  const bool a_quads =
-      a_along ? g.k % 4 == 0 && g.a_row % 4 == 0 : g.a_row == 1 && g.m % 4 == 0 && g.a_col % 4 == 0;
-  const bool b_quads =
-      b_along ? g.b_row == 1 && g.k % 4 == 0 && g.b_col % 4 == 0 : g.n % 4 == 0 && g.b_row % 4 == 0;
+  // Of a single line the step to the next one does not matter.
+  const bool a_along = g.a_col == 1, b_along = g.b_col != 1 || (g.n == 1 && g.b_row == 1);
+  const bool a_quads = a_along ? g.k % 4 == 0 && (g.m == 1 || g.a_row % 4 == 0)
+                               : g.a_row == 1 && g.m % 4 == 0 && g.a_col % 4 == 0;
+  const bool b_quads = b_along ? g.b_row == 1 && g.k % 4 == 0 && (g.n == 1 || g.b_col % 4 == 0)
+                               : g.n % 4 == 0 && g.b_row % 4 == 0;
   return {a_along, a_quads && whole(g.a_steps), b_along, b_quads && whole(g.b_steps)};
 }
 
