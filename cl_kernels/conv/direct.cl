@@ -2,7 +2,8 @@
 // double). One work-item per element of y, channels fastest.
 //
 // conv: y[n][o][c] = activation(bias[c] + residual + sum over taps and channels of a group of
-// x[n][o * stride + k * dilation - pad][i] filter[k][i][c]).
+// x[n][o * stride + k * dilation - pad][i] filter[k][i][c]); a tap of the filter has `run` rows, of which
+// the first in_group count.
 // transpose: the gradient of that: y has the sizes `in`, x the sizes `out`; filter[k][c][i].
 // VARIANT: -DT=f32 -DWIDE=float -DIDX=int -DACTIVATION=ACT_none
 // VARIANT: -DT=f16 -DWIDE=float -DIDX=long -DACTIVATION=ACT_gelu -DBIAS -DRESIDUAL
@@ -19,7 +20,7 @@ __kernel void conv(__global const MEM(T)* restrict x, __global const MEM(T)* res
 #endif
                    __global MEM(T)* restrict y, const IDX total, const int channels,
                    const int out_channels, const int in_group, const int out_group,
-                   WINDOW_PARAMS) {
+                   const int run, WINDOW_PARAMS) {
   const IDX at = get_global_id(0);
   if (at >= total) return;
   const int c = at % out_channels;
@@ -42,7 +43,7 @@ __kernel void conv(__global const MEM(T)* restrict x, __global const MEM(T)* res
         const IDX from = ((sample * in0 + s0 + k0 * dilation0) * in1 + s1 + k1 * dilation1) * in2 +
                          s2 + k2 * dilation2;
         const IDX x_at = from * channels + c / out_group * in_group;
-        const IDX w_at = (IDX)((k0 * kernel1 + k1) * kernel2 + k2) * in_group * out_channels + c;
+        const IDX w_at = (IDX)((k0 * kernel1 + k1) * kernel2 + k2) * run * out_channels + c;
         for (int i = 0; i < in_group; ++i) {
           sum += (WIDE)LOAD(T, x, x_at + i) * (WIDE)LOAD(T, filter, w_at + (IDX)i * out_channels);
         }

@@ -18,7 +18,14 @@ std::vector<opencl::Capabilities> KindsOfDevices() {
   opencl::Capabilities bare = small_gpu;  // the floor: no groups, no optional types
   bare.fp16_math = bare.local_groups = false;
   bare.max_work_group = 1;
-  std::vector<opencl::Capabilities> all = {gpu, small_gpu, bare};
+  opencl::Capabilities intel = gpu;
+  intel.family = opencl::GpuFamily::kIntel;
+  intel.fp64 = false;
+  intel.compute_units = 512;
+  intel.sub_group = 8;
+  opencl::Capabilities mali = small_gpu;
+  mali.family = opencl::GpuFamily::kMali;
+  std::vector<opencl::Capabilities> all = {gpu, small_gpu, bare, intel, mali};
   for (const int64_t width : {4, 8, 16}) {
     opencl::Capabilities cpu = gpu;
     cpu.shape = opencl::KernelShape::kCpu;

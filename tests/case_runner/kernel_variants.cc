@@ -47,6 +47,7 @@ Status Main(int argc, char** argv) {
   for (const opencl::Source* probe : {probes.basics, probes.fp64, probes.fp16}) {
     ONCILLA_TRY(files.Add(*probe, "", {}).status());
   }
+  ONCILLA_TRY(files.Add(*probes.sub_group, "", {{"LANES", "8"}}).status());
   for (int i = 2; i < argc; ++i) {
     ONCILLA_ASSIGN(const auto cases, ReadCases(argv[i], *ops));
     for (const Case& c : cases) {

@@ -126,6 +126,7 @@ TEST(OpenClProbe, ResultsSurviveTheirText) {
   ProbeResult r;
   r.fp64 = r.local_groups = true;
   r.max_work_group = 4096;
+  r.sub_group = 8;
   r.notes = {"one", "two = 2"};
   EXPECT_EQ(ParseProbe(ToText(r)), r);
   r.failure = "no";
@@ -158,6 +159,28 @@ TEST(OpenClCapabilities, ShapeFollowsVectorsAndLocalMemoryNotTypeOrVendor) {
   EXPECT_EQ(shape(Facts("NVIDIA CUDA", "580.1", 1, 48, true)), KernelShape::kGpu);
   EXPECT_EQ(MakeCapabilities(Facts("x", "1", 1, 32, true), {}, KernelShape::kCpu).shape,
             KernelShape::kCpu);
+}
+
+TEST(OpenClCapabilities, FamiliesOfGpusAreToldByTheirDriversWords) {
+  const auto caps = [](std::string vendor, std::string name, DeviceType type = DeviceType::kGpu) {
+    DeviceFacts f = Facts("x", "1", 1, 32, true);
+    f.vendor = std::move(vendor);
+    f.name = std::move(name);
+    f.type = type;
+    f.compute_units = 512;
+    return MakeCapabilities(f, {}, std::nullopt);
+  };
+  EXPECT_EQ(caps("NVIDIA Corporation", "NVIDIA H200").family, GpuFamily::kNvidia);
+  EXPECT_EQ(caps("Advanced Micro Devices, Inc.", "gfx1030").family, GpuFamily::kAmdWave32);
+  EXPECT_EQ(caps("AMD", "AMD Radeon RX 6700 XT (radeonsi, navi22)").family, GpuFamily::kAmdWave32);
+  EXPECT_EQ(caps("Advanced Micro Devices, Inc.", "gfx90a:sramecc+:xnack-").family,
+            GpuFamily::kAmdWave64);
+  EXPECT_EQ(caps("Intel(R) Corporation", "Intel(R) Arc(TM) A770").family, GpuFamily::kIntel);
+  EXPECT_EQ(caps("Intel(R) Corporation", "Intel(R) Arc(TM) A770").cores(), 32);
+  EXPECT_EQ(caps("ARM", "Mali-G710 MC10").family, GpuFamily::kMali);
+  EXPECT_EQ(caps("QUALCOMM", "QUALCOMM Adreno(TM)").family, GpuFamily::kAdreno);
+  EXPECT_EQ(caps("Intel(R) Corporation", "AMD EPYC", DeviceType::kCpu).family, GpuFamily::kAny);
+  EXPECT_EQ(caps("someone", "something").cores(), 512);
 }
 
 TEST(OpenClCapabilities, KnownFaultsApplyInTheirRangeOnly) {

@@ -126,7 +126,9 @@ TEST(OpenClSignature, AllCasesNameWhatTheirKernelsTake) {
     }
   }
   EXPECT_GE(checked.size(), 1000u);
-  EXPECT_EQ(entries.size(), 54u);  // all kernels but those of the probes
+  // All kernels but those of the probes, and matmul/sub_group.cl (opencl_tiles_test.cc), which only
+  // products that fill a device are worth.
+  EXPECT_EQ(entries.size(), 57u);
 }
 
 }  // namespace

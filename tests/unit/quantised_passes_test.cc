@@ -122,7 +122,7 @@ TEST(IntegerProducts, SumsThatCouldLeave32BitsStay) {
 
 TEST(FuseRequantize, SumsThatNobodyElseReads) {
   QuantisedText t;
-  const ValueId x = t.Input("x", Shape{1, 5, 5, 3}, DType::kU8);
+  const ValueId x = t.Quantise(t.Input("x", Shape{1, 5, 5, 3}), kX);
   const ValueId filter = t.Constant<int8_t>(DType::kI8, {1, 1, 3, 2}, {1, -2, 3, -4, 5, -6});
   const ValueId scales = t.Floats({2}, {0.25f, 0.5f});
   const auto conv = [&] { return t.Add("ConvInteger", {x, filter, t.Zero()}); };

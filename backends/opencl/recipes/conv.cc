@@ -6,6 +6,7 @@
 
 #include "backends/opencl/recipes/kernels.h"
 #include "backends/opencl/recipes/matmul_recipe.h"
+#include "backends/opencl/recipes/tiles.h"
 #include "backends/opencl/recipes/window_args.h"
 #include "cl_kernels/kernels.gen.h"
 
@@ -25,44 +26,26 @@ void AddChannels(const WindowGeometry& g, DispatchBuilder& b) {
 // The two kernels of conv/direct.cl.
 enum class DirectKernel { kConv, kTranspose };
 
+// `run`: the rows of a convolution's filter for each tap.
 Recipe Direct(DirectKernel kernel, const std::string& activation, const WindowGeometry& g,
-              const NodeView& given, const Capabilities& caps) {
+              int64_t run, const NodeView& given, const Capabilities& caps) {
   // Only a convolution takes a fourth input, its residual.
   const bool conv = kernel == DirectKernel::kConv;
   NodeView node = given;
   node.inputs = given.inputs.first(std::min<size_t>(given.inputs.size(), conv ? 4 : 3));
   const DType dtype = node.inputs[0].dtype;
   const int64_t total = node.outputs[0].desc().elements();
-  const IndexType index(MostOf(node));
+  const IndexType index(std::max(MostOf(node), g.taps() * run * g.out_channels));
   DispatchBuilder b(cl::kConvDirect, conv ? "conv" : "transpose", index);
   b.Define({{"T", TypeName(dtype)}, {"WIDE", SumType(dtype)}, {"IDX", index.name()}});
   b.Arg("x", In{0}).Arg("filter", In{1});
   AddEpilogue(node, activation, b);
   b.Arg("y", Out{0}).Index("total", total);
   AddChannels(g, b);
+  if (conv) b.Int("run", run);
   AddWindow(g, b);
   b.Items(total, caps.Group(TuningOf(caps).loop_group));
   return b.Loop(std::max(g.in_channels / g.groups, LongestAxis(g))).Alone();
-}
-
-Recipe Tiled(const ConvAttrs& attrs, const WindowGeometry& g, const TileChoice& tile,
-             const NodeView& node) {
-  const int64_t rows = g.batch * g.out_pixels();
-  const int64_t depth = g.taps() * g.in_channels / g.groups;
-  const IndexType index(MostOf(node));
-  DispatchBuilder b(cl::kConvTiled, "tiled", index);
-  b.Define({{"T", TypeName(node.inputs[0].dtype)}, {"IDX", index.name()}});
-  b.Arg("x", In{0}).Arg("filter", In{1});
-  AddEpilogue(node, attrs.activation, b);
-  b.Arg("y", Out{0});
-  AddTile(tile, b);
-  b.Index("rows", rows).Int("depth", depth);
-  AddChannels(g, b);
-  AddWindow(g, b);
-  b.Groups(
-      {DivideUp(rows, tile.rows()), DivideUp(g.out_channels / g.groups, tile.columns()), g.groups},
-      {tile.threads_x, tile.threads_y, 1});
-  return b.Loop(std::max(DivideUp(depth, tile.slice), tile.rows())).Alone();
 }
 
 Recipe Depthwise(const ConvAttrs& attrs, const WindowGeometry& g, const NodeView& node,
@@ -144,6 +127,42 @@ bool TakesPanels(const ConvAttrs& attrs, const TensorDesc& filter, const Capabil
          !IsDepthwise(attrs, filter);
 }
 
+// The same for tiles, by what no later try with smaller groups changes (Device::Prepare): where no
+// tile fits in the end, Direct takes the filter as it was packed.
+bool TakesTiles(const ConvAttrs& attrs, const TensorDesc& filter, const Capabilities& caps) {
+  const Tuning& tuning = TuningOf(caps);
+  return !tuning.panels && caps.local_groups && IsCarried(filter.dtype) && filter.elements() > 0 &&
+         attrs.groups <= kMostGroups / tuning.most_parts && !IsDepthwise(attrs, filter) &&
+         filter.shape.back() / attrs.groups >= tuning.tile_least_columns;
+}
+int64_t TapsOf(const TensorDesc& filter) { return filter.shape.Product(0, filter.rank() - 2); }
+
+// A convolution that is a product as it stands: one tap that sees every pixel.
+bool IsProduct(const WindowGeometry& g) {
+  return g.groups == 1 && std::ranges::all_of(g.axis, [](const WindowAxis& a) {
+           return a.kernel == 1 && a.stride == 1 && a.pad_begin == 0 && a.in == a.out;
+         });
+}
+
+Recipe Tiled(const ConvAttrs& attrs, const WindowGeometry& g, const NodeView& node,
+             const Capabilities& caps) {
+  if (TakesRegisters(SizesOf(g), caps)) {
+    return RegisterConv(attrs.activation, g, node.inputs[1].constant, node, caps);
+  }
+  if (!IsProduct(g)) {
+    return TiledConv(attrs.activation, g, PlanTiles(SizesOf(g), caps), node.inputs[1].constant,
+                     node, caps);
+  }
+  MatMulGeometry product;
+  product.m = g.batch * g.out_pixels();
+  product.n = product.b_row = g.out_channels;
+  product.k = product.a_row = g.in_channels;
+  product.a_col = product.b_col = 1;
+  return TiledMatMul(attrs.activation, product,
+                     PlanTiles(SizesOf(product, node.inputs[0].dtype), caps), node, MostOf(node),
+                     caps);
+}
+
 Result<Recipe> Conv(const ConvAttrs& attrs, const NodeView& node, const Capabilities& caps) {
   ONCILLA_ASSIGN(const WindowGeometry g, ConvGeometry(attrs, node));
   ONCILLA_TRY(CheckSizes(g));
@@ -154,24 +173,43 @@ Result<Recipe> Conv(const ConvAttrs& attrs, const NodeView& node, const Capabili
   if (!empty && TakesPanels(attrs, filter, caps)) {
     return Panels(attrs, g, node.inputs[1].constant, node, caps);
   }
+  const bool tiles = TakesTiles(attrs, filter, caps);
+  if (tiles && (HasTiles(caps) || TakesRegisters(SizesOf(g), caps))) {
+    return Tiled(attrs, g, node, caps);
+  }
   if (!empty && IsCarried(dtype) && IsDepthwise(attrs, filter) && g.axis[2].out / 4 < kMostGroups &&
       g.batch * g.axis[0].out * g.axis[1].out <= kMostGroups) {
     return Depthwise(attrs, g, node, caps);
   }
-  const Tuning& tuning = TuningOf(caps);
-  const int64_t out_group = g.out_channels / g.groups;
-  const TileChoice tile = ChooseTile(g.batch * g.out_pixels(), out_group, g.groups, caps);
-  if (!empty && dtype != DType::kF64 && !tuning.panels && caps.local_groups && tile.threads_x > 0 &&
-      out_group >= tuning.tile_least_columns && out_group / 4 <= kMostGroups &&
-      g.groups <= kMostGroups) {
-    return Tiled(attrs, g, tile, node);
-  }
-  return Direct(DirectKernel::kConv, attrs.activation, g, node, caps);
+  const int64_t channels = g.in_channels / g.groups;
+  const bool packed = tiles && node.inputs[1].constant;
+  return Direct(DirectKernel::kConv, attrs.activation, g,
+                packed ? ChannelRun(channels, g.taps()) : channels, node, caps);
+}
+
+// A filter for TiledConv.
+Packing RunsOfFour(const TensorDesc& filter) {
+  const int64_t columns = filter.shape.back(), taps = TapsOf(filter);
+  const int64_t channels = filter.shape[filter.rank() - 2], run = ChannelRun(channels, taps);
+  if (run == channels) return {"dense", filter.bytes(), nullptr};
+  const int64_t row = columns * BytesOf(filter.dtype);
+  const auto pack = [=](const Tensor& constant, std::span<std::byte> to) {
+    const std::span<const std::byte> from = constant.bytes();
+    std::ranges::fill(to, std::byte{0});
+    for (int64_t tap = 0; tap < taps; ++tap) {
+      std::ranges::copy(from.subspan(static_cast<size_t>(tap * channels * row),
+                                     static_cast<size_t>(channels * row)),
+                        to.begin() + tap * run * row);
+    }
+    return Status();
+  };
+  return {"runs4", taps * run * row, pack};
 }
 
 Result<Packing> PackFilter(const ConvAttrs& attrs, const NodeView& node, int input,
                            const Capabilities& caps) {
   const TensorDesc desc = node.inputs[static_cast<size_t>(input)].desc();
+  if (input == 1 && TakesTiles(attrs, desc, caps)) return RunsOfFour(desc);
   if (input != 1 || !TakesPanels(attrs, desc, caps)) {
     return Packing{"dense", desc.bytes(), nullptr};
   }
@@ -186,7 +224,7 @@ Result<Recipe> ConvTranspose(const ConvTransposeAttrs& attrs, const NodeView& no
   ONCILLA_ASSIGN(const WindowGeometry g, ConvTransposeGeometry(attrs, node));
   ONCILLA_TRY(CheckSizes(g));
   if (node.outputs[0].desc().elements() == 0) return Recipe();
-  return Direct(DirectKernel::kTranspose, "none", g, node, caps);
+  return Direct(DirectKernel::kTranspose, "none", g, 0, node, caps);
 }
 
 const KernelRow kRows[] = {

@@ -2,6 +2,7 @@
 // and one work-item per element for whatever these do not take.
 #include "backends/opencl/recipes/kernels.h"
 #include "backends/opencl/recipes/matmul_recipe.h"
+#include "backends/opencl/recipes/tiles.h"
 #include "cl_kernels/kernels.gen.h"
 
 namespace oncilla::opencl {
@@ -27,24 +28,6 @@ Recipe General(const MatMulAttrs& attrs, const MatMulGeometry& g, const NodeView
   b.Arg("y", Out{0}).Index("total", total);
   AddSizes(g, b);
   return b.Items(total, caps.Group(TuningOf(caps).loop_group)).Loop(g.k).Alone();
-}
-
-Recipe Tiled(const MatMulAttrs& attrs, const MatMulGeometry& g, const TileChoice& tile,
-             const NodeView& node, int64_t most) {
-  const IndexType index(most);
-  DispatchBuilder b(cl::kMatmulTiled, "tiled", index);
-  b.Define({{"T", TypeName(node.inputs[0].dtype)},
-            {"IDX", index.name()},
-            {"A_ALONG", Flag(g.a_col == 1)},
-            {"B_ALONG", Flag(g.b_col == 1)}});
-  b.Arg("a", In{0}).Arg("b", In{1});
-  AddEpilogue(node, attrs.activation, b);
-  b.Arg("y", Out{0});
-  AddTile(tile, b);
-  AddSizes(g, b);
-  b.Groups({DivideUp(g.m, tile.rows()), DivideUp(g.n, tile.columns()), g.batch},
-           {tile.threads_x, tile.threads_y, 1});
-  return b.Loop(std::max(DivideUp(g.k, tile.slice), tile.rows())).Alone();
 }
 
 // By the constant alone, like everything that decides about packing: weights of one column stay.
@@ -100,9 +83,15 @@ Result<Recipe> MatMul(const MatMulAttrs& attrs, const NodeView& node, const Capa
     if (packed || (TuningOf(caps).panels && g.m > 1 && g.n > 1)) {
       return Panels(attrs, g, packed, node, most, caps);
     }
-    const TileChoice tile = ChooseTile(g.m, g.n, g.batch, caps);
-    if (!TuningOf(caps).panels && caps.local_groups && tile.threads_x > 0 && g.m > 1 && g.n > 1) {
-      return Tiled(attrs, g, tile, node, most);
+    if (g.m > 1 && g.n > 1 && TakesRegisters(SizesOf(g, a.dtype), caps)) {
+      return RegisterMatMul(attrs.activation, g, node, most, caps);
+    }
+    // A row or a column fills few lanes of a tile; but one work-item for each of its sums would
+    // wait for memory at every k, which costs more where there are many.
+    const bool tiles = (g.m > 1 && g.n > 1) || g.k >= TuningOf(caps).part_least;
+    if (!TuningOf(caps).panels && HasTiles(caps) && tiles) {
+      return TiledMatMul(attrs.activation, g, PlanTiles(SizesOf(g, a.dtype), caps), node, most,
+                         caps);
     }
   }
   return General(attrs, g, node, most, caps);

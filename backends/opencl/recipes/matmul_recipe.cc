@@ -1,4 +1,4 @@
-// Choosing tiles and panels for products.
+// Panels, and what all products share.
 #include "backends/opencl/recipes/matmul_recipe.h"
 
 #include <algorithm>
@@ -42,33 +42,6 @@ void AddBatch(const BatchAxes& batch, DispatchBuilder& b) {
              {StrCat("a_step", i), axis.a_step},
              {StrCat("b_step", i), axis.b_step}});
   }
-}
-
-TileChoice ChooseTile(int64_t rows, int64_t columns, int64_t products, const Capabilities& caps) {
-  const Tuning& tuning = TuningOf(caps);
-  TileChoice best;
-  for (const TileChoice& tile : tuning.tiles) {
-    if (tile.threads_x * tile.threads_y > caps.max_work_group ||
-        tile.local_bytes() > caps.local_memory) {
-      continue;
-    }
-    best = tile;
-    const int64_t groups = SaturatingMul(
-        products, SaturatingMul(DivideUp(rows, tile.rows()), DivideUp(columns, tile.columns())));
-    // Enough groups to keep every compute unit busy, and not mostly beyond the edges.
-    const bool fits = rows * 2 > tile.rows() && columns * 2 > tile.columns();
-    if (fits && groups >= tuning.tile_groups_per_unit * caps.compute_units) break;
-  }
-  return best;
-}
-
-void AddTile(const TileChoice& tile, DispatchBuilder& b) {
-  b.Define({{"TX", StrCat(tile.threads_x)},
-            {"TY", StrCat(tile.threads_y)},
-            {"WM", StrCat(tile.per_item_m)},
-            {"WN", StrCat(tile.per_item_n)},
-            {"TILE_K", StrCat(tile.slice)}});
-  b.Arg("memory", Local{tile.local_bytes()});
 }
 
 int64_t PackedElements(int64_t depth, int64_t columns, const Capabilities& caps) {

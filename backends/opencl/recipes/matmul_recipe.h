@@ -26,11 +26,6 @@ struct BatchAxes {
 BatchAxes BatchOf(const MatMulGeometry& g);
 void AddBatch(const BatchAxes& batch, DispatchBuilder& b);
 
-// The largest tile that fits the device and gives it enough groups; threads_x == 0 when none fits.
-TileChoice ChooseTile(int64_t rows, int64_t columns, int64_t products, const Capabilities& caps);
-// Its defines and local memory.
-void AddTile(const TileChoice& tile, DispatchBuilder& b);
-
 // The panels of matmul/panels.cl on a device that wants them.
 inline int64_t PanelColumns(const Capabilities& caps) { return 2 * PanelOf(caps).vector; }
 int64_t PackedElements(int64_t depth, int64_t columns, const Capabilities& caps);

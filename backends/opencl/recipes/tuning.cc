@@ -6,9 +6,49 @@
 namespace oncilla::opencl {
 namespace {
 
-// The smaller ones are for small products, small groups and little local memory. Unmeasured.
-constexpr TileChoice kTiles[] = {{16, 16, 8, 8}, {16, 16, 8, 4}, {16, 16, 4, 4}, {16, 16, 2, 4},
-                                 {16, 16, 2, 2}, {8, 8, 2, 2},   {4, 4, 2, 2, 8}};
+// Tiles with their costs. The costs were not measured: they come from an instruction model
+// (registers, resident groups, issue slots and local memory of what the makers' compilers make of
+// the kernels, for sm_86, gfx1030, gfx90a and dg2) that is good for ranking tiles, to some 15 % for
+// large products and a factor of 1.5 for small ones. No group is smaller than a wave. The first
+// three tiles have 8 x 8 sums a lane; Intel's compiler spills those of the third, which is missing
+// there.
+constexpr TileRow kNvidiaTiles[] = {
+    {{8, 8, 2, 4, 8, 8}, {1270, 1250, 2, 2600}}, {{8, 8, 2, 2, 8, 8}, {690, 640, 4, 1900}},
+    {{8, 8, 1, 2, 8, 16}, {1290, 650, 6, 2300}}, {{8, 4, 2, 2, 4, 16}, {780, 720, 4, 1700}},
+    {{8, 4, 1, 2, 8, 16}, {740, 390, 8, 2000}},  {{4, 4, 1, 4, 8, 16}, {560, 450, 6, 1500}},
+    {{4, 4, 1, 2, 8, 16}, {560, 240, 10, 1600}},
+};
+constexpr TileRow kAmdWave32Tiles[] = {
+    {{8, 8, 2, 4, 8, 8}, {2340, 2280, 2, 4700}},  {{8, 8, 2, 2, 8, 8}, {1260, 1170, 4, 3000}},
+    {{8, 8, 1, 2, 8, 16}, {1520, 1210, 3, 2300}}, {{8, 4, 2, 2, 4, 16}, {1440, 1300, 3, 2400}},
+    {{8, 4, 1, 2, 8, 16}, {1000, 690, 5, 1900}},  {{4, 4, 1, 4, 8, 16}, {940, 780, 5, 2000}},
+    {{4, 4, 1, 2, 8, 16}, {820, 410, 7, 1600}},
+};
+constexpr TileRow kAmdWave64Tiles[] = {
+    {{8, 8, 2, 4, 8, 8}, {1640, 1450, 3, 5000}},  {{8, 8, 2, 2, 8, 8}, {1530, 770, 5, 5200}},
+    {{8, 8, 1, 2, 8, 16}, {2990, 1230, 3, 6300}}, {{8, 4, 2, 2, 4, 16}, {1860, 1050, 3, 4000}},
+    {{8, 4, 1, 2, 8, 16}, {1830, 810, 5, 4700}},  {{4, 4, 1, 4, 8, 16}, {1240, 710, 5, 3400}},
+    {{4, 4, 1, 2, 8, 16}, {1170, 410, 7, 3500}},
+};
+constexpr TileRow kIntelTiles[] = {
+    {{8, 8, 2, 4, 8, 8}, {1580, 1500, 4, 3200}},
+    {{8, 8, 2, 2, 8, 8}, {1040, 830, 8, 2300}},
+    {{8, 4, 2, 2, 4, 16}, {1250, 1060, 8, 2000}},
+    {{8, 4, 1, 2, 8, 16}, {890, 610, 16, 2300}},
+    {{4, 4, 1, 4, 8, 16}, {890, 700, 8, 1700}},
+    {{4, 4, 1, 2, 8, 16}, {790, 390, 16, 1900}},
+    {{16, 4, 8, 1, 1, 8, 8}, {640, 275, 16, 2000}},
+    {{16, 4, 4, 1, 1, 8, 8}, {640, 138, 32, 2000}},
+    {{16, 4, 8, 1, 1, 16, 16}, {640, 550, 8, 2000}},
+    {{16, 4, 4, 1, 1, 16, 16}, {640, 275, 16, 2000}},
+};
+// As on NVIDIA's, one tile for devices with groups of no more than 32 work-items, and sub-groups
+// where another maker has them.
+constexpr TileRow kAnyTiles[] = {
+    kNvidiaTiles[0], kNvidiaTiles[1], kNvidiaTiles[2], kNvidiaTiles[3],
+    kNvidiaTiles[4], kNvidiaTiles[5], kNvidiaTiles[6], {{8, 4, 1, 1, 4, 16}, {750, 280, 4, 2000}},
+    kIntelTiles[6],  kIntelTiles[8],
+};
 
 // As many rows as leave the registers room for two vectors of B and one of A.
 constexpr PanelShape kPanels[] = {{16, 8}, {8, 6}, {4, 4}};
@@ -24,9 +64,17 @@ constexpr Tuning kGpu = {
     .transpose_rows = 8,
     .transpose_least = 8,  // of 32: a shorter axis leaves more than three quarters of a tile empty
     .panels = false,
-    .tiles = kTiles,
-    .tile_groups_per_unit = 2,  // enough to keep every compute unit busy
-    .tile_least_columns = 8,    // fewer would lie mostly beyond the edge of a tile; unmeasured
+    .tiles = kAnyTiles,
+    .registers_x = 0,
+    .registers_y = 0,
+    .tile_unroll = 4,         // more let some compilers run out of registers
+    .tile_least_columns = 8,  // fewer would lie mostly beyond the edge of a tile; unmeasured
+    // Shorter parts would spend more outside of their loop than in it.
+    .part_least = 64,
+    .most_parts = 16,
+    // 1.5 us at 1.8 GHz, and what 16 to 30 bytes a clock are about. Unmeasured.
+    .launch_clocks = 2700,
+    .cache_bytes = 24,
     .panel_flops = 2e5,         // a work-item should be worth some microseconds of one core
     .panel_items_per_unit = 8,  // few items would leave cores idle at the end
     // Neighbours share their windows, more of them need more registers. Unmeasured.
@@ -65,10 +113,51 @@ constexpr Tuning kCpu = [] {
   return t;
 }();
 
+// The columns of GPUs differ in their tiles alone.
+constexpr Tuning WithTiles(std::span<const TileRow> tiles, int64_t unroll) {
+  Tuning t = kGpu;
+  t.tiles = tiles;
+  t.tile_unroll = unroll;
+  return t;
+}
+// All of a slice lets NVIDIA's compiler read ahead, and Intel's spill a third of what it spills
+// otherwise.
+constexpr Tuning kNvidia = WithTiles(kNvidiaTiles, 16);
+constexpr Tuning kAmdWave32 = WithTiles(kAmdWave32Tiles, 4);
+constexpr Tuning kAmdWave64 = WithTiles(kAmdWave64Tiles, 4);
+constexpr Tuning kIntel = WithTiles(kIntelTiles, 16);
+// Local memory of Mali is ordinary memory, and both makers' registers suffice for 32 sums a lane.
+// Groups of one wave: 16 lanes on Mali, 64 on Adreno. Unmeasured.
+constexpr Tuning WithRegisters(int64_t x, int64_t y) {
+  Tuning t = kGpu;
+  t.tiles = {};
+  t.registers_x = x;
+  t.registers_y = y;
+  return t;
+}
+constexpr Tuning kMali = WithRegisters(4, 4);
+constexpr Tuning kAdreno = WithRegisters(4, 16);
+
 }  // namespace
 
 const Tuning& TuningOf(const Capabilities& caps) {
-  return caps.shape == KernelShape::kCpu ? kCpu : kGpu;
+  if (caps.shape == KernelShape::kCpu) return kCpu;
+  switch (caps.family) {
+    case GpuFamily::kNvidia:
+      return kNvidia;
+    case GpuFamily::kAmdWave32:
+      return kAmdWave32;
+    case GpuFamily::kAmdWave64:
+      return kAmdWave64;
+    case GpuFamily::kIntel:
+      return kIntel;
+    case GpuFamily::kMali:
+      return kMali;
+    case GpuFamily::kAdreno:
+      return kAdreno;
+    default:
+      return kGpu;
+  }
 }
 
 const PanelShape& PanelOf(const Capabilities& caps) {

@@ -15,12 +15,32 @@ namespace oncilla::opencl {
 // Some drivers count groups beyond the first axis in 16 bits.
 constexpr int64_t kMostGroups = 65535;
 
-// A tile of a product in local memory (common/tile.clh).
-struct TileChoice {
-  int64_t threads_x = 0, threads_y = 0, per_item_m = 0, per_item_n = 0, slice = 16;
-  int64_t rows() const { return threads_y * per_item_m; }
-  int64_t columns() const { return threads_x * per_item_n; }
-  int64_t local_bytes() const { return slice * (rows() + 1 + columns()) * 4; }
+// A tile of a product (common/tile.clh): sums of a lane, warps of 32 lanes and how a warp's lanes
+// lie, k's of a slice. Or, without local memory, that of matmul/sub_group.cl, of which a warp is a
+// sub-group of `sub_group` lanes, each with tm x tn sums.
+struct Tile {
+  int64_t tm, tn, warps_m, warps_n, lanes_m, slice, sub_group = 0;
+  constexpr int64_t lanes() const { return sub_group > 0 ? sub_group : 32; }
+  constexpr int64_t threads() const { return lanes() * warps_m * warps_n; }
+  constexpr int64_t rows() const { return warps_m * lanes_m * tm; }
+  constexpr int64_t columns() const { return warps_n * (lanes() / lanes_m) * tn; }
+  // Two buffers of both slices, at the widest pitches.
+  constexpr int64_t local_bytes() const {
+    return sub_group > 0 ? 0 : 2 * slice * (rows() + 4 + columns() + 4) * 4;
+  }
+  friend bool operator==(const Tile&, const Tile&) = default;
+};
+
+// What a group costs one core, in its clocks: a slice where the group is alone and, of each group,
+// where as many are resident as fit; and what stands outside of the loop.
+struct TileCost {
+  double alone, full;
+  int64_t resident;
+  double outside;
+};
+struct TileRow {
+  Tile tile;
+  TileCost cost;
 };
 
 // What one work-item of matmul/panels.cl holds in registers: floats of a vector, and rows.
@@ -41,11 +61,17 @@ struct Tuning {
 
   // Products: whether panels or tiles are the way of this class.
   bool panels;
-  std::span<const TileChoice> tiles;  // the largest first
-  int64_t tile_groups_per_unit;       // with fewer groups a smaller tile is better
-  int64_t tile_least_columns;         // of a convolution
-  double panel_flops;                 // of a work-item
-  int64_t panel_items_per_unit;       // at least, if there are as many tiles
+  std::span<const TileRow> tiles;
+  // Where not 0: products out of registers alone, in groups of so many work-items; no tiles.
+  int64_t registers_x, registers_y;
+  int64_t tile_unroll;           // k's of a slice that stand side by side in the code, at most
+  int64_t tile_least_columns;    // of a convolution
+  int64_t part_least;            // k's of each part, where K is divided among groups
+  int64_t most_parts;            // of K
+  double launch_clocks;          // from the end of a launch to the begin of the next one
+  double cache_bytes;            // that a core gets out of the cache that all share, per clock
+  double panel_flops;            // of a work-item
+  int64_t panel_items_per_unit;  // at least, if there are as many tiles
 
   // Depthwise convolutions: pixels side by side; whether a work-item takes a whole row; groups
   // where there are at least `depthwise_many` vectors of channels, and where there are fewer.

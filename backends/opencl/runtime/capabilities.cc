@@ -21,9 +21,36 @@ KernelShape NaturalShape(const DeviceFacts& facts) {
              : KernelShape::kGpu;
 }
 
+// By the words of drivers. AMD's own names its chips: gfx9 and older have waves of 64 lanes, later
+// ones of 32; Mesa's adds the name in brackets.
+GpuFamily FamilyOf(const DeviceFacts& facts) {
+  const auto has = [](const std::string& text, std::string_view part) {
+    return text.find(part) != text.npos;
+  };
+  if (facts.type != DeviceType::kGpu) return GpuFamily::kAny;
+  const std::string& vendor = facts.vendor;
+  if (has(vendor, "NVIDIA")) return GpuFamily::kNvidia;
+  if (has(vendor, "Intel")) return GpuFamily::kIntel;
+  if (has(vendor, "QUALCOMM") || has(vendor, "Qualcomm")) return GpuFamily::kAdreno;
+  if (has(facts.name, "Mali") || vendor == "ARM" || vendor == "Arm") return GpuFamily::kMali;
+  if (has(vendor, "AMD") || has(vendor, "Advanced Micro Devices")) {
+    const std::string& name = facts.name;
+    const bool wave32 = has(name, "gfx10") || has(name, "gfx11") || has(name, "gfx12") ||
+                        has(name, "navi") || has(name, "NAVI");
+    return wave32 ? GpuFamily::kAmdWave32 : GpuFamily::kAmdWave64;
+  }
+  return GpuFamily::kAny;
+}
+
 }  // namespace
 
 std::string_view Name(KernelShape shape) { return shape == KernelShape::kCpu ? "cpu" : "gpu"; }
+
+int64_t Capabilities::cores() const {
+  constexpr int64_t kIntelUnits = 16;
+  return family == GpuFamily::kIntel ? std::max<int64_t>(compute_units / kIntelUnits, 1)
+                                     : compute_units;
+}
 
 int64_t Capabilities::Group(int64_t most) const {
   if (!local_groups) return 1;
@@ -35,6 +62,7 @@ Capabilities MakeCapabilities(const DeviceFacts& facts, const ProbeResult& probe
                               std::optional<KernelShape> forced) {
   Capabilities c;
   c.shape = forced.value_or(NaturalShape(facts));
+  c.family = FamilyOf(facts);
   c.fp64 = probe.fp64;
   c.fp16_math = probe.fp16;
   c.local_groups = probe.local_groups;
@@ -46,6 +74,7 @@ Capabilities MakeCapabilities(const DeviceFacts& facts, const ProbeResult& probe
   if (facts.max_work_items[0] > 0) {
     c.max_work_group = std::min(c.max_work_group, facts.max_work_items[0]);
   }
+  c.sub_group = probe.local_groups ? probe.sub_group : 0;
   c.local_memory = facts.local_memory;
   c.compute_units = std::max<int64_t>(facts.compute_units, 1);
   c.vector_width = std::max<int64_t>(facts.native_float_width, 1);

@@ -21,13 +21,19 @@ struct ProbeResult;  // probe.h
 enum class KernelShape { kGpu, kCpu };
 std::string_view Name(KernelShape shape);  // "gpu", "cpu"
 
+// Makers' designs that want different tiles: how many lanes a wave has, what local memory delivers.
+// Only speed and the order of sums may depend on it.
+enum class GpuFamily { kAny, kNvidia, kAmdWave32, kAmdWave64, kIntel, kMali, kAdreno };
+
 struct Capabilities {
   KernelShape shape = KernelShape::kGpu;
+  GpuFamily family = GpuFamily::kAny;
   bool fp64 = false;           // double arithmetic
   bool fp16_math = false;      // half arithmetic; half as storage always works (vload_half)
   bool local_groups = false;   // barriers and local memory work: groups may be larger than 1
   bool profiling = false;      // events have usable time stamps
   int64_t max_work_group = 1;  // of a kernel that uses barriers, as its driver says once built
+  int64_t sub_group = 0;       // lanes of sub-groups with block reads and shuffles; 0: none
   int64_t local_memory = 0;
   int64_t compute_units = 1;
   int64_t vector_width = 1;  // floats in a native vector
@@ -41,6 +47,9 @@ struct Capabilities {
   // Binaries of programs are worth keeping and safe to load.
   bool program_binaries = true;
 
+  // What has a local memory of its own and holds whole groups: a compute unit, except that Intel's
+  // drivers count execution units, of which sixteen share one.
+  int64_t cores() const;
   // The largest power of two that is at most max_work_group, `most` and a group's real limit.
   int64_t Group(int64_t most) const;
   friend bool operator==(const Capabilities&, const Capabilities&) = default;

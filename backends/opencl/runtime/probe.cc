@@ -193,6 +193,35 @@ Status ProbeFp16(Bench& bench, const Source& source) {
   return Status();
 }
 
+// Sets the size of the sub-groups that Intel's extensions give: 8 lanes where they can be had.
+Status ProbeSubGroups(Bench& bench, const Source& source, ProbeResult& result) {
+  Status status;
+  for (const size_t lanes : {size_t{8}, size_t{16}}) {
+    const std::string text = StrCat("#define LANES ", lanes, "\n", source.text);
+    const Result<Program> program = bench.Build({source.path, text});
+    if (!program.ok()) {
+      status = program.status();
+      continue;
+    }
+    // Two sub-groups, which read the same places.
+    std::vector<float> in(5 * lanes), out(8 * lanes), expected(8 * lanes);
+    for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i * i % 61) + 0.25f;
+    for (size_t i = 0; i < 2 * lanes; ++i) {
+      const size_t lane = i % lanes;
+      const std::array<float, 4> own = {in[lane], in[lanes + lane] + in[4 * lanes + lane],
+                                        in[lanes - 1 - lane % 2], static_cast<float>(lane)};
+      std::ranges::copy(own, expected.begin() + static_cast<std::ptrdiff_t>(4 * i));
+    }
+    status = bench.Run<float>(*program, "sub_groups", in, out, 2 * lanes, 2 * lanes, 0, nullptr);
+    if (status.ok() && out == expected) {
+      result.sub_group = static_cast<int64_t>(lanes);
+      return Status();
+    }
+    if (status.ok()) status = Wrong("a sub-group");
+  }
+  return status;
+}
+
 ProbeResult Failed(const Status& status) {
   ProbeResult result;
   result.failure = Message(status);
@@ -202,7 +231,7 @@ ProbeResult Failed(const Status& status) {
 }  // namespace
 
 ProbeSources ProbeSources::Embedded() {
-  return {&cl::kProbeBasics, &cl::kProbeFp64, &cl::kProbeFp16};
+  return {&cl::kProbeBasics, &cl::kProbeFp64, &cl::kProbeFp16, &cl::kProbeSubGroup};
 }
 
 ProbeResult Probe(const FoundDevice& device, const ProbeSources& sources, int seconds) {
@@ -233,13 +262,19 @@ ProbeResult Probe(const FoundDevice& device, const ProbeSources& sources, int se
   keep(result.local_groups, "work-groups with barriers", groups);
   if (device.facts.claims_fp64) keep(result.fp64, "fp64", ProbeFp64(bench, *sources.fp64));
   if (device.facts.claims_fp16) keep(result.fp16, "fp16 math", ProbeFp16(bench, *sources.fp16));
+  if (device.facts.HasExtension("cl_intel_subgroups") &&
+      device.facts.HasExtension("cl_intel_required_subgroup_size")) {
+    bool found = false;
+    keep(found, "sub-groups", ProbeSubGroups(bench, *sources.sub_group, result));
+  }
   return result;
 }
 
 std::string ToText(const ProbeResult& r) {
-  std::string text = StrCat("fp64=", r.fp64, "\nfp16=", r.fp16, "\nlocal_groups=", r.local_groups,
-                            "\nprofiling=", r.profiling, "\nmax_work_group=", r.max_work_group,
-                            "\nmax_loop_trips=", r.max_loop_trips, "\n");
+  std::string text =
+      StrCat("fp64=", r.fp64, "\nfp16=", r.fp16, "\nlocal_groups=", r.local_groups,
+             "\nprofiling=", r.profiling, "\nmax_work_group=", r.max_work_group,
+             "\nsub_group=", r.sub_group, "\nmax_loop_trips=", r.max_loop_trips, "\n");
   auto line = [&](std::string_view name, std::string value) {
     std::replace(value.begin(), value.end(), '\n', ' ');
     text += StrCat(name, "=", value, "\n");
@@ -282,13 +317,15 @@ std::optional<ProbeResult> ParseProbe(const std::string& text) {
       r.profiling = number != 0;
     } else if (name == "max_work_group") {
       r.max_work_group = number;
+    } else if (name == "sub_group") {
+      r.sub_group = number;
     } else if (name == "max_loop_trips") {
       r.max_loop_trips = number;
     } else {
       return std::nullopt;
     }
   }
-  return numbers_seen == 6 ? std::optional(r) : std::nullopt;
+  return numbers_seen == 7 ? std::optional(r) : std::nullopt;
 }
 
 }  // namespace oncilla::opencl

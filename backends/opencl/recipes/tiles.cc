@@ -1,0 +1,384 @@
+// Choosing tiles by cost, and the recipes of tiled products and convolutions.
+#include "backends/opencl/recipes/tiles.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "backends/opencl/recipes/window_args.h"
+#include "cl_kernels/kernels.gen.h"
+
+namespace oncilla::opencl {
+namespace {
+
+// Parts begin at multiples of every tile's slice, so that they are the same for all tiles.
+constexpr int64_t kPartStep = 16;
+
+bool Fits(const Tile& tile, const Capabilities& caps) {
+  return caps.local_groups && tile.threads() <= caps.max_work_group &&
+         tile.local_bytes() <= caps.local_memory &&
+         (tile.sub_group == 0 || tile.sub_group == caps.sub_group);
+}
+// Sub-groups have no edges along K and columns.
+bool Suits(const Tile& tile, const ProductSizes& p) {
+  return tile.sub_group == 0 ||
+         (p.sub_groups && p.depth % tile.slice == 0 && p.columns % tile.columns() == 0);
+}
+
+int64_t PartK(int64_t depth, int64_t parts) { return RoundUp(DivideUp(depth, parts), kPartStep); }
+
+// Clocks of a device with `cores`. Groups are dealt to the cores evenly; those of one core work
+// together, as many as are resident, and each round of them pays what stands outside of the loop.
+// Never faster than the shared cache brings the operands.
+double Clocks(const TileRow& row, const ProductSizes& p, int64_t parts, int64_t cores,
+              const Tuning& tuning) {
+  const Tile& tile = row.tile;
+  const TileCost& cost = row.cost;
+  const int64_t part_k = PartK(p.depth, parts);
+  const auto slices = static_cast<double>(DivideUp(std::min(part_k, p.depth), tile.slice));
+  const double groups = static_cast<double>(DivideUp(p.rows, tile.rows())) *
+                        static_cast<double>(DivideUp(p.columns, tile.columns())) *
+                        static_cast<double>(p.products) *
+                        static_cast<double>(DivideUp(p.depth, part_k));
+  const double each = std::ceil(groups / static_cast<double>(cores));
+  const auto resident = static_cast<double>(cost.resident);
+  const auto round = [&](double now) {
+    // Few groups do not hide what each of them waits for.
+    const double slice = std::max(cost.full, cost.alone / now);
+    return now * slices * slice + cost.outside * std::max(1.0, now / 2);
+  };
+  const double full = std::floor(each / resident), rest = each - full * resident;
+  const double work = full * round(resident) + (rest > 0 ? round(rest) : 0);
+  const double bytes =
+      groups * slices * static_cast<double>((tile.rows() + tile.columns()) * tile.slice * 4);
+  const double join = static_cast<double>(p.rows) * static_cast<double>(p.columns) *
+                      static_cast<double>(p.products) * 4.0 * static_cast<double>(parts + 2);
+  const double per_clock = static_cast<double>(cores) * tuning.cache_bytes;
+  return std::max(work, bytes / per_clock) +
+         (parts > 1 ? tuning.launch_clocks + join / per_clock : 0);
+}
+
+struct Best {
+  const TileRow* row = nullptr;
+  double clocks = 0;
+};
+Best BestTile(const ProductSizes& p, int64_t parts, int64_t cores, const Capabilities& caps) {
+  Best best;
+  for (const TileRow& row : TuningOf(caps).tiles) {
+    if (!Fits(row.tile, caps) || !Suits(row.tile, p)) continue;
+    const double clocks = Clocks(row, p, parts, cores, TuningOf(caps));
+    if (best.row == nullptr || clocks < best.clocks) best = {&row, clocks};
+  }
+  return best;
+}
+
+// To the nearest power of two, by ratio: devices of one class divide sums alike.
+int64_t NominalCores(const Capabilities& caps) {
+  const auto cores = static_cast<uint64_t>(std::max<int64_t>(caps.cores(), 1));
+  const uint64_t below = std::bit_floor(cores);
+  return static_cast<int64_t>(cores * cores >= 2 * below * below ? 2 * below : below);
+}
+
+int64_t PaddedColumns(int64_t columns) { return RoundUp(columns, 4); }
+
+int64_t PartElements(const ProductSizes& p, int64_t parts) {
+  return SaturatingMul(SaturatingMul(p.products, parts),
+                       SaturatingMul(p.rows, PaddedColumns(p.columns)));
+}
+
+int64_t ChooseParts(const ProductSizes& p, const Capabilities& caps) {
+  const Tuning& tuning = TuningOf(caps);
+  const int64_t cores = NominalCores(caps);
+  int64_t best = 1;
+  double least = BestTile(p, 1, cores, caps).clocks;
+  for (int64_t parts = 2; parts <= tuning.most_parts; parts *= 2) {
+    if (p.depth / parts < tuning.part_least || p.products > kMostGroups / parts ||
+        SaturatingMul(PartElements(p, parts), 4) > caps.max_allocation / 4) {
+      break;
+    }
+    const double clocks = BestTile(p, parts, cores, caps).clocks;
+    if (clocks < least) best = parts, least = clocks;
+  }
+  return DivideUp(p.depth, PartK(p.depth, best));
+}
+
+void AddTile(const TilePlan& plan, const Tuning& tuning, DispatchBuilder& b) {
+  const Tile& tile = plan.tile;
+  if (tile.sub_group > 0) {
+    b.Define({{"LANES", StrCat(tile.sub_group)},
+              {"ROWS", StrCat(tile.tm)},
+              {"WARPS", StrCat(tile.warps_m)},
+              {"PART", Flag(plan.parts > 1)}});
+    return;
+  }
+  b.Define({{"TM", StrCat(tile.tm)},
+            {"TN", StrCat(tile.tn)},
+            {"WARPS_M", StrCat(tile.warps_m)},
+            {"WARPS_N", StrCat(tile.warps_n)},
+            {"LANES_M", StrCat(tile.lanes_m)},
+            {"TILE_K", StrCat(tile.slice)},
+            {"UNROLL_K", StrCat(std::min(tile.slice, tuning.tile_unroll))},
+            {"PART", Flag(plan.parts > 1)}});
+}
+
+// The launches of one product: `b` has its operands a and b and gets the rest up to the sizes that
+// both kernels have in common. Where K is divided, a second one adds up the parts.
+class Launches {
+ public:
+  Launches(const ProductSizes& sizes, const TilePlan& plan, const std::string& activation,
+           const NodeView& node, const Capabilities& caps)
+      : sizes_(sizes), plan_(plan), activation_(activation), node_(node), caps_(caps) {}
+
+  // The largest place in a tensor or in the parts, given that of the operands.
+  int64_t Most(int64_t most) const {
+    return std::max(most, plan_.parts > 1 ? PartElements(sizes_, plan_.parts) : 0);
+  }
+
+  // Up to the sizes.
+  void Begin(DispatchBuilder& b, IndexType index, Recipe& recipe) {
+    b.Define({{"T", TypeName(node_.inputs[0].dtype)}, {"IDX", index.name()}});
+    AddTile(plan_, TuningOf(caps_), b);
+    if (plan_.tile.sub_group == 0) b.Define("Y_WIDE", Flag(Wide()));
+    if (plan_.parts > 1) {
+      parts_ = recipe.AddScratch(PartElements(sizes_, plan_.parts) * 4, caps_);
+      b.Define("ACTIVATION", "ACT_none").Arg("parts", parts_);
+      b.Index({{"part_count", plan_.parts}, {"part_k", plan_.part_k}});
+    } else {
+      AddEpilogue(node_, activation_, b);
+      b.Arg("y", Out{0});
+    }
+    const int64_t columns = DivideUp(sizes_.columns, plan_.tile.columns());
+    b.Index({{"column_tiles", columns},
+             {"rows", sizes_.rows},
+             {"columns", sizes_.columns},
+             {"k", sizes_.depth}});
+    b.Groups({DivideUp(sizes_.rows, plan_.tile.rows()) * columns, sizes_.products * plan_.parts, 1},
+             {plan_.tile.threads(), 1, 1});
+  }
+  // The second launch, if there is one. Products of y begin y_step apart, rows of one y_row.
+  void Join(int64_t y_step, int64_t y_row, int64_t bias_step, IndexType index, Recipe& recipe) {
+    if (plan_.parts == 1) return;
+    const int64_t quads = sizes_.products * sizes_.rows * (PaddedColumns(sizes_.columns) / 4);
+    DispatchBuilder b(cl::kMatmulJoin, "join", index);
+    b.Define(
+        {{"T", TypeName(node_.inputs[0].dtype)}, {"IDX", index.name()}, {"Y_WIDE", Flag(Wide())}});
+    b.Arg("parts", parts_);
+    AddEpilogue(node_, activation_, b);
+    b.Arg("y", Out{0}).Index({{"quads", quads}, {"part_count", plan_.parts}});
+    b.Index({{"rows", sizes_.rows}, {"columns", sizes_.columns}});
+    b.Index({{"y_step", y_step}, {"y_row", y_row}, {"bias_step", bias_step}});
+    b.Items(quads, caps_.Group(TuningOf(caps_).loop_group)).Loop(plan_.parts).AddTo(recipe);
+  }
+
+ private:
+  bool Wide() const { return sizes_.columns % 4 == 0; }
+
+  const ProductSizes sizes_;
+  const TilePlan& plan_;
+  const std::string& activation_;
+  const NodeView& node_;
+  const Capabilities& caps_;
+  Scratch parts_ = {0, 0};
+};
+
+}  // namespace
+
+TilePlan PlanTiles(const ProductSizes& p, const Capabilities& caps) {
+  const int64_t parts = ChooseParts(p, caps);
+  const Best best = BestTile(p, parts, std::max<int64_t>(caps.cores(), 1), caps);
+  return {best.row->tile, parts, PartK(p.depth, parts)};
+}
+
+bool HasTiles(const Capabilities& caps) {
+  return std::ranges::any_of(TuningOf(caps).tiles, [&](const TileRow& row) {
+    return row.tile.sub_group == 0 && Fits(row.tile, caps);
+  });
+}
+
+namespace {
+
+// A quad is one access where its elements are neighbours, and all lines and products begin at
+// quads.
+struct Layout {
+  bool a_along, a_wide, b_along, b_wide;
+};
+Layout LayoutOf(const MatMulGeometry& g) {
+  const auto whole = [](const Shape& steps) {
+    bool all = true;
+    for (int i = 0; i < steps.rank(); ++i) all = all && steps[i] % 4 == 0;
+    return all;
+  };
+  // Of a single line the step to the next one does not matter.
+  const bool a_along = g.a_col == 1, b_along = g.b_col != 1 || (g.n == 1 && g.b_row == 1);
+  const bool a_quads = a_along ? g.k % 4 == 0 && (g.m == 1 || g.a_row % 4 == 0)
+                               : g.a_row == 1 && g.m % 4 == 0 && g.a_col % 4 == 0;
+  const bool b_quads = b_along ? g.b_row == 1 && g.k % 4 == 0 && (g.n == 1 || g.b_col % 4 == 0)
+                               : g.n % 4 == 0 && g.b_row % 4 == 0;
+  return {a_along, a_quads && whole(g.a_steps), b_along, b_quads && whole(g.b_steps)};
+}
+
+}  // namespace
+
+ProductSizes SizesOf(const MatMulGeometry& g, DType dtype) {
+  const Layout layout = LayoutOf(g);
+  return {
+      g.m, g.n, g.k, g.batch,
+      dtype == DType::kF32 && layout.a_along && layout.a_wide && !layout.b_along && layout.b_wide};
+}
+
+Recipe TiledMatMul(const std::string& activation, const MatMulGeometry& g, const TilePlan& plan,
+                   const NodeView& node, int64_t most, const Capabilities& caps) {
+  Recipe recipe;
+  Launches launches(SizesOf(g, node.inputs[0].dtype), plan, activation, node, caps);
+  // Places run ahead of the last slice by one.
+  const int64_t beyond = SaturatingMul(g.k + 2 * plan.tile.slice, std::max(g.a_col, g.b_row));
+  const IndexType index(launches.Most(std::max({most, beyond, g.m + plan.tile.rows()})));
+  const bool sub_groups = plan.tile.sub_group > 0;
+  DispatchBuilder b(sub_groups ? cl::kMatmulSubGroup : cl::kMatmulTiled,
+                    sub_groups ? "sub_group" : "tiled", index);
+  b.Arg("a", In{0}).Arg("b", In{1});
+  launches.Begin(b, index, recipe);
+  if (sub_groups) {
+    b.Index({{"a_row", g.a_row}, {"b_row", g.b_row}});
+  } else {
+    const Layout layout = LayoutOf(g);
+    b.Define({{"A_ALONG", Flag(layout.a_along)},
+              {"A_WIDE", Flag(layout.a_wide)},
+              {"B_ALONG", Flag(layout.b_along)},
+              {"B_WIDE", Flag(layout.b_wide)}});
+    b.Index({{"a_row", g.a_row}, {"a_col", g.a_col}, {"b_row", g.b_row}, {"b_col", g.b_col}});
+  }
+  AddBatch(BatchOf(g), b);
+  b.Loop(DivideUp(plan.part_k, plan.tile.slice)).AddTo(recipe);
+  launches.Join(g.m * g.n, g.n, 0, index, recipe);
+  return recipe;
+}
+
+int64_t ChannelRun(int64_t group_channels, int64_t taps) {
+  return taps == 1 ? group_channels : RoundUp(group_channels, 4);
+}
+
+ProductSizes SizesOf(const WindowGeometry& g) {
+  return {g.batch * g.out_pixels(), g.out_channels / g.groups,
+          g.taps() * ChannelRun(g.in_channels / g.groups, g.taps()), g.groups};
+}
+
+namespace {
+
+// The largest place that a convolution computes: those of pixels may lie in the padding on all
+// sides, and those of the filter go on to row `depth`.
+int64_t MostPlace(const WindowGeometry& g, int64_t depth, int64_t tile_rows, const NodeView& node) {
+  int64_t around = SaturatingMul(g.batch, g.in_channels);
+  for (const WindowAxis& axis : g.axis) {
+    around = SaturatingMul(around,
+                           axis.in + axis.pad_begin + axis.pad_end + axis.extent() + axis.stride);
+  }
+  return std::max({node.inputs[1].desc().elements(), node.outputs[0].desc().elements(), around,
+                   SaturatingMul(depth, g.out_channels), g.batch * g.out_pixels() + tile_rows});
+}
+
+// The filter as [tap][run][out_channels]; made by a launch of its own where it is not constant.
+Arg FilterInRuns(const WindowGeometry& g, int64_t run, bool packed, const NodeView& node,
+                 const Capabilities& caps, Recipe& recipe) {
+  const int64_t in_group = g.in_channels / g.groups;
+  if (packed || run == in_group) return In{1};
+  const DType dtype = node.inputs[1].dtype;
+  const int64_t elements = g.taps() * run * g.out_channels;
+  const Scratch filter = recipe.AddScratch(elements * BytesOf(dtype), caps);
+  DispatchBuilder pad(cl::kConvPad, "pad");
+  pad.Define("IDX", IndexType(elements).name());
+  AddStored(dtype, pad);
+  pad.Arg("x", In{1}).Arg("y", filter).Int("channels", g.out_channels);
+  pad.Int({{"in0", 1}, {"in1", 1}, {"in2", in_group}, {"size0", 1}, {"size1", 1}, {"size2", run}});
+  pad.Int({{"before0", 0}, {"before1", 0}, {"before2", 0}});
+  pad.Groups({g.taps(), 1, 1});
+  pad.Loop(run * g.out_channels).AddTo(recipe);
+  return filter;
+}
+
+// What both kernels of convolutions take at their ends.
+void AddFilter(const WindowGeometry& g, int64_t run, DispatchBuilder& b) {
+  b.Int({{"run", RoundUp(run, 4)}, {"channels", g.in_channels}});
+  b.Int({{"out_channels", g.out_channels}, {"in_group", g.in_channels / g.groups}});
+  AddWindow(g, b);
+}
+
+// Work-items of 8 columns and 4 rows.
+void AddRegisters(const ProductSizes& p, const std::string& activation, const NodeView& node,
+                  const Tuning& tuning, IndexType index, DispatchBuilder& b) {
+  b.Define({{"T", TypeName(node.inputs[0].dtype)},
+            {"IDX", index.name()},
+            {"GX", StrCat(tuning.registers_x)},
+            {"GY", StrCat(tuning.registers_y)},
+            {"Y_WIDE", Flag(p.columns % 4 == 0)}});
+  AddEpilogue(node, activation, b);
+  b.Arg("y", Out{0}).Index({{"rows", p.rows}, {"columns", p.columns}});
+  b.Groups({DivideUp(p.columns, 8 * tuning.registers_x), DivideUp(p.rows, 4 * tuning.registers_y),
+            p.products},
+           {tuning.registers_x, tuning.registers_y, 1});
+}
+
+}  // namespace
+
+bool TakesRegisters(const ProductSizes& p, const Capabilities& caps) {
+  const Tuning& tuning = TuningOf(caps);
+  return tuning.registers_x > 0 && caps.local_groups &&
+         tuning.registers_x * tuning.registers_y <= caps.max_work_group &&
+         DivideUp(p.rows, 4 * tuning.registers_y) <= kMostGroups && p.products <= kMostGroups;
+}
+
+Recipe RegisterMatMul(const std::string& activation, const MatMulGeometry& g, const NodeView& node,
+                      int64_t most, const Capabilities& caps) {
+  const Layout layout = LayoutOf(g);
+  const int64_t beyond = SaturatingMul(g.k + 4, std::max(g.a_col, g.b_row));
+  const IndexType index(std::max({most, beyond, g.m + 4}));
+  DispatchBuilder b(cl::kMatmulRegisters, "registers", index);
+  b.Define({{"A_WIDE", Flag(layout.a_along && layout.a_wide)},
+            {"B_WIDE", Flag(!layout.b_along && layout.b_wide)}});
+  b.Arg("a", In{0}).Arg("b", In{1});
+  AddRegisters(SizesOf(g, node.inputs[0].dtype), activation, node, TuningOf(caps), index, b);
+  b.Index("k", g.k);
+  b.Index({{"a_row", g.a_row}, {"a_col", g.a_col}, {"b_row", g.b_row}, {"b_col", g.b_col}});
+  AddBatch(BatchOf(g), b);
+  return b.Loop(DivideUp(g.k, 4)).Alone();
+}
+
+Recipe RegisterConv(const std::string& activation, const WindowGeometry& g, bool packed,
+                    const NodeView& node, const Capabilities& caps) {
+  const int64_t in_group = g.in_channels / g.groups, run = ChannelRun(in_group, g.taps());
+  Recipe recipe;
+  const Arg filter = FilterInRuns(g, run, packed, node, caps, recipe);
+  const IndexType index(MostPlace(g, g.taps() * RoundUp(run, 4), 4, node));
+  DispatchBuilder b(cl::kConvRegisters, "registers", index);
+  b.Define(
+      {{"A_WIDE", Flag(in_group % 4 == 0)}, {"B_WIDE", Flag(g.out_channels / g.groups % 4 == 0)}});
+  b.Arg("x", In{0}).Arg("filter", filter);
+  AddRegisters(SizesOf(g), activation, node, TuningOf(caps), index, b);
+  AddFilter(g, run, b);
+  b.Loop(std::max(DivideUp(in_group, 4), LongestAxis(g))).AddTo(recipe);
+  return recipe;
+}
+
+Recipe TiledConv(const std::string& activation, const WindowGeometry& g, const TilePlan& plan,
+                 bool packed, const NodeView& node, const Capabilities& caps) {
+  const int64_t in_group = g.in_channels / g.groups, out_group = g.out_channels / g.groups;
+  const int64_t run = ChannelRun(in_group, g.taps()), depth = g.taps() * run;
+  Recipe recipe;
+  Launches launches(SizesOf(g), plan, activation, node, caps);
+  const Tile& tile = plan.tile;
+  const IndexType index(launches.Most(MostPlace(g, depth + 2 * tile.slice, tile.rows(), node)));
+  const Arg filter = FilterInRuns(g, run, packed, node, caps, recipe);
+  DispatchBuilder b(cl::kConvTiled, "tiled", index);
+  const int64_t bits = g.axis[0].kernel + g.axis[1].kernel + g.axis[2].kernel;
+  if (bits <= 64) b.Define("SEEN", bits <= 32 ? "uint" : "ulong");
+  b.Define({{"NARROW", Flag(RoundUp(run, 4) < tile.slice)},
+            {"A_WIDE", Flag(in_group % 4 == 0)},
+            {"B_WIDE", Flag(out_group % 4 == 0)}});
+  b.Arg("x", In{0}).Arg("filter", filter);
+  launches.Begin(b, index, recipe);
+  AddFilter(g, run, b);
+  b.Loop(std::max(DivideUp(plan.part_k, tile.slice), LongestAxis(g))).AddTo(recipe);
+  launches.Join(out_group, g.out_channels, out_group, index, recipe);
+  return recipe;
+}
+
+}  // namespace oncilla::opencl

@@ -1,0 +1,57 @@
+// Products by tiles (cl_kernels/common/tile.clh, cl_kernels/matmul/sub_group.cl): which tile,
+// whether K is divided among groups, and the launches.
+//
+// A sum is added up in the order of K whatever the tile, so that the tile follows the device as it
+// is. Dividing K changes the order: into how many parts depends on the sizes of the product and the
+// device's class alone (Tuning, and the number of its cores to the nearest power of two), never on
+// a run.
+#pragma once
+
+#include <optional>
+
+#include "backends/opencl/recipes/matmul_recipe.h"
+#include "engine/ops/nn/conv_geometry.h"
+
+namespace oncilla::opencl {
+
+// `products` products of so many rows, columns and k's. `sub_groups`: the operands lie as
+// matmul/sub_group.cl wants them.
+struct ProductSizes {
+  int64_t rows, columns, depth, products;
+  bool sub_groups = false;
+};
+
+struct TilePlan {
+  Tile tile;
+  int64_t parts = 1;   // groups among which the k's of a sum are divided
+  int64_t part_k = 0;  // of each, a multiple of 16; the last may have fewer
+};
+
+// The tile and the division that should take the least time, by the costs in tuning.cc.
+TilePlan PlanTiles(const ProductSizes& p, const Capabilities& caps);
+// Whether some tile fits the device, whatever the operands.
+bool HasTiles(const Capabilities& caps);
+
+// `most`: the largest place in an operand or the result.
+Recipe TiledMatMul(const std::string& activation, const MatMulGeometry& g, const TilePlan& plan,
+                   const NodeView& node, int64_t most, const Capabilities& caps);
+ProductSizes SizesOf(const MatMulGeometry& g, DType dtype);
+
+// Conv with its filter [tap][run][out_channels], where run is ChannelRun; `packed` says that it
+// lies so already. Groups are at most kMostGroups / most_parts.
+Recipe TiledConv(const std::string& activation, const WindowGeometry& g, const TilePlan& plan,
+                 bool packed, const NodeView& node, const Capabilities& caps);
+ProductSizes SizesOf(const WindowGeometry& g);
+// Products out of registers alone (common/register_tile.clh), where the device's class wants them
+// and its groups are large enough.
+bool TakesRegisters(const ProductSizes& p, const Capabilities& caps);
+Recipe RegisterMatMul(const std::string& activation, const MatMulGeometry& g, const NodeView& node,
+                      int64_t most, const Capabilities& caps);
+Recipe RegisterConv(const std::string& activation, const WindowGeometry& g, bool packed,
+                    const NodeView& node, const Capabilities& caps);
+
+// Channels of a filter group rounded up to a multiple of four, so that no quad of K crosses taps;
+// as they are where there is one tap.
+int64_t ChannelRun(int64_t group_channels, int64_t taps);
+
+}  // namespace oncilla::opencl
