@@ -1,6 +1,5 @@
 // com.microsoft's attention ops of encoders.
 #include <cmath>
-#include <limits>
 
 #include "engine/import/onnx/ops/attention.h"
 #include "engine/import/onnx/ops/quantize.h"
@@ -63,20 +62,14 @@ Result<ValueId> Attend(OnnxLowering& b, const Parts& parts, size_t mask, size_t 
     ONCILLA_ASSIGN(const int64_t size, KnownSize(b, parts.q, 3, "the size of a head"));
     scale = static_cast<float>(1 / std::sqrt(static_cast<double>(size)));
   }
-  ONCILLA_ASSIGN(ValueId bias, KeyBias(b, mask, parts.k, double{off}));
-  ONCILLA_ASSIGN(bias, SumOf(b, bias, b.in(extra), "biases"));
-  if (causal) {
-    HiddenKeys rule;
-    rule.causal = true;
-    rule.past = past;
-    ONCILLA_ASSIGN(const ValueId hidden, AddHidden(b, rule, parts.q, parts.k));
-    // As little as the type holds, so that a row has a largest number also where a mask hides all.
-    const DType dtype = b.fact(parts.q).dtype;
-    const double least = dtype == DType::kF32 ? std::numeric_limits<float>::lowest() : -65504;
-    ONCILLA_ASSIGN(const ValueId future, AddMaskBias(b, kNoValue, hidden, dtype, least));
-    ONCILLA_ASSIGN(bias, SumOf(b, bias, future, "causal_bias"));
-  }
-  ONCILLA_ASSIGN(const ValueId y, AddAttention(b, parts.q, parts.k, parts.v, bias, double{scale}));
+  AttentionParts op{parts.q, parts.k, parts.v};
+  ONCILLA_ASSIGN(const ValueId bias, KeyBias(b, mask, parts.k, double{off}));
+  ONCILLA_ASSIGN(op.mask, SumOf(b, bias, b.in(extra), "biases"));
+  AttentionAttrs attrs;
+  attrs.scale = double{scale};
+  if (causal) attrs.right = 0;
+  attrs.from_end = past != kNoValue;
+  ONCILLA_ASSIGN(const ValueId y, AddAttention(b, attrs, op, "by_head"));
   return JoinHeads(b, y, "");
 }
 
