@@ -367,22 +367,55 @@ class AttentionRecogniser {
                                ? RowsOf(inputs[i])
                                : kNoValue;
       if (rows == kNoValue) continue;
-      const PartialShape& shape = ShapeOf(rows);
-      const ValueId sizes = patch_.AddConstant(
-          Tensor::Int64s(std::vector<int64_t>{0, 0, shape[2].size * shape[3].size}));
-      ONCILLA_ASSIGN(inputs[i],
-                     patch_.Add("Reshape", {{"zero_copies", true}}, {rows, sizes}, from));
+      ONCILLA_ASSIGN(inputs[i], Together(rows, from));
     }
     const Node* joins = AttrOr(attrs, "joined", false) ? nullptr : JoiningTranspose(y);
     if (joins != nullptr) attrs["joined"] = true;
     if (!Accepted(attrs, inputs)) return Status();
     ONCILLA_ASSIGN(ValueId result, patch_.Add("Attention", attrs, inputs, from));
     if (joins == nullptr) return patch_.Replace(y, result);
+    const ValueId apart = joins->outputs[0];
+    // Mostly the heads come together at once.
+    const Node* reshape = OnlyReader(apart);
+    if (reshape != nullptr && reshape->op->name == "Reshape" &&
+        SameShape(ShapeOf(reshape->outputs[0]), patch_.fact(result).shape)) {
+      return patch_.Replace(reshape->outputs[0], result);
+    }
     const PartialShape& shape = ShapeOf(y);
-    const ValueId sizes = patch_.AddConstant(
-        Tensor::Int64s(std::vector<int64_t>{0, 0, shape[1].size, shape[3].size}));
-    ONCILLA_ASSIGN(result, patch_.Add("Reshape", {{"zero_copies", true}}, {result, sizes}, from));
-    return patch_.Replace(joins->outputs[0], result);
+    ONCILLA_ASSIGN(result, Reshaped(result, {0, 0, shape[1].size, shape[3].size}, from));
+    return patch_.Replace(apart, result);
+  }
+
+  Result<ValueId> Reshaped(ValueId id, std::vector<int64_t> sizes,
+                           const std::vector<NodeId>& from) {
+    const ValueId shape = patch_.AddConstant(Tensor::Int64s(sizes));
+    return patch_.Add("Reshape", {{"zero_copies", true}}, {id, shape}, from);
+  }
+
+  static bool SameShape(const PartialShape& a, const PartialShape& b) {
+    if (!a.ranked() || !b.ranked() || a.rank() != b.rank()) return false;
+    for (int i = 0; i < a.rank(); ++i) {
+      if (!a[i].Same(b[i])) return false;
+    }
+    return true;
+  }
+
+  // [B, L, heads, size] as [B, L, heads * size]: what it was taken apart from, if that is there.
+  Result<ValueId> Together(ValueId rows, const std::vector<NodeId>& from) {
+    const PartialShape& apart = ShapeOf(rows);
+    const int64_t width = SaturatingMul(apart[2].size, apart[3].size);
+    if (const Node* reshape = ProducerIf(graph_, rows, "Reshape")) {
+      const ValueId x = reshape->inputs[0];
+      const PartialShape& before = ShapeOf(x);
+      if (SameShape(before, PartialShape({apart[0], apart[1], Dim(width)}))) return x;
+      // Rows of all samples one below the other: the sizes are those of the reshape.
+      const auto sizes = NeedInts(graph_.fact(reshape->inputs[1]), "shape");
+      if (before.ranked() && before.rank() == 2 && before[1].Same(Dim(width)) && sizes.ok() &&
+          sizes->size() == 4 && (*sizes)[0] != 0 && (*sizes)[1] != 0) {
+        return Reshaped(x, {(*sizes)[0], (*sizes)[1], width}, from);
+      }
+    }
+    return Reshaped(rows, {0, 0, width}, from);
   }
 
   static void SetHeads(const char* name, const Dim& heads, AttrMap& attrs) {
