@@ -50,6 +50,7 @@ Result<ValueId> SumOf(OnnxLowering& b, ValueId x, ValueId y, std::string_view ro
 
 struct Parts {
   ValueId q = kNoValue, k = kNoValue, v = kNoValue;  // [N, heads, L or S, size]
+  ValueId own_k = kNoValue;  // of the queries' own step, where there is a past
 };
 
 // The attention of the parts under the masks of the node, its heads together again.
@@ -68,7 +69,7 @@ Result<ValueId> Attend(OnnxLowering& b, const Parts& parts, size_t mask, size_t 
   AttentionAttrs attrs;
   attrs.scale = double{scale};
   if (causal) attrs.right = 0;
-  attrs.from_end = past != kNoValue;
+  if (causal && past != kNoValue) ONCILLA_TRY(PlaceBehind(b, past, parts.own_k, attrs, op));
   ONCILLA_ASSIGN(const ValueId y, AddAttention(b, attrs, op, "by_head"));
   return JoinHeads(b, y, "");
 }
@@ -94,6 +95,7 @@ Result<Values> AttendProjected(OnnxLowering& b, ValueId projected, std::vector<i
   ONCILLA_ASSIGN(parts.v, SplitHeads(b, split[2], heads, "v"));
   ValueId before = kNoValue;
   if (b.has(past)) {
+    parts.own_k = parts.k;
     const ConcatAttrs along = {.axis = 2};
     ONCILLA_ASSIGN(before, HalfOfPast(b, past, 0, "past_key"));
     ONCILLA_ASSIGN(const ValueId values, HalfOfPast(b, past, 1, "past_value"));
@@ -224,6 +226,7 @@ Result<Values> LowerMultiHeadAttention(OnnxLowering& b) {
   if (b.has(6) != b.has(7)) return InvalidArgument("past_key and past_value go together");
   ONCILLA_ASSIGN(Parts parts, ReadParts(b, heads, 3));
   if (b.has(6)) {
+    parts.own_k = parts.k;
     const ConcatAttrs along = {.axis = 2};
     ONCILLA_ASSIGN(parts.k, b.Add(along, {b.in(6), parts.k}, "present_key"));
     ONCILLA_ASSIGN(parts.v, b.Add(along, {b.in(7), parts.v}, "present_value"));

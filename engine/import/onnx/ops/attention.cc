@@ -129,6 +129,18 @@ Result<ValueId> AddMaskBias(OnnxLowering& b, ValueId mask, ValueId hidden, DType
   return b.Add("Where", {}, {hidden, least, mask == kNoValue ? zero : mask}, "bias");
 }
 
+Status PlaceBehind(OnnxLowering& b, ValueId past, ValueId own, AttentionAttrs& attrs,
+                   AttentionParts& parts) {
+  const PartialShape &rows = b.fact(parts.q).shape, &fresh = b.fact(own).shape;
+  // As many queries as keys of their own: the last query stands at the last key.
+  attrs.from_end = rows.ranked() && fresh.ranked() && rows[2].Same(fresh[2]);
+  if (attrs.from_end) return {};
+  ONCILLA_ASSIGN(const ValueId place, b.Sizes(past, 2, 3, "past_rows"));
+  ONCILLA_ASSIGN(const ValueId samples, b.Sizes(parts.q, 0, 1, "samples"));
+  ONCILLA_ASSIGN(parts.starts, b.Add("Expand", {}, {place, samples}, "starts"));
+  return {};
+}
+
 Result<ValueId> AddAttention(OnnxLowering& b, const AttentionAttrs& attrs, AttentionParts parts,
                              std::string_view role) {
   if (parts.mask != kNoValue) {
@@ -152,7 +164,7 @@ namespace {
 struct Heads {
   int rank = 4;
   int64_t count = 0;  // of queries
-  ValueId q, k, v, present_key, present_value;
+  ValueId q, k, v, own_key, present_key, present_value;
 };
 
 // Keys and values have heads of their own, which those of queries share.
@@ -174,6 +186,7 @@ Result<Heads> ReadHeads(OnnxLowering& b) {
   if (b.has(4) && b.has(6)) {
     return InvalidArgument("nonpad_kv_seqlen does not go together with past_key");
   }
+  h.own_key = h.k;
   if (b.has(4)) {
     const ConcatAttrs along = {.axis = 2};
     ONCILLA_ASSIGN(h.k, b.Add(along, {b.in(4), h.k}, "present_key"));
@@ -295,9 +308,12 @@ Result<std::optional<Values>> LowerWhole(OnnxLowering& b, const Heads& h) {
     ONCILLA_ASSIGN(attrs.right, b.Int("right_window_size", -1));
   }
   if (causal) attrs.right = 0;
-  attrs.from_end = b.has(4) || b.has(6);
+  attrs.from_end = b.has(6);
   attrs.zero_blind = true;
   AttentionParts parts{h.q, h.k, h.v};
+  if (b.has(4) && (attrs.left >= 0 || attrs.right >= 0)) {
+    ONCILLA_TRY(PlaceBehind(b, b.in(4), h.own_key, attrs, parts));
+  }
   ONCILLA_ASSIGN(const ValueId mask, WholeMask(b, b.in(3), h.k));
   ONCILLA_ASSIGN(parts.mask, AddMaskBias(b, mask, kNoValue, b.dtype(), kMinusInfinity));
   parts.lengths = b.in(6);

@@ -42,6 +42,10 @@ struct AttentionParts {
   ValueId q = kNoValue, k = kNoValue, v = kNoValue, mask = kNoValue;
   ValueId lengths = kNoValue, starts = kNoValue, sink = kNoValue;
 };
+// Queries stand behind the keys of `past` [N, heads, P, size]; `own` are the keys that came with
+// them.
+Status PlaceBehind(OnnxLowering& b, ValueId past, ValueId own, AttentionAttrs& attrs,
+                   AttentionParts& parts);
 // The op, by head as its operands are. A mask of lower rank is one for all heads or samples.
 Result<ValueId> AddAttention(OnnxLowering& b, const AttentionAttrs& attrs, AttentionParts parts,
                              std::string_view role);
