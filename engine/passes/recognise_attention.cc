@@ -375,6 +375,14 @@ class AttentionRecogniser {
     ONCILLA_ASSIGN(ValueId result, patch_.Add("Attention", attrs, inputs, from));
     if (joins == nullptr) return patch_.Replace(y, result);
     const ValueId apart = joins->outputs[0];
+    if (!uses_.Single(y)) {
+      const PartialShape& by_head = ShapeOf(y);
+      ONCILLA_ASSIGN(const ValueId split,
+                     Reshaped(result, {0, 0, by_head[1].size, by_head[3].size}, from));
+      const ValueId order = patch_.AddConstant(Tensor::Int64s(std::vector<int64_t>{0, 2, 1, 3}));
+      ONCILLA_ASSIGN(const ValueId turned, patch_.Add("Transpose", {}, {split, order}, from));
+      ONCILLA_TRY(patch_.Replace(y, turned));
+    }
     // Mostly the heads come together at once.
     const Node* reshape = OnlyReader(apart);
     if (reshape != nullptr && reshape->op->name == "Reshape" &&
@@ -422,12 +430,23 @@ class AttentionRecogniser {
     if (heads.known() && heads.size > 0) attrs[name] = heads.size;
   }
 
-  // The only reader of y when it brings [B, heads, L, size] back to [B, L, heads, size].
+  // The reader of y that brings [B, heads, L, size] back to [B, L, heads, size]; others may ask for
+  // the shape alone.
   const Node* JoiningTranspose(ValueId y) const {
     const PartialShape& shape = ShapeOf(y);
-    const Node* reader = shape.ranked() && shape.rank() == 4 ? OnlyReader(y) : nullptr;
-    const bool known = reader != nullptr && shape[1].known() && shape[3].known();
-    return known && IsHeadsTranspose(*reader) ? reader : nullptr;
+    const auto& readers = readers_[Index(y)];
+    if (!shape.ranked() || shape.rank() != 4 || !shape[1].known() || !shape[3].known() ||
+        uses_.Count(y) != static_cast<int>(readers.size())) {
+      return nullptr;
+    }
+    const Node* joins = nullptr;
+    for (NodeId id : readers) {
+      const Node& reader = graph_.node(id);
+      if (reader.op->name == "Shape") continue;
+      if (joins != nullptr || !IsHeadsTranspose(reader)) return nullptr;
+      joins = &reader;
+    }
+    return joins;
   }
 
   // Whether inference takes it and each device would compute it: where it runs is decided later.
