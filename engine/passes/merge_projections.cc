@@ -24,12 +24,15 @@ class ProjectionMerger {
   }
 
  private:
-  // x W + b with constant W and b, perhaps under another shape.
+  // x W + b with constant W and b, perhaps with its rows or its columns taken apart on the way.
   struct Projection {
     ValueId x = kNoValue, weights = kNoValue, bias = kNoValue;
     int64_t depth = 0, width = 0;
-    std::vector<int64_t> shape;  // rows of the result: two sizes before its columns; empty: as is
-    std::vector<NodeId> nodes;   // the last one first
+    // What rows of x are taken apart into: two sizes, or a value that begins with them; neither
+    // where they stay as they are.
+    std::vector<int64_t> shape;
+    ValueId sizes = kNoValue;
+    std::vector<NodeId> nodes;  // the last one first
   };
 
   std::optional<Projection> ProjectionOf(ValueId id) const {
@@ -38,31 +41,15 @@ class ProjectionMerger {
     if (!result.ranked() || result.rank() != 3 || !result[2].known()) return {};
     p.width = result[2].size;
     const Node* node = Next(id, p);
-    if (node != nullptr && node->op->name == "Reshape") {
-      const auto shape = NeedInts(graph_.fact(node->inputs[1]), "shape");
-      const PartialShape& from = graph_.fact(node->inputs[0]).shape;
-      // A zero among the leading sizes would be copied from rows, which stay what they are, but
-      // only where the rows had as many axes.
-      if (!shape.ok() || shape->size() != 3 || (*shape)[0] == 0 || (*shape)[1] == 0 ||
-          !from.ranked() || from.rank() < 2 || !from[from.rank() - 1].Same(result[2])) {
-        return {};
-      }
-      p.shape = {(*shape)[0], (*shape)[1]};
-      if (p.shape[0] < 0 && p.shape[1] < 0) return {};
+    if (node != nullptr && node->op->name == "Reshape" && JoinsColumns(*node)) {
       node = Next(node->inputs[0], p);
     }
-    if (node != nullptr && node->op->name == "Add") {
-      const int constant = ConstantInput(graph_, *node);
-      if (constant < 0) return {};
-      p.bias = node->inputs[static_cast<size_t>(constant)];
-      const ValueId product = node->inputs[static_cast<size_t>(1 - constant)];
-      const Fact& bias = graph_.fact(p.bias);
-      if (!bias.shape.known() || bias.shape.elements().size != p.width ||
-          !IsPerChannel(bias.shape, graph_.fact(product).shape) || !bias.has_value()) {
-        return {};
-      }
-      node = Next(product, p);
+    if (!ReadBias(node, p)) return {};
+    if (node != nullptr && node->op->name == "Reshape") {
+      if (!ReadSizes(*node, p)) return {};
+      node = Next(node->inputs[0], p);
     }
+    if (p.bias == kNoValue && !ReadBias(node, p)) return {};
     if (node == nullptr || node->op->name != "MatMul" || node->inputs.size() != 2 ||
         BoolAttr(*node, "transpose_a", false) || BoolAttr(*node, "transpose_b", false) ||
         StringAttr(*node, "activation", "none") != "none" ||
@@ -71,13 +58,65 @@ class ProjectionMerger {
     }
     p.x = node->inputs[0], p.weights = node->inputs[1];
     const Fact& weights = graph_.fact(p.weights);
+    const PartialShape& x = graph_.fact(p.x).shape;
     if (!weights.shape.known() || weights.shape.rank() != 2 || !weights.has_value() ||
-        !uses_.Single(p.weights) || weights.shape[1].size != p.width ||
-        graph_.fact(p.x).shape.rank() < 2) {
+        !uses_.Single(p.weights) || weights.shape[1].size != p.width || !x.ranked() ||
+        x.rank() != (p.shape.empty() && p.sizes == kNoValue ? 3 : 2)) {
       return {};
     }
     p.depth = weights.shape[0].size;
     return p;
+  }
+
+  // [B, L, heads, size] to [B, L, columns].
+  bool JoinsColumns(const Node& node) const {
+    const PartialShape& from = graph_.fact(node.inputs[0]).shape;
+    const PartialShape& to = graph_.fact(node.outputs[0]).shape;
+    return from.ranked() && from.rank() == 4 && to.rank() == 3 && from[0].Same(to[0]) &&
+           from[1].Same(to[1]);
+  }
+
+  // A constant of as many numbers as there are columns, which may be taken apart, is added: the
+  // bias. `node` becomes what it is added to. False when something else is added.
+  bool ReadBias(const Node*& node, Projection& p) const {
+    if (node == nullptr || node->op->name != "Add") return true;
+    const int constant = ConstantInput(graph_, *node);
+    if (constant < 0) return false;
+    p.bias = node->inputs[static_cast<size_t>(constant)];
+    const ValueId product = node->inputs[static_cast<size_t>(1 - constant)];
+    const Fact& bias = graph_.fact(p.bias);
+    const PartialShape& sums = graph_.fact(product).shape;
+    if (!bias.has_value() || !bias.shape.known() || bias.shape.elements().size != p.width ||
+        !sums.ranked() || bias.shape.rank() > sums.rank()) {
+      return false;
+    }
+    int64_t columns = 1;
+    for (int i = 1; i <= bias.shape.rank() && columns < p.width; ++i) {
+      const Dim& own = bias.shape[bias.shape.rank() - i];
+      if (!own.Same(sums[sums.rank() - i])) return false;
+      columns *= own.size;
+    }
+    node = Next(product, p);
+    return true;
+  }
+
+  // Rows [N, columns] are taken apart.
+  bool ReadSizes(const Node& node, Projection& p) const {
+    const PartialShape& from = graph_.fact(node.inputs[0]).shape;
+    const PartialShape& to = graph_.fact(node.outputs[0]).shape;
+    if (!from.ranked() || from.rank() != 2 || !from[1].known() || from[1].size != p.width ||
+        !to.ranked() || (to.rank() != 3 && to.rank() != 4)) {
+      return false;
+    }
+    const Fact& sizes = graph_.fact(node.inputs[1]);
+    const auto known = NeedInts(sizes, "shape");
+    if (known.ok()) {
+      // A zero would be copied from what has other axes.
+      p.shape = {(*known)[0], (*known)[1]};
+      return p.shape[0] != 0 && p.shape[1] != 0 && (p.shape[0] > 0 || p.shape[1] > 0);
+    }
+    p.sizes = node.inputs[1];
+    return sizes.dtype == DType::kI64 && !BoolAttr(node, "zero_copies", false);
   }
 
   // The node that computes a value which nobody else reads.
@@ -89,7 +128,7 @@ class ProjectionMerger {
   }
 
   static bool SameInput(const Projection& a, const Projection& b) {
-    return a.x == b.x && a.depth == b.depth && a.shape == b.shape;
+    return a.x == b.x && a.depth == b.depth && a.shape == b.shape && a.sizes == b.sizes;
   }
 
   Status TryMerge(NodeId id) {
@@ -154,11 +193,7 @@ class ProjectionMerger {
       ONCILLA_ASSIGN(Tensor bias, Joined(biases));
       ONCILLA_ASSIGN(y, patch_.Add("Add", {}, {y, patch_.AddConstant(std::move(bias))}, from));
     }
-    if (!one.shape.empty()) {
-      const ValueId shape = patch_.AddConstant(
-          Tensor::Int64s(std::vector<int64_t>{one.shape[0], one.shape[1], width}));
-      ONCILLA_ASSIGN(y, patch_.Add("Reshape", {}, {y, shape}, from));
-    }
+    ONCILLA_ASSIGN(y, TakenApart(y, one, width, from));
     std::vector<ValueId> inputs = node.inputs;
     for (size_t i : merged) inputs[i] = y;
     AttrMap attrs = node.attrs;
@@ -177,6 +212,23 @@ class ProjectionMerger {
     if (!Accepted(attrs, inputs, id)) return Status();
     ONCILLA_ASSIGN(const ValueId result, patch_.Add("Attention", attrs, inputs, {id}));
     return patch_.Replace(node.outputs[0], result);
+  }
+
+  // The rows of the joined product as those of the single ones were.
+  Result<ValueId> TakenApart(ValueId y, const Projection& one, int64_t width,
+                             const std::vector<NodeId>& from) {
+    const auto ints = [&](std::vector<int64_t> values) {
+      return patch_.AddConstant(Tensor::Int64s(values));
+    };
+    if (!one.shape.empty()) {
+      return patch_.Add("Reshape", {}, {y, ints({one.shape[0], one.shape[1], width})}, from);
+    }
+    if (one.sizes == kNoValue) return y;
+    ONCILLA_ASSIGN(const ValueId rows,
+                   patch_.Add("Slice", {}, {one.sizes, ints({0}), ints({2})}, from));
+    ONCILLA_ASSIGN(const ValueId sizes,
+                   patch_.Add("Concat", {{"axis", int64_t{0}}}, {rows, ints({width})}, from));
+    return patch_.Add("Reshape", {}, {y, sizes}, from);
   }
 
   bool Accepted(const AttrMap& attrs, std::span<const ValueId> inputs, NodeId id) const {
