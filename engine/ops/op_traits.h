@@ -79,6 +79,7 @@ enum class Work : uint8_t {
   kTaps,           // two for each weight of an output channel and element of the result (Conv)
   kTapsBackwards,  // two for each weight of an input channel and element of input 0
   kProduct,        // two for each term of each element (MatMul)
+  kAttention,      // two for each term of each score and each result (Attention)
 };
 
 struct OpTraits {

@@ -48,11 +48,13 @@ Status FuseEpilogue(const Graph& graph, const PassContext& context, Patch& patch
 Status FuseRequantize(const Graph& graph, const PassContext& context, Patch& patch);
 Status FoldConstants(const Graph& graph, const PassContext& context, Patch& patch);
 Status MergeDuplicates(const Graph& graph, const PassContext& context, Patch& patch);
+Status MergeProjections(const Graph& graph, const PassContext& context, Patch& patch);
 Status MergeMovements(const Graph& graph, const PassContext& context, Patch& patch);
 Status NarrowStorage(const Graph& graph, const PassContext& context, Patch& patch);
 Status MoveTransposes(const Graph& graph, const PassContext& context, Patch& patch);
 Status RemoveNoOps(const Graph& graph, const PassContext& context, Patch& patch);
 Status RecogniseActivations(const Graph& graph, const PassContext& context, Patch& patch);
+Status RecogniseAttention(const Graph& graph, const PassContext& context, Patch& patch);
 Status RecogniseLayerNorms(const Graph& graph, const PassContext& context, Patch& patch);
 Status RecogniseRecurrent(const Graph& graph, const PassContext& context, Patch& patch);
 Status FuseElementwise(const Graph& graph, const PassContext& context, Patch& patch);

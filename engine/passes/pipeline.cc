@@ -23,6 +23,8 @@ std::span<const Pass> GraphPasses() {
       {"recognise activations", &RecogniseActivations},
       {"recognise layer norms", &RecogniseLayerNorms},
       {"recognise recurrent", &RecogniseRecurrent},
+      {"recognise attention", &RecogniseAttention},
+      {"merge projections", &MergeProjections},
   };
   return kPasses;
 }

@@ -214,7 +214,8 @@ void MutateInput(Random& random, bool finite, CaseInput& input) {
 // finite reaches further than in plain code.
 bool NeedsFiniteNumbers(const OpTraits& traits) {
   return traits.work == Work::kTaps || traits.work == Work::kTapsBackwards ||
-         traits.work == Work::kProduct || traits.storage == StorageRule::kStarts;
+         traits.work == Work::kProduct || traits.work == Work::kAttention ||
+         traits.storage == StorageRule::kStarts;
 }
 
 bool IsFinite(const Case& c) {

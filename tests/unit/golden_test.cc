@@ -99,10 +99,10 @@ std::string Recipes(const Plan& plan, const std::vector<Tensor>& values) {
   caps.compute_units = 8;
   caps.max_allocation = 1 << 30;
   const std::span<const opencl::KernelRow> families[] = {
-      opencl::ConvKernels(),   opencl::ElementwiseKernels(), opencl::IndexingKernels(),
-      opencl::MatMulKernels(), opencl::MovementKernels(),    opencl::NormKernels(),
-      opencl::ReduceKernels(), opencl::PoolKernels(),        opencl::ResizeKernels(),
-      opencl::ShapeKernels()};
+      opencl::AttentionKernels(), opencl::ConvKernels(),   opencl::ElementwiseKernels(),
+      opencl::IndexingKernels(),  opencl::MatMulKernels(), opencl::MovementKernels(),
+      opencl::NormKernels(),      opencl::ReduceKernels(), opencl::PoolKernels(),
+      opencl::ResizeKernels(),    opencl::ShapeKernels()};
   const Graph& graph = plan.compiled->graph;
   std::string out;
   for (uint32_t n = 0; n < graph.nodes().size(); ++n) {

@@ -8,8 +8,8 @@
 #include <limits>
 #include <numbers>
 
+#include "backends/cpu/algorithms/special_math.h"
 #include "backends/cpu/kernels/philox.h"
-#include "backends/cpu/kernels/special_math.h"
 #include "engine/ops/broadcast.h"
 #include "engine/tensor/dispatch.h"
 

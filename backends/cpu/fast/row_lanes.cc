@@ -8,6 +8,7 @@
 #include "backends/cpu/fast/row_lanes.h"
 
 #include <cmath>
+#include <limits>
 
 #include "backends/cpu/fast/element_lanes.inl.h"
 #include "backends/cpu/vector.inl.h"
@@ -57,11 +58,25 @@ HWY_INLINE Vector LoadOrStart(const float* x, int64_t count) {
 }
 template <RowReduction kind>
 HWY_INLINE double AcrossLanes(Vector v) {
+#if HWY_TARGET != HWY_SCALAR
+  // In vectors of double, half of the lanes each.
+  if constexpr (kind != RowReduction::kMax && kind != RowReduction::kMin) {
+    const hn::Repartition<double, Floats> wide;
+    const hn::Half<Floats> half;
+    const auto low = hn::PromoteTo(wide, hn::LowerHalf(half, v));
+    const auto high = hn::PromoteTo(wide, hn::UpperHalf(half, v));
+    return hn::GetLane(hn::SumOfLanes(wide, hn::Add(low, high)));
+  }
+  const Floats d;
+  if (!hn::AllFalse(d, hn::IsNaN(v))) return std::numeric_limits<double>::quiet_NaN();
+  return hn::GetLane(kind == RowReduction::kMax ? hn::MaxOfLanes(d, v) : hn::MinOfLanes(d, v));
+#else
   HWY_ALIGN float lanes[kLanes];
   hn::Store(v, Floats(), lanes);
   double sum = StartOf(kind);
   for (int i = 0; i < kLanes; ++i) sum = Combine(kind, sum, lanes[i]);
   return sum;
+#endif
 }
 
 template <RowReduction kind>

@@ -1,11 +1,12 @@
 // Special functions on the CPU: computed in double, rounded once. NextAfter alone steps in its own
 // type.
+#include "engine/ops/math/special.h"
+
 #include <cmath>
 
+#include "backends/cpu/algorithms/special_math.h"
 #include "backends/cpu/kernel.h"
-#include "backends/cpu/kernels/special_math.h"
 #include "engine/ops/broadcast.h"
-#include "engine/ops/math/special.h"
 #include "engine/tensor/dispatch.h"
 
 namespace oncilla::cpu {

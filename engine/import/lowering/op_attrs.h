@@ -25,6 +25,7 @@
 #include "engine/ops/math/random.h"
 #include "engine/ops/math/reduce.h"
 #include "engine/ops/math/trees.h"
+#include "engine/ops/nn/attention.h"
 #include "engine/ops/nn/columns.h"
 #include "engine/ops/nn/conv.h"
 #include "engine/ops/nn/image.h"
@@ -70,7 +71,7 @@ inline constexpr std::string_view kOpOf;
   template <>              \
   inline constexpr std::string_view kOpOf<Attrs> = name;
 #define OF(Op) OF_AS(Op##Attrs, #Op)
-OF(Assert) OF(AssignVariable) OF(AveragePool) OF(BatchNorm) OF(Bincount) OF(Bitcast) OF(BlockLstm)
+OF(Assert) OF(AssignVariable) OF(Attention) OF(AveragePool) OF(BatchNorm) OF(Bincount) OF(Bitcast) OF(BlockLstm)
 OF(Cast) OF(ChangeCase) OF(CheckNumerics) OF(Compress) OF(Concat) OF(Conv) OF(ConvInteger) OF(ConvTranspose)
 OF(CountGrams) OF(CropAndResize) OF(CtcBeam) OF(CtcGreedy) OF(DecodeCsv) OF(DecodeImage)
 OF(DecodeRaw) OF(DeformConv) OF(DepthToSpace) OF(DequantizeRange) OF(Dilation) OF(DynamicPartition)

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/ops/axes.h"
+#include "engine/ops/nn/attention.h"
 
 namespace oncilla::tool {
 namespace {
@@ -38,6 +39,14 @@ double Operations(const NodeView& node) {
       const bool swapped =
           node.inputs[0].shape.rank() > 1 && AttrOr(*node.attrs, "transpose_a", false);
       return 2 * Elements(node.outputs[0]) * last(node.inputs[0], swapped ? 2 : 1);
+    }
+    case Work::kAttention: {
+      const auto attrs = ReadAttrs<AttentionAttrs>(*node.attrs);
+      if (!attrs.ok()) return 0;
+      const AttentionGeometry g = GeometryOf(*attrs, node.inputs);
+      const double pairs = static_cast<double>(g.batch) * static_cast<double>(g.heads) *
+                           static_cast<double>(g.rows) * static_cast<double>(g.keys);
+      return 2 * pairs * static_cast<double>(g.size + g.value_size);
     }
   }
   return 0;

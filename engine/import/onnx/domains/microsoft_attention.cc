@@ -1,6 +1,5 @@
 // com.microsoft's attention ops of encoders.
 #include <cmath>
-#include <limits>
 
 #include "engine/import/onnx/ops/attention.h"
 #include "engine/import/onnx/ops/quantize.h"
@@ -51,6 +50,7 @@ Result<ValueId> SumOf(OnnxLowering& b, ValueId x, ValueId y, std::string_view ro
 
 struct Parts {
   ValueId q = kNoValue, k = kNoValue, v = kNoValue;  // [N, heads, L or S, size]
+  ValueId own_k = kNoValue;  // of the queries' own step, where there is a past
 };
 
 // The attention of the parts under the masks of the node, its heads together again.
@@ -63,20 +63,14 @@ Result<ValueId> Attend(OnnxLowering& b, const Parts& parts, size_t mask, size_t 
     ONCILLA_ASSIGN(const int64_t size, KnownSize(b, parts.q, 3, "the size of a head"));
     scale = static_cast<float>(1 / std::sqrt(static_cast<double>(size)));
   }
-  ONCILLA_ASSIGN(ValueId bias, KeyBias(b, mask, parts.k, double{off}));
-  ONCILLA_ASSIGN(bias, SumOf(b, bias, b.in(extra), "biases"));
-  if (causal) {
-    HiddenKeys rule;
-    rule.causal = true;
-    rule.past = past;
-    ONCILLA_ASSIGN(const ValueId hidden, AddHidden(b, rule, parts.q, parts.k));
-    // As little as the type holds, so that a row has a largest number also where a mask hides all.
-    const DType dtype = b.fact(parts.q).dtype;
-    const double least = dtype == DType::kF32 ? std::numeric_limits<float>::lowest() : -65504;
-    ONCILLA_ASSIGN(const ValueId future, AddMaskBias(b, kNoValue, hidden, dtype, least));
-    ONCILLA_ASSIGN(bias, SumOf(b, bias, future, "causal_bias"));
-  }
-  ONCILLA_ASSIGN(const ValueId y, AddAttention(b, parts.q, parts.k, parts.v, bias, double{scale}));
+  AttentionParts op{parts.q, parts.k, parts.v};
+  ONCILLA_ASSIGN(const ValueId bias, KeyBias(b, mask, parts.k, double{off}));
+  ONCILLA_ASSIGN(op.mask, SumOf(b, bias, b.in(extra), "biases"));
+  AttentionAttrs attrs;
+  attrs.scale = double{scale};
+  if (causal) attrs.right = 0;
+  if (causal && past != kNoValue) ONCILLA_TRY(PlaceBehind(b, past, parts.own_k, attrs, op));
+  ONCILLA_ASSIGN(const ValueId y, AddAttention(b, attrs, op, "by_head"));
   return JoinHeads(b, y, "");
 }
 
@@ -101,6 +95,7 @@ Result<Values> AttendProjected(OnnxLowering& b, ValueId projected, std::vector<i
   ONCILLA_ASSIGN(parts.v, SplitHeads(b, split[2], heads, "v"));
   ValueId before = kNoValue;
   if (b.has(past)) {
+    parts.own_k = parts.k;
     const ConcatAttrs along = {.axis = 2};
     ONCILLA_ASSIGN(before, HalfOfPast(b, past, 0, "past_key"));
     ONCILLA_ASSIGN(const ValueId values, HalfOfPast(b, past, 1, "past_value"));
@@ -231,6 +226,7 @@ Result<Values> LowerMultiHeadAttention(OnnxLowering& b) {
   if (b.has(6) != b.has(7)) return InvalidArgument("past_key and past_value go together");
   ONCILLA_ASSIGN(Parts parts, ReadParts(b, heads, 3));
   if (b.has(6)) {
+    parts.own_k = parts.k;
     const ConcatAttrs along = {.axis = 2};
     ONCILLA_ASSIGN(parts.k, b.Add(along, {b.in(6), parts.k}, "present_key"));
     ONCILLA_ASSIGN(parts.v, b.Add(along, {b.in(7), parts.v}, "present_value"));

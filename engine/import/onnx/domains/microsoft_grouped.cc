@@ -1,7 +1,6 @@
 // com.microsoft's GroupQueryAttention: attention of decoders over a cache of keys and values, out
 // of canonical ops. Rows of padding, whose results ONNX Runtime leaves open, see all keys that are
 // none.
-#include <cmath>
 #include <limits>
 
 #include "engine/import/onnx/ops/attention.h"
@@ -162,82 +161,42 @@ Result<ValueId> AddPresent(OnnxLowering& b, const Grouped& g, size_t input, Valu
   return b.Add(ScatterElementsAttrs{.axis = 2}, {room, places, rows}, name);
 }
 
-// The first `total` rows of the cache, for every head of the queries.
-Result<ValueId> Seen(OnnxLowering& b, const Grouped& g, ValueId present, const std::string& name) {
-  ONCILLA_ASSIGN(const ValueId end, b.Unsqueeze(g.total, {0}, name + "_end"));
-  ONCILLA_ASSIGN(const ValueId rows,
-                 b.Add("Slice", {}, {present, b.Ints({0}), end, b.Ints({2})}, name + "_rows"));
-  ONCILLA_ASSIGN(const ValueId wide, b.Cast(rows, g.wide, name + "_wide"));
-  return ShareHeads(b, wide, g.heads, name);
-}
-
-// q k^T * scale, softcapped, with the bias; hidden keys at minus infinity.
-struct Scores {
-  ValueId value = kNoValue, hidden = kNoValue;
-  bool window = false;
-};
-Result<Scores> AddScores(OnnxLowering& b, const Grouped& g, ValueId keys) {
-  ONCILLA_ASSIGN(const float given, b.Float("scale", 0));
+// Attention to the cache as it lies. A bias speaks of the first `total` keys alone: then the others
+// are cut off.
+Result<ValueId> Attend(OnnxLowering& b, const Grouped& g, ValueId keys, ValueId values) {
+  ONCILLA_ASSIGN(const float scale, b.Float("scale", 0));
   ONCILLA_ASSIGN(const float softcap, b.Float("softcap", 0));
   ONCILLA_ASSIGN(const int64_t window, b.Int("local_window_size", -1));
-  HiddenKeys rule;
-  ONCILLA_ASSIGN(rule.causal, b.Flag("causal", true));
-  const double scale = given != 0 ? double{given} : 1 / std::sqrt(static_cast<double>(g.size));
-  ONCILLA_ASSIGN(const ValueId factor, b.Scalar(g.wide, scale));
-  ONCILLA_ASSIGN(ValueId q, b.Cast(g.q, g.wide, "queries"));
-  ONCILLA_ASSIGN(q, b.Add("Mul", {}, {q, factor}, "scaled"));
-  Scores out;
-  ONCILLA_ASSIGN(out.value, b.Add(MatMulAttrs{.transpose_b = true}, {q, keys}, "scores"));
-  if (softcap > 0) {
-    ONCILLA_ASSIGN(const ValueId cap, b.Scalar(g.wide, double{softcap}));
-    ONCILLA_ASSIGN(out.value, b.Add("Div", {}, {out.value, cap}, "part_of_cap"));
-    ONCILLA_ASSIGN(out.value, b.Add("Tanh", {}, {out.value}, "bent"));
-    ONCILLA_ASSIGN(out.value, b.Add("Mul", {}, {out.value, cap}, "capped"));
-  }
-  if (b.has(kBias)) {
-    ONCILLA_ASSIGN(const ValueId bias, b.Cast(b.in(kBias), g.wide, "bias"));
-    ONCILLA_ASSIGN(out.value, b.Add("Add", {}, {out.value, bias}, "biased"));
-  }
-  if (window < -1) return InvalidArgument("local_window_size is ", window);
-  if (window > 0 && !rule.causal) return Unsupported("a window without causal");
-  out.window = window > 0;
-  if (out.window) rule.left = window - 1;
-  rule.valid = g.lengths;
-  rule.start = g.start;
-  ONCILLA_ASSIGN(out.hidden, AddHidden(b, rule, g.q, keys));
-  ONCILLA_ASSIGN(const ValueId off, b.Scalar(g.wide, kMinusInfinity));
-  ONCILLA_ASSIGN(out.value, b.Add("Where", {}, {out.hidden, off, out.value}, "masked"));
-  return out;
-}
-
-// Their softmax. A sink, of each head or zero, takes its part of it as one more key without a
-// value.
-Result<ValueId> AddWeights(OnnxLowering& b, const Grouped& g, const Scores& scores) {
+  ONCILLA_ASSIGN(const bool causal, b.Flag("causal", true));
   ONCILLA_ASSIGN(const bool smooth, b.Flag("smooth_softmax", false));
-  if (smooth || b.has(kSink)) {
-    ValueId sink = b.in(kSink);
-    if (sink == kNoValue) {
-      ONCILLA_ASSIGN(sink, b.Scalar(g.wide, 0));
-    } else {
-      ONCILLA_ASSIGN(sink, b.Cast(sink, g.wide, "sink_wide"));
-    }
-    ONCILLA_ASSIGN(sink, b.Add(ReshapeAttrs{}, {sink, b.Ints({1, -1, 1, 1})}, "sink_upright"));
-    ONCILLA_ASSIGN(const ValueId lead, b.Sizes(scores.value, 0, 3, "sink_rows"));
-    ONCILLA_ASSIGN(const ValueId shape,
-                   b.Add(ConcatAttrs{.axis = 0}, {lead, b.Ints({1})}, "sink_shape"));
-    ONCILLA_ASSIGN(sink, b.Add("Expand", {}, {sink, shape}, "sink"));
-    ONCILLA_ASSIGN(const ValueId all,
-                   b.Add(ConcatAttrs{.axis = -1}, {scores.value, sink}, "with_sink"));
-    ONCILLA_ASSIGN(const ValueId parts, b.Add("Softmax", {}, {all}, "parts"));
-    return b.Add("Slice", {}, {parts, b.Ints({0}), b.Ints({-1}), b.Ints({3})}, "weights");
-  }
-  ONCILLA_ASSIGN(const ValueId weights, b.Add("Softmax", {}, {scores.value}, "weights"));
-  if (!scores.window) return weights;
+  if (window < -1) return InvalidArgument("local_window_size is ", window);
+  if (window > 0 && !causal) return Unsupported("a window without causal");
+  AttentionAttrs attrs;
+  attrs.scale = double{scale};
+  attrs.softcap = softcap > 0 ? double{softcap} : 0;
+  if (window > 0) attrs.left = window - 1;
+  if (causal) attrs.right = 0;
   // A row of padding can stand so far behind that its window holds no key.
-  ONCILLA_ASSIGN(const ValueId blind, b.Add("ReduceAll", ReduceAttrs{.keep_dims = true},
-                                            {scores.hidden, b.Ints({-1})}, "blind"));
-  ONCILLA_ASSIGN(const ValueId zero, b.Scalar(g.wide, 0));
-  return b.Add("Where", {}, {blind, zero, weights}, "seeing");
+  attrs.zero_blind = true;
+  AttentionParts parts{g.q, keys, values};
+  parts.lengths = g.lengths;
+  parts.starts = g.start;
+  if (b.has(kBias)) {
+    ONCILLA_ASSIGN(parts.mask, b.Cast(b.in(kBias), b.dtype(), "bias"));
+    ONCILLA_ASSIGN(const ValueId end, b.Unsqueeze(g.total, {0}, "cache_end"));
+    for (ValueId* x : {&parts.k, &parts.v}) {
+      const std::string name = x == &parts.k ? "keys" : "values";
+      ONCILLA_ASSIGN(*x, b.Add("Slice", {}, {*x, b.Ints({0}), end, b.Ints({2})}, name));
+    }
+  }
+  if (b.has(kSink)) {
+    ONCILLA_ASSIGN(parts.sink, b.Cast(b.in(kSink), b.dtype(), "sink_in_type"));
+    ONCILLA_ASSIGN(parts.sink, b.Add(ReshapeAttrs{}, {parts.sink, b.Ints({-1})}, "sink"));
+  } else if (smooth) {
+    ONCILLA_ASSIGN(const ValueId zero, b.Scalar(b.dtype(), 0));
+    ONCILLA_ASSIGN(parts.sink, b.Add("Expand", {}, {zero, b.Ints({g.heads})}, "sink"));
+  }
+  return AddAttention(b, attrs, parts, "by_head");
 }
 
 Result<Values> LowerGroupQueryAttention(OnnxLowering& b) {
@@ -247,12 +206,7 @@ Result<Values> LowerGroupQueryAttention(OnnxLowering& b) {
   ONCILLA_TRY(Rotate(b, g));
   ONCILLA_ASSIGN(const ValueId present_key, AddPresent(b, g, kPastKey, g.k, "present_key"));
   ONCILLA_ASSIGN(const ValueId present_value, AddPresent(b, g, kPastValue, g.v, "present_value"));
-  ONCILLA_ASSIGN(const ValueId keys, Seen(b, g, present_key, "keys"));
-  ONCILLA_ASSIGN(const ValueId values, Seen(b, g, present_value, "values"));
-  ONCILLA_ASSIGN(const Scores scores, AddScores(b, g, keys));
-  ONCILLA_ASSIGN(const ValueId weights, AddWeights(b, g, scores));
-  ONCILLA_ASSIGN(ValueId y, b.Add("MatMul", {}, {weights, values}, "by_head"));
-  ONCILLA_ASSIGN(y, b.Cast(y, b.dtype(), "by_head_narrow"));
+  ONCILLA_ASSIGN(ValueId y, Attend(b, g, present_key, present_value));
   ONCILLA_ASSIGN(y, JoinHeads(b, y, ""));
   return Values{y, present_key, present_value};
 }

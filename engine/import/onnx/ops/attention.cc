@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 
 namespace oncilla {
 
@@ -128,16 +129,33 @@ Result<ValueId> AddMaskBias(OnnxLowering& b, ValueId mask, ValueId hidden, DType
   return b.Add("Where", {}, {hidden, least, mask == kNoValue ? zero : mask}, "bias");
 }
 
-Result<ValueId> AddAttention(OnnxLowering& b, ValueId q, ValueId k, ValueId v, ValueId bias,
-                             double scale) {
-  ONCILLA_ASSIGN(const ValueId factor, b.Scalar(b.fact(q).dtype, scale));
-  ONCILLA_ASSIGN(const ValueId scaled, b.Add("Mul", {}, {q, factor}, "scaled"));
-  ONCILLA_ASSIGN(ValueId scores, b.Add(MatMulAttrs{.transpose_b = true}, {scaled, k}, "scores"));
-  if (bias != kNoValue) {
-    ONCILLA_ASSIGN(scores, b.Add("Add", {}, {scores, bias}, "biased"));
+Status PlaceBehind(OnnxLowering& b, ValueId past, ValueId own, AttentionAttrs& attrs,
+                   AttentionParts& parts) {
+  const PartialShape &rows = b.fact(parts.q).shape, &fresh = b.fact(own).shape;
+  // As many queries as keys of their own: the last query stands at the last key.
+  attrs.from_end = rows.ranked() && fresh.ranked() && rows[2].Same(fresh[2]);
+  if (attrs.from_end) return {};
+  ONCILLA_ASSIGN(const ValueId place, b.Sizes(past, 2, 3, "past_rows"));
+  ONCILLA_ASSIGN(const ValueId samples, b.Sizes(parts.q, 0, 1, "samples"));
+  ONCILLA_ASSIGN(parts.starts, b.Add("Expand", {}, {place, samples}, "starts"));
+  return {};
+}
+
+Result<ValueId> AddAttention(OnnxLowering& b, const AttentionAttrs& attrs, AttentionParts parts,
+                             std::string_view role) {
+  if (parts.mask != kNoValue) {
+    const PartialShape& shape = b.fact(parts.mask).shape;
+    if (!shape.ranked()) return Unsupported("the rank of the mask is not known");
+    std::vector<int64_t> axes;
+    for (int64_t a = shape.rank(); a < 4; ++a) axes.push_back(a - shape.rank());
+    if (!axes.empty()) {
+      ONCILLA_ASSIGN(parts.mask, b.Unsqueeze(parts.mask, axes, "mask_by_head"));
+    }
   }
-  ONCILLA_ASSIGN(const ValueId weights, b.Add("Softmax", {}, {scores}, "weights"));
-  return b.Add("MatMul", {}, {weights, v}, "by_head");
+  std::vector<ValueId> inputs = {parts.q,       parts.k,      parts.v,   parts.mask,
+                                 parts.lengths, parts.starts, parts.sink};
+  while (inputs.back() == kNoValue) inputs.pop_back();
+  return b.Add(attrs, std::move(inputs), role);
 }
 
 namespace {
@@ -146,9 +164,10 @@ namespace {
 struct Heads {
   int rank = 4;
   int64_t count = 0;  // of queries
-  ValueId q, k, v, present_key, present_value;
+  ValueId q, k, v, own_key, present_key, present_value;
 };
 
+// Keys and values have heads of their own, which those of queries share.
 Result<Heads> ReadHeads(OnnxLowering& b) {
   Heads h;
   ONCILLA_ASSIGN(h.count, b.Int("q_num_heads", 0));
@@ -167,14 +186,13 @@ Result<Heads> ReadHeads(OnnxLowering& b) {
   if (b.has(4) && b.has(6)) {
     return InvalidArgument("nonpad_kv_seqlen does not go together with past_key");
   }
+  h.own_key = h.k;
   if (b.has(4)) {
     const ConcatAttrs along = {.axis = 2};
     ONCILLA_ASSIGN(h.k, b.Add(along, {b.in(4), h.k}, "present_key"));
     ONCILLA_ASSIGN(h.v, b.Add(along, {b.in(5), h.v}, "present_value"));
   }
   h.present_key = h.k, h.present_value = h.v;
-  ONCILLA_ASSIGN(h.k, ShareHeads(b, h.k, h.count, "k"));
-  ONCILLA_ASSIGN(h.v, ShareHeads(b, h.v, h.count, "v"));
   return h;
 }
 
@@ -270,10 +288,50 @@ Result<ValueId> AddWeights(OnnxLowering& b, ValueId scores, const Bias& bias) {
   return b.Add("Where", {}, {blind, zero, weights}, "seen");
 }
 
+// As the op where nobody asks for what only its stages show; nothing otherwise.
+Result<std::optional<Values>> LowerWhole(OnnxLowering& b, const Heads& h) {
+  AttentionAttrs attrs;
+  ONCILLA_ASSIGN(attrs.scale, b.Float("scale", 1));
+  ONCILLA_ASSIGN(attrs.softcap, b.Float("softcap", 0));
+  ONCILLA_ASSIGN(const DType precision, b.Type("softmax_precision", b.dtype()));
+  ONCILLA_ASSIGN(const bool causal, b.Flag("is_causal", false));
+  const bool scaled = std::isfinite(attrs.scale) && attrs.scale != 0;
+  const bool precise = precision == b.dtype() || precision == DType::kF32;
+  if (b.wants(3) || !scaled || !precise || !std::isfinite(attrs.softcap) ||
+      (precision == DType::kF32 && b.dtype() == DType::kF64)) {
+    return std::optional<Values>();
+  }
+  if (!b.HasAttr("scale")) attrs.scale = 0;
+  attrs.softcap = std::max(attrs.softcap, 0.0);
+  if (b.version() >= 25) {
+    ONCILLA_ASSIGN(attrs.left, b.Int("left_window_size", -1));
+    ONCILLA_ASSIGN(attrs.right, b.Int("right_window_size", -1));
+  }
+  if (causal) attrs.right = 0;
+  attrs.from_end = b.has(6);
+  attrs.zero_blind = true;
+  AttentionParts parts{h.q, h.k, h.v};
+  if (b.has(4) && (attrs.left >= 0 || attrs.right >= 0)) {
+    ONCILLA_TRY(PlaceBehind(b, b.in(4), h.own_key, attrs, parts));
+  }
+  ONCILLA_ASSIGN(const ValueId mask, WholeMask(b, b.in(3), h.k));
+  ONCILLA_ASSIGN(parts.mask, AddMaskBias(b, mask, kNoValue, b.dtype(), kMinusInfinity));
+  parts.lengths = b.in(6);
+  ONCILLA_ASSIGN(ValueId y, AddAttention(b, attrs, parts, h.rank == 3 ? "by_head" : ""));
+  if (h.rank == 3) {
+    ONCILLA_ASSIGN(y, JoinHeads(b, y, ""));
+  }
+  return std::optional<Values>(Values{y, h.present_key, h.present_value});
+}
+
 // softmax(Q K^T * scale, softcapped, + masks) V, by head. The fourth output is a stage of it.
 Result<Values> LowerAttention(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int64_t mode, b.Int("qk_matmul_output_mode", 0));
-  ONCILLA_ASSIGN(const Heads h, ReadHeads(b));
+  ONCILLA_ASSIGN(Heads h, ReadHeads(b));
+  ONCILLA_ASSIGN(auto whole, LowerWhole(b, h));
+  if (whole) return *std::move(whole);
+  ONCILLA_ASSIGN(h.k, ShareHeads(b, h.k, h.count, "k"));
+  ONCILLA_ASSIGN(h.v, ShareHeads(b, h.v, h.count, "v"));
   Values stages(4);
   ONCILLA_ASSIGN(stages[0], AddScores(b, h));
   ONCILLA_ASSIGN(stages[1], AddCap(b, stages[0]));

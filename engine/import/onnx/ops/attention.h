@@ -37,10 +37,18 @@ Result<ValueId> AddHidden(OnnxLowering& b, const HiddenKeys& rule, ValueId queri
 // Either may be kNoValue, and so may the result.
 Result<ValueId> AddMaskBias(OnnxLowering& b, ValueId mask, ValueId hidden, DType dtype, double off);
 
-// softmax(q k^T * scale + bias) v by head, the plain form without stages in between; bias may be
-// kNoValue.
-Result<ValueId> AddAttention(OnnxLowering& b, ValueId q, ValueId k, ValueId v, ValueId bias,
-                             double scale);
+// q, k, v by head and what else goes into Attention; kNoValue where there is none.
+struct AttentionParts {
+  ValueId q = kNoValue, k = kNoValue, v = kNoValue, mask = kNoValue;
+  ValueId lengths = kNoValue, starts = kNoValue, sink = kNoValue;
+};
+// Queries stand behind the keys of `past` [N, heads, P, size]; `own` are the keys that came with
+// them.
+Status PlaceBehind(OnnxLowering& b, ValueId past, ValueId own, AttentionAttrs& attrs,
+                   AttentionParts& parts);
+// The op, by head as its operands are. A mask of lower rank is one for all heads or samples.
+Result<ValueId> AddAttention(OnnxLowering& b, const AttentionAttrs& attrs, AttentionParts parts,
+                             std::string_view role);
 
 // Pairs of numbers in the last axis of x [N, L, heads, size] (or with heads and places swapped)
 // turned by angles, whose cosines and sines stretch to [N, L, heads, turned / 2].

@@ -1,6 +1,6 @@
 // Special functions by their textbook series, continued fractions and recurrences (Abramowitz and
 // Stegun, chapters 6, 7, 9, 23, 26); inverses by Halley's method on the function itself.
-#include "backends/cpu/kernels/special_math.h"
+#include "backends/cpu/algorithms/special_math.h"
 
 #include <algorithm>
 #include <cmath>

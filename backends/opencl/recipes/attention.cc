@@ -1,0 +1,153 @@
+// Recipes of attention: tiles of keys in local memory where the device has that, else a work-item
+// that goes through the keys for a few queries of one head.
+#include "engine/ops/nn/attention.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "backends/opencl/recipes/dispatch_builder.h"
+#include "backends/opencl/recipes/kernels.h"
+#include "backends/opencl/recipes/tuning.h"
+#include "cl_kernels/kernels.gen.h"
+
+namespace oncilla::opencl {
+namespace {
+
+using Attend = AttentionInput;
+
+// The largest heads: a work-item holds a query and a result.
+constexpr int64_t kMostSize = 512;
+
+// The queries of a work-item: as many as a vector has floats where the device wants vectors.
+int64_t LanesOf(const AttentionGeometry& g, DType dtype, const Capabilities& caps) {
+  if (caps.shape != KernelShape::kCpu || dtype == DType::kF64) return 1;
+  const int64_t vector = PanelOf(caps).vector;
+  if (g.rows >= vector) return vector;
+  const auto wanted = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(g.rows)));
+  return wanted == 1 ? 1 : std::clamp<int64_t>(wanted, 4, vector);
+}
+
+// Queries of a group that shares tiles; 0 where tiles are not the way.
+struct Tiles {
+  int64_t queries = 0, width = 0;
+};
+Tiles TilesOf(const AttentionGeometry& g, DType dtype, const Capabilities& caps) {
+  constexpr int64_t kWidest = 128, kKeys = 32;  // as the kernel has them
+  const int64_t width = RoundUp(std::max({g.size, g.value_size, int64_t{1}}), 32);
+  if (caps.shape != KernelShape::kGpu || !caps.local_groups || dtype == DType::kF64 ||
+      width > kWidest) {
+    return {};
+  }
+  for (const int64_t queries : {int64_t{64}, int64_t{32}}) {
+    const int64_t floats = width * (queries + 4 + kKeys + 4) + kKeys * (queries + 4) + queries * 8;
+    if ((queries == 32 || (width <= 64 && g.rows > 32)) && floats * 4 <= caps.local_memory &&
+        2 * queries <= caps.max_work_group) {
+      return {queries, width};
+    }
+  }
+  return {};
+}
+
+// The defines and arguments that both kernels have; `items` are arguments before the sizes.
+void Describe(DispatchBuilder& b, const AttentionAttrs& attrs, const AttentionGeometry& g,
+              const NodeView& node, IndexType index, DispatchBuilder::Named<int64_t> items) {
+  const auto has = [&](size_t i) { return node.has_input(i); };
+  b.Define({{"T", TypeName(node.inputs[0].dtype)},
+            {"SIZE", StrCat(g.size)},
+            {"VALUES", StrCat(g.value_size)},
+            {"IDX", index.name()},
+            {"CAP", Flag(attrs.softcap > 0)},
+            {"LENGTHS", Flag(has(Attend::kLengths))},
+            {"STARTS", Flag(has(Attend::kStarts))},
+            {"SINK", Flag(has(Attend::kSink))},
+            {"WINDOW", Flag(g.left >= 0 || g.right >= 0)},
+            {"FROM_END", Flag(g.from_end)},
+            {"BLIND", attrs.zero_blind ? "0" : "NAN"}});
+  const auto input = [&](size_t i) { return In{has(i) ? static_cast<int>(i) : 0}; };
+  b.Arg({{"q", In{0}}, {"k", In{1}}, {"v", In{2}}, {"mask", input(Attend::kMask)}});
+  b.Arg({{"lengths", input(Attend::kLengths)}, {"starts", input(Attend::kStarts)}});
+  b.Arg({{"sink", input(Attend::kSink)}, {"y", Out{0}}});
+  b.Index(items).Index({{"heads", g.heads}, {"shared_by", g.group()}});
+  b.Index({{"rows", g.rows}, {"keys", g.keys}});
+  const auto steps = [&](const std::string& name, const AttentionGeometry::Steps& s) {
+    b.Index({{name + "_at", s.at},
+             {name + "_batch", s.batch},
+             {name + "_head", s.head},
+             {name + "_row", s.row}});
+  };
+  steps("q", g.q);
+  steps("k", g.k);
+  steps("v", g.v);
+  b.Index({{"y_batch", g.y.batch}, {"y_head", g.y.head}, {"y_row", g.y.row}});
+  b.Index({{"mask_batch", g.mask[0]},
+           {"mask_head", g.mask[1]},
+           {"mask_row", g.mask[2]},
+           {"mask_key", g.mask[3]}});
+  constexpr int64_t kFar = int64_t{1} << 40;
+  b.Arg("left", std::min(g.left, kFar)).Arg("right", std::min(g.right, kFar));
+  b.Float("scale", g.scale).Float("cap", attrs.softcap);
+}
+
+Result<Recipe> Attention(const AttentionAttrs& attrs, const NodeView& node,
+                         const Capabilities& caps) {
+  const AttentionGeometry g = GeometryOf(attrs, node.inputs);
+  const TensorDesc out = node.outputs[0].desc();
+  if (out.elements() == 0) return Recipe();
+  int64_t most = std::max(out.elements(), g.batch * g.heads * g.rows);
+  for (const Fact& fact : node.inputs) {
+    if (!fact.absent()) most = std::max(most, fact.desc().elements());
+  }
+  const IndexType index(most);
+  const int64_t longest = std::max({g.keys, g.size, g.value_size, int64_t{128}});
+  const bool masked = node.has_input(Attend::kMask);
+  if (const Tiles shared = TilesOf(g, out.dtype, caps); shared.queries > 0) {
+    const int64_t tiles = DivideUp(g.rows, shared.queries);
+    DispatchBuilder b(cl::kAttentionFlash, "attention_flash", index);
+    b.Define({{"VEC", "4"}, {"D", StrCat(shared.width)}, {"BQ", StrCat(shared.queries)}});
+    b.Define("MASK", !masked ? "0" : g.mask[2] == 0 ? "1" : "2");
+    Describe(b, attrs, g, node, index, {{"tiles", tiles}});
+    return b.Groups({g.batch * g.heads * tiles, 1, 1}, {2 * shared.queries, 1, 1})
+        .Loop(longest)
+        .Alone();
+  }
+  const int64_t lanes = LanesOf(g, out.dtype, caps), tiles = DivideUp(g.rows, lanes);
+  const int64_t items = g.batch * g.heads * tiles;
+  DispatchBuilder b(cl::kAttentionLines, "attention_lines", index);
+  b.Define({{"V", StrCat(lanes)}, {"MASK", Flag(masked)}});
+  Describe(b, attrs, g, node, index, {{"items", items}, {"tiles", tiles}});
+  const int64_t group = lanes > 1 ? 1 : caps.Group(TuningOf(caps).loop_group);
+  return b.Items(items, group).Loop(longest).Alone();
+}
+
+Status CanAttend(const AttentionAttrs& attrs, const NodeView& node, const Capabilities&) {
+  const auto size_of = [&](size_t i, int64_t given) -> int64_t {
+    const PartialShape& shape = node.inputs[i].shape;
+    if (given > 0) return given;
+    return shape.ranked() && shape[shape.rank() - 1].known() && shape.rank() == 4
+               ? shape[3].size
+               : 0;  // of rows with heads side by side: what there is of them is told below
+  };
+  int64_t size = std::max(size_of(Attend::kKey, attrs.size), size_of(Attend::kQuery, attrs.size));
+  int64_t value_size = size_of(Attend::kValue, attrs.value_size);
+  const int64_t heads = std::max<int64_t>(attrs.heads, 1);
+  const auto by_rows = [&](size_t i, int64_t own) -> int64_t {
+    const PartialShape& shape = node.inputs[i].shape;
+    return shape.ranked() && shape.rank() == 3 && shape[2].known() ? shape[2].size / own : 0;
+  };
+  if (size == 0) size = by_rows(Attend::kQuery, heads);
+  if (value_size == 0) {
+    value_size = by_rows(Attend::kValue, attrs.kv_heads > 0 ? attrs.kv_heads : heads);
+  }
+  if (std::max(size, value_size) <= kMostSize) return Status();
+  return Unsupported("opencl: Attention with heads of ", std::max(size, value_size));
+}
+
+const KernelRow kRows[] = {
+    Row<Attention>("Attention", kFloats).CanRun<CanAttend>(),
+};
+
+}  // namespace
+
+std::span<const KernelRow> AttentionKernels() { return kRows; }
+
+}  // namespace oncilla::opencl

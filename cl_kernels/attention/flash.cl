@@ -1,0 +1,262 @@
+// attention_flash: attention as engine/ops/nn/attention.h has it, without the matrix of scores in between:
+// keys come in tiles of 32 through local memory, with a running maximum and sum of each query (online
+// softmax). A group takes BQ queries of one head with 2 * BQ work-items: 8 side by side for each quad
+// of queries, each with 4 queries x 4 keys of the scores and 4 queries x D / 8 of the result.
+// SIZE, VALUES: sizes of heads of keys and of values, D: the next multiple of 32 of both, at most 128.
+// at, batch, head, row: where element 0 of a row stands, in elements. MASK 1: one for all queries of a
+// head, 2: a row for each. The other macros are those of attention_lines. T: f32, f16 or bf16 in memory.
+// VARIANT: -DT=f32 -DVEC=4 -DD=32 -DSIZE=32 -DVALUES=32 -DBQ=64 -DIDX=int -DMASK=1 -DCAP=0 -DLENGTHS=0 -DSTARTS=0 -DSINK=0 -DWINDOW=0 -DFROM_END=0 -DBLIND=NAN
+// VARIANT: -DT=f16 -DVEC=4 -DD=64 -DSIZE=64 -DVALUES=64 -DBQ=64 -DIDX=int -DMASK=0 -DCAP=0 -DLENGTHS=1 -DSTARTS=0 -DSINK=0 -DWINDOW=1 -DFROM_END=1 -DBLIND=0
+// VARIANT: -DT=f32 -DVEC=4 -DD=64 -DSIZE=64 -DVALUES=64 -DBQ=32 -DIDX=int -DMASK=0 -DCAP=0 -DLENGTHS=0 -DSTARTS=0 -DSINK=0 -DWINDOW=1 -DFROM_END=0 -DBLIND=NAN
+// VARIANT: -DT=bf16 -DVEC=4 -DD=96 -DSIZE=80 -DVALUES=72 -DBQ=32 -DIDX=long -DMASK=2 -DCAP=1 -DLENGTHS=1 -DSTARTS=1 -DSINK=1 -DWINDOW=1 -DFROM_END=0 -DBLIND=0
+// VARIANT: -DT=f32 -DVEC=4 -DD=128 -DSIZE=128 -DVALUES=128 -DBQ=32 -DIDX=int -DMASK=2 -DCAP=0 -DLENGTHS=0 -DSTARTS=0 -DSINK=0 -DWINDOW=0 -DFROM_END=0 -DBLIND=NAN
+#include "common/vector.clh"
+
+#define THREADS (2 * BQ)
+#define BK 32
+#define QUADS (D / 32)       // quads of the result in a work-item
+#define Q_PITCH (BQ + 4)     // queries as [d][query]
+#define K_PITCH (BK + 4)     // keys as [d][key]; values as [key][d] in the same place
+#define P_PITCH (BQ + 4)     // weights as [key][query]
+#define LOADS (BK * D / 4 / THREADS)
+#define Q_LOADS (BQ * D / 4 / THREADS)
+#define UNROLL _Pragma("unroll")
+// Which row and quad of numbers a work-item moves: 8 rows x 4 quads for each 32 work-items, so that
+// two of them at most meet in a bank of local memory when rows become columns.
+#define ROW_OF(at, rows) (((at) & 7) | ((at) >> 5 & ((rows) / 8 - 1)) << 3)
+#define QUAD_OF(at, rows) (((at) >> 3 & 3) | (at) / (4 * (rows)) * 4)
+// Where there are registers, the next tile is read while this one is computed.
+#define AHEAD (D <= 64)
+
+// Numbers d .. d + 3 of a row of `size`, zeros behind its end.
+float4 read4(__global const MEM(T)* p, const int d, const int size) {
+#if SIZE == D && VALUES == D
+  return VLOAD(p + d);
+#else
+  if (d + 4 <= size) return VLOAD(p + d);
+  float4 some = 0;
+  if (d < size) some.x = LOAD(T, p, d);
+  if (d + 1 < size) some.y = LOAD(T, p, d + 1);
+  if (d + 2 < size) some.z = LOAD(T, p, d + 2);
+  return some;
+#endif
+}
+void write4(const float4 v, __global MEM(T)* p, const int d) {
+  if (d + 4 <= VALUES) {
+    VSTORE(v, p + d);
+  } else {
+    if (d < VALUES) STORE(T, p, d, v.x);
+    if (d + 1 < VALUES) STORE(T, p, d + 1, v.y);
+    if (d + 2 < VALUES) STORE(T, p, d + 2, v.z);
+  }
+}
+
+__kernel __attribute__((reqd_work_group_size(THREADS, 1, 1))) void attention_flash(
+    __global const MEM(T)* restrict q, __global const MEM(T)* restrict k,
+    __global const MEM(T)* restrict v, __global const MEM(T)* restrict mask,
+    __global const long* restrict lengths, __global const long* restrict starts,
+    __global const MEM(T)* restrict sink, __global MEM(T)* restrict y, const IDX tiles,
+    const IDX heads, const IDX shared_by, const IDX rows, const IDX keys, const IDX q_at,
+    const IDX q_batch, const IDX q_head, const IDX q_row, const IDX k_at, const IDX k_batch,
+    const IDX k_head, const IDX k_row, const IDX v_at, const IDX v_batch, const IDX v_head,
+    const IDX v_row, const IDX y_batch, const IDX y_head, const IDX y_row, const IDX mask_batch,
+    const IDX mask_head, const IDX mask_row, const IDX mask_key, const long left,
+    const long right, const float scale, const float cap) {
+  __local float q_tile[D * Q_PITCH] __attribute__((aligned(16)));
+  __local float kv_tile[D * K_PITCH] __attribute__((aligned(16)));
+  __local float p_tile[BK * P_PITCH] __attribute__((aligned(16)));
+  __local float best_of[BQ * 8] __attribute__((aligned(16)));
+  const int lid = get_local_id(0);
+  const IDX group = get_group_id(0);
+  const IDX query0 = group % tiles * BQ, head = group / tiles % heads, batch = group / tiles / heads;
+  // Of the lowest 5 bits 0, 2 and 3 say which of the 8 columns, the others which quad of queries.
+  const int column = (lid & 1) | (lid >> 1 & 6);
+  const int quad = (lid >> 1 & 1) | (lid >> 3 & 2) | (lid >> 5 << 2);
+  q += q_at + batch * q_batch + head * q_head;
+  k += k_at + batch * k_batch + head / shared_by * k_head;
+  v += v_at + batch * v_batch + head / shared_by * v_head;
+  y += batch * y_batch + head * y_head;
+
+  long there = keys;
+#if LENGTHS
+  there = clamp(lengths[batch], (long)0, there);
+#endif
+  IDX lowest = 0, highest = (IDX)there;
+#if WINDOW
+#if STARTS
+  const long start = clamp(starts[batch], -((long)1 << 40), (long)1 << 40);
+#elif FROM_END
+  const long start = there - rows;
+#else
+  const long start = 0;
+#endif
+#define FIRST_SEEN(row) (left >= 0 ? clamp(start + (row) - left, (long)0, there) : 0)
+#define END_SEEN(row) \
+  (right >= 0 ? clamp(start + (row) + right + 1, (long)FIRST_SEEN(row), there) : there)
+  lowest = (IDX)FIRST_SEEN(query0);
+  highest = (IDX)END_SEEN(min(query0 + BQ, rows) - 1);
+#endif
+
+  UNROLL for (int i = 0; i < Q_LOADS; ++i) {
+    const int at = lid + i * THREADS, row = ROW_OF(at, BQ), d = QUAD_OF(at, BQ) * 4;
+    const float4 u = read4(q + min(query0 + row, rows - 1) * q_row, d, SIZE) * scale;
+    q_tile[(d + 0) * Q_PITCH + row] = u.x;
+    q_tile[(d + 1) * Q_PITCH + row] = u.y;
+    q_tile[(d + 2) * Q_PITCH + row] = u.z;
+    q_tile[(d + 3) * Q_PITCH + row] = u.w;
+  }
+#if AHEAD
+  float4 ahead_k[LOADS], ahead_v[LOADS];
+#endif
+  float4 sum[4][QUADS];
+  float best[4], total[4];
+#if SINK  // counts once, among the keys of the first column
+  const float sinks = LOAD(T, sink, head);
+  const float start_total = column == 0 && sinks != -INFINITY ? 1 : 0;
+#else
+  const float sinks = -INFINITY, start_total = 0;
+#endif
+  UNROLL for (int i = 0; i < 4; ++i) {
+    best[i] = sinks;
+    total[i] = start_total;  // of this work-item's keys
+    UNROLL for (int j = 0; j < QUADS; ++j) sum[i][j] = 0;
+  }
+#define KEYS_AT(key) read4(k + min((key) + ROW_OF(at, BK), highest - 1) * k_row, QUAD_OF(at, BK) * 4, SIZE)
+#define VALUES_AT(key) read4(v + min((key) + at / (D / 4), highest - 1) * v_row, at % (D / 4) * 4, VALUES)
+#if AHEAD
+#define LOAD_KEYS(key)                     \
+  UNROLL for (int i = 0; i < LOADS; ++i) { \
+    const int at = lid + i * THREADS;      \
+    ahead_k[i] = KEYS_AT(key);             \
+  }
+#define EACH_LOAD UNROLL
+#define KEYS(i, key) ahead_k[i]
+#define VALUES_OF(i, key) ahead_v[i]
+#else
+#define LOAD_KEYS(key)
+#define EACH_LOAD _Pragma("unroll 4")
+#define KEYS(i, key) KEYS_AT(key)
+#define VALUES_OF(i, key) VALUES_AT(key)
+#endif
+  if (lowest < highest) {
+    LOAD_KEYS(lowest)
+  }
+  for (IDX first = lowest; first < highest; first += BK) {
+    EACH_LOAD for (int i = 0; i < LOADS; ++i) {
+      const int at = lid + i * THREADS, row = ROW_OF(at, BK), d = QUAD_OF(at, BK) * 4;
+      const float4 u = KEYS(i, first);
+      kv_tile[(d + 0) * K_PITCH + row] = u.x;
+      kv_tile[(d + 1) * K_PITCH + row] = u.y;
+      kv_tile[(d + 2) * K_PITCH + row] = u.z;
+      kv_tile[(d + 3) * K_PITCH + row] = u.w;
+    }
+#if AHEAD
+    UNROLL for (int i = 0; i < LOADS; ++i) {  // arrives while scores are computed
+      const int at = lid + i * THREADS;
+      ahead_v[i] = VALUES_AT(first);
+    }
+#endif
+    barrier(CLK_LOCAL_MEM_FENCE);
+    float4 s[4];
+    UNROLL for (int i = 0; i < 4; ++i) s[i] = 0;
+    _Pragma("unroll 8") for (int d = 0; d < D; ++d) {
+      const float4 a = *(__local const float4*)(q_tile + d * Q_PITCH + quad * 4);
+      const float4 b = *(__local const float4*)(kv_tile + d * K_PITCH + column * 4);
+      s[0] = fma((float4)(a.x), b, s[0]);
+      s[1] = fma((float4)(a.y), b, s[1]);
+      s[2] = fma((float4)(a.z), b, s[2]);
+      s[3] = fma((float4)(a.w), b, s[3]);
+    }
+    const IDX key = first + column * 4;
+#if CAP
+    UNROLL for (int i = 0; i < 4; ++i) s[i] = tanh(s[i] / cap) * cap;
+#endif
+#if MASK
+#define MASK_AT(row, j) \
+  LOAD(T, mask, batch * mask_batch + head * mask_head + (row) * mask_row + min(key + j, highest - 1) * mask_key)
+#define MASK_ROW(row) (float4)(MASK_AT(row, 0), MASK_AT(row, 1), MASK_AT(row, 2), MASK_AT(row, 3))
+#if MASK == 1
+    const float4 add = MASK_ROW(0);
+    UNROLL for (int i = 0; i < 4; ++i) s[i] += add;
+#else
+    UNROLL for (int i = 0; i < 4; ++i) {
+      const IDX row = min(query0 + quad * 4 + i, rows - 1);
+      s[i] += MASK_ROW(row);
+    }
+#endif
+#endif
+#if !WINDOW
+    if (first + BK > highest)  // only the last tile
+#endif
+    {
+      UNROLL for (int i = 0; i < 4; ++i) {
+#if WINDOW
+        const IDX row = min(query0 + quad * 4 + i, rows - 1);
+        const IDX from = (IDX)FIRST_SEEN(row), to = (IDX)END_SEEN(row);
+#else
+        const IDX from = 0, to = highest;
+#endif
+        s[i].x = key >= from && key < to ? s[i].x : -INFINITY;
+        s[i].y = key + 1 >= from && key + 1 < to ? s[i].y : -INFINITY;
+        s[i].z = key + 2 >= from && key + 2 < to ? s[i].z : -INFINITY;
+        s[i].w = key + 3 >= from && key + 3 < to ? s[i].w : -INFINITY;
+      }
+    }
+    UNROLL for (int i = 0; i < 4; ++i) {
+      best_of[(quad * 4 + i) * 8 + column] = fmax(fmax(s[i].x, s[i].y), fmax(s[i].z, s[i].w));
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);  // all have read the keys; all maxima are there
+    float4 p[4];
+    UNROLL for (int i = 0; i < 4; ++i) {
+      const float4 m0 = *(__local const float4*)(best_of + (quad * 4 + i) * 8);
+      const float4 m1 = *(__local const float4*)(best_of + (quad * 4 + i) * 8 + 4);
+      const float4 m2 = fmax(m0, m1);
+      const float now = fmax(best[i], fmax(fmax(m2.x, m2.y), fmax(m2.z, m2.w)));
+      const float from = now == -INFINITY ? 0 : now;  // nothing but hidden keys so far
+      const float less = exp2((best[i] - from) * M_LOG2E_F);
+      best[i] = now;
+      p[i] = exp2((s[i] - from) * M_LOG2E_F);
+      total[i] = fma(total[i], less, (p[i].x + p[i].y) + (p[i].z + p[i].w));
+      UNROLL for (int j = 0; j < QUADS; ++j) sum[i][j] *= less;
+    }
+    __local float* p_to = p_tile + column * 4 * P_PITCH + quad * 4;
+    *(__local float4*)(p_to + 0 * P_PITCH) = (float4)(p[0].x, p[1].x, p[2].x, p[3].x);
+    *(__local float4*)(p_to + 1 * P_PITCH) = (float4)(p[0].y, p[1].y, p[2].y, p[3].y);
+    *(__local float4*)(p_to + 2 * P_PITCH) = (float4)(p[0].z, p[1].z, p[2].z, p[3].z);
+    *(__local float4*)(p_to + 3 * P_PITCH) = (float4)(p[0].w, p[1].w, p[2].w, p[3].w);
+    EACH_LOAD for (int i = 0; i < LOADS; ++i) {
+      const int at = lid + i * THREADS;
+      *(__local float4*)(kv_tile + at * 4) = VALUES_OF(i, first);
+    }
+    if (first + BK < highest) {  // arrives while values are added up
+      LOAD_KEYS(first + BK)
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    _Pragma("unroll 8") for (int l = 0; l < BK; ++l) {
+      const float4 a = *(__local const float4*)(p_tile + l * P_PITCH + quad * 4);
+      UNROLL for (int j = 0; j < QUADS; ++j) {
+        const float4 b = *(__local const float4*)(kv_tile + l * D + (j * 8 + column) * 4);
+        sum[0][j] = fma((float4)(a.x), b, sum[0][j]);
+        sum[1][j] = fma((float4)(a.y), b, sum[1][j]);
+        sum[2][j] = fma((float4)(a.z), b, sum[2][j]);
+        sum[3][j] = fma((float4)(a.w), b, sum[3][j]);
+      }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  UNROLL for (int i = 0; i < 4; ++i) best_of[(quad * 4 + i) * 8 + column] = total[i];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  UNROLL for (int i = 0; i < 4; ++i) {
+    const IDX query = query0 + quad * 4 + i;
+    const float4 t0 = *(__local const float4*)(best_of + (quad * 4 + i) * 8);
+    const float4 t1 = *(__local const float4*)(best_of + (quad * 4 + i) * 8 + 4);
+    const float4 t = t0 + t1;
+    const float all = (t.x + t.y) + (t.z + t.w);
+    const float by = all == 0 ? (float)BLIND : 1 / all;
+    if (query < rows) {
+      UNROLL for (int j = 0; j < QUADS; ++j) {
+        write4(sum[i][j] * by, y + query * y_row, (j * 8 + column) * 4);
+      }
+    }
+  }
+}

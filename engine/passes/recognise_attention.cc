@@ -1,0 +1,478 @@
+// Attention written out becomes Attention: a product of queries and keys, factors, masks, a softmax
+// along the keys, a product with values. Transposes that bring heads to the front or back go into
+// the op, which reads and writes heads where they lie; keys and values that were repeated for the
+// heads that share them are read as they were. Both also where the op is Attention already.
+#include <cmath>
+#include <optional>
+
+#include "engine/ops/axes.h"
+#include "engine/passes/pass.h"
+#include "engine/passes/rewrite.h"
+#include "engine/tensor/scalar.h"
+
+namespace oncilla {
+namespace {
+
+// A number that no score of a model comes near: what is added to it is lost in rounding, so that
+// putting it in a score's place and adding it to the score are the same.
+constexpr double kSurelyHides = -1e30;
+
+class AttentionRecogniser {
+ public:
+  AttentionRecogniser(const Graph& graph, const PassContext& context, Patch& patch)
+      : graph_(graph), context_(context), uses_(graph), readers_(Consumers(graph)), patch_(patch) {}
+
+  Status Run() {
+    for (uint32_t n = 0; n < graph_.nodes().size(); ++n) {
+      const Node& node = graph_.node(NodeId{n});
+      if (node.op->name == "Softmax") {
+        ONCILLA_TRY(TryFrom(NodeId{n}));
+      } else if (node.op->name == "Attention") {
+        ONCILLA_TRY(TryLayout(NodeId{n}));
+      }
+    }
+    return Status();
+  }
+
+ private:
+  // One attention as it was written.
+  struct Found {
+    std::vector<NodeId> nodes;  // the last one first
+    ValueId q = kNoValue, k = kNoValue, v = kNoValue;
+    bool keys_transposed = false;  // k is [.., size, S]
+    ValueId mask = kNoValue;
+    double scale = 1;
+    ValueId y = kNoValue;  // [.., L, value_size]
+  };
+
+  const PartialShape& ShapeOf(ValueId id) const { return graph_.fact(id).shape; }
+
+  // kNoNode also for what this patch made.
+  NodeId ProducerOf(ValueId id) const {
+    return Index(id) < graph_.values().size() ? graph_.value(id).producer : kNoNode;
+  }
+  const Node* OnlyReader(ValueId id) const {
+    const auto& readers = readers_[Index(id)];
+    return uses_.Single(id) && readers.size() == 1 ? &graph_.node(readers[0]) : nullptr;
+  }
+
+  // The number that a constant of one element holds.
+  std::optional<double> NumberOf(ValueId id) const {
+    if (id == kNoValue || !graph_.value(id).is_constant()) return {};
+    const Fact& fact = graph_.fact(id);
+    if (!fact.has_value() || !fact.shape.known() || fact.shape.elements().size != 1) return {};
+    const auto values = ToDoubles(fact.value);
+    if (!values.ok()) return {};
+    return (*values)[0];
+  }
+
+  // x of x * c or x / c, and the factor; nothing when the node is neither.
+  struct Scaled {
+    ValueId x = kNoValue;
+    double factor = 1;
+  };
+  std::optional<Scaled> ScaledBy(const Node& node) const {
+    const bool mul = node.op->name == "Mul", div = node.op->name == "Div";
+    if ((!mul && !div) || node.inputs.size() != 2) return {};
+    for (size_t i = 0; i < (mul ? 2u : 1u); ++i) {
+      const auto number = NumberOf(node.inputs[1 - i]);
+      // The factor must not stretch the shape.
+      if (!number || ShapeOf(node.inputs[1 - i]).rank() > ShapeOf(node.outputs[0]).rank() ||
+          !ShapeOf(node.inputs[i]).ranked() ||
+          ShapeOf(node.inputs[i]).rank() != ShapeOf(node.outputs[0]).rank()) {
+        continue;
+      }
+      const double factor = mul ? *number : 1 / *number;
+      if (std::isfinite(factor) && factor != 0) return Scaled{node.inputs[i], factor};
+    }
+    return {};
+  }
+
+  static bool IsPlainProduct(const Node& node) {
+    return node.op->name == "MatMul" && node.inputs.size() == 2 &&
+           !BoolAttr(node, "transpose_a", false) &&
+           StringAttr(node, "activation", "none") == "none";
+  }
+
+  Status TryFrom(NodeId softmax_id) {
+    const Node& softmax = graph_.node(softmax_id);
+    const Fact& weights = graph_.fact(softmax.outputs[0]);
+    if (!weights.shape.ranked() || BoolAttr(softmax, "log", false)) return Status();
+    const int rank = weights.shape.rank();
+    const int64_t axis = IntAttr(softmax, "axis", -1);
+    if ((rank != 3 && rank != 4) || (axis != -1 && axis != rank - 1)) return Status();
+    const Node* last = OnlyReader(softmax.outputs[0]);
+    if (last == nullptr || !IsPlainProduct(*last) || last->inputs[0] != softmax.outputs[0] ||
+        BoolAttr(*last, "transpose_b", false)) {
+      return Status();
+    }
+    Found found;
+    found.y = last->outputs[0];
+    found.v = last->inputs[1];
+    found.nodes = {ProducerOf(found.y), softmax_id};
+    if (!WalkBack(softmax.inputs[0], weights.shape, found) || !Fits(found, rank)) return Status();
+    return Put(found, rank);
+  }
+
+  // From the softmax back to the product of queries and keys.
+  bool WalkBack(ValueId at, const PartialShape& scores, Found& found) {
+    bool scaled = false;
+    while (uses_.Single(at)) {
+      const NodeId id = ProducerOf(at);
+      if (id == kNoNode) return false;
+      const Node& node = graph_.node(id);
+      found.nodes.push_back(id);
+      if (IsPlainProduct(node)) {
+        found.q = node.inputs[0], found.k = node.inputs[1];
+        found.keys_transposed = !BoolAttr(node, "transpose_b", false);
+        return true;
+      }
+      if (const auto factor = ScaledBy(node)) {
+        found.scale *= factor->factor;
+        scaled = true;
+        at = factor->x;
+        continue;
+      }
+      // A factor that stands behind a mask would scale that, too.
+      if (scaled || found.mask != kNoValue) return false;
+      const ValueId scores_in = node.op->name == "Add"     ? AddedTo(node, scores, found)
+                                : node.op->name == "Where" ? PutInto(node, scores, found)
+                                                           : kNoValue;
+      if (scores_in == kNoValue) return false;
+      at = scores_in;
+    }
+    return false;
+  }
+
+  // Whether a value broadcasts to the scores without stretching them: each axis is one or theirs.
+  bool FitsScores(ValueId id, const PartialShape& scores) const {
+    const PartialShape& own = ShapeOf(id);
+    if (!own.ranked() || own.rank() > scores.rank()) return false;
+    for (int i = 1; i <= own.rank(); ++i) {
+      const Dim& dim = own[own.rank() - i];
+      if (!(dim.known() && dim.size == 1) && !dim.Same(scores[scores.rank() - i])) return false;
+    }
+    return true;
+  }
+  bool IsScores(ValueId id, const PartialShape& scores) const {
+    return uses_.Single(id) && ShapeOf(id).ranked() && ShapeOf(id).rank() == scores.rank() &&
+           FitsScores(id, scores) && ProducerOf(id) != kNoNode;
+  }
+  // Whether a value is what a product of two values gives, through factors.
+  bool ComesFromProduct(ValueId id) const {
+    for (int steps = 0; steps < 4; ++steps) {
+      const NodeId producer = ProducerOf(id);
+      if (producer == kNoNode || !uses_.Single(id)) return false;
+      const Node& node = graph_.node(producer);
+      if (IsPlainProduct(node)) return true;
+      const auto factor = ScaledBy(node);
+      if (!factor) return false;
+      id = factor->x;
+    }
+    return false;
+  }
+
+  ValueId AddedTo(const Node& node, const PartialShape& scores, Found& found) {
+    for (size_t i = 0; i < 2; ++i) {
+      const ValueId mask = node.inputs[1 - i];
+      if (!IsScores(node.inputs[i], scores) || !ComesFromProduct(node.inputs[i]) ||
+          !FitsScores(mask, scores)) {
+        continue;
+      }
+      found.mask = mask;
+      return node.inputs[i];
+    }
+    return kNoValue;
+  }
+
+  // where(condition, scores, c), or the other way round, with c as good as minus infinity: as a
+  // mask of zeros and c.
+  ValueId PutInto(const Node& node, const PartialShape& scores, Found& found) {
+    const ValueId condition = node.inputs[0];
+    if (!FitsScores(condition, scores)) return kNoValue;
+    for (size_t i = 1; i <= 2; ++i) {
+      const ValueId other = node.inputs[3 - i];
+      const auto number = NumberOf(other);
+      if (!number || !(*number <= kSurelyHides) || !IsScores(node.inputs[i], scores) ||
+          !ComesFromProduct(node.inputs[i]) || ShapeOf(other).rank() > scores.rank()) {
+        continue;
+      }
+      const DType dtype = graph_.fact(node.outputs[0]).dtype;
+      auto zero = ScalarOf(dtype, 0), least = ScalarOf(dtype, *number);
+      if (!zero.ok() || !least.ok()) return kNoValue;
+      std::vector<ValueId> inputs = {condition, kNoValue, kNoValue};
+      inputs[i] = patch_.AddConstant(*std::move(zero));
+      inputs[3 - i] = patch_.AddConstant(*std::move(least));
+      auto mask = patch_.Add("Where", {}, inputs, {ProducerOf(node.outputs[0])});
+      if (!mask.ok()) return kNoValue;
+      found.mask = *mask;
+      return node.inputs[i];
+    }
+    return kNoValue;
+  }
+
+  // The product's own broadcasting is none that Attention has: samples and heads must be equal.
+  bool Fits(const Found& found, int rank) const {
+    const Fact& q = graph_.fact(found.q);
+    for (ValueId id : {found.q, found.k, found.v}) {
+      const Fact& fact = graph_.fact(id);
+      if (fact.dtype != q.dtype || !IsFloat(fact.dtype) || !fact.shape.ranked() ||
+          fact.shape.rank() != rank) {
+        return false;
+      }
+      for (int a = 0; a + 2 < rank; ++a) {
+        if (!fact.shape[a].Same(q.shape[a])) return false;
+      }
+    }
+    return patch_.fact(found.mask == kNoValue ? found.q : found.mask).dtype == q.dtype;
+  }
+
+  // What q, k or v is before factors, which go into the scale.
+  ValueId Unscaled(ValueId id, double* scale) const {
+    while (ProducerOf(id) != kNoNode) {
+      const auto factor = ScaledBy(graph_.node(ProducerOf(id)));
+      if (!factor) break;
+      *scale *= factor->factor;
+      id = factor->x;
+    }
+    return id;
+  }
+
+  static bool IsOneKnown(const Dim& dim) { return dim.known() && dim.size == 1; }
+
+  // Keys or values [B, own, S, size] that were repeated for the heads that share them.
+  ValueId Unshared(ValueId id) const {
+    const Node* joined =
+        Index(id) < graph_.values().size() ? ProducerIf(graph_, id, "Reshape") : nullptr;
+    if (joined == nullptr) return id;
+    const Node* expanded = ProducerIf(graph_, joined->inputs[0], "Expand");
+    if (expanded == nullptr) return id;
+    const PartialShape &all = ShapeOf(expanded->outputs[0]), &apart = ShapeOf(expanded->inputs[0]);
+    const PartialShape& y = ShapeOf(id);
+    if (!y.ranked() || y.rank() != 4) return id;
+    if (!all.ranked() || all.rank() != 5 || !apart.ranked() || apart.rank() != 5 ||
+        !IsOneKnown(apart[2]) || !all[1].known() || !all[2].known() || !y[1].known() ||
+        y[1].size != SaturatingMul(all[1].size, all[2].size)) {
+      return id;
+    }
+    for (int a : {0, 1, 3, 4}) {
+      if (!apart[a].Same(all[a])) return id;
+    }
+    if (!y[0].Same(all[0]) || !y[2].Same(all[3]) || !y[3].Same(all[4])) return id;
+    const NodeId before = ProducerOf(expanded->inputs[0]);
+    if (before == kNoNode) return id;
+    const Node& unsqueezed = graph_.node(before);
+    if (unsqueezed.op->name != "Unsqueeze" && unsqueezed.op->name != "Reshape") return id;
+    const PartialShape& own = ShapeOf(unsqueezed.inputs[0]);
+    if (!own.ranked() || own.rank() != 4) return id;
+    for (int a = 0; a < 4; ++a) {
+      if (!own[a].Same(apart[a < 2 ? a : a + 1])) return id;
+    }
+    return unsqueezed.inputs[0];
+  }
+
+  // [B, L, heads, size] to [B, heads, L, size], or back.
+  bool IsHeadsTranspose(const Node& node) const {
+    constexpr int64_t kOrder[] = {0, 2, 1, 3};
+    if (node.op->name != "Transpose" || node.inputs.size() < 2) return false;
+    const auto perm = NeedInts(graph_.fact(node.inputs[1]), "perm");
+    return perm.ok() &&
+           std::equal(perm->begin(), perm->end(), std::begin(kOrder), std::end(kOrder));
+  }
+
+  // Where an operand was transposed from, if there its heads stand side by side in the rows.
+  ValueId RowsOf(ValueId id) const {
+    const NodeId producer = ProducerOf(id);
+    if (producer == kNoNode || !IsHeadsTranspose(graph_.node(producer))) return kNoValue;
+    const ValueId x = graph_.node(producer).inputs[0];
+    const PartialShape& shape = ShapeOf(x);
+    const bool known = shape[2].known() && shape[3].known() && shape[2].size > 0;
+    return known ? x : kNoValue;
+  }
+
+  Result<ValueId> Unsqueezed(ValueId id, std::vector<int64_t> axes,
+                             const std::vector<NodeId>& from) {
+    if (axes.empty()) return id;
+    const ValueId at = patch_.AddConstant(Tensor::Int64s(axes));
+    return patch_.Add("Unsqueeze", {}, {id, at}, from);
+  }
+
+  // The mask with rank 4; of scores of rank 3 the second axis is that of the one head.
+  Result<ValueId> Mask(const Found& found, int rank, const std::vector<NodeId>& from) {
+    if (found.mask == kNoValue) return kNoValue;
+    ValueId mask = found.mask;
+    std::vector<int64_t> axes;
+    const int own = patch_.fact(mask).shape.rank();
+    for (int64_t a = 0; a < rank - own; ++a) axes.push_back(a);
+    ONCILLA_ASSIGN(mask, Unsqueezed(mask, axes, from));
+    return rank == 3 ? Unsqueezed(mask, {1}, from) : mask;
+  }
+
+  Status Put(const Found& found, int rank) {
+    const std::vector<NodeId>& from = found.nodes;
+    double scale = found.scale;
+    ValueId q = Unscaled(found.q, &scale), k = Unscaled(found.k, &scale), v = found.v;
+    if (!std::isfinite(scale) || scale == 0) return Status();
+    if (found.keys_transposed) {
+      std::vector<int64_t> perm = {0, 1, 3, 2};
+      if (rank == 3) perm = {0, 2, 1};
+      const ValueId order = patch_.AddConstant(Tensor::Int64s(perm));
+      ONCILLA_ASSIGN(k, patch_.Add("Transpose", {}, {k, order}, from));
+    }
+    AttrMap attrs = {{"scale", scale}};
+    ONCILLA_ASSIGN(const ValueId mask, Mask(found, rank, from));
+    std::vector<ValueId> inputs = {q, k, v};
+    if (mask != kNoValue) inputs.push_back(mask);
+    if (rank == 4) return PutHeads(found.y, std::move(attrs), std::move(inputs), from);
+    for (size_t i = 0; i < 3; ++i) {
+      ONCILLA_ASSIGN(inputs[i], Unsqueezed(inputs[i], {1}, from));
+    }
+    if (!Accepted(attrs, inputs)) return Status();
+    ONCILLA_ASSIGN(ValueId result, patch_.Add("Attention", attrs, inputs, from));
+    const ValueId at = patch_.AddConstant(Tensor::Int64s(std::vector<int64_t>{1}));
+    ONCILLA_ASSIGN(result, patch_.Add("Squeeze", {}, {result, at}, from));
+    return patch_.Replace(found.y, result);
+  }
+
+  // An Attention whose operands or result are transposed from rows with heads side by side.
+  Status TryLayout(NodeId id) {
+    const Node& node = graph_.node(id);
+    bool changes = JoiningTranspose(node.outputs[0]) != nullptr && !BoolAttr(node, "joined", false);
+    for (size_t i = 0; i < 3; ++i) {
+      if (!graph_.fact(node.inputs[i]).shape.ranked()) return Status();
+      if (ShapeOf(node.inputs[i]).rank() != 4) continue;
+      changes |= RowsOf(node.inputs[i]) != kNoValue ||
+                 (i > 0 && Unshared(node.inputs[i]) != node.inputs[i]);
+    }
+    if (!changes) return Status();
+    return PutHeads(node.outputs[0], node.attrs, node.inputs, {id});
+  }
+
+  // The op with q, k and v, by head so far, read from where they come from, and its result written
+  // to where it goes.
+  Status PutHeads(ValueId y, AttrMap attrs, std::vector<ValueId> inputs,
+                  const std::vector<NodeId>& from) {
+    const auto by_head = [&](size_t i) { return patch_.fact(inputs[i]).shape.rank() == 4; };
+    if (by_head(1) && by_head(2)) {
+      // Both or none: they have one number of heads.
+      const ValueId k = Unshared(inputs[1]), v = Unshared(inputs[2]);
+      if (k != inputs[1] && v != inputs[2] && ShapeOf(k)[1].Same(ShapeOf(v)[1])) {
+        inputs[1] = k, inputs[2] = v;
+      }
+    }
+    if (by_head(0)) SetHeads("heads", patch_.fact(inputs[0]).shape[1], attrs);
+    if (by_head(1)) SetHeads("kv_heads", patch_.fact(inputs[1]).shape[1], attrs);
+    for (size_t i = 0; i < 3; ++i) {
+      const ValueId rows = by_head(i) && attrs.contains(i == 0 ? "heads" : "kv_heads")
+                               ? RowsOf(inputs[i])
+                               : kNoValue;
+      if (rows == kNoValue) continue;
+      ONCILLA_ASSIGN(inputs[i], Together(rows, from));
+    }
+    const Node* joins = AttrOr(attrs, "joined", false) ? nullptr : JoiningTranspose(y);
+    if (joins != nullptr) attrs["joined"] = true;
+    if (!Accepted(attrs, inputs)) return Status();
+    ONCILLA_ASSIGN(ValueId result, patch_.Add("Attention", attrs, inputs, from));
+    if (joins == nullptr) return patch_.Replace(y, result);
+    const ValueId apart = joins->outputs[0];
+    if (!uses_.Single(y)) {
+      const PartialShape& by_head = ShapeOf(y);
+      ONCILLA_ASSIGN(const ValueId split,
+                     Reshaped(result, {0, 0, by_head[1].size, by_head[3].size}, from));
+      const ValueId order = patch_.AddConstant(Tensor::Int64s(std::vector<int64_t>{0, 2, 1, 3}));
+      ONCILLA_ASSIGN(const ValueId turned, patch_.Add("Transpose", {}, {split, order}, from));
+      ONCILLA_TRY(patch_.Replace(y, turned));
+    }
+    // Mostly the heads come together at once.
+    const Node* reshape = OnlyReader(apart);
+    if (reshape != nullptr && reshape->op->name == "Reshape" &&
+        SameShape(ShapeOf(reshape->outputs[0]), patch_.fact(result).shape)) {
+      return patch_.Replace(reshape->outputs[0], result);
+    }
+    const PartialShape& shape = ShapeOf(y);
+    ONCILLA_ASSIGN(result, Reshaped(result, {0, 0, shape[1].size, shape[3].size}, from));
+    return patch_.Replace(apart, result);
+  }
+
+  Result<ValueId> Reshaped(ValueId id, std::vector<int64_t> sizes,
+                           const std::vector<NodeId>& from) {
+    const ValueId shape = patch_.AddConstant(Tensor::Int64s(sizes));
+    return patch_.Add("Reshape", {{"zero_copies", true}}, {id, shape}, from);
+  }
+
+  static bool SameShape(const PartialShape& a, const PartialShape& b) {
+    if (!a.ranked() || !b.ranked() || a.rank() != b.rank()) return false;
+    for (int i = 0; i < a.rank(); ++i) {
+      if (!a[i].Same(b[i])) return false;
+    }
+    return true;
+  }
+
+  // [B, L, heads, size] as [B, L, heads * size]: what it was taken apart from, if that is there.
+  Result<ValueId> Together(ValueId rows, const std::vector<NodeId>& from) {
+    const PartialShape& apart = ShapeOf(rows);
+    const int64_t width = SaturatingMul(apart[2].size, apart[3].size);
+    if (const Node* reshape = ProducerIf(graph_, rows, "Reshape")) {
+      const ValueId x = reshape->inputs[0];
+      const PartialShape& before = ShapeOf(x);
+      if (SameShape(before, PartialShape({apart[0], apart[1], Dim(width)}))) return x;
+      // Rows of all samples one below the other: the sizes are those of the reshape.
+      const auto sizes = NeedInts(graph_.fact(reshape->inputs[1]), "shape");
+      if (before.ranked() && before.rank() == 2 && before[1].Same(Dim(width)) && sizes.ok() &&
+          sizes->size() == 4 && (*sizes)[0] != 0 && (*sizes)[1] != 0) {
+        return Reshaped(x, {(*sizes)[0], (*sizes)[1], width}, from);
+      }
+    }
+    return Reshaped(rows, {0, 0, width}, from);
+  }
+
+  static void SetHeads(const char* name, const Dim& heads, AttrMap& attrs) {
+    if (heads.known() && heads.size > 0) attrs[name] = heads.size;
+  }
+
+  // The reader of y that brings [B, heads, L, size] back to [B, L, heads, size]; others may ask for
+  // the shape alone.
+  const Node* JoiningTranspose(ValueId y) const {
+    const PartialShape& shape = ShapeOf(y);
+    const auto& readers = readers_[Index(y)];
+    if (!shape.ranked() || shape.rank() != 4 || !shape[1].known() || !shape[3].known() ||
+        uses_.Count(y) != static_cast<int>(readers.size())) {
+      return nullptr;
+    }
+    const Node* joins = nullptr;
+    for (NodeId id : readers) {
+      const Node& reader = graph_.node(id);
+      if (reader.op->name == "Shape") continue;
+      if (joins != nullptr || !IsHeadsTranspose(reader)) return nullptr;
+      joins = &reader;
+    }
+    return joins;
+  }
+
+  // Whether inference takes it and each device would compute it: where it runs is decided later.
+  bool Accepted(const AttrMap& attrs, std::span<const ValueId> inputs) const {
+    Facts in;
+    for (ValueId id : inputs) in.push_back(patch_.fact(id));
+    const auto out = InferNode(graph_.ops(), "attention", "Attention", attrs, in);
+    if (!out.ok()) return false;
+    const NodeView view{graph_.ops().Find("Attention"), &attrs, in, *out, "attention"};
+    for (Device* device : context_.devices) {
+      if (!device->CanRun(view).ok()) return false;
+    }
+    return true;
+  }
+
+  const Graph& graph_;
+  const PassContext& context_;
+  const Uses uses_;
+  const std::vector<std::vector<NodeId>> readers_;
+  Patch& patch_;
+};
+
+}  // namespace
+
+Status RecogniseAttention(const Graph& graph, const PassContext& context, Patch& patch) {
+  return AttentionRecogniser(graph, context, patch).Run();
+}
+
+}  // namespace oncilla
