@@ -456,7 +456,7 @@ Status ReadNames(const char* const* names, size_t count, std::string_view what,
     return InvalidArgument(what, " is null, but their number is ", count);
   }
   for (size_t i = 0; i < count; ++i) {
-    ONCILLA_TRY(NeedHandle(names[i], StrCat(what, "[", i, "]")));
+    if (names[i] == nullptr) return InvalidArgument(what, "[", i, "] is null");
     out->emplace_back(names[i]);
   }
   return Status();
@@ -491,8 +491,8 @@ Status ReadRunRequest(const char* const* input_names, const oncilla_tensor* cons
     ONCILLA_TRY(NeedHandle(inputs, "inputs"));
   }
   for (size_t i = 0; i < input_count; ++i) {
-    ONCILLA_TRY(NeedHandle(input_names[i], StrCat("input_names[", i, "]")));
-    ONCILLA_TRY(NeedHandle(inputs[i], StrCat("inputs[", i, "]")));
+    if (input_names[i] == nullptr) return InvalidArgument("input_names[", i, "] is null");
+    if (inputs[i] == nullptr) return InvalidArgument("inputs[", i, "] is null");
     if (inputs[i]->device.valid()) {
       request->device_feeds.emplace_back(input_names[i], inputs[i]->device);
     } else {
@@ -500,6 +500,11 @@ Status ReadRunRequest(const char* const* input_names, const oncilla_tensor* cons
     }
   }
   return Status();
+}
+
+Status NeedTensor(const oncilla_tensor* tensor, std::string_view what, size_t index) {
+  if (tensor != nullptr && !tensor->tensor.is_list()) return Status();
+  return NeedTensor(tensor, StrCat(what, "[", index, "]"));
 }
 
 Status NeedTensor(const oncilla_tensor* tensor, std::string_view what) {
@@ -517,8 +522,7 @@ std::unique_ptr<oncilla_result> MakeResult(RunResult ran) {
     handle->tensors.push_back(kept ? MakeTensor(std::move(ran.kept[i]))
                                    : MakeTensor(std::move(tensor)));
   }
-  handle->report = ran.report.Line();
-  if (ran.report.traced) handle->trace = std::make_unique<RunReport>(std::move(ran.report));
+  handle->report = std::make_unique<const RunReport>(std::move(ran.report));
   return handle;
 }
 
@@ -587,6 +591,14 @@ oncilla_status* oncilla_result_copy(const oncilla_result* result, const char* na
   });
 }
 const char* oncilla_result_report(const oncilla_result* result) {
-  return result == nullptr ? "" : result->report.c_str();
+  if (result == nullptr || result->report == nullptr) return "";
+  if (result->line.empty()) {
+    const Status made = Fenced([&]() -> Status {
+      result->line = result->report->Line();
+      return Status();
+    });
+    if (!made.ok()) return "";  // no memory for the text
+  }
+  return result->line.c_str();
 }
 void oncilla_result_free(oncilla_result* result) { delete result; }

@@ -138,3 +138,7 @@ def make_error(code: int, message: str, stage: str, node: str, device: str, driv
     if kind is NotFoundError and stage == "file":
         kind = ModelFileNotFoundError
     return kind(message, stage=stage, node=node, device=device, driver_code=driver_code)
+
+
+for _class in (*_CLASSES, Error, ModelFileNotFoundError):
+    _class.__module__ = "oncilla"

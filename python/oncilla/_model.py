@@ -66,6 +66,7 @@ class Model(_oncilla.ModelBase):
 
     session: Session
     _owns_session = False
+    _label = ""
     _closed_bytes: int | None = None
     _signature_list: dict[str, Signature]
 
@@ -219,7 +220,7 @@ class Model(_oncilla.ModelBase):
     def plan(self, signature: str | None = None, device: str | None = None) -> Plan:
         """Which node runs where and why, and what memory the model's plans take at their peak; `print` it, or look at it in
         a notebook. Memory is known of shapes that were run or prepared."""
-        return read_plan(self._placement(signature, device), self.session.memory_data())
+        return read_plan(self._placement(signature, device), self.session.memory_data(), self._label)
 
     def close(self) -> int:
         """Waits for the model's runs, frees its memory, and its session's where load() made that for it; returns how many

@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from . import _html
+from . import _html, _oncilla
 
 _FORMATS = {"chrome": 0, "step_stats": 1}
 
@@ -12,23 +12,22 @@ _FORMATS = {"chrome": 0, "step_stats": 1}
 class Result(dict[str, Any]):
     """The outputs of a run by name: arrays of NumPy's, which are read-only since they may share memory with the model or
     with each other; tensors on devices where the run kept them there; lists and None for sequences and optional values.
-
-    `report` is one line: which nodes ran where, why, and what was copied.
     """
 
-    __slots__ = ("report", "_traced")
-    report: str
-    _traced: Any
+    __slots__ = ("_native",)
+    _native: _oncilla.NativeResult
+
+    @property
+    def report(self) -> str:
+        """One line: which nodes ran where, why, and what was copied."""
+        return self._native.report()
 
     def trace(self, format: str = "chrome") -> bytes:
         """What the run did when, of a run with `trace`: JSON for Perfetto ("chrome"), or a serialized
-        tensorflow.RunMetadata ("step_stats")."""
+        tensorflow.RunMetadata ("step_stats"). FailedPreconditionError without."""
         if format not in _FORMATS:
             raise ValueError(f"there is no format {format!r}; there are {', '.join(_FORMATS)}")
-        traced = getattr(self, "_traced", None)
-        if traced is None:
-            raise ValueError("the run was not traced: run it with trace=\"full\"")
-        return bytes(traced.trace(_FORMATS[format]))
+        return self._native.trace(_FORMATS[format])
 
     def save_trace(self, path: str | os.PathLike[str], format: str = "chrome") -> None:
         """Writes trace() to a file."""

@@ -53,12 +53,12 @@ Interruptible::Interruptible(const oncilla_cancellation* given) : token_(given) 
       given != nullptr ? const_cast<oncilla_cancellation*>(given) : OurToken();
   token_ = token;
   struct sigaction ours = {};
-  if (sigaction(SIGINT, nullptr, &python_action) != 0) return;
   ours.sa_sigaction = OnInterrupt;
-  ours.sa_flags = python_action.sa_flags | SA_SIGINFO;
-  ours.sa_mask = python_action.sa_mask;
+  ours.sa_flags = SA_SIGINFO;
+  if (python_action.sa_handler == nullptr) sigaction(SIGINT, nullptr, &python_action);
   to_cancel.store(token);
   if (sigaction(SIGINT, &ours, &before_) == 0) {
+    python_action = before_;
     armed_ = true;
   } else {
     to_cancel.store(nullptr);

@@ -154,7 +154,7 @@ struct PendingRun {
   Handle<oncilla_run, oncilla_run_free> handle;
   std::vector<Feed> feeds;
   nb::object model;
-  bool bytes = false, traced = false;
+  bool bytes = false;
 };
 
 PendingRun* Start(nb::handle self, nb::dict inputs, nb::dict options, nb::object convert,
@@ -176,7 +176,6 @@ PendingRun* Start(nb::handle self, nb::dict inputs, nb::dict options, nb::object
   pending->feeds = request.TakeFeeds();
   pending->model = nb::borrow(self);
   pending->bytes = model.bytes;
-  pending->traced = request.c.trace_level != ONCILLA_TRACE_NONE;
   return pending.release();
 }
 
@@ -190,7 +189,7 @@ nb::object Wait(PendingRun& run) {
   Drain();
   Check(failure);
   return ResultOf(nb::cast<Model&>(run.model).handle.get(), ResultHandle(result), run.bytes,
-                  run.feeds, run.traced);
+                  run.feeds);
 }
 
 oncilla_load_options LoadOptionsOf(const std::string& tags, int stored_devices, bool eager,
@@ -301,10 +300,13 @@ std::string Trace(const ResultHandle& result, int format) {
 }  // namespace
 
 void DefineModel(nb::module_& m) {
-  nb::class_<ResultHandle>(m, "TracedResult").def("trace", [](const ResultHandle& r, int format) {
-    const std::string bytes = Trace(r, format);
-    return nb::bytes(bytes.data(), bytes.size());
-  });
+  nb::class_<ResultHandle>(m, "NativeResult")
+      .def("report",
+           [](const ResultHandle& r) { return nb::str(oncilla_result_report(r.get())); })
+      .def("trace", [](const ResultHandle& r, int format) {
+        const std::string bytes = Trace(r, format);
+        return nb::bytes(bytes.data(), bytes.size());
+      });
   nb::class_<Cancellation>(m, "Cancellation",
                            "A token that cancels the runs it was given to, from any thread.")
       .def("__init__",

@@ -167,7 +167,7 @@ TensorHandle NotFed(const oncilla_tensor* tensor, const std::vector<Feed>& fed) 
 }
 
 nb::object ResultOf(oncilla_model* model, ResultHandle result, bool bytes,
-                    const std::vector<Feed>& fed, bool traced) {
+                    const std::vector<Feed>& fed) {
   nb::object outputs = PythonHelper("Result")();
   const oncilla_result* from = result.get();
   for (size_t i = 0; i < oncilla_result_count(from); ++i) {
@@ -178,13 +178,12 @@ nb::object ResultOf(oncilla_model* model, ResultHandle result, bool bytes,
         ToPython(NotFed(tensor, fed), bytes, list ? KindOf(model, name) : ONCILLA_KIND_TENSOR);
     if (PyDict_SetItemString(outputs.ptr(), name, value.ptr()) != 0) throw nb::python_error();
   }
-  outputs.attr("report") = nb::str(oncilla_result_report(from));
-  if (traced) outputs.attr("_traced") = nb::cast(std::move(result));
+  outputs.attr("_native") = nb::cast(std::move(result));
   return outputs;
 }
 
 nb::object Request::MakeResult(oncilla_model* model, ResultHandle result) const {
-  return ResultOf(model, std::move(result), bytes_, feeds_, c.trace_level != ONCILLA_TRACE_NONE);
+  return ResultOf(model, std::move(result), bytes_, feeds_);
 }
 
 }  // namespace oncilla_python
