@@ -1,4 +1,6 @@
 // The class Tensor: memory of the library's, or of a device, as Python sees it.
+#include <nanobind/stl/vector.h>
+
 #include "python/src/arrays.h"
 #include "python/src/deferred.h"
 #include "python/src/dlpack.h"
