@@ -40,12 +40,15 @@ def extended_array(tensor: _oncilla.Tensor) -> np.ndarray[Any, Any]:
     shifts = np.arange(per_byte, dtype=np.uint8) * np.uint8(bits)
     count = int(np.prod(tensor.shape, dtype=np.int64))
     values = ((raw[:, None] >> shifts) & np.uint8((1 << bits) - 1)).reshape(-1)[:count]
+    made: np.ndarray[Any, Any]
     if _types.NAMES[tensor.code].startswith("int"):  # the sign is the highest of the bits
         half = 1 << (bits - 1)
-        return ((values.astype(np.int8) ^ half) - half).astype(dtype).reshape(tensor.shape)
-    if _types.NAMES[tensor.code].startswith("float"):
-        return values.view(dtype).reshape(tensor.shape)
-    return values.astype(dtype).reshape(tensor.shape)
+        made = ((values.astype(np.int8) ^ half) - half).astype(dtype)
+    elif _types.NAMES[tensor.code].startswith("float"):
+        made = values.view(dtype)
+    else:
+        made = values.astype(dtype)
+    return made.reshape(tensor.shape)
 
 
 def _pack(array: np.ndarray[Any, Any], code: int) -> _oncilla.Tensor:

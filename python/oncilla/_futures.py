@@ -4,6 +4,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import concurrent.futures
+import contextlib
 import itertools
 import os
 import threading
@@ -15,7 +16,7 @@ from ._result import Result
 
 _numbers = itertools.count(1)
 _lock = threading.Lock()
-_pending: dict[int, tuple[Run, Any]] = {}
+_pending: dict[int, tuple[Run, _oncilla.PendingRun]] = {}
 _thread: threading.Thread | None = None
 _ending = False
 
@@ -42,20 +43,18 @@ class Run(concurrent.futures.Future[Result]):
 
 def _complete(number: int) -> None:
     with _lock:
-        run, native = _pending.pop(number, (None, None))
-    if run is None:
+        found = _pending.pop(number, None)
+    if found is None:
         return
+    run, native = found
     run._native = None
-    try:
-        result = native.wait()
-    except BaseException as failure:
-        outcome: Callable[[], None] = lambda failure=failure: run.set_exception(failure)  # type: ignore[misc]
-    else:
-        outcome = lambda: run.set_result(result)
-    try:
-        outcome()
-    except concurrent.futures.InvalidStateError:  # cancelled
-        pass
+    with contextlib.suppress(concurrent.futures.InvalidStateError):  # the future was cancelled
+        try:
+            result = native.wait()
+        except Exception as failure:
+            run.set_exception(failure)
+        else:
+            run.set_result(result)
 
 
 def _serve() -> None:

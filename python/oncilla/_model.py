@@ -83,6 +83,7 @@ class Model(_oncilla.ModelBase):
             sides = [self._infos(index, output) for output in (False, True)]
             convert = _arrays.converter({name: (code, dims, kind) for name, code, dims, kind in sides[0]})
             inputs, outputs = ({info[0]: spec_of(info) for info in side} for side in sides)
+            self._plain = self._plain and all(kind == 0 for _, _, _, kind in sides[0])
             self._signature_list[key] = Signature(self, key, inputs, outputs, convert)
         default = self._default()
         self._convert = default._convert if default else _arrays.converter({})

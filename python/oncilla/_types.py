@@ -38,7 +38,8 @@ def numpy_dtype(code: int) -> np.dtype[Any]:
     kind = getattr(ml_dtypes, name, None)
     if kind is None:
         raise ImportError(f"this version of ml_dtypes has no {name}")
-    return np.dtype(kind)
+    made: np.dtype[Any] = np.dtype(kind)
+    return made
 
 
 def code_of(dtype: Any) -> int:

@@ -118,9 +118,9 @@ TensorHandle MakeStrings(nb::handle sequence, const std::vector<int64_t>& dims) 
   return TensorHandle(tensor);
 }
 
-Feed ToFeed(nb::handle value, nb::handle convert, nb::handle name) {
+Feed ToFeed(nb::handle value, nb::handle convert, nb::handle name, bool plain) {
   Feed feed;
-  if (IsArray(value)) {
+  if (plain && IsArray(value)) {
     feed.owned = WrapBuffer(value);
     feed.tensor = feed.owned.get();
   } else if (nb::isinstance<Tensor>(value)) {

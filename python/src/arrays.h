@@ -14,8 +14,8 @@ struct Feed {
 };
 
 // `like` says what the model declares for the name: a function of Python's that converts whatever
-// is no plain array (_arrays.py).
-Feed ToFeed(nb::handle value, nb::handle convert, nb::handle name);
+// is no plain array (_arrays.py), or everything where the model does not take tensors alone.
+Feed ToFeed(nb::handle value, nb::handle convert, nb::handle name, bool plain = true);
 
 // An array over an object with Python's buffer interface, shape and dtype permitting; else null.
 TensorHandle WrapBuffer(nb::handle object);

@@ -62,6 +62,7 @@ struct Session {
 struct Model {
   Handle<oncilla_model, oncilla_model_free> handle;
   bool bytes = false;     // strings as bytes objects
+  bool plain = true;      // all inputs are tensors
   nb::object convert;     // a function that makes a tensor of a name and what is no plain array
   nb::object only_input;  // the default signature's input where there is one only; else None
   nb::object session;     // closed with its object: it lives as long as its models

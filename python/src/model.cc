@@ -110,7 +110,7 @@ nb::object Drained(F&& body) {
 
 nb::object Call(Model& model, nb::args positional, nb::kwargs named) {
   return Drained([&] {
-    Request request(model.convert, model.bytes);
+    Request request(model.convert, model);
     if (positional.size() > 0) {
       const nb::handle first = positional[0];
       if (positional.size() > 1 || named.size() > 0) {
@@ -131,7 +131,7 @@ nb::object Call(Model& model, nb::args positional, nb::kwargs named) {
 
 nb::object Run(Model& model, nb::dict inputs, nb::dict options, nb::object convert) {
   return Drained([&] {
-    Request request(convert, model.bytes);
+    Request request(convert, model);
     request.SetOptions(options);
     request.AddAll(inputs);
     return Finish(model, request);
@@ -140,7 +140,7 @@ nb::object Run(Model& model, nb::dict inputs, nb::dict options, nb::object conve
 
 void Prepare(Model& model, nb::dict inputs, nb::dict options, nb::object convert) {
   Drained([&] {
-    Request request(convert, model.bytes);
+    Request request(convert, model);
     request.SetOptions(options);
     request.AddAll(inputs);
     oncilla_status* failure = request.Prepare(Need(model));
@@ -160,7 +160,7 @@ struct PendingRun {
 PendingRun* Start(nb::handle self, nb::dict inputs, nb::dict options, nb::object convert,
                   uintptr_t number) {
   auto& model = nb::cast<Model&>(self);
-  Request request(convert, model.bytes);
+  Request request(convert, model);
   request.SetOptions(options);
   if (request.c.into_count > 0) {
     throw nb::value_error("into needs memory that is held: it is for runs that are waited for");
@@ -329,6 +329,7 @@ void DefineModel(nb::module_& m) {
                    [](Model& model, nb::object name) { model.only_input = name; },
                    nb::for_setter(nb::arg("name").none()))
       .def_rw("_bytes", &Model::bytes)
+      .def_rw("_plain", &Model::plain)
       .def_rw("_session", &Model::session)
       .def("__call__", &Call)
       .def("_load", &Load, nb::arg("session"), nb::arg("path"), nb::arg("tags"),

@@ -66,7 +66,7 @@ Request::~Request() {
 
 void Request::Add(nb::handle name, nb::handle value) {
   names_.push_back(TextOf(name));
-  feeds_.push_back(ToFeed(value, convert_, name));
+  feeds_.push_back(ToFeed(value, convert_, name, plain_));
   tensors_.push_back(feeds_.back().tensor);
 }
 

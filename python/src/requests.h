@@ -8,7 +8,8 @@ namespace oncilla_python {
 // Refers to the Python objects it was made from, which live as long as the call.
 class Request {
  public:
-  Request(nb::handle convert, bool bytes) : convert_(convert), bytes_(bytes) {}
+  Request(nb::handle convert, const Model& model)
+      : convert_(convert), bytes_(model.bytes), plain_(model.plain) {}
   ~Request();
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
@@ -31,7 +32,7 @@ class Request {
  private:
   std::vector<const char*> Texts(nb::handle list);
   nb::handle convert_;
-  const bool bytes_;
+  const bool bytes_, plain_;
   std::vector<const char*> names_, outputs_, targets_, keep_;
   std::vector<const oncilla_tensor*> tensors_;
   std::vector<Feed> feeds_;

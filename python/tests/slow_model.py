@@ -3,7 +3,7 @@ import numpy as np
 import oncilla
 
 
-def make(products=2000, size=512):
+def make(products=400, size=1024):
     """x:0 of [size, size] -> y:0, some seconds of work in pieces of milliseconds."""
     graph = oncilla.Graph()
     value = x = graph.placeholder("float32", [size, size], name="x")
@@ -13,5 +13,5 @@ def make(products=2000, size=512):
     return graph
 
 
-def feed(size=512):
+def feed(size=1024):
     return {"x:0": np.eye(size, dtype=np.float32)}
