@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ._spec import TensorSpec
 
 _COLOURS = ("#4878a8", "#d98032", "#5f9e5f", "#b05050", "#8067a8", "#7f7f7f")
-_CELL = "padding:2px 10px 2px 0;text-align:left;vertical-align:top;border:0"
+_CELL = "padding:2px 10px 2px 0;text-align:left;vertical-align:top;border:0;max-width:340px;overflow-wrap:anywhere"
 _MOST_BARS = 10
 _MOST_NODES = 12
 _MOST_TEXT = 120

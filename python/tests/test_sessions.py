@@ -78,7 +78,7 @@ def test_memory():
             session.memory("gpu:9")
     assert session.closed and session.close() == 0 and "closed" in repr(session)
     with pytest.raises(oncilla.FailedPreconditionError):
-        session.upload(np.ones(3))
+        one_op("Neg", session=session)
 
 
 def test_upload():
