@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from . import _oncilla
 from ._arrays import extended_array, string_bytes, strings_array
+from ._callable import Callable, EnqueuedRun
 from ._errors import (AbortedError, AlreadyExistsError, CancelledError, DataLossError, DeadlineExceededError, Error,
                       FailedPreconditionError, InternalError, InvalidArgumentError, ModelFileNotFoundError, NotFoundError,
                       OutOfRangeError, PermissionDeniedError, ResourceExhaustedError, UnavailableError, UnimplementedError,
@@ -18,7 +19,7 @@ from ._futures import Run
 from ._graph import Graph
 from ._log import log
 from ._model import Model, Signature
-from ._oncilla import Callable, Cancellation
+from ._oncilla import Cancellation
 from ._plan import Plan
 from ._precision import PrecisionReport, check_precision
 from ._result import Result
@@ -35,7 +36,7 @@ _oncilla.set_helpers({"make_error": make_error, "log": log, "string_bytes": stri
 
 __all__ = [
     "AbortedError", "AlreadyExistsError", "Callable", "Cancellation", "CancelledError", "DataLossError",
-    "DeadlineExceededError", "Device", "Error", "FailedPreconditionError", "Graph", "InternalError",
+    "DeadlineExceededError", "Device", "EnqueuedRun", "Error", "FailedPreconditionError", "Graph", "InternalError",
     "InvalidArgumentError", "Model", "ModelFileNotFoundError", "NotFoundError", "OutOfRangeError",
     "PermissionDeniedError", "Plan", "PrecisionReport", "ResourceExhaustedError", "Result", "Run", "Runtime", "Session",
     "Signature", "Tensor", "TensorSpec", "UnavailableError", "UnimplementedError", "UnknownError", "__version__",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _arrays, _futures, _html, _oncilla, _types
 from ._futures import Run
-from ._oncilla import Callable, Cancellation, Tensor
+from ._oncilla import Callable, Cancellation
 from ._plan import Plan, read_plan
 from ._result import Result
 from ._spec import TensorSpec, spec_of
@@ -264,5 +264,3 @@ class Model(_oncilla.ModelBase):
             plan = self.plan()
         return _html.model(self._signature_list, plan)
 
-
-__all__ = ["Model", "Signature", "Tensor"]

@@ -6,7 +6,7 @@ from typing import Any
 
 from . import _html, _oncilla
 
-_FORMATS = {"chrome": 0, "step_stats": 1}
+TRACE_FORMATS = {"chrome": 0, "step_stats": 1}
 
 
 class Result(dict[str, Any]):
@@ -25,9 +25,9 @@ class Result(dict[str, Any]):
     def trace(self, format: str = "chrome") -> bytes:
         """What the run did when, of a run with `trace`: JSON for Perfetto ("chrome"), or a serialized
         tensorflow.RunMetadata ("step_stats"). FailedPreconditionError without."""
-        if format not in _FORMATS:
-            raise ValueError(f"there is no format {format!r}; there are {', '.join(_FORMATS)}")
-        return self._native.trace(_FORMATS[format])
+        if format not in TRACE_FORMATS:
+            raise ValueError(f"there is no format {format!r}; there are {', '.join(TRACE_FORMATS)}")
+        return self._native.trace(TRACE_FORMATS[format])
 
     def save_trace(self, path: str | os.PathLike[str], format: str = "chrome") -> None:
         """Writes trace() to a file."""

@@ -2,20 +2,28 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "python/src/callable.h"
 #include "python/src/deferred.h"
 #include "python/src/interrupt.h"
-#include "python/src/requests.h"
 
 namespace oncilla_python {
-namespace {
 
-struct Callable {
-  Handle<oncilla_callable, oncilla_callable_free> handle;
-  nb::object model, convert;
-  nb::tuple inputs;
-  bool bytes = false;
-  ~Callable() { FreeUnlocked(handle); }
-};
+Fed FeedsOf(const Callable& callable, nb::handle values) {
+  const nb::tuple given = nb::borrow<nb::tuple>(values);
+  if (given.size() != callable.inputs.size()) {
+    throw nb::type_error(("the callable takes " + std::to_string(callable.inputs.size()) +
+                          " inputs, not " + std::to_string(given.size()))
+                             .c_str());
+  }
+  Fed fed;
+  for (size_t i = 0; i < given.size(); ++i) {
+    fed.feeds.push_back(ToFeed(given[i], callable.convert, callable.inputs[i]));
+    fed.tensors.push_back(fed.feeds.back().tensor);
+  }
+  return fed;
+}
+
+namespace {
 
 std::vector<const char*> Texts(const std::vector<std::string>& from) {
   std::vector<const char*> texts;
@@ -53,26 +61,6 @@ Callable* Make(nb::handle self, nb::object signature, nb::tuple inputs,
   callable->inputs = inputs;
   callable->bytes = model.bytes;
   return callable.release();
-}
-
-struct Fed {
-  std::vector<Feed> feeds;
-  std::vector<const oncilla_tensor*> tensors;
-};
-
-Fed FeedsOf(const Callable& callable, nb::handle values) {
-  const nb::tuple given = nb::borrow<nb::tuple>(values);
-  if (given.size() != callable.inputs.size()) {
-    throw nb::type_error(("the callable takes " + std::to_string(callable.inputs.size()) +
-                          " inputs, not " + std::to_string(given.size()))
-                             .c_str());
-  }
-  Fed fed;
-  for (size_t i = 0; i < given.size(); ++i) {
-    fed.feeds.push_back(ToFeed(given[i], callable.convert, callable.inputs[i]));
-    fed.tensors.push_back(fed.feeds.back().tensor);
-  }
-  return fed;
 }
 
 // Results by position: one alone, or a tuple.

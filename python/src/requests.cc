@@ -168,7 +168,9 @@ TensorHandle NotFed(const oncilla_tensor* tensor, const std::vector<Feed>& fed) 
 
 nb::object ResultOf(oncilla_model* model, ResultHandle result, bool bytes,
                     const std::vector<Feed>& fed) {
-  nb::object outputs = PythonHelper("Result")();
+  static PyObject* const kind = PythonHelper("Result").ptr();  // held as long as the process
+  static PyObject* const native = PyUnicode_InternFromString("_native");
+  nb::object outputs = nb::handle(kind)();
   const oncilla_result* from = result.get();
   for (size_t i = 0; i < oncilla_result_count(from); ++i) {
     const char* name = oncilla_result_name(from, i);
@@ -178,7 +180,8 @@ nb::object ResultOf(oncilla_model* model, ResultHandle result, bool bytes,
         ToPython(NotFed(tensor, fed), bytes, list ? KindOf(model, name) : ONCILLA_KIND_TENSOR);
     if (PyDict_SetItemString(outputs.ptr(), name, value.ptr()) != 0) throw nb::python_error();
   }
-  outputs.attr("_native") = nb::cast(std::move(result));
+  const nb::object held = nb::cast(std::move(result));
+  if (PyObject_SetAttr(outputs.ptr(), native, held.ptr()) != 0) throw nb::python_error();
   return outputs;
 }
 
