@@ -128,8 +128,14 @@ def to_tensor(name: str, value: Any, code: int | None = None) -> _oncilla.Tensor
         return from_array(np.asarray(value), name)
     if isinstance(value, (bool, int, float, complex, list, tuple)):
         return _from_numbers(name, value, code)
-    if hasattr(value, "__dlpack__"):
-        return tensor_from_dlpack(value)
+    # TensorFlow ends the process when it is asked for a DLPack capsule of strings.
+    strings = getattr(getattr(value, "dtype", None), "name", "") == "string"
+    if hasattr(value, "__dlpack__") and not strings:
+        try:
+            return tensor_from_dlpack(value)
+        except (BufferError, RuntimeError, TypeError, ValueError):
+            if not hasattr(value, "__array__"):
+                raise
     if hasattr(value, "__array__"):
         return from_array(np.asarray(value), name)
     if value is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from ._model import Signature
+    from ._model import _Declared
     from ._plan import Plan
     from ._spec import TensorSpec
 
@@ -63,7 +63,7 @@ def _specs(side: str, specs: Mapping[str, TensorSpec]) -> list[list[str]]:
             for i, spec in enumerate(specs.values())]
 
 
-def signature(of: Signature) -> str:
+def signature(of: _Declared) -> str:
     rows = _specs("inputs", of.inputs) + _specs("outputs", of.outputs)
     return _title(f"Signature {of.key}" if of.key else "Signature") + _table(("", "name", "type", "shape"), rows)
 
@@ -89,7 +89,7 @@ def plan(of: Plan) -> str:
     return text
 
 
-def model(signatures: Mapping[str, Signature], of: Plan | None) -> str:
+def model(signatures: Mapping[str, _Declared], of: Plan | None) -> str:
     text = "".join(signature(one) for one in signatures.values()) or _title("A model without signatures")
     return f"<div>{text}{plan(of) if of is not None else ''}</div>"
 

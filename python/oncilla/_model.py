@@ -10,7 +10,7 @@ from ._futures import Run
 from ._oncilla import Callable, Cancellation
 from ._plan import Plan, read_plan
 from ._result import Result
-from ._spec import TensorSpec, spec_of
+from ._spec import Info, TensorSpec, spec_of
 
 if TYPE_CHECKING:
     from ._session import Session
@@ -19,16 +19,24 @@ _TRACE = {"none": 0, "software": 1, "hardware": 2, "full": 3}
 Rule = _Callable[[str, str, str], "str | None"]
 
 
+class _Declared:
+    """What a signature declares. It does not know its model: in a circle neither would be freed when it is let go."""
+
+    def __init__(self, key: str, inputs: list[Info], outputs: list[Info]) -> None:
+        self.key = key
+        self.inputs = {info[0]: spec_of(info) for info in inputs}
+        self.outputs = {info[0]: spec_of(info) for info in outputs}
+        self.convert = _arrays.converter({name: (code, dims, kind) for name, code, dims, kind in inputs})
+
+
 class Signature:
     """One signature of a model: what it takes and gives; a call runs it."""
 
-    def __init__(self, model: Model, key: str, inputs: dict[str, TensorSpec], outputs: dict[str, TensorSpec],
-                 convert: Any) -> None:
+    def __init__(self, model: Model, declared: _Declared) -> None:
         self._model = model
-        self.key = key
-        self.inputs = inputs
-        self.outputs = outputs
-        self._convert = convert
+        self.key = declared.key
+        self.inputs: dict[str, TensorSpec] = dict(declared.inputs)
+        self.outputs: dict[str, TensorSpec] = dict(declared.outputs)
 
     def __call__(self, *values: Any, **named: Any) -> Result:
         """Runs the signature on inputs by name, or on its one input."""
@@ -39,7 +47,7 @@ class Signature:
                 f"({', '.join(map(str, self.outputs.values()))})>")
 
 
-def _inputs_of(signature: Signature, values: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+def _inputs_of(signature: Signature | _Declared, values: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
     if not values:
         return named
     if len(values) > 1 or named:
@@ -68,7 +76,7 @@ class Model(_oncilla.ModelBase):
     _owns_session = False
     _label = ""
     _closed_bytes: int | None = None
-    _signature_list: dict[str, Signature]
+    _declared: dict[str, _Declared]
 
     def _prepare_for(self, session: Session, strings: str) -> None:
         if strings not in ("str", "bytes"):
@@ -78,28 +86,26 @@ class Model(_oncilla.ModelBase):
         self._bytes = strings == "bytes"
 
     def _loaded(self) -> None:
-        self._signature_list = {}
+        self._declared = {}
         for index, key in enumerate(self._signatures()):
-            sides = [self._infos(index, output) for output in (False, True)]
-            convert = _arrays.converter({name: (code, dims, kind) for name, code, dims, kind in sides[0]})
-            inputs, outputs = ({info[0]: spec_of(info) for info in side} for side in sides)
-            self._plain = self._plain and all(kind == 0 for _, _, _, kind in sides[0])
-            self._signature_list[key] = Signature(self, key, inputs, outputs, convert)
+            inputs, outputs = self._infos(index, False), self._infos(index, True)
+            self._plain = self._plain and all(kind == 0 for _, _, _, kind in inputs)
+            self._declared[key] = _Declared(key, inputs, outputs)
         default = self._default()
-        self._convert = default._convert if default else _arrays.converter({})
+        self._convert = default.convert if default else _arrays.converter({})
         self._only_input = next(iter(default.inputs)) if default and len(default.inputs) == 1 else None
 
-    def _default(self) -> Signature | None:
-        known = self._signature_list
+    def _default(self) -> _Declared | None:
+        known = self._declared
         return known.get("serving_default") or (next(iter(known.values())) if len(known) == 1 else None)
 
-    def _signature(self, key: str | None) -> Signature | None:
-        return self._default() if key is None else self._signature_list.get(key)
+    def _signature(self, key: str | None) -> _Declared | None:
+        return self._default() if key is None else self._declared.get(key)
 
     @property
     def signatures(self) -> dict[str, Signature]:
         """The signatures by key; a format without signatures has one, with an empty key."""
-        return dict(self._signature_list)
+        return {key: Signature(self, declared) for key, declared in self._declared.items()}
 
     @property
     def inputs(self) -> dict[str, TensorSpec]:
@@ -129,7 +135,7 @@ class Model(_oncilla.ModelBase):
 
     def _converter(self, signature: str | None) -> Any:
         of = self._signature(signature)
-        return self._convert if of is None else of._convert
+        return self._convert if of is None else of.convert
 
     def run(self, inputs: Mapping[str, Any] | None = None, *, signature: str | None = None,
             outputs: str | Iterable[str] | None = None, targets: str | Iterable[str] | None = None,
@@ -254,7 +260,7 @@ class Model(_oncilla.ModelBase):
             return "<oncilla.Model, closed>"
         default = self._default()
         if default is None:
-            return f"<oncilla.Model with signatures {', '.join(self._signature_list) or 'none'}>"
+            return f"<oncilla.Model with signatures {', '.join(self._declared) or 'none'}>"
         return (f"<oncilla.Model ({', '.join(map(str, default.inputs.values()))}) -> "
                 f"({', '.join(map(str, default.outputs.values()))})>")
 
@@ -262,5 +268,5 @@ class Model(_oncilla.ModelBase):
         plan = None
         with contextlib.suppress(Exception):  # a model that cannot be compiled is still shown
             plan = self.plan()
-        return _html.model(self._signature_list, plan)
+        return _html.model(self._declared, plan)
 

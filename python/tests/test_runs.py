@@ -403,3 +403,33 @@ next(stream)
 cycle = [keep]; cycle.append(cycle)
 """)
     assert ran.returncode == 0 and ran.stderr == "", ran.stderr
+
+
+def test_a_model_is_freed_when_it_is_let_go(quickstart, grey):
+    import gc
+    import weakref
+    gc.collect()
+    gc.disable()
+    try:
+        model = oncilla.load(quickstart, device="cpu")
+        session, seen = weakref.ref(model.session), weakref.ref(model)
+        model(grey)
+        repr(model), model.plan(), model.signatures["serving_default"](grey), model.run_async(grey).result()
+        call = model.callable()
+        del model
+        assert seen() is not None  # the callable needs it
+        call(grey)
+        del call
+        deadline = time.monotonic() + 10
+        while seen() is not None and time.monotonic() < deadline:  # the thread of run_async lets go last
+            time.sleep(0.01)
+        assert seen() is None and session() is None
+    finally:
+        gc.enable()
+
+
+def test_inputs_of_any_name():
+    graph = oncilla.Graph()
+    graph.op("Neg", graph.placeholder("float32", [], name="self"), name="y")
+    with oncilla.load(graph, device="cpu") as model:
+        assert model.run({"self:0": 1.0}, outputs="y:0")["y:0"] == -1
