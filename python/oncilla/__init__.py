@@ -8,6 +8,12 @@ Sessions hold memory and limits, models run in them; see help(oncilla.load), hel
 """
 from __future__ import annotations
 
+import importlib as _importlib
+import signal as _signal
+import threading as _threading
+
+import numpy as _numpy
+
 from . import _oncilla
 from ._arrays import extended_array, string_bytes, strings_array
 from ._callable import Callable, EnqueuedRun
@@ -32,7 +38,10 @@ __version__: str = _oncilla.version()
 build_info: str = _oncilla.build_info()
 
 _oncilla.set_helpers({"make_error": make_error, "log": log, "string_bytes": string_bytes, "strings_array": strings_array,
-                      "extended_array": extended_array, "Result": Result})
+                      "extended_array": extended_array, "Result": Result, "ndarray": _numpy.ndarray,
+                      "asarray": _numpy.asarray, "main_thread": _threading.main_thread().ident,
+                      "getsignal": _importlib.import_module("_signal").getsignal, "default_int_handler": _signal.default_int_handler,
+                      "SIGINT": int(_signal.SIGINT)})
 
 __all__ = [
     "AbortedError", "AlreadyExistsError", "Callable", "Cancellation", "CancelledError", "DataLossError",

@@ -181,7 +181,9 @@ _open: weakref.WeakSet[Session] = weakref.WeakSet()
 
 @atexit.register
 def _close_all() -> None:
-    """Ends runs that are under way on other threads: nothing may run while the process takes itself apart."""
+    """Ends runs that are under way on other threads: nothing may run while the process takes itself apart. Threads that come
+    back from the library from now on wait for the end of the process (python/src/unlock.h)."""
+    _oncilla.begin_end()
     for session in list(_open):
         if session._pid == os.getpid():
             try:

@@ -46,12 +46,12 @@ oncilla_dtype ReadFormat(const char* format, Py_ssize_t size) {
 }
 
 bool IsArray(nb::handle value) {
-  static const nb::object* const type =
-      new nb::object(nb::module_::import_("numpy").attr("ndarray"));
-  return reinterpret_cast<PyObject*>(Py_TYPE(value.ptr())) == type->ptr();
+  static PyObject* const type = PythonHelper("ndarray").ptr();
+  return reinterpret_cast<PyObject*>(Py_TYPE(value.ptr())) == type;
 }
 
-TensorHandle Wrap(std::unique_ptr<Kept> kept, oncilla_dtype dtype, const int64_t* dims, size_t rank) {
+TensorHandle Wrap(std::unique_ptr<Kept> kept, oncilla_dtype dtype, const int64_t* dims,
+                  size_t rank) {
   oncilla_tensor* tensor = nullptr;
   oncilla_status* failure =
       oncilla_tensor_wrap(dtype, dims, rank, kept->view.buf, static_cast<size_t>(kept->view.len),
@@ -73,9 +73,9 @@ TensorHandle WrapBuffer(nb::handle object) {
   const Py_buffer& view = kept->view;
   const oncilla_dtype dtype = ReadFormat(view.format, view.itemsize);
   constexpr int kMaxDims = 64;  // what Python's interface can have
-  const bool aligned = view.itemsize > 0 && reinterpret_cast<uintptr_t>(view.buf) %
-                                                    static_cast<uintptr_t>(view.itemsize) ==
-                                                0;
+  const bool aligned =
+      view.itemsize > 0 &&
+      reinterpret_cast<uintptr_t>(view.buf) % static_cast<uintptr_t>(view.itemsize) == 0;
   if (dtype == 0 || !aligned || view.ndim > kMaxDims) {
     PyBuffer_Release(&kept->view);
     return nullptr;
@@ -147,9 +147,9 @@ nb::list StringsOf(const oncilla_tensor* tensor, bool bytes) {
   for (size_t i = 0; i < oncilla_tensor_elements(tensor); ++i) {
     size_t length = 0;
     const char* text = oncilla_tensor_string(tensor, i, &length);
-    PyObject* item = bytes ? PyBytes_FromStringAndSize(text, static_cast<Py_ssize_t>(length))
-                           : PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(length),
-                                                  "surrogateescape");
+    PyObject* item =
+        bytes ? PyBytes_FromStringAndSize(text, static_cast<Py_ssize_t>(length))
+              : PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(length), "surrogateescape");
     if (item == nullptr) throw nb::python_error();
     strings.append(nb::steal(item));
   }
@@ -191,9 +191,8 @@ nb::object ToPython(TensorHandle tensor, bool bytes, oncilla_kind kind) {
     case ONCILLA_BOOL:
     case ONCILLA_COMPLEX64:
     case ONCILLA_COMPLEX128: {
-      static const auto* const as_array =
-          new nb::object(nb::module_::import_("numpy").attr("asarray"));
-      return (*as_array)(wrapped);
+      static PyObject* const as_array = PythonHelper("asarray").ptr();
+      return nb::handle(as_array)(wrapped);
     }
     default:  // types of ml_dtypes
       return PythonHelper("extended_array")(wrapped);

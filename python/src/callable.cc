@@ -1,8 +1,9 @@
 // The classes Callable, a run whose names are looked up once, and Prefetcher, which reads ahead.
+#include "python/src/callable.h"
+
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "python/src/callable.h"
 #include "python/src/deferred.h"
 #include "python/src/interrupt.h"
 
@@ -32,10 +33,8 @@ std::vector<const char*> Texts(const std::vector<std::string>& from) {
 }
 
 Callable* Make(nb::handle self, nb::object signature, nb::tuple inputs,
-                               const std::vector<std::string>& outputs,
-                               const std::vector<std::string>& targets,
-                               const std::vector<std::string>& keep, bool keep_all,
-                               nb::object convert) {
+               const std::vector<std::string>& outputs, const std::vector<std::string>& targets,
+               const std::vector<std::string>& keep, bool keep_all, nb::object convert) {
   const auto& model = nb::cast<Model&>(self);
   std::vector<const char*> names;
   for (nb::handle name : inputs) names.push_back(TextOf(name));
@@ -83,7 +82,7 @@ nb::object Call(Callable& callable, nb::handle values, oncilla_call_options opti
     {
       const Interruptible interruptible(options.cancellation);
       options.cancellation = interruptible.token();
-      nb::gil_scoped_release unlocked;
+      const Unlock unlocked;
       failure = oncilla_callable_run(callable.handle.get(), fed.tensors.data(), fed.tensors.size(),
                                      &options, &ran);
     }
@@ -111,7 +110,7 @@ struct Prefetcher {
 
 int ReadNext(void* user, const oncilla_tensor** inputs, size_t count) {
   constexpr int kEnd = 0, kRead = 1, kFailed = 2;
-  if (Py_IsInitialized() == 0) return kEnd;
+  if (Py_IsInitialized() == 0 || InterpreterEnds()) return kEnd;
   nb::gil_scoped_acquire locked;
   auto* source = static_cast<Source*>(user);
   try {
@@ -155,7 +154,7 @@ nb::object Next(Prefetcher& prefetcher) {
   oncilla_result* ran = nullptr;
   oncilla_status* failure = nullptr;
   {
-    nb::gil_scoped_release unlocked;
+    const Unlock unlocked;
     failure = oncilla_prefetcher_next(prefetcher.handle.get(), nullptr, &ran);
   }
   Drain();
@@ -177,15 +176,17 @@ void DefineCallable(nb::module_& m) {
                        "A run whose names are looked up once: inputs and results by position.")
       .def("__call__",
            [](Callable& c, nb::args values) { return Call(c, values, CallOptionsOf({}, {})); })
-      .def("run",
-           [](Callable& c, nb::args values, nb::object timeout, nb::object cancel) {
-             return Call(c, values, CallOptionsOf(timeout, cancel));
-           },
-           nb::arg("values"), nb::kw_only(), nb::arg("timeout") = nb::none(),
-           nb::arg("cancel") = nb::none(),
-           "Like a call, with a time limit in seconds and a Cancellation.")
+      .def(
+          "run",
+          [](Callable& c, nb::args values, nb::object timeout, nb::object cancel) {
+            return Call(c, values, CallOptionsOf(timeout, cancel));
+          },
+          nb::arg("values"), nb::kw_only(), nb::arg("timeout") = nb::none(),
+          nb::arg("cancel") = nb::none(),
+          "Like a call, with a time limit in seconds and a Cancellation.")
       .def("prefetch", &Prefetch, nb::arg("inputs"), nb::kw_only(), nb::arg("depth") = 0,
-           "Iterates over the results for an iterable of inputs (a tuple each, or one array), which\n"
+           "Iterates over the results for an iterable of inputs (a tuple each, or one array), "
+           "which\n"
            "is read, and uploaded, `depth` sets ahead (0: 2) on another thread.")
       .def_prop_ro("inputs", [](const Callable& c) { return c.inputs; });
   nb::class_<Prefetcher>(m, "Prefetcher", "The results of Callable.prefetch.")

@@ -96,11 +96,12 @@ void DrainSlow() {
 
 void DefineDeferred(nb::module_& m) {
   m.def("drain", &Drain);
+  m.def("begin_end", &BeginEnd);
   // The numbers of runs that are over; an empty list after wake_waiting(). Waits without the lock.
   m.def("wait_for_runs", [] {
     std::vector<uintptr_t> runs;
     {
-      nb::gil_scoped_release unlocked;
+      const Unlock unlocked;
       Notes& notes = TheNotes();
       std::unique_lock<std::mutex> lock(notes.mutex);
       notes.changed.wait(lock, [&] { return notes.wake || !notes.runs.empty(); });

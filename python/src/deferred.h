@@ -26,6 +26,7 @@ class WillDrain {
   static thread_local bool promised;
 
  private:
+  const Inside inside_;
   const bool before_;
 };
 // The `release` of oncilla_tensor_wrap, whose `user` is a Kept. Callable from any thread.
@@ -34,7 +35,8 @@ void ReleaseLater(void* kept);
 extern std::atomic<Kept*> kept_for_release;
 extern std::atomic<bool> messages_wait;
 void DrainSlow();
-// Does what is left to do and needs the interpreter's lock. Called by whoever has called the library.
+// Does what is left to do and needs the interpreter's lock. Called by whoever has called the
+// library.
 inline void Drain() {
   if (kept_for_release.load(std::memory_order_relaxed) != nullptr ||
       messages_wait.load(std::memory_order_relaxed)) {

@@ -79,12 +79,14 @@ void DefineDevices(nb::module_& m) {
            nb::arg("cache_dir").none(), nb::arg("log_level"))
       .def("_devices", &Devices)
       .def("_close_sessions", &CloseSessions)
-      .def("has_device",
-           [](const Runtime& r, const std::string& name) {
-             return oncilla_runtime_has_device(Need(r), name.c_str()) != 0;
-           },
-           nb::arg("name"),
-           "Whether there is a usable device of that name: \"/GPU:0\", \"gpu:0\", or a type, \"GPU\".");
+      .def(
+          "has_device",
+          [](const Runtime& r, const std::string& name) {
+            return oncilla_runtime_has_device(Need(r), name.c_str()) != 0;
+          },
+          nb::arg("name"),
+          "Whether there is a usable device of that name: \"/GPU:0\", \"gpu:0\", or a type, "
+          "\"GPU\".");
 }
 
 }  // namespace oncilla_python

@@ -1,12 +1,12 @@
 // DLPack's structs, as its specification lays them out, and what becomes of them.
 #include "python/src/dlpack.h"
 
+#include <oncilla/oncilla_opencl.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <new>
-
-#include <oncilla/oncilla_opencl.h>
 
 #include "python/src/arrays.h"
 #include "python/src/deferred.h"
@@ -19,8 +19,17 @@ struct DLDevice {
   int32_t type, number;
 };
 enum TypeCode : uint8_t {
-  kInt = 0, kUInt = 1, kFloat = 2, kBfloat = 4, kComplex = 5, kBool = 6,
-  kFloat8E4M3FN = 10, kFloat8E4M3FNUZ = 11, kFloat8E5M2 = 12, kFloat8E5M2FNUZ = 13, kFloat8E8M0 = 14,
+  kInt = 0,
+  kUInt = 1,
+  kFloat = 2,
+  kBfloat = 4,
+  kComplex = 5,
+  kBool = 6,
+  kFloat8E4M3FN = 10,
+  kFloat8E4M3FNUZ = 11,
+  kFloat8E5M2 = 12,
+  kFloat8E5M2FNUZ = 13,
+  kFloat8E8M0 = 14,
 };
 struct DLDataType {
   uint8_t code, bits;
@@ -53,16 +62,26 @@ struct TypeRow {
   uint8_t code, bits;
 };
 constexpr TypeRow kTypes[] = {
-    {ONCILLA_FLOAT32, kFloat, 32},      {ONCILLA_FLOAT64, kFloat, 64},
-    {ONCILLA_FLOAT16, kFloat, 16},      {ONCILLA_BFLOAT16, kBfloat, 16},
-    {ONCILLA_INT8, kInt, 8},            {ONCILLA_INT16, kInt, 16},
-    {ONCILLA_INT32, kInt, 32},          {ONCILLA_INT64, kInt, 64},
-    {ONCILLA_UINT8, kUInt, 8},          {ONCILLA_UINT16, kUInt, 16},
-    {ONCILLA_UINT32, kUInt, 32},        {ONCILLA_UINT64, kUInt, 64},
-    {ONCILLA_BOOL, kBool, 8},           {ONCILLA_COMPLEX64, kComplex, 64},
-    {ONCILLA_COMPLEX128, kComplex, 128}, {ONCILLA_FLOAT8E4M3FN, kFloat8E4M3FN, 8},
-    {ONCILLA_FLOAT8E4M3FNUZ, kFloat8E4M3FNUZ, 8}, {ONCILLA_FLOAT8E5M2, kFloat8E5M2, 8},
-    {ONCILLA_FLOAT8E5M2FNUZ, kFloat8E5M2FNUZ, 8}, {ONCILLA_FLOAT8E8M0, kFloat8E8M0, 8},
+    {ONCILLA_FLOAT32, kFloat, 32},
+    {ONCILLA_FLOAT64, kFloat, 64},
+    {ONCILLA_FLOAT16, kFloat, 16},
+    {ONCILLA_BFLOAT16, kBfloat, 16},
+    {ONCILLA_INT8, kInt, 8},
+    {ONCILLA_INT16, kInt, 16},
+    {ONCILLA_INT32, kInt, 32},
+    {ONCILLA_INT64, kInt, 64},
+    {ONCILLA_UINT8, kUInt, 8},
+    {ONCILLA_UINT16, kUInt, 16},
+    {ONCILLA_UINT32, kUInt, 32},
+    {ONCILLA_UINT64, kUInt, 64},
+    {ONCILLA_BOOL, kBool, 8},
+    {ONCILLA_COMPLEX64, kComplex, 64},
+    {ONCILLA_COMPLEX128, kComplex, 128},
+    {ONCILLA_FLOAT8E4M3FN, kFloat8E4M3FN, 8},
+    {ONCILLA_FLOAT8E4M3FNUZ, kFloat8E4M3FNUZ, 8},
+    {ONCILLA_FLOAT8E5M2, kFloat8E5M2, 8},
+    {ONCILLA_FLOAT8E5M2FNUZ, kFloat8E5M2FNUZ, 8},
+    {ONCILLA_FLOAT8E8M0, kFloat8E8M0, 8},
 };
 
 // What an exported tensor needs besides the struct.
@@ -75,7 +94,7 @@ struct Exported {
 
 // Consumers may call deleters on any thread, with or without the lock, and after the interpreter.
 void FreeExported(void* context) {
-  if (Py_IsInitialized() == 0) return;
+  if (Py_IsInitialized() == 0 || InterpreterEnds()) return;
   nb::gil_scoped_acquire locked;
   delete static_cast<Exported*>(context);
 }
@@ -263,8 +282,8 @@ nb::object ToDlpack(nb::handle tensor, int version, bool copy) {
 nb::object FromDlpack(nb::handle capsule) {
   PyObject* object = capsule.ptr();
   if (PyCapsule_IsValid(object, "dltensor_versioned") != 0) {
-    auto* managed = static_cast<DLManagedTensorVersioned*>(
-        PyCapsule_GetPointer(object, "dltensor_versioned"));
+    auto* managed =
+        static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(object, "dltensor_versioned"));
     if (managed->major != 1) throw nb::buffer_error("the capsule is of another version of DLPack");
     TensorHandle tensor = Take(managed->tensor, Keep(managed));
     PyCapsule_SetName(object, "used_dltensor_versioned");

@@ -72,10 +72,10 @@ void DefineGraph(nb::module_& m) {
       .def("_constant", &Constant, nb::arg("value"), nb::arg("name").none())
       .def("_placeholder", &Placeholder, nb::arg("dtype"), nb::arg("dims"), nb::arg("name").none())
       .def("_op", &Op, nb::arg("op"), nb::arg("inputs"), nb::arg("dtype"), nb::arg("name").none())
-      .def("_attr_int",
-           [](Graph& g, Texted n, int64_t v) { Check(oncilla_graph_attr_int(Get(g), n.c_str(), v)); })
-      .def("_attr_float",
-           [](Graph& g, Texted n, float v) { Check(oncilla_graph_attr_float(Get(g), n.c_str(), v)); })
+      .def("_attr_int", [](Graph& g, Texted n,
+                           int64_t v) { Check(oncilla_graph_attr_int(Get(g), n.c_str(), v)); })
+      .def("_attr_float", [](Graph& g, Texted n,
+                             float v) { Check(oncilla_graph_attr_float(Get(g), n.c_str(), v)); })
       .def("_attr_bool",
            [](Graph& g, Texted n, bool v) {
              Check(oncilla_graph_attr_bool(Get(g), n.c_str(), v ? 1 : 0));
@@ -114,12 +114,12 @@ void DefineGraph(nb::module_& m) {
            [](Graph& g, Texted n, const Tensor& v) {
              Check(oncilla_graph_attr_tensor(Get(g), n.c_str(), v.handle.get()));
            })
-      .def("_push_device",
-           [](Graph& g, Texted device) { Check(oncilla_graph_push_device(Get(g), device.c_str())); })
+      .def(
+          "_push_device",
+          [](Graph& g, Texted device) { Check(oncilla_graph_push_device(Get(g), device.c_str())); })
       .def("_pop_device", [](Graph& g) { Check(oncilla_graph_pop_device(Get(g))); })
-      .def("_save", [](const Graph& g, Texted path) {
-        Check(oncilla_graph_save(Get(g), path.c_str()));
-      });
+      .def("_save",
+           [](const Graph& g, Texted path) { Check(oncilla_graph_save(Get(g), path.c_str())); });
   m.def("_load_graph", &Load);
 }
 

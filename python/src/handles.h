@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "python/src/unlock.h"
+
 namespace oncilla_python {
 
 namespace nb = nanobind;
@@ -46,7 +48,7 @@ struct Cancellation {
 template <class H>
 void FreeUnlocked(H& handle) {
   if (handle == nullptr) return;
-  nb::gil_scoped_release unlocked;
+  const Unlock unlocked;
   handle.reset();
 }
 
@@ -75,7 +77,7 @@ template <class F>
 void Unlocked(F&& body) {
   oncilla_status* failure = nullptr;
   {
-    nb::gil_scoped_release unlocked;
+    const Unlock unlocked;
     failure = body();
   }
   CheckDrained(failure);
@@ -91,7 +93,8 @@ inline oncilla_model* Need(const Model& model) {
   return model.handle.get();
 }
 
-// Modules' functions and classes of Python's own half, by name; looked up once.
+// Functions and classes that Python's half has given by name (__init__.py), and that live as long
+// as the process. Nothing is imported where it is asked for: that could wait for another thread.
 nb::handle PythonHelper(const char* name);
 
 void DefineTensor(nb::module_& m);

@@ -24,15 +24,12 @@ void OnInterrupt(int number, siginfo_t* info, void* context) {
 
 // Whether this is the main thread and Ctrl-C means KeyboardInterrupt.
 bool RaisesKeyboardInterrupt() {
-  static const unsigned long main_thread = nb::cast<unsigned long>(
-      nb::module_::import_("threading").attr("main_thread")().attr("ident"));
+  static const auto main_thread = nb::cast<unsigned long>(PythonHelper("main_thread"));
   if (PyThread_get_thread_ident() != main_thread) return false;
-  // Never destroyed: the interpreter is gone when the process destroys what is static.
-  static const nb::object& get = *new nb::object(nb::module_::import_("_signal").attr("getsignal"));
-  static const nb::object& usual =
-      *new nb::object(nb::module_::import_("_signal").attr("default_int_handler"));
-  static const nb::object& number = *new nb::object(nb::int_(SIGINT));
-  return get(number).is(usual);
+  static PyObject* const get = PythonHelper("getsignal").ptr();
+  static PyObject* const usual = PythonHelper("default_int_handler").ptr();
+  static PyObject* const number = PythonHelper("SIGINT").ptr();
+  return nb::handle(get)(nb::handle(number)).is(usual);
 }
 
 // The main thread's; made anew after it was cancelled.

@@ -29,6 +29,7 @@ struct Progress {
 };
 
 void OnProgress(void* user, const char* what, double fraction) {
+  if (InterpreterEnds()) return;
   nb::gil_scoped_acquire locked;
   auto* progress = static_cast<Progress*>(user);
   try {
@@ -38,11 +39,11 @@ void OnProgress(void* user, const char* what, double fraction) {
   }
 }
 
-// A device for a node, from the program's rule; what the rule raises is no preference and is told as
-// any failure that nobody can catch.
+// A device for a node, from the program's rule; what the rule raises is no preference and is told
+// as any failure that nobody can catch.
 const char* Place(void* rule, const char* node, const char* op, const char* stored) {
   static thread_local std::string device;
-  if (Py_IsInitialized() == 0) return nullptr;
+  if (Py_IsInitialized() == 0 || InterpreterEnds()) return nullptr;
   nb::gil_scoped_acquire locked;
   try {
     const nb::object answer = nb::handle(static_cast<PyObject*>(rule))(node, op, stored);
@@ -183,7 +184,7 @@ nb::object Wait(PendingRun& run) {
   oncilla_result* result = nullptr;
   oncilla_status* failure = nullptr;
   {
-    nb::gil_scoped_release unlocked;
+    const Unlock unlocked;
     failure = oncilla_run_wait(run.handle.get(), -1, &result);
   }
   Drain();
@@ -215,7 +216,7 @@ void LoadBy(Model& model, nb::handle hook, const std::string& tags, int stored_d
   oncilla_model* made = nullptr;
   oncilla_status* failure = nullptr;
   {
-    nb::gil_scoped_release unlocked;
+    const Unlock unlocked;
     failure = load(&options, &made);
   }
   Handle<oncilla_model, oncilla_model_free> own(made);
@@ -246,9 +247,9 @@ void LoadBytes(Model& model, const Session& session, nb::object bytes, const std
   if (PyObject_GetBuffer(bytes.ptr(), &kept->view, PyBUF_SIMPLE) != 0) throw nb::python_error();
   LoadBy(model, progress, tags, stored_devices, eager,
          [&](const oncilla_load_options* options, oncilla_model** made) {
-           oncilla_status* failure = oncilla_model_load_bytes(
-               in, kept->view.buf, static_cast<size_t>(kept->view.len), name.c_str(), ReleaseLater,
-               kept.get(), options, made);
+           oncilla_status* failure =
+               oncilla_model_load_bytes(in, kept->view.buf, static_cast<size_t>(kept->view.len),
+                                        name.c_str(), ReleaseLater, kept.get(), options, made);
            if (failure == nullptr) (void)kept.release();  // ReleaseLater has it
            return failure;
          });
@@ -262,7 +263,7 @@ std::string Placement(const Model& model, nb::object signature, nb::object devic
   std::string text(1 << 14, '\0');
   oncilla_status* failure = nullptr;
   {
-    nb::gil_scoped_release unlocked;
+    const Unlock unlocked;
     size_t needed = 0;
     failure = oncilla_model_placement(of, s, d, text.data(), text.size(), &needed);
     if (failure == nullptr && needed > text.size()) {
@@ -280,7 +281,7 @@ void PlaceBy(Model& model, nb::object rule) {
   PyObject* held = nb::object(rule).release().ptr();
   oncilla_status* failure = nullptr;
   {
-    nb::gil_scoped_release unlocked;
+    const Unlock unlocked;
     failure = oncilla_model_place_by(of, Place, held, ForgetRule);
   }
   if (failure != nullptr) Py_DECREF(held);
@@ -301,8 +302,7 @@ std::string Trace(const ResultHandle& result, int format) {
 
 void DefineModel(nb::module_& m) {
   nb::class_<ResultHandle>(m, "NativeResult")
-      .def("report",
-           [](const ResultHandle& r) { return nb::str(oncilla_result_report(r.get())); })
+      .def("report", [](const ResultHandle& r) { return nb::str(oncilla_result_report(r.get())); })
       .def("trace", [](const ResultHandle& r, int format) {
         const std::string bytes = Trace(r, format);
         return nb::bytes(bytes.data(), bytes.size());
@@ -313,11 +313,11 @@ void DefineModel(nb::module_& m) {
            [](Cancellation* self) {
              oncilla_cancellation* made = nullptr;
              Check(oncilla_cancellation_create(&made));
-             new (self) Cancellation{
-                 Handle<oncilla_cancellation, oncilla_cancellation_free>(made)};
+             new (self) Cancellation{Handle<oncilla_cancellation, oncilla_cancellation_free>(made)};
            })
-      .def("cancel", [](Cancellation& c) { oncilla_cancellation_cancel(c.handle.get()); },
-           "Cancels the runs, now and for good.");
+      .def(
+          "cancel", [](Cancellation& c) { oncilla_cancellation_cancel(c.handle.get()); },
+          "Cancels the runs, now and for good.");
   nb::class_<PendingRun>(m, "PendingRun")
       .def("done", [](PendingRun& r) { return oncilla_run_done(r.handle.get()) != 0; })
       .def("cancel", [](PendingRun& r) { oncilla_run_cancel(r.handle.get()); })
@@ -325,9 +325,10 @@ void DefineModel(nb::module_& m) {
   nb::class_<Model>(m, "ModelBase", nb::is_weak_referenceable())
       .def(nb::init<>())
       .def_rw("_convert", &Model::convert)
-      .def_prop_rw("_only_input", [](const Model& model) { return model.only_input; },
-                   [](Model& model, nb::object name) { model.only_input = name; },
-                   nb::for_setter(nb::arg("name").none()))
+      .def_prop_rw(
+          "_only_input", [](const Model& model) { return model.only_input; },
+          [](Model& model, nb::object name) { model.only_input = name; },
+          nb::for_setter(nb::arg("name").none()))
       .def_rw("_bytes", &Model::bytes)
       .def_rw("_plain", &Model::plain)
       .def_rw("_session", &Model::session)
@@ -362,16 +363,18 @@ void DefineModel(nb::module_& m) {
              const oncilla_model* of = Need(model);
              size_t count = 0;
              {
-               nb::gil_scoped_release unlocked;  // reads the model's graph the first time
+               const Unlock unlocked;  // reads the model's graph the first time
                count = oncilla_model_variable_count(of);
              }
              oncilla_tensor_info info{};
              info.size = sizeof(info);
-             // There may be none because the graph cannot be read: this says why, or that index 0 is
-             // out of range.
+             // There may be none because the graph cannot be read: this says why, or that index 0
+             // is out of range.
              oncilla_status* none = count == 0 ? oncilla_model_variable(of, 0, &info) : nullptr;
-             if (oncilla_status_code(none) != ONCILLA_INVALID_ARGUMENT) Check(none);
-             else oncilla_status_free(none);
+             if (oncilla_status_code(none) != ONCILLA_INVALID_ARGUMENT)
+               Check(none);
+             else
+               oncilla_status_free(none);
              return Infos(count, [&](size_t i, oncilla_tensor_info* to) {
                return oncilla_model_variable(of, i, to);
              });
@@ -390,21 +393,22 @@ void DefineModel(nb::module_& m) {
                return oncilla_model_assign_variable(of, name.c_str(), value.handle.get());
              });
            })
-      .def("_place",
-           [](Model& model, nb::object nodes, nb::object op, const std::string& device) {
-             const char* n = nodes.is_none() ? nullptr : TextOf(nodes);
-             const char* o = op.is_none() ? nullptr : TextOf(op);
-             Unlocked([&, of = Need(model)] {
-               return oncilla_model_place(of, n, o, device.c_str());
-             });
-           },
-           nb::arg("nodes").none(), nb::arg("op").none(), nb::arg("device"))
+      .def(
+          "_place",
+          [](Model& model, nb::object nodes, nb::object op, const std::string& device) {
+            const char* n = nodes.is_none() ? nullptr : TextOf(nodes);
+            const char* o = op.is_none() ? nullptr : TextOf(op);
+            Unlocked(
+                [&, of = Need(model)] { return oncilla_model_place(of, n, o, device.c_str()); });
+          },
+          nb::arg("nodes").none(), nb::arg("op").none(), nb::arg("device"))
       .def("_place_by", &PlaceBy)
-      .def("clear_placement",
-           [](Model& model) {
-             Unlocked([of = Need(model)] { return oncilla_model_clear_placement(of); });
-           },
-           "Undoes all requests of place() and place_by().")
+      .def(
+          "clear_placement",
+          [](Model& model) {
+            Unlocked([of = Need(model)] { return oncilla_model_clear_placement(of); });
+          },
+          "Undoes all requests of place() and place_by().")
       .def("_placement", &Placement, nb::arg("signature").none(), nb::arg("device").none())
       .def("_unload", [](Model& model) {
         int64_t bytes = 0;

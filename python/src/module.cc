@@ -18,7 +18,7 @@ int RunProgram(const std::vector<std::string>& arguments) {
   std::vector<char*> argv;
   for (std::string& text : texts) argv.push_back(text.data());
   argv.push_back(nullptr);
-  nb::gil_scoped_release unlocked;
+  const Unlock unlocked;
   return oncilla_program_main(static_cast<int>(texts.size()), argv.data());
 }
 

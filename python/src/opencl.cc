@@ -54,8 +54,7 @@ nb::tuple Buffer(const Tensor& tensor) {
 std::vector<const oncilla_tensor*> TargetsOf(nb::handle outputs) {
   std::vector<const oncilla_tensor*> targets;
   for (nb::handle output : nb::borrow<nb::sequence>(outputs)) {
-    targets.push_back(output.is_none() ? nullptr
-                                       : nb::cast<const Tensor&>(output).handle.get());
+    targets.push_back(output.is_none() ? nullptr : nb::cast<const Tensor&>(output).handle.get());
   }
   return targets;
 }
@@ -72,8 +71,8 @@ nb::dict RunInto(Callable& callable, nb::tuple inputs, nb::object outputs, nb::o
     cost.size = sizeof(cost);
     Unlocked([&] {
       return oncilla_callable_run_into(callable.handle.get(), fed.tensors.data(),
-                                       fed.tensors.size(), targets.data(), targets.size(),
-                                       &options, &cost);
+                                       fed.tensors.size(), targets.data(), targets.size(), &options,
+                                       &cost);
     });
     d["copies"] = cost.copies;
     d["copied_bytes"] = cost.copied_bytes;
@@ -132,10 +131,13 @@ void DefineOpenCl(nb::module_& m) {
         nb::arg("timeout").none(), nb::arg("cancel").none());
   m.def("_enqueue", &Enqueue);
   nb::class_<EnqueuedRun>(m, "EnqueuedRun", "A run on a queue of the program's own.")
-      .def_prop_ro("event", [](const EnqueuedRun& run) { return run.event; },
-                   "The address of the cl_event of its end, which the program releases.")
-      .def("done", [](const EnqueuedRun& run) { return oncilla_enqueued_done(run.handle.get()) != 0; },
-           "Whether it is over, successful or not. Neither waits nor flushes.")
+      .def_prop_ro(
+          "event", [](const EnqueuedRun& run) { return run.event; },
+          "The address of the cl_event of its end, which the program releases.")
+      .def(
+          "done",
+          [](const EnqueuedRun& run) { return oncilla_enqueued_done(run.handle.get()) != 0; },
+          "Whether it is over, successful or not. Neither waits nor flushes.")
       .def("_finish",
            [](EnqueuedRun& run, int64_t timeout_ms) {
              Unlocked([&] { return oncilla_enqueued_finish(run.handle.get(), timeout_ms); });

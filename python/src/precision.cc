@@ -1,6 +1,5 @@
 // What 16 bits cost: a model run in both precisions and compared.
 #include <nanobind/stl/string.h>
-
 #include <oncilla/oncilla_precision.h>
 
 #include "python/src/deferred.h"

@@ -135,21 +135,21 @@ oncilla_status* Request::Run(oncilla_model* model, oncilla_result** result) {
   const Interruptible interruptible(c.cancellation);
   c.size = sizeof(c);
   c.cancellation = interruptible.token();
-  nb::gil_scoped_release unlocked;
+  const Unlock unlocked;
   return oncilla_model_run(model, names_.data(), tensors_.data(), names_.size(), &c, result);
 }
 
 oncilla_status* Request::Start(oncilla_model* model, oncilla_done_fn done, void* user,
                                oncilla_run** run) {
   c.size = sizeof(c);
-  nb::gil_scoped_release unlocked;
+  const Unlock unlocked;
   return oncilla_model_run_async(model, names_.data(), tensors_.data(), names_.size(), &c, done,
                                  user, run);
 }
 
 oncilla_status* Request::Prepare(oncilla_model* model) {
   c.size = sizeof(c);
-  nb::gil_scoped_release unlocked;
+  const Unlock unlocked;
   return oncilla_model_prepare(model, names_.data(), tensors_.data(), names_.size(), &c);
 }
 

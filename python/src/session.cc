@@ -123,20 +123,25 @@ void DefineSession(nb::module_& m) {
                return oncilla_session_close_within(of, cancel ? 1 : 0, timeout_ms, bytes);
              });
            })
-      .def("trim", [](Session& s) { return Freed(s, oncilla_session_trim); },
-           "Frees the memory that no run holds now, except weights; returns how many bytes.")
-      .def("defragment", [](Session& s) { return Freed(s, oncilla_session_defragment); },
-           "Compacts the weights and frees what is left over; returns how many bytes.")
-      .def("reset", [](Session& s) { return Freed(s, oncilla_session_reset); },
-           "Unloads all models after waiting for their runs; returns how many bytes that freed.")
-      .def("reset_peaks",
-           [](Session& s) { Unlocked([of = Need(s)] { return oncilla_session_reset_peaks(of); }); },
-           "Resets all peaks to what is taken now.")
-      .def("record_memory",
-           [](Session& s, size_t changes) {
-             Unlocked([=, of = Need(s)] { return oncilla_session_record_memory(of, changes); });
-           },
-           nb::arg("changes"), "Keeps the latest changes of memory for the report; 0: none.")
+      .def(
+          "trim", [](Session& s) { return Freed(s, oncilla_session_trim); },
+          "Frees the memory that no run holds now, except weights; returns how many bytes.")
+      .def(
+          "defragment", [](Session& s) { return Freed(s, oncilla_session_defragment); },
+          "Compacts the weights and frees what is left over; returns how many bytes.")
+      .def(
+          "reset", [](Session& s) { return Freed(s, oncilla_session_reset); },
+          "Unloads all models after waiting for their runs; returns how many bytes that freed.")
+      .def(
+          "reset_peaks",
+          [](Session& s) { Unlocked([of = Need(s)] { return oncilla_session_reset_peaks(of); }); },
+          "Resets all peaks to what is taken now.")
+      .def(
+          "record_memory",
+          [](Session& s, size_t changes) {
+            Unlocked([=, of = Need(s)] { return oncilla_session_record_memory(of, changes); });
+          },
+          nb::arg("changes"), "Keeps the latest changes of memory for the report; 0: none.")
       .def("_set_memory_limit", [](Session& s, const std::string& device, int64_t bytes) {
         Unlocked([&, of = Need(s)] {
           return oncilla_session_set_memory_limit(of, device.c_str(), bytes);

@@ -98,7 +98,8 @@ int GetBuffer(PyObject* object, Py_buffer* view, int flags) noexcept {
     return -1;
   }
   const char* format = FormatOf(dtype);
-  const Py_ssize_t item = ItemSize(format), bytes = static_cast<Py_ssize_t>(oncilla_tensor_bytes(tensor));
+  const Py_ssize_t item = ItemSize(format),
+                   bytes = static_cast<Py_ssize_t>(oncilla_tensor_bytes(tensor));
   const int64_t* dims = oncilla_tensor_dims(tensor);
   if (IsPacked(dtype)) {
     exported->shape = {bytes};
@@ -139,7 +140,7 @@ nb::object Read(const Tensor& tensor) {
   oncilla_tensor* host = nullptr;
   oncilla_status* failure = nullptr;
   {
-    nb::gil_scoped_release unlocked;
+    const Unlock unlocked;
     failure = oncilla_tensor_read(tensor.handle.get(), &host);
   }
   Drain();
@@ -150,29 +151,30 @@ nb::object Read(const Tensor& tensor) {
 }  // namespace
 
 void DefineTensor(nb::module_& m) {
-  nb::class_<Tensor>(m, "Tensor", nb::type_slots(slots), nb::is_weak_referenceable(), nb::is_final())
+  nb::class_<Tensor>(m, "Tensor", nb::type_slots(slots), nb::is_weak_referenceable(),
+                     nb::is_final())
       .def_prop_ro("shape", [](const Tensor& t) { return ShapeOf(t.handle.get()); })
-      .def_prop_ro("code",
-                   [](const Tensor& t) {
-                     return static_cast<int>(oncilla_tensor_dtype(t.handle.get()));
-                   })
+      .def_prop_ro(
+          "code",
+          [](const Tensor& t) { return static_cast<int>(oncilla_tensor_dtype(t.handle.get())); })
       .def_prop_ro("nbytes", [](const Tensor& t) { return oncilla_tensor_bytes(t.handle.get()); })
       .def_prop_ro("device", [](const Tensor& t) { return oncilla_tensor_device(t.handle.get()); })
       .def_prop_ro("is_sequence",
                    [](const Tensor& t) { return oncilla_tensor_is_sequence(t.handle.get()) != 0; })
       .def("read", &Read)
-      .def("value",
-           [](const Tensor& t, bool bytes, int kind) {
-             oncilla_tensor* shared = nullptr;
-             Check(oncilla_tensor_share(t.handle.get(), &shared));
-             TensorHandle own(shared);
-             if (oncilla_tensor_device(shared)[0] != 0) {
-               const nb::object host = Read(t);
-               return ToPython(std::move(nb::cast<Tensor&>(host).handle), bytes);
-             }
-             return ToPython(std::move(own), bytes, static_cast<oncilla_kind>(kind));
-           },
-           nb::arg("bytes") = false, nb::arg("kind") = 0)
+      .def(
+          "value",
+          [](const Tensor& t, bool bytes, int kind) {
+            oncilla_tensor* shared = nullptr;
+            Check(oncilla_tensor_share(t.handle.get(), &shared));
+            TensorHandle own(shared);
+            if (oncilla_tensor_device(shared)[0] != 0) {
+              const nb::object host = Read(t);
+              return ToPython(std::move(nb::cast<Tensor&>(host).handle), bytes);
+            }
+            return ToPython(std::move(own), bytes, static_cast<oncilla_kind>(kind));
+          },
+          nb::arg("bytes") = false, nb::arg("kind") = 0)
       .def("strings", [](const Tensor& t, bool bytes) { return StringsOf(t.handle.get(), bytes); })
       .def("dlpack", &ToDlpack)
       .def("dlpack_device", [](const Tensor& t) { return DlpackDevice(t.handle.get()); });
@@ -208,15 +210,15 @@ void DefineTensor(nb::module_& m) {
                                   &sequence));
     return WrapTensor(TensorHandle(sequence));
   });
-  m.def("make_optional",
-        [](int dtype, const Tensor* value) {
-          oncilla_tensor* optional = nullptr;
-          Check(oncilla_optional_create(static_cast<oncilla_dtype>(dtype),
-                                        value == nullptr ? nullptr : value->handle.get(),
-                                        &optional));
-          return WrapTensor(TensorHandle(optional));
-        },
-        nb::arg("dtype"), nb::arg("value").none());
+  m.def(
+      "make_optional",
+      [](int dtype, const Tensor* value) {
+        oncilla_tensor* optional = nullptr;
+        Check(oncilla_optional_create(static_cast<oncilla_dtype>(dtype),
+                                      value == nullptr ? nullptr : value->handle.get(), &optional));
+        return WrapTensor(TensorHandle(optional));
+      },
+      nb::arg("dtype"), nb::arg("value").none());
 }
 
 }  // namespace oncilla_python

@@ -1,28 +1,16 @@
 """What the tests share: models of one op, files of the source tree."""
 from __future__ import annotations
 
-import logging
 import os
 import pathlib
 import sys
 
-import numpy as np
 import pytest
 
 os.environ.setdefault("OCL_ICD_VENDORS", "pocl.icd")
 import oncilla
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(autouse=True, scope="session")
-def doctest_names():
-    return None
-
-
-@pytest.fixture(autouse=True)
-def names_for_doctests(doctest_namespace):
-    doctest_namespace.update(oncilla=oncilla, np=np)
 
 
 @pytest.fixture(scope="session")

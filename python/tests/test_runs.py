@@ -368,6 +368,22 @@ def test_fork(net, grey):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
+def test_the_interpreter_ends_while_threads_run_in_loops():
+    ran = run_python("""
+import threading, time, oncilla
+from conftest import one_op
+model = one_op("Neg")
+def loop():
+    while True:
+        try: model.run({"x:0": [1.0]}, outputs="y:0")
+        except oncilla.Error: pass
+for _ in range(3): threading.Thread(target=loop, daemon=True).start()
+time.sleep(0.3)
+print("end")
+""")
+    assert ran.returncode == 0 and ran.stdout == "end\n", ran.stderr
+
+
 @pytest.mark.parametrize("how", ["thread", "async", "daemon"])
 def test_the_interpreter_ends_while_a_run_is_under_way(how):
     ran = run_python("""
