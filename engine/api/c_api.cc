@@ -456,7 +456,7 @@ Status ReadNames(const char* const* names, size_t count, std::string_view what,
     return InvalidArgument(what, " is null, but their number is ", count);
   }
   for (size_t i = 0; i < count; ++i) {
-    ONCILLA_TRY(NeedHandle(names[i], StrCat(what, "[", i, "]")));
+    if (names[i] == nullptr) return InvalidArgument(what, "[", i, "] is null");
     out->emplace_back(names[i]);
   }
   return Status();
@@ -491,8 +491,8 @@ Status ReadRunRequest(const char* const* input_names, const oncilla_tensor* cons
     ONCILLA_TRY(NeedHandle(inputs, "inputs"));
   }
   for (size_t i = 0; i < input_count; ++i) {
-    ONCILLA_TRY(NeedHandle(input_names[i], StrCat("input_names[", i, "]")));
-    ONCILLA_TRY(NeedHandle(inputs[i], StrCat("inputs[", i, "]")));
+    if (input_names[i] == nullptr) return InvalidArgument("input_names[", i, "] is null");
+    if (inputs[i] == nullptr) return InvalidArgument("inputs[", i, "] is null");
     if (inputs[i]->device.valid()) {
       request->device_feeds.emplace_back(input_names[i], inputs[i]->device);
     } else {
@@ -502,24 +502,15 @@ Status ReadRunRequest(const char* const* input_names, const oncilla_tensor* cons
   return Status();
 }
 
+Status NeedTensor(const oncilla_tensor* tensor, std::string_view what, size_t index) {
+  if (tensor != nullptr && !tensor->tensor.is_list()) return Status();
+  return NeedTensor(tensor, StrCat(what, "[", index, "]"));
+}
+
 Status NeedTensor(const oncilla_tensor* tensor, std::string_view what) {
   ONCILLA_TRY(NeedHandle(tensor, what));
   if (!tensor->tensor.is_list()) return Status();
   return InvalidArgument(what, " is a sequence or an optional value, and must be a tensor");
-}
-
-std::unique_ptr<oncilla_result> MakeResult(RunResult ran) {
-  auto handle = std::make_unique<oncilla_result>();
-  for (size_t i = 0; i < ran.outputs.size(); ++i) {
-    auto& [name, tensor] = ran.outputs[i];
-    handle->names.push_back(name);
-    const bool kept = i < ran.kept.size() && ran.kept[i].valid();
-    handle->tensors.push_back(kept ? MakeTensor(std::move(ran.kept[i]))
-                                   : MakeTensor(std::move(tensor)));
-  }
-  handle->report = ran.report.Line();
-  if (ran.report.traced) handle->trace = std::make_unique<RunReport>(std::move(ran.report));
-  return handle;
 }
 
 }  // namespace oncilla::api
@@ -548,45 +539,3 @@ oncilla_status* oncilla_model_prepare(oncilla_model* model, const char* const* i
     return model->model->Prepare(request);
   });
 }
-
-size_t oncilla_result_count(const oncilla_result* result) {
-  return result == nullptr ? 0 : result->tensors.size();
-}
-const char* oncilla_result_name(const oncilla_result* result, size_t index) {
-  return result == nullptr || index >= result->names.size() ? nullptr
-                                                            : result->names[index].c_str();
-}
-const oncilla_tensor* oncilla_result_tensor(const oncilla_result* result, size_t index) {
-  return result == nullptr || index >= result->tensors.size() ? nullptr : &result->tensors[index];
-}
-const oncilla_tensor* oncilla_result_find(const oncilla_result* result, const char* name) {
-  for (size_t i = 0; result != nullptr && name != nullptr && i < result->names.size(); ++i) {
-    if (result->names[i] == name) return &result->tensors[i];
-  }
-  return nullptr;
-}
-oncilla_status* oncilla_result_copy(const oncilla_result* result, const char* name, void* memory,
-                                    size_t bytes) {
-  return Guard([&]() -> Status {
-    ONCILLA_TRY(NeedHandle(result, "result"));
-    ONCILLA_TRY(NeedHandle(name, "name"));
-    const oncilla_tensor* found = oncilla_result_find(result, name);
-    if (found == nullptr) {
-      return NotFound("the result has no output '", name, "'", DidYouMean(name, result->names));
-    }
-    ONCILLA_TRY(NeedTensor(found, StrCat("output '", name, "'")));
-    const TensorDesc& desc = found->desc();
-    if (desc.dtype == DType::kString) return InvalidArgument("'", name, "' holds strings");
-    if (static_cast<size_t>(desc.bytes()) != bytes) {
-      return InvalidArgument("'", name, "' is ", desc, " of ", desc.bytes(), " bytes, not ", bytes);
-    }
-    if (bytes > 0) ONCILLA_TRY(NeedHandle(memory, "memory"));
-    ONCILLA_ASSIGN(const Tensor host, found->value().ToHost());
-    if (bytes > 0) std::memcpy(memory, host.bytes().data(), bytes);
-    return Status();
-  });
-}
-const char* oncilla_result_report(const oncilla_result* result) {
-  return result == nullptr ? "" : result->report.c_str();
-}
-void oncilla_result_free(oncilla_result* result) { delete result; }

@@ -14,7 +14,7 @@ Result<std::vector<RunValue>> ReadValues(const oncilla_tensor* const* tensors, s
   std::vector<RunValue> values;
   values.reserve(count);
   for (size_t i = 0; i < count; ++i) {
-    ONCILLA_TRY(NeedTensor(tensors[i], StrCat(what, "[", i, "]")));
+    ONCILLA_TRY(NeedTensor(tensors[i], what, i));
     values.push_back(tensors[i]->value());
   }
   return values;

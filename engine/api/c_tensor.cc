@@ -173,4 +173,12 @@ const char* oncilla_tensor_string(const oncilla_tensor* tensor, size_t index, si
   if (length != nullptr) *length = value.size();
   return value.c_str();
 }
+oncilla_status* oncilla_tensor_share(const oncilla_tensor* tensor, oncilla_tensor** shared) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(tensor, "tensor"));
+    ONCILLA_TRY(NeedHandle(shared, "shared"));
+    *shared = new oncilla_tensor(*tensor);
+    return Status();
+  });
+}
 void oncilla_tensor_free(oncilla_tensor* tensor) { delete tensor; }

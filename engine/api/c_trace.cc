@@ -20,12 +20,12 @@ Result<std::string> TraceOf(const RunReport& report, oncilla_trace_format format
 
 Result<std::string> TraceOf(const oncilla_result* result, oncilla_trace_format format) {
   ONCILLA_TRY(NeedHandle(result, "result"));
-  if (result->trace == nullptr) {
+  if (result->report == nullptr || !result->report->traced) {
     return WithStage(
         Error(Code::kFailedPrecondition, "the run had no trace level (oncilla_run_options)"),
         Stage::kOptions);
   }
-  return TraceOf(*result->trace, format);
+  return TraceOf(*result->report, format);
 }
 
 Status GiveText(const std::string& text, char* bytes, size_t size, size_t* needed) {

@@ -69,8 +69,8 @@ struct oncilla_model {
 struct oncilla_result {
   std::vector<std::string> names;
   std::vector<oncilla_tensor> tensors;
-  std::string report;
-  std::unique_ptr<oncilla::RunReport> trace = nullptr;  // of a run with a trace level
+  std::unique_ptr<const oncilla::RunReport> report = nullptr;  // a callable's results have none
+  mutable std::string line = {};  // the report, once somebody has asked for it
 };
 
 namespace oncilla::api {
@@ -175,6 +175,8 @@ Status ReadRunRequest(const char* const* input_names, const oncilla_tensor* cons
                       size_t input_count, const oncilla_run_options* options, RunRequest* request);
 // InvalidArgument for null, and for a sequence or an optional value.
 Status NeedTensor(const oncilla_tensor* tensor, std::string_view what);
+// The same for an element of an array, whose name is only made for a failure.
+Status NeedTensor(const oncilla_tensor* tensor, std::string_view what, size_t index);
 std::unique_ptr<oncilla_result> MakeResult(RunResult ran);
 
 }  // namespace oncilla::api

@@ -284,6 +284,10 @@ ONCILLA_API size_t oncilla_tensor_bytes(const oncilla_tensor* tensor);
 /* String `index`; null when out of range or not a tensor of strings. `length` may be null. */
 ONCILLA_API const char* oncilla_tensor_string(const oncilla_tensor* tensor, size_t index,
                                               size_t* length);
+/* Another handle of the same tensor, which shares its memory, wherever that is. With it an output may
+ * outlive its result and the result's other outputs. */
+ONCILLA_API oncilla_status* oncilla_tensor_share(const oncilla_tensor* tensor,
+                                                 oncilla_tensor** shared);
 ONCILLA_API void oncilla_tensor_free(oncilla_tensor* tensor);
 
 /* ---- Models --------------------------------------------------------------------------------- */

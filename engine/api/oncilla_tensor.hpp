@@ -296,6 +296,14 @@ class Tensor {
     if (!status.ok()) return status;
     return Adopt(tensor);
   }
+  // The same tensor by a handle of its own: an output that is kept so does not keep the result's
+  // other outputs in memory, as a Tensor taken from the result does.
+  Result<Tensor> Share() const {
+    oncilla_tensor* tensor = nullptr;
+    Status status(oncilla_tensor_share(get(), &tensor));
+    if (!status.ok()) return status;
+    return Adopt(tensor);
+  }
   const oncilla_tensor* get() const { return tensor_.get(); }
   // Takes ownership of a handle of the C interface.
   static Tensor Adopt(oncilla_tensor* tensor) {

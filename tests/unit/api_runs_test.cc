@@ -68,6 +68,25 @@ TEST(ApiBorders, ElementsOfBoolTensorsAreZeroOrOne) {
       HasSubstr("element 1 of a bool tensor is 7"));
 }
 
+TEST(ApiTensor, SharedHandleOutlivesTheOther) {
+  const float values[] = {1, 2, 3};
+  const int64_t dims[] = {3};
+  int released = 0;
+  oncilla_tensor *tensor = nullptr, *shared = nullptr;
+  ASSERT_EQ(oncilla_tensor_wrap(
+                ONCILLA_FLOAT32, dims, 1, values, sizeof(values),
+                [](void* count) { ++*static_cast<int*>(count); }, &released, &tensor),
+            nullptr);
+  ASSERT_EQ(oncilla_tensor_share(tensor, &shared), nullptr);
+  oncilla_tensor_free(tensor);
+  EXPECT_EQ(released, 0);
+  EXPECT_EQ(oncilla_tensor_data(shared), values);
+  EXPECT_EQ(oncilla_tensor_dims(shared)[0], 3);
+  oncilla_tensor_free(shared);
+  EXPECT_EQ(released, 1);
+  EXPECT_THAT(Refused(oncilla_tensor_share(nullptr, &shared)), HasSubstr("tensor is null"));
+}
+
 TEST(ApiComplex, NumbersGoInAndComeOut) {
   oncilla::SessionOptions options;
   options.device = "cpu";

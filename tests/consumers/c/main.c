@@ -125,6 +125,10 @@ int main(int argc, char** argv) {
   const char* wrong[] = {"imag"};
   EXPECT(Refused(oncilla_model_run(model, wrong, inputs, 1, NULL, &result), ONCILLA_NOT_FOUND));
   Need(oncilla_model_run(model, names, inputs, 1, NULL, &result));
+  oncilla_tensor* kept = NULL;
+  Need(oncilla_tensor_share(oncilla_result_tensor(result, 0), &kept));
+  EXPECT(oncilla_tensor_rank(kept) == oncilla_tensor_rank(oncilla_result_tensor(result, 0)));
+  oncilla_tensor_free(kept);
   oncilla_precision_options precision = ONCILLA_INIT(oncilla_precision_options);
   oncilla_precision_check* check = NULL;
   precision.storage = "fp16";

@@ -1,0 +1,24 @@
+// Callables, as the calls on them see them.
+#pragma once
+
+#include "python/src/requests.h"
+
+namespace oncilla_python {
+
+struct Callable {
+  Handle<oncilla_callable, oncilla_callable_free> handle;
+  nb::object model, convert;
+  nb::tuple inputs;
+  bool bytes = false;
+  ~Callable() { FreeUnlocked(handle); }
+};
+
+// The inputs of a call, in the callable's order.
+struct Fed {
+  std::vector<Feed> feeds;
+  std::vector<const oncilla_tensor*> tensors;
+};
+
+Fed FeedsOf(const Callable& callable, nb::handle values);
+
+}  // namespace oncilla_python
