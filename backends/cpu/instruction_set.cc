@@ -1,3 +1,4 @@
+// The levels of instructions by name, and what they leave of those that the processor has.
 #include "backends/cpu/instruction_set.h"
 
 #include <atomic>
