@@ -1,6 +1,7 @@
 // Which instructions fast code may use: the best that this processor has, or fewer on request.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "engine/base/status.h"
@@ -14,7 +15,13 @@ Status LimitInstructions(std::string_view level);
 // As the environment's ONCILLA_CPU_TARGET asks, where it is set. Later calls repeat the answer.
 Status LimitInstructionsAsAsked();
 
-// Whether integer products may use AVX-512 VNNI or AVX-VNNI, where the processor has them.
-bool MayUseVnni();
+// Whether `target`, one of Highway's, may be used. hwy::SupportedTargets must not be asked instead:
+// version 1.0 forgets the limit when it is.
+bool MayUseTarget(int64_t target);
+// Instructions that Highway has no names for: whether the processor has them and they may be used.
+// Products of four bytes, on vectors of 512 and of 256 bits; lookups in 128 bytes.
+bool MayUseAvx512Vnni();
+bool MayUseAvxVnni();
+bool MayUseAvx512Vbmi();
 
 }  // namespace oncilla::cpu

@@ -136,10 +136,40 @@ void CopyTransposed(std::span<const MoveAxis> outer, const MoveAxis& across, con
   });
 }
 
+// A few planes become the parts of pixels: the channels of a picture.
+template <int N, int kParts>
+void Interleave(const std::byte* from, int64_t plane, int64_t pixels, std::byte* to) {
+  for (int64_t i = 0; i < pixels; ++i) {
+    for (int p = 0; p < kParts; ++p) {
+      std::memcpy(to + (i * kParts + p) * N, from + p * plane + i * N, N);
+    }
+  }
+}
+template <int N, int kParts>
+void CopyInterleaved(std::span<const MoveAxis> outer, int64_t pixels, int64_t plane,
+                     const std::byte* from, std::byte* to, const Threads& threads) {
+  Divide(threads, Places(outer) * pixels, kParts * N, [&](int64_t begin, int64_t end) {
+    Walk walk(outer, begin / pixels);
+    for (; begin < end; walk.Next()) {
+      const int64_t first = begin % pixels, count = std::min(end - begin, pixels - first);
+      Interleave<N, kParts>(from + walk.from() + first * N, plane, count,
+                            to + walk.to() + first * kParts * N);
+      begin += count;
+    }
+  });
+}
+
 template <int N>
 void CopyElements(std::span<const MoveAxis> axes, const std::byte* from, std::byte* to,
                   const Threads& threads) {
   const MoveAxis& inner = axes.back();
+  if (inner.to == N && axes.size() > 1) {
+    const MoveAxis& pixels = axes[axes.size() - 2];
+    if (pixels.from == N && pixels.to == inner.size * N && (inner.size == 2 || inner.size == 3)) {
+      const auto copy = inner.size == 2 ? CopyInterleaved<N, 2> : CopyInterleaved<N, 3>;
+      return copy(axes.first(axes.size() - 2), pixels.size, inner.from, from, to, threads);
+    }
+  }
   if (inner.to == N) {
     for (size_t i = 0; i + 1 < axes.size(); ++i) {
       // A short axis is not worth a tile.

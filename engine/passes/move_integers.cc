@@ -1,7 +1,8 @@
 // What only moves elements between DequantizeLinear and QuantizeLinear moves the integers:
 //   Quantize(move(Dequantize(q)))  ->  move(q)
 // where both have the same parameters. Of what moves several tensors (Concat), those with other
-// parameters are brought to the result's before they are moved, which is looked up.
+// parameters are brought to the result's before they are moved, which is looked up. Maxima of windows
+// are moved elements, too: the larger integer stands for the larger number, and padding for the least.
 #include <algorithm>
 
 #include "engine/passes/pass.h"
@@ -45,6 +46,10 @@ class Mover {
     return from && from->single() && BitsOf(from->dtype) == 8;
   }
 
+  static bool Moves(const Node& node) {
+    return node.outputs.size() == 1 && (OnlyMoves(*node.op) || node.op->name == "MaxPool");
+  }
+
   static size_t MovedInputs(const Node& node) {
     return node.op->traits.axes.all_inputs ? node.inputs.size() : 1;
   }
@@ -56,7 +61,7 @@ class Mover {
     const NodeId id = graph_.value(value).producer;
     if (id == kNoNode || depth > kDeepest || !uses_.Single(value)) return false;
     const Node& node = graph_.node(id);
-    if (!(OnlyMoves(*node.op) && node.outputs.size() == 1)) return false;
+    if (!Moves(node)) return false;
     const size_t moved = MovedInputs(node);
     return std::all_of(
         node.inputs.begin(), node.inputs.begin() + static_cast<ptrdiff_t>(moved),
@@ -67,7 +72,7 @@ class Mover {
     if (const ValueId same = Same(value, to); same != kNoValue) return same;
     const NodeId id = graph_.value(value).producer;
     const Node& node = graph_.node(id);
-    if (!(OnlyMoves(*node.op) && node.outputs.size() == 1)) {
+    if (!Moves(node)) {
       std::vector<ValueId> inputs = graph_.node(quantise).inputs;
       inputs[0] = value;
       return patch_.Add("QuantizeLinear", graph_.node(quantise).attrs, inputs, {quantise});

@@ -348,7 +348,6 @@ class ByteProduct {
       : threads_(threads),
         layout_(LayoutOfBytes()),
         k_(k),
-        n_(n),
         panels_(layout_.Panels(n)),
         rows_(rows),
         fill_(fill),
@@ -401,7 +400,7 @@ class ByteProduct {
     fill_(begin, end, to);
     for (int64_t r = begin; r < end && (bytes > given || columns_.NeedsRowSums());
          ++r, to += bytes) {
-      std::memset(to + given, 0, static_cast<size_t>(bytes - given));
+      std::fill(to + given, to + bytes, std::byte{0});
       if (columns_.NeedsRowSums()) columns_.row_sums()[r] = SumOf(to, layout_.quads, k_);
     }
   }
@@ -436,7 +435,7 @@ class ByteProduct {
 
   const Threads& threads_;
   const ByteLayout layout_;
-  const int64_t k_, n_, panels_;
+  const int64_t k_, panels_;
   const ByteRows& rows_;
   const FillByteRows fill_;
   std::byte* const y_;
@@ -493,6 +492,28 @@ void PackBytes(const ByteMatrix& w, int64_t first, int64_t last, std::byte* to) 
   }
 }
 
+namespace {
+// A short run, which windows of few channels are made of, is not worth a call.
+void CopyBytes(const std::byte* from, int64_t n, std::byte* to) {
+  const auto both_ends = [&]<class Word>(Word first) {
+    Word last;
+    std::memcpy(&first, from, sizeof(Word));
+    std::memcpy(&last, from + n - sizeof(Word), sizeof(Word));
+    std::memcpy(to, &first, sizeof(Word));
+    std::memcpy(to + n - sizeof(Word), &last, sizeof(Word));
+  };
+  if (n > 16) {
+    std::memcpy(to, from, static_cast<size_t>(n));
+  } else if (n >= 8) {
+    both_ends(uint64_t{});
+  } else if (n >= 4) {
+    both_ends(uint32_t{});
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i];
+  }
+}
+}  // namespace
+
 void ByteFiller::Fill(const std::byte* x, int64_t n, std::byte* row, int64_t at) const {
   std::byte* to = row + at * layout_.bytes();
   if (!layout_.quads) {
@@ -500,7 +521,7 @@ void ByteFiller::Fill(const std::byte* x, int64_t n, std::byte* row, int64_t at)
   } else if (is_signed_) {
     HWY_DYNAMIC_DISPATCH(FlipRow)(x, n, to);
   } else {
-    std::memcpy(to, x, static_cast<size_t>(n));
+    CopyBytes(x, n, to);
   }
 }
 

@@ -59,6 +59,10 @@ Result<Packing> MatMulIntegerPacking(const NodeView& node, int input);
 
 Result<std::unique_ptr<CpuKernel>> MakeFastRequantize(const NodeView& node);
 
+Result<std::unique_ptr<CpuKernel>> MakeFastByteTable(const NodeView& node);
+Result<std::unique_ptr<CpuKernel>> MakeFastQuantizeLinear(const NodeView& node);
+Result<std::unique_ptr<CpuKernel>> MakeFastDequantizeLinear(const NodeView& node);
+
 Result<std::unique_ptr<CpuKernel>> MakeFastMatMulPacked(const NodeView& node);
 Result<Packing> MatMulPackedPacking(const NodeView& node, int input);
 

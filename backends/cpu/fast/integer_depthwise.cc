@@ -172,21 +172,44 @@ HWY_INLINE void SumBlock(const std::byte* const* taps, int64_t pairs, const int1
 #endif
 }
 
-// The pixels under the window at place `at` of the row.
-HWY_INLINE void FindTaps(const DepthwiseRow& row, int64_t at) {
-  const WindowAxis& width = *row.width;
-  const int64_t start = width.start(at), kernel = width.kernel, dilation = width.dilation;
-  const bool whole = start >= 0 && start + width.extent() <= width.in;
-  const std::byte** taps = row.taps;
-  for (int64_t line = 0; line < row.line_count; ++line, taps += kernel) {
-    const std::byte* x = row.lines[line];
-    for (int64_t k = 0; k < kernel; ++k) {
-      const int64_t w = start + k * dilation;
-      const bool inside = x != nullptr && (whole || (w >= 0 && w < width.in));
-      taps[k] = inside ? x + w * row.channels : row.outside;
+// Finds the pixels under the windows of a row from its first place on.
+class TapFinder {
+ public:
+  explicit TapFinder(const DepthwiseRow& row)
+      : row_(row),
+        count_(row.line_count * row.width->kernel),
+        complete_(std::all_of(row.lines, row.lines + row.line_count,
+                              [](const std::byte* line) { return line != nullptr; })) {}
+
+  HWY_INLINE void Find(int64_t at) {
+    const WindowAxis& width = *row_.width;
+    const int64_t start = width.start(at);
+    const bool whole = complete_ && start >= 0 && start + width.extent() <= width.in;
+    const std::byte** taps = row_.taps;
+    if (whole && was_whole_) {
+      const int64_t step = width.stride * row_.channels;
+      for (int64_t i = 0; i < 2 * row_.pairs(); ++i) taps[i] += step;
+      return;
     }
+    was_whole_ = whole;
+    for (int64_t line = 0; line < row_.line_count; ++line) {
+      const std::byte* x = row_.lines[line];
+      for (int64_t k = 0; k < width.kernel; ++k) {
+        const int64_t w = start + k * width.dilation;
+        const bool inside = x != nullptr && w >= 0 && w < width.in;
+        *taps++ = inside ? x + w * row_.channels : row_.outside;
+      }
+    }
+    // A last one without a partner has any, whose weights are 0.
+    if (count_ % 2 != 0) *taps = taps[-1];
   }
-}
+
+ private:
+  const DepthwiseRow& row_;
+  const int64_t count_;
+  const bool complete_;
+  bool was_whole_ = false;
+};
 
 template <class T>
 HWY_INLINE void SumPixel(const DepthwiseRow& row, int32_t* sums) {
@@ -200,10 +223,11 @@ HWY_INLINE void SumPixel(const DepthwiseRow& row, int32_t* sums) {
 
 template <class T>
 HWY_INLINE void RunRowOf(const DepthwiseRow& row) {
+  TapFinder finder(row);
   if (row.rule == nullptr) {
     auto* y = reinterpret_cast<int32_t*>(row.y);
     for (int64_t at = 0; at < row.width->out; ++at, y += row.channels) {
-      FindTaps(row, at);
+      finder.Find(at);
       SumPixel<T>(row, y);
     }
     return;
@@ -211,7 +235,7 @@ HWY_INLINE void RunRowOf(const DepthwiseRow& row) {
   ForRequantized(row.rule->to, [&](auto like) HWY_ATTR {
     auto* y = reinterpret_cast<decltype(like)*>(row.y);
     for (int64_t at = 0; at < row.width->out; ++at, y += row.channels) {
-      FindTaps(row, at);
+      finder.Find(at);
       SumPixel<T>(row, row.sums);
       if (row.rule->fixed()) {
         RequantizeSums<decltype(like), true>(*row.rule, row.sums, row.channels, 0, y);

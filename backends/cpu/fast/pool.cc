@@ -1,5 +1,5 @@
-// Fast MaxPool and AveragePool for float and for 16-bit floats: vectors over channels, tasks of
-// output rows.
+// Fast MaxPool and AveragePool for float and for 16-bit floats, and MaxPool for bytes: vectors over
+// channels, tasks of output rows.
 //
 // A pixel of a few vectors of channels is kept in registers while its window goes by. Maxima keep
 // the first NaN; indices are left to the plain kernel.
@@ -9,13 +9,15 @@
 #include "backends/cpu/simd.h"
 // clang-format on
 
+#include "engine/ops/nn/pool.h"
+
 #include <algorithm>
 #include <limits>
 
 #include "backends/cpu/fast/fast.h"
 #include "backends/cpu/fast/pool_rows.h"
 #include "backends/cpu/vector.inl.h"
-#include "engine/ops/nn/pool.h"
+#include "backends/cpu/windows.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -86,11 +88,42 @@ void PoolRange(const PoolRows& p, int64_t begin, int64_t end) {
   }
 }
 
+// y[i] becomes the larger of itself and x[i].
+template <class T>
+HWY_INLINE void KeepLarger(const T* x, int64_t n, T* y) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hn::StoreU(hn::Max(hn::LoadU(d, x + i), hn::LoadU(d, y + i)), d, y + i);
+  }
+  for (; i < n; ++i) y[i] = std::max(x[i], y[i]);
+}
+
+template <class T>
+void MaxOfBytes(const PoolRows& p, int64_t begin, int64_t end) {
+  const WindowGeometry& g = p.geometry;
+  const int64_t channels = g.in_channels;
+  WindowPlace place(g, begin * g.axis[2].out);
+  T* y = static_cast<T*>(p.y) + begin * g.axis[2].out * channels;
+  for (int64_t pixel = begin * g.axis[2].out; pixel < end * g.axis[2].out; ++pixel) {
+    std::fill_n(y, channels, std::numeric_limits<T>::lowest());
+    ForTapRuns(place, place.SeesWhole(), [&](int64_t at, int64_t, int64_t count) HWY_ATTR {
+      const T* x = static_cast<const T*>(p.x) + at * channels;
+      for (; count > 0; --count, x += channels) KeepLarger(x, channels, y);
+    });
+    y += channels;
+    place.Next();
+  }
+}
+
 template <class T>
 void RowsOf(const PoolRows& p, int64_t begin, int64_t end) {
   p.maximum ? PoolRange<true, T>(p, begin, end) : PoolRange<false, T>(p, begin, end);
 }
 void RunPoolRows(const PoolRows& p, int64_t begin, int64_t end) {
+  if (p.dtype == DType::kU8) return MaxOfBytes<uint8_t>(p, begin, end);
+  if (p.dtype == DType::kI8) return MaxOfBytes<int8_t>(p, begin, end);
   p.dtype == DType::kF16    ? RowsOf<Half>(p, begin, end)
   : p.dtype == DType::kBF16 ? RowsOf<BFloat16>(p, begin, end)
                             : RowsOf<float>(p, begin, end);
@@ -130,12 +163,12 @@ class FastPool : public CpuKernel {
 
 Result<std::unique_ptr<CpuKernel>> MakePool(const NodeView& node, const PoolWindow& window,
                                             bool maximum, bool count_pads) {
-  if (!IsCarried(node.inputs[0].dtype) || node.outputs[0].desc().elements() == 0) {
-    return nullptr;
-  }
+  const DType dtype = node.inputs[0].dtype;
+  const bool bytes = maximum && (dtype == DType::kU8 || dtype == DType::kI8);
+  if ((!IsCarried(dtype) && !bytes) || node.outputs[0].desc().elements() == 0) return nullptr;
   PoolRows rows;
   ONCILLA_ASSIGN(rows.geometry, PoolGeometry(window, node));
-  rows.dtype = node.inputs[0].dtype;
+  rows.dtype = dtype;
   rows.maximum = maximum;
   rows.count_pads = count_pads;
   return std::unique_ptr<CpuKernel>(std::make_unique<FastPool>(node, rows));

@@ -5,7 +5,7 @@
 
 namespace oncilla::cpu {
 
-// x and y are of `dtype`: f32, f16 or bf16.
+// x and y are of `dtype`: f32, f16 or bf16; of a maximum u8 and i8, too.
 struct PoolRows {
   WindowGeometry geometry;
   bool maximum = false;

@@ -6,7 +6,6 @@
 #include "hwy/targets.h"
 
 #if HWY_ARCH_X86
-#include <cpuid.h>
 #include <immintrin.h>
 
 #include <cstring>
@@ -109,27 +108,16 @@ void Run256(int rows, const std::byte* x, int64_t step, int64_t steps, const std
 
 constexpr int kRows512 = 12, kRows256 = 6;
 
-bool HasFeature(unsigned leaf_count, int register_at, int bit) {
-  unsigned registers[4] = {};
-  if (__get_cpuid_count(7, leaf_count, &registers[0], &registers[1], &registers[2],
-                        &registers[3]) == 0) {
-    return false;
-  }
-  return (registers[register_at] >> bit & 1) != 0;
-}
-
 QuadSums Find() {
-  if (!MayUseVnni()) return {};
-  // Whether the system keeps the registers of AVX-512 and AVX is a question that Highway asked.
-  const int64_t targets = hwy::SupportedTargets();
-  if ((targets & HWY_AVX3) != 0 && HasFeature(0, 2, 11)) {
+  if (MayUseAvx512Vnni()) {
     return {[](int rows, const std::byte* x, int64_t step, int64_t steps, const std::byte* w,
                int32_t* sums) {
               Run512(rows, x, step, steps, w, sums, std::make_integer_sequence<int, kRows512>());
             },
             kRows512, 32};
   }
-  if ((targets & HWY_AVX3) == 0 && (targets & HWY_AVX2) != 0 && HasFeature(1, 0, 4)) {
+  // Panels are as wide as the vectors that Highway chooses.
+  if (!MayUseTarget(HWY_AVX3) && MayUseAvxVnni()) {
     return {[](int rows, const std::byte* x, int64_t step, int64_t steps, const std::byte* w,
                int32_t* sums) {
               Run256(rows, x, step, steps, w, sums, std::make_integer_sequence<int, kRows256>());

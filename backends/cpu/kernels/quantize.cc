@@ -7,6 +7,7 @@
 #include <limits>
 #include <vector>
 
+#include "backends/cpu/fast/fast.h"
 #include "backends/cpu/kernel.h"
 #include "engine/tensor/dispatch.h"
 #include "engine/tensor/numbers.h"
@@ -471,10 +472,11 @@ constexpr DTypeSet kQuantized =
     Set(DType::kI8) | Set(DType::kU8) | Set(DType::kI16) | Set(DType::kU16) | Set(DType::kI32);
 
 const KernelRow kRows[] = {
-    Row<ByteTable>("ByteTable", Set(DType::kU8) | Set(DType::kI8)),
+    Row<ByteTable>("ByteTable", Set(DType::kU8) | Set(DType::kI8), &MakeFastByteTable),
     AsStored(Row<CastStored>("CastStored", kFixedSize | kSmall)),
-    AsStored(Row<QuantizeLinear>("QuantizeLinear", kNumbers)),
-    AsStored(Row<DequantizeLinear>("DequantizeLinear", kIntegers | kSmall)),
+    AsStored(Row<QuantizeLinear>("QuantizeLinear", kNumbers, &MakeFastQuantizeLinear)),
+    AsStored(
+        Row<DequantizeLinear>("DequantizeLinear", kIntegers | kSmall, &MakeFastDequantizeLinear)),
     Row<QuantizeRange>("QuantizeRange", Set(DType::kF32)),
     Row<DequantizeRange>("DequantizeRange", kQuantized),
     Row<RoundToSteps>("RoundToSteps", Set(DType::kF32) | Set(DType::kF64)),
