@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "backends/cpu/fast/byte_product.h"
+#include "backends/cpu/integer/byte_product.h"
 #include "backends/cpu/gemm/gemm.h"
 
 namespace oncilla::cpu {

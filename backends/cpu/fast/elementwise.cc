@@ -12,7 +12,7 @@
 #include <cmath>
 #include <limits>
 
-#include "backends/cpu/fast/element_bytes.h"
+#include "backends/cpu/integer/element_bytes.h"
 #include "backends/cpu/fast/element_lanes.h"
 #include "backends/cpu/fast/tiles.h"
 #include "engine/ops/math/elementwise_program.h"

@@ -1,10 +1,10 @@
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backends/cpu/fast/element_bytes.cc"
+#define HWY_TARGET_INCLUDE "backends/cpu/integer/element_bytes.cc"
 // clang-format off
 #include "backends/cpu/simd.h"
 // clang-format on
 
-#include "backends/cpu/fast/element_bytes.h"
+#include "backends/cpu/integer/element_bytes.h"
 
 #include "backends/cpu/vector.inl.h"
 #include "engine/tensor/dispatch.h"

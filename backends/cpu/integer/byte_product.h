@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "backends/cpu/fast/requantize.h"
+#include "backends/cpu/integer/requantize.h"
 #include "backends/cpu/kernel.h"
 
 namespace oncilla::cpu {

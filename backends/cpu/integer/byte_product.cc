@@ -1,17 +1,17 @@
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backends/cpu/fast/byte_product.cc"
+#define HWY_TARGET_INCLUDE "backends/cpu/integer/byte_product.cc"
 // clang-format off
 #include "backends/cpu/simd.h"
 // clang-format on
 
-#include "backends/cpu/fast/byte_product.h"
+#include "backends/cpu/integer/byte_product.h"
 
 #include <algorithm>
 #include <cstring>
 #include <memory>
 
-#include "backends/cpu/fast/quad_sums.h"
-#include "backends/cpu/fast/requantize.inl.h"
+#include "backends/cpu/integer/quad_sums.h"
+#include "backends/cpu/integer/requantize.inl.h"
 #include "engine/tensor/shape.h"
 
 #ifndef ONCILLA_BYTE_PRODUCT_TYPES

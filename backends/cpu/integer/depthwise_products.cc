@@ -5,7 +5,7 @@
 // after another: once where they are constants, else in each run. The zero point of x is left to
 // the end, as in byte_product.h: taps outside of the input read a row of zero points.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backends/cpu/fast/integer_depthwise.cc"
+#define HWY_TARGET_INCLUDE "backends/cpu/integer/depthwise_products.cc"
 // clang-format off
 #include "backends/cpu/simd.h"
 // clang-format on
@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "backends/cpu/fast/fast.h"
-#include "backends/cpu/fast/requantize.inl.h"
+#include "backends/cpu/integer/requantize.inl.h"
 #include "engine/ops/nn/integer.h"
 
 #ifndef ONCILLA_FAST_INTEGER_DEPTHWISE_TYPES

@@ -1,17 +1,17 @@
 // Fast Requantize of integers of up to 32 bits to integers of 8 and 16 bits: what plain code
 // computes, on vectors and without a difference.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backends/cpu/fast/requantize.cc"
+#define HWY_TARGET_INCLUDE "backends/cpu/integer/requantize.cc"
 // clang-format off
 #include "backends/cpu/simd.h"
 // clang-format on
 
-#include "backends/cpu/fast/requantize.h"
+#include "backends/cpu/integer/requantize.h"
 
 #include <algorithm>
 
 #include "backends/cpu/fast/fast.h"
-#include "backends/cpu/fast/requantize.inl.h"
+#include "backends/cpu/integer/requantize.inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace oncilla::cpu::HWY_NAMESPACE {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "backends/cpu/fast/byte_product.h"
+#include "backends/cpu/integer/byte_product.h"
 #include "backends/cpu/fast/fast.h"
 #include "backends/cpu/windows.h"
 

@@ -2,7 +2,7 @@
 // and zero point for all.
 #include "engine/ops/math/quantize.h"
 
-#include "backends/cpu/fast/element_bytes.h"
+#include "backends/cpu/integer/element_bytes.h"
 #include "backends/cpu/fast/fast.h"
 #include "engine/tensor/scalar.h"
 

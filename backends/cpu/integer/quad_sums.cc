@@ -1,6 +1,6 @@
 // One tile is kRows x 2 vectors of sums in registers; see gemm_tile.inl.h for how rows are
 // addressed.
-#include "backends/cpu/fast/quad_sums.h"
+#include "backends/cpu/integer/quad_sums.h"
 
 #include "backends/cpu/instruction_set.h"
 #include "hwy/targets.h"

@@ -8,7 +8,7 @@
 
 #include <cstring>
 
-#include "backends/cpu/fast/requantize.h"
+#include "backends/cpu/integer/requantize.h"
 #include "backends/cpu/vector.inl.h"
 
 HWY_BEFORE_NAMESPACE();
