@@ -74,14 +74,15 @@ class Plans(unittest.TestCase):
             for total, group in zip(launch["global"], launch["local"]):
                 self.assertEqual(total % group, 0)
             self.assertGreater(launch["written_bytes"], 0)
-            named = [a["bytes"] for a in launch["arguments"] if a["kind"] in ("input", "constant")]
+            named = [a["bytes"] for a in launch["arguments"] if a["kind"] in ("input", "constant", "scratch")]
             self.assertLessEqual(launch["read_bytes"], sum(named))
         self.assertEqual(sum(l["operations"] for l in plan["launches"]), plan["operations"])
         # 300 million multiply-adds, as its paper says.
         self.assertAlmostEqual(plan["operations"] / 6e8, 1, delta=0.02)
 
     def test_devices_are_planned_for_as_they_are(self):
-        tiles = {device: {l["defines"].get("TX") for l in plan["launches"]}
+        sizes = ("TM", "TN", "WARPS_M", "WARPS_N")
+        tiles = {device: {tuple(l["defines"].get(size) for size in sizes) for l in plan["launches"]}
                  for device, plan in self.plans["mobilenet_v2"].items()}
         self.assertGreater(len({str(sorted(t, key=str)) for t in tiles.values()}), 1)
         for device in ("mi250", "rx6700", "rx7900"):
