@@ -15,7 +15,7 @@
 namespace oncilla::cpu {
 namespace {
 
-std::atomic<bool> may_use_newest = true;  // and the like
+std::atomic<bool> may_use_newest = true;
 
 // Of Highway. Asked once: each question makes Highway choose anew, from all there are.
 int64_t ProcessorTargets() {

@@ -9,8 +9,9 @@
 namespace oncilla::cpu {
 
 // From `level` down only, for the whole process: on x86 avx512vnni, avx512, avxvnni, avx2 or sse4,
-// anywhere baseline, which every processor of this architecture has. Before the first kernel is
-// made. NotFound where this processor has less than that.
+// anywhere baseline, which every processor of this architecture has. VNNI is allowed by its levels,
+// not required: without it they are avx512 and avx2. Before the first kernel is made. NotFound
+// where this processor has no AVX-512, AVX2 or SSE4.
 Status LimitInstructions(std::string_view level);
 // As the environment's ONCILLA_CPU_TARGET asks, where it is set. Later calls repeat the answer.
 Status LimitInstructionsAsAsked();

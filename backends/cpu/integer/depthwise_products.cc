@@ -285,8 +285,9 @@ void Pack(const DepthwiseWeights& w, std::byte* to) {
   HWY_DYNAMIC_DISPATCH(PackDepthwise)(w, packed);
   int32_t* sums = SumsBehind(packed, w.taps, w.channels);
   for (int64_t c = 0; c < w.channels; ++c) {
-    sums[c] = 0;
-    for (int64_t tap = 0; tap < w.taps; ++tap) sums[c] += w.at(tap, c);
+    uint32_t sum = 0;  // wraps around
+    for (int64_t tap = 0; tap < w.taps; ++tap) sum += static_cast<uint32_t>(int32_t{w.at(tap, c)});
+    sums[c] = static_cast<int32_t>(sum);
   }
 }
 
