@@ -18,10 +18,16 @@ using Attend = AttentionInput;
 // The largest heads: a work-item holds a query and a result.
 constexpr int64_t kMostSize = 512;
 
-// The queries of a work-item: as many as a vector has floats where the device wants vectors.
+// What a work-item may hold of queries and results: half of a core's first cache; Intel's compiler for
+// its older GPUs gives up (it aborts) soon above that.
+constexpr int64_t kMostHeld = 16 << 10;
+
+// The queries of a work-item: as many as a vector has floats where the device wants vectors, but no
+// more than it can hold.
 int64_t LanesOf(const AttentionGeometry& g, DType dtype, const Capabilities& caps) {
   if (caps.shape != KernelShape::kCpu || dtype == DType::kF64) return 1;
-  const int64_t vector = PanelOf(caps).vector;
+  int64_t vector = PanelOf(caps).vector;
+  while (vector > 4 && vector * (g.size + g.value_size) * 4 > kMostHeld) vector /= 2;
   if (g.rows >= vector) return vector;
   const auto wanted = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(g.rows)));
   return wanted == 1 ? 1 : std::clamp<int64_t>(wanted, 4, vector);
