@@ -4,7 +4,9 @@
 
 #include "backends/opencl/runtime/cl_objects.h"
 #include "backends/opencl/runtime/discovery.h"
+#include "backends/opencl/runtime/installed_drivers.h"
 #include "tests/unit/opencl_device.h"
+#include "tests/unit/temporary.h"
 
 namespace oncilla::opencl {
 namespace {
@@ -64,6 +66,28 @@ TEST(OpenClApi, ALibraryThatIsNotOpenClIsRefusedByName) {
   EXPECT_TRUE(opened.platforms.empty());
   EXPECT_THAT(opened.reason, HasSubstr("libm.so.6 has no clGetPlatformIDs"));
   EXPECT_THAT(opened.reason, HasSubstr("no installable driver"));
+}
+
+// As the loaders find them; what is no driver's file or cannot be read is passed over.
+TEST(OpenClApi, InstalledDriversAreThoseThatTheLoaderWouldOpen) {
+  const oncilla::testing::TemporaryFolder folder;
+  folder.Write("a.icd", "libfirst.so.1\nlibother.so\n");
+  folder.Write("b.icd", "/opt/second.so \r\n");
+  folder.Write("c.icd", "");
+  folder.Write("d.txt", "libno.so\n");
+  using Names = std::vector<std::string>;
+  DriverChoice choice;
+  choice.folder = folder.path();
+  EXPECT_EQ(InstalledDrivers(choice), Names({"libfirst.so.1", "/opt/second.so"}));
+  choice.vendors = "b.icd";
+  EXPECT_EQ(InstalledDrivers(choice), Names({"/opt/second.so"}));
+  choice.vendors = folder.File("a.icd");
+  EXPECT_EQ(InstalledDrivers(choice), Names({"libfirst.so.1"}));
+  choice.vendors = "/lib/libdriver.so";
+  choice.filenames = "libx.so::liby.so";
+  EXPECT_EQ(InstalledDrivers(choice), Names({"libx.so", "liby.so", "/lib/libdriver.so"}));
+  choice = {.filenames = "", .vendors = "", .folder = folder.File("nothing")};
+  EXPECT_TRUE(InstalledDrivers(choice).empty());
 }
 
 TEST(OpenClApi, TheLoaderGivesAWorkingDevice) {

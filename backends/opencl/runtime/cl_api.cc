@@ -10,6 +10,8 @@
 #include <atomic>
 #include <cstdlib>
 
+#include "backends/opencl/runtime/installed_drivers.h"
+
 namespace oncilla::opencl {
 namespace {
 
@@ -101,7 +103,7 @@ void OpenAsDriver(const std::string& name, void* library, Opened& opened, std::s
 
 void* Open(const std::string& name, std::string& reason) {
   ::dlerror();
-  void* library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* library = OpenLibrary(name);
   if (library == nullptr) {
     const char* text = ::dlerror();
     reason += text != nullptr ? StrCat(text, "; ") : StrCat("cannot open ", name, "; ");
@@ -240,6 +242,7 @@ Opened OpenPlatforms(const LibraryOptions& options) {
     }
   } else {
     bool loader_found = false;
+    OpenDriversApart();
     for (const std::string& name : options.loaders) {
       if (void* library = Open(name, reason)) {
         loader_found = true;

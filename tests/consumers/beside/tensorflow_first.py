@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Runs models in a process that has imported TensorFlow before: patterns, whose library TensorFlow holds too, and the quickstart's
-net, on the CPU. Run by tools/nightly: tensorflow_first.py LIBRARY QUICKSTART_MODEL"""
+net, on the CPU and on the first GPU, which is PoCL's in tools/nightly: a driver with LLVM, whose names TensorFlow exports.
+tensorflow_first.py LIBRARY QUICKSTART_MODEL"""
 import ctypes, os, pathlib, sys, tempfile
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -61,13 +62,13 @@ def main():
         print("patterns:", ours, theirs)
         wrong = ours != theirs or ours != "c<aa>"
     image = tf.io.decode_png(pathlib.Path(sys.argv[2]).parent.joinpath("coffee.png").read_bytes()).numpy()[None]
-    model = load(runtime, "cpu", sys.argv[2])
     dims, tensor = (ctypes.c_int64 * 4)(*image.shape), POINTER()
     call("oncilla_tensor_create", ctypes.c_int(UINT8), dims, ctypes.c_size_t(4), image.ctypes.data_as(POINTER),
          ctypes.c_size_t(image.nbytes), ctypes.byref(tensor))
-    label = run(model, b"image", tensor, b"label")
-    print("quickstart:", label)
-    wrong |= label != "espresso"
+    for device in ("cpu", "gpu:0"):
+        label = run(load(runtime, device, sys.argv[2]), b"image", tensor, b"label")
+        print(f"quickstart on {device}:", label)
+        wrong |= label != "espresso"
     return wrong
 
 
