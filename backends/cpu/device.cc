@@ -227,6 +227,21 @@ class CpuDevice : public Device, public TellsFreeMemory {
     return Status();
   }
 
+  // Outputs without elements take no work, and what a kernel checks (indices, for one) concerns
+  // nothing; so it is on OpenCL, which launches nothing for them.
+  static bool MakesNothing(const NodeView& node) {
+    return !node.op->traits.has_effects && !node.outputs.empty() &&
+           std::all_of(node.outputs.begin(), node.outputs.end(), [](const Fact& fact) {
+             return fact.fixed() && fact.desc().elements() == 0;
+           });
+  }
+  class NoWork : public CpuKernel {
+   public:
+    using CpuKernel::CpuKernel;
+    std::string description() const override { return "nothing"; }
+    Status Run(const Args&) const override { return Status(); }
+  };
+
   static bool RunsOnHost(const KernelRow& row, const NodeView& node) {
     if (row.host == nullptr || row.plain == nullptr) return row.host != nullptr;
     auto is_string = [](const Fact& fact) { return fact.dtype == DType::kString; };
@@ -266,6 +281,7 @@ class CpuDevice : public Device, public TellsFreeMemory {
   Result<std::unique_ptr<CpuKernel>> MakeKernel(const NodeView& node, bool plain) const {
     ONCILLA_ASSIGN(const KernelRow* row, Find(node));
     if (RunsOnHost(*row, node)) return Internal(node.op->name, " runs on host tensors only");
+    if (MakesNothing(node)) return std::make_unique<NoWork>(node);
     if (!row->stored && HasPacked(node)) return MakePackedMove(*row, node);
     if (row->fast != nullptr && !plain) {
       ONCILLA_ASSIGN(auto fast, row->fast(node));

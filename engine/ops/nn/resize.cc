@@ -140,7 +140,10 @@ ResizeTaps AreaTaps(float ratio, int64_t in, int64_t out) {
       const auto at = static_cast<size_t>(o * table.taps + t);
       table.index[at] = Bound(i, in);
       const float covered = end > begin ? (to - from) / ratio : 1;
-      table.weight[at] = first + t < last ? covered : 0;
+      // A stretch shorter than the longest repeats its last pixel, whose weight is divided: a weight
+      // of 0 would make NaN of an infinite pixel.
+      const int64_t repeated = i == last - 1 ? table.taps - (last - 1 - first) : 1;
+      table.weight[at] = covered / static_cast<float>(repeated);
     }
   }
   return table;
