@@ -1,24 +1,12 @@
 // Epilogue fusion: what follows a convolution or matrix product on the same device moves into it,
 // in the order its kernel applies them: bias, residual, activation. Only where the device accepts
 // the fused node.
+#include "engine/ops/math/activation.h"
 #include "engine/passes/pass.h"
 #include "engine/passes/rewrite.h"
 
 namespace oncilla {
 namespace {
-
-// The activation attribute that a node amounts to; empty when it is none.
-std::string_view ActivationOf(const Node& node) {
-  const std::string_view op = node.op->name;
-  if (op == "Relu") return "relu";
-  if (op == "Relu6") return "relu6";
-  if (op == "Sigmoid") return "sigmoid";
-  if (op == "Tanh") return "tanh";
-  if (op == "Silu") return "silu";
-  if (op == "HardSwish") return "hardswish";
-  if (op == "Gelu") return BoolAttr(node, "approximate", false) ? "gelu_tanh" : "gelu";
-  return "";
-}
 
 class EpilogueFuser {
  public:
@@ -54,8 +42,9 @@ class EpilogueFuser {
     inputs.resize(4, kNoValue);
     AttrMap attrs = target.attrs;
     const Fact& y = graph_.fact(target.outputs[0]);
-    if (const std::string_view name = ActivationOf(node); !name.empty()) {
-      attrs["activation"] = std::string(name);
+    const Activation activation = ActivationOf(node.op->name, node.attrs);
+    if (activation != Activation::kNone) {
+      attrs["activation"] = std::string(Name(activation));
     } else if (node.op->name == "Add") {
       const ValueId other = node.inputs[1 - input];
       const Fact& fact = graph_.fact(other);

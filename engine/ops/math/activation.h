@@ -7,7 +7,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "engine/base/status.h"
+#include "engine/ops/attrs.h"
 
 namespace oncilla {
 
@@ -26,6 +26,9 @@ enum class Activation : uint8_t {
 // "none", "relu", "relu6", "gelu", "gelu_tanh", "sigmoid", "silu", "tanh", "hardswish".
 Result<Activation> ActivationFromName(std::string_view name);
 std::string_view Name(Activation activation);
+
+// The activation that an op with these attributes computes; kNone when it is none.
+Activation ActivationOf(std::string_view op, const AttrMap& attrs);
 
 // NaN stays NaN.
 inline double Apply(Activation activation, double x) {
