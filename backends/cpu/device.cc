@@ -137,7 +137,7 @@ class CpuDevice : public Device, public TellsFreeMemory {
     return Status();
   }
 
-  Result<std::unique_ptr<Queue>> OpenQueue() override {
+  Result<std::unique_ptr<Queue>> OpenQueue(const QueueOptions&) override {
     return std::unique_ptr<Queue>(std::make_unique<CpuQueue>());
   }
 

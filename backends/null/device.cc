@@ -39,7 +39,10 @@ class NullDevice : public Device {
   Status ReleaseRegion(std::unique_ptr<Region>) override { return Internal("null has no regions"); }
 
   // In-order queues; Submit and Transfer only enqueue, Wait waits and tells the truth.
-  Result<std::unique_ptr<Queue>> OpenQueue() override { return std::make_unique<Queue>(); }
+  using Device::OpenQueue;
+  Result<std::unique_ptr<Queue>> OpenQueue(const QueueOptions&) override {
+    return std::make_unique<Queue>();
+  }
   Result<std::unique_ptr<Recording>> Record(std::vector<Step> steps) override {
     if (!steps.empty()) return Internal("null prepared no kernel");
     return std::make_unique<Recording>();

@@ -331,13 +331,14 @@ Status ClDevice::ReleaseRegion(std::unique_ptr<Region> region) {
                   " bytes was released while a recording uses it; it goes when that does");
 }
 
-Result<std::unique_ptr<Queue>> ClDevice::OpenQueue() {
+Result<std::unique_ptr<Queue>> ClDevice::OpenQueue(const QueueOptions& options) {
   ONCILLA_TRY(CheckOpen());
   const auto lock = Caller();
-  ONCILLA_ASSIGN(CommandQueue queue,
-                 CreateQueue(api(), context(), found_.id, capabilities_.profiling));
-  return std::unique_ptr<Queue>(
-      std::make_unique<ClQueue>(api(), std::move(queue), health_, flushes_));
+  const bool stamps = options.stamps && capabilities_.profiling;
+  ONCILLA_ASSIGN(CommandQueue queue, CreateQueue(api(), context(), found_.id, stamps));
+  return std::unique_ptr<Queue>(std::make_unique<ClQueue>(
+      api(), std::move(queue), health_, flushes_,
+      ClQueue::Options{.stamps = stamps, .looks_closely = found_.facts.type != DeviceType::kCpu}));
 }
 
 Result<std::unique_ptr<Recording>> ClDevice::Record(std::vector<Step> steps) {
@@ -354,7 +355,7 @@ Result<EventPtr> ClDevice::Submit(Queue& queue, const Recording& recording,
                                   const SubmitOptions& options) {
   const auto lock = Caller();
   return static_cast<ClQueue&>(queue).Submit(static_cast<const ClRecording&>(recording), externals,
-                                             options.profile && capabilities_.profiling);
+                                             options.profile);
 }
 
 Result<EventPtr> ClDevice::Transfer(Queue& queue, std::span<const Upload> uploads,

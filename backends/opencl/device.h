@@ -48,13 +48,13 @@ class ClDevice : public Device, public TellsFreeMemory, public HostObjects {
 
   Status CanRun(const NodeView& node) const override;
   Result<Packing> PackingFor(const NodeView& node, int input) const override;
-  using Device::AllocateRegion, Device::Prepare;
+  using Device::AllocateRegion, Device::OpenQueue, Device::Prepare;
   Result<std::unique_ptr<Kernel>> Prepare(const NodeView& node, const EarlyEnd& end) override;
   Result<std::vector<Tensor>> Evaluate(const NodeView& node,
                                        std::span<const Tensor> inputs) override;
   Result<std::unique_ptr<Region>> AllocateRegion(int64_t bytes, const EarlyEnd& end) override;
   Status ReleaseRegion(std::unique_ptr<Region> region) override;
-  Result<std::unique_ptr<Queue>> OpenQueue() override;
+  Result<std::unique_ptr<Queue>> OpenQueue(const QueueOptions& options) override;
   Result<std::unique_ptr<Recording>> Record(std::vector<Step> steps) override;
   Result<EventPtr> Submit(Queue& queue, const Recording& recording,
                           std::span<const BufferView> externals,

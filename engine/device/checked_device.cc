@@ -190,8 +190,8 @@ Status CheckedDevice::ReleaseRegion(std::unique_ptr<Region> region) {
   return device_->ReleaseRegion(std::move(region));
 }
 
-Result<std::unique_ptr<Queue>> CheckedDevice::OpenQueue() {
-  ONCILLA_ASSIGN(auto queue, device_->OpenQueue());
+Result<std::unique_ptr<Queue>> CheckedDevice::OpenQueue(const QueueOptions& options) {
+  ONCILLA_ASSIGN(auto queue, device_->OpenQueue(options));
   if (queue == nullptr) return Internal("no queue and no error");
   return std::make_unique<CheckedQueue<State>>(state_, std::move(queue));
 }

@@ -30,7 +30,8 @@ class CheckedDevice : public Device, public TellsFreeMemory, public HostObjects 
                                        std::span<const Tensor> inputs) override;
   Result<std::unique_ptr<Region>> AllocateRegion(int64_t bytes, const EarlyEnd& end) override;
   Status ReleaseRegion(std::unique_ptr<Region> region) override;
-  Result<std::unique_ptr<Queue>> OpenQueue() override;
+  using Device::OpenQueue;
+  Result<std::unique_ptr<Queue>> OpenQueue(const QueueOptions& options) override;
   Result<std::unique_ptr<Recording>> Record(std::vector<Step> steps) override;
   Result<EventPtr> Submit(Queue& queue, const Recording& recording,
                           std::span<const BufferView> externals,

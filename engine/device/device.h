@@ -142,8 +142,11 @@ struct Download {
   BufferView from;
 };
 
+struct QueueOptions {
+  bool stamps = false;  // its events may tell when each step ran, which costs each command something
+};
 struct SubmitOptions {
-  bool profile = false;  // events tell when each step ran
+  bool profile = false;  // events tell when each step ran, if the queue has stamps
   // A device whose work is done by the host may stop it once this is reached; the work then fails
   // as MayGoOn says. A device that works by itself ignores it.
   EarlyEnd end = {};
@@ -188,7 +191,8 @@ class Device {
   }
   virtual Status ReleaseRegion(std::unique_ptr<Region> region) = 0;
 
-  virtual Result<std::unique_ptr<Queue>> OpenQueue() = 0;
+  virtual Result<std::unique_ptr<Queue>> OpenQueue(const QueueOptions& options) = 0;
+  Result<std::unique_ptr<Queue>> OpenQueue() { return OpenQueue(QueueOptions()); }
   // Steps run in the order given. Kernels and regions must outlive the recording.
   virtual Result<std::unique_ptr<Recording>> Record(std::vector<Step> steps) = 0;
   // Starts after everything submitted to the queue before. `externals` fill the slots of operands.

@@ -36,6 +36,7 @@ class Instance::Walk {
 
   Result<std::vector<RunValue>> Go(std::span<const RunValue> inputs) {
     ONCILLA_TRY(Bind(inputs));
+    ONCILLA_TRY(UseStamps(control_.profile && control_.stamps));
     size_t copy_index = 0;
     for (size_t p = 0; p < state_.pieces.size(); ++p) {
       const Piece& piece = state_.pieces[p];
@@ -91,6 +92,18 @@ class Instance::Walk {
       AddExternal(v);
       state_.outputs.push_back(std::move(v));
     }
+    return Status();
+  }
+
+  // Stamps cost each command of a queue something, so that only profiled runs have queues with them.
+  Status UseStamps(bool stamps) {
+    if (state_.stamps == stamps) return Status();
+    for (size_t d = 0; d < state_.queues.size(); ++d) {
+      if (state_.queues[d] == nullptr) continue;
+      ONCILLA_ASSIGN(state_.queues[d], state_.devices[d]->OpenQueue({.stamps = stamps}));
+      state_.last[d] = nullptr;  // it was over, or the instance would not be here
+    }
+    state_.stamps = stamps;
     return Status();
   }
 

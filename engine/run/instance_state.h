@@ -25,6 +25,7 @@ struct Instance::State {
   OwnerId owner = kNoOwner;
   std::vector<std::vector<Allocation>> arenas;  // [device][block]
   std::vector<std::unique_ptr<Queue>> queues;   // [device], null where nothing runs
+  bool stamps = false;                          // the queues have them
   std::vector<Piece> pieces;                    // in the order of stretches and steps
   std::vector<std::vector<std::byte>> staging;  // per copy between two devices, in order
   std::vector<EventPtr> last;                   // [device]

@@ -109,6 +109,24 @@ class Devices(CliTest):
         self.assertEqual(document["devices"][0]["backend"], "cpu")
         self.assertTrue(document["devices"][0]["usable"])
 
+    def test_doctor(self):
+        env = {"OCL_ICD_VENDORS": "pocl.icd", "ONCILLA_OPENCL_CPU_DEVICES": "1"}
+        document = self.document("doctor", self.ok("doctor", "--json", env=env))
+        self.assertEqual(document["devices"][0]["device"], json.loads(self.ok("devices", "--json").stdout)["devices"][0]["device"])
+        for device in document["devices"]:
+            self.assertGreaterEqual(len(device["families"]), 12, device["problem"])
+            for family in device["families"]:
+                self.assertEqual(family["outcome"], "ok", (device["name"], family))
+                self.assertGreater(family["again_s"], 0)
+                self.assertLess(family["error"], 1e-4)
+        errors = [family["error"] for device in document["devices"] for family in device["families"]]
+        self.assertGreater(max(errors), 0, "fast code rounds otherwise than exact code")
+        text = self.ok("doctor", "--device", "cpu").stdout
+        self.assertIn("matrix products               ok, ", text)
+        self.assertIn("families compute what they should", text)
+        self.fails(5, "doctor", "--device", "gpu:7", says=["gpu:7", "CPU:0"])
+        self.fails(2, "doctor", "--timeout", "0", says=["--timeout"])
+
     def test_plain_and_fast_agree(self):
         answers = []
         for device in ("cpu", "cpu:plain"):

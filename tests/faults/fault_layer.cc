@@ -282,6 +282,7 @@ const char* const kCalls[] = {"CreateContext:-6",
                               "WaitForEvents:-9999",
                               "GetEventInfo:-5",
                               "GetEventProfilingInfo:-7",
+                              "SetEventCallback:-6",
                               nullptr};
 
 const FaultControl kControl = {&Fail,  &Count, &Reset, &LiveObjects, &LiveBytes, &LimitMemory,

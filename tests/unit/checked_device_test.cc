@@ -62,7 +62,10 @@ class Careless : public Device {
     return std::make_unique<TestRegion>(bytes - (lie_ == Lie::kShortRegion ? 1 : 0));
   }
   Status ReleaseRegion(std::unique_ptr<Region>) override { return {}; }
-  Result<std::unique_ptr<Queue>> OpenQueue() override { return std::make_unique<Queue>(); }
+  using Device::OpenQueue;
+  Result<std::unique_ptr<Queue>> OpenQueue(const QueueOptions&) override {
+    return std::make_unique<Queue>();
+  }
   Result<std::unique_ptr<Recording>> Record(std::vector<Step>) override {
     return std::make_unique<Recording>();
   }

@@ -224,7 +224,7 @@ class FarDevice : public Device {
   Status ReleaseRegion(std::unique_ptr<Region> region) override {
     return cpu_->ReleaseRegion(std::move(static_cast<FarRegion&>(*region).inner));
   }
-  Result<std::unique_ptr<Queue>> OpenQueue() override {
+  Result<std::unique_ptr<Queue>> OpenQueue(const QueueOptions&) override {
     auto line = std::make_shared<Line>();
     line->cpu = cpu_.get();
     line->script = script_;

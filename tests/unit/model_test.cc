@@ -73,15 +73,17 @@ TEST_P(ModelTest, TwentyShapesCostTwentyPlans) {
   EXPECT_EQ(after.plans_made, before.plans_made + 20);
 }
 
-// One flush and one wait for a net that is wholly on one device.
-TEST_P(ModelTest, ARunIsOneFlushAndOneWait) {
+// One wait for a net that is wholly on one device; a flush for the first launches, so that the
+// device begins, for each 32 more, and for the rest.
+TEST_P(ModelTest, ARunIsOneWaitAndFewFlushes) {
   RunReport report;
   Run(1, 48, 48);
   Run(1, 48, 48, &report);
   const bool opencl = std::string(GetParam()) == "gpu";
   EXPECT_EQ(report.stats.segments, 1);
   if (opencl) {
-    EXPECT_EQ(report.flushes, 1);
+    EXPECT_GE(report.flushes, 2);
+    EXPECT_LE(report.flushes, 4);
     EXPECT_EQ(report.waits, 1);
   }
 }
@@ -127,7 +129,8 @@ TEST_F(FetchTest, CompiledGraphsAreBounded) {
     ASSERT_TRUE(result.ok()) << result.status();
   }
   EXPECT_EQ(model_->executables().counters().graphs_compiled, kNodes);
-  EXPECT_LE(model_->executables().counters().plans_made, 16);  // of the graphs that are kept, one plan each
+  EXPECT_LE(model_->executables().counters().plans_made,
+            16);  // of the graphs that are kept, one plan each
 }
 
 TEST_F(FetchTest, InputsThatNothingNeedsMakeNoGraphOfTheirOwn) {

@@ -74,7 +74,8 @@ struct Failing<kMember, kName, Object*(CL_API_CALL*)(Arguments...)> {
   X(Finish)                     \
   X(WaitForEvents)              \
   X(GetEventInfo)               \
-  X(GetEventProfilingInfo)
+  X(GetEventProfilingInfo)      \
+  X(SetEventCallback)
 
 #define SWEPT_NAME(name) constexpr char kName##name[] = #name;
 SWEPT_CALLS(SWEPT_NAME)

@@ -55,7 +55,7 @@ class CountingDevice : public Device {
   Result<std::vector<Tensor>> Evaluate(const NodeView&, std::span<const Tensor>) override {
     return No();
   }
-  Result<std::unique_ptr<Queue>> OpenQueue() override { return No(); }
+  Result<std::unique_ptr<Queue>> OpenQueue(const QueueOptions&) override { return No(); }
   Result<std::unique_ptr<Recording>> Record(std::vector<Step>) override { return No(); }
   Result<EventPtr> Submit(Queue&, const Recording&, std::span<const BufferView>,
                           const SubmitOptions&) override {

@@ -33,6 +33,7 @@ constexpr Command kCommands[] = {
     {"inspect", "What a model is, and what would run where", AddInspect},
     {"convert", "Any model as one file that loads at once", AddConvert},
     {"devices", "What this machine has", AddDevices},
+    {"doctor", "Whether its devices compute what they should", AddDoctor},
     {"bench", "How fast a model runs", AddBench},
     {"cache", "Compiled programs kept on disk", AddCache},
     {"options", "What a configuration may set", AddOptions},

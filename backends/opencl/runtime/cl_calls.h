@@ -44,4 +44,5 @@
   X(GetEventInfo)               \
   X(GetEventProfilingInfo)      \
   X(RetainEvent)                \
+  X(SetEventCallback)           \
   X(ReleaseEvent)

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <thread>
 
+#include "backends/opencl/runtime/waiter.h"
+
 namespace oncilla::opencl {
 namespace {
 
@@ -171,29 +173,7 @@ bool IsDone(const Api& api, cl_event event) {
   return error != CL_SUCCESS || state <= CL_COMPLETE;
 }
 
-Status WaitFor(const Api& api, cl_event event, std::chrono::steady_clock::time_point deadline) {
-  using Clock = std::chrono::steady_clock;
-  if (deadline != Clock::time_point::max()) {
-    // Sleeps grow with the time waited, so a poll costs at most a few percent of any run.
-    const Clock::time_point begin = Clock::now();
-    while (!IsDone(api, event)) {
-      const Clock::time_point now = Clock::now();
-      if (now >= deadline) {
-        return WithStage(
-            Error(Code::kDeadlineExceeded, "the device is still working after ",
-                  std::chrono::duration_cast<std::chrono::milliseconds>(now - begin).count(),
-                  " ms"),
-            Stage::kDevice);
-      }
-      const auto waited = now - begin;
-      if (waited < std::chrono::microseconds(20)) {
-        std::this_thread::yield();
-      } else {
-        std::this_thread::sleep_for(
-            std::min<Clock::duration>(waited / 32, std::chrono::microseconds(250)));
-      }
-    }
-  }
+Status Outcome(const Api& api, cl_event event) {
   const cl_int error = api.WaitForEvents(1, &event);
   if (error == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST) {
     // Some drivers know more about what went wrong (no memory, say); others claim success here.
@@ -205,6 +185,11 @@ Status WaitFor(const Api& api, cl_event event, std::chrono::steady_clock::time_p
     }
   }
   return Check(error, "clWaitForEvents");
+}
+
+Status WaitFor(const Api& api, cl_event event, std::chrono::steady_clock::time_point deadline) {
+  if (deadline == std::chrono::steady_clock::time_point::max()) return Outcome(api, event);
+  return Waiter(api, /*looks_closely=*/false).Wait(event, deadline);
 }
 
 }  // namespace oncilla::opencl

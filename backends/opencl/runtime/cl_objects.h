@@ -117,8 +117,10 @@ Result<KernelObject> CreateKernel(const Api& api, cl_program program, const std:
 // True when the event is complete, has failed, or its state cannot be read: WaitFor would not
 // block.
 bool IsDone(const Api& api, cl_event event);
-// Waits for the command and returns its outcome; only clWaitForEvents tells it. OpenCL has no timed
-// wait, so with a deadline the state is polled first; DeadlineExceeded leaves the command running.
+// The outcome of the command, which only clWaitForEvents tells; blocks while it is not over.
+Status Outcome(const Api& api, cl_event event);
+// The same, waiting until a deadline (waiter.h): OpenCL has no timed wait. DeadlineExceeded leaves
+// the command running.
 Status WaitFor(const Api& api, cl_event event, std::chrono::steady_clock::time_point deadline);
 
 }  // namespace oncilla::opencl

@@ -109,8 +109,10 @@ Result<std::unique_ptr<Queue>> ClDevice::WrapQueue(void* queue) {
                         "events to wait for"));
   }
   ONCILLA_ASSIGN(CommandQueue retained, Retain(api(), raw));
-  return std::unique_ptr<Queue>(std::make_unique<ClQueue>(api(), std::move(retained), health_,
-                                                          flushes_, QueueOwner::kApplication));
+  // Whether it has stamps is asked where they are wanted (CanProfile).
+  return std::unique_ptr<Queue>(std::make_unique<ClQueue>(
+      api(), std::move(retained), health_, flushes_,
+      ClQueue::Options{.owner = QueueOwner::kApplication, .stamps = true}));
 }
 
 Status ClDevice::CanProfile(void* queue) {

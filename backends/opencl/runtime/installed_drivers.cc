@@ -1,3 +1,4 @@
+// Opening drivers in processes that have an LLVM of their own.
 #include "backends/opencl/runtime/installed_drivers.h"
 
 #include <dlfcn.h>

@@ -11,6 +11,9 @@ namespace oncilla::opencl {
 namespace {
 
 constexpr std::chrono::milliseconds kCloseLimit(5000), kLateCloseLimit(1000);
+// Launches after which an idle device is told to begin, and how many are worth a flush later: while
+// it works on some, more are enqueued.
+constexpr size_t kFirstLaunches = 8, kMoreLaunches = 32;
 // Submissions to a queue of the application's whose outcome nobody has asked for.
 constexpr size_t kMostUnasked = 256;
 
@@ -183,7 +186,15 @@ Status ClQueue::Flush() {
   ++flushes_;
   ONCILLA_TRY(Check(api_.Flush(queue_.get()), "clFlush"));
   unflushed_ = false;
+  launches_ = 0;
+  worth_a_flush_ = kMoreLaunches;
   return Status();
+}
+
+Status ClQueue::FlushSome(size_t launched) {
+  unflushed_ = true;
+  launches_ += launched;
+  return launches_ < worth_a_flush_ ? Status() : Flush();
 }
 
 Result<EventPtr> ClQueue::Finish(std::shared_ptr<ClEvent> event, cl_event last) {
@@ -205,7 +216,10 @@ Result<EventPtr> ClQueue::Submit(const ClRecording& recording,
   dirty_ = unflushed_ = true;
   auto event = std::make_shared<ClEvent>();
   event->names = recording.names();
-  ONCILLA_TRY(recording.Enqueue(queue_.get(), externals, profile ? &event->stamps : nullptr));
+  if (in_flight_.empty()) worth_a_flush_ = kFirstLaunches;
+  const auto launched = [&](size_t launches) { return foreign_ ? Status() : FlushSome(launches); };
+  ONCILLA_TRY(recording.Enqueue(queue_.get(), externals,
+                                profile && stamps_ ? &event->stamps : nullptr, launched));
   cl_event last = nullptr;
   if (recording.error_word() != nullptr) {
     ONCILLA_TRY(Check(
@@ -228,7 +242,7 @@ Result<EventPtr> ClQueue::Transfer(std::span<const Upload> uploads,
     cl_event last = stamps.empty() ? nullptr : stamps.back().second.get();
     if (last != nullptr && api_.RetainEvent(last) != CL_SUCCESS) last = nullptr;
     auto made = std::make_shared<ClEvent>();
-    made->stamps = std::move(stamps);
+    if (stamps_) made->stamps = std::move(stamps);
     auto event = Finish(std::move(made), last);
     status = event.status();
     if (status.ok() && !downloads.empty()) status = Flush();
@@ -315,7 +329,7 @@ bool ClQueue::Poll(const ClEvent& event) {
 
 Status ClQueue::Wait(ClEvent& event, Deadline deadline) {
   (void)Flush().ok();  // waiting flushes too, and alone tells what became of the work
-  const Status status = WaitFor(api_, event.last.get(), deadline);
+  const Status status = waiter_.Wait(event.last.get(), deadline);
   if (status.code() == Code::kDeadlineExceeded) {
     last_late_ = std::chrono::steady_clock::now();
     if (first_late_ == std::chrono::steady_clock::time_point()) first_late_ = last_late_;
@@ -328,6 +342,7 @@ Status ClQueue::Wait(ClEvent& event, Deadline deadline) {
     in_flight_.pop_front();
     Settle(*first, /*may_wait=*/true);
   }
+  if (in_flight_.empty()) waiter_.Restart();
   return Status();
 }
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "backends/opencl/runtime/recording.h"
+#include "backends/opencl/runtime/waiter.h"
 #include "engine/device/host_objects.h"
 
 namespace oncilla::opencl {
@@ -58,21 +59,29 @@ enum class QueueOwner { kEngine, kApplication };
 
 class ClQueue : public Queue {
  public:
+  struct Options {
+    QueueOwner owner = QueueOwner::kEngine;
+    bool stamps = false;         // the command queue has time stamps, which Submit may ask for
+    bool looks_closely = false;  // see waiter.h
+  };
   // `flushes` counts; it and `health` must outlive the queue.
   ClQueue(const Api& api, CommandQueue queue, QueueHealth& health, std::atomic<int64_t>& flushes,
-          QueueOwner owner = QueueOwner::kEngine)
+          const Options& options)
       : api_(api),
         queue_(std::move(queue)),
         health_(health),
         flushes_(flushes),
-        foreign_(owner == QueueOwner::kApplication) {}
+        foreign_(options.owner == QueueOwner::kApplication),
+        stamps_(options.stamps),
+        waiter_(api, options.looks_closely) {}
   // Gives work in flight a few seconds, less when waits for it have already timed out, and none
   // when they have for long or the device is known to hang.
   ~ClQueue() override;
 
   // Neither blocks. Work is sure to be under way after a Transfer with downloads, a Poll or a Wait,
-  // each of which flushes what was not flushed yet; drivers usually begin before. After a failure a
-  // part may be enqueued, but nothing that writes to memory of the caller's.
+  // each of which flushes what was not flushed yet; the first launches and long pieces are flushed
+  // at once, so that the device works while the rest is enqueued. After a failure a part may be
+  // enqueued, but nothing that writes to memory of the caller's.
   Result<EventPtr> Submit(const ClRecording& recording, std::span<const BufferView> externals,
                           bool profile);
   Result<EventPtr> Transfer(std::span<const Upload> uploads, std::span<const Download> downloads);
@@ -92,6 +101,8 @@ class ClQueue : public Queue {
                           std::vector<std::pair<int, EventObject>>& stamps);
   Result<EventPtr> Finish(std::shared_ptr<ClEvent> event, cl_event last);
   Status Flush();
+  // Flushes once enough launches have gathered; `launched` more have been enqueued.
+  Status FlushSome(size_t launched);
   // Waits until all is done; false when it takes too long.
   bool Drain(std::chrono::milliseconds limit);
   // The same on a queue of the application's, by looking.
@@ -104,11 +115,14 @@ class ClQueue : public Queue {
   CommandQueue queue_;
   QueueHealth& health_;
   std::atomic<int64_t>& flushes_;
-  const bool foreign_;
+  const bool foreign_, stamps_;
+  Waiter waiter_;
   bool closing_ = false;
   std::deque<std::shared_ptr<ClEvent>> in_flight_;  // not settled, in the order of submission
   const std::shared_ptr<Status> untold_ = std::make_shared<Status>();
   bool unflushed_ = false;
+  // Launches since the last flush, and how many of them are worth one.
+  size_t launches_ = 0, worth_a_flush_ = 0;
   // The first and the last wait that timed out since one has succeeded; zero when none has.
   std::chrono::steady_clock::time_point first_late_{}, last_late_{};
   bool dirty_ = false;  // something was enqueued that no event covers

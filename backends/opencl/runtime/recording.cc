@@ -248,7 +248,8 @@ Status ClRecording::CopyStaged(cl_command_queue queue, const std::vector<Staging
 }
 
 Status ClRecording::Enqueue(cl_command_queue queue, std::span<const BufferView> externals,
-                            std::vector<std::pair<int, EventObject>>* stamps) const {
+                            std::vector<std::pair<int, EventObject>>* stamps,
+                            Launched launched) const {
   // The driver keeps what it enqueued, so views of externals are held only until then.
   std::vector<ClViewPtr> views;
   std::vector<Staging> stagings;
@@ -286,6 +287,7 @@ Status ClRecording::Enqueue(cl_command_queue queue, std::span<const BufferView> 
       }
     }
     if (status.ok() && staged && launch.last_of_step) status = copy(true);
+    if (status.ok()) status = launched(1);
     if (!status.ok()) {
       const auto step = static_cast<size_t>(launch.step);
       return WithNode(oncilla::In(status, names_->where[step]), names_->node[step]);

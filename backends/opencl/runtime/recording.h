@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "backends/opencl/recipes/recipe.h"
 #include "backends/opencl/runtime/memory.h"
 #include "backends/opencl/runtime/program_cache.h"
@@ -54,10 +55,12 @@ class ClRecording : public Recording {
   static Result<std::unique_ptr<ClRecording>> Make(const DeviceObjects& device,
                                                    const std::vector<Step>& steps);
 
-  // Binds the external slots and enqueues everything; the caller flushes. `stamps` gets an event
-  // per launch when not null. Calls must not overlap.
+  // Told how many launches were enqueued since it was told last; may flush.
+  using Launched = absl::FunctionRef<Status(size_t launches)>;
+  // Binds the external slots and enqueues everything. `stamps` gets an event per launch when not
+  // null. Calls must not overlap.
   Status Enqueue(cl_command_queue queue, std::span<const BufferView> externals,
-                 std::vector<std::pair<int, EventObject>>* stamps) const;
+                 std::vector<std::pair<int, EventObject>>* stamps, Launched launched) const;
 
   // The word that kernels report errors in; null when none of them can.
   cl_mem error_word() const { return error_word_.get(); }

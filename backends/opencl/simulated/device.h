@@ -42,7 +42,10 @@ class SimulatedDevice : public Device {
   Result<std::vector<Tensor>> Evaluate(const NodeView& node, std::span<const Tensor>) override;
   Result<std::unique_ptr<Region>> AllocateRegion(int64_t bytes, const EarlyEnd& end) override;
   Status ReleaseRegion(std::unique_ptr<Region>) override { return Status(); }
-  Result<std::unique_ptr<Queue>> OpenQueue() override { return std::make_unique<Queue>(); }
+  using Device::OpenQueue;
+  Result<std::unique_ptr<Queue>> OpenQueue(const QueueOptions&) override {
+    return std::make_unique<Queue>();
+  }
   Result<std::unique_ptr<Recording>> Record(std::vector<Step>) override { return Refusal(); }
   Result<EventPtr> Submit(Queue&, const Recording&, std::span<const BufferView>,
                           const SubmitOptions&) override {

@@ -19,6 +19,7 @@ Action AddRun(CLI::App& app);
 Action AddInspect(CLI::App& app);
 Action AddConvert(CLI::App& app);
 Action AddDevices(CLI::App& app);
+Action AddDoctor(CLI::App& app);
 Action AddBench(CLI::App& app);
 Action AddCache(CLI::App& app);
 Action AddOps(CLI::App& app);
