@@ -507,6 +507,18 @@ ONCILLA_API oncilla_status* oncilla_model_placement(oncilla_model* model, const 
                                                     const char* device, char* text, size_t size,
                                                     size_t* needed);
 
+/* Called for each node of a model's main graph: its place in the file, its name (else that of its
+ * first output), its op with its domain, and why it is not supported, or "" where it is. The texts
+ * are valid during the call, which must not call the library. */
+typedef void (*oncilla_judge_fn)(void* user, size_t index, const char* node, const char* op,
+                                 const char* reason);
+/* Judges every node of an ONNX model's main graph by itself, in the order of the file, with the code
+ * that imports it: also those behind a node that is not supported, from the types that the file
+ * states. For programs that run a part of a model elsewhere. ONCILLA_UNIMPLEMENTED for other
+ * formats. */
+ONCILLA_API oncilla_status* oncilla_model_judge_nodes(const oncilla_model* model,
+                                                      oncilla_judge_fn judge, void* user);
+
 /* ---- Memory, further ------------------------------------------------------------------------ */
 
 /* Compacts the weights in memory and frees what is left over; graphs are compiled again where that

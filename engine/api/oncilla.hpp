@@ -72,6 +72,11 @@ struct TensorInfo {
   oncilla_kind kind = ONCILLA_KIND_TENSOR;
 };
 
+// A node of a model's file: `reason` says why it is not supported, and is empty where it is.
+struct NodeJudgement {
+  std::string node, op, reason;
+};
+
 struct PrepareOptions {
   std::string signature = {};             // empty: the default one
   std::vector<std::string> outputs = {};  // empty: all
@@ -222,6 +227,17 @@ class Model {
     if (!status.ok()) return status;
     text.pop_back();
     return text;
+  }
+  // Which nodes of an ONNX model can run, in the order of the file; see oncilla_model_judge_nodes.
+  Result<std::vector<NodeJudgement>> JudgeNodes() const {
+    std::vector<NodeJudgement> all;
+    const oncilla_judge_fn note = [](void* user, size_t, const char* node, const char* op,
+                                     const char* reason) {
+      static_cast<std::vector<NodeJudgement>*>(user)->push_back({node, op, reason});
+    };
+    Status status(oncilla_model_judge_nodes(model_.get(), note, &all));
+    if (!status.ok()) return status;
+    return all;
   }
   // Frees the model's memory and returns how many bytes that was.
   Result<int64_t> Unload() {
