@@ -144,6 +144,7 @@ typedef struct oncilla_device_info {
   int64_t max_allocation_bytes;
   int compute_units;
   const char* id; /* stable between processes: PCI or UUID if the driver has it */
+  int on_processor; /* 1: computes on the host's processors: the CPU, OpenCL devices of type CPU */
 } oncilla_device_info;
 
 ONCILLA_API size_t oncilla_runtime_device_count(const oncilla_runtime* runtime);
