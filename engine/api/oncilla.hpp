@@ -350,6 +350,7 @@ class Tags : public std::vector<std::string> {
 };
 
 struct LoadOptions {
+  std::string name = {};  // LoadBytes: stands for the file in messages; empty: "bytes"
   Tags tags = {};  // SavedModel; empty: "serve", else the only set there is
   StoredDevices stored_devices = StoredDevices::kDefault;
   LoadPolicy load_policy = LoadPolicy::kLazy;
@@ -459,7 +460,8 @@ class Session {
       (*own)();
     };
     oncilla_model* model = nullptr;
-    Status status(oncilla_model_load_bytes(session_.get(), bytes, size, nullptr,
+    Status status(oncilla_model_load_bytes(session_.get(), bytes, size,
+                                           options.name.empty() ? nullptr : options.name.c_str(),
                                            kept ? +call : nullptr, kept.get(), &l.c, &model));
     if (!status.ok()) return status;
     (void)kept.release();  // `call` has it

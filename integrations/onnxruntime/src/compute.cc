@@ -47,7 +47,7 @@ void GiveOutput(OrtKernelContext* context, size_t index, const oncilla_tensor* f
   if (value == nullptr) return;  // nobody reads it
   const TensorType type = TypeOf(value);
   if (DTypeOf(type.element) != oncilla_tensor_dtype(from)) {
-    throw Failure(kOrtEpFail, "oncilla: output " + std::to_string(index) +
+    throw Failure(kOrtFail, "oncilla: output " + std::to_string(index) +
                                   " is of another type than the model states (" +
                                   std::to_string(type.element) + ")");
   }
@@ -59,7 +59,7 @@ void GiveOutput(OrtKernelContext* context, size_t index, const oncilla_tensor* f
       size_t length = 0;
       texts[i] = oncilla_tensor_string(from, i, &length);
       if (std::strlen(texts[i]) != length) {
-        throw Failure(kOrtEpFail, "oncilla: output " + std::to_string(index) +
+        throw Failure(kOrtFail, "oncilla: output " + std::to_string(index) +
                                       " holds a string with a zero byte, which cannot be handed "
                                       "over to ONNX Runtime");
       }
@@ -71,7 +71,7 @@ void GiveOutput(OrtKernelContext* context, size_t index, const oncilla_tensor* f
   size_t room = 0;
   Check(Ort().GetTensorSizeInBytes(value, &room));
   if (room != bytes) {
-    throw Failure(kOrtEpFail, "oncilla: output " + std::to_string(index) + " has " +
+    throw Failure(kOrtFail, "oncilla: output " + std::to_string(index) + " has " +
                                   std::to_string(bytes) + " bytes, and ONNX Runtime's tensor " +
                                   std::to_string(room));
   }

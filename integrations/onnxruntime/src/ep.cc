@@ -30,9 +30,11 @@ Session OpenSession(const Runtime& runtime, const std::string& device, const Opt
 }
 
 // The bytes stay where they are for as long as the engine reads from them.
-Model LoadModel(const Session& session, std::string bytes) {
+Model LoadModel(const Session& session, const std::string& name, std::string bytes) {
   const auto held = std::make_shared<std::string>(std::move(bytes));
-  return Value(session.LoadBytes(held->data(), held->size(), {}, [held] {}));
+  LoadOptions options;
+  options.name = name;
+  return Value(session.LoadBytes(held->data(), held->size(), options, [held] {}));
 }
 
 Predecessors PredecessorsOf(const Graph& graph) {
@@ -114,7 +116,12 @@ void Ep::Take(const OrtGraph* ort_graph, OrtSupportInfo* info) {
     groups = Partition(predecessors, taken, options_.min_nodes);
     bool all = true;
     for (const std::vector<size_t>& group : groups) {
-      if (group != asked) all &= Judge(graph, group, taken, reasons);
+      if (BoundaryOf(graph, group).outputs.empty()) {
+        for (const size_t i : group) reasons[i] = "nothing reads what its part computes";
+        for (const size_t i : group) taken[i] = all = false;
+      } else if (group != asked) {
+        all &= Judge(graph, group, taken, reasons);
+      }
     }
     if (all) break;
     if (round + 1 == kMostRounds) groups.clear();
@@ -156,7 +163,7 @@ bool Ep::Judge(const Graph& graph, const std::vector<size_t>& nodes, std::vector
   std::string failed;
   std::vector<NodeJudgement> judged;
   try {
-    judged = Value(LoadModel(session_, ModelOf(graph, nodes, boundary)).JudgeNodes());
+    judged = Value(LoadModel(session_, graph.name, ModelOf(graph, nodes, boundary)).JudgeNodes());
     if (judged.size() != nodes.size()) failed = "the engine sees other nodes than ONNX Runtime";
   } catch (const Failure& failure) {
     failed = failure.what();
@@ -197,12 +204,15 @@ OrtNodeComputeInfo* Ep::CompileOne(const OrtGraph* ort_graph, const OrtNode* fus
   for (const std::string& name : BoundaryOf(graph, nodes).inputs) {
     const auto it = std::find(given.begin(), given.end(), name);
     if (it == given.end()) {
-      throw Failure(kOrtEpFail, "oncilla: ONNX Runtime does not hand over '" + name + "'");
+      throw Failure(kOrtFail, "oncilla: ONNX Runtime does not hand over '" + name + "'");
     }
     inputs.push_back({static_cast<size_t>(it - given.begin()), name});
     boundary.inputs.push_back(name);
   }
-  Model model = LoadModel(session_, ModelOf(graph, nodes, boundary));
+  const char* part = nullptr;
+  Check(Ort().Node_GetName(fused, &part));
+  Model model = LoadModel(session_, part == nullptr ? graph.name : part,
+                          ModelOf(graph, nodes, boundary));
   // Weights are packed and uploaded here, so that a model that does not fit fails when the session is
   // made.
   Check(model.Prepare({}));

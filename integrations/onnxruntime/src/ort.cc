@@ -19,9 +19,9 @@ int CodeOf(oncilla_code code) {
       return kOrtNotImplemented;
     case ONCILLA_DATA_LOSS:
       return kOrtInvalidProtobuf;
+    // ONNX Runtime's Python then goes on with its CPU provider: right for a device that is lost,
+    // and for nothing else.
     case ONCILLA_UNAVAILABLE:
-    case ONCILLA_INTERNAL:
-    case ONCILLA_RESOURCE_EXHAUSTED:
       return kOrtEpFail;
     default:
       return kOrtFail;

