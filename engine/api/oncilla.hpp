@@ -350,13 +350,13 @@ class Tags : public std::vector<std::string> {
 };
 
 struct LoadOptions {
-  std::string name = {};  // LoadBytes: stands for the file in messages; empty: "bytes"
   Tags tags = {};  // SavedModel; empty: "serve", else the only set there is
   StoredDevices stored_devices = StoredDevices::kDefault;
   LoadPolicy load_policy = LoadPolicy::kLazy;
   // Called during the load, on its thread, with what is done ("load", "compile") and how much of
   // it, in [0, 1] or negative where that is not known.
   std::function<void(const std::string& what, double fraction)> progress = nullptr;
+  std::string name = {};  // LoadBytes: stands for the file in messages; empty: "bytes"
 };
 
 namespace internal {

@@ -1,9 +1,9 @@
 // Runs a part of a graph: inputs in place, outputs into ONNX Runtime's memory.
-#include "compute.h"
+#include "integrations/onnxruntime/src/compute.h"
 
 #include <cstring>
 
-#include "ort.h"
+#include "integrations/onnxruntime/src/ort.h"
 
 namespace oncilla::ort {
 namespace {
@@ -48,8 +48,8 @@ void GiveOutput(OrtKernelContext* context, size_t index, const oncilla_tensor* f
   const TensorType type = TypeOf(value);
   if (DTypeOf(type.element) != oncilla_tensor_dtype(from)) {
     throw Failure(kOrtFail, "oncilla: output " + std::to_string(index) +
-                                  " is of another type than the model states (" +
-                                  std::to_string(type.element) + ")");
+                                " is of another type than the model states (" +
+                                std::to_string(type.element) + ")");
   }
   const size_t count = oncilla_tensor_elements(from);
   if (oncilla_tensor_dtype(from) == ONCILLA_STRING) {
@@ -60,8 +60,8 @@ void GiveOutput(OrtKernelContext* context, size_t index, const oncilla_tensor* f
       texts[i] = oncilla_tensor_string(from, i, &length);
       if (std::strlen(texts[i]) != length) {
         throw Failure(kOrtFail, "oncilla: output " + std::to_string(index) +
-                                      " holds a string with a zero byte, which cannot be handed "
-                                      "over to ONNX Runtime");
+                                    " holds a string with a zero byte, which cannot be handed "
+                                    "over to ONNX Runtime");
       }
     }
     if (count > 0) Check(Ort().FillStringTensor(value, texts.data(), count));
@@ -72,8 +72,8 @@ void GiveOutput(OrtKernelContext* context, size_t index, const oncilla_tensor* f
   Check(Ort().GetTensorSizeInBytes(value, &room));
   if (room != bytes) {
     throw Failure(kOrtFail, "oncilla: output " + std::to_string(index) + " has " +
-                                  std::to_string(bytes) + " bytes, and ONNX Runtime's tensor " +
-                                  std::to_string(room));
+                                std::to_string(bytes) + " bytes, and ONNX Runtime's tensor " +
+                                std::to_string(room));
   }
   void* data = nullptr;
   if (bytes == 0) return;

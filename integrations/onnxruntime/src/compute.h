@@ -1,12 +1,11 @@
 // A part of a graph that the engine runs: what ONNX Runtime calls in place of its nodes.
 #pragma once
 
+#include <oncilla/oncilla.hpp>
 #include <string>
 #include <vector>
 
-#include <oncilla/oncilla.hpp>
-
-#include "abi.h"
+#include "integrations/onnxruntime/src/abi.h"
 
 namespace oncilla::ort {
 

@@ -1,19 +1,19 @@
-// Takes the nodes that the engine's importer accepts, in groups, and hands each group to the engine as
-// a model in memory.
-#include "ep.h"
+// Takes the nodes that the engine's importer accepts, in groups, and hands each group to the engine
+// as a model in memory.
+#include "integrations/onnxruntime/src/ep.h"
 
 #include <algorithm>
 #include <memory>
 
-#include "compute.h"
-#include "factory.h"
-#include "partition.h"
+#include "integrations/onnxruntime/src/compute.h"
+#include "integrations/onnxruntime/src/factory.h"
+#include "integrations/onnxruntime/src/partition.h"
 
 namespace oncilla::ort {
 namespace {
 
-// A group may lack what the whole graph told of its inputs, so it is judged once more by itself, and
-// the graph divided anew where a node falls out. Each round takes at least one node away.
+// A group may lack what the whole graph told of its inputs, so it is judged once more by itself,
+// and the graph divided anew where a node falls out. Each round takes at least one node away.
 constexpr int kMostRounds = 16;
 
 Session OpenSession(const Runtime& runtime, const std::string& device, const Options& options) {
@@ -211,10 +211,10 @@ OrtNodeComputeInfo* Ep::CompileOne(const OrtGraph* ort_graph, const OrtNode* fus
   }
   const char* part = nullptr;
   Check(Ort().Node_GetName(fused, &part));
-  Model model = LoadModel(session_, part == nullptr ? graph.name : part,
-                          ModelOf(graph, nodes, boundary));
-  // Weights are packed and uploaded here, so that a model that does not fit fails when the session is
-  // made.
+  Model model =
+      LoadModel(session_, part == nullptr ? graph.name : part, ModelOf(graph, nodes, boundary));
+  // Weights are packed and uploaded here, so that a model that does not fit fails when the session
+  // is made.
   Check(model.Prepare({}));
   return new class Compute(std::move(model), std::move(inputs), boundary.outputs);
 }

@@ -3,13 +3,12 @@
 
 #include <memory>
 #include <mutex>
+#include <oncilla/oncilla.hpp>
 #include <string>
 #include <vector>
 
-#include <oncilla/oncilla.hpp>
-
-#include "graph.h"
-#include "options.h"
+#include "integrations/onnxruntime/src/graph.h"
+#include "integrations/onnxruntime/src/options.h"
 
 namespace oncilla::ort {
 

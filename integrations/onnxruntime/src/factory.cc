@@ -1,5 +1,5 @@
 // Devices, providers, and the functions that the library exports.
-#include "factory.h"
+#include "integrations/onnxruntime/src/factory.h"
 
 #include <dlfcn.h>
 
@@ -34,8 +34,10 @@ std::string ShortName(const std::string& name) {
 // PCI numbers of vendors, by a word in what the driver calls them.
 uint32_t VendorId(const std::string& vendor) {
   constexpr std::pair<const char*, uint32_t> kVendors[] = {
-      {"NVIDIA", 0x10DE}, {"Advanced Micro Devices", 0x1002}, {"AMD", 0x1002}, {"Intel", 0x8086},
-      {"ARM", 0x13B5},    {"QUALCOMM", 0x5143},               {"Apple", 0x106B}};
+      {"NVIDIA", 0x10DE}, {"Advanced Micro Devices", 0x1002},
+      {"AMD", 0x1002},    {"Intel", 0x8086},
+      {"ARM", 0x13B5},    {"QUALCOMM", 0x5143},
+      {"Apple", 0x106B}};
   for (const auto& [word, id] : kVendors) {
     if (vendor.find(word) != std::string::npos) return id;
   }
@@ -83,8 +85,8 @@ Factory::Factory(const OrtLogger* logger)
   GetVendor = [](const OrtEpFactory*) { return kVendor; };
   GetVendorId = [](const OrtEpFactory*) -> uint32_t { return 0; };
   GetVersion = [](const OrtEpFactory*) { return oncilla_version(); };
-  GetSupportedDevices = [](OrtEpFactory* self, const OrtHardwareDevice* const* devices, size_t count,
-                           OrtEpDevice** ep_devices, size_t room, size_t* written) {
+  GetSupportedDevices = [](OrtEpFactory* self, const OrtHardwareDevice* const* devices,
+                           size_t count, OrtEpDevice** ep_devices, size_t room, size_t* written) {
     return Guard([&] {
       static_cast<Factory*>(self)->ListDevices(devices, count, ep_devices, room, written);
     });
@@ -93,8 +95,7 @@ Factory::Factory(const OrtLogger* logger)
                 const OrtKeyValuePairs* const* metadata, size_t count,
                 const OrtSessionOptions* options, const OrtLogger* log, OrtEp** ep) {
     *ep = nullptr;
-    return Guard(
-        [&] { *ep = static_cast<Factory*>(self)->Open(metadata, count, options, log); });
+    return Guard([&] { *ep = static_cast<Factory*>(self)->Open(metadata, count, options, log); });
   };
   ReleaseEp = [](OrtEpFactory* self, OrtEp* ep) {
     static_cast<Factory*>(self)->Close(static_cast<Ep*>(ep));
@@ -178,8 +179,8 @@ OrtEpDevice* Factory::MakeDevice(const DeviceInfo& info, const OrtHardwareDevice
     hardware = devices[i];
   }
   if (hardware == nullptr) {
-    // ONNX Runtime finds GPUs where the kernel lists them; what a driver alone knows is described to
-    // it.
+    // ONNX Runtime finds GPUs where the kernel lists them; what a driver alone knows is described
+    // to it.
     Pairs metadata;
     metadata.Add("Description", info.driver_name);
     OrtHardwareDevice* made = nullptr;
@@ -211,8 +212,9 @@ OrtEp* Factory::Open(const OrtKeyValuePairs* const* metadata, size_t count,
     throw Failure(kOrtInvalidArgument, "oncilla: the session names no device of this provider");
   }
   if (count > 1) {
-    Log(logger, kOrtWarning, "oncilla: of " + std::to_string(count) +
-                                 " devices the first is used, " + std::string(device));
+    Log(logger, kOrtWarning,
+        "oncilla: of " + std::to_string(count) + " devices the first is used, " +
+            std::string(device));
   }
   auto ep = std::make_unique<Ep>(*this, runtime_, device, ReadOptions(options, kEpName), logger);
   const std::lock_guard<std::mutex> lock(mutex_);

@@ -3,19 +3,18 @@
 
 #include <memory>
 #include <mutex>
+#include <oncilla/oncilla.hpp>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include <oncilla/oncilla.hpp>
-
-#include "ep.h"
+#include "integrations/onnxruntime/src/ep.h"
 
 namespace oncilla::ort {
 
-// Lives until ONNX Runtime has released it and the last of its providers is gone, since sessions may
-// outlive the registration of the library.
+// Lives until ONNX Runtime has released it and the last of its providers is gone, since sessions
+// may outlive the registration of the library.
 class Factory : public OrtEpFactory {
  public:
   static Factory* Create(const OrtLogger* logger);

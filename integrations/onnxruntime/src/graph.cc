@@ -1,5 +1,5 @@
 // Reads a graph through ONNX Runtime's functions.
-#include "graph.h"
+#include "integrations/onnxruntime/src/graph.h"
 
 #include <unordered_set>
 
@@ -105,7 +105,8 @@ std::string Graph::KeptBy(const GraphNode& node) const {
     for (const std::string& name : *list) {
       if (name.empty()) continue;
       const GraphValue& v = value(name);
-      if (!v.tensor) return "'" + name + "' is no tensor, but a sequence, a map or an optional value";
+      if (!v.tensor)
+        return "'" + name + "' is no tensor, but a sequence, a map or an optional value";
       if (v.type.element <= 0 || v.type.element > kOrtLastElementType) {
         return "'" + name + "' has the element type " + std::to_string(v.type.element) +
                ", which cannot be handed over";

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "ort.h"
+#include "integrations/onnxruntime/src/ort.h"
 
 namespace oncilla::ort {
 

@@ -1,10 +1,9 @@
 // A part of a graph as a serialized onnx.ModelProto. Numbers of fields after onnx.proto.
-#include <protozero/pbf_writer.hpp>
-
 #include <cstring>
 #include <limits>
+#include <protozero/pbf_writer.hpp>
 
-#include "graph.h"
+#include "integrations/onnxruntime/src/graph.h"
 
 namespace oncilla::ort {
 namespace {
@@ -205,8 +204,9 @@ class Writer {
         return;
       }
       default:
-        throw Failure(kOrtNotImplemented, "oncilla: attribute '" + name +
-                                              "' is of a kind that ONNX Runtime does not hand over");
+        throw Failure(
+            kOrtNotImplemented,
+            "oncilla: attribute '" + name + "' is of a kind that ONNX Runtime does not hand over");
     }
   }
 

@@ -1,6 +1,6 @@
 // Options of the provider: its own, and those of an engine's session by their names in a
 // configuration.
-#include "options.h"
+#include "integrations/onnxruntime/src/options.h"
 
 #include <charconv>
 #include <map>

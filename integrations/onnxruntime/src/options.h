@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "ort.h"
+#include "integrations/onnxruntime/src/ort.h"
 
 namespace oncilla::ort {
 
@@ -19,9 +19,10 @@ struct Options {
 // The provider's own options, for messages.
 inline constexpr const char* kOwnOptions = "device, min_nodes, log_nodes, config";
 
-// The options of the provider `ep` in a session: those with its prefix. What is none of its own goes
-// into `config` ("precision.storage": "fp16" as a field within a field) and is judged by the engine,
-// which knows its options and near names. InvalidArgument for values of its own out of range.
+// The options of the provider `ep` in a session: those with its prefix. What is none of its own
+// goes into `config` ("precision.storage": "fp16" as a field within a field) and is judged by the
+// engine, which knows its options and near names. InvalidArgument for values of its own out of
+// range.
 Options ReadOptions(const OrtSessionOptions* options, const std::string& ep);
 
 // The same from the texts themselves.

@@ -1,5 +1,5 @@
 // Calls of ONNX Runtime, with failures as exceptions.
-#include "ort.h"
+#include "integrations/onnxruntime/src/ort.h"
 
 #include <algorithm>
 #include <array>
@@ -78,10 +78,10 @@ OrtStatus* Connect(const OrtApiBase* base) {
   if (oldest == nullptr) return nullptr;
   const auto create =
       reinterpret_cast<OrtStatus* (*)(int, const char*)>(static_cast<void* const*>(oldest)[0]);
-  const std::string message =
-      std::string("oncilla: this is ONNX Runtime ") + base->GetVersionString() +
-      "; providers that are loaded as libraries need 1." + std::to_string(kApiVersion) +
-      " or later";
+  const std::string message = std::string("oncilla: this is ONNX Runtime ") +
+                              base->GetVersionString() +
+                              "; providers that are loaded as libraries need 1." +
+                              std::to_string(kApiVersion) + " or later";
   return create(kOrtFail, message.c_str());
 }
 
@@ -159,7 +159,8 @@ std::vector<std::string> StringsOf(const OrtValue* value, size_t count) {
   Check(Ort().GetStringTensorContent(value, all.data(), bytes, offsets.data(), count));
   for (size_t i = 0; i < count; ++i) {
     const size_t end = i + 1 < count ? offsets[i + 1] : bytes;
-    if (offsets[i] > end || end > bytes) throw Failure(kOrtFail, "oncilla: a damaged string tensor");
+    if (offsets[i] > end || end > bytes)
+      throw Failure(kOrtFail, "oncilla: a damaged string tensor");
     strings[i] = all.substr(offsets[i], end - offsets[i]);
   }
   return strings;

@@ -4,13 +4,12 @@
 
 #include <cstdint>
 #include <exception>
+#include <oncilla/oncilla.hpp>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
-#include <oncilla/oncilla.hpp>
-
-#include "abi.h"
+#include "integrations/onnxruntime/src/abi.h"
 
 namespace oncilla::ort {
 

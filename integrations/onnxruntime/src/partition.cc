@@ -1,5 +1,5 @@
 // Groups of nodes by levels.
-#include "partition.h"
+#include "integrations/onnxruntime/src/partition.h"
 
 #include <algorithm>
 #include <map>
@@ -8,7 +8,8 @@ namespace oncilla::ort {
 
 std::vector<std::vector<size_t>> Partition(const Predecessors& predecessors,
                                            const std::vector<bool>& taken, size_t least) {
-  // A node that no taken node precedes has level -1, so that what reads it can join the first group.
+  // A node that no taken node precedes has level -1, so that what reads it can join the first
+  // group.
   std::vector<int> level(predecessors.size());
   std::map<int, std::vector<size_t>> groups;
   for (size_t i = 0; i < predecessors.size(); ++i) {
