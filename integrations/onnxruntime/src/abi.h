@@ -53,6 +53,7 @@ enum OrtDeviceType { kOrtCpu = 0, kOrtGpu = 1 };
 inline constexpr int kOrtString = 8;
 inline constexpr int kOrtLastElementType = 22;
 enum OrtAttrType {
+  kOrtAttrGraph = 7,
   kOrtAttrInt = 1,
   kOrtAttrInts = 2,
   kOrtAttrFloat = 3,
@@ -119,6 +120,7 @@ struct OrtApiBase {
   X(Graph_GetOutputs, 341, OrtStatus*, (const OrtGraph*, const OrtValueInfo**, size_t))            \
   X(Graph_GetNumNodes, 344, OrtStatus*, (const OrtGraph*, size_t*))                                \
   X(Graph_GetNodes, 345, OrtStatus*, (const OrtGraph*, const OrtNode**, size_t))                   \
+  X(Graph_GetParentNode, 346, OrtStatus*, (const OrtGraph*, const OrtNode**))                      \
   X(Node_GetName, 349, OrtStatus*, (const OrtNode*, const char**))                                 \
   X(Node_GetOperatorType, 350, OrtStatus*, (const OrtNode*, const char**))                         \
   X(Node_GetDomain, 351, OrtStatus*, (const OrtNode*, const char**))                               \
@@ -134,6 +136,8 @@ struct OrtApiBase {
   X(OpAttr_GetType, 363, OrtStatus*, (const OrtOpAttr*, int* type))                                \
   X(OpAttr_GetName, 364, OrtStatus*, (const OrtOpAttr*, const char**))                             \
   X(Node_GetNumSubgraphs, 365, OrtStatus*, (const OrtNode*, size_t*))                              \
+  X(Node_GetSubgraphs, 366, OrtStatus*,                                                            \
+    (const OrtNode*, const OrtGraph**, size_t, const char** attrs))                                \
   X(GetTensorData, 378, OrtStatus*, (const OrtValue*, const void** data))                          \
   X(GetSessionOptionsConfigEntries, 379, OrtStatus*,                                               \
     (const OrtSessionOptions*, OrtKeyValuePairs**))                                                \

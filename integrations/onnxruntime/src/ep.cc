@@ -101,19 +101,21 @@ void Ep::ReleaseAll(OrtEp*, OrtNodeComputeInfo** infos, size_t count) {
 
 void Ep::Take(const OrtGraph* ort_graph, OrtSupportInfo* info) {
   const Graph graph(ort_graph);
+  if (GoesWithItsHolder(ort_graph)) return;
   std::vector<std::string> reasons(graph.nodes.size());
   std::vector<bool> taken(graph.nodes.size());
-  std::vector<size_t> asked;
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    reasons[i] = graph.KeptBy(graph.nodes[i]);
-    taken[i] = reasons[i].empty();
-    if (taken[i]) asked.push_back(i);
-  }
+  const std::vector<size_t> asked = Candidates(graph, taken, reasons);
   const Predecessors predecessors = PredecessorsOf(graph);
   std::vector<std::vector<size_t>> groups;
   if (!asked.empty()) Judge(graph, asked, taken, reasons);
   for (int round = 0; round < kMostRounds; ++round) {
-    groups = Partition(predecessors, taken, options_.min_nodes);
+    groups = Partition(predecessors, taken);
+    const auto small = [&](const std::vector<size_t>& group) {
+      size_t size = 0;
+      for (const size_t i : group) size += graph.nodes[i].size;
+      return size < options_.min_nodes;
+    };
+    groups.erase(std::remove_if(groups.begin(), groups.end(), small), groups.end());
     bool all = true;
     for (const std::vector<size_t>& group : groups) {
       if (BoundaryOf(graph, group).outputs.empty()) {
@@ -128,7 +130,7 @@ void Ep::Take(const OrtGraph* ort_graph, OrtSupportInfo* info) {
   }
   Taken report;
   report.graph = graph.name;
-  report.nodes = graph.nodes.size();
+  for (const GraphNode& node : graph.nodes) report.nodes += node.size;
   std::vector<bool> gone(graph.nodes.size());
   for (const std::vector<size_t>& group : groups) {
     std::vector<const OrtNode*> nodes;
@@ -139,8 +141,10 @@ void Ep::Take(const OrtGraph* ort_graph, OrtSupportInfo* info) {
     // The engine keeps the constants in the layout of its kernels.
     const OrtNodeFusionOptions fusion = {kStructVersion, true};
     Check(Ort().EpGraphSupportInfo_AddNodesToFuse(info, nodes.data(), nodes.size(), &fusion));
-    report.groups.push_back(group.size());
-    report.taken += group.size();
+    size_t size = 0;
+    for (const size_t i : group) size += graph.nodes[i].size;
+    report.groups.push_back(size);
+    report.taken += size;
   }
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     if (gone[i]) continue;
@@ -155,6 +159,30 @@ void Ep::Take(const OrtGraph* ort_graph, OrtSupportInfo* info) {
   Tell(report);
   const std::lock_guard<std::mutex> lock(mutex_);
   graphs_.push_back(std::move(report));
+}
+
+bool Ep::GoesWithItsHolder(const OrtGraph* graph) {
+  const OrtNode* holder = nullptr;
+  Check(Ort().Graph_GetParentNode(graph, &holder));
+  if (holder == nullptr) return false;
+  const Graph alone(holder, graph);
+  if (alone.nodes[0].graphs.empty()) return false;
+  std::vector<std::string> reasons(1);
+  std::vector<bool> taken(1);
+  const std::vector<size_t> asked = Candidates(alone, taken, reasons);
+  return !asked.empty() && alone.nodes[0].size >= options_.min_nodes &&
+         Judge(alone, asked, taken, reasons);
+}
+
+std::vector<size_t> Ep::Candidates(const Graph& graph, std::vector<bool>& taken,
+                                   std::vector<std::string>& reasons) {
+  std::vector<size_t> asked;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    reasons[i] = graph.KeptBy(graph.nodes[i]);
+    taken[i] = reasons[i].empty();
+    if (taken[i]) asked.push_back(i);
+  }
+  return asked;
 }
 
 bool Ep::Judge(const Graph& graph, const std::vector<size_t>& nodes, std::vector<bool>& taken,

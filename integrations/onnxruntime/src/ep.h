@@ -47,6 +47,12 @@ class Ep : public OrtEp {
   static void ReleaseAll(OrtEp* self, OrtNodeComputeInfo** infos, size_t count);
 
   void Take(const OrtGraph* graph, OrtSupportInfo* info);
+  // A graph within a node is left alone where the node can be taken whole. ONNX Runtime asks for
+  // the graphs within nodes before it asks for those around them.
+  bool GoesWithItsHolder(const OrtGraph* graph);
+  // The nodes that could leave ONNX Runtime.
+  static std::vector<size_t> Candidates(const Graph& graph, std::vector<bool>& taken,
+                                        std::vector<std::string>& reasons);
   // Marks the nodes of `nodes` that the engine cannot run as not taken, with the reason; true when
   // all of them can.
   bool Judge(const Graph& graph, const std::vector<size_t>& nodes, std::vector<bool>& taken,

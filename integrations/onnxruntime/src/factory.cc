@@ -16,8 +16,9 @@ constexpr const char* kVendor = "Oncilla";
 constexpr const char* kDeviceKey = "oncilla_device";
 
 std::mutex reports_mutex;
-std::set<const Ep*>& LiveEps() {
-  static auto* const live = new std::set<const Ep*>();  // outlives every session
+// In the order in which they were made.
+std::vector<const Ep*>& LiveEps() {
+  static auto* const live = new std::vector<const Ep*>();  // outlives every session
   return *live;
 }
 
@@ -220,14 +221,15 @@ OrtEp* Factory::Open(const OrtKeyValuePairs* const* metadata, size_t count,
   const std::lock_guard<std::mutex> lock(mutex_);
   ++held_;
   const std::lock_guard<std::mutex> reports(reports_mutex);
-  LiveEps().insert(ep.get());
+  LiveEps().push_back(ep.get());
   return ep.release();
 }
 
 void Factory::Close(Ep* ep) {
   {
     const std::lock_guard<std::mutex> lock(reports_mutex);
-    LiveEps().erase(ep);
+    auto& live = LiveEps();
+    live.erase(std::remove(live.begin(), live.end(), ep), live.end());
   }
   delete ep;
   Drop();

@@ -54,6 +54,21 @@ std::string TextOf(OrtStatus* (*get)(const OrtNode*, const char**), const OrtNod
   return text == nullptr ? "" : text;
 }
 
+// The nodes of a graph and of the graphs in it. ONNX Runtime has bounded how deep those lie.
+size_t SizeOf(const OrtGraph* graph) {
+  const Functions& ort = Ort();
+  size_t size = 0;
+  for (const OrtNode* node : List<OrtNode>(graph, ort.Graph_GetNumNodes, ort.Graph_GetNodes)) {
+    size_t graphs = 0;
+    Check(ort.Node_GetNumSubgraphs(node, &graphs));
+    std::vector<const OrtGraph*> held(graphs);
+    if (graphs > 0) Check(ort.Node_GetSubgraphs(node, held.data(), graphs, nullptr));
+    ++size;
+    for (const OrtGraph* inner : held) size += SizeOf(inner);
+  }
+  return size;
+}
+
 }  // namespace
 
 std::string GraphNode::Label() const {
@@ -66,29 +81,52 @@ std::string GraphNode::Label() const {
 
 Graph::Graph(const OrtGraph* graph) {
   const Functions& ort = Ort();
-  const char* text = nullptr;
-  Check(ort.Graph_GetName(graph, &text));
-  name = text == nullptr ? "" : text;
   inputs = NoteAll(List<OrtValueInfo>(graph, ort.Graph_GetNumInputs, ort.Graph_GetInputs), *this);
   outputs =
       NoteAll(List<OrtValueInfo>(graph, ort.Graph_GetNumOutputs, ort.Graph_GetOutputs), *this);
   for (const OrtNode* node : List<OrtNode>(graph, ort.Graph_GetNumNodes, ort.Graph_GetNodes)) {
-    GraphNode read;
-    read.node = node;
-    read.name = TextOf(ort.Node_GetName, node);
-    read.op = TextOf(ort.Node_GetOperatorType, node);
-    read.domain = TextOf(ort.Node_GetDomain, node);
-    read.inputs =
-        NoteAll(List<OrtValueInfo>(node, ort.Node_GetNumInputs, ort.Node_GetInputs), *this);
-    read.outputs =
-        NoteAll(List<OrtValueInfo>(node, ort.Node_GetNumOutputs, ort.Node_GetOutputs), *this);
-    read.captures = NoteAll(
-        List<OrtValueInfo>(node, ort.Node_GetNumImplicitInputs, ort.Node_GetImplicitInputs), *this);
-    size_t graphs = 0;
-    Check(ort.Node_GetNumSubgraphs(node, &graphs));
-    read.holds_graphs = graphs > 0;
-    nodes.push_back(std::move(read));
+    Add(node);
   }
+  ReadNames(graph);
+}
+
+Graph::Graph(const OrtNode* node, const OrtGraph* within) {
+  Add(node);
+  for (const std::string& output : nodes[0].outputs) {
+    if (!output.empty()) outputs.push_back(output);
+  }
+  ReadNames(within);
+}
+
+void Graph::Add(const OrtNode* node) {
+  const Functions& ort = Ort();
+  GraphNode read;
+  read.node = node;
+  read.name = TextOf(ort.Node_GetName, node);
+  read.op = TextOf(ort.Node_GetOperatorType, node);
+  read.domain = TextOf(ort.Node_GetDomain, node);
+  read.inputs = NoteAll(List<OrtValueInfo>(node, ort.Node_GetNumInputs, ort.Node_GetInputs), *this);
+  read.outputs =
+      NoteAll(List<OrtValueInfo>(node, ort.Node_GetNumOutputs, ort.Node_GetOutputs), *this);
+  read.captures = NoteAll(
+      List<OrtValueInfo>(node, ort.Node_GetNumImplicitInputs, ort.Node_GetImplicitInputs), *this);
+  size_t count = 0;
+  Check(ort.Node_GetNumSubgraphs(node, &count));
+  std::vector<const OrtGraph*> held(count);
+  std::vector<const char*> attrs(count);
+  if (count > 0) Check(ort.Node_GetSubgraphs(node, held.data(), count, attrs.data()));
+  for (size_t i = 0; i < count; ++i) {
+    read.graphs.emplace_back(attrs[i], held[i]);
+    read.size += SizeOf(held[i]);
+  }
+  nodes.push_back(std::move(read));
+}
+
+void Graph::ReadNames(const OrtGraph* graph) {
+  const Functions& ort = Ort();
+  const char* text = nullptr;
+  Check(ort.Graph_GetName(graph, &text));
+  name = text == nullptr ? "" : text;
   size_t sets = 0;
   Check(ort.Graph_GetNumOperatorSets(graph, &sets));
   std::vector<const char*> domains(sets);
@@ -100,8 +138,7 @@ Graph::Graph(const OrtGraph* graph) {
 }
 
 std::string Graph::KeptBy(const GraphNode& node) const {
-  if (node.holds_graphs) return "it holds graphs; the nodes in them are taken instead";
-  for (const auto* list : {&node.inputs, &node.outputs}) {
+  for (const auto* list : {&node.inputs, &node.outputs, &node.captures}) {
     for (const std::string& name : *list) {
       if (name.empty()) continue;
       const GraphValue& v = value(name);
@@ -132,9 +169,11 @@ Boundary BoundaryOf(const Graph& graph, const std::vector<size_t>& nodes) {
   std::unordered_set<std::string> listed;
   for (const size_t i : nodes) {
     const GraphNode& node = graph.nodes[i];
-    for (const std::string& name : node.inputs) {
-      if (name.empty() || made.contains(name) || graph.value(name).constant != nullptr) continue;
-      if (listed.insert(name).second) boundary.inputs.push_back(name);
+    for (const auto* list : {&node.inputs, &node.captures}) {
+      for (const std::string& name : *list) {
+        if (name.empty() || made.contains(name) || graph.value(name).constant != nullptr) continue;
+        if (listed.insert(name).second) boundary.inputs.push_back(name);
+      }
     }
     for (const std::string& name : node.outputs) {
       if (name.empty() || !wanted.contains(name)) continue;

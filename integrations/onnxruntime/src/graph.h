@@ -22,7 +22,8 @@ struct GraphNode {
   std::string name, op, domain;
   // Names; "" for what is left out. `captures` are read by the graphs that the node holds.
   std::vector<std::string> inputs, outputs, captures;
-  bool holds_graphs = false;
+  std::vector<std::pair<std::string, const OrtGraph*>> graphs;  // that it holds, by attribute
+  size_t size = 1;                                              // with the nodes of its graphs
 
   std::string Label() const;  // its name, else its first output's
 };
@@ -30,6 +31,8 @@ struct GraphNode {
 // The names and pointers are valid as long as ONNX Runtime's graph.
 struct Graph {
   explicit Graph(const OrtGraph* graph);
+  // A node by itself, which holds the graph `within`.
+  Graph(const OrtNode* node, const OrtGraph* within);
 
   std::string name;
   std::vector<GraphNode> nodes;  // each after what it reads
@@ -40,6 +43,10 @@ struct Graph {
   const GraphValue& value(const std::string& name) const { return values.at(name); }
   // Why a node cannot leave ONNX Runtime, whatever the engine can do; empty where it can.
   std::string KeptBy(const GraphNode& node) const;
+
+ private:
+  void Add(const OrtNode* node);
+  void ReadNames(const OrtGraph* graph);
 };
 
 // What a part of a graph reads and writes across its edge, without constants, each once.

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <limits>
 #include <protozero/pbf_writer.hpp>
+#include <unordered_set>
 
 #include "integrations/onnxruntime/src/graph.h"
 
@@ -15,7 +16,16 @@ constexpr size_t kMostBytes = std::numeric_limits<int32_t>::max() - (1 << 20);
 constexpr int64_t kIrVersion = 10;
 
 // AttributeProto.AttributeType
-enum { kFloat = 1, kInt = 2, kString = 3, kTensor = 4, kFloats = 6, kInts = 7, kStrings = 8 };
+enum {
+  kFloat = 1,
+  kInt = 2,
+  kString = 3,
+  kTensor = 4,
+  kGraph = 5,
+  kFloats = 6,
+  kInts = 7,
+  kStrings = 8
+};
 
 class Writer {
  public:
@@ -30,33 +40,41 @@ class Writer {
       opset.add_int64(2, version);
     }
     pbf_writer graph(model, 7);
-    graph.add_string(2, graph_.name.empty() ? "graph" : graph_.name);
-    std::unordered_map<std::string, bool> written;
+    Body(graph, graph_, nodes, boundary, {});
+  }
+
+ private:
+  using Names = std::unordered_set<std::string>;
+
+  // A GraphProto. `outer` are tensors of the graphs around it, which it reads by their names.
+  void Body(pbf_writer& out, const Graph& graph, const std::vector<size_t>& nodes,
+            const Boundary& boundary, const Names& outer) {
+    out.add_string(2, graph.name.empty() ? "graph" : graph.name);
+    Names written = outer;
     for (const size_t i : nodes) {
-      const GraphNode& node = graph_.nodes[i];
-      Node(graph, node);
-      for (const std::string& name : node.inputs) {
-        if (name.empty() || graph_.value(name).constant == nullptr) continue;
-        if (written.emplace(name, true).second) {
-          Tensor(graph, 5, name, graph_.value(name).constant);
+      const GraphNode& node = graph.nodes[i];
+      Node(out, node, written);
+      for (const auto* list : {&node.inputs, &node.captures}) {
+        for (const std::string& name : *list) {
+          if (name.empty() || graph.value(name).constant == nullptr) continue;
+          if (written.insert(name).second) Tensor(out, 5, name, graph.value(name).constant);
         }
       }
     }
-    for (const std::string& name : boundary.inputs) ValueInfo(graph, 11, name);
-    for (const std::string& name : boundary.outputs) ValueInfo(graph, 12, name);
+    for (const std::string& name : boundary.inputs) ValueInfo(out, 11, graph.value(name));
+    for (const std::string& name : boundary.outputs) ValueInfo(out, 12, graph.value(name));
     // What lies between is stated too: a node behind one that is not supported is judged from it.
     for (const auto* list : {&boundary.inputs, &boundary.outputs}) {
-      for (const std::string& name : *list) written.emplace(name, true);
+      written.insert(list->begin(), list->end());
     }
     for (const size_t i : nodes) {
-      for (const std::string& name : graph_.nodes[i].outputs) {
-        if (name.empty() || !graph_.value(name).tensor) continue;
-        if (written.emplace(name, true).second) ValueInfo(graph, 13, name);
+      for (const std::string& name : graph.nodes[i].outputs) {
+        if (name.empty() || !graph.value(name).tensor) continue;
+        if (written.insert(name).second) ValueInfo(out, 13, graph.value(name));
       }
     }
   }
 
- private:
   void Grow(size_t bytes) const {
     if (bytes_.size() < kMostBytes && bytes < kMostBytes - bytes_.size()) return;
     throw Failure(kOrtNotImplemented,
@@ -64,10 +82,11 @@ class Writer {
                   "have");
   }
 
-  void ValueInfo(pbf_writer& parent, uint32_t field, const std::string& name) {
-    const TensorType& type = graph_.value(name).type;
+  void ValueInfo(pbf_writer& parent, uint32_t field, const GraphValue& value) {
+    const TensorType& type = value.type;
     pbf_writer info(parent, field);
-    info.add_string(1, name);
+    info.add_string(1, value.name);
+    if (!value.tensor) return;
     pbf_writer held(info, 2), tensor(held, 1);
     tensor.add_int32(1, type.element);
     if (!type.ranked) return;
@@ -145,6 +164,7 @@ class Writer {
     const std::string name = text == nullptr ? "" : text;
     int type = 0;
     Check(Ort().OpAttr_GetType(attr, &type));
+    if (type == kOrtAttrGraph) return;  // Node() writes those
     pbf_writer out(parent, 5);
     out.add_string(1, name);
     const auto one = [&](const std::string& data, size_t size) {
@@ -210,7 +230,7 @@ class Writer {
     }
   }
 
-  void Node(pbf_writer& parent, const GraphNode& node) {
+  void Node(pbf_writer& parent, const GraphNode& node, const Names& known) {
     pbf_writer out(parent, 1);
     for (const std::string& name : node.inputs) out.add_string(1, name);
     for (const std::string& name : node.outputs) out.add_string(2, name);
@@ -221,6 +241,21 @@ class Writer {
     std::vector<const OrtOpAttr*> attrs(count);
     if (count > 0) Check(Ort().Node_GetAttributes(node.node, attrs.data(), count));
     for (const OrtOpAttr* attr : attrs) Attribute(out, attr);
+    for (const auto& [attr, graph] : node.graphs) {
+      const Graph held(graph);
+      Boundary ends;
+      ends.inputs = held.inputs;
+      ends.outputs = held.outputs;
+      std::vector<size_t> nodes(held.nodes.size());
+      for (size_t i = 0; i < nodes.size(); ++i) nodes[i] = i;
+      Names outer = known;
+      outer.insert(node.captures.begin(), node.captures.end());
+      pbf_writer attribute(out, 5);
+      attribute.add_string(1, attr);
+      attribute.add_int32(20, kGraph);
+      pbf_writer body(attribute, 6);
+      Body(body, held, nodes, ends, outer);
+    }
     out.add_string(7, node.domain);
   }
 

@@ -7,7 +7,7 @@
 namespace oncilla::ort {
 
 std::vector<std::vector<size_t>> Partition(const Predecessors& predecessors,
-                                           const std::vector<bool>& taken, size_t least) {
+                                           const std::vector<bool>& taken) {
   // A node that no taken node precedes has level -1, so that what reads it can join the first
   // group.
   std::vector<int> level(predecessors.size());
@@ -20,9 +20,7 @@ std::vector<std::vector<size_t>> Partition(const Predecessors& predecessors,
     if (taken[i]) groups[level[i]].push_back(i);
   }
   std::vector<std::vector<size_t>> all;
-  for (auto& [key, nodes] : groups) {
-    if (nodes.size() >= std::max<size_t>(least, 1)) all.push_back(std::move(nodes));
-  }
+  for (auto& [key, nodes] : groups) all.push_back(std::move(nodes));
   return all;
 }
 

@@ -4,6 +4,7 @@ import zlib
 
 import fetch
 import numpy as np
+import oncilla_onnxruntime as provider
 import pytest
 from conftest import ROOT, close, parts, reference, session
 
@@ -73,10 +74,8 @@ def test_model(name, device):
     ours, theirs = session(path, device, min_nodes=1), reference(path)
     for feed in feeds():
         close(ours.run(None, feed), theirs.run(None, feed), LOOSE.get(name, 1e-4))
-    taken, left = parts(ours)
-    # If and Loop stay, and the nodes of their graphs are taken; what they do by themselves is no computing.
-    computing = [op for op in left if op not in ("If", "Loop", "Scan")]
-    count = sum(len(part) for part in taken)
-    share = count / (count + len(computing))
-    print(f"\n{name} on {device}: {count} of {count + len(computing)} nodes taken ({share:.1%}) in {len(taken)} parts, {len(left) - len(computing)} control nodes stay")
-    assert share >= 0.95, computing
+    told = provider.report("json")[-1]["graphs"]
+    nodes, count = sum(g["nodes"] for g in told), sum(g["taken"] for g in told)
+    print(f"\n{name} on {device}: {count} of {nodes} nodes taken ({count / nodes:.1%}) in {sum(len(g['parts']) for g in told)} parts")
+    assert count >= 0.95 * nodes, told
+    assert parts(ours)[1] == [n["op"] for g in told for n in g["left"]]

@@ -70,23 +70,34 @@ def test_constants_are_handed_over(device):
     assert parts(ours)[1] == []
 
 
-def test_graphs_within_nodes():
-    """The nodes of a branch and of a loop's body are taken, also where they read tensors of the graph around them."""
-    then = helper.make_graph([helper.make_node("Mul", ["x", "k"], ["t0"]), helper.make_node("Relu", ["t0"], ["t"])], "then", [], [value("t", ["n"])])
-    other = helper.make_graph([helper.make_node("Neg", ["x"], ["e0"]), helper.make_node("Exp", ["e0"], ["e"])], "other", [], [value("e", ["n"])])
+@pytest.mark.parametrize("whole", [True, False])
+def test_graphs_within_nodes(device, whole):
+    """A node that holds graphs is taken whole where all in it is supported; else it stays, and what its graphs hold is taken there. Either
+    way the graphs read tensors and constants of the graph around them."""
+    then = helper.make_graph([helper.make_node("Mul", ["x", "k"], ["t0"]), helper.make_node("Relu", ["t0"], ["t1"]),
+                              helper.make_node(*(["Neg"] if whole else ["SampleOp"]), ["t1"], ["t"], domain="" if whole else "com.microsoft")],
+                             "then", [], [value("t", ["n"])])
+    inner = helper.make_graph([helper.make_node("Mul", ["x", "k"], ["i0"]), helper.make_node("Exp", ["i0"], ["i"])], "inner", [], [value("i", ["n"])])
+    deep = helper.make_graph([helper.make_node("Neg", ["x"], ["d0"]), helper.make_node("Exp", ["d0"], ["d"])], "deep", [], [value("d", ["n"])])
+    other = helper.make_graph([helper.make_node("If", ["c2"], ["e"], then_branch=inner, else_branch=deep)], "other", [], [value("e", ["n"])])
     body = helper.make_graph(
         [helper.make_node("Add", ["s", "x"], ["s1"]), helper.make_node("Mul", ["s1", "k"], ["s2"]), helper.make_node("Identity", ["go"], ["again"])], "body",
         [value("i", [], onnx.TensorProto.INT64), value("go", [], onnx.TensorProto.BOOL), value("s", ["n"])],
         [value("again", [], onnx.TensorProto.BOOL), value("s2", ["n"])])
+    truth = onnx.TensorProto.BOOL
     of = model([("If", ["c"], ["h"], {"then_branch": then, "else_branch": other}), ("Loop", ["times", "", "h"], ["y"], {"body": body})],
-               [value("x", ["n"]), value("c", [], onnx.TensorProto.BOOL), value("times", [], onnx.TensorProto.INT64)], [value("y", ["n"])],
+               [value("x", ["n"]), value("c", [], truth), value("c2", [], truth), value("times", [], onnx.TensorProto.INT64)], [value("y", ["n"])],
                [numpy_helper.from_array(np.float32(1.5), "k")])
-    ours, theirs = session(of), reference(of)
-    for condition in (True, False):
-        for n in (2, 5):
-            feed = {"x": rng.normal(size=n).astype(np.float32), "c": np.array(condition), "times": np.array(3)}
+    ours, theirs = session(of, device), reference(of)
+    for first in (True, False):
+        for second, n in ((True, 2), (False, 5)):
+            feed = {"x": rng.normal(size=n).astype(np.float32), "c": np.array(first), "c2": np.array(second), "times": np.array(3)}
             close(ours.run(None, feed), theirs.run(None, feed))
-    assert sum(len(p) for p in parts(ours)[0]) >= 6
+    taken, left = parts(ours)
+    if whole:
+        assert (taken, left) == ([["If", "Loop"]], []) and report_of()["left"] == []
+    else:
+        assert sorted(left) == ["If", "SampleOp"] and sorted(taken) == [["If"], ["Loop"], ["Mul", "Relu"]]
 
 
 def test_sequences_stay():
