@@ -166,12 +166,17 @@ bool Ep::GoesWithItsHolder(const OrtGraph* graph) {
   Check(Ort().Graph_GetParentNode(graph, &holder));
   if (holder == nullptr) return false;
   const Graph alone(holder, graph);
-  if (alone.nodes[0].graphs.empty()) return false;
+  const GraphNode& node = alone.nodes[0];
+  // ONNX Runtime may write out a node that is a function (SequenceMap) behind this, with copies of
+  // the graph that it holds, where a part that was taken is not known any more.
+  if (!node.domain.empty() || (node.op != "If" && node.op != "Loop" && node.op != "Scan")) {
+    return true;
+  }
+  if (node.graphs.empty()) return false;
   std::vector<std::string> reasons(1);
   std::vector<bool> taken(1);
   const std::vector<size_t> asked = Candidates(alone, taken, reasons);
-  return !asked.empty() && alone.nodes[0].size >= options_.min_nodes &&
-         Judge(alone, asked, taken, reasons);
+  return !asked.empty() && node.size >= options_.min_nodes && Judge(alone, asked, taken, reasons);
 }
 
 std::vector<size_t> Ep::Candidates(const Graph& graph, std::vector<bool>& taken,
@@ -241,9 +246,10 @@ OrtNodeComputeInfo* Ep::CompileOne(const OrtGraph* ort_graph, const OrtNode* fus
   Check(Ort().Node_GetName(fused, &part));
   Model model =
       LoadModel(session_, part == nullptr ? graph.name : part, ModelOf(graph, nodes, boundary));
-  // Weights are packed and uploaded here, so that a model that does not fit fails when the session
-  // is made.
-  Check(model.Prepare({}));
+  // Asking where its nodes run compiles the graph: weights are packed and uploaded here, so that a
+  // model that does not fit fails when the session is made. No plan: inputs may fix shapes by
+  // value.
+  Check(model.Placement().status());
   return new class Compute(std::move(model), std::move(inputs), boundary.outputs);
 }
 

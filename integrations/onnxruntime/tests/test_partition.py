@@ -100,6 +100,27 @@ def test_graphs_within_nodes(device, whole):
         assert sorted(left) == ["If", "SampleOp"] and sorted(taken) == [["If"], ["Loop"], ["Mul", "Relu"]]
 
 
+def test_functions_that_hold_graphs():
+    """ONNX Runtime writes SequenceMap out as a Loop, with the graph as it is then."""
+    body = helper.make_graph([helper.make_node("Relu", ["e"], ["b0"]), helper.make_node("Exp", ["b0"], ["b"])], "body", [value("e", ["n"])], [value("b", ["n"])])
+    of = model([("SplitToSequence", ["x"], ["s"], {"axis": 0}), ("SequenceMap", ["s"], ["m"], {"body": body}), ("ConcatFromSequence", ["m"], ["y"], {"axis": 0})],
+               [value("x", [4])], [value("y", None)])
+    feed = {"x": rng.normal(size=4).astype(np.float32)}
+    close(session(of, min_nodes=1).run(None, feed), reference(of).run(None, feed))
+
+
+def test_values_that_fix_shapes(device):
+    """Inputs whose values are sizes: nothing is planned before they are there."""
+    of = model([("Neg", ["x"], ["a"]), ("Slice", ["a", "begin", "end"], ["b"]), ("Reshape", ["b", "shape"], ["y"])],
+               [value("x", [4, 6]), value("begin", [2], onnx.TensorProto.INT64), value("end", [2], onnx.TensorProto.INT64), value("shape", [2], onnx.TensorProto.INT64)],
+               [value("y", None)])
+    ours, theirs = session(of, device), reference(of)
+    assert parts(ours)[1] == []
+    for begin, end, shape in (([0, 0], [2, 6], [3, 4]), ([1, 2], [4, 4], [2, 3]), ([2, 2], [2, 4], [0, 5])):
+        feed = {"x": rng.normal(size=(4, 6)).astype(np.float32), "begin": np.array(begin), "end": np.array(end), "shape": np.array(shape)}
+        close(ours.run(None, feed), theirs.run(None, feed))
+
+
 def test_sequences_stay():
     of = model([("Relu", ["x"], ["a"]), ("Neg", ["a"], ["b"]), ("SplitToSequence", ["b"], ["s"], {"axis": 0}), ("ConcatFromSequence", ["s"], ["c"], {"axis": 0}),
                 ("Exp", ["c"], ["d"]), ("Tanh", ["d"], ["y"])], [value("x", [3, 2])], [value("y", None)])
