@@ -130,7 +130,6 @@ void Ep::Take(const OrtGraph* ort_graph, OrtSupportInfo* info) {
   }
   Taken report;
   report.graph = graph.name;
-  for (const GraphNode& node : graph.nodes) report.nodes += node.size;
   std::vector<bool> gone(graph.nodes.size());
   for (const std::vector<size_t>& group : groups) {
     std::vector<const OrtNode*> nodes;
@@ -145,9 +144,11 @@ void Ep::Take(const OrtGraph* ort_graph, OrtSupportInfo* info) {
     for (const size_t i : group) size += graph.nodes[i].size;
     report.groups.push_back(size);
     report.taken += size;
+    report.nodes += size;
   }
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     if (gone[i]) continue;
+    ++report.nodes;  // the graphs in it are told by themselves
     if (reasons[i].empty()) {
       reasons[i] = "the part around it has fewer than " + std::to_string(options_.min_nodes) +
                    " nodes (min_nodes)";

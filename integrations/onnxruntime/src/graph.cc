@@ -138,6 +138,11 @@ void Graph::ReadNames(const OrtGraph* graph) {
 }
 
 std::string Graph::KeptBy(const GraphNode& node) const {
+  if (!node.graphs.empty() && !TakesHoldersOfGraphs()) {
+    return "it holds graphs, which ONNX Runtime hands over from 1.27 on; the nodes in them are "
+           "taken "
+           "instead";
+  }
   for (const auto* list : {&node.inputs, &node.outputs, &node.captures}) {
     for (const std::string& name : *list) {
       if (name.empty()) continue;

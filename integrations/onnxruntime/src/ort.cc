@@ -9,6 +9,7 @@ namespace oncilla::ort {
 namespace {
 
 Functions functions;
+bool takes_holders = false;
 
 int CodeOf(oncilla_code code) {
   switch (code) {
@@ -67,10 +68,15 @@ constexpr std::array<int, kOrtLastElementType + 1> kTypes = {
 
 const Functions& Ort() { return functions; }
 
+bool TakesHoldersOfGraphs() { return takes_holders; }
+
 OrtStatus* Connect(const OrtApiBase* base) {
   const void* api = base->GetApi(kApiVersion);
   if (api != nullptr) {
     functions.Fill(api);
+    int major = 0, minor = 0;
+    takes_holders = std::sscanf(base->GetVersionString(), "%d.%d", &major, &minor) == 2 &&
+                    (major > 1 || minor >= 27);
     return nullptr;
   }
   // The table of the first version holds what makes a status.

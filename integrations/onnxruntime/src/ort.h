@@ -17,6 +17,9 @@ namespace oncilla::ort {
 const Functions& Ort();
 // Null where it is new enough, else the failure that tells which version is needed.
 OrtStatus* Connect(const OrtApiBase* base);
+// Whether a node that holds graphs may be taken: before 1.27, ONNX Runtime does not hand over what
+// those graphs read of the graph around them.
+bool TakesHoldersOfGraphs();
 
 class Failure : public std::runtime_error {
  public:

