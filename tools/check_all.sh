@@ -125,8 +125,9 @@ onnxruntime_provider() {
   local venv=$root/build/onnxruntime-venv
   [[ -x $venv/bin/python ]] || python3 -m venv "$venv" || return 1
   "$venv/bin/pip" install -q --disable-pip-version-check onnxruntime onnx numpy pytest </dev/null || return 1
-  build_in release release oncilla_ort_ep -DONCILLA_ONNXRUNTIME=ON &&
+  build_in release release "oncilla_ort_ep fault_layer" -DONCILLA_ONNXRUNTIME=ON &&
     ONCILLA_ORT_EP=$root/build/release/onnxruntime/liboncilla_ort_ep.so OCL_ICD_VENDORS=pocl.icd \
+      ONCILLA_FAULT_LAYER=$root/build/release/tests/libfault_layer.so \
       "$venv/bin/python" -m pytest -q -p no:cacheprovider integrations/onnxruntime/tests
 }
 

@@ -123,6 +123,10 @@ Options ReadOptions(const OrtSessionOptions* options, const std::string& ep) {
   std::vector<std::pair<std::string, std::string>> given;
   for (size_t i = 0; i < count; ++i) {
     const std::string key = keys[i];
+    if (key == "ep.context_enable" && std::string(values[i]) == "1") {
+      throw Failure(kOrtNotImplemented,
+                    "oncilla: ep.context_enable: this provider writes no compiled models");
+    }
     if (key.compare(0, prefix.size(), prefix) != 0) continue;
     given.emplace_back(key.substr(prefix.size()), values[i]);
   }

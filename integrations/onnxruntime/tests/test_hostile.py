@@ -1,5 +1,6 @@
 """What goes wrong is an exception in Python with the engine's words, never the end of the process."""
 import gc
+import os
 import subprocess
 import sys
 import threading
@@ -34,6 +35,24 @@ def test_options_that_there_are_not():
                            ({"memory_limit": 5, "memory_limit_bytes": 5}, "given twice")):
         with pytest.raises(Exception, match=words):
             session(CHAIN, **options)
+
+
+def test_compiled_models_are_refused(tmp_path):
+    options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("ep.context_enable", "1")
+    options.add_session_config_entry("ep.context_file_path", str(tmp_path / "model.onnx"))
+    with pytest.raises(Exception, match="writes no compiled models"):
+        session(CHAIN, session_options=options)
+
+
+def test_all_devices_at_once():
+    """A program that passes all entries of the provider gets the first."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.add_provider_for_devices([d for d in onnxruntime.get_ep_devices() if d.ep_name == provider.EP_NAME], {})
+    made = onnxruntime.InferenceSession(CHAIN, options, enable_fallback=0)
+    assert provider.report("json")[-1]["device"] == NAMES[0]
+    assert made.run(None, {"x": np.zeros((1, 3), np.float32)})[0].tolist() == [[1, 1, 1]]
 
 
 def test_options_reach_the_engine():
@@ -135,12 +154,12 @@ def test_threads(device):
     assert not wrong
 
 
-def run_alone(code):
-    """A program of its own, since it unregisters what the other tests use."""
+def run_alone(code, **environment):
+    """A program of its own, since it unregisters what the other tests use, or has a driver that fails."""
     head = f"import sys; sys.path[:0] = {sys.path!r}\nimport gc, numpy as np, onnxruntime, oncilla_onnxruntime as p\nOF = {CHAIN!r}\n" \
            "def made():\n    so = onnxruntime.SessionOptions()\n    so.add_provider_for_devices(p.devices('cpu'), {})\n    return onnxruntime.InferenceSession(OF, so)\n" \
            "X = {'x': np.ones((1, 3), np.float32)}\n"
-    done = subprocess.run([sys.executable, "-c", head + code], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", head + code], capture_output=True, text=True, timeout=120, env={**os.environ, **environment})
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
 
@@ -159,3 +178,40 @@ def test_unregistering_with_a_session_alive():
     """ONNX Runtime asks programs not to; the provider stands it all the same."""
     assert "alive" in run_alone("p.register(); s = made(); s.run(None, X)\ntry:\n    p.unregister()\nexcept Exception as e:\n    print(e)\n"
                                 "s.run(None, X); del s; gc.collect(); print('alive')")
+
+
+# The layer of tests/faults between OpenCL's loader and the driver: a table of functions, of which these are used.
+LAYER = """
+import ctypes, os
+call = ctypes.CFUNCTYPE
+layer = ctypes.CDLL(os.environ["OPENCL_LAYERS"])
+layer.oncilla_faults.restype = ctypes.POINTER(ctypes.c_void_p)
+table = layer.oncilla_faults()
+reset, live_objects, live_bytes = call(None)(table[2]), call(ctypes.c_long)(table[3]), call(ctypes.c_longlong)(table[4])
+limit_memory, lose_after = call(None, ctypes.c_longlong)(table[5]), call(None, ctypes.c_long)(table[10])
+X = {"x": np.ones((64, 3), np.float32)}
+def opened():
+    so = onnxruntime.SessionOptions()
+    so.log_severity_level = 4
+    so.add_provider_for_devices(p.devices("gpu"), {})
+    return onnxruntime.InferenceSession(OF, so, enable_fallback=0)
+def fails(session):
+    try:
+        session.run(None, X)
+    except Exception as e:
+        return str(e)
+    return ""
+p.register()
+"""
+
+
+@pytest.mark.skipif("ONCILLA_FAULT_LAYER" not in os.environ, reason="ONCILLA_FAULT_LAYER names no layer")
+@pytest.mark.parametrize("fault", ["lose_after(0)", "lose_after(1)", "limit_memory(1)"])
+def test_a_driver_that_fails(fault):
+    """A device that is lost, or has no memory, in the middle: an exception, and a new session works; all is given back."""
+    said = run_alone(LAYER + f"s = opened()\n{fault}\nsaid = fails(s)\nreset()\nassert 'oncilla' in said, said\ndel s\ngc.collect()\n"
+                     "t = opened()\nassert fails(t) == ''\ndel t\ngc.collect()\np.unregister()\nprint(live_bytes(), said)\n",
+                     OPENCL_LAYERS=os.environ["ONCILLA_FAULT_LAYER"])
+    # ONNX Runtime's own kind of failure for a provider whose device is gone; else its general one.
+    words = ("FAIL", "memory") if "memory" in fault else ("EP_FAIL", "CL_INVALID_COMMAND_QUEUE")
+    assert said.startswith("0 ") and all(word in said for word in words), said
