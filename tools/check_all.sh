@@ -121,6 +121,17 @@ python_package() {
     PYTHONPATH=build/release/python OCL_ICD_VENDORS=pocl.icd "$venv/bin/python" -m pytest -q -p no:cacheprovider python/tests
 }
 
+# ONNX Runtime's provider, in PyPI's onnxruntime, on the CPU device and on PoCL.
+onnxruntime_provider() {
+  local venv=$root/build/onnxruntime-venv
+  [[ -x $venv/bin/python ]] || python3 -m venv "$venv" || return 1
+  "$venv/bin/pip" install -q --disable-pip-version-check onnxruntime onnx numpy pytest </dev/null || return 1
+  build_in release release "oncilla_ort_ep fault_layer" -DONCILLA_ONNXRUNTIME=ON &&
+    ONCILLA_ORT_EP=$root/build/release/onnxruntime/liboncilla_ort_ep.so OCL_ICD_VENDORS=pocl.icd \
+      ONCILLA_FAULT_LAYER=$root/build/release/tests/libfault_layer.so \
+      "$venv/bin/python" -m pytest -q -p no:cacheprovider integrations/onnxruntime/tests
+}
+
 # try_fetch VARIABLE FUNCTION: a download that does not come fails by name.
 try_fetch() {
   local -n into=$1
@@ -138,6 +149,7 @@ check_all() {
   [[ -x build/release/tests/case_tests ]] || return
   step "cases with lesser SIMD" simd_cases
   if fits "Python package" 5; then step "Python package" python_package; fi
+  if fits "ONNX Runtime's provider" 3; then step "ONNX Runtime's provider" onnxruntime_provider; fi
   if fits "cases on Intel's OpenCL" 7 && try_fetch intel fetch_intel_opencl; then
     for shape in gpu cpu; do
       step "cases on Intel's OpenCL ($shape)" intel_cases "$shape" "$intel"

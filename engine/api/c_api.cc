@@ -154,6 +154,7 @@ oncilla_status* oncilla_runtime_device(const oncilla_runtime* runtime, size_t in
     value.max_allocation_bytes = device.info.max_allocation_bytes;
     value.compute_units = device.info.compute_units;
     value.id = device.info.id.c_str();
+    value.on_processor = device.info.can_evaluate || device.info.is_opencl_cpu ? 1 : 0;
     return WriteStruct(value, info, "oncilla_device_info");
   });
 }

@@ -1,4 +1,4 @@
-// The C interface: where nodes run.
+// The C interface: where nodes run, and which can run at all.
 #include <algorithm>
 #include <cstring>
 
@@ -62,6 +62,19 @@ oncilla_status* oncilla_model_placement(oncilla_model* model, const char* signat
     const size_t fits = std::min(all.size(), size - 1);
     std::memcpy(text, all.data(), fits);
     text[fits] = 0;
+    return Status();
+  });
+}
+
+oncilla_status* oncilla_model_judge_nodes(const oncilla_model* model, oncilla_judge_fn judge,
+                                          void* user) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(model, "model"));
+    ONCILLA_TRY(NeedHandle(reinterpret_cast<const void*>(judge), "judge"));
+    ONCILLA_ASSIGN(const std::vector<NodeJudgement> all, model->model->JudgeNodes());
+    for (size_t i = 0; i < all.size(); ++i) {
+      judge(user, i, all[i].node.c_str(), all[i].op.c_str(), all[i].reason.c_str());
+    }
     return Status();
   });
 }

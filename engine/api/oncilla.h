@@ -144,6 +144,7 @@ typedef struct oncilla_device_info {
   int64_t max_allocation_bytes;
   int compute_units;
   const char* id; /* stable between processes: PCI or UUID if the driver has it */
+  int on_processor; /* 1: computes on the host's processors: the CPU, OpenCL devices of type CPU */
 } oncilla_device_info;
 
 ONCILLA_API size_t oncilla_runtime_device_count(const oncilla_runtime* runtime);
@@ -506,6 +507,18 @@ ONCILLA_API oncilla_status* oncilla_model_clear_placement(oncilla_model* model);
 ONCILLA_API oncilla_status* oncilla_model_placement(oncilla_model* model, const char* signature,
                                                     const char* device, char* text, size_t size,
                                                     size_t* needed);
+
+/* Called for each node of a model's main graph: its place in the file, its name (else that of its
+ * first output), its op with its domain, and why it is not supported, or "" where it is. The texts
+ * are valid during the call, which must not call the library. */
+typedef void (*oncilla_judge_fn)(void* user, size_t index, const char* node, const char* op,
+                                 const char* reason);
+/* Judges every node of an ONNX model's main graph by itself, in the order of the file, with the code
+ * that imports it: also those behind a node that is not supported, from the types that the file
+ * states. For programs that run a part of a model elsewhere. ONCILLA_UNIMPLEMENTED for other
+ * formats. */
+ONCILLA_API oncilla_status* oncilla_model_judge_nodes(const oncilla_model* model,
+                                                      oncilla_judge_fn judge, void* user);
 
 /* ---- Memory, further ------------------------------------------------------------------------ */
 

@@ -72,6 +72,11 @@ struct TensorInfo {
   oncilla_kind kind = ONCILLA_KIND_TENSOR;
 };
 
+// A node of a model's file: `reason` says why it is not supported, and is empty where it is.
+struct NodeJudgement {
+  std::string node, op, reason;
+};
+
 struct PrepareOptions {
   std::string signature = {};             // empty: the default one
   std::vector<std::string> outputs = {};  // empty: all
@@ -223,6 +228,17 @@ class Model {
     text.pop_back();
     return text;
   }
+  // Which nodes of an ONNX model can run, in the order of the file; see oncilla_model_judge_nodes.
+  Result<std::vector<NodeJudgement>> JudgeNodes() const {
+    std::vector<NodeJudgement> all;
+    const oncilla_judge_fn note = [](void* user, size_t, const char* node, const char* op,
+                                     const char* reason) {
+      static_cast<std::vector<NodeJudgement>*>(user)->push_back({node, op, reason});
+    };
+    Status status(oncilla_model_judge_nodes(model_.get(), note, &all));
+    if (!status.ok()) return status;
+    return all;
+  }
   // Frees the model's memory and returns how many bytes that was.
   Result<int64_t> Unload() {
     int64_t bytes = 0;
@@ -340,6 +356,7 @@ struct LoadOptions {
   // Called during the load, on its thread, with what is done ("load", "compile") and how much of
   // it, in [0, 1] or negative where that is not known.
   std::function<void(const std::string& what, double fraction)> progress = nullptr;
+  std::string name = {};  // LoadBytes: stands for the file in messages; empty: "bytes"
 };
 
 namespace internal {
@@ -443,7 +460,8 @@ class Session {
       (*own)();
     };
     oncilla_model* model = nullptr;
-    Status status(oncilla_model_load_bytes(session_.get(), bytes, size, nullptr,
+    Status status(oncilla_model_load_bytes(session_.get(), bytes, size,
+                                           options.name.empty() ? nullptr : options.name.c_str(),
                                            kept ? +call : nullptr, kept.get(), &l.c, &model));
     if (!status.ok()) return status;
     (void)kept.release();  // `call` has it

@@ -23,6 +23,7 @@ struct DeviceInfo {
   std::string driver_name, vendor, driver_version, backend;
   int64_t memory_bytes = 0, max_allocation_bytes = 0;
   int compute_units = 0;
+  bool on_processor = false;  // computes on the host's processors
 };
 
 // Host memory for weights and intermediate values of the CPU. Both may be called from any thread,
@@ -83,7 +84,8 @@ class Runtime {
       if (!Status(oncilla_runtime_device(get(), i, &c)).ok()) continue;
       all[i] = {
           c.name,           c.note,    c.id,           c.driver_name,          c.vendor,
-          c.driver_version, c.backend, c.memory_bytes, c.max_allocation_bytes, c.compute_units};
+          c.driver_version, c.backend, c.memory_bytes, c.max_allocation_bytes, c.compute_units,
+          c.on_processor != 0};
     }
     return all;
   }

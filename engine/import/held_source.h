@@ -48,6 +48,10 @@ class HeldSource : public ModelSource {
     const auto source = Held();
     return source == nullptr ? Result<Module>(Gone()) : source->ImportInitialiser(resources, ops);
   }
+  Result<std::vector<NodeJudgement>> JudgeNodes(const std::shared_ptr<const OpSet>& ops) override {
+    const auto source = Held();
+    return source == nullptr ? Result<std::vector<NodeJudgement>>(Gone()) : source->JudgeNodes(ops);
+  }
   Result<std::vector<TensorInfo>> Variables() const override {
     const auto source = Held();
     return source == nullptr ? Result<std::vector<TensorInfo>>(Gone()) : source->Variables();

@@ -32,6 +32,13 @@ struct TensorInfo {
 // What messages and listings call its type: f32[batch,3], sequence<f32[...]>.
 std::string TypeText(const TensorInfo& info);
 
+// A node of a model's main graph, judged by itself.
+struct NodeJudgement {
+  std::string node;    // its name, else that of its first output
+  std::string op;      // with its domain, where that is not the format's own
+  std::string reason;  // why it is not supported; empty: it is
+};
+
 struct Signature {
   std::string key;  // empty for formats without signatures
   std::vector<TensorInfo> inputs;
@@ -67,6 +74,13 @@ class ModelSource {
   // ones.
   virtual Result<Module> Import(const ImportRequest& request,
                                 const std::shared_ptr<const OpSet>& ops) = 0;
+  // Judges every node of the main graph, in the order of the file, by the same code that imports it.
+  // A node behind one that is not supported is judged all the same, from the type and shape that
+  // the file states for what it reads. Unimplemented for formats that do not offer it.
+  virtual Result<std::vector<NodeJudgement>> JudgeNodes(const std::shared_ptr<const OpSet>& ops) {
+    (void)ops;
+    return Unsupported("nodes are judged one by one in ONNX models only, and this is a ", format());
+  }
   // A graph without inputs and outputs that gives these variables and tables (ModuleVariable's
   // resources) their first values. Empty when the model has nothing that does.
   virtual Result<Module> ImportInitialiser(const std::vector<std::string>& resources,

@@ -14,6 +14,12 @@ void UnsupportedList::Add(std::string_view op, const std::string& reason, const 
   nodes_[key].push_back(node);
 }
 
+std::string UnsupportedList::Ops() const {
+  std::string text;
+  for (const auto& [what, nodes] : nodes_) text += (text.empty() ? "" : "; ") + what;
+  return text;
+}
+
 Status UnsupportedList::ToStatus() const {
   std::string text;
   for (const auto& [what, nodes] : nodes_) {

@@ -57,6 +57,11 @@ class Model : public std::enable_shared_from_this<Model> {
   // Without feeds, the plan too where the graph knows all sizes of its inputs.
   Status Prepare(const RunRequest& request);
 
+  // Which nodes of the model's file the engine can run; see ModelSource::JudgeNodes.
+  Result<std::vector<NodeJudgement>> JudgeNodes() {
+    return source_.JudgeNodes(session_->runtime().ops());
+  }
+
   // The executor for these names (empty feeds: those of the signature that the fetches need), for
   // inspect; `observe` sees the graph after each stage when it is compiled now. `device` is
   // RunRequest's.

@@ -276,6 +276,31 @@ std::string Placement(const Model& model, nb::object signature, nb::object devic
   return text.c_str();
 }
 
+nb::list JudgeNodes(const Model& model) {
+  struct Judged {
+    std::string node, op, reason;
+  };
+  oncilla_model* of = Need(model);
+  std::vector<Judged> all;
+  oncilla_status* failure = nullptr;
+  {
+    const Unlock unlocked;
+    failure = oncilla_model_judge_nodes(
+        of,
+        [](void* user, size_t, const char* node, const char* op, const char* reason) {
+          static_cast<std::vector<Judged>*>(user)->push_back({node, op, reason});
+        },
+        &all);
+  }
+  Drain();
+  Check(failure);
+  nb::list nodes;
+  for (const Judged& judged : all) {
+    nodes.append(nb::make_tuple(judged.node, judged.op, judged.reason));
+  }
+  return nodes;
+}
+
 void PlaceBy(Model& model, nb::object rule) {
   oncilla_model* of = Need(model);
   PyObject* held = nb::object(rule).release().ptr();
@@ -409,6 +434,10 @@ void DefineModel(nb::module_& m) {
             Unlocked([of = Need(model)] { return oncilla_model_clear_placement(of); });
           },
           "Undoes all requests of place() and place_by().")
+      .def("judge_nodes", &JudgeNodes,
+           "Judges every node of an ONNX model's main graph, in the order of the file: its name, "
+           "its "
+           "op, and why it is not supported, or ''.")
       .def("_placement", &Placement, nb::arg("signature").none(), nb::arg("device").none())
       .def("_unload", [](Model& model) {
         int64_t bytes = 0;

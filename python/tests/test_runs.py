@@ -37,6 +37,17 @@ def test_signatures(net, grey):
     assert "image: uint8" in repr(net) and "image: uint8" in repr(net.signatures["serving_default"])
 
 
+def test_nodes_are_judged(net):
+    """An ONNX file of Relu and an op that nobody has."""
+    file = (b"\x08\x08\x12\x00:A\n\x0c\n\x01x\x12\x01a\"\x04Relu\n\x0c\n\x01a\x12\x01y\"\x04Nope\x12\x01gZ\x0f\n\x01x\x12\n\n\x08\x08\x01\x12\x04\n\x02\x08\x02"
+            b"b\x0f\n\x01y\x12\n\n\x08\x08\x01\x12\x04\n\x02\x08\x02B\x04\n\x00\x10\x11")
+    with oncilla.load(file, device="cpu") as model:
+        first, second = model.judge_nodes()
+    assert first == ("a", "Relu", "") and second[:2] == ("y", "Nope") and "Nope" in second[2]
+    with pytest.raises(oncilla.UnimplementedError, match="ONNX"):
+        net.judge_nodes()
+
+
 def test_several_inputs_are_given_by_name():
     graph = oncilla.Graph()
     a, b = graph.placeholder("float32", [], name="a"), graph.placeholder("float32", [], name="b")

@@ -48,6 +48,46 @@ class OnnxImport : public ::testing::Test {
 
 #define EXPECT_SAYS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 
+// Each node is judged by itself: a node behind one that is not supported from what the file states.
+TEST_F(OnnxImport, NodesAreJudgedOneByOne) {
+  OnnxGraphText graph;
+  graph.Input("x", {"batch", 3}).Output("y", {"batch", 3}).Output("z", {});
+  graph.Between("b", {"batch", 3});
+  graph.Node(OnnxNodeText("Relu", {"x"}, {"a"}, "first"));
+  graph.Node(OnnxNodeText("NoSuchOp", {"a"}, {"b", "c"}, "second"));
+  graph.Node(OnnxNodeText("Add", {"b", "x"}, {"y"}, "third"));
+  graph.Node(OnnxNodeText("Relu", {"c"}, {"z"}, "fourth"));  // nothing states the type of c
+  graph.Node(OnnxNodeText("Relu", {"y"}, {"dead"}, "fifth").Int("no_such_attribute", 1));
+  Open(OnnxModelText(graph));
+  const auto judged = model_->JudgeNodes(OpSet::Builtin());
+  ASSERT_TRUE(judged.ok()) << judged.status();
+  ASSERT_EQ(judged->size(), 5);
+  EXPECT_EQ((*judged)[1].node, "second");
+  EXPECT_EQ((*judged)[1].op, "NoSuchOp");
+  EXPECT_EQ((*judged)[0].reason, "");
+  EXPECT_SAYS((*judged)[1].reason, "not supported: 'NoSuchOp'");
+  EXPECT_EQ((*judged)[2].reason, "");
+  EXPECT_SAYS((*judged)[3].reason, "the model does not state");
+  EXPECT_SAYS((*judged)[4].reason, "no_such_attribute");
+}
+
+// An output that the engine lacks matters where somebody reads it.
+TEST_F(OnnxImport, JudgesOutputsThatAreRead) {
+  for (const bool read : {false, true}) {
+    OnnxGraphText graph;
+    graph.Input("x", {"batch", 3}).Output("y", {"batch", 3});
+    if (read) graph.Output("saved_mean", {3});
+    graph.Between("saved_mean", {3});
+    graph.Floats("s", {3}, {1, 1, 1}).Floats("v", {3}, {1, 1, 1});
+    graph.Node(OnnxNodeText("BatchNormalization", {"x", "s", "s", "s", "v"},
+                            {"y", "", "", "saved_mean"}));
+    Open(OnnxModelText(graph, 7));
+    const auto judged = model_->JudgeNodes(OpSet::Builtin());
+    ASSERT_TRUE(judged.ok()) << judged.status();
+    EXPECT_EQ((*judged)[0].reason.empty(), !read) << (*judged)[0].reason;
+  }
+}
+
 TEST_F(OnnxImport, NamesOfInputsOutputsAndTensorsBetween) {
   OnnxGraphText graph;
   graph.Input("x", {"batch", 3}).Input("w", {3, 2}).Input("unused", {1}).Output("y", {"batch", 2});

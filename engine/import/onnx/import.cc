@@ -6,25 +6,6 @@
 namespace oncilla {
 namespace {
 
-// Sizes that are not known get names, so that a reshape back to them is recognised.
-Result<Fact> InputFact(const TensorInfo& info) {
-  if (info.dtype == DType::kInvalid) {
-    return Unsupported("it is no tensor, or of a type that the engine does not have");
-  }
-  Fact fact = info.kind == TensorInfo::Kind::kTensor ? Fact::Of(info.dtype, info.shape)
-                                                     : Fact::List(info.dtype, info.shape);
-  if (!fact.shape.ranked()) return fact;
-  if (fact.shape.rank() > kMaxRank) return Unsupported("its rank is ", fact.shape.rank());
-  for (int axis = 0; axis < fact.shape.rank(); ++axis) {
-    Dim& dim = fact.shape[axis];
-    // Elements of a sequence may each have another size.
-    if (fact.kind == ValueKind::kList && !dim.known()) dim = Dim();
-    if (fact.kind == ValueKind::kList) continue;
-    if (!dim.known() && dim.name.empty()) dim.name = StrCat(info.name, ".", axis);
-  }
-  return fact;
-}
-
 // What the nodes to be lowered read, beside the wanted outputs.
 OnnxNames NeededNames(const OnnxImportRequest& request, std::span<const OnnxNode> nodes,
                       std::span<const size_t> order) {
@@ -44,7 +25,7 @@ Status AddInputs(const OnnxImportRequest& request, std::span<const size_t> order
     if (scope.values.contains(info.name)) {
       return InvalidArgument("input '", info.name, "' stands there twice");
     }
-    auto fact = InputFact(info);
+    auto fact = OnnxInputFact(info);
     if (!fact.ok()) return In(fact.status(), StrCat("input '", info.name, "'"));
     const ValueId value = scope.target.graph.AddInput(info.name, *std::move(fact));
     scope.values[info.name] = value;
@@ -58,6 +39,24 @@ Status AddInputs(const OnnxImportRequest& request, std::span<const size_t> order
 }
 
 }  // namespace
+
+Result<Fact> OnnxInputFact(const TensorInfo& info) {
+  if (info.dtype == DType::kInvalid) {
+    return Unsupported("it is no tensor, or of a type that the engine does not have");
+  }
+  Fact fact = info.kind == TensorInfo::Kind::kTensor ? Fact::Of(info.dtype, info.shape)
+                                                     : Fact::List(info.dtype, info.shape);
+  if (!fact.shape.ranked()) return fact;
+  if (fact.shape.rank() > kMaxRank) return Unsupported("its rank is ", fact.shape.rank());
+  for (int axis = 0; axis < fact.shape.rank(); ++axis) {
+    Dim& dim = fact.shape[axis];
+    // Elements of a sequence may each have another size.
+    if (fact.kind == ValueKind::kList && !dim.known()) dim = Dim();
+    if (fact.kind == ValueKind::kList) continue;
+    if (!dim.known() && dim.name.empty()) dim.name = StrCat(info.name, ".", axis);
+  }
+  return fact;
+}
 
 Result<Module> ImportOnnx(const OnnxModel& model, const OnnxImportRequest& request,
                           const OnnxContext& context, const std::shared_ptr<const OpSet>& ops) {

@@ -26,4 +26,8 @@ struct OnnxImportRequest {
 Result<Module> ImportOnnx(const OnnxModel& model, const OnnxImportRequest& request,
                           const OnnxContext& context, const std::shared_ptr<const OpSet>& ops);
 
+// What is known of an input of the graph. Sizes that are not known get names, so that a reshape back
+// to them is recognised.
+Result<Fact> OnnxInputFact(const TensorInfo& info);
+
 }  // namespace oncilla

@@ -8,6 +8,7 @@
 
 #include "engine/import/onnx/external.h"
 #include "engine/import/onnx/import.h"
+#include "engine/import/onnx/judge.h"
 #include "engine/import/onnx/maps.h"
 #include "engine/import/onnx/tensor.h"
 
@@ -81,6 +82,18 @@ class OnnxSource : public ModelSource {
     auto module = ImportOnnx(model_, *request, context, ops);
     if (module.ok()) return module;
     return WithStage(In(module.status(), file_->path()), Stage::kLoad);
+  }
+
+  Result<std::vector<NodeJudgement>> JudgeNodes(const std::shared_ptr<const OpSet>& ops) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ONCILLA_TRY(file_->CheckUnchanged());
+    OnnxContext context;
+    context.read_tensor = [this](Bytes bytes) { return ReadTensor(bytes); };
+    std::unordered_map<std::string_view, TensorInfo> stated;
+    for (const auto& [name, value] : stated_) stated.emplace(name, InfoOf(*value));
+    auto judged = JudgeOnnxNodes(model_, signature_.inputs, stated, context, ops);
+    if (judged.ok()) return judged;
+    return WithStage(In(judged.status(), file_->path()), Stage::kLoad);
   }
 
   Files files() const override {

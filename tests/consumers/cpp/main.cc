@@ -109,6 +109,27 @@ void Loading(const std::string& path) {
   EXPECT(session.Load(g).value().Run({{"x:0", ones}}, {{}, {"y:0"}}).ok());
 }
 
+// Which nodes of an ONNX file can run: Relu can, "Nope" is no op.
+void Judgement() {
+  const char bytes[] =
+      "\x08\x08\x12\x00:A\x0a\x0c\x0a\x01x\x12\x01"
+      "a\x22\x04Relu\x0a\x0c\x0a\x01"
+      "a\x12\x01y\x22\x04Nope\x12\x01gZ\x0f\x0a\x01x\x12\x0a\x0a\x08\x08\x01\x12\x04\x0a\x02\x08"
+      "\x02"
+      "b\x0f\x0a\x01y\x12\x0a\x0a\x08\x08\x01\x12\x04\x0a\x02\x08\x02"
+      "B\x04\x0a\x00\x10\x11";
+  auto session = oncilla::Session::Create({"cpu"}).value();
+  oncilla::LoadOptions options;
+  options.name = "relu_and_nope";
+  auto model = session.LoadBytes(bytes, sizeof(bytes) - 1, options).value();
+  const auto judged = model.JudgeNodes().value();
+  EXPECT(judged.size() == 2 && judged[0].op == "Relu" && judged[0].reason.empty());
+  EXPECT(judged[1].node == "y" && judged[1].reason.find("Nope") != std::string::npos);
+  const auto failed = model.Prepare({});
+  EXPECT(failed.code() == ONCILLA_UNIMPLEMENTED);
+  EXPECT(failed.message().find("relu_and_nope") != std::string::npos);
+}
+
 // Every spelling of a device names it.
 void Devices() {
   auto runtime = oncilla::Runtime::Create().value();
@@ -186,6 +207,7 @@ int main(int argc, char** argv) {
   if (argc != 2) return 2;
   Values(argv[1]);
   Loading(argv[1]);
+  Judgement();
   Devices();
   Functions(argv[1]);
   oncilla::SessionOptions options;

@@ -1,0 +1,31 @@
+// What a user sets of the provider, as ONNX Runtime hands it over: texts by name.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "integrations/onnxruntime/src/ort.h"
+
+namespace oncilla::ort {
+
+struct Options {
+  std::string device;      // of the engine; "": that of the ONNX Runtime device
+  size_t min_nodes = 2;    // a subgraph with fewer stays with ONNX Runtime
+  bool log_nodes = false;  // each node that stays is told in the log, with the reason
+  std::string config;      // all options of a session, as JSON (docs/config.md)
+};
+
+// The provider's own options, for messages.
+inline constexpr const char* kOwnOptions = "device, min_nodes, log_nodes, config";
+
+// The options of the provider `ep` in a session: those with its prefix. What is none of its own
+// goes into `config` ("precision.storage": "fp16" as a field within a field) and is judged by the
+// engine, which knows its options and near names. InvalidArgument for values of its own out of
+// range.
+Options ReadOptions(const OrtSessionOptions* options, const std::string& ep);
+
+// The same from the texts themselves.
+Options ReadOptions(const std::vector<std::pair<std::string, std::string>>& given);
+
+}  // namespace oncilla::ort
