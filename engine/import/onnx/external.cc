@@ -3,21 +3,20 @@
 
 namespace oncilla {
 
-Result<Tensor> OnnxExternalFiles::Read(const OnnxExternalData& data, const TensorDesc& desc) {
+Result<std::shared_ptr<const MappedFile>> OnnxExternalFiles::Open(const std::string& location) {
   if (folder_.empty()) {
-    return WithStage(Unsupported("its data is in the file '", data.location,
+    return WithStage(Unsupported("its data is in the file '", location,
                                  "', and a model that is loaded from bytes has no folder for it"),
                      Stage::kLoad);
   }
-  std::shared_ptr<const MappedFile>& file = files_[data.location];
-  if (file == nullptr) {
-    auto opened = MappedFile::OpenBeneath(folder_, data.location);
-    if (!opened.ok()) {
-      files_.erase(data.location);
-      return In(opened.status(), "external data");
-    }
-    file = *std::move(opened);
-  }
+  if (const auto known = files_.find(location); known != files_.end()) return known->second;
+  auto opened = MappedFile::OpenBeneath(folder_, location);
+  if (!opened.ok()) return In(opened.status(), "external data");
+  return files_[location] = *std::move(opened);
+}
+
+Result<Tensor> OnnxExternalFiles::Read(const OnnxExternalData& data, const TensorDesc& desc) {
+  ONCILLA_ASSIGN(const std::shared_ptr<const MappedFile> file, Open(data.location));
   ONCILLA_TRY(file->CheckUnchanged());
   const auto size = static_cast<int64_t>(file->bytes().size());
   const int64_t bytes = desc.bytes();

@@ -1,4 +1,4 @@
-// The files beside an ONNX model that hold its large tensors, mapped on first use.
+// The files beside an ONNX model that hold its large tensors.
 //
 // A file is opened only inside the model's folder (see MappedFile::OpenBeneath), and a tensor is a
 // view into the mapping, which lives as long as this object or any tensor of it.
@@ -19,6 +19,9 @@ class OnnxExternalFiles {
   // Empty: there is no folder, and no file is read.
   explicit OnnxExternalFiles(std::string folder) : folder_(std::move(folder)) {}
 
+  // Opens a file beforehand, so that what takes its name later is not read. What stands in the way
+  // is told by Read.
+  void Expect(std::string_view location) { (void)Open(std::string(location)).ok(); }
   // DataLoss where offset and length do not fit the file or the tensor.
   Result<Tensor> Read(const OnnxExternalData& data, const TensorDesc& desc);
   // The bytes of the files opened so far.
@@ -28,6 +31,8 @@ class OnnxExternalFiles {
   }
 
  private:
+  Result<std::shared_ptr<const MappedFile>> Open(const std::string& location);
+
   std::string folder_;
   std::map<std::string, std::shared_ptr<const MappedFile>> files_;
 };

@@ -61,6 +61,14 @@ class OnnxSource : public ModelSource {
     for (const auto* list : {&graph.inputs, &graph.outputs, &graph.values}) {
       for (const OnnxValueInfo& value : *list) stated_.emplace(value.name, &value);
     }
+    (void)ReadWire("an initializer", [&]() -> Status {
+      for (const auto& [name, tensor] : graph.initializers) {
+        if (const std::string file = OnnxExternalLocation(tensor); !file.empty()) {
+          external_.Expect(file);
+        }
+      }
+      return {};
+    }).ok();
   }
 
   std::string_view format() const override { return "ONNX"; }
@@ -158,7 +166,7 @@ class OnnxSource : public ModelSource {
     return request;
   }
 
-  mutable std::mutex mutex_;  // external files are opened lazily
+  mutable std::mutex mutex_;  // of external_: tensors of subgraphs open files late
   std::shared_ptr<const MappedFile> file_;
   std::deque<std::string> map_names_;  // of the model's, where they are not in the file
   OnnxModel model_;

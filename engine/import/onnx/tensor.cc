@@ -173,6 +173,18 @@ std::string OnnxTypeName(int64_t onnx_type) {
   return row ? std::string(row->name) : StrCat("type ", onnx_type);
 }
 
+std::string OnnxExternalLocation(Bytes tensor_proto) {
+  OnnxExternalData data;
+  bool is_external = false;
+  WireMessage message(tensor_proto);
+  while (message.Next()) {
+    // What is wrong with an entry is told when the tensor is read.
+    if (message.field() == 13) (void)ReadExternal(message.View(), data).ok();
+    if (message.field() == 14) is_external = message.Int() == 1;
+  }
+  return is_external ? data.location : std::string();
+}
+
 Result<OnnxTensor> TensorFromOnnx(Bytes tensor_proto, const std::shared_ptr<const void>& owner,
                                   const OnnxExternalReader& external) {
   ONCILLA_ASSIGN(Fields fields, ReadFields(tensor_proto));

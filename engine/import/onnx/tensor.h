@@ -27,6 +27,9 @@ struct OnnxExternalData {
 using OnnxExternalReader =
     std::function<Result<Tensor>(const OnnxExternalData&, const TensorDesc&)>;
 
+// The file that a TensorProto's bytes stand in; empty where it holds them itself. Throws WireError.
+std::string OnnxExternalLocation(Bytes tensor_proto);
+
 struct OnnxTensor {
   std::string name;
   Tensor value;

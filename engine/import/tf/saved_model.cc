@@ -301,6 +301,10 @@ Result<std::unique_ptr<SavedModel>> SavedModel::Open(const std::string& folder,
     model->meta_graph_ = (*chosen)->meta_graph;
     return In(model->ReadMetaGraph((*chosen)->meta_graph), model->path_);
   }));
+  // With the graph, which they belong to: another model may stand here by the time they are read.
+  auto variables = Checkpoint::Open(JoinPath(folder, "variables/variables"));
+  model->no_variables_ = variables.status();
+  if (variables.ok()) model->variables_ = *std::move(variables);
   return model;
 }
 
@@ -336,9 +340,7 @@ Result<std::map<Bytes, std::vector<int64_t>>> SavedModel::BoundInputs() const {
 }
 
 Result<Checkpoint*> SavedModel::Variables() {
-  if (variables_ == nullptr) {
-    ONCILLA_ASSIGN(variables_, Checkpoint::Open(JoinPath(folder_, "variables/variables")));
-  }
+  ONCILLA_TRY(no_variables_);
   return variables_.get();
 }
 

@@ -53,7 +53,7 @@ class SavedModel {
   // For each function of the object graph the object ids that its last arguments stand for.
   Result<std::map<Bytes, std::vector<int64_t>>> BoundInputs() const;
 
-  // NotFound when the folder has no variables.
+  // Opened with the model. NotFound when the folder has no variables.
   Result<Checkpoint*> Variables();
   int64_t file_bytes() const;
   void AddTo(std::vector<std::shared_ptr<const MappedFile>>& files) const {
@@ -77,6 +77,7 @@ class SavedModel {
   std::map<std::string, std::string, std::less<>> assets_;  // constant's node -> file
   std::unique_ptr<TfGraph> graph_;
   std::unique_ptr<Checkpoint> variables_;
+  Status no_variables_;  // why there are none; told to who needs them
 };
 
 }  // namespace oncilla

@@ -174,6 +174,11 @@ Result<std::unique_ptr<Checkpoint>> Checkpoint::Open(const std::string& prefix) 
   if (!status.ok()) return In(std::move(status), path);
   checkpoint->shards_.resize(static_cast<size_t>(checkpoint->shard_count_));
   checkpoint->file_bytes_ = static_cast<int64_t>(file->text().size());
+  // Now, so that the tensors are those that the index was written for, whatever takes these names
+  // later. A shard that is missing is told when a tensor of it is read.
+  for (int64_t i = 0; i < checkpoint->shard_count_; ++i) {
+    if (!checkpoint->OpenShard(i).ok()) break;
+  }
   return checkpoint;
 }
 
@@ -183,15 +188,20 @@ const Checkpoint::Entry* Checkpoint::Find(std::string_view key) const {
   return it == entries_.end() || it->key != key ? nullptr : &*it;
 }
 
+Status Checkpoint::OpenShard(int64_t number) {
+  auto& shard = shards_[static_cast<size_t>(number)];
+  if (shard != nullptr) return Status();
+  ONCILLA_ASSIGN(shard, MappedFile::Open(ShardPath(number)));
+  file_bytes_ += static_cast<int64_t>(shard->bytes().size());
+  return Status();
+}
+
 Result<std::span<const std::byte>> Checkpoint::Locate(const Entry& entry) {
   if (entry.shard < 0 || entry.shard >= shard_count_) {
     return DataLoss("is in shard ", entry.shard, " of ", shard_count_);
   }
-  auto& shard = shards_[static_cast<size_t>(entry.shard)];
-  if (shard == nullptr) {
-    ONCILLA_ASSIGN(shard, MappedFile::Open(ShardPath(entry.shard)));
-    file_bytes_ += static_cast<int64_t>(shard->bytes().size());
-  }
+  ONCILLA_TRY(OpenShard(entry.shard));
+  const auto& shard = shards_[static_cast<size_t>(entry.shard)];
   const auto bytes = shard->bytes();
   if (entry.offset < 0 || entry.size < 0 || static_cast<uint64_t>(entry.size) > bytes.size() ||
       static_cast<uint64_t>(entry.offset) > bytes.size() - static_cast<uint64_t>(entry.size)) {

@@ -1,8 +1,8 @@
 // TensorFlow's checkpoint (tensor bundle): `PREFIX.index`, a sorted table from a tensor's name to
 // where it lies, and `PREFIX.data-00000-of-00001`, ..., the raw bytes of the tensors.
 //
-// Number tensors are views into the mapped shards: nothing is copied. Shards are mapped when the
-// first tensor in them is read. Use one from one thread at a time; the tensors it gave out live on
+// Number tensors are views into the mapped shards: nothing is copied. Shards are opened with the
+// index, since they belong together. Use one from one thread at a time; the tensors it gave out live on
 // their own. Written after tensor_bundle.proto and the format's own rules; files of the V1 format,
 // partitioned variables and big-endian files are refused with that reason.
 #pragma once
@@ -64,6 +64,7 @@ class Checkpoint {
     Entry entry;
   };
 
+  Status OpenShard(int64_t number);
   Result<std::span<const std::byte>> Locate(const Entry& entry);
   Result<Tensor> ReadWhole(const Entry& entry);
   Result<Tensor> ReadBox(const Entry& entry, const SliceBox& box);
@@ -75,7 +76,7 @@ class Checkpoint {
   std::vector<Entry> entries_;
   std::map<std::string, std::vector<Slice>, std::less<>> slices_;  // by the tensor's key
   int64_t shard_count_ = 0;
-  std::vector<std::shared_ptr<const MappedFile>> shards_;  // null until mapped
+  std::vector<std::shared_ptr<const MappedFile>> shards_;  // null: missing
   int64_t file_bytes_ = 0;
 };
 
