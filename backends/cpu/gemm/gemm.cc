@@ -17,6 +17,8 @@ constexpr double kMostFlopsPerTask = 1e9;
 // How much of B one task may go over again and again: it has to stay in the second cache.
 constexpr int64_t kBlockFloats = 512 * 1024 / 4;
 constexpr int64_t kDepthBlock = 512;
+// What a thread packs at a time.
+constexpr int64_t kPackedElements = 1 << 16;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -37,6 +39,16 @@ void PackPanels(const T* b, int64_t row_step, int64_t column_step, int64_t depth
     FunctionsFor<T>(Target()).pack(b + panel * width * column_step, row_step, column_step, depth,
                                    columns - panel * width, to + panel * width * depth);
   }
+}
+
+template <class T>
+void Pack(const Threads& threads, const T* b, int64_t row_step, int64_t column_step, int64_t depth,
+          int64_t columns, T* to) {
+  const int64_t width = PanelColumns();
+  const int64_t grain = std::max<int64_t>(1, kPackedElements / (width * std::max<int64_t>(1, depth)));
+  ParallelFor(threads, CeilDiv(columns, width), grain, [&](int64_t first, int64_t last) {
+    PackPanels(b, row_step, column_step, depth, columns, first, last, to);
+  });
 }
 
 Split SplitOf(const ProductSizes& p, int64_t others) {
@@ -107,6 +119,7 @@ float Dot(const T* a, const T* b, int64_t count) {
 
 #define ONCILLA_FOR(T)                                                                          \
   template void PackPanels(const T*, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, T*); \
+  template void Pack(const Threads&, const T*, int64_t, int64_t, int64_t, int64_t, T*);         \
   template void RunProduct(const Threads&, const Product<float, T>&);                              \
   template float Dot(const T*, const T*, int64_t);
 ONCILLA_FOR(float)

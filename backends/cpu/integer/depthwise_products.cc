@@ -393,11 +393,11 @@ class FastIntegerDepthwise : public CpuKernel {
 
 }  // namespace
 
-Packing IntegerDepthwisePacking(const TensorDesc& filter) {
+CpuPacking IntegerDepthwisePacking(const TensorDesc& filter) {
   const int64_t channels = filter.shape.back(), taps = filter.elements() / channels;
   const bool is_signed = filter.dtype == DType::kI8;
   return {StrCat("taps", HWY_DYNAMIC_DISPATCH(BlockChannels)()), PackedSize(taps, channels),
-          [taps, channels, is_signed](const Tensor& constant, std::span<std::byte> to) {
+          [taps, channels, is_signed](const Threads&, const Tensor& constant, std::span<std::byte> to) {
             Pack({constant.bytes().data(), is_signed, taps, channels, nullptr}, to.data());
             return Status();
           }};
