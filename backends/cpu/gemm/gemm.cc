@@ -17,6 +17,8 @@ constexpr double kMostFlopsPerTask = 1e9;
 // How much of B one task may go over again and again: it has to stay in the second cache.
 constexpr int64_t kBlockFloats = 512 * 1024 / 4;
 constexpr int64_t kDepthBlock = 512;
+// What a task reads of B at least, where it reads each element once.
+constexpr int64_t kReadFloats = 512 * 1024 / 4;
 // What a thread packs at a time.
 constexpr int64_t kPackedElements = 1 << 16;
 
@@ -64,6 +66,10 @@ Split SplitOf(const ProductSizes& p, int64_t others) {
 
   Split split;
   const int64_t b_floats = p.depth() * p.columns;
+  // Of few rows, reading B is all the work.
+  if (p.rows() <= 3 && others == 1) {
+    wanted = std::max(wanted, std::min<int64_t>(kMaxTasks, b_floats / kReadFloats));
+  }
   if (p.tap_count == 1) {
     const int64_t block = std::clamp<int64_t>(
         kBlockFloats / (std::clamp<int64_t>(p.run, 1, kDepthBlock) * width), 1, panels);
