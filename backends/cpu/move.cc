@@ -197,6 +197,7 @@ bool CopyTurned(std::span<const MoveAxis> axes, const std::byte* from, std::byte
 // A few planes become the parts of pixels: the channels of a picture.
 template <int N, int kParts>
 void Interleave(const std::byte* from, int64_t plane, int64_t pixels, std::byte* to) {
+  if constexpr (N == 4) return InterleaveWords(from, plane, kParts, pixels, to);
   for (int64_t i = 0; i < pixels; ++i) {
     for (int p = 0; p < kParts; ++p) {
       std::memcpy(to + (i * kParts + p) * N, from + p * plane + i * N, N);

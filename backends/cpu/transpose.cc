@@ -59,6 +59,40 @@ void Turn(const std::byte* from, int64_t step, int64_t rows, int64_t columns, st
   TurnOneByOne(from, step, whole_rows, rows, 0, columns, to);
 }
 
+template <int kParts>
+HWY_INLINE void InterleaveParts(const std::byte* from, int64_t plane, int64_t pixels,
+                                std::byte* to) {
+  int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::ScalableTag<uint32_t> words;
+  const hn::Repartition<uint8_t, decltype(words)> bytes;
+  const auto load = [&](int part) HWY_ATTR {
+    const std::byte* at = from + part * plane + i * 4;
+    return hn::BitCast(words, hn::LoadU(bytes, reinterpret_cast<const uint8_t*>(at)));
+  };
+  constexpr int64_t kStep = HWY_LANES(uint32_t);
+  for (; i + kStep <= pixels; i += kStep) {
+    HWY_ALIGN uint32_t woven[kParts * kStep];
+    if constexpr (kParts == 2) {
+      hn::StoreInterleaved2(load(0), load(1), words, woven);
+    } else {
+      hn::StoreInterleaved3(load(0), load(1), load(2), words, woven);
+    }
+    std::memcpy(to + i * kParts * 4, woven, sizeof(woven));
+  }
+#endif
+  for (; i < pixels; ++i) {
+    for (int p = 0; p < kParts; ++p) {
+      std::memcpy(to + (i * kParts + p) * 4, from + p * plane + i * 4, 4);
+    }
+  }
+}
+
+void Interleave(const std::byte* from, int64_t plane, int parts, int64_t pixels, std::byte* to) {
+  if (parts == 2) return InterleaveParts<2>(from, plane, pixels, to);
+  InterleaveParts<3>(from, plane, pixels, to);
+}
+
 }  // namespace oncilla::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -66,9 +100,15 @@ HWY_AFTER_NAMESPACE();
 namespace oncilla::cpu {
 
 HWY_EXPORT(Turn);
+HWY_EXPORT(Interleave);
 
 void TurnWords(const std::byte* from, int64_t step, int64_t rows, int64_t columns, std::byte* to) {
   HWY_DYNAMIC_DISPATCH(Turn)(from, step, rows, columns, to);
+}
+
+void InterleaveWords(const std::byte* from, int64_t plane, int parts, int64_t pixels,
+                     std::byte* to) {
+  HWY_DYNAMIC_DISPATCH(Interleave)(from, plane, parts, pixels, to);
 }
 
 }  // namespace oncilla::cpu
