@@ -260,7 +260,7 @@ TEST(WinogradTest, WeightsThatAreNotTransformed) {
       const float* panels = WinogradFilter::DirectPanels(packed.data());
       ASSERT_NE(panels, nullptr) << strange;
       std::vector<float> expected(static_cast<size_t>(PackedElements(27, 5)));
-      Pack(filter.data(), 5, 1, 27, 5, expected.data());
+      Pack({}, filter.data(), 5, 1, 27, 5, expected.data());
       EXPECT_EQ(std::memcmp(panels, expected.data(), expected.size() * sizeof(float)), 0);
     }
   }
