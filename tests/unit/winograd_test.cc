@@ -316,7 +316,7 @@ TEST(WinogradTest, SmallImagesKeepTheirPanels) {
   const float* panels = WinogradFilter::DirectPanels(packed.data());
   ASSERT_NE(panels, nullptr);
   std::vector<float> expected(static_cast<size_t>(PackedElements(27, 5)));
-  Pack(weights.data(), 5, 1, 27, 5, expected.data());
+  Pack({}, weights.data(), 5, 1, 27, 5, expected.data());
   EXPECT_EQ(std::memcmp(panels, expected.data(), expected.size() * sizeof(float)), 0);
 }
 
