@@ -204,7 +204,11 @@ ONCILLA_VNNI void RunRow(const QuadRow& row) {
 
 }  // namespace
 
-QuadRowFunction QuadRowHere() { return MayUseAvx512Vnni() ? &RunRow : nullptr; }
+QuadRowFunction QuadRowHere() {
+  // Asking the processor takes long on a virtual one.
+  static const QuadRowFunction here = MayUseAvx512Vnni() ? &RunRow : nullptr;
+  return here;
+}
 #else
 QuadRowFunction QuadRowHere() { return nullptr; }
 #endif
