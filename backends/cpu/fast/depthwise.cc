@@ -47,6 +47,26 @@ HWY_INLINE void Finish(const DepthwiseRow<T>& r, Vector sum, int64_t at, int64_t
   StoreSome(sum, r.y + at, count);
 }
 
+// Neighbouring pixels from `at` on, whole vectors: curved activations by one call for all of them.
+template <int kPixels, class T>
+HWY_INLINE void FinishPixels(const DepthwiseRow<T>& r, const Vector (&sum)[kPixels], int64_t at) {
+  if (!r.curved) {
+    ONCILLA_UNROLL for (int p = 0; p < kPixels; ++p) Finish(r, sum[p], at + p * r.channels, kLanes);
+    return;
+  }
+  constexpr Floats d;
+  HWY_ALIGN float sums[kPixels * kLanes];
+  ONCILLA_UNROLL for (int p = 0; p < kPixels; ++p) {
+    Vector v = sum[p];
+    if (r.residual != nullptr) v = hn::Add(v, LoadAll(r.residual + at + p * r.channels));
+    hn::Store(v, d, sums + p * kLanes);
+  }
+  CallActivate(d, r.d.epilogue.activation, sums, kPixels);
+  ONCILLA_UNROLL for (int p = 0; p < kPixels; ++p) {
+    StoreAll(hn::Load(d, sums + p * kLanes), r.y + at + p * r.channels);
+  }
+}
+
 // One pixel, any window.
 template <class T>
 HWY_INLINE void OnePixel(const DepthwiseRow<T>& r, int64_t o, int64_t c, int64_t count) {
@@ -118,9 +138,7 @@ HWY_INLINE int64_t ThreeWide(const DepthwiseRow<T>& r, int64_t o, int64_t end, i
         }
       }
     }
-    ONCILLA_UNROLL for (int p = 0; p < kPixels; ++p) {
-      Finish(r, sum[p], (o + p) * r.channels + c, kLanes);
-    }
+    FinishPixels(r, sum, o * r.channels + c);
   }
   return o;
 }
@@ -166,9 +184,7 @@ HWY_INLINE void FiveWidePixels(const DepthwiseRow<T>& r, int64_t o, int64_t c) {
       }
     }
   }
-  ONCILLA_UNROLL for (int p = 0; p < kPixels; ++p) {
-    Finish(r, sum[p], (o + p) * r.channels + c, kLanes);
-  }
+  FinishPixels(r, sum, o * r.channels + c);
 }
 
 // A whole row of them.

@@ -34,12 +34,14 @@ HWY_INLINE void CopyRows(const float* from, int64_t from_step, float* to, int64_
   }
 }
 void ActivateRows(Activation activation, float* c, int64_t step, int rows, int64_t count) {
-  for (int i = 0; i < rows; ++i) {
-    for (int64_t j = 0; j < count; j += kLanes) {
-      float* at = c + i * step + j;
-      StoreSome(Activate(Floats(), activation, LoadSome(at, count - j)), at, count - j);
+  WithActivation(Floats(), activation, [&](const auto& function) HWY_ATTR {
+    for (int i = 0; i < rows; ++i) {
+      float* row = c + i * step;
+      int64_t j = 0;
+      for (; j + kLanes <= count; j += kLanes) StoreAll(function(LoadAll(row + j)), row + j);
+      if (j < count) StoreSome(function(LoadSome(row + j, count - j)), row + j, count - j);
     }
-  }
+  });
 }
 
 // A tile whose last vector of columns is not full: through a small copy of C, because the tile
