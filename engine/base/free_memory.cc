@@ -11,6 +11,7 @@
 #include <malloc.h>
 #endif
 #include <sys/mman.h>
+#include <unistd.h>
 
 namespace oncilla {
 
@@ -28,6 +29,20 @@ void AskForLargePages(void* data, int64_t bytes) {
   const uintptr_t last = (begin + static_cast<uintptr_t>(bytes)) / kLargePage * kLargePage;
   // A wish: without it, memory is the same.
   if (first < last) (void)::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+#else
+  (void)data, (void)bytes;
+#endif
+}
+
+void AskForPages(void* data, int64_t bytes) {
+#ifdef MADV_POPULATE_WRITE
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(data);
+  const uintptr_t first = (begin + page - 1) / page * page;
+  const uintptr_t last = (begin + static_cast<uintptr_t>(bytes)) / page * page;
+  if (first < last) {
+    (void)::madvise(reinterpret_cast<void*>(first), last - first, MADV_POPULATE_WRITE);
+  }
 #else
   (void)data, (void)bytes;
 #endif

@@ -41,7 +41,8 @@ struct Zeros {
   bool filled = false;
 };
 Zeros AllocateZeros(int64_t bytes) {
-  constexpr int64_t kLeast = int64_t{1} << 20, kMost = int64_t{256} << 20;
+  constexpr int64_t kLeast = int64_t{128} << 10, kLarge = int64_t{4} << 20;
+  constexpr int64_t kMost = int64_t{256} << 20;
   Zeros zeros;
   if (bytes < kLeast || bytes > kMost) {
     zeros.data = std::aligned_alloc(kAlignment, (bytes / kAlignment + 1) * kAlignment);
@@ -53,7 +54,7 @@ Zeros AllocateZeros(int64_t bytes) {
   const auto first = reinterpret_cast<uintptr_t>(zeros.allocated);
   zeros.data = reinterpret_cast<void*>((first + kAlignment - 1) / kAlignment * kAlignment);
   zeros.filled = true;
-  AskForLargePages(zeros.data, bytes);
+  bytes < kLarge ? AskForPages(zeros.data, bytes) : AskForLargePages(zeros.data, bytes);
   return zeros;
 }
 
