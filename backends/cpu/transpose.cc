@@ -33,8 +33,8 @@ void Turn(const std::byte* from, int64_t step, int64_t rows, int64_t columns, st
   constexpr hn::FixedTag<uint64_t, 2> pairs;
   whole_rows = rows / 4 * 4, whole_columns = columns / 4 * 4;
   const auto load = [&](int64_t r, int64_t c) HWY_ATTR {
-    return hn::BitCast(words, hn::LoadU(bytes, reinterpret_cast<const uint8_t*>(from) + r * step +
-                                                   c * 4));
+    return hn::BitCast(words,
+                       hn::LoadU(bytes, reinterpret_cast<const uint8_t*>(from) + r * step + c * 4));
   };
   for (int64_t r = 0; r < whole_rows; r += 4) {
     for (int64_t c = 0; c < whole_columns; c += 4) {

@@ -191,8 +191,7 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::Map(int fd, const std::str
   }
   constexpr int64_t kReadWhole = int64_t{16} << 20;
   if (info.st_size <= kReadWhole) {
-    ONCILLA_ASSIGN(FileBytes contents,
-                   ReadWhole<FileBytes>(fd, path, kReadWhole, info.st_size));
+    ONCILLA_ASSIGN(FileBytes contents, ReadWhole<FileBytes>(fd, path, kReadWhole, info.st_size));
     // Written to meanwhile: perhaps half of the old and half of the new.
     file->size_ = static_cast<size_t>(info.st_size);
     ONCILLA_TRY(file->CheckUnchanged());

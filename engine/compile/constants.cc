@@ -12,8 +12,8 @@
 namespace oncilla {
 namespace {
 
-// Packings read numbers through typed pointers; a view into a file may lie anywhere. `room` is where
-// a copy goes: the pages of one that has been packed serve for the next.
+// Packings read numbers through typed pointers; a view into a file may lie anywhere. `room` is
+// where a copy goes: the pages of one that has been packed serve for the next.
 Tensor AtItsAlignment(const Tensor& t, std::vector<std::byte>& room) {
   const auto size = static_cast<uintptr_t>(std::max<int64_t>(BytesOf(t.dtype()), 1));
   const bool aligned = reinterpret_cast<uintptr_t>(t.bytes().data()) % size == 0;

@@ -32,9 +32,9 @@ struct FreeCounted {
   }
 };
 
-// Memory of zeros: `data` is the aligned place within what was `allocated`, which is null when there
-// is none. Memory that comes fresh from the system is known to be zero and not written to here,
-// unless there is so much that finding its pages might outlast a deadline.
+// Memory of zeros: `data` is the aligned place within what was `allocated`, which is null when
+// there is none. Memory that comes fresh from the system is known to be zero and not written to
+// here, unless there is so much that finding its pages might outlast a deadline.
 struct Zeros {
   void* allocated = nullptr;
   void* data = nullptr;

@@ -112,8 +112,8 @@ class ProductConv : public CpuKernel {
 
   // Packs one group of a filter[taps, in_group, out_channels].
   void PackGroup(const T* filter, int64_t group, T* to) const {
-    Pack(Threads(), filter + group * product_.columns, g_.out_channels, 1, product_.depth(), product_.columns,
-         to + group * packed_elements_);
+    Pack(Threads(), filter + group * product_.columns, g_.out_channels, 1, product_.depth(),
+         product_.columns, to + group * packed_elements_);
   }
 
  private:
@@ -248,11 +248,11 @@ Result<CpuPacking> ConvPacking(const NodeView& node, int input) {
     // Sizes that only become known later do not matter: the packed filter tells what it is.
     const bool transformed = Winograd::Pays(desc.shape, node.outputs[0].shape);
     return CpuPacking{StrCat("winograd", tile, "p", PanelColumns(), transformed ? "" : " direct"),
-                   filter.packed_bytes(transformed),
-                   [=](const Threads& threads, const Tensor& constant, std::span<std::byte> to) {
-                     filter.Pack(threads, constant.As<float>().data(), transformed, to);
-                     return Status();
-                   }};
+                      filter.packed_bytes(transformed),
+                      [=](const Threads& threads, const Tensor& constant, std::span<std::byte> to) {
+                        filter.Pack(threads, constant.As<float>().data(), transformed, to);
+                        return Status();
+                      }};
   }
   const int64_t groups = attrs.groups, out_channels = desc.shape.back();
   const int64_t columns = out_channels / groups, depth = desc.elements() / out_channels;
@@ -266,12 +266,12 @@ Result<CpuPacking> ConvPacking(const NodeView& node, int input) {
     }
   };
   return CpuPacking{StrCat("panels", PanelColumns(), groups > 1 ? StrCat("g", groups) : ""),
-                 SaturatingMul(BytesOf(desc.dtype) * groups, elements),
-                 [=, dtype = desc.dtype](const Threads& threads, const Tensor& constant,
-                                         std::span<std::byte> to) {
-                   ForCarried(dtype, [&](auto type) { pack(type, threads, constant, to); });
-                   return Status();
-                 }};
+                    SaturatingMul(BytesOf(desc.dtype) * groups, elements),
+                    [=, dtype = desc.dtype](const Threads& threads, const Tensor& constant,
+                                            std::span<std::byte> to) {
+                      ForCarried(dtype, [&](auto type) { pack(type, threads, constant, to); });
+                      return Status();
+                    }};
 }
 
 }  // namespace oncilla::cpu

@@ -162,19 +162,19 @@ Result<CpuPacking> MatMulPacking(const NodeView& node, int input) {
       GeometryOf(attrs, Shape{attrs.transpose_b ? shape.back() : shape[shape.rank() - 2]}, shape);
   const int64_t count = shape.elements() / (g.k * g.n);
   return CpuPacking{StrCat("panels", PanelColumns(), attrs.transpose_b ? "t" : ""),
-                 SaturatingMul(count, BytesOf(fact.dtype) * PackedElements(g.k, g.n)),
-                 [g, count, dtype = fact.dtype](const Threads& threads, const Tensor& constant,
-                                                std::span<std::byte> to) {
-                   ForCarried(dtype, [&]<class T>(TypeTag<T>) {
-                     const T* from = constant.As<T>().data();
-                     T* packed = reinterpret_cast<T*>(to.data());
-                     for (int64_t i = 0; i < count; ++i) {
-                       Pack(threads, from + i * g.k * g.n, g.b_row, g.b_col, g.k, g.n,
-                            packed + i * PackedElements(g.k, g.n));
-                     }
-                   });
-                   return Status();
-                 }};
+                    SaturatingMul(count, BytesOf(fact.dtype) * PackedElements(g.k, g.n)),
+                    [g, count, dtype = fact.dtype](const Threads& threads, const Tensor& constant,
+                                                   std::span<std::byte> to) {
+                      ForCarried(dtype, [&]<class T>(TypeTag<T>) {
+                        const T* from = constant.As<T>().data();
+                        T* packed = reinterpret_cast<T*>(to.data());
+                        for (int64_t i = 0; i < count; ++i) {
+                          Pack(threads, from + i * g.k * g.n, g.b_row, g.b_col, g.k, g.n,
+                               packed + i * PackedElements(g.k, g.n));
+                        }
+                      });
+                      return Status();
+                    }};
 }
 
 }  // namespace oncilla::cpu

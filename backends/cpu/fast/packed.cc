@@ -285,38 +285,40 @@ Result<CpuPacking> MatMulPackedPacking(const NodeView& node, int input) {
   const std::string name = StrCat("panels", PanelColumns());
   if (input == 1) {
     const int64_t bytes = sizes.bytes();
-    return CpuPacking{name, SaturatingMul(all, bytes),
-                   [columns, bytes](const Threads&, const Tensor& constant, std::span<std::byte> to) {
-                     const auto from = constant.As<uint8_t>();
-                     FillPanels<uint8_t>(
-                         columns, bytes, [&](int64_t c, int64_t i) { return from[c * bytes + i]; },
-                         to);
-                     return Status();
-                   }};
+    return CpuPacking{
+        name, SaturatingMul(all, bytes),
+        [columns, bytes](const Threads&, const Tensor& constant, std::span<std::byte> to) {
+          const auto from = constant.As<uint8_t>();
+          FillPanels<uint8_t>(
+              columns, bytes, [&](int64_t c, int64_t i) { return from[c * bytes + i]; }, to);
+          return Status();
+        }};
   }
   const int64_t bytes = SaturatingMul(all, SaturatingMul(blocks, int64_t{sizeof(float)}));
   if (desc.dtype == DType::kF32) {
-    return CpuPacking{name, bytes, [columns, blocks](const Threads&, const Tensor& constant, std::span<std::byte> to) {
-                     const auto from = constant.As<float>();
-                     FillPanels<float>(
-                         columns, blocks,
-                         [&](int64_t c, int64_t b) { return from[c * blocks + b]; }, to);
-                     return Status();
-                   }};
+    return CpuPacking{
+        name, bytes,
+        [columns, blocks](const Threads&, const Tensor& constant, std::span<std::byte> to) {
+          const auto from = constant.As<float>();
+          FillPanels<float>(
+              columns, blocks, [&](int64_t c, int64_t b) { return from[c * blocks + b]; }, to);
+          return Status();
+        }};
   }
-  return CpuPacking{StrCat(name, " of ", bits, " bits"), bytes,
-                 [columns, blocks, bits](const Threads&, const Tensor& constant, std::span<std::byte> to) {
-                   const auto from = constant.As<uint8_t>();
-                   const int64_t row = (blocks * bits + 7) / 8;
-                   FillPanels<float>(
-                       columns, blocks,
-                       [&](int64_t c, int64_t b) {
-                         const int code = from[c * row + b * bits / 8] >> (b * bits % 8);
-                         return static_cast<float>(code & ((1 << bits) - 1));
-                       },
-                       to);
-                   return Status();
-                 }};
+  return CpuPacking{
+      StrCat(name, " of ", bits, " bits"), bytes,
+      [columns, blocks, bits](const Threads&, const Tensor& constant, std::span<std::byte> to) {
+        const auto from = constant.As<uint8_t>();
+        const int64_t row = (blocks * bits + 7) / 8;
+        FillPanels<float>(
+            columns, blocks,
+            [&](int64_t c, int64_t b) {
+              const int code = from[c * row + b * bits / 8] >> (b * bits % 8);
+              return static_cast<float>(code & ((1 << bits) - 1));
+            },
+            to);
+        return Status();
+      }};
 }
 
 }  // namespace oncilla::cpu

@@ -318,14 +318,15 @@ Result<CpuPacking> RecurrentPacking(const NodeView& node, int input) {
     return CpuPacking{"dense", fact.desc().bytes(), nullptr};
   }
   return CpuPacking{StrCat("recurrent", weights.gates, "panels", PanelColumns()),
-                 SaturatingMul(BytesOf(fact.dtype), weights.elements()),
-                 [weights, dtype = fact.dtype](const Threads& threads, const Tensor& constant,
+                    SaturatingMul(BytesOf(fact.dtype), weights.elements()),
+                    [weights, dtype = fact.dtype](const Threads& threads, const Tensor& constant,
                                                   std::span<std::byte> to) {
-                   ForCarried(dtype, [&]<class T>(TypeTag<T>) {
-                     weights.PackAll(threads, constant.As<T>().data(), reinterpret_cast<T*>(to.data()));
-                   });
-                   return Status();
-                 }};
+                      ForCarried(dtype, [&]<class T>(TypeTag<T>) {
+                        weights.PackAll(threads, constant.As<T>().data(),
+                                        reinterpret_cast<T*>(to.data()));
+                      });
+                      return Status();
+                    }};
 }
 
 }  // namespace oncilla::cpu

@@ -131,23 +131,24 @@ void WinogradFilter::Pack(const Threads& threads, const float* filter, bool tran
   w.plane = plane_floats_;
   auto* signs = reinterpret_cast<uint8_t*>(to.data() + signs_offset());
   const int64_t width = PanelColumns();
-  ParallelFor(threads, channels_, GrainOf(9 * columns_, channels_), [&](int64_t begin, int64_t end) {
-    WinogradWeights row = w;
-    for (int64_t c = begin; c < end; ++c) {
-      for (int64_t n = 0; n < columns_; n += width) {
-        row.filter = filter + c * columns_ + n;
-        row.columns = std::min(width, columns_ - n);
-        row.to = panels + (n / width * channels_ + c) * width;
-        row.to_columns = width;
-        WinogradFunctionsFor(tile_).weights(row);
-      }
-      for (int64_t i = c * columns_; i < (c + 1) * columns_; ++i) {
-        std::array<float, 9> window;
-        for (int k = 0; k < 9; ++k) window[k] = filter[k * windows + i];
-        signs[i] = SignsOf(window);
-      }
-    }
-  });
+  ParallelFor(threads, channels_, GrainOf(9 * columns_, channels_),
+              [&](int64_t begin, int64_t end) {
+                WinogradWeights row = w;
+                for (int64_t c = begin; c < end; ++c) {
+                  for (int64_t n = 0; n < columns_; n += width) {
+                    row.filter = filter + c * columns_ + n;
+                    row.columns = std::min(width, columns_ - n);
+                    row.to = panels + (n / width * channels_ + c) * width;
+                    row.to_columns = width;
+                    WinogradFunctionsFor(tile_).weights(row);
+                  }
+                  for (int64_t i = c * columns_; i < (c + 1) * columns_; ++i) {
+                    std::array<float, 9> window;
+                    for (int k = 0; k < 9; ++k) window[k] = filter[k * windows + i];
+                    signs[i] = SignsOf(window);
+                  }
+                }
+              });
 }
 
 std::array<double, 9> WinogradFilter::Window(const float* packed, int64_t c, int64_t n) const {

@@ -168,9 +168,9 @@ void WeightsRow(const WinogradWeights& t) {
         }
       }
       ONCILLA_UNROLL for (int i = 0; i < kEdge; ++i) {
-        half[i][j] = hn::MulAdd(hn::Set(d, t.g[i][0]), in[0],
-                                hn::MulAdd(hn::Set(d, t.g[i][1]), in[1],
-                                           hn::Mul(hn::Set(d, t.g[i][2]), in[2])));
+        half[i][j] = hn::MulAdd(
+            hn::Set(d, t.g[i][0]), in[0],
+            hn::MulAdd(hn::Set(d, t.g[i][1]), in[1], hn::Mul(hn::Set(d, t.g[i][2]), in[2])));
       }
     }
     ONCILLA_UNROLL for (int i = 0; i < kEdge; ++i) {

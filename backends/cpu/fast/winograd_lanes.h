@@ -19,8 +19,8 @@ struct WinogradWeights {
   const float* filter = nullptr;  // the first window's first weight, next to those of other columns
   int64_t tap = 0;                // floats from one weight of a window to the next
   int64_t columns = 0;
-  float* to = nullptr;  // a row of a panel in plane 0
-  int64_t plane = 0;    // floats from one plane to the next
+  float* to = nullptr;     // a row of a panel in plane 0
+  int64_t plane = 0;       // floats from one plane to the next
   int64_t to_columns = 0;  // columns of a panel: those that are not there become zeros
 };
 

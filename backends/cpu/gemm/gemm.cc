@@ -47,7 +47,8 @@ template <class T>
 void Pack(const Threads& threads, const T* b, int64_t row_step, int64_t column_step, int64_t depth,
           int64_t columns, T* to) {
   const int64_t width = PanelColumns();
-  const int64_t grain = std::max<int64_t>(1, kPackedElements / (width * std::max<int64_t>(1, depth)));
+  const int64_t grain =
+      std::max<int64_t>(1, kPackedElements / (width * std::max<int64_t>(1, depth)));
   ParallelFor(threads, CeilDiv(columns, width), grain, [&](int64_t first, int64_t last) {
     PackPanels(b, row_step, column_step, depth, columns, first, last, to);
   });
@@ -126,7 +127,7 @@ float Dot(const T* a, const T* b, int64_t count) {
 #define ONCILLA_FOR(T)                                                                          \
   template void PackPanels(const T*, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, T*); \
   template void Pack(const Threads&, const T*, int64_t, int64_t, int64_t, int64_t, T*);         \
-  template void RunProduct(const Threads&, const Product<float, T>&);                              \
+  template void RunProduct(const Threads&, const Product<float, T>&);                           \
   template float Dot(const T*, const T*, int64_t);
 ONCILLA_FOR(float)
 ONCILLA_FOR(Half)

@@ -144,7 +144,8 @@ void RunBlock(const Product<float, B>& p, const Block& block) {
     t.bounds = bounded && last ? bounds : nullptr;
     int64_t columns = std::min<int64_t>(kTileColumns, p.columns - column);
     int panels = 1;
-    if (rows <= 3 && p.tap_count == 1 && !block.panels_outside && panel + PanelsAtOnce(rows) <= block.last_panel &&
+    if (rows <= 3 && p.tap_count == 1 && !block.panels_outside &&
+        panel + PanelsAtOnce(rows) <= block.last_panel &&
         column + PanelsAtOnce(rows) * kTileColumns <= p.columns) {
       panels = PanelsAtOnce(rows);
       columns = panels * kTileColumns;

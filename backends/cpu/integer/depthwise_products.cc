@@ -310,8 +310,8 @@ class FastIntegerDepthwise : public CpuKernel {
                BitsOf(node.outputs[0].dtype) == 8 &&
                PacksQuads(node.inputs[1].dtype == DType::kI8, g.taps(), g.axis[2].kernel)) {}
   std::string description() const override {
-    return StrCat("depthwise, ", quads_ ? "columns" : "pairs", " of taps", packed_ ? ", packed" : "",
-                  epilogue_.none() ? "" : ", requantised");
+    return StrCat("depthwise, ", quads_ ? "columns" : "pairs", " of taps",
+                  packed_ ? ", packed" : "", epilogue_.none() ? "" : ", requantised");
   }
   int64_t scratch_bytes() const override {
     return packed_ ? 0 : PackedSize(g_.taps(), g_.in_channels);

@@ -89,8 +89,8 @@ struct Vectors512 {
   ONCILLA_VNNI_INLINE static Bytes Requantize(Bytes sum, const QuadRow& r, const float* scales) {
     const Floats value = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), _mm512_loadu_ps(scales));
     // The value stands first: NaN is no more than the least.
-    const Floats bounded = _mm512_min_ps(_mm512_max_ps(value, _mm512_set1_ps(r.least)),
-                                         _mm512_set1_ps(r.most));
+    const Floats bounded =
+        _mm512_min_ps(_mm512_max_ps(value, _mm512_set1_ps(r.least)), _mm512_set1_ps(r.most));
     // To the nearest, ties to even.
     return _mm512_add_epi32(_mm512_cvtps_epi32(bounded), _mm512_set1_epi32(r.zero));
   }
@@ -129,8 +129,8 @@ struct Vectors256 {
   }
   ONCILLA_VNNI_INLINE static Bytes Requantize(Bytes sum, const QuadRow& r, const float* scales) {
     const Floats value = _mm256_mul_ps(_mm256_cvtepi32_ps(sum), _mm256_loadu_ps(scales));
-    const Floats bounded = _mm256_min_ps(_mm256_max_ps(value, _mm256_set1_ps(r.least)),
-                                         _mm256_set1_ps(r.most));
+    const Floats bounded =
+        _mm256_min_ps(_mm256_max_ps(value, _mm256_set1_ps(r.least)), _mm256_set1_ps(r.most));
     return _mm256_add_epi32(_mm256_cvtps_epi32(bounded), _mm256_set1_epi32(r.zero));
   }
   ONCILLA_VNNI_INLINE static Bytes ToBytes(const Bytes* y, bool is_signed) {
@@ -157,7 +157,7 @@ ONCILLA_VNNI void RunBlock(const QuadRow& row, const QuadBlock& block, int64_t p
     lines[i] = row.lines[i] != nullptr ? row.lines[i] + block.first : outside;
     steps[i] = row.lines[i] != nullptr ? row.channels : 0;
   }
-  const auto column = [&](int64_t x, Bytes* out) ONCILLA_VNNI __attribute__((always_inline)) {
+  const auto column = [&](int64_t x, Bytes * out) ONCILLA_VNNI __attribute__((always_inline)) {
     const bool inside = x >= 0 && x < row.in;
     Bytes in[kQuadLines];
     ONCILLA_UNROLL for (int i = 0; i < kQuadLines; ++i) {

@@ -60,9 +60,9 @@ CpuPacking PackingOf(const ByteMatrix& w, std::string_view order) {
             ByteMatrix given = w;
             given.data = constant.bytes().data();
             const int64_t panels = LayoutOfBytes().Panels(w.n);
-            ParallelFor(threads, panels, GrainOf(w.k * 64, panels), [&](int64_t begin, int64_t end) {
-              PackBytes(given, begin, end, to.data());
-            });
+            ParallelFor(
+                threads, panels, GrainOf(w.k * 64, panels),
+                [&](int64_t begin, int64_t end) { PackBytes(given, begin, end, to.data()); });
             return Status();
           }};
 }
