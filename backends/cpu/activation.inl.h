@@ -144,7 +144,28 @@ HWY_INLINE V Activate(D d, Activation activation, V x) {
   return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
-// The same by a call, for where it stands in many places: it is large.
+// Calls fn(function) with the activation as a function of a vector: what is chosen once leaves its
+// constants in registers while a loop in `fn` goes on.
+template <class D, class F>
+HWY_INLINE void WithActivation(D d, Activation activation, F&& fn) {
+  using V = hn::Vec<D>;
+  if (activation == Activation::kSilu) {
+    fn([d](V x) HWY_ATTR { return hn::IfThenElse(hn::IsNaN(x), x, Silu(d, x)); });
+  } else {
+    fn([d, activation](V x) HWY_ATTR { return Activate(d, activation, x); });
+  }
+}
+
+// `count` vectors in place, by a call, for where it stands in many places: it is large.
+template <class D>
+HWY_NOINLINE void CallActivate(D d, Activation activation, hn::TFromD<D>* vectors, int count) {
+  WithActivation(d, activation, [&](const auto& function) HWY_ATTR {
+    for (int i = 0; i < count; ++i, vectors += hn::MaxLanes(d)) {
+      hn::Store(function(hn::Load(d, vectors)), d, vectors);
+    }
+  });
+}
+// The same of one.
 template <class D, class V = hn::Vec<D>>
 HWY_NOINLINE V CallActivate(D d, Activation activation, V x) {
   return Activate(d, activation, x);

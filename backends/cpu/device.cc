@@ -103,7 +103,15 @@ class CpuDevice : public Device, public TellsFreeMemory {
 
   Result<Packing> PackingFor(const NodeView& node, int input) const override {
     ONCILLA_ASSIGN(const KernelRow* row, Find(node));
-    if (row->packing != nullptr && !plain_) return row->packing(node, input);
+    if (row->packing != nullptr && !plain_) {
+      ONCILLA_ASSIGN(CpuPacking packing, row->packing(node, input));
+      if (packing.write == nullptr) return Packing{packing.name, packing.bytes, nullptr};
+      return Packing{packing.name, packing.bytes,
+                     [threads = threads_, write = std::move(packing.write)](
+                         const Tensor& constant, std::span<std::byte> to) {
+                       return write(threads, constant, to);
+                     }};
+    }
     return Packing{"dense", node.inputs[input].desc().bytes(), nullptr};
   }
 
@@ -129,6 +137,7 @@ class CpuDevice : public Device, public TellsFreeMemory {
     void* data = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED) return Exhausted("the host has no ", bytes, " bytes to map");
+    AskForLargePages(data, bytes);
     return std::unique_ptr<Region>(std::make_unique<MappedRegion>(data, bytes));
   }
 
@@ -184,8 +193,8 @@ class CpuDevice : public Device, public TellsFreeMemory {
     Facts facts;
     for (size_t i = 0; i < inputs.size(); ++i) {
       const Tensor& t = inputs[i];
-      // Kernels read through typed pointers; a view into a file may lie anywhere.
-      in.push_back(!t.valid() || t.dtype() == DType::kString || t.aligned()
+      // Most kernels read through typed pointers; a view into a file may lie anywhere.
+      in.push_back(!t.valid() || t.dtype() == DType::kString || t.aligned() || row->moves_alone
                        ? t
                        : Tensor::Copy(t.desc(), t.bytes()));
       facts.push_back(t.valid() ? Fact::Constant(in.back()) : Fact::Absent());

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -140,6 +141,15 @@ class CpuKernel : public Kernel {
   OwnedNode node_;
 };
 
+// The layout that a fast kernel wants a constant in: a Packing (engine/device/device.h) whose work
+// is divided.
+struct CpuPacking {
+  std::string name = "dense";
+  int64_t bytes = 0;
+  // Writes the packed form, the same with any number of threads; null copies the bytes as they are.
+  std::function<Status(const Threads&, const Tensor& constant, std::span<std::byte> to)> write;
+};
+
 struct KernelRow {
   std::string_view op;
   DTypeSet dtypes = kAll;  // of input 0
@@ -154,7 +164,9 @@ struct KernelRow {
   // Null, or a faster kernel for what it accepts: a null pointer means "take the plain one".
   Result<std::unique_ptr<CpuKernel>> (*fast)(const NodeView&) = nullptr;
   // How the fast kernel wants constant input i; called only when `fast` may take the node.
-  Result<Packing> (*packing)(const NodeView&, int input) = nullptr;
+  Result<CpuPacking> (*packing)(const NodeView&, int input) = nullptr;
+  // Only moves elements, and reads them wherever they lie: inputs need no alignment.
+  bool moves_alone = false;
   // Null, or a refusal beyond dtypes. May see partly known facts.
   Status (*can_run)(const NodeView&) = nullptr;
 };
@@ -200,7 +212,7 @@ constexpr KernelRow Row(std::string_view op, DTypeSet dtypes) {
 template <auto F>
 constexpr KernelRow Row(std::string_view op, DTypeSet dtypes,
                         Result<std::unique_ptr<CpuKernel>> (*fast)(const NodeView&),
-                        Result<Packing> (*packing)(const NodeView&, int) = nullptr) {
+                        Result<CpuPacking> (*packing)(const NodeView&, int) = nullptr) {
   KernelRow row = Row<F>(op, dtypes);
   row.fast = fast;
   row.packing = packing;

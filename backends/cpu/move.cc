@@ -9,6 +9,8 @@
 #include <array>
 #include <cstring>
 
+#include "backends/cpu/transpose.h"
+
 namespace oncilla::cpu {
 namespace {
 
@@ -136,9 +138,66 @@ void CopyTransposed(std::span<const MoveAxis> outer, const MoveAxis& across, con
   });
 }
 
+// The same of elements of 4 bytes, on vectors. `across`: one axis or several, which follow one
+// another without gaps in the source, and anyhow in the destination.
+void CopyTurned(std::span<const MoveAxis> outer, std::span<const MoveAxis> across,
+                const MoveAxis& along, const std::byte* from, std::byte* to,
+                const Threads& threads) {
+  constexpr int64_t kChunk = 256;  // of `across`, in which a thread stays with its rows
+  const int64_t columns = Places(across);
+  const int64_t across_tiles = (columns + kChunk - 1) / kChunk;
+  const int64_t along_tiles = (along.size + kTurnedRows - 1) / kTurnedRows;
+  const int64_t tiles = across_tiles * along_tiles;
+  Divide(threads, Places(outer) * tiles, std::min(columns, kChunk) * kTurnedRows * 4,
+         [&](int64_t begin, int64_t end) {
+           alignas(64) std::byte turned[kTurnedColumns * kTurnedRows * 4];
+           Walk walk(outer, begin / tiles);
+           for (int64_t t = begin; t < end; ++t) {
+             if (t > begin && t % tiles == 0) walk.Next();
+             const int64_t first = t % across_tiles * kChunk;
+             const int64_t last = std::min(first + kChunk, columns);
+             const int64_t row = t % tiles / across_tiles * kTurnedRows;
+             const int64_t rows = std::min(kTurnedRows, along.size - row);
+             const std::byte* f = from + walk.from() + row * along.from;
+             std::byte* d = to + walk.to() + row * 4;
+             Walk place(across, first);
+             for (int64_t c = first; c < last; c += kTurnedColumns) {
+               const int64_t count = std::min(kTurnedColumns, last - c);
+               TurnWords(f + c * 4, along.from, rows, count, turned);
+               for (int64_t i = 0; i < count; ++i, place.Next()) {
+                 std::memcpy(d + place.to(), turned + i * kTurnedRows * 4,
+                             static_cast<size_t>(rows) * 4);
+               }
+             }
+           }
+         });
+}
+
+// Moves of 4-byte elements that are along an axis in the destination and across others in the
+// source. False: it is no such move.
+bool CopyTurned(std::span<const MoveAxis> axes, const std::byte* from, std::byte* to,
+                const Threads& threads) {
+  if (axes.back().to != 4 || axes.back().size < 4) return false;
+  absl::InlinedVector<MoveAxis, 8> outer(axes.begin(), axes.end() - 1), across;
+  // The axes that follow one another in the source, from the innermost one out.
+  for (int64_t step = 4;;) {
+    const auto next = std::find_if(outer.begin(), outer.end(),
+                                   [&](const MoveAxis& axis) { return axis.from == step; });
+    if (next == outer.end()) break;
+    step *= next->size;
+    across.insert(across.begin(), *next);
+    outer.erase(next);
+  }
+  // A short axis is not worth a tile.
+  if (across.empty() || Places(across) < 4) return false;
+  CopyTurned(outer, across, axes.back(), from, to, threads);
+  return true;
+}
+
 // A few planes become the parts of pixels: the channels of a picture.
 template <int N, int kParts>
 void Interleave(const std::byte* from, int64_t plane, int64_t pixels, std::byte* to) {
+  if constexpr (N == 4) return InterleaveWords(from, plane, kParts, pixels, to);
   for (int64_t i = 0; i < pixels; ++i) {
     for (int p = 0; p < kParts; ++p) {
       std::memcpy(to + (i * kParts + p) * N, from + p * plane + i * N, N);
@@ -169,6 +228,9 @@ void CopyElements(std::span<const MoveAxis> axes, const std::byte* from, std::by
       const auto copy = inner.size == 2 ? CopyInterleaved<N, 2> : CopyInterleaved<N, 3>;
       return copy(axes.first(axes.size() - 2), pixels.size, inner.from, from, to, threads);
     }
+  }
+  if constexpr (N == 4) {
+    if (CopyTurned(axes, from, to, threads)) return;
   }
   if (inner.to == N) {
     for (size_t i = 0; i + 1 < axes.size(); ++i) {

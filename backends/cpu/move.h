@@ -57,6 +57,7 @@ constexpr KernelRow MoveRow(std::string_view op) {
   row.dtypes = kStorable;
   row.plain = &internal::MakeMoves<F>;
   row.host = &internal::HostMoves<F>;
+  row.moves_alone = true;
   return row;
 }
 

@@ -14,6 +14,9 @@
 #include <chrono>
 #include <filesystem>
 #include <system_error>
+#include <vector>
+
+#include "engine/base/free_memory.h"
 
 namespace oncilla {
 namespace {
@@ -126,8 +129,28 @@ std::string FolderOf(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// All of a file from where its descriptor stands, `size` bytes as the system says.
-Result<std::string> ReadWhole(int fd, const std::string& path, uint64_t max_bytes, off_t size) {
+// Leaves new bytes as they come: a file's are about to be read into them.
+template <class T>
+struct Unfilled : std::allocator<T> {
+  template <class U>
+  struct rebind {
+    using other = Unfilled<U>;
+  };
+  template <class U, class... Args>
+  void construct(U* at, Args&&... args) {
+    if constexpr (sizeof...(Args) == 0) {
+      ::new (static_cast<void*>(at)) U;
+    } else {
+      ::new (static_cast<void*>(at)) U(std::forward<Args>(args)...);
+    }
+  }
+};
+using FileBytes = std::vector<char, Unfilled<char>>;
+
+// All of a file from where its descriptor stands, `size` bytes as the system says. Bytes:
+// std::string or FileBytes.
+template <class Bytes>
+Result<Bytes> ReadWhole(int fd, const std::string& path, uint64_t max_bytes, off_t size) {
   auto too_large = [&](uint64_t found) {
     return FileError(Code::kResourceExhausted, "read", path,
                      StrCat("it has ", found, " bytes, the limit is ", max_bytes));
@@ -135,12 +158,13 @@ Result<std::string> ReadWhole(int fd, const std::string& path, uint64_t max_byte
   const uint64_t stated = static_cast<uint64_t>(size);
   if (stated > max_bytes) return too_large(stated);
   // The stated size is only a hint: files of /proc state 0, and a log grows while it is read.
-  std::string contents;
+  Bytes contents;
   constexpr uint64_t kStep = 1 << 20;
   for (;;) {
     const uint64_t have = contents.size();
     const uint64_t room = std::min<uint64_t>(std::max(stated, have) - have + kStep, 1 << 30);
     contents.resize(have + room);
+    if (have == 0) AskForLargePages(contents.data(), static_cast<int64_t>(room));
     ssize_t got;
     do {
       got = ::read(fd, contents.data() + have, room);
@@ -167,11 +191,11 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::Map(int fd, const std::str
   }
   constexpr int64_t kReadWhole = int64_t{16} << 20;
   if (info.st_size <= kReadWhole) {
-    ONCILLA_ASSIGN(std::string contents, ReadWhole(fd, path, kReadWhole, info.st_size));
+    ONCILLA_ASSIGN(FileBytes contents, ReadWhole<FileBytes>(fd, path, kReadWhole, info.st_size));
     // Written to meanwhile: perhaps half of the old and half of the new.
     file->size_ = static_cast<size_t>(info.st_size);
     ONCILLA_TRY(file->CheckUnchanged());
-    auto kept = std::make_shared<const std::string>(std::move(contents));
+    auto kept = std::make_shared<const FileBytes>(std::move(contents));
     file->data_ = reinterpret_cast<const std::byte*>(kept->data());
     file->size_ = kept->size();
     file->owner_ = std::move(kept);
@@ -287,7 +311,7 @@ Result<std::string> ReadFile(const std::string& path, uint64_t max_bytes) {
   struct stat info;
   ONCILLA_ASSIGN(const int raw, OpenRegular(path, &info));
   const Descriptor fd(raw);
-  return ReadWhole(fd.get(), path, max_bytes, info.st_size);
+  return ReadWhole<std::string>(fd.get(), path, max_bytes, info.st_size);
 }
 
 Result<std::string> WritableTarget(const std::string& path) {

@@ -79,6 +79,7 @@ Status PackConstants(CompiledGraph& compiled, std::span<Device* const> devices,
       free = 0;
     }
   }
+  store.LetGoOfScratch();
   return Status();
 }
 

@@ -12,11 +12,14 @@
 namespace oncilla {
 namespace {
 
-// Packings read numbers through typed pointers; a view into a file may lie anywhere.
-Tensor AtItsAlignment(const Tensor& t) {
+// Packings read numbers through typed pointers; a view into a file may lie anywhere. `room` is
+// where a copy goes: the pages of one that has been packed serve for the next.
+Tensor AtItsAlignment(const Tensor& t, std::vector<std::byte>& room) {
   const auto size = static_cast<uintptr_t>(std::max<int64_t>(BytesOf(t.dtype()), 1));
   const bool aligned = reinterpret_cast<uintptr_t>(t.bytes().data()) % size == 0;
-  return aligned ? t : Tensor::Copy(t.desc(), t.bytes());
+  if (aligned) return t;
+  room.assign(t.bytes().begin(), t.bytes().end());
+  return Tensor::View(t.desc(), room, nullptr);
 }
 
 }  // namespace
@@ -78,7 +81,7 @@ Status ConstantStore::Send(const Wanted& wanted, const RunControl& control) {
   } else if (packing.write == nullptr) {
     entry.constant = constant;
   } else {
-    const Tensor source = AtItsAlignment(constant);
+    const Tensor source = AtItsAlignment(constant, aligned_);
     std::span<std::byte> into;
     if (to.info().host_memory) {
       into = {view.host(), static_cast<size_t>(packing.bytes)};
@@ -141,6 +144,11 @@ ConstantStore::~ConstantStore() {
     KeepForever(std::move(entry));
   }
   entries_.clear();  // before the pools
+}
+
+void ConstantStore::LetGoOfScratch() {
+  MutexLock lock(&mutex_);
+  aligned_ = std::vector<std::byte>();
 }
 
 Status ConstantStore::Reserve(std::span<const Wanted> wanted, const RunControl& control) {

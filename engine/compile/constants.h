@@ -56,6 +56,9 @@ class ConstantStore {
   // the driver refuses, Get allocates them one by one.
   Status Reserve(std::span<const Wanted> wanted, const RunControl& control = {});
 
+  // Frees what Get keeps from one constant to the next.
+  void LetGoOfScratch();
+
   // The constants that are there now ("f32[3,3,16,32] dense"), by device.
   struct Kept {
     int device = 0;
@@ -98,6 +101,7 @@ class ConstantStore {
   std::map<Key, std::shared_ptr<Entry>> entries_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Queue>> queues_ ABSL_GUARDED_BY(mutex_);
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<std::byte> aligned_ ABSL_GUARDED_BY(mutex_);  // a copy of what lies unaligned
 };
 
 // The constants of all stores of a session whose uploads are done. Thread-safe.

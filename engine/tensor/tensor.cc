@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "engine/base/free_memory.h"
 #include "engine/base/work_limits.h"
 #include "engine/tensor/numbers.h"
 #include "engine/tensor/tensor_list.h"
@@ -18,15 +19,44 @@ int64_t TensorDesc::bytes() const {
 
 namespace {
 
+constexpr int64_t kAlignment = 64;
+
 // Frees a tensor's memory and takes it off the account that it was counted on.
 struct FreeCounted {
   std::shared_ptr<HostAccount> account;
   int64_t bytes = 0;
-  void operator()(const void* data) const {
-    std::free(const_cast<void*>(data));
+  void* allocated = nullptr;
+  void operator()(const void*) const {
+    std::free(allocated);
     if (account != nullptr) account->Give(bytes);
   }
 };
+
+// Memory of zeros: `data` is the aligned place within what was `allocated`, which is null when
+// there is none. Memory that comes fresh from the system is known to be zero and not written to
+// here, unless there is so much that finding its pages might outlast a deadline.
+struct Zeros {
+  void* allocated = nullptr;
+  void* data = nullptr;
+  bool filled = false;
+};
+Zeros AllocateZeros(int64_t bytes) {
+  constexpr int64_t kLeast = int64_t{128} << 10, kLarge = int64_t{4} << 20;
+  constexpr int64_t kMost = int64_t{256} << 20;
+  Zeros zeros;
+  if (bytes < kLeast || bytes > kMost) {
+    zeros.data = std::aligned_alloc(kAlignment, (bytes / kAlignment + 1) * kAlignment);
+    zeros.allocated = zeros.data;
+    return zeros;
+  }
+  zeros.allocated = std::calloc(static_cast<size_t>(bytes + 2 * kAlignment), 1);
+  if (zeros.allocated == nullptr) return zeros;
+  const auto first = reinterpret_cast<uintptr_t>(zeros.allocated);
+  zeros.data = reinterpret_cast<void*>((first + kAlignment - 1) / kAlignment * kAlignment);
+  zeros.filled = true;
+  bytes < kLarge ? AskForPages(zeros.data, bytes) : AskForLargePages(zeros.data, bytes);
+  return zeros;
+}
 
 struct CountedStrings {
   HostCharge charge;
@@ -49,25 +79,22 @@ Result<Tensor> Tensor::Allocate(TensorDesc desc) {
     charge.Clear();  // counted anew with its contents
     return Strings(desc.shape, std::move(values));
   }
-  constexpr int64_t kAlignment = 64;
   const int64_t bytes = desc.bytes();
-  void* data = nullptr;
+  Zeros zeros;
   const std::shared_ptr<HostAccount>& account = WorkScope::Current().memory;
   if (account != nullptr) {
     ONCILLA_TRY(In(account->Take(bytes), StrCat("no host memory for ", desc)));
   }
-  if (bytes <= (int64_t{1} << 46)) {
-    data = std::aligned_alloc(kAlignment, (bytes / kAlignment + 1) * kAlignment);
-  }
-  if (data == nullptr) {
+  if (bytes <= (int64_t{1} << 46)) zeros = AllocateZeros(bytes);
+  if (zeros.data == nullptr) {
     if (account != nullptr) account->Give(bytes);
     return Exhausted("no host memory for ", desc, " (", bytes, " bytes)");
   }
   Tensor t;
-  t.owner_ = std::shared_ptr<const void>(data, FreeCounted{account, bytes});
-  ONCILLA_TRY(FillWithZeros(data, bytes));
+  t.owner_ = std::shared_ptr<const void>(zeros.data, FreeCounted{account, bytes, zeros.allocated});
+  if (!zeros.filled) ONCILLA_TRY(FillWithZeros(zeros.data, bytes));
   t.desc_ = std::move(desc);
-  t.data_ = static_cast<const std::byte*>(data);
+  t.data_ = static_cast<const std::byte*>(zeros.data);
   t.size_ = static_cast<size_t>(bytes);
   return t;
 }

@@ -82,6 +82,26 @@ TEST(MoveTest, AgreesWithItsDefinition) {
   }
 }
 
+// Filters from one order of axes to another, out of memory that is aligned for nothing.
+TEST(MoveTest, TurnsFiltersWhereverTheyLie) {
+  std::mt19937 random(12);
+  ThreadPool threads(3);
+  for (const int64_t out : {4, 31, 70}) {
+    for (const int64_t in : {1, 3, 17, 130}) {
+      for (const int64_t window : {1, 5, 9, 300}) {
+        Move move;  // [out, in, window] to [window, in, out]
+        move.axes = {{window, 1, in * out}, {in, window, out}, {out, in * window, 1}};
+        const auto bytes = static_cast<size_t>(4 * move.elements());
+        std::vector<std::byte> source(bytes + 1), expected(bytes), actual(bytes);
+        for (std::byte& b : source) b = static_cast<std::byte>(random());
+        Define(move, 0, 0, 0, 4, source.data() + 1, expected.data());
+        RunMove(Simplified(move), 4, source.data() + 1, actual.data(), &threads);
+        ASSERT_EQ(expected == actual, true) << out << ' ' << in << ' ' << window;
+      }
+    }
+  }
+}
+
 TEST(MoveTest, SimplifiedJoinsAndOrdersAxes) {
   // A dense copy is one axis, whatever the order.
   Move move;

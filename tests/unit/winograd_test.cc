@@ -77,7 +77,7 @@ std::vector<double> Expected(const Problem& p) {
 std::vector<float> Computed(const Problem& p, ThreadPool* threads = nullptr) {
   const Winograd winograd(p.g, p.tile);
   std::vector<float> packed(static_cast<size_t>(winograd.filter().packed_bytes() + 3) / 4, NAN);
-  winograd.filter().Pack(p.filter.data(), true,
+  winograd.filter().Pack({}, p.filter.data(), true,
                          std::as_writable_bytes(std::span(packed))
                              .first(static_cast<size_t>(winograd.filter().packed_bytes())));
   EXPECT_EQ(WinogradFilter::DirectPanels(packed.data()), nullptr);
@@ -256,11 +256,11 @@ TEST(WinogradTest, WeightsThatAreNotTransformed) {
       }
       const Winograd winograd(p.g, tile);
       std::vector<float> packed(static_cast<size_t>(winograd.filter().packed_bytes() + 3) / 4, NAN);
-      winograd.filter().Pack(filter.data(), true, std::as_writable_bytes(std::span(packed)));
+      winograd.filter().Pack({}, filter.data(), true, std::as_writable_bytes(std::span(packed)));
       const float* panels = WinogradFilter::DirectPanels(packed.data());
       ASSERT_NE(panels, nullptr) << strange;
       std::vector<float> expected(static_cast<size_t>(PackedElements(27, 5)));
-      Pack(filter.data(), 5, 1, 27, 5, expected.data());
+      Pack({}, filter.data(), 5, 1, 27, 5, expected.data());
       EXPECT_EQ(std::memcmp(panels, expected.data(), expected.size() * sizeof(float)), 0);
     }
   }
@@ -312,11 +312,11 @@ TEST(WinogradTest, SmallImagesKeepTheirPanels) {
   EXPECT_LT(filter.packed_bytes(false), filter.packed_bytes(true));
   const std::vector<float> weights = Numbers(9 * 15, 1);
   std::vector<float> packed(static_cast<size_t>(filter.packed_bytes(false) / 4), NAN);
-  filter.Pack(weights.data(), false, std::as_writable_bytes(std::span(packed)));
+  filter.Pack({}, weights.data(), false, std::as_writable_bytes(std::span(packed)));
   const float* panels = WinogradFilter::DirectPanels(packed.data());
   ASSERT_NE(panels, nullptr);
   std::vector<float> expected(static_cast<size_t>(PackedElements(27, 5)));
-  Pack(weights.data(), 5, 1, 27, 5, expected.data());
+  Pack({}, weights.data(), 5, 1, 27, 5, expected.data());
   EXPECT_EQ(std::memcmp(panels, expected.data(), expected.size() * sizeof(float)), 0);
 }
 

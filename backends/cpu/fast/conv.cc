@@ -112,8 +112,8 @@ class ProductConv : public CpuKernel {
 
   // Packs one group of a filter[taps, in_group, out_channels].
   void PackGroup(const T* filter, int64_t group, T* to) const {
-    Pack(filter + group * product_.columns, g_.out_channels, 1, product_.depth(), product_.columns,
-         to + group * packed_elements_);
+    Pack(Threads(), filter + group * product_.columns, g_.out_channels, 1, product_.depth(),
+         product_.columns, to + group * packed_elements_);
   }
 
  private:
@@ -234,42 +234,44 @@ Result<std::unique_ptr<CpuKernel>> MakeFastConv(const NodeView& node) {
   }
 }
 
-Result<Packing> ConvPacking(const NodeView& node, int input) {
+Result<CpuPacking> ConvPacking(const NodeView& node, int input) {
   const Fact& fact = node.inputs[static_cast<size_t>(input)];
   const TensorDesc desc = fact.desc();
   ONCILLA_ASSIGN(const auto attrs, ReadAttrs<ConvAttrs>(*node.attrs));
   if (input != 1 || !IsCarried(desc.dtype) || desc.elements() == 0 ||
       IsDepthwise(attrs, desc.shape)) {
-    return Packing{"dense", desc.bytes(), nullptr};
+    return CpuPacking{"dense", desc.bytes(), nullptr};
   }
   if (const int tile = Winograd::TileFor(attrs, desc.shape);
       desc.dtype == DType::kF32 && tile != 0) {
     const WinogradFilter filter(tile, desc.shape[2], desc.shape[3]);
     // Sizes that only become known later do not matter: the packed filter tells what it is.
     const bool transformed = Winograd::Pays(desc.shape, node.outputs[0].shape);
-    return Packing{StrCat("winograd", tile, "p", PanelColumns(), transformed ? "" : " direct"),
-                   filter.packed_bytes(transformed),
-                   [=](const Tensor& constant, std::span<std::byte> to) {
-                     filter.Pack(constant.As<float>().data(), transformed, to);
-                     return Status();
-                   }};
+    return CpuPacking{StrCat("winograd", tile, "p", PanelColumns(), transformed ? "" : " direct"),
+                      filter.packed_bytes(transformed),
+                      [=](const Threads& threads, const Tensor& constant, std::span<std::byte> to) {
+                        filter.Pack(threads, constant.As<float>().data(), transformed, to);
+                        return Status();
+                      }};
   }
   const int64_t groups = attrs.groups, out_channels = desc.shape.back();
   const int64_t columns = out_channels / groups, depth = desc.elements() / out_channels;
   const int64_t elements = PackedElements(depth, columns);
-  const auto pack = [=](auto type, const Tensor& constant, std::span<std::byte> to) {
+  const auto pack = [=](auto type, const Threads& threads, const Tensor& constant,
+                        std::span<std::byte> to) {
     using T = typename decltype(type)::type;
     for (int64_t i = 0; i < groups; ++i) {
-      Pack(constant.As<T>().data() + i * columns, out_channels, 1, depth, columns,
+      Pack(threads, constant.As<T>().data() + i * columns, out_channels, 1, depth, columns,
            reinterpret_cast<T*>(to.data()) + i * elements);
     }
   };
-  return Packing{StrCat("panels", PanelColumns(), groups > 1 ? StrCat("g", groups) : ""),
-                 SaturatingMul(BytesOf(desc.dtype) * groups, elements),
-                 [=, dtype = desc.dtype](const Tensor& constant, std::span<std::byte> to) {
-                   ForCarried(dtype, [&](auto type) { pack(type, constant, to); });
-                   return Status();
-                 }};
+  return CpuPacking{StrCat("panels", PanelColumns(), groups > 1 ? StrCat("g", groups) : ""),
+                    SaturatingMul(BytesOf(desc.dtype) * groups, elements),
+                    [=, dtype = desc.dtype](const Threads& threads, const Tensor& constant,
+                                            std::span<std::byte> to) {
+                      ForCarried(dtype, [&](auto type) { pack(type, threads, constant, to); });
+                      return Status();
+                    }};
 }
 
 }  // namespace oncilla::cpu

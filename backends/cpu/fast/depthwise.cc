@@ -1,8 +1,8 @@
 // Depthwise convolution by output rows, once per instruction set.
 //
-// A row is computed one vector of channels after the other, over all its pixels. Where a window
-// lies inside the input and is three wide, neighbouring pixels share the loads of input and
-// weights; all else takes one pixel at a time. Taps outside the input are left out, never
+// A row is computed one vector of channels after the other, over all its pixels. Where a window is
+// three wide and lies inside the input, or is five wide, neighbouring pixels share the loads of
+// input and weights; all else takes one pixel at a time. Taps outside the input are left out, never
 // multiplied by zero.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/fast/depthwise.cc"
@@ -45,6 +45,26 @@ HWY_INLINE void Finish(const DepthwiseRow<T>& r, Vector sum, int64_t at, int64_t
   sum = hn::Min(r.high, hn::Max(r.low, sum));
   if (r.curved) sum = CallActivate(Floats(), r.d.epilogue.activation, sum);
   StoreSome(sum, r.y + at, count);
+}
+
+// Neighbouring pixels from `at` on, whole vectors: curved activations by one call for all of them.
+template <int kPixels, class T>
+HWY_INLINE void FinishPixels(const DepthwiseRow<T>& r, const Vector (&sum)[kPixels], int64_t at) {
+  if (!r.curved) {
+    ONCILLA_UNROLL for (int p = 0; p < kPixels; ++p) Finish(r, sum[p], at + p * r.channels, kLanes);
+    return;
+  }
+  constexpr Floats d;
+  HWY_ALIGN float sums[kPixels * kLanes];
+  ONCILLA_UNROLL for (int p = 0; p < kPixels; ++p) {
+    Vector v = sum[p];
+    if (r.residual != nullptr) v = hn::Add(v, LoadAll(r.residual + at + p * r.channels));
+    hn::Store(v, d, sums + p * kLanes);
+  }
+  CallActivate(d, r.d.epilogue.activation, sums, kPixels);
+  ONCILLA_UNROLL for (int p = 0; p < kPixels; ++p) {
+    StoreAll(hn::Load(d, sums + p * kLanes), r.y + at + p * r.channels);
+  }
 }
 
 // One pixel, any window.
@@ -118,9 +138,7 @@ HWY_INLINE int64_t ThreeWide(const DepthwiseRow<T>& r, int64_t o, int64_t end, i
         }
       }
     }
-    ONCILLA_UNROLL for (int p = 0; p < kPixels; ++p) {
-      Finish(r, sum[p], (o + p) * r.channels + c, kLanes);
-    }
+    FinishPixels(r, sum, o * r.channels + c);
   }
   return o;
 }
@@ -139,6 +157,46 @@ HWY_INLINE int64_t ThreeWideRows(const DepthwiseRow<T>& r, int64_t o, int64_t en
   }
 }
 
+// kPixels neighbours whose windows are five wide, without holes, kStride apart: an input is loaded
+// once for all that see it, and left out where it lies outside.
+template <int kStride, int kPixels, class T>
+HWY_INLINE void FiveWidePixels(const DepthwiseRow<T>& r, int64_t o, int64_t c) {
+  constexpr Floats d;
+  constexpr int kKernel = 5, kInputs = (kPixels - 1) * kStride + kKernel;
+  const T* bias = r.d.epilogue.bias;
+  const Vector start = bias != nullptr ? LoadAll(bias + c) : hn::Zero(d);
+  Vector sum[kPixels];
+  ONCILLA_UNROLL for (int p = 0; p < kPixels; ++p) sum[p] = start;
+  const int64_t first = r.width.start(o), in = r.width.in;
+  for (int i = 0; i < r.rows; ++i) {
+    Vector w[kKernel];
+    ONCILLA_UNROLL for (int k = 0; k < kKernel; ++k) {
+      w[k] = LoadAll(r.filters[i] + k * r.channels + c);
+    }
+    const T* row = r.inputs[i] + c;
+    ONCILLA_UNROLL for (int j = 0; j < kInputs; ++j) {
+      const int64_t at = first + j;
+      if (at < 0 || at >= in) continue;
+      const Vector x = LoadAll(row + at * r.channels);
+      ONCILLA_UNROLL for (int p = 0; p < kPixels; ++p) {
+        const int k = j - p * kStride;
+        if (k >= 0 && k < kKernel) sum[p] = hn::MulAdd(x, w[k], sum[p]);
+      }
+    }
+  }
+  FinishPixels(r, sum, o * r.channels + c);
+}
+
+// A whole row of them.
+template <int kStride, class T>
+void FiveWide(const DepthwiseRow<T>& r, int64_t c) {
+  int64_t o = 0;
+  for (; o + 8 <= r.width.out; o += 8) FiveWidePixels<kStride, 8>(r, o, c);
+  if (o + 4 <= r.width.out) FiveWidePixels<kStride, 4>(r, o, c), o += 4;
+  if (o + 2 <= r.width.out) FiveWidePixels<kStride, 2>(r, o, c), o += 2;
+  if (o < r.width.out) FiveWidePixels<kStride, 1>(r, o, c);
+}
+
 template <class T>
 void RunRow(const DepthwiseRow<T>& r) {
   const WindowAxis& width = r.width;
@@ -147,8 +205,13 @@ void RunRow(const DepthwiseRow<T>& r) {
   const int64_t last = room < 0 ? 0 : std::min(width.out, room / width.stride + 1);
   const int64_t first = std::min((width.pad_begin + width.stride - 1) / width.stride, last);
   const bool three = width.kernel == 3 && width.dilation == 1;
+  const bool five = width.kernel == 5 && width.dilation == 1 && width.stride <= 2;
   int64_t c = 0;
   for (; c + kLanes <= r.channels; c += kLanes) {
+    if (five) {
+      width.stride == 1 ? FiveWide<1>(r, c) : FiveWide<2>(r, c);
+      continue;
+    }
     int64_t o = 0;
     for (; o < first; ++o) OnePixel(r, o, c, kLanes);
     if (three && width.stride == 1) o = ThreeWideRows<1>(r, o, last, c);

@@ -35,16 +35,16 @@ constexpr std::string_view Stored() {
 }
 
 Result<std::unique_ptr<CpuKernel>> MakeFastMatMul(const NodeView& node);
-Result<Packing> MatMulPacking(const NodeView& node, int input);
+Result<CpuPacking> MatMulPacking(const NodeView& node, int input);
 
 Result<std::unique_ptr<CpuKernel>> MakeFastConv(const NodeView& node);
-Result<Packing> ConvPacking(const NodeView& node, int input);
+Result<CpuPacking> ConvPacking(const NodeView& node, int input);
 
 Result<std::unique_ptr<CpuKernel>> MakeFastMaxPool(const NodeView& node);
 Result<std::unique_ptr<CpuKernel>> MakeFastAveragePool(const NodeView& node);
 
 Result<std::unique_ptr<CpuKernel>> MakeFastRecurrent(const NodeView& node);
-Result<Packing> RecurrentPacking(const NodeView& node, int input);
+Result<CpuPacking> RecurrentPacking(const NodeView& node, int input);
 
 Result<std::unique_ptr<CpuKernel>> MakeFastConvInteger(const NodeView& node);
 // Of a ConvInteger of bytes with sums in i32 whose groups have one input and one output channel,
@@ -52,10 +52,10 @@ Result<std::unique_ptr<CpuKernel>> MakeFastConvInteger(const NodeView& node);
 std::unique_ptr<CpuKernel> MakeFastIntegerDepthwise(const NodeView& node,
                                                     const IntegerEpilogue& epilogue,
                                                     const WindowGeometry& g, bool packed);
-Packing IntegerDepthwisePacking(const TensorDesc& filter);
-Result<Packing> ConvIntegerPacking(const NodeView& node, int input);
+CpuPacking IntegerDepthwisePacking(const TensorDesc& filter);
+Result<CpuPacking> ConvIntegerPacking(const NodeView& node, int input);
 Result<std::unique_ptr<CpuKernel>> MakeFastMatMulInteger(const NodeView& node);
-Result<Packing> MatMulIntegerPacking(const NodeView& node, int input);
+Result<CpuPacking> MatMulIntegerPacking(const NodeView& node, int input);
 
 Result<std::unique_ptr<CpuKernel>> MakeFastRequantize(const NodeView& node);
 
@@ -64,7 +64,7 @@ Result<std::unique_ptr<CpuKernel>> MakeFastQuantizeLinear(const NodeView& node);
 Result<std::unique_ptr<CpuKernel>> MakeFastDequantizeLinear(const NodeView& node);
 
 Result<std::unique_ptr<CpuKernel>> MakeFastMatMulPacked(const NodeView& node);
-Result<Packing> MatMulPackedPacking(const NodeView& node, int input);
+Result<CpuPacking> MatMulPackedPacking(const NodeView& node, int input);
 
 Result<std::unique_ptr<CpuKernel>> MakeFastResize(const NodeView& node);
 

@@ -151,29 +151,30 @@ Result<std::unique_ptr<CpuKernel>> MakeFastMatMul(const NodeView& node) {
   return kernel;
 }
 
-Result<Packing> MatMulPacking(const NodeView& node, int input) {
+Result<CpuPacking> MatMulPacking(const NodeView& node, int input) {
   const Fact& fact = node.inputs[static_cast<size_t>(input)];
   ONCILLA_ASSIGN(const auto attrs, ReadAttrs<MatMulAttrs>(*node.attrs));
   if (input != 1 || !IsPacked(fact, attrs.transpose_b)) {
-    return Packing{"dense", fact.desc().bytes(), nullptr};
+    return CpuPacking{"dense", fact.desc().bytes(), nullptr};
   }
   const Shape shape = fact.shape.ToShape();
   const MatMulGeometry g =
       GeometryOf(attrs, Shape{attrs.transpose_b ? shape.back() : shape[shape.rank() - 2]}, shape);
   const int64_t count = shape.elements() / (g.k * g.n);
-  return Packing{StrCat("panels", PanelColumns(), attrs.transpose_b ? "t" : ""),
-                 SaturatingMul(count, BytesOf(fact.dtype) * PackedElements(g.k, g.n)),
-                 [g, count, dtype = fact.dtype](const Tensor& constant, std::span<std::byte> to) {
-                   ForCarried(dtype, [&]<class T>(TypeTag<T>) {
-                     const T* from = constant.As<T>().data();
-                     T* packed = reinterpret_cast<T*>(to.data());
-                     for (int64_t i = 0; i < count; ++i) {
-                       Pack(from + i * g.k * g.n, g.b_row, g.b_col, g.k, g.n,
-                            packed + i * PackedElements(g.k, g.n));
-                     }
-                   });
-                   return Status();
-                 }};
+  return CpuPacking{StrCat("panels", PanelColumns(), attrs.transpose_b ? "t" : ""),
+                    SaturatingMul(count, BytesOf(fact.dtype) * PackedElements(g.k, g.n)),
+                    [g, count, dtype = fact.dtype](const Threads& threads, const Tensor& constant,
+                                                   std::span<std::byte> to) {
+                      ForCarried(dtype, [&]<class T>(TypeTag<T>) {
+                        const T* from = constant.As<T>().data();
+                        T* packed = reinterpret_cast<T*>(to.data());
+                        for (int64_t i = 0; i < count; ++i) {
+                          Pack(threads, from + i * g.k * g.n, g.b_row, g.b_col, g.k, g.n,
+                               packed + i * PackedElements(g.k, g.n));
+                        }
+                      });
+                      return Status();
+                    }};
 }
 
 }  // namespace oncilla::cpu

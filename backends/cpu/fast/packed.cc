@@ -275,9 +275,9 @@ Result<std::unique_ptr<CpuKernel>> MakeFastMatMulPacked(const NodeView& node) {
   return std::unique_ptr<CpuKernel>(std::make_unique<FastMatMulPacked>(node, attrs, rows));
 }
 
-Result<Packing> MatMulPackedPacking(const NodeView& node, int input) {
+Result<CpuPacking> MatMulPackedPacking(const NodeView& node, int input) {
   const TensorDesc desc = node.inputs[static_cast<size_t>(input)].desc();
-  if (input == 0 || !IsTaken(node)) return Packing{"dense", desc.bytes(), nullptr};
+  if (input == 0 || !IsTaken(node)) return CpuPacking{"dense", desc.bytes(), nullptr};
   ONCILLA_ASSIGN(const auto attrs, ReadAttrs<MatMulPackedAttrs>(*node.attrs));
   const PackedSizes sizes(node.inputs[1].desc());
   const int64_t columns = sizes.columns, blocks = sizes.blocks, bits = attrs.bits;
@@ -285,38 +285,40 @@ Result<Packing> MatMulPackedPacking(const NodeView& node, int input) {
   const std::string name = StrCat("panels", PanelColumns());
   if (input == 1) {
     const int64_t bytes = sizes.bytes();
-    return Packing{name, SaturatingMul(all, bytes),
-                   [columns, bytes](const Tensor& constant, std::span<std::byte> to) {
-                     const auto from = constant.As<uint8_t>();
-                     FillPanels<uint8_t>(
-                         columns, bytes, [&](int64_t c, int64_t i) { return from[c * bytes + i]; },
-                         to);
-                     return Status();
-                   }};
+    return CpuPacking{
+        name, SaturatingMul(all, bytes),
+        [columns, bytes](const Threads&, const Tensor& constant, std::span<std::byte> to) {
+          const auto from = constant.As<uint8_t>();
+          FillPanels<uint8_t>(
+              columns, bytes, [&](int64_t c, int64_t i) { return from[c * bytes + i]; }, to);
+          return Status();
+        }};
   }
   const int64_t bytes = SaturatingMul(all, SaturatingMul(blocks, int64_t{sizeof(float)}));
   if (desc.dtype == DType::kF32) {
-    return Packing{name, bytes, [columns, blocks](const Tensor& constant, std::span<std::byte> to) {
-                     const auto from = constant.As<float>();
-                     FillPanels<float>(
-                         columns, blocks,
-                         [&](int64_t c, int64_t b) { return from[c * blocks + b]; }, to);
-                     return Status();
-                   }};
+    return CpuPacking{
+        name, bytes,
+        [columns, blocks](const Threads&, const Tensor& constant, std::span<std::byte> to) {
+          const auto from = constant.As<float>();
+          FillPanels<float>(
+              columns, blocks, [&](int64_t c, int64_t b) { return from[c * blocks + b]; }, to);
+          return Status();
+        }};
   }
-  return Packing{StrCat(name, " of ", bits, " bits"), bytes,
-                 [columns, blocks, bits](const Tensor& constant, std::span<std::byte> to) {
-                   const auto from = constant.As<uint8_t>();
-                   const int64_t row = (blocks * bits + 7) / 8;
-                   FillPanels<float>(
-                       columns, blocks,
-                       [&](int64_t c, int64_t b) {
-                         const int code = from[c * row + b * bits / 8] >> (b * bits % 8);
-                         return static_cast<float>(code & ((1 << bits) - 1));
-                       },
-                       to);
-                   return Status();
-                 }};
+  return CpuPacking{
+      StrCat(name, " of ", bits, " bits"), bytes,
+      [columns, blocks, bits](const Threads&, const Tensor& constant, std::span<std::byte> to) {
+        const auto from = constant.As<uint8_t>();
+        const int64_t row = (blocks * bits + 7) / 8;
+        FillPanels<float>(
+            columns, blocks,
+            [&](int64_t c, int64_t b) {
+              const int code = from[c * row + b * bits / 8] >> (b * bits % 8);
+              return static_cast<float>(code & ((1 << bits) - 1));
+            },
+            to);
+        return Status();
+      }};
 }
 
 }  // namespace oncilla::cpu

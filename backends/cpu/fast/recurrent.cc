@@ -103,10 +103,12 @@ struct Weights {
     return first_elements() + (gates == 3 ? PackedElements(units, units) : 0);
   }
   template <class T>
-  void PackAll(const T* from, T* to) const {
+  void PackAll(const Threads& threads, const T* from, T* to) const {
     const int64_t width = gates * units;
-    Pack(from, width, 1, units, first(), to);
-    if (gates == 3) Pack(from + first(), width, 1, units, units, to + first_elements());
+    Pack(threads, from, width, 1, units, first(), to);
+    if (gates == 3) {
+      Pack(threads, from + first(), width, 1, units, units, to + first_elements());
+    }
   }
 };
 
@@ -161,7 +163,7 @@ class FastRecurrent : public CpuKernel {
     const T* weights = args.In<T>(1);
     if (!packed_) {
       T* to = reinterpret_cast<T*>(scratch);
-      weights_.PackAll(weights, to);
+      weights_.PackAll(args.threads, weights, to);
       weights = to;
     }
     const auto start = [&](size_t input, float* to) {
@@ -307,22 +309,24 @@ Result<std::unique_ptr<CpuKernel>> MakeFastRecurrent(const NodeView& node) {
   return kernel;
 }
 
-Result<Packing> RecurrentPacking(const NodeView& node, int input) {
+Result<CpuPacking> RecurrentPacking(const NodeView& node, int input) {
   const Fact& fact = node.inputs[static_cast<size_t>(input)];
   ONCILLA_ASSIGN(const auto attrs, ReadAttrs<RecurrentAttrs>(*node.attrs));
   ONCILLA_ASSIGN(const bool usual, IsUsual(node, attrs));
   const Weights weights = WeightsOf(node);
   if (input != 1 || !usual || weights.units == 0) {
-    return Packing{"dense", fact.desc().bytes(), nullptr};
+    return CpuPacking{"dense", fact.desc().bytes(), nullptr};
   }
-  return Packing{StrCat("recurrent", weights.gates, "panels", PanelColumns()),
-                 SaturatingMul(BytesOf(fact.dtype), weights.elements()),
-                 [weights, dtype = fact.dtype](const Tensor& constant, std::span<std::byte> to) {
-                   ForCarried(dtype, [&]<class T>(TypeTag<T>) {
-                     weights.PackAll(constant.As<T>().data(), reinterpret_cast<T*>(to.data()));
-                   });
-                   return Status();
-                 }};
+  return CpuPacking{StrCat("recurrent", weights.gates, "panels", PanelColumns()),
+                    SaturatingMul(BytesOf(fact.dtype), weights.elements()),
+                    [weights, dtype = fact.dtype](const Threads& threads, const Tensor& constant,
+                                                  std::span<std::byte> to) {
+                      ForCarried(dtype, [&]<class T>(TypeTag<T>) {
+                        weights.PackAll(threads, constant.As<T>().data(),
+                                        reinterpret_cast<T*>(to.data()));
+                      });
+                      return Status();
+                    }};
 }
 
 }  // namespace oncilla::cpu

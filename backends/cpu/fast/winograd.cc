@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 
 #include "backends/cpu/fast/winograd_lanes.h"
@@ -16,7 +17,7 @@ namespace {
 // A packed filter: whether it is transformed, in the first float; planes of panels; a byte of signs
 // per window. Parts begin at multiples of 64 bytes.
 constexpr int64_t kHeaderFloats = 16;
-constexpr int kMaxEdge = 6;
+constexpr int kMaxEdge = kWinogradEdge;
 // What a block's transformed inputs and sums may take.
 constexpr int64_t kBlockBytes = 2 * 1024 * 1024;
 constexpr int64_t kLeastTiles = 14;
@@ -26,6 +27,8 @@ constexpr int64_t kLeastSide = 12;
 constexpr int64_t kTransformGrain = 20'000, kProductGrain = 500'000;
 // The channels that 4x4 tiles add up at a time.
 constexpr int64_t kPartialSum = 32;
+// Weights that a thread looks at at a time.
+constexpr int64_t kLookedAt = 1 << 18;
 // Weights within these bounds have transforms that neither overflow nor lose digits.
 constexpr float kSmallest = 1e-30f, kLargest = 1e30f;
 
@@ -97,45 +100,55 @@ const float* WinogradFilter::Plane(const float* packed, int plane) const {
   return packed + kHeaderFloats + plane * plane_floats_;
 }
 
-void WinogradFilter::Pack(const float* filter, bool transformed, std::span<std::byte> to) const {
+void WinogradFilter::Pack(const Threads& threads, const float* filter, bool transformed,
+                          std::span<std::byte> to) const {
   const int64_t windows = channels_ * columns_;
-  float most = 0;
-  bool finite = true;
-  for (int64_t i = 0; i < 9 * windows; ++i) {
-    finite &= std::isfinite(filter[i]);
-    most = std::max(most, std::abs(filter[i]));
-  }
-  std::fill(to.begin(), to.end(), std::byte{0});
+  std::atomic<bool> usual = true;
+  std::atomic<bool> zeros = true;  // what is too small, too
+  ParallelFor(threads, 9 * windows, kLookedAt, [&](int64_t begin, int64_t end) {
+    float most = 0;
+    bool finite = true;
+    for (int64_t i = begin; i < end; ++i) {
+      finite &= std::isfinite(filter[i]);
+      most = std::max(most, std::abs(filter[i]));
+    }
+    if (!finite || most > kLargest) usual = false;
+    if (most >= kSmallest) zeros = false;
+  });
   auto* header = reinterpret_cast<float*>(to.data());
+  std::fill_n(header, kHeaderFloats, 0.0f);
   float* panels = header + kHeaderFloats;
-  if (!transformed || !finite || most < kSmallest || most > kLargest) {
-    cpu::Pack(filter, columns_, 1, 9 * channels_, columns_, panels);
+  if (!transformed || !usual || zeros) {
+    cpu::Pack(threads, filter, columns_, 1, 9 * channels_, columns_, panels);
+    const int64_t written = 4 * (kHeaderFloats + 9 * plane_floats_);
+    std::fill(to.begin() + written, to.end(), std::byte{0});
     return;
   }
   header[0] = 1;
-  const auto& g = MatricesFor(tile_).g;
-  std::vector<float> plane(static_cast<size_t>(windows));
-  std::vector<double> row(static_cast<size_t>(columns_));
-  for (int p = 0; p < planes(); ++p) {
-    for (int64_t c = 0; c < channels_; ++c) {
-      std::fill(row.begin(), row.end(), 0.0);
-      for (int k = 0; k < 9; ++k) {
-        const double factor = g[p / edge()][k / 3] * g[p % edge()][k % 3];
-        if (factor == 0) continue;
-        const float* from = filter + k * windows + c * columns_;
-        for (int64_t n = 0; n < columns_; ++n) row[n] += factor * static_cast<double>(from[n]);
-      }
-      std::transform(row.begin(), row.end(), plane.begin() + c * columns_,
-                     [](double v) { return static_cast<float>(v); });
-    }
-    cpu::Pack(plane.data(), columns_, 1, channels_, columns_, panels + p * plane_floats_);
-  }
+  WinogradWeights w;
+  for (int i = 0; i < edge(); ++i) std::copy_n(MatricesFor(tile_).g[i].data(), 3, w.g[i]);
+  w.tap = windows;
+  w.plane = plane_floats_;
   auto* signs = reinterpret_cast<uint8_t*>(to.data() + signs_offset());
-  for (int64_t i = 0; i < windows; ++i) {
-    std::array<float, 9> window;
-    for (int k = 0; k < 9; ++k) window[k] = filter[k * windows + i];
-    signs[i] = SignsOf(window);
-  }
+  const int64_t width = PanelColumns();
+  ParallelFor(threads, channels_, GrainOf(9 * columns_, channels_),
+              [&](int64_t begin, int64_t end) {
+                WinogradWeights row = w;
+                for (int64_t c = begin; c < end; ++c) {
+                  for (int64_t n = 0; n < columns_; n += width) {
+                    row.filter = filter + c * columns_ + n;
+                    row.columns = std::min(width, columns_ - n);
+                    row.to = panels + (n / width * channels_ + c) * width;
+                    row.to_columns = width;
+                    WinogradFunctionsFor(tile_).weights(row);
+                  }
+                  for (int64_t i = c * columns_; i < (c + 1) * columns_; ++i) {
+                    std::array<float, 9> window;
+                    for (int k = 0; k < 9; ++k) window[k] = filter[k * windows + i];
+                    signs[i] = SignsOf(window);
+                  }
+                }
+              });
 }
 
 std::array<double, 9> WinogradFilter::Window(const float* packed, int64_t c, int64_t n) const {

@@ -41,7 +41,8 @@ class WinogradFilter {
 
   int64_t packed_bytes(bool transformed = true) const;
   // All of `to` is written, of the size above.
-  void Pack(const float* filter, bool transformed, std::span<std::byte> to) const;
+  void Pack(const Threads& threads, const float* filter, bool transformed,
+            std::span<std::byte> to) const;
   // Null: the filter was transformed. Else its panels for a product.
   static const float* DirectPanels(const float* packed);
 

@@ -145,9 +145,48 @@ bool OutputTile(const WinogradOutput& t) {
   return hn::AllFalse(d, hn::IsNaN(strange));
 }
 
+template <int kTile>
+void WeightsRow(const WinogradWeights& t) {
+  constexpr int kEdge = kTile + 2;
+  const hn::ScalableTag<double> d;
+  using Doubles = hn::Vec<decltype(d)>;
+  const hn::Rebind<float, decltype(d)> floats;
+  constexpr int64_t kStep = HWY_LANES(double);
+  for (int64_t n = 0; n < t.to_columns; n += kStep) {
+    const int64_t count = std::clamp<int64_t>(t.columns - n, 0, kStep);
+    Doubles half[kEdge][3];
+    ONCILLA_UNROLL for (int j = 0; j < 3; ++j) {
+      Doubles in[3];
+      ONCILLA_UNROLL for (int i = 0; i < 3; ++i) {
+        const float* from = t.filter + (i * 3 + j) * t.tap + n;
+        if (count == kStep) {
+          in[i] = hn::PromoteTo(d, hn::LoadU(floats, from));
+        } else {
+          HWY_ALIGN float some[kStep] = {};
+          for (int64_t k = 0; k < count; ++k) some[k] = from[k];
+          in[i] = hn::PromoteTo(d, hn::Load(floats, some));
+        }
+      }
+      ONCILLA_UNROLL for (int i = 0; i < kEdge; ++i) {
+        half[i][j] = hn::MulAdd(
+            hn::Set(d, t.g[i][0]), in[0],
+            hn::MulAdd(hn::Set(d, t.g[i][1]), in[1], hn::Mul(hn::Set(d, t.g[i][2]), in[2])));
+      }
+    }
+    ONCILLA_UNROLL for (int i = 0; i < kEdge; ++i) {
+      ONCILLA_UNROLL for (int j = 0; j < kEdge; ++j) {
+        const Doubles sum = hn::MulAdd(hn::Set(d, t.g[j][0]), half[i][0],
+                                       hn::MulAdd(hn::Set(d, t.g[j][1]), half[i][1],
+                                                  hn::Mul(hn::Set(d, t.g[j][2]), half[i][2])));
+        hn::StoreU(hn::DemoteTo(floats, sum), floats, t.to + (i * kEdge + j) * t.plane + n);
+      }
+    }
+  }
+}
+
 const WinogradFunctions* GetFunctions() {
-  static const WinogradFunctions functions[2] = {{&InputTile<2>, &OutputTile<2>},
-                                                 {&InputTile<4>, &OutputTile<4>}};
+  static const WinogradFunctions functions[2] = {{&InputTile<2>, &WeightsRow<2>, &OutputTile<2>},
+                                                 {&InputTile<4>, &WeightsRow<4>, &OutputTile<4>}};
   return functions;
 }
 

@@ -11,6 +11,19 @@ namespace oncilla::cpu {
 // of these and exact in float.
 inline constexpr double kWinogradA = 0.6875, kWinogradB = 1.5;
 
+inline constexpr int kWinogradEdge = 6;  // of the largest tile's inputs
+
+// The windows of one input channel, for as many columns as a panel has at most.
+struct WinogradWeights {
+  double g[kWinogradEdge][3] = {};
+  const float* filter = nullptr;  // the first window's first weight, next to those of other columns
+  int64_t tap = 0;                // floats from one weight of a window to the next
+  int64_t columns = 0;
+  float* to = nullptr;     // a row of a panel in plane 0
+  int64_t plane = 0;       // floats from one plane to the next
+  int64_t to_columns = 0;  // columns of a panel: those that are not there become zeros
+};
+
 // A tile of `edge` x `edge` inputs of an image, zeros outside.
 struct WinogradInput {
   const float* image = nullptr;
@@ -35,6 +48,8 @@ struct WinogradOutput {
 
 struct WinogradFunctions {
   void (*input)(const WinogradInput&);
+  // G g G^T of each window, in double.
+  void (*weights)(const WinogradWeights&);
   // Whether all sums were finite; outputs are written in any case.
   bool (*output)(const WinogradOutput&);
 };

@@ -17,6 +17,10 @@ constexpr double kMostFlopsPerTask = 1e9;
 // How much of B one task may go over again and again: it has to stay in the second cache.
 constexpr int64_t kBlockFloats = 512 * 1024 / 4;
 constexpr int64_t kDepthBlock = 512;
+// What a task reads of B at least, where it reads each element once.
+constexpr int64_t kReadFloats = 512 * 1024 / 4;
+// What a thread packs at a time.
+constexpr int64_t kPackedElements = 1 << 16;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -39,6 +43,17 @@ void PackPanels(const T* b, int64_t row_step, int64_t column_step, int64_t depth
   }
 }
 
+template <class T>
+void Pack(const Threads& threads, const T* b, int64_t row_step, int64_t column_step, int64_t depth,
+          int64_t columns, T* to) {
+  const int64_t width = PanelColumns();
+  const int64_t grain =
+      std::max<int64_t>(1, kPackedElements / (width * std::max<int64_t>(1, depth)));
+  ParallelFor(threads, CeilDiv(columns, width), grain, [&](int64_t first, int64_t last) {
+    PackPanels(b, row_step, column_step, depth, columns, first, last, to);
+  });
+}
+
 Split SplitOf(const ProductSizes& p, int64_t others) {
   const int64_t width = Target().tile_columns;
   const int64_t panels = CeilDiv(p.columns, width);
@@ -52,6 +67,10 @@ Split SplitOf(const ProductSizes& p, int64_t others) {
 
   Split split;
   const int64_t b_floats = p.depth() * p.columns;
+  // Of few rows, reading B is all the work.
+  if (p.rows() <= 3 && others == 1) {
+    wanted = std::max(wanted, std::min<int64_t>(kMaxTasks, b_floats / kReadFloats));
+  }
   if (p.tap_count == 1) {
     const int64_t block = std::clamp<int64_t>(
         kBlockFloats / (std::clamp<int64_t>(p.run, 1, kDepthBlock) * width), 1, panels);
@@ -107,7 +126,8 @@ float Dot(const T* a, const T* b, int64_t count) {
 
 #define ONCILLA_FOR(T)                                                                          \
   template void PackPanels(const T*, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, T*); \
-  template void RunProduct(const Threads&, const Product<float, T>&);                              \
+  template void Pack(const Threads&, const T*, int64_t, int64_t, int64_t, int64_t, T*);         \
+  template void RunProduct(const Threads&, const Product<float, T>&);                           \
   template float Dot(const T*, const T*, int64_t);
 ONCILLA_FOR(float)
 ONCILLA_FOR(Half)

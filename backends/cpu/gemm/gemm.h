@@ -69,13 +69,10 @@ int64_t PackedElements(int64_t depth, int64_t columns);
 template <class T>
 void PackPanels(const T* b, int64_t row_step, int64_t column_step, int64_t depth, int64_t columns,
                 int64_t first, int64_t last, T* to);
-// All of it, on the calling thread.
+// All of it.
 template <class T>
-void Pack(const T* b, int64_t row_step, int64_t column_step, int64_t depth, int64_t columns,
-          T* to) {
-  const int64_t panels = (columns + PanelColumns() - 1) / PanelColumns();
-  PackPanels(b, row_step, column_step, depth, columns, 0, panels, to);
-}
+void Pack(const Threads& threads, const T* b, int64_t row_step, int64_t column_step, int64_t depth,
+          int64_t columns, T* to);
 
 // How a product is cut into pieces of work: tasks over rows times tasks over panels.
 struct Split {

@@ -34,12 +34,14 @@ HWY_INLINE void CopyRows(const float* from, int64_t from_step, float* to, int64_
   }
 }
 void ActivateRows(Activation activation, float* c, int64_t step, int rows, int64_t count) {
-  for (int i = 0; i < rows; ++i) {
-    for (int64_t j = 0; j < count; j += kLanes) {
-      float* at = c + i * step + j;
-      StoreSome(Activate(Floats(), activation, LoadSome(at, count - j)), at, count - j);
+  WithActivation(Floats(), activation, [&](const auto& function) HWY_ATTR {
+    for (int i = 0; i < rows; ++i) {
+      float* row = c + i * step;
+      int64_t j = 0;
+      for (; j + kLanes <= count; j += kLanes) StoreAll(function(LoadAll(row + j)), row + j);
+      if (j < count) StoreSome(function(LoadSome(row + j, count - j)), row + j, count - j);
     }
-  }
+  });
 }
 
 // A tile whose last vector of columns is not full: through a small copy of C, because the tile
@@ -140,13 +142,22 @@ void RunBlock(const Product<float, B>& p, const Block& block) {
     t.bias = p.epilogue.bias != nullptr ? p.epilogue.bias + column : nullptr;
     t.residual = p.epilogue.residual != nullptr ? p.epilogue.residual + at : nullptr;
     t.bounds = bounded && last ? bounds : nullptr;
-    const int64_t columns = std::min<int64_t>(kTileColumns, p.columns - column);
-    if (columns % kLanes == 0) {
+    int64_t columns = std::min<int64_t>(kTileColumns, p.columns - column);
+    int panels = 1;
+    if (rows <= 3 && p.tap_count == 1 && !block.panels_outside &&
+        panel + PanelsAtOnce(rows) <= block.last_panel &&
+        column + PanelsAtOnce(rows) * kTileColumns <= p.columns) {
+      panels = PanelsAtOnce(rows);
+      columns = panels * kTileColumns;
+      const auto few = rows == 1 ? &FewRows<B, 1> : rows == 2 ? &FewRows<B, 2> : &FewRows<B, 3>;
+      few(t, depth * kTileColumns);
+    } else if (columns % kLanes == 0) {
       RunTile(rows, static_cast<int>(columns / kLanes), t);
     } else {
       RunRaggedTile(rows, columns, t);
     }
     if (curved && last) ActivateRows(activation, t.c, p.c_step, rows, columns);
+    return panels;
   };
   for (int64_t pass = 0; pass < passes; ++pass) {
     k = p.run * pass / passes;
@@ -159,7 +170,9 @@ void RunBlock(const Product<float, B>& p, const Block& block) {
       }
     } else {
       for (int64_t tile = block.first_tile; tile < block.last_tile; ++tile) {
-        for (int64_t panel = block.first_panel; panel < block.last_panel; ++panel) run(tile, panel);
+        for (int64_t panel = block.first_panel; panel < block.last_panel;) {
+          panel += run(tile, panel);
+        }
       }
     }
   }

@@ -140,6 +140,50 @@ void TileOf(const TileArgs<B>& t) {
   StoreTile(t, sum);
 }
 
+// One to three rows over several panels at once: a tile of them alone has too few sums to hide how
+// long a multiplication takes. Sums are the same, bit for bit. Panels are `panel_step` elements
+// apart, all their columns are there; for one tap and no sums that are added last.
+constexpr int PanelsAtOnce(int rows) { return rows == 1 ? 4 : rows <= 3 ? 2 : 1; }
+
+template <class B, int kRows>
+void FewRows(const TileArgs<B>& t, int64_t panel_step) {
+  constexpr Floats d;
+  constexpr int kPanels = PanelsAtOnce(kRows), kVectors = kPanels * kTileVectors;
+  Vector sum[kRows][kVectors];
+  ONCILLA_UNROLL for (int v = 0; v < kVectors; ++v) {
+    const int64_t column = v * kLanes;
+    const Vector start = t.bias != nullptr ? hn::LoadU(d, t.bias + column) : hn::Zero(d);
+    ONCILLA_UNROLL for (int i = 0; i < kRows; ++i) {
+      sum[i][v] = start;
+      if (t.add_to_c) {
+        sum[i][v] = hn::LoadU(d, t.c + i * t.c_step + column);
+      } else if (t.residual != nullptr) {
+        sum[i][v] = hn::Add(start, hn::LoadU(d, t.residual + i * t.residual_step + column));
+      }
+    }
+  }
+  const B* HWY_RESTRICT b = t.b;
+  const float* a = t.a + t.taps[0];
+  for (int64_t k = t.run; k > 0; --k, a += t.run_step, b += kTileColumns) {
+    Vector x[kRows];
+    ONCILLA_UNROLL for (int i = 0; i < kRows; ++i) x[i] = hn::Set(d, a[i * t.row_step]);
+    ONCILLA_UNROLL for (int p = 0; p < kPanels; ++p) {
+      const B* panel = b + p * panel_step;
+      ONCILLA_UNROLL for (int v = 0; v < kTileColumns; v += static_cast<int>(64 / sizeof(B))) {
+        __builtin_prefetch(panel + t.prefetch + v, 0, 3);
+      }
+      ONCILLA_UNROLL for (int v = 0; v < kTileVectors; ++v) {
+        const Vector column = LoadAll(panel + v * kLanes);
+        ONCILLA_UNROLL for (int i = 0; i < kRows; ++i) {
+          Vector& to = sum[i][p * kTileVectors + v];
+          to = hn::MulAdd(x[i], column, to);
+        }
+      }
+    }
+  }
+  StoreTile(t, sum);
+}
+
 template <class B>
 using TileFunction = void (*)(const TileArgs<B>&);
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "backends/cpu/fast/fast.h"
+#include "backends/cpu/integer/depthwise_quads.h"
 #include "backends/cpu/integer/requantize.inl.h"
 #include "engine/ops/nn/integer.h"
 
@@ -291,14 +292,26 @@ void Pack(const DepthwiseWeights& w, std::byte* to) {
   }
 }
 
+// Whether constant weights are packed for depthwise_quads.h, too, which stands behind the others.
+bool PacksQuads(bool is_signed, int64_t taps, int64_t width) {
+  return is_signed && width == kQuadWidth && taps <= kQuadLines * kQuadWidth &&
+         QuadRowHere() != nullptr;
+}
+
 class FastIntegerDepthwise : public CpuKernel {
  public:
   FastIntegerDepthwise(const NodeView& node, IntegerEpilogue epilogue, const WindowGeometry& g,
                        bool packed)
-      : CpuKernel(node), epilogue_(std::move(epilogue)), g_(g), packed_(packed) {}
+      : CpuKernel(node),
+        epilogue_(std::move(epilogue)),
+        g_(g),
+        packed_(packed),
+        quads_(packed && g.axis[2].dilation == 1 && g.axis[2].stride <= 2 && !epilogue_.none() &&
+               BitsOf(node.outputs[0].dtype) == 8 &&
+               PacksQuads(node.inputs[1].dtype == DType::kI8, g.taps(), g.axis[2].kernel)) {}
   std::string description() const override {
-    return StrCat("depthwise, pairs of taps", packed_ ? ", packed" : "",
-                  epilogue_.none() ? "" : ", requantised");
+    return StrCat("depthwise, ", quads_ ? "columns" : "pairs", " of taps",
+                  packed_ ? ", packed" : "", epilogue_.none() ? "" : ", requantised");
   }
   int64_t scratch_bytes() const override {
     return packed_ ? 0 : PackedSize(g_.taps(), g_.in_channels);
@@ -325,8 +338,14 @@ class FastIntegerDepthwise : public CpuKernel {
       ONCILLA_ASSIGN(rule, RuleOf(AsRequantize(epilogue_), args, 5));
     }
 
-    const WindowAxis &depth = g_.axis[0], &height = g_.axis[1], &width = g_.axis[2];
     const std::vector<std::byte> outside(static_cast<size_t>(channels), std::byte(zero));
+    if (quads_ && !rule.fixed() && rule.x_zero == 0 && rule.left_shift == 0) {
+      RunQuads(args, rule, terms, SumsBehind(weights, taps, channels), outside.data(),
+               given + PackedSize(taps, channels));
+      return Status();
+    }
+
+    const WindowAxis &depth = g_.axis[0], &height = g_.axis[1], &width = g_.axis[2];
     DepthwiseRow all;
     all.line_count = depth.kernel * height.kernel;
     all.width = &width;
@@ -370,6 +389,56 @@ class FastIntegerDepthwise : public CpuKernel {
     return terms;
   }
 
+  // Every row by depthwise_quads.h.
+  void RunQuads(const Args& args, const RequantizeRule& rule, const std::vector<int32_t>& terms,
+                const int32_t* weight_sums, const std::byte* outside,
+                const std::byte* weights) const {
+    const int64_t channels = g_.in_channels;
+    const WindowAxis &depth = g_.axis[0], &height = g_.axis[1], &width = g_.axis[2];
+    const bool is_signed = args.in(0).dtype == DType::kI8;
+    const auto places = static_cast<size_t>(QuadPlaces(channels));
+    std::vector<int32_t> placed_terms(places);
+    std::vector<float> placed_scales(places);
+    for (int64_t at = 0; at < channels;) {
+      const QuadBlock block = QuadBlockAt(at, channels);
+      for (int64_t i = 0; i < block.width; ++i) {
+        const int64_t c = QuadChannel(block, i);
+        if (c >= channels) continue;
+        const auto term = static_cast<uint32_t>(terms[static_cast<size_t>(c)]);
+        const uint32_t moved = is_signed ? 128 * static_cast<uint32_t>(weight_sums[c]) : 0;
+        placed_terms[static_cast<size_t>(at + i)] = static_cast<int32_t>(term - moved);
+        placed_scales[static_cast<size_t>(at + i)] = rule.scales[rule.many ? c : 0];
+      }
+      at += block.width;
+    }
+    QuadRow all;
+    all.outside = outside;
+    all.channels = channels;
+    all.in = width.in;
+    all.out = width.out;
+    all.stride = width.stride;
+    all.pad = width.pad_begin;
+    all.is_signed = is_signed;
+    all.weights = weights;
+    all.terms = placed_terms.data();
+    all.scales = placed_scales.data();
+    all.least = static_cast<float>(rule.least);
+    all.most = static_cast<float>(rule.most);
+    all.zero = rule.zero;
+    all.y_signed = rule.to == DType::kI8;
+    const QuadRowFunction run = QuadRowHere();
+    const int64_t work = SaturatingMul(SaturatingMul(g_.taps(), channels), width.out);
+    ParallelFor(args.threads, g_.batch * depth.out * height.out, GrainOf(4 * work, 64),
+                [&](int64_t begin, int64_t end) {
+                  QuadRow row = all;
+                  for (int64_t i = begin; i < end; ++i) {
+                    FindLines(args.inputs[0], i, row.lines);
+                    row.y = args.outputs[0] + i * width.out * channels;
+                    run(row);
+                  }
+                });
+  }
+
   // The lines of the input under the windows of an output row.
   void FindLines(const std::byte* x, int64_t row, const std::byte** lines) const {
     const WindowAxis &depth = g_.axis[0], &height = g_.axis[1];
@@ -388,17 +457,23 @@ class FastIntegerDepthwise : public CpuKernel {
 
   const IntegerEpilogue epilogue_;
   const WindowGeometry g_;
-  const bool packed_;
+  const bool packed_, quads_;
 };
 
 }  // namespace
 
-Packing IntegerDepthwisePacking(const TensorDesc& filter) {
+CpuPacking IntegerDepthwisePacking(const TensorDesc& filter) {
   const int64_t channels = filter.shape.back(), taps = filter.elements() / channels;
-  const bool is_signed = filter.dtype == DType::kI8;
-  return {StrCat("taps", HWY_DYNAMIC_DISPATCH(BlockChannels)()), PackedSize(taps, channels),
-          [taps, channels, is_signed](const Tensor& constant, std::span<std::byte> to) {
+  const int64_t width = filter.shape[filter.shape.rank() - 3];
+  const bool is_signed = filter.dtype == DType::kI8, quads = PacksQuads(is_signed, taps, width);
+  const int64_t pairs = PackedSize(taps, channels);
+  return {StrCat("taps", HWY_DYNAMIC_DISPATCH(BlockChannels)(), quads ? " and columns" : ""),
+          SaturatingAdd(pairs, quads ? QuadBytes(channels) : 0),
+          [=](const Threads&, const Tensor& constant, std::span<std::byte> to) {
             Pack({constant.bytes().data(), is_signed, taps, channels, nullptr}, to.data());
+            if (quads) {
+              PackQuads(constant.As<int8_t>().data(), taps / width, channels, to.data() + pairs);
+            }
             return Status();
           }};
 }

@@ -54,12 +54,15 @@ void Pack(const ByteMatrix& w, const Args& args) {
 }
 
 // What PackBytes makes of constant weights.
-Packing PackingOf(const ByteMatrix& w, std::string_view order) {
+CpuPacking PackingOf(const ByteMatrix& w, std::string_view order) {
   return {LayoutOfBytes().name() + std::string(order), PackedByteSize(w.k, w.n),
-          [w](const Tensor& constant, std::span<std::byte> to) {
+          [w](const Threads& threads, const Tensor& constant, std::span<std::byte> to) {
             ByteMatrix given = w;
             given.data = constant.bytes().data();
-            PackBytes(given, 0, LayoutOfBytes().Panels(w.n), to.data());
+            const int64_t panels = LayoutOfBytes().Panels(w.n);
+            ParallelFor(
+                threads, panels, GrainOf(w.k * 64, panels),
+                [&](int64_t begin, int64_t end) { PackBytes(given, begin, end, to.data()); });
             return Status();
           }};
 }
@@ -231,19 +234,19 @@ bool PacksMatrix(const NodeView& node, const MatMulIntegerAttrs& attrs) {
 
 }  // namespace
 
-Result<Packing> ConvIntegerPacking(const NodeView& node, int input) {
+Result<CpuPacking> ConvIntegerPacking(const NodeView& node, int input) {
   const TensorDesc desc = node.inputs[static_cast<size_t>(input)].desc();
   ONCILLA_ASSIGN(const auto attrs, ReadAttrs<ConvIntegerAttrs>(*node.attrs));
   if (input == 1 && PacksDepthwise(node, attrs)) return IntegerDepthwisePacking(desc);
-  if (input != 1 || !PacksFilter(node, attrs)) return Packing{"dense", desc.bytes(), nullptr};
+  if (input != 1 || !PacksFilter(node, attrs)) return CpuPacking{"dense", desc.bytes(), nullptr};
   const int64_t n = desc.shape.back();
   return PackingOf(DenseWeights(desc, nullptr, desc.elements() / n, n), "");
 }
 
-Result<Packing> MatMulIntegerPacking(const NodeView& node, int input) {
+Result<CpuPacking> MatMulIntegerPacking(const NodeView& node, int input) {
   const TensorDesc desc = node.inputs[static_cast<size_t>(input)].desc();
   ONCILLA_ASSIGN(const auto attrs, ReadAttrs<MatMulIntegerAttrs>(*node.attrs));
-  if (input != 1 || !PacksMatrix(node, attrs)) return Packing{"dense", desc.bytes(), nullptr};
+  if (input != 1 || !PacksMatrix(node, attrs)) return CpuPacking{"dense", desc.bytes(), nullptr};
   const bool t = attrs.transpose_b;
   ByteMatrix w = DenseWeights(desc, nullptr, desc.shape[t ? 1 : 0], desc.shape[t ? 0 : 1]);
   if (t) w.row = 1, w.column = w.k;
