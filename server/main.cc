@@ -1,4 +1,5 @@
-// oncilla_server: starts the service and its front ends, and ends them in order on SIGTERM and SIGINT.
+// oncilla_server: starts the service and its front ends, and ends them in order on SIGTERM and
+// SIGINT.
 #include <malloc.h>
 #include <signal.h>
 
@@ -30,7 +31,8 @@ sigset_t BlockSignals() {
 
 // Whether one of the signals came within the time.
 bool Signalled(const sigset_t& signals, std::chrono::milliseconds time) {
-  const timespec wait{static_cast<time_t>(time.count() / 1000), static_cast<long>(time.count() % 1000) * 1'000'000};
+  const timespec wait{static_cast<time_t>(time.count() / 1000),
+                      static_cast<long>(time.count() % 1000) * 1'000'000};
   return ::sigtimedwait(&signals, nullptr, &wait) > 0;
 }
 
@@ -51,8 +53,9 @@ ListenerOptions ListenerFor(const ServerOptions& options, int port) {
 void HidePaths(const ServerOptions& options) {
   std::error_code error;
   const std::filesystem::path folder = options.service.repository.folder;
-  for (const auto& path : {folder, std::filesystem::absolute(folder, error), std::filesystem::canonical(folder, error),
-                           std::filesystem::temp_directory_path(error), std::filesystem::current_path(error)}) {
+  for (const auto& path :
+       {folder, std::filesystem::absolute(folder, error), std::filesystem::canonical(folder, error),
+        std::filesystem::temp_directory_path(error), std::filesystem::current_path(error)}) {
     HidePath(path.string());
   }
   if (const char* home = std::getenv("HOME")) HidePath(home);
@@ -66,14 +69,15 @@ class Server {
   absl::Status Start() {
     absl::Status status = service_.Start();
     if (status.ok() && options_.http_port >= 0) {
-      http_ = std::make_unique<HttpFront>(&service_, ListenerFor(options_, options_.http_port), Answer,
-                                          &service_.http_counts());
+      http_ = std::make_unique<HttpFront>(&service_, ListenerFor(options_, options_.http_port),
+                                          Answer, &service_.http_counts());
       status = http_->Start();
       if (status.ok()) Listening("http", http_->port());
     }
     if (status.ok() && options_.metrics_port >= 0) {
-      metrics_ = std::make_unique<HttpFront>(&service_, ListenerFor(options_, options_.metrics_port), AnswerMetrics,
-                                             &service_.metrics_counts());
+      metrics_ =
+          std::make_unique<HttpFront>(&service_, ListenerFor(options_, options_.metrics_port),
+                                      AnswerMetrics, &service_.metrics_counts());
       status = metrics_->Start();
       if (status.ok()) Listening("metrics", metrics_->port());
     }
@@ -119,7 +123,8 @@ int Main(int argc, char** argv) {
   int exit_code = 0;
   if (!ParseOptions(argc, argv, options, exit_code)) return exit_code;
   const sigset_t signals = BlockSignals();
-  ::mallopt(M_ARENA_MAX, 4);  // one for each connection's thread would keep what large requests took
+  ::mallopt(M_ARENA_MAX,
+            4);  // one for each connection's thread would keep what large requests took
   HidePaths(options);
   Log log;
   absl::Status status = log.Open(options.access_log);
@@ -127,7 +132,9 @@ int Main(int argc, char** argv) {
   RuntimeOptions runtime_options;
   runtime_options.threads = options.threads;
   runtime_options.opencl_cpu_devices = options.opencl_cpu_devices;
-  runtime_options.log = [&log](oncilla_log_level, const std::string& message) { log.Event("engine", "", "", message); };
+  runtime_options.log = [&log](oncilla_log_level, const std::string& message) {
+    log.Event("engine", "", "", message);
+  };
   auto runtime = Runtime::Create(runtime_options);
   if (!runtime.ok()) return Fail(runtime.status().message());
   Server server(options, *std::move(runtime), &log);

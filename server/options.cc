@@ -37,62 +37,78 @@ void ReadToken(const std::string& path, std::string* token) {
   std::ifstream file(path);
   std::getline(file, *token);
   while (!token->empty() && (token->back() == '\r' || token->back() == ' ')) token->pop_back();
-  if (!file || token->size() < 8) throw CLI::ValidationError("--token-file", "must be a file with 8 characters or more");
+  if (!file || token->size() < 8)
+    throw CLI::ValidationError("--token-file", "must be a file with 8 characters or more");
 }
 
 void AddFlags(CLI::App& app, ServerOptions& o) {
   ServiceOptions& s = o.service;
-  app.add_option("MODEL_REPOSITORY", s.repository.folder, "A folder of models: NAME/VERSION/model..")
+  app.add_option("MODEL_REPOSITORY", s.repository.folder,
+                 "A folder of models: NAME/VERSION/model..")
       ->required()
       ->check(CLI::ExistingDirectory);
-  app.add_option("--host", o.host, "The address to listen on; 0.0.0.0 for all")->capture_default_str();
+  app.add_option("--host", o.host, "The address to listen on; 0.0.0.0 for all")
+      ->capture_default_str();
   AddPort(app, "--http", &o.http_port, "REST and the status page (8000); 0: any that is free");
   AddPort(app, "--grpc", &o.grpc_port, "gRPC (8001)");
   AddPort(app, "--metrics", &o.metrics_port, "Prometheus' metrics (8002)");
-  app.add_option("--device", s.repository.device, "Where models run whose config.yaml names no device")
+  app.add_option("--device", s.repository.device,
+                 "Where models run whose config.yaml names no device")
       ->capture_default_str();
-  app.add_option("--threads", o.threads, "Threads of the CPU device; 0: all processors")->check(CLI::Range(0, 4096));
-  app.add_flag("--opencl-cpu-devices", o.opencl_cpu_devices, "List OpenCL devices of type CPU as GPUs, for tests");
-  app.add_option_function<int>("--poll",
-                               [&s](const int& v) { s.repository.poll = std::chrono::seconds(v); },
-                               "Look for new and changed models every so many seconds")
+  app.add_option("--threads", o.threads, "Threads of the CPU device; 0: all processors")
+      ->check(CLI::Range(0, 4096));
+  app.add_flag("--opencl-cpu-devices", o.opencl_cpu_devices,
+               "List OpenCL devices of type CPU as GPUs, for tests");
+  app.add_option_function<int>(
+         "--poll", [&s](const int& v) { s.repository.poll = std::chrono::seconds(v); },
+         "Look for new and changed models every so many seconds")
       ->type_name("SECONDS")
       ->check(CLI::Range(1, 86400));
-  app.add_flag_callback("--no-load", [&s] { s.repository.load_at_start = false; },
-                        "Load models on request only");
+  app.add_flag_callback(
+      "--no-load", [&s] { s.repository.load_at_start = false; }, "Load models on request only");
   app.add_flag("--shared-memory", s.shared_memory,
-               "Let clients name POSIX shared memory: to the server's user's regions, for clients you trust");
-  app.add_option_function<std::string>("--token-file", [&s](const std::string& v) { ReadToken(v, &s.token); },
-                                       "Clients must send the token in this file's first line");
-  auto* cert = app.add_option("--tls-cert", o.tls_certificate, "TLS on all ports, with this certificate chain (PEM)")
+               "Let clients name POSIX shared memory: to the server's user's regions, for clients "
+               "you trust");
+  app.add_option_function<std::string>(
+      "--token-file", [&s](const std::string& v) { ReadToken(v, &s.token); },
+      "Clients must send the token in this file's first line");
+  auto* cert = app.add_option("--tls-cert", o.tls_certificate,
+                              "TLS on all ports, with this certificate chain (PEM)")
                    ->check(CLI::ExistingFile);
-  auto* key = app.add_option("--tls-key", o.tls_key, "and this key (PEM)")->check(CLI::ExistingFile);
+  auto* key =
+      app.add_option("--tls-key", o.tls_key, "and this key (PEM)")->check(CLI::ExistingFile);
   cert->needs(key);
   key->needs(cert);
-  app.add_option_function<int64_t>("--max-request-mib",
-                                   [&s](const int64_t& v) { s.max_request_bytes = static_cast<size_t>(v) << 20; },
-                                   "The largest request (256)")
+  app.add_option_function<int64_t>(
+         "--max-request-mib",
+         [&s](const int64_t& v) { s.max_request_bytes = static_cast<size_t>(v) << 20; },
+         "The largest request (256)")
       ->check(CLI::Range(1, 2047));
   app.add_option("--max-connections", o.max_connections, "HTTP connections at the same time")
       ->capture_default_str()
       ->check(CLI::Range(1, 10000));
-  app.add_option("--idle", o.idle_s, "Seconds that an HTTP connection may idle")->capture_default_str()->check(CLI::Range(1, 86400));
+  app.add_option("--idle", o.idle_s, "Seconds that an HTTP connection may idle")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 86400));
   app.add_option("--request-time", o.request_s, "Seconds that a request's body may take to arrive")
       ->capture_default_str()
       ->check(CLI::Range(1, 86400));
   app.add_option("--drain", o.drain_s, "Seconds that requests under way may take after SIGTERM")
       ->capture_default_str()
       ->check(CLI::Range(0, 86400));
-  app.add_option("--drain-delay", o.drain_delay_s, "Seconds of further service, not ready, before that")
+  app.add_option("--drain-delay", o.drain_delay_s,
+                 "Seconds of further service, not ready, before that")
       ->capture_default_str()
       ->check(CLI::Range(0, 86400));
-  app.add_option("--access-log", o.access_log, "- (standard error), off, or a file")->capture_default_str();
+  app.add_option("--access-log", o.access_log, "- (standard error), off, or a file")
+      ->capture_default_str();
 }
 
 }  // namespace
 
 bool ParseOptions(int argc, char** argv, ServerOptions& options, int& exit_code) {
-  CLI::App app("Serves models by the Open Inference Protocol: REST, gRPC, Prometheus' metrics.", "oncilla serve");
+  CLI::App app("Serves models by the Open Inference Protocol: REST, gRPC, Prometheus' metrics.",
+               "oncilla serve");
   app.set_version_flag("--version", "oncilla_server " + Version());
   app.footer("How a repository lies on disk, config.yaml, limits, security: docs/serving.md");
   AddFlags(app, options);

@@ -21,7 +21,8 @@ struct ServerOptions {
   bool opencl_cpu_devices = false;
 };
 
-// Parses argv. Where there is nothing to serve (--help, an error, which it prints), returns false and sets `exit_code`.
+// Parses argv. Where there is nothing to serve (--help, an error, which it prints), returns false
+// and sets `exit_code`.
 bool ParseOptions(int argc, char** argv, ServerOptions& options, int& exit_code);
 
 }  // namespace oncilla::server

@@ -11,9 +11,10 @@ Service::Service(ServiceOptions options, Runtime runtime, Log* log)
     : options_(std::move(options)),
       runtime_(std::move(runtime)),
       log_(log),
-      repository_(options_.repository, runtime_,
-                  [log](const std::string& what, const std::string& model, const std::string& version,
-                        const std::string& reason) { log->Event(what, model, version, reason); }),
+      repository_(
+          options_.repository, runtime_,
+          [log](const std::string& what, const std::string& model, const std::string& version,
+                const std::string& reason) { log->Event(what, model, version, reason); }),
       shared_memory_(options_.shared_memory) {}
 
 void Service::Close(Clock::time_point deadline) {
@@ -26,11 +27,12 @@ void Service::Close(Clock::time_point deadline) {
 }
 
 std::vector<std::string> Service::Extensions() {
-  return {"binary_tensor_data", "model_repository", "model_repository(unload_dependents)", "statistics",
-          "system_shared_memory"};
+  return {"binary_tensor_data", "model_repository", "model_repository(unload_dependents)",
+          "statistics", "system_shared_memory"};
 }
 
-absl::StatusOr<ModelMetadata> Service::Metadata(const std::string& name, const std::string& version) const {
+absl::StatusOr<ModelMetadata> Service::Metadata(const std::string& name,
+                                                const std::string& version) const {
   const auto model = repository_.Find(name, version);
   if (!model.ok()) return model.status();
   ModelMetadata metadata = (*model)->metadata();
@@ -76,19 +78,20 @@ PendingInfer Service::Infer(InferRequest request, InferDone done) {
     const std::lock_guard lock(mutex_);
     ++under_way_;
   }
-  auto job = (*model)->Submit(std::move(request), [this, done = std::move(done)](absl::StatusOr<InferResponse> outcome) {
-    if (outcome.ok()) {
-      const absl::Status written = WriteOutputs(*outcome);
-      if (!written.ok()) outcome = written;
-    }
-    done(std::move(outcome));
-    End();
-  });
+  auto job = (*model)->Submit(
+      std::move(request), [this, done = std::move(done)](absl::StatusOr<InferResponse> outcome) {
+        if (outcome.ok()) {
+          const absl::Status written = WriteOutputs(*outcome);
+          if (!written.ok()) outcome = written;
+        }
+        done(std::move(outcome));
+        End();
+      });
   return {*model, std::move(job)};
 }
 
-absl::StatusOr<std::vector<ModelStatistics>> Service::StatisticsOf(const std::string& name,
-                                                                   const std::string& version) const {
+absl::StatusOr<std::vector<ModelStatistics>> Service::StatisticsOf(
+    const std::string& name, const std::string& version) const {
   std::vector<std::shared_ptr<ServedModel>> models;
   if (!name.empty() && !version.empty()) {
     auto model = repository_.Find(name, version);
@@ -105,8 +108,8 @@ absl::StatusOr<std::vector<ModelStatistics>> Service::StatisticsOf(const std::st
   }
   std::vector<ModelStatistics> all;
   for (const auto& model : models) {
-    all.push_back({model->metadata().name, model->version(), model->statistics(), model->memory(), model->waiting(),
-                   model->running()});
+    all.push_back({model->metadata().name, model->version(), model->statistics(), model->memory(),
+                   model->waiting(), model->running()});
   }
   return all;
 }
@@ -115,7 +118,8 @@ std::vector<DeviceUse> Service::MemoryNow() const {
   std::vector<DeviceUse> sums;
   for (const auto& model : repository_.ReadyModels()) {
     for (const DeviceUse& use : model->memory()) {
-      auto sum = std::find_if(sums.begin(), sums.end(), [&](const DeviceUse& s) { return s.device == use.device; });
+      auto sum = std::find_if(sums.begin(), sums.end(),
+                              [&](const DeviceUse& s) { return s.device == use.device; });
       if (sum == sums.end()) sum = sums.insert(sums.end(), {use.device, 0, 0, 0});
       sum->in_use_bytes += use.in_use_bytes;
       sum->pool_bytes += use.pool_bytes;

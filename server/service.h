@@ -1,5 +1,5 @@
-// Service: what both front ends call. Metadata, validation, statistics and the state of the server are settled here,
-// once for HTTP and gRPC.
+// Service: what both front ends call. Metadata, validation, statistics and the state of the server
+// are settled here, once for HTTP and gRPC.
 #pragma once
 
 #include <atomic>
@@ -49,8 +49,8 @@ class PendingInfer {
 
 // One front end's counts, for the metrics.
 struct FrontCounts {
-  std::atomic<uint64_t> connections{0};       // open now
-  std::atomic<uint64_t> refused{0};           // connections above the limit
+  std::atomic<uint64_t> connections{0};  // open now
+  std::atomic<uint64_t> refused{0};      // connections above the limit
   std::atomic<uint64_t> bytes_in{0}, bytes_out{0};
   std::array<std::atomic<uint64_t>, 17> codes{};  // requests by absl::StatusCode
 };
@@ -65,7 +65,8 @@ class Service {
   bool ready() const { return repository_.started() && !draining_; }
   // Readiness ends; requests are still served.
   void BeginDrain() { draining_ = true; }
-  // Refuses new inference, waits until none is under way, at most until `deadline`, and closes all models.
+  // Refuses new inference, waits until none is under way, at most until `deadline`, and closes all
+  // models.
   void Close(Clock::time_point deadline);
 
   static std::vector<std::string> Extensions();
@@ -82,7 +83,8 @@ class Service {
   absl::Status Unload(const std::string& name) { return repository_.Unload(name); }
 
   // Of one model or, with an empty name, of all that are ready.
-  absl::StatusOr<std::vector<ModelStatistics>> StatisticsOf(const std::string& name, const std::string& version) const;
+  absl::StatusOr<std::vector<ModelStatistics>> StatisticsOf(const std::string& name,
+                                                            const std::string& version) const;
 
   // Notes what the models hold of each device now; called every few seconds.
   void SampleMemory() { history_.Add(MemoryNow()); }
@@ -98,7 +100,8 @@ class Service {
   FrontCounts& grpc_counts() { return grpc_; }
   FrontCounts& metrics_counts() { return metrics_; }
 
-  // "" or the token in "Bearer <token>": whether it is the right one. Takes the same time for all wrong ones.
+  // "" or the token in "Bearer <token>": whether it is the right one. Takes the same time for all
+  // wrong ones.
   bool Allows(std::string_view authorization) const;
 
  private:

@@ -7,7 +7,8 @@
 namespace oncilla::server {
 
 // What would change the answer or its order, and is not there: refused rather than left out.
-inline constexpr const char* kUnsupportedParameters[] = {"sequence_id", "sequence_start", "sequence_end", "priority"};
+inline constexpr const char* kUnsupportedParameters[] = {"sequence_id", "sequence_start",
+                                                         "sequence_end", "priority"};
 
 inline absl::Status UnsupportedParameter(std::string_view key) {
   return absl::UnimplementedError(StrCat("the request parameter '", key, "' is not supported"));
@@ -16,7 +17,9 @@ inline absl::Status UnsupportedParameter(std::string_view key) {
 // The parameter `timeout`, in microseconds; 0: none.
 inline Clock::time_point TimeoutParameter(uint64_t microseconds) {
   constexpr uint64_t kMost = uint64_t{1} << 50;
-  return microseconds > kMost ? kNever : After(std::chrono::microseconds(static_cast<int64_t>(microseconds)));
+  return microseconds > kMost
+             ? kNever
+             : After(std::chrono::microseconds(static_cast<int64_t>(microseconds)));
 }
 
 }  // namespace oncilla::server

@@ -1,4 +1,5 @@
-// What both front ends turn their messages into, and what they get back: one form for HTTP and gRPC.
+// What both front ends turn their messages into, and what they get back: one form for HTTP and
+// gRPC.
 #pragma once
 
 #include <chrono>
@@ -36,8 +37,8 @@ struct NamedTensor {
 // An output that the client asks for by name.
 struct WantedOutput {
   std::string name;
-  bool binary = false;                // HTTP: as bytes behind the JSON
-  std::optional<MemoryTarget> into;   // written there instead of being sent
+  bool binary = false;               // HTTP: as bytes behind the JSON
+  std::optional<MemoryTarget> into;  // written there instead of being sent
 };
 
 struct InferRequest {

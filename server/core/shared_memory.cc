@@ -13,7 +13,6 @@
 
 #include "server/core/text.h"
 
-
 namespace oncilla::server {
 namespace {
 
@@ -24,7 +23,8 @@ absl::Status CheckFits(int file, uint64_t offset, uint64_t bytes, const std::str
   uint64_t end = 0;
   if (::fstat(file, &info) != 0 || __builtin_add_overflow(offset, bytes, &end) ||
       end > static_cast<uint64_t>(info.st_size)) {
-    return absl::InvalidArgumentError(StrCat("shared memory region '", name, "' has fewer bytes than that"));
+    return absl::InvalidArgumentError(
+        StrCat("shared memory region '", name, "' has fewer bytes than that"));
   }
   return absl::OkStatus();
 }
@@ -35,18 +35,25 @@ SharedMemory::~SharedMemory() { Unregister(""); }
 
 absl::Status SharedMemory::Register(const MemoryRegion& region) {
   if (!enabled_) {
-    return absl::FailedPreconditionError("shared memory is off; the server takes it with --shared-memory");
+    return absl::FailedPreconditionError(
+        "shared memory is off; the server takes it with --shared-memory");
   }
   if (region.name.empty()) return absl::InvalidArgumentError("a shared memory region needs a name");
-  if (region.bytes == 0) return absl::InvalidArgumentError("a shared memory region needs a byte_size above 0");
+  if (region.bytes == 0)
+    return absl::InvalidArgumentError("a shared memory region needs a byte_size above 0");
   const bool plain = region.key.size() > 1 && region.key.size() < 255 && region.key[0] == '/' &&
-                     region.key.find('/', 1) == std::string::npos && region.key.find('\0') == std::string::npos;
-  if (!plain) return absl::InvalidArgumentError("the key of shared memory is a slash and a name without slashes");
+                     region.key.find('/', 1) == std::string::npos &&
+                     region.key.find('\0') == std::string::npos;
+  if (!plain)
+    return absl::InvalidArgumentError(
+        "the key of shared memory is a slash and a name without slashes");
   const std::lock_guard lock(mutex_);
   if (regions_.count(region.name) != 0) {
-    return absl::AlreadyExistsError(StrCat("shared memory region '", region.name, "' is registered already"));
+    return absl::AlreadyExistsError(
+        StrCat("shared memory region '", region.name, "' is registered already"));
   }
-  if (regions_.size() >= kMostRegions) return absl::ResourceExhaustedError("too many regions are registered");
+  if (regions_.size() >= kMostRegions)
+    return absl::ResourceExhaustedError("too many regions are registered");
   const int file = ::shm_open(region.key.c_str(), O_RDWR | O_CLOEXEC, 0);
   if (file < 0) {
     return absl::InvalidArgumentError(
@@ -88,15 +95,16 @@ absl::StatusOr<std::vector<MemoryRegion>> SharedMemory::Regions(const std::strin
 absl::StatusOr<std::pair<int, uint64_t>> SharedMemory::Locate(const MemoryTarget& target) const {
   const auto found = regions_.find(target.region);
   if (found == regions_.end()) {
-    return absl::NotFoundError(StrCat("no shared memory region '", target.region, "' is registered"));
+    return absl::NotFoundError(
+        StrCat("no shared memory region '", target.region, "' is registered"));
   }
   const MemoryRegion& region = found->second.region;
   uint64_t end = 0, begin = 0;
   if (__builtin_add_overflow(target.offset, target.bytes, &end) || end > region.bytes ||
       __builtin_add_overflow(region.offset, target.offset, &begin)) {
-    return absl::InvalidArgumentError(StrCat("bytes ", target.offset, " to ", target.offset, " + ", target.bytes,
-                                                   " leave shared memory region '", target.region, "' of ",
-                                                   region.bytes));
+    return absl::InvalidArgumentError(StrCat("bytes ", target.offset, " to ", target.offset, " + ",
+                                             target.bytes, " leave shared memory region '",
+                                             target.region, "' of ", region.bytes));
   }
   const absl::Status fits = CheckFits(found->second.file, begin, target.bytes, target.region);
   if (!fits.ok()) return fits;
@@ -112,7 +120,8 @@ absl::StatusOr<std::string> SharedMemory::Read(const MemoryTarget& source) const
     const ssize_t n = ::pread(place->first, bytes.data() + done, bytes.size() - done,
                               static_cast<off_t>(place->second + done));
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return absl::InvalidArgumentError(StrCat("shared memory region '", source.region, "' ended"));
+    if (n <= 0)
+      return absl::InvalidArgumentError(StrCat("shared memory region '", source.region, "' ended"));
     done += static_cast<size_t>(n);
   }
   return bytes;
@@ -121,16 +130,18 @@ absl::StatusOr<std::string> SharedMemory::Read(const MemoryTarget& source) const
 absl::Status SharedMemory::Write(const MemoryTarget& target, const std::string& bytes) const {
   const std::lock_guard lock(mutex_);
   if (bytes.size() > target.bytes) {
-    return absl::InvalidArgumentError(StrCat("an output has ", bytes.size(), " bytes, and its part of region '",
-                                                   target.region, "' only ", target.bytes));
+    return absl::InvalidArgumentError(StrCat("an output has ", bytes.size(),
+                                             " bytes, and its part of region '", target.region,
+                                             "' only ", target.bytes));
   }
   const auto place = Locate(target);
   if (!place.ok()) return place.status();
   for (size_t done = 0; done < bytes.size();) {
-    const ssize_t n =
-        ::pwrite(place->first, bytes.data() + done, bytes.size() - done, static_cast<off_t>(place->second + done));
+    const ssize_t n = ::pwrite(place->first, bytes.data() + done, bytes.size() - done,
+                               static_cast<off_t>(place->second + done));
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return absl::InvalidArgumentError(StrCat("shared memory region '", target.region, "' ended"));
+    if (n <= 0)
+      return absl::InvalidArgumentError(StrCat("shared memory region '", target.region, "' ended"));
     done += static_cast<size_t>(n);
   }
   return absl::OkStatus();

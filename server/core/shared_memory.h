@@ -1,5 +1,6 @@
-// SharedMemory: regions of POSIX shared memory that clients on this machine registered. They are read and written with
-// pread and pwrite, never mapped: a client that shortens a region gets an error, where a mapping would end the server.
+// SharedMemory: regions of POSIX shared memory that clients on this machine registered. They are
+// read and written with pread and pwrite, never mapped: a client that shortens a region gets an
+// error, where a mapping would end the server.
 #pragma once
 
 #include <map>
@@ -42,7 +43,8 @@ class SharedMemory {
   absl::StatusOr<std::pair<int, uint64_t>> Locate(const MemoryTarget& target) const;
 
   const bool enabled_;
-  mutable std::mutex mutex_;  // held while reading and writing, too: a region may be unregistered meanwhile
+  mutable std::mutex
+      mutex_;  // held while reading and writing, too: a region may be unregistered meanwhile
   std::map<std::string, Opened> regions_;
 };
 

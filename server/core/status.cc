@@ -42,7 +42,8 @@ std::vector<std::string>& Hidden() {
 }
 
 void ReplaceAll(std::string& text, const std::string& what, std::string_view with) {
-  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size())) {
+  for (size_t at = text.find(what); at != std::string::npos;
+       at = text.find(what, at + with.size())) {
     text.replace(at, what.size(), with);
   }
 }
@@ -90,7 +91,8 @@ std::string ForClients(std::string_view message) {
     ReplaceAll(text, path, "the repository");
   }
   // A machine called "localhost" tells nothing, and the names of devices hold that word.
-  if (HostName().size() > 2 && HostName() != "localhost") ReplaceAll(text, HostName(), "the server");
+  if (HostName().size() > 2 && HostName() != "localhost")
+    ReplaceAll(text, HostName(), "the server");
   text = ValidUtf8(text);
   if (text.size() > kLongestMessage) {
     size_t end = kLongestMessage;

@@ -11,7 +11,8 @@
 namespace oncilla::server {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "tensors go over the wire as they lie in memory");
+static_assert(std::endian::native == std::endian::little,
+              "tensors go over the wire as they lie in memory");
 
 struct DatatypeRow {
   std::string_view name;
@@ -20,16 +21,17 @@ struct DatatypeRow {
 };
 
 constexpr DatatypeRow kDatatypes[] = {
-    {"BOOL", ONCILLA_BOOL, 1},      {"UINT8", ONCILLA_UINT8, 1},   {"UINT16", ONCILLA_UINT16, 2},
-    {"UINT32", ONCILLA_UINT32, 4},  {"UINT64", ONCILLA_UINT64, 8}, {"INT8", ONCILLA_INT8, 1},
-    {"INT16", ONCILLA_INT16, 2},    {"INT32", ONCILLA_INT32, 4},   {"INT64", ONCILLA_INT64, 8},
-    {"FP16", ONCILLA_FLOAT16, 2},   {"FP32", ONCILLA_FLOAT32, 4},  {"FP64", ONCILLA_FLOAT64, 8},
-    {"BF16", ONCILLA_BFLOAT16, 2},  {"BYTES", ONCILLA_STRING, 0},
+    {"BOOL", ONCILLA_BOOL, 1},     {"UINT8", ONCILLA_UINT8, 1},   {"UINT16", ONCILLA_UINT16, 2},
+    {"UINT32", ONCILLA_UINT32, 4}, {"UINT64", ONCILLA_UINT64, 8}, {"INT8", ONCILLA_INT8, 1},
+    {"INT16", ONCILLA_INT16, 2},   {"INT32", ONCILLA_INT32, 4},   {"INT64", ONCILLA_INT64, 8},
+    {"FP16", ONCILLA_FLOAT16, 2},  {"FP32", ONCILLA_FLOAT32, 4},  {"FP64", ONCILLA_FLOAT64, 8},
+    {"BF16", ONCILLA_BFLOAT16, 2}, {"BYTES", ONCILLA_STRING, 0},
 };
 
 std::string InputNamed(const std::string& name) { return StrCat("input '", name, "'"); }
 
-absl::StatusOr<std::vector<std::string>> ParseStrings(const TensorSpec& spec, size_t count, std::string_view bytes) {
+absl::StatusOr<std::vector<std::string>> ParseStrings(const TensorSpec& spec, size_t count,
+                                                      std::string_view bytes) {
   std::vector<std::string> strings;
   size_t at = 0;
   while (at < bytes.size()) {
@@ -41,8 +43,9 @@ absl::StatusOr<std::vector<std::string>> ParseStrings(const TensorSpec& spec, si
     std::memcpy(&length, bytes.data() + at, sizeof(length));
     at += sizeof(length);
     if (length > bytes.size() - at) {
-      return absl::InvalidArgumentError(StrCat(InputNamed(spec.name), ": string ", strings.size(), " has ",
-                                                     length, " bytes, and only ", bytes.size() - at, " follow"));
+      return absl::InvalidArgumentError(StrCat(InputNamed(spec.name), ": string ", strings.size(),
+                                               " has ", length, " bytes, and only ",
+                                               bytes.size() - at, " follow"));
     }
     if (strings.size() == count) break;
     strings.emplace_back(bytes.substr(at, length));
@@ -50,8 +53,8 @@ absl::StatusOr<std::vector<std::string>> ParseStrings(const TensorSpec& spec, si
   }
   if (at != bytes.size() || strings.size() != count) {
     return absl::InvalidArgumentError(StrCat(InputNamed(spec.name), " holds ",
-                                                   strings.size() < count ? "fewer" : "more",
-                                                   " strings than its shape has elements (", count, ")"));
+                                             strings.size() < count ? "fewer" : "more",
+                                             " strings than its shape has elements (", count, ")"));
   }
   return strings;
 }
@@ -91,14 +94,18 @@ absl::StatusOr<size_t> ElementsOf(const std::string& name, const std::vector<int
   bool empty = false, overflow = false;
   for (const int64_t size : shape) {
     if (size < 0) {
-      return absl::InvalidArgumentError(
-          StrCat(InputNamed(name), " has an axis of ", size, " in its shape; a request gives all sizes"));
+      return absl::InvalidArgumentError(StrCat(InputNamed(name), " has an axis of ", size,
+                                               " in its shape; a request gives all sizes"));
     }
-    if (size == 0) empty = true;
-    else overflow |= __builtin_mul_overflow(elements, static_cast<uint64_t>(size), &elements) || elements > 1ull << 62;
+    if (size == 0)
+      empty = true;
+    else
+      overflow |= __builtin_mul_overflow(elements, static_cast<uint64_t>(size), &elements) ||
+                  elements > 1ull << 62;
   }
   if (empty) return 0;
-  if (overflow) return absl::InvalidArgumentError(StrCat(InputNamed(name), " has a shape that is too large"));
+  if (overflow)
+    return absl::InvalidArgumentError(StrCat(InputNamed(name), " has a shape that is too large"));
   return elements;
 }
 
@@ -114,14 +121,15 @@ absl::StatusOr<Tensor> TensorFromRaw(const TensorSpec& spec, std::string_view by
   }
   const size_t each = ElementBytes(*dtype);
   if (bytes.size() % each != 0 || bytes.size() / each != *elements) {
-    return absl::InvalidArgumentError(StrCat(InputNamed(spec.name), " has ", bytes.size(), " bytes of data; ",
-                                                   spec.datatype, "[", absl::StrJoin(spec.shape, ","), "] has ",
-                                                   *elements, " elements of ", each));
+    return absl::InvalidArgumentError(
+        StrCat(InputNamed(spec.name), " has ", bytes.size(), " bytes of data; ", spec.datatype, "[",
+               absl::StrJoin(spec.shape, ","), "] has ", *elements, " elements of ", each));
   }
   if (*dtype == ONCILLA_BOOL) {
     for (const char c : bytes) {
       if (c != 0 && c != 1) {
-        return absl::InvalidArgumentError(StrCat(InputNamed(spec.name), " has a BOOL that is neither 0 nor 1"));
+        return absl::InvalidArgumentError(
+            StrCat(InputNamed(spec.name), " has a BOOL that is neither 0 nor 1"));
       }
     }
   }
@@ -130,12 +138,13 @@ absl::StatusOr<Tensor> TensorFromRaw(const TensorSpec& spec, std::string_view by
   return *std::move(tensor);
 }
 
-absl::StatusOr<Tensor> TensorFromStrings(const TensorSpec& spec, const std::vector<std::string>& strings) {
+absl::StatusOr<Tensor> TensorFromStrings(const TensorSpec& spec,
+                                         const std::vector<std::string>& strings) {
   const auto elements = ElementsOf(spec.name, spec.shape);
   if (!elements.ok()) return elements.status();
   if (strings.size() != *elements) {
     return absl::InvalidArgumentError(StrCat(InputNamed(spec.name), " has ", strings.size(),
-                                                   " strings, and its shape ", *elements, " elements"));
+                                             " strings, and its shape ", *elements, " elements"));
   }
   auto tensor = Tensor::Strings(spec.shape, strings);
   if (!tensor.ok()) return FromEngine(tensor.status(), InputNamed(spec.name));
@@ -149,7 +158,8 @@ absl::StatusOr<size_t> RawBytes(const Tensor& tensor) {
     size_t length = 0;
     oncilla_tensor_string(tensor.get(), i, &length);
     if (length > std::numeric_limits<uint32_t>::max()) {
-      return absl::InvalidArgumentError("an output has a string of 4 GiB or more, which BYTES cannot carry");
+      return absl::InvalidArgumentError(
+          "an output has a string of 4 GiB or more, which BYTES cannot carry");
     }
     total += sizeof(uint32_t) + length;
   }

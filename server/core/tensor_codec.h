@@ -1,5 +1,6 @@
-// Tensors as the protocol carries them: datatypes by name, and elements as little-endian bytes, strings (BYTES) each
-// behind a length of four bytes. All sizes come from clients and are checked here.
+// Tensors as the protocol carries them: datatypes by name, and elements as little-endian bytes,
+// strings (BYTES) each behind a length of four bytes. All sizes come from clients and are checked
+// here.
 #pragma once
 
 #include <oncilla/oncilla.hpp>
@@ -28,11 +29,12 @@ size_t ElementBytes(oncilla_dtype dtype);
 // The number of elements of a shape. InvalidArgument for negative sizes and products above 2^62.
 absl::StatusOr<size_t> ElementsOf(const std::string& name, const std::vector<int64_t>& shape);
 
-// Copies the bytes of a tensor. InvalidArgument where they are not as many as the shape wants, where a string's length
-// leaves the bytes, or a BOOL is neither 0 nor 1.
+// Copies the bytes of a tensor. InvalidArgument where they are not as many as the shape wants,
+// where a string's length leaves the bytes, or a BOOL is neither 0 nor 1.
 absl::StatusOr<Tensor> TensorFromRaw(const TensorSpec& spec, std::string_view bytes);
 // A tensor of strings; as many as the shape wants.
-absl::StatusOr<Tensor> TensorFromStrings(const TensorSpec& spec, const std::vector<std::string>& strings);
+absl::StatusOr<Tensor> TensorFromStrings(const TensorSpec& spec,
+                                         const std::vector<std::string>& strings);
 
 // The size of AppendRaw's bytes. InvalidArgument for a string of 4 GiB or more.
 absl::StatusOr<size_t> RawBytes(const Tensor& tensor);

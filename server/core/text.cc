@@ -73,8 +73,8 @@ std::optional<int64_t> ParseNumber(std::string_view text) {
 bool IsModelName(std::string_view text) {
   if (text.empty() || text.size() > 128 || text[0] == '.') return false;
   return std::all_of(text.begin(), text.end(), [](unsigned char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-' ||
-           c == '.';
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+           c == '-' || c == '.';
   });
 }
 

@@ -11,7 +11,8 @@
 
 namespace oncilla::server {
 
-// Appends texts and numbers. The standard library's, since Abseil's is made for a string_view of its own in Debian.
+// Appends texts and numbers. The standard library's, since Abseil's is made for a string_view of
+// its own in Debian.
 inline void StrAppend(std::string* text) { (void)text; }
 template <class First, class... Rest>
 void StrAppend(std::string* text, const First& first, const Rest&... rest) {
@@ -41,9 +42,11 @@ std::vector<std::string> Split(std::string_view text, char separator);
 bool IsUtf8(std::string_view text);
 // The same text, with '?' in place of each byte that does not belong to valid UTF-8.
 std::string ValidUtf8(std::string_view text);
-// A decimal number without sign, blanks and leading zeros; none where it is anything else or too large.
+// A decimal number without sign, blanks and leading zeros; none where it is anything else or too
+// large.
 std::optional<int64_t> ParseNumber(std::string_view text);
-// Letters, digits, '_', '-' and '.', not beginning with '.', at most 128: what a model may be called.
+// Letters, digits, '_', '-' and '.', not beginning with '.', at most 128: what a model may be
+// called.
 bool IsModelName(std::string_view text);
 
 }  // namespace oncilla::server

@@ -22,7 +22,9 @@ void AddressOf(int socket, bool remote, std::string& ip, int& port) {
   sockaddr_storage address{};
   socklen_t length = sizeof(address);
   auto* generic = reinterpret_cast<sockaddr*>(&address);
-  if ((remote ? ::getpeername(socket, generic, &length) : ::getsockname(socket, generic, &length)) != 0) return;
+  if ((remote ? ::getpeername(socket, generic, &length)
+              : ::getsockname(socket, generic, &length)) != 0)
+    return;
   char text[INET6_ADDRSTRLEN] = {};
   if (address.ss_family == AF_INET) {
     const auto* v4 = reinterpret_cast<const sockaddr_in*>(&address);
@@ -146,7 +148,11 @@ ssize_t Connection::write(const char* data, size_t size) {
   }
 }
 
-void Connection::get_remote_ip_and_port(std::string& ip, int& port) const { AddressOf(socket_, true, ip, port); }
-void Connection::get_local_ip_and_port(std::string& ip, int& port) const { AddressOf(socket_, false, ip, port); }
+void Connection::get_remote_ip_and_port(std::string& ip, int& port) const {
+  AddressOf(socket_, true, ip, port);
+}
+void Connection::get_local_ip_and_port(std::string& ip, int& port) const {
+  AddressOf(socket_, false, ip, port);
+}
 
 }  // namespace oncilla::server

@@ -1,5 +1,6 @@
-// Connection: one client's socket, with or without TLS, as httplib's stream. It bounds what httplib does not: how long
-// a request may take to arrive, and how many bytes its head and its body may have.
+// Connection: one client's socket, with or without TLS, as httplib's stream. It bounds what httplib
+// does not: how long a request may take to arrive, and how many bytes its head and its body may
+// have.
 #pragma once
 
 #include <httplib.h>
@@ -25,7 +26,8 @@ struct ConnectionLimits {
 
 // What is known of the request that a connection carries now, besides httplib's form of it.
 struct RequestFacts {
-  std::string path;           // httplib sees "/" alone: its patterns are regular expressions, slow on long paths
+  std::string
+      path;  // httplib sees "/" alone: its patterns are regular expressions, slow on long paths
   std::string body_encoding;  // "gzip", "deflate"; empty: as it is
   Clock::time_point begin;
   bool handled = false;  // a handler of ours had the request; else httplib refused it

@@ -26,7 +26,8 @@ void Fail(httplib::Response& response, const absl::Status& status) {
 absl::StatusOr<std::string> Unpacked(const std::string& body, size_t most) {
   z_stream stream{};
   constexpr int kAnyHeader = 32 + MAX_WBITS;
-  if (::inflateInit2(&stream, kAnyHeader) != Z_OK) return absl::InternalError("zlib cannot be set up");
+  if (::inflateInit2(&stream, kAnyHeader) != Z_OK)
+    return absl::InternalError("zlib cannot be set up");
   std::string out;
   char buffer[64 << 10];
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(body.data()));
@@ -40,14 +41,16 @@ absl::StatusOr<std::string> Unpacked(const std::string& body, size_t most) {
   }
   const bool whole = result == Z_STREAM_END && stream.avail_in == 0;
   ::inflateEnd(&stream);
-  if (out.size() > most) return absl::ResourceExhaustedError(StrCat("the body unpacks to more than ", most, " bytes"));
+  if (out.size() > most)
+    return absl::ResourceExhaustedError(StrCat("the body unpacks to more than ", most, " bytes"));
   if (!whole) return absl::InvalidArgumentError("the body is not what its Content-Encoding says");
   return out;
 }
 
 }  // namespace
 
-HttpFront::HttpFront(Service* service, ListenerOptions options, HttpAnswer answer, FrontCounts* counts)
+HttpFront::HttpFront(Service* service, ListenerOptions options, HttpAnswer answer,
+                     FrontCounts* counts)
     : service_(service),
       answer_(answer),
       counts_(counts),
@@ -57,7 +60,9 @@ HttpFront::HttpFront(Service* service, ListenerOptions options, HttpAnswer answe
 }
 
 void HttpFront::SetUp() {
-  const auto handle = [this](const Request& request, Response& response) { Handle(request, response); };
+  const auto handle = [this](const Request& request, Response& response) {
+    Handle(request, response);
+  };
   listener_.Get("/", handle);
   listener_.Post("/", handle);
   listener_.set_pre_routing_handler([this](const Request& request, Response& response) {
@@ -68,7 +73,8 @@ void HttpFront::SetUp() {
     const auto length = ParseNumber(request.get_header_value("Content-Length"));
     return length && static_cast<size_t>(*length) > max_body_bytes_ ? 413 : 100;
   });
-  // What httplib refuses itself: requests that cannot be read. Where the next one begins is then not known.
+  // What httplib refuses itself: requests that cannot be read. Where the next one begins is then
+  // not known.
   listener_.set_error_handler([](const Request&, Response& response) {
     Connection* connection = Connection::Current();
     if (connection->facts.handled) return;
@@ -77,13 +83,15 @@ void HttpFront::SetUp() {
     if (!response.body.empty()) return;
     const bool missing = response.status == 404;
     Fail(response, missing ? absl::NotFoundError("there is no such call")
-                           : absl::InvalidArgumentError("the request cannot be read, or did not come in time"));
+                           : absl::InvalidArgumentError(
+                                 "the request cannot be read, or did not come in time"));
   });
   listener_.set_exception_handler([](const Request&, Response& response, std::exception_ptr) {
     response.status = 500;
     Fail(response, absl::InternalError("the request failed for want of memory"));
   });
-  listener_.set_logger([this](const Request& request, const Response& response) { LogRequest(request, response); });
+  listener_.set_logger(
+      [this](const Request& request, const Response& response) { LogRequest(request, response); });
 }
 
 bool HttpFront::RefusedAtHead(const Request& request, Response& response) {
@@ -103,12 +111,14 @@ bool HttpFront::RefusedAtHead(const Request& request, Response& response) {
     refused = absl::InvalidArgumentError("the request gives its length in two ways");
   } else if (length && static_cast<size_t>(*length) > max_body_bytes_) {
     response.status = 413;
-    refused = absl::ResourceExhaustedError(StrCat("a request may have ", max_body_bytes_, " bytes"));
-  } else if (!IsOpenPath(facts.path) && !service_->Allows(request.get_header_value("Authorization"))) {
+    refused =
+        absl::ResourceExhaustedError(StrCat("a request may have ", max_body_bytes_, " bytes"));
+  } else if (!IsOpenPath(facts.path) &&
+             !service_->Allows(request.get_header_value("Authorization"))) {
     response.set_header("WWW-Authenticate", "Bearer");
     refused = absl::UnauthenticatedError("the request needs the server's bearer token");
-  } else if (!facts.body_encoding.empty() && facts.body_encoding != "identity" && facts.body_encoding != "gzip" &&
-             facts.body_encoding != "deflate") {
+  } else if (!facts.body_encoding.empty() && facts.body_encoding != "identity" &&
+             facts.body_encoding != "gzip" && facts.body_encoding != "deflate") {
     response.status = 415;
     refused = absl::UnimplementedError("a body may be packed with gzip or deflate");
   }
@@ -124,7 +134,8 @@ void HttpFront::Handle(const Request& request, Response& response) {
   RequestFacts& facts = Connection::Current()->facts;
   facts.handled = true;
   absl::StatusOr<std::string> unpacked = std::string();
-  const bool packed = !facts.body_encoding.empty() && facts.body_encoding != "identity" && !request.body.empty();
+  const bool packed =
+      !facts.body_encoding.empty() && facts.body_encoding != "identity" && !request.body.empty();
   if (packed) unpacked = Unpacked(request.body, max_body_bytes_);
   if (!unpacked.ok()) return Fail(response, unpacked.status());
   HttpCall call{*service_, request, packed ? *unpacked : request.body, response, "", ""};

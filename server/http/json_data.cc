@@ -25,7 +25,8 @@ bool Convert(const Json& element, T& value) {
   } else if constexpr (std::is_floating_point_v<T>) {
     if (!element.is_number()) return false;
     const auto wide = element.get<double>();
-    if (!std::isfinite(wide) || std::abs(wide) > static_cast<double>(std::numeric_limits<T>::max())) return false;
+    if (!std::isfinite(wide) || std::abs(wide) > static_cast<double>(std::numeric_limits<T>::max()))
+      return false;
     value = static_cast<T>(wide);
     return true;
   } else {
@@ -37,7 +38,8 @@ bool Convert(const Json& element, T& value) {
     }
     if (!element.is_number_integer()) return false;
     const auto wide = element.get<int64_t>();
-    if (std::is_unsigned_v<T> || wide < static_cast<int64_t>(std::numeric_limits<T>::min())) return false;
+    if (std::is_unsigned_v<T> || wide < static_cast<int64_t>(std::numeric_limits<T>::min()))
+      return false;
     value = static_cast<T>(wide);
     return true;
   }
@@ -86,7 +88,8 @@ absl::StatusOr<Tensor> Numbers(const TensorSpec& spec, const Json& data, size_t 
 absl::StatusOr<Tensor> Strings(const TensorSpec& spec, const Json& data) {
   std::vector<std::string> strings;
   const absl::Status status = Walk(spec, data, 0, [&](const Json& element) {
-    if (!element.is_string()) return Bad(spec, StrCat("has an element (number ", strings.size(), ") that is no text"));
+    if (!element.is_string())
+      return Bad(spec, StrCat("has an element (number ", strings.size(), ") that is no text"));
     strings.push_back(element.get<std::string>());
     return absl::OkStatus();
   });
@@ -103,7 +106,7 @@ absl::Status AppendNumbers(const std::string& name, const Tensor& tensor, std::s
       if (!std::isfinite(values[i])) {
         return absl::InvalidArgumentError(
             StrCat("output '", name, "' holds ", std::isnan(values[i]) ? "a NaN" : "an infinity",
-                         ", which JSON has no form for: ask for binary data"));
+                   ", which JSON has no form for: ask for binary data"));
       }
     }
     char text[40];
@@ -130,23 +133,36 @@ absl::Status AppendElements(const std::string& name, const Tensor& tensor, std::
   switch (tensor.dtype()) {
     case ONCILLA_BOOL: {
       const auto* values = static_cast<const uint8_t*>(tensor.raw());
-      for (size_t i = 0; i < tensor.size(); ++i) StrAppend(&json, i > 0 ? "," : "", values[i] ? "true" : "false");
+      for (size_t i = 0; i < tensor.size(); ++i)
+        StrAppend(&json, i > 0 ? "," : "", values[i] ? "true" : "false");
       return absl::OkStatus();
     }
-    case ONCILLA_UINT8: return AppendNumbers<uint8_t>(name, tensor, json);
-    case ONCILLA_UINT16: return AppendNumbers<uint16_t>(name, tensor, json);
-    case ONCILLA_UINT32: return AppendNumbers<uint32_t>(name, tensor, json);
-    case ONCILLA_UINT64: return AppendNumbers<uint64_t>(name, tensor, json);
-    case ONCILLA_INT8: return AppendNumbers<int8_t>(name, tensor, json);
-    case ONCILLA_INT16: return AppendNumbers<int16_t>(name, tensor, json);
-    case ONCILLA_INT32: return AppendNumbers<int32_t>(name, tensor, json);
-    case ONCILLA_INT64: return AppendNumbers<int64_t>(name, tensor, json);
-    case ONCILLA_FLOAT32: return AppendNumbers<float>(name, tensor, json);
-    case ONCILLA_FLOAT64: return AppendNumbers<double>(name, tensor, json);
-    case ONCILLA_STRING: return AppendStrings(name, tensor, json);
+    case ONCILLA_UINT8:
+      return AppendNumbers<uint8_t>(name, tensor, json);
+    case ONCILLA_UINT16:
+      return AppendNumbers<uint16_t>(name, tensor, json);
+    case ONCILLA_UINT32:
+      return AppendNumbers<uint32_t>(name, tensor, json);
+    case ONCILLA_UINT64:
+      return AppendNumbers<uint64_t>(name, tensor, json);
+    case ONCILLA_INT8:
+      return AppendNumbers<int8_t>(name, tensor, json);
+    case ONCILLA_INT16:
+      return AppendNumbers<int16_t>(name, tensor, json);
+    case ONCILLA_INT32:
+      return AppendNumbers<int32_t>(name, tensor, json);
+    case ONCILLA_INT64:
+      return AppendNumbers<int64_t>(name, tensor, json);
+    case ONCILLA_FLOAT32:
+      return AppendNumbers<float>(name, tensor, json);
+    case ONCILLA_FLOAT64:
+      return AppendNumbers<double>(name, tensor, json);
+    case ONCILLA_STRING:
+      return AppendStrings(name, tensor, json);
     default:
-      return absl::InvalidArgumentError(StrCat("output '", name, "' is ", DatatypeOf(tensor.dtype()),
-                                                     ", which JSON has no form for: ask for binary data"));
+      return absl::InvalidArgumentError(
+          StrCat("output '", name, "' is ", DatatypeOf(tensor.dtype()),
+                 ", which JSON has no form for: ask for binary data"));
   }
 }
 
@@ -159,20 +175,33 @@ absl::StatusOr<Tensor> TensorFromJson(const TensorSpec& spec, const Json& data) 
   if (!elements.ok()) return elements.status();
   if (!data.is_array()) return Bad(spec, "has 'data' that is no list");
   switch (*dtype) {
-    case ONCILLA_BOOL: return Numbers<bool>(spec, data, *elements);
-    case ONCILLA_UINT8: return Numbers<uint8_t>(spec, data, *elements);
-    case ONCILLA_UINT16: return Numbers<uint16_t>(spec, data, *elements);
-    case ONCILLA_UINT32: return Numbers<uint32_t>(spec, data, *elements);
-    case ONCILLA_UINT64: return Numbers<uint64_t>(spec, data, *elements);
-    case ONCILLA_INT8: return Numbers<int8_t>(spec, data, *elements);
-    case ONCILLA_INT16: return Numbers<int16_t>(spec, data, *elements);
-    case ONCILLA_INT32: return Numbers<int32_t>(spec, data, *elements);
-    case ONCILLA_INT64: return Numbers<int64_t>(spec, data, *elements);
-    case ONCILLA_FLOAT32: return Numbers<float>(spec, data, *elements);
-    case ONCILLA_FLOAT64: return Numbers<double>(spec, data, *elements);
-    case ONCILLA_STRING: return Strings(spec, data);
+    case ONCILLA_BOOL:
+      return Numbers<bool>(spec, data, *elements);
+    case ONCILLA_UINT8:
+      return Numbers<uint8_t>(spec, data, *elements);
+    case ONCILLA_UINT16:
+      return Numbers<uint16_t>(spec, data, *elements);
+    case ONCILLA_UINT32:
+      return Numbers<uint32_t>(spec, data, *elements);
+    case ONCILLA_UINT64:
+      return Numbers<uint64_t>(spec, data, *elements);
+    case ONCILLA_INT8:
+      return Numbers<int8_t>(spec, data, *elements);
+    case ONCILLA_INT16:
+      return Numbers<int16_t>(spec, data, *elements);
+    case ONCILLA_INT32:
+      return Numbers<int32_t>(spec, data, *elements);
+    case ONCILLA_INT64:
+      return Numbers<int64_t>(spec, data, *elements);
+    case ONCILLA_FLOAT32:
+      return Numbers<float>(spec, data, *elements);
+    case ONCILLA_FLOAT64:
+      return Numbers<double>(spec, data, *elements);
+    case ONCILLA_STRING:
+      return Strings(spec, data);
     default:
-      return Bad(spec, StrCat("is ", spec.datatype, ", which JSON has no form for: send binary data"));
+      return Bad(spec,
+                 StrCat("is ", spec.datatype, ", which JSON has no form for: send binary data"));
   }
 }
 

@@ -22,7 +22,8 @@ absl::Status Bad(const std::string& what) { return absl::InvalidArgumentError(wh
 
 absl::Status TextMember(const Json& object, const char* key, bool required, std::string& text) {
   const auto found = object.find(key);
-  if (found == object.end()) return required ? Bad(StrCat("'", key, "' is missing")) : absl::OkStatus();
+  if (found == object.end())
+    return required ? Bad(StrCat("'", key, "' is missing")) : absl::OkStatus();
   if (!found->is_string()) return Bad(StrCat("'", key, "' must be a text"));
   text = found->get<std::string>();
   return absl::OkStatus();
@@ -39,7 +40,8 @@ absl::StatusOr<Json> ParametersOf(const Json& object) {
 absl::Status Unsigned(const Json& parameters, const char* key, uint64_t& value) {
   const auto found = parameters.find(key);
   if (found == parameters.end()) return absl::OkStatus();
-  if (!found->is_number_unsigned()) return Bad(StrCat("'", key, "' must be a whole number, not negative"));
+  if (!found->is_number_unsigned())
+    return Bad(StrCat("'", key, "' must be a whole number, not negative"));
   value = found->get<uint64_t>();
   return absl::OkStatus();
 }
@@ -72,7 +74,8 @@ absl::StatusOr<TensorSpec> SpecOf(const Json& input) {
     return Bad(StrCat("input '", spec.name, "' needs a 'shape', a list of sizes"));
   }
   for (const Json& size : *shape) {
-    if (!size.is_number_integer() || (size.is_number_unsigned() && size.get<uint64_t>() > INT64_MAX)) {
+    if (!size.is_number_integer() ||
+        (size.is_number_unsigned() && size.get<uint64_t>() > INT64_MAX)) {
       return Bad(StrCat("input '", spec.name, "' has a size in its shape that is no whole number"));
     }
     spec.shape.push_back(size.get<int64_t>());
@@ -81,7 +84,8 @@ absl::StatusOr<TensorSpec> SpecOf(const Json& input) {
 }
 
 // One input; what it has of the binary part is taken from the front of `binary`.
-absl::StatusOr<NamedTensor> ReadInput(const Json& input, std::string_view& binary, const SharedMemory& memory) {
+absl::StatusOr<NamedTensor> ReadInput(const Json& input, std::string_view& binary,
+                                      const SharedMemory& memory) {
   if (!input.is_object()) return Bad("an element of 'inputs' must be an object");
   const auto spec = SpecOf(input);
   if (!spec.ok()) return spec.status();
@@ -92,8 +96,9 @@ absl::StatusOr<NamedTensor> ReadInput(const Json& input, std::string_view& binar
   if (!status.ok()) return status;
   const bool has_data = input.contains("data"), has_size = parameters->contains("binary_data_size");
   if (has_data + has_size + source.has_value() != 1) {
-    return Bad(StrCat("input '", spec->name, "' must have 'data', or a parameter 'binary_data_size', or "
-                            "'shared_memory_region', and only one of them"));
+    return Bad(StrCat("input '", spec->name,
+                      "' must have 'data', or a parameter 'binary_data_size', or "
+                      "'shared_memory_region', and only one of them"));
   }
   absl::StatusOr<Tensor> tensor = Bad("");
   if (source) {
@@ -106,7 +111,7 @@ absl::StatusOr<NamedTensor> ReadInput(const Json& input, std::string_view& binar
     if (!read.ok()) return read;
     if (size > binary.size()) {
       return Bad(StrCat("input '", spec->name, "' has a binary_data_size of ", size, ", and only ",
-                              binary.size(), " bytes are left behind the JSON"));
+                        binary.size(), " bytes are left behind the JSON"));
     }
     tensor = TensorFromRaw(*spec, binary.substr(0, size));
     binary.remove_prefix(size);
@@ -128,7 +133,8 @@ absl::StatusOr<WantedOutput> ReadOutput(const Json& output, bool binary_outputs)
   uint64_t classes = 0;
   status = Unsigned(*parameters, "classification", classes);
   if (status.ok() && classes > 0) {
-    return absl::UnimplementedError("the classification extension is not supported: ask for the output itself");
+    return absl::UnimplementedError(
+        "the classification extension is not supported: ask for the output itself");
   }
   if (status.ok()) status = Flag(*parameters, "binary_data", wanted.binary);
   if (status.ok()) status = MemoryParameters(*parameters, wanted.into);
@@ -149,20 +155,23 @@ absl::Status RequestParameters(const Json& root, InferRequest& request) {
   return status;
 }
 
-absl::Status ReadRoot(const Json& root, std::string_view binary, const SharedMemory& memory, InferRequest& request) {
+absl::Status ReadRoot(const Json& root, std::string_view binary, const SharedMemory& memory,
+                      InferRequest& request) {
   if (!root.is_object()) return Bad("the request must be a JSON object");
   absl::Status status = TextMember(root, "id", false, request.id);
   if (status.ok()) status = RequestParameters(root, request);
   if (!status.ok()) return status;
   const auto inputs = root.find("inputs");
-  if (inputs == root.end() || !inputs->is_array()) return Bad("'inputs' is missing, a list of tensors");
+  if (inputs == root.end() || !inputs->is_array())
+    return Bad("'inputs' is missing, a list of tensors");
   for (const Json& input : *inputs) {
     auto tensor = ReadInput(input, binary, memory);
     if (!tensor.ok()) return tensor.status();
     request.inputs.push_back(*std::move(tensor));
   }
   if (!binary.empty()) {
-    return Bad(StrCat(binary.size(), " bytes behind the JSON belong to no input (binary_data_size)"));
+    return Bad(
+        StrCat(binary.size(), " bytes behind the JSON belong to no input (binary_data_size)"));
   }
   const auto outputs = root.find("outputs");
   if (outputs == root.end()) return absl::OkStatus();
@@ -175,9 +184,7 @@ absl::Status ReadRoot(const Json& root, std::string_view binary, const SharedMem
   return absl::OkStatus();
 }
 
-std::string Quoted(const std::string& text) {
-  return Json(ValidUtf8(text)).dump();
-}
+std::string Quoted(const std::string& text) { return Json(ValidUtf8(text)).dump(); }
 
 void AppendShape(const Tensor& tensor, std::string& json) {
   json += "\"shape\":[";
@@ -194,12 +201,13 @@ void AppendShape(const Tensor& tensor, std::string& json) {
 absl::StatusOr<InferRequest> ParseInferBody(std::string_view body, std::optional<size_t> json_bytes,
                                             const SharedMemory& memory) {
   if (json_bytes && *json_bytes > body.size()) {
-    return Bad(StrCat("Inference-Header-Content-Length is ", *json_bytes, ", and the body has ", body.size(),
-                            " bytes"));
+    return Bad(StrCat("Inference-Header-Content-Length is ", *json_bytes, ", and the body has ",
+                      body.size(), " bytes"));
   }
   const std::string_view text = body.substr(0, json_bytes.value_or(body.size()));
   if (text.size() > kMostJsonBytes) {
-    return Bad(StrCat("the JSON of a request may have ", kMostJsonBytes >> 20, " MiB: send tensors as binary data"));
+    return Bad(StrCat("the JSON of a request may have ", kMostJsonBytes >> 20,
+                      " MiB: send tensors as binary data"));
   }
   InferRequest request;
   try {
@@ -216,19 +224,21 @@ absl::StatusOr<InferBody> WriteInferBody(const InferResponse& response) {
   InferBody out;
   std::string binary;
   std::string& json = out.body;
-  StrAppend(&json, "{\"model_name\":", Quoted(response.model), ",\"model_version\":", Quoted(response.version));
+  StrAppend(&json, "{\"model_name\":", Quoted(response.model),
+            ",\"model_version\":", Quoted(response.version));
   if (!response.id.empty()) StrAppend(&json, ",\"id\":", Quoted(response.id));
   json += ",\"outputs\":[";
   bool first = true;
   for (const InferOutput& output : response.outputs) {
     StrAppend(&json, first ? "" : ",", "{\"name\":", Quoted(output.name), ",\"datatype\":\"",
-                    DatatypeOf(output.tensor.dtype()), "\",");
+              DatatypeOf(output.tensor.dtype()), "\",");
     first = false;
     AppendShape(output.tensor, json);
     if (output.into) {
       StrAppend(&json, ",\"parameters\":{\"shared_memory_region\":", Quoted(output.into->region),
-                      ",\"shared_memory_byte_size\":", output.into->bytes);
-      if (output.into->offset != 0) StrAppend(&json, ",\"shared_memory_offset\":", output.into->offset);
+                ",\"shared_memory_byte_size\":", output.into->bytes);
+      if (output.into->offset != 0)
+        StrAppend(&json, ",\"shared_memory_offset\":", output.into->offset);
       json += "}";
     } else if (output.binary) {
       const size_t before = binary.size();

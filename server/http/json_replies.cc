@@ -53,7 +53,9 @@ ReplyJson BatchesJson(const Statistics& counted) {
 
 }  // namespace
 
-std::string Dump(const ReplyJson& json) { return json.dump(-1, ' ', false, ReplyJson::error_handler_t::replace); }
+std::string Dump(const ReplyJson& json) {
+  return json.dump(-1, ' ', false, ReplyJson::error_handler_t::replace);
+}
 
 ReplyJson ErrorJson(const std::string& message) {
   ReplyJson json;

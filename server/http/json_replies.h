@@ -1,4 +1,5 @@
-// The JSON of all replies but those to inference: metadata, index, statistics, shared memory, errors.
+// The JSON of all replies but those to inference: metadata, index, statistics, shared memory,
+// errors.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -12,7 +12,6 @@
 
 #include "server/core/text.h"
 
-
 namespace oncilla::server {
 namespace {
 
@@ -75,10 +74,12 @@ class Listener::Threads : public httplib::TaskQueue {
   bool ended_ = false;
 };
 
-Listener::Listener(ListenerOptions options, FrontCounts* counts) : options_(std::move(options)), counts_(counts) {
+Listener::Listener(ListenerOptions options, FrontCounts* counts)
+    : options_(std::move(options)), counts_(counts) {
   new_task_queue = [this] { return new Threads(options_.max_connections); };
   set_tcp_nodelay(true);
-  set_keep_alive_timeout(std::chrono::duration_cast<std::chrono::seconds>(options_.limits.idle).count());
+  set_keep_alive_timeout(
+      std::chrono::duration_cast<std::chrono::seconds>(options_.limits.idle).count());
   set_keep_alive_max_count(1000000);
   set_payload_max_length(options_.limits.body_bytes);
   // Not httplib's own, which lets several processes share a port.
@@ -100,11 +101,13 @@ absl::Status Listener::SetUpTls() {
   ::SSL_CTX_set_min_proto_version(tls_, TLS1_2_VERSION);
   ::SSL_CTX_set_mode(tls_, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   if (::SSL_CTX_use_certificate_chain_file(tls_, options_.tls_certificate.c_str()) != 1) {
-    return absl::InvalidArgumentError(StrCat("--tls-cert ", options_.tls_certificate, " is no certificate"));
+    return absl::InvalidArgumentError(
+        StrCat("--tls-cert ", options_.tls_certificate, " is no certificate"));
   }
   if (::SSL_CTX_use_PrivateKey_file(tls_, options_.tls_key.c_str(), SSL_FILETYPE_PEM) != 1 ||
       ::SSL_CTX_check_private_key(tls_) != 1) {
-    return absl::InvalidArgumentError(StrCat("--tls-key ", options_.tls_key, " is not the certificate's key"));
+    return absl::InvalidArgumentError(
+        StrCat("--tls-key ", options_.tls_key, " is not the certificate's key"));
   }
   return absl::OkStatus();
 }
@@ -116,8 +119,9 @@ absl::Status Listener::Start() {
   const bool bound = options_.port == 0 ? (port_ = bind_to_any_port(options_.host)) > 0
                                         : bind_to_port(options_.host, options_.port);
   if (!bound) {
-    return absl::UnavailableError(StrCat("cannot listen on ", options_.host, ":", options_.port,
-                                               ": the port is taken, or the address is not this machine's"));
+    return absl::UnavailableError(
+        StrCat("cannot listen on ", options_.host, ":", options_.port,
+               ": the port is taken, or the address is not this machine's"));
   }
   acceptor_ = std::thread([this] { listen_after_bind(); });
   while (!is_running()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -158,7 +162,8 @@ void Listener::Refuse(int socket) {
   ++counts_->refused;
   if (tls_ != nullptr) return;  // a handshake would hold up the thread that accepts
   static constexpr char kAnswer[] =
-      "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n";
+      "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\nContent-Length: "
+      "0\r\n\r\n";
   (void)::send(socket, kAnswer, sizeof(kAnswer) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -201,7 +206,8 @@ void Listener::ServeOn(int socket, SSL* tls) {
     }
     // httplib would cut responses, parse forms and unpack bodies without a limit.
     request.ranges.clear();
-    for (const char* header : {"Range", "Content-Type", "Content-Encoding"}) request.headers.erase(header);
+    for (const char* header : {"Range", "Content-Type", "Content-Encoding"})
+      request.headers.erase(header);
   };
   bool closed = false;
   while (!closed && !connection.closes() && connection.AwaitRequest(stopping_)) {

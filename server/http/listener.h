@@ -1,4 +1,5 @@
-// Listener: httplib's server on connections of our own: bounded in number and time, with TLS or without.
+// Listener: httplib's server on connections of our own: bounded in number and time, with TLS or
+// without.
 #pragma once
 
 #include <httplib.h>
@@ -30,7 +31,8 @@ class Listener : public httplib::Server {
   Listener(ListenerOptions options, FrontCounts* counts);
   ~Listener() override;
 
-  // Binds and begins to accept. InvalidArgument for certificates that cannot be used, Unavailable for a taken port.
+  // Binds and begins to accept. InvalidArgument for certificates that cannot be used, Unavailable
+  // for a taken port.
   absl::Status Start();
   int port() const { return port_; }
   // Ends idle connections, waits for requests under way and stops.

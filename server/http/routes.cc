@@ -40,7 +40,9 @@ absl::Status Live(HttpCall&) { return absl::OkStatus(); }
 absl::Status ServerReady(HttpCall& call) { return Ready(call.service.ready()); }
 absl::Status ServerMetadata(HttpCall& call) { return Reply(call, ServerJson()); }
 
-absl::Status ModelReady(HttpCall& call) { return Ready(call.service.ModelReady(call.model, call.version)); }
+absl::Status ModelReady(HttpCall& call) {
+  return Ready(call.service.ModelReady(call.model, call.version));
+}
 
 absl::Status Metadata(HttpCall& call) {
   const auto metadata = call.service.Metadata(call.model, call.version);
@@ -54,7 +56,8 @@ absl::Status StatisticsReply(HttpCall& call) {
   return Reply(call, StatisticsJson(*all));
 }
 
-// Waits for an outcome on the connection's thread, and cancels the request when the client goes away.
+// Waits for an outcome on the connection's thread, and cancels the request when the client goes
+// away.
 absl::StatusOr<InferResponse> RunAndWait(Service& service, InferRequest request) {
   struct Outcome {
     std::mutex mutex;
@@ -62,11 +65,12 @@ absl::StatusOr<InferResponse> RunAndWait(Service& service, InferRequest request)
     std::optional<absl::StatusOr<InferResponse>> value;
   };
   const auto outcome = std::make_shared<Outcome>();
-  const PendingInfer pending = service.Infer(std::move(request), [outcome](absl::StatusOr<InferResponse> value) {
-    const std::lock_guard lock(outcome->mutex);
-    outcome->value = std::move(value);
-    outcome->there.notify_one();
-  });
+  const PendingInfer pending =
+      service.Infer(std::move(request), [outcome](absl::StatusOr<InferResponse> value) {
+        const std::lock_guard lock(outcome->mutex);
+        outcome->value = std::move(value);
+        outcome->there.notify_one();
+      });
   std::unique_lock lock(outcome->mutex);
   bool cancelled = false;
   while (!outcome->there.wait_for(lock, kLookUp, [&] { return outcome->value.has_value(); })) {
@@ -82,8 +86,10 @@ absl::StatusOr<InferResponse> RunAndWait(Service& service, InferRequest request)
 absl::Status Infer(HttpCall& call) {
   std::optional<size_t> json_bytes;
   if (call.request.has_header("Inference-Header-Content-Length")) {
-    const auto number = ParseNumber(call.request.get_header_value("Inference-Header-Content-Length"));
-    if (!number) return absl::InvalidArgumentError("Inference-Header-Content-Length must be a whole number");
+    const auto number =
+        ParseNumber(call.request.get_header_value("Inference-Header-Content-Length"));
+    if (!number)
+      return absl::InvalidArgumentError("Inference-Header-Content-Length must be a whole number");
     json_bytes = static_cast<size_t>(*number);
   }
   auto request = ParseInferBody(call.body, json_bytes, call.service.shared_memory());
@@ -119,7 +125,8 @@ absl::Status Load(HttpCall& call) {
   const auto json = BodyObject(call);
   if (!json.ok()) return json.status();
   if (json->contains("parameters") && !(*json)["parameters"].empty()) {
-    return absl::UnimplementedError("loading takes no parameters: a model's configuration is its config.yaml");
+    return absl::UnimplementedError(
+        "loading takes no parameters: a model's configuration is its config.yaml");
   }
   struct Outcome {
     std::mutex mutex;
@@ -151,13 +158,16 @@ absl::Status RegisterRegion(HttpCall& call) {
   MemoryRegion region;
   region.name = call.model;
   const auto key = json->find("key");
-  if (key == json->end() || !key->is_string()) return absl::InvalidArgumentError("'key' must be a text");
+  if (key == json->end() || !key->is_string())
+    return absl::InvalidArgumentError("'key' must be a text");
   region.key = key->get<std::string>();
-  for (const auto& [name, value] : {std::pair{"offset", &region.offset}, std::pair{"byte_size", &region.bytes}}) {
+  for (const auto& [name, value] :
+       {std::pair{"offset", &region.offset}, std::pair{"byte_size", &region.bytes}}) {
     const auto found = json->find(name);
     if (found == json->end()) continue;
     if (!found->is_number_unsigned()) {
-      return absl::InvalidArgumentError(StrCat("'", name, "' must be a whole number, not negative"));
+      return absl::InvalidArgumentError(
+          StrCat("'", name, "' must be a whole number, not negative"));
     }
     *value = found->get<uint64_t>();
   }
@@ -170,14 +180,17 @@ absl::Status UnregisterRegion(HttpCall& call) {
 }
 
 absl::Status NoCudaRegions(HttpCall& call) { return Reply(call, ReplyJson::array()); }
-absl::Status NoCuda(HttpCall&) { return absl::UnimplementedError("CUDA shared memory is not supported"); }
+absl::Status NoCuda(HttpCall&) {
+  return absl::UnimplementedError("CUDA shared memory is not supported");
+}
 absl::Status UnregisterNoCuda(HttpCall&) { return absl::OkStatus(); }
 
 absl::Status Page(HttpCall& call) {
   call.response.set_content(StatusPage(), "text/html; charset=utf-8");
-  call.response.set_header("Content-Security-Policy",
-                           "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
-                           "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
+  call.response.set_header(
+      "Content-Security-Policy",
+      "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+      "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
   return absl::OkStatus();
 }
 
@@ -228,9 +241,12 @@ bool Matches(const Route& route, const std::vector<std::string>& parts, HttpCall
   if (wanted.size() != parts.size()) return false;
   std::string model, version;
   for (size_t i = 0; i < parts.size(); ++i) {
-    if (wanted[i] == "{m}") model = parts[i];
-    else if (wanted[i] == "{v}") version = parts[i];
-    else if (wanted[i] != parts[i]) return false;
+    if (wanted[i] == "{m}")
+      model = parts[i];
+    else if (wanted[i] == "{v}")
+      version = parts[i];
+    else if (wanted[i] != parts[i])
+      return false;
   }
   call.model = model;
   call.version = version;
@@ -265,7 +281,8 @@ absl::Status Answer(const std::string& path, HttpCall& call) {
       other_method = &route;
       continue;
     }
-    if (parts.size() > 2 && parts[1] == "models") Connection::Current()->facts.record.model = call.model;
+    if (parts.size() > 2 && parts[1] == "models")
+      Connection::Current()->facts.record.model = call.model;
     return route.answer(call);
   }
   if (other_method != nullptr) {
@@ -273,7 +290,8 @@ absl::Status Answer(const std::string& path, HttpCall& call) {
     call.response.set_header("Allow", other_method->method);
     return absl::UnimplementedError(StrCat("this path takes ", other_method->method));
   }
-  return absl::NotFoundError("there is no such path; the calls are those of the Open Inference Protocol, below /v2");
+  return absl::NotFoundError(
+      "there is no such path; the calls are those of the Open Inference Protocol, below /v2");
 }
 
 }  // namespace oncilla::server

@@ -10,7 +10,8 @@
 
 namespace oncilla::server {
 
-// A call on its way: the parts of its path that stand for names, its body as sent, and its response.
+// A call on its way: the parts of its path that stand for names, its body as sent, and its
+// response.
 struct HttpCall {
   Service& service;
   const httplib::Request& request;
@@ -19,11 +20,13 @@ struct HttpCall {
   std::string model, version;  // or, of shared memory, `model` is the region
 };
 
-// Answers the call. NotFound for paths that there are not; a failure is turned into a response by the caller.
+// Answers the call. NotFound for paths that there are not; a failure is turned into a response by
+// the caller.
 absl::Status Answer(const std::string& path, HttpCall& call);
 // GET /metrics, on a port of its own: see watch/metrics.h.
 absl::Status AnswerMetrics(const std::string& path, HttpCall& call);
-// Whether the path may be read without a token: what probes and browsers ask for first, which tells nothing.
+// Whether the path may be read without a token: what probes and browsers ask for first, which tells
+// nothing.
 bool IsOpenPath(const std::string& path);
 
 }  // namespace oncilla::server

@@ -6,14 +6,14 @@
 
 #include "server/core/text.h"
 
-
 namespace oncilla::server {
 namespace {
 
 absl::Status DeadlineError() { return absl::DeadlineExceededError("the request's time is over"); }
 
 bool IsWorthRepeating(const absl::Status& status) {
-  return status.code() == absl::StatusCode::kInvalidArgument || status.code() == absl::StatusCode::kOutOfRange ||
+  return status.code() == absl::StatusCode::kInvalidArgument ||
+         status.code() == absl::StatusCode::kOutOfRange ||
          status.code() == absl::StatusCode::kResourceExhausted;
 }
 
@@ -33,9 +33,11 @@ absl::StatusOr<Tensor> Rows(const Tensor& tensor, int64_t first, int64_t count) 
     return *std::move(rows);
   }
   const size_t row_bytes = tensor.bytes() / static_cast<size_t>(all);
-  const auto* data = static_cast<const char*>(tensor.raw()) + row_bytes * static_cast<size_t>(first);
+  const auto* data =
+      static_cast<const char*>(tensor.raw()) + row_bytes * static_cast<size_t>(first);
   // The copy of the handle keeps the memory.
-  auto rows = Tensor::Wrap(tensor.dtype(), dims, data, row_bytes * static_cast<size_t>(count), [tensor] {});
+  auto rows =
+      Tensor::Wrap(tensor.dtype(), dims, data, row_bytes * static_cast<size_t>(count), [tensor] {});
   if (!rows.ok()) return FromEngine(rows.status());
   return *std::move(rows);
 }
@@ -54,7 +56,8 @@ absl::StatusOr<Tensor> Concatenated(const std::vector<Tensor>& parts, int64_t ro
     return *std::move(joined);
   }
   const auto bytes = std::make_shared<std::string>();
-  for (const Tensor& part : parts) bytes->append(static_cast<const char*>(part.raw()), part.bytes());
+  for (const Tensor& part : parts)
+    bytes->append(static_cast<const char*>(part.raw()), part.bytes());
   auto joined = Tensor::Wrap(parts[0].dtype(), dims, bytes->data(), bytes->size(), [bytes] {});
   if (!joined.ok()) return FromEngine(joined.status());
   return *std::move(joined);
@@ -73,7 +76,8 @@ struct Job::Execution {
 Batcher::Batcher(BatcherOptions options, Run run, StatisticsRecorder* statistics)
     : options_(std::move(options)), run_(std::move(run)), statistics_(statistics) {
   for (const InstanceGroup& group : options_.instances) {
-    for (int i = 0; i < group.count; ++i) threads_.emplace_back([this, device = group.device] { Work(device); });
+    for (int i = 0; i < group.count; ++i)
+      threads_.emplace_back([this, device = group.device] { Work(device); });
   }
   threads_.emplace_back([this] { Watch(); });
 }
@@ -116,7 +120,8 @@ bool Batcher::End(const std::shared_ptr<Job>& job) {
 
 void Batcher::Tell(const std::shared_ptr<Job>& job, absl::StatusOr<InferResponse> outcome) {
   const auto now = Clock::now();
-  statistics_->RequestDone(outcome.status(), now - job->arrived_, std::min(job->taken_, now) - job->arrived_);
+  statistics_->RequestDone(outcome.status(), now - job->arrived_,
+                           std::min(job->taken_, now) - job->arrived_);
   const InferDone done = std::move(job->done_);
   job->done_ = nullptr;
   done(std::move(outcome));
@@ -131,7 +136,9 @@ void Batcher::Finish(const std::shared_ptr<Job>& job, absl::StatusOr<InferRespon
   Tell(job, std::move(outcome));
 }
 
-void Batcher::Cancel(const std::shared_ptr<Job>& job) { Finish(job, absl::CancelledError("the client went away")); }
+void Batcher::Cancel(const std::shared_ptr<Job>& job) {
+  Finish(job, absl::CancelledError("the client went away"));
+}
 
 // Ends jobs whose time is over, whether they wait or run.
 void Batcher::Watch() {
@@ -141,8 +148,10 @@ void Batcher::Watch() {
     auto next = kNever;
     JobList late;
     for (const auto& job : unfinished_) {
-      if (job->deadline_ <= now) late.push_back(job);
-      else next = std::min(next, job->deadline_);
+      if (job->deadline_ <= now)
+        late.push_back(job);
+      else
+        next = std::min(next, job->deadline_);
     }
     if (!late.empty()) {
       lock.unlock();
@@ -150,8 +159,10 @@ void Batcher::Watch() {
       lock.lock();
       continue;
     }
-    if (next == kNever) deadlines_.wait(lock);
-    else deadlines_.wait_until(lock, next);
+    if (next == kNever)
+      deadlines_.wait(lock);
+    else
+      deadlines_.wait_until(lock, next);
   }
 }
 
@@ -175,7 +186,8 @@ std::shared_ptr<Job::Execution> Batcher::Take() {
   return execution;
 }
 
-// Adds waiting jobs of the same key until the batch is full or the first job has waited long enough.
+// Adds waiting jobs of the same key until the batch is full or the first job has waited long
+// enough.
 void Batcher::Gather(Job::Execution& execution, std::unique_lock<std::mutex>& lock) {
   const std::shared_ptr<Job> first = execution.jobs[0];
   const auto until = std::min(first->arrived_ + options_.max_delay, first->deadline_);
@@ -208,7 +220,8 @@ void Batcher::Work(const std::string& device) {
     {
       const std::lock_guard lock(mutex_);
       --executing_;
-      for (const auto& job : execution->jobs) job->execution_ = nullptr;  // they refer to each other
+      for (const auto& job : execution->jobs)
+        job->execution_ = nullptr;  // they refer to each other
     }
     changed_.notify_all();
   }
@@ -245,7 +258,8 @@ int64_t Batcher::TimeoutOf(const JobList& jobs) const {
   return std::max<int64_t>(left, 1);
 }
 
-absl::Status Batcher::RunJobs(const std::string& device, const JobList& jobs, const Cancellation& cancellation) {
+absl::Status Batcher::RunJobs(const std::string& device, const JobList& jobs,
+                              const Cancellation& cancellation) {
   const auto begin = Clock::now();
   auto inputs = Join(jobs);
   if (!inputs.ok()) return inputs.status();
@@ -260,7 +274,8 @@ absl::Status Batcher::RunJobs(const std::string& device, const JobList& jobs, co
   if (!status.ok()) return status;
   int64_t rows = 0;
   for (const auto& job : jobs) rows += job->rows;
-  statistics_->Executed(jobs.size(), static_cast<uint64_t>(rows), {joined - begin, ran - joined, Clock::now() - ran});
+  statistics_->Executed(jobs.size(), static_cast<uint64_t>(rows),
+                        {joined - begin, ran - joined, Clock::now() - ran});
   for (size_t i = 0; i < jobs.size(); ++i) Finish(jobs[i], std::move(responses[i]));
   return absl::OkStatus();
 }
@@ -294,9 +309,9 @@ absl::Status Batcher::Divide(const JobList& jobs, const std::vector<Tensor>& out
     const WantedOutput& wanted = jobs[0]->request.outputs[o];
     const std::vector<int64_t> dims = outputs[o].dims();
     if (jobs.size() > 1 && (dims.empty() || dims[0] != rows)) {
-      return absl::InternalError(StrCat("output '", wanted.name, "' has ", dims.empty() ? 0 : dims[0],
-                                              " rows for a batch of ", rows,
-                                              ": its first axis is no batch axis, and max_batch must be 1"));
+      return absl::InternalError(StrCat(
+          "output '", wanted.name, "' has ", dims.empty() ? 0 : dims[0], " rows for a batch of ",
+          rows, ": its first axis is no batch axis, and max_batch must be 1"));
     }
     int64_t first = 0;
     for (size_t j = 0; j < jobs.size(); ++j) {
@@ -319,11 +334,14 @@ void Batcher::Close(Clock::time_point deadline) {
   closing_ = true;
   changed_.notify_all();
   const auto idle = [&] { return unfinished_.empty() && executing_ == 0; };
-  if (deadline == kNever) changed_.wait(lock, idle);
-  else changed_.wait_until(lock, deadline, idle);
+  if (deadline == kNever)
+    changed_.wait(lock, idle);
+  else
+    changed_.wait_until(lock, deadline, idle);
   const JobList left(unfinished_.begin(), unfinished_.end());
   lock.unlock();
-  for (const auto& job : left) Finish(job, absl::UnavailableError("the model was unloaded before the request's turn"));
+  for (const auto& job : left)
+    Finish(job, absl::UnavailableError("the model was unloaded before the request's turn"));
   lock.lock();
   changed_.wait(lock, idle);
   stopped_ = true;

@@ -41,9 +41,13 @@ int64_t Number(const YAML::Node& node, const std::string& key, int64_t least, in
 
 // A number of bytes with an optional unit: 512MiB, 2GB, 1000000.
 int64_t Bytes(const YAML::Node& node, const std::string& key) {
-  static constexpr std::pair<std::string_view, int64_t> kUnits[] = {
-      {"KiB", 1ll << 10}, {"MiB", 1ll << 20}, {"GiB", 1ll << 30}, {"KB", 1000},
-      {"MB", 1000000},    {"GB", 1000000000}, {"B", 1}};
+  static constexpr std::pair<std::string_view, int64_t> kUnits[] = {{"KiB", 1ll << 10},
+                                                                    {"MiB", 1ll << 20},
+                                                                    {"GiB", 1ll << 30},
+                                                                    {"KB", 1000},
+                                                                    {"MB", 1000000},
+                                                                    {"GB", 1000000000},
+                                                                    {"B", 1}};
   std::string text = Text(node, key);
   int64_t unit = 1;
   for (const auto& [name, bytes] : kUnits) {
@@ -71,13 +75,18 @@ std::vector<InstanceGroup> Instances(const YAML::Node& node, const std::string& 
   std::vector<InstanceGroup> groups;
   int64_t total = 0;
   for (const YAML::Node& entry : node) {
-    if (!entry.IsMap()) Fail(entry, StrCat("an entry of ", key, " must be {device: NAME, count: NUMBER}"));
+    if (!entry.IsMap())
+      Fail(entry, StrCat("an entry of ", key, " must be {device: NAME, count: NUMBER}"));
     InstanceGroup group;
     for (const auto& member : entry) {
       const std::string name = Text(member.first, key);
-      if (name == "device") group.device = Text(member.second, "device");
-      else if (name == "count") group.count = static_cast<int>(Number(member.second, "count", 1, kMost));
-      else Fail(member.first, StrCat("unknown key '", name, "' in ", key, "; there are: device, count"));
+      if (name == "device")
+        group.device = Text(member.second, "device");
+      else if (name == "count")
+        group.count = static_cast<int>(Number(member.second, "count", 1, kMost));
+      else
+        Fail(member.first,
+             StrCat("unknown key '", name, "' in ", key, "; there are: device, count"));
     }
     total += group.count;
     groups.push_back(group);
@@ -88,17 +97,21 @@ std::vector<InstanceGroup> Instances(const YAML::Node& node, const std::string& 
 
 VersionPolicy Policy(const YAML::Node& node, const std::string& key) {
   VersionPolicy policy;
-  const std::string choices = StrCat(key, " must be latest, all, {latest: NUMBER} or {specific: [NUMBERS]}");
+  const std::string choices =
+      StrCat(key, " must be latest, all, {latest: NUMBER} or {specific: [NUMBERS]}");
   if (node.IsScalar()) {
-    if (node.Scalar() == "all") policy.kind = VersionPolicy::Kind::kAll;
-    else if (node.Scalar() != "latest") Fail(node, choices);
+    if (node.Scalar() == "all")
+      policy.kind = VersionPolicy::Kind::kAll;
+    else if (node.Scalar() != "latest")
+      Fail(node, choices);
     return policy;
   }
   if (!node.IsMap() || node.size() != 1) Fail(node, choices);
   const auto member = *node.begin();
   if (member.first.Scalar() == "latest") {
     policy.latest = Number(member.second, "latest", 1, 1000);
-  } else if (member.first.Scalar() == "specific" && member.second.IsSequence() && member.second.size() > 0) {
+  } else if (member.first.Scalar() == "specific" && member.second.IsSequence() &&
+             member.second.size() > 0) {
     policy.kind = VersionPolicy::Kind::kSpecific;
     for (const YAML::Node& version : member.second) {
       policy.specific.push_back(Number(version, "a version", 1, INT64_MAX));
@@ -115,7 +128,8 @@ Json ToJson(const YAML::Node& node, int depth = 0) {
   if (node.IsNull()) return nullptr;
   if (node.IsMap()) {
     Json map = Json::object();
-    for (const auto& member : node) map[Text(member.first, "a key")] = ToJson(member.second, depth + 1);
+    for (const auto& member : node)
+      map[Text(member.first, "a key")] = ToJson(member.second, depth + 1);
     return map;
   }
   if (node.IsSequence()) {
@@ -135,14 +149,17 @@ std::string SessionJson(const YAML::Node& node) {
   if (!node.IsMap()) Fail(node, "session must hold options of docs/config.md");
   for (const auto& member : node) {
     const std::string name = Text(member.first, "session");
-    for (const char* own : {"device", "memory_limit_bytes", "max_concurrent_runs", "run_timeout_ms"}) {
-      if (name == own) Fail(member.first, StrCat("session.", name, " is set by a key of the model's own"));
+    for (const char* own :
+         {"device", "memory_limit_bytes", "max_concurrent_runs", "run_timeout_ms"}) {
+      if (name == own)
+        Fail(member.first, StrCat("session.", name, " is set by a key of the model's own"));
     }
   }
   return ToJson(node).dump();
 }
 
-using Reader = std::function<void(const YAML::Node& value, const std::string& key, ModelConfig& config)>;
+using Reader =
+    std::function<void(const YAML::Node& value, const std::string& key, ModelConfig& config)>;
 
 const std::vector<std::pair<std::string, Reader>>& Keys() {
   constexpr int64_t kMostUs = 60'000'000;
@@ -152,7 +169,8 @@ const std::vector<std::pair<std::string, Reader>>& Keys() {
       {"signature", [](auto& v, auto& k, auto& c) { c.signature = Text(v, k); }},
       {"tags", [](auto& v, auto& k, auto& c) { c.tags = Text(v, k); }},
       {"max_batch", [](auto& v, auto& k, auto& c) { c.max_batch = Number(v, k, 0, 1 << 20); }},
-      {"max_delay_us", [](auto& v, auto& k, auto& c) { c.max_delay_us = Number(v, k, 0, kMostUs); }},
+      {"max_delay_us",
+       [](auto& v, auto& k, auto& c) { c.max_delay_us = Number(v, k, 0, kMostUs); }},
       {"instances", [](auto& v, auto& k, auto& c) { c.instances = Instances(v, k); }},
       {"queue_size", [](auto& v, auto& k, auto& c) { c.queue_size = Number(v, k, 1, 1 << 20); }},
       {"timeout_ms", [](auto& v, auto& k, auto& c) { c.timeout_ms = Number(v, k, 0, 86'400'000); }},
@@ -173,12 +191,13 @@ ModelConfig Parse(const std::string& yaml) {
     const std::string key = Text(member.first, "a key");
     if (!seen.insert(key).second) Fail(member.first, StrCat(key, " is given twice"));
     const auto& keys = Keys();
-    const auto row = std::find_if(keys.begin(), keys.end(), [&](const auto& r) { return r.first == key; });
+    const auto row =
+        std::find_if(keys.begin(), keys.end(), [&](const auto& r) { return r.first == key; });
     if (row == keys.end()) {
       Fail(member.first, StrCat("unknown key '", key, "'; there are: ",
-                                      absl::StrJoin(keys, ", ", [](std::string* out, const auto& r) {
-                                        out->append(r.first);
-                                      })));
+                                absl::StrJoin(keys, ", ", [](std::string* out, const auto& r) {
+                                  out->append(r.first);
+                                })));
     }
     row->second(member.second, key, config);
   }

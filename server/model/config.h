@@ -33,9 +33,11 @@ struct ModelConfig {
   std::string session;  // further options of the engine's session, as JSON; "" for none
 };
 
-// Reads a config.yaml. InvalidArgument with the line for a key that does not exist and a value out of range.
+// Reads a config.yaml. InvalidArgument with the line for a key that does not exist and a value out
+// of range.
 absl::StatusOr<ModelConfig> ParseConfig(const std::string& yaml);
-// The session's options as JSON: those of the config, and so many runs at once as there are instances.
+// The session's options as JSON: those of the config, and so many runs at once as there are
+// instances.
 std::string SessionConfig(const ModelConfig& config);
 
 }  // namespace oncilla::server

@@ -29,13 +29,15 @@ bool IsFolder(const fs::path& path) {
 
 bool IsSavedModel(const fs::path& path) {
   std::error_code error;
-  return fs::exists(path / "saved_model.pb", error) || fs::exists(path / "saved_model.pbtxt", error);
+  return fs::exists(path / "saved_model.pb", error) ||
+         fs::exists(path / "saved_model.pbtxt", error);
 }
 
 bool IsModelFile(const fs::path& path) {
   static constexpr const char* kEndings[] = {".pb", ".pbtxt", ".onnx", ".tflite", ".oncilla"};
   const std::string ending = path.extension().string();
-  return std::any_of(std::begin(kEndings), std::end(kEndings), [&](const char* e) { return ending == e; });
+  return std::any_of(std::begin(kEndings), std::end(kEndings),
+                     [&](const char* e) { return ending == e; });
 }
 
 }  // namespace
@@ -62,7 +64,8 @@ std::vector<int64_t> VersionsOf(const std::string& model_folder) {
   return versions;
 }
 
-absl::StatusOr<std::vector<int64_t>> Wanted(const std::vector<int64_t>& versions, const VersionPolicy& policy) {
+absl::StatusOr<std::vector<int64_t>> Wanted(const std::vector<int64_t>& versions,
+                                            const VersionPolicy& policy) {
   if (versions.empty()) return absl::NotFoundError("there is no folder of a version (1, 2, ..)");
   if (policy.kind == VersionPolicy::Kind::kAll) return versions;
   if (policy.kind == VersionPolicy::Kind::kLatest) {
@@ -71,11 +74,13 @@ absl::StatusOr<std::vector<int64_t>> Wanted(const std::vector<int64_t>& versions
   }
   std::vector<int64_t> wanted;
   for (const int64_t version : policy.specific) {
-    if (std::find(versions.begin(), versions.end(), version) != versions.end()) wanted.push_back(version);
+    if (std::find(versions.begin(), versions.end(), version) != versions.end())
+      wanted.push_back(version);
   }
   std::sort(wanted.begin(), wanted.end());
   wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
-  if (wanted.empty()) return absl::NotFoundError("none of the versions that version_policy names is there");
+  if (wanted.empty())
+    return absl::NotFoundError("none of the versions that version_policy names is there");
   return wanted;
 }
 
@@ -108,13 +113,16 @@ absl::StatusOr<std::string> ModelPath(const std::string& version_folder, const s
   if (found.empty() && IsSavedModel(version_folder)) return version_folder;
   if (found.empty()) {
     return absl::NotFoundError(
-        "there is no model: a SavedModel, or a file or folder called model with .pb, .pbtxt, .onnx, .tflite or .oncilla");
+        "there is no model: a SavedModel, or a file or folder called model with .pb, .pbtxt, "
+        ".onnx, .tflite or .oncilla");
   }
   if (found.size() > 1) {
-    return absl::InvalidArgumentError(StrCat(
-        "there are several models: ",
-        absl::StrJoin(found, ", ", [](std::string* out, const fs::path& p) { out->append(p.filename().string()); }),
-        " (file in config.yaml chooses one)"));
+    return absl::InvalidArgumentError(StrCat("there are several models: ",
+                                             absl::StrJoin(found, ", ",
+                                                           [](std::string* out, const fs::path& p) {
+                                                             out->append(p.filename().string());
+                                                           }),
+                                             " (file in config.yaml chooses one)"));
   }
   return found[0].string();
 }
@@ -123,7 +131,8 @@ std::string FilesOf(const std::string& folder) {
   constexpr int kMostFiles = 10000, kMostDepth = 8;
   std::error_code error;
   std::vector<std::string> lines;
-  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error)) {
     if (it.depth() >= kMostDepth) it.disable_recursion_pending();
     std::error_code gone;
     if (it->is_directory(gone)) continue;

@@ -52,8 +52,10 @@ void Repository::Work() {
   std::unique_lock lock(mutex_);
   while (true) {
     const auto due = [&] { return stopping_ || !tasks_.empty(); };
-    if (next_poll == kNever) changed_.wait(lock, due);
-    else changed_.wait_until(lock, next_poll, due);
+    if (next_poll == kNever)
+      changed_.wait(lock, due);
+    else
+      changed_.wait_until(lock, next_poll, due);
     if (stopping_ && tasks_.empty()) break;  // those that wait for an answer get one
     Task task;
     if (!tasks_.empty()) {
@@ -75,7 +77,8 @@ void Repository::Work() {
 void Repository::RetireWork() {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return !retired_.empty() || (stopping_ && close_by_ && loading_ended_); });
+    changed_.wait(lock,
+                  [&] { return !retired_.empty() || (stopping_ && close_by_ && loading_ended_); });
     if (retired_.empty()) return;
     std::shared_ptr<ServedModel> model = std::move(retired_.front());
     retired_.pop_front();
@@ -116,7 +119,8 @@ absl::Status Repository::SetProblem(const std::string& name, absl::Status status
 
 void Repository::Poll() {
   const auto names = ModelsOf(options_.folder);
-  if (!names.ok()) return;  // a repository that is away for a moment is no reason to unload all models
+  if (!names.ok())
+    return;  // a repository that is away for a moment is no reason to unload all models
   std::vector<std::string> known;
   {
     const std::lock_guard lock(mutex_);
@@ -161,7 +165,8 @@ absl::Status Repository::RefreshVersions(const std::string& name, const ModelCon
     models_[name].problem.clear();
   }
   absl::Status first_failure;
-  for (auto version = wanted->rbegin(); version != wanted->rend(); ++version) {  // the newest serves first
+  for (auto version = wanted->rbegin(); version != wanted->rend();
+       ++version) {  // the newest serves first
     const std::string files = StrCat(FilesOf(StrCat(folder, "/", *version)), "\n", config_text);
     if (!NeedsLoading(name, *version, files)) continue;
     const absl::Status status = LoadVersion(name, *version, config, files);
@@ -185,8 +190,8 @@ bool Repository::NeedsLoading(const std::string& name, int64_t version, const st
   return true;
 }
 
-absl::Status Repository::LoadVersion(const std::string& name, int64_t version, const ModelConfig& config,
-                                     const std::string& files) {
+absl::Status Repository::LoadVersion(const std::string& name, int64_t version,
+                                     const ModelConfig& config, const std::string& files) {
   const std::string label = StrCat(version);
   const std::string folder = StrCat(options_.folder, "/", name, "/", label);
   const auto path = ModelPath(folder, config.file);
@@ -232,7 +237,8 @@ absl::StatusOr<std::shared_ptr<ServedModel>> Repository::Find(const std::string&
                                                               const std::string& version) const {
   const std::lock_guard lock(mutex_);
   const auto entry = models_.find(name);
-  if (entry == models_.end()) return absl::NotFoundError(StrCat("there is no model '", name.substr(0, 128), "'"));
+  if (entry == models_.end())
+    return absl::NotFoundError(StrCat("there is no model '", name.substr(0, 128), "'"));
   const auto& versions = entry->second.versions;
   if (version.empty()) {
     for (auto it = versions.rbegin(); it != versions.rend(); ++it) {
@@ -246,11 +252,13 @@ absl::StatusOr<std::shared_ptr<ServedModel>> Repository::Find(const std::string&
   const auto number = ParseNumber(version);
   const auto found = number ? versions.find(*number) : versions.end();
   if (found == versions.end()) {
-    return absl::NotFoundError(StrCat("model '", name, "' has no version '", version.substr(0, 32), "'"));
+    return absl::NotFoundError(
+        StrCat("model '", name, "' has no version '", version.substr(0, 32), "'"));
   }
   if (found->second.served != nullptr) return found->second.served;
   return absl::UnavailableError(StrCat("version ", version, " of model '", name, "' is not ready",
-                                             found->second.reason.empty() ? "" : ": ", found->second.reason));
+                                       found->second.reason.empty() ? "" : ": ",
+                                       found->second.reason));
 }
 
 std::vector<std::string> Repository::ReadyVersions(const std::string& name) const {
@@ -286,7 +294,8 @@ std::vector<IndexEntry> Repository::Index(bool only_ready) const {
     }
     for (const auto& [number, version] : entry.versions) {
       if (only_ready && version.served == nullptr) continue;
-      index.push_back({name, StrCat(number), kStates[static_cast<int>(version.state)], version.reason});
+      index.push_back(
+          {name, StrCat(number), kStates[static_cast<int>(version.state)], version.reason});
     }
   }
   return index;
@@ -319,7 +328,8 @@ void Repository::Load(const std::string& name, std::function<void(absl::Status)>
 absl::Status Repository::Unload(const std::string& name) {
   const std::lock_guard lock(mutex_);
   const auto entry = models_.find(name);
-  if (entry == models_.end()) return absl::NotFoundError(StrCat("there is no model '", name.substr(0, 128), "'"));
+  if (entry == models_.end())
+    return absl::NotFoundError(StrCat("there is no model '", name.substr(0, 128), "'"));
   entry->second.unloaded = true;
   for (auto& [number, version] : entry->second.versions) {
     if (version.served == nullptr) continue;
@@ -352,7 +362,8 @@ void Repository::Close(Clock::time_point deadline) {
   // At the same time, since the deadline is one for all of them.
   std::vector<std::future<void>> closing;
   for (const auto& model : all) {
-    closing.push_back(std::async(std::launch::async, [model, deadline] { model->Close(deadline); }));
+    closing.push_back(
+        std::async(std::launch::async, [model, deadline] { model->Close(deadline); }));
   }
   for (auto& each : closing) each.wait();
   retirer_.join();

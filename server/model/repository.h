@@ -1,5 +1,6 @@
-// Repository: the folder of models, and which versions of them are loaded. One thread loads, another lets models that
-// are replaced or unloaded finish their requests; a version is replaced only when the one after it is ready.
+// Repository: the folder of models, and which versions of them are loaded. One thread loads,
+// another lets models that are replaced or unloaded finish their requests; a version is replaced
+// only when the one after it is ready.
 #pragma once
 
 #include <condition_variable>
@@ -8,8 +9,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <oncilla/oncilla.hpp>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -20,10 +21,10 @@ namespace oncilla::server {
 
 struct RepositoryOptions {
   std::string folder;
-  std::string device = "auto";      // of models whose config names none
-  std::chrono::seconds poll{0};     // how often the folder is looked through; 0: never
-  bool load_at_start = true;        // false: models are loaded on request only
-  std::chrono::seconds drain{30};   // how long requests of a model that is unloaded may take
+  std::string device = "auto";     // of models whose config names none
+  std::chrono::seconds poll{0};    // how often the folder is looked through; 0: never
+  bool load_at_start = true;       // false: models are loaded on request only
+  std::chrono::seconds drain{30};  // how long requests of a model that is unloaded may take
 };
 
 // Something to tell the log of the server: a model that was loaded, that failed, that was unloaded.
@@ -40,9 +41,10 @@ class Repository {
   // Whether what is loaded at the start has been loaded, or has failed.
   bool started() const;
 
-  // The version that serves; an empty `version` is the highest that is ready. NotFound for names that there are not,
-  // Unavailable with the reason for versions that are not ready.
-  absl::StatusOr<std::shared_ptr<ServedModel>> Find(const std::string& name, const std::string& version) const;
+  // The version that serves; an empty `version` is the highest that is ready. NotFound for names
+  // that there are not, Unavailable with the reason for versions that are not ready.
+  absl::StatusOr<std::shared_ptr<ServedModel>> Find(const std::string& name,
+                                                    const std::string& version) const;
   // The versions of a model that are ready, in ascending order.
   std::vector<std::string> ReadyVersions(const std::string& name) const;
   std::vector<std::shared_ptr<ServedModel>> ReadyModels() const;
@@ -76,7 +78,8 @@ class Repository {
   void Enqueue(Task task);
   void Poll();
   absl::Status Refresh(const std::string& name);
-  absl::Status RefreshVersions(const std::string& name, const ModelConfig& config, const std::string& config_text);
+  absl::Status RefreshVersions(const std::string& name, const ModelConfig& config,
+                               const std::string& config_text);
   bool NeedsLoading(const std::string& name, int64_t version, const std::string& files);
   absl::Status LoadVersion(const std::string& name, int64_t version, const ModelConfig& config,
                            const std::string& files);

@@ -10,11 +10,14 @@
 namespace oncilla::server {
 namespace {
 
-std::string ShapeText(const std::vector<int64_t>& shape) { return StrCat("[", absl::StrJoin(shape, ","), "]"); }
+std::string ShapeText(const std::vector<int64_t>& shape) {
+  return StrCat("[", absl::StrJoin(shape, ","), "]");
+}
 
 std::string NamesOf(const std::vector<TensorMetadata>& tensors) {
-  return absl::StrJoin(tensors, ", ",
-                       [](std::string* out, const TensorMetadata& t) { StrAppend(out, "'", t.name, "'"); });
+  return absl::StrJoin(tensors, ", ", [](std::string* out, const TensorMetadata& t) {
+    StrAppend(out, "'", t.name, "'");
+  });
 }
 
 absl::Status ReadTensors(const std::vector<TensorInfo>& infos, std::string_view what,
@@ -24,11 +27,11 @@ absl::Status ReadTensors(const std::vector<TensorInfo>& infos, std::string_view 
     if (info.kind != ONCILLA_KIND_TENSOR || datatype.empty()) {
       return absl::UnimplementedError(
           StrCat(what, " '", info.name, "' is ",
-                       info.kind != ONCILLA_KIND_TENSOR ? "no tensor" : "of a type",
-                       " that the inference protocol cannot carry"));
+                 info.kind != ONCILLA_KIND_TENSOR ? "no tensor" : "of a type",
+                 " that the inference protocol cannot carry"));
     }
-    tensors.push_back({info.name, std::string(datatype), info.ranked ? info.dims : std::vector<int64_t>{-1},
-                       info.ranked});
+    tensors.push_back({info.name, std::string(datatype),
+                       info.ranked ? info.dims : std::vector<int64_t>{-1}, info.ranked});
   }
   return absl::OkStatus();
 }
@@ -43,29 +46,35 @@ const TensorMetadata* Find(const std::vector<TensorMetadata>& tensors, const std
 absl::Status CheckInput(const TensorMetadata& declared, const Tensor& tensor) {
   const std::string_view datatype = DatatypeOf(tensor.dtype());
   if (datatype != declared.datatype) {
-    return absl::InvalidArgumentError(
-        StrCat("input '", declared.name, "' is ", datatype, "; the model takes ", declared.datatype));
+    return absl::InvalidArgumentError(StrCat("input '", declared.name, "' is ", datatype,
+                                             "; the model takes ", declared.datatype));
   }
   if (!declared.ranked) return absl::OkStatus();
   const std::vector<int64_t> dims = tensor.dims();
   bool fits = dims.size() == declared.shape.size();
-  for (size_t i = 0; fits && i < dims.size(); ++i) fits = declared.shape[i] < 0 || declared.shape[i] == dims[i];
+  for (size_t i = 0; fits && i < dims.size(); ++i)
+    fits = declared.shape[i] < 0 || declared.shape[i] == dims[i];
   if (fits) return absl::OkStatus();
-  return absl::InvalidArgumentError(StrCat("input '", declared.name, "' has the shape ", ShapeText(dims),
-                                                 "; the model takes ", ShapeText(declared.shape)));
+  return absl::InvalidArgumentError(StrCat("input '", declared.name, "' has the shape ",
+                                           ShapeText(dims), "; the model takes ",
+                                           ShapeText(declared.shape)));
 }
 
 }  // namespace
 
 ServedModel::ServedModel(Session session, Model model, const Source& source)
-    : session_(std::move(session)), model_(std::move(model)), config_(source.config), version_(source.version) {
+    : session_(std::move(session)),
+      model_(std::move(model)),
+      config_(source.config),
+      version_(source.version) {
   metadata_.name = source.name;
   metadata_.platform = "oncilla";
 }
 
 ServedModel::~ServedModel() { Close(Clock::now()); }
 
-absl::StatusOr<std::shared_ptr<ServedModel>> ServedModel::Load(const Runtime& runtime, const Source& source) {
+absl::StatusOr<std::shared_ptr<ServedModel>> ServedModel::Load(const Runtime& runtime,
+                                                               const Source& source) {
   const ModelConfig& config = source.config;
   SessionOptions options;
   options.device = config.device.empty() ? source.device : config.device;
@@ -79,7 +88,8 @@ absl::StatusOr<std::shared_ptr<ServedModel>> ServedModel::Load(const Runtime& ru
   auto loaded = session->Load(source.path, load);
   if (!loaded.ok()) return FromEngine(loaded.status());
   std::shared_ptr<ServedModel> model(new ServedModel(*session, *std::move(loaded), source));
-  for (const auto& check : {&ServedModel::ReadSignature, &ServedModel::CheckBatching, &ServedModel::PrepareLargest}) {
+  for (const auto& check :
+       {&ServedModel::ReadSignature, &ServedModel::CheckBatching, &ServedModel::PrepareLargest}) {
     const absl::Status status = (model.get()->*check)();
     if (!status.ok()) return status;
   }
@@ -92,8 +102,9 @@ absl::StatusOr<std::shared_ptr<ServedModel>> ServedModel::Load(const Runtime& ru
   auto* self = model.get();
   model->batcher_ = std::make_unique<Batcher>(
       batching,
-      [self](const std::string& device, const Batcher::Inputs& inputs, const std::vector<std::string>& outputs,
-             int64_t timeout_ms, const Cancellation& cancellation) {
+      [self](const std::string& device, const Batcher::Inputs& inputs,
+             const std::vector<std::string>& outputs, int64_t timeout_ms,
+             const Cancellation& cancellation) {
         return self->Run(device, inputs, outputs, timeout_ms, cancellation);
       },
       &model->statistics_);
@@ -105,39 +116,45 @@ absl::Status ServedModel::ReadSignature() {
   const std::string wanted = config_.signature.empty() ? "serving_default" : config_.signature;
   const bool only = config_.signature.empty() && keys.size() == 1;
   if (!only && std::find(keys.begin(), keys.end(), wanted) == keys.end()) {
-    return absl::NotFoundError(StrCat("there is no signature '", wanted, "'; there are: ",
-                                            absl::StrJoin(keys, ", "), " (signature in config.yaml chooses one)"));
+    return absl::NotFoundError(StrCat("there is no signature '", wanted,
+                                      "'; there are: ", absl::StrJoin(keys, ", "),
+                                      " (signature in config.yaml chooses one)"));
   }
-  const absl::Status inputs = ReadTensors(model_.inputs(config_.signature), "input", metadata_.inputs);
+  const absl::Status inputs =
+      ReadTensors(model_.inputs(config_.signature), "input", metadata_.inputs);
   if (!inputs.ok()) return inputs;
   return ReadTensors(model_.outputs(config_.signature), "output", metadata_.outputs);
 }
 
 absl::Status ServedModel::CheckBatching() {
   if (!joins()) return absl::OkStatus();
-  for (const auto& [what, tensors] : {std::pair{"input", &metadata_.inputs}, std::pair{"output", &metadata_.outputs}}) {
+  for (const auto& [what, tensors] :
+       {std::pair{"input", &metadata_.inputs}, std::pair{"output", &metadata_.outputs}}) {
     for (const TensorMetadata& t : *tensors) {
       if (t.ranked && !t.shape.empty() && t.shape[0] < 0) continue;
-      return absl::InvalidArgumentError(
-          StrCat("config.yaml: max_batch needs an open first axis in all inputs and outputs, and ", what, " '",
-                       t.name, "' has the shape ", t.ranked ? ShapeText(t.shape) : "of unknown rank"));
+      return absl::InvalidArgumentError(StrCat(
+          "config.yaml: max_batch needs an open first axis in all inputs and outputs, and ", what,
+          " '", t.name, "' has the shape ", t.ranked ? ShapeText(t.shape) : "of unknown rank"));
     }
   }
-  if (metadata_.inputs.empty()) return absl::InvalidArgumentError("config.yaml: max_batch needs inputs");
+  if (metadata_.inputs.empty())
+    return absl::InvalidArgumentError("config.yaml: max_batch needs inputs");
   return absl::OkStatus();
 }
 
-// Plans the largest batch where nothing but the first axis is open. Examples are zeros: that these are no values the
-// model likes is no reason against it.
+// Plans the largest batch where nothing but the first axis is open. Examples are zeros: that these
+// are no values the model likes is no reason against it.
 absl::Status ServedModel::PrepareLargest() {
   Model::Inputs examples;
   for (const TensorMetadata& t : metadata_.inputs) {
     std::vector<int64_t> shape = t.shape;
     if (!shape.empty() && shape[0] < 0) shape[0] = std::max<int64_t>(config_.max_batch, 1);
-    const bool open = std::any_of(shape.begin(), shape.end(), [](int64_t size) { return size < 0; });
+    const bool open =
+        std::any_of(shape.begin(), shape.end(), [](int64_t size) { return size < 0; });
     const auto elements = open ? absl::InvalidArgumentError("") : ElementsOf(t.name, shape);
     constexpr size_t kMostBytes = size_t{1} << 31;
-    if (!t.ranked || !elements.ok() || t.datatype == "BYTES" || *elements > kMostBytes / 8) return absl::OkStatus();
+    if (!t.ranked || !elements.ok() || t.datatype == "BYTES" || *elements > kMostBytes / 8)
+      return absl::OkStatus();
     const oncilla_dtype dtype = *DtypeOf(t.datatype);
     const std::string zeros(*elements * ElementBytes(dtype), '\0');
     auto example = Tensor::Copy(dtype, shape, zeros.data(), zeros.size());
@@ -164,20 +181,21 @@ absl::Status ServedModel::CheckRequest(InferRequest& request) const {
     size_t given = 0;
     for (NamedTensor& input : request.inputs) {
       if (input.name != declared.name) continue;
-      if (++given > 1) return absl::InvalidArgumentError(StrCat("input '", input.name, "' is given twice"));
+      if (++given > 1)
+        return absl::InvalidArgumentError(StrCat("input '", input.name, "' is given twice"));
       const absl::Status status = CheckInput(declared, input.tensor);
       if (!status.ok()) return status;
       ordered.push_back(input);
     }
     if (given == 0) {
-      return absl::InvalidArgumentError(StrCat("input '", declared.name, "' is missing; the model takes ",
-                                                     NamesOf(metadata_.inputs)));
+      return absl::InvalidArgumentError(StrCat(
+          "input '", declared.name, "' is missing; the model takes ", NamesOf(metadata_.inputs)));
     }
   }
   for (const NamedTensor& input : request.inputs) {
     if (Find(metadata_.inputs, input.name) != nullptr) continue;
-    return absl::InvalidArgumentError(StrCat("there is no input '", input.name, "'; the model takes ",
-                                                   NamesOf(metadata_.inputs)));
+    return absl::InvalidArgumentError(StrCat("there is no input '", input.name,
+                                             "'; the model takes ", NamesOf(metadata_.inputs)));
   }
   request.inputs = std::move(ordered);
   if (request.outputs.empty()) {
@@ -207,9 +225,9 @@ absl::Status ServedModel::CheckRows(const InferRequest& request, int64_t& rows) 
   for (const NamedTensor& input : request.inputs) {
     const int64_t own = input.tensor.dims()[0];
     if (own == rows && rows >= 1 && rows <= config_.max_batch) continue;
-    return absl::InvalidArgumentError(
-        StrCat("input '", input.name, "' has ", own, " rows; the model takes batches of 1 to ",
-                     config_.max_batch, ", of one size in all inputs"));
+    return absl::InvalidArgumentError(StrCat("input '", input.name, "' has ", own,
+                                             " rows; the model takes batches of 1 to ",
+                                             config_.max_batch, ", of one size in all inputs"));
   }
   return absl::OkStatus();
 }
@@ -231,23 +249,25 @@ std::shared_ptr<Job> ServedModel::Submit(InferRequest request, InferDone done) {
   }
   for (const WantedOutput& output : request.outputs) StrAppend(&key, "|", output.name);
   std::string id = request.id;
-  const auto job = std::make_shared<Job>(
-      std::move(request), rows, std::move(key),
-      [name = metadata_.name, version = version_, id = std::move(id),
-       done = std::move(done)](absl::StatusOr<InferResponse> outcome) {
-        if (outcome.ok()) {
-          outcome->model = name;
-          outcome->version = version;
-          outcome->id = id;
-        }
-        done(std::move(outcome));
-      });
+  const auto job =
+      std::make_shared<Job>(std::move(request), rows, std::move(key),
+                            [name = metadata_.name, version = version_, id = std::move(id),
+                             done = std::move(done)](absl::StatusOr<InferResponse> outcome) {
+                              if (outcome.ok()) {
+                                outcome->model = name;
+                                outcome->version = version;
+                                outcome->id = id;
+                              }
+                              done(std::move(outcome));
+                            });
   batcher_->Submit(job);
   return job;
 }
 
-absl::StatusOr<std::vector<Tensor>> ServedModel::Run(const std::string& device, const Batcher::Inputs& inputs,
-                                                     const std::vector<std::string>& outputs, int64_t timeout_ms,
+absl::StatusOr<std::vector<Tensor>> ServedModel::Run(const std::string& device,
+                                                     const Batcher::Inputs& inputs,
+                                                     const std::vector<std::string>& outputs,
+                                                     int64_t timeout_ms,
                                                      const Cancellation& cancellation) const {
   RunOptions options;
   options.signature = config_.signature;

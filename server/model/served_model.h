@@ -1,4 +1,5 @@
-// ServedModel: one version of a model that is ready to serve: its session, its signature, its queue and its counts.
+// ServedModel: one version of a model that is ready to serve: its session, its signature, its queue
+// and its counts.
 #pragma once
 
 #include <memory>
@@ -29,9 +30,10 @@ class ServedModel {
     std::string device;  // where the config names none
     ModelConfig config;
   };
-  // Loads and compiles the model and, where its inputs' sizes allow, plans its largest batch, so that what does not
-  // fit fails here. The message names no file.
-  static absl::StatusOr<std::shared_ptr<ServedModel>> Load(const Runtime& runtime, const Source& source);
+  // Loads and compiles the model and, where its inputs' sizes allow, plans its largest batch, so
+  // that what does not fit fails here. The message names no file.
+  static absl::StatusOr<std::shared_ptr<ServedModel>> Load(const Runtime& runtime,
+                                                           const Source& source);
   ~ServedModel();
 
   // The names and types of inputs and outputs; `versions` is left empty.
@@ -39,12 +41,13 @@ class ServedModel {
   const ModelConfig& config() const { return config_; }
   const std::string& version() const { return version_; }
 
-  // Checks the request against the signature and puts it into the queue. `done` may be called before this returns.
-  // The job is null where the request was refused.
+  // Checks the request against the signature and puts it into the queue. `done` may be called
+  // before this returns. The job is null where the request was refused.
   std::shared_ptr<Job> Submit(InferRequest request, InferDone done);
   void Cancel(const std::shared_ptr<Job>& job) { batcher_->Cancel(job); }
 
-  // Takes no further requests, waits for those under way, at most until `deadline`, and frees all memory.
+  // Takes no further requests, waits for those under way, at most until `deadline`, and frees all
+  // memory.
   void Close(Clock::time_point deadline);
 
   Statistics statistics() const { return statistics_.Snapshot(); }
@@ -60,7 +63,8 @@ class ServedModel {
   absl::Status CheckRequest(InferRequest& request) const;
   absl::Status CheckRows(const InferRequest& request, int64_t& rows) const;
   absl::StatusOr<std::vector<Tensor>> Run(const std::string& device, const Batcher::Inputs& inputs,
-                                          const std::vector<std::string>& outputs, int64_t timeout_ms,
+                                          const std::vector<std::string>& outputs,
+                                          int64_t timeout_ms,
                                           const Cancellation& cancellation) const;
   bool joins() const { return config_.max_batch > 1; }
 

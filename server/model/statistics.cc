@@ -35,9 +35,10 @@ void StatisticsRecorder::RequestDone(const absl::Status& status, std::chrono::na
   }
   counted_.success.Add(total);
   counted_.queue.Add(queue);
-  counted_.last_inference_ms = static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
-          .count());
+  counted_.last_inference_ms =
+      static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(
+                                std::chrono::system_clock::now().time_since_epoch())
+                                .count());
 }
 
 void StatisticsRecorder::Executed(uint64_t requests, uint64_t rows, const ExecutionTimes& times) {

@@ -1,4 +1,5 @@
-// What is counted of a version of a model: the protocol's statistics and the metrics are both read from here.
+// What is counted of a version of a model: the protocol's statistics and the metrics are both read
+// from here.
 #pragma once
 
 #include <array>
@@ -22,13 +23,14 @@ struct DurationCount {
 
 // Counts per bucket of seconds, as Prometheus wants them (its buckets are sums up to a bound).
 struct Histogram {
-  static constexpr std::array<double, 14> kBounds = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
-                                                     0.1,    0.25,  0.5,    1,     2.5,  5,     10};
+  static constexpr std::array<double, 14> kBounds = {
+      0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10};
   std::array<uint64_t, kBounds.size() + 1> counts = {};
   double sum = 0;
   uint64_t count = 0;
   void Add(std::chrono::nanoseconds time);
-  // The value below which a share of all lies, by the upper bound of its bucket; 0 where nothing was counted.
+  // The value below which a share of all lies, by the upper bound of its bucket; 0 where nothing
+  // was counted.
   double Quantile(double share) const;
 };
 
@@ -54,7 +56,8 @@ struct Statistics {
 class StatisticsRecorder {
  public:
   // A request is over: `total` since it was accepted, of which it waited `queue` for its execution.
-  void RequestDone(const absl::Status& status, std::chrono::nanoseconds total, std::chrono::nanoseconds queue);
+  void RequestDone(const absl::Status& status, std::chrono::nanoseconds total,
+                   std::chrono::nanoseconds queue);
   // An execution for `requests` requests, of `rows` rows in all, went well.
   void Executed(uint64_t requests, uint64_t rows, const ExecutionTimes& times);
   Statistics Snapshot() const;

@@ -15,9 +15,9 @@ namespace oncilla::server {
 class MemoryHistory {
  public:
   struct Sample {
-    int64_t time_ms = 0;  // since 1970
+    int64_t time_ms = 0;                   // since 1970
     std::map<std::string, int64_t> bytes;  // by device
-    int64_t process_bytes = 0;  // resident
+    int64_t process_bytes = 0;             // resident
   };
   void Add(const std::vector<DeviceUse>& uses);
   std::vector<Sample> Samples() const;

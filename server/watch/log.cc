@@ -16,10 +16,14 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kLongestText = 1024;
 
-std::string Now() { return absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ", absl::Now(), absl::UTCTimeZone()); }
+std::string Now() {
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ", absl::Now(), absl::UTCTimeZone());
+}
 
 // Bytes of clients never break the line: what is no UTF-8 is replaced.
-std::string Line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
+std::string Line(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
 
 void Add(Json& json, const char* key, const std::string& text) {
   if (!text.empty()) json[key] = text.substr(0, kLongestText);
@@ -39,7 +43,8 @@ absl::Status Log::Open(const std::string& access_log) {
   }
   std::FILE* file = std::fopen(access_log.c_str(), "ae");
   if (file == nullptr) {
-    return absl::InvalidArgumentError(StrCat("--access-log ", access_log, ": ", std::strerror(errno)));
+    return absl::InvalidArgumentError(
+        StrCat("--access-log ", access_log, ": ", std::strerror(errno)));
   }
   access_ = file;
   return absl::OkStatus();

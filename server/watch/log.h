@@ -29,7 +29,8 @@ class Log {
  public:
   Log() = default;
   ~Log();
-  // "-": standard error (the default), "off": requests are not logged, else a file that is appended to.
+  // "-": standard error (the default), "off": requests are not logged, else a file that is appended
+  // to.
   absl::Status Open(const std::string& access_log);
   void Access(const AccessRecord& record);
   // To standard error. `what`: "loaded", "failed", "unloaded", "listening", "draining", ..

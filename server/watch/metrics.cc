@@ -3,7 +3,6 @@
 
 #include "server/core/text.h"
 
-
 namespace oncilla::server {
 namespace {
 
@@ -44,12 +43,14 @@ void WriteModels(const std::vector<ModelStatistics>& all, Text& text) {
   text.Family("oncilla_requests_total", "counter", "Inference requests by outcome");
   for (const auto& m : all) {
     for (const auto& [code, count] : m.counted.requests) {
-      text.Line(StrCat(LabelsOf(m), ",code=\"", NameOf(static_cast<absl::StatusCode>(code)), "\""), count);
+      text.Line(StrCat(LabelsOf(m), ",code=\"", NameOf(static_cast<absl::StatusCode>(code)), "\""),
+                count);
     }
   }
   text.Family("oncilla_request_seconds", "histogram", "Time from a request's arrival to its end");
   for (const auto& m : all) text.Buckets(LabelsOf(m), m.counted.latency);
-  text.Family("oncilla_queue_seconds", "histogram", "Time that requests waited for their execution");
+  text.Family("oncilla_queue_seconds", "histogram",
+              "Time that requests waited for their execution");
   for (const auto& m : all) text.Buckets(LabelsOf(m), m.counted.waiting);
   text.Family("oncilla_queue_depth", "gauge", "Requests that wait");
   for (const auto& m : all) text.Line(LabelsOf(m), m.waiting);
@@ -78,12 +79,14 @@ void WriteFronts(Service& service, Text& text) {
   };
   const Front fronts[] = {{"protocol=\"http\"", &service.http_counts()},
                           {"protocol=\"grpc\"", &service.grpc_counts()}};
-  text.Family("oncilla_calls_total", "counter", "Calls of the protocol by outcome, those that reach no model included");
+  text.Family("oncilla_calls_total", "counter",
+              "Calls of the protocol by outcome, those that reach no model included");
   for (const Front& front : fronts) {
     for (size_t code = 0; code < front.counts->codes.size(); ++code) {
       const uint64_t count = front.counts->codes[code];
       if (count == 0) continue;
-      text.Line(StrCat(front.labels, ",code=\"", NameOf(static_cast<absl::StatusCode>(code)), "\""), count);
+      text.Line(StrCat(front.labels, ",code=\"", NameOf(static_cast<absl::StatusCode>(code)), "\""),
+                count);
     }
   }
   text.Family("oncilla_received_bytes_total", "counter", "Bytes of requests' bodies");
@@ -107,10 +110,12 @@ std::string MetricsText(Service& service) {
   for (const DeviceUse& use : service.MemoryNow()) {
     text.Line(StrCat("device=\"", use.device, "\""), use.pool_bytes);
   }
-  text.Family("oncilla_model_ready", "gauge", "1 for each version that is ready, 0 for each that is not");
+  text.Family("oncilla_model_ready", "gauge",
+              "1 for each version that is ready, 0 for each that is not");
   for (const IndexEntry& entry : service.Index(false)) {
     if (entry.version.empty()) continue;
-    text.Line(StrCat("model=\"", entry.name, "\",version=\"", entry.version, "\""), entry.state == "READY");
+    text.Line(StrCat("model=\"", entry.name, "\",version=\"", entry.version, "\""),
+              entry.state == "READY");
   }
   text.Family("oncilla_ready", "gauge", "1 while the server is ready");
   text.Line("", service.ready());

@@ -18,7 +18,8 @@ ReplyJson ModelsJson(Service& service) {
     json["version"] = entry.version;
     json["state"] = entry.state;
     json["reason"] = entry.reason;
-    for (const ModelStatistics& model : statistics.ok() ? *statistics : std::vector<ModelStatistics>()) {
+    for (const ModelStatistics& model :
+         statistics.ok() ? *statistics : std::vector<ModelStatistics>()) {
       if (model.name != entry.name || model.version != entry.version) continue;
       json["success"] = model.counted.success.count;
       json["fail"] = model.counted.fail.count;
@@ -69,7 +70,8 @@ std::string StatusJson(Service& service) {
   }
   json["memory"] = ReplyJson::array();
   for (const auto& sample : service.history().Samples()) {
-    json["memory"].push_back({{"time_ms", sample.time_ms}, {"bytes", sample.bytes}, {"process", sample.process_bytes}});
+    json["memory"].push_back(
+        {{"time_ms", sample.time_ms}, {"bytes", sample.bytes}, {"process", sample.process_bytes}});
   }
   return Dump(json);
 }

@@ -26,18 +26,23 @@ std::string NewSpanId() {
 
 }  // namespace
 
-std::string TraceContext::Header() const { return StrCat("00-", trace_id, "-", span_id, "-", flags); }
+std::string TraceContext::Header() const {
+  return StrCat("00-", trace_id, "-", span_id, "-", flags);
+}
 
 TraceContext ParseTraceparent(std::string_view header) {
   // version 2, trace 32, parent 16, flags 2, with dashes between; later versions may be longer.
   constexpr size_t kLength = 55;
   if (header.size() < kLength) return {};
-  const std::string_view version = header.substr(0, 2), trace = header.substr(3, 32), parent = header.substr(36, 16),
-                         flags = header.substr(53, 2);
+  const std::string_view version = header.substr(0, 2), trace = header.substr(3, 32),
+                         parent = header.substr(36, 16), flags = header.substr(53, 2);
   if (header[2] != '-' || header[35] != '-' || header[52] != '-') return {};
-  if (!IsLowerHex(version) || !IsLowerHex(trace) || !IsLowerHex(parent) || !IsLowerHex(flags)) return {};
+  if (!IsLowerHex(version) || !IsLowerHex(trace) || !IsLowerHex(parent) || !IsLowerHex(flags))
+    return {};
   if (version == "ff" || IsZero(trace) || IsZero(parent)) return {};
-  if (version == "00" ? header.size() != kLength : header.size() > kLength && header[kLength] != '-') return {};
+  if (version == "00" ? header.size() != kLength
+                      : header.size() > kLength && header[kLength] != '-')
+    return {};
   return {std::string(trace), std::string(parent), NewSpanId(), std::string(flags)};
 }
 
