@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "server/core/text.h"
+#include "server/grpc/grpc.h"
 #include "server/http/http.h"
 #include "server/options.h"
 #include "server/service.h"
@@ -74,6 +75,12 @@ class Server {
       status = http_->Start();
       if (status.ok()) Listening("http", http_->port());
     }
+    if (status.ok() && options_.grpc_port >= 0) {
+      grpc_ = std::make_unique<GrpcFront>(
+          &service_, GrpcOptions{options_.host, options_.grpc_port, options_.tls_certificate, options_.tls_key});
+      status = grpc_->Start();
+      if (status.ok()) Listening("grpc", grpc_->port());
+    }
     if (status.ok() && options_.metrics_port >= 0) {
       metrics_ =
           std::make_unique<HttpFront>(&service_, ListenerFor(options_, options_.metrics_port),
@@ -97,6 +104,7 @@ class Server {
     service_.BeginDrain();
     Signalled(signals, std::chrono::seconds(options_.drain_delay_s));
     service_.Close(Clock::now() + std::chrono::seconds(options_.drain_s));
+    if (grpc_ != nullptr) grpc_->Stop(std::chrono::system_clock::now() + std::chrono::seconds(1));
     if (http_ != nullptr) http_->Stop();
     if (metrics_ != nullptr) metrics_->Stop();
     log_->Event("ended", "", "", "");
@@ -111,6 +119,7 @@ class Server {
   Log* const log_;
   Service service_;
   std::unique_ptr<HttpFront> http_, metrics_;
+  std::unique_ptr<GrpcFront> grpc_;
 };
 
 int Fail(const std::string& message) {

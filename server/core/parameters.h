@@ -14,6 +14,16 @@ inline absl::Status UnsupportedParameter(std::string_view key) {
   return absl::UnimplementedError(StrCat("the request parameter '", key, "' is not supported"));
 }
 
+inline absl::Status NoLoadParameters() {
+  return absl::UnimplementedError(
+      "loading takes no parameters: a model's configuration is its config.yaml");
+}
+
+inline absl::Status NoClassification() {
+  return absl::UnimplementedError(
+      "the classification extension is not supported: ask for the output itself");
+}
+
 // The parameter `timeout`, in microseconds; 0: none.
 inline Clock::time_point TimeoutParameter(uint64_t microseconds) {
   constexpr uint64_t kMost = uint64_t{1} << 50;

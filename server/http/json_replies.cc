@@ -108,8 +108,8 @@ ReplyJson StatisticsJson(const std::vector<ModelStatistics>& all) {
     json["memory_usage"] = ReplyJson::array();
     for (const DeviceUse& use : model.memory) {
       ReplyJson memory;
-      memory["type"] = use.device.substr(0, use.device.find(':'));
-      memory["id"] = std::stoll(use.device.substr(use.device.find(':') + 1));
+      memory["type"] = use.type();
+      memory["id"] = use.number();
       memory["byte_size"] = use.pool_bytes;
       json["memory_usage"].push_back(memory);
     }

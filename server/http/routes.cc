@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 
+#include "server/core/parameters.h"
 #include "server/core/text.h"
 #include "server/http/connection.h"
 #include "server/http/json_infer.h"
@@ -125,8 +126,7 @@ absl::Status Load(HttpCall& call) {
   const auto json = BodyObject(call);
   if (!json.ok()) return json.status();
   if (json->contains("parameters") && !(*json)["parameters"].empty()) {
-    return absl::UnimplementedError(
-        "loading takes no parameters: a model's configuration is its config.yaml");
+    return NoLoadParameters();
   }
   struct Outcome {
     std::mutex mutex;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "server/core/request.h"
+#include "server/core/text.h"
 #include "server/model/batcher.h"
 #include "server/model/config.h"
 #include "server/model/statistics.h"
@@ -16,6 +17,8 @@ namespace oncilla::server {
 // Bytes that a version holds on a device.
 struct DeviceUse {
   std::string device;  // "GPU:0"
+  std::string type() const { return device.substr(0, device.find(':')); }
+  int64_t number() const { return ParseNumber(device.substr(device.find(':') + 1)).value_or(0); }
   int64_t in_use_bytes = 0;
   int64_t pool_bytes = 0;
   int64_t limit_bytes = 0;
