@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "server/core/tensor_codec.h"
 #include "server/core/text.h"
+#include "server/model/fit.h"
 
 namespace oncilla::server {
 namespace {
@@ -171,7 +172,9 @@ absl::Status ServedModel::PrepareLargest() {
                        status.code() == absl::StatusCode::kNotFound;
     if (final) return status;
   }
-  return absl::OkStatus();
+  int most = 0;
+  for (const InstanceGroup& group : config_.instances) most = std::max(most, group.count);
+  return CheckFit(session_, std::max<int64_t>(config_.max_batch, 1), most);
 }
 
 // Brings the inputs into the signature's order and names all outputs.

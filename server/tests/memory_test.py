@@ -44,13 +44,18 @@ def test_inputs_and_outputs_in_shared_memory(server, kind):
             fails("a name without slashes", lambda: client.register_system_shared_memory("z", "/../etc/passwd", 8))
             fails("fewer bytes", lambda: client.register_system_shared_memory("z", key, 1 << 30))
             fails("fewer bytes", lambda: client.register_system_shared_memory("z", key, 8, offset=2**63))
-            given.set_shared_memory("io", 2**62, offset=2**62)
+
+            def source(*where, **options):
+                made = kind.InferInput("x", x.shape, "FP32")
+                made.set_shared_memory(*where, **options)
+                return made
+            given = source("io", 2**62, offset=2**62)
             fails("leave shared memory region", lambda: client.infer("affine", [given]))
-            given.set_shared_memory("io", 8)
+            given = source("io", 8)
             fails("has 8 bytes of data", lambda: client.infer("affine", [given]))
-            given.set_shared_memory("none", 24)
+            given = source("none", 24)
             fails("'none' is registered", lambda: client.infer("affine", [given]))
-            given.set_shared_memory("io", x.nbytes)
+            given = source("io", x.nbytes)
             wanted.set_shared_memory("io", 8)
             fails("has 24 bytes", lambda: client.infer("affine", [given], outputs=[wanted]))
             # A region that its owner cuts short is an error, not the server's end.

@@ -69,7 +69,7 @@ def test_a_model_that_fails_is_told_and_tried_again(tmp_path, start):
     assert "not a model" in entry["reason"] and str(tmp_path) not in entry["reason"]
     assert server.get("/v2/health/ready")[0] == 200 and server.get("/v2/models/b/ready")[0] == 200
     status, answer = server.post("/v2/repository/models/a/load", {})
-    assert status == 400 and str(tmp_path) not in answer["error"]
+    assert status == 500 and str(tmp_path) not in answer["error"]
     models.affine(tmp_path, "a")
     assert server.post("/v2/repository/models/a/load", {})[0] == 200
     assert ask(server, "a", ONE)[0, 0] == 3
@@ -166,7 +166,7 @@ def test_memory_limit_refuses_a_model_with_what_would_fit(tmp_path, start):
     models.slow(tmp_path, "b", size=512, steps=4)
     models.config(tmp_path, "b", "max_batch: 4096\nmemory_limit: 256MiB\n")
     server = start(tmp_path)
-    server.await_state("b", "1", "READY")
+    assert server.await_state("b", "1", "READY")
     reason = server.await_state("a", "1", "UNAVAILABLE")["reason"]
     assert "would fit" in reason or "fits" in reason, reason
     assert server.metric(r"oncilla_model_memory_bytes\{model=\"b\"") > 1 << 20
@@ -265,6 +265,12 @@ def test_time_limits(slow_server):
         assert failure.value.status() == "StatusCode.DEADLINE_EXCEEDED"
 
 
+def await_running(server):
+    deadline = time.time() + 10
+    while server.metric("oncilla_requests_running") == 0:
+        assert time.time() < deadline
+
+
 def test_a_client_that_goes_away_cancels_its_request(slow_server):
     import socket
     cancelled = slow_server.metric(r'oncilla_requests_total\{model="slow".*CANCELLED')
@@ -272,7 +278,7 @@ def test_a_client_that_goes_away_cancels_its_request(slow_server):
     given.set_data_from_numpy(SLOW)
     with grpc.InferenceServerClient(slow_server.grpc) as client:
         context = client.async_infer("slow", [given], callback=lambda result, error: None)
-        time.sleep(0.05)
+        await_running(slow_server)
         context.cancel()
         deadline = time.time() + 10
         while slow_server.metric(r'oncilla_requests_total\{model="slow".*CANCELLED') < cancelled + 1:
@@ -283,7 +289,7 @@ def test_a_client_that_goes_away_cancels_its_request(slow_server):
             f"Inference-Header-Content-Length: {len(body)}\r\n\r\n").encode()
     with socket.create_connection(slow_server.http.split(":")) as connection:
         connection.sendall(head + body + SLOW.tobytes())
-        time.sleep(0.03)
+        await_running(slow_server)
     deadline = time.time() + 10
     while slow_server.metric(r'oncilla_requests_total\{model="slow".*CANCELLED') < cancelled + 2:
         assert time.time() < deadline
