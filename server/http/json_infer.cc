@@ -213,6 +213,8 @@ absl::StatusOr<InferRequest> ParseInferBody(std::string_view body, std::optional
     const Json root = Json::parse(text);
     const absl::Status status = ReadRoot(root, body.substr(text.size()), memory, request);
     if (!status.ok()) return status;
+  } catch (const Json::out_of_range&) {
+    return Bad("the request has a number that no type can hold");
   } catch (const Json::parse_error& error) {
     return Bad(StrCat("the request is no JSON: wrong at byte ", error.byte));
   }

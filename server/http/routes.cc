@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kJson = "application/json";
 // How often a request that waits looks whether its client is still there.
-constexpr auto kLookUp = std::chrono::milliseconds(50);
+constexpr auto kLookUp = std::chrono::milliseconds(20);
 
 absl::Status Reply(HttpCall& call, const ReplyJson& json) {
   call.response.set_content(Dump(json), kJson);

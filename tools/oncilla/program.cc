@@ -34,6 +34,7 @@ constexpr Command kCommands[] = {
     {"convert", "Any model as one file that loads at once", AddConvert},
     {"devices", "What this machine has", AddDevices},
     {"bench", "How fast a model runs", AddBench},
+    {"serve", "Models over HTTP and gRPC (oncilla_server)", AddServe},
     {"cache", "Compiled programs kept on disk", AddCache},
     {"options", "What a configuration may set", AddOptions},
     {"ops", "The canonical ops", AddOps, /*hidden=*/true},
