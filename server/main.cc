@@ -77,7 +77,8 @@ class Server {
     }
     if (status.ok() && options_.grpc_port >= 0) {
       grpc_ = std::make_unique<GrpcFront>(
-          &service_, GrpcOptions{options_.host, options_.grpc_port, options_.tls_certificate, options_.tls_key});
+          &service_, GrpcOptions{options_.host, options_.grpc_port, options_.tls_certificate,
+                                 options_.tls_key});
       status = grpc_->Start();
       if (status.ok()) Listening("grpc", grpc_->port());
     }

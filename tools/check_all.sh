@@ -120,6 +120,16 @@ python_package() {
     PYTHONPATH=build/release/python OCL_ICD_VENDORS=pocl.icd "$venv/bin/python" -m pytest -q -p no:cacheprovider python/tests
 }
 
+# The server, called by public clients in an environment of their own.
+server_tests() {
+  local venv=$root/build/server-venv
+  [[ -x $venv/bin/python ]] || python3 -m venv "$venv" || return 1
+  "$venv/bin/pip" install -q --disable-pip-version-check 'tritonclient[http,grpc]==2.73.0' onnx numpy psutil pytest \
+    </dev/null || return 1
+  build_in release release "oncilla_server oncilla_program" -DONCILLA_SERVER=ON &&
+    ONCILLA_SERVER=build/release/oncilla_server "$venv/bin/python" -m pytest -q -p no:cacheprovider server/tests
+}
+
 # try_fetch VARIABLE FUNCTION: a download that does not come fails by name.
 try_fetch() {
   local -n into=$1
@@ -137,6 +147,7 @@ check_all() {
   [[ -x build/release/tests/case_tests ]] || return
   step "cases with lesser SIMD" simd_cases
   if fits "Python package" 5; then step "Python package" python_package; fi
+  if fits "server" 3; then step "server" server_tests; fi
   if fits "cases on Intel's OpenCL" 7 && try_fetch intel fetch_intel_opencl; then
     for shape in gpu cpu; do
       step "cases on Intel's OpenCL ($shape)" intel_cases "$shape" "$intel"

@@ -1,10 +1,11 @@
 // The calls of the gRPC form, and the server that takes them.
 #include "server/grpc/grpc.h"
 
+#include <inference.grpc.pb.h>
+
 #include <fstream>
 #include <iterator>
 
-#include "inference.grpc.pb.h"
 #include "server/core/parameters.h"
 #include "server/core/text.h"
 #include "server/grpc/call.h"
@@ -49,8 +50,7 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
     return Reply(context, "ServerMetadata", true, [&] {
       response->set_name("oncilla");
       response->set_version(Version());
-      for (const std::string& extension : Core::Extensions())
-        response->add_extensions(extension);
+      for (const std::string& extension : Core::Extensions()) response->add_extensions(extension);
       return absl::OkStatus();
     });
   }

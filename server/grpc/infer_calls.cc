@@ -208,7 +208,8 @@ class StreamCall : public grpc::ServerBidiReactor<inference::ModelInferRequest,
   grpc::CallbackServerContext* const context_;
   GrpcCall call_;
   inference::ModelInferRequest message_;
-  // Held while an operation is started, so that none follows Finish; gRPC may call back within the call.
+  // Held while an operation is started, so that none follows Finish; gRPC may call back within the
+  // call.
   std::recursive_mutex mutex_;
   std::deque<std::shared_ptr<Answer>> answers_;
   bool reading_ = true, read_all_ = false, writing_ = false, broken_ = false, finished_ = false;

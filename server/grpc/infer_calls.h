@@ -1,7 +1,8 @@
 // The two calls that infer: one request, and a stream of them.
 #pragma once
 
-#include "inference.grpc.pb.h"
+#include <inference.grpc.pb.h>
+
 #include "server/service.h"
 
 namespace oncilla::server {

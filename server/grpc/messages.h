@@ -1,7 +1,8 @@
 // Messages of the gRPC form to the server's own types and back.
 #pragma once
 
-#include "inference.pb.h"
+#include <inference.pb.h>
+
 #include "server/core/shared_memory.h"
 #include "server/service.h"
 

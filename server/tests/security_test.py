@@ -43,7 +43,7 @@ def test_token(tmp_path, start):
         for wrong in (None, {"authorization": TOKEN}, {"authorization": "Bearer "}, {"authorization": f"Bearer {TOKEN}x"},
                       {"authorization": f"Bearer {TOKEN[:-1]}"}, {"authorization": f"Basic {TOKEN}"}):
             with pytest.raises(InferenceServerException) as failure:
-                client.infer("a", given(http), headers=wrong)
+                client.infer("a", given(http), headers=wrong and dict(wrong))  # it adds to them
             assert failure.value.status() == "401"
             for call in (lambda: rpc.infer("a", given(grpc), headers=wrong),
                          lambda: rpc.get_model_metadata("a", headers=wrong), lambda: rpc.load_model("a", headers=wrong),
@@ -52,7 +52,7 @@ def test_token(tmp_path, start):
                 with pytest.raises(InferenceServerException) as failure:
                     call()
                 assert failure.value.status() == "StatusCode.UNAUTHENTICATED"
-        assert client.infer("a", given(http), headers=right).as_numpy("y")[0, 0] == 3
+        assert client.infer("a", given(http), headers=dict(right)).as_numpy("y")[0, 0] == 3
         lower = {"authorization": right["Authorization"]}
         assert rpc.infer("a", given(grpc), headers=lower).as_numpy("y")[0, 0] == 3
         assert rpc.get_model_metadata("a", headers=lower).name == "a"
