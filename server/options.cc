@@ -1,4 +1,4 @@
-// Flags, checked.
+// Flags of the command line, checked.
 #include "server/options.h"
 
 #include <CLI/CLI.hpp>

@@ -1,4 +1,4 @@
-// Counting.
+// Counting requests and executions.
 #include "server/model/statistics.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Lines of JSON.
+// Lines of JSON, one after the other.
 #include "server/watch/log.h"
 
 #include <cerrno>

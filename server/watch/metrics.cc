@@ -1,4 +1,4 @@
-// Counts as text.
+// Counts as the text that Prometheus reads.
 #include "server/watch/metrics.h"
 
 #include "server/core/text.h"
