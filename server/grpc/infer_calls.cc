@@ -104,12 +104,13 @@ class StreamCall : public grpc::ServerBidiReactor<inference::ModelInferRequest,
   }
 
   void OnReadDone(bool ok) override {
-    if (!ok) {
+    if (ok) Infer();
+    {
+      // Only now: until here the message is in use, and answers that come meanwhile must not read
+      // the next into it.
       const std::lock_guard lock(mutex_);
       reading_ = false;
-      read_all_ = true;
-    } else {
-      Infer();
+      read_all_ |= !ok;
     }
     Advance();
   }
@@ -152,7 +153,6 @@ class StreamCall : public grpc::ServerBidiReactor<inference::ModelInferRequest,
     const auto answer = std::make_shared<Answer>();
     {
       const std::lock_guard lock(mutex_);
-      reading_ = false;
       answers_.push_back(answer);
     }
     call_.record.bytes_in += message_.ByteSizeLong();

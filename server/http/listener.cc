@@ -123,6 +123,10 @@ absl::Status Listener::Start() {
         StrCat("cannot listen on ", options_.host, ":", options_.port,
                ": the port is taken, or the address is not this machine's"));
   }
+  // httplib lets five connections wait to be accepted; what comes in a burst would be dropped
+  // unseen.
+  constexpr int kWaitingConnections = 512;
+  ::listen(svr_sock_, kWaitingConnections);
   acceptor_ = std::thread([this] { listen_after_bind(); });
   while (!is_running()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   return absl::OkStatus();
