@@ -125,11 +125,21 @@ python_package() {
 onnxruntime_provider() {
   local venv=$root/build/onnxruntime-venv
   [[ -x $venv/bin/python ]] || python3 -m venv "$venv" || return 1
-  "$venv/bin/pip" install -q --disable-pip-version-check onnxruntime onnx numpy pytest </dev/null || return 1
+  "$venv/bin/pip" install -q --disable-pip-version-check onnxruntime==1.31.1 onnx numpy pytest </dev/null || return 1
   build_in release release "oncilla_ort_ep fault_layer" -DONCILLA_ONNXRUNTIME=ON &&
     ONCILLA_ORT_EP=$root/build/release/onnxruntime/liboncilla_ort_ep.so OCL_ICD_VENDORS=pocl.icd \
       ONCILLA_FAULT_LAYER=$root/build/release/tests/libfault_layer.so \
       "$venv/bin/python" -m pytest -q -p no:cacheprovider integrations/onnxruntime/tests
+}
+
+# The server, called by public clients in an environment of their own.
+server_tests() {
+  local venv=$root/build/server-venv
+  [[ -x $venv/bin/python ]] || python3 -m venv "$venv" || return 1
+  "$venv/bin/pip" install -q --disable-pip-version-check 'tritonclient[http,grpc]==2.73.0' onnx numpy psutil pytest \
+    </dev/null || return 1
+  build_in release release "oncilla_server oncilla_program" -DONCILLA_SERVER=ON &&
+    ONCILLA_SERVER=build/release/oncilla_server "$venv/bin/python" -m pytest -q -p no:cacheprovider server/tests
 }
 
 # try_fetch VARIABLE FUNCTION: a download that does not come fails by name.
@@ -150,6 +160,7 @@ check_all() {
   step "cases with lesser SIMD" simd_cases
   if fits "Python package" 5; then step "Python package" python_package; fi
   if fits "ONNX Runtime's provider" 3; then step "ONNX Runtime's provider" onnxruntime_provider; fi
+  if fits "server" 3; then step "server" server_tests; fi
   if fits "cases on Intel's OpenCL" 7 && try_fetch intel fetch_intel_opencl; then
     for shape in gpu cpu; do
       step "cases on Intel's OpenCL ($shape)" intel_cases "$shape" "$intel"

@@ -35,6 +35,7 @@ constexpr Command kCommands[] = {
     {"devices", "What this machine has", AddDevices},
     {"doctor", "Whether its devices compute what they should", AddDoctor},
     {"bench", "How fast a model runs", AddBench},
+    {"serve", "Models over HTTP and gRPC (oncilla_server)", AddServe},
     {"cache", "Compiled programs kept on disk", AddCache},
     {"options", "What a configuration may set", AddOptions},
     {"ops", "The canonical ops", AddOps, /*hidden=*/true},

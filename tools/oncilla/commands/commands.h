@@ -24,5 +24,6 @@ Action AddBench(CLI::App& app);
 Action AddCache(CLI::App& app);
 Action AddOps(CLI::App& app);
 Action AddOptions(CLI::App& app);
+Action AddServe(CLI::App& app);
 
 }  // namespace oncilla::tool

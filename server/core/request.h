@@ -1,0 +1,94 @@
+// What both front ends turn their messages into, and what they get back: one form for HTTP and
+// gRPC.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <oncilla/oncilla.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/core/status.h"
+
+namespace oncilla::server {
+
+using Clock = std::chrono::steady_clock;
+constexpr Clock::time_point kNever = Clock::time_point::max();
+
+// `timeout` from now, or kNever for 0 and for what is too far away to count.
+inline Clock::time_point After(std::chrono::microseconds timeout) {
+  constexpr auto kMost = std::chrono::hours(24 * 365);
+  return timeout.count() <= 0 || timeout > kMost ? kNever : Clock::now() + timeout;
+}
+
+// A part of a registered shared memory region.
+struct MemoryTarget {
+  std::string region;
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+};
+
+struct NamedTensor {
+  std::string name;
+  Tensor tensor;
+};
+
+// An output that the client asks for by name.
+struct WantedOutput {
+  std::string name;
+  bool binary = false;               // HTTP: as bytes behind the JSON
+  std::optional<MemoryTarget> into;  // written there instead of being sent
+};
+
+struct InferRequest {
+  std::string model;
+  std::string version;  // empty: the newest that is ready
+  std::string id;
+  std::vector<NamedTensor> inputs;
+  std::vector<WantedOutput> outputs;  // empty: all
+  bool binary_outputs = false;        // of outputs that are not asked for by name
+  Clock::time_point deadline = kNever;
+};
+
+struct InferOutput {
+  std::string name;
+  Tensor tensor;  // in host memory
+  bool binary = false;
+  std::optional<MemoryTarget> into;  // already written there: `bytes` is the size of the tensor
+};
+
+struct InferResponse {
+  std::string model;
+  std::string version;
+  std::string id;
+  std::vector<InferOutput> outputs;
+};
+
+using InferDone = std::function<void(absl::StatusOr<InferResponse>)>;
+
+// A tensor of a model as the protocol tells it.
+struct TensorMetadata {
+  std::string name;
+  std::string datatype;
+  std::vector<int64_t> shape;  // -1: any size; {-1} also where the rank is not known
+  bool ranked = true;
+};
+
+struct ModelMetadata {
+  std::string name;
+  std::vector<std::string> versions;  // those that are ready
+  std::string platform;
+  std::vector<TensorMetadata> inputs;
+  std::vector<TensorMetadata> outputs;
+};
+
+// A line of the repository's index.
+struct IndexEntry {
+  std::string name;
+  std::string version;
+  std::string state;   // UNKNOWN, LOADING, READY, UNLOADING, UNAVAILABLE
+  std::string reason;  // why it is not ready, or why a newer form of it is not
+};
+
+}  // namespace oncilla::server

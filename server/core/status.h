@@ -1,0 +1,34 @@
+// Failures as the server tells them: one kind of status below both front ends, one table from codes
+// to HTTP's, and one place that keeps the server's paths out of what clients read.
+#pragma once
+
+#include <oncilla/oncilla.hpp>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace oncilla::server {
+
+// The engine's failure; its codes have the same numbers. `what` stands before the message where it
+// is not empty.
+absl::Status FromEngine(const oncilla::Status& status, std::string_view what = {});
+
+inline std::string_view Message(const absl::Status& status) {
+  return {status.message().data(), status.message().size()};
+}
+
+// The status of an HTTP response; gRPC uses the codes themselves.
+int HttpCodeOf(absl::StatusCode code);
+// "INVALID_ARGUMENT", as metrics and logs write it.
+std::string NameOf(absl::StatusCode code);
+
+// From now on `path` and the slash behind it are left out of messages for clients. Before the front
+// ends start.
+void HidePath(const std::string& path);
+// A message as clients may read it: without hidden paths and this machine's name, at most 4 KiB,
+// and valid UTF-8.
+std::string ForClients(std::string_view message);
+
+}  // namespace oncilla::server

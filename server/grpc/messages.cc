@@ -1,0 +1,256 @@
+// Requests, read strictly, and replies.
+#include "server/grpc/messages.h"
+
+#include "server/core/parameters.h"
+#include "server/core/tensor_codec.h"
+#include "server/core/text.h"
+
+namespace oncilla::server {
+namespace {
+
+using Parameters = google::protobuf::Map<std::string, inference::InferParameter>;
+
+absl::Status Bad(const std::string& what) { return absl::InvalidArgumentError(what); }
+
+absl::Status Unsigned(const Parameters& parameters, const char* key, uint64_t& value) {
+  const auto found = parameters.find(key);
+  if (found == parameters.end()) return absl::OkStatus();
+  const inference::InferParameter& parameter = found->second;
+  if (parameter.has_uint64_param()) {
+    value = parameter.uint64_param();
+  } else if (parameter.has_int64_param() && parameter.int64_param() >= 0) {
+    value = static_cast<uint64_t>(parameter.int64_param());
+  } else {
+    return Bad(StrCat("the parameter '", key, "' must be a whole number, not negative"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MemoryParameters(const Parameters& parameters, std::optional<MemoryTarget>& target) {
+  const auto region = parameters.find("shared_memory_region");
+  if (region == parameters.end()) return absl::OkStatus();
+  if (!region->second.has_string_param())
+    return Bad("the parameter 'shared_memory_region' must be a text");
+  MemoryTarget memory;
+  memory.region = region->second.string_param();
+  absl::Status status = Unsigned(parameters, "shared_memory_offset", memory.offset);
+  if (status.ok()) status = Unsigned(parameters, "shared_memory_byte_size", memory.bytes);
+  if (status.ok()) target = std::move(memory);
+  return status;
+}
+
+// The elements of a field as the bytes of a type that may be narrower.
+template <class T, class Field>
+absl::StatusOr<Tensor> FromField(const TensorSpec& spec, const Field& field) {
+  std::string bytes;
+  for (const auto value : field) {
+    const auto narrow = static_cast<T>(value);
+    if (static_cast<decltype(value)>(narrow) != value && value == value) {  // but for NaN
+      return Bad(StrCat("input '", spec.name, "' has an element that is no ", spec.datatype));
+    }
+    bytes.append(reinterpret_cast<const char*>(&narrow), sizeof(narrow));
+  }
+  return TensorFromRaw(spec, bytes);
+}
+
+absl::StatusOr<Tensor> FromContents(const TensorSpec& spec,
+                                    const inference::InferTensorContents& contents) {
+  const auto dtype = DtypeOf(spec.datatype);
+  if (!dtype.ok()) return dtype.status();
+  switch (*dtype) {
+    case ONCILLA_BOOL:
+      return FromField<bool>(spec, contents.bool_contents());
+    case ONCILLA_INT8:
+      return FromField<int8_t>(spec, contents.int_contents());
+    case ONCILLA_INT16:
+      return FromField<int16_t>(spec, contents.int_contents());
+    case ONCILLA_INT32:
+      return FromField<int32_t>(spec, contents.int_contents());
+    case ONCILLA_INT64:
+      return FromField<int64_t>(spec, contents.int64_contents());
+    case ONCILLA_UINT8:
+      return FromField<uint8_t>(spec, contents.uint_contents());
+    case ONCILLA_UINT16:
+      return FromField<uint16_t>(spec, contents.uint_contents());
+    case ONCILLA_UINT32:
+      return FromField<uint32_t>(spec, contents.uint_contents());
+    case ONCILLA_UINT64:
+      return FromField<uint64_t>(spec, contents.uint64_contents());
+    case ONCILLA_FLOAT32:
+      return FromField<float>(spec, contents.fp32_contents());
+    case ONCILLA_FLOAT64:
+      return FromField<double>(spec, contents.fp64_contents());
+    case ONCILLA_STRING:
+      return TensorFromStrings(
+          spec, {contents.bytes_contents().begin(), contents.bytes_contents().end()});
+    default:
+      return Bad(StrCat("input '", spec.name, "' is ", spec.datatype,
+                        ", which goes into raw_input_contents"));
+  }
+}
+
+// One input; `raw` counts those of raw_input_contents that were taken.
+absl::StatusOr<NamedTensor> ReadInput(const inference::ModelInferRequest& message,
+                                      const inference::ModelInferRequest::InferInputTensor& input,
+                                      int& raw, const SharedMemory& memory) {
+  const TensorSpec spec{
+      input.name(), input.datatype(), {input.shape().begin(), input.shape().end()}};
+  std::optional<MemoryTarget> source;
+  const absl::Status status = MemoryParameters(input.parameters(), source);
+  if (!status.ok()) return status;
+  absl::StatusOr<Tensor> tensor = Bad("");
+  if (input.has_contents() && (source || message.raw_input_contents_size() > 0)) {
+    return Bad(StrCat("input '", spec.name, "' has contents, and bytes elsewhere besides"));
+  }
+  if (source) {
+    const auto bytes = memory.Read(*source);
+    if (!bytes.ok()) return bytes.status();
+    tensor = TensorFromRaw(spec, *bytes);
+  } else if (message.raw_input_contents_size() > 0) {
+    if (raw == message.raw_input_contents_size()) {
+      return Bad("there are more inputs than elements of raw_input_contents");
+    }
+    tensor = TensorFromRaw(spec, message.raw_input_contents(raw++));
+  } else {
+    tensor = FromContents(spec, input.contents());
+  }
+  if (!tensor.ok()) return tensor.status();
+  return NamedTensor{spec.name, *std::move(tensor)};
+}
+
+void SetDuration(const DurationCount& duration, inference::StatisticDuration* message) {
+  message->set_count(duration.count);
+  message->set_ns(duration.ns);
+}
+
+void SetTensor(const TensorMetadata& tensor,
+               inference::ModelMetadataResponse::TensorMetadata* message) {
+  message->set_name(tensor.name);
+  message->set_datatype(tensor.datatype);
+  for (const int64_t size : tensor.shape) message->add_shape(size);
+}
+
+}  // namespace
+
+absl::StatusOr<InferRequest> FromMessage(const inference::ModelInferRequest& message,
+                                         const SharedMemory& memory) {
+  InferRequest request;
+  request.model = message.model_name();
+  request.version = message.model_version();
+  request.id = message.id();
+  for (const char* key : kUnsupportedParameters) {
+    if (message.parameters().contains(key)) return UnsupportedParameter(key);
+  }
+  uint64_t timeout_us = 0;
+  const absl::Status status = Unsigned(message.parameters(), "timeout", timeout_us);
+  if (!status.ok()) return status;
+  request.deadline = TimeoutParameter(timeout_us);
+  int raw = 0;
+  for (const auto& input : message.inputs()) {
+    auto tensor = ReadInput(message, input, raw, memory);
+    if (!tensor.ok()) return tensor.status();
+    request.inputs.push_back(*std::move(tensor));
+  }
+  if (raw != message.raw_input_contents_size()) {
+    return Bad(StrCat("raw_input_contents has ", message.raw_input_contents_size(),
+                      " elements, and ", raw, " inputs take one"));
+  }
+  for (const auto& output : message.outputs()) {
+    WantedOutput wanted;
+    wanted.name = output.name();
+    uint64_t classes = 0;
+    absl::Status read = Unsigned(output.parameters(), "classification", classes);
+    if (read.ok() && classes > 0) return NoClassification();
+    if (read.ok()) read = MemoryParameters(output.parameters(), wanted.into);
+    if (!read.ok()) return read;
+    request.outputs.push_back(std::move(wanted));
+  }
+  return request;
+}
+
+void ToMessage(const InferResponse& response, inference::ModelInferResponse* message) {
+  message->set_model_name(response.model);
+  message->set_model_version(response.version);
+  message->set_id(response.id);
+  for (const InferOutput& output : response.outputs) {
+    auto* tensor = message->add_outputs();
+    tensor->set_name(output.name);
+    tensor->set_datatype(std::string(DatatypeOf(output.tensor.dtype())));
+    for (const int64_t size : output.tensor.dims()) tensor->add_shape(size);
+    std::string* raw = message->add_raw_output_contents();
+    if (!output.into) {
+      AppendRaw(output.tensor, *raw);
+      continue;
+    }
+    auto& parameters = *tensor->mutable_parameters();
+    parameters["shared_memory_region"].set_string_param(output.into->region);
+    parameters["shared_memory_byte_size"].set_int64_param(static_cast<int64_t>(output.into->bytes));
+    if (output.into->offset != 0) {
+      parameters["shared_memory_offset"].set_int64_param(static_cast<int64_t>(output.into->offset));
+    }
+  }
+}
+
+void ToMessage(const ModelMetadata& metadata, inference::ModelMetadataResponse* message) {
+  message->set_name(metadata.name);
+  message->set_platform(metadata.platform);
+  for (const std::string& version : metadata.versions) message->add_versions(version);
+  for (const TensorMetadata& tensor : metadata.inputs) SetTensor(tensor, message->add_inputs());
+  for (const TensorMetadata& tensor : metadata.outputs) SetTensor(tensor, message->add_outputs());
+}
+
+void ToMessage(const std::vector<IndexEntry>& index, inference::RepositoryIndexResponse* message) {
+  for (const IndexEntry& entry : index) {
+    auto* model = message->add_models();
+    model->set_name(entry.name);
+    model->set_version(entry.version);
+    model->set_state(entry.state);
+    model->set_reason(entry.reason);
+  }
+}
+
+void ToMessage(const std::vector<ModelStatistics>& all,
+               inference::ModelStatisticsResponse* message) {
+  for (const ModelStatistics& model : all) {
+    auto* stats = message->add_model_stats();
+    const Statistics& counted = model.counted;
+    stats->set_name(model.name);
+    stats->set_version(model.version);
+    stats->set_last_inference(counted.last_inference_ms);
+    stats->set_inference_count(counted.inferences);
+    stats->set_execution_count(counted.executions);
+    auto* durations = stats->mutable_inference_stats();
+    SetDuration(counted.success, durations->mutable_success());
+    SetDuration(counted.fail, durations->mutable_fail());
+    SetDuration(counted.queue, durations->mutable_queue());
+    SetDuration(counted.input, durations->mutable_compute_input());
+    SetDuration(counted.infer, durations->mutable_compute_infer());
+    SetDuration(counted.output, durations->mutable_compute_output());
+    for (const auto& [rows, batch] : counted.batches) {
+      auto* batch_stats = stats->add_batch_stats();
+      batch_stats->set_batch_size(rows);
+      SetDuration(batch.input, batch_stats->mutable_compute_input());
+      SetDuration(batch.infer, batch_stats->mutable_compute_infer());
+      SetDuration(batch.output, batch_stats->mutable_compute_output());
+    }
+    for (const DeviceUse& use : model.memory) {
+      auto* memory = stats->add_memory_usage();
+      memory->set_type(use.type());
+      memory->set_id(use.number());
+      memory->set_byte_size(static_cast<uint64_t>(use.pool_bytes));
+    }
+  }
+}
+
+void ToMessage(const std::vector<MemoryRegion>& regions,
+               inference::SystemSharedMemoryStatusResponse* message) {
+  for (const MemoryRegion& region : regions) {
+    auto& status = (*message->mutable_regions())[region.name];
+    status.set_name(region.name);
+    status.set_key(region.key);
+    status.set_offset(region.offset);
+    status.set_byte_size(region.bytes);
+  }
+}
+
+}  // namespace oncilla::server

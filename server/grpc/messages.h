@@ -1,0 +1,21 @@
+// Messages of the gRPC form to the server's own types and back.
+#pragma once
+
+#include <inference.pb.h>
+
+#include "server/core/shared_memory.h"
+#include "server/service.h"
+
+namespace oncilla::server {
+
+absl::StatusOr<InferRequest> FromMessage(const inference::ModelInferRequest& message,
+                                         const SharedMemory& memory);
+void ToMessage(const InferResponse& response, inference::ModelInferResponse* message);
+void ToMessage(const ModelMetadata& metadata, inference::ModelMetadataResponse* message);
+void ToMessage(const std::vector<IndexEntry>& index, inference::RepositoryIndexResponse* message);
+void ToMessage(const std::vector<ModelStatistics>& all,
+               inference::ModelStatisticsResponse* message);
+void ToMessage(const std::vector<MemoryRegion>& regions,
+               inference::SystemSharedMemoryStatusResponse* message);
+
+}  // namespace oncilla::server

@@ -1,0 +1,27 @@
+// Inference requests and responses as the REST form of the protocol has them: JSON, with tensors in
+// it or, by the binary tensor extension, behind it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "server/core/request.h"
+#include "server/core/shared_memory.h"
+
+namespace oncilla::server {
+
+// `json_bytes`: how much of the body is JSON, where the header Inference-Header-Content-Length says
+// so. The model's name and version are left to the caller.
+absl::StatusOr<InferRequest> ParseInferBody(std::string_view body, std::optional<size_t> json_bytes,
+                                            const SharedMemory& memory);
+
+struct InferBody {
+  std::string body;
+  std::optional<size_t> json_bytes;  // set where bytes follow
+};
+// InvalidArgument where an output in JSON holds a number that JSON has no form for, or bytes that
+// are no UTF-8.
+absl::StatusOr<InferBody> WriteInferBody(const InferResponse& response);
+
+}  // namespace oncilla::server

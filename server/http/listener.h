@@ -1,0 +1,59 @@
+// Listener: httplib's server on connections of our own: bounded in number and time, with TLS or
+// without.
+#pragma once
+
+#include <httplib.h>
+#include <openssl/ssl.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "server/http/connection.h"
+#include "server/service.h"
+
+namespace oncilla::server {
+
+struct ListenerOptions {
+  std::string host = "127.0.0.1";
+  int port = 0;  // 0: any that is free
+  size_t max_connections = 256;
+  ConnectionLimits limits;
+  std::string tls_certificate, tls_key;  // PEM files; empty: no TLS
+};
+
+class Listener : public httplib::Server {
+ public:
+  Listener(ListenerOptions options, FrontCounts* counts);
+  ~Listener() override;
+
+  // Binds and begins to accept. InvalidArgument for certificates that cannot be used, Unavailable
+  // for a taken port.
+  absl::Status Start();
+  int port() const { return port_; }
+  // Ends idle connections, waits for requests under way and stops.
+  void Stop();
+
+ private:
+  class Threads;
+  absl::Status SetUpTls();
+  bool process_and_close_socket(socket_t socket) override;
+  void Serve(int socket);
+  void ServeOn(int socket, SSL* tls);
+  void Refuse(int socket);
+
+  const ListenerOptions options_;
+  FrontCounts* const counts_;
+  SSL_CTX* tls_ = nullptr;
+  int port_ = 0;
+  std::atomic<bool> stopping_{false};
+  std::mutex mutex_;
+  std::set<int> sockets_;  // of connections that are served
+  std::thread acceptor_;
+};
+
+}  // namespace oncilla::server

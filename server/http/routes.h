@@ -1,0 +1,32 @@
+// The paths of the REST form, each with the function that answers it.
+#pragma once
+
+#include <httplib.h>
+
+#include <string>
+#include <vector>
+
+#include "server/service.h"
+
+namespace oncilla::server {
+
+// A call on its way: the parts of its path that stand for names, its body as sent, and its
+// response.
+struct HttpCall {
+  Service& service;
+  const httplib::Request& request;
+  const std::string& body;
+  httplib::Response& response;
+  std::string model, version;  // or, of shared memory, `model` is the region
+};
+
+// Answers the call. NotFound for paths that there are not; a failure is turned into a response by
+// the caller.
+absl::Status Answer(const std::string& path, HttpCall& call);
+// GET /metrics, on a port of its own: see watch/metrics.h.
+absl::Status AnswerMetrics(const std::string& path, HttpCall& call);
+// Whether the path may be read without a token: what probes and browsers ask for first, which tells
+// nothing.
+bool IsOpenPath(const std::string& path);
+
+}  // namespace oncilla::server

@@ -1,0 +1,234 @@
+// config.yaml, key by key.
+#include "server/model/config.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "absl/strings/str_join.h"
+#include "server/core/text.h"
+
+namespace oncilla::server {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Thrown and caught in this file: the parser throws anyway.
+struct ConfigError {
+  std::string message;
+};
+
+[[noreturn]] void Fail(const YAML::Node& node, const std::string& what) {
+  const int line = node.Mark().line;
+  throw ConfigError{line < 0 ? what : StrCat("line ", line + 1, ": ", what)};
+}
+
+std::string Text(const YAML::Node& node, const std::string& key) {
+  if (!node.IsScalar()) Fail(node, StrCat(key, " must be a text"));
+  return node.Scalar();
+}
+
+int64_t Number(const YAML::Node& node, const std::string& key, int64_t least, int64_t most) {
+  const auto number = node.IsScalar() ? ParseNumber(node.Scalar()) : std::nullopt;
+  if (!number || *number < least || *number > most) {
+    Fail(node, StrCat(key, " must be a whole number from ", least, " to ", most));
+  }
+  return *number;
+}
+
+// A number of bytes with an optional unit: 512MiB, 2GB, 1000000.
+int64_t Bytes(const YAML::Node& node, const std::string& key) {
+  static constexpr std::pair<std::string_view, int64_t> kUnits[] = {{"KiB", 1ll << 10},
+                                                                    {"MiB", 1ll << 20},
+                                                                    {"GiB", 1ll << 30},
+                                                                    {"KB", 1000},
+                                                                    {"MB", 1000000},
+                                                                    {"GB", 1000000000},
+                                                                    {"B", 1}};
+  std::string text = Text(node, key);
+  int64_t unit = 1;
+  for (const auto& [name, bytes] : kUnits) {
+    if (text.size() > name.size() && text.ends_with(name)) {
+      text.resize(text.size() - name.size());
+      unit = bytes;
+      break;
+    }
+  }
+  while (!text.empty() && text.back() == ' ') text.pop_back();
+  const auto number = ParseNumber(text);
+  int64_t total = 0;
+  if (!number || __builtin_mul_overflow(*number, unit, &total)) {
+    Fail(node, StrCat(key, " must be a number of bytes, like 512MiB"));
+  }
+  return total;
+}
+
+std::vector<InstanceGroup> Instances(const YAML::Node& node, const std::string& key) {
+  constexpr int64_t kMost = 64;
+  if (node.IsScalar()) return {{"", static_cast<int>(Number(node, key, 1, kMost))}};
+  if (!node.IsSequence() || node.size() == 0) {
+    Fail(node, StrCat(key, " must be a number or a list of {device: NAME, count: NUMBER}"));
+  }
+  std::vector<InstanceGroup> groups;
+  int64_t total = 0;
+  for (const YAML::Node& entry : node) {
+    if (!entry.IsMap())
+      Fail(entry, StrCat("an entry of ", key, " must be {device: NAME, count: NUMBER}"));
+    InstanceGroup group;
+    for (const auto& member : entry) {
+      const std::string name = Text(member.first, key);
+      if (name == "device")
+        group.device = Text(member.second, "device");
+      else if (name == "count")
+        group.count = static_cast<int>(Number(member.second, "count", 1, kMost));
+      else
+        Fail(member.first,
+             StrCat("unknown key '", name, "' in ", key, "; there are: device, count"));
+    }
+    total += group.count;
+    groups.push_back(group);
+  }
+  if (total > kMost) Fail(node, StrCat("there may be ", kMost, " instances in all"));
+  return groups;
+}
+
+VersionPolicy Policy(const YAML::Node& node, const std::string& key) {
+  VersionPolicy policy;
+  const std::string choices =
+      StrCat(key, " must be latest, all, {latest: NUMBER} or {specific: [NUMBERS]}");
+  if (node.IsScalar()) {
+    if (node.Scalar() == "all")
+      policy.kind = VersionPolicy::Kind::kAll;
+    else if (node.Scalar() != "latest")
+      Fail(node, choices);
+    return policy;
+  }
+  if (!node.IsMap() || node.size() != 1) Fail(node, choices);
+  const auto member = *node.begin();
+  if (member.first.Scalar() == "latest") {
+    policy.latest = Number(member.second, "latest", 1, 1000);
+  } else if (member.first.Scalar() == "specific" && member.second.IsSequence() &&
+             member.second.size() > 0) {
+    policy.kind = VersionPolicy::Kind::kSpecific;
+    for (const YAML::Node& version : member.second) {
+      policy.specific.push_back(Number(version, "a version", 1, INT64_MAX));
+    }
+  } else {
+    Fail(node, choices);
+  }
+  return policy;
+}
+
+// A plain scalar is what it looks like, a quoted one is text.
+Json ToJson(const YAML::Node& node, int depth = 0) {
+  if (depth > 20) Fail(node, "session is nested too deeply");
+  if (node.IsNull()) return nullptr;
+  if (node.IsMap()) {
+    Json map = Json::object();
+    for (const auto& member : node)
+      map[Text(member.first, "a key")] = ToJson(member.second, depth + 1);
+    return map;
+  }
+  if (node.IsSequence()) {
+    Json list = Json::array();
+    for (const YAML::Node& element : node) list.push_back(ToJson(element, depth + 1));
+    return list;
+  }
+  const std::string& text = node.Scalar();
+  if (node.Tag() == "!") return text;
+  if (text == "true" || text == "false") return text == "true";
+  Json number = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (number.is_number()) return number;
+  return text;
+}
+
+std::string SessionJson(const YAML::Node& node) {
+  if (!node.IsMap()) Fail(node, "session must hold options of docs/config.md");
+  for (const auto& member : node) {
+    const std::string name = Text(member.first, "session");
+    for (const char* own :
+         {"device", "memory_limit_bytes", "max_concurrent_runs", "run_timeout_ms"}) {
+      if (name == own)
+        Fail(member.first, StrCat("session.", name, " is set by a key of the model's own"));
+    }
+  }
+  return ToJson(node).dump();
+}
+
+using Reader =
+    std::function<void(const YAML::Node& value, const std::string& key, ModelConfig& config)>;
+
+const std::vector<std::pair<std::string, Reader>>& Keys() {
+  constexpr int64_t kMostUs = 60'000'000;
+  static const auto* keys = new std::vector<std::pair<std::string, Reader>>{
+      {"file", [](auto& v, auto& k, auto& c) { c.file = Text(v, k); }},
+      {"device", [](auto& v, auto& k, auto& c) { c.device = Text(v, k); }},
+      {"signature", [](auto& v, auto& k, auto& c) { c.signature = Text(v, k); }},
+      {"tags", [](auto& v, auto& k, auto& c) { c.tags = Text(v, k); }},
+      {"max_batch", [](auto& v, auto& k, auto& c) { c.max_batch = Number(v, k, 0, 1 << 20); }},
+      {"max_delay_us",
+       [](auto& v, auto& k, auto& c) { c.max_delay_us = Number(v, k, 0, kMostUs); }},
+      {"instances", [](auto& v, auto& k, auto& c) { c.instances = Instances(v, k); }},
+      {"queue_size", [](auto& v, auto& k, auto& c) { c.queue_size = Number(v, k, 1, 1 << 20); }},
+      {"timeout_ms", [](auto& v, auto& k, auto& c) { c.timeout_ms = Number(v, k, 0, 86'400'000); }},
+      {"memory_limit", [](auto& v, auto& k, auto& c) { c.memory_limit_bytes = Bytes(v, k); }},
+      {"version_policy", [](auto& v, auto& k, auto& c) { c.version_policy = Policy(v, k); }},
+      {"session", [](auto& v, auto&, auto& c) { c.session = SessionJson(v); }},
+  };
+  return *keys;
+}
+
+ModelConfig Parse(const std::string& yaml) {
+  ModelConfig config;
+  const YAML::Node root = YAML::Load(yaml);
+  if (root.IsNull()) return config;
+  if (!root.IsMap()) Fail(root, "the file must hold keys and values");
+  std::set<std::string> seen;
+  for (const auto& member : root) {
+    const std::string key = Text(member.first, "a key");
+    if (!seen.insert(key).second) Fail(member.first, StrCat(key, " is given twice"));
+    const auto& keys = Keys();
+    const auto row =
+        std::find_if(keys.begin(), keys.end(), [&](const auto& r) { return r.first == key; });
+    if (row == keys.end()) {
+      Fail(member.first, StrCat("unknown key '", key, "'; there are: ",
+                                absl::StrJoin(keys, ", ", [](std::string* out, const auto& r) {
+                                  out->append(r.first);
+                                })));
+    }
+    row->second(member.second, key, config);
+  }
+  if (config.file.find('/') != std::string::npos || config.file == "..") {
+    Fail(root["file"], "file must be a name in the version's folder");
+  }
+  if (config.max_delay_us > 0 && config.max_batch < 2) {
+    Fail(root["max_delay_us"], "max_delay_us needs a max_batch of 2 or more");
+  }
+  return config;
+}
+
+}  // namespace
+
+absl::StatusOr<ModelConfig> ParseConfig(const std::string& yaml) {
+  try {
+    return Parse(yaml);
+  } catch (const ConfigError& error) {
+    return absl::InvalidArgumentError(StrCat("config.yaml: ", error.message));
+  } catch (const YAML::Exception& error) {
+    return absl::InvalidArgumentError(
+        StrCat("config.yaml: line ", error.mark.line + 1, ": ", error.msg));
+  }
+}
+
+std::string SessionConfig(const ModelConfig& config) {
+  Json options = config.session.empty() ? Json::object() : Json::parse(config.session);
+  int runs = 0;
+  for (const InstanceGroup& group : config.instances) runs += group.count;
+  options["max_concurrent_runs"] = runs;
+  return options.dump();
+}
+
+}  // namespace oncilla::server

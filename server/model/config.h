@@ -1,0 +1,43 @@
+// ModelConfig: what config.yaml in a model's folder may say. docs/serving.md lists the keys.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/model/batcher.h"
+
+namespace oncilla::server {
+
+// Which of the versions on disk are served.
+struct VersionPolicy {
+  enum class Kind { kLatest, kAll, kSpecific };
+  Kind kind = Kind::kLatest;
+  int64_t latest = 1;             // kLatest: so many, the highest numbers
+  std::vector<int64_t> specific;  // kSpecific
+};
+
+struct ModelConfig {
+  std::string file;       // in the version's folder; empty: the only one that is called model*
+  std::string device;     // empty: the server's --device
+  std::string signature;  // empty: the default one
+  std::string tags;       // of a SavedModel
+  int64_t max_batch = 0;  // 0: requests are not joined
+  int64_t max_delay_us = 0;
+  std::vector<InstanceGroup> instances = {{}};
+  int64_t queue_size = 256;
+  int64_t timeout_ms = 0;          // of requests that give none themselves; 0: none
+  int64_t memory_limit_bytes = 0;  // of each version on each device; 0: the session's default
+  VersionPolicy version_policy;
+  std::string session;  // further options of the engine's session, as JSON; "" for none
+};
+
+// Reads a config.yaml. InvalidArgument with the line for a key that does not exist and a value out
+// of range.
+absl::StatusOr<ModelConfig> ParseConfig(const std::string& yaml);
+// The session's options as JSON: those of the config, and so many runs at once as there are
+// instances.
+std::string SessionConfig(const ModelConfig& config);
+
+}  // namespace oncilla::server

@@ -1,0 +1,105 @@
+// Repository: the folder of models, and which versions of them are loaded. One thread loads,
+// another lets models that are replaced or unloaded finish their requests; a version is replaced
+// only when the one after it is ready.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <oncilla/oncilla.hpp>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "server/core/request.h"
+#include "server/model/served_model.h"
+
+namespace oncilla::server {
+
+struct RepositoryOptions {
+  std::string folder;
+  std::string device = "auto";     // of models whose config names none
+  std::chrono::seconds poll{0};    // how often the folder is looked through; 0: never
+  bool load_at_start = true;       // false: models are loaded on request only
+  std::chrono::seconds drain{30};  // how long requests of a model that is unloaded may take
+};
+
+// Something to tell the log of the server: a model that was loaded, that failed, that was unloaded.
+using RepositoryEvent = std::function<void(const std::string& what, const std::string& model,
+                                           const std::string& version, const std::string& reason)>;
+
+class Repository {
+ public:
+  Repository(RepositoryOptions options, Runtime runtime, RepositoryEvent event);
+  ~Repository();
+
+  // Begins to load in the background. InvalidArgument where the folder cannot be read.
+  absl::Status Start();
+  // Whether what is loaded at the start has been loaded, or has failed.
+  bool started() const;
+
+  // The version that serves; an empty `version` is the highest that is ready. NotFound for names
+  // that there are not, Unavailable with the reason for versions that are not ready.
+  absl::StatusOr<std::shared_ptr<ServedModel>> Find(const std::string& name,
+                                                    const std::string& version) const;
+  // The versions of a model that are ready, in ascending order.
+  std::vector<std::string> ReadyVersions(const std::string& name) const;
+  std::vector<std::shared_ptr<ServedModel>> ReadyModels() const;
+  std::vector<IndexEntry> Index(bool only_ready) const;
+
+  // Loads a model, or what is new of it. `done` is called on the loading thread.
+  void Load(const std::string& name, std::function<void(absl::Status)> done);
+  // Takes a model out of service; requests under way still finish. NotFound where it is not there.
+  absl::Status Unload(const std::string& name);
+
+  // Ends loading, then closes all models; requests still under way at `deadline` fail.
+  void Close(Clock::time_point deadline);
+
+ private:
+  enum class State { kLoading, kReady, kUnloading, kUnavailable };
+  struct Version {
+    State state = State::kLoading;
+    std::string reason;
+    std::string files;  // sizes and times of its files when it was loaded, or failed to
+    std::shared_ptr<ServedModel> served;
+  };
+  struct Entry {
+    std::map<int64_t, Version> versions;
+    std::string problem;    // of the model as a whole: a config.yaml that cannot be read
+    bool unloaded = false;  // on request: polls leave it alone
+  };
+  using Task = std::function<void()>;
+
+  void Work();
+  void RetireWork();
+  void Enqueue(Task task);
+  void Poll();
+  absl::Status Refresh(const std::string& name);
+  absl::Status RefreshVersions(const std::string& name, const ModelConfig& config,
+                               const std::string& config_text);
+  bool NeedsLoading(const std::string& name, int64_t version, const std::string& files);
+  absl::Status LoadVersion(const std::string& name, int64_t version, const ModelConfig& config,
+                           const std::string& files);
+  void RetireOthers(const std::string& name, const std::vector<int64_t>& wanted);
+  // With the mutex held.
+  void Retire(std::shared_ptr<ServedModel> model);
+  absl::Status SetProblem(const std::string& name, absl::Status status);
+
+  const RepositoryOptions options_;
+  const Runtime runtime_;
+  const RepositoryEvent event_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, Entry> models_;
+  std::deque<Task> tasks_;
+  std::deque<std::shared_ptr<ServedModel>> retired_;
+  bool started_ = false, stopping_ = false, loading_ended_ = false;
+  std::optional<Clock::time_point> close_by_;
+  std::thread loader_, retirer_;
+};
+
+}  // namespace oncilla::server

@@ -1,0 +1,309 @@
+// Loading a version, checking requests against its signature, running them.
+#include "server/model/served_model.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_join.h"
+#include "server/core/tensor_codec.h"
+#include "server/core/text.h"
+#include "server/model/fit.h"
+
+namespace oncilla::server {
+namespace {
+
+std::string ShapeText(const std::vector<int64_t>& shape) {
+  return StrCat("[", absl::StrJoin(shape, ","), "]");
+}
+
+std::string NamesOf(const std::vector<TensorMetadata>& tensors) {
+  return absl::StrJoin(tensors, ", ", [](std::string* out, const TensorMetadata& t) {
+    StrAppend(out, "'", t.name, "'");
+  });
+}
+
+absl::Status ReadTensors(const std::vector<TensorInfo>& infos, std::string_view what,
+                         std::vector<TensorMetadata>& tensors) {
+  for (const TensorInfo& info : infos) {
+    const std::string_view datatype = DatatypeOf(info.dtype);
+    if (info.kind != ONCILLA_KIND_TENSOR || datatype.empty()) {
+      return absl::UnimplementedError(
+          StrCat(what, " '", info.name, "' is ",
+                 info.kind != ONCILLA_KIND_TENSOR ? "no tensor" : "of a type",
+                 " that the inference protocol cannot carry"));
+    }
+    tensors.push_back({info.name, std::string(datatype),
+                       info.ranked ? info.dims : std::vector<int64_t>{-1}, info.ranked});
+  }
+  return absl::OkStatus();
+}
+
+const TensorMetadata* Find(const std::vector<TensorMetadata>& tensors, const std::string& name) {
+  for (const TensorMetadata& t : tensors) {
+    if (t.name == name) return &t;
+  }
+  return nullptr;
+}
+
+absl::Status CheckInput(const TensorMetadata& declared, const Tensor& tensor) {
+  const std::string_view datatype = DatatypeOf(tensor.dtype());
+  if (datatype != declared.datatype) {
+    return absl::InvalidArgumentError(StrCat("input '", declared.name, "' is ", datatype,
+                                             "; the model takes ", declared.datatype));
+  }
+  if (!declared.ranked) return absl::OkStatus();
+  const std::vector<int64_t> dims = tensor.dims();
+  bool fits = dims.size() == declared.shape.size();
+  for (size_t i = 0; fits && i < dims.size(); ++i)
+    fits = declared.shape[i] < 0 || declared.shape[i] == dims[i];
+  if (fits) return absl::OkStatus();
+  return absl::InvalidArgumentError(StrCat("input '", declared.name, "' has the shape ",
+                                           ShapeText(dims), "; the model takes ",
+                                           ShapeText(declared.shape)));
+}
+
+}  // namespace
+
+ServedModel::ServedModel(Session session, Model model, const Source& source)
+    : session_(std::move(session)),
+      model_(std::move(model)),
+      config_(source.config),
+      version_(source.version) {
+  metadata_.name = source.name;
+  metadata_.platform = "oncilla";
+}
+
+ServedModel::~ServedModel() { Close(Clock::now()); }
+
+absl::StatusOr<std::shared_ptr<ServedModel>> ServedModel::Load(const Runtime& runtime,
+                                                               const Source& source) {
+  const ModelConfig& config = source.config;
+  SessionOptions options;
+  options.device = config.device.empty() ? source.device : config.device;
+  options.memory_limit_bytes = config.memory_limit_bytes;
+  options.config = SessionConfig(config);
+  auto session = Session::Create(runtime, options);
+  if (!session.ok()) return FromEngine(session.status());
+  LoadOptions load;
+  load.tags = Tags(config.tags);
+  if (config.signature.empty()) load.load_policy = LoadPolicy::kEager;
+  auto loaded = session->Load(source.path, load);
+  if (!loaded.ok()) return FromEngine(loaded.status());
+  std::shared_ptr<ServedModel> model(new ServedModel(*session, *std::move(loaded), source));
+  for (const auto& check :
+       {&ServedModel::ReadSignature, &ServedModel::CheckBatching, &ServedModel::PrepareLargest}) {
+    const absl::Status status = (model.get()->*check)();
+    if (!status.ok()) return status;
+  }
+  BatcherOptions batching;
+  batching.max_rows = std::max<int64_t>(config.max_batch, 1);
+  batching.max_delay = std::chrono::microseconds(config.max_delay_us);
+  batching.max_waiting = static_cast<size_t>(config.queue_size);
+  batching.instances = config.instances;
+  batching.timeout = std::chrono::milliseconds(config.timeout_ms);
+  auto* self = model.get();
+  model->batcher_ = std::make_unique<Batcher>(
+      batching,
+      [self](const std::string& device, const Batcher::Inputs& inputs,
+             const std::vector<std::string>& outputs, int64_t timeout_ms,
+             const Cancellation& cancellation) {
+        return self->Run(device, inputs, outputs, timeout_ms, cancellation);
+      },
+      &model->statistics_);
+  return model;
+}
+
+absl::Status ServedModel::ReadSignature() {
+  const std::vector<std::string> keys = model_.signatures();
+  const std::string wanted = config_.signature.empty() ? "serving_default" : config_.signature;
+  const bool only = config_.signature.empty() && keys.size() == 1;
+  if (!only && std::find(keys.begin(), keys.end(), wanted) == keys.end()) {
+    return absl::NotFoundError(StrCat("there is no signature '", wanted,
+                                      "'; there are: ", absl::StrJoin(keys, ", "),
+                                      " (signature in config.yaml chooses one)"));
+  }
+  const absl::Status inputs =
+      ReadTensors(model_.inputs(config_.signature), "input", metadata_.inputs);
+  if (!inputs.ok()) return inputs;
+  return ReadTensors(model_.outputs(config_.signature), "output", metadata_.outputs);
+}
+
+absl::Status ServedModel::CheckBatching() {
+  if (!joins()) return absl::OkStatus();
+  for (const auto& [what, tensors] :
+       {std::pair{"input", &metadata_.inputs}, std::pair{"output", &metadata_.outputs}}) {
+    for (const TensorMetadata& t : *tensors) {
+      if (t.ranked && !t.shape.empty() && t.shape[0] < 0) continue;
+      return absl::InvalidArgumentError(StrCat(
+          "config.yaml: max_batch needs an open first axis in all inputs and outputs, and ", what,
+          " '", t.name, "' has the shape ", t.ranked ? ShapeText(t.shape) : "of unknown rank"));
+    }
+  }
+  if (metadata_.inputs.empty())
+    return absl::InvalidArgumentError("config.yaml: max_batch needs inputs");
+  return absl::OkStatus();
+}
+
+// Plans the largest batch where nothing but the first axis is open. Examples are zeros: that these
+// are no values the model likes is no reason against it.
+absl::Status ServedModel::PrepareLargest() {
+  Model::Inputs examples;
+  for (const TensorMetadata& t : metadata_.inputs) {
+    std::vector<int64_t> shape = t.shape;
+    if (!shape.empty() && shape[0] < 0) shape[0] = std::max<int64_t>(config_.max_batch, 1);
+    const bool open =
+        std::any_of(shape.begin(), shape.end(), [](int64_t size) { return size < 0; });
+    const auto elements = open ? absl::InvalidArgumentError("") : ElementsOf(t.name, shape);
+    constexpr size_t kMostBytes = size_t{1} << 31;
+    if (!t.ranked || !elements.ok() || t.datatype == "BYTES" || *elements > kMostBytes / 8)
+      return absl::OkStatus();
+    const oncilla_dtype dtype = *DtypeOf(t.datatype);
+    const std::string zeros(*elements * ElementBytes(dtype), '\0');
+    auto example = Tensor::Copy(dtype, shape, zeros.data(), zeros.size());
+    if (!example.ok()) return FromEngine(example.status());
+    examples.emplace_back(t.name, *std::move(example));
+  }
+  for (const InstanceGroup& group : config_.instances) {
+    PrepareOptions options;
+    options.signature = config_.signature;
+    options.device = group.device;
+    const absl::Status status = FromEngine(model_.Prepare(examples, options));
+    const bool final = status.code() == absl::StatusCode::kResourceExhausted ||
+                       status.code() == absl::StatusCode::kUnimplemented ||
+                       status.code() == absl::StatusCode::kNotFound;
+    if (final) return status;
+  }
+  int most = 0;
+  for (const InstanceGroup& group : config_.instances) most = std::max(most, group.count);
+  return CheckFit(session_, std::max<int64_t>(config_.max_batch, 1), most);
+}
+
+// Brings the inputs into the signature's order and names all outputs.
+absl::Status ServedModel::CheckRequest(InferRequest& request) const {
+  std::vector<NamedTensor> ordered;
+  for (const TensorMetadata& declared : metadata_.inputs) {
+    size_t given = 0;
+    for (NamedTensor& input : request.inputs) {
+      if (input.name != declared.name) continue;
+      if (++given > 1)
+        return absl::InvalidArgumentError(StrCat("input '", input.name, "' is given twice"));
+      const absl::Status status = CheckInput(declared, input.tensor);
+      if (!status.ok()) return status;
+      ordered.push_back(input);
+    }
+    if (given == 0) {
+      return absl::InvalidArgumentError(StrCat(
+          "input '", declared.name, "' is missing; the model takes ", NamesOf(metadata_.inputs)));
+    }
+  }
+  for (const NamedTensor& input : request.inputs) {
+    if (Find(metadata_.inputs, input.name) != nullptr) continue;
+    return absl::InvalidArgumentError(StrCat("there is no input '", input.name,
+                                             "'; the model takes ", NamesOf(metadata_.inputs)));
+  }
+  request.inputs = std::move(ordered);
+  if (request.outputs.empty()) {
+    for (const TensorMetadata& t : metadata_.outputs) {
+      request.outputs.push_back({t.name, request.binary_outputs, std::nullopt});
+    }
+  }
+  for (size_t i = 0; i < request.outputs.size(); ++i) {
+    const std::string& name = request.outputs[i].name;
+    if (Find(metadata_.outputs, name) == nullptr) {
+      return absl::InvalidArgumentError(
+          StrCat("there is no output '", name, "'; the model has ", NamesOf(metadata_.outputs)));
+    }
+    for (size_t j = 0; j < i; ++j) {
+      if (request.outputs[j].name == name) {
+        return absl::InvalidArgumentError(StrCat("output '", name, "' is asked for twice"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ServedModel::CheckRows(const InferRequest& request, int64_t& rows) const {
+  rows = 1;
+  if (!joins()) return absl::OkStatus();
+  rows = request.inputs[0].tensor.dims()[0];
+  for (const NamedTensor& input : request.inputs) {
+    const int64_t own = input.tensor.dims()[0];
+    if (own == rows && rows >= 1 && rows <= config_.max_batch) continue;
+    return absl::InvalidArgumentError(StrCat("input '", input.name, "' has ", own,
+                                             " rows; the model takes batches of 1 to ",
+                                             config_.max_batch, ", of one size in all inputs"));
+  }
+  return absl::OkStatus();
+}
+
+std::shared_ptr<Job> ServedModel::Submit(InferRequest request, InferDone done) {
+  absl::Status status = CheckRequest(request);
+  int64_t rows = 1;
+  if (status.ok()) status = CheckRows(request, rows);
+  if (!status.ok()) {
+    statistics_.RequestDone(status, std::chrono::nanoseconds(0), std::chrono::nanoseconds(0));
+    done(status);
+    return nullptr;
+  }
+  std::string key;
+  for (const NamedTensor& input : request.inputs) {
+    std::vector<int64_t> shape = input.tensor.dims();
+    if (joins()) shape.erase(shape.begin());
+    StrAppend(&key, ShapeText(shape));
+  }
+  for (const WantedOutput& output : request.outputs) StrAppend(&key, "|", output.name);
+  std::string id = request.id;
+  const auto job =
+      std::make_shared<Job>(std::move(request), rows, std::move(key),
+                            [name = metadata_.name, version = version_, id = std::move(id),
+                             done = std::move(done)](absl::StatusOr<InferResponse> outcome) {
+                              if (outcome.ok()) {
+                                outcome->model = name;
+                                outcome->version = version;
+                                outcome->id = id;
+                              }
+                              done(std::move(outcome));
+                            });
+  batcher_->Submit(job);
+  return job;
+}
+
+absl::StatusOr<std::vector<Tensor>> ServedModel::Run(const std::string& device,
+                                                     const Batcher::Inputs& inputs,
+                                                     const std::vector<std::string>& outputs,
+                                                     int64_t timeout_ms,
+                                                     const Cancellation& cancellation) const {
+  RunOptions options;
+  options.signature = config_.signature;
+  options.outputs = outputs;
+  options.timeout_ms = timeout_ms;
+  options.device = device;
+  options.cancellation = cancellation;
+  const auto result = model_.Run(inputs, options);
+  if (!result.ok()) return FromEngine(result.status());
+  std::vector<Tensor> tensors;
+  for (const std::string& name : outputs) {
+    auto tensor = (*result)[name].Share();  // without the other outputs of the result
+    if (!tensor.ok()) return FromEngine(tensor.status(), StrCat("output '", name, "'"));
+    tensors.push_back(*std::move(tensor));
+  }
+  return tensors;
+}
+
+void ServedModel::Close(Clock::time_point deadline) {
+  if (batcher_ != nullptr) batcher_->Close(deadline);
+  (void)session_.CloseWithin(/*cancel=*/true).ok();
+}
+
+std::vector<DeviceUse> ServedModel::memory() const {
+  std::vector<DeviceUse> uses;
+  for (const SessionDevice& device : session_.Devices()) {
+    if (!device.in_use) continue;
+    const auto info = session_.MemoryInfo(device.name);
+    if (!info.ok()) continue;
+    const std::string name = device.name.substr(device.name.rfind("device:") + 7);
+    uses.push_back({name, info->in_use_bytes, info->pool_bytes, info->limit_bytes});
+  }
+  return uses;
+}
+
+}  // namespace oncilla::server

@@ -1,0 +1,83 @@
+// ServedModel: one version of a model that is ready to serve: its session, its signature, its queue
+// and its counts.
+#pragma once
+
+#include <memory>
+#include <oncilla/oncilla.hpp>
+#include <string>
+
+#include "server/core/request.h"
+#include "server/core/text.h"
+#include "server/model/batcher.h"
+#include "server/model/config.h"
+#include "server/model/statistics.h"
+
+namespace oncilla::server {
+
+// Bytes that a version holds on a device.
+struct DeviceUse {
+  std::string device;  // "GPU:0"
+  std::string type() const { return device.substr(0, device.find(':')); }
+  int64_t number() const { return ParseNumber(device.substr(device.find(':') + 1)).value_or(0); }
+  int64_t in_use_bytes = 0;
+  int64_t pool_bytes = 0;
+  int64_t limit_bytes = 0;
+};
+
+class ServedModel {
+ public:
+  struct Source {
+    std::string name;
+    std::string version;
+    std::string path;    // the model's file or folder
+    std::string device;  // where the config names none
+    ModelConfig config;
+  };
+  // Loads and compiles the model and, where its inputs' sizes allow, plans its largest batch, so
+  // that what does not fit fails here. The message names no file.
+  static absl::StatusOr<std::shared_ptr<ServedModel>> Load(const Runtime& runtime,
+                                                           const Source& source);
+  ~ServedModel();
+
+  // The names and types of inputs and outputs; `versions` is left empty.
+  const ModelMetadata& metadata() const { return metadata_; }
+  const ModelConfig& config() const { return config_; }
+  const std::string& version() const { return version_; }
+
+  // Checks the request against the signature and puts it into the queue. `done` may be called
+  // before this returns. The job is null where the request was refused.
+  std::shared_ptr<Job> Submit(InferRequest request, InferDone done);
+  void Cancel(const std::shared_ptr<Job>& job) { batcher_->Cancel(job); }
+
+  // Takes no further requests, waits for those under way, at most until `deadline`, and frees all
+  // memory.
+  void Close(Clock::time_point deadline);
+
+  Statistics statistics() const { return statistics_.Snapshot(); }
+  size_t waiting() const { return batcher_->waiting(); }
+  size_t running() const { return batcher_->running(); }
+  std::vector<DeviceUse> memory() const;
+
+ private:
+  ServedModel(Session session, Model model, const Source& source);
+  absl::Status ReadSignature();
+  absl::Status CheckBatching();
+  absl::Status PrepareLargest();
+  absl::Status CheckRequest(InferRequest& request) const;
+  absl::Status CheckRows(const InferRequest& request, int64_t& rows) const;
+  absl::StatusOr<std::vector<Tensor>> Run(const std::string& device, const Batcher::Inputs& inputs,
+                                          const std::vector<std::string>& outputs,
+                                          int64_t timeout_ms,
+                                          const Cancellation& cancellation) const;
+  bool joins() const { return config_.max_batch > 1; }
+
+  Session session_;
+  Model model_;
+  const ModelConfig config_;
+  const std::string version_;
+  ModelMetadata metadata_;
+  StatisticsRecorder statistics_;
+  std::unique_ptr<Batcher> batcher_;
+};
+
+}  // namespace oncilla::server

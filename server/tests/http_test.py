@@ -1,0 +1,196 @@
+"""The REST form of the protocol, called by tritonclient.http as its users do."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+import tritonclient.http as http
+from tritonclient.utils import InferenceServerException, np_to_triton_dtype
+
+import models
+
+VALUES = {
+    "BOOL": [True, False, True], "UINT8": [0, 7, 255], "UINT16": [0, 7, 65535], "UINT32": [0, 7, 2**32 - 1],
+    "UINT64": [0, 7, 2**64 - 1], "INT8": [-128, 0, 127], "INT16": [-32768, 0, 32767],
+    "INT32": [-2**31, 0, 2**31 - 1], "INT64": [-2**63, 0, 2**63 - 1], "FP16": [0.5, -2, 65504],
+    "FP32": [0.1, -2.5, 3.4028234e38], "FP64": [0.1, -1e308, 5e-324], "BYTES": [b"", b"a\0b", "\u00e4\u20ac".encode()],
+}
+
+
+@pytest.fixture(scope="module")
+def client(server):
+    with http.InferenceServerClient(server.http, concurrency=8) as made:
+        yield made
+
+
+def tensor(name, array, binary=True):
+    made = http.InferInput(name, array.shape, np_to_triton_dtype(array.dtype))
+    made.set_data_from_numpy(array, binary_data=binary)
+    return made
+
+
+def test_health_and_metadata(client):
+    assert client.is_server_live() and client.is_server_ready()
+    metadata = client.get_server_metadata()
+    assert metadata["name"] == "oncilla" and "binary_tensor_data" in metadata["extensions"]
+    assert client.is_model_ready("affine") and client.is_model_ready("versions", "1")
+    assert not client.is_model_ready("broken") and not client.is_model_ready("versions", "3")
+    affine = client.get_model_metadata("affine")
+    assert affine["inputs"] == [{"name": "x", "datatype": "FP32", "shape": [-1, 3]}]
+    assert affine["outputs"] == [{"name": "y", "datatype": "FP32", "shape": [-1, 3]}]
+    assert affine["versions"] == ["1"]
+    assert client.get_model_metadata("versions")["versions"] == ["1", "2"]
+    with pytest.raises(InferenceServerException, match="there is no model 'none'"):
+        client.get_model_metadata("none")
+
+
+@pytest.mark.parametrize("binary_in", [True, False])
+@pytest.mark.parametrize("binary_out", [True, False])
+def test_infer(client, binary_in, binary_out):
+    x = np.array([[1, 2, 3.5], [-4, 0.1, 6]], np.float32)
+    result = client.infer("affine", [tensor("x", x, binary_in)], request_id="7",
+                          outputs=[http.InferRequestedOutput("y", binary_data=binary_out)])
+    np.testing.assert_array_equal(result.as_numpy("y"), x * np.float32(2) + np.float32(1))
+    answer = result.get_response()
+    assert (answer["model_name"], answer["model_version"], answer["id"]) == ("affine", "1", "7")
+
+
+@pytest.mark.parametrize("datatype", models.TYPES)
+@pytest.mark.parametrize("binary", [True, False])
+def test_types(client, datatype, binary):
+    if datatype == "FP16" and not binary:
+        pytest.skip("JSON has no form for it")
+    if datatype == "BYTES" and not binary:
+        x = np.array(["", "a b", "\u00e4\u20ac\"\\"], np.object_)
+    else:
+        x = np.array(VALUES[datatype], models.TYPES[datatype][1])
+    given = http.InferInput("x", x.shape, datatype)
+    given.set_data_from_numpy(x, binary_data=binary)
+    result = client.infer(f"same_{datatype.lower()}", [given],
+                          outputs=[http.InferRequestedOutput("y", binary_data=binary)])
+    y = result.as_numpy("y")
+    if datatype == "BYTES":
+        y = [v if isinstance(v, bytes) else v.encode() for v in y]
+        x = [v if isinstance(v, bytes) else v.encode() for v in x]
+        assert list(y) == list(x)
+    else:
+        assert y.dtype == x.dtype
+        np.testing.assert_array_equal(y, x)
+
+
+def test_several_inputs_and_outputs(client):
+    a, b = np.array([[1, 2], [3, 4]], np.int32), np.array([[5, -6], [-7, 8]], np.int32)
+    # In another order than the model's, and one output alone.
+    result = client.infer("two", [tensor("b", b), tensor("a", a, False)])
+    np.testing.assert_array_equal(result.as_numpy("sum"), a + b)
+    np.testing.assert_array_equal(result.as_numpy("product"), a * b)
+    np.testing.assert_array_equal(result.as_numpy("where"), np.argmax(a + b, 1))
+    one = client.infer("two", [tensor("b", b), tensor("a", a)], outputs=[http.InferRequestedOutput("where")])
+    assert [o["name"] for o in one.get_response()["outputs"]] == ["where"]
+
+
+def test_versions(client):
+    x = np.ones((1, 3), np.float32)
+    for version, scale in (("1", 1), ("2", 10), ("", 10)):  # without a version the newest
+        result = client.infer("versions", [tensor("x", x)], model_version=version)
+        assert result.as_numpy("y")[0, 0] == scale
+        assert result.get_response()["model_version"] == (version or "2")
+    with pytest.raises(InferenceServerException, match="no version '3'"):
+        client.infer("versions", [tensor("x", x)], model_version="3")
+
+
+def test_asynchronous(client):
+    rows = [np.full((1, 3), i, np.float32) for i in range(32)]
+    waiting = [client.async_infer("affine", [tensor("x", x)]) for x in rows]
+    for x, one in zip(rows, waiting):
+        np.testing.assert_array_equal(one.get_result().as_numpy("y"), x * 2 + 1)
+
+
+def test_compressed(client):
+    x = np.ones((50, 3), np.float32)
+    for how in ("gzip", "deflate"):
+        result = client.infer("affine", [tensor("x", x, False)], request_compression_algorithm=how,
+                              response_compression_algorithm=how,
+                              outputs=[http.InferRequestedOutput("y", binary_data=False)])
+        np.testing.assert_array_equal(result.as_numpy("y"), x * 2 + 1)
+
+
+def test_a_packed_body_may_not_unpack_to_more_than_the_limit(server):
+    bomb = gzip.compress(b"[" * (64 << 20))
+    assert len(bomb) < 1 << 20
+    status, answer = server.post("/v2/models/affine/infer", bomb, {"Content-Encoding": "gzip"})
+    assert status == 429 and "unpacks" in answer["error"]
+
+
+def test_nested_and_flat_json(server):
+    for data in ([1, 2, 3, 4, 5, 6], [[1, 2, 3], [4, 5, 6]]):
+        status, answer = server.post("/v2/models/affine/infer", {"inputs": [
+            {"name": "x", "datatype": "FP32", "shape": [2, 3], "data": data}]})
+        assert status == 200 and answer["outputs"][0]["data"] == [3, 5, 7, 9, 11, 13]
+
+
+def test_what_json_has_no_form_for_is_refused(client):
+    a, b = np.array([1, -1, 0], np.float32), np.array([0, 2, 0], np.float32)
+    inputs = [tensor("a", a), tensor("b", b)]
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(client.infer("ratio", inputs).as_numpy("y"), a / b)
+    with pytest.raises(InferenceServerException, match="ask for binary data"):
+        client.infer("ratio", inputs, outputs=[http.InferRequestedOutput("y", binary_data=False)])
+
+
+def test_index_and_statistics(client):
+    index = {(e["name"], e.get("version")): e for e in client.get_model_repository_index()}
+    assert index["affine", "1"]["state"] == "READY"
+    assert index["broken", "1"]["state"] == "UNAVAILABLE" and "not a model" in index["broken", "1"]["reason"]
+    assert "first axis" in index["mean", "1"]["reason"]
+
+    def count():
+        stats = client.get_inference_statistics("two", "1")["model_stats"][0]
+        return stats["inference_count"], stats["inference_stats"]["success"]["count"]
+    a = np.ones((2, 2), np.int32)
+    before = count()
+    for _ in range(3):
+        client.infer("two", [tensor("a", a), tensor("b", a)])
+    assert count() == (before[0] + 3, before[1] + 3)
+    stats = client.get_inference_statistics("two")["model_stats"][0]
+    assert stats["inference_stats"]["compute_infer"]["ns"] > 0 and stats["last_inference"] > 1.7e12
+    assert len(client.get_inference_statistics()["model_stats"]) > 10
+
+
+def test_failures_are_counted_and_told_apart(server, client):
+    x = np.ones((1, 4), np.float32)
+    failed = server.metric(r'oncilla_requests_total\{model="affine".*INVALID_ARGUMENT')
+    with pytest.raises(InferenceServerException, match=r"has the shape \[1,4\]; the model takes \[-1,3\]"):
+        client.infer("affine", [tensor("x", x)])
+    assert server.metric(r'oncilla_requests_total\{model="affine".*INVALID_ARGUMENT') == failed + 1
+    status, _ = server.post("/v2/models/none/infer", {"inputs": []})
+    assert status == 404
+
+
+def test_trace_context(server):
+    trace, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+    _, headers, _ = server.call("/v2/models/affine", headers={"traceparent": f"00-{trace}-{parent}-01"})
+    version, same_trace, span, flags = headers["traceparent"].split("-")
+    assert (version, same_trace, flags) == ("00", trace, "01") and span != parent
+    logged = [e for e in server.events() if e.get("trace_id") == trace]
+    assert logged[-1]["parent_id"] == parent and logged[-1]["span_id"] == span
+    assert logged[-1]["model"] == "affine" and logged[-1]["status"] == 200
+    for wrong in ("", "00-0-1-2", f"00-{'0' * 32}-{parent}-01", f"00-{trace}-{parent}-zz"):
+        assert server.call("/v2", headers={"traceparent": wrong})[1]["traceparent"] is None
+
+
+def test_status_page(server):
+    status, headers, page = server.call("/")
+    assert status == 200 and "text/html" in headers["Content-Type"]
+    assert b"http://" not in page and b"https://" not in page  # nothing from elsewhere
+    status, shown = server.get("/status.json")
+    assert status == 200 and shown["devices"][0]["name"] == "CPU:0" and shown["memory"]
+    assert {m["name"] for m in shown["models"]} >= {"affine", "broken"}
+
+
+def test_json_request_as_curl_sends_it(server):
+    body = json.dumps({"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 3], "data": [1, 2, 3]}]}).encode()
+    status, _, answer = server.call("/v2/models/affine/infer", body + b" " * 20000,
+                                    {"Content-Type": "application/x-www-form-urlencoded"})
+    assert status == 200 and json.loads(answer)["outputs"][0]["data"] == [3, 5, 7]

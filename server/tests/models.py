@@ -1,0 +1,122 @@
+"""Small models with known answers, written as ONNX files into a repository's layout."""
+
+import pathlib
+import sys
+import warnings
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+PYTHON = sys.executable
+
+
+def _save(folder, nodes, inputs, outputs, constants=()):
+    graph = helper.make_graph(
+        nodes, "graph",
+        [helper.make_tensor_value_info(n, t, s) for n, t, s in inputs],
+        [helper.make_tensor_value_info(n, t, s) for n, t, s in outputs],
+        [onnx.numpy_helper.from_array(a, n) for n, a in constants])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    folder.mkdir(parents=True, exist_ok=True)
+    # By a name of its own first: a server that looks meanwhile must not see half a file.
+    part = folder / "part"
+    onnx.save(model, part)
+    part.rename(folder / "model.onnx")
+
+
+def config(root, name, text):
+    (root / name).mkdir(parents=True, exist_ok=True)
+    (root / name / "config.yaml").write_text(text)
+
+
+def affine(root, name, version=1, scale=2.0, offset=1.0):
+    """y[n,3] = x[n,3] * scale + offset."""
+    _save(root / name / str(version),
+          [helper.make_node("Mul", ["x", "scale"], ["m"]), helper.make_node("Add", ["m", "offset"], ["y"])],
+          [("x", TensorProto.FLOAT, ["n", 3])], [("y", TensorProto.FLOAT, ["n", 3])],
+          [("scale", np.array(scale, np.float32)), ("offset", np.array(offset, np.float32))])
+
+
+def two(root, name, version=1):
+    """sum, product of two int32[2,2], and the larger as its index: int64."""
+    _save(root / name / str(version),
+          [helper.make_node("Add", ["a", "b"], ["sum"]), helper.make_node("Mul", ["a", "b"], ["product"]),
+           helper.make_node("ArgMax", ["sum"], ["where"], axis=1, keepdims=0)],
+          [("a", TensorProto.INT32, [2, 2]), ("b", TensorProto.INT32, [2, 2])],
+          [("sum", TensorProto.INT32, [2, 2]), ("product", TensorProto.INT32, [2, 2]),
+           ("where", TensorProto.INT64, [2])])
+
+
+TYPES = {"BOOL": (TensorProto.BOOL, np.bool_), "UINT8": (TensorProto.UINT8, np.uint8),
+         "UINT16": (TensorProto.UINT16, np.uint16), "UINT32": (TensorProto.UINT32, np.uint32),
+         "UINT64": (TensorProto.UINT64, np.uint64), "INT8": (TensorProto.INT8, np.int8),
+         "INT16": (TensorProto.INT16, np.int16), "INT32": (TensorProto.INT32, np.int32),
+         "INT64": (TensorProto.INT64, np.int64), "FP16": (TensorProto.FLOAT16, np.float16),
+         "FP32": (TensorProto.FLOAT, np.float32), "FP64": (TensorProto.DOUBLE, np.float64),
+         "BYTES": (TensorProto.STRING, np.object_)}
+
+
+def same(root, name, datatype):
+    """y = x[n] of any type."""
+    onnx_type = TYPES[datatype][0]
+    _save(root / name / "1", [helper.make_node("Identity", ["x"], ["y"])],
+          [("x", onnx_type, ["n"])], [("y", onnx_type, ["n"])])
+
+
+def ratio(root, name):
+    """y[n] = a[n] / b[n]: infinite or no number where b is 0."""
+    _save(root / name / "1", [helper.make_node("Div", ["a", "b"], ["y"])],
+          [("a", TensorProto.FLOAT, ["n"]), ("b", TensorProto.FLOAT, ["n"])], [("y", TensorProto.FLOAT, ["n"])])
+
+
+def slow(root, name, size=256, steps=20):
+    """y = x[n,size] times a rotation of its columns, `steps` matrix products long: time to be interrupted in."""
+    matrix = np.roll(np.eye(size, dtype=np.float32), 1, axis=1)
+    nodes, last = [], "x"
+    for i in range(steps):
+        out = "y" if i == steps - 1 else f"h{i}"
+        nodes.append(helper.make_node("MatMul", [last, "m"], [out]))
+        last = out
+    _save(root / name / "1", nodes, [("x", TensorProto.FLOAT, ["n", size])], [("y", TensorProto.FLOAT, ["n", size])],
+          [("m", matrix)])
+
+
+def row(root, name):
+    """y[n] = the value of table[4] at i[n]: an index out of range fails in the run."""
+    _save(root / name / "1", [helper.make_node("Gather", ["table", "i"], ["y"])],
+          [("i", TensorProto.INT64, ["n"])], [("y", TensorProto.FLOAT, ["n"])],
+          [("table", np.array([10, 20, 30, 40], np.float32))])
+
+
+def mean(root, name):
+    """y[1] = the mean of x[n,2]: its first axis is no batch axis, though x has one."""
+    _save(root / name / "1", [helper.make_node("ReduceMean", ["x"], ["y"], keepdims=0)],
+          [("x", TensorProto.FLOAT, ["n", 2])], [("y", TensorProto.FLOAT, [])])
+
+
+def broken(root, name):
+    folder = root / name / "1"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "model.onnx").write_bytes(b"\x08\x08this is no model")
+
+
+def repository(root):
+    """The models of the tests."""
+    root = pathlib.Path(root)
+    affine(root, "affine")
+    affine(root, "batched")
+    config(root, "batched", "max_batch: 8\nmax_delay_us: 20000\ninstances: 1\nqueue_size: 64\n")
+    affine(root, "versions", 1, scale=1.0, offset=0.0)
+    affine(root, "versions", 2, scale=10.0, offset=0.0)
+    config(root, "versions", "version_policy: all\n")
+    two(root, "two")
+    for datatype in TYPES:
+        same(root, f"same_{datatype.lower()}", datatype)
+    ratio(root, "ratio")
+    row(root, "row")
+    config(root, "row", "max_batch: 4\nmax_delay_us: 50000\n")
+    broken(root, "broken")
+    mean(root, "mean")
+    config(root, "mean", "max_batch: 4\n")
+    return root

@@ -1,0 +1,12 @@
+// The metrics as Prometheus reads them (text format 0.0.4). docs/serving.md lists them.
+#pragma once
+
+#include <string>
+
+#include "server/service.h"
+
+namespace oncilla::server {
+
+std::string MetricsText(Service& service);
+
+}  // namespace oncilla::server
