@@ -16,6 +16,7 @@
 // VARIANT: -DV=4 -DROWS=1 -DIDX=long -DAXES=2 -DACTIVATION=ACT_relu -DBIAS
 #include "common/batch.clh"
 #include "common/vector.clh"
+#include "common/gelu.clh"
 #define PANEL (2 * V)
 #define IS_NARROW_f32 0
 #define IS_NARROW_f16 1

@@ -58,11 +58,16 @@ constexpr Tuning kGpu = {
     .flat_group = 256,
     .loop_group = 64,
     .short_row = 32,  // less would leave most of a group idle
+    .lines = false,
+    .line_items = 1024,
     // 8 rows of 32 work-items are one group of flat_group. Sides of tiles and blocks: unmeasured.
     .transpose_tile = 32,
     .transpose_block = 16,
     .transpose_rows = 8,
     .transpose_least = 8,  // of 32: a shorter axis leaves more than three quarters of a tile empty
+    // A lane of a GPU moves one pixel, next to its neighbours'.
+    .transpose_few = 4,
+    .transpose_few_block = 1,
     .panels = false,
     .tiles = kAnyTiles,
     .registers_x = 0,
@@ -103,7 +108,13 @@ constexpr Tuning kGpu = {
 
 constexpr Tuning kCpu = [] {
   Tuning t = kGpu;
-  t.panels = true;          // one work-item per group, wide private vectors, packed operands
+  t.panels = true;  // one work-item per group, wide private vectors, packed operands
+  t.lines = true;
+  t.transpose_few = 7;            // below transpose_least
+  t.transpose_few_block = 4096;  // some microseconds of a core, 16 KB of each of the few
+  // A second launch is worth some ten microseconds of a core; a few groups for each are enough.
+  t.piece_elements = 32768;
+  t.reduce_groups_per_unit = 2;
   t.depthwise_rows = true;  // a core takes a whole row
   t.depthwise_group = t.depthwise_small_group = 1;
   // A few work-items for each core, in groups of one unless rows are long. Unmeasured.

@@ -55,9 +55,15 @@ struct Tuning {
   // Rows shorter than this are not worth an axis of work-items or a group of their own.
   int64_t short_row;
 
+  // Whether a work-item takes a whole row with wide vectors (norms, pools, reductions).
+  bool lines;
+  int64_t line_items;  // elements that a group of an elementwise program takes there
+
   // Transposes: tiles in local memory, blocks of one work-item, rows of a tile at a time, and the
   // shortest axis that is worth either.
   int64_t transpose_tile, transpose_block, transpose_rows, transpose_least;
+  // The longest axis that a transpose takes as a whole, and how many places of the other axis.
+  int64_t transpose_few, transpose_few_block;
 
   // Products: whether panels or tiles are the way of this class.
   bool panels;
