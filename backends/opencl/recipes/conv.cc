@@ -63,6 +63,10 @@ Recipe Depthwise(const ConvAttrs& attrs, const WindowGeometry& g, const NodeView
             {"PIXELS", StrCat(pixels)},
             {"IDX", IndexType(MostOf(node)).name()}});
   AddStored(node.inputs[1].dtype, b);
+  const WindowAxis& along = g.axis[2];
+  const bool shares = (along.kernel == 3 || along.kernel == 5) && along.stride <= 2 &&
+                      along.dilation == 1 && pixels == tuning.depthwise_pixels;
+  if (shares) b.Define({{"WIDTH", StrCat(along.kernel)}, {"STEP", StrCat(along.stride)}});
   b.Arg("x", In{0}).Arg("filter", In{1});
   AddEpilogue(node, attrs.activation, b);
   b.Arg("y", Out{0}).Int({{"channels", g.in_channels}, {"stretch", stretch}});

@@ -192,7 +192,9 @@ Grid Layout(const BroadcastAxes& axes, std::span<const Shape> shapes, const Capa
   const int64_t outer = inner * second == 0 ? 0 : axes.elements / (inner * second);
   // Short rows would leave most of a group idle.
   grid.flat = rank > 1 && (inner < tuning.short_row || second > kMostGroups || outer > kMostGroups);
-  const bool narrow = !grid.flat && rank > 1 && inner < tuning.flat_group;
+  // On CPU devices half a group beyond the end of a row costs less than another group.
+  const bool narrow = !grid.flat && rank > 1 &&
+                      inner < (tuning.lines ? tuning.flat_group / 2 : tuning.flat_group);
   grid.group = caps.Group(narrow ? tuning.loop_group : tuning.flat_group);
   if (grid.flat || rank == 1) {
     if (tuning.lines) grid.group = caps.Group(tuning.line_items);
@@ -200,9 +202,7 @@ Grid Layout(const BroadcastAxes& axes, std::span<const Shape> shapes, const Capa
   } else {
     if (tuning.lines) {
       // A core goes through a group in a loop; groups of a few rows cost less than one for each.
-      grid.group = caps.Group(std::min(
-          tuning.line_items, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(inner)))));
-      grid.rows = caps.Group(tuning.line_items) / grid.group;
+      grid.rows = std::max<int64_t>(caps.Group(tuning.line_items) / grid.group, 1);
     }
     grid.groups = {DivideUp(inner, grid.group), DivideUp(second, grid.rows), outer};
   }
