@@ -80,6 +80,10 @@ constexpr Tuning kGpu = {
     // 1.5 us at 1.8 GHz, and what 16 to 30 bytes a clock are about. Unmeasured.
     .launch_clocks = 2700,
     .cache_bytes = 24,
+    // Enough reads under way for a core's share of the memory; eight rows take 60 to 100 registers.
+    .column_group = 256,
+    .column_rows = 8,
+    .column_most_rows = 8,
     .panel_flops = 2e5,         // a work-item should be worth some microseconds of one core
     .panel_items_per_unit = 8,  // few items would leave cores idle at the end
     // Neighbours share their windows, more of them need more registers. Unmeasured.
@@ -144,6 +148,8 @@ constexpr Tuning WithRegisters(int64_t x, int64_t y) {
   t.tiles = {};
   t.registers_x = x;
   t.registers_y = y;
+  t.column_group = 64;
+  t.column_rows = 4;  // which leaves them under 64 registers
   return t;
 }
 constexpr Tuning kMali = WithRegisters(4, 4);

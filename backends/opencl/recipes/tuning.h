@@ -76,6 +76,8 @@ struct Tuning {
   int64_t most_parts;            // of K
   double launch_clocks;          // from the end of a launch to the begin of the next one
   double cache_bytes;            // that a core gets out of the cache that all share, per clock
+  // Products of few rows: work-items of a group, rows that share what is read, and the most rows.
+  int64_t column_group, column_rows, column_most_rows;
   double panel_flops;            // of a work-item
   int64_t panel_items_per_unit;  // at least, if there are as many tiles
 
