@@ -35,6 +35,8 @@ int64_t PartsOf(const MatMulGeometry& g, int64_t groups, int64_t group_columns, 
                 const Capabilities& caps) {
   const Tuning& tuning = TuningOf(caps);
   const auto cores = static_cast<double>(NominalCores(caps));
+  // The second launch, which also waits for its own reads, one after the other.
+  const double join = 2 * tuning.launch_clocks;
   int64_t best = 1;
   double least = 0;
   for (int64_t parts = 1; parts <= tuning.most_parts; parts *= 2) {
@@ -42,7 +44,7 @@ int64_t PartsOf(const MatMulGeometry& g, int64_t groups, int64_t group_columns, 
     const double each = std::ceil(static_cast<double>(groups * parts) / cores);
     const double clocks = each * static_cast<double>(DivideUp(g.k, parts) * group_columns * bytes) /
                               tuning.cache_bytes +
-                          (parts > 1 ? tuning.launch_clocks : 0);
+                          (parts > 1 ? join + 200.0 * static_cast<double>(parts) : 0);
     if (parts == 1 || clocks < least) best = parts, least = clocks;
   }
   return best;
