@@ -13,7 +13,7 @@
 #define BLOCK (256 * V)
 #define PLUS(a, b) ((a) + (b))
 // NaN wins.
-#define LARGER(a, b) ((a) != (a) | (a) > (b) ? (a) : (b))
+#define LARGER(a, b) ((((a) != (a)) | ((a) > (b))) ? (a) : (b))
 #define DEFINE_LANES_JOIN(name, JOIN)                    \
   float name(const VF v) {                               \
     float lanes[V];                                      \

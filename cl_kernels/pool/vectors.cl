@@ -4,7 +4,12 @@
 //
 // max_pool_vectors: a NaN wins; a window that sees nothing gives -infinity.
 // average_pool_vectors: with COUNT_PADS the divisor counts padding, up to its end end0...
+// ROWS, COLUMNS: the kernel's sizes along the last two axes, where it is small.
 // VARIANT: -DT=f32 -DVEC=16 -DIDX=int
+// VARIANT: -DT=f32 -DVEC=16 -DIDX=int -DROWS=3 -DCOLUMNS=3
+// VARIANT: -DT=f32 -DVEC=4 -DIDX=int -DROWS=3 -DCOLUMNS=3
+// VARIANT: -DT=f32 -DVEC=4 -DIDX=int -DROWS=2 -DCOLUMNS=2
+// VARIANT: -DT=f16 -DVEC=4 -DIDX=int -DROWS=3 -DCOLUMNS=3 -DCOUNT_PADS
 // VARIANT: -DT=f32 -DVEC=4 -DIDX=int
 // VARIANT: -DT=f16 -DVEC=4 -DIDX=int -DCOUNT_PADS
 // VARIANT: -DT=bf16 -DVEC=8 -DIDX=long -DCOUNT_PADS
@@ -21,8 +26,44 @@
 #define WRITE(v, p) VSTORE(v, p)
 #endif
 
-// Runs `before`, then `body` with `v` for each pixel that the window sees, then `after` with `at`,
-// the place in y, for every pixel of the stretch.
+// The pixel of x under taps (k0, k1, k2).
+#define PIXEL(k0, k1, k2)                                                                        \
+  READ(x + (((sample * in0 + s0 + (k0) * dilation0) * in1 + s1 + (k1) * dilation1) * in2 + s2 +  \
+            (k2) * dilation2) * channels + c)
+// Runs `body` with `v` for each pixel that the window sees, and perhaps for taps outside, for which
+// `there` is 0 and v some pixel of the window: so all of a small window is read at once.
+#ifdef ROWS
+#define FOR_SEEN(body)                                                                            \
+  if (f1 < l1 && f2 < l2) {                                                                       \
+    for (int k0 = f0; k0 < l0; ++k0) {                                                            \
+      VF seen_[ROWS * COLUMNS];                                                                   \
+      UNROLL for (int t = 0; t < ROWS * COLUMNS; ++t) {                                           \
+        seen_[t] = PIXEL(k0, clamp(t / COLUMNS, f1, l1 - 1), clamp(t % COLUMNS, f2, l2 - 1));     \
+      }                                                                                           \
+      UNROLL for (int t = 0; t < ROWS * COLUMNS; ++t) {                                           \
+        const VF v = seen_[t];                                                                    \
+        const int there = (t / COLUMNS >= f1) & (t / COLUMNS < l1) & (t % COLUMNS >= f2) &        \
+                          (t % COLUMNS < l2);                                                     \
+        (void)there;                                                                              \
+        body                                                                                      \
+      }                                                                                           \
+    }                                                                                             \
+  }
+#else
+#define FOR_SEEN(body)                                                                            \
+  for (int k0 = f0; k0 < l0; ++k0) {                                                              \
+    for (int k1 = f1; k1 < l1; ++k1) {                                                            \
+      for (int k2 = f2; k2 < l2; ++k2) {                                                          \
+        const VF v = PIXEL(k0, k1, k2);                                                           \
+        const int there = 1;                                                                      \
+        (void)there;                                                                              \
+        body                                                                                      \
+      }                                                                                           \
+    }                                                                                             \
+  }
+#endif
+
+// Runs `before`, FOR_SEEN(body), then `after` with `at`, the place in y, for every pixel of the stretch.
 #define FOR_PIXELS(before, body, after)                                                           \
   const IDX item = get_global_id(0);                                                              \
   if (item >= items) return;                                                                      \
@@ -36,15 +77,7 @@
     const int s2 = o2 * stride2 - pad2, f2 = first_tap(s2, dilation2);                            \
     const int l2 = last_tap(s2, dilation2, kernel2, in2);                                         \
     before                                                                                        \
-    for (int k0 = f0; k0 < l0; ++k0) {                                                            \
-      for (int k1 = f1; k1 < l1; ++k1) {                                                          \
-        const IDX line = (sample * in0 + s0 + k0 * dilation0) * in1 + s1 + k1 * dilation1;        \
-        for (int k2 = f2; k2 < l2; ++k2) {                                                        \
-          const VF v = READ(x + (line * in2 + s2 + k2 * dilation2) * channels + c);               \
-          body                                                                                    \
-        }                                                                                         \
-      }                                                                                           \
-    }                                                                                             \
+    FOR_SEEN(body)                                                                                \
     const IDX at = (row * out2 + o2) * channels + c;                                              \
     after                                                                                         \
   }
@@ -52,7 +85,7 @@
 __kernel void max_pool_vectors(__global const MEM(T)* restrict x, __global MEM(T)* restrict y,
                                const IDX items, const int vectors, const int stretches,
                                const int stretch, const int channels, WINDOW_PARAMS) {
-  FOR_PIXELS(VF best = -INFINITY;, best = (v > best) | (v != v) ? v : best;, WRITE(best, y + at);)
+  FOR_PIXELS(VF best = -INFINITY;, best = ((v > best) | (v != v)) ? v : best;, WRITE(best, y + at);)
 }
 
 // Taps of a window up to the end of the padding.
@@ -72,6 +105,6 @@ __kernel void average_pool_vectors(__global const MEM(T)* restrict x, __global M
 #else
 #define SEEN (float)max(0, l0 - f0) * (float)max(0, l1 - f1) * (float)max(0, l2 - f2)
 #endif
-  FOR_PIXELS(VF sum = 0;, sum += v;, const float seen = SEEN; const VF none = 0;
+  FOR_PIXELS(VF sum = 0;, sum += there ? v : (VF)0;, const float seen = SEEN; const VF none = 0;
              WRITE(seen == 0 ? none : sum / seen, y + at);)
 }

@@ -23,8 +23,8 @@
 #define JOIN_Sum(a, b) ((a) + (b))
 #define JOIN_Mean(a, b) ((a) + (b))
 // NaN wins.
-#define JOIN_Max(a, b) ((a) != (a) | (a) > (b) ? (a) : (b))
-#define JOIN_Min(a, b) ((a) != (a) | (a) < (b) ? (a) : (b))
+#define JOIN_Max(a, b) ((((a) != (a)) | ((a) > (b))) ? (a) : (b))
+#define JOIN_Min(a, b) ((((a) != (a)) | ((a) < (b))) ? (a) : (b))
 #define JOIN_L1(a, b) ((a) + (b))
 #define JOIN_L2(a, b) ((a) + (b))
 #define JOIN_LogSum(a, b) ((a) + (b))

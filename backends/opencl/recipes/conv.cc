@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "backends/opencl/recipes/columns.h"
 #include "backends/opencl/recipes/kernels.h"
 #include "backends/opencl/recipes/matmul_recipe.h"
 #include "backends/opencl/recipes/tiles.h"
@@ -148,6 +149,16 @@ bool IsProduct(const WindowGeometry& g) {
          });
 }
 
+// The product that IsProduct says it is.
+MatMulGeometry ProductGeometry(const WindowGeometry& g) {
+  MatMulGeometry product;
+  product.m = g.batch * g.out_pixels();
+  product.n = product.b_row = g.out_channels;
+  product.k = product.a_row = g.in_channels;
+  product.a_col = product.b_col = 1;
+  return product;
+}
+
 Recipe Tiled(const ConvAttrs& attrs, const WindowGeometry& g, const NodeView& node,
              const Capabilities& caps) {
   if (TakesRegisters(SizesOf(g), caps)) {
@@ -157,11 +168,7 @@ Recipe Tiled(const ConvAttrs& attrs, const WindowGeometry& g, const NodeView& no
     return TiledConv(attrs.activation, g, PlanTiles(SizesOf(g), caps), node.inputs[1].constant,
                      node, caps);
   }
-  MatMulGeometry product;
-  product.m = g.batch * g.out_pixels();
-  product.n = product.b_row = g.out_channels;
-  product.k = product.a_row = g.in_channels;
-  product.a_col = product.b_col = 1;
+  const MatMulGeometry product = ProductGeometry(g);
   return TiledMatMul(attrs.activation, product,
                      PlanTiles(SizesOf(product, node.inputs[0].dtype), caps), node, MostOf(node),
                      caps);
@@ -176,6 +183,10 @@ Result<Recipe> Conv(const ConvAttrs& attrs, const NodeView& node, const Capabili
   const bool empty = node.inputs[0].desc().elements() == 0 || filter.elements() == 0;
   if (!empty && TakesPanels(attrs, filter, caps)) {
     return Panels(attrs, g, node.inputs[1].constant, node, caps);
+  }
+  // Squeezed to a pixel or few, as gates of channels are.
+  if (!empty && IsProduct(g) && TakesColumns(ProductGeometry(g), dtype, caps)) {
+    return ColumnsMatMul(attrs.activation, ProductGeometry(g), node, MostOf(node), caps);
   }
   const bool tiles = TakesTiles(attrs, filter, caps);
   if (tiles && (HasTiles(caps) || TakesRegisters(SizesOf(g), caps))) {

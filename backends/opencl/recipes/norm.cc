@@ -48,6 +48,12 @@ int64_t RowGroup(int64_t n, const Capabilities& caps) {
   return std::min(caps.Group(tuning.flat_group), static_cast<int64_t>(most));
 }
 
+// Rows that a group can hold in registers, which it then reads once.
+void AddEach(int64_t n, int64_t group, const Capabilities& caps, DispatchBuilder& b) {
+  const auto each = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(DivideUp(n, group))));
+  if (each <= TuningOf(caps).held_elements) b.Define("EACH", StrCat(std::max<int64_t>(each, 4)));
+}
+
 Result<Recipe> Softmax(const SoftmaxAttrs& attrs, const NodeView& node, const Capabilities& caps) {
   ONCILLA_ASSIGN(const AroundAxis at, Around(node.inputs[0].desc().shape, attrs.axis));
   if (at.elements() == 0) return Recipe();
@@ -64,6 +70,7 @@ Result<Recipe> Softmax(const SoftmaxAttrs& attrs, const NodeView& node, const Ca
   if (rows) {
     const int64_t group = RowGroup(at.size, caps);
     b.Index("n", at.size);
+    AddEach(at.size, group, caps, b);
     return Launch(b, at.outer, group, DivideUp(at.size, group));
   }
   const int64_t group = caps.Group(TuningOf(caps).loop_group);
@@ -125,6 +132,7 @@ Result<Recipe> LayerNorm(const LayerNormAttrs& attrs, const NodeView& node,
   b.Index("n", n).Float("epsilon", attrs.epsilon);
   if (lines) return LaunchLines(b, rows, n);
   const int64_t group = RowGroup(n, caps);
+  AddEach(n, group, caps, b);
   return Launch(b, rows, group, DivideUp(n, group));
 }
 

@@ -79,6 +79,11 @@ DispatchBuilder BeginVectors(const char* entry, const WindowGeometry& g, const N
   b.Define({{"T", TypeName(node.inputs[0].dtype)},
             {"VEC", StrCat(vector)},
             {"IDX", index.name()}});
+  // Small windows are read at once.
+  const int64_t rows = g.axis[1].kernel, columns = g.axis[2].kernel;
+  if ((rows == 2 || rows == 3) && rows == columns) {
+    b.Define({{"ROWS", StrCat(rows)}, {"COLUMNS", StrCat(columns)}});
+  }
   b.Arg("x", In{0}).Arg("y", Out{0}).Index("items", items);
   b.Int({{"vectors", vectors}, {"stretches", stretches}, {"stretch", stretch}});
   b.Int("channels", g.in_channels);

@@ -10,6 +10,7 @@
 
 #include "backends/opencl/recipes/dispatch_builder.h"
 #include "backends/opencl/recipes/kernels.h"
+#include "backends/opencl/recipes/tiles.h"
 #include "backends/opencl/recipes/tuning.h"
 #include "cl_kernels/kernels.gen.h"
 
@@ -128,12 +129,16 @@ void AddReduction(Reduction r, const ReduceLoops& loops, int64_t most, const Arg
   r.count = loops.count;
   // Enough groups to fill a device; more pieces only where they stay long.
   const Tuning& tuning = TuningOf(caps);
-  const int64_t groups = VectorsOf(r, loops, caps) == VectorKernel::kColumns
-                             ? DivideUp(loops.outputs, PanelOf(caps).vector)
-                             : loops.outputs;
+  const bool columns = !loops.kept.empty() && loops.kept.back().stride == 1;
+  const VectorKernel vectors = VectorsOf(r, loops, caps);
+  GroupShape shape = ShapeGroup(loops.outputs, loops.count, columns, caps);
+  if (vectors != VectorKernel::kNone) {
+    shape = {vectors == VectorKernel::kColumns ? PanelOf(caps).vector : 1, 1};
+  }
+  const int64_t groups = DivideUp(loops.outputs, shape.outputs);
   const int64_t pieces =
-      std::min(DivideUp(loops.count, tuning.piece_elements),
-               DivideUp(caps.compute_units * tuning.reduce_groups_per_unit, groups));
+      std::min(DivideUp(loops.count, tuning.item_elements * shape.parts),
+               DivideUp(NominalCores(caps) * tuning.reduce_groups_per_core, groups));
   if (pieces <= 1) {
     recipe.dispatches.push_back(
         Launch(r, loops, most, std::max<int64_t>(loops.count, 1), 1, x, y, caps));

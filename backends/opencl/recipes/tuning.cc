@@ -95,11 +95,13 @@ constexpr Tuning kGpu = {
     .depthwise_small_group = 16,
     // A few elements for each work-item, before partial results are joined. Unmeasured.
     .row_elements = 4,
+    .held_elements = 16,  // beside which half of 64 registers are left
     .column_elements = 16,
-    .columns_per_group = 64,
-    // Enough groups to fill a device; more pieces only where they stay long. Unmeasured.
-    .piece_elements = 16384,
-    .reduce_groups_per_unit = 16,
+    .columns_per_group = 16,  // 64 bytes side by side; the rest of a group shortens each sum
+    // A work-item's reads wait for each other in part: 32 take longer than another launch. Two groups of
+    // 256 are half of what a core holds.
+    .item_elements = 32,
+    .reduce_groups_per_core = 2,
     // The kernel's work is the elements times the chunk, which holds 2 k at least. Unmeasured.
     .topk_chunk = 4096,
     .topk_most = 8192,
@@ -117,8 +119,7 @@ constexpr Tuning kCpu = [] {
   t.transpose_few = 7;            // below transpose_least
   t.transpose_few_block = 4096;  // some microseconds of a core, 16 KB of each of the few
   // A second launch is worth some ten microseconds of a core; a few groups for each are enough.
-  t.piece_elements = 32768;
-  t.reduce_groups_per_unit = 2;
+  t.item_elements = 32768;
   t.depthwise_rows = true;  // a core takes a whole row
   t.depthwise_group = t.depthwise_small_group = 1;
   // A few work-items for each core, in groups of one unless rows are long. Unmeasured.

@@ -89,10 +89,12 @@ struct Tuning {
 
   // Rows that a group reduces: elements of each work-item.
   int64_t row_elements;
+  int64_t held_elements;  // that a work-item keeps of a row in registers, at most
   // Sets that a group reduces: elements of each part where outputs lie side by side, and how many
-  // of these one group takes; then what makes a set worth two launches.
+  // of these one group takes; then what makes a set worth two launches: more than so many elements for a work-item, and groups
+  // for a core at most.
   int64_t column_elements, columns_per_group;
-  int64_t piece_elements, reduce_groups_per_unit;
+  int64_t item_elements, reduce_groups_per_core;
   // TopK: elements of a chunk, and the largest k of an axis that is longer than a chunk.
   int64_t topk_chunk, topk_most;
 
