@@ -162,6 +162,9 @@ MatMulGeometry ProductGeometry(const WindowGeometry& g) {
 Recipe Tiled(const ConvAttrs& attrs, const WindowGeometry& g, const NodeView& node,
              const Capabilities& caps) {
   if (TakesRegisters(SizesOf(g), caps)) {
+    if (IsProduct(g)) {
+      return RegisterMatMul(attrs.activation, ProductGeometry(g), node, MostOf(node), caps);
+    }
     return RegisterConv(attrs.activation, g, node.inputs[1].constant, node, caps);
   }
   if (!IsProduct(g)) {

@@ -302,6 +302,12 @@ Arg FilterInRuns(const WindowGeometry& g, int64_t run, bool packed, const NodeVi
   return filter;
 }
 
+// A bit for each tap of an axis.
+void AddSeen(const WindowGeometry& g, DispatchBuilder& b) {
+  const int64_t bits = g.axis[0].kernel + g.axis[1].kernel + g.axis[2].kernel;
+  if (bits <= 64) b.Define("SEEN", bits <= 32 ? "uint" : "ulong");
+}
+
 // What both kernels of convolutions take at their ends.
 void AddFilter(const WindowGeometry& g, int64_t run, DispatchBuilder& b) {
   b.Int({{"run", RoundUp(run, 4)}, {"channels", g.in_channels}});
@@ -309,17 +315,18 @@ void AddFilter(const WindowGeometry& g, int64_t run, DispatchBuilder& b) {
   AddWindow(g, b);
 }
 
-// Work-items of 8 columns and 4 rows.
+// Work-items of some quads of columns and 4 rows.
 void AddRegisters(const ProductSizes& p, const std::string& activation, const NodeView& node,
-                  const Tuning& tuning, IndexType index, DispatchBuilder& b) {
+                  int64_t quads, const Tuning& tuning, IndexType index, DispatchBuilder& b) {
   b.Define({{"T", TypeName(node.inputs[0].dtype)},
             {"IDX", index.name()},
             {"GX", StrCat(tuning.registers_x)},
             {"GY", StrCat(tuning.registers_y)},
+            {"QUADS", StrCat(quads)},
             {"Y_WIDE", Flag(p.columns % 4 == 0)}});
   AddEpilogue(node, activation, b);
   b.Arg("y", Out{0}).Index({{"rows", p.rows}, {"columns", p.columns}});
-  b.Groups({DivideUp(p.columns, 8 * tuning.registers_x), DivideUp(p.rows, 4 * tuning.registers_y),
+  b.Groups({DivideUp(p.columns, 4 * quads * tuning.registers_x), DivideUp(p.rows, 4 * tuning.registers_y),
             p.products},
            {tuning.registers_x, tuning.registers_y, 1});
 }
@@ -342,7 +349,8 @@ Recipe RegisterMatMul(const std::string& activation, const MatMulGeometry& g, co
   b.Define({{"A_WIDE", Flag(layout.a_along && layout.a_wide)},
             {"B_WIDE", Flag(!layout.b_along && layout.b_wide)}});
   b.Arg("a", In{0}).Arg("b", In{1});
-  AddRegisters(SizesOf(g, node.inputs[0].dtype), activation, node, TuningOf(caps), index, b);
+  AddRegisters(SizesOf(g, node.inputs[0].dtype), activation, node,
+               TuningOf(caps).register_quads, TuningOf(caps), index, b);
   b.Index("k", g.k);
   b.Index({{"a_row", g.a_row}, {"a_col", g.a_col}, {"b_row", g.b_row}, {"b_col", g.b_col}});
   AddBatch(BatchOf(g), b);
@@ -358,8 +366,10 @@ Recipe RegisterConv(const std::string& activation, const WindowGeometry& g, bool
   DispatchBuilder b(cl::kConvRegisters, "registers", index);
   b.Define(
       {{"A_WIDE", Flag(in_group % 4 == 0)}, {"B_WIDE", Flag(g.out_channels / g.groups % 4 == 0)}});
+  AddSeen(g, b);
   b.Arg("x", In{0}).Arg("filter", filter);
-  AddRegisters(SizesOf(g), activation, node, TuningOf(caps), index, b);
+  AddRegisters(SizesOf(g), activation, node, TuningOf(caps).register_conv_quads, TuningOf(caps),
+               index, b);
   AddFilter(g, run, b);
   b.Loop(std::max(DivideUp(in_group, 4), LongestAxis(g))).AddTo(recipe);
   return recipe;
@@ -375,8 +385,7 @@ Recipe TiledConv(const std::string& activation, const WindowGeometry& g, const T
   const IndexType index(launches.Most(MostPlace(g, depth + 2 * tile.slice, tile.rows(), node)));
   const Arg filter = FilterInRuns(g, run, packed, node, caps, recipe);
   DispatchBuilder b(cl::kConvTiled, "tiled", index);
-  const int64_t bits = g.axis[0].kernel + g.axis[1].kernel + g.axis[2].kernel;
-  if (bits <= 64) b.Define("SEEN", bits <= 32 ? "uint" : "ulong");
+  AddSeen(g, b);
   b.Define({{"NARROW", Flag(RoundUp(run, 4) < tile.slice)},
             {"A_WIDE", Flag(in_group % 4 == 0)},
             {"B_WIDE", Flag(out_group % 4 == 0)}});

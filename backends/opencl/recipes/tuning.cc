@@ -72,6 +72,8 @@ constexpr Tuning kGpu = {
     .tiles = kAnyTiles,
     .registers_x = 0,
     .registers_y = 0,
+    .register_quads = 2,
+    .register_conv_quads = 2,
     .tile_unroll = 4,         // more let some compilers run out of registers
     .tile_least_columns = 8,  // fewer would lie mostly beyond the edge of a tile; unmeasured
     // Shorter parts would spend more outside of their loop than in it.
@@ -153,7 +155,13 @@ constexpr Tuning WithRegisters(int64_t x, int64_t y) {
   t.column_rows = 4;  // which leaves them under 64 registers
   return t;
 }
-constexpr Tuning kMali = WithRegisters(4, 4);
+constexpr Tuning kMali = [] {
+  Tuning t = WithRegisters(4, 4);
+  // A lane of Mali has 64 registers at most, and 32 where as many waves as can be are to be resident:
+  // the places of four pixels leave room for 16 sums.
+  t.register_quads = t.register_conv_quads = 1;
+  return t;
+}();
 constexpr Tuning kAdreno = WithRegisters(4, 16);
 
 }  // namespace

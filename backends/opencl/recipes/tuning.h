@@ -70,6 +70,7 @@ struct Tuning {
   std::span<const TileRow> tiles;
   // Where not 0: products out of registers alone, in groups of so many work-items; no tiles.
   int64_t registers_x, registers_y;
+  int64_t register_quads, register_conv_quads;  // of columns of a work-item there, 1 or 2
   int64_t tile_unroll;           // k's of a slice that stand side by side in the code, at most
   int64_t tile_least_columns;    // of a convolution
   int64_t part_least;            // k's of each part, where K is divided among groups
