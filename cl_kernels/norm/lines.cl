@@ -33,13 +33,13 @@ DEFINE_LANES_JOIN(sum_of_lanes, PLUS)
     VF part = 0;                                                              \
     for (IDX k = first; k < stop; k += V) {                                   \
       const VF v = VLOAD(x + k);                                              \
-      part += TERM(v);                               \
+      part += TERM(v);                                                        \
     }                                                                         \
     sum += sum_of_lanes(part);                                                \
   }                                                                           \
   for (IDX k = whole; k < n; ++k) {                                           \
     const float v = LOAD(T, x, k);                                            \
-    sum += TERM(v);                              \
+    sum += TERM(v);                                                           \
   }
 
 #ifdef LOG

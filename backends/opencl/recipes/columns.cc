@@ -1,3 +1,4 @@
+// Which lanes, slices and parts products of few rows get, and their launches.
 #include "backends/opencl/recipes/columns.h"
 
 #include <algorithm>
@@ -84,8 +85,8 @@ Recipe ColumnsMatMul(const std::string& activation, const MatMulGeometry& g, con
       PartsOf(g, column_groups * row_tiles * g.batch, columns, BytesOf(dtype), caps);
   const int64_t part_k = wanted == 1 ? g.k : RoundUp(DivideUp(g.k, wanted), 16);
   const int64_t parts = DivideUp(g.k, part_k), elements = g.batch * parts * g.m * g.n;
-  const bool a_wide = g.a_col == 1 && g.k % 4 == 0 && (g.m == 1 || g.a_row % 4 == 0) &&
-                      InFours(g.a_steps);
+  const bool a_wide =
+      g.a_col == 1 && g.k % 4 == 0 && (g.m == 1 || g.a_row % 4 == 0) && InFours(g.a_steps);
   const IndexType index(std::max({most, elements, SaturatingMul(g.k + 4, g.b_row)}));
   Recipe recipe;
   DispatchBuilder b(cl::kMatmulColumns, "columns", index);

@@ -15,7 +15,8 @@ namespace oncilla::opencl {
 struct ColumnGroup {
   int64_t lanes, slices, rows;  // of columns, of K; rows that share what is read
 };
-// For `columns` lanes' worth of columns and so many rows in all; nothing where groups are too small.
+// For `columns` lanes' worth of columns and so many rows in all; nothing where groups are too
+// small.
 std::optional<ColumnGroup> ColumnGroupOf(int64_t rows, int64_t columns, const Capabilities& caps);
 
 // Whether MatMul goes this way: few rows, and a b that can be read in quads along its columns.

@@ -193,8 +193,8 @@ Grid Layout(const BroadcastAxes& axes, std::span<const Shape> shapes, const Capa
   // Short rows would leave most of a group idle.
   grid.flat = rank > 1 && (inner < tuning.short_row || second > kMostGroups || outer > kMostGroups);
   // On CPU devices half a group beyond the end of a row costs less than another group.
-  const bool narrow = !grid.flat && rank > 1 &&
-                      inner < (tuning.lines ? tuning.flat_group / 2 : tuning.flat_group);
+  const bool narrow =
+      !grid.flat && rank > 1 && inner < (tuning.lines ? tuning.flat_group / 2 : tuning.flat_group);
   grid.group = caps.Group(narrow ? tuning.loop_group : tuning.flat_group);
   if (grid.flat || rank == 1) {
     if (tuning.lines) grid.group = caps.Group(tuning.line_items);
@@ -245,7 +245,8 @@ class IndexCode {
 
   Sizes Bounds() const {
     // The outermost size is only needed as a bound, and of all but one axis not even that.
-    const int count = rank_ == 1 || grid_.flat ? rank_ : std::max(rank_ - 1, grid_.rows > 1 ? 2 : 1);
+    const int count =
+        rank_ == 1 || grid_.flat ? rank_ : std::max(rank_ - 1, grid_.rows > 1 ? 2 : 1);
     Sizes sizes;
     for (int i = 0; i < count; ++i) sizes.emplace_back(StrCat("n", i), Size(i));
     return sizes;

@@ -104,14 +104,12 @@ Result<Recipe> LayerNorm(const LayerNormAttrs& attrs, const NodeView& node,
   const Shape normalized(shape.begin() + axis, shape.end());
   // Vectors of scales and offsets: one of a narrow or plain float for each element.
   const auto along = [&](size_t i) {
-    return !node.has_input(i) ||
-           (node.inputs[i].dtype != DType::kF64 &&
-            StretchOf(normalized, node.inputs[i].shape.ToShape())->size == n);
+    return !node.has_input(i) || (node.inputs[i].dtype != DType::kF64 &&
+                                  StretchOf(normalized, node.inputs[i].shape.ToShape())->size == n);
   };
   const bool lines = TakesLines(node.inputs[0], caps) && along(1) && along(2);
-  DispatchBuilder b =
-      lines ? BeginLines("layer_norm_lines", n * rows, node.inputs[0], caps)
-            : Begin(cl::kNormLayerNorm, "layer_norm", n * rows, node.inputs[0]);
+  DispatchBuilder b = lines ? BeginLines("layer_norm_lines", n * rows, node.inputs[0], caps)
+                            : Begin(cl::kNormLayerNorm, "layer_norm", n * rows, node.inputs[0]);
   b.Define("CENTERED", Flag(node.op->name == "LayerNorm"));
   b.Arg("x", In{0}).Arg("y", Out{0});
   constexpr const char* kTypes[] = {"", "SCALE", "OFFSET"};

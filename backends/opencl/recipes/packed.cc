@@ -1,5 +1,5 @@
-// Recipes of products with packed weights: a lane for each column where constants can be laid out for
-// that, else a group of work-items for each column and a few rows.
+// Recipes of products with packed weights: a lane for each column where constants can be laid out
+// for that, else a group of work-items for each column and a few rows.
 #include "engine/ops/math/packed.h"
 
 #include <algorithm>
@@ -14,8 +14,8 @@ namespace {
 
 constexpr int64_t kChunk = 16;  // bytes of a column that packed/columns.cl reads at once
 
-// By the constants alone, which are laid out before sizes are known. Groups may shrink later, so that
-// their size does not count.
+// By the constants alone, which are laid out before sizes are known. Groups may shrink later, so
+// that their size does not count.
 bool IsLaidOut(const MatMulPackedAttrs& attrs, const NodeView& node, const Capabilities& caps) {
   const auto constant = [&](size_t i) { return !node.has_input(i) || node.inputs[i].constant; };
   if (TuningOf(caps).panels || !caps.local_groups || !IsCarried(node.inputs[0].dtype) ||

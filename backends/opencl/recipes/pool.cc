@@ -1,4 +1,5 @@
-// Recipes of pools: one work-item per vector of channels and some pixels of a row, or one per element.
+// Recipes of pools: one work-item per vector of channels and some pixels of a row, or one per
+// element.
 #include "engine/ops/nn/pool.h"
 
 #include "backends/opencl/recipes/kernels.h"
@@ -76,9 +77,7 @@ DispatchBuilder BeginVectors(const char* entry, const WindowGeometry& g, const N
   const IndexType index(
       std::max(node.inputs[0].desc().elements(), node.outputs[0].desc().elements()));
   DispatchBuilder b(cl::kPoolVectors, entry, index);
-  b.Define({{"T", TypeName(node.inputs[0].dtype)},
-            {"VEC", StrCat(vector)},
-            {"IDX", index.name()}});
+  b.Define({{"T", TypeName(node.inputs[0].dtype)}, {"VEC", StrCat(vector)}, {"IDX", index.name()}});
   // Small windows are read at once.
   const int64_t rows = g.axis[1].kernel, columns = g.axis[2].kernel;
   if ((rows == 2 || rows == 3) && rows == columns) {
@@ -112,10 +111,9 @@ Result<Recipe> AveragePool(const AveragePoolAttrs& attrs, const NodeView& node,
                            const Capabilities& caps) {
   ONCILLA_ASSIGN(const WindowGeometry g, GeometryOf(attrs, node));
   if (IsEmpty(node)) return Recipe();
-  DispatchBuilder b = TakesVectors(node)
-                          ? BeginVectors("average_pool_vectors", g, node, caps)
-                          : BeginPool("average_pool", {}, {{"x", In{0}}, {"y", Out{0}}}, g, node,
-                                      caps);
+  DispatchBuilder b = TakesVectors(node) ? BeginVectors("average_pool_vectors", g, node, caps)
+                                         : BeginPool("average_pool", {},
+                                                     {{"x", In{0}}, {"y", Out{0}}}, g, node, caps);
   if (attrs.count_pads) b.Define("COUNT_PADS", "1");
   for (size_t i = 0; i < 3; ++i) b.Int(StrCat("end", i), g.axis[i].in + g.axis[i].pad_end);
   return b.Alone();

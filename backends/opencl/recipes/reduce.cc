@@ -75,12 +75,12 @@ Dispatch Launch(const Reduction& r, const ReduceLoops& loops, int64_t most, int6
   const GroupShape shape = ShapeGroup(loops.outputs, std::min(piece, loops.count), columns, caps);
   const VectorKernel vectors = VectorsOf(r, loops, caps);
   const IndexType index(most);
-  DispatchBuilder b = vectors == VectorKernel::kNone
-                          ? DispatchBuilder(cl::kReduceReduce, "reduce", index)
-                          : DispatchBuilder(cl::kReduceVectors,
-                                            vectors == VectorKernel::kColumns ? "reduce_columns"
-                                                                              : "reduce_lines",
-                                            index);
+  DispatchBuilder b =
+      vectors == VectorKernel::kNone
+          ? DispatchBuilder(cl::kReduceReduce, "reduce", index)
+          : DispatchBuilder(cl::kReduceVectors,
+                            vectors == VectorKernel::kColumns ? "reduce_columns" : "reduce_lines",
+                            index);
   b.Arg("x", x).Arg("y", y);
   if (r.largest != nullptr) b.Arg("shift", *r.largest);
   // Innermost first; the outermost size is not needed.
@@ -109,8 +109,9 @@ Dispatch Launch(const Reduction& r, const ReduceLoops& loops, int64_t most, int6
     const int64_t lanes = PanelOf(caps).vector;
     b.Define("V", StrCat(lanes));
     const int64_t width = vectors == VectorKernel::kColumns ? loops.kept.back().size : 1;
-    b.Groups({loops.outputs / width * DivideUp(width, vectors == VectorKernel::kColumns ? lanes : 1),
-              pieces, 1});
+    b.Groups(
+        {loops.outputs / width * DivideUp(width, vectors == VectorKernel::kColumns ? lanes : 1),
+         pieces, 1});
     return b.Loop(std::max(piece, lanes)).Build();
   }
   b.Define({{"C", std::string(1, CarrierOf(r.from))},

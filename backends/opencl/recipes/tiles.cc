@@ -326,8 +326,8 @@ void AddRegisters(const ProductSizes& p, const std::string& activation, const No
             {"Y_WIDE", Flag(p.columns % 4 == 0)}});
   AddEpilogue(node, activation, b);
   b.Arg("y", Out{0}).Index({{"rows", p.rows}, {"columns", p.columns}});
-  b.Groups({DivideUp(p.columns, 4 * quads * tuning.registers_x), DivideUp(p.rows, 4 * tuning.registers_y),
-            p.products},
+  b.Groups({DivideUp(p.columns, 4 * quads * tuning.registers_x),
+            DivideUp(p.rows, 4 * tuning.registers_y), p.products},
            {tuning.registers_x, tuning.registers_y, 1});
 }
 
@@ -349,8 +349,8 @@ Recipe RegisterMatMul(const std::string& activation, const MatMulGeometry& g, co
   b.Define({{"A_WIDE", Flag(layout.a_along && layout.a_wide)},
             {"B_WIDE", Flag(!layout.b_along && layout.b_wide)}});
   b.Arg("a", In{0}).Arg("b", In{1});
-  AddRegisters(SizesOf(g, node.inputs[0].dtype), activation, node,
-               TuningOf(caps).register_quads, TuningOf(caps), index, b);
+  AddRegisters(SizesOf(g, node.inputs[0].dtype), activation, node, TuningOf(caps).register_quads,
+               TuningOf(caps), index, b);
   b.Index("k", g.k);
   b.Index({{"a_row", g.a_row}, {"a_col", g.a_col}, {"b_row", g.b_row}, {"b_col", g.b_col}});
   AddBatch(BatchOf(g), b);

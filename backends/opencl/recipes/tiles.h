@@ -29,7 +29,8 @@ struct TilePlan {
 
 // The tile and the division that should take the least time, by the costs in tuning.cc.
 TilePlan PlanTiles(const ProductSizes& p, const Capabilities& caps);
-// Cores of the device to the nearest power of two, by ratio: devices of one class divide sums alike.
+// Cores of the device to the nearest power of two, by ratio: devices of one class divide sums
+// alike.
 int64_t NominalCores(const Capabilities& caps);
 
 // The launch that adds up the parts of K of a product: `sums` as matmul/join.cl says. Products of y

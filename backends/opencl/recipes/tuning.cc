@@ -100,7 +100,8 @@ constexpr Tuning kGpu = {
     .held_elements = 16,  // beside which half of 64 registers are left
     .column_elements = 16,
     .columns_per_group = 16,  // 64 bytes side by side; the rest of a group shortens each sum
-    // A work-item's reads wait for each other in part: 32 take longer than another launch. Two groups of
+    // A work-item's reads wait for each other in part: 32 take longer than another launch. Two
+    // groups of
     // 256 are half of what a core holds.
     .item_elements = 32,
     .reduce_groups_per_core = 2,
@@ -118,7 +119,7 @@ constexpr Tuning kCpu = [] {
   Tuning t = kGpu;
   t.panels = true;  // one work-item per group, wide private vectors, packed operands
   t.lines = true;
-  t.transpose_few = 7;            // below transpose_least
+  t.transpose_few = 7;           // below transpose_least
   t.transpose_few_block = 4096;  // some microseconds of a core, 16 KB of each of the few
   // A second launch is worth some ten microseconds of a core; a few groups for each are enough.
   t.item_elements = 32768;
@@ -157,8 +158,8 @@ constexpr Tuning WithRegisters(int64_t x, int64_t y) {
 }
 constexpr Tuning kMali = [] {
   Tuning t = WithRegisters(4, 4);
-  // A lane of Mali has 64 registers at most, and 32 where as many waves as can be are to be resident:
-  // the places of four pixels leave room for 16 sums.
+  // A lane of Mali has 64 registers at most, and 32 where as many waves as can be are to be
+  // resident: the places of four pixels leave room for 16 sums.
   t.register_quads = t.register_conv_quads = 1;
   return t;
 }();

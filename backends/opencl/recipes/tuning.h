@@ -71,12 +71,12 @@ struct Tuning {
   // Where not 0: products out of registers alone, in groups of so many work-items; no tiles.
   int64_t registers_x, registers_y;
   int64_t register_quads, register_conv_quads;  // of columns of a work-item there, 1 or 2
-  int64_t tile_unroll;           // k's of a slice that stand side by side in the code, at most
-  int64_t tile_least_columns;    // of a convolution
-  int64_t part_least;            // k's of each part, where K is divided among groups
-  int64_t most_parts;            // of K
-  double launch_clocks;          // from the end of a launch to the begin of the next one
-  double cache_bytes;            // that a core gets out of the cache that all share, per clock
+  int64_t tile_unroll;         // k's of a slice that stand side by side in the code, at most
+  int64_t tile_least_columns;  // of a convolution
+  int64_t part_least;          // k's of each part, where K is divided among groups
+  int64_t most_parts;          // of K
+  double launch_clocks;        // from the end of a launch to the begin of the next one
+  double cache_bytes;          // that a core gets out of the cache that all share, per clock
   // Products of few rows: work-items of a group, rows that share what is read, and the most rows.
   int64_t column_group, column_rows, column_most_rows;
   double panel_flops;            // of a work-item
@@ -92,8 +92,8 @@ struct Tuning {
   int64_t row_elements;
   int64_t held_elements;  // that a work-item keeps of a row in registers, at most
   // Sets that a group reduces: elements of each part where outputs lie side by side, and how many
-  // of these one group takes; then what makes a set worth two launches: more than so many elements for a work-item, and groups
-  // for a core at most.
+  // of these one group takes; then what makes a set worth two launches: more than so many elements
+  // for a work-item, and groups for a core at most.
   int64_t column_elements, columns_per_group;
   int64_t item_elements, reduce_groups_per_core;
   // TopK: elements of a chunk, and the largest k of an axis that is longer than a chunk.
