@@ -2,14 +2,31 @@
 // as in common/vector.clh; sums are of float.
 // Work-item (vector of channels, stretch of a row, row of y): the pixels of the stretch, PIXELS at a
 // time, so that a weight is read once for several of them. Taps outside the input are left out.
+// With WIDTH and STEP, the filter's taps and the stride along a row (without dilation), pixels share
+// what they read of it: a row of taps reads each pixel of x and each weight once.
 // VARIANT: -DVEC=1 -DPIXELS=4 -DIDX=int -DACTIVATION=ACT_none
+// VARIANT: -DVEC=4 -DPIXELS=4 -DIDX=int -DACTIVATION=ACT_relu6 -DBIAS -DWIDTH=3 -DSTEP=1
+// VARIANT: -DVEC=4 -DPIXELS=4 -DIDX=int -DACTIVATION=ACT_relu6 -DBIAS -DWIDTH=3 -DSTEP=2
+// VARIANT: -DVEC=4 -DPIXELS=4 -DIDX=int -DACTIVATION=ACT_silu -DBIAS -DWIDTH=5 -DSTEP=1
+// VARIANT: -DVEC=4 -DPIXELS=4 -DIDX=int -DACTIVATION=ACT_silu -DBIAS -DWIDTH=5 -DSTEP=2
+// VARIANT: -DT=f16 -DVEC=4 -DPIXELS=4 -DIDX=int -DACTIVATION=ACT_none -DBIAS -DRESIDUAL -DWIDTH=3 -DSTEP=1
+// VARIANT: -DVEC=16 -DPIXELS=4 -DIDX=int -DACTIVATION=ACT_silu -DBIAS -DWIDTH=5 -DSTEP=1
 // VARIANT: -DVEC=4 -DPIXELS=2 -DIDX=long -DACTIVATION=ACT_relu6 -DBIAS -DRESIDUAL
 // VARIANT: -DT=f16 -DVEC=8 -DPIXELS=4 -DIDX=int -DACTIVATION=ACT_relu6 -DBIAS
 // VARIANT: -DT=bf16 -DVEC=4 -DPIXELS=4 -DIDX=int -DACTIVATION=ACT_none -DRESIDUAL
 // VARIANT: -DT=f16 -DVEC=1 -DPIXELS=1 -DIDX=int -DACTIVATION=ACT_none
 // VARIANT: -DVEC=16 -DPIXELS=4 -DIDX=int -DACTIVATION=ACT_silu -DBIAS
 #include "common/vector.clh"
+#include "common/quad.clh"
 #include "common/window.clh"
+// Places are multiples of a vector.
+#if VEC == 4
+#define READ(p) LOAD4(p)
+#define WRITE(v, p) STORE4(v, p)
+#else
+#define READ(p) VLOAD(p)
+#define WRITE(v, p) VSTORE(v, p)
+#endif
 
 __kernel void depthwise(__global const MEM(T)* restrict x, __global const MEM(T)* restrict filter,
 #ifdef BIAS
@@ -38,7 +55,7 @@ __kernel void depthwise(__global const MEM(T)* restrict x, __global const MEM(T)
     for (int p = 0; p < PIXELS; ++p) {
       sum[p] = 0;
 #ifdef BIAS
-      sum[p] += VLOAD(bias + c);
+      sum[p] += READ(bias + c);
 #endif
     }
     for (int k0 = f0; k0 < l0; ++k0) {
@@ -46,19 +63,35 @@ __kernel void depthwise(__global const MEM(T)* restrict x, __global const MEM(T)
         __global const MEM(T)* line =
             x + ((sample * in0 + s0 + k0 * dilation0) * in1 + s1 + k1 * dilation1) * in_row + c;
         __global const MEM(T)* w = filter + (IDX)(k0 * kernel1 + k1) * kernel2 * channels + c;
+#ifdef WIDTH
+        if (inside) {
+          VF seen[(PIXELS - 1) * STEP + WIDTH];
+#pragma unroll
+          for (int j = 0; j < (PIXELS - 1) * STEP + WIDTH; ++j) {
+            seen[j] = READ(line + (s2 + j) * channels);
+          }
+#pragma unroll
+          for (int k2 = 0; k2 < WIDTH; ++k2) {
+            const VF weight = READ(w + k2 * channels);
+#pragma unroll
+            for (int p = 0; p < PIXELS; ++p) sum[p] = fma(seen[k2 + p * STEP], weight, sum[p]);
+          }
+          continue;
+        }
+#endif
         for (int k2 = 0; k2 < kernel2; ++k2) {
-          const VF weight = VLOAD(w + k2 * channels);
+          const VF weight = READ(w + k2 * channels);
           const int i = s2 + k2 * dilation2;
           if (inside) {
 #pragma unroll
             for (int p = 0; p < PIXELS; ++p) {
-              sum[p] = fma(VLOAD(line + (i + p * stride2) * channels), weight, sum[p]);
+              sum[p] = fma(READ(line + (i + p * stride2) * channels), weight, sum[p]);
             }
           } else {
 #pragma unroll
             for (int p = 0; p < PIXELS; ++p) {
               const int at = i + p * stride2;
-              if (at >= 0 && at < in2) sum[p] = fma(VLOAD(line + at * channels), weight, sum[p]);
+              if (at >= 0 && at < in2) sum[p] = fma(READ(line + at * channels), weight, sum[p]);
             }
           }
         }
@@ -69,9 +102,9 @@ __kernel void depthwise(__global const MEM(T)* restrict x, __global const MEM(T)
       if (o + p < end) {
         const IDX at = (row * out2 + o + p) * channels + c;
 #ifdef RESIDUAL
-        sum[p] += VLOAD(residual + at);
+        sum[p] += READ(residual + at);
 #endif
-        VSTORE(ACTIVATE(ACTIVATION, VF, sum[p]), y + at);
+        WRITE(ACTIVATE(ACTIVATION, VF, sum[p]), y + at);
       }
     }
   }

@@ -5,14 +5,15 @@
 //           kernel where there is no such element
 //   LAST_PARAMS  nothing, or ", ERROR_PARAMS"
 //   STEPS   loads operands and computes t0, t1, ...;  OUT, RESULT  the output's dtype and value
+// Groups have GROUP x ROWS work-items.
 // The output may lie over an operand of its own size.
-// VARIANT: -DGROUP=64 '-DPARAMS=__global const float* p0, const int n0,' '-DINDEX=const int i = get_global_id(0); if (i >= n0) return;' '-DSTEPS=const float t0 = Exp_f(LOAD_f32(p0, i));' -DOUT=f32 -DRESULT=t0 -DLAST_PARAMS=
-// VARIANT: -DGROUP=64 '-DPARAMS=__global const short* p0, const int n0,' '-DINDEX=const int i = get_global_id(0); if (i >= n0) return;' '-DSTEPS=const long t0 = Div_l(LOAD_i16(p0, i), K_l(3));' -DOUT=f16 '-DRESULT=CUT_l_f16(t0)' '-DLAST_PARAMS=, ERROR_PARAMS'
+// VARIANT: -DGROUP=64 -DROWS=1 '-DPARAMS=__global const float* p0, const int n0,' '-DINDEX=const int i = get_global_id(0); if (i >= n0) return;' '-DSTEPS=const float t0 = Exp_f(LOAD_f32(p0, i));' -DOUT=f32 -DRESULT=t0 -DLAST_PARAMS=
+// VARIANT: -DGROUP=64 -DROWS=1 '-DPARAMS=__global const short* p0, const int n0,' '-DINDEX=const int i = get_global_id(0); if (i >= n0) return;' '-DSTEPS=const long t0 = Div_l(LOAD_i16(p0, i), K_l(3));' -DOUT=f16 '-DRESULT=CUT_l_f16(t0)' '-DLAST_PARAMS=, ERROR_PARAMS'
 #include "common/dtype.clh"
 #include "common/elementwise.clh"
 #include "common/error.clh"
 
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
+__kernel __attribute__((reqd_work_group_size(GROUP, ROWS, 1)))
 void program(PARAMS __global MEM(OUT)* out LAST_PARAMS) {
   INDEX
   STEPS

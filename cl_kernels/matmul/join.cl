@@ -25,6 +25,15 @@ __kernel void join(__global const float* restrict parts,
   __global const float4* part = (__global const float4*)parts + product * part_count * step +
                                 row * row_quads + column / 4;
   float4 sum = *part;
-  for (IDX p = 1; p < part_count; ++p) sum += part[p * step];
+  // Eight reads under way at once.
+  for (IDX p = 1; p < part_count; p += 8) {
+    float4 some[8];
+    UNROLL for (int j = 0; j < 8; ++j) {
+      if (p + j < part_count) some[j] = part[(p + j) * step];
+    }
+    UNROLL for (int j = 0; j < 8; ++j) {
+      if (p + j < part_count) sum += some[j];
+    }
+  }
   FINISH(sum, columns - column, product * y_step + row * y_row + column, product * bias_step + column)
 }

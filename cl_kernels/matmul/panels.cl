@@ -16,6 +16,7 @@
 // VARIANT: -DV=4 -DROWS=1 -DIDX=long -DAXES=2 -DACTIVATION=ACT_relu -DBIAS
 #include "common/batch.clh"
 #include "common/vector.clh"
+#include "common/gelu.clh"
 #define PANEL (2 * V)
 #define IS_NARROW_f32 0
 #define IS_NARROW_f16 1
@@ -158,10 +159,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void panels(
     }
 #define FINISH(i)                                                                 \
   if (i < rows) {                                                                 \
-    s##i = ACTIVATE(ACTIVATION, VF, s##i);                                        \
+    s##i = ACTIVATE_LANES(ACTIVATION, s##i);                                        \
     store_some(s##i, y + at + i * row_y, count0);                                 \
     if (count1 > 0) {                                                             \
-      t##i = ACTIVATE(ACTIVATION, VF, t##i);                                      \
+      t##i = ACTIVATE_LANES(ACTIVATION, t##i);                                      \
       store_some(t##i, y + at + i * row_y + V, count1);                           \
     }                                                                             \
   }

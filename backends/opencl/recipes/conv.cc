@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "backends/opencl/recipes/columns.h"
 #include "backends/opencl/recipes/kernels.h"
 #include "backends/opencl/recipes/matmul_recipe.h"
 #include "backends/opencl/recipes/tiles.h"
@@ -63,6 +64,10 @@ Recipe Depthwise(const ConvAttrs& attrs, const WindowGeometry& g, const NodeView
             {"PIXELS", StrCat(pixels)},
             {"IDX", IndexType(MostOf(node)).name()}});
   AddStored(node.inputs[1].dtype, b);
+  const WindowAxis& along = g.axis[2];
+  const bool shares = (along.kernel == 3 || along.kernel == 5) && along.stride <= 2 &&
+                      along.dilation == 1 && pixels == tuning.depthwise_pixels;
+  if (shares) b.Define({{"WIDTH", StrCat(along.kernel)}, {"STEP", StrCat(along.stride)}});
   b.Arg("x", In{0}).Arg("filter", In{1});
   AddEpilogue(node, attrs.activation, b);
   b.Arg("y", Out{0}).Int({{"channels", g.in_channels}, {"stretch", stretch}});
@@ -144,20 +149,29 @@ bool IsProduct(const WindowGeometry& g) {
          });
 }
 
+// The product that IsProduct says it is.
+MatMulGeometry ProductGeometry(const WindowGeometry& g) {
+  MatMulGeometry product;
+  product.m = g.batch * g.out_pixels();
+  product.n = product.b_row = g.out_channels;
+  product.k = product.a_row = g.in_channels;
+  product.a_col = product.b_col = 1;
+  return product;
+}
+
 Recipe Tiled(const ConvAttrs& attrs, const WindowGeometry& g, const NodeView& node,
              const Capabilities& caps) {
   if (TakesRegisters(SizesOf(g), caps)) {
+    if (IsProduct(g)) {
+      return RegisterMatMul(attrs.activation, ProductGeometry(g), node, MostOf(node), caps);
+    }
     return RegisterConv(attrs.activation, g, node.inputs[1].constant, node, caps);
   }
   if (!IsProduct(g)) {
     return TiledConv(attrs.activation, g, PlanTiles(SizesOf(g), caps), node.inputs[1].constant,
                      node, caps);
   }
-  MatMulGeometry product;
-  product.m = g.batch * g.out_pixels();
-  product.n = product.b_row = g.out_channels;
-  product.k = product.a_row = g.in_channels;
-  product.a_col = product.b_col = 1;
+  const MatMulGeometry product = ProductGeometry(g);
   return TiledMatMul(attrs.activation, product,
                      PlanTiles(SizesOf(product, node.inputs[0].dtype), caps), node, MostOf(node),
                      caps);
@@ -172,6 +186,10 @@ Result<Recipe> Conv(const ConvAttrs& attrs, const NodeView& node, const Capabili
   const bool empty = node.inputs[0].desc().elements() == 0 || filter.elements() == 0;
   if (!empty && TakesPanels(attrs, filter, caps)) {
     return Panels(attrs, g, node.inputs[1].constant, node, caps);
+  }
+  // Squeezed to a pixel or few, as gates of channels are.
+  if (!empty && IsProduct(g) && TakesColumns(ProductGeometry(g), dtype, caps)) {
+    return ColumnsMatMul(attrs.activation, ProductGeometry(g), node, MostOf(node), caps);
   }
   const bool tiles = TakesTiles(attrs, filter, caps);
   if (tiles && (HasTiles(caps) || TakesRegisters(SizesOf(g), caps))) {

@@ -176,7 +176,7 @@ std::string Statement(const ElementwiseStep& step, size_t index, bool last) {
 struct Grid {
   bool flat = false;  // one axis of work-items; places are found by division
   IndexType index;
-  int64_t group = 1;
+  int64_t group = 1, rows = 1;  // work-items of a group along the innermost axes
   std::array<int64_t, 3> groups = {1, 1, 1};
 };
 
@@ -192,12 +192,19 @@ Grid Layout(const BroadcastAxes& axes, std::span<const Shape> shapes, const Capa
   const int64_t outer = inner * second == 0 ? 0 : axes.elements / (inner * second);
   // Short rows would leave most of a group idle.
   grid.flat = rank > 1 && (inner < tuning.short_row || second > kMostGroups || outer > kMostGroups);
-  const bool narrow = !grid.flat && rank > 1 && inner < tuning.flat_group;
+  // On CPU devices half a group beyond the end of a row costs less than another group.
+  const bool narrow =
+      !grid.flat && rank > 1 && inner < (tuning.lines ? tuning.flat_group / 2 : tuning.flat_group);
   grid.group = caps.Group(narrow ? tuning.loop_group : tuning.flat_group);
   if (grid.flat || rank == 1) {
+    if (tuning.lines) grid.group = caps.Group(tuning.line_items);
     grid.groups = {DivideUp(axes.elements, grid.group), 1, 1};
   } else {
-    grid.groups = {DivideUp(inner, grid.group), second, outer};
+    if (tuning.lines) {
+      // A core goes through a group in a loop; groups of a few rows cost less than one for each.
+      grid.rows = std::max<int64_t>(caps.Group(tuning.line_items) / grid.group, 1);
+    }
+    grid.groups = {DivideUp(inner, grid.group), DivideUp(second, grid.rows), outer};
   }
   return grid;
 }
@@ -238,7 +245,8 @@ class IndexCode {
 
   Sizes Bounds() const {
     // The outermost size is only needed as a bound, and of all but one axis not even that.
-    const int count = rank_ == 1 || grid_.flat ? rank_ : rank_ - 1;
+    const int count =
+        rank_ == 1 || grid_.flat ? rank_ : std::max(rank_ - 1, grid_.rows > 1 ? 2 : 1);
     Sizes sizes;
     for (int i = 0; i < count; ++i) sizes.emplace_back(StrCat("n", i), Size(i));
     return sizes;
@@ -259,6 +267,7 @@ class IndexCode {
     }
     code =
         StrCat(id, "a0 = get_global_id(0); if (a0 >= n0) return; ", id, "a1 = get_global_id(1); ");
+    if (grid_.rows > 1) code += "if (a1 >= n1) return; ";
     if (rank_ == 2) return code + StrCat(id, "i = a1 * n0 + a0;");
     code += StrCat(id, "i = ((", type(), ")get_global_id(2) * n1 + a1) * n0 + a0; ");
     code += StrCat(type(), " r = get_global_id(2); ");
@@ -318,12 +327,13 @@ Result<Recipe> MakeElementwise(const NodeView& node, const Capabilities& caps) {
                        " axes has too many parameters for one kernel");
   }
   b.Define({{"GROUP", StrCat(grid.group)},
+            {"ROWS", StrCat(grid.rows)},
             {"OUT", TypeName(node.outputs[0].dtype)},
             {"RESULT", StrCat("t", program.steps.size() - 1)},
             {"LAST_PARAMS", divides ? ", ERROR_PARAMS" : ""}});
   b.Generated(StrCat("#define PARAMS ", params, "\n#define INDEX ", index.Index(),
                      "\n#define STEPS \\\n", loads, steps));
-  return b.Groups(grid.groups, {grid.group, 1, 1}).Alone();
+  return b.Groups(grid.groups, {grid.group, grid.rows, 1}).Alone();
 }
 
 // Doubles may hide in the middle of a program.

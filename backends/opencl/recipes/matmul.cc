@@ -1,5 +1,6 @@
 // Recipes of MatMul: panels on devices that want wide vectors, tiles in local memory on the others,
 // and one work-item per element for whatever these do not take.
+#include "backends/opencl/recipes/columns.h"
 #include "backends/opencl/recipes/kernels.h"
 #include "backends/opencl/recipes/matmul_recipe.h"
 #include "backends/opencl/recipes/tiles.h"
@@ -82,6 +83,9 @@ Result<Recipe> MatMul(const MatMulAttrs& attrs, const NodeView& node, const Capa
   if (IsCarried(a.dtype) && small_counts && g.k > 0) {
     if (packed || (TuningOf(caps).panels && g.m > 1 && g.n > 1)) {
       return Panels(attrs, g, packed, node, most, caps);
+    }
+    if (TakesColumns(g, a.dtype, caps)) {
+      return ColumnsMatMul(attrs.activation, g, node, most, caps);
     }
     if (g.m > 1 && g.n > 1 && TakesRegisters(SizesOf(g, a.dtype), caps)) {
       return RegisterMatMul(attrs.activation, g, node, most, caps);

@@ -103,6 +103,53 @@ bool AddTranspose(Recipe& recipe, const Move& move, int64_t bytes, const std::st
   return true;
 }
 
+// A box of which a short axis stands beside the one along memory: channels of pictures, first or
+// last.
+bool AddTransposeFew(Recipe& recipe, const Move& move, int64_t bytes, const std::string& type,
+                     const Capabilities& caps) {
+  const Tuning& tuning = TuningOf(caps);
+  if (bytes > 8 || move.axes.size() < 2) return false;
+  const size_t rank = move.axes.size();
+  const auto is_few = [&](const MoveAxis& a) {
+    return a.size >= 2 && a.size <= tuning.transpose_few;
+  };
+  const auto is_long = [&](const MoveAxis& a) { return a.size >= tuning.short_row; };
+  // Innermost in y: the short axis (interleaves), or the long one.
+  for (const bool interleaves : {true, false}) {
+    const MoveAxis& inner = move.axes.back();
+    if (inner.to != 1 || !(interleaves ? is_few(inner) : is_long(inner))) continue;
+    for (size_t i = 0; i + 1 < rank; ++i) {
+      const MoveAxis& other = move.axes[i];
+      const MoveAxis& few = interleaves ? inner : other;
+      const MoveAxis& rest = interleaves ? other : inner;
+      const bool fits = interleaves ? rest.from == 1 && rest.to == few.size && few.from > 0
+                                    : few.from == 1 && rest.from == few.size && few.to > 0;
+      if (!fits || !is_few(few) || !is_long(rest)) continue;
+      std::vector<MoveAxis> outer(move.axes.begin(), move.axes.end() - 1);
+      outer.erase(outer.begin() + static_cast<int64_t>(i));
+      int64_t places = 1;
+      for (const MoveAxis& a : outer) places *= a.size;
+      if (places > kMostGroups) return false;
+      const int64_t block = tuning.transpose_few_block, items = DivideUp(rest.size, block);
+      const int64_t group = tuning.lines ? 1 : caps.Group(tuning.flat_group);
+      const IndexType index(ReachOf(move), IndexType::kPlaces);
+      DispatchBuilder b(cl::kMovementTransposeFew, "transpose_few", index);
+      b.Define({{"T", type},
+                {"I", index.name()},
+                {"AXES", StrCat(outer.size())},
+                {"N", StrCat(few.size)},
+                {"INTERLEAVE", Flag(interleaves)}});
+      b.Arg("x", In{move.input}).Arg("y", Out{move.output});
+      b.Index({{"size", rest.size}, {"step", interleaves ? few.from : few.to}, {"block", block}});
+      AddAxes(outer, b);
+      AddStarts(move, bytes, b);
+      b.Groups({DivideUp(items, group), 1, places}, {group, 1, 1}).Loop(block).AddTo(recipe);
+      return true;
+    }
+  }
+  return false;
+}
+
 // As many launches as the box has too many axes: one by one along the shortest, which costs the
 // fewest. The box counts elements `width` times as wide.
 void AddParts(Recipe& recipe, Move move, int64_t width, int64_t element_bytes,
@@ -165,6 +212,7 @@ void AddMove(Recipe& recipe, Move move, int64_t element_bytes, const Capabilitie
     return;
   }
   if (AddTranspose(recipe, move, bytes, type, caps)) return;
+  if (AddTransposeFew(recipe, move, bytes, type, caps)) return;
 
   const auto rank = move.axes.size();
   // How many axes are left of a box depends on its sizes. Axes of size one fill up to a few counts,

@@ -1,5 +1,5 @@
 // Recipes of the normalisation family: a group of work-items per row where rows lie along memory
-// and are long, else a work-item per line.
+// and are long (one work-item with vectors on devices that want these), else a work-item per line.
 #include "engine/ops/nn/norm.h"
 
 #include <algorithm>
@@ -26,6 +26,20 @@ Recipe Launch(DispatchBuilder& b, int64_t groups, int64_t group, int64_t longest
   return b.Groups({groups, 1, 1}, {group, 1, 1}).Loop(longest_loop).Alone();
 }
 
+// Rows by norm/lines.cl: one work-item each, with vectors.
+bool TakesLines(const Fact& x, const Capabilities& caps) {
+  return TuningOf(caps).lines && x.dtype != DType::kF64;
+}
+DispatchBuilder BeginLines(const char* entry, int64_t elements, const Fact& x,
+                           const Capabilities& caps) {
+  DispatchBuilder b = Begin(cl::kNormLines, entry, elements, x);
+  b.Define("V", StrCat(PanelOf(caps).vector));
+  return b;
+}
+Recipe LaunchLines(DispatchBuilder& b, int64_t rows, int64_t n) {
+  return b.Groups({rows, 1, 1}).Loop(n).Alone();
+}
+
 // Work-items for a row of n elements: a few elements for each.
 int64_t RowGroup(int64_t n, const Capabilities& caps) {
   const Tuning& tuning = TuningOf(caps);
@@ -34,10 +48,21 @@ int64_t RowGroup(int64_t n, const Capabilities& caps) {
   return std::min(caps.Group(tuning.flat_group), static_cast<int64_t>(most));
 }
 
+// Rows that a group can hold in registers, which it then reads once.
+void AddEach(int64_t n, int64_t group, const Capabilities& caps, DispatchBuilder& b) {
+  const auto each = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(DivideUp(n, group))));
+  if (each <= TuningOf(caps).held_elements) b.Define("EACH", StrCat(std::max<int64_t>(each, 4)));
+}
+
 Result<Recipe> Softmax(const SoftmaxAttrs& attrs, const NodeView& node, const Capabilities& caps) {
   ONCILLA_ASSIGN(const AroundAxis at, Around(node.inputs[0].desc().shape, attrs.axis));
   if (at.elements() == 0) return Recipe();
   const bool rows = at.inner == 1 && at.size >= TuningOf(caps).short_row;
+  if (rows && TakesLines(node.inputs[0], caps)) {
+    DispatchBuilder b = BeginLines("softmax_lines", at.elements(), node.inputs[0], caps);
+    b.Define("LOG", Flag(attrs.log)).Arg("x", In{0}).Arg("y", Out{0}).Index("n", at.size);
+    return LaunchLines(b, at.outer, at.size);
+  }
   DispatchBuilder b = Begin(cl::kNormSoftmax, rows ? "softmax_rows" : "softmax_columns",
                             at.elements(), node.inputs[0]);
   b.Define("LOG", Flag(attrs.log));
@@ -45,6 +70,7 @@ Result<Recipe> Softmax(const SoftmaxAttrs& attrs, const NodeView& node, const Ca
   if (rows) {
     const int64_t group = RowGroup(at.size, caps);
     b.Index("n", at.size);
+    AddEach(at.size, group, caps, b);
     return Launch(b, at.outer, group, DivideUp(at.size, group));
   }
   const int64_t group = caps.Group(TuningOf(caps).loop_group);
@@ -75,12 +101,19 @@ Result<Recipe> LayerNorm(const LayerNormAttrs& attrs, const NodeView& node,
   ONCILLA_ASSIGN(const int axis, NormalizeAxis(attrs.axis, shape.rank()));
   const int64_t n = shape.Product(axis, shape.rank()), rows = shape.Product(0, axis);
   if (n * rows == 0) return Recipe();
-  DispatchBuilder b = Begin(cl::kNormLayerNorm, "layer_norm", n * rows, node.inputs[0]);
+  const Shape normalized(shape.begin() + axis, shape.end());
+  // Vectors of scales and offsets: one of a narrow or plain float for each element.
+  const auto along = [&](size_t i) {
+    return !node.has_input(i) || (node.inputs[i].dtype != DType::kF64 &&
+                                  StretchOf(normalized, node.inputs[i].shape.ToShape())->size == n);
+  };
+  const bool lines = TakesLines(node.inputs[0], caps) && along(1) && along(2);
+  DispatchBuilder b = lines ? BeginLines("layer_norm_lines", n * rows, node.inputs[0], caps)
+                            : Begin(cl::kNormLayerNorm, "layer_norm", n * rows, node.inputs[0]);
   b.Define("CENTERED", Flag(node.op->name == "LayerNorm"));
   b.Arg("x", In{0}).Arg("y", Out{0});
   constexpr const char* kTypes[] = {"", "SCALE", "OFFSET"};
   constexpr const char* kNames[] = {"", "scale", "offset"};
-  const Shape normalized(shape.begin() + axis, shape.end());
   for (int i = 1; i <= 2; ++i) {
     const bool has = node.has_input(static_cast<size_t>(i));
     b.Type(kTypes[i], node.inputs[has ? i : 0]);
@@ -91,10 +124,13 @@ Result<Recipe> LayerNorm(const LayerNormAttrs& attrs, const NodeView& node,
     const auto stretch = StretchOf(normalized, node.inputs[i].shape.ToShape());
     b.Define(StrCat("HAS_", kTypes[i]), stretch->size == n ? "1" : "2");
     const std::string name = kNames[i];
-    b.Arg(name, In{i}).Index({{name + "_step", stretch->step}, {name + "_size", stretch->size}});
+    b.Arg(name, In{i});
+    if (!lines) b.Index({{name + "_step", stretch->step}, {name + "_size", stretch->size}});
   }
-  const int64_t group = RowGroup(n, caps);
   b.Index("n", n).Float("epsilon", attrs.epsilon);
+  if (lines) return LaunchLines(b, rows, n);
+  const int64_t group = RowGroup(n, caps);
+  AddEach(n, group, caps, b);
   return Launch(b, rows, group, DivideUp(n, group));
 }
 

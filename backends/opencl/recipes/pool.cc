@@ -1,4 +1,5 @@
-// Recipes of pools: one work-item per element.
+// Recipes of pools: one work-item per vector of channels and some pixels of a row, or one per
+// element.
 #include "engine/ops/nn/pool.h"
 
 #include "backends/opencl/recipes/kernels.h"
@@ -59,9 +60,44 @@ Result<WindowGeometry> GeometryOf(const PoolWindow& window, const NodeView& node
 }
 bool IsEmpty(const NodeView& node) { return node.outputs[0].desc().elements() == 0; }
 
+// Pools that only want the values of floats go through vectors of channels. On CPU devices a
+// work-item takes whole rows, on GPUs a pixel.
+bool TakesVectors(const NodeView& node) {
+  return node.inputs[0].dtype == DType::kF32 || node.inputs[0].dtype == DType::kF16 ||
+         node.inputs[0].dtype == DType::kBF16;
+}
+DispatchBuilder BeginVectors(const char* entry, const WindowGeometry& g, const NodeView& node,
+                             const Capabilities& caps) {
+  const Tuning& tuning = TuningOf(caps);
+  int64_t vector = tuning.lines ? PanelOf(caps).vector : 4;
+  while (g.in_channels % vector != 0) vector /= 2;
+  const int64_t vectors = g.in_channels / vector, width = g.axis[2].out;
+  const int64_t stretch = tuning.lines ? width : 1, stretches = DivideUp(width, stretch);
+  const int64_t items = vectors * stretches * g.batch * g.axis[0].out * g.axis[1].out;
+  const IndexType index(
+      std::max(node.inputs[0].desc().elements(), node.outputs[0].desc().elements()));
+  DispatchBuilder b(cl::kPoolVectors, entry, index);
+  b.Define({{"T", TypeName(node.inputs[0].dtype)}, {"VEC", StrCat(vector)}, {"IDX", index.name()}});
+  // Small windows are read at once.
+  const int64_t rows = g.axis[1].kernel, columns = g.axis[2].kernel;
+  if ((rows == 2 || rows == 3) && rows == columns) {
+    b.Define({{"ROWS", StrCat(rows)}, {"COLUMNS", StrCat(columns)}});
+  }
+  b.Arg("x", In{0}).Arg("y", Out{0}).Index("items", items);
+  b.Int({{"vectors", vectors}, {"stretches", stretches}, {"stretch", stretch}});
+  b.Int("channels", g.in_channels);
+  AddWindow(g, b);
+  b.Items(items, tuning.lines ? 1 : caps.Group(tuning.loop_group));
+  b.Loop(std::max(LongestAxis(g), stretch));
+  return b;
+}
+
 Result<Recipe> MaxPool(const MaxPoolAttrs& attrs, const NodeView& node, const Capabilities& caps) {
   ONCILLA_ASSIGN(const WindowGeometry g, GeometryOf(attrs, node));
   if (IsEmpty(node)) return Recipe();
+  if (!attrs.with_indices && TakesVectors(node)) {
+    return BeginVectors("max_pool_vectors", g, node, caps).Alone();
+  }
   Defines defines = {{"LEAST", Least(node.inputs[0].dtype)}};
   if (attrs.with_indices) defines.emplace_back("INDICES", "1");
   if (attrs.index_order == "nchw") defines.emplace_back("CHANNELS_FIRST", "1");
@@ -75,10 +111,10 @@ Result<Recipe> AveragePool(const AveragePoolAttrs& attrs, const NodeView& node,
                            const Capabilities& caps) {
   ONCILLA_ASSIGN(const WindowGeometry g, GeometryOf(attrs, node));
   if (IsEmpty(node)) return Recipe();
-  Defines defines;
-  if (attrs.count_pads) defines.emplace_back("COUNT_PADS", "1");
-  DispatchBuilder b =
-      BeginPool("average_pool", std::move(defines), {{"x", In{0}}, {"y", Out{0}}}, g, node, caps);
+  DispatchBuilder b = TakesVectors(node) ? BeginVectors("average_pool_vectors", g, node, caps)
+                                         : BeginPool("average_pool", {},
+                                                     {{"x", In{0}}, {"y", Out{0}}}, g, node, caps);
+  if (attrs.count_pads) b.Define("COUNT_PADS", "1");
   for (size_t i = 0; i < 3; ++i) b.Int(StrCat("end", i), g.axis[i].in + g.axis[i].pad_end);
   return b.Alone();
 }

@@ -10,6 +10,7 @@
 
 #include "backends/opencl/recipes/dispatch_builder.h"
 #include "backends/opencl/recipes/kernels.h"
+#include "backends/opencl/recipes/tiles.h"
 #include "backends/opencl/recipes/tuning.h"
 #include "cl_kernels/kernels.gen.h"
 
@@ -49,13 +50,37 @@ struct Reduction {
   int64_t count = 0;                 // elements of a set, for the mean
 };
 
+// What one work-item reduces with vectors: outputs side by side, or elements of an output.
+enum class VectorKernel { kNone, kColumns, kLines };
+VectorKernel VectorsOf(const Reduction& r, const ReduceLoops& loops, const Capabilities& caps) {
+  const bool narrow = r.from == DType::kF32 || r.from == DType::kF16 || r.from == DType::kBF16;
+  if (!TuningOf(caps).lines || !narrow || r.kind == "LogSumExp" || r.kind == "Prod") {
+    return VectorKernel::kNone;
+  }
+  // Short runs would be mostly ends of vectors.
+  const int64_t vector = PanelOf(caps).vector;
+  if (!loops.kept.empty() && loops.kept.back().stride == 1) {
+    return loops.kept.back().size >= vector ? VectorKernel::kColumns : VectorKernel::kNone;
+  }
+  return !loops.reduced.empty() && loops.reduced.back().stride == 1 &&
+                 loops.reduced.back().size >= vector
+             ? VectorKernel::kLines
+             : VectorKernel::kNone;
+}
+
 // One launch: `pieces` partial results per output.
 Dispatch Launch(const Reduction& r, const ReduceLoops& loops, int64_t most, int64_t piece,
                 int64_t pieces, const Arg& x, const Arg& y, const Capabilities& caps) {
   const bool columns = !loops.kept.empty() && loops.kept.back().stride == 1;
   const GroupShape shape = ShapeGroup(loops.outputs, std::min(piece, loops.count), columns, caps);
+  const VectorKernel vectors = VectorsOf(r, loops, caps);
   const IndexType index(most);
-  DispatchBuilder b(cl::kReduceReduce, "reduce", index);
+  DispatchBuilder b =
+      vectors == VectorKernel::kNone
+          ? DispatchBuilder(cl::kReduceReduce, "reduce", index)
+          : DispatchBuilder(cl::kReduceVectors,
+                            vectors == VectorKernel::kColumns ? "reduce_columns" : "reduce_lines",
+                            index);
   b.Arg("x", x).Arg("y", y);
   if (r.largest != nullptr) b.Arg("shift", *r.largest);
   // Innermost first; the outermost size is not needed.
@@ -74,16 +99,25 @@ Dispatch Launch(const Reduction& r, const ReduceLoops& loops, int64_t most, int6
   b.Index({{"piece", piece}, {"pieces", pieces}, {"n", r.count}});
   b.Define({{"T", TypeName(r.from)},
             {"TO", TypeName(r.to)},
-            {"C", std::string(1, CarrierOf(r.from))},
             {"KIND", r.kind},
             {"MAPS", Flag(r.maps)},
             {"FINISHES", Flag(r.finishes)},
             {"KEPT", StrCat(loops.kept.size())},
             {"REDUCED", StrCat(loops.reduced.size())},
+            {"IDX", index.name()}});
+  if (vectors != VectorKernel::kNone) {
+    const int64_t lanes = PanelOf(caps).vector;
+    b.Define("V", StrCat(lanes));
+    const int64_t width = vectors == VectorKernel::kColumns ? loops.kept.back().size : 1;
+    b.Groups(
+        {loops.outputs / width * DivideUp(width, vectors == VectorKernel::kColumns ? lanes : 1),
+         pieces, 1});
+    return b.Loop(std::max(piece, lanes)).Build();
+  }
+  b.Define({{"C", std::string(1, CarrierOf(r.from))},
             {"SHIFTED", Flag(r.largest != nullptr)},
             {"GX", StrCat(shape.outputs)},
-            {"GY", StrCat(shape.parts)},
-            {"IDX", index.name()}});
+            {"GY", StrCat(shape.parts)}});
   b.Groups({DivideUp(loops.outputs, shape.outputs), pieces, 1},
            {shape.outputs * shape.parts, 1, 1});
   return b.Loop(std::max(kBlock, DivideUp(piece, shape.parts * kBlock))).Build();
@@ -96,9 +130,16 @@ void AddReduction(Reduction r, const ReduceLoops& loops, int64_t most, const Arg
   r.count = loops.count;
   // Enough groups to fill a device; more pieces only where they stay long.
   const Tuning& tuning = TuningOf(caps);
+  const bool columns = !loops.kept.empty() && loops.kept.back().stride == 1;
+  const VectorKernel vectors = VectorsOf(r, loops, caps);
+  GroupShape shape = ShapeGroup(loops.outputs, loops.count, columns, caps);
+  if (vectors != VectorKernel::kNone) {
+    shape = {vectors == VectorKernel::kColumns ? PanelOf(caps).vector : 1, 1};
+  }
+  const int64_t groups = DivideUp(loops.outputs, shape.outputs);
   const int64_t pieces =
-      std::min(DivideUp(loops.count, tuning.piece_elements),
-               DivideUp(caps.compute_units * tuning.reduce_groups_per_unit, loops.outputs));
+      std::min(DivideUp(loops.count, tuning.item_elements * shape.parts),
+               DivideUp(NominalCores(caps) * tuning.reduce_groups_per_core, groups));
   if (pieces <= 1) {
     recipe.dispatches.push_back(
         Launch(r, loops, most, std::max<int64_t>(loops.count, 1), 1, x, y, caps));

@@ -8,6 +8,13 @@
 #include "cl_kernels/kernels.gen.h"
 
 namespace oncilla::opencl {
+
+int64_t NominalCores(const Capabilities& caps) {
+  const auto cores = static_cast<uint64_t>(std::max<int64_t>(caps.cores(), 1));
+  const uint64_t below = std::bit_floor(cores);
+  return static_cast<int64_t>(cores * cores >= 2 * below * below ? 2 * below : below);
+}
+
 namespace {
 
 // Parts begin at multiples of every tile's slice, so that they are the same for all tiles.
@@ -69,13 +76,6 @@ Best BestTile(const ProductSizes& p, int64_t parts, int64_t cores, const Capabil
     if (best.row == nullptr || clocks < best.clocks) best = {&row, clocks};
   }
   return best;
-}
-
-// To the nearest power of two, by ratio: devices of one class divide sums alike.
-int64_t NominalCores(const Capabilities& caps) {
-  const auto cores = static_cast<uint64_t>(std::max<int64_t>(caps.cores(), 1));
-  const uint64_t below = std::bit_floor(cores);
-  return static_cast<int64_t>(cores * cores >= 2 * below * below ? 2 * below : below);
 }
 
 int64_t PaddedColumns(int64_t columns) { return RoundUp(columns, 4); }
@@ -154,19 +154,10 @@ class Launches {
     b.Groups({DivideUp(sizes_.rows, plan_.tile.rows()) * columns, sizes_.products * plan_.parts, 1},
              {plan_.tile.threads(), 1, 1});
   }
-  // The second launch, if there is one. Products of y begin y_step apart, rows of one y_row.
-  void Join(int64_t y_step, int64_t y_row, int64_t bias_step, IndexType index, Recipe& recipe) {
+  // The second launch, if there is one.
+  void Join(const JoinSteps& steps, IndexType index, Recipe& recipe) {
     if (plan_.parts == 1) return;
-    const int64_t quads = sizes_.products * sizes_.rows * (PaddedColumns(sizes_.columns) / 4);
-    DispatchBuilder b(cl::kMatmulJoin, "join", index);
-    b.Define(
-        {{"T", TypeName(node_.inputs[0].dtype)}, {"IDX", index.name()}, {"Y_WIDE", Flag(Wide())}});
-    b.Arg("parts", parts_);
-    AddEpilogue(node_, activation_, b);
-    b.Arg("y", Out{0}).Index({{"quads", quads}, {"part_count", plan_.parts}});
-    b.Index({{"rows", sizes_.rows}, {"columns", sizes_.columns}});
-    b.Index({{"y_step", y_step}, {"y_row", y_row}, {"bias_step", bias_step}});
-    b.Items(quads, caps_.Group(TuningOf(caps_).loop_group)).Loop(plan_.parts).AddTo(recipe);
+    AddJoin(sizes_, plan_.parts, parts_, steps, activation_, node_, index, caps_, recipe);
   }
 
  private:
@@ -181,6 +172,22 @@ class Launches {
 };
 
 }  // namespace
+
+void AddJoin(const ProductSizes& p, int64_t parts, Scratch sums, const JoinSteps& steps,
+             const std::string& activation, const NodeView& node, IndexType index,
+             const Capabilities& caps, Recipe& recipe) {
+  const int64_t quads = p.products * p.rows * (PaddedColumns(p.columns) / 4);
+  DispatchBuilder b(cl::kMatmulJoin, "join", index);
+  b.Define({{"T", TypeName(node.inputs[0].dtype)},
+            {"IDX", index.name()},
+            {"Y_WIDE", Flag(p.columns % 4 == 0)}});
+  b.Arg("parts", sums);
+  AddEpilogue(node, activation, b);
+  b.Arg("y", Out{0}).Index({{"quads", quads}, {"part_count", parts}});
+  b.Index({{"rows", p.rows}, {"columns", p.columns}});
+  b.Index({{"y_step", steps.y}, {"y_row", steps.y_row}, {"bias_step", steps.bias}});
+  b.Items(quads, caps.Group(TuningOf(caps).loop_group)).Loop(parts).AddTo(recipe);
+}
 
 TilePlan PlanTiles(const ProductSizes& p, const Capabilities& caps) {
   const int64_t parts = ChooseParts(p, caps);
@@ -249,7 +256,7 @@ Recipe TiledMatMul(const std::string& activation, const MatMulGeometry& g, const
   }
   AddBatch(BatchOf(g), b);
   b.Loop(DivideUp(plan.part_k, plan.tile.slice)).AddTo(recipe);
-  launches.Join(g.m * g.n, g.n, 0, index, recipe);
+  launches.Join({g.m * g.n, g.n, 0}, index, recipe);
   return recipe;
 }
 
@@ -295,6 +302,12 @@ Arg FilterInRuns(const WindowGeometry& g, int64_t run, bool packed, const NodeVi
   return filter;
 }
 
+// A bit for each tap of an axis.
+void AddSeen(const WindowGeometry& g, DispatchBuilder& b) {
+  const int64_t bits = g.axis[0].kernel + g.axis[1].kernel + g.axis[2].kernel;
+  if (bits <= 64) b.Define("SEEN", bits <= 32 ? "uint" : "ulong");
+}
+
 // What both kernels of convolutions take at their ends.
 void AddFilter(const WindowGeometry& g, int64_t run, DispatchBuilder& b) {
   b.Int({{"run", RoundUp(run, 4)}, {"channels", g.in_channels}});
@@ -302,18 +315,19 @@ void AddFilter(const WindowGeometry& g, int64_t run, DispatchBuilder& b) {
   AddWindow(g, b);
 }
 
-// Work-items of 8 columns and 4 rows.
+// Work-items of some quads of columns and 4 rows.
 void AddRegisters(const ProductSizes& p, const std::string& activation, const NodeView& node,
-                  const Tuning& tuning, IndexType index, DispatchBuilder& b) {
+                  int64_t quads, const Tuning& tuning, IndexType index, DispatchBuilder& b) {
   b.Define({{"T", TypeName(node.inputs[0].dtype)},
             {"IDX", index.name()},
             {"GX", StrCat(tuning.registers_x)},
             {"GY", StrCat(tuning.registers_y)},
+            {"QUADS", StrCat(quads)},
             {"Y_WIDE", Flag(p.columns % 4 == 0)}});
   AddEpilogue(node, activation, b);
   b.Arg("y", Out{0}).Index({{"rows", p.rows}, {"columns", p.columns}});
-  b.Groups({DivideUp(p.columns, 8 * tuning.registers_x), DivideUp(p.rows, 4 * tuning.registers_y),
-            p.products},
+  b.Groups({DivideUp(p.columns, 4 * quads * tuning.registers_x),
+            DivideUp(p.rows, 4 * tuning.registers_y), p.products},
            {tuning.registers_x, tuning.registers_y, 1});
 }
 
@@ -335,7 +349,8 @@ Recipe RegisterMatMul(const std::string& activation, const MatMulGeometry& g, co
   b.Define({{"A_WIDE", Flag(layout.a_along && layout.a_wide)},
             {"B_WIDE", Flag(!layout.b_along && layout.b_wide)}});
   b.Arg("a", In{0}).Arg("b", In{1});
-  AddRegisters(SizesOf(g, node.inputs[0].dtype), activation, node, TuningOf(caps), index, b);
+  AddRegisters(SizesOf(g, node.inputs[0].dtype), activation, node, TuningOf(caps).register_quads,
+               TuningOf(caps), index, b);
   b.Index("k", g.k);
   b.Index({{"a_row", g.a_row}, {"a_col", g.a_col}, {"b_row", g.b_row}, {"b_col", g.b_col}});
   AddBatch(BatchOf(g), b);
@@ -351,8 +366,10 @@ Recipe RegisterConv(const std::string& activation, const WindowGeometry& g, bool
   DispatchBuilder b(cl::kConvRegisters, "registers", index);
   b.Define(
       {{"A_WIDE", Flag(in_group % 4 == 0)}, {"B_WIDE", Flag(g.out_channels / g.groups % 4 == 0)}});
+  AddSeen(g, b);
   b.Arg("x", In{0}).Arg("filter", filter);
-  AddRegisters(SizesOf(g), activation, node, TuningOf(caps), index, b);
+  AddRegisters(SizesOf(g), activation, node, TuningOf(caps).register_conv_quads, TuningOf(caps),
+               index, b);
   AddFilter(g, run, b);
   b.Loop(std::max(DivideUp(in_group, 4), LongestAxis(g))).AddTo(recipe);
   return recipe;
@@ -368,8 +385,7 @@ Recipe TiledConv(const std::string& activation, const WindowGeometry& g, const T
   const IndexType index(launches.Most(MostPlace(g, depth + 2 * tile.slice, tile.rows(), node)));
   const Arg filter = FilterInRuns(g, run, packed, node, caps, recipe);
   DispatchBuilder b(cl::kConvTiled, "tiled", index);
-  const int64_t bits = g.axis[0].kernel + g.axis[1].kernel + g.axis[2].kernel;
-  if (bits <= 64) b.Define("SEEN", bits <= 32 ? "uint" : "ulong");
+  AddSeen(g, b);
   b.Define({{"NARROW", Flag(RoundUp(run, 4) < tile.slice)},
             {"A_WIDE", Flag(in_group % 4 == 0)},
             {"B_WIDE", Flag(out_group % 4 == 0)}});
@@ -377,7 +393,7 @@ Recipe TiledConv(const std::string& activation, const WindowGeometry& g, const T
   launches.Begin(b, index, recipe);
   AddFilter(g, run, b);
   b.Loop(std::max(DivideUp(plan.part_k, tile.slice), LongestAxis(g))).AddTo(recipe);
-  launches.Join(out_group, g.out_channels, out_group, index, recipe);
+  launches.Join({out_group, g.out_channels, out_group}, index, recipe);
   return recipe;
 }
 

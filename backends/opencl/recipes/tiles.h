@@ -29,6 +29,18 @@ struct TilePlan {
 
 // The tile and the division that should take the least time, by the costs in tuning.cc.
 TilePlan PlanTiles(const ProductSizes& p, const Capabilities& caps);
+// Cores of the device to the nearest power of two, by ratio: devices of one class divide sums
+// alike.
+int64_t NominalCores(const Capabilities& caps);
+
+// The launch that adds up the parts of K of a product: `sums` as matmul/join.cl says. Products of y
+// and bias begin so far apart, and rows of y.
+struct JoinSteps {
+  int64_t y, y_row, bias;
+};
+void AddJoin(const ProductSizes& p, int64_t parts, Scratch sums, const JoinSteps& steps,
+             const std::string& activation, const NodeView& node, IndexType index,
+             const Capabilities& caps, Recipe& recipe);
 // Whether some tile fits the device, whatever the operands.
 bool HasTiles(const Capabilities& caps);
 

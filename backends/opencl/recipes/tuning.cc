@@ -58,15 +58,22 @@ constexpr Tuning kGpu = {
     .flat_group = 256,
     .loop_group = 64,
     .short_row = 32,  // less would leave most of a group idle
+    .lines = false,
+    .line_items = 1024,
     // 8 rows of 32 work-items are one group of flat_group. Sides of tiles and blocks: unmeasured.
     .transpose_tile = 32,
     .transpose_block = 16,
     .transpose_rows = 8,
     .transpose_least = 8,  // of 32: a shorter axis leaves more than three quarters of a tile empty
+    // A lane of a GPU moves one pixel, next to its neighbours'.
+    .transpose_few = 4,
+    .transpose_few_block = 1,
     .panels = false,
     .tiles = kAnyTiles,
     .registers_x = 0,
     .registers_y = 0,
+    .register_quads = 2,
+    .register_conv_quads = 2,
     .tile_unroll = 4,         // more let some compilers run out of registers
     .tile_least_columns = 8,  // fewer would lie mostly beyond the edge of a tile; unmeasured
     // Shorter parts would spend more outside of their loop than in it.
@@ -75,6 +82,10 @@ constexpr Tuning kGpu = {
     // 1.5 us at 1.8 GHz, and what 16 to 30 bytes a clock are about. Unmeasured.
     .launch_clocks = 2700,
     .cache_bytes = 24,
+    // Enough reads under way for a core's share of the memory; eight rows take 60 to 100 registers.
+    .column_group = 256,
+    .column_rows = 8,
+    .column_most_rows = 8,
     .panel_flops = 2e5,         // a work-item should be worth some microseconds of one core
     .panel_items_per_unit = 8,  // few items would leave cores idle at the end
     // Neighbours share their windows, more of them need more registers. Unmeasured.
@@ -86,11 +97,14 @@ constexpr Tuning kGpu = {
     .depthwise_small_group = 16,
     // A few elements for each work-item, before partial results are joined. Unmeasured.
     .row_elements = 4,
+    .held_elements = 16,  // beside which half of 64 registers are left
     .column_elements = 16,
-    .columns_per_group = 64,
-    // Enough groups to fill a device; more pieces only where they stay long. Unmeasured.
-    .piece_elements = 16384,
-    .reduce_groups_per_unit = 16,
+    .columns_per_group = 16,  // 64 bytes side by side; the rest of a group shortens each sum
+    // A work-item's reads wait for each other in part: 32 take longer than another launch. Two
+    // groups of
+    // 256 are half of what a core holds.
+    .item_elements = 32,
+    .reduce_groups_per_core = 2,
     // The kernel's work is the elements times the chunk, which holds 2 k at least. Unmeasured.
     .topk_chunk = 4096,
     .topk_most = 8192,
@@ -103,7 +117,12 @@ constexpr Tuning kGpu = {
 
 constexpr Tuning kCpu = [] {
   Tuning t = kGpu;
-  t.panels = true;          // one work-item per group, wide private vectors, packed operands
+  t.panels = true;  // one work-item per group, wide private vectors, packed operands
+  t.lines = true;
+  t.transpose_few = 7;           // below transpose_least
+  t.transpose_few_block = 4096;  // some microseconds of a core, 16 KB of each of the few
+  // A second launch is worth some ten microseconds of a core; a few groups for each are enough.
+  t.item_elements = 32768;
   t.depthwise_rows = true;  // a core takes a whole row
   t.depthwise_group = t.depthwise_small_group = 1;
   // A few work-items for each core, in groups of one unless rows are long. Unmeasured.
@@ -133,9 +152,17 @@ constexpr Tuning WithRegisters(int64_t x, int64_t y) {
   t.tiles = {};
   t.registers_x = x;
   t.registers_y = y;
+  t.column_group = 64;
+  t.column_rows = 4;  // which leaves them under 64 registers
   return t;
 }
-constexpr Tuning kMali = WithRegisters(4, 4);
+constexpr Tuning kMali = [] {
+  Tuning t = WithRegisters(4, 4);
+  // A lane of Mali has 64 registers at most, and 32 where as many waves as can be are to be
+  // resident: the places of four pixels leave room for 16 sums.
+  t.register_quads = t.register_conv_quads = 1;
+  return t;
+}();
 constexpr Tuning kAdreno = WithRegisters(4, 16);
 
 }  // namespace

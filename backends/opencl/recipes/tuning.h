@@ -55,21 +55,30 @@ struct Tuning {
   // Rows shorter than this are not worth an axis of work-items or a group of their own.
   int64_t short_row;
 
+  // Whether a work-item takes a whole row with wide vectors (norms, pools, reductions).
+  bool lines;
+  int64_t line_items;  // elements that a group of an elementwise program takes there
+
   // Transposes: tiles in local memory, blocks of one work-item, rows of a tile at a time, and the
   // shortest axis that is worth either.
   int64_t transpose_tile, transpose_block, transpose_rows, transpose_least;
+  // The longest axis that a transpose takes as a whole, and how many places of the other axis.
+  int64_t transpose_few, transpose_few_block;
 
   // Products: whether panels or tiles are the way of this class.
   bool panels;
   std::span<const TileRow> tiles;
   // Where not 0: products out of registers alone, in groups of so many work-items; no tiles.
   int64_t registers_x, registers_y;
-  int64_t tile_unroll;           // k's of a slice that stand side by side in the code, at most
-  int64_t tile_least_columns;    // of a convolution
-  int64_t part_least;            // k's of each part, where K is divided among groups
-  int64_t most_parts;            // of K
-  double launch_clocks;          // from the end of a launch to the begin of the next one
-  double cache_bytes;            // that a core gets out of the cache that all share, per clock
+  int64_t register_quads, register_conv_quads;  // of columns of a work-item there, 1 or 2
+  int64_t tile_unroll;         // k's of a slice that stand side by side in the code, at most
+  int64_t tile_least_columns;  // of a convolution
+  int64_t part_least;          // k's of each part, where K is divided among groups
+  int64_t most_parts;          // of K
+  double launch_clocks;        // from the end of a launch to the begin of the next one
+  double cache_bytes;          // that a core gets out of the cache that all share, per clock
+  // Products of few rows: work-items of a group, rows that share what is read, and the most rows.
+  int64_t column_group, column_rows, column_most_rows;
   double panel_flops;            // of a work-item
   int64_t panel_items_per_unit;  // at least, if there are as many tiles
 
@@ -81,10 +90,12 @@ struct Tuning {
 
   // Rows that a group reduces: elements of each work-item.
   int64_t row_elements;
+  int64_t held_elements;  // that a work-item keeps of a row in registers, at most
   // Sets that a group reduces: elements of each part where outputs lie side by side, and how many
-  // of these one group takes; then what makes a set worth two launches.
+  // of these one group takes; then what makes a set worth two launches: more than so many elements
+  // for a work-item, and groups for a core at most.
   int64_t column_elements, columns_per_group;
-  int64_t piece_elements, reduce_groups_per_unit;
+  int64_t item_elements, reduce_groups_per_core;
   // TopK: elements of a chunk, and the largest k of an axis that is longer than a chunk.
   int64_t topk_chunk, topk_most;
 
