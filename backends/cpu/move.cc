@@ -9,6 +9,7 @@
 #include <array>
 #include <cstring>
 
+#include "backends/cpu/empty_strings.h"
 #include "backends/cpu/transpose.h"
 
 namespace oncilla::cpu {
@@ -315,7 +316,7 @@ Result<std::vector<Tensor>> MoveStrings(const NodeView& node, std::span<const Te
   Growth growth;
   for (const Fact& fact : node.outputs) {
     if (fact.desc().elements() > int64_t{1} << 32) return Exhausted("a tensor of ", fact);
-    out.emplace_back(static_cast<size_t>(fact.desc().elements()));
+    ONCILLA_ASSIGN(out.emplace_back(), EmptyStrings(fact.desc().elements()));
   }
   for (const Move& move : moves) {
     // Strings begin empty.

@@ -18,7 +18,14 @@ std::unique_ptr<oncilla_status> MakeStatus(const Status& status) {
   auto handle = std::make_unique<oncilla_status>();
   handle->status = status;
   handle->details = Details(status);
-  handle->message = Message(status);
+  // A name in a file may hold a zero, at which the caller's text would end.
+  for (const char c : Message(status)) {
+    if (c == '\0') {
+      handle->message += "\\x00";
+    } else {
+      handle->message += c;
+    }
+  }
   handle->stage = std::string(Name(handle->details.stage));
   return handle;
 }

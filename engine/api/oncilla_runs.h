@@ -10,9 +10,9 @@ extern "C" {
 #endif
 
 /* A cancellation token: given to any number of runs, it cancels them all, from any thread. A
- * cancelled run returns ONCILLA_CANCELLED within milliseconds, even if its device hangs, and does
- * not touch the caller's memory afterwards. A token cannot be reset, and may be freed while runs
- * use it. */
+ * cancelled run returns ONCILLA_CANCELLED within milliseconds, even if its device's queue hangs or
+ * a driver compiles (not while another call of the driver blocks), and does not touch the caller's
+ * memory afterwards. A token cannot be reset, and may be freed while runs use it. */
 ONCILLA_API oncilla_status* oncilla_cancellation_create(oncilla_cancellation** cancellation);
 ONCILLA_API void oncilla_cancellation_cancel(oncilla_cancellation* cancellation);
 ONCILLA_API void oncilla_cancellation_free(oncilla_cancellation* cancellation);

@@ -9,7 +9,11 @@ Status MayGoOn(const EarlyEnd& end) {
   if (end.stop.cancelled()) {
     return Error(Code::kCancelled, "the run was cancelled: its session is being closed");
   }
-  return Error(Code::kDeadlineExceeded, "the run took longer than its time limit");
+  if (end.time_limit.count() <= 0) {
+    return Error(Code::kDeadlineExceeded, "the run took longer than its time limit");
+  }
+  return Error(Code::kDeadlineExceeded, "the run took longer than its time limit of ",
+               end.time_limit.count(), " ms");
 }
 
 Status MayWait(const EarlyEnd& end, Deadline since, std::string_view what) {

@@ -30,6 +30,8 @@ struct EarlyEnd {
   CancellationToken stop = {};    // the session's
   // A device or driver that finishes nothing for so long is given up; 0: it may take its time.
   std::chrono::milliseconds watchdog{0};
+  // What the deadline came from, for messages; 0: not known.
+  std::chrono::milliseconds time_limit{0};
 
   // Looks at the clock only where there is a deadline.
   bool reached() const {

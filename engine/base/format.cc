@@ -49,12 +49,21 @@ std::string Printable(std::string_view text) {
   constexpr std::string_view kHex = "0123456789abcdef";
   std::string out;
   out.reserve(text.size());
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte >= 0x20 && byte != 0x7f) || c == '\n' || c == '\t') {
-      out.push_back(c);
+  const auto escape = [&](unsigned char byte) {
+    out += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
+  };
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    // C1 controls, which are two bytes in UTF-8 and begin sequences as ESC does.
+    const bool c1 = byte == 0xc2 && i + 1 < text.size() &&
+                    (static_cast<unsigned char>(text[i + 1]) & 0xe0) == 0x80;
+    if (c1) {
+      escape(byte);
+      escape(static_cast<unsigned char>(text[++i]));
+    } else if ((byte >= 0x20 && byte != 0x7f) || byte == '\n' || byte == '\t') {
+      out.push_back(text[i]);
     } else {
-      out += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
+      escape(byte);
     }
   }
   return out;

@@ -101,6 +101,19 @@ bool IsWorthADevice(const Graph& graph) {
   return false;
 }
 
+// For passes before placement; null where nothing can be wanted.
+std::function<std::vector<std::string>(const Graph&)> WantedOf(const WishOptions& options) {
+  const bool requests = options.requests != nullptr && !options.requests->empty();
+  if (!requests && !(options.follow_stored && options.sources != nullptr)) return nullptr;
+  return [&options](const Graph& graph) {
+    std::vector<std::string> wanted;
+    const auto wishes = GatherWishes(graph, options);
+    if (!wishes.ok()) return wanted;  // placement says so
+    for (const Wish& wish : *wishes) wanted.push_back(wish.device);
+    return wanted;
+  };
+}
+
 class Compiler {
  public:
   Compiler(std::span<Device* const> devices, std::span<const std::string> device_names,
@@ -121,6 +134,7 @@ class Compiler {
                       int depth) {
     PassContext context{devices_};
     context.functions = &functions_;
+    context.wanted = WantedOf(placement_options.wishes);
     PipelineOptions pipeline{options_.verify, options_.observe};
     if (options_.observe && !function.empty()) {
       pipeline.observe = [this, function](std::string_view stage, const Graph& g) {

@@ -2,6 +2,7 @@
 #include "engine/graph/patch.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace oncilla {
 namespace {
@@ -151,13 +152,16 @@ class Patch::Rebuild {
     return i < base ? base_.node(NodeId{i}) : patch_.nodes_[i - base];
   }
 
-  // Where a value goes, replacements of replacements followed to the end.
-  Result<ValueId> Resolve(ValueId id) const {
-    for (size_t hops = 0; id != kNoValue && target_[Index(id)] != id; ++hops) {
+  // Where a value goes, replacements of replacements followed to the end. Those on the way are led
+  // there at once, so that a long chain of them is followed once.
+  Result<ValueId> Resolve(ValueId id) {
+    ValueId end = id;
+    for (size_t hops = 0; end != kNoValue && target_[Index(end)] != end; ++hops) {
       if (hops > patch_.replaced_.size()) return Internal("replacements of a patch form a circle");
-      id = target_[Index(id)];
+      end = target_[Index(end)];
     }
-    return id;
+    while (id != end) id = std::exchange(target_[Index(id)], end);
+    return end;
   }
 
   // A replaced value hands its source name to what replaces it, unless that has one. Names that are

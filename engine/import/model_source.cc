@@ -148,10 +148,11 @@ Result<const Signature*> ModelSource::FindSignature(std::string_view key) const 
   std::vector<std::string> keys;
   std::string listed;
   for (const Signature& signature : all) {
+    if (signature.key.empty()) continue;  // the one of a format whose signatures have no names
     keys.push_back(signature.key);
     listed += (listed.empty() ? "'" : ", '") + signature.key + "'";
   }
-  if (listed.empty()) listed = "none";
+  if (listed.empty()) listed = all.empty() ? "none" : "one, without a name";
   if (key.empty()) {
     return WithStage(
         NotFound("no signature is asked for and none is the default; there is: ", listed),

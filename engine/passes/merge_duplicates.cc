@@ -1,5 +1,5 @@
-// Duplicate merging: two nodes with one op, equal attributes and the same inputs become one; equal
-// small constants become one.
+// Duplicate merging: two nodes with one op, equal attributes and the same inputs become one, unless
+// they are wanted on different devices; equal small constants become one.
 #include <map>
 #include <tuple>
 
@@ -7,7 +7,7 @@
 
 namespace oncilla {
 
-Status MergeDuplicates(const Graph& graph, const PassContext&, Patch& patch) {
+Status MergeDuplicates(const Graph& graph, const PassContext& context, Patch& patch) {
   constexpr int64_t kMaxComparedBytes = 4096;
   std::vector<ValueId> same(graph.values().size());
   std::map<std::tuple<DType, std::string, std::string>, ValueId> constants;
@@ -24,16 +24,21 @@ Status MergeDuplicates(const Graph& graph, const PassContext&, Patch& patch) {
             .emplace(std::tuple(value.fact.dtype, StrCat(value.fact.shape), std::move(data)), id)
             .first->second;
   }
-  using Key = std::tuple<std::string_view, std::string, std::vector<ValueId>, int>;
+  std::vector<std::string> wanted;
+  if (context.wanted) wanted = context.wanted(graph);
+  wanted.resize(graph.nodes().size());
+  using Key =
+      std::tuple<std::string_view, std::string, std::vector<ValueId>, int, std::string_view>;
   std::map<Key, const Node*> nodes;
-  for (const Node& node : graph.nodes()) {
+  for (size_t n = 0; n < wanted.size(); ++n) {
+    const Node& node = graph.nodes()[n];
     if (node.op->traits.has_effects || node.op->traits.is_random) continue;
     std::vector<ValueId> inputs = node.inputs;
     for (ValueId& id : inputs) {
       if (id != kNoValue) id = same[Index(id)];
     }
     auto [it, added] = nodes.emplace(
-        Key(node.op->name, ToString(node.attrs), std::move(inputs), node.device), &node);
+        Key(node.op->name, ToString(node.attrs), std::move(inputs), node.device, wanted[n]), &node);
     if (added) continue;
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       same[Index(node.outputs[i])] = it->second->outputs[i];

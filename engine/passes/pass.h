@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/device/device.h"
 #include "engine/graph/patch.h"
@@ -22,6 +23,9 @@ struct PassContext {
   int64_t max_folded_bytes = int64_t{1} << 28;
   // The functions that control flow calls, as imported; none are known when null.
   const std::map<std::string, Graph>* functions = nullptr;
+  // For each node the device that it is wanted on, "" where none is: equal nodes that are wanted on
+  // different devices stay apart. Nothing is wanted when null.
+  std::function<std::vector<std::string>(const Graph& graph)> wanted = nullptr;
   // What is to be stored in 16 bits, and what came of it (precision.h); nothing when null.
   const StorageRequest* storage = nullptr;
   PrecisionReport* precision = nullptr;

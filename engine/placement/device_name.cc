@@ -26,6 +26,9 @@ class Parser {
         ONCILLA_TRY(Number(name.task));
       } else if (Take("/device:")) {
         ONCILLA_TRY(Word(name.type, "a device type"));
+        // As TensorFlow's Python, which takes "/device:gpu:0".
+        if (name.type == "cpu") name.type = "CPU";
+        if (name.type == "gpu") name.type = "GPU";
         ONCILLA_TRY(OptionalId(name));
       } else if (Take("/cpu") || Take("/CPU")) {
         name.type = "CPU";

@@ -23,8 +23,8 @@ DeviceLink::~DeviceLink() = default;
 namespace {
 
 Status Closed(const std::string& device) {
-  return WithDevice(Error(Code::kFailedPrecondition, "the session that the tensor on ", device,
-                          " belongs to is closed, and its memory with it"),
+  return WithDevice(Error(Code::kFailedPrecondition, "the session is closed, and with it the memory on ", device,
+                          " that tensors of the session had there"),
                     device);
 }
 

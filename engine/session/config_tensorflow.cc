@@ -225,6 +225,13 @@ Status ApplyConfigProto(const TextTree& config, SessionOptions& to,
   } else if (pools.size() > 1) {
     notes.push_back("ConfigProto: several of session_inter_op_thread_pool have no effect");
   }
+  // Absent in a serialized form, where false is the default.
+  const auto says = [&](const TextMember& member) { return member.name == "allow_soft_placement"; };
+  if (!from.allow_soft_placement && std::ranges::any_of(config.members, says)) {
+    notes.push_back(
+        "ConfigProto: allow_soft_placement: false has no effect; 'strict' refuses nodes that "
+        "would run elsewhere, and loading with stored devices 'respect' what a model asks for");
+  }
   to.log_device_placement |= from.log_device_placement;
   ONCILLA_TRY(ApplyGpuOptions(from.gpu_options, to));
   return ApplyRewrites(from.graph_options.rewrite_options, to, notes);

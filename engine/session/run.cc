@@ -235,6 +235,7 @@ RunControl ControlOf(const Session& session, std::chrono::steady_clock::time_poi
   RunControl control = Watched(session);
   if (timeout.count() <= 0) timeout = std::chrono::milliseconds(session.options().run_timeout_ms);
   if (timeout.count() > 0) control.deadline = DeadlineAfter(begin, timeout);
+  control.time_limit = timeout;
   control.cancel = cancel;
   return control;
 }

@@ -122,5 +122,37 @@ TEST(ChangedFiles, AModelThatRanGoesOnWithItsWeightsAndRefusesToReadNewOnes) {
   EXPECT_EQ(anew.status().code(), Code::kDataLoss) << anew.status();
 }
 
+// Another model's variables under the names of this one's, between loading and the first run.
+TEST(ChangedFiles, ASavedModelKeepsTheVariablesThatItWasLoadedWith) {
+  const std::string original = std::string(ONCILLA_SOURCE_DIR) + "/testdata/tensorflow/models/mlp";
+  TemporaryFolder folder;
+  const std::filesystem::path copy = folder.path() + "/model";
+  std::filesystem::copy(original, copy, std::filesystem::copy_options::recursive);
+  const auto run = [](Model& model) {
+    RunRequest request;
+    for (const TensorInfo& input : model.source().FindSignature("").value()->inputs) {
+      std::vector<Dim> dims(input.shape.dims().begin(), input.shape.dims().end());
+      Shape shape;
+      for (const Dim& dim : dims) shape.push_back(dim.known() ? dim.size : 2);
+      Tensor x = *Tensor::Allocate({input.dtype, shape});
+      for (float& v : x.MutableAs<float>()) v = 0.5f;
+      request.feeds.emplace_back(input.name, x);
+    }
+    return model.Run(request);
+  };
+  const auto untouched = LoadOnCpu(original), model = LoadOnCpu(copy.string());
+  std::filesystem::remove_all(copy / "variables");
+  std::filesystem::copy(
+      std::string(ONCILLA_SOURCE_DIR) + "/testdata/tensorflow/models/convnet/variables",
+      copy / "variables", std::filesystem::copy_options::recursive);
+  const auto right = run(*untouched), got = run(*model);
+  ASSERT_TRUE(right.ok()) << right.status();
+  ASSERT_TRUE(got.ok()) << got.status();
+  for (size_t i = 0; i < right->outputs.size(); ++i) {
+    const auto a = right->outputs[i].second.bytes(), b = got->outputs[i].second.bytes();
+    EXPECT_TRUE(std::equal(a.begin(), a.end(), b.begin(), b.end()));
+  }
+}
+
 }  // namespace
 }  // namespace oncilla

@@ -28,7 +28,8 @@ TEST(DeviceName, EveryFormPrintsLong) {
       {"/device:GPU:*", "/device:GPU:*"},
       {"/device:*:3", "/device:*:3"},
       {"/device:XLA_CPU:0", "/device:XLA_CPU:0"},
-      {"/device:gpu:0", "/device:gpu:0"},  // types are case-sensitive in the long form
+      {"/device:gpu:0", "/device:GPU:0"},  // as TensorFlow's Python; other types are case-sensitive
+      {"/device:xla_cpu:0", "/device:xla_cpu:0"},
       {"/cpu:0", "/device:CPU:0"},
       {"/CPU:0", "/device:CPU:0"},
       {"/gpu:1", "/device:GPU:1"},

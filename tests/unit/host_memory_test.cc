@@ -202,6 +202,11 @@ TEST_F(HostMemory, ResultsFitWhereTheWholeLimitIsTakenBeforehand) {
   EXPECT_EQ(model->Run(request).status().code(), Code::kResourceExhausted);
 }
 
+Output FillStrings(GraphBuilder& g) {
+  const Output sizes = g.Placeholder(DType::kI64, PartialShape(Shape{1}), "x");
+  return g.Op("Fill", {sizes, g.Constant(Text("a text that has memory of its own"))});
+}
+
 TEST_F(HostMemory, TimeLimitsReachOpsOfTheHost) {
   const auto session = Open(0);
   struct Slow {
@@ -209,7 +214,8 @@ TEST_F(HostMemory, TimeLimitsReachOpsOfTheHost) {
     Tensor x;
   };
   for (const Slow& slow : {Slow{&EmptyRows, Ints({1 << 27, 1}, {2})},
-                           Slow{&RaggedRange, Ints({1 << 28}, {1})}}) {
+                           Slow{&RaggedRange, Ints({1 << 28}, {1})},
+                           Slow{&FillStrings, Ints({1 << 26}, {1})}}) {
     const auto model = Load(*session, slow.build);
     RunRequest request;
     request.feeds = {{"x", slow.x}};

@@ -430,6 +430,15 @@ TEST_F(OnnxExternal, TensorsAreViewsIntoTheFileBeside) {
   EXPECT_EQ(*Run(), (std::vector<double>{0, 3, 4}));
 }
 
+// What takes the file's name between loading and the first run belongs to another model.
+TEST_F(OnnxExternal, FilesAreOpenedWithTheModel) {
+  folder_.Write("w.bin", Floats({10, 20, 30}));
+  OpenWith({{"location", "w.bin"}});
+  folder_.Write("new.bin", Floats({1, 1, 1}));
+  ASSERT_EQ(rename(folder_.File("new.bin").c_str(), folder_.File("w.bin").c_str()), 0);
+  EXPECT_EQ(*Run(), (std::vector<double>{9, 22, 33}));
+}
+
 TEST_F(OnnxExternal, NothingOutsideTheFolderIsOpened) {
   const TemporaryFolder outside;
   outside.Write("secret", Floats({1, 2, 3}));

@@ -112,6 +112,33 @@ class SessionDevices : public ::testing::TestWithParam<const char*> {
   }
 };
 
+// Two products that differ in nothing but where they are wanted stay two.
+TEST_P(SessionDevices, EqualNodesInTwoScopesRunOnTwoDevices) {
+  GraphBuilder g;
+  const auto x = g.Placeholder(DType::kF32, PartialShape(Shape{2, 3}), "x");
+  const auto w = g.Constant(Floats({3, 2}, {1, 2, 3, 4, 5, 6}), "w");
+  for (const char* name : {"first", "second", "third"}) {
+    g.PushDevice(StrCat("/device:", GetParam(), ":", name == std::string("second") ? 1 : 0));
+    g.Op("MatMul", {x, w}, {}, name);
+    g.PopDevice();
+  }
+  const auto session = Open();
+  const auto model =
+      session->LoadGraph(g.GraphDef().value(), "graph", {.stored_devices = StoredDevices::kSoft});
+  ASSERT_TRUE(model.ok()) << model.status();
+  RunRequest request = Feeds();
+  request.fetches = {"first:0", "second:0", "third:0"};
+  const auto result = (*model)->Run(request);
+  ASSERT_TRUE(result.ok()) << result.status();
+  int ran = 0, devices = 0;
+  for (const int nodes : result->report.nodes_on) {
+    ran += nodes;
+    devices += nodes > 0;
+  }
+  EXPECT_EQ(devices, 2) << result->report.Line();
+  EXPECT_EQ(ran, 2) << result->report.Line();  // the first and the third are one
+}
+
 TEST_P(SessionDevices, PartsAreDevicesWithLimitsOfTheirOwn) {
   const auto session = Open();
   const auto names = session->device_set().visible();
@@ -405,7 +432,8 @@ TEST_P(SessionDevices, ADeviceThatIsNotThere) {
   ExpectRight(result);
   ASSERT_EQ(result->report.fallbacks.size(), 1u);
   EXPECT_EQ(result->report.fallbacks[0].device, "gpu:7");
-  EXPECT_EQ(session->device_set().names()[static_cast<size_t>(session->device_set().preferred())], Full(Second()));
+  EXPECT_EQ(session->device_set().names()[static_cast<size_t>(session->device_set().preferred())],
+            Full(Second()));
 }
 
 TEST_P(SessionDevices, LostDevicesTakeNoRuns) {

@@ -98,6 +98,8 @@ void HandleInterrupts() {
     if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_IGN) continue;
     sigaction(signal, &action, nullptr);
   }
+  // A file that would grow beyond what is allowed is then an error of the write.
+  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 }  // namespace oncilla::tool

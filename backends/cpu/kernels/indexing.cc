@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/empty_strings.h"
 #include "backends/cpu/kernels/indices.h"
 #include "backends/cpu/move.h"
 
@@ -92,7 +93,7 @@ Result<std::vector<Tensor>> GatherStrings(const GatherAttrs& attrs, const NodeVi
   ONCILLA_ASSIGN(const auto at, ReadIndices(in[1].bytes().data(), in[1].dtype(), s.batch * s.count,
                                             s.axis, s.size, attrs.negative_indices));
   const Shape shape = node.outputs[0].desc().shape;
-  std::vector<std::string> out(static_cast<size_t>(shape.elements()));
+  ONCILLA_ASSIGN(std::vector<std::string> out, EmptyStrings(shape.elements()));
   // What the copies take, where one string may be asked for many times.
   const std::vector<std::string>& from = in[0].strings();
   int64_t longest = 0;
@@ -129,7 +130,7 @@ Result<std::vector<Tensor>> Compress(const CompressAttrs& attrs, const NodeView&
   s.count = static_cast<int64_t>(at.size());
   shape[axis] = s.count;
   if (in[0].dtype() == DType::kString) {
-    std::vector<std::string> out(static_cast<size_t>(shape.elements()));
+    ONCILLA_ASSIGN(std::vector<std::string> out, EmptyStrings(shape.elements()));
     CopySlices<std::string>(s, at, in[0].strings().data(), out.data(), nullptr);
     return std::vector<Tensor>{Tensor::Strings(shape, std::move(out))};
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/empty_strings.h"
 #include "backends/cpu/kernels/indices.h"
 #include "backends/cpu/move.h"
 #include "engine/ops/array/indexing.h"
@@ -99,7 +100,7 @@ Result<std::vector<Tensor>> OneHotStrings(const OneHotAttrs& attrs, const NodeVi
                                           std::span<const Tensor> in) {
   const auto indices = ReadInts(in[0].bytes().data(), in[0].dtype(), in[0].elements());
   const Shape shape = node.outputs[0].desc().shape;
-  std::vector<std::string> out(static_cast<size_t>(shape.elements()));
+  ONCILLA_ASSIGN(std::vector<std::string> out, EmptyStrings(shape.elements()));
   WriteOneHot(attrs, shape, indices, in[2].strings().data(), out.data());
   return std::vector<Tensor>{Tensor::Strings(shape, std::move(out))};
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/empty_strings.h"
 #include "backends/cpu/kernels/indices.h"
 #include "backends/cpu/move.h"
 
@@ -102,7 +103,7 @@ Result<std::vector<Tensor>> PadStrings(const PadAttrs& attrs, const NodeView& no
                                        std::span<const Tensor> in) {
   ONCILLA_ASSIGN(const Padding padding, Padding::Of(attrs, node));
   const Shape shape = node.outputs[0].desc().shape;
-  std::vector<std::string> out(static_cast<size_t>(shape.elements()));
+  ONCILLA_ASSIGN(std::vector<std::string> out, EmptyStrings(shape.elements()));
   padding.Run<std::string>(in[0].strings().data(), out.data(),
                            node.has_input(2) ? in[2].strings()[0] : std::string(), nullptr);
   return std::vector<Tensor>{Tensor::Strings(shape, std::move(out))};

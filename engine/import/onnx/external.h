@@ -19,9 +19,8 @@ class OnnxExternalFiles {
   // Empty: there is no folder, and no file is read.
   explicit OnnxExternalFiles(std::string folder) : folder_(std::move(folder)) {}
 
-  // Opens a file beforehand, so that what takes its name later is not read. What stands in the way
-  // is told by Read.
-  void Expect(std::string_view location) { (void)Open(std::string(location)).ok(); }
+  // The file, opened once: what takes its name later is not seen. Unimplemented without a folder.
+  Result<std::shared_ptr<const MappedFile>> Open(const std::string& location);
   // DataLoss where offset and length do not fit the file or the tensor.
   Result<Tensor> Read(const OnnxExternalData& data, const TensorDesc& desc);
   // The bytes of the files opened so far.
@@ -31,8 +30,6 @@ class OnnxExternalFiles {
   }
 
  private:
-  Result<std::shared_ptr<const MappedFile>> Open(const std::string& location);
-
   std::string folder_;
   std::map<std::string, std::shared_ptr<const MappedFile>> files_;
 };

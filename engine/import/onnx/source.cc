@@ -61,14 +61,20 @@ class OnnxSource : public ModelSource {
     for (const auto* list : {&graph.inputs, &graph.outputs, &graph.values}) {
       for (const OnnxValueInfo& value : *list) stated_.emplace(value.name, &value);
     }
-    (void)ReadWire("an initializer", [&]() -> Status {
-      for (const auto& [name, tensor] : graph.initializers) {
-        if (const std::string file = OnnxExternalLocation(tensor); !file.empty()) {
-          external_.Expect(file);
-        }
+  }
+
+  // The files of large tensors, which belong to the model: other ones may stand there later. What
+  // stands in the way is told by who reads them, but for a model that has no folder.
+  Status OpenExternal() {
+    return ReadWire("an initializer", [&]() -> Status {
+      for (const auto& [name, tensor] : model_.graph.initializers) {
+        const std::string location = OnnxExternalLocation(tensor);
+        if (location.empty()) continue;
+        const Status opened = external_.Open(location).status();
+        if (file_->of_bytes()) return In(opened, StrCat("initializer '", name, "'"));
       }
       return {};
-    }).ok();
+    });
   }
 
   std::string_view format() const override { return "ONNX"; }
@@ -180,7 +186,10 @@ class OnnxSource : public ModelSource {
 Result<std::unique_ptr<ModelSource>> OpenOnnx(std::shared_ptr<const MappedFile> file) {
   auto model = ReadOnnxModel(file->text(), file->path());
   if (!model.ok()) return WithStage(model.status(), Stage::kFile);
-  return std::unique_ptr<ModelSource>(new OnnxSource(std::move(file), *std::move(model)));
+  const std::string path = file->path();
+  auto source = std::make_unique<OnnxSource>(std::move(file), *std::move(model));
+  ONCILLA_TRY(In(source->OpenExternal(), path));
+  return std::unique_ptr<ModelSource>(std::move(source));
 }
 
 }  // namespace oncilla

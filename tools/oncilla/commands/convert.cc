@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <map>
 #include <set>
+#include <unordered_map>
 
 #include "engine/base/file.h"
 #include "engine/base/format.h"
@@ -154,12 +155,14 @@ Result<std::vector<Module>> ImportAll(ModelSource& source, const std::vector<Ask
 // Names and sources as the signature has them, types and shapes as the graph knows them.
 std::vector<TensorInfo> InfosOf(const Graph& graph, std::span<const NamedValue> values,
                                 const std::vector<TensorInfo>& known) {
+  std::unordered_map<std::string_view, const TensorInfo*> by_name;
+  for (const TensorInfo& one : known) by_name.emplace(one.name, &one);
   std::vector<TensorInfo> infos;
   for (const NamedValue& value : values) {
     const Fact& fact = graph.fact(value.value);
     TensorInfo info{value.name, value.name, fact.dtype, fact.shape};
-    for (const TensorInfo& one : known) {
-      if (one.name != value.name) continue;
+    if (const auto found = by_name.find(value.name); found != by_name.end()) {
+      const TensorInfo& one = *found->second;
       info.source = one.source;
       info.kind = one.kind;
       if (auto merged = MergeShapes(fact.shape, one.shape); merged.ok()) info.shape = *merged;

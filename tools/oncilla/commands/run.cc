@@ -223,9 +223,9 @@ Result<StepResult> RunStep(OpenedModel& opened, const Step& step, const RunFlags
     fetches.push_back(FullName(name, opened.signature->outputs));
   }
   const Signature known = WithInnerInputs(*opened.signature, step.input);
+  const TimedWork limit(flags.timeout_ms);  // importing and planning, too
   ONCILLA_ASSIGN(const auto needed, NeededInputs(opened, known, step, fetches));
   ONCILLA_ASSIGN(Inputs inputs, GatherCounted(*opened.session, known, needed, step.input));
-  const TimedWork limit(flags.timeout_ms);  // planning, too, which finds out whether shapes meet
   const auto executor =
       CompileModel(opened, needed, fetches, step.targets, nullptr, FactsOfFeeds(inputs.feeds));
   if (!executor.ok() && !RunsElsewhere(opened, executor.status())) return executor.status();

@@ -1,0 +1,24 @@
+// EmptyStrings: the elements of a tensor of strings before they get their texts.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "engine/base/work_limits.h"
+
+namespace oncilla::cpu {
+
+// A hundred million of them take seconds, so that it is asked meanwhile whether to go on.
+inline Result<std::vector<std::string>> EmptyStrings(int64_t count) {
+  constexpr int64_t kStretch = 1 << 18;
+  std::vector<std::string> strings;
+  strings.reserve(static_cast<size_t>(count));
+  for (int64_t made = 0; made < count; made += kStretch) {
+    ONCILLA_TRY(WorkLook::Ask());
+    strings.resize(static_cast<size_t>(std::min(made + kStretch, count)));
+  }
+  return strings;
+}
+
+}  // namespace oncilla::cpu
