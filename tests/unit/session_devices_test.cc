@@ -123,8 +123,9 @@ TEST_P(SessionDevices, EqualNodesInTwoScopesRunOnTwoDevices) {
     g.PopDevice();
   }
   const auto session = Open();
-  const auto model =
-      session->LoadGraph(g.GraphDef().value(), "graph", {.stored_devices = StoredDevices::kSoft});
+  OpenModelOptions follow;
+  follow.stored_devices = StoredDevices::kSoft;
+  const auto model = session->LoadGraph(g.GraphDef().value(), "graph", follow);
   ASSERT_TRUE(model.ok()) << model.status();
   RunRequest request = Feeds();
   request.fetches = {"first:0", "second:0", "third:0"};

@@ -99,7 +99,7 @@ void HandleInterrupts() {
     sigaction(signal, &action, nullptr);
   }
   // A file that would grow beyond what is allowed is then an error of the write.
-  std::signal(SIGXFSZ, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
 }
 
 }  // namespace oncilla::tool

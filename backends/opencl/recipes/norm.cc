@@ -26,9 +26,9 @@ Recipe Launch(DispatchBuilder& b, int64_t groups, int64_t group, int64_t longest
   return b.Groups({groups, 1, 1}, {group, 1, 1}).Loop(longest_loop).Alone();
 }
 
-// Rows by norm/lines.cl: one work-item each, with vectors.
+// Rows by norm/lines.cl: one work-item each, with vectors; not where a driver stops long loops.
 bool TakesLines(const Fact& x, const Capabilities& caps) {
-  return TuningOf(caps).lines && x.dtype != DType::kF64;
+  return TuningOf(caps).lines && caps.max_loop_trips == 0 && x.dtype != DType::kF64;
 }
 DispatchBuilder BeginLines(const char* entry, int64_t elements, const Fact& x,
                            const Capabilities& caps) {

@@ -54,7 +54,9 @@ struct Reduction {
 enum class VectorKernel { kNone, kColumns, kLines };
 VectorKernel VectorsOf(const Reduction& r, const ReduceLoops& loops, const Capabilities& caps) {
   const bool narrow = r.from == DType::kF32 || r.from == DType::kF16 || r.from == DType::kBF16;
-  if (!TuningOf(caps).lines || !narrow || r.kind == "LogSumExp" || r.kind == "Prod") {
+  // A driver that stops long loops gets the groups' kernels, whose loops are short.
+  if (!TuningOf(caps).lines || caps.max_loop_trips > 0 || !narrow || r.kind == "LogSumExp" ||
+      r.kind == "Prod") {
     return VectorKernel::kNone;
   }
   // Short runs would be mostly ends of vectors.

@@ -11,9 +11,9 @@ namespace oncilla::opencl {
 namespace {
 
 constexpr std::chrono::milliseconds kCloseLimit(5000), kLateCloseLimit(1000);
-// Launches after which an idle device is told to begin, and how many are worth a flush later: while
-// it works on some, more are enqueued.
-constexpr size_t kFirstLaunches = 8, kMoreLaunches = 32;
+// Launches that are worth a flush once an idle device was told to begin: while it works on some,
+// more are enqueued.
+constexpr size_t kMoreLaunches = 32;
 // Submissions to a queue of the application's whose outcome nobody has asked for.
 constexpr size_t kMostUnasked = 256;
 
@@ -216,7 +216,6 @@ Result<EventPtr> ClQueue::Submit(const ClRecording& recording,
   dirty_ = unflushed_ = true;
   auto event = std::make_shared<ClEvent>();
   event->names = recording.names();
-  if (in_flight_.empty()) worth_a_flush_ = kFirstLaunches;
   const auto launched = [&](size_t launches) { return foreign_ ? Status() : FlushSome(launches); };
   ONCILLA_TRY(recording.Enqueue(queue_.get(), externals,
                                 profile && stamps_ ? &event->stamps : nullptr, launched));
@@ -342,7 +341,11 @@ Status ClQueue::Wait(ClEvent& event, Deadline deadline) {
     in_flight_.pop_front();
     Settle(*first, /*may_wait=*/true);
   }
-  if (in_flight_.empty()) waiter_.Restart();
+  if (in_flight_.empty()) {
+    waiter_.Restart();
+    launches_ = 0;
+    worth_a_flush_ = kFirstLaunches;
+  }
   return Status();
 }
 

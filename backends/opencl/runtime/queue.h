@@ -122,7 +122,8 @@ class ClQueue : public Queue {
   const std::shared_ptr<Status> untold_ = std::make_shared<Status>();
   bool unflushed_ = false;
   // Launches since the last flush, and how many of them are worth one.
-  size_t launches_ = 0, worth_a_flush_ = 0;
+  static constexpr size_t kFirstLaunches = 8;  // of an idle device
+  size_t launches_ = 0, worth_a_flush_ = kFirstLaunches;
   // The first and the last wait that timed out since one has succeeded; zero when none has.
   std::chrono::steady_clock::time_point first_late_{}, last_late_{};
   bool dirty_ = false;  // something was enqueued that no event covers
