@@ -176,7 +176,9 @@ Result<std::shared_ptr<Executor>> Executables::FindFor(const ImportRequest& requ
   constexpr int64_t kLeastBound = int64_t{1} << 30;
   const int64_t bound =
       std::max(kLeastBound, session_.device_set().pool(0).budget()->limit_bytes());
-  const WorkScope scope({std::make_shared<BoundedAccount>(bound), &control});
+  // Who compiles without a run may have set a limit around it.
+  const EarlyEnd* end = control.may_end_early() ? &control : WorkScope::Current().end;
+  const WorkScope scope({std::make_shared<BoundedAccount>(bound), end != nullptr ? end : &control});
   ImportRequest taken;
   ONCILLA_ASSIGN(Module module, Import(request, taken));
   const std::string own = StrCat("takes\n", preferred, '\n', KeyOf(taken));
