@@ -5,6 +5,24 @@ gaps=(--gaps tests/cases/gaps_opencl.txt)
 
 case_tests() { build/release/tests/case_tests "$@"; }
 
+# at_once "COMMAND ARGUMENT.."..: runs them at the same time and fails when one of them does. What each
+# prints stays together, and what failed comes last, where `step` shows it.
+# shellcheck disable=SC2086 # a line's words are the command and its arguments
+at_once() {
+  local line i bad=() running=() output
+  output=$(mktemp -d "$logs/at_once.XXXXXX") || return 1
+  for line; do
+    $line >"$output/${#running[@]}" 2>&1 &
+    running+=($!)
+  done
+  for i in "${!running[@]}"; do
+    if wait "${running[i]}"; then cat "$output/$i"; else bad+=("$output/$i"); fi
+  done
+  ((${#bad[@]} == 0)) || cat "${bad[@]}"
+  rm -rf "$output"
+  ((${#bad[@]} == 0))
+}
+
 # The fast paths choose instructions when they run; this processor's best is what all else tested.
 simd_cases() {
   local level
@@ -63,13 +81,26 @@ sanitized() {
     UBSAN_OPTIONS=print_stacktrace=1 OCL_ICD_VENDORS=pocl.icd "$@"
 }
 
+# The unit tests in as many shares as there are processors, each in a process of its own.
+unit_share() {
+  GTEST_TOTAL_SHARDS=$jobs GTEST_SHARD_INDEX=$1 sanitized build/asan/tests/unit_tests
+}
+sanitized_units() {
+  local shares
+  mapfile -t shares < <(seq 0 $((jobs - 1)))
+  at_once "${shares[@]/#/unit_share }"
+}
+
 # The sanitizers see our own code only; on PoCL that is all that leads to the kernels.
+sanitized_cases_on() {
+  sanitized build/asan/tests/case_tests --timeout 300 --device "$@" tests/cases/*.case
+}
+sanitized_cases_on_cpu() {
+  sanitized_cases_on cpu && sanitized_cases_on cpu:plain --offset &&
+    sanitized_cases_on cpu --mutate 1 --each 2 --partial
+}
 sanitized_cases() {
-  local tests=build/asan/tests/case_tests
-  sanitized "$tests" --device cpu --timeout 300 tests/cases/*.case &&
-    sanitized "$tests" --device cpu:plain --offset --timeout 300 tests/cases/*.case &&
-    sanitized "$tests" --device cpu --mutate 1 --each 2 --partial --timeout 300 tests/cases/*.case &&
-    sanitized "$tests" --device opencl --offset --timeout 300 "${gaps[@]}" tests/cases/*.case
+  at_once sanitized_cases_on_cpu "sanitized_cases_on opencl --offset ${gaps[*]}"
 }
 
 # ONNX's own models: constants at odd addresses in mapped files, and whatever else they hold. Those
@@ -81,33 +112,25 @@ sanitized_onnx() {
       "$data/pytorch-converted" "$data/pytorch-operator"
 }
 
-# fuzz FORMAT SECONDS: from inputs that are made anew and always the same random numbers, so that a
+# fuzz SECONDS FORMAT: from inputs that are made anew and always the same random numbers, so that a
 # run repeats as far as time allows; tools/nightly goes other ways each time.
 fuzz() {
-  local work=$root/build/check/fuzz/$1
+  local work=$root/build/check/fuzz/$2
   mkdir -p "$work/found" && cd "$work" || return 1
-  "$root/build/asan/tests/fuzz_$1" -seed=1 -max_total_time="$2" -timeout=20 -rss_limit_mb=2048 \
+  "$root/build/asan/tests/fuzz_$2" -seed=1 -max_total_time="$1" -timeout=20 -rss_limit_mb=2048 \
     -malloc_limit_mb=1024 -max_len=65536 -print_final_stats=1 -artifact_prefix="$work/" \
-    "$work/found" "$root/build/check/fuzz/seeds/$1"
+    "$work/found" "$root/build/check/fuzz/seeds/$2"
 }
 
 # As many at once as there are processors.
 fuzz_all() {
-  local format failed=0 running=()
+  local i failed=0 all
   rm -rf build/check/fuzz && tests/fuzz/make_seeds.py build/check/fuzz/seeds \
     build/release/oncilla || return 1
-  for format in checkpoint container graphdef onnx text tflite saved_model; do
-    (fuzz "$format" 60 >"$root/build/check/fuzz_$format.log" 2>&1) &
-    running+=("$!:$format")
-    if ((${#running[@]} == jobs)) || [[ $format == saved_model ]]; then
-      for pid in "${running[@]}"; do
-        wait "${pid%%:*}" && tail -n 8 "build/check/fuzz_${pid#*:}.log" && continue
-        failed=1
-        say "fuzz_${pid#*:} found:"
-        tail -n 60 "build/check/fuzz_${pid#*:}.log"
-      done
-      running=()
-    fi
+  all=(checkpoint container graphdef onnx text tflite saved_model)
+  all=("${all[@]/#/fuzz $1 }")
+  for ((i = 0; i < ${#all[@]}; i += jobs)); do
+    at_once "${all[@]:i:jobs}" || failed=1
   done
   return "$failed"
 }
@@ -155,18 +178,16 @@ asan_targets="unit_tests tflite_tests case_tests onnx_tests fuzz_checkpoint fuzz
   fuzz_text fuzz_tflite fuzz_saved_model"
 
 check_all() {
-  local intel ptxas nvdisasm shape
+  local intel ptxas nvdisasm
   [[ -x build/release/tests/case_tests ]] || return
   step "cases with lesser SIMD" simd_cases
   if fits "Python package" 5; then step "Python package" python_package; fi
   if fits "ONNX Runtime's provider" 3; then step "ONNX Runtime's provider" onnxruntime_provider; fi
   if fits "server" 3; then step "server" server_tests; fi
-  if fits "cases on Intel's OpenCL" 7 && try_fetch intel fetch_intel_opencl; then
-    for shape in gpu cpu; do
-      step "cases on Intel's OpenCL ($shape)" intel_cases "$shape" "$intel"
-    done
+  if fits "cases on Intel's OpenCL" 4 && try_fetch intel fetch_intel_opencl; then
+    step "cases on Intel's OpenCL" at_once "intel_cases gpu $intel" "intel_cases cpu $intel"
   fi
-  for shape in gpu cpu; do step "cases on Oclgrind ($shape)" oclgrind_cases "$shape"; done
+  step "cases on Oclgrind" at_once "oclgrind_cases gpu" "oclgrind_cases cpu"
   step "cases on rusticl" rusticl_cases
   if fits "tsan" 5 &&
     step "build (tsan)" build_in tsan tsan thread_tests -DONCILLA_OPENCL=OFF; then
@@ -180,10 +201,10 @@ check_all() {
   fi
   if fits "asan, ubsan and fuzzers" 28 &&
     step "build (clang 14, asan, ubsan)" build_in asan asan "$asan_targets"; then
-    step "unit tests (asan, ubsan)" sanitized build/asan/tests/unit_tests
+    step "unit tests (asan, ubsan)" sanitized_units
     step "TFLite (asan, ubsan)" sanitized build/asan/tests/tflite_tests
     step "cases (asan, ubsan)" sanitized_cases
     step "ONNX's tests (asan, ubsan)" sanitized_onnx
-    step "fuzzers, a minute each" fuzz_all
+    step "fuzzers, forty seconds each" fuzz_all 40
   fi
 }
