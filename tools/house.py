@@ -132,7 +132,7 @@ def check_rooms(files, finding):
     rooms = {}
     for path in files:
         if path.suffix in SOURCES | {".cl", ".clh"} and path.parts[0] in ("engine", "backends", "tools",
-                                                                        "cl_kernels"):
+                                                                        "cl_kernels", "server", "tests"):
             rooms.setdefault(path.parent, []).append(path)
     for room, inside in sorted(rooms.items()):
         if len(inside) > MAX_ROOM:

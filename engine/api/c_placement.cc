@@ -71,7 +71,9 @@ oncilla_status* oncilla_model_judge_nodes(const oncilla_model* model, oncilla_ju
   return Guard([&]() -> Status {
     ONCILLA_TRY(NeedHandle(model, "model"));
     ONCILLA_TRY(NeedHandle(reinterpret_cast<const void*>(judge), "judge"));
-    ONCILLA_ASSIGN(const std::vector<NodeJudgement> all, model->model->JudgeNodes());
+    Model& judged = *model->model;
+    ONCILLA_ASSIGN(const std::vector<NodeJudgement> all,
+                   judged.source().JudgeNodes(judged.session().runtime().ops()));
     for (size_t i = 0; i < all.size(); ++i) {
       judge(user, i, all[i].node.c_str(), all[i].op.c_str(), all[i].reason.c_str());
     }

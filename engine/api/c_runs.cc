@@ -104,7 +104,7 @@ oncilla_status* oncilla_session_upload(oncilla_session* session, const char* dev
     ONCILLA_TRY(NeedHandle(on_device, "on_device"));
     ONCILLA_ASSIGN(const Tensor host, tensor->value().ToHost());
     ONCILLA_ASSIGN(DeviceTensor copy,
-                   session->session->ToDevice(host, device != nullptr ? device : ""));
+                   session->session->device_set().ToDevice(host, device != nullptr ? device : ""));
     *on_device = new oncilla_tensor(MakeTensor(std::move(copy)));
     return Status();
   });

@@ -60,7 +60,7 @@ Result<RunHandle> Model::RunAsync(RunRequest request,
     }
     if (done) done(RunHandle(state));
   };
-  ONCILLA_TRY(session_->tasks().Post(std::move(task)));
+  ONCILLA_TRY(session_->tasks_.Post(std::move(task)));
   return RunHandle(std::move(state));
 }
 

@@ -122,7 +122,8 @@ std::vector<std::string> DeviceSet::GpusByPolicy() const {
 Status DeviceSet::OpenPreferred() {
   const bool any = options_.device.empty() || options_.device == "auto";
   std::vector<std::string> specs = {options_.device};
-  if (options_.device_policy != DevicePolicy::kFirst && (any || options_.device == "gpu" || options_.device == "GPU")) {
+  if (options_.device_policy != DevicePolicy::kFirst &&
+      (any || options_.device == "gpu" || options_.device == "GPU")) {
     specs = GpusByPolicy();
     specs.push_back(options_.device);
   }
@@ -338,6 +339,20 @@ void DeviceSet::MarkLost(size_t device, const Status& why) {
 Status DeviceSet::CheckAlive(size_t device) const {
   MutexLock lock(&mutex_);
   return in_use_[device].lost;
+}
+
+Result<DeviceTensor> DeviceSet::ToDevice(const Tensor& tensor, std::string_view device) {
+  ONCILLA_ASSIGN(const int used, InUse(std::string(device)));
+  const auto d = static_cast<size_t>(used);
+  if (devices()[d]->info().host_memory) {
+    return WithStage(
+        InvalidArgument("the memory of ", names()[d], " is the host's: feed the tensor"),
+        Stage::kOptions);
+  }
+  ONCILLA_TRY(CheckAlive(d));
+  auto written = links()[d]->Write(tensor);
+  if (written.status().code() == Code::kUnavailable) MarkLost(d, written.status());
+  return written;
 }
 
 }  // namespace oncilla

@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/base/mutex.h"
@@ -71,6 +72,10 @@ class DeviceSet {
   bool any_lost() const { return any_lost_; }
   // Unavailable, with the reason, for a device that was lost.
   Status CheckAlive(size_t device) const;
+
+  // Copies a tensor of numbers to a device in use, by any of its names, to be fed to runs.
+  // InvalidArgument where the device's memory is the host's.
+  Result<DeviceTensor> ToDevice(const Tensor& tensor, std::string_view device);
 
  private:
   // A device in use, and all that the session has for it.

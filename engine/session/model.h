@@ -51,16 +51,10 @@ class Model : public std::enable_shared_from_this<Model> {
   Status Place(std::vector<PlacementRequest> requests);
   // Takes back all that Place() asked for.
   void ClearPlacement();
-
   // Does what Run would, up to computing: imports, compiles, packs weights, and makes the plan with
   // its kernels for the shapes of the feeds (and the values of those that shapes depend on).
   // Without feeds, the plan too where the graph knows all sizes of its inputs.
   Status Prepare(const RunRequest& request);
-
-  // Which nodes of the model's file the engine can run; see ModelSource::JudgeNodes.
-  Result<std::vector<NodeJudgement>> JudgeNodes() {
-    return source_.JudgeNodes(session_->runtime().ops());
-  }
 
   // The executor for these names (empty feeds: those of the signature that the fetches need), for
   // inspect; `observe` sees the graph after each stage when it is compiled now. `device` is
@@ -75,12 +69,14 @@ class Model : public std::enable_shared_from_this<Model> {
   bool unloaded() const { return gate_.closed(); }
   // Takes the model out of its session; later runs fail with FailedPrecondition.
   Released Unload();
-  // The same where there may be no memory to list what came back.
-  void UnloadCounting(const DeviceCounter& count);
-  // Refuses runs from now on; false when some are still under way at the deadline.
-  bool Drain(Deadline deadline) { return gate_.Drain(deadline); }
 
  private:
+  friend class Session;  // closes its models
+  // Refuses runs from now on; false when some are still under way at the deadline.
+  bool Drain(Deadline deadline) { return gate_.Drain(deadline); }
+  // Unload where there may be no memory to list what came back.
+  void UnloadCounting(const DeviceCounter& count);
+
   Result<UseGate::Use> EnterNow();
   Result<RunResult> RunSince(const RunRequest& request,
                              std::chrono::steady_clock::time_point begin);

@@ -227,18 +227,4 @@ ResetReport CloseSessions(Runtime& runtime) {
   return report;
 }
 
-Result<DeviceTensor> Session::ToDevice(const Tensor& tensor, std::string_view device) {
-  ONCILLA_ASSIGN(const int used, devices_.InUse(std::string(device)));
-  const auto d = static_cast<size_t>(used);
-  if (devices_.devices()[d]->info().host_memory) {
-    return WithStage(
-        InvalidArgument("the memory of ", devices_.names()[d], " is the host's: feed the tensor"),
-        Stage::kOptions);
-  }
-  ONCILLA_TRY(devices_.CheckAlive(d));
-  auto written = devices_.links()[d]->Write(tensor);
-  if (written.status().code() == Code::kUnavailable) devices_.MarkLost(d, written.status());
-  return written;
-}
-
 }  // namespace oncilla

@@ -17,7 +17,6 @@
 #include "engine/base/task_queue.h"
 #include "engine/compile/constants.h"
 #include "engine/import/model_source.h"
-#include "engine/run/device_tensor.h"
 #include "engine/session/device_set.h"
 #include "engine/session/session_memory.h"
 
@@ -53,9 +52,6 @@ class Session : public std::enable_shared_from_this<Session> {
                                            const std::string& name,
                                            const OpenModelOptions& options);
 
-  // A warning in the runtime's log, the first time that the session has it.
-  void WarnOnce(const std::string& warning);
-
   // Releases everything; models of the session refuse to run afterwards. Waits for runs under way,
   // those that are queued included, or cancels them. It never waits for a device that hangs.
   Released Close(const CloseOptions& options = {});
@@ -77,12 +73,12 @@ class Session : public std::enable_shared_from_this<Session> {
   bool closed() const;
   // Cancelled when the session closes in a hurry.
   const CancellationToken& stop() const { return stop_; }
-  // Copies a tensor of numbers to a device in use, by any of its names, to be fed to runs.
-  Result<DeviceTensor> ToDevice(const Tensor& tensor, std::string_view device);
-  // Where asynchronous runs are done.
-  TaskQueue& tasks() { return tasks_; }
 
  private:
+  friend class Model;        // its asynchronous runs are done on tasks_
+  friend class Executables;  // what it compiles may be worth a warning
+  // A warning in the runtime's log, the first time that the session has it.
+  void WarnOnce(const std::string& warning);
   void CloseCounting(const CloseOptions& options, const DeviceCounter& count);
   // `pool`: null for the runtime's.
   Session(std::shared_ptr<Runtime> runtime, SessionOptions options,

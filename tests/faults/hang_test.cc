@@ -12,8 +12,8 @@
 #include "engine/session/model.h"
 #include "engine/session/session.h"
 #include "tests/faults/fault_layer.h"
-#include "tests/unit/onnx_text.h"
-#include "tests/unit/temporary.h"
+#include "tests/unit/support/onnx_text.h"
+#include "tests/unit/support/temporary.h"
 
 namespace oncilla {
 namespace {
@@ -205,7 +205,7 @@ TEST_F(Hang, UploadsAndReadsEnd) {
   EXPECT_EQ(kept->kept[0].Read(end).status().code(), Code::kDeadlineExceeded);
   EXPECT_LT(Clock::now() - begin, milliseconds(100) + kSlack);
   begin = Clock::now();
-  const Status upload = session_->ToDevice(Rows(4000).feeds[0].second, "gpu").status();
+  const Status upload = session_->device_set().ToDevice(Rows(4000).feeds[0].second, "gpu").status();
   EXPECT_EQ(upload.code(), Code::kUnavailable) << upload;
   EXPECT_LT(Clock::now() - begin, milliseconds(300) + kSlack);
   begin = Clock::now();
@@ -291,7 +291,8 @@ TEST_F(Hang, ACompilationGoesOnBehindARunThatEnds) {
     ASSERT_LT(Clock::now() - begin, milliseconds(100) + kSlack);
   }
   ASSERT_TRUE(ran.ok()) << ran.status();
-  EXPECT_EQ(Faults()->count("BuildProgram") - probes, model_->executables().counters().kernels_built)
+  EXPECT_EQ(Faults()->count("BuildProgram") - probes,
+            model_->executables().counters().kernels_built)
       << "each of them once";
 }
 

@@ -5,7 +5,7 @@
   v/bin/python tests/models/make_saved_models.py testdata/tensorflow/models
 
 Each folder is a SavedModel; beside it `answers/` holds in_<key>.npy and out_<key>.npy of one run of a signature.
-tests/unit/saved_models_test.cc imports, runs and compares. No TensorFlow is needed to run the tests."""
+tests/unit/import/saved_models_test.cc imports, runs and compares. No TensorFlow is needed to run the tests."""
 import os, shutil, sys
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")

@@ -5,7 +5,7 @@
   v/bin/python tests/models/make_tensorflow_cases.py testdata/tensorflow [family..]
 
 A family is a module of tests/models/tensorflow_cases; what a case is stands in recorder.py there.
-tests/unit/tf_ops_test.cc imports the cases of all files and compares. No TensorFlow is needed to run the tests."""
+tests/unit/import/tf_ops_test.cc imports the cases of all files and compares. No TensorFlow is needed to run the tests."""
 import importlib, os, sys
 
 folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tensorflow_cases")

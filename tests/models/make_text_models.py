@@ -5,7 +5,7 @@
   v/bin/python tests/models/make_text_models.py testdata/tensorflow/text
 
 frozen.pbtxt is a graph, version1 and version2 are SavedModel folders; answers/<model>_in_<key>.npy and .._out_<key>.npy are
-one run of each. tests/unit/tf_text_test.cc reads and compares."""
+one run of each. tests/unit/import/tf_text_test.cc reads and compares."""
 import os, shutil, sys
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")

@@ -5,7 +5,7 @@
   v/bin/python tests/models/make_tflite_cases.py testdata/tflite [family..]
 
 A family is a module of tests/models/tflite_cases; what a case is stands in tflite_recorder.py there.
-tests/unit/tflite_ops_test.cc runs the cases of all files and compares. No LiteRT is needed to run the tests."""
+tests/unit/import/tflite_ops_test.cc runs the cases of all files and compares. No LiteRT is needed to run the tests."""
 
 import importlib
 import os

@@ -5,7 +5,7 @@
   v/bin/python tests/models/make_tflite_models.py testdata/tflite [name..]
 
 Each signature is run by LiteRT's own kernels; feeds and answers stand in its subgraph as constants that nothing reads,
-like those of the cases (tflite_cases/tflite_recorder.py), and tests/unit/tflite_ops_test.cc runs both."""
+like those of the cases (tflite_cases/tflite_recorder.py), and tests/unit/import/tflite_ops_test.cc runs both."""
 
 import os
 import sys

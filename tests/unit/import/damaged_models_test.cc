@@ -1,0 +1,232 @@
+// Three real models whose files are cut at every kibibyte and have one byte of 2,000 wrong: each is
+// a clean error or a correct graph, which runs or fails cleanly, never a crash and never without
+// bounds in memory. The work is done in a child with a limit on its address space, which says by
+// shared memory where it is.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "engine/base/file.h"
+#include "engine/graph/verify.h"
+#include "engine/import/model_source.h"
+#include "engine/import/tf/state/checkpoint.h"
+#include "engine/session/model.h"
+#include "engine/session/session.h"
+#include "tests/unit/support/sanitized.h"
+#include "tests/unit/support/temporary.h"
+
+namespace oncilla {
+namespace {
+
+// With sanitizers, which are slow, one in so many.
+constexpr int kOneIn = kSanitized ? 12 : 1;
+// Above what the process has mapped when it begins.
+constexpr uint64_t kMemoryBytes = uint64_t{1} << 30;
+
+struct Progress {
+  char file[64];
+  int64_t damage;  // the new size, or the offset of the byte
+  int64_t errors, graphs, runs;
+  char problem[512];
+};
+
+void LimitMemory() {
+  if (kSanitized) return;  // sanitizers map terabytes
+  std::ifstream statm("/proc/self/statm");
+  uint64_t pages = 0;
+  statm >> pages;
+  const rlim_t bytes = pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) + kMemoryBytes;
+  const rlimit limit{bytes, bytes};
+  setrlimit(RLIMIT_AS, &limit);
+}
+
+// Runs the default signature on zeros; what comes of it is not judged.
+void Run(const std::string& path, Progress& progress) {
+  static const auto session = Session::Create(Runtime::Create({}), {.device = "cpu", .threads = 1});
+  const auto model = (*session)->Load(path, {});
+  if (!model.ok()) return;
+  RunRequest request;
+  request.timeout = std::chrono::seconds(2);
+  const auto signature = (*model)->source().FindSignature("");
+  if (!signature.ok()) return;
+  for (const TensorInfo& input : (*signature)->inputs) {
+    if (!input.shape.ranked() || input.dtype == DType::kInvalid || input.dtype == DType::kString) {
+      return;
+    }
+    Shape shape;
+    for (const Dim& dim : input.shape.dims()) shape.push_back(dim.known() ? dim.size : 4);
+    if (shape.elements() > 1 << 20) return;
+    auto feed = Tensor::Allocate({input.dtype, shape});
+    if (!feed.ok()) return;
+    request.feeds.emplace_back(input.name, *std::move(feed));
+  }
+  ++progress.runs;
+  (void)(*model)->Run(request);
+  (void)(*model)->Unload();
+}
+
+// Imports all signatures. False, with the reason, for what is neither an error nor a graph.
+bool Import(const std::string& path, Progress& progress) {
+  static const auto ops = OpSet::Builtin();
+  auto model = OpenModel(path, {});
+  if (!model.ok()) {
+    ++progress.errors;
+    return true;
+  }
+  for (const Signature& signature : (*model)->signatures()) {
+    const auto module = (*model)->Import({signature.key, {}, {}}, ops);
+    if (!module.ok()) {
+      ++progress.errors;
+      continue;
+    }
+    ++progress.graphs;
+    const Status status = Verify(module->main);
+    if (status.ok()) continue;
+    std::snprintf(progress.problem, sizeof(progress.problem), "%s",
+                  std::string(Message(status)).c_str());
+    return false;
+  }
+  return true;
+}
+
+class Damage {
+ public:
+  Damage(const std::string& folder, Progress& progress) : folder_(folder), progress_(progress) {}
+
+  // Every size of `file` that is a multiple of `step`, the largest first; then it is whole again.
+  bool Cut(const std::string& file, int64_t step) {
+    const std::string whole = Read(file);
+    step *= kOneIn;
+    for (int64_t size = static_cast<int64_t>(whole.size()) / step * step; size >= 0; size -= step) {
+      std::filesystem::resize_file(Path(file), static_cast<uintmax_t>(size));
+      if (!Try(file, size)) return false;
+    }
+    return testing::WriteQuickly(Path(file), whole);
+  }
+
+  // The same of a shard at every kibibyte, of which only the tensors are read.
+  bool CutShard(const std::string& prefix, const std::string& file) {
+    const std::string whole = Read(file);
+    std::snprintf(progress_.file, sizeof(progress_.file), "%s", file.c_str());
+    for (int64_t size = static_cast<int64_t>(whole.size()) / 1024 * 1024; size >= 0; size -= 1024) {
+      std::filesystem::resize_file(Path(file), static_cast<uintmax_t>(size));
+      progress_.damage = size;
+      auto checkpoint = Checkpoint::Open(Path(prefix));
+      if (!checkpoint.ok()) return false;  // the index is whole
+      int64_t read = 0;
+      for (const Checkpoint::Entry& entry : (*checkpoint)->entries()) {
+        const auto tensor = (*checkpoint)->Read(entry.key);
+        read += tensor.ok() ? 1 : 0;
+        const bool there = entry.offset + entry.size <= size;
+        if (tensor.ok() != there && entry.size > 0) return false;
+      }
+      if (static_cast<size_t>(read) == (*checkpoint)->entries().size()) return false;
+    }
+    return testing::WriteQuickly(Path(file), whole);
+  }
+
+  // `count` times one byte, drawn evenly, differs.
+  bool Flip(const std::string& file, int count) {
+    const std::string whole = Read(file);
+    std::fstream out(Path(file), std::ios::in | std::ios::out | std::ios::binary);
+    for (int i = 0; i < count / kOneIn; ++i) {
+      const auto at = static_cast<int64_t>(Next() % whole.size());
+      const auto bits = static_cast<char>(1 + Next() % 255);
+      Put(out, at, static_cast<char>(whole[static_cast<size_t>(at)] ^ bits));
+      if (!Try(file, at)) return false;
+      Put(out, at, whole[static_cast<size_t>(at)]);
+    }
+    return true;
+  }
+
+ private:
+  std::string Path(const std::string& file) const { return folder_ + "/" + file; }
+  std::string Read(const std::string& file) const { return *ReadFile(Path(file), 1u << 30); }
+  static void Put(std::fstream& file, int64_t at, char byte) {
+    file.seekp(at);
+    file.put(byte);
+    file.flush();
+  }
+  uint32_t Next() { return random_ = random_ * 1664525u + 1013904223u, random_ >> 8; }
+  bool Try(const std::string& file, int64_t damage) {
+    std::snprintf(progress_.file, sizeof(progress_.file), "%s", file.c_str());
+    progress_.damage = damage;
+    const int64_t graphs = progress_.graphs;
+    if (!Import(folder_, progress_)) return false;
+    if (progress_.graphs > graphs && progress_.graphs % 40 == 0) Run(folder_, progress_);
+    return true;
+  }
+
+  const std::string folder_;
+  Progress& progress_;
+  uint32_t random_ = 20260704;
+};
+
+// Copies the model, and runs `work` on the copy in a child.
+template <class Work>
+void InChild(const std::string& model, Work&& work) {
+  const testing::TemporaryFolder folder;
+  std::filesystem::copy(
+      std::string(ONCILLA_SOURCE_DIR) + "/testdata/" + model, folder.path(),
+      std::filesystem::copy_options::recursive | std::filesystem::copy_options::overwrite_existing);
+  void* shared =
+      mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(shared, MAP_FAILED);
+  auto* progress = new (shared) Progress{};
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    LimitMemory();
+    Damage damage(folder.path(), *progress);
+    _exit(work(damage) ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0)
+      << model << "/" << progress->file << " damaged at " << progress->damage << ": "
+      << (WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : progress->problem);
+  EXPECT_GT(progress->errors, 1000 / kOneIn);
+  EXPECT_GT(progress->graphs, 1000 / kOneIn);
+  EXPECT_GT(progress->runs, 20 / kOneIn);
+  std::printf("%s: %ld errors, %ld graphs, %ld runs\n", model.c_str(),
+              static_cast<long>(progress->errors), static_cast<long>(progress->graphs),
+              static_cast<long>(progress->runs));
+  munmap(shared, sizeof(Progress));
+}
+
+constexpr const char* kIndex = "variables/variables.index";
+constexpr const char* kPrefix = "variables/variables";
+constexpr const char* kData = "variables/variables.data-00000-of-00001";
+
+TEST(DamagedModels, TheQuickstart) {
+  InChild("quickstart/efficientnet_lite0", [](Damage& damage) {
+    return damage.Cut("saved_model.pb", 1024) && damage.Cut(kIndex, 1024) &&
+           damage.Cut(kData, 256 << 10) && damage.CutShard(kPrefix, kData) &&
+           damage.Flip("saved_model.pb", 1500) && damage.Flip(kIndex, 400) &&
+           damage.Flip(kData, 100);
+  });
+}
+
+TEST(DamagedModels, AConvolutionalNet) {
+  InChild("tensorflow/models/convnet", [](Damage& damage) {
+    return damage.Cut("saved_model.pb", 1024) && damage.Cut(kIndex, 16) && damage.Cut(kData, 64) &&
+           damage.Flip("saved_model.pb", 1500) && damage.Flip(kIndex, 400) &&
+           damage.Flip(kData, 100);
+  });
+}
+
+TEST(DamagedModels, RecurrentLayersWithLoops) {
+  InChild("tensorflow/runs/recurrent/model", [](Damage& damage) {
+    return damage.Cut("saved_model.pb", 1024) && damage.Cut(kIndex, 16) && damage.Cut(kData, 64) &&
+           damage.Flip("saved_model.pb", 1500) && damage.Flip(kIndex, 400) &&
+           damage.Flip(kData, 100);
+  });
+}
+
+}  // namespace
+}  // namespace oncilla

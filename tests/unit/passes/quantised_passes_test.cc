@@ -1,0 +1,218 @@
+// Passes on quantised tensors: what becomes arithmetic on integers, what must stay as it is, and
+// that both compute the same. Scales are powers of two, so that real numbers are exact too.
+#include <gtest/gtest.h>
+
+#include "engine/graph/print.h"
+#include "engine/passes/quantised.h"
+#include "tests/unit/support/graph_text.h"
+
+namespace oncilla {
+namespace {
+
+using namespace testing;
+
+const Pass kProducts{"integer products", &IntegerProducts}, kMoves{"move integers", &MoveIntegers},
+    kTables{"make byte tables", &MakeByteTables}, kLower{"lower quantisation", &LowerQuantisation},
+    kTransposes{"move transposes", &MoveTransposes}, kFold{"fold constants", &FoldConstants},
+    kSimplify{"simplify", &Simplify}, kFuse{"fuse elementwise", &FuseElementwise},
+    kFuseRequantize{"fuse requantize", &FuseRequantize};
+
+std::string Ops(const Graph& graph) {
+  std::string out;
+  for (const Node& node : graph.nodes())
+    out += (out.empty() ? "" : " ") + std::string(node.op->name);
+  return out;
+}
+
+// Quantised tensors of a graph, in u8 with the zero point 100.
+class QuantisedText : public GraphText {
+ public:
+  ValueId Quantise(ValueId x, float scale) {
+    return Add("QuantizeLinear", {x, Floats({}, {scale}), Zero()});
+  }
+  ValueId Dequantise(ValueId q, float scale) {
+    return Add("DequantizeLinear", {q, Floats({}, {scale}), Zero()});
+  }
+  // Through integers and back.
+  ValueId Through(ValueId x, float scale) { return Dequantise(Quantise(x, scale), scale); }
+  ValueId Zero() { return Constant<uint8_t>(DType::kU8, {}, {100}); }
+
+  // Signed bytes, with a scale for each place along `axis`.
+  ValueId Filter(const Shape& shape, int64_t axis, float scale) {
+    std::vector<int8_t> bytes;
+    for (int64_t i = 0; i < shape.elements(); ++i) {
+      bytes.push_back(static_cast<int8_t>(i * 37 % 255 - 127));
+    }
+    std::vector<float> scales;
+    for (int64_t i = 0; i < shape[static_cast<int>(axis)]; ++i) {
+      scales.push_back(i % 2 == 0 ? scale : scale / 2);
+    }
+    return Add("DequantizeLinear",
+               {Constant(DType::kI8, shape, bytes), Floats({std::ssize(scales)}, scales)},
+               {{"axis", axis}});
+  }
+  ValueId Bias(int64_t places, float scale) {
+    std::vector<int32_t> ints;
+    std::vector<float> scales;
+    for (int64_t i = 0; i < places; ++i) {
+      ints.push_back(static_cast<int32_t>(i * 1000 - 1500));
+      scales.push_back(i % 2 == 0 ? scale : scale / 2);
+    }
+    return Add("DequantizeLinear",
+               {Constant(DType::kI32, {places}, ints), Floats({places}, scales)},
+               {{"axis", int64_t{0}}});
+  }
+};
+
+constexpr float kX = 1.0f / 64, kW = 1.0f / 128, kY = 1.0f / 8;
+
+TEST(IntegerProducts, ConvolutionsAsOnnxWritesThem) {
+  QuantisedText t;
+  const ValueId x = t.Through(t.Input("x", Shape{1, 3, 6, 6}), kX);
+  const ValueId filter = t.Transpose(t.Filter({4, 3, 3, 3}, 0, kW), {2, 3, 1, 0});
+  const std::vector<int64_t> pads = {1, 1, 1, 1};
+  ValueId y = t.Add("Conv", {t.ToLast(x), filter, t.Bias(4, kX * kW)}, {{"pads", pads}});
+  y = t.Add("Relu", {t.ToFirst(y)});
+  t.Output("y", t.Through(y, kY));
+  const Graph after =
+      RunAndCompare(t.graph(), std::vector{kProducts, kTransposes, kSimplify, kFold});
+  EXPECT_EQ(CountOps(after, "Conv"), 0) << Print(after);
+  EXPECT_EQ(CountOps(after, "ConvInteger"), 1) << Print(after);
+  EXPECT_EQ(CountOps(after, "Relu"), 0) << Print(after);
+}
+
+TEST(IntegerProducts, MatrixProductsWithAndWithoutABias) {
+  QuantisedText t;
+  const ValueId x = t.Through(t.Input("x", Shape{5, 8}), kX);
+  const ValueId dense = t.Add("MatMul", {x, t.Filter({4, 8}, 0, kW)}, {{"transpose_b", true}});
+  const ValueId sum = t.Add("Add", {dense, t.Bias(4, kX * kW)});
+  const ValueId y = t.Through(t.Add("Relu6", {sum}), kY);
+  t.Output("y", y);
+  const ValueId other = t.Through(t.Input("other", Shape{2, 4, 3}), kX);
+  t.Output("batches", t.Through(t.Add("MatMul", {y, other}), kY));
+  const Graph after = RunAndCompare(t.graph(), std::vector{kProducts});
+  EXPECT_EQ(CountOps(after, "MatMulInteger"), 2) << Print(after);
+  EXPECT_EQ(CountOps(after, "MatMul"), 0) << Print(after);
+}
+
+TEST(IntegerProducts, WhatIsNotExactlyThatStays) {
+  QuantisedText t;
+  const ValueId x = t.Through(t.Input("x", Shape{2, 8}), kX);
+  const auto out = [&](const char* name, ValueId y) { t.Output(name, t.Through(y, kY)); };
+  // A bias of another scale, one of real numbers, scales along the sum, weights of real numbers.
+  out("scale", t.Add("Add", {t.Add("MatMul", {x, t.Filter({8, 4}, 1, kW)}), t.Bias(4, kX)}));
+  out("real", t.Add("Add", {t.Add("MatMul", {x, t.Filter({8, 4}, 1, kW)}), t.Weights({4})}));
+  out("rows", t.Add("MatMul", {x, t.Filter({8, 4}, 0, kW)}));
+  out("weights", t.Add("MatMul", {x, t.Weights({8, 4})}));
+  // The product is fetched itself.
+  const ValueId fetched = t.Add("MatMul", {x, t.Filter({8, 4}, 1, kW)});
+  t.Output("fetched", fetched);
+  out("also", fetched);
+  const Graph after = RunAndCompare(t.graph(), std::vector{kProducts});
+  EXPECT_EQ(CountOps(after, "MatMulInteger"), 0) << Print(after);
+  EXPECT_EQ(CountOps(after, "MatMul"), 5) << Print(after);
+}
+
+TEST(IntegerProducts, SumsThatCouldLeave32BitsStay) {
+  QuantisedText t;
+  const ValueId x = t.Through(t.Input("x", Shape{1, 120000}), kX);
+  t.Output("y", t.Through(t.Add("MatMul", {x, t.Filter({120000, 2}, 1, kW)}), 1024));
+  EXPECT_EQ(CountOps(RunAndCompare(t.graph(), std::vector{kProducts}), "MatMul"), 1);
+}
+
+TEST(FuseRequantize, SumsThatNobodyElseReads) {
+  QuantisedText t;
+  const ValueId x = t.Quantise(t.Input("x", Shape{1, 5, 5, 3}), kX);
+  const ValueId filter = t.Constant<int8_t>(DType::kI8, {1, 1, 3, 2}, {1, -2, 3, -4, 5, -6});
+  const ValueId scales = t.Floats({2}, {0.25f, 0.5f});
+  const auto conv = [&] { return t.Add("ConvInteger", {x, filter, t.Zero()}); };
+  t.Output("fused", t.Add("Requantize", {conv(), scales, t.Zero()}, {{"to", DType::kU8}}));
+  // Factors for rows, an input with a zero point of its own, sums that are fetched too.
+  t.Output("rows", t.Add("Requantize", {conv(), t.Floats({5}, {1, 2, 3, 4, 5}), t.Zero()},
+                         {{"to", DType::kU8}, {"axis", int64_t{1}}}));
+  t.Output("moved", t.Add("Requantize", {conv(), scales, t.Zero()},
+                          {{"to", DType::kU8}, {"x_zero", int64_t{3}}}));
+  const ValueId fetched = conv();
+  t.Output("sums", fetched);
+  t.Output("also", t.Add("Requantize", {fetched, scales, t.Zero()}, {{"to", DType::kU8}}));
+  // Nodes are placed by then.
+  Graph placed = t.graph();
+  for (uint32_t n = 0; n < placed.nodes().size(); ++n) placed.SetDevice(NodeId{n}, 0);
+  const Graph after = RunAndCompare(placed, std::vector{kFuseRequantize});
+  EXPECT_EQ(CountOps(after, "Requantize"), 3) << Print(after);
+  EXPECT_EQ(CountOps(after, "ConvInteger"), 4) << Print(after);
+}
+
+// An op that comes to this list must not fill anything up: integers and real numbers have another
+// zero.
+TEST(MoveIntegers, OpsThatOnlyMove) {
+  const auto set = OpSet::Builtin();
+  std::string ops;
+  for (const OpDef* op : set->ops()) {
+    if (OnlyMoves(*op)) ops += std::string(op->name) + ' ';
+  }
+  EXPECT_EQ(
+      ops,
+      "Reshape Squeeze Unsqueeze Flatten Transpose Concat Split Tile Expand Slice StridedSlice ");
+}
+
+TEST(MoveIntegers, MovementsBetweenEqualScales) {
+  QuantisedText t;
+  const ValueId x = t.Through(t.Input("x", Shape{2, 3, 4}), kX);
+  ValueId y = t.Add("Reshape", {t.Transpose(x, {0, 2, 1}), t.Ints({2, 12})});
+  y = t.Add("Slice", {y, t.Ints({1}), t.Ints({9}), t.Ints({1})});
+  const ValueId other = t.Through(t.Input("other", Shape{2, 3}), kY);
+  y = t.Add("Concat", {y, other}, {{"axis", int64_t{1}}});
+  t.Output("y", t.Through(y, kX));
+  EXPECT_EQ(Ops(RunAndCompare(t.graph(), std::vector{kMoves})),
+            "QuantizeLinear Transpose Reshape Slice QuantizeLinear DequantizeLinear QuantizeLinear "
+            "Concat DequantizeLinear");
+}
+
+TEST(MoveIntegers, OtherScalesAndOtherReadersStay) {
+  QuantisedText t;
+  const ValueId x = t.Through(t.Input("x", Shape{2, 3}), kX);
+  t.Output("scale", t.Through(t.Transpose(x, {1, 0}), kY));
+  const ValueId read = t.Add("Reshape", {x, t.Ints({6})});
+  t.Output("read", read);
+  t.Output("again", t.Through(read, kX));
+  const std::string ops = Ops(t.graph());
+  EXPECT_EQ(Ops(RunAndCompare(t.graph(), std::vector{kMoves})), ops);
+}
+
+TEST(ByteTables, FunctionsOfOneByte) {
+  QuantisedText t;
+  const ValueId q = t.Quantise(t.Input("x", Shape{2, 9}), kX), x = t.Dequantise(q, kX);
+  const ValueId active = t.Add("Mul", {t.Add("Sigmoid", {x}), x});
+  const ValueId y = t.Quantise(t.Add("Mul", {active, t.Floats({1}, {1.7f})}), kX);
+  t.Output("y", t.Dequantise(y, kX));
+  const Graph after = RunAndCompare(t.graph(), std::vector{kTables});
+  EXPECT_EQ(Ops(after), "QuantizeLinear ByteTable DequantizeLinear") << Print(after);
+}
+
+TEST(ByteTables, WhatDependsOnPlacesOrOthersStays) {
+  QuantisedText t;
+  const ValueId x = t.Through(t.Input("x", Shape{2, 4}), kX);
+  const ValueId other = t.Through(t.Input("other", Shape{2, 4}), kX);
+  t.Output("places", t.Through(t.Add("Mul", {x, t.Weights({4})}), kX));
+  t.Output("others", t.Through(t.Add("Mul", {x, other}), kX));
+  EXPECT_EQ(CountOps(RunAndCompare(t.graph(), std::vector{kTables}), "ByteTable"), 0);
+}
+
+TEST(LowerQuantisation, FusesWithWhatStandsBesideIt) {
+  QuantisedText t;
+  const ValueId a = t.Quantise(t.Input("a", Shape{3, 5}), kX),
+                b = t.Quantise(t.Input("b", Shape{3, 5}), kX);
+  const ValueId sum = t.Add("Add", {t.Dequantise(a, kX), t.Dequantise(b, kX)});
+  const ValueId y = t.Quantise(sum, kX / 2);
+  t.Output("y", t.Add("Reshape",
+                      {t.Dequantise(t.Add("Reshape", {y, t.Ints({15})}), kX / 2), t.Ints({15})}));
+  // Nodes are placed by then.
+  Graph placed = t.graph();
+  for (uint32_t n = 0; n < placed.nodes().size(); ++n) placed.SetDevice(NodeId{n}, 0);
+  EXPECT_EQ(Ops(RunAndCompare(placed, std::vector{kLower, kFuse})),
+            "QuantizeLinear QuantizeLinear FusedElementwise Reshape DequantizeLinear Reshape");
+}
+
+}  // namespace
+}  // namespace oncilla

@@ -1,0 +1,196 @@
+// Functions recognised however frameworks write them: activations and layer norms.
+#include <gmock/gmock.h>
+
+#include <cstring>
+
+#include "tests/unit/support/pass_parts.h"
+
+namespace oncilla {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::OpsOf;
+using testing::Scalar;
+
+// Builds graphs in the order that a formula is read in.
+class Formula {
+ public:
+  explicit Formula(Shape shape) : graph_(OpSet::Builtin()) {
+    x = graph_.AddInput("x", Fact::Of(DType::kF32, std::move(shape)));
+  }
+  ValueId operator()(std::string_view op, std::vector<ValueId> inputs, AttrMap attrs = {}) {
+    const std::string name = StrCat(op, ++count_);
+    return graph_.Add(name, op, std::move(attrs), std::move(inputs)).value();
+  }
+  ValueId number(float value) { return graph_.AddConstant(Scalar(value)); }
+  ValueId vector(std::vector<float> values, Shape shape) {
+    return graph_.AddConstant(Tensor::Of<float>(DType::kF32, std::move(shape), values));
+  }
+  // The mean over the last axis of a rank-2 value, kept.
+  ValueId mean(ValueId of) {
+    const ValueId axes = graph_.AddConstant(Tensor::Int64s(std::vector<int64_t>{-1}));
+    return (*this)("ReduceMean", {of, axes}, {{"keep_dims", true}});
+  }
+  Graph Finish(ValueId y) {
+    graph_.AddOutput("y", y);
+    return graph_;
+  }
+  Graph& graph() { return graph_; }
+  ValueId x = kNoValue;
+
+ private:
+  Graph graph_;
+  int count_ = 0;
+};
+
+class Activations : public testing::PassTest {
+ protected:
+  void ExpectBecomes(Graph graph, std::string_view op) {
+    const Graph after = After(graph, {{"recognise", &RecogniseActivations}});
+    EXPECT_EQ(OpsOf(after), op) << Print(after);
+    ExpectSameResults(graph, after, 2e-6);
+  }
+};
+
+TEST_F(Activations, Silu) {
+  Formula f({3, 50});
+  ExpectBecomes(f.Finish(f("Mul", {f.x, f("Sigmoid", {f.x})})), "Silu");
+}
+
+TEST_F(Activations, SiluWithTheFactorsTheOtherWayRound) {
+  Formula f({3, 50});
+  const ValueId e = f("Add", {f("Exp", {f("Neg", {f.x})}), f.number(1)});
+  ExpectBecomes(f.Finish(f("Div", {f.x, e})), "Silu");
+}
+
+TEST_F(Activations, GeluOfOnnxExporters) {
+  Formula f({2, 100});
+  const ValueId e = f("Erf", {f("Div", {f.x, f.number(1.41421356f)})});
+  const ValueId y = f("Mul", {f("Mul", {f.x, f("Add", {e, f.number(1)})}), f.number(0.5f)});
+  const Graph graph = f.Finish(y);
+  ExpectBecomes(graph, "Gelu");
+}
+
+TEST_F(Activations, GeluOfTensorFlow) {
+  Formula f({2, 100});
+  const ValueId e = f("Erfc", {f("Mul", {f("Neg", {f.x}), f.number(0.70710678f)})});
+  ExpectBecomes(f.Finish(f("Mul", {f("Mul", {f.number(0.5f), f.x}), e})), "Gelu");
+}
+
+TEST_F(Activations, GeluByTanhIsToldApart) {
+  Formula f({2, 100});
+  const ValueId cube = f("Pow", {f.x, f.number(3)});
+  const ValueId inner = f("Add", {f.x, f("Mul", {cube, f.number(0.044715f)})});
+  const ValueId t = f("Tanh", {f("Mul", {inner, f.number(0.7978845608f)})});
+  const ValueId half = f("Mul", {f.x, f.number(0.5f)});
+  const Graph graph = f.Finish(f("Mul", {half, f("Add", {t, f.number(1)})}));
+  const Graph after = After(graph, {{"recognise", &RecogniseActivations}});
+  EXPECT_THAT(Print(after), HasSubstr("Gelu(%0) {approximate=true}"));
+  ExpectSameResults(graph, after, 2e-6);
+}
+
+TEST_F(Activations, HardSwishOfMobileNets) {
+  Formula f({2, 100});
+  const ValueId six = f("Relu6", {f("Add", {f.x, f.number(3)})});
+  ExpectBecomes(f.Finish(f("Div", {f("Mul", {f.x, six}), f.number(6)})), "HardSwish");
+}
+
+TEST_F(Activations, ANearMissStaysAsItIs) {
+  Formula f({2, 100});
+  const ValueId six = f("Relu6", {f("Add", {f.x, f.number(3)})});
+  // 0.166 is not a sixth.
+  const ValueId y = f("Mul", {f("Mul", {f.x, six}), f.number(0.166f)});
+  const Graph graph = f.Finish(y);
+  EXPECT_EQ(OpsOf(After(graph, {{"recognise", &RecogniseActivations}})), OpsOf(graph));
+}
+
+TEST_F(Activations, AValueReadElsewhereKeepsItsNodes) {
+  Formula f({2, 100});
+  const ValueId s = f("Sigmoid", {f.x});
+  Graph graph = f.Finish(f("Mul", {f.x, s}));
+  graph.AddOutput("s", s);
+  EXPECT_EQ(OpsOf(After(graph, {{"recognise", &RecogniseActivations}})), "Sigmoid Mul");
+}
+
+TEST_F(Activations, TwoInputsAreNoActivation) {
+  Formula f({2, 100});
+  const ValueId other = f.graph().AddInput("other", Fact::Of(DType::kF32, Shape{2, 100}));
+  const Graph graph = f.Finish(f("Mul", {other, f("Sigmoid", {f.x})}));
+  EXPECT_EQ(OpsOf(After(graph, {{"recognise", &RecogniseActivations}})), "Sigmoid Mul");
+}
+
+class LayerNorms : public testing::PassTest {
+ protected:
+  Graph Recognised(const Graph& graph) {
+    return After(graph, {{"recognise", &RecogniseLayerNorms}});
+  }
+  const std::vector<float> scale_ = {1, -2, 0.5f, 3, 1.5f}, offset_ = {0.25f, 0, -1, 2, 4};
+};
+
+TEST_F(LayerNorms, AsOnnxExportersWriteThem) {
+  Formula f({4, 5});
+  const ValueId d = f("Sub", {f.x, f.mean(f.x)});
+  const ValueId v = f.mean(f("Pow", {d, f.number(2)}));
+  const ValueId n = f("Div", {d, f("Sqrt", {f("Add", {v, f.number(1e-5f)})})});
+  const ValueId scaled = f("Mul", {n, f.vector(scale_, {5})});
+  const Graph graph = f.Finish(f("Add", {scaled, f.vector(offset_, {1, 5})}));
+  const Graph after = Recognised(graph);
+  EXPECT_EQ(OpsOf(after), "LayerNorm");
+  ExpectSameResults(graph, after, 1e-5);
+}
+
+TEST_F(LayerNorms, AsTensorFlowWritesThem) {
+  Formula f({4, 5});
+  const ValueId m = f.mean(f.x);
+  const ValueId v = f.mean(f("SquaredDifference", {f.x, m}));
+  const ValueId r = f("Rsqrt", {f("Add", {v, f.number(1e-12f)})});
+  const ValueId s = f("Mul", {r, f.vector(scale_, {5})});
+  const ValueId shift = f("Sub", {f.vector(offset_, {5}), f("Mul", {m, s})});
+  const Graph graph = f.Finish(f("Add", {f("Mul", {f.x, s}), shift}));
+  const Graph after = Recognised(graph);
+  EXPECT_EQ(OpsOf(after), "LayerNorm");
+  ExpectSameResults(graph, after, 1e-5);
+}
+
+TEST_F(LayerNorms, AloneAndWithAnOffsetOnly) {
+  for (const bool with_offset : {false, true}) {
+    Formula f({4, 5});
+    const ValueId d = f("Sub", {f.x, f.mean(f.x)});
+    const ValueId v = f.mean(f("Square", {d}));
+    ValueId y = f("Mul", {d, f("Rsqrt", {f("Add", {v, f.number(1e-3f)})})});
+    if (with_offset) y = f("Add", {y, f.vector(offset_, {5})});
+    const Graph graph = f.Finish(y);
+    const Graph after = Recognised(graph);
+    EXPECT_EQ(OpsOf(after), "LayerNorm");
+    ExpectSameResults(graph, after, 1e-5);
+  }
+}
+
+// Constants stay where the model's file has them, at any address.
+TEST_F(LayerNorms, WithAnEpsilonAtAnOddAddress) {
+  Formula f({4, 5});
+  std::vector<std::byte> file(1 + sizeof(float));
+  const float epsilon = 1e-3f;
+  std::memcpy(file.data() + 1, &epsilon, sizeof(epsilon));
+  const Tensor odd = Tensor::View({DType::kF32, {}}, std::span(file).subspan(1), nullptr);
+  const ValueId d = f("Sub", {f.x, f.mean(f.x)});
+  const ValueId v = f.mean(f("Square", {d}));
+  const ValueId y = f("Mul", {d, f("Rsqrt", {f("Add", {v, f.graph().AddConstant(odd)})})});
+  const Graph graph = f.Finish(y);
+  const Graph after = Recognised(graph);
+  EXPECT_EQ(OpsOf(after), "LayerNorm");
+  ExpectSameResults(graph, after, 1e-5);
+}
+
+TEST_F(LayerNorms, ASumInPlaceOfTheMeanIsAnother) {
+  Formula f({4, 5});
+  const ValueId d = f("Sub", {f.x, f.mean(f.x)});
+  // Sample variance: over n - 1.
+  const ValueId v = f("Mul", {f.mean(f("Square", {d})), f.number(1.25f)});
+  const ValueId y = f("Mul", {d, f("Rsqrt", {f("Add", {v, f.number(1e-3f)})})});
+  const Graph graph = f.Finish(y);
+  EXPECT_EQ(OpsOf(Recognised(graph)), OpsOf(graph));
+}
+
+}  // namespace
+}  // namespace oncilla

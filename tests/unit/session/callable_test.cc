@@ -1,0 +1,147 @@
+// Callables: positions instead of names, values on the host and on devices, and what happens to
+// them when their model changes or goes.
+#include "engine/session/callable.h"
+
+#include <gmock/gmock.h>
+
+#include <thread>
+
+#include "tests/unit/support/far_session.h"
+
+namespace oncilla {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class Callables : public testing::FarSession {
+ protected:
+  void SetUp() override {
+    Open();
+    testing::OnnxGraphText graph;
+    graph.Input("a", {"n", 4}).Input("b", {"n", 4}).Input("spare", {2});
+    graph.Output("sum", {"n", 4}).Output("difference", {"n", 4});
+    graph.Node({"Add", {"a", "b"}, {"sum"}, "sum"});
+    graph.Node({"Sub", {"a", "b"}, {"difference"}, "difference"});
+    model_ = *session_->Load(folder_.Write("two.onnx", testing::OnnxModelText(graph)), {});
+  }
+  Result<std::shared_ptr<Callable>> Make(std::vector<std::string> feeds,
+                                         std::vector<std::string> fetches) {
+    CallableOptions options;
+    options.feeds = std::move(feeds);
+    options.fetches = std::move(fetches);
+    return Callable::Create(model_, options);
+  }
+
+  std::shared_ptr<Model> model_;
+  const RunValue a_ = testing::Row(10, 20, 30, 40), b_ = testing::Row(1, 2, 3, 4);
+};
+
+TEST_F(Callables, TakeAndGiveByPosition) {
+  auto one = Make({"b", "a"}, {"difference", "sum"});
+  ASSERT_TRUE(one.ok()) << one.status();
+  EXPECT_THAT((*one)->outputs(), ElementsAre("difference", "sum"));
+  auto out = (*one)->Run(std::vector<RunValue>{b_, a_});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_THAT(Values((*out)[0].host()), ElementsAre(9, 18, 27, 36));
+  EXPECT_THAT(Values((*out)[1].host()), ElementsAre(11, 22, 33, 44));
+  auto spare = Make({"spare", "a", "b"}, {"sum"});
+  ASSERT_TRUE(spare.ok()) << spare.status();
+  out = (*spare)->Run(std::vector<RunValue>{Tensor::Scalar(1), a_, b_});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ(out->size(), 1u);
+}
+
+TEST_F(Callables, RefuseWhatDoesNotFitWhenMadeOrCalled) {
+  EXPECT_EQ(Make({"a"}, {"sum"}).status().code(), Code::kInvalidArgument);
+  EXPECT_FALSE(Make({"a", "b"}, {"product"}).ok());
+  auto one = Make({"a", "b"}, {"sum"});
+  ASSERT_TRUE(one.ok());
+  EXPECT_THAT(Message((*one)->Run(std::vector<RunValue>{a_}).status()),
+              HasSubstr("takes 2 feeds, got 1"));
+  EXPECT_THAT(Message((*one)->Run(std::vector<RunValue>{a_, RunValue()}).status()),
+              HasSubstr("feed 1 ('b') is empty"));
+  const Status shape = (*one)->Run(std::vector<RunValue>{a_, Tensor::Scalar(1)}).status();
+  EXPECT_THAT(Message(shape), HasSubstr("input 'b' must be f32[n,4]"));
+  CallOptions options;
+  options.cancel = CancellationToken::Create();
+  options.cancel.Cancel();
+  EXPECT_EQ((*one)->Run(std::vector<RunValue>{a_, b_}, options).status().code(), Code::kCancelled);
+}
+
+TEST_F(Callables, ChainOnTheDevice) {
+  CallableOptions options;
+  options.feeds = {"a", "b"};
+  options.fetches = {"sum"};
+  options.keep_all = true;
+  auto sum = *Callable::Create(model_, options);
+  RunValue total = a_;
+  RunStats stats;
+  CallOptions call;
+  const RunValue b = *session_->device_set().ToDevice(b_.host(), session_->device_set().names()[1]);
+  total = (*sum->Run(std::vector<RunValue>{total, b}))[0];
+  call.stats = &stats;
+  for (int i = 0; i < 9; ++i) {
+    ASSERT_TRUE(total.on_device());
+    total = (*sum->Run(std::vector<RunValue>{total, b}, call))[0];
+  }
+  EXPECT_EQ(stats.copies, 0);
+  EXPECT_EQ(stats.segments, 9);
+  EXPECT_THAT(Values(*total.ToHost()), ElementsAre(20, 40, 60, 80));
+}
+
+TEST_F(Callables, OverlapFromManyThreads) {
+  auto sum = *Make({"a", "b"}, {"sum"});
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 25; ++i) {
+        const auto f = static_cast<float>(t * 100 + i);
+        const auto out = sum->Run(std::vector<RunValue>{testing::Row(f, f, f, f), b_});
+        if (!out.ok() || Values((*out)[0].host())[3] != f + 4) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(Callables, OutliveTheirModelsMemoryButNotItsUse) {
+  auto sum = *Make({"a", "b"}, {"sum"});
+  ASSERT_TRUE(sum->Run(std::vector<RunValue>{a_, b_}).ok());
+  EXPECT_GT(model_->Unload().bytes, 0);
+  EXPECT_EQ(session_->memory().Devices()[1].in_use_bytes, 0);
+  EXPECT_EQ(sum->Run(std::vector<RunValue>{a_, b_}).status().code(), Code::kFailedPrecondition);
+  model_.reset();
+  session_.reset();
+  EXPECT_FALSE(sum->Run(std::vector<RunValue>{a_, b_}).ok());
+}
+
+// A variable that was a constant so far begins to change: what took it for one is made anew.
+TEST(CallablesOfModelsWithState, SeeWhatOthersWrite) {
+  const std::string path =
+      std::string(ONCILLA_SOURCE_DIR) + "/testdata/tensorflow/runs/state/model";
+  RuntimeOptions runtime;
+  runtime.threads = 2;
+  auto session = *Session::Create(Runtime::Create(runtime), SessionOptions{.device = "cpu"});
+  auto model = *session->Load(path, {});
+  CallableOptions options;
+  options.signature = "get";
+  options.fetches = {"count"};
+  auto count = *Callable::Create(model, options);
+  const auto before = count->Run({});
+  ASSERT_TRUE(before.ok()) << before.status();
+  EXPECT_EQ((*before)[0].host().As<int64_t>()[0], 0);
+  RunRequest add;
+  add.signature = "add";
+  const std::vector<float> one = {1, 2, 3};
+  add.feeds = {{"x", Tensor::Of<float>(DType::kF32, {3}, one)}};
+  ASSERT_TRUE(model->Run(add).ok());
+  const auto after = count->Run({});
+  ASSERT_TRUE(after.ok()) << after.status();
+  EXPECT_EQ((*after)[0].host().As<int64_t>()[0], 1);
+}
+
+}  // namespace
+}  // namespace oncilla
