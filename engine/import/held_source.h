@@ -48,7 +48,8 @@ class HeldSource : public ModelSource {
     const auto source = Held();
     return source == nullptr ? Result<Module>(Gone()) : source->ImportInitialiser(resources, ops);
   }
-  Result<std::vector<NodeJudgement>> JudgeNodes(const std::shared_ptr<const OpSet>& ops) override {
+  Result<std::vector<NodeJudgement>> JudgeNodes(
+      const std::shared_ptr<const OpSet>& ops) const override {
     const auto source = Held();
     return source == nullptr ? Result<std::vector<NodeJudgement>>(Gone()) : source->JudgeNodes(ops);
   }

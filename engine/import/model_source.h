@@ -74,10 +74,11 @@ class ModelSource {
   // ones.
   virtual Result<Module> Import(const ImportRequest& request,
                                 const std::shared_ptr<const OpSet>& ops) = 0;
-  // Judges every node of the main graph, in the order of the file, by the same code that imports it.
-  // A node behind one that is not supported is judged all the same, from the type and shape that
-  // the file states for what it reads. Unimplemented for formats that do not offer it.
-  virtual Result<std::vector<NodeJudgement>> JudgeNodes(const std::shared_ptr<const OpSet>& ops) {
+  // Judges every node of the main graph, in the order of the file, by the same code that imports
+  // it. A node behind one that is not supported is judged all the same, from the type and shape
+  // that the file states for what it reads. Unimplemented for formats that do not offer it.
+  virtual Result<std::vector<NodeJudgement>> JudgeNodes(
+      const std::shared_ptr<const OpSet>& ops) const {
     (void)ops;
     return Unsupported("nodes are judged one by one in ONNX models only, and this is a ", format());
   }

@@ -93,7 +93,10 @@ Status Model::Place(std::vector<PlacementRequest> requests) {
       return WithStage(In(name.status(), StrCat("device of ", Describe(request))), Stage::kOptions);
     }
     const Status there = session_->device_set().Use(request.device).status();
-    if (!there.ok() && session_->options().strict) return there;
+    if (there.ok()) continue;
+    if (session_->options().strict) return there;
+    session_->WarnOnce(StrCat(path_, ": placement: ", Describe(request), ": ", there.message(),
+                              "; they are placed as if nothing had been asked"));
   }
   fallbacks_.Forget();
   executables_.Place(std::move(requests));

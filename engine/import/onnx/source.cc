@@ -98,7 +98,8 @@ class OnnxSource : public ModelSource {
     return WithStage(In(module.status(), file_->path()), Stage::kLoad);
   }
 
-  Result<std::vector<NodeJudgement>> JudgeNodes(const std::shared_ptr<const OpSet>& ops) override {
+  Result<std::vector<NodeJudgement>> JudgeNodes(
+      const std::shared_ptr<const OpSet>& ops) const override {
     const std::lock_guard<std::mutex> lock(mutex_);
     ONCILLA_TRY(file_->CheckUnchanged());
     OnnxContext context;
@@ -118,7 +119,7 @@ class OnnxSource : public ModelSource {
   }
 
  private:
-  Result<Tensor> ReadTensor(Bytes bytes) {
+  Result<Tensor> ReadTensor(Bytes bytes) const {
     Tensor value;
     ONCILLA_TRY(ReadWire("a tensor", [&]() -> Status {
       ONCILLA_ASSIGN(OnnxTensor tensor,
@@ -172,11 +173,11 @@ class OnnxSource : public ModelSource {
     return request;
   }
 
-  mutable std::mutex mutex_;  // of external_: tensors of subgraphs open files late
+  mutable std::mutex mutex_;  // of external_: tensors of subgraphs may open files late
   std::shared_ptr<const MappedFile> file_;
   std::deque<std::string> map_names_;  // of the model's, where they are not in the file
   OnnxModel model_;
-  OnnxExternalFiles external_;
+  mutable OnnxExternalFiles external_;  // files that were opened are kept
   Signature signature_;
   std::unordered_map<std::string_view, const OnnxValueInfo*> stated_;
 };

@@ -1,13 +1,14 @@
 // Freezing: the small SavedModels as GraphDefs, read again and compared with TensorFlow's recorded
 // answers; what a frozen graph cannot hold. That TensorFlow itself loads what comes out is checked
 // by tests/models/check_frozen_graphs.py, where it is installed.
+#include "engine/import/tf/freeze.h"
+
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
 #include <protozero/pbf_writer.hpp>
 
 #include "engine/import/tf/contents.h"
-#include "engine/import/tf/freeze.h"
 #include "engine/import/tf/source.h"
 #include "tests/case_runner/case_file.h"
 #include "tests/unit/support/run_graph.h"

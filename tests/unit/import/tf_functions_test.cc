@@ -1,9 +1,9 @@
 // Flattening on small graphs made here: calls, arguments, effects, and what is refused.
+#include "engine/import/tf/graph/functions.h"
+
 #include <gtest/gtest.h>
 
 #include <protozero/pbf_writer.hpp>
-
-#include "engine/import/tf/graph/functions.h"
 
 namespace oncilla {
 namespace {

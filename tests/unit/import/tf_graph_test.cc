@@ -1,10 +1,11 @@
 // GraphDefs off the wire: inputs, attributes with their defaults, constants in every form, damage.
+#include "engine/import/tf/graph/graph.h"
+
 #include <gtest/gtest.h>
 
 #include <protozero/pbf_writer.hpp>
 
 #include "engine/base/half.h"
-#include "engine/import/tf/graph/graph.h"
 
 namespace oncilla {
 namespace {

@@ -1,4 +1,6 @@
 // Models opened by content and imported whole: names, near names, what is refused and how it reads.
+#include "engine/import/tf/import.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -8,7 +10,6 @@
 #include "engine/graph/print.h"
 #include "engine/graph/verify.h"
 #include "engine/import/graph_builder.h"
-#include "engine/import/tf/import.h"
 #include "engine/import/tf/source.h"
 #include "tests/unit/support/run_graph.h"
 #include "tests/unit/support/temporary.h"

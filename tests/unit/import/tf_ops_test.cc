@@ -110,8 +110,7 @@ class TfOps : public ::testing::Test {
     ONCILLA_ASSIGN(const Module module, std::move(imported));
     ONCILLA_TRY(Verify(module.main));
     // What calls functions or remembers needs a session: see AgreeInASession.
-    if (!module.functions.empty() || !module.variables.empty())
-      return c.error.empty() ? Status() : InvalidArgument(c.error);
+    if (!module.functions.empty() || !module.variables.empty()) return c.error.empty() ? Status() : InvalidArgument(c.error);
     ONCILLA_ASSIGN(const std::vector<Tensor> results, testing::RunGraph(module.main, c.feeds));
     if (!c.error.empty()) return {};
     for (size_t i = 0; i < results.size(); ++i) {

@@ -1,10 +1,10 @@
 // Old control flow, raised: forms that TensorFlow does not write are refused, and nothing hangs.
 // What it does write is tested in whole models (testdata/tensorflow/runs/old_*).
+#include "engine/import/tf/graph/raise.h"
+
 #include <gtest/gtest.h>
 
 #include <deque>
-
-#include "engine/import/tf/graph/raise.h"
 
 namespace oncilla {
 namespace {

@@ -297,6 +297,9 @@ TEST_P(SessionDevices, MissingDevicesAreRelaxedOrRefused) {
   const auto session = Open();
   const auto model = LoadNetwork(*session);
   ASSERT_TRUE(model->Place({{.nodes = "root", .device = "/device:GPU:9"}}).ok());
+  EXPECT_THAT(told_, HasSubstr("network: placement: nodes 'root': "));
+  EXPECT_THAT(told_, HasSubstr("GPU:9"));
+  EXPECT_THAT(told_, HasSubstr("; they are placed as if nothing had been asked\n"));
   EXPECT_EQ(Where(*model, "root").reason, PlacementReason::kRelaxed);
   ExpectRight(model->Run(Feeds()));
   EXPECT_EQ(CodeOf(model->Place({{.nodes = "root", .device = "/gpu:x"}})), Code::kInvalidArgument);
