@@ -103,7 +103,7 @@ oncilla_status* oncilla_session_upload(oncilla_session* session, const char* dev
     ONCILLA_TRY(NeedTensor(tensor, "tensor"));
     ONCILLA_TRY(NeedHandle(on_device, "on_device"));
     ONCILLA_ASSIGN(const Tensor host, tensor->value().ToHost());
-    ONCILLA_ASSIGN(DeviceTensor copy,
+    ONCILLA_ASSIGN(RunValue copy,
                    session->session->device_set().ToDevice(host, device != nullptr ? device : ""));
     *on_device = new oncilla_tensor(MakeTensor(std::move(copy)));
     return Status();
@@ -174,6 +174,10 @@ oncilla_status* oncilla_prefetcher_create(oncilla_callable* callable, oncilla_so
       std::vector<const oncilla_tensor*> inputs(feeds.size());
       const int answer = source(user, inputs.data(), inputs.size());
       if (answer == 0) return false;
+      if (answer == 2) {
+        return InvalidArgument("the source gave more than the ", inputs.size(),
+                               " inputs that the callable takes");
+      }
       if (answer != 1) return Error(Code::kAborted, "the source failed with ", answer);
       for (size_t i = 0; i < feeds.size(); ++i) {
         if (inputs[i] == nullptr) continue;  // the prefetcher says which

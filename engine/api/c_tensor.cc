@@ -130,13 +130,18 @@ oncilla_status* oncilla_tensor_wrap(oncilla_dtype dtype, const int64_t* dims, si
 
 oncilla_status* oncilla_tensor_create_strings(const int64_t* dims, size_t rank,
                                               const char* const* strings, const size_t* lengths,
-                                              oncilla_tensor** tensor) {
+                                              size_t count, oncilla_tensor** tensor) {
   return Guard([&]() -> Status {
     ONCILLA_TRY(NeedHandle(tensor, "tensor"));
     ONCILLA_ASSIGN(Shape shape, ReadShape(dims, rank));
+    if (static_cast<uint64_t>(shape.elements()) != count) {
+      return WithStage(InvalidArgument("a tensor of shape ", shape, " holds ", shape.elements(),
+                                       " strings, not ", count),
+                       Stage::kOptions);
+    }
     std::vector<std::string> values;
-    if (shape.elements() > 0) ONCILLA_TRY(NeedHandle(strings, "strings"));
-    for (int64_t i = 0; i < shape.elements(); ++i) {
+    if (count > 0) ONCILLA_TRY(NeedHandle(strings, "strings"));
+    for (size_t i = 0; i < count; ++i) {
       ONCILLA_TRY(NeedHandle(strings[i], StrCat("strings[", i, "]")));
       values.emplace_back(strings[i], lengths == nullptr ? std::strlen(strings[i]) : lengths[i]);
     }

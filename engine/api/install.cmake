@@ -83,6 +83,7 @@ list(TRANSFORM ONCILLA_HEADERS PREPEND engine/api/ OUTPUT_VARIABLE ONCILLA_HEADE
 install(FILES ${ONCILLA_HEADER_FILES} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/oncilla)
 install(FILES LICENSE NOTICE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/oncilla)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/oncilla)
+install(DIRECTORY tools/oncilla/schema DESTINATION ${CMAKE_INSTALL_DATADIR}/oncilla)
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/oncilla)
 install(EXPORT oncilla NAMESPACE oncilla:: DESTINATION ${package} FILE oncillaTargets.cmake)
 install(EXPORT oncilla_static NAMESPACE oncilla:: DESTINATION ${package}

@@ -143,7 +143,7 @@ typedef struct oncilla_device_info {
   int64_t memory_bytes;
   int64_t max_allocation_bytes;
   int compute_units;
-  const char* id; /* stable between processes: PCI or UUID if the driver has it */
+  const char* id;   /* stable between processes: PCI or UUID if the driver has it */
   int on_processor; /* 1: computes on the host's processors: the CPU, OpenCL devices of type CPU */
 } oncilla_device_info;
 
@@ -270,10 +270,11 @@ ONCILLA_API oncilla_status* oncilla_tensor_wrap(oncilla_dtype dtype, const int64
                                                 size_t rank, const void* data, size_t bytes,
                                                 void (*release)(void* user), void* user,
                                                 oncilla_tensor** tensor);
-/* Copies the strings. `lengths` may be null for strings that end with a zero byte. */
+/* Copies `count` strings, exactly as many as the shape has elements. `lengths` may be null for
+ * strings that end with a zero byte. */
 ONCILLA_API oncilla_status* oncilla_tensor_create_strings(const int64_t* dims, size_t rank,
                                                           const char* const* strings,
-                                                          const size_t* lengths,
+                                                          const size_t* lengths, size_t count,
                                                           oncilla_tensor** tensor);
 ONCILLA_API oncilla_dtype oncilla_tensor_dtype(const oncilla_tensor* tensor);
 ONCILLA_API size_t oncilla_tensor_rank(const oncilla_tensor* tensor);
@@ -285,8 +286,8 @@ ONCILLA_API size_t oncilla_tensor_bytes(const oncilla_tensor* tensor);
 /* String `index`; null when out of range or not a tensor of strings. `length` may be null. */
 ONCILLA_API const char* oncilla_tensor_string(const oncilla_tensor* tensor, size_t index,
                                               size_t* length);
-/* Another handle of the same tensor, which shares its memory, wherever that is. With it an output may
- * outlive its result and the result's other outputs. */
+/* Another handle of the same tensor, which shares its memory, wherever that is. With it an output
+ * may outlive its result and the result's other outputs. */
 ONCILLA_API oncilla_status* oncilla_tensor_share(const oncilla_tensor* tensor,
                                                  oncilla_tensor** shared);
 ONCILLA_API void oncilla_tensor_free(oncilla_tensor* tensor);
@@ -513,9 +514,9 @@ ONCILLA_API oncilla_status* oncilla_model_placement(oncilla_model* model, const 
  * are valid during the call, which must not call the library. */
 typedef void (*oncilla_judge_fn)(void* user, size_t index, const char* node, const char* op,
                                  const char* reason);
-/* Judges every node of an ONNX model's main graph by itself, in the order of the file, with the code
- * that imports it: also those behind a node that is not supported, from the types that the file
- * states. For programs that run a part of a model elsewhere. ONCILLA_UNIMPLEMENTED for other
+/* Judges every node of an ONNX model's main graph by itself, in the order of the file, with the
+ * code that imports it: also those behind a node that is not supported, from the types that the
+ * file states. For programs that run a part of a model elsewhere. ONCILLA_UNIMPLEMENTED for other
  * formats. */
 ONCILLA_API oncilla_status* oncilla_model_judge_nodes(const oncilla_model* model,
                                                       oncilla_judge_fn judge, void* user);

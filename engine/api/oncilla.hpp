@@ -207,9 +207,10 @@ class Model {
       device = (*static_cast<PlacementRule*>(user))(node, op, stored);
       return device.empty() ? nullptr : device.c_str();
     };
-    Status status(oncilla_model_place_by(model_.get(), call, kept.get(), [](void* user) {
-      delete static_cast<PlacementRule*>(user);
-    }));
+    const bool given = *kept != nullptr;
+    Status status(
+        oncilla_model_place_by(model_.get(), given ? +call : nullptr, kept.get(),
+                               [](void* user) { delete static_cast<PlacementRule*>(user); }));
     if (status.ok()) (void)kept.release();  // goes with the rule
     return status;
   }
@@ -537,7 +538,7 @@ class Session {
   // All options that were set, as JSON that SessionOptions::config accepts.
   std::string config() const { return oncilla_session_config(session_.get()); }
   // Copies a tensor to a device in use, given by its full name or a short one; empty: the session's
-  // device.
+  // device. On the CPU the copy is a tensor in host memory.
   Result<Tensor> Upload(const Tensor& tensor, const std::string& device = {}) const {
     oncilla_tensor* copy = nullptr;
     Status status(oncilla_session_upload(session_.get(), device.empty() ? nullptr : device.c_str(),

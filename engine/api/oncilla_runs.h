@@ -54,7 +54,8 @@ ONCILLA_API const char* oncilla_tensor_device(const oncilla_tensor* tensor);
 /* Copies the tensor to host memory. */
 ONCILLA_API oncilla_status* oncilla_tensor_read(const oncilla_tensor* tensor,
                                                 oncilla_tensor** host);
-/* Copies a tensor to a device in use, by its full name or a short one (null: the session's). */
+/* Copies a tensor to a device in use, by its full name or a short one (null: the session's). On the
+ * CPU the copy is a tensor in host memory. */
 ONCILLA_API oncilla_status* oncilla_session_upload(oncilla_session* session, const char* device,
                                                    const oncilla_tensor* tensor,
                                                    oncilla_tensor** on_device);
@@ -93,9 +94,10 @@ ONCILLA_API oncilla_status* oncilla_callable_run(oncilla_callable* callable,
 ONCILLA_API void oncilla_callable_free(oncilla_callable* callable);
 
 /* Provides the next inputs of a callable, in its order: returns 1 when all are set, 0 when there
- * are no more, anything else for a failure. The tensors stay the source's, which may free or reuse
- * them when it is called again or the prefetcher is freed. It is called on a thread of the
- * prefetcher. */
+ * are no more, 2 when it has more than `input_count`, which ends the stream with
+ * ONCILLA_INVALID_ARGUMENT, anything else for a failure. The tensors stay the source's, which may
+ * free or reuse them when it is called again or the prefetcher is freed. It is called on a thread
+ * of the prefetcher. */
 typedef struct oncilla_prefetcher oncilla_prefetcher;
 typedef int (*oncilla_source_fn)(void* user, const oncilla_tensor** inputs, size_t input_count);
 /* Calls `source` and uploads the inputs to the device while the device computes, up to `depth` sets

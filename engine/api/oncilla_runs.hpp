@@ -178,6 +178,7 @@ inline Result<Prefetcher> Prefetcher::Create(const Callable& callable, Source so
     auto& s = *static_cast<State*>(user);
     s.inputs.clear();
     if (!s.source(s.inputs)) return 0;
+    if (s.inputs.size() > count) return 2;
     for (size_t i = 0; i < count && i < s.inputs.size(); ++i) inputs[i] = s.inputs[i].get();
     return 1;
   };

@@ -229,7 +229,7 @@ class Tensor {
     for (const std::string& v : values) texts.push_back(v.data()), lengths.push_back(v.size());
     oncilla_tensor* tensor = nullptr;
     Status status(oncilla_tensor_create_strings(dims.data(), dims.size(), texts.data(),
-                                                lengths.data(), &tensor));
+                                                lengths.data(), texts.size(), &tensor));
     if (!status.ok()) return status;
     return Adopt(tensor);
   }

@@ -163,6 +163,13 @@ Result<const Signature*> ModelSource::FindSignature(std::string_view key) const 
       Stage::kOptions);
 }
 
+Status CheckNoTargets(const ImportRequest& asked, std::string_view format) {
+  if (asked.targets.empty()) return {};
+  return WithStage(InvalidArgument("target '", asked.targets[0], "': nodes that are run for their ",
+                                   "effects are TensorFlow's, and this is ", format),
+                   Stage::kOptions);
+}
+
 Result<std::unique_ptr<ModelSource>> OpenModel(const std::string& path,
                                                const OpenModelOptions& options) {
   if (FolderExists(path)) return OpenSavedModel(path, options.tags);
@@ -175,8 +182,10 @@ Status CheckUnchanged(const ModelSource::Files& files) {
   return {};
 }
 
-Result<std::unique_ptr<ModelSource>> OpenModelBytes(std::shared_ptr<const MappedFile> file,
-                                                    const OpenModelOptions& options) {
+namespace {
+
+Result<std::unique_ptr<ModelSource>> OpenByContent(std::shared_ptr<const MappedFile> file,
+                                                   const OpenModelOptions& options) {
   const std::string path = file->path();
   if (LooksLikeContainer(file->text())) return OpenContainer(std::move(file));
   if (LooksLikeTflite(file->text())) return OpenTflite(std::move(file));
@@ -198,6 +207,18 @@ Result<std::unique_ptr<ModelSource>> OpenModelBytes(std::shared_ptr<const Mapped
       break;
   }
   return WithStage(In(WhatItIs(file->text(), path), path), Stage::kFile);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ModelSource>> OpenModelBytes(std::shared_ptr<const MappedFile> file,
+                                                    const OpenModelOptions& options) {
+  const std::string path = file->path();
+  auto source = OpenByContent(std::move(file), options);
+  if (!source.ok() || options.tags.empty() || (*source)->format() == "SavedModel") return source;
+  return WithStage(InvalidArgument(path, ": tags choose a graph of a SavedModel, and this is ",
+                                   (*source)->format()),
+                   Stage::kOptions);
 }
 
 }  // namespace oncilla

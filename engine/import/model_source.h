@@ -60,6 +60,9 @@ std::vector<std::string> NamesOf(std::span<const TensorInfo> tensors);
 Status NoSuchTensor(std::string_view role, std::string_view name,
                     const std::vector<std::string>& names);
 
+// InvalidArgument where targets are asked for of a format that has none.
+Status CheckNoTargets(const ImportRequest& asked, std::string_view format);
+
 class ModelSource {
  public:
   virtual ~ModelSource() = default;
@@ -130,7 +133,7 @@ enum class StoredDevices {
 };
 
 struct OpenModelOptions {
-  std::vector<std::string> tags;  // SavedModel; empty: {"serve"}, else the only set there is
+  std::vector<std::string> tags;  // of a SavedModel alone; empty: {"serve"}, else its only set
   StoredDevices stored_devices = StoredDevices::kIgnore;
 };
 

@@ -58,15 +58,17 @@ class Gatherer {
     for (size_t n = 0; n < wishes_.size(); ++n) {
       const Node& node = graph_.node(NodeId{static_cast<uint32_t>(n)});
       if (IsControl(node.op->name)) continue;
-      if (!AskRequests(node, wishes_[n])) AskFile(node, wishes_[n]);
+      ONCILLA_ASSIGN(const bool decided, AskRequests(node, wishes_[n]));
+      if (!decided) AskFile(node, wishes_[n]);
     }
     ONCILLA_TRY(FollowGroups());
     return std::move(wishes_);
   }
 
  private:
-  // True when a request decides, be it that there shall be no wish.
-  bool AskRequests(const Node& node, Wish& wish) const {
+  // True when a request decides, be it that there shall be no wish. InvalidArgument for a rule's
+  // answer that is no device name.
+  Result<bool> AskRequests(const Node& node, Wish& wish) const {
     if (options_.requests == nullptr || options_.requests->empty()) return false;
     const std::vector<std::string_view> names = NamesOf(node);
     for (auto request = options_.requests->rbegin(); request != options_.requests->rend();
@@ -80,6 +82,13 @@ class Gatherer {
           device =
               request->rule({name, op, source == nullptr ? std::string_view() : source->device});
           if (device.empty()) continue;
+          const Status is_name = DeviceName::Parse(device).status();
+          if (!is_name.ok()) {
+            return WithNode(WithStage(In(is_name, StrCat("the answer of ", Describe(*request),
+                                                         " for node '", name, "'")),
+                                      Stage::kCompile),
+                            name);
+          }
         }
         if (!device.empty()) wish = {Wish::kRequested, std::move(device), Describe(*request)};
         return true;

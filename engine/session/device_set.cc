@@ -341,18 +341,19 @@ Status DeviceSet::CheckAlive(size_t device) const {
   return in_use_[device].lost;
 }
 
-Result<DeviceTensor> DeviceSet::ToDevice(const Tensor& tensor, std::string_view device) {
+Result<RunValue> DeviceSet::ToDevice(const Tensor& tensor, std::string_view device) {
   ONCILLA_ASSIGN(const int used, InUse(std::string(device)));
   const auto d = static_cast<size_t>(used);
   if (devices()[d]->info().host_memory) {
-    return WithStage(
-        InvalidArgument("the memory of ", names()[d], " is the host's: feed the tensor"),
-        Stage::kOptions);
+    // Strings and lists do not change, so that another reference is as good as a copy.
+    const bool numbers = !tensor.is_list() && tensor.desc().dtype != DType::kString;
+    return RunValue(numbers ? Tensor::Copy(tensor.desc(), tensor.bytes()) : tensor);
   }
   ONCILLA_TRY(CheckAlive(d));
   auto written = links()[d]->Write(tensor);
   if (written.status().code() == Code::kUnavailable) MarkLost(d, written.status());
-  return written;
+  if (!written.ok()) return written.status();
+  return RunValue(*std::move(written));
 }
 
 }  // namespace oncilla

@@ -73,9 +73,9 @@ class DeviceSet {
   // Unavailable, with the reason, for a device that was lost.
   Status CheckAlive(size_t device) const;
 
-  // Copies a tensor of numbers to a device in use, by any of its names, to be fed to runs.
-  // InvalidArgument where the device's memory is the host's.
-  Result<DeviceTensor> ToDevice(const Tensor& tensor, std::string_view device);
+  // Copies a tensor of numbers to a device in use, by any of its names, to be fed to runs. Where
+  // the device's memory is the host's, the copy is a tensor of the host.
+  Result<RunValue> ToDevice(const Tensor& tensor, std::string_view device);
 
  private:
   // A device in use, and all that the session has for it.

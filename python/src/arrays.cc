@@ -114,7 +114,7 @@ TensorHandle MakeStrings(nb::handle sequence, const std::vector<int64_t>& dims) 
   }
   oncilla_tensor* tensor = nullptr;
   Check(oncilla_tensor_create_strings(dims.data(), dims.size(), texts.data(), lengths.data(),
-                                      &tensor));
+                                      texts.size(), &tensor));
   return TensorHandle(tensor);
 }
 

@@ -507,6 +507,23 @@ class Bench(CliTest):
         self.assertTrue(link.is_symlink())
         self.assertGreater(target.stat().st_size, 1000)
 
+    def test_convert_never_replaces_its_source(self):
+        folder = self.dir / "saved"
+        shutil.copytree(MODEL, folder)
+        graph = folder / "saved_model.pb"
+        before = graph.read_bytes()
+        for out in (graph, folder / "variables" / "new.oncilla", folder / "other.oncilla"):
+            self.fails(2, "convert", folder, "-o", out, says=["the model's own folder"])
+            self.fails(2, "convert", folder, "-o", out, "--to", "graphdef", says=["the model's own folder"])
+        self.assertEqual(graph.read_bytes(), before)
+        self.ok("convert", folder, "-o", "own.oncilla", "--no-verify")
+        own, link = self.dir / "own.oncilla", self.dir / "link"
+        link.symlink_to(own)
+        before = own.read_bytes()
+        for out in (own, link, self.dir / "saved" / ".." / "own.oncilla"):
+            self.fails(2, "convert", own, "-o", out, says=["is the model itself"])
+        self.assertEqual(own.read_bytes(), before)
+
     def test_names_are_shown_safely(self):
         model = self.dir / "names.pbtxt"
         model.write_text('node { name: "x" op: "No\\033[31mSuch" }\n')

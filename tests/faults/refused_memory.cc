@@ -39,7 +39,8 @@ bool Refused() {
   return true;
 }
 
-// Whether that was within protobuf, parts of which lose what they hold when they are refused memory.
+// Whether that was within protobuf, parts of which lose what they hold when they are refused
+// memory.
 bool RefusedInProtobuf() {
   for (int i = 0; i < refused_frames; ++i) {
     Dl_info info{};
@@ -104,8 +105,8 @@ Trial current;  // for whoever asks after a crash
 
 void Tell(const Trial& trial, const char* what) {
   std::fprintf(stderr, "%s, %s, position %lld refused %s: %s\n", trial.model,
-               trial.async ? "asynchronous" : "waited for",
-               static_cast<long long>(trial.position), trial.good ? "for good" : "once", what);
+               trial.async ? "asynchronous" : "waited for", static_cast<long long>(trial.position),
+               trial.good ? "for good" : "once", what);
 }
 
 void OnCrash(int signal) {
@@ -153,7 +154,7 @@ class Inputs {
       if (info.dtype == ONCILLA_STRING) {
         const std::vector<const char*> words(static_cast<size_t>(elements), "word");
         made = oncilla_tensor_create_strings(dims.data(), dims.size(), words.data(), nullptr,
-                                             &tensor);
+                                             words.size(), &tensor);
       } else {
         const size_t width = info.dtype == ONCILLA_FLOAT32 || info.dtype == ONCILLA_INT32 ? 4
                              : info.dtype == ONCILLA_BOOL || info.dtype == ONCILLA_UINT8  ? 1
@@ -192,10 +193,8 @@ oncilla_status* RunOnce(oncilla_model* model, const Inputs& in, bool async,
     return oncilla_model_run(model, in.texts.data(), tensors, in.tensors.size(), &options, result);
   }
   oncilla_run* run = nullptr;
-  oncilla_status* status =
-      oncilla_model_run_async(model, in.texts.data(), tensors, in.tensors.size(), &options,
-                              [](void*) {},
-                              nullptr, &run);
+  oncilla_status* status = oncilla_model_run_async(
+      model, in.texts.data(), tensors, in.tensors.size(), &options, [](void*) {}, nullptr, &run);
   if (status != nullptr) return status;
   status = oncilla_run_wait(run, 60000, result);
   oncilla_run_free(run);

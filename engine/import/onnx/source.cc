@@ -149,6 +149,7 @@ class OnnxSource : public ModelSource {
 
   Result<OnnxImportRequest> MakeRequest(const ImportRequest& asked) const {
     OnnxImportRequest request;
+    ONCILLA_TRY(CheckNoTargets(asked, format()));
     request.only_needed_inputs = asked.feeds.empty();
     if (asked.feeds.empty()) request.inputs = signature_.inputs;
     for (const std::string& name : asked.feeds) {

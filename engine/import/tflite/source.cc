@@ -147,6 +147,7 @@ class TfliteSource : public ModelSource {
   Result<Request> MakeRequest(const ImportRequest& asked, const Signature& signature,
                               const Entry& entry) const {
     Request request;
+    ONCILLA_TRY(CheckNoTargets(asked, format()));
     request.only_needed_inputs = asked.feeds.empty();
     if (asked.feeds.empty()) request.inputs = entry.inputs;
     for (const std::string& name : asked.feeds) {

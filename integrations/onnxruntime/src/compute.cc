@@ -28,7 +28,7 @@ Tensor InputOf(const OrtValue* value, const std::string& name) {
       lengths.push_back(text.size());
     }
     Check(Status(oncilla_tensor_create_strings(type.dims.data(), type.dims.size(), texts.data(),
-                                               lengths.data(), &tensor)));
+                                               lengths.data(), texts.size(), &tensor)));
     return Tensor::Adopt(tensor);
   }
   size_t bytes = 0;

@@ -31,7 +31,7 @@ int main(void) {
   Check(oncilla_runtime_create(NULL, &runtime), "runtime");
   Check(oncilla_session_create(runtime, &options, &session), "session");
   Check(oncilla_model_load(session, "patterns.pbtxt", NULL, &model), "load");
-  Check(oncilla_tensor_create_strings(&two, 1, texts, lengths, &x), "strings");
+  Check(oncilla_tensor_create_strings(&two, 1, texts, lengths, 2, &x), "strings");
   const oncilla_tensor* inputs[] = {x};
   Check(oncilla_model_run(model, names, inputs, 1, NULL, &result), "run");
   const oncilla_tensor* y = oncilla_result_find(result, "y:0");

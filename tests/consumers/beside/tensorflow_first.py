@@ -57,7 +57,7 @@ def main():
             node { name: 'y' op: 'StaticRegexReplace' input: 'x'
                    attr { key: 'pattern' value { s: '(a+)b*$' } } attr { key: 'rewrite' value { s: '<\\\\1>' } } }""")
         model = load(runtime, "cpu", path)
-        text = handle("oncilla_tensor_create_strings", (ctypes.c_int64 * 1)(1), ctypes.c_size_t(1), (ctypes.c_char_p * 1)(b"caabb"), None)
+        text = handle("oncilla_tensor_create_strings", (ctypes.c_int64 * 1)(1), ctypes.c_size_t(1), (ctypes.c_char_p * 1)(b"caabb"), None, ctypes.c_size_t(1))
         ours, theirs = run(model, b"x:0", text, b"y:0"), tf.strings.regex_replace("caabb", "(a+)b*$", r"<\1>").numpy().decode()
         print("patterns:", ours, theirs)
         wrong = ours != theirs or ours != "c<aa>"

@@ -68,6 +68,18 @@ TEST(ApiBorders, ElementsOfBoolTensorsAreZeroOrOne) {
       HasSubstr("element 1 of a bool tensor is 7"));
 }
 
+TEST(ApiBorders, StringsAreAsManyAsTheShapeHolds) {
+  EXPECT_TRUE(oncilla::Tensor::Strings({2}, {"a", "b"}).ok());
+  EXPECT_TRUE(oncilla::Tensor::Strings({0, 3}, {}).ok());
+  for (const auto& values : {std::vector<std::string>{"a"}, {"a", "b", "c"}}) {
+    const auto refused = oncilla::Tensor::Strings({2}, values);
+    EXPECT_EQ(refused.status().code(), ONCILLA_INVALID_ARGUMENT);
+    EXPECT_THAT(refused.status().message(), HasSubstr("holds 2 strings, not "));
+  }
+  EXPECT_FALSE(oncilla::Tensor::Strings({-1}, {"a"}).ok());
+  EXPECT_FALSE(oncilla::Tensor::Strings({int64_t{1} << 40, int64_t{1} << 40}, {"a"}).ok());
+}
+
 TEST(ApiTensor, SharedHandleOutlivesTheOther) {
   const float values[] = {1, 2, 3};
   const int64_t dims[] = {3};
@@ -245,7 +257,9 @@ TEST_P(ApiRuns, ValuesStayOnTheDevice) {
   EXPECT_EQ(kept.bytes(), 4000u);
   if (!far()) {
     EXPECT_EQ(kept.device(), "") << "the CPU's memory is the host's";
-    EXPECT_EQ(session_->Upload(*image_).status().code(), ONCILLA_INVALID_ARGUMENT);
+    const auto copy = session_->Upload(*image_).value();
+    EXPECT_NE(copy.raw(), image_->raw()) << "a copy of the caller's memory";
+    ExpectLogits(model_->Run({{"image", copy}}, options_).value()[0]);
     return;
   }
   EXPECT_THAT(kept.device(), HasSubstr("device:GPU:0"));
@@ -299,7 +313,28 @@ TEST_P(ApiRuns, AreFedAhead) {
                         return true;
                       }).value();
   EXPECT_EQ(broken.Next().status().code(), ONCILLA_INVALID_ARGUMENT);
+  const auto greedy =
+      oncilla::Prefetcher::Create(classify, [&](std::vector<oncilla::Tensor>& inputs) {
+        inputs = {*image_, *image_};
+        return true;
+      }).value();
+  EXPECT_THAT(greedy.Next().status().message(), HasSubstr("more than the 1 inputs"));
   EXPECT_FALSE(oncilla::Prefetcher::Create(classify, nullptr, -1).ok());
+}
+
+TEST_P(ApiRuns, RulesThatAreNoneAndAnswersThatAreNoDevicesAreRefused) {
+  EXPECT_EQ(model_->PlaceBy(nullptr).code(), ONCILLA_INVALID_ARGUMENT);
+  ASSERT_TRUE(model_
+                  ->PlaceBy([](const std::string&, const std::string& op, const std::string&) {
+                    return std::string(op == "Softmax" ? "banana" : "");
+                  })
+                  .ok());
+  const auto refused = model_->Run({{"image", *image_}});
+  EXPECT_EQ(refused.status().code(), ONCILLA_INVALID_ARGUMENT);
+  EXPECT_THAT(refused.status().message(), HasSubstr("banana"));
+  EXPECT_THAT(refused.status().message(), HasSubstr("the answer of a rule for node '"));
+  ASSERT_TRUE(model_->ClearPlacement().ok());
+  ExpectLogits(model_->Run({{"image", *image_}}, options_).value()[0]);
 }
 
 INSTANTIATE_TEST_SUITE_P(On, ApiRuns, ::testing::Values("cpu", "gpu"),

@@ -146,6 +146,29 @@ TEST_F(FetchTest, InputsThatNothingNeedsMakeNoGraphOfTheirOwn) {
 INSTANTIATE_TEST_SUITE_P(Devices, ModelTest, ::testing::Values("cpu", "gpu"),
                          [](const auto& info) { return std::string(info.param); });
 
+// Formats that have no targets or tags do not take them for nothing.
+TEST(ModelData, TargetsAndTagsOfOtherFormatsAreRefused) {
+  SessionOptions options;
+  options.device = "cpu";
+  const auto session = Session::Create(Runtime::Create({}), options).value();
+  const testing::TemporaryFolder folder;
+  testing::OnnxGraphText graph;
+  graph.Input("x", {2}).Output("y", {2});
+  graph.Node({"Relu", {"x"}, {"y"}, "relu"});
+  const std::string path = folder.Write("relu.onnx", testing::OnnxModelText(graph));
+  RunRequest request;
+  request.feeds = {{"x", Tensor::Of<float>(DType::kF32, {2}, std::vector<float>{-1, 2})}};
+  request.targets = {"relu"};
+  const Status targets = (*session->Load(path, {}))->Run(request).status();
+  EXPECT_EQ(targets.code(), Code::kInvalidArgument);
+  EXPECT_NE(Message(targets).find("target 'relu'"), std::string::npos) << targets;
+  OpenModelOptions tagged;
+  tagged.tags = {"serve"};
+  const Status tags = session->Load(path, tagged).status();
+  EXPECT_EQ(tags.code(), Code::kInvalidArgument);
+  EXPECT_NE(Message(tags).find("and this is ONNX"), std::string::npos) << tags;
+}
+
 // Found while planning in either case; whose fault it is the stage tells.
 TEST(ModelData, FaultsOfTheModelAreNotThoseOfItsFeeds) {
   SessionOptions options;

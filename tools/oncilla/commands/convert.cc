@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -306,12 +307,35 @@ Result<std::string> Verify(const ConvertFlags& flags, DType weights, const std::
   return verification.End();
 }
 
+// The result may not take the place of what it is made from: the model's file, or any in its
+// folder.
+Status CheckNotSource(const std::string& model, const std::string& target) {
+  std::error_code failure;
+  const std::filesystem::path to = std::filesystem::weakly_canonical(target, failure);
+  if (failure) return {};  // writing says why
+  const std::filesystem::path from = std::filesystem::canonical(model, failure);
+  if (failure) return {};
+  bool same = std::filesystem::equivalent(from, to, failure) && !failure;
+  if (FolderExists(model)) {
+    for (auto above = to.parent_path(); !same; above = above.parent_path()) {
+      same = above == from;
+      if (above == above.root_path() || above.empty()) break;
+    }
+  }
+  if (!same) return {};
+  return BadOption(
+      "--out ", target,
+      FolderExists(model) ? " lies in the model's own folder, " : " is the model itself, ", model,
+      ": choose another name");
+}
+
 // Writes to a draft that gets the name of the result once `check`, which gives a report, is
 // content.
 template <class Write, class Check>
 Result<std::string> WriteChecked(const ConvertFlags& flags, Write&& write, Check&& check) {
   auto target = WritableTarget(flags.out);
   if (!target.ok()) return WithStage(target.status(), Stage::kOptions);
+  ONCILLA_TRY(CheckNotSource(flags.model.path, *target));
   // Only a file that was found right gets its name.
   const std::string draft = flags.no_verify ? *target : *target + ".unverified";
   const TemporaryFile mark = flags.no_verify ? TemporaryFile() : TemporaryFile(draft);
