@@ -95,8 +95,7 @@ TEST_P(DeviceTensors, AreCountedAndGoBack) {
     EXPECT_EQ(copy.desc().shape, Shape{4});
   }
   EXPECT_EQ(ValueBytes(), 0);
-  const auto uploaded =
-      session_->device_set().ToDevice(testing::Row(5, 6, 7, 8), session_->device_set().names()[1]);
+  const auto uploaded = Uploaded(testing::Row(5, 6, 7, 8));
   ASSERT_TRUE(uploaded.ok()) << uploaded.status();
   EXPECT_GE(ValueBytes(), 16);
   EXPECT_THAT(Values(Run(*model, From(*uploaded)).outputs[0].second), ElementsAre(8, 5, 6, 7));
@@ -104,8 +103,7 @@ TEST_P(DeviceTensors, AreCountedAndGoBack) {
 
 TEST_P(DeviceTensors, OfOtherOrClosedSessionsAreRefused) {
   const auto model = LoadTurns(1);
-  const auto tensor =
-      session_->device_set().ToDevice(testing::Row(1, 2, 3, 4), session_->device_set().names()[1]);
+  const auto tensor = Uploaded(testing::Row(1, 2, 3, 4));
   ASSERT_TRUE(tensor.ok());
   const auto first = session_;
   SetUp();
@@ -130,8 +128,7 @@ TEST_P(DeviceTensors, OutputsThatAreInputsOrEachOther) {
   graph.Node({"Identity", {"y"}, {"z"}, "z"});
   graph.Node({"Identity", {"x"}, {"x2"}, "x2"});
   const auto model = *session_->Load(folder_.Write("all.onnx", testing::OnnxModelText(graph)), {});
-  const auto x =
-      session_->device_set().ToDevice(testing::Row(1, 2, 3, 4), session_->device_set().names()[1]);
+  const auto x = Uploaded(testing::Row(1, 2, 3, 4));
   ASSERT_TRUE(x.ok()) << x.status();
   for (const bool keep : {true, false}) {
     RunRequest request = From(*x);
@@ -150,15 +147,12 @@ TEST_P(DeviceTensors, OutputsThatAreInputsOrEachOther) {
 TEST_P(DeviceTensors, HaveTheirOwnShapeAndType) {
   const auto model = LoadTurns(1);
   // Another shape is another plan; the tensor's own shape is what counts.
-  const auto two = session_->device_set().ToDevice(
-      Tensor::Of<float>(DType::kF32, {2, 4}, std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8}),
-      session_->device_set().names()[1]);
+  const auto two =
+      Uploaded(Tensor::Of<float>(DType::kF32, {2, 4}, std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8}));
   ASSERT_TRUE(two.ok());
   const RunResult result = Run(*model, From(*two));
   EXPECT_THAT(Values(result.outputs[0].second), ElementsAre(4, 1, 2, 3, 8, 5, 6, 7));
-  const auto bad =
-      session_->device_set().ToDevice(Tensor::Of<float>(DType::kF32, {2}, std::vector<float>{1, 2}),
-                                      session_->device_set().names()[1]);
+  const auto bad = Uploaded(Tensor::Of<float>(DType::kF32, {2}, std::vector<float>{1, 2}));
   ASSERT_TRUE(bad.ok());
   const Status refused = model->Run(From(*bad)).status();
   EXPECT_EQ(refused.code(), Code::kInvalidArgument);
@@ -174,8 +168,7 @@ TEST_P(DeviceTensors, ThoseThatFixShapesAreReadByTheRun) {
   graph.Node({"Reshape", {"t", "shape"}, {"y"}, "y"});
   const auto model = *session_->Load(folder_.Write("view.onnx", testing::OnnxModelText(graph)), {});
   for (const auto& sizes : {std::vector<int64_t>{2, 2}, std::vector<int64_t>{4, 1}}) {
-    const auto shape =
-        session_->device_set().ToDevice(Tensor::Int64s(sizes), session_->device_set().names()[1]);
+    const auto shape = Uploaded(Tensor::Int64s(sizes));
     ASSERT_TRUE(shape.ok()) << shape.status();
     RunRequest request = Request(testing::Row(1, 2, 3, 4));
     request.device_feeds = {{"shape", *shape}};
@@ -226,8 +219,7 @@ TEST_F(DeviceTensorsFar, AreCopiedToWhereTheyAreNeeded) {
   graph.Node({"Neg", {"x"}, {"m"}, "m"});
   graph.Node({"MatMul", {"m", "turn"}, {"y"}, "y"});
   const auto model = *session_->Load(folder_.Write("neg.onnx", testing::OnnxModelText(graph)), {});
-  const auto x =
-      session_->device_set().ToDevice(testing::Row(1, 2, 3, 4), session_->device_set().names()[1]);
+  const auto x = Uploaded(testing::Row(1, 2, 3, 4));
   ASSERT_TRUE(x.ok());
   RunRequest request;
   request.device_feeds = {{"x", *x}};
@@ -240,8 +232,7 @@ TEST_F(DeviceTensorsFar, AreCopiedToWhereTheyAreNeeded) {
 
 TEST_F(DeviceTensorsFar, ReadingFromAHungDeviceEndsWithTheWatchdogOrTheSession) {
   Open(SessionOptions{.watchdog_ms = 100});
-  auto x =
-      session_->device_set().ToDevice(testing::Row(1, 2, 3, 4), session_->device_set().names()[1]);
+  auto x = Uploaded(testing::Row(1, 2, 3, 4));
   ASSERT_TRUE(x.ok());
   script_->hang = true;
   EXPECT_EQ(x->Read().status().code(), Code::kUnavailable);
@@ -262,8 +253,7 @@ TEST_F(DeviceTensorsFar, ARunThatReadsFromAHungDeviceEndsInTime) {
   graph.Node({"Reshape", {"x", "s"}, {"y"}, "y"});
   const auto model =
       *session_->Load(folder_.Write("shape.onnx", testing::OnnxModelText(graph)), {});
-  const auto s = session_->device_set().ToDevice(Tensor::Int64s(std::vector<int64_t>{2, 2}),
-                                                 session_->device_set().names()[1]);
+  const auto s = Uploaded(Tensor::Int64s(std::vector<int64_t>{2, 2}));
   ASSERT_TRUE(s.ok()) << s.status();
   RunRequest request;
   request.feeds = {{"x", testing::Row(1, 2, 3, 4)}};

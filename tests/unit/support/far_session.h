@@ -46,6 +46,12 @@ class FarSession : public ::testing::Test {
     EXPECT_TRUE(model.ok()) << model.status();
     return model.ok() ? *model : nullptr;
   }
+  // A copy on the second device.
+  Result<DeviceTensor> Uploaded(const Tensor& tensor) {
+    DeviceSet& devices = session_->device_set();
+    ONCILLA_ASSIGN(const RunValue copy, devices.ToDevice(tensor, devices.names()[1]));
+    return copy.device();
+  }
   static RunRequest Request(Tensor x) {
     RunRequest request;
     request.feeds = {{"x", std::move(x)}};
