@@ -41,7 +41,9 @@ int EditDistance(std::string_view a, std::string_view b) {
 
 std::string DidYouMean(std::string_view name, std::span<const std::string> candidates) {
   std::vector<std::pair<int, std::string_view>> near;
-  const int limit = std::max<int>(2, static_cast<int>(std::min(name.size(), kCompared)) / 3);
+  // A third of the name, or two edits where that leaves most of it; of short names, one.
+  const int length = static_cast<int>(std::min(name.size(), kCompared));
+  const int limit = length < 6 ? length / 2 : std::max(2, length / 3);
   for (const std::string& candidate : candidates) {
     int distance = EditDistance(name, candidate);
     // One name inside the other ("logits" for "model/logits:0") is near too.

@@ -507,6 +507,21 @@ class Bench(CliTest):
         self.assertTrue(link.is_symlink())
         self.assertGreater(target.stat().st_size, 1000)
 
+    def test_wrong_arguments_are_told_with_their_flag(self):
+        self.fails(2, says=["a command is missing. There is: run, inspect"])
+        self.fails(2, "help", says=["'--help'"])
+        self.fails(2, "version", says=["'--version'"])
+        self.fails(2, "run", MODEL, "--random", "--shape", "image=axb", says=["--shape: 'axb'"])
+        self.fails(2, "run", MODEL, "--random", "--memory-limit", "12XB", says=["--memory-limit: '12XB'"])
+        self.fails(2, "run", MODEL, "--random", "--memory-limit", "999999999999GB", says=["below 2^63"])
+        self.fails(2, "bench", MODEL, "--duration", "nan", says=["'nan' is no number of seconds"])
+        plain = self.dir / "plain"
+        plain.write_text("")
+        self.fails(2, "cache", "list", "--cache-dir", plain, says=["is a file"])
+        for wrong in ("''", "z"):
+            out = self.fails(2, "run", self.small, "--input", f"{wrong}=1", "--device", "cpu")
+            self.assertNotIn("did you mean", out.stderr)
+
     def test_convert_never_replaces_its_source(self):
         folder = self.dir / "saved"
         shutil.copytree(MODEL, folder)

@@ -18,6 +18,12 @@ inline constexpr int kExitInterrupted = 130;  // 128 and the signal's number, he
 
 int ExitCodeOf(const Status& status);
 
+// A wrong flag, or a wrong value of one.
+template <class... Parts>
+Status BadOption(const Parts&... parts) {
+  return WithStage(InvalidArgument(parts...), Stage::kOptions);
+}
+
 // The same failure in another stage. For callers that know better than who failed: a file that
 // cannot be read is a model's here and a user's there.
 Status Restaged(const Status& status, Stage stage);

@@ -16,11 +16,6 @@
 namespace oncilla::tool {
 namespace {
 
-template <class... Parts>
-Status BadOption(const Parts&... parts) {
-  return WithStage(InvalidArgument(parts...), Stage::kOptions);
-}
-
 template <class T>
 bool ParseWhole(std::string_view text, T& value) {
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -108,7 +103,7 @@ Result<SessionOptions> SessionFlags::Options() const {
   if (strict) options.strict = true;
   if (threads > 0) options.threads = threads;
   if (!memory_limit.empty()) {
-    ONCILLA_ASSIGN(options.memory_limit_bytes, ParseBytes(memory_limit));
+    ONCILLA_ASSIGN(options.memory_limit_bytes, ParseBytes(memory_limit, "--memory-limit"));
     if (options.memory_limit_bytes == 0) return BadOption("--memory-limit must not be 0");
   }
   if (!precision.empty()) {
@@ -248,23 +243,26 @@ Result<std::shared_ptr<Executor>> CompileModel(const OpenedModel& opened,
   return executor;
 }
 
-Result<Shape> ParseShape(std::string_view text) {
+Result<Shape> ParseShape(std::string_view text, std::string_view flag) {
   Shape shape;
   if (text.empty()) return shape;
   for (const std::string& part : SplitAt(text, 'x')) {
     int64_t size = 0;
     if (!ParseWhole(part, size) || size < 0) {
-      return BadOption("'", text, "' is no shape such as 1x224x224x3");
+      return BadOption(flag, ": '", text, "' is no shape such as 1x224x224x3");
     }
     shape.push_back(size);
   }
-  if (shape.rank() > kMaxRank) return BadOption("the shape ", text, " has too many dimensions");
+  if (shape.rank() > kMaxRank) {
+    return BadOption(flag, ": the shape ", text, " has more than ", kMaxRank, " dimensions");
+  }
   return shape;
 }
 
-Result<int64_t> ParseBytes(std::string_view text) {
+Result<int64_t> ParseBytes(std::string_view text, std::string_view flag) {
   if (const auto bytes = BytesFromText(text)) return *bytes;
-  return BadOption("'", text, "' is no number of bytes; units are k, M, G, T and KiB, MiB, ..");
+  return BadOption(flag, ": '", text,
+                   "' is no number of bytes below 2^63; units are k, M, G, T and KiB, MiB, ..");
 }
 
 Result<std::vector<double>> ParseNumbers(std::string_view text, std::string_view flag) {

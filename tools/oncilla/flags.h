@@ -90,10 +90,11 @@ Result<std::shared_ptr<Executor>> CompileModel(const OpenedModel& opened,
                                                const GraphObserver& observe = nullptr,
                                                Facts fed = {});
 
+// Values of flags; failures name `flag`.
 // "1x3x224x224" as sizes; an empty text is a scalar's shape.
-Result<Shape> ParseShape(std::string_view text);
+Result<Shape> ParseShape(std::string_view text, std::string_view flag);
 // "64", "1.5k", "512MiB", "2G": decimal units, binary ones with an i.
-Result<int64_t> ParseBytes(std::string_view text);
+Result<int64_t> ParseBytes(std::string_view text, std::string_view flag);
 // "0.5,1,2" as numbers; an empty text is none.
 Result<std::vector<double>> ParseNumbers(std::string_view text, std::string_view flag);
 std::vector<std::string> SplitAt(std::string_view text, char separator);

@@ -6,17 +6,13 @@
 #include <cctype>
 #include <charconv>
 
+#include "tools/oncilla/exit_code.h"
 #include "tools/oncilla/files/random_tensor.h"
 #include "tools/oncilla/files/tensor_file.h"
 #include "tools/oncilla/names.h"
 
 namespace oncilla::tool {
 namespace {
-
-template <class... Parts>
-Status BadOption(const Parts&... parts) {
-  return WithStage(InvalidArgument(parts...), Stage::kOptions);
-}
 
 // What may stand left of '=': the inputs, and without ":0" where that is unambiguous.
 std::vector<std::string> Spellings(const Signature& signature) {
@@ -49,7 +45,7 @@ Result<std::map<std::string, std::string>> ByName(const std::vector<std::string>
 Result<ImageOptions> ParseImage(const InputFlags& flags) {
   ImageOptions image;
   if (!flags.resize.empty()) {
-    ONCILLA_ASSIGN(const Shape size, ParseShape(flags.resize));
+    ONCILLA_ASSIGN(const Shape size, ParseShape(flags.resize, "--resize"));
     if (size.rank() != 2 || size[0] < 1 || size[1] < 1 || size[0] > 65535 || size[1] > 65535) {
       return BadOption("--resize takes HEIGHTxWIDTH, not '", flags.resize, "'");
     }
@@ -159,7 +155,7 @@ Result<Shape> SettledShape(const TensorInfo& info, const InputFlags& flags,
                            const Signature& signature) {
   ONCILLA_ASSIGN(const auto shapes, ByName(flags.shapes, signature, "--shape"));
   if (auto it = shapes.find(info.name); it != shapes.end()) {
-    ONCILLA_ASSIGN(const Shape shape, ParseShape(it->second));
+    ONCILLA_ASSIGN(const Shape shape, ParseShape(it->second, "--shape"));
     if (!info.shape.Accepts(shape)) {
       return BadOption("input '", info.name, "' has the shape ", info.shape, ", --shape gives ",
                        shape);

@@ -59,7 +59,7 @@ const CLI::App* Innermost(const CLI::App& app) {
   return at;
 }
 
-Status UsageError(const CLI::App& app, const std::string& what) {
+Status UsageError(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* at = Innermost(app);
   std::vector<std::string> rest = at->remaining();
   if (at == &app || rest.empty()) {
@@ -74,7 +74,9 @@ Status UsageError(const CLI::App& app, const std::string& what) {
   }
   const std::vector<const CLI::App*> below =
       at->get_subcommands([](const CLI::App*) { return true; });
-  if (!rest.empty() && !below.empty()) {
+  const bool missing =
+      rest.empty() && error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError);
+  if (!below.empty() && (!rest.empty() || missing)) {
     std::vector<std::string> names;
     std::string listed;
     for (const CLI::App* command : below) {
@@ -82,11 +84,13 @@ Status UsageError(const CLI::App& app, const std::string& what) {
       names.push_back(command->get_name());
       listed += (listed.empty() ? "" : ", ") + command->get_name();
     }
+    if (missing) return InvalidArgument("a command is missing. There is: ", listed);
+    for (const char* flag : {"--help", "--version"}) names.emplace_back(flag);
     return InvalidArgument("unknown command '", rest[0], "'",
                            DidYouMeanAmong(rest[0], names, listed));
   }
   if (!rest.empty()) return InvalidArgument("unexpected argument '", rest[0], "'");
-  return InvalidArgument(what);
+  return InvalidArgument(error.what());
 }
 
 std::string CommandName(const CLI::App& app) {
@@ -110,7 +114,8 @@ void HoldStandardStreams() {
 int Main(int argc, char** argv) {
   std::setlocale(LC_CTYPE, "");  // for what the terminal can show; numbers stay as in C
   HandleInterrupts();
-  CLI::App app("Runs TensorFlow, TFLite and ONNX models on OpenCL devices and on the CPU.", "oncilla");
+  CLI::App app("Runs TensorFlow, TFLite and ONNX models on OpenCL devices and on the CPU.",
+               "oncilla");
   app.set_version_flag("--version", StrCat("oncilla ", kVersion, "\n", BuildFacts()));
   app.require_subcommand(1);
   app.footer("oncilla COMMAND --help explains a command.\nExit codes: docs/cli.md");
@@ -126,7 +131,7 @@ int Main(int argc, char** argv) {
   } catch (const CLI::Success& success) {  // --help, --version
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    status = WithStage(UsageError(app, error.what()), Stage::kOptions);
+    status = WithStage(UsageError(app, error), Stage::kOptions);
   }
   for (const auto& [sub, action] : actions) {
     if (status.ok() && sub->parsed()) status = Fenced(action);

@@ -57,21 +57,21 @@ TEST(ExitCodeTest, WhoOwnsAFileDecides) {
 }
 
 TEST(ParseTest, Bytes) {
-  EXPECT_EQ(*ParseBytes("64"), 64);
-  EXPECT_EQ(*ParseBytes("1.5k"), 1500);
-  EXPECT_EQ(*ParseBytes("512MiB"), int64_t{512} << 20);
-  EXPECT_EQ(*ParseBytes("2Gi"), int64_t{2} << 30);
-  EXPECT_EQ(*ParseBytes("3GB"), 3'000'000'000);
+  EXPECT_EQ(*ParseBytes("64", "--limit"), 64);
+  EXPECT_EQ(*ParseBytes("1.5k", "--limit"), 1500);
+  EXPECT_EQ(*ParseBytes("512MiB", "--limit"), int64_t{512} << 20);
+  EXPECT_EQ(*ParseBytes("2Gi", "--limit"), int64_t{2} << 30);
+  EXPECT_EQ(*ParseBytes("3GB", "--limit"), 3'000'000'000);
   for (const char* bad : {"", "x", "1XB", "1ki2", "9999999T", "-1", "1i"}) {
-    EXPECT_EQ(Details(ParseBytes(bad).status()).stage, Stage::kOptions) << bad;
+    EXPECT_EQ(Details(ParseBytes(bad, "--limit").status()).stage, Stage::kOptions) << bad;
   }
 }
 
 TEST(ParseTest, ShapesAndNumbers) {
-  EXPECT_EQ(*ParseShape("1x224x3"), (Shape{1, 224, 3}));
-  EXPECT_EQ(ParseShape("")->rank(), 0);
+  EXPECT_EQ(*ParseShape("1x224x3", "--shape"), (Shape{1, 224, 3}));
+  EXPECT_EQ(ParseShape("", "--shape")->rank(), 0);
   for (const char* bad : {"x", "1x", "-1", "1x2a", "1x1x1x1x1x1x1x1x1"}) {
-    EXPECT_FALSE(ParseShape(bad).ok()) << bad;
+    EXPECT_FALSE(ParseShape(bad, "--shape").ok()) << bad;
   }
   EXPECT_THAT(*ParseNumbers("0.5,-1,2e3", "--mean"), ElementsAre(0.5, -1, 2000));
   EXPECT_THAT(*ParseNumbers("", "--mean"), ElementsAre());

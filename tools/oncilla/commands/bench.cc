@@ -306,7 +306,13 @@ Action AddBench(CLI::App& app) {
       ->check(CLI::Range(1, 1000000))
       ->type_name("N");
   app.add_option("--duration", flags->duration_s, "Seconds to take samples for, at least 5 samples")
-      ->check(CLI::Range(0.0, 86400.0))
+      ->check([](const std::string& text) {
+        double seconds = 0;
+        const bool good =
+            CLI::detail::lexical_cast(text, seconds) && seconds >= 0 && seconds <= 86400;
+        return good ? std::string()
+                    : StrCat("'", text, "' is no number of seconds from 0 to 86400");
+      })
       ->type_name("S")
       ->capture_default_str();
   AddTimeout(app, flags->timeout_ms);

@@ -2,8 +2,10 @@
 #include <CLI/CLI.hpp>
 #include <ctime>
 
+#include "engine/base/file.h"
 #include "engine/base/format.h"
 #include "tools/oncilla/commands/commands.h"
+#include "tools/oncilla/exit_code.h"
 #include "tools/oncilla/report.h"
 #if ONCILLA_OPENCL
 #include "backends/opencl/runtime/disk_cache.h"
@@ -28,6 +30,7 @@ std::string When(int64_t seconds) {
 }
 
 Result<std::string> FolderOf(const CacheFlags& flags) {
+  if (FileExists(flags.folder)) return BadOption("--cache-dir ", flags.folder, " is a file");
   if (!flags.folder.empty()) return flags.folder;
   std::string folder = opencl::UserCacheFolder();
   if (!folder.empty()) return folder;

@@ -31,11 +31,6 @@ struct ConvertFlags {
   bool no_verify = false;
 };
 
-template <class... Parts>
-Status BadOption(const Parts&... parts) {
-  return WithStage(InvalidArgument(parts...), Stage::kOptions);
-}
-
 // What is asked of a signature: with the names to import.
 struct Asked {
   Signature signature;
@@ -102,7 +97,7 @@ Result<std::vector<std::pair<std::string, Shape>>> ShapesFor(const Signature& si
   for (const std::string& text : flags.input.shapes) {
     auto split = SplitAssignment(text, names, "input");
     if (!split.ok()) continue;
-    ONCILLA_ASSIGN(Shape shape, ParseShape(split->second));
+    ONCILLA_ASSIGN(Shape shape, ParseShape(split->second, "--shape"));
     shapes.emplace_back(FullName(split->first, signature.inputs), std::move(shape));
     used->insert(text);
   }

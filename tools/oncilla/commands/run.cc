@@ -49,11 +49,6 @@ struct Step {
   std::vector<std::string> targets;
 };
 
-template <class... Parts>
-Status BadOption(const Parts&... parts) {
-  return WithStage(InvalidArgument(parts...), Stage::kOptions);
-}
-
 Status CheckFlags(const RunFlags& flags) {
   if (!flags.labels.empty() && flags.topk == 0) return BadOption("--labels needs --topk");
   if (!flags.svg.empty() && flags.topk == 0) return BadOption("--svg needs --topk");
