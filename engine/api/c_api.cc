@@ -186,8 +186,13 @@ Result<SessionOptions> ReadSessionOptions(const oncilla_session_options* options
   if (given.device != nullptr) ours.device = given.device;
   if (given.strict != 0) ours.strict = true;
   ONCILLA_TRY(CheckThreads(given.threads, "oncilla_session_options"));
-  if (given.memory_limit_bytes < 0 || given.max_concurrent_runs < 0) {
-    return InvalidArgument("oncilla_session_options: a count is negative");
+  if (given.memory_limit_bytes < 0) {
+    return InvalidArgument("oncilla_session_options: memory_limit_bytes is ",
+                           given.memory_limit_bytes, ", below 0");
+  }
+  if (given.max_concurrent_runs < 0) {
+    return InvalidArgument("oncilla_session_options: max_concurrent_runs is ",
+                           given.max_concurrent_runs, ", below 0");
   }
   if (given.threads > 0) ours.threads = given.threads;
   if (given.memory_limit_bytes > 0) ours.memory_limit_bytes = given.memory_limit_bytes;
