@@ -1,13 +1,16 @@
 """A real tritonserver with the backend answers tritonclient over HTTP and gRPC."""
 import concurrent.futures
 import json
+import time
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
+from PIL import Image
 from tritonclient.utils import InferenceServerException
 
 import models
-from conftest import QUICKSTART, ROOT, configure, infer, parameter
+from conftest import CLIENTS, QUICKSTART, ROOT, configure, infer, parameter
 
 PROTOCOLS = ["http", "grpc"]
 
@@ -117,13 +120,12 @@ def test_real_model(server, protocol):
 
 
 def test_real_model_agrees_with_recorded_answers(server):
-    Image = pytest.importorskip("PIL.Image")
     server.load("quickstart")
     image = np.asarray(Image.open(ROOT / "testdata/quickstart/coffee.png").convert("RGB"))[None]
     answer = infer(server, "grpc", "quickstart", {"image": image})
     recorded = QUICKSTART.parent / "recorded"
     assert np.allclose(answer["logits"], np.load(recorded / "coffee.logits.npy"), atol=2e-3)
-    assert [t.decode() for t in answer["label"][0]] == json.loads((recorded / "coffee.label.json").read_text())[0]
+    assert [t.decode() for t in answer["label"][0]] == json.loads((recorded / "coffee.label.json").read_text())["data"]
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -147,3 +149,54 @@ def test_wrong_shape_of_an_open_axis_is_the_engines_to_tell(server, repository):
     server.load("open")
     with pytest.raises(InferenceServerException, match=r"oncilla: .*'?a'?"):
         infer(server, "grpc", "open", {"a": np.zeros((3, 2), np.int32), "b": np.zeros((2, 2), np.int32)})
+
+
+@pytest.fixture(scope="module")
+def slow(server, repository):
+    """A model, and an input that it computes on for seconds."""
+    models.slow(repository, "slow", size=1024, steps=40)
+    configure(repository, "slow", parameter("device", "cpu"))
+    server.load("slow")
+    infer(server, "grpc", "slow", {"x": np.ones((1, 1024), np.float32)})
+    return np.ones((8192, 1024), np.float32)
+
+
+def failed_runs(server):
+    """How many requests of the model ended with a failure."""
+    stats = server.client("http").get_inference_statistics("slow")["model_stats"][0]["inference_stats"]
+    return int(stats["fail"]["count"])
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_requests_time_is_kept(server, slow, protocol):
+    began = time.time()
+    with pytest.raises(InferenceServerException, match="oncilla: .*(time|deadline)"):
+        infer(server, protocol, "slow", {"x": slow}, timeout=100_000)
+    assert time.time() - began < 10
+
+
+def test_a_cancelled_request_ends_its_run(server, slow):
+    before = failed_runs(server)
+    tensor = CLIENTS["grpc"].InferInput("x", slow.shape, "FP32")
+    tensor.set_data_from_numpy(slow)
+    call = server.client("grpc").async_infer("slow", [tensor], callback=lambda result, error: None, client_timeout=60)
+    time.sleep(0.3)
+    call.cancel()
+    deadline = time.time() + 30
+    while failed_runs(server) == before and time.time() < deadline:
+        time.sleep(0.01)
+    assert failed_runs(server) == before + 1
+    # The one instance is free again.
+    assert infer(server, "grpc", "slow", {"x": np.ones((1, 1024), np.float32)})["y"].shape == (1, 1024)
+
+
+def test_an_open_rank_needs_dims(server, repository):
+    models._save(repository / "ranks/1", [helper.make_node("Neg", ["x"], ["y"])], [("x", TensorProto.FLOAT, None)],
+                 [("y", TensorProto.FLOAT, None)])
+    configure(repository, "ranks", parameter("device", "cpu"))
+    with pytest.raises(InferenceServerException, match="leaves the rank of input 'x' open; write its dims"):
+        server.load("ranks")
+    both = 'input { name: "x" data_type: TYPE_FP32 dims: [ -1, 2 ] }\noutput { name: "y" data_type: TYPE_FP32 dims: [ -1, 2 ] }\n'
+    configure(repository, "ranks", parameter("device", "cpu") + both)
+    server.load("ranks")
+    assert infer(server, "http", "ranks", {"x": np.ones((3, 2), np.float32)})["y"].tolist() == [[-1, -1]] * 3
