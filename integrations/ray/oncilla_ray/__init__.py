@@ -7,7 +7,8 @@
     client = oncilla_ray.Client(handle)           # sends again what a dying replica had
     print(client(image=array))
 
-    dataset.map_batches(oncilla_ray.Predictor, fn_constructor_args=("model.onnx",), concurrency=2, num_cpus=1)
+    dataset.map_batches(oncilla_ray.Predictor, fn_constructor_args=("model.onnx",), num_cpus=1,
+                        compute=ray.data.ActorPoolStrategy(size=2))
 
 See docs/ray.md.
 """

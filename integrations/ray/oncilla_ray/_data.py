@@ -11,7 +11,8 @@ from ._worker import Worker
 
 
 class Predictor:
-    """For `dataset.map_batches(Predictor, fn_constructor_args=(path,), concurrency=.., num_cpus=.., batch_size=..)`.
+    """For `dataset.map_batches(Predictor, fn_constructor_args=(path,), compute=ray.data.ActorPoolStrategy(size=..),
+    num_cpus=.., batch_size=..)`.
 
     Each actor loads the model once, within what it reserves (`num_cpus`, `num_gpus`), as a Serve replica does. `inputs` maps
     inputs of the model to columns, `outputs` outputs to columns (or names those that are wanted); without, they are called

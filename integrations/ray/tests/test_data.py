@@ -37,7 +37,7 @@ def test_rows_are_as_without_ray(cluster, direct, tmp_path, killed):
     kill = str(tmp_path / "killed") if killed else ""
     result = data.repartition(12).map_batches(
         Noted, fn_constructor_args=(QUICKSTART,), fn_constructor_kwargs={"outputs": ["logits", "label"], "keep": True, "kill": kill},
-        batch_size=4, concurrency=2, num_cpus=1)
+        batch_size=4, compute=ray.data.ActorPoolStrategy(size=2), num_cpus=1)
     rows = result.take_all()
     assert len(rows) == 48 and os.path.exists(kill or "/")
     assert len({row["pid"] for row in rows}) >= 2

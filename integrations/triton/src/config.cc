@@ -42,13 +42,8 @@ std::string Quoted(const std::string& text) { return "'" + text + "'"; }
 
 // Numbers and truth values of a session's options are written bare, all else as text.
 json ValueOf(const std::string& text) {
-  double number = 0;
-  const char* end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data(), end, number);
-  const bool digits = text.find_first_not_of("0123456789.-+eE") == std::string::npos;
-  if (error == std::errc() && stopped == end && digits) return json::parse(text, nullptr, false);
-  if (text == "true" || text == "false") return text == "true";
-  return text;
+  json value = json::parse(text, nullptr, false);
+  return value.is_number() || value.is_boolean() ? value : json(text);
 }
 
 std::vector<std::string> Split(const std::string& text) {
@@ -228,9 +223,12 @@ Options ReadOptions(const json& config) {
       whole = value;
     } else {
       const size_t dot = name.find('.');
-      json& at = dot == std::string::npos ? session[name]
-                                          : session[name.substr(0, dot)][name.substr(dot + 1)];
-      at = ValueOf(value);
+      json& outer = session[name.substr(0, dot)];
+      if (dot == std::string::npos ? !outer.is_null() : !outer.is_null() && !outer.is_object()) {
+        throw Failure(kInvalidArgument, "oncilla: the parameters give '" + name.substr(0, dot) +
+                                            "' both as a whole and in parts");
+      }
+      (dot == std::string::npos ? outer : outer[name.substr(dot + 1)]) = ValueOf(value);
     }
   }
   if (!whole.empty() && !session.empty()) {

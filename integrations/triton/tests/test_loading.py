@@ -52,6 +52,8 @@ def test_ops_that_are_not_supported(server, repository):
     (parameter("device", "gpu:77"), "gpu:77"),
     (parameter("memory_limit", "many"), "memory_limit"),
     (parameter("no_such_option", "1"), "no_such_option"),
+    (parameter("fallback", "1") + parameter("fallback.chain", "cpu"), "'fallback' both as a whole and in parts"),
+    (parameter("config", "run_timeout_ms: 5") + parameter("threads", "1"), "'threads' stands beside 'config'"),
     (CPU + parameter("signature", "encode"), "signature"),
     (CPU + 'input { name: "q" data_type: TYPE_FP32 dims: [ -1, 3 ] }\n', "no input 'q'; it has: x"),
     (CPU + 'input { name: "x" data_type: TYPE_INT32 dims: [ -1, 3 ] }\n', "TYPE_INT32 in the configuration and TYPE_FP32"),
