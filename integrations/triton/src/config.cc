@@ -190,6 +190,13 @@ int InstanceCountOf(const json& config) {
   return static_cast<int>(std::clamp<int64_t>(count, 1, 1024));
 }
 
+bool IsForCpu(const json& config) {
+  const json groups = config.value("instance_group", json::array());
+  return !groups.empty() && std::all_of(groups.begin(), groups.end(), [](const json& group) {
+    return group.value("kind", "") == "KIND_CPU";
+  });
+}
+
 oncilla_dtype DTypeOf(TRITONSERVER_DataType type) {
   for (const TypeRow& row : kTypes) {
     if (row.type == type) return row.dtype;

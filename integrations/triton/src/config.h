@@ -29,6 +29,8 @@ int64_t NumberOf(const nlohmann::json& value);
 
 // The number of instances that the configuration asks for, at least 1.
 int InstanceCountOf(const nlohmann::json& config);
+// Whether all of its instances are of KIND_CPU; not where it names none.
+bool IsForCpu(const nlohmann::json& config);
 
 // The engine's type, or 0 for one that the engine or Triton lacks; and the other way round,
 // kNoType.

@@ -74,7 +74,11 @@ ServedModel::ServedModel(TRITONBACKEND_Model* handle, const Runtime& runtime) {
 
 void ServedModel::Load(const Runtime& runtime, const json& config, const std::string& path) {
   SessionOptions session;
-  if (!options_.devices.empty()) session.device = options_.devices[0];
+  if (!options_.devices.empty()) {
+    session.device = options_.devices[0];
+  } else if (IsForCpu(config)) {
+    session.device = "cpu";  // or the weights would be uploaded in vain
+  }
   session.config = options_.session;
   // Each instance may run at once. Options that are given as a whole say it themselves.
   const int instances = InstanceCountOf(config);

@@ -117,22 +117,25 @@ def big(repository, name, mebibytes):
 
 
 def test_unloading_gives_memory_back(server, repository):
-    big(repository, "big", 192)
+    big(repository, "big", 64)
     configure(repository, "big", CPU)
+    # The backend and OpenCL's drivers are there before it is measured.
+    server.load("affine")
+    infer(server, "grpc", "affine", {"x": np.ones((1, 3), np.float32)})
     process = psutil.Process(server.process.pid)
     before = process.memory_info().rss
     server.load("big")
     x = np.ones((1, 256), np.float32)
     for _ in range(2):
-        assert infer(server, "grpc", "big", {"x": x})["y"].shape == (1, 192 * 1024)
-    assert process.memory_info().rss > before + (180 << 20)
+        assert infer(server, "grpc", "big", {"x": x})["y"].shape == (1, 64 * 1024)
+    assert process.memory_info().rss > before + (60 << 20)
     server.client("grpc").unload_model("big")
     told = server.wait_for_line("unloaded 'big' version 1")
-    assert int(re.search(r"(\d+) bytes given back", told)[1]) > 190 << 20
+    assert int(re.search(r"(\d+) bytes given back", told)[1]) > 63 << 20
     deadline = time.time() + 10
-    while process.memory_info().rss > before + (40 << 20) and time.time() < deadline:
+    while process.memory_info().rss > before + (24 << 20) and time.time() < deadline:
         time.sleep(0.05)
-    assert process.memory_info().rss < before + (40 << 20)
+    assert process.memory_info().rss < before + (24 << 20)
     with pytest.raises(InferenceServerException):
         infer(server, "grpc", "big", {"x": x})
 
