@@ -129,7 +129,7 @@ ray_cluster() {
   local venv=$root/build/ray-venv
   [[ -x $venv/bin/python ]] || python3 -m venv "$venv" || return 1
   "$venv/bin/pip" install -q --disable-pip-version-check 'ray[serve,data]==2.60.0' numpy onnx pytest </dev/null || return 1
-  python_module && PYTHONPATH=build/release/python OCL_ICD_VENDORS=pocl.icd \
+  python_module && PYTHONPATH=$root/build/release/python OCL_ICD_VENDORS=pocl.icd \
     "$venv/bin/python" -m pytest -q -p no:cacheprovider -p no:warnings -m "not slow" integrations/ray/tests
 }
 
