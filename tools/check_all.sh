@@ -135,13 +135,36 @@ fuzz_all() {
   return "$failed"
 }
 
-# The Python package, tested in an environment of its own; its engine is made of the release build's objects.
-python_package() {
+# The Python package in an environment of its own; its engine is made of the release build's objects.
+python_module() {
   local venv=$root/build/python-venv
   [[ -x $venv/bin/python ]] || python3 -m venv "$venv" || return 1
   "$venv/bin/pip" install -q --disable-pip-version-check 'nanobind>=3.0' numpy ml_dtypes pytest mypy onnx </dev/null || return 1
-  build_in release release oncilla_python -DONCILLA_PYTHON=ON -DPython_EXECUTABLE="$venv/bin/python" &&
-    PYTHONPATH=build/release/python OCL_ICD_VENDORS=pocl.icd "$venv/bin/python" -m pytest -q -p no:cacheprovider python/tests
+  build_in release release oncilla_python -DONCILLA_PYTHON=ON -DPython_EXECUTABLE="$venv/bin/python"
+}
+python_package() {
+  python_module && PYTHONPATH=build/release/python OCL_ICD_VENDORS=pocl.icd \
+    build/python-venv/bin/python -m pytest -q -p no:cacheprovider python/tests
+}
+
+# A cluster of Ray's on this machine; tools/nightly has the slow ones.
+ray_cluster() {
+  local venv=$root/build/ray-venv
+  [[ -x $venv/bin/python ]] || python3 -m venv "$venv" || return 1
+  "$venv/bin/pip" install -q --disable-pip-version-check 'ray[serve,data]==2.60.0' numpy onnx pytest </dev/null || return 1
+  python_module && PYTHONPATH=$root/build/release/python OCL_ICD_VENDORS=pocl.icd \
+    "$venv/bin/python" -m pytest -q -p no:cacheprovider -p no:warnings -m "not slow" integrations/ray/tests
+}
+
+# Triton's backend in the tritonserver that a package of PyPI carries.
+triton_backend() {
+  local venv=$root/build/triton-venv
+  [[ -x $venv/bin/python ]] || python3 -m venv "$venv" || return 1
+  "$venv/bin/pip" install -q --disable-pip-version-check nvidia-pytriton==0.7.0 'tritonclient[http,grpc]==2.73.0' numpy onnx psutil \
+    pillow pytest </dev/null || return 1
+  build_in release release oncilla_triton -DONCILLA_TRITON=ON &&
+    ONCILLA_TRITON_BACKENDS=$root/build/release/triton/backends OCL_ICD_VENDORS=pocl.icd \
+      "$venv/bin/python" -m pytest -q -p no:cacheprovider integrations/triton/tests
 }
 
 # ONNX Runtime's provider, in PyPI's onnxruntime, on the CPU device and on PoCL.
@@ -165,6 +188,15 @@ server_tests() {
     ONCILLA_SERVER=build/release/oncilla_server "$venv/bin/python" -m pytest -q -p no:cacheprovider server/tests
 }
 
+# Manifests for Kubernetes and KServe, by schema and against the server's flags.
+kubernetes_manifests() {
+  local venv=$root/build/server-venv
+  [[ -x $venv/bin/python ]] || python3 -m venv "$venv" || return 1
+  "$venv/bin/pip" install -q --disable-pip-version-check kubernetes-validate==1.37.0 jsonschema pyyaml pytest </dev/null || return 1
+  build_in release release oncilla_server -DONCILLA_SERVER=ON &&
+    ONCILLA_SERVER=build/release/oncilla_server "$venv/bin/python" -m pytest -q -p no:cacheprovider integrations/kserve/tests
+}
+
 # try_fetch VARIABLE FUNCTION: a download that does not come fails by name.
 try_fetch() {
   local -n into=$1
@@ -183,7 +215,12 @@ check_all() {
   step "cases with lesser SIMD" simd_cases
   if fits "Python package" 5; then step "Python package" python_package; fi
   if fits "ONNX Runtime's provider" 3; then step "ONNX Runtime's provider" onnxruntime_provider; fi
-  if fits "server" 3; then step "server" server_tests; fi
+  if fits "server" 3; then
+    step "server" server_tests
+    step "manifests for Kubernetes" kubernetes_manifests
+  fi
+  if fits "Triton's backend" 2; then step "Triton's backend" triton_backend; fi
+  if fits "Ray" 2; then step "Ray" ray_cluster; fi
   if fits "cases on Intel's OpenCL" 4 && try_fetch intel fetch_intel_opencl; then
     step "cases on Intel's OpenCL" at_once "intel_cases gpu $intel" "intel_cases cpu $intel"
   fi
