@@ -314,7 +314,11 @@ Result<MeasuredLayer> Tuner::Measure(size_t layer, Deadline until) {
   const TunableLayer& tunable = layers_.at(layer);
   const NodeView view = tunable.node.view();
   const auto begin = Clock::now();
+  if (begin >= until) return Error(Code::kDeadlineExceeded, "no time is left");
+  // The rest is for comparing. A compilation that was begun is waited for: one that is left to
+  // itself would disturb what is measured next.
   const Deadline compile_until = begin + (until - begin) / 10 * 7;
+  const EarlyEnd end{.watchdog = kPatience};
   ONCILLA_ASSIGN(const KernelRow* row, FindRunnable(view, device_.capabilities()));
   if (queue_ == nullptr) {
     ONCILLA_ASSIGN(queue_, device_.OpenQueue({.stamps = device_.capabilities().profiling}));
@@ -322,12 +326,10 @@ Result<MeasuredLayer> Tuner::Measure(size_t layer, Deadline until) {
   Bench bench(device_, *queue_, tunable.node);
   ONCILLA_TRY(bench.Start());
   Decision decision;
-  ONCILLA_ASSIGN(Contender first, bench.PrepareGeneric(*row, With("", ""), decision,
-                                                       {.deadline = until, .watchdog = kPatience}));
+  ONCILLA_ASSIGN(Contender first, bench.PrepareGeneric(*row, With("", ""), decision, end));
   MeasuredLayer measured;
   measured.generic = decision.choice;
   measured.choices = decision.choices.size();
-  const EarlyEnd end{.deadline = compile_until, .watchdog = kPatience};
   std::vector<Contender> all;
   ONCILLA_ASSIGN(const std::vector<double> right, bench.FirstOutput(first));
   all.push_back(std::move(first));
@@ -340,7 +342,6 @@ Result<MeasuredLayer> Tuner::Measure(size_t layer, Deadline until) {
     if (Clock::now() >= compile_until) break;
     ONCILLA_ASSIGN(const Recipe recipe, row->make(view, With(tunable.name, choice)));
     auto made = bench.Prepare(choice, recipe, end);
-    if (made.status().code() == Code::kDeadlineExceeded) break;
     ++measured.tried;
     if (!made.ok()) {
       // Groups or local memory beyond what the compiled kernel takes: no fault, and no choice here.

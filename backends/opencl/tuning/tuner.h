@@ -62,8 +62,8 @@ class Tuner {
   Result<std::optional<size_t>> Add(const LayerNode& node, int nodes = 1);
   const std::vector<TunableLayer>& layers() const { return layers_; }
 
-  // DeadlineExceeded where not even the generic choice was measured until then. Unavailable for a
-  // device that hangs.
+  // Looks at the time before each compilation, so that it may take one more than until then.
+  // DeadlineExceeded where no time is left at all; Unavailable for a device that hangs.
   Result<MeasuredLayer> Measure(size_t layer, Deadline until);
 
   // A row for the table, with nothing in it.
