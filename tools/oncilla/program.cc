@@ -35,6 +35,7 @@ constexpr Command kCommands[] = {
     {"devices", "What this machine has", AddDevices},
     {"doctor", "Whether its devices compute what they should", AddDoctor},
     {"bench", "How fast a model runs", AddBench},
+    {"tune", "Measure ways of launching on an OpenCL device, and keep the best", AddTune},
     {"serve", "Models over HTTP and gRPC (oncilla_server)", AddServe},
     {"cache", "Compiled programs kept on disk", AddCache},
     {"options", "What a configuration may set", AddOptions},
@@ -110,7 +111,8 @@ void HoldStandardStreams() {
 int Main(int argc, char** argv) {
   std::setlocale(LC_CTYPE, "");  // for what the terminal can show; numbers stay as in C
   HandleInterrupts();
-  CLI::App app("Runs TensorFlow, TFLite and ONNX models on OpenCL devices and on the CPU.", "oncilla");
+  CLI::App app("Runs TensorFlow, TFLite and ONNX models on OpenCL devices and on the CPU.",
+               "oncilla");
   app.set_version_flag("--version", StrCat("oncilla ", kVersion, "\n", BuildFacts()));
   app.require_subcommand(1);
   app.footer("oncilla COMMAND --help explains a command.\nExit codes: docs/cli.md");
