@@ -58,17 +58,21 @@ std::vector<DeviceInfo> DiscoverDevices(const DiscoverOptions& options,
 }
 
 Result<std::unique_ptr<Device>> OpenDevice(const DeviceInfo& info, const OpenOptions& options) {
+  ONCILLA_ASSIGN(auto device, OpenClDevice(info, options));
+  return std::unique_ptr<Device>(std::move(device));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ClDevice>> OpenClDevice(const DeviceInfo& info, const OpenOptions& options) {
   ONCILLA_ASSIGN(const ClDeviceOptions own, DeviceOptionsOf(options));
   for (auto& [found, now] : FindAll(nullptr)) {
     if (now.ordinal != info.ordinal || now.id != info.id || now.name != info.name) continue;
-    ONCILLA_ASSIGN(auto device, ClDevice::Open(found, info, own));
-    return std::unique_ptr<Device>(std::move(device));
+    return ClDevice::Open(found, info, own);
   }
   return WithStage(NotFound("OpenCL device '", info.name, "' (", info.id, ") is no longer there"),
                    Stage::kDevice);
 }
-
-}  // namespace
 
 Result<ClDeviceOptions> DeviceOptionsOf(const OpenOptions& options) {
   ClDeviceOptions own;

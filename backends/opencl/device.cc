@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "backends/opencl/tuning/tuning_file.h"
 #include "cl_kernels/kernels.gen.h"
 #include "engine/base/free_memory.h"
 #include "engine/base/hash.h"
@@ -73,6 +74,7 @@ Status ClDevice::Start(const ClDeviceOptions& options) {
   if (!probe_.failure.empty()) return Error(Code::kUnavailable, probe_.failure);
   capabilities_ = MakeCapabilities(found_.facts, probe_, options.shape);
   capabilities_.base_alignment = std::max(capabilities_.base_alignment, info_.alignment_bytes);
+  cache_folder_ = options.cache_folder;
   ONCILLA_TRY(OpenContext(options));
   context_->one_caller = capabilities_.one_caller;
   ONCILLA_ASSIGN(service_, CreateQueue(api(), context(), found_.id, false));
@@ -156,6 +158,7 @@ Result<std::unique_ptr<Kernel>> ClDevice::Prepare(const NodeView& node, const Ea
   // recipe is then made again for groups that fit.
   for (int attempt = 0;; ++attempt) {
     ONCILLA_ASSIGN(const Recipe recipe, row->make(node, caps));
+    if (attempt == 0 && !recipe.decision.ignored.empty()) WarnOfIgnored(recipe.decision);
     int64_t limit = caps.max_work_group;
     auto made =
         PrepareRecipe(std::string(node.op->name), recipe, static_cast<int>(node.inputs.size()),
@@ -176,6 +179,24 @@ Result<std::unique_ptr<Kernel>> ClDevice::Prepare(const NodeView& node, const Ea
     }
     return std::unique_ptr<Kernel>(std::move(kernel));
   }
+}
+
+Status ClDevice::UseTuning(const std::string& option,
+                           std::function<void(const std::string&)> warn) {
+  ONCILLA_ASSIGN(const TuningFile file, FindTuning({option, cache_folder_, warn}));
+  capabilities_.tuned = TableFor(file, ClassOf(found_.facts, capabilities_), found_.facts.driver);
+  warn_ = std::move(warn);
+  return Status();
+}
+
+void ClDevice::WarnOfIgnored(const Decision& decision) {
+  if (!warn_) return;
+  {
+    std::lock_guard<std::mutex> lock(ignored_mutex_);
+    if (!ignored_.insert(decision.layer).second) return;
+  }
+  warn_(StrCat("tuning: '", decision.ignored, "' is no choice for '", decision.layer, "' on '",
+               info_.name, "'; the generic one is used, ", decision.choice));
 }
 
 Result<std::unique_ptr<ClKernel>> ClDevice::PrepareRecipe(std::string op, const Recipe& recipe,

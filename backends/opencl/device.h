@@ -2,10 +2,13 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "backends/opencl/recipes/recipe.h"
@@ -18,8 +21,11 @@
 #include "backends/opencl/runtime/recording.h"
 #include "engine/device/free_memory.h"
 #include "engine/device/host_objects.h"
+#include "engine/device/tunable.h"
 
 namespace oncilla::opencl {
+
+class ClDevice;
 
 struct ClDeviceOptions {
   std::string cache_folder;  // empty: no disk cache
@@ -30,10 +36,12 @@ struct ClDeviceOptions {
 
 // As the environment and a caller set them.
 Result<ClDeviceOptions> DeviceOptionsOf(const OpenOptions& options);
+// A device that the backend has found, by its own type.
+Result<std::unique_ptr<ClDevice>> OpenClDevice(const DeviceInfo& info, const OpenOptions& options);
 // `ordinal` stands for the device where its driver tells no id.
 DeviceInfo InfoOf(const DeviceFacts& facts, int ordinal);
 
-class ClDevice : public Device, public TellsFreeMemory, public HostObjects {
+class ClDevice : public Device, public TellsFreeMemory, public HostObjects, public Tunable {
  public:
   // Probes the device, or takes up what an earlier process found. `info` is kept as it is.
   static Result<std::unique_ptr<ClDevice>> Open(const FoundDevice& found, DeviceInfo info,
@@ -43,6 +51,7 @@ class ClDevice : public Device, public TellsFreeMemory, public HostObjects {
 
   const DeviceInfo& info() const override { return info_; }
   const Capabilities& capabilities() const { return capabilities_; }
+  const DeviceFacts& facts() const { return found_.facts; }
   const ProbeResult& probe() const { return probe_; }
   const ProgramCache& programs() const { return *programs_; }
 
@@ -67,6 +76,8 @@ class ClDevice : public Device, public TellsFreeMemory, public HostObjects {
   std::optional<FreeMemory> free_memory() const override;
   // live_objects counts those of all OpenCL devices of the process.
   DeviceCounters counters() const override;
+  Status UseTuning(const std::string& option,
+                   std::function<void(const std::string&)> warn) override;
   void CloseBy(Deadline deadline) override { health_.close_by = deadline.time_since_epoch(); }
   void Close() override;
 
@@ -92,6 +103,8 @@ class ClDevice : public Device, public TellsFreeMemory, public HostObjects {
   ClDevice(const FoundDevice& found, DeviceInfo info) : found_(found), info_(std::move(info)) {}
   Status Start(const ClDeviceOptions& options);
   Status OpenContext(const ClDeviceOptions& options);
+  // Tells, once for each layer, of an entry of the table that is no choice there.
+  void WarnOfIgnored(const Decision& decision);
   // FailedPrecondition once the device is closed.
   Status CheckOpen() const;
   cl_context context() const { return context_->context.get(); }
@@ -111,6 +124,10 @@ class ClDevice : public Device, public TellsFreeMemory, public HostObjects {
   const DeviceInfo info_;
   ProbeResult probe_;
   Capabilities capabilities_;
+  std::string cache_folder_;                      // of the options
+  std::function<void(const std::string&)> warn_;  // of tables
+  std::mutex ignored_mutex_;
+  std::set<std::string> ignored_;  // layers that were told of
   std::shared_ptr<DiskCache> disk_;
   SharedObjects* shared_ = nullptr;
   std::string shared_name_;

@@ -10,6 +10,11 @@
 // tile lacks repeat its last one and are not stored. y, bias and residual of z lie y_step, bias_step
 // and y_step apart; rows of y row_y apart.
 // VARIANT: -DV=16 -DROWS=8 -DIDX=int -DAXES=0 -DACTIVATION=ACT_none
+// VARIANT: -DV=16 -DROWS=6 -DIDX=int -DAXES=0 -DACTIVATION=ACT_relu -DBIAS
+// VARIANT: -DV=16 -DROWS=4 -DIDX=int -DAXES=0 -DACTIVATION=ACT_none -DRESIDUAL
+// VARIANT: -DV=16 -DROWS=1 -DIDX=int -DAXES=0 -DACTIVATION=ACT_none -DBIAS
+// VARIANT: -DV=8 -DROWS=1 -DIDX=int -DAXES=0 -DACTIVATION=ACT_none
+// VARIANT: -DV=4 -DROWS=4 -DIDX=int -DAXES=0 -DACTIVATION=ACT_none
 // VARIANT: -DT=f16 -DV=16 -DROWS=8 -DIDX=int -DAXES=0 -DACTIVATION=ACT_relu6 -DBIAS -DRESIDUAL
 // VARIANT: -DT=bf16 -DV=8 -DROWS=4 -DIDX=long -DAXES=1 -DACTIVATION=ACT_silu -DBIAS
 // VARIANT: -DV=8 -DROWS=6 -DIDX=int -DAXES=1 -DACTIVATION=ACT_gelu -DBIAS -DRESIDUAL

@@ -6,6 +6,7 @@
 #include "engine/base/file.h"
 #include "engine/base/format.h"
 #include "engine/device/checked_device.h"
+#include "engine/device/tunable.h"
 #include "engine/placement/device_name.h"
 #include "engine/session/fallback.h"
 
@@ -199,6 +200,12 @@ Result<DeviceSet::Opened> DeviceSet::OpenListed(const ListedDevice& listed) cons
   }
   Opened used;
   used.device = *std::move(device);
+  if (auto* tunable = dynamic_cast<Tunable*>(used.device.get())) {
+    // The runtime's log outlives every device.
+    const Status status = tunable->UseTuning(
+        options_.tuning, [log = &runtime_.log()](const std::string& text) { log->Warning(text); });
+    if (!status.ok()) return WithDevice(In(status, "the option 'tuning'"), listed.name);
+  }
   if (options_.verify) used.device = std::make_unique<CheckedDevice>(std::move(used.device));
   ONCILLA_ASSIGN(const DeviceMemoryOptions options, OptionsFor(memory_options_, listed));
   ONCILLA_ASSIGN(used.plan, PlanDeviceMemory(options, listed.info, used.device.get(),

@@ -105,7 +105,9 @@ struct SessionOptions {
   // as they are, all numbered anew.
   std::vector<LogicalDevice> logical_devices = {};
   FallbackPolicy fallback = {};
-  PrecisionOptions precision = {};    // of weights and intermediate values; docs/precision.md
+  PrecisionOptions precision = {};  // of weights and intermediate values; docs/precision.md
+  // Measured choices of launches: "auto", "off" or a file of `oncilla tune`; docs/tuning.md.
+  std::string tuning = "auto";
   bool log_device_placement = false;  // where each node of a plan runs, in TensorFlow's words
   bool verify = false;  // check every pass and device call; ONCILLA_VERIFY=1 has the same effect
   int max_concurrent_runs = 4;  // per model and shape; bounds the memory of overlapping runs
@@ -198,6 +200,11 @@ struct SessionOptions {
           self.fallback);
     field({.name = "precision", .doc = "How weights and intermediate values are stored"},
           self.precision);
+    field({.name = "tuning",
+           .doc = "Measured choices of launches on OpenCL devices: auto (what oncilla tune has "
+                  "written, over what the library knows), off, or a file",
+           .flag = "--tuning"},
+          self.tuning);
     field({.name = "log_device_placement",
            .doc = "Tell in the log where each node runs, in TensorFlow's words"},
           self.log_device_placement);

@@ -4,6 +4,7 @@
 
 import json
 import os
+import pathlib
 import sys
 import unittest
 
@@ -124,6 +125,19 @@ class Devices(CliTest):
         text = self.ok("doctor", "--device", "cpu").stdout
         self.assertRegex(text, r"\n    matrix products +ok, [0-9.]+ .s at first")
         self.assertIn("families compute what they should", text)
+        report = self.dir / "report.json"
+        row = self.ok("doctor", "--device", "gpu", "--row", "--report", report, env=env).stdout
+        self.assertRegex(row, r"^\| .* \| Portable Computing Language .* \| cpu \| double, groups of .* \| 12 of 12 families \|")
+        sent = report.read_text()
+        for private in (str(self.dir), str(pathlib.Path.home()) + "/", os.uname().nodename, "uuid:"):
+            self.assertNotIn(private, sent)
+        opencl = json.loads(sent)["devices"][0]["opencl"]
+        self.assertTrue(opencl["probe"]["fp64"])
+        self.assertGreater(opencl["claims"]["max_work_group"], 0)
+        known = self.ok("doctor", "--device", "gpu", "--new", env=env).stdout
+        self.assertIn("this driver has passed before", known)
+        fresh = {**env, "ONCILLA_CACHE_DIR": str(self.dir / "fresh")}
+        self.assertIn("families compute", self.ok("doctor", "--device", "gpu", "--new", env=fresh).stdout)
         self.fails(5, "doctor", "--device", "gpu:7", says=["gpu:7", "CPU:0"])
         self.fails(2, "doctor", "--timeout", "0", says=["--timeout"])
 

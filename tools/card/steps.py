@@ -155,6 +155,22 @@ def rates(card):
     return "ok", said, facts
 
 
+def tune(card):
+    """The layers of well-known nets, measured; the table can be shipped (docs/tuning.md)."""
+    budget = max(20, min(300, int(0.2 * card.left())))
+    done = card.oncilla("tune", "--ops", "--device", card.options.device, "--budget", f"{budget}s", "--table",
+                        str(card.out / "tuning.json"), "--json", log="tune.log", limit=budget + 120)
+    if done is None or done.returncode != 0:
+        return "failed", "see tune.log", {}
+    document = json.loads(done.stdout)
+    layers = [layer for layer in document["layers"] if layer["measured"]]
+    faults = sum(len(layer["faults"]) for layer in layers)
+    facts = {"layers": len(layers), "faults": faults, "generic_us": document["generic_us"], "best_us": document["best_us"]}
+    said = f"{len(layers)} of {len(document['layers'])} classes of layers, {document['generic_us']:.0f} -> " \
+           f"{document['best_us']:.0f} us" + (f"; {faults} choices compute something else" if faults else "")
+    return "failed" if faults else "ok", said, facts
+
+
 PEER = """
 import json, time, torch
 assert torch.cuda.is_available()
@@ -192,8 +208,8 @@ def trace(card):
 
 
 # In this order: what is most worth comes first, since time may end.
-STEPS = {"rates": rates, "nets": timed_nets, "unit": unit, "misuse": misuse, "trace": trace, "peer": peer, "cases": cases,
-         "onnx": onnx}
+STEPS = {"rates": rates, "nets": timed_nets, "tune": tune, "unit": unit, "misuse": misuse, "trace": trace, "peer": peer,
+         "cases": cases, "onnx": onnx}
 
 
 def run(name, card):

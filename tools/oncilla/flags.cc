@@ -72,6 +72,10 @@ void SessionFlags::AddTo(CLI::App& app) {
                  "With --precision: store these narrow although their op is left alone by default")
       ->allow_extra_args(false)
       ->type_name("NODES");
+  app.add_option("--tuning", tuning,
+                 "Measured choices of launches on OpenCL devices: auto, off, or a file of "
+                 "oncilla tune")
+      ->type_name("FILE");
   app.add_option("--config", config,
                  "Session options as text, JSON or a serialized ConfigProto of TensorFlow; flags "
                  "win over it")
@@ -116,6 +120,7 @@ Result<SessionOptions> SessionFlags::Options() const {
   }
   options.precision.deny.insert(options.precision.deny.end(), wide.begin(), wide.end());
   options.precision.allow.insert(options.precision.allow.end(), narrow.begin(), narrow.end());
+  if (!tuning.empty()) options.tuning = tuning;
   if (!fallback.empty()) options.fallback = FallbackOnAll(SplitAt(fallback, ','));
   return options;
 }

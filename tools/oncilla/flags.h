@@ -36,6 +36,7 @@ struct SessionFlags {
   std::vector<std::string> wide;    // entries for the deny list
   std::vector<std::string> narrow;  // and for the allow list
   std::string fallback;             // devices, separated by commas
+  std::string tuning;               // empty: not given
 
   void AddTo(CLI::App& app);
   Result<SessionOptions> Options() const;

@@ -35,6 +35,7 @@ constexpr Command kCommands[] = {
     {"devices", "What this machine has", AddDevices},
     {"doctor", "Whether its devices compute what they should", AddDoctor},
     {"bench", "How fast a model runs", AddBench},
+    {"tune", "Measure ways of launching on an OpenCL device, and keep the best", AddTune},
     {"serve", "Models over HTTP and gRPC (oncilla_server)", AddServe},
     {"cache", "Compiled programs kept on disk", AddCache},
     {"options", "What a configuration may set", AddOptions},

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "backends/opencl/recipes/choices.h"
 #include "backends/opencl/recipes/tiles.h"
 #include "cl_kernels/kernels.gen.h"
 
@@ -51,7 +52,58 @@ int64_t PartsOf(const MatMulGeometry& g, int64_t groups, int64_t group_columns, 
   return best;
 }
 
+// A division of columns and of K.
+struct ColumnPlan {
+  ColumnGroup group;
+  int64_t parts = 1, part_k = 0;
+  std::string name() const { return StrCat(group.name(), " PARTS=", parts); }
+};
+
+ColumnPlan Divided(const MatMulGeometry& g, const ColumnGroup& group, int64_t wanted) {
+  const int64_t part_k = wanted == 1 ? g.k : RoundUp(DivideUp(g.k, wanted), 16);
+  return {group, DivideUp(g.k, part_k), part_k};
+}
+
+int64_t LaneColumns(const MatMulGeometry& g, DType dtype, const ColumnGroup& group) {
+  return group.lanes * QuadsOf(g, dtype, group.rows) * 4;
+}
+
+ColumnPlan GenericPlan(const MatMulGeometry& g, DType dtype, const ColumnGroup& group,
+                       const Capabilities& caps) {
+  const int64_t columns = LaneColumns(g, dtype, group);
+  const int64_t groups = DivideUp(g.n, columns) * DivideUp(g.m, group.rows) * g.batch;
+  return Divided(g, group, PartsOf(g, groups, columns, BytesOf(dtype), caps));
+}
+
+std::vector<ColumnPlan> AllPlans(const MatMulGeometry& g, const ColumnGroup& generic,
+                                 const Capabilities& caps) {
+  std::vector<ColumnPlan> plans;
+  const Tuning& tuning = TuningOf(caps);
+  for (const ColumnGroup& group : AllColumnGroups(generic, caps)) {
+    int64_t last = 0;
+    for (int64_t wanted = 1; wanted <= tuning.most_parts; wanted *= 2) {
+      if (wanted > 1 && g.k / wanted < tuning.part_least) break;
+      const ColumnPlan plan = Divided(g, group, wanted);
+      if (SaturatingMul(plan.parts, DivideUp(g.m, group.rows)) > kMostGroups) break;
+      if (plan.parts > last) plans.push_back(plan);
+      last = std::max(last, plan.parts);
+    }
+  }
+  return plans;
+}
+
 }  // namespace
+
+std::vector<ColumnGroup> AllColumnGroups(const ColumnGroup& generic, const Capabilities& caps) {
+  std::vector<ColumnGroup> groups;
+  for (const int64_t threads : {64, 256}) {
+    if (threads > caps.max_work_group || threads * kLocalFloats * 16 > caps.local_memory) continue;
+    for (const int64_t lanes : {kNarrowLanes, kWideLanes}) {
+      groups.push_back({lanes, threads / lanes, generic.rows});
+    }
+  }
+  return groups;
+}
 
 std::optional<ColumnGroup> ColumnGroupOf(int64_t rows, int64_t columns, const Capabilities& caps) {
   const Tuning& tuning = TuningOf(caps);
@@ -77,18 +129,20 @@ bool TakesColumns(const MatMulGeometry& g, DType dtype, const Capabilities& caps
 Recipe ColumnsMatMul(const std::string& activation, const MatMulGeometry& g, const NodeView& node,
                      int64_t most, const Capabilities& caps) {
   const DType dtype = node.inputs[0].dtype;
-  const ColumnGroup group = *ColumnGroupOf(g.m, g.n / 4, caps);
-  const int64_t quads = QuadsOf(g, dtype, group.rows);
-  const int64_t columns = group.lanes * quads * 4, row_tiles = DivideUp(g.m, group.rows);
-  const int64_t column_groups = DivideUp(g.n, columns);
-  const int64_t wanted =
-      PartsOf(g, column_groups * row_tiles * g.batch, columns, BytesOf(dtype), caps);
-  const int64_t part_k = wanted == 1 ? g.k : RoundUp(DivideUp(g.k, wanted), 16);
-  const int64_t parts = DivideUp(g.k, part_k), elements = g.batch * parts * g.m * g.n;
+  Recipe recipe;
+  const ColumnGroup usual = *ColumnGroupOf(g.m, g.n / 4, caps);
+  const std::string sizes = StrCat(g.m, "x", g.n, "x", g.k, g.batch > 1 ? "*" : "",
+                                   g.batch > 1 ? StrCat(g.batch) : std::string());
+  const ColumnPlan plan = Choose(
+      LayerName("columns", sizes, node, activation), GenericPlan(g, dtype, usual, caps),
+      [&] { return AllPlans(g, usual, caps); }, caps, recipe.decision);
+  const ColumnGroup& group = plan.group;
+  const int64_t quads = QuadsOf(g, dtype, group.rows), row_tiles = DivideUp(g.m, group.rows);
+  const int64_t column_groups = DivideUp(g.n, LaneColumns(g, dtype, group));
+  const int64_t part_k = plan.part_k, parts = plan.parts, elements = g.batch * parts * g.m * g.n;
   const bool a_wide =
       g.a_col == 1 && g.k % 4 == 0 && (g.m == 1 || g.a_row % 4 == 0) && InFours(g.a_steps);
   const IndexType index(std::max({most, elements, SaturatingMul(g.k + 4, g.b_row)}));
-  Recipe recipe;
   DispatchBuilder b(cl::kMatmulColumns, "columns", index);
   b.Define({{"T", TypeName(dtype)},
             {"IDX", index.name()},

@@ -2,7 +2,8 @@
 // columns, K divided among slices of a group and, where columns are few, among groups
 // (cl_kernels/matmul/columns.cl, cl_kernels/packed/columns.cl).
 //
-// Into how many parts K is divided depends, as with tiles, on sizes and the device's class alone.
+// Into how many parts K is divided depends, as with tiles, on sizes, the device's class and its
+// table of measured choices alone.
 #pragma once
 
 #include <optional>
@@ -14,10 +15,13 @@ namespace oncilla::opencl {
 // How the groups of these kernels lie.
 struct ColumnGroup {
   int64_t lanes, slices, rows;  // of columns, of K; rows that share what is read
+  std::string name() const { return StrCat("LANES=", lanes, " SLICES=", slices); }
 };
 // For `columns` lanes' worth of columns and so many rows in all; nothing where groups are too
 // small.
 std::optional<ColumnGroup> ColumnGroupOf(int64_t rows, int64_t columns, const Capabilities& caps);
+// The other groups for as many rows that the kernels' VARIANT lines name, that one included.
+std::vector<ColumnGroup> AllColumnGroups(const ColumnGroup& generic, const Capabilities& caps);
 
 // Whether MatMul goes this way: few rows, and a b that can be read in quads along its columns.
 bool TakesColumns(const MatMulGeometry& g, DType dtype, const Capabilities& caps);

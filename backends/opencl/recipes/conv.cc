@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "backends/opencl/recipes/choices.h"
 #include "backends/opencl/recipes/columns.h"
 #include "backends/opencl/recipes/kernels.h"
 #include "backends/opencl/recipes/matmul_recipe.h"
@@ -49,16 +50,46 @@ Recipe Direct(DirectKernel kernel, const std::string& activation, const WindowGe
   return b.Loop(std::max(g.in_channels / g.groups, LongestAxis(g))).Alone();
 }
 
+// How a depthwise convolution is divided: pixels along a row that a work-item takes, and groups
+// along channels.
+struct DepthwisePlan {
+  int64_t stretch, group;
+  std::string name() const { return StrCat("STRETCH=", stretch, " GROUP=", group); }
+};
+DepthwisePlan ChooseDepthwise(const WindowGeometry& g, int64_t vectors, int64_t pixels,
+                              const NodeView& node, const std::string& activation,
+                              const Capabilities& caps, Decision& decision) {
+  const Tuning& tuning = TuningOf(caps);
+  const int64_t width = g.axis[2].out;
+  const int64_t most =
+      vectors >= tuning.depthwise_many ? tuning.depthwise_group : tuning.depthwise_small_group;
+  const auto all = [&] {
+    std::vector<DepthwisePlan> plans;
+    for (int64_t group = 1; group <= caps.Group(2 * tuning.depthwise_group); group *= 2) {
+      if (group > 1 && (tuning.depthwise_rows || group < 8 || group >= 2 * vectors)) continue;
+      for (int64_t stretch = pixels;; stretch *= 2) {
+        plans.push_back({std::min(stretch, width), group});
+        if (stretch >= width) break;
+      }
+    }
+    return plans;
+  };
+  const std::string sizes = StrCat(g.batch * g.axis[0].out * g.axis[1].out, "x", width, "x",
+                                   g.in_channels, " ", WindowText(g));
+  const DepthwisePlan generic = {tuning.depthwise_rows ? width : pixels, caps.Group(most)};
+  return Choose(LayerName("depthwise", sizes, node, activation), generic, all, caps, decision);
+}
+
 Recipe Depthwise(const ConvAttrs& attrs, const WindowGeometry& g, const NodeView& node,
                  const Capabilities& caps) {
   const Tuning& tuning = TuningOf(caps);
   int64_t vector = tuning.panels ? PanelOf(caps).vector : 4;
   while (g.in_channels % vector != 0) vector = vector == 4 ? 1 : vector / 2;
   const int64_t width = g.axis[2].out, pixels = std::min(width, tuning.depthwise_pixels);
-  const int64_t stretch = tuning.depthwise_rows ? width : pixels;
   const int64_t vectors = g.in_channels / vector;
-  const int64_t group = caps.Group(vectors >= tuning.depthwise_many ? tuning.depthwise_group
-                                                                    : tuning.depthwise_small_group);
+  Recipe recipe;
+  const auto [stretch, group] =
+      ChooseDepthwise(g, vectors, pixels, node, attrs.activation, caps, recipe.decision);
   DispatchBuilder b(cl::kConvDepthwise, "depthwise");
   b.Define({{"VEC", StrCat(vector)},
             {"PIXELS", StrCat(pixels)},
@@ -75,7 +106,8 @@ Recipe Depthwise(const ConvAttrs& attrs, const WindowGeometry& g, const NodeView
   b.Groups(
       {DivideUp(vectors, group), DivideUp(width, stretch), g.batch * g.axis[0].out * g.axis[1].out},
       {group, 1, 1});
-  return b.Loop(std::max(DivideUp(stretch, pixels), LongestAxis(g))).Alone();
+  b.Loop(std::max(DivideUp(stretch, pixels), LongestAxis(g))).AddTo(recipe);
+  return recipe;
 }
 
 // Copies x into `to`, with the pads around it.
@@ -115,7 +147,7 @@ Recipe Panels(const ConvAttrs& attrs, const WindowGeometry& g, bool packed, cons
   if (g.groups > 1) launch.batch.axes = {{g.groups, g.in_channels / g.groups, elements}};
   launch.products = g.groups;
   launch.most = std::max({MostOf(node), p.in_floats, g.groups * elements});
-  recipe.dispatches.push_back(MakePanels(launch, a, b, node, attrs.activation, caps));
+  AddPanels(launch, a, b, node, attrs.activation, caps, recipe);
   return recipe;
 }
 
@@ -168,13 +200,9 @@ Recipe Tiled(const ConvAttrs& attrs, const WindowGeometry& g, const NodeView& no
     return RegisterConv(attrs.activation, g, node.inputs[1].constant, node, caps);
   }
   if (!IsProduct(g)) {
-    return TiledConv(attrs.activation, g, PlanTiles(SizesOf(g), caps), node.inputs[1].constant,
-                     node, caps);
+    return PlannedConv(attrs.activation, g, node.inputs[1].constant, node, caps);
   }
-  const MatMulGeometry product = ProductGeometry(g);
-  return TiledMatMul(attrs.activation, product,
-                     PlanTiles(SizesOf(product, node.inputs[0].dtype), caps), node, MostOf(node),
-                     caps);
+  return PlannedMatMul(attrs.activation, ProductGeometry(g), node, MostOf(node), caps);
 }
 
 Result<Recipe> Conv(const ConvAttrs& attrs, const NodeView& node, const Capabilities& caps) {

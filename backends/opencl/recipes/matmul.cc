@@ -66,7 +66,7 @@ Recipe Panels(const MatMulAttrs& attrs, const MatMulGeometry& g, bool packed, co
   for (BatchAxes::Axis& axis : launch.batch.axes) axis.b_step = axis.b_step / matrix * elements;
   launch.products = g.batch;
   launch.most = std::max(most, matrices * elements);
-  recipe.dispatches.push_back(MakePanels(launch, In{0}, b, node, attrs.activation, caps));
+  AddPanels(launch, In{0}, b, node, attrs.activation, caps, recipe);
   return recipe;
 }
 
@@ -94,8 +94,7 @@ Result<Recipe> MatMul(const MatMulAttrs& attrs, const NodeView& node, const Capa
     // wait for memory at every k, which costs more where there are many.
     const bool tiles = (g.m > 1 && g.n > 1) || g.k >= TuningOf(caps).part_least;
     if (!TuningOf(caps).panels && HasTiles(caps) && tiles) {
-      return TiledMatMul(attrs.activation, g, PlanTiles(SizesOf(g, a.dtype), caps), node, most,
-                         caps);
+      return PlannedMatMul(attrs.activation, g, node, most, caps);
     }
   }
   return General(attrs, g, node, most, caps);

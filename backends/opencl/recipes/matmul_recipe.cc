@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "backends/opencl/recipes/choices.h"
 #include "cl_kernels/kernels.gen.h"
 
 namespace oncilla::opencl {
@@ -94,22 +95,75 @@ Packing PackedPanels(const TensorDesc& desc, const PackSource& from, std::string
   return {StrCat("panels", width, mark), from.count * elements * BytesOf(desc.dtype), pack};
 }
 
-Dispatch MakePanels(const PanelLaunch& launch, Arg a, Arg b, const NodeView& node,
-                    const std::string& activation, const Capabilities& caps) {
+namespace {
+
+// Rows of a tile, and tiles of a work-item.
+struct PanelPlan {
+  int64_t rows, per_item;
+  std::string name() const { return StrCat("ROWS=", rows, " TILES=", per_item); }
+};
+
+int64_t Lines(const ConvProduct& p) { return p.line_count[0] * p.line_count[1] * p.line_count[2]; }
+int64_t Tiles(const ConvProduct& p, int64_t rows) { return DivideUp(p.line_rows, rows) * Lines(p); }
+
+PanelPlan GenericPanels(const PanelLaunch& launch, int64_t rows, const Capabilities& caps) {
   const ConvProduct& p = launch.shape;
   const Tuning& tuning = TuningOf(caps);
-  const PanelShape& panel = PanelOf(caps);
-  const int64_t rows = p.line_rows == 1 ? 1 : p.line_rows <= 4 ? 4 : panel.most_rows;
-  const int64_t per_line = DivideUp(p.line_rows, rows);
-  const int64_t tiles = per_line * p.line_count[0] * p.line_count[1] * p.line_count[2];
-  const int64_t panels = DivideUp(p.columns, PanelColumns(caps));
+  const int64_t tiles = Tiles(p, rows);
   const double flops = 2.0 * static_cast<double>(rows * PanelColumns(caps) * p.depth());
   const auto worth = static_cast<int64_t>(
       std::clamp(tuning.panel_flops / std::max(flops, 1.0), 1.0, static_cast<double>(tiles)));
   // Few items would leave cores idle at the end.
-  const int64_t spread =
-      tiles * panels * launch.products / (tuning.panel_items_per_unit * caps.compute_units);
-  const int64_t per_item = std::max<int64_t>(1, std::min(worth, spread));
+  const int64_t spread = tiles * DivideUp(p.columns, PanelColumns(caps)) * launch.products /
+                         (tuning.panel_items_per_unit * caps.compute_units);
+  return {rows, std::max<int64_t>(1, std::min(worth, spread))};
+}
+
+// Of the sizes that the kernel's VARIANT lines name, and of divisions that leave every core some
+// work: whoever has more tiles takes them one after the other.
+std::vector<PanelPlan> AllPanels(const PanelLaunch& launch, const Capabilities& caps) {
+  std::vector<PanelPlan> plans;
+  const ConvProduct& p = launch.shape;
+  const int64_t panels = DivideUp(p.columns, PanelColumns(caps)) * launch.products;
+  for (const int64_t rows : {1, 4, 6, 8}) {
+    // More rows than a line has are computed for nothing.
+    const bool idle_rows = rows > 4 ? rows >= 2 * p.line_rows : rows > 1 && p.line_rows == 1;
+    if (rows > PanelOf(caps).most_rows || idle_rows) continue;
+    const PanelPlan generic = GenericPanels(launch, rows, caps);
+    plans.push_back(generic);
+    const int64_t tiles = Tiles(p, rows);
+    for (int64_t each = 1; each <= tiles; each *= 2) {
+      const bool idle = DivideUp(tiles, each) * panels < caps.compute_units;
+      if (each > 1 && idle) break;
+      if (each != generic.per_item) plans.push_back({rows, each});
+    }
+  }
+  return plans;
+}
+
+std::string SizesText(const PanelLaunch& launch) {
+  const ConvProduct& p = launch.shape;
+  const int64_t lines = Lines(p), taps = p.tap_count[0] * p.tap_count[1] * p.tap_count[2];
+  std::string text = StrCat(p.line_rows, "x", p.columns, "x", p.run);
+  if (lines > 1) text = StrCat(lines, "*", text);
+  if (taps > 1) text += StrCat("*", taps);
+  if (launch.products > 1) text += StrCat(" *", launch.products);
+  return text;
+}
+
+}  // namespace
+
+void AddPanels(const PanelLaunch& launch, Arg a, Arg b, const NodeView& node,
+               const std::string& activation, const Capabilities& caps, Recipe& recipe) {
+  const ConvProduct& p = launch.shape;
+  const PanelShape& panel = PanelOf(caps);
+  const int64_t usual = p.line_rows == 1 ? 1 : p.line_rows <= 4 ? 4 : panel.most_rows;
+  const PanelPlan plan = Choose(
+      LayerName("panels", SizesText(launch), node, activation), GenericPanels(launch, usual, caps),
+      [&] { return AllPanels(launch, caps); }, caps, recipe.decision);
+  const int64_t rows = plan.rows, per_item = plan.per_item;
+  const int64_t per_line = DivideUp(p.line_rows, rows), tiles = Tiles(p, rows);
+  const int64_t panels = DivideUp(p.columns, PanelColumns(caps));
 
   const IndexType index(launch.most);
   DispatchBuilder d(cl::kMatmulPanels, "panels", index);
@@ -129,7 +183,7 @@ Dispatch MakePanels(const PanelLaunch& launch, Arg a, Arg b, const NodeView& nod
   AddBatch(launch.batch, d);
   d.Groups({DivideUp(tiles, per_item), panels, launch.products});
   d.Loop(std::max({p.run, per_item, p.tap_count[0], p.tap_count[1], p.tap_count[2]}));
-  return d.Build();
+  d.AddTo(recipe);
 }
 
 Dispatch MakePack(Arg from, Arg to, DType dtype, const PackSource& source,

@@ -51,8 +51,8 @@ struct PanelLaunch {
   int64_t products = 1;
   int64_t most = 0;  // the largest index into any operand
 };
-Dispatch MakePanels(const PanelLaunch& launch, Arg a, Arg b, const NodeView& node,
-                    const std::string& activation, const Capabilities& caps);
+void AddPanels(const PanelLaunch& launch, Arg a, Arg b, const NodeView& node,
+               const std::string& activation, const Capabilities& caps, Recipe& recipe);
 // The launch that packs on the device.
 Dispatch MakePack(Arg from, Arg to, DType dtype, const PackSource& source,
                   const Capabilities& caps);

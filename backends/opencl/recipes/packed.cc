@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "backends/opencl/recipes/choices.h"
 #include "backends/opencl/recipes/columns.h"
 #include "backends/opencl/recipes/kernels.h"
 #include "cl_kernels/kernels.gen.h"
@@ -80,8 +81,16 @@ Recipe Columns(const MatMulPackedAttrs& attrs, const NodeView& node, const Capab
   const int64_t chunks = weights[1] * block_chunks;
   const int64_t total = node.outputs[0].desc().elements(), rows = total / columns;
   // A device that can do with less has a group of a single work-item.
-  const ColumnGroup group =
-      ColumnGroupOf(rows, columns, caps).value_or(ColumnGroup{1, 1, std::min<int64_t>(rows, 1)});
+  const std::optional<ColumnGroup> usual = ColumnGroupOf(rows, columns, caps);
+  ColumnGroup group = usual.value_or(ColumnGroup{1, 1, std::min<int64_t>(rows, 1)});
+  Recipe recipe;
+  if (usual.has_value()) {
+    const std::string layer = StrCat("packed columns ", rows, "x", columns, "x", attrs.depth, " ",
+                                     TypeName(node.inputs[0].dtype), " bits ", attrs.bits,
+                                     " block ", block_chunks, node.has_input(3) ? " zeros" : "");
+    group = Choose(
+        layer, *usual, [&] { return AllColumnGroups(*usual, caps); }, caps, recipe.decision);
+  }
   const DType dtype = node.inputs[0].dtype;
   const IndexType index(std::max(
       {node.inputs[0].desc().elements() + 128, weights.elements(), total, columns + group.lanes}));
@@ -101,7 +110,8 @@ Recipe Columns(const MatMulPackedAttrs& attrs, const NodeView& node, const Capab
   b.Index({{"chunks", chunks}, {"block_chunks", block_chunks}});
   b.Groups({DivideUp(columns, group.lanes), DivideUp(rows, group.rows), 1},
            {group.lanes, group.slices, 1});
-  return b.Loop(std::max(DivideUp(chunks, group.slices), int64_t{32})).Alone();
+  b.Loop(std::max(DivideUp(chunks, group.slices), int64_t{32})).AddTo(recipe);
+  return recipe;
 }
 
 Result<Recipe> MatMulPacked(const MatMulPackedAttrs& attrs, const NodeView& node,

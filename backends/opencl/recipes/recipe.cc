@@ -128,6 +128,11 @@ std::string ToString(const Recipe& recipe) {
     }
   }
   if (recipe.scratch_bytes > 0) out << "scratch=" << recipe.scratch_bytes << "\n";
+  if (const Decision& d = recipe.decision; d.tuned) {
+    out << "tuned: " << d.layer << " -> " << d.choice;
+    if (!d.driver.empty()) out << " (measured with another driver, " << d.driver << ")";
+    out << "\n";
+  }
   return std::move(out).str();
 }
 

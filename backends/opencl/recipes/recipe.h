@@ -67,16 +67,27 @@ struct Dispatch {
   std::string generated = {};
 };
 
+// What a recipe chose where it could choose (choices.h); empty where no table was there.
+struct Decision {
+  std::string layer = {};    // the class of the layer, as tables name it
+  std::string choice = {};   // what was taken
+  bool tuned = false;        // because a table says so,
+  std::string driver = {};   // which had that of another version of the driver
+  std::string ignored = {};  // the table's choice, which is none here
+  std::vector<std::string> choices = {};
+};
+
 struct Recipe {
   std::vector<Dispatch> dispatches = {};  // run in this order
   int64_t scratch_bytes = 0;
+  Decision decision = {};
 
   // Room for `bytes` at an aligned place.
   Scratch AddScratch(int64_t bytes, const Capabilities& caps);
 };
 
 // "norm/softmax.cl:softmax_rows T=f32 GROUP=64 (in0 out0 i32:1000) global=64 local=64 loop=16", one
-// line per dispatch.
+// line per dispatch; then, where a table decided, "tuned: product 64x64x64 f32 -> TM=8 ..".
 std::string ToString(const Recipe& recipe);
 
 // Refuses a recipe that breaks its own rules or that this device cannot launch; drivers abort on

@@ -85,16 +85,19 @@ int64_t PartElements(const ProductSizes& p, int64_t parts) {
                        SaturatingMul(p.rows, PaddedColumns(p.columns)));
 }
 
-int64_t ChooseParts(const ProductSizes& p, const Capabilities& caps) {
+// Whether K may be divided so.
+bool MayDivide(const ProductSizes& p, int64_t parts, const Capabilities& caps) {
   const Tuning& tuning = TuningOf(caps);
+  return parts <= tuning.most_parts && p.depth / parts >= tuning.part_least &&
+         p.products <= kMostGroups / parts &&
+         SaturatingMul(PartElements(p, parts), 4) <= caps.max_allocation / 4;
+}
+
+int64_t ChooseParts(const ProductSizes& p, const Capabilities& caps) {
   const int64_t cores = NominalCores(caps);
   int64_t best = 1;
   double least = BestTile(p, 1, cores, caps).clocks;
-  for (int64_t parts = 2; parts <= tuning.most_parts; parts *= 2) {
-    if (p.depth / parts < tuning.part_least || p.products > kMostGroups / parts ||
-        SaturatingMul(PartElements(p, parts), 4) > caps.max_allocation / 4) {
-      break;
-    }
+  for (int64_t parts = 2; MayDivide(p, parts, caps); parts *= 2) {
     const double clocks = BestTile(p, parts, cores, caps).clocks;
     if (clocks < least) best = parts, least = clocks;
   }
@@ -195,6 +198,29 @@ TilePlan PlanTiles(const ProductSizes& p, const Capabilities& caps) {
   return {best.row->tile, parts, PartK(p.depth, parts)};
 }
 
+std::string TilePlan::name() const {
+  if (tile.sub_group > 0) {
+    return StrCat("LANES=", tile.sub_group, " ROWS=", tile.tm, " WARPS=", tile.warps_m,
+                  " PARTS=", parts);
+  }
+  return StrCat("TM=", tile.tm, " TN=", tile.tn, " WARPS_M=", tile.warps_m,
+                " WARPS_N=", tile.warps_n, " LANES_M=", tile.lanes_m, " TILE_K=", tile.slice,
+                " PARTS=", parts);
+}
+
+std::vector<TilePlan> AllPlans(const ProductSizes& p, const Capabilities& caps) {
+  std::vector<TilePlan> plans;
+  for (const TileRow& row : TuningOf(caps).tiles) {
+    if (!Fits(row.tile, caps) || !Suits(row.tile, p)) continue;
+    for (int64_t wanted = 1, last = 0; wanted == 1 || MayDivide(p, wanted, caps); wanted *= 2) {
+      const int64_t part_k = PartK(p.depth, wanted), parts = DivideUp(p.depth, part_k);
+      if (parts > last) plans.push_back({row.tile, parts, part_k});
+      last = std::max(last, parts);
+    }
+  }
+  return plans;
+}
+
 bool HasTiles(const Capabilities& caps) {
   return std::ranges::any_of(TuningOf(caps).tiles, [&](const TileRow& row) {
     return row.tile.sub_group == 0 && Fits(row.tile, caps);
@@ -260,6 +286,49 @@ Recipe TiledMatMul(const std::string& activation, const MatMulGeometry& g, const
   return recipe;
 }
 
+namespace {
+
+std::string SizesText(const ProductSizes& p) {
+  return StrCat(p.rows, "x", p.columns, "x", p.depth,
+                p.products == 1 ? std::string() : StrCat("*", p.products));
+}
+// How a and b lie: 't' for one that is read across its lines, '4' for one that is read in quads.
+std::string SizesText(const MatMulGeometry& g, DType dtype) {
+  const Layout layout = LayoutOf(g);
+  return StrCat(SizesText(SizesOf(g, dtype)), " ", layout.a_along ? "n" : "t",
+                layout.a_wide ? "4" : "", layout.b_along ? "t" : "n", layout.b_wide ? "4" : "");
+}
+std::string SizesText(const WindowGeometry& g) {
+  return StrCat(SizesText(SizesOf(g)), " ", WindowText(g));
+}
+
+}  // namespace
+
+Recipe PlannedMatMul(const std::string& activation, const MatMulGeometry& g, const NodeView& node,
+                     int64_t most, const Capabilities& caps) {
+  const DType dtype = node.inputs[0].dtype;
+  const ProductSizes sizes = SizesOf(g, dtype);
+  Decision decision;
+  const TilePlan plan = Choose(
+      LayerName("product", SizesText(g, dtype), node, activation), PlanTiles(sizes, caps),
+      [&] { return AllPlans(sizes, caps); }, caps, decision);
+  Recipe recipe = TiledMatMul(activation, g, plan, node, most, caps);
+  recipe.decision = std::move(decision);
+  return recipe;
+}
+
+Recipe PlannedConv(const std::string& activation, const WindowGeometry& g, bool packed,
+                   const NodeView& node, const Capabilities& caps) {
+  const ProductSizes sizes = SizesOf(g);
+  Decision decision;
+  const TilePlan plan = Choose(
+      LayerName("convolution", SizesText(g), node, activation), PlanTiles(sizes, caps),
+      [&] { return AllPlans(sizes, caps); }, caps, decision);
+  Recipe recipe = TiledConv(activation, g, plan, packed, node, caps);
+  recipe.decision = std::move(decision);
+  return recipe;
+}
+
 int64_t ChannelRun(int64_t group_channels, int64_t taps) {
   return taps == 1 ? group_channels : RoundUp(group_channels, 4);
 }
@@ -315,29 +384,50 @@ void AddFilter(const WindowGeometry& g, int64_t run, DispatchBuilder& b) {
   AddWindow(g, b);
 }
 
-// Work-items of some quads of columns and 4 rows.
+// Groups of x by y work-items, each of some quads of columns and 4 rows.
+struct RegisterPlan {
+  int64_t x, y, quads;
+  std::string name() const { return StrCat("GX=", x, " GY=", y, " QUADS=", quads); }
+};
+bool Fits(const RegisterPlan& plan, const ProductSizes& p, const Capabilities& caps) {
+  return caps.local_groups && plan.x * plan.y <= caps.max_work_group &&
+         DivideUp(p.rows, 4 * plan.y) <= kMostGroups && p.products <= kMostGroups;
+}
+RegisterPlan ChooseRegisters(std::string layer, const ProductSizes& p, int64_t quads,
+                             const Capabilities& caps, Decision& decision) {
+  const Tuning& tuning = TuningOf(caps);
+  const auto all = [&] {
+    std::vector<RegisterPlan> plans;
+    // Those of the VARIANT lines of both kernels.
+    for (const RegisterPlan& plan : {RegisterPlan{4, 4, 1}, RegisterPlan{4, 4, 2},
+                                     RegisterPlan{4, 16, 1}, RegisterPlan{4, 16, 2}}) {
+      if (Fits(plan, p, caps)) plans.push_back(plan);
+    }
+    return plans;
+  };
+  const RegisterPlan generic = {tuning.registers_x, tuning.registers_y, quads};
+  return Choose(std::move(layer), generic, all, caps, decision);
+}
+
 void AddRegisters(const ProductSizes& p, const std::string& activation, const NodeView& node,
-                  int64_t quads, const Tuning& tuning, IndexType index, DispatchBuilder& b) {
+                  const RegisterPlan& plan, IndexType index, DispatchBuilder& b) {
   b.Define({{"T", TypeName(node.inputs[0].dtype)},
             {"IDX", index.name()},
-            {"GX", StrCat(tuning.registers_x)},
-            {"GY", StrCat(tuning.registers_y)},
-            {"QUADS", StrCat(quads)},
+            {"GX", StrCat(plan.x)},
+            {"GY", StrCat(plan.y)},
+            {"QUADS", StrCat(plan.quads)},
             {"Y_WIDE", Flag(p.columns % 4 == 0)}});
   AddEpilogue(node, activation, b);
   b.Arg("y", Out{0}).Index({{"rows", p.rows}, {"columns", p.columns}});
-  b.Groups({DivideUp(p.columns, 4 * quads * tuning.registers_x),
-            DivideUp(p.rows, 4 * tuning.registers_y), p.products},
-           {tuning.registers_x, tuning.registers_y, 1});
+  b.Groups({DivideUp(p.columns, 4 * plan.quads * plan.x), DivideUp(p.rows, 4 * plan.y), p.products},
+           {plan.x, plan.y, 1});
 }
 
 }  // namespace
 
 bool TakesRegisters(const ProductSizes& p, const Capabilities& caps) {
   const Tuning& tuning = TuningOf(caps);
-  return tuning.registers_x > 0 && caps.local_groups &&
-         tuning.registers_x * tuning.registers_y <= caps.max_work_group &&
-         DivideUp(p.rows, 4 * tuning.registers_y) <= kMostGroups && p.products <= kMostGroups;
+  return tuning.registers_x > 0 && Fits({tuning.registers_x, tuning.registers_y, 1}, p, caps);
 }
 
 Recipe RegisterMatMul(const std::string& activation, const MatMulGeometry& g, const NodeView& node,
@@ -349,12 +439,18 @@ Recipe RegisterMatMul(const std::string& activation, const MatMulGeometry& g, co
   b.Define({{"A_WIDE", Flag(layout.a_along && layout.a_wide)},
             {"B_WIDE", Flag(!layout.b_along && layout.b_wide)}});
   b.Arg("a", In{0}).Arg("b", In{1});
-  AddRegisters(SizesOf(g, node.inputs[0].dtype), activation, node, TuningOf(caps).register_quads,
-               TuningOf(caps), index, b);
+  const DType dtype = node.inputs[0].dtype;
+  const ProductSizes sizes = SizesOf(g, dtype);
+  Recipe recipe;
+  const RegisterPlan plan =
+      ChooseRegisters(LayerName("register product", SizesText(g, dtype), node, activation), sizes,
+                      TuningOf(caps).register_quads, caps, recipe.decision);
+  AddRegisters(sizes, activation, node, plan, index, b);
   b.Index("k", g.k);
   b.Index({{"a_row", g.a_row}, {"a_col", g.a_col}, {"b_row", g.b_row}, {"b_col", g.b_col}});
   AddBatch(BatchOf(g), b);
-  return b.Loop(DivideUp(g.k, 4)).Alone();
+  b.Loop(DivideUp(g.k, 4)).AddTo(recipe);
+  return recipe;
 }
 
 Recipe RegisterConv(const std::string& activation, const WindowGeometry& g, bool packed,
@@ -368,8 +464,11 @@ Recipe RegisterConv(const std::string& activation, const WindowGeometry& g, bool
       {{"A_WIDE", Flag(in_group % 4 == 0)}, {"B_WIDE", Flag(g.out_channels / g.groups % 4 == 0)}});
   AddSeen(g, b);
   b.Arg("x", In{0}).Arg("filter", filter);
-  AddRegisters(SizesOf(g), activation, node, TuningOf(caps).register_conv_quads, TuningOf(caps),
-               index, b);
+  const ProductSizes sizes = SizesOf(g);
+  const RegisterPlan plan =
+      ChooseRegisters(LayerName("register convolution", SizesText(g), node, activation), sizes,
+                      TuningOf(caps).register_conv_quads, caps, recipe.decision);
+  AddRegisters(sizes, activation, node, plan, index, b);
   AddFilter(g, run, b);
   b.Loop(std::max(DivideUp(in_group, 4), LongestAxis(g))).AddTo(recipe);
   return recipe;

@@ -2,13 +2,14 @@
 // whether K is divided among groups, and the launches.
 //
 // A sum is added up in the order of K whatever the tile, so that the tile follows the device as it
-// is. Dividing K changes the order: into how many parts depends on the sizes of the product and the
-// device's class alone (Tuning, and the number of its cores to the nearest power of two), never on
-// a run.
+// is. Dividing K changes the order: into how many parts depends on the sizes of the product, the
+// device's class (Tuning, and the number of its cores to the nearest power of two) and its table of
+// measured choices, never on a run.
 #pragma once
 
 #include <optional>
 
+#include "backends/opencl/recipes/choices.h"
 #include "backends/opencl/recipes/matmul_recipe.h"
 #include "engine/ops/nn/conv_geometry.h"
 
@@ -23,12 +24,15 @@ struct ProductSizes {
 
 struct TilePlan {
   Tile tile;
-  int64_t parts = 1;   // groups among which the k's of a sum are divided
-  int64_t part_k = 0;  // of each, a multiple of 16; the last may have fewer
+  int64_t parts = 1;         // groups among which the k's of a sum are divided
+  int64_t part_k = 0;        // of each, a multiple of 16; the last may have fewer
+  std::string name() const;  // "TM=8 TN=8 WARPS_M=2 WARPS_N=4 LANES_M=8 TILE_K=8 PARTS=1"
 };
 
 // The tile and the division that should take the least time, by the costs in tuning.cc.
 TilePlan PlanTiles(const ProductSizes& p, const Capabilities& caps);
+// All tiles of the device's family that fit it, with all divisions that are worth a launch.
+std::vector<TilePlan> AllPlans(const ProductSizes& p, const Capabilities& caps);
 // Cores of the device to the nearest power of two, by ratio: devices of one class divide sums
 // alike.
 int64_t NominalCores(const Capabilities& caps);
@@ -48,12 +52,17 @@ bool HasTiles(const Capabilities& caps);
 Recipe TiledMatMul(const std::string& activation, const MatMulGeometry& g, const TilePlan& plan,
                    const NodeView& node, int64_t most, const Capabilities& caps);
 ProductSizes SizesOf(const MatMulGeometry& g, DType dtype);
+// The same by the plan that the device's table names, or the generic one.
+Recipe PlannedMatMul(const std::string& activation, const MatMulGeometry& g, const NodeView& node,
+                     int64_t most, const Capabilities& caps);
 
 // Conv with its filter [tap][run][out_channels], where run is ChannelRun; `packed` says that it
 // lies so already. Groups are at most kMostGroups / most_parts.
 Recipe TiledConv(const std::string& activation, const WindowGeometry& g, const TilePlan& plan,
                  bool packed, const NodeView& node, const Capabilities& caps);
 ProductSizes SizesOf(const WindowGeometry& g);
+Recipe PlannedConv(const std::string& activation, const WindowGeometry& g, bool packed,
+                   const NodeView& node, const Capabilities& caps);
 // Products out of registers alone (common/register_tile.clh), where the device's class wants them
 // and its groups are large enough.
 bool TakesRegisters(const ProductSizes& p, const Capabilities& caps);

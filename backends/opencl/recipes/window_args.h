@@ -21,6 +21,16 @@ inline void AddWindow(const WindowGeometry& g, DispatchBuilder& b) {
   }
 }
 
+// "1x3x3/2" for names of layer classes: taps, then stride and dilation along the last axis where
+// either is not one. The axes of a net's windows are alike, so that one of them stands for all.
+inline std::string WindowText(const WindowGeometry& g) {
+  std::string text = StrCat(g.axis[0].kernel, "x", g.axis[1].kernel, "x", g.axis[2].kernel);
+  const WindowAxis& along = g.axis[2];
+  if (along.stride > 1 || along.dilation > 1) text += StrCat("/", along.stride);
+  if (along.dilation > 1) text += StrCat("/", along.dilation);
+  return text;
+}
+
 // The longest of the loops over a window's axes.
 inline int64_t LongestAxis(const WindowGeometry& g) {
   return std::max({g.axis[0].kernel, g.axis[1].kernel, g.axis[2].kernel});

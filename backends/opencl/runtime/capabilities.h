@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 
@@ -15,6 +16,7 @@ namespace oncilla::opencl {
 
 struct DeviceFacts;  // discovery.h
 struct ProbeResult;  // probe.h
+class TunedTable;    // recipes/choices.h
 
 // The two kinds of kernels that heavy ops have: kGpu is many small work-items sharing tiles in
 // local memory; kCpu is one work-item per group with wide private vectors and packed operands.
@@ -46,6 +48,8 @@ struct Capabilities {
   bool one_caller = false;
   // Binaries of programs are worth keeping and safe to load.
   bool program_binaries = true;
+  // What was measured on devices of this class; null: generic choices alone.
+  std::shared_ptr<const TunedTable> tuned = nullptr;
 
   // What has a local memory of its own and holds whole groups: a compute unit, except that Intel's
   // drivers count execution units, of which sixteen share one.

@@ -25,5 +25,6 @@ Action AddCache(CLI::App& app);
 Action AddOps(CLI::App& app);
 Action AddOptions(CLI::App& app);
 Action AddServe(CLI::App& app);
+Action AddTune(CLI::App& app);
 
 }  // namespace oncilla::tool

@@ -4,15 +4,18 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/base/file.h"
 #include "engine/base/format.h"
 #include "engine/tensor/numbers.h"
 #include "tools/oncilla/commands/commands.h"
+#include "tools/oncilla/commands/device_report.h"
 #include "tools/oncilla/commands/self_tests.h"
 #include "tools/oncilla/exit_code.h"
 #include "tools/oncilla/files/random_tensor.h"
 #include "tools/oncilla/flags.h"
 #include "tools/oncilla/report.h"
 #include "tools/oncilla/terminal.h"
+#include "tools/oncilla/version.h"
 
 namespace oncilla::tool {
 namespace {
@@ -24,7 +27,8 @@ struct DoctorFlags {
   RuntimeFlags runtime;
   std::string device;
   int64_t timeout_ms = 60'000;
-  bool json = false;
+  std::string report;
+  bool json = false, row = false, unseen = false;
 };
 
 struct Finding {
@@ -37,6 +41,8 @@ struct Finding {
 struct Patient {
   const ListedDevice* listed = nullptr;
   std::string problem;  // why it cannot be used
+  DeviceReport report;
+  bool known = false;  // its driver has passed before, and was not asked again
   std::vector<Finding> findings;
 
   int64_t ill() const {
@@ -132,10 +138,21 @@ Result<Patient> Look(const std::shared_ptr<Runtime>& runtime, const ListedDevice
     patient.problem = Message(session.status());
     return patient;
   }
+  auto report = ReportOf(*runtime, listed);
+  if (!report.ok()) {
+    patient.problem = Message(report.status());
+    return patient;
+  }
+  patient.report = *std::move(report);
+  if (flags.unseen && HasPassed(*runtime, patient.report)) {
+    patient.known = true;
+    return patient;
+  }
   for (const SelfTest& test : SelfTests()) {
     const Progress progress(StrCat(listed.short_name(), ": ", test.family));
     patient.findings.push_back(Examine(**session, *plain, test, flags.timeout_ms));
   }
+  if (patient.ill() == 0) RememberPassed(*runtime, patient.report);
   return patient;
 }
 
@@ -156,6 +173,8 @@ std::string TextOf(const Patient& patient) {
   if (!listed.info.driver.empty()) out += StrCat(", driver ", listed.info.driver);
   out += '\n';
   if (!patient.problem.empty()) return out + StrCat("    not used: ", patient.problem, "\n");
+  if (!patient.report.tuning.empty()) out += StrCat("    ", patient.report.tuning, "\n");
+  if (patient.known) return out + "    this driver has passed before\n";
   for (const Finding& finding : patient.findings) out += Line(finding);
   const int64_t ill = patient.ill();
   return out +
@@ -164,16 +183,42 @@ std::string TextOf(const Patient& patient) {
               : StrCat("    ", ill, " of ", patient.findings.size(), " families do not\n"));
 }
 
+// A row of the second table of docs/drivers.md.
+std::string RowOf(const Patient& patient) {
+  const DeviceInfo& info = patient.listed->info;
+  const auto cell = [](std::string text) {
+    for (char& c : text) {
+      if (c == '|' || c == '\n') c = '/';
+    }
+    return text;
+  };
+  const auto all = static_cast<int64_t>(patient.findings.size());
+  const auto elsewhere = std::count_if(patient.findings.begin(), patient.findings.end(),
+                                       [](const Finding& f) { return f.outcome == "elsewhere"; });
+  std::string said = StrCat(all - patient.ill() - elsewhere, " of ", all, " families");
+  for (const Finding& f : patient.findings) {
+    if (f.outcome != "ok") said += StrCat("; ", f.family, " ", f.outcome);
+  }
+  return StrCat("| ", cell(info.name), " | ", cell(info.platform), " ", cell(info.driver), " | ",
+                patient.report.json["shape"].get<std::string>(), " | ", cell(patient.report.probes),
+                " | ", said, " | ", kVersion, " |\n");
+}
+
 Json JsonOf(const Patient& patient) {
   const DeviceInfo& info = patient.listed->info;
-  Json json = {{"name", patient.listed->name},        {"device", JsonText(info.name)},
-               {"vendor", JsonText(info.vendor)},     {"driver", JsonText(info.driver)},
-               {"platform", JsonText(info.platform)}, {"problem", JsonText(patient.problem)}};
+  Json json = {{"name", patient.listed->name},
+               {"device", JsonText(info.name)},
+               {"vendor", JsonText(info.vendor)},
+               {"driver", JsonText(info.driver)},
+               {"platform", JsonText(info.platform)},
+               {"problem", JsonText(WithoutPrivate(patient.problem))}};
+  json["known"] = patient.known;
+  json["opencl"] = patient.report.json;
   json["families"] = Json::array();
   for (const Finding& f : patient.findings) {
     json["families"].push_back({{"family", f.family},
                                 {"outcome", f.outcome},
-                                {"detail", JsonText(f.detail)},
+                                {"detail", JsonText(WithoutPrivate(f.detail))},
                                 {"error", std::isfinite(f.error) ? Json(f.error) : Json()},
                                 {"first_s", f.first_s},
                                 {"again_s", f.again_s}});
@@ -192,16 +237,22 @@ Status Doctor(const DoctorFlags& flags) {
   }
   Json json = DocumentJson("doctor");
   json["devices"] = Json::array();
-  std::string text, ill;
+  std::string text, rows, ill;
   for (const ListedDevice* listed : wanted) {
     ONCILLA_ASSIGN(const Patient patient, Look(runtime, *listed, flags));
     json["devices"].push_back(JsonOf(patient));
     text += TextOf(patient);
+    if (patient.report.json.is_object() && !patient.known) rows += RowOf(patient);
     if (patient.ill() > 0 || (!flags.device.empty() && !patient.problem.empty())) {
       ill += StrCat(ill.empty() ? "" : ", ", listed->short_name());
     }
   }
-  ONCILLA_TRY(flags.json ? PrintDocument(json) : PrintResult(text));
+  if (!flags.report.empty()) ONCILLA_TRY(WriteFile(flags.report, json.dump(1) + "\n"));
+  if (flags.row) {
+    ONCILLA_TRY(PrintResult(rows));
+  } else {
+    ONCILLA_TRY(flags.json ? PrintDocument(json) : PrintResult(text));
+  }
   if (ill.empty()) return Status();
   return WithStage(
       Error(Code::kDataLoss, ill, " cannot be relied on: use another device (--device), ",
@@ -218,12 +269,21 @@ Action AddDoctor(CLI::App& app) {
   app.add_option("--timeout", flags->timeout_ms, "The most milliseconds that a family may take")
       ->check(CLI::Range(int64_t{1}, int64_t{86'400'000}))
       ->capture_default_str();
+  app.add_flag("--new", flags->unseen,
+               "Only where the driver has not passed before, by the folder of compiled programs");
+  app.add_option("--report", flags->report,
+                 "Also writes what can be sent with a report: claims, probes, known faults and all "
+                 "of --json, without paths and names of this machine")
+      ->type_name("FILE");
   app.add_flag("--json", flags->json, "One JSON document");
+  app.add_flag("--row", flags->row, "Rows for the table of docs/drivers.md instead")
+      ->excludes("--json");
   app.footer(
       "Exit code 1: a device computes something wrong, or fails.\n"
       "Examples:\n"
       "  oncilla doctor\n"
-      "  oncilla doctor --device gpu:0 --json");
+      "  oncilla doctor --device gpu:0 --report report.json\n"
+      "  oncilla doctor --new");
   return [flags] { return Doctor(*flags); };
 }
 

@@ -10,6 +10,7 @@
 #include "engine/placement/device_name.h"
 #include "engine/session/run.h"
 #include "tools/oncilla/commands/commands.h"
+#include "tools/oncilla/commands/feeds.h"
 #include "tools/oncilla/commands/inspect_all.h"
 #include "tools/oncilla/commands/work.h"
 #include "tools/oncilla/exit_code.h"
@@ -95,53 +96,6 @@ Result<std::pair<std::vector<std::string>, Facts>> GivenFacts(const InspectFlags
     facts.push_back(Fact::Of(info.dtype, shape.ok() ? PartialShape(*shape) : info.shape));
   }
   return std::pair(std::move(names), std::move(facts));
-}
-
-// From files where they are given; else of the right shape and all zero, which says nothing wrong
-// unless shapes depend on the values.
-Status MakeFeeds(const InspectFlags& flags, Inspected& in) {
-  const CompiledGraph& compiled = in.executor->compiled();
-  ONCILLA_ASSIGN(const auto names, GivenInputs(*in.opened.signature, flags.input));
-  ONCILLA_ASSIGN(const Inputs given, GatherInputs(*in.opened.signature, names, flags.input));
-  for (const NamedValue& input : compiled.graph.inputs()) {
-    const Fact& fact = compiled.graph.fact(input.value);
-    const auto file =
-        std::find_if(given.feeds.begin(), given.feeds.end(),
-                     [&](const NamedTensor& feed) { return feed.first == input.name; });
-    if (file != given.feeds.end()) {
-      in.feeds.push_back(file->second);
-      continue;
-    }
-    if (compiled.fixes_shapes[Index(input.value)]) {
-      in.open_sizes = StrCat("shapes depend on the values of input '", input.name, "' (", fact,
-                             "): give them with --input ", input.name, "=FILE");
-      in.feeds.clear();
-      return {};
-    }
-    TensorInfo info{input.name, "", fact.dtype, fact.shape};
-    if (fact.kind == ValueKind::kList) {
-      in.open_sizes = StrCat("input '", input.name, "' is a list of tensors: give it with --input ",
-                             input.name, "=FILE");
-      in.feeds.clear();
-      return {};
-    }
-    auto shape = SettledShape(info, flags.input, *in.opened.signature);
-    if (!shape.ok()) {
-      // A shape that contradicts the model is the user's mistake, one that is missing is not.
-      if (!flags.input.shapes.empty()) return shape.status();
-      in.open_sizes = Message(shape.status());
-      in.feeds.clear();
-      return {};
-    }
-    if (fact.dtype == DType::kString) {
-      const auto count = static_cast<size_t>(std::min<int64_t>(shape->elements(), 1 << 20));
-      in.feeds.push_back(Tensor::Strings(*shape, std::vector<std::string>(count)));
-      continue;
-    }
-    ONCILLA_ASSIGN(Tensor feed, Tensor::Allocate({fact.dtype, *shape}));
-    in.feeds.push_back(std::move(feed));
-  }
-  return {};
 }
 
 Status MakePlanOf(const InspectFlags& flags, Inspected& in) {
@@ -456,7 +410,9 @@ Status Inspect(const InspectFlags& flags) {
     compiled = CompileModel(in.opened, given.first, fetches, {}, observe, given.second);
   }
   ONCILLA_ASSIGN(in.executor, std::move(compiled));
-  ONCILLA_TRY(MakeFeeds(flags, in));
+  ONCILLA_ASSIGN(PlanFeeds made, FeedsForPlan(in.opened, in.executor->compiled(), flags.input));
+  in.feeds = std::move(made.feeds);
+  in.open_sizes = std::move(made.open_sizes);
   ONCILLA_TRY(MakePlanOf(flags, in));
   if (flags.json) return PrintDocument(ToJson(flags, in));
   std::string text;

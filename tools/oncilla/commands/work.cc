@@ -70,8 +70,8 @@ Facts Infer(const Graph& graph, const Node& node, std::span<const Fact> in, Devi
 
 }  // namespace
 
-GraphWork WorkOf(const Graph& graph, std::span<const Fact> inputs, Device& cpu) {
-  GraphWork work;
+void VisitNodes(const Graph& graph, std::span<const Fact> inputs, Device& cpu,
+                const NodeVisitor& visit) {
   Facts facts(graph.values().size());
   for (size_t i = 0; i < facts.size(); ++i) facts[i] = graph.values()[i].fact;
   for (size_t i = 0; i < inputs.size() && i < graph.inputs().size(); ++i) {
@@ -81,26 +81,35 @@ GraphWork WorkOf(const Graph& graph, std::span<const Fact> inputs, Device& cpu) 
     Facts in;
     for (ValueId id : node.inputs) in.push_back(id == kNoValue ? Fact::Absent() : facts[Index(id)]);
     Facts out = Infer(graph, node, in, cpu);
-    NodeWork one;
     const auto known = [](const Fact& fact) { return fact.absent() || fact.fixed(); };
-    one.known = std::all_of(in.begin(), in.end(), known) &&
-                std::all_of(out.begin(), out.end(), known) && !out.empty();
-    if (one.known) {
-      one.operations = Operations({node.op, &node.attrs, in, out, node.name});
-      for (const Facts* facts_of : {&in, &out}) {
-        for (const Fact& fact : *facts_of) {
-          if (!fact.absent()) one.bytes += static_cast<double>(fact.desc().bytes());
-        }
-      }
-      work.operations += one.operations;
-    } else {
-      ++work.unknown_nodes;
-    }
-    work.nodes.push_back(one);
+    visit({node.op, &node.attrs, in, out, node.name},
+          std::all_of(in.begin(), in.end(), known) && std::all_of(out.begin(), out.end(), known) &&
+              !out.empty());
     for (size_t i = 0; i < node.outputs.size() && i < out.size(); ++i) {
       facts[Index(node.outputs[i])] = std::move(out[i]);
     }
   }
+}
+
+NodeWork WorkOf(const NodeView& node) {
+  NodeWork one;
+  one.known = true;
+  one.operations = Operations(node);
+  for (const std::span<const Fact> facts : {node.inputs, node.outputs}) {
+    for (const Fact& fact : facts) {
+      if (!fact.absent()) one.bytes += static_cast<double>(fact.desc().bytes());
+    }
+  }
+  return one;
+}
+
+GraphWork WorkOf(const Graph& graph, std::span<const Fact> inputs, Device& cpu) {
+  GraphWork work;
+  VisitNodes(graph, inputs, cpu, [&](const NodeView& node, bool known) {
+    work.nodes.push_back(known ? WorkOf(node) : NodeWork());
+    work.operations += work.nodes.back().operations;
+    work.unknown_nodes += known ? 0 : 1;
+  });
   return work;
 }
 

@@ -7,6 +7,7 @@
 // unknown, and their nodes are not counted.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -27,6 +28,14 @@ struct GraphWork {
   double operations = 0;
   int unknown_nodes = 0;
 };
+
+// Of a node whose sizes are all known.
+NodeWork WorkOf(const NodeView& node);
+
+// Each node in order, with what is inferred of its operands; whether all sizes are known.
+using NodeVisitor = std::function<void(const NodeView& node, bool known)>;
+void VisitNodes(const Graph& graph, std::span<const Fact> inputs, Device& cpu,
+                const NodeVisitor& visit);
 
 // `inputs` are the facts of the graph's inputs, in order; `cpu` computes the small integers that
 // shapes depend on.

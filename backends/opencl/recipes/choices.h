@@ -1,0 +1,80 @@
+// Choices: where measured numbers enter recipes.
+//
+// A recipe that can be launched in several ways to the same result has a generic choice, by the
+// costs and thresholds of tuning.cc, and lists the others, all of which the VARIANT lines of its
+// kernel name. Capabilities may hold a table of what was measured (backends/opencl/tuning), by
+// names of layer classes and of choices. An entry counts only where it names one of the choices
+// that the recipe lists for this device at these sizes: a table can make a layer slow, and never
+// wrong.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "backends/opencl/recipes/recipe.h"
+
+namespace oncilla::opencl {
+
+struct TunedChoice {
+  std::string choice;
+  std::string driver = {};  // its version, where it is another one than the device's
+};
+
+// Of one device. Immutable once a device has it.
+class TunedTable {
+ public:
+  void Set(std::string layer, TunedChoice choice) {
+    choices_.insert_or_assign(std::move(layer), std::move(choice));
+  }
+  const TunedChoice* Find(std::string_view layer) const {
+    const auto found = choices_.find(layer);
+    return found == choices_.end() ? nullptr : &found->second;
+  }
+  const std::map<std::string, TunedChoice, std::less<>>& choices() const { return choices_; }
+
+  // Recipes then list all their choices (Decision::choices): for who measures them.
+  bool lists = false;
+
+ private:
+  std::map<std::string, TunedChoice, std::less<>> choices_;
+};
+
+// "product 3136x64x576 f32 bias relu": a kernel's family, its sizes, the first input's type and
+// what is done with each sum. `node` is MatMul, Conv or another op with their optional operands.
+std::string LayerName(std::string_view family, std::string_view sizes, const NodeView& node,
+                      std::string_view activation);
+
+// The generic choice, or another one that the device's table names. `list` makes all choices, each
+// of which tells its name() and may stand for several that come to the same.
+template <class Choice, class List>
+Choice Choose(std::string layer, const Choice& generic, const List& list, const Capabilities& caps,
+              Decision& decision) {
+  if (caps.tuned == nullptr) return generic;
+  decision.layer = std::move(layer);
+  decision.choice = generic.name();
+  const TunedChoice* entry = caps.tuned->Find(decision.layer);
+  if (entry == nullptr && !caps.tuned->lists) return generic;
+  Choice taken = generic;
+  bool found = false;
+  for (const Choice& choice : list()) {
+    std::string name = choice.name();
+    if (entry != nullptr && !found && name == entry->choice) {
+      taken = choice;
+      found = true;
+    }
+    if (caps.tuned->lists) decision.choices.push_back(std::move(name));
+  }
+  if (entry == nullptr) return taken;
+  if (found) {
+    decision.tuned = true;
+    decision.choice = entry->choice;
+    decision.driver = entry->driver;
+  } else {
+    decision.ignored = entry->choice;
+  }
+  return taken;
+}
+
+}  // namespace oncilla::opencl

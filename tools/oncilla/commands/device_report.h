@@ -1,0 +1,29 @@
+// What a user can send of a device: claims of its driver, what the probe found, known faults, and
+// which table of tuned choices it uses. No identity of the card, no path, no name of the machine.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "engine/session/runtime.h"
+#include "tools/oncilla/report.h"
+
+namespace oncilla::tool {
+
+struct DeviceReport {
+  Json json;           // null for a device that is not OpenCL's
+  std::string probes;  // for a row: "double, groups of 1024, time stamps"
+  std::string tuning;  // "23 layers tuned, 4 of them with another driver", or nothing
+  std::string driver;  // what one version of a driver on this kind of device is, to a cache
+};
+// Opens the device, as a session would.
+Result<DeviceReport> ReportOf(Runtime& runtime, const ListedDevice& listed);
+
+// Remembered in the folder of compiled programs: that this driver passed.
+bool HasPassed(const Runtime& runtime, const DeviceReport& report);
+void RememberPassed(const Runtime& runtime, const DeviceReport& report);
+
+// Without paths and the names of user and machine.
+std::string WithoutPrivate(std::string_view text);
+
+}  // namespace oncilla::tool

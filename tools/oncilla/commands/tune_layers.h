@@ -1,0 +1,31 @@
+// What oncilla tune measures: the layers of a model, or those of well-known nets.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/oncilla/commands/work.h"
+#include "tools/oncilla/flags.h"
+#include "tools/oncilla/inputs.h"
+
+namespace oncilla::tool {
+
+// A node with facts of its own, and how often it is there.
+struct OwnedNode {
+  const OpDef* op = nullptr;
+  AttrMap attrs;
+  Facts inputs, outputs;
+  std::string name;
+  int count = 1;
+  double operations = 0;
+};
+
+// Every step that a plan of the model has on its session's device. Where sizes are open, or depend
+// on data, the reason.
+Result<std::vector<OwnedNode>> LayersOfModel(const OpenedModel& opened, const InputFlags& flags);
+
+// Convolutions of ResNet-50 and MobileNetV2 for one picture, products of MiniLM and BERT for 128
+// words, and of a small decoder for one.
+Result<std::vector<OwnedNode>> LayersOfNets();
+
+}  // namespace oncilla::tool
