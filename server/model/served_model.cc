@@ -6,10 +6,14 @@
 #include "absl/strings/str_join.h"
 #include "server/core/tensor_codec.h"
 #include "server/core/text.h"
-#include "server/model/fit.h"
 
 namespace oncilla::server {
 namespace {
+
+// "/job:localhost/../device:GPU:0" as "GPU:0".
+std::string ShortName(const std::string& device) {
+  return device.substr(device.rfind("device:") + 7);
+}
 
 std::string ShapeText(const std::vector<int64_t>& shape) {
   return StrCat("[", absl::StrJoin(shape, ","), "]");
@@ -63,11 +67,13 @@ absl::Status CheckInput(const TensorMetadata& declared, const Tensor& tensor) {
 
 }  // namespace
 
-ServedModel::ServedModel(Session session, Model model, const Source& source)
+ServedModel::ServedModel(Session session, Model model, const Source& source,
+                         std::shared_ptr<Promises> promises)
     : session_(std::move(session)),
       model_(std::move(model)),
       config_(source.config),
-      version_(source.version) {
+      version_(source.version),
+      promises_(std::move(promises)) {
   metadata_.name = source.name;
   metadata_.platform = "oncilla";
 }
@@ -75,7 +81,17 @@ ServedModel::ServedModel(Session session, Model model, const Source& source)
 ServedModel::~ServedModel() { Close(Clock::now()); }
 
 absl::StatusOr<std::shared_ptr<ServedModel>> ServedModel::Load(const Runtime& runtime,
-                                                               const Source& source) {
+                                                               const Source& source,
+                                                               std::shared_ptr<Promises> promises,
+                                                               LoadInterrupt* interrupt) {
+  auto loaded = LoadWatched(runtime, source, std::move(promises), interrupt);
+  if (interrupt->Finish()) return absl::AbortedError("the load was interrupted");
+  return loaded;
+}
+
+absl::StatusOr<std::shared_ptr<ServedModel>> ServedModel::LoadWatched(
+    const Runtime& runtime, const Source& source, std::shared_ptr<Promises> promises,
+    LoadInterrupt* interrupt) {
   const ModelConfig& config = source.config;
   SessionOptions options;
   options.device = config.device.empty() ? source.device : config.device;
@@ -83,14 +99,16 @@ absl::StatusOr<std::shared_ptr<ServedModel>> ServedModel::Load(const Runtime& ru
   options.config = SessionConfig(config);
   auto session = Session::Create(runtime, options);
   if (!session.ok()) return FromEngine(session.status());
+  interrupt->Watch(*session);
   LoadOptions load;
   load.tags = Tags(config.tags);
   if (config.signature.empty()) load.load_policy = LoadPolicy::kEager;
   auto loaded = session->Load(source.path, load);
   if (!loaded.ok()) return FromEngine(loaded.status());
-  std::shared_ptr<ServedModel> model(new ServedModel(*session, *std::move(loaded), source));
-  for (const auto& check :
-       {&ServedModel::ReadSignature, &ServedModel::CheckBatching, &ServedModel::PrepareLargest}) {
+  std::shared_ptr<ServedModel> model(
+      new ServedModel(*session, *std::move(loaded), source, std::move(promises)));
+  for (const auto& check : {&ServedModel::ReadSignature, &ServedModel::CheckBatching,
+                            &ServedModel::PrepareLargest, &ServedModel::CountPlacement}) {
     const absl::Status status = (model.get()->*check)();
     if (!status.ok()) return status;
   }
@@ -174,7 +192,23 @@ absl::Status ServedModel::PrepareLargest() {
   }
   int most = 0;
   for (const InstanceGroup& group : config_.instances) most = std::max(most, group.count);
-  return CheckFit(session_, std::max<int64_t>(config_.max_batch, 1), most);
+  return promises_->Make(this, session_, std::max<int64_t>(config_.max_batch, 1), most);
+}
+
+// One run of the report's lines: "NODE (OP): DEVICE  REASON".
+absl::Status ServedModel::CountPlacement() {
+  for (const InstanceGroup& group : config_.instances) {
+    const auto text = model_.Placement(config_.signature, group.device);
+    if (!text.ok()) return FromEngine(text.status());
+    for (const SessionDevice& device : session_.Devices()) {
+      const std::string mark = StrCat("): ", device.name, "  ");
+      int64_t nodes = 0;
+      for (size_t at = text->find(mark); at != std::string::npos; at = text->find(mark, at + 1))
+        ++nodes;
+      if (nodes > 0) placement_[ShortName(device.name)] += nodes;
+    }
+  }
+  return absl::OkStatus();
 }
 
 // Brings the inputs into the signature's order and names all outputs.
@@ -292,6 +326,7 @@ absl::StatusOr<std::vector<Tensor>> ServedModel::Run(const std::string& device,
 void ServedModel::Close(Clock::time_point deadline) {
   if (batcher_ != nullptr) batcher_->Close(deadline);
   (void)session_.CloseWithin(/*cancel=*/true).ok();
+  promises_->End(this);
 }
 
 std::vector<DeviceUse> ServedModel::memory() const {
@@ -300,8 +335,8 @@ std::vector<DeviceUse> ServedModel::memory() const {
     if (!device.in_use) continue;
     const auto info = session_.MemoryInfo(device.name);
     if (!info.ok()) continue;
-    const std::string name = device.name.substr(device.name.rfind("device:") + 7);
-    uses.push_back({name, info->in_use_bytes, info->pool_bytes, info->limit_bytes});
+    uses.push_back(
+        {ShortName(device.name), info->in_use_bytes, info->pool_bytes, info->limit_bytes});
   }
   return uses;
 }
