@@ -41,6 +41,40 @@ absl::Status ReadTensors(const std::vector<TensorInfo>& infos, std::string_view 
   return absl::OkStatus();
 }
 
+// A graph without a signature tells no types of its outputs: they are those of a run on zeros, with
+// one element wherever a size is open.
+absl::Status FindOutputTypes(const Model& model, const std::string& signature,
+                             std::vector<TensorInfo>& outputs) {
+  const bool known = std::all_of(outputs.begin(), outputs.end(), [](const TensorInfo& info) {
+    return info.kind != ONCILLA_KIND_TENSOR || info.dtype != 0;
+  });
+  if (known) return absl::OkStatus();
+  Model::Inputs zeros;
+  for (const TensorInfo& info : model.inputs(signature)) {
+    std::vector<int64_t> shape = info.ranked ? info.dims : std::vector<int64_t>();
+    for (int64_t& size : shape) size = std::max<int64_t>(size, 1);
+    const auto elements = ElementsOf(info.name, shape);
+    constexpr size_t kMostElements = size_t{1} << 26;
+    if (!elements.ok() || *elements > kMostElements)
+      return absl::ResourceExhaustedError(StrCat("input '", info.name, "' is too large to try"));
+    const std::string bytes(*elements * ElementBytes(info.dtype), '\0');
+    auto tensor = info.dtype == ONCILLA_STRING
+                      ? Tensor::Strings(shape, std::vector<std::string>(*elements))
+                      : Tensor::Copy(info.dtype, shape, bytes.data(), bytes.size());
+    if (!tensor.ok()) return FromEngine(tensor.status());
+    zeros.emplace_back(info.name, *std::move(tensor));
+  }
+  RunOptions options;
+  options.signature = signature;
+  const auto result = model.Run(zeros, options);
+  if (!result.ok()) {
+    return FromEngine(result.status(),
+                      "the types of the outputs are told by a run alone, and one on zeros failed");
+  }
+  for (TensorInfo& info : outputs) info.dtype = (*result)[info.name].dtype();
+  return absl::OkStatus();
+}
+
 const TensorMetadata* Find(const std::vector<TensorMetadata>& tensors, const std::string& name) {
   for (const TensorMetadata& t : tensors) {
     if (t.name == name) return &t;
@@ -142,7 +176,10 @@ absl::Status ServedModel::ReadSignature() {
   const absl::Status inputs =
       ReadTensors(model_.inputs(config_.signature), "input", metadata_.inputs);
   if (!inputs.ok()) return inputs;
-  return ReadTensors(model_.outputs(config_.signature), "output", metadata_.outputs);
+  std::vector<TensorInfo> outputs = model_.outputs(config_.signature);
+  const absl::Status typed = FindOutputTypes(model_, config_.signature, outputs);
+  if (!typed.ok()) return typed;
+  return ReadTensors(outputs, "output", metadata_.outputs);
 }
 
 absl::Status ServedModel::CheckBatching() {

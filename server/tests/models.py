@@ -116,6 +116,17 @@ def mean(root, name):
           [("x", TensorProto.FLOAT, ["n", 2])], [("y", TensorProto.FLOAT, [])])
 
 
+def frozen(root, name):
+    """y:0 = x:0[n,3] + x:0, a TensorFlow graph as text, without a signature."""
+    folder = root / name / "1"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "model.pbtxt").write_text("""
+        node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } }
+               attr { key: 'shape' value { shape { dim { size: -1 } dim { size: 3 } } } } }
+        node { name: 'y' op: 'Add' input: 'x' input: 'x' attr { key: 'T' value { type: DT_FLOAT } } }
+    """)
+
+
 def broken(root, name):
     folder = root / name / "1"
     folder.mkdir(parents=True, exist_ok=True)

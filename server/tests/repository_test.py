@@ -410,6 +410,7 @@ def test_tensorflow_and_tflite_models(tmp_path, start):
     (tmp_path / "effnet" / "1").mkdir(parents=True)
     (tmp_path / "tflite" / "3").mkdir(parents=True)
     (tmp_path / "mlp").mkdir()
+    models.frozen(tmp_path, "frozen")
     os.symlink(root / "quickstart" / "efficientnet_lite0", tmp_path / "effnet" / "1" / "model")
     os.symlink(root / "tensorflow" / "models" / "mlp", tmp_path / "mlp" / "2")  # as TensorFlow Serving lays it out
     os.symlink(root / "tflite" / "model_convnet.tflite", tmp_path / "tflite" / "3" / "model.tflite")
@@ -419,4 +420,7 @@ def test_tensorflow_and_tflite_models(tmp_path, start):
     with http.InferenceServerClient(server.http) as client:
         grey = http.InferInput("image", [1, 8, 8, 3], "UINT8")
         grey.set_data_from_numpy(np.full((1, 8, 8, 3), 90, np.uint8))
+        # A graph without a signature: the types of its outputs are found by a run.
+        assert client.get_model_metadata("frozen")["outputs"] == [{"name": "y:0", "datatype": "FP32", "shape": [-1]}]
+        np.testing.assert_array_equal(infer(client, "frozen", ONE, input_name="x:0", output="y:0"), ONE * 2)
         assert client.infer("effnet", [grey]).as_numpy("label")[0, 0]
