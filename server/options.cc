@@ -2,10 +2,12 @@
 #include "server/options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <functional>
 #include <oncilla/oncilla.hpp>
+#include <thread>
 
 namespace oncilla::server {
 namespace {
@@ -43,6 +45,9 @@ void ReadToken(const std::string& path, std::string* token) {
 
 void AddFlags(CLI::App& app, ServerOptions& o) {
   ServiceOptions& s = o.service;
+  // Loading is partly one thread's work; more at once would take memory and little time.
+  s.repository.load_threads =
+      std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 4);
   app.add_option("MODEL_REPOSITORY", s.repository.folder,
                  "A folder of models: NAME/VERSION/model..")
       ->required()
@@ -84,6 +89,14 @@ void AddFlags(CLI::App& app, ServerOptions& o) {
          [&s](const int64_t& v) { s.max_request_bytes = static_cast<size_t>(v) << 20; },
          "The largest request (256)")
       ->check(CLI::Range(1, 2047));
+  app.add_option_function<int64_t>(
+         "--max-held-mib",
+         [&s](const int64_t& v) { s.max_held_bytes = static_cast<size_t>(v) << 20; },
+         "What requests may hold together until they are answered (1024, or two of the largest)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 24));
+  app.add_option("--load-threads", s.repository.load_threads, "Models loaded at the same time")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 64));
   app.add_option("--max-connections", o.max_connections, "HTTP connections at the same time")
       ->capture_default_str()
       ->check(CLI::Range(1, 10000));
@@ -123,6 +136,15 @@ bool ParseOptions(int argc, char** argv, ServerOptions& options, int& exit_code)
     return false;
   }
   options.service.repository.drain = std::chrono::seconds(options.drain_s);
+  ServiceOptions& service = options.service;
+  if (service.max_held_bytes == 0) {
+    service.max_held_bytes = std::max<size_t>(size_t{1} << 30, 2 * service.max_request_bytes);
+  }
+  if (service.max_held_bytes < service.max_request_bytes) {
+    std::fprintf(stderr, "oncilla serve: --max-held-mib must be at least --max-request-mib\n");
+    exit_code = kExitUsage;
+    return false;
+  }
   if (options.http_port < 0 && options.grpc_port < 0) {
     std::fprintf(stderr, "oncilla serve: one of --http and --grpc must be on\n");
     exit_code = kExitUsage;

@@ -15,6 +15,7 @@ Service::Service(ServiceOptions options, Runtime runtime, Log* log)
           options_.repository, runtime_,
           [log](const std::string& what, const std::string& model, const std::string& version,
                 const std::string& reason) { log->Event(what, model, version, reason); }),
+      requests_held_(options_.max_held_bytes),
       shared_memory_(options_.shared_memory) {}
 
 void Service::Close(Clock::time_point deadline) {
@@ -27,8 +28,13 @@ void Service::Close(Clock::time_point deadline) {
 }
 
 std::vector<std::string> Service::Extensions() {
-  return {"binary_tensor_data", "model_repository", "model_repository(unload_dependents)",
-          "statistics", "system_shared_memory"};
+  return {"binary_tensor_data",
+          "model_repository",
+          "model_repository(unload_dependents)",
+          "model_configuration",
+          "statistics",
+          "system_shared_memory",
+          "trace"};
 }
 
 absl::StatusOr<ModelMetadata> Service::Metadata(const std::string& name,
@@ -38,6 +44,24 @@ absl::StatusOr<ModelMetadata> Service::Metadata(const std::string& name,
   ModelMetadata metadata = (*model)->metadata();
   metadata.versions = repository_.ReadyVersions(name);
   return metadata;
+}
+
+absl::StatusOr<ModelDescription> Service::Describe(const std::string& name,
+                                                   const std::string& version) const {
+  const auto model = repository_.Find(name, version);
+  if (!model.ok()) return model.status();
+  return ModelDescription{(*model)->metadata(), (*model)->config()};
+}
+
+absl::StatusOr<TraceSettings::Values> Service::Tracing(const std::string& model,
+                                                       const TraceSettings::Values& values) {
+  if (!model.empty()) {
+    const absl::Status known = repository_.Find(model, "").status();
+    if (known.code() == absl::StatusCode::kNotFound) return known;
+  }
+  const absl::Status status = tracing_.Set(model, values);
+  if (!status.ok()) return status;
+  return tracing_.Get(model);
 }
 
 bool Service::ModelReady(const std::string& name, const std::string& version) const {
@@ -78,15 +102,17 @@ PendingInfer Service::Infer(InferRequest request, InferDone done) {
     const std::lock_guard lock(mutex_);
     ++under_way_;
   }
-  auto job = (*model)->Submit(
-      std::move(request), [this, done = std::move(done)](absl::StatusOr<InferResponse> outcome) {
-        if (outcome.ok()) {
-          const absl::Status written = WriteOutputs(*outcome);
-          if (!written.ok()) outcome = written;
-        }
-        done(std::move(outcome));
-        End();
-      });
+  const bool traced = tracing_.Take(request.model);
+  auto job = (*model)->Submit(std::move(request), [this, traced, done = std::move(done)](
+                                                      absl::StatusOr<InferResponse> outcome) {
+    if (outcome.ok()) {
+      outcome->traced = traced;
+      const absl::Status written = WriteOutputs(*outcome);
+      if (!written.ok()) outcome = written;
+    }
+    done(std::move(outcome));
+    End();
+  });
   return {*model, std::move(job)};
 }
 
@@ -109,7 +135,7 @@ absl::StatusOr<std::vector<ModelStatistics>> Service::StatisticsOf(
   std::vector<ModelStatistics> all;
   for (const auto& model : models) {
     all.push_back({model->metadata().name, model->version(), model->statistics(), model->memory(),
-                   model->waiting(), model->running()});
+                   model->placement(), model->waiting(), model->running()});
   }
   return all;
 }

@@ -9,11 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "server/core/byte_budget.h"
 #include "server/core/request.h"
 #include "server/core/shared_memory.h"
 #include "server/model/repository.h"
 #include "server/watch/history.h"
 #include "server/watch/log.h"
+#include "server/watch/trace_settings.h"
 
 namespace oncilla::server {
 
@@ -22,6 +24,13 @@ struct ServiceOptions {
   bool shared_memory = false;
   std::string token;  // clients must show it; empty: none
   size_t max_request_bytes = 256u << 20;
+  size_t max_held_bytes = 0;  // of all requests together
+};
+
+// How a version is served: what it takes and gives, and what config.yaml says.
+struct ModelDescription {
+  ModelMetadata metadata;
+  ModelConfig config;
 };
 
 // The statistics of a version, with its name.
@@ -29,6 +38,7 @@ struct ModelStatistics {
   std::string name, version;
   Statistics counted;
   std::vector<DeviceUse> memory;
+  std::map<std::string, int64_t> placement;  // nodes by device
   size_t waiting = 0, running = 0;
 };
 
@@ -71,6 +81,8 @@ class Service {
 
   static std::vector<std::string> Extensions();
   absl::StatusOr<ModelMetadata> Metadata(const std::string& name, const std::string& version) const;
+  absl::StatusOr<ModelDescription> Describe(const std::string& name,
+                                            const std::string& version) const;
   bool ModelReady(const std::string& name, const std::string& version) const;
 
   // Checks, queues and runs a request. `done` is called once, perhaps before this returns.
@@ -86,12 +98,19 @@ class Service {
   absl::StatusOr<std::vector<ModelStatistics>> StatisticsOf(const std::string& name,
                                                             const std::string& version) const;
 
+  // What is traced of a model or, with an empty name, of all; NotFound for a model that there is
+  // not. Those of `values` are set before.
+  absl::StatusOr<TraceSettings::Values> Tracing(const std::string& model,
+                                                const TraceSettings::Values& values);
+
   // Notes what the models hold of each device now; called every few seconds.
   void SampleMemory() { history_.Add(MemoryNow()); }
   // What all models hold of each device, summed.
   std::vector<DeviceUse> MemoryNow() const;
   const MemoryHistory& history() const { return history_; }
 
+  // What both front ends hold of requests that are not answered yet.
+  ByteBudget& requests_held() { return requests_held_; }
   SharedMemory& shared_memory() { return shared_memory_; }
   const ServiceOptions& options() const { return options_; }
   const Runtime& runtime() const { return runtime_; }
@@ -112,9 +131,11 @@ class Service {
   const Runtime runtime_;
   Log* const log_;
   Repository repository_;
+  ByteBudget requests_held_;
   SharedMemory shared_memory_;
   FrontCounts http_, grpc_, metrics_;
   MemoryHistory history_;
+  TraceSettings tracing_;
   std::atomic<bool> draining_{false}, refusing_{false};
   std::mutex mutex_;
   std::condition_variable idle_;

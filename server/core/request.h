@@ -58,11 +58,19 @@ struct InferOutput {
   std::optional<MemoryTarget> into;  // already written there: `bytes` is the size of the tensor
 };
 
+// How long the parts of an answered request took, and the rows of the batch that it was in.
+struct RequestTimes {
+  std::chrono::nanoseconds queue{}, input{}, infer{}, output{};
+  int64_t rows = 0;
+};
+
 struct InferResponse {
   std::string model;
   std::string version;
   std::string id;
   std::vector<InferOutput> outputs;
+  RequestTimes times;
+  bool traced = false;  // the log tells the times
 };
 
 using InferDone = std::function<void(absl::StatusOr<InferResponse>)>;

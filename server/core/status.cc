@@ -84,6 +84,12 @@ void HidePath(const std::string& path) {
             [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
 }
 
+absl::Status WithoutPath(const absl::Status& status, const std::string& path) {
+  std::string text(Message(status));
+  if (!path.empty()) ReplaceAll(text, path, "the model");
+  return absl::Status(status.code(), text);
+}
+
 std::string ForClients(std::string_view message) {
   std::string text(message);
   for (const std::string& path : Hidden()) {

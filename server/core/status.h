@@ -27,6 +27,9 @@ std::string NameOf(absl::StatusCode code);
 // From now on `path` and the slash behind it are left out of messages for clients. Before the front
 // ends start.
 void HidePath(const std::string& path);
+// The failure with `path` called "the model", for failures whose path is not the same for all
+// models.
+absl::Status WithoutPath(const absl::Status& status, const std::string& path);
 // A message as clients may read it: without hidden paths and this machine's name, at most 4 KiB,
 // and valid UTF-8.
 std::string ForClients(std::string_view message);

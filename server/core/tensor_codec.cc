@@ -78,6 +78,10 @@ absl::StatusOr<oncilla_dtype> DtypeOf(std::string_view datatype) {
       StrCat("there is no datatype '", datatype.substr(0, 40), "'; there are ", known));
 }
 
+std::string ConfigTypeOf(std::string_view datatype) {
+  return StrCat("TYPE_", datatype == "BYTES" ? "STRING" : datatype);
+}
+
 size_t ElementBytes(oncilla_dtype dtype) {
   for (const DatatypeRow& row : kDatatypes) {
     if (row.dtype == dtype) return row.bytes;

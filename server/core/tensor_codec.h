@@ -23,6 +23,8 @@ struct TensorSpec {
 std::string_view DatatypeOf(oncilla_dtype dtype);
 // InvalidArgument for a name that the protocol does not have.
 absl::StatusOr<oncilla_dtype> DtypeOf(std::string_view datatype);
+// The name that model configurations have for a datatype: "TYPE_FP32", "TYPE_STRING".
+std::string ConfigTypeOf(std::string_view datatype);
 // The bytes of an element; 0 for strings.
 size_t ElementBytes(oncilla_dtype dtype);
 

@@ -61,6 +61,20 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
       return Put(service_->Metadata(request->name(), request->version()), response);
     });
   }
+  ServerUnaryReactor* ModelConfig(CallbackServerContext* context,
+                                  const inference::ModelConfigRequest* request,
+                                  inference::ModelConfigResponse* response) override {
+    return Reply(context, "ModelConfig", true, [&] {
+      return Put(service_->Describe(request->name(), request->version()), response);
+    });
+  }
+  ServerUnaryReactor* TraceSetting(CallbackServerContext* context,
+                                   const inference::TraceSettingRequest* request,
+                                   inference::TraceSettingResponse* response) override {
+    return Reply(context, "TraceSetting", true, [&] {
+      return Put(service_->Tracing(request->model_name(), FromMessage(*request)), response);
+    });
+  }
   ServerUnaryReactor* ModelInfer(CallbackServerContext* context,
                                  const inference::ModelInferRequest* request,
                                  inference::ModelInferResponse* response) override {
@@ -193,6 +207,12 @@ absl::Status GrpcFront::Start() {
   builder.SetMaxSendMessageSize(-1);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostStreams);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  // A client that vanished without a word is noticed, and its calls are cancelled.
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+  // What calls buffer before they reach us.
+  builder.SetResourceQuota(
+      grpc::ResourceQuota("requests").Resize(state_->service->options().max_held_bytes));
   // Clients that ping to keep a connection open are no attack.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
   state_->server = builder.BuildAndStart();

@@ -59,7 +59,7 @@ class InferCall : public grpc::ServerUnaryReactor {
 
  private:
   InferCall(Service* service, grpc::CallbackServerContext* context)
-      : call_(service, context, "ModelInfer") {}
+      : call_(service, context, "ModelInfer"), held_(&service->requests_held()) {}
 
   void Run(Service* service, grpc::CallbackServerContext* context,
            const inference::ModelInferRequest* message, inference::ModelInferResponse* response) {
@@ -67,7 +67,8 @@ class InferCall : public grpc::ServerUnaryReactor {
     call_.record.model = message->model_name();
     call_.record.id = message->id();
     call_.record.bytes_in = message->ByteSizeLong();
-    const absl::Status allowed = call_.Authorize();
+    absl::Status allowed = call_.Authorize();
+    if (allowed.ok()) allowed = held_.Grow(call_.record.bytes_in);
     auto request = allowed.ok() ? FromMessage(*message, service->shared_memory()) : allowed;
     if (!request.ok()) return Finish(call_.Done(request.status()));
     request->deadline = std::min(request->deadline, DeadlineOf(*context));
@@ -75,7 +76,7 @@ class InferCall : public grpc::ServerUnaryReactor {
                                 [self, response](absl::StatusOr<InferResponse> outcome) {
                                   if (outcome.ok()) {
                                     ToMessage(*outcome, response);
-                                    self->call_.record.version = outcome->version;
+                                    self->call_.record.Take(*outcome);
                                     self->call_.record.bytes_out = response->ByteSizeLong();
                                   }
                                   self->Finish(self->call_.Done(outcome.status()));
@@ -83,6 +84,7 @@ class InferCall : public grpc::ServerUnaryReactor {
   }
 
   GrpcCall call_;
+  ByteHold held_;
   Cancellable pending_;
   std::shared_ptr<InferCall> self_;
 };
@@ -143,6 +145,7 @@ class StreamCall : public grpc::ServerBidiReactor<inference::ModelInferRequest,
     inference::ModelStreamInferResponse message;
     bool ready = false;
     Cancellable pending;
+    ByteHold held;  // of the request
   };
 
   StreamCall(Service* service, grpc::CallbackServerContext* context)
@@ -155,8 +158,11 @@ class StreamCall : public grpc::ServerBidiReactor<inference::ModelInferRequest,
       const std::lock_guard lock(mutex_);
       answers_.push_back(answer);
     }
-    call_.record.bytes_in += message_.ByteSizeLong();
-    auto request = FromMessage(message_, service_->shared_memory());
+    const size_t bytes = message_.ByteSizeLong();
+    call_.record.bytes_in += bytes;
+    answer->held = ByteHold(&service_->requests_held());
+    const absl::Status room = answer->held.Grow(bytes);
+    auto request = room.ok() ? FromMessage(message_, service_->shared_memory()) : room;
     const std::string id = message_.id();
     if (!request.ok()) return Ready(answer, id, request.status());
     request->deadline = std::min(request->deadline, DeadlineOf(*context_));

@@ -130,6 +130,16 @@ void SetTensor(const TensorMetadata& tensor,
   for (const int64_t size : tensor.shape) message->add_shape(size);
 }
 
+// Without the batch's axis where requests are joined along it, as clients expect.
+template <class Message>
+void SetConfigTensor(const TensorMetadata& tensor, bool joins, Message* message) {
+  message->set_name(tensor.name);
+  inference::DataType type = inference::TYPE_INVALID;
+  inference::DataType_Parse(ConfigTypeOf(tensor.datatype), &type);
+  message->set_data_type(type);
+  for (size_t i = joins ? 1 : 0; i < tensor.shape.size(); ++i) message->add_dims(tensor.shape[i]);
+}
+
 }  // namespace
 
 absl::StatusOr<InferRequest> FromMessage(const inference::ModelInferRequest& message,
@@ -197,6 +207,60 @@ void ToMessage(const ModelMetadata& metadata, inference::ModelMetadataResponse* 
   for (const std::string& version : metadata.versions) message->add_versions(version);
   for (const TensorMetadata& tensor : metadata.inputs) SetTensor(tensor, message->add_inputs());
   for (const TensorMetadata& tensor : metadata.outputs) SetTensor(tensor, message->add_outputs());
+}
+
+void ToMessage(const ModelDescription& model, inference::ModelConfigResponse* message) {
+  const ModelConfig& config = model.config;
+  inference::ModelConfig* out = message->mutable_config();
+  out->set_name(model.metadata.name);
+  out->set_platform(model.metadata.platform);
+  out->set_backend(model.metadata.platform);
+  out->set_max_batch_size(config.joins() ? static_cast<int32_t>(config.max_batch) : 0);
+  out->set_default_model_filename(config.file);
+  auto* policy = out->mutable_version_policy();
+  switch (config.version_policy.kind) {
+    case VersionPolicy::Kind::kLatest:
+      policy->mutable_latest()->set_num_versions(
+          static_cast<uint32_t>(config.version_policy.latest));
+      break;
+    case VersionPolicy::Kind::kAll:
+      policy->mutable_all();
+      break;
+    case VersionPolicy::Kind::kSpecific:
+      for (const int64_t version : config.version_policy.specific)
+        policy->mutable_specific()->add_versions(version);
+      break;
+  }
+  for (const TensorMetadata& t : model.metadata.inputs)
+    SetConfigTensor(t, config.joins(), out->add_input());
+  for (const TensorMetadata& t : model.metadata.outputs)
+    SetConfigTensor(t, config.joins(), out->add_output());
+  for (const InstanceGroup& group : config.instances) {
+    auto* instances = out->add_instance_group();
+    instances->set_name(group.device);
+    instances->set_count(group.count);
+  }
+  if (!config.joins()) return;
+  auto* batching = out->mutable_dynamic_batching();
+  batching->set_max_queue_delay_microseconds(static_cast<uint64_t>(config.max_delay_us));
+  auto* queue = batching->mutable_default_queue_policy();
+  queue->set_default_timeout_microseconds(static_cast<uint64_t>(config.timeout_ms) * 1000);
+  queue->set_allow_timeout_override(true);
+  queue->set_max_queue_size(static_cast<uint32_t>(config.queue_size));
+}
+
+TraceSettings::Values FromMessage(const inference::TraceSettingRequest& message) {
+  TraceSettings::Values values;
+  for (const auto& [name, setting] : message.settings())
+    values[name] = {setting.value().begin(), setting.value().end()};
+  return values;
+}
+
+void ToMessage(const TraceSettings::Values& settings, inference::TraceSettingResponse* message) {
+  for (const auto& [name, values] : settings) {
+    auto& setting = (*message->mutable_settings())[name];
+    for (const std::string& value : values) setting.add_value(value);
+  }
 }
 
 void ToMessage(const std::vector<IndexEntry>& index, inference::RepositoryIndexResponse* message) {

@@ -12,6 +12,9 @@ absl::StatusOr<InferRequest> FromMessage(const inference::ModelInferRequest& mes
                                          const SharedMemory& memory);
 void ToMessage(const InferResponse& response, inference::ModelInferResponse* message);
 void ToMessage(const ModelMetadata& metadata, inference::ModelMetadataResponse* message);
+void ToMessage(const ModelDescription& model, inference::ModelConfigResponse* message);
+TraceSettings::Values FromMessage(const inference::TraceSettingRequest& message);
+void ToMessage(const TraceSettings::Values& settings, inference::TraceSettingResponse* message);
 void ToMessage(const std::vector<IndexEntry>& index, inference::RepositoryIndexResponse* message);
 void ToMessage(const std::vector<ModelStatistics>& all,
                inference::ModelStatisticsResponse* message);

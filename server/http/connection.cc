@@ -2,6 +2,7 @@
 #include "server/http/connection.h"
 
 #include <arpa/inet.h>
+#include <openssl/err.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -44,8 +45,8 @@ Connection::Scope::Scope(Connection* connection) { current = connection; }
 Connection::Scope::~Scope() { current = nullptr; }
 Connection* Connection::Current() { return current; }
 
-Connection::Connection(int socket, SSL* tls, const ConnectionLimits& limits)
-    : socket_(socket), tls_(tls), limits_(limits), buffer_(kBufferBytes) {}
+Connection::Connection(int socket, SSL* tls, const ConnectionLimits& limits, ByteBudget* budget)
+    : socket_(socket), tls_(tls), limits_(limits), budget_(budget), buffer_(kBufferBytes) {}
 
 bool Connection::AwaitSocket(short events, Clock::time_point until) const {
   while (true) {
@@ -66,13 +67,15 @@ bool Connection::AwaitRequest(const std::atomic<bool>& stop) {
   }
   until_ = After(limits_.head);
   allowance_ = limits_.head_bytes;
-  overran_ = false;
+  overran_ = counted_ = crowded_ = false;
   facts = {};
+  facts.held = ByteHold(budget_);
   facts.begin = Clock::now();
   return true;
 }
 
-void Connection::BeginBody() {
+void Connection::BeginBody(bool counted) {
+  counted_ = counted;
   until_ = After(limits_.body);
   // Chunks have heads of their own.
   allowance_ = limits_.body_bytes + limits_.body_bytes / 8 + (64 << 10);
@@ -86,11 +89,13 @@ bool Connection::PeerGone() const {
 ssize_t Connection::ReadSome(char* data, size_t size) {
   while (true) {
     if (tls_ != nullptr) {
+      ::ERR_clear_error();  // what other connections of this thread left would be taken for ours
       const int n = ::SSL_read(tls_, data, static_cast<int>(std::min<size_t>(size, 1 << 30)));
       if (n > 0) return n;
       const int error = ::SSL_get_error(tls_, n);
       if (error == SSL_ERROR_WANT_READ && AwaitSocket(POLLIN, until_)) continue;
       if (error == SSL_ERROR_WANT_WRITE && AwaitSocket(POLLOUT, until_)) continue;
+      overran_ = Clock::now() >= until_;
       return -1;
     }
     const ssize_t n = ::recv(socket_, data, size, MSG_DONTWAIT);
@@ -124,6 +129,10 @@ ssize_t Connection::read(char* data, size_t size) {
   }
   if (begin_ == end_ && !Fill()) return -1;
   const size_t n = std::min({size, end_ - begin_, allowance_});
+  if (counted_ && !facts.held.Grow(n).ok()) {
+    crowded_ = true;
+    return -1;
+  }
   std::memcpy(data, buffer_.data() + begin_, n);
   begin_ += n;
   allowance_ -= n;
@@ -134,6 +143,7 @@ ssize_t Connection::write(const char* data, size_t size) {
   while (true) {
     const auto until = After(limits_.write);
     if (tls_ != nullptr) {
+      ::ERR_clear_error();
       const int n = ::SSL_write(tls_, data, static_cast<int>(std::min<size_t>(size, 1 << 30)));
       if (n > 0) return n;
       const int error = ::SSL_get_error(tls_, n);

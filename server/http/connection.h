@@ -10,6 +10,7 @@
 #include <chrono>
 #include <vector>
 
+#include "server/core/byte_budget.h"
 #include "server/core/request.h"
 #include "server/watch/log.h"
 
@@ -31,6 +32,7 @@ struct RequestFacts {
   std::string body_encoding;  // "gzip", "deflate"; empty: as it is
   Clock::time_point begin;
   bool handled = false;  // a handler of ours had the request; else httplib refused it
+  ByteHold held;         // of its body
   AccessRecord record;
 };
 
@@ -38,8 +40,8 @@ class Connection : public httplib::Stream {
  public:
   RequestFacts facts;
 
-  // `tls` may be null; neither it nor the socket is owned.
-  Connection(int socket, SSL* tls, const ConnectionLimits& limits);
+  // `tls` may be null; neither it, the socket nor the budget is owned.
+  Connection(int socket, SSL* tls, const ConnectionLimits& limits, ByteBudget* budget);
 
   // The connection whose request this thread handles; null elsewhere.
   static Connection* Current();
@@ -47,8 +49,11 @@ class Connection : public httplib::Stream {
 
   // Waits for the first byte of a request; false when none comes in time, or `stop` becomes true.
   bool AwaitRequest(const std::atomic<bool>& stop);
-  // The head is read: from here on the limits are those of a body.
-  void BeginBody();
+  // The head is read: from here on the limits are those of a body. `counted`: its bytes are taken
+  // from the budget as they come, since its length was not told.
+  void BeginBody(bool counted);
+  // The request is answered.
+  void EndRequest() { facts.held = {}; }
   // Whether the client closed its side, and so waits for nothing.
   bool PeerGone() const;
   // After the response the connection ends, whatever the request says.
@@ -56,6 +61,8 @@ class Connection : public httplib::Stream {
   bool closes() const { return close_; }
   // A part of a request had come when its time was over, or its bytes were too many.
   bool overran() const { return overran_; }
+  // The requests of all connections left no room for the body.
+  bool crowded() const { return crowded_; }
 
   bool is_readable() const override { return true; }
   bool is_writable() const override { return !PeerGone(); }
@@ -74,11 +81,12 @@ class Connection : public httplib::Stream {
   const int socket_;
   SSL* const tls_;
   const ConnectionLimits& limits_;
+  ByteBudget* const budget_;
   std::vector<char> buffer_;
   size_t begin_ = 0, end_ = 0;
   Clock::time_point until_ = kNever;
   size_t allowance_ = 0;  // bytes that the request may still have
-  bool close_ = false, overran_ = false;
+  bool close_ = false, overran_ = false, counted_ = false, crowded_ = false;
 };
 
 // Makes a connection the current one of this thread.

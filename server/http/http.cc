@@ -23,7 +23,7 @@ void Fail(httplib::Response& response, const absl::Status& status) {
 }
 
 // A body that is packed with gzip or deflate, at most `most` bytes long when unpacked.
-absl::StatusOr<std::string> Unpacked(const std::string& body, size_t most) {
+absl::StatusOr<std::string> Unpacked(const std::string& body, size_t most, ByteHold& held) {
   z_stream stream{};
   constexpr int kAnyHeader = 32 + MAX_WBITS;
   if (::inflateInit2(&stream, kAnyHeader) != Z_OK)
@@ -33,14 +33,18 @@ absl::StatusOr<std::string> Unpacked(const std::string& body, size_t most) {
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(body.data()));
   stream.avail_in = static_cast<uInt>(body.size());
   int result = Z_OK;
-  while (result == Z_OK && out.size() <= most) {
+  absl::Status room;
+  while (result == Z_OK && out.size() <= most && room.ok()) {
     stream.next_out = reinterpret_cast<Bytef*>(buffer);
     stream.avail_out = sizeof(buffer);
     result = ::inflate(&stream, Z_NO_FLUSH);
-    out.append(buffer, sizeof(buffer) - stream.avail_out);
+    const size_t more = sizeof(buffer) - stream.avail_out;
+    room = held.Grow(more);
+    if (room.ok()) out.append(buffer, more);
   }
   const bool whole = result == Z_STREAM_END && stream.avail_in == 0;
   ::inflateEnd(&stream);
+  if (!room.ok()) return room;
   if (out.size() > most)
     return absl::ResourceExhaustedError(StrCat("the body unpacks to more than ", most, " bytes"));
   if (!whole) return absl::InvalidArgumentError("the body is not what its Content-Encoding says");
@@ -55,7 +59,7 @@ HttpFront::HttpFront(Service* service, ListenerOptions options, HttpAnswer answe
       answer_(answer),
       counts_(counts),
       max_body_bytes_(std::min<size_t>(options.limits.body_bytes, size_t{1} << 31)),
-      listener_(std::move(options), counts) {
+      listener_(std::move(options), counts, &service->requests_held()) {
   SetUp();
 }
 
@@ -80,7 +84,9 @@ void HttpFront::SetUp() {
     if (connection->facts.handled) return;
     connection->CloseAfterwards();
     if (connection->overran()) response.status = 408;
+    if (connection->crowded()) response.status = 429;
     if (!response.body.empty()) return;
+    if (connection->crowded()) return Fail(response, absl::ResourceExhaustedError(kCrowded));
     const bool missing = response.status == 404;
     Fail(response, missing ? absl::NotFoundError("there is no such call")
                            : absl::InvalidArgumentError(
@@ -121,6 +127,10 @@ bool HttpFront::RefusedAtHead(const Request& request, Response& response) {
              facts.body_encoding != "gzip" && facts.body_encoding != "deflate") {
     response.status = 415;
     refused = absl::UnimplementedError("a body may be packed with gzip or deflate");
+  } else if (length) {
+    refused = facts.held.Grow(static_cast<size_t>(*length));
+    // httplib appends piece by piece, which would take up to three times as much on the way.
+    if (refused.ok()) const_cast<Request&>(request).body.reserve(static_cast<size_t>(*length));
   }
   if (refused.ok()) return false;
   facts.handled = true;
@@ -136,7 +146,7 @@ void HttpFront::Handle(const Request& request, Response& response) {
   absl::StatusOr<std::string> unpacked = std::string();
   const bool packed =
       !facts.body_encoding.empty() && facts.body_encoding != "identity" && !request.body.empty();
-  if (packed) unpacked = Unpacked(request.body, max_body_bytes_);
+  if (packed) unpacked = Unpacked(request.body, max_body_bytes_, facts.held);
   if (!unpacked.ok()) return Fail(response, unpacked.status());
   HttpCall call{*service_, request, packed ? *unpacked : request.body, response, "", ""};
   const absl::Status status = answer_(facts.path, call);

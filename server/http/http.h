@@ -19,6 +19,8 @@ class HttpFront {
   absl::Status Start() { return listener_.Start(); }
   void Stop() { listener_.Stop(); }
   int port() const { return listener_.port(); }
+  // Answers what comes on a connected socket, on this thread; for tests.
+  void ServeOn(int socket) { listener_.ServeOn(socket, nullptr); }
 
  private:
   using Request = httplib::Request;

@@ -3,6 +3,8 @@
 
 #include <oncilla/oncilla.hpp>
 
+#include "server/core/tensor_codec.h"
+
 namespace oncilla::server {
 namespace {
 
@@ -13,6 +15,20 @@ ReplyJson TensorsJson(const std::vector<TensorMetadata>& tensors) {
     tensor["name"] = t.name;
     tensor["datatype"] = t.datatype;
     tensor["shape"] = t.shape;
+    list.push_back(tensor);
+  }
+  return list;
+}
+
+// Without the batch's axis where requests are joined along it, as clients of model configurations
+// expect.
+ReplyJson ConfigTensors(const std::vector<TensorMetadata>& tensors, bool joins) {
+  ReplyJson list = ReplyJson::array();
+  for (const TensorMetadata& t : tensors) {
+    ReplyJson tensor;
+    tensor["name"] = t.name;
+    tensor["data_type"] = ConfigTypeOf(t.datatype);
+    tensor["dims"] = std::vector<int64_t>(t.shape.begin() + (joins ? 1 : 0), t.shape.end());
     list.push_back(tensor);
   }
   return list;
@@ -78,6 +94,54 @@ ReplyJson MetadataJson(const ModelMetadata& metadata) {
   json["platform"] = metadata.platform;
   json["inputs"] = TensorsJson(metadata.inputs);
   json["outputs"] = TensorsJson(metadata.outputs);
+  return json;
+}
+
+ReplyJson ConfigJson(const ModelDescription& model) {
+  const ModelConfig& config = model.config;
+  ReplyJson json;
+  json["name"] = model.metadata.name;
+  json["platform"] = json["backend"] = model.metadata.platform;
+  const VersionPolicy& policy = config.version_policy;
+  switch (policy.kind) {
+    case VersionPolicy::Kind::kLatest:
+      json["version_policy"]["latest"]["num_versions"] = policy.latest;
+      break;
+    case VersionPolicy::Kind::kAll:
+      json["version_policy"]["all"] = ReplyJson::object();
+      break;
+    case VersionPolicy::Kind::kSpecific:
+      json["version_policy"]["specific"]["versions"] = policy.specific;
+      break;
+  }
+  json["max_batch_size"] = config.joins() ? config.max_batch : 0;
+  json["input"] = ConfigTensors(model.metadata.inputs, config.joins());
+  json["output"] = ConfigTensors(model.metadata.outputs, config.joins());
+  json["instance_group"] = ReplyJson::array();
+  for (const InstanceGroup& group : config.instances) {
+    json["instance_group"].push_back({{"name", group.device}, {"count", group.count}});
+  }
+  if (config.joins()) {
+    json["dynamic_batching"]["max_queue_delay_microseconds"] = config.max_delay_us;
+    json["dynamic_batching"]["default_queue_policy"] = {
+        {"timeout_action", "REJECT"},
+        {"default_timeout_microseconds", config.timeout_ms * 1000},
+        {"allow_timeout_override", true},
+        {"max_queue_size", config.queue_size}};
+  }
+  json["default_model_filename"] = config.file;
+  return json;
+}
+
+ReplyJson TracingJson(const TraceSettings::Values& settings) {
+  ReplyJson json;
+  // The protocol has a list for the level alone.
+  for (const auto& [name, values] : settings) {
+    if (name == "trace_level")
+      json[name] = values;
+    else
+      json[name] = values[0];
+  }
   return json;
 }
 

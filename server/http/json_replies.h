@@ -17,6 +17,8 @@ std::string Dump(const ReplyJson& json);
 ReplyJson ErrorJson(const std::string& message);
 ReplyJson ServerJson();
 ReplyJson MetadataJson(const ModelMetadata& metadata);
+ReplyJson ConfigJson(const ModelDescription& model);
+ReplyJson TracingJson(const TraceSettings::Values& settings);
 ReplyJson IndexJson(const std::vector<IndexEntry>& index);
 ReplyJson StatisticsJson(const std::vector<ModelStatistics>& all);
 ReplyJson RegionsJson(const std::vector<MemoryRegion>& regions);

@@ -2,6 +2,7 @@
 #include "server/http/listener.h"
 
 #include <fcntl.h>
+#include <openssl/err.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -74,8 +75,8 @@ class Listener::Threads : public httplib::TaskQueue {
   bool ended_ = false;
 };
 
-Listener::Listener(ListenerOptions options, FrontCounts* counts)
-    : options_(std::move(options)), counts_(counts) {
+Listener::Listener(ListenerOptions options, FrontCounts* counts, ByteBudget* budget)
+    : options_(std::move(options)), counts_(counts), budget_(budget) {
   new_task_queue = [this] { return new Threads(options_.max_connections); };
   set_tcp_nodelay(true);
   set_keep_alive_timeout(
@@ -180,6 +181,7 @@ void Listener::Serve(int socket) {
   const auto until = After(options_.limits.head);
   bool accepted = false;
   while (Clock::now() < until) {
+    ::ERR_clear_error();
     const int n = ::SSL_accept(tls);
     accepted = n == 1;
     const int error = accepted ? SSL_ERROR_NONE : ::SSL_get_error(tls, n);
@@ -195,10 +197,10 @@ void Listener::Serve(int socket) {
 }
 
 void Listener::ServeOn(int socket, SSL* tls) {
-  Connection connection(socket, tls, options_.limits);
+  Connection connection(socket, tls, options_.limits, budget_);
   const Connection::Scope scope(&connection);
   const auto head_read = [&](httplib::Request& request) {
-    connection.BeginBody();
+    connection.BeginBody(/*counted=*/!request.has_header("Content-Length"));
     connection.facts.path = request.path;
     connection.facts.body_encoding = request.get_header_value("Content-Encoding");
     request.path = "/";
@@ -216,6 +218,7 @@ void Listener::ServeOn(int socket, SSL* tls) {
   bool closed = false;
   while (!closed && !connection.closes() && connection.AwaitRequest(stopping_)) {
     if (!process_request(connection, stopping_, closed, head_read)) return;
+    connection.EndRequest();
   }
 }
 

@@ -28,13 +28,16 @@ struct ListenerOptions {
 
 class Listener : public httplib::Server {
  public:
-  Listener(ListenerOptions options, FrontCounts* counts);
+  // `counts` and `budget` (of what requests hold) outlive it.
+  Listener(ListenerOptions options, FrontCounts* counts, ByteBudget* budget);
   ~Listener() override;
 
   // Binds and begins to accept. InvalidArgument for certificates that cannot be used, Unavailable
   // for a taken port.
   absl::Status Start();
   int port() const { return port_; }
+  // Answers what comes on a connected socket until one side ends it. `tls` may be null.
+  void ServeOn(int socket, SSL* tls);
   // Ends idle connections, waits for requests under way and stops.
   void Stop();
 
@@ -43,11 +46,11 @@ class Listener : public httplib::Server {
   absl::Status SetUpTls();
   bool process_and_close_socket(socket_t socket) override;
   void Serve(int socket);
-  void ServeOn(int socket, SSL* tls);
   void Refuse(int socket);
 
   const ListenerOptions options_;
   FrontCounts* const counts_;
+  ByteBudget* const budget_;
   SSL_CTX* tls_ = nullptr;
   int port_ = 0;
   std::atomic<bool> stopping_{false};

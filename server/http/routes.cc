@@ -33,22 +33,62 @@ absl::StatusOr<nlohmann::json> BodyObject(const HttpCall& call) {
   return json;
 }
 
-absl::Status Ready(bool ready) {
-  return ready ? absl::OkStatus() : absl::UnavailableError("not ready");
+// The body is for clients that read it, such as KServe's; others look at the code alone.
+absl::Status Live(HttpCall& call) { return Reply(call, {{"live", true}}); }
+
+absl::Status ServerReady(HttpCall& call) {
+  if (!call.service.ready()) return absl::UnavailableError("not ready");
+  return Reply(call, {{"ready", true}});
 }
 
-absl::Status Live(HttpCall&) { return absl::OkStatus(); }
-absl::Status ServerReady(HttpCall& call) { return Ready(call.service.ready()); }
 absl::Status ServerMetadata(HttpCall& call) { return Reply(call, ServerJson()); }
 
 absl::Status ModelReady(HttpCall& call) {
-  return Ready(call.service.ModelReady(call.model, call.version));
+  if (!call.service.ModelReady(call.model, call.version))
+    return absl::UnavailableError("not ready");
+  return Reply(call, {{"name", call.model}, {"ready", true}});
 }
 
 absl::Status Metadata(HttpCall& call) {
   const auto metadata = call.service.Metadata(call.model, call.version);
   if (!metadata.ok()) return metadata.status();
   return Reply(call, MetadataJson(*metadata));
+}
+
+absl::Status Config(HttpCall& call) {
+  const auto model = call.service.Describe(call.model, call.version);
+  if (!model.ok()) return model.status();
+  return Reply(call, ConfigJson(*model));
+}
+
+// A value of a setting as JSON has it: a text, a number, a list of them, or null for none.
+absl::Status SettingValues(const std::string& name, const nlohmann::json& json,
+                           std::vector<std::string>& values) {
+  if (json.is_null()) return absl::OkStatus();
+  for (const nlohmann::json& value : json.is_array() ? json : nlohmann::json::array({json})) {
+    if (value.is_string())
+      values.push_back(value.get<std::string>());
+    else if (value.is_number_integer())
+      values.push_back(value.dump());
+    else
+      return absl::InvalidArgumentError(StrCat("'", name, "' must be a text or a whole number"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Tracing(HttpCall& call) {
+  TraceSettings::Values values;
+  if (call.request.method == "POST") {
+    const auto json = BodyObject(call);
+    if (!json.ok()) return json.status();
+    for (const auto& [name, value] : json->items()) {
+      const absl::Status status = SettingValues(name, value, values[name]);
+      if (!status.ok()) return status;
+    }
+  }
+  const auto settings = call.service.Tracing(call.model, values);
+  if (!settings.ok()) return settings.status();
+  return Reply(call, TracingJson(*settings));
 }
 
 absl::Status StatisticsReply(HttpCall& call) {
@@ -93,7 +133,16 @@ absl::Status Infer(HttpCall& call) {
       return absl::InvalidArgumentError("Inference-Header-Content-Length must be a whole number");
     json_bytes = static_cast<size_t>(*number);
   }
-  auto request = ParseInferBody(call.body, json_bytes, call.service.shared_memory());
+  absl::StatusOr<InferRequest> request;
+  {
+    // A JSON document costs many times its length in memory.
+    constexpr size_t kJsonCost = 8;
+    ByteHold json(&call.service.requests_held());
+    const absl::Status room =
+        json.Grow(kJsonCost * std::min(json_bytes.value_or(call.body.size()), call.body.size()));
+    if (!room.ok()) return room;
+    request = ParseInferBody(call.body, json_bytes, call.service.shared_memory());
+  }
   if (!request.ok()) return request.status();
   request->model = call.model;
   request->version = call.version;
@@ -101,7 +150,7 @@ absl::Status Infer(HttpCall& call) {
   record.id = request->id;
   const auto response = RunAndWait(call.service, *std::move(request));
   if (!response.ok()) return response.status();
-  record.version = response->version;
+  record.Take(*response);
   auto body = WriteInferBody(*response);
   if (!body.ok()) return body.status();
   if (body->json_bytes) {
@@ -140,7 +189,10 @@ absl::Status Load(HttpCall& call) {
     outcome->there.notify_one();
   });
   std::unique_lock lock(outcome->mutex);
-  outcome->there.wait(lock, [&] { return outcome->value.has_value(); });
+  while (!outcome->there.wait_for(lock, kLookUp, [&] { return outcome->value.has_value(); })) {
+    // The load goes on: who asked for it may only have lost patience.
+    if (Connection::Current()->PeerGone()) return absl::CancelledError("the client went away");
+  }
   return *outcome->value;
 }
 
@@ -218,6 +270,12 @@ constexpr Route kRoutes[] = {
     {"GET", "v2/models/{m}/versions/{v}/ready", ModelReady},
     {"GET", "v2/models/{m}/stats", StatisticsReply},
     {"GET", "v2/models/{m}/versions/{v}/stats", StatisticsReply},
+    {"GET", "v2/models/{m}/config", Config},
+    {"GET", "v2/models/{m}/versions/{v}/config", Config},
+    {"GET", "v2/models/{m}/trace/setting", Tracing},
+    {"POST", "v2/models/{m}/trace/setting", Tracing},
+    {"GET", "v2/trace/setting", Tracing},
+    {"POST", "v2/trace/setting", Tracing},
     {"POST", "v2/repository/index", Index},
     {"POST", "v2/repository/models/{m}/load", Load},
     {"POST", "v2/repository/models/{m}/unload", Unload},

@@ -274,9 +274,12 @@ absl::Status Batcher::RunJobs(const std::string& device, const JobList& jobs,
   if (!status.ok()) return status;
   int64_t rows = 0;
   for (const auto& job : jobs) rows += job->rows;
-  statistics_->Executed(jobs.size(), static_cast<uint64_t>(rows),
-                        {joined - begin, ran - joined, Clock::now() - ran});
-  for (size_t i = 0; i < jobs.size(); ++i) Finish(jobs[i], std::move(responses[i]));
+  const ExecutionTimes times{joined - begin, ran - joined, Clock::now() - ran};
+  statistics_->Executed(jobs.size(), static_cast<uint64_t>(rows), times);
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    responses[i].times = {begin - jobs[i]->arrived_, times.input, times.infer, times.output, rows};
+    Finish(jobs[i], std::move(responses[i]));
+  }
   return absl::OkStatus();
 }
 

@@ -31,6 +31,8 @@ struct ModelConfig {
   int64_t memory_limit_bytes = 0;  // of each version on each device; 0: the session's default
   VersionPolicy version_policy;
   std::string session;  // further options of the engine's session, as JSON; "" for none
+
+  bool joins() const { return max_batch > 1; }
 };
 
 // Reads a config.yaml. InvalidArgument with the line for a key that does not exist and a value out

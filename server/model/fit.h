@@ -1,15 +1,29 @@
-// Whether the runs that a configuration allows at the same time fit into a session's memory.
+// Whether the runs that a configuration allows at the same time fit into memory: into the model's
+// own limit, and beside the other models.
 #pragma once
 
+#include <map>
+#include <mutex>
 #include <oncilla/oncilla.hpp>
+#include <string>
 
 #include "absl/status/status.h"
 
 namespace oncilla::server {
 
-// To be called when the largest batch, of `rows` rows, was prepared: its plans tell what a run
-// takes. ResourceExhausted where `runs` of them, beside the weights, do not fit, with how much
-// would.
-absl::Status CheckFit(const Session& session, int64_t rows, int runs);
+// What each model was promised of each device: its weights and its runs. A model takes that only
+// when requests come, so that what the others hold now is not all that they will.
+class Promises {
+ public:
+  // To be called when the largest batch, of `rows` rows, was prepared: its plans tell what a run
+  // takes. ResourceExhausted where `runs` of them, beside the weights and the other models, do not
+  // fit, with how much would; otherwise the promise is kept until End.
+  absl::Status Make(const void* owner, const Session& session, int64_t rows, int runs);
+  void End(const void* owner);
+
+ private:
+  std::mutex mutex_;
+  std::map<const void*, std::map<std::string, int64_t>> bytes_;  // by owner and device
+};
 
 }  // namespace oncilla::server

@@ -21,17 +21,27 @@ absl::Status Repository::Start() {
   {
     const std::lock_guard lock(mutex_);
     for (const std::string& name : *names) models_[name].unloaded = !options_.load_at_start;
+    left_of_start_ = 1 + (options_.load_at_start ? names->size() : 0);
+    loading_ = static_cast<size_t>(options_.load_threads);
+    next_poll_ = After(options_.poll);
   }
   for (const std::string& name : *names) {
-    if (options_.load_at_start) Enqueue([this, name] { (void)Refresh(name); });
+    if (!options_.load_at_start) continue;
+    Enqueue({name, [this, name] {
+               (void)Refresh(name);
+               EndOfStart();
+             }});
   }
-  Enqueue([this] {
-    const std::lock_guard lock(mutex_);
-    started_ = true;
-  });
-  loader_ = std::thread([this] { Work(); });
+  EndOfStart();
+  for (int i = 0; i < options_.load_threads; ++i) loaders_.emplace_back([this] { Work(); });
   retirer_ = std::thread([this] { RetireWork(); });
   return absl::OkStatus();
+}
+
+// One of what is loaded at the start is over; the call that begins with it counts as one, too.
+void Repository::EndOfStart() {
+  const std::lock_guard lock(mutex_);
+  if (--left_of_start_ == 0) started_ = true;
 }
 
 bool Repository::started() const {
@@ -47,30 +57,39 @@ void Repository::Enqueue(Task task) {
   changed_.notify_all();
 }
 
+std::optional<Repository::Task> Repository::Take() {
+  for (auto it = tasks_.begin(); it != tasks_.end(); ++it) {
+    if (busy_.count(it->model) != 0) continue;
+    Task task = std::move(*it);
+    tasks_.erase(it);
+    if (!task.model.empty()) busy_.insert(task.model);
+    return task;
+  }
+  if (stopping_ || Clock::now() < next_poll_) return std::nullopt;
+  next_poll_ = After(options_.poll);
+  return Task{"", [this] { Poll(); }};
+}
+
 void Repository::Work() {
-  auto next_poll = After(options_.poll);
   std::unique_lock lock(mutex_);
   while (true) {
-    const auto due = [&] { return stopping_ || !tasks_.empty(); };
-    if (next_poll == kNever)
-      changed_.wait(lock, due);
-    else
-      changed_.wait_until(lock, next_poll, due);
-    if (stopping_ && tasks_.empty()) break;  // those that wait for an answer get one
-    Task task;
-    if (!tasks_.empty()) {
-      task = std::move(tasks_.front());
-      tasks_.pop_front();
-    } else {
-      task = [this] { Poll(); };
-      next_poll = After(options_.poll);
+    std::optional<Task> task = Take();
+    if (!task) {
+      if (stopping_ && tasks_.empty()) break;  // those that wait for an answer get one
+      if (next_poll_ == kNever || stopping_)
+        changed_.wait(lock);
+      else
+        changed_.wait_until(lock, next_poll_);
+      continue;
     }
     lock.unlock();
-    task();
-    task = nullptr;
+    task->work();
+    task->work = nullptr;
     lock.lock();
+    busy_.erase(task->model);
+    changed_.notify_all();
   }
-  loading_ended_ = true;
+  --loading_;
   changed_.notify_all();
 }
 
@@ -78,7 +97,7 @@ void Repository::RetireWork() {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock,
-                  [&] { return !retired_.empty() || (stopping_ && close_by_ && loading_ended_); });
+                  [&] { return !retired_.empty() || (stopping_ && close_by_ && loading_ == 0); });
     if (retired_.empty()) return;
     std::shared_ptr<ServedModel> model = std::move(retired_.front());
     retired_.pop_front();
@@ -93,7 +112,7 @@ void Repository::RetireWork() {
     if (entry == models_.end()) continue;
     const auto found = entry->second.versions.find(*ParseNumber(version));
     if (found == entry->second.versions.end() || found->second.state != State::kUnloading) continue;
-    found->second = {State::kUnavailable, "unloaded", "", nullptr};
+    found->second = {State::kUnavailable, "unloaded", "", nullptr, nullptr};
   }
 }
 
@@ -121,26 +140,42 @@ void Repository::Poll() {
   const auto names = ModelsOf(options_.folder);
   if (!names.ok())
     return;  // a repository that is away for a moment is no reason to unload all models
-  std::vector<std::string> known;
+  const std::set<std::string> there(names->begin(), names->end());
   {
     const std::lock_guard lock(mutex_);
+    std::set<std::string> all = there;
     for (const auto& [name, entry] : models_) {
-      if (!entry.unloaded) known.push_back(name);
+      if (!entry.unloaded)
+        all.insert(name);
+      else
+        all.erase(name);
     }
-    for (const std::string& name : *names) {
-      if (models_.count(name) == 0) known.push_back(name);
+    for (const std::string& name : all) {
+      // One that is still looked through has its task already.
+      if (!polled_.insert(name).second) continue;
+      tasks_.push_back(
+          {name, [this, name, found = there.count(name) != 0] { PollModel(name, found); }});
     }
   }
-  for (const std::string& name : known) {
-    if (std::find(names->begin(), names->end(), name) != names->end()) {
-      (void)Refresh(name);
-      continue;
-    }
-    (void)Unload(name);
+  changed_.notify_all();
+}
+
+void Repository::PollModel(const std::string& name, bool there) {
+  {
     const std::lock_guard lock(mutex_);
-    models_[name].unloaded = false;  // it may come back
-    models_[name].problem = "it is no longer in the repository";
+    polled_.erase(name);
+    const auto entry = models_.find(name);
+    // Unloaded since the folder was looked through.
+    if (stopping_ || (entry != models_.end() && entry->second.unloaded)) return;
   }
+  if (there) {
+    (void)Refresh(name);
+    return;
+  }
+  (void)Unload(name);
+  const std::lock_guard lock(mutex_);
+  models_[name].unloaded = false;  // it may come back
+  models_[name].problem = "it is no longer in the repository";
 }
 
 absl::Status Repository::Refresh(const std::string& name) {
@@ -173,16 +208,21 @@ absl::Status Repository::RefreshVersions(const std::string& name, const ModelCon
     if (!status.ok() && first_failure.ok()) first_failure = status;
   }
   RetireOthers(name, *wanted);
+  const std::lock_guard lock(mutex_);
+  if (first_failure.ok() && (models_[name].unloaded || stopping_)) {
+    return absl::AbortedError("the model was unloaded meanwhile");
+  }
   return first_failure;
 }
 
 // Whether the version is not there in this form; it is then marked as loading.
 bool Repository::NeedsLoading(const std::string& name, int64_t version, const std::string& files) {
   const std::lock_guard lock(mutex_);
-  if (stopping_) return false;
+  if (stopping_ || models_[name].unloaded) return false;
   Version& entry = models_[name].versions[version];
   if (entry.files == files) return false;
   entry.files = files;
+  entry.load = std::make_shared<LoadInterrupt>();
   if (entry.served == nullptr) {
     entry.state = State::kLoading;
     entry.reason.clear();
@@ -194,22 +234,51 @@ absl::Status Repository::LoadVersion(const std::string& name, int64_t version,
                                      const ModelConfig& config, const std::string& files) {
   const std::string label = StrCat(version);
   const std::string folder = StrCat(options_.folder, "/", name, "/", label);
-  const auto path = ModelPath(folder, config.file);
-  absl::StatusOr<std::shared_ptr<ServedModel>> loaded =
-      path.ok() ? ServedModel::Load(runtime_, {name, label, *path, options_.device, config})
-                : absl::StatusOr<std::shared_ptr<ServedModel>>(path.status());
+  std::shared_ptr<LoadInterrupt> interrupt;
   {
     const std::lock_guard lock(mutex_);
-    Version& entry = models_[name].versions[version];
-    if (loaded.ok()) {
-      Retire(std::move(entry.served));
-      entry = {State::kReady, "", files, *loaded};
-    } else {
-      entry.reason = ForClients(Message(loaded.status()));
-      if (entry.served == nullptr) entry.state = State::kUnavailable;
-    }
+    interrupt = models_[name].versions[version].load;
   }
-  event_(loaded.ok() ? "loaded" : "failed", name, label, std::string(Message(loaded.status())));
+  const auto path = ModelPath(folder, config.file);
+  absl::StatusOr<std::shared_ptr<ServedModel>> loaded =
+      path.ok() ? ServedModel::Load(runtime_, {name, label, *path, options_.device, config},
+                                    promises_, interrupt.get())
+                : absl::StatusOr<std::shared_ptr<ServedModel>>(path.status());
+  const std::string failure(Message(loaded.status()));  // the log names the file, clients do not
+  if (path.ok() && !loaded.ok()) loaded = WithoutPath(loaded.status(), *path);
+  absl::Status status;
+  {
+    const std::lock_guard lock(mutex_);
+    status = NoteLoaded(name, version, files, loaded);
+  }
+  const bool interrupted = status.code() == absl::StatusCode::kAborted;
+  event_(status.ok()   ? "loaded"
+         : interrupted ? "interrupted"
+                       : "failed",
+         name, label, interrupted ? std::string(Message(status)) : failure);
+  return status;
+}
+
+absl::Status Repository::NoteLoaded(const std::string& name, int64_t version,
+                                    const std::string& files,
+                                    const absl::StatusOr<std::shared_ptr<ServedModel>>& loaded) {
+  Entry& model = models_[name];
+  Version& entry = model.versions[version];
+  entry.load = nullptr;
+  if (model.unloaded || stopping_) {
+    const char* why = stopping_ ? "the server is ending" : "unloaded on request";
+    if (loaded.ok()) Retire(*loaded);
+    if (entry.served == nullptr)
+      entry = {loaded.ok() ? State::kUnloading : State::kUnavailable, why, "", nullptr, nullptr};
+    return absl::AbortedError(StrCat("the load ended early: ", why));
+  }
+  if (loaded.ok()) {
+    Retire(std::move(entry.served));
+    entry = {State::kReady, "", files, *loaded, nullptr};
+    return absl::OkStatus();
+  }
+  entry.reason = ForClients(Message(loaded.status()));
+  if (entry.served == nullptr) entry.state = State::kUnavailable;
   return loaded.status();
 }
 
@@ -226,9 +295,9 @@ void Repository::RetireOthers(const std::string& name, const std::vector<int64_t
     if (std::find(wanted.begin(), wanted.end(), number) != wanted.end()) continue;
     if (version.served != nullptr) {
       Retire(std::move(version.served));
-      version = {State::kUnloading, "replaced", "", nullptr};
+      version = {State::kUnloading, "replaced", "", nullptr, nullptr};
     } else if (version.state != State::kUnloading) {
-      version = {State::kUnavailable, "not wanted by version_policy", "", nullptr};
+      version = {State::kUnavailable, "not wanted by version_policy", "", nullptr, nullptr};
     }
   }
 }
@@ -307,7 +376,7 @@ void Repository::Load(const std::string& name, std::function<void(absl::Status)>
     const std::lock_guard lock(mutex_);
     if (stopping_) return done(absl::UnavailableError("the server is ending"));
   }
-  Enqueue([this, name, done = std::move(done)] {
+  const auto load = [this, name, done = std::move(done)] {
     bool stopping = false;
     {
       const std::lock_guard lock(mutex_);
@@ -322,7 +391,8 @@ void Repository::Load(const std::string& name, std::function<void(absl::Status)>
       }
     }
     done(stopping ? absl::UnavailableError("the server is ending") : Refresh(name));
-  });
+  };
+  Enqueue({name, load});
 }
 
 absl::Status Repository::Unload(const std::string& name) {
@@ -332,22 +402,28 @@ absl::Status Repository::Unload(const std::string& name) {
     return absl::NotFoundError(StrCat("there is no model '", name.substr(0, 128), "'"));
   entry->second.unloaded = true;
   for (auto& [number, version] : entry->second.versions) {
+    if (version.load != nullptr) version.load->Interrupt();
     if (version.served == nullptr) continue;
     Retire(std::move(version.served));
-    version = {State::kUnloading, "unloaded on request", "", nullptr};
+    version = {State::kUnloading, "unloaded on request", "", nullptr, version.load};
   }
   return absl::OkStatus();
 }
 
 void Repository::Close(Clock::time_point deadline) {
-  if (!loader_.joinable()) return;
+  if (!retirer_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
     close_by_ = deadline;
+    for (auto& [name, entry] : models_) {
+      for (auto& [number, version] : entry.versions) {
+        if (version.load != nullptr) version.load->Interrupt();
+      }
+    }
   }
   changed_.notify_all();
-  loader_.join();
+  for (std::thread& loader : loaders_) loader.join();
   std::vector<std::shared_ptr<ServedModel>> all;
   {
     const std::lock_guard lock(mutex_);
@@ -355,7 +431,7 @@ void Repository::Close(Clock::time_point deadline) {
       for (auto& [number, version] : entry.versions) {
         if (version.served == nullptr) continue;
         all.push_back(std::move(version.served));
-        version = {State::kUnavailable, "the server is ending", "", nullptr};
+        version = {State::kUnavailable, "the server is ending", "", nullptr, nullptr};
       }
     }
   }

@@ -1,6 +1,6 @@
-// Repository: the folder of models, and which versions of them are loaded. One thread loads,
-// another lets models that are replaced or unloaded finish their requests; a version is replaced
-// only when the one after it is ready.
+// Repository: the folder of models, and which versions of them are loaded. A few threads load, each
+// a model of its own at a time; another lets models that are replaced or unloaded finish their
+// requests; a version is replaced only when the one after it is ready.
 #pragma once
 
 #include <condition_variable>
@@ -11,8 +11,10 @@
 #include <mutex>
 #include <oncilla/oncilla.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "server/core/request.h"
 #include "server/model/served_model.h"
@@ -25,6 +27,7 @@ struct RepositoryOptions {
   std::chrono::seconds poll{0};    // how often the folder is looked through; 0: never
   bool load_at_start = true;       // false: models are loaded on request only
   std::chrono::seconds drain{30};  // how long requests of a model that is unloaded may take
+  int load_threads = 1;            // so many models are loaded at the same time
 };
 
 // Something to tell the log of the server: a model that was loaded, that failed, that was unloaded.
@@ -50,12 +53,13 @@ class Repository {
   std::vector<std::shared_ptr<ServedModel>> ReadyModels() const;
   std::vector<IndexEntry> Index(bool only_ready) const;
 
-  // Loads a model, or what is new of it. `done` is called on the loading thread.
+  // Loads a model, or what is new of it. `done` is called on a loading thread.
   void Load(const std::string& name, std::function<void(absl::Status)> done);
-  // Takes a model out of service; requests under way still finish. NotFound where it is not there.
+  // Takes a model out of service; requests under way still finish, and a load under way is
+  // interrupted. NotFound where it is not there.
   absl::Status Unload(const std::string& name);
 
-  // Ends loading, then closes all models; requests still under way at `deadline` fail.
+  // Interrupts loading, then closes all models; requests still under way at `deadline` fail.
   void Close(Clock::time_point deadline);
 
  private:
@@ -65,18 +69,27 @@ class Repository {
     std::string reason;
     std::string files;  // sizes and times of its files when it was loaded, or failed to
     std::shared_ptr<ServedModel> served;
+    std::shared_ptr<LoadInterrupt> load;  // the load under way
   };
   struct Entry {
     std::map<int64_t, Version> versions;
     std::string problem;    // of the model as a whole: a config.yaml that cannot be read
     bool unloaded = false;  // on request: polls leave it alone
   };
-  using Task = std::function<void()>;
+  // Work of the loading threads. Tasks of one model follow each other in their order.
+  struct Task {
+    std::string model;  // empty: of none
+    std::function<void()> work;
+  };
 
   void Work();
   void RetireWork();
   void Enqueue(Task task);
+  // Takes the first task whose model no other thread is at; none where there is none.
+  std::optional<Task> Take();
+  void EndOfStart();
   void Poll();
+  void PollModel(const std::string& name, bool there);
   absl::Status Refresh(const std::string& name);
   absl::Status RefreshVersions(const std::string& name, const ModelConfig& config,
                                const std::string& config_text);
@@ -84,6 +97,9 @@ class Repository {
   absl::Status LoadVersion(const std::string& name, int64_t version, const ModelConfig& config,
                            const std::string& files);
   void RetireOthers(const std::string& name, const std::vector<int64_t>& wanted);
+  // What became of a load, with the mutex held. Aborted where the model was unloaded meanwhile.
+  absl::Status NoteLoaded(const std::string& name, int64_t version, const std::string& files,
+                          const absl::StatusOr<std::shared_ptr<ServedModel>>& loaded);
   // With the mutex held.
   void Retire(std::shared_ptr<ServedModel> model);
   absl::Status SetProblem(const std::string& name, absl::Status status);
@@ -96,10 +112,16 @@ class Repository {
   std::condition_variable changed_;
   std::map<std::string, Entry> models_;
   std::deque<Task> tasks_;
+  std::set<std::string> busy_;    // models that a loading thread is at
+  std::set<std::string> polled_;  // models that a poll has a task for
+  Clock::time_point next_poll_ = kNever;
   std::deque<std::shared_ptr<ServedModel>> retired_;
-  bool started_ = false, stopping_ = false, loading_ended_ = false;
+  size_t left_of_start_ = 0, loading_ = 0;  // models; threads that have not ended
+  bool started_ = false, stopping_ = false;
   std::optional<Clock::time_point> close_by_;
-  std::thread loader_, retirer_;
+  std::vector<std::thread> loaders_;
+  std::thread retirer_;
+  const std::shared_ptr<Promises> promises_ = std::make_shared<Promises>();
 };
 
 }  // namespace oncilla::server

@@ -6,10 +6,14 @@
 #include "absl/strings/str_join.h"
 #include "server/core/tensor_codec.h"
 #include "server/core/text.h"
-#include "server/model/fit.h"
 
 namespace oncilla::server {
 namespace {
+
+// "/job:localhost/../device:GPU:0" as "GPU:0".
+std::string ShortName(const std::string& device) {
+  return device.substr(device.rfind("device:") + 7);
+}
 
 std::string ShapeText(const std::vector<int64_t>& shape) {
   return StrCat("[", absl::StrJoin(shape, ","), "]");
@@ -34,6 +38,40 @@ absl::Status ReadTensors(const std::vector<TensorInfo>& infos, std::string_view 
     tensors.push_back({info.name, std::string(datatype),
                        info.ranked ? info.dims : std::vector<int64_t>{-1}, info.ranked});
   }
+  return absl::OkStatus();
+}
+
+// A graph without a signature tells no types of its outputs: they are those of a run on zeros, with
+// one element wherever a size is open.
+absl::Status FindOutputTypes(const Model& model, const std::string& signature,
+                             std::vector<TensorInfo>& outputs) {
+  const bool known = std::all_of(outputs.begin(), outputs.end(), [](const TensorInfo& info) {
+    return info.kind != ONCILLA_KIND_TENSOR || info.dtype != 0;
+  });
+  if (known) return absl::OkStatus();
+  Model::Inputs zeros;
+  for (const TensorInfo& info : model.inputs(signature)) {
+    std::vector<int64_t> shape = info.ranked ? info.dims : std::vector<int64_t>();
+    for (int64_t& size : shape) size = std::max<int64_t>(size, 1);
+    const auto elements = ElementsOf(info.name, shape);
+    constexpr size_t kMostElements = size_t{1} << 26;
+    if (!elements.ok() || *elements > kMostElements)
+      return absl::ResourceExhaustedError(StrCat("input '", info.name, "' is too large to try"));
+    const std::string bytes(*elements * ElementBytes(info.dtype), '\0');
+    auto tensor = info.dtype == ONCILLA_STRING
+                      ? Tensor::Strings(shape, std::vector<std::string>(*elements))
+                      : Tensor::Copy(info.dtype, shape, bytes.data(), bytes.size());
+    if (!tensor.ok()) return FromEngine(tensor.status());
+    zeros.emplace_back(info.name, *std::move(tensor));
+  }
+  RunOptions options;
+  options.signature = signature;
+  const auto result = model.Run(zeros, options);
+  if (!result.ok()) {
+    return FromEngine(result.status(),
+                      "the types of the outputs are told by a run alone, and one on zeros failed");
+  }
+  for (TensorInfo& info : outputs) info.dtype = (*result)[info.name].dtype();
   return absl::OkStatus();
 }
 
@@ -63,11 +101,13 @@ absl::Status CheckInput(const TensorMetadata& declared, const Tensor& tensor) {
 
 }  // namespace
 
-ServedModel::ServedModel(Session session, Model model, const Source& source)
+ServedModel::ServedModel(Session session, Model model, const Source& source,
+                         std::shared_ptr<Promises> promises)
     : session_(std::move(session)),
       model_(std::move(model)),
       config_(source.config),
-      version_(source.version) {
+      version_(source.version),
+      promises_(std::move(promises)) {
   metadata_.name = source.name;
   metadata_.platform = "oncilla";
 }
@@ -75,7 +115,17 @@ ServedModel::ServedModel(Session session, Model model, const Source& source)
 ServedModel::~ServedModel() { Close(Clock::now()); }
 
 absl::StatusOr<std::shared_ptr<ServedModel>> ServedModel::Load(const Runtime& runtime,
-                                                               const Source& source) {
+                                                               const Source& source,
+                                                               std::shared_ptr<Promises> promises,
+                                                               LoadInterrupt* interrupt) {
+  auto loaded = LoadWatched(runtime, source, std::move(promises), interrupt);
+  if (interrupt->Finish()) return absl::AbortedError("the load was interrupted");
+  return loaded;
+}
+
+absl::StatusOr<std::shared_ptr<ServedModel>> ServedModel::LoadWatched(
+    const Runtime& runtime, const Source& source, std::shared_ptr<Promises> promises,
+    LoadInterrupt* interrupt) {
   const ModelConfig& config = source.config;
   SessionOptions options;
   options.device = config.device.empty() ? source.device : config.device;
@@ -83,14 +133,16 @@ absl::StatusOr<std::shared_ptr<ServedModel>> ServedModel::Load(const Runtime& ru
   options.config = SessionConfig(config);
   auto session = Session::Create(runtime, options);
   if (!session.ok()) return FromEngine(session.status());
+  interrupt->Watch(*session);
   LoadOptions load;
   load.tags = Tags(config.tags);
   if (config.signature.empty()) load.load_policy = LoadPolicy::kEager;
   auto loaded = session->Load(source.path, load);
   if (!loaded.ok()) return FromEngine(loaded.status());
-  std::shared_ptr<ServedModel> model(new ServedModel(*session, *std::move(loaded), source));
-  for (const auto& check :
-       {&ServedModel::ReadSignature, &ServedModel::CheckBatching, &ServedModel::PrepareLargest}) {
+  std::shared_ptr<ServedModel> model(
+      new ServedModel(*session, *std::move(loaded), source, std::move(promises)));
+  for (const auto& check : {&ServedModel::ReadSignature, &ServedModel::CheckBatching,
+                            &ServedModel::PrepareLargest, &ServedModel::CountPlacement}) {
     const absl::Status status = (model.get()->*check)();
     if (!status.ok()) return status;
   }
@@ -124,7 +176,10 @@ absl::Status ServedModel::ReadSignature() {
   const absl::Status inputs =
       ReadTensors(model_.inputs(config_.signature), "input", metadata_.inputs);
   if (!inputs.ok()) return inputs;
-  return ReadTensors(model_.outputs(config_.signature), "output", metadata_.outputs);
+  std::vector<TensorInfo> outputs = model_.outputs(config_.signature);
+  const absl::Status typed = FindOutputTypes(model_, config_.signature, outputs);
+  if (!typed.ok()) return typed;
+  return ReadTensors(outputs, "output", metadata_.outputs);
 }
 
 absl::Status ServedModel::CheckBatching() {
@@ -174,7 +229,23 @@ absl::Status ServedModel::PrepareLargest() {
   }
   int most = 0;
   for (const InstanceGroup& group : config_.instances) most = std::max(most, group.count);
-  return CheckFit(session_, std::max<int64_t>(config_.max_batch, 1), most);
+  return promises_->Make(this, session_, std::max<int64_t>(config_.max_batch, 1), most);
+}
+
+// One run of the report's lines: "NODE (OP): DEVICE  REASON".
+absl::Status ServedModel::CountPlacement() {
+  for (const InstanceGroup& group : config_.instances) {
+    const auto text = model_.Placement(config_.signature, group.device);
+    if (!text.ok()) return FromEngine(text.status());
+    for (const SessionDevice& device : session_.Devices()) {
+      const std::string mark = StrCat("): ", device.name, "  ");
+      int64_t nodes = 0;
+      for (size_t at = text->find(mark); at != std::string::npos; at = text->find(mark, at + 1))
+        ++nodes;
+      if (nodes > 0) placement_[ShortName(device.name)] += nodes;
+    }
+  }
+  return absl::OkStatus();
 }
 
 // Brings the inputs into the signature's order and names all outputs.
@@ -292,6 +363,7 @@ absl::StatusOr<std::vector<Tensor>> ServedModel::Run(const std::string& device,
 void ServedModel::Close(Clock::time_point deadline) {
   if (batcher_ != nullptr) batcher_->Close(deadline);
   (void)session_.CloseWithin(/*cancel=*/true).ok();
+  promises_->End(this);
 }
 
 std::vector<DeviceUse> ServedModel::memory() const {
@@ -300,8 +372,8 @@ std::vector<DeviceUse> ServedModel::memory() const {
     if (!device.in_use) continue;
     const auto info = session_.MemoryInfo(device.name);
     if (!info.ok()) continue;
-    const std::string name = device.name.substr(device.name.rfind("device:") + 7);
-    uses.push_back({name, info->in_use_bytes, info->pool_bytes, info->limit_bytes});
+    uses.push_back(
+        {ShortName(device.name), info->in_use_bytes, info->pool_bytes, info->limit_bytes});
   }
   return uses;
 }

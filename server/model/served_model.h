@@ -2,6 +2,7 @@
 // and its counts.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <oncilla/oncilla.hpp>
 #include <string>
@@ -10,6 +11,8 @@
 #include "server/core/text.h"
 #include "server/model/batcher.h"
 #include "server/model/config.h"
+#include "server/model/fit.h"
+#include "server/model/load_interrupt.h"
 #include "server/model/statistics.h"
 
 namespace oncilla::server {
@@ -34,9 +37,12 @@ class ServedModel {
     ModelConfig config;
   };
   // Loads and compiles the model and, where its inputs' sizes allow, plans its largest batch, so
-  // that what does not fit fails here. The message names no file.
+  // that what does not fit beside the other models of `promises` fails here. The message names no
+  // file. Aborted where it was interrupted.
   static absl::StatusOr<std::shared_ptr<ServedModel>> Load(const Runtime& runtime,
-                                                           const Source& source);
+                                                           const Source& source,
+                                                           std::shared_ptr<Promises> promises,
+                                                           LoadInterrupt* interrupt);
   ~ServedModel();
 
   // The names and types of inputs and outputs; `versions` is left empty.
@@ -57,26 +63,35 @@ class ServedModel {
   size_t waiting() const { return batcher_->waiting(); }
   size_t running() const { return batcher_->running(); }
   std::vector<DeviceUse> memory() const;
+  // How many nodes of the graph run on each device: "GPU:0".
+  const std::map<std::string, int64_t>& placement() const { return placement_; }
 
  private:
-  ServedModel(Session session, Model model, const Source& source);
+  ServedModel(Session session, Model model, const Source& source,
+              std::shared_ptr<Promises> promises);
+  static absl::StatusOr<std::shared_ptr<ServedModel>> LoadWatched(
+      const Runtime& runtime, const Source& source, std::shared_ptr<Promises> promises,
+      LoadInterrupt* interrupt);
   absl::Status ReadSignature();
   absl::Status CheckBatching();
   absl::Status PrepareLargest();
+  absl::Status CountPlacement();
   absl::Status CheckRequest(InferRequest& request) const;
   absl::Status CheckRows(const InferRequest& request, int64_t& rows) const;
   absl::StatusOr<std::vector<Tensor>> Run(const std::string& device, const Batcher::Inputs& inputs,
                                           const std::vector<std::string>& outputs,
                                           int64_t timeout_ms,
                                           const Cancellation& cancellation) const;
-  bool joins() const { return config_.max_batch > 1; }
+  bool joins() const { return config_.joins(); }
 
   Session session_;
   Model model_;
   const ModelConfig config_;
   const std::string version_;
   ModelMetadata metadata_;
+  std::map<std::string, int64_t> placement_;
   StatisticsRecorder statistics_;
+  const std::shared_ptr<Promises> promises_;
   std::unique_ptr<Batcher> batcher_;
 };
 

@@ -128,7 +128,7 @@ def server(repository):
     made = Server(repository, "--shared-memory", "--max-request-mib", "16")
     yield made
     assert made.process.poll() is None, "the server died:\n" + "".join(made.lines[-50:])
-    assert made.stop() == 0
+    assert made.stop() == 0, "".join(made.lines[-200:])
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import grpc as plain
 import numpy as np
 import pytest
 import tritonclient.grpc as grpc
-from tritonclient.grpc import service_pb2, service_pb2_grpc
+from tritonclient.grpc import model_config_pb2, service_pb2, service_pb2_grpc
 from tritonclient.utils import InferenceServerException, np_to_triton_dtype
 
 import models
@@ -150,6 +150,36 @@ def test_statistics_and_index(client):
     client.infer("two", [tensor("a", a), tensor("b", a)])
     after = client.get_inference_statistics("two", "1").model_stats[0]
     assert after.inference_stats.success.count == before + 1 and after.execution_count > 0
+
+
+def test_model_configuration(client):
+    config = client.get_model_config("batched").config
+    assert config.name == "batched" and config.max_batch_size == 8 and config.version_policy.latest.num_versions == 1
+    assert config.input[0].data_type == model_config_pb2.TYPE_FP32 and list(config.input[0].dims) == [3]
+    assert config.output[0].data_type == model_config_pb2.TYPE_FP32 and list(config.output[0].dims) == [3]
+    assert config.dynamic_batching.max_queue_delay_microseconds == 20000
+    assert config.dynamic_batching.default_queue_policy.max_queue_size == 64
+    assert config.instance_group[0].count == 1
+    config = client.get_model_config("versions", "1").config
+    assert config.version_policy.HasField("all") and not config.HasField("dynamic_batching")
+    assert list(config.input[0].dims) == [-1, 3]
+    assert client.get_model_config("same_bytes").config.input[0].data_type == model_config_pb2.TYPE_STRING
+    with pytest.raises(InferenceServerException) as failure:
+        client.get_model_config("none")
+    assert failure.value.status() == "StatusCode.NOT_FOUND"
+
+
+def test_trace_settings(client):
+    def told(settings):
+        return {name: list(setting.value) for name, setting in settings.settings.items()}
+    default = {"trace_level": ["OFF"], "trace_rate": ["1000"], "trace_count": ["-1"]}
+    assert told(client.get_trace_settings()) == default
+    settings = client.update_trace_settings("two", {"trace_level": ["TIMESTAMPS"], "trace_rate": "5"})
+    assert told(settings) == {**default, "trace_level": ["TIMESTAMPS"], "trace_rate": ["5"]}
+    assert told(client.get_trace_settings("affine")) == default
+    with pytest.raises(InferenceServerException, match="there is no setting 'log_file'"):
+        client.update_trace_settings("two", {"log_file": "x"})
+    assert told(client.update_trace_settings("two", {"trace_level": None, "trace_rate": None})) == default
 
 
 def test_trace_context(client, server):

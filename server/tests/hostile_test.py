@@ -177,9 +177,55 @@ def test_messages_tell_nothing_of_the_machine(server):
     for body in WRONG:
         seen += infer(server, body)[1]
     seen += json.dumps(server.post("/v2/repository/index", {})[1]).encode()
-    for secret in (str(server.repository), socket.gethostname(), "/home", "/tmp"):
+    for secret in (str(server.repository), socket.gethostname(), "/home", "/tmp", "model.onnx", "broken/1"):
         if secret != "localhost":
             assert secret.encode() not in seen
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A server that holds little of requests."""
+    from conftest import Server
+    root = tmp_path_factory.mktemp("small")
+    models.affine(root, "affine")
+    made = Server(root, "--max-request-mib", "6", "--max-held-mib", "8")
+    yield made
+    assert made.stop() == 0
+
+
+def await_held(server, bytes):
+    deadline = time.time() + 10
+    while server.metric("oncilla_requests_held_bytes") != bytes:
+        assert time.time() < deadline, server.metric("oncilla_requests_held_bytes")
+        time.sleep(0.02)
+
+
+def test_what_requests_hold_together_is_bounded(small):
+    import tritonclient.grpc as grpc
+    from tritonclient.utils import InferenceServerException
+    host, port = small.http.split(":")
+    big = np.ones((400_000, 3), np.float32)  # 4.6 MiB
+    x = grpc.InferInput("x", big.shape, "FP32")
+    x.set_data_from_numpy(big)
+    chunk = b"100000\r\n" + b" " * (1 << 20) + b"\r\n"
+    chunked = b"POST /v2/models/affine/infer HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk * 4
+    with grpc.InferenceServerClient(small.grpc) as client:
+        with socket.create_connection((host, int(port)), timeout=20) as connection:
+            connection.sendall(post("/v2/models/affine/infer", b" " * (5 << 20))[:-1])
+            await_held(small, 5 << 20)
+            answer = raw(small, post("/v2/models/affine/infer", b" " * (5 << 20))[:1000])
+            assert answer.split()[1] == b"429" and b"Retry-After" in answer and b"leave no room" in answer
+            answer = raw(small, chunked)
+            assert answer.split()[1] == b"429" and b"leave no room" in answer
+            status, body = infer(small, given(id=" " * (1 << 20)))  # its document would cost too much
+            assert status == 429 and b"leave no room" in body
+            with pytest.raises(InferenceServerException, match="leave no room") as failure:
+                client.infer("affine", [x])
+            assert failure.value.status() == "StatusCode.RESOURCE_EXHAUSTED"
+            assert alive(small)  # small ones still fit
+        await_held(small, 0)
+        assert client.infer("affine", [x]).as_numpy("y")[-1, -1] == 3
+    await_held(small, 0)
 
 
 @pytest.fixture(scope="module")

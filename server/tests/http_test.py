@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import time
 
 import numpy as np
 import pytest
@@ -90,6 +91,12 @@ def test_several_inputs_and_outputs(client):
     assert [o["name"] for o in one.get_response()["outputs"]] == ["where"]
 
 
+def test_health_in_bodies(server):
+    assert server.get("/v2/health/live") == (200, {"live": True}) and server.get("/v2/health/ready") == (200, {"ready": True})
+    assert server.get("/v2/models/affine/ready") == (200, {"name": "affine", "ready": True})
+    assert server.get("/v2/models/versions/versions/2/ready")[0] == 200 and server.get("/v2/models/broken/ready")[0] == 503
+
+
 def test_versions(client):
     x = np.ones((1, 3), np.float32)
     for version, scale in (("1", 1), ("2", 10), ("", 10)):  # without a version the newest
@@ -130,6 +137,50 @@ def test_nested_and_flat_json(server):
         assert status == 200 and answer["outputs"][0]["data"] == [3, 5, 7, 9, 11, 13]
 
 
+def test_model_configuration(client):
+    config = client.get_model_config("batched")
+    assert config["name"] == "batched" and config["max_batch_size"] == 8 and config["backend"] == "oncilla"
+    assert config["input"] == [{"name": "x", "data_type": "TYPE_FP32", "dims": [3]}]  # without the batch's axis
+    assert config["dynamic_batching"]["max_queue_delay_microseconds"] == 20000
+    assert config["dynamic_batching"]["default_queue_policy"]["max_queue_size"] == 64
+    config = client.get_model_config("versions", "1")
+    assert config["version_policy"] == {"all": {}} and config["max_batch_size"] == 0
+    assert config["output"][0]["dims"] == [-1, 3] and "dynamic_batching" not in config
+    assert client.get_model_config("same_bytes")["input"][0]["data_type"] == "TYPE_STRING"
+    with pytest.raises(InferenceServerException, match="there is no model 'none'"):
+        client.get_model_config("none")
+
+
+def test_traces(server, client):
+    """Settings of a model go before the server's; a traced request has its times in the log."""
+    def spans(request_id):
+        client.infer("ratio", [tensor("a", np.ones(1, np.float32)), tensor("b", np.ones(1, np.float32))], request_id=request_id)
+        deadline = time.time() + 10
+        while time.time() < deadline:
+            for event in server.events():
+                if event.get("id") == request_id:
+                    return event.get("spans")
+            time.sleep(0.01)
+        raise AssertionError("the request was not logged")
+    default = {"trace_count": "-1", "trace_level": ["OFF"], "trace_rate": "1000"}
+    assert client.get_trace_settings() == default and spans("t0") is None
+    assert client.update_trace_settings("ratio", {"trace_level": ["TIMESTAMPS"], "trace_rate": "2", "trace_count": 2}) == {
+        "trace_count": "2", "trace_level": ["TIMESTAMPS"], "trace_rate": "2"}
+    assert client.get_trace_settings() == default and client.get_trace_settings("ratio")["trace_rate"] == "2"
+    traced = [spans(f"t{i}") for i in range(1, 7)]
+    assert [t is not None for t in traced] == [True, False, True, False, False, False]  # every second, and only two
+    assert traced[0]["batch_rows"] == 1 and traced[0]["infer_ms"] > 0 and traced[0]["queue_ms"] >= 0
+    for wrong in ({"trace_level": ["TENSORS"]}, {"trace_rate": "0"}, {"trace_rate": ["1", "2"]}, {"trace_count": "x"},
+                  {"trace_file": "/tmp/x"}, {"trace_rate": {}}):
+        with pytest.raises(InferenceServerException, match="trace"):
+            client.update_trace_settings("ratio", wrong)
+    assert client.get_trace_settings("ratio")["trace_rate"] == "2"
+    client.update_trace_settings("ratio", {"trace_level": None, "trace_rate": None, "trace_count": None})
+    assert client.get_trace_settings("ratio") == default
+    with pytest.raises(InferenceServerException, match="there is no model 'none'"):
+        client.update_trace_settings("none", {"trace_rate": "2"})
+
+
 def test_what_json_has_no_form_for_is_refused(client):
     a, b = np.array([1, -1, 0], np.float32), np.array([0, 2, 0], np.float32)
     inputs = [tensor("a", a), tensor("b", b)]
@@ -156,6 +207,10 @@ def test_index_and_statistics(client):
     stats = client.get_inference_statistics("two")["model_stats"][0]
     assert stats["inference_stats"]["compute_infer"]["ns"] > 0 and stats["last_inference"] > 1.7e12
     assert len(client.get_inference_statistics()["model_stats"]) > 10
+
+
+def test_placement_in_the_metrics(server):
+    assert server.metric(r'oncilla_model_nodes\{model="affine",version="1",device="CPU:0"\}') >= 1
 
 
 def test_failures_are_counted_and_told_apart(server, client):

@@ -82,6 +82,27 @@ def slow(root, name, size=256, steps=20):
           [("m", matrix)])
 
 
+def wide(root, name, rows):
+    """y[n,1] of x[n,1], with 16 KiB for each row on the way; batches of up to `rows`."""
+    _save(root / name / "1",
+          [helper.make_node("MatMul", ["x", "m"], ["h"]), helper.make_node("Exp", ["h"], ["e"]),
+           helper.make_node("MatMul", ["e", "t"], ["y"])],
+          [("x", TensorProto.FLOAT, ["n", 1])], [("y", TensorProto.FLOAT, ["n", 1])],
+          [("m", np.zeros((1, 4096), np.float32)), ("t", np.ones((4096, 1), np.float32))])
+    config(root, name, f"max_batch: {rows}\n")
+
+
+def folded(root, name, size=1024, steps=40):
+    """y = x[n] + c, where c is a long product of constants: a model that takes its time to load."""
+    nodes, last = [], "m"
+    for i in range(steps):
+        nodes.append(helper.make_node("MatMul", [last, "m"], [f"h{i}"]))
+        last = f"h{i}"
+    nodes += [helper.make_node("ReduceMax", [last], ["c"], keepdims=0), helper.make_node("Add", ["x", "c"], ["y"])]
+    _save(root / name / "1", nodes, [("x", TensorProto.FLOAT, ["n"])], [("y", TensorProto.FLOAT, ["n"])],
+          [("m", np.roll(np.eye(size, dtype=np.float32), 1, axis=1))])
+
+
 def row(root, name):
     """y[n] = the value of table[4] at i[n]: an index out of range fails in the run."""
     _save(root / name / "1", [helper.make_node("Gather", ["table", "i"], ["y"])],
@@ -93,6 +114,17 @@ def mean(root, name):
     """y[1] = the mean of x[n,2]: its first axis is no batch axis, though x has one."""
     _save(root / name / "1", [helper.make_node("ReduceMean", ["x"], ["y"], keepdims=0)],
           [("x", TensorProto.FLOAT, ["n", 2])], [("y", TensorProto.FLOAT, [])])
+
+
+def frozen(root, name):
+    """y:0 = x:0[n,3] + x:0, a TensorFlow graph as text, without a signature."""
+    folder = root / name / "1"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "model.pbtxt").write_text("""
+        node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } }
+               attr { key: 'shape' value { shape { dim { size: -1 } dim { size: 3 } } } } }
+        node { name: 'y' op: 'Add' input: 'x' input: 'x' attr { key: 'T' value { type: DT_FLOAT } } }
+    """)
 
 
 def broken(root, name):

@@ -7,6 +7,7 @@ import threading
 import time
 
 import numpy as np
+import psutil
 import pytest
 import tritonclient.grpc as grpc
 import tritonclient.http as http
@@ -170,6 +171,49 @@ def test_memory_limit_refuses_a_model_with_what_would_fit(tmp_path, start):
     reason = server.await_state("a", "1", "UNAVAILABLE")["reason"]
     assert "would fit" in reason or "fits" in reason, reason
     assert server.metric(r"oncilla_model_memory_bytes\{model=\"b\"") >= 1 << 20
+
+
+def test_what_other_models_may_take_counts(tmp_path, start):
+    """Two models that fit alone and not together: the second is refused, and loaded when the first is gone."""
+    rows = int(psutil.virtual_memory().total * 0.6) >> 14
+    models.wide(tmp_path, "a", rows)
+    models.wide(tmp_path, "b", rows)
+    server = start(tmp_path, "--no-load")
+    with http.InferenceServerClient(server.http) as client:
+        client.load_model("a")
+        with pytest.raises(InferenceServerException, match="other models have .* a batch of about [0-9]+ would fit"):
+            client.load_model("b")
+        assert ask(server, "a", np.zeros((2, 1), np.float32))[1, 0] == 4096
+        client.unload_model("a")
+        server.await_state("a", "1", "UNAVAILABLE")
+        client.load_model("b")
+        assert ask(server, "b", np.zeros((2, 1), np.float32))[1, 0] == 4096
+
+
+def test_models_load_side_by_side_and_loads_are_interrupted(tmp_path, start):
+    for name in ("a", "b"):
+        models.folded(tmp_path, name)
+    models.affine(tmp_path, "c")
+    server = start(tmp_path, "--load-threads", "2", "--threads", "1", wait=False)
+    deadline = time.time() + 30
+    while [server.state(n, "1") and server.state(n, "1")["state"] for n in "ab"] != ["LOADING"] * 2:
+        assert time.time() < deadline
+    with grpc.InferenceServerClient(server.grpc) as client:
+        begin = time.time()
+        client.unload_model("a")  # does not wait
+        assert time.time() - begin < 5
+        entry = server.await_state("a", "1", "UNAVAILABLE")
+        assert "unloaded on request" in entry["reason"]
+        assert [e["event"] for e in server.events() if e.get("model") == "a"] == ["interrupted"]
+        server.await_state("c", "1", "READY")  # the thread that it had is free
+        # A client that asks for a load and loses patience does not end it.
+        with pytest.raises(OSError):
+            server.call("/v2/repository/models/a/load", b"{}", timeout=0.5)
+        server.await_state("a", "1", "LOADING")
+    # SIGTERM interrupts the rest: the server ends soon.
+    begin = time.time()
+    assert server.stop() == 0
+    assert time.time() - begin < 10
 
 
 def test_batches_are_joined_and_divided(server):
@@ -366,6 +410,7 @@ def test_tensorflow_and_tflite_models(tmp_path, start):
     (tmp_path / "effnet" / "1").mkdir(parents=True)
     (tmp_path / "tflite" / "3").mkdir(parents=True)
     (tmp_path / "mlp").mkdir()
+    models.frozen(tmp_path, "frozen")
     os.symlink(root / "quickstart" / "efficientnet_lite0", tmp_path / "effnet" / "1" / "model")
     os.symlink(root / "tensorflow" / "models" / "mlp", tmp_path / "mlp" / "2")  # as TensorFlow Serving lays it out
     os.symlink(root / "tflite" / "model_convnet.tflite", tmp_path / "tflite" / "3" / "model.tflite")
@@ -375,4 +420,7 @@ def test_tensorflow_and_tflite_models(tmp_path, start):
     with http.InferenceServerClient(server.http) as client:
         grey = http.InferInput("image", [1, 8, 8, 3], "UINT8")
         grey.set_data_from_numpy(np.full((1, 8, 8, 3), 90, np.uint8))
+        # A graph without a signature: the types of its outputs are found by a run.
+        assert client.get_model_metadata("frozen")["outputs"] == [{"name": "y:0", "datatype": "FP32", "shape": [-1]}]
+        np.testing.assert_array_equal(infer(client, "frozen", ONE, input_name="x:0", output="y:0"), ONE * 2)
         assert client.infer("effnet", [grey]).as_numpy("label")[0, 0]

@@ -75,6 +75,16 @@ void Log::Access(const AccessRecord& record) {
   Add(json, "trace_id", record.trace.trace_id);
   Add(json, "parent_id", record.trace.parent_id);
   Add(json, "span_id", record.trace.span_id);
+  if (record.times) {
+    const auto ms = [](std::chrono::nanoseconds time) {
+      return static_cast<double>(time.count() / 1000) / 1000;
+    };
+    json["spans"] = {{"queue_ms", ms(record.times->queue)},
+                     {"input_ms", ms(record.times->input)},
+                     {"infer_ms", ms(record.times->infer)},
+                     {"output_ms", ms(record.times->output)},
+                     {"batch_rows", record.times->rows}};
+  }
   Write(access_, Line(json));
 }
 

@@ -4,9 +4,10 @@
 #include <chrono>
 #include <cstdio>
 #include <mutex>
+#include <optional>
 #include <string>
 
-#include "server/core/status.h"
+#include "server/core/request.h"
 #include "server/watch/trace_context.h"
 
 namespace oncilla::server {
@@ -23,6 +24,13 @@ struct AccessRecord {
   size_t bytes_in = 0, bytes_out = 0;
   std::chrono::nanoseconds time{};
   TraceContext trace;
+  std::optional<RequestTimes> times;  // of a request that is traced
+
+  // What an answer tells of its request.
+  void Take(const InferResponse& response) {
+    version = response.version;
+    if (response.traced) times = response.times;
+  }
 };
 
 class Log {

@@ -70,6 +70,11 @@ void WriteModels(const std::vector<ModelStatistics>& all, Text& text) {
       text.Line(StrCat(LabelsOf(m), ",device=\"", use.device, "\""), use.pool_bytes);
     }
   }
+  text.Family("oncilla_model_nodes", "gauge", "Nodes of the model's graph that run on a device");
+  for (const auto& m : all) {
+    for (const auto& [device, nodes] : m.placement)
+      text.Line(StrCat(LabelsOf(m), ",device=\"", device, "\""), nodes);
+  }
 }
 
 void WriteFronts(Service& service, Text& text) {
@@ -95,6 +100,9 @@ void WriteFronts(Service& service, Text& text) {
   for (const Front& front : fronts) text.Line(front.labels, front.counts->bytes_out.load());
   text.Family("oncilla_connections", "gauge", "Open HTTP connections");
   text.Line(fronts[0].labels, fronts[0].counts->connections.load());
+  text.Family("oncilla_requests_held_bytes", "gauge",
+              "Bytes of requests that are not answered yet");
+  text.Line("", service.requests_held().held());
   text.Family("oncilla_connections_refused_total", "counter", "HTTP connections above the limit");
   text.Line(fronts[0].labels, fronts[0].counts->refused.load());
 }

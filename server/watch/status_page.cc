@@ -32,6 +32,7 @@ ReplyJson ModelsJson(Service& service) {
       json["p99_ms"] = model.counted.latency.Quantile(0.99) * 1000;
       json["latency_bounds_s"] = Histogram::kBounds;
       json["latency_counts"] = model.counted.latency.counts;
+      json["nodes"] = model.placement;
       int64_t bytes = 0;
       for (const DeviceUse& use : model.memory) bytes += use.pool_bytes;
       json["bytes"] = bytes;
