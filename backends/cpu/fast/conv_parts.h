@@ -54,32 +54,37 @@ int64_t WholeLines(int64_t elements) {
   return SaturatingAdd(elements, kStep - 1) / kStep * kStep;
 }
 
-// The input with zeros around it, as `shape` has it.
+// Row i of the input with zeros around it, as `shape` has it; rows are counted over samples, depth
+// and height.
 template <class T>
-void FillPadded(const Threads& threads, const WindowGeometry& g, const ConvProduct& shape,
-                const T* x, T* to) {
+void FillPaddedRow(const WindowGeometry& g, const ConvProduct& shape, const T* x, int64_t i,
+                   T* to) {
   const int64_t channels = g.in_channels, row = shape.size[2] * channels;
   const WindowAxis &depth = g.axis[0], &height = g.axis[1], &width = g.axis[2];
-  const int64_t rows = g.batch * shape.size[0] * shape.size[1];
   // A long stride may end the last window before the padding does.
   const int64_t left = std::min(shape.before[2] * channels, row);
   const int64_t middle = std::min(width.in * channels, row - left);
+  const int64_t h = i % shape.size[1] - shape.before[1],
+                d = i / shape.size[1] % shape.size[0] - shape.before[0];
+  if (h < 0 || h >= height.in || d < 0 || d >= depth.in) {
+    std::fill_n(to, row, T());
+    return;
+  }
+  const int64_t line = (i / shape.size[1] / shape.size[0] * depth.in + d) * height.in + h;
+  std::fill_n(to, left, T());
+  std::memcpy(to + left, x + line * width.in * channels, static_cast<size_t>(middle) * sizeof(T));
+  std::fill(to + left + middle, to + row, T());
+}
+
+// All of them.
+template <class T>
+void FillPadded(const Threads& threads, const WindowGeometry& g, const ConvProduct& shape,
+                const T* x, T* to) {
+  const int64_t row = shape.size[2] * g.in_channels;
+  const int64_t rows = g.batch * shape.size[0] * shape.size[1];
   const int64_t grain = std::max<int64_t>(1, 32768 / row);
   ParallelFor(threads, rows, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      T* at = to + i * row;
-      const int64_t h = i % shape.size[1] - shape.before[1],
-                    d = i / shape.size[1] % shape.size[0] - shape.before[0];
-      if (h < 0 || h >= height.in || d < 0 || d >= depth.in) {
-        std::fill_n(at, row, T());
-        continue;
-      }
-      const int64_t line = (i / shape.size[1] / shape.size[0] * depth.in + d) * height.in + h;
-      std::fill_n(at, left, T());
-      std::memcpy(at + left, x + line * width.in * channels,
-                  static_cast<size_t>(middle) * sizeof(T));
-      std::fill(at + left + middle, at + row, T());
-    }
+    for (int64_t i = begin; i < end; ++i) FillPaddedRow(g, shape, x, i, to + i * row);
   });
 }
 

@@ -61,14 +61,21 @@ class FusedResidual : public CpuKernel, public SharesScratch {
       ring_ = SaturatingAdd(1, CeilDiv(behind, chunk_)) * chunk_;
     }
     ring_floats_ = WholeLines<float>(SaturatingMul(ring_, SaturatingMul(width.in, channels_)));
+    int64_t padded = 0;
+    if (g.expands && expand_->shape.pads) {
+      const int64_t rows =
+          SaturatingAdd(SaturatingMul(chunk_, g.expand.axis[1].stride), g.expand.axis[1].extent());
+      padded = SaturatingMul(rows, SaturatingMul(expand_->shape.size[2], g.expand.in_channels));
+    }
     if (g.columns > 0) {
       middle_floats_ = WholeLines<float>(SaturatingMul(rows_, SaturatingMul(width.out, channels_)));
     }
+    own_floats_ =
+        SaturatingAdd(SaturatingAdd(ring_floats_, middle_floats_), WholeLines<float>(padded));
   }
 
   int64_t scratch_bytes() const override {
-    const int64_t own = SaturatingAdd(ring_floats_, middle_floats_);
-    const int64_t floats = SaturatingAdd(PaddedFloats(), SaturatingMul(workers(), own));
+    const int64_t floats = SaturatingMul(workers(), own_floats_);
     const int64_t sums = mean_ ? SaturatingMul(batch_ * strips_, channels_) : 0;
     return SaturatingAdd(SaturatingMul(sizeof(float), floats), SaturatingMul(sizeof(double), sums));
   }
@@ -81,16 +88,12 @@ class FusedResidual : public CpuKernel, public SharesScratch {
   Status Run(const Args& args) const override {
     auto* scratch = reinterpret_cast<float*>(args.scratch);
     Call call = CallOf(args);
-    if (expand_ && expand_->shape.pads) {
-      FillPadded(args.threads, g_.expand, expand_->shape, call.x, scratch);
-      call.x = scratch;
-    }
-    float* own = scratch + PaddedFloats();
-    call.sums = reinterpret_cast<double*>(own + workers() * (ring_floats_ + middle_floats_));
+    call.sums = reinterpret_cast<double*>(scratch + workers() * own_floats_);
     ParallelForWorkers(args.threads, batch_ * strips_, GrainFor(WorkersOf(args.threads)),
                        [&](int64_t begin, int64_t end, int worker) {
-                         float* ring = own + worker * (ring_floats_ + middle_floats_);
-                         RunStrips(call, begin, end, ring, ring + ring_floats_);
+                         float* ring = scratch + worker * own_floats_;
+                         float* middle = ring + ring_floats_;
+                         RunStrips(call, begin, end, {ring, middle, middle + middle_floats_});
                        });
     if (mean_) TakeMeans(call.sums, args.Out<float>(1));
     return Status();
@@ -104,10 +107,11 @@ class FusedResidual : public CpuKernel, public SharesScratch {
     Depthwise<float> depthwise;
     double* sums = nullptr;
   };
-
-  int64_t PaddedFloats() const {
-    return expand_ ? WholeLines<float>(expand_->padded_elements()) : 0;
-  }
+  // A worker's own memory.
+  struct Own {
+    float *ring, *middle;
+    float* padded;  // rows of x for a chunk of the ring, with zeros around them
+  };
 
   Call CallOf(const Args& args) const {
     const auto optional = [&](size_t i) { return args.has_input(i) ? args.In<float>(i) : nullptr; };
@@ -147,7 +151,7 @@ class FusedResidual : public CpuKernel, public SharesScratch {
                                std::max<int64_t>(1, kMostSumsPerPart / std::max<int64_t>(1, sums)));
   }
 
-  void RunStrips(const Call& call, int64_t begin, int64_t end, float* ring, float* middle) const {
+  void RunStrips(const Call& call, int64_t begin, int64_t end, const Own& own) const {
     const WindowAxis &height = g_.depthwise.axis[1], &width = g_.depthwise.axis[2];
     int64_t next = 0;  // the row behind the last one in the ring, counted from the padding on
     for (int64_t i = begin; i < end; ++i) {
@@ -161,29 +165,29 @@ class FusedResidual : public CpuKernel, public SharesScratch {
         const int64_t until = goes_on ? CeilDiv(seen, chunk_) * chunk_ : seen;
         while (next < until) {
           const int64_t stop = std::min(until, (next / chunk_ + 1) * chunk_);
-          Expand(call, sample, next - height.pad_begin, stop - height.pad_begin, ring);
+          Expand(call, sample, next - height.pad_begin, stop - height.pad_begin, own);
           next = stop;
         }
       }
       Depthwise<float> d = call.depthwise;
-      d.x = expand_ ? ring : call.x + sample * g_.depthwise.in_pixels() * channels_;
+      d.x = expand_ ? own.ring : call.x + sample * g_.depthwise.in_pixels() * channels_;
       d.first = first;
       const int64_t pixels = (last - first) * width.out;
       const int64_t pixel = sample * g_.depthwise.out_pixels() + first * width.out;
-      d.y = g_.columns > 0 ? middle : call.project.c + pixel * channels_;
+      d.y = g_.columns > 0 ? own.middle : call.project.c + pixel * channels_;
       RunDepthwiseRows(d, first, last);
       if (mean_) {
         double* sums = call.sums + i * channels_;
         std::fill_n(sums, channels_, 0.0);
         ReduceColumns(RowReduction::kSum, d.y, pixels, channels_, channels_, sums);
       }
-      if (g_.columns > 0) Project(call, pixel, pixels, middle);
+      if (g_.columns > 0) Project(call, pixel, pixels, own.middle);
     }
   }
 
   // Rows [first, last) of the expanded tensor of a sample, as far as there are such, into the ring:
   // they lie within one chunk of it.
-  void Expand(const Call& call, int64_t sample, int64_t first, int64_t last, float* ring) const {
+  void Expand(const Call& call, int64_t sample, int64_t first, int64_t last, const Own& own) const {
     const WindowAxis& height = g_.depthwise.axis[1];
     first = std::max<int64_t>(first, 0);
     last = std::min(last, height.in);
@@ -194,11 +198,21 @@ class FusedResidual : public CpuKernel, public SharesScratch {
       p.a = call.x + (sample * height.in + first) * width * p.row_step;
       p.line_rows = (last - first) * width;
     } else {
+      const ConvProduct& shape = expand_->shape;
       p.a = call.x + sample * p.line_step[0] + first * p.line_step[2];
+      if (shape.pads) {
+        const int64_t row = first * g_.expand.axis[1].stride;
+        const int64_t rows = (last - 1) * g_.expand.axis[1].stride + g_.expand.axis[1].extent();
+        for (int64_t i = row; i < rows; ++i) {
+          FillPaddedRow(g_.expand, shape, call.x, sample * shape.size[1] + i,
+                        own.padded + (i - row) * shape.size[2] * g_.expand.in_channels);
+        }
+        p.a = own.padded;
+      }
       p.line_count[0] = 1;
       p.line_count[2] = last - first;
     }
-    p.c = ring + (first + height.pad_begin) % ring_ * width * channels_;
+    p.c = own.ring + (first + height.pad_begin) % ring_ * width * channels_;
     RunTask(p, Split(), 0);
   }
 
@@ -232,6 +246,7 @@ class FusedResidual : public CpuKernel, public SharesScratch {
   int64_t chunk_ = 0;   // rows of the expanded tensor that a strip adds
   int64_t ring_ = 0;    // rows that the ring holds, several chunks; 0 without expand
   int64_t ring_floats_ = 0, middle_floats_ = 0;
+  int64_t own_floats_ = 0;  // of a worker
 };
 
 // By constants alone, as packings are: all filters are there beforehand, and of f32.
