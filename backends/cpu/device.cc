@@ -16,6 +16,7 @@
 #include "backends/cpu/instruction_set.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/packed_moves.h"
+#include "backends/cpu/shares_scratch.h"
 #include "engine/base/caught.h"
 #include "engine/base/free_memory.h"
 #include "engine/base/thread_pool.h"
@@ -118,6 +119,9 @@ class CpuDevice : public Device, public TellsFreeMemory {
   Result<std::unique_ptr<Kernel>> Prepare(const NodeView& node, const EarlyEnd&) override {
     return Fenced([&]() -> Result<std::unique_ptr<Kernel>> {
       ONCILLA_ASSIGN(auto kernel, MakeKernel(node, plain_));
+      if (auto* shares = dynamic_cast<SharesScratch*>(kernel.get()); shares != nullptr) {
+        shares->SetWorkers(WorkersOf(threads_));
+      }
       return std::unique_ptr<Kernel>(std::move(kernel));
     });
   }

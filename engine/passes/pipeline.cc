@@ -1,6 +1,6 @@
 // The ordered list of passes, and the loop that runs them.
 #include "engine/graph/verify.h"
-#include "engine/passes/pass.h"
+#include "engine/passes/fuse_convolutions.h"
 
 namespace oncilla {
 
@@ -46,6 +46,8 @@ std::span<const Pass> NarrowingPasses() {
 std::span<const Pass> LastPasses() {
   static constexpr Pass kPasses[] = {
       {"lower quantisation", &LowerQuantisation},
+      {"fuse inverted residuals", &FuseInvertedResiduals},
+      {"fuse gates", &FuseGates},
       {"fuse elementwise", &FuseElementwise},
   };
   return kPasses;

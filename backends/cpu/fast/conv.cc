@@ -2,15 +2,16 @@
 // or Winograd's way, or depthwise.
 //
 // See engine/ops/nn/conv_product.h for how a convolution is a product; a 1x1 one is a plain one.
-#include <algorithm>
-#include <cstring>
+#include "engine/ops/nn/fused_conv.h"
 
+#include <algorithm>
+
+#include "backends/cpu/fast/conv_parts.h"
 #include "backends/cpu/fast/depthwise.h"
 #include "backends/cpu/fast/fast.h"
+#include "backends/cpu/fast/fused_convs.h"
 #include "backends/cpu/fast/winograd.h"
 #include "backends/cpu/gemm/gemm.h"
-#include "engine/ops/nn/conv.h"
-#include "engine/ops/nn/conv_product.h"
 
 namespace oncilla::cpu {
 namespace {
@@ -43,26 +44,12 @@ template <class T>
 class ProductConv : public CpuKernel {
  public:
   ProductConv(const NodeView& node, const WindowGeometry& g, Activation activation, bool packed)
-      : CpuKernel(node), g_(g), shape_(ProductOf(g)), activation_(activation), packed_(packed) {
-    for (int64_t kd = 0; kd < shape_.tap_count[0]; ++kd) {
-      for (int64_t kh = 0; kh < shape_.tap_count[1]; ++kh) {
-        for (int64_t kw = 0; kw < shape_.tap_count[2]; ++kw) {
-          taps_.push_back(kd * shape_.tap_step[0] + kh * shape_.tap_step[1] +
-                          kw * shape_.tap_step[2]);
-        }
-      }
-    }
-    product_.tap_count = static_cast<int64_t>(taps_.size());
-    product_.run = shape_.run;
-    product_.columns = shape_.columns;
-    product_.c_step = g.out_channels;
-    product_.row_step = shape_.row_step;
-    product_.line_rows = shape_.line_rows;
-    std::copy_n(shape_.line_count.begin(), kMaxSpatial, product_.line_count);
-    std::copy_n(shape_.line_step.begin(), kMaxSpatial, product_.line_step);
-    padded_elements_ = shape_.pads ? shape_.in_floats : 0;
-    packed_elements_ = PackedElements(product_.depth(), product_.columns);
-  }
+      : CpuKernel(node),
+        g_(g),
+        parts_(g),
+        activation_(activation),
+        packed_(packed),
+        packed_elements_(PackedElements(parts_.sizes.depth(), parts_.sizes.columns)) {}
 
   int64_t scratch_bytes() const override {
     const int64_t filter = packed_ ? 0 : g_.groups * packed_elements_;
@@ -70,8 +57,9 @@ class ProductConv : public CpuKernel {
   }
   std::string description() const override {
     return StrCat("gemm ", TileName(), Stored<T>(), packed_ ? " packed" : " packs",
-                  shape_.pads ? " pads" : "", " ", product_.rows(), 'x', product_.columns, 'x',
-                  product_.depth(), g_.groups > 1 ? StrCat(" in ", g_.groups, " groups") : "");
+                  parts_.shape.pads ? " pads" : "", " ", parts_.sizes.rows(), 'x',
+                  parts_.sizes.columns, 'x', parts_.sizes.depth(),
+                  g_.groups > 1 ? StrCat(" in ", g_.groups, " groups") : "");
   }
 
   Status Run(const Args& args) const override {
@@ -86,11 +74,10 @@ class ProductConv : public CpuKernel {
   // With the panels of the filter.
   Status RunPacked(const Args& args, const T* packed) const {
     auto* scratch = reinterpret_cast<T*>(args.scratch);
-    Product<T> p = product_;
-    p.taps = taps_.data();
+    Product<T> p = parts_.product<T>();
     p.a = args.In<T>(0);
-    if (shape_.pads) {
-      FillPadded(args, scratch);
+    if (parts_.shape.pads) {
+      FillPadded(args.threads, g_, parts_.shape, p.a, scratch);
       p.a = scratch;
     }
     p.epilogue = EpilogueOf<T>(args, activation_);
@@ -112,51 +99,67 @@ class ProductConv : public CpuKernel {
 
   // Packs one group of a filter[taps, in_group, out_channels].
   void PackGroup(const T* filter, int64_t group, T* to) const {
-    Pack(Threads(), filter + group * product_.columns, g_.out_channels, 1, product_.depth(),
-         product_.columns, to + group * packed_elements_);
+    Pack(Threads(), filter + group * parts_.sizes.columns, g_.out_channels, 1, parts_.sizes.depth(),
+         parts_.sizes.columns, to + group * packed_elements_);
   }
 
  private:
   // The padded input ends at a multiple of 64 bytes, where the packed filter begins.
-  int64_t RoundedPadding() const {
-    constexpr int64_t kStep = 64 / sizeof(T);
-    return SaturatingAdd(padded_elements_, kStep - 1) / kStep * kStep;
-  }
-
-  // The input with zeros around it.
-  void FillPadded(const Args& args, T* to) const {
-    const int64_t channels = g_.in_channels, row = shape_.size[2] * channels;
-    const WindowAxis &depth = g_.axis[0], &height = g_.axis[1], &width = g_.axis[2];
-    const int64_t rows = g_.batch * shape_.size[0] * shape_.size[1];
-    // A long stride may end the last window before the padding does.
-    const int64_t left = std::min(shape_.before[2] * channels, row);
-    const int64_t middle = std::min(width.in * channels, row - left);
-    const int64_t grain = std::max<int64_t>(1, 32768 / row);
-    ParallelFor(args.threads, rows, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        T* at = to + i * row;
-        const int64_t h = i % shape_.size[1] - shape_.before[1],
-                      d = i / shape_.size[1] % shape_.size[0] - shape_.before[0];
-        if (h < 0 || h >= height.in || d < 0 || d >= depth.in) {
-          std::fill_n(at, row, T());
-          continue;
-        }
-        const int64_t line = (i / shape_.size[1] / shape_.size[0] * depth.in + d) * height.in + h;
-        std::fill_n(at, left, T());
-        std::memcpy(at + left, args.In<T>(0) + line * width.in * channels,
-                    static_cast<size_t>(middle) * sizeof(T));
-        std::fill(at + left + middle, at + row, T());
-      }
-    });
-  }
+  int64_t RoundedPadding() const { return WholeLines<T>(parts_.padded_elements()); }
 
   const WindowGeometry g_;
-  const ConvProduct shape_;
+  const ConvParts parts_;
   const Activation activation_;
   const bool packed_;
-  std::vector<int64_t> taps_;
-  Product<T> product_;
-  int64_t padded_elements_ = 0, packed_elements_ = 0;
+  const int64_t packed_elements_;
+};
+
+// A product of one pixel's channels each, which are multiplied by their sample's gate as they are
+// read.
+class GatedProduct : public CpuKernel {
+ public:
+  GatedProduct(const NodeView& node, const WindowGeometry& g, Activation activation)
+      : CpuKernel(node), g_(g), activation_(activation) {
+    g_.batch = 1;
+    parts_.emplace(g_);
+    batch_ = g.batch;
+  }
+
+  std::string description() const override {
+    const ProductSizes& sizes = parts_->sizes;
+    return StrCat("gemm ", TileName(), " packed gated ", batch_ * sizes.rows(), 'x', sizes.columns,
+                  'x', sizes.depth());
+  }
+
+  Status Run(const Args& args) const override {
+    using In = GatedConvInput;
+    Product<float> all = parts_->product<float>();
+    all.b = args.In<float>(In::kFilter);
+    all.epilogue.bias = args.has_input(In::kBias) ? args.In<float>(In::kBias) : nullptr;
+    all.epilogue.activation = activation_;
+    const Split split = SplitOf(all, batch_);
+    const int64_t in = g_.in_pixels() * g_.in_channels, out = g_.out_pixels() * g_.out_channels;
+    ParallelFor(args.threads, batch_ * split.tasks(), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t sample = i / split.tasks();
+        Product<float> p = all;
+        p.a = args.In<float>(In::kX) + sample * in;
+        p.gate = args.In<float>(In::kGate) + sample * g_.in_channels;
+        p.c = args.Out<float>(0) + sample * out;
+        if (args.has_input(In::kResidual)) {
+          p.epilogue.residual = args.In<float>(In::kResidual) + sample * out;
+        }
+        RunTask(p, split, i % split.tasks());
+      }
+    });
+    return Status();
+  }
+
+ private:
+  WindowGeometry g_;  // of a sample
+  std::optional<ConvParts> parts_;
+  const Activation activation_;
+  int64_t batch_ = 1;
 };
 
 // Winograd's way, on a filter that was transformed when it was packed; or, where it could not be,
@@ -254,8 +257,12 @@ Result<CpuPacking> ConvPacking(const NodeView& node, int input) {
                         return Status();
                       }};
   }
-  const int64_t groups = attrs.groups, out_channels = desc.shape.back();
-  const int64_t columns = out_channels / groups, depth = desc.elements() / out_channels;
+  return PanelPacking(desc, attrs.groups);
+}
+
+CpuPacking PanelPacking(const TensorDesc& filter, int64_t groups) {
+  const int64_t out_channels = filter.shape.back();
+  const int64_t columns = out_channels / groups, depth = filter.elements() / out_channels;
   const int64_t elements = PackedElements(depth, columns);
   const auto pack = [=](auto type, const Threads& threads, const Tensor& constant,
                         std::span<std::byte> to) {
@@ -266,12 +273,42 @@ Result<CpuPacking> ConvPacking(const NodeView& node, int input) {
     }
   };
   return CpuPacking{StrCat("panels", PanelColumns(), groups > 1 ? StrCat("g", groups) : ""),
-                    SaturatingMul(BytesOf(desc.dtype) * groups, elements),
-                    [=, dtype = desc.dtype](const Threads& threads, const Tensor& constant,
-                                            std::span<std::byte> to) {
+                    SaturatingMul(BytesOf(filter.dtype) * groups, elements),
+                    [=, dtype = filter.dtype](const Threads& threads, const Tensor& constant,
+                                              std::span<std::byte> to) {
                       ForCarried(dtype, [&](auto type) { pack(type, threads, constant, to); });
                       return Status();
                     }};
+}
+
+// By attributes and the filter alone, as packings are: pixel by pixel, of f32, nothing around them.
+static bool IsGatedProduct(const ConvAttrs& attrs, const Fact& filter) {
+  const auto none = [](int64_t pad) { return pad == 0; };
+  const Shape shape = filter.shape.ToShape();
+  return filter.constant && filter.dtype == DType::kF32 && attrs.groups == 1 &&
+         shape.elements() > 0 &&
+         std::all_of(shape.begin(), shape.end() - 2, [](int64_t size) { return size == 1; }) &&
+         std::ranges::all_of(attrs.pads, none);
+}
+
+Result<std::unique_ptr<CpuKernel>> MakeFastGatedConv(const NodeView& node) {
+  ONCILLA_ASSIGN(const auto attrs, ReadAttrs<ConvAttrs>(*node.attrs));
+  ONCILLA_ASSIGN(const Activation activation, ActivationFromName(attrs.activation));
+  if (node.outputs[0].desc().elements() == 0 ||
+      !IsGatedProduct(attrs, node.inputs[GatedConvInput::kFilter])) {
+    return nullptr;
+  }
+  ONCILLA_ASSIGN(const WindowGeometry g, ConvGeometry(attrs, node));
+  return std::unique_ptr<CpuKernel>(std::make_unique<GatedProduct>(node, g, activation));
+}
+
+Result<CpuPacking> GatedConvPacking(const NodeView& node, int input) {
+  const Fact& fact = node.inputs[static_cast<size_t>(input)];
+  ONCILLA_ASSIGN(const auto attrs, ReadAttrs<ConvAttrs>(*node.attrs));
+  if (input != GatedConvInput::kFilter || !IsGatedProduct(attrs, fact)) {
+    return CpuPacking{"dense", fact.desc().bytes(), nullptr};
+  }
+  return PanelPacking(fact.desc());
 }
 
 }  // namespace oncilla::cpu

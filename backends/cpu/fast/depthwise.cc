@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "absl/container/inlined_vector.h"
 #include "backends/cpu/activation.inl.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/vector.inl.h"
@@ -226,8 +227,8 @@ void RunRow(const DepthwiseRow<T>& r) {
 
 // Output rows [begin, end), counted over samples, depth and height.
 template <class T>
-void DepthwiseRows(const Depthwise<T>& d, int64_t begin, int64_t end, std::vector<const T*>& inputs,
-                   std::vector<const T*>& filters) {
+void RowsOf(const Depthwise<T>& d, int64_t begin, int64_t end) {
+  absl::InlinedVector<const T*, 16> inputs, filters;  // of the rows of a window
   const WindowAxis &depth = d.geometry.axis[0], &height = d.geometry.axis[1];
   const WindowAxis& width = d.geometry.axis[2];
   const int64_t channels = d.geometry.in_channels;
@@ -244,12 +245,13 @@ void DepthwiseRows(const Depthwise<T>& d, int64_t begin, int64_t end, std::vecto
     for (int64_t kd = td.begin; kd < td.end; ++kd) {
       const int64_t at = sample * depth.in + depth.start(od) + kd * depth.dilation;
       for (int64_t kh = th.begin; kh < th.end; ++kh) {
-        const int64_t line = at * height.in + height.start(oh) + kh * height.dilation;
+        const int64_t h = height.start(oh) + kh * height.dilation;
+        const int64_t line = d.ring > 0 ? (h + height.pad_begin) % d.ring : at * height.in + h;
         inputs.push_back(d.x + line * width.in * channels);
         filters.push_back(d.filter + (kd * height.kernel + kh) * width.kernel * channels);
       }
     }
-    const int64_t at = row * width.out * channels;
+    const int64_t at = (row - d.first) * width.out * channels;
     RunRow<T>({d, width, channels, inputs.data(), filters.data(), static_cast<int>(inputs.size()),
                d.epilogue.residual != nullptr ? d.epilogue.residual + at : nullptr, d.y + at,
                hn::Set(tag, bounded ? 0 : -kInf),
@@ -258,11 +260,6 @@ void DepthwiseRows(const Depthwise<T>& d, int64_t begin, int64_t end, std::vecto
   }
 }
 
-template <class T>
-void RowsOf(const Depthwise<T>& d, int64_t begin, int64_t end) {
-  std::vector<const T*> inputs, filters;
-  DepthwiseRows(d, begin, end, inputs, filters);
-}
 void FloatRows(const Depthwise<float>& d, int64_t begin, int64_t end) { RowsOf(d, begin, end); }
 void HalfRows(const Depthwise<Half>& d, int64_t begin, int64_t end) { RowsOf(d, begin, end); }
 void BFloat16Rows(const Depthwise<BFloat16>& d, int64_t begin, int64_t end) {
@@ -300,6 +297,10 @@ void RunDepthwise(const Threads& threads, const Depthwise<T>& d) {
   const int64_t work = g.axis[2].out * g.in_channels * g.taps();
   const int64_t grain = std::clamp<int64_t>(150'000 / std::max<int64_t>(1, work), 1, rows);
   ParallelFor(threads, rows, grain, [&](int64_t begin, int64_t end) { Rows(d, begin, end); });
+}
+
+void RunDepthwiseRows(const Depthwise<float>& d, int64_t begin, int64_t end) {
+  Rows(d, begin, end);
 }
 
 template void RunDepthwise(const Threads&, const Depthwise<float>&);

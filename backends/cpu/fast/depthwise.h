@@ -15,9 +15,15 @@ struct Depthwise {
   const T* filter = nullptr;
   T* y = nullptr;
   Epilogue<T> epilogue;
+  // Above 0: x is a ring of so many rows of one sample, where row h stands at (h + pad_begin) %
+  // ring. Without depth.
+  int64_t ring = 0;
+  int64_t first = 0;  // the row of outputs that y and the residual begin with
 };
 
 template <class T>
 void RunDepthwise(const Threads& threads, const Depthwise<T>& d);
+// Output rows [begin, end), counted over samples, depth and height.
+void RunDepthwiseRows(const Depthwise<float>& d, int64_t begin, int64_t end);
 
 }  // namespace oncilla::cpu

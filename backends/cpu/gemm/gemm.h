@@ -55,6 +55,8 @@ struct Product : ProductSizes {
   const T* a = nullptr;
   const StoredB* b = nullptr;  // packed
   T* c = nullptr;              // rows follow one another without gaps between lines
+  // Of float alone, with one tap: a factor for each element of a row of A, or null.
+  const float* gate = nullptr;
   Epilogue<T> epilogue;
 };
 

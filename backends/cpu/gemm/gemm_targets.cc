@@ -102,8 +102,49 @@ void RunPartialSums(const Product<float>& p, const Block& block) {
   }
 }
 
-template <class B>
-void RunBlock(const Product<float, B>& p, const Block& block) {
+// A stretch of K of the rows of a tile, times the gate; its rows are an odd number of cache lines
+// apart, so that they do not meet in the first cache.
+struct GatedRows {
+  static constexpr int64_t kStep = kDepthBlock + 16;
+  HWY_ALIGN float a[kTileRows * kStep];
+
+  void Fill(const float* from, int64_t row_step, int64_t run_step, int rows, const float* gate,
+            int64_t count) {
+    for (int i = 0; i < rows; ++i) {
+      const float* row = from + i * row_step;
+      float* to = a + i * kStep;
+      int64_t j = 0;
+      if (run_step == 1) {
+        for (; j + kLanes <= count; j += kLanes) {
+          StoreAll(hn::Mul(LoadAll(row + j), LoadAll(gate + j)), to + j);
+        }
+      }
+      for (; j < count; ++j) to[j] = row[j * run_step] * gate[j];
+    }
+  }
+};
+struct NoGatedRows {
+  static constexpr int64_t kStep = 0;
+  float a[1];
+  void Fill(const float*, int64_t, int64_t, int, const float*, int64_t) {}
+};
+
+// What the tiles of a product have in common. With kGated they read GatedRows.
+template <class B, bool kGated>
+TileArgs<B> ArgsOf(const Product<float, B>& p) {
+  static constexpr int64_t kOneTap = 0;
+  TileArgs<B> t = {};
+  t.row_step = kGated ? GatedRows::kStep : p.row_step;
+  t.run_step = kGated ? 1 : p.run_step;
+  t.taps = kGated ? &kOneTap : p.taps;
+  t.tap_count = p.tap_count;
+  t.c_step = t.residual_step = p.c_step;
+  t.prefetch = kPrefetchSteps * kTileColumns;
+  return t;
+}
+
+template <class B, bool kGated>
+void RunBlockOf(const Product<float, B>& p, const Block& block) {
   if constexpr (std::is_same_v<B, float>) {
     if (p.partial_sum > 0) return RunPartialSums(p, block);
   }
@@ -116,15 +157,10 @@ void RunBlock(const Product<float, B>& p, const Block& block) {
   const int64_t passes =
       p.tap_count == 1 ? std::max<int64_t>(1, (p.run + kDepthBlock - 1) / kDepthBlock) : 1;
 
-  TileArgs<B> t = {};
-  t.row_step = p.row_step;
-  t.run_step = p.run_step;
-  t.taps = p.taps;
-  t.tap_count = p.tap_count;
-  t.c_step = t.residual_step = p.c_step;
-  t.prefetch = kPrefetchSteps * kTileColumns;
-  int64_t k = 0;
+  TileArgs<B> t = ArgsOf<B, kGated>(p);
+  int64_t k = 0, gated_tile = -1;
   bool first = true, last = true;
+  std::conditional_t<kGated, GatedRows, NoGatedRows> gated;
   auto run = [&](int64_t tile, int64_t panel) HWY_ATTR {
     const int64_t line = tile / tiles_per_line, part = tile % tiles_per_line;
     // Tiles of a line are as even as can be: 49 rows are 13 + 12 + 12 + 12.
@@ -134,6 +170,13 @@ void RunBlock(const Product<float, B>& p, const Block& block) {
     const int64_t l0 = line / p.line_count[2] / p.line_count[1];
     t.a = p.a + l0 * p.line_step[0] + l1 * p.line_step[1] + l2 * p.line_step[2] + row * p.row_step +
           k * p.run_step;
+    if constexpr (kGated) {
+      if (gated_tile != tile) {
+        gated.Fill(t.a + p.taps[0], p.row_step, p.run_step, rows, p.gate + k, t.run);
+      }
+      gated_tile = tile;
+      t.a = gated.a;
+    }
     const int64_t column = panel * kTileColumns;
     const int64_t at = (line * p.line_rows + row) * p.c_step + column;
     t.c = p.c + at;
@@ -164,6 +207,7 @@ void RunBlock(const Product<float, B>& p, const Block& block) {
     t.run = p.run * (pass + 1) / passes - k;
     first = pass == 0;
     last = pass == passes - 1;
+    gated_tile = -1;
     if (block.panels_outside) {
       for (int64_t panel = block.first_panel; panel < block.last_panel; ++panel) {
         for (int64_t tile = block.first_tile; tile < block.last_tile; ++tile) run(tile, panel);
@@ -176,6 +220,14 @@ void RunBlock(const Product<float, B>& p, const Block& block) {
       }
     }
   }
+}
+
+template <class B>
+void RunBlock(const Product<float, B>& p, const Block& block) {
+  if constexpr (std::is_same_v<B, float>) {
+    if (p.gate != nullptr) return RunBlockOf<B, true>(p, block);
+  }
+  RunBlockOf<B, false>(p, block);
 }
 
 // A tile of a product stored in 16 bits, all of its depth: A is widened into `a`, a stretch of K at

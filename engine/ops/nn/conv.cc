@@ -2,6 +2,7 @@
 #include "engine/ops/nn/conv.h"
 
 #include "engine/ops/math/activation.h"
+#include "engine/ops/nn/fused_conv.h"
 #include "engine/ops/rules.h"
 
 namespace oncilla {
@@ -58,6 +59,97 @@ Result<Facts> InferConv(const ConvAttrs& attrs, std::span<const Fact> in) {
     shape = *std::move(merged);
   }
   return Facts{Fact::Of(in[0].dtype, std::move(shape))};
+}
+
+Result<Facts> InferGatedConv(const ConvAttrs& attrs, std::span<const Fact> in) {
+  using In = GatedConvInput;
+  if (in.size() <= In::kGate || in[In::kGate].absent()) {
+    return InvalidArgument("the gate is missing");
+  }
+  ONCILLA_TRY(RequireFloat(in[In::kGate], "gate"));
+  ONCILLA_ASSIGN(Facts out, InferConv(attrs, in));  // all dtypes are alike
+  const PartialShape &x = in[In::kX].shape, &gate = in[In::kGate].shape;
+  if (!gate.ranked() || !x.ranked()) return out;
+  ONCILLA_TRY(RequireRank(in[In::kGate], x.rank(), "gate"));
+  for (int i = 0; i < gate.rank(); ++i) {
+    const Dim wanted = i == 0 || i == gate.rank() - 1 ? x[i] : Dim(1);
+    if (gate[i].known() && wanted.known() && gate[i].size != wanted.size) {
+      return InvalidArgument("gate of shape ", gate, " does not fit an input of shape ", x);
+    }
+  }
+  return out;
+}
+
+// What one of the three gives; `in`: filter and bias.
+Result<Fact> StageOf(const ConvAttrs& attrs, const Fact& x, std::span<const Fact> in,
+                     std::string_view what) {
+  const Fact facts[] = {x, in[0], in.size() > 1 ? in[1] : Fact::Absent()};
+  auto shape = ConvShape(attrs, facts);
+  if (!shape.ok()) return In(shape.status(), what);
+  return Fact::Of(x.dtype, *std::move(shape));
+}
+
+Result<Facts> InferInvertedResidual(const InvertedResidualAttrs& attrs, std::span<const Fact> in) {
+  using Place = InvertedResidualInput;
+  const auto has = [&](size_t i) { return i < in.size() && !in[i].absent(); };
+  const auto stage = [&](size_t i) { return in.subspan(i, std::min<size_t>(2, in.size() - i)); };
+  if (!has(Place::kX) || !has(Place::kDepthwise)) {
+    return InvalidArgument("input or filter is missing");
+  }
+  ONCILLA_TRY(RequireFloat(in[Place::kX], "input"));
+  ONCILLA_TRY(RequireSameDType(in));
+  ONCILLA_TRY(RequireRank(in[Place::kX], 4, "input"));
+  for (size_t i : {size_t{Place::kExpand}, size_t{Place::kDepthwise}, size_t{Place::kProject}}) {
+    if (has(i)) ONCILLA_TRY(RequireRank(in[i], 4, "filter"));
+  }
+  for (const std::string& name :
+       {attrs.expand_activation, attrs.depthwise_activation, attrs.activation}) {
+    ONCILLA_TRY(ActivationFromName(name).status());
+  }
+  Fact y = in[Place::kX];
+  if (has(Place::kExpand)) {
+    ONCILLA_ASSIGN(y, StageOf(attrs.Expand(), y, stage(Place::kExpand), "expand"));
+  } else if (has(Place::kExpandBias)) {
+    return InvalidArgument("a bias without expand");
+  }
+  const PartialShape& filter = in[Place::kDepthwise].shape;
+  if (Back(filter, 2).known() && Back(filter, 2).size != 1) {
+    return InvalidArgument("depthwise has filters over ", Back(filter, 2), " channels, not one");
+  }
+  Dim channels = Back(filter, 1);
+  if (!channels.known()) channels = Back(y.shape, 1);
+  if (channels.known()) {
+    ONCILLA_ASSIGN(
+        y, StageOf(attrs.Depthwise(channels.size), y, stage(Place::kDepthwise), "depthwise"));
+  } else {
+    y = Fact::Of(y.dtype, PartialShape({At(y.shape, 0), Dim(), Dim(), Dim()}));
+  }
+  const bool projects = has(Place::kProject);
+  if (!projects &&
+      (has(Place::kProjectBias) || has(Place::kResidual) || attrs.activation != "none")) {
+    return InvalidArgument("a bias, a residual or an activation without project");
+  }
+  if (projects && attrs.mean) return InvalidArgument("no mean is taken behind project");
+  if (projects) {
+    const PartialShape& one = in[Place::kProject].shape;
+    for (int i = 0; one.ranked() && i < 2; ++i) {
+      if (one[i].known() && one[i].size != 1) {
+        return InvalidArgument("project has a window of shape ", one, ", not 1x1");
+      }
+    }
+    ONCILLA_ASSIGN(y, StageOf({}, y, stage(Place::kProject), "project"));
+  }
+  if (has(Place::kResidual)) {
+    auto merged = MergeShapes(y.shape, in[Place::kResidual].shape);
+    if (!merged.ok()) return In(merged.status(), "residual and output differ in shape");
+    y.shape = *std::move(merged);
+  }
+  Facts out = {Fact::Of(y.dtype, y.shape)};
+  if (attrs.mean) {
+    out.push_back(
+        Fact::Of(y.dtype, PartialShape({At(y.shape, 0), Dim(1), Dim(1), Back(y.shape, 1)})));
+  }
+  return out;
 }
 
 Result<std::vector<int64_t>> OutputPads(const ConvTransposeAttrs& attrs, const WindowSpec& spec) {
@@ -145,6 +237,13 @@ constexpr OpDef kConvOps[] = {
                            .axes = Samples(0b1001),
                            .storage = StorageRule::kStarts,
                            .work = Work::kTaps}),
+    Op<InferGatedConv>("GatedConv", {.inputs = {2, 5},
+                                     .axes = Samples(0b11001),
+                                     .storage = StorageRule::kStarts,
+                                     .work = Work::kTaps}),
+    Op<InferInvertedResidual>(
+        "InvertedResidual",
+        {.inputs = {1, 8}, .axes = Samples(0b10000001), .storage = StorageRule::kStarts}),
     Op<InferConvTranspose>("ConvTranspose", {.inputs = {2, 4},
                                              .plan_inputs = 0b1000,
                                              .axes = Samples(),
@@ -180,8 +279,49 @@ Result<PartialShape> ConvShape(const ConvAttrs& attrs, std::span<const Fact> in)
   return PartialShape(std::move(dims));
 }
 
+ConvAttrs InvertedResidualAttrs::Expand() const {
+  ConvAttrs conv;
+  conv.strides = expand_strides;
+  conv.dilations = expand_dilations;
+  conv.pads = expand_pads;
+  conv.auto_pad = expand_auto_pad;
+  conv.activation = expand_activation;
+  return conv;
+}
+
+ConvAttrs InvertedResidualAttrs::Depthwise(int64_t channels) const {
+  ConvAttrs conv;
+  conv.strides = strides;
+  conv.dilations = dilations;
+  conv.pads = pads;
+  conv.auto_pad = auto_pad;
+  conv.groups = channels;
+  conv.activation = depthwise_activation;
+  return conv;
+}
+
+Result<InvertedResidualGeometry> GeometryOf(const InvertedResidualAttrs& attrs,
+                                            const NodeView& node) {
+  using In = InvertedResidualInput;
+  InvertedResidualGeometry g;
+  Shape x = node.inputs[In::kX].shape.ToShape();
+  if (node.has_input(In::kExpand)) {
+    ONCILLA_ASSIGN(g.expand,
+                   ConvGeometry(attrs.Expand(), x, node.inputs[In::kExpand].shape.ToShape()));
+    g.expands = true;
+    x = Shape{x[0], g.expand.axis[1].out, g.expand.axis[2].out, g.expand.out_channels};
+  }
+  ONCILLA_ASSIGN(g.depthwise, ConvGeometry(attrs.Depthwise(x.back()), x,
+                                           node.inputs[In::kDepthwise].shape.ToShape()));
+  if (node.has_input(In::kProject)) g.columns = node.inputs[In::kProject].shape.ToShape().back();
+  return g;
+}
+
 Result<WindowGeometry> ConvGeometry(const ConvAttrs& attrs, const NodeView& node) {
-  const Shape x = node.inputs[0].shape.ToShape(), filter = node.inputs[1].shape.ToShape();
+  return ConvGeometry(attrs, node.inputs[0].shape.ToShape(), node.inputs[1].shape.ToShape());
+}
+
+Result<WindowGeometry> ConvGeometry(const ConvAttrs& attrs, const Shape& x, const Shape& filter) {
   const int spatial = x.rank() - 2;
   ONCILLA_ASSIGN(const WindowSpec spec, MakeWindowSpec(spatial, attrs.strides, attrs.dilations,
                                                        attrs.pads, attrs.auto_pad));

@@ -5,13 +5,32 @@
 
 #include "engine/ops/axes.h"
 #include "engine/ops/nn/attention.h"
+#include "engine/ops/nn/fused_conv.h"
 
 namespace oncilla::tool {
 namespace {
 
 double Elements(const Fact& fact) { return static_cast<double>(fact.desc().elements()); }
 
+// Two for each weight of an output channel and element of each of its convolutions.
+double OfInvertedResidual(const NodeView& node) {
+  const auto attrs = ReadAttrs<InvertedResidualAttrs>(*node.attrs);
+  if (!attrs.ok()) return 0;
+  const auto g = GeometryOf(*attrs, node);
+  if (!g.ok()) return 0;
+  const auto filtered = static_cast<double>(SaturatingMul(
+      g->depthwise.batch, SaturatingMul(g->depthwise.out_pixels(), g->depthwise.in_channels)));
+  double operations = filtered * static_cast<double>(g->depthwise.taps() + g->columns);
+  if (g->expands) {
+    operations += static_cast<double>(SaturatingMul(g->expand.batch, g->expand.out_pixels())) *
+                  static_cast<double>(g->expand.out_channels) *
+                  static_cast<double>(g->expand.taps() * g->expand.in_channels);
+  }
+  return 2 * operations;
+}
+
 double Operations(const NodeView& node) {
+  if (node.op->name == "InvertedResidual") return OfInvertedResidual(node);
   const auto last = [](const Fact& fact, int from_end) {
     const Shape shape = fact.desc().shape;
     const int axis = static_cast<int>(shape.rank()) - from_end;
