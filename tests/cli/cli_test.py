@@ -446,6 +446,16 @@ class Inspect(CliTest):
         self.assertIn("f32[3,2]", plan)
         self.ok("inspect", model, "--memory", "--json", "--input", f"s={sizes}")
 
+    def test_what_is_computed_has_a_bound(self):
+        # 2^40 times 16 letters, whose number is a size: planning computes the text.
+        text = g.field(1, g.STRING) + g.field(2, b"") + g.field(8, "x" * 16)
+        nodes = [g.node("s0", "Const", (), g.type_attr("dtype", g.STRING), g.attr("value", g.field(8, text)))]
+        for i in range(40):
+            nodes.append(g.node(f"s{i + 1}", "StringJoin", (f"s{i}", f"s{i}"), g.attr("N", g.field(3, 2))))
+        model = self.write("join.pb", g.graph(*nodes, g.node("size", "StringLength", ("s40",))))
+        self.fails(6, "inspect", model, "--plan", says=["--memory-limit", "1.00 GiB"])
+        self.fails(6, "inspect", model, "--plan", "--memory-limit", "64MiB", says=["67108864"])
+
 
 class Bench(CliTest):
     def test_text_and_json(self):

@@ -342,6 +342,18 @@ def trees():
          post_transform="SOFTMAX", **tree_attrs("class"))
     Case("ml_tree_classifier_words", "TreeEnsembleClassifier", {"x": x}, 2, domain=ML,
          classlabels_strings=["a", "b", "c"], **tree_attrs("class"))
+    # Two classes of which one is voted for: a probability, or a score whose sign decides; sums without rounding.
+    for name, voted, signed, attrs in (
+            ("probable", 0, False, {}), ("signed", 0, True, {}), ("base", 0, False, {"base_values": [-0.125]}),
+            ("signed_base", 0, True, {"base_values": [0.125]}), ("logistic", 0, True, {"post_transform": "LOGISTIC"}),
+            ("probable_logistic", 0, False, {"post_transform": "LOGISTIC"}), ("second", 1, False, {}),
+            ("second_signed", 1, True, {}), ("second_logistic", 1, True, {"post_transform": "LOGISTIC"})):
+        votes = tree_attrs("class")
+        count = len(votes["class_ids"])
+        weights = (np.arange(count) * 7 % count - (count // 2 if signed else 0)) / (16 if signed else 32)
+        votes.update(class_ids=[voted] * count, class_weights=weights.tolist())
+        Case(f"ml_tree_two_{name}", "TreeEnsembleClassifier", {"x": x}, 2, domain=ML, classlabels_int64s=[5, 6], **votes,
+             **attrs)
 
 
 class Net:

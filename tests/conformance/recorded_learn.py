@@ -57,7 +57,8 @@ def run(model, feeds):
 
 def pipelines():
     from sklearn.compose import ColumnTransformer
-    from sklearn.ensemble import GradientBoostingClassifier, IsolationForest, RandomForestClassifier
+    from sklearn.ensemble import (AdaBoostClassifier, BaggingClassifier, GradientBoostingClassifier, IsolationForest,
+                                  RandomForestClassifier)
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
     from sklearn.naive_bayes import GaussianNB
@@ -66,6 +67,7 @@ def pipelines():
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder, StandardScaler
     from sklearn.svm import SVC, LinearSVC
+    from sklearn.tree import DecisionTreeClassifier
     from skl2onnx import to_onnx
     from skl2onnx.common.data_types import FloatTensorType, StringTensorType
 
@@ -81,6 +83,11 @@ def pipelines():
             ("logistic_two", LogisticRegression(), X, CLASSES > 0, numbers, {"x": X[:9]}),
             ("forest", RandomForestClassifier(5, max_depth=4, random_state=1), X, WORDS, numbers, {"x": X[:9]}),
             ("boosting", GradientBoostingClassifier(n_estimators=5, random_state=1), X, CLASSES, numbers, {"x": X[:9]}),
+            ("tree_two", DecisionTreeClassifier(max_depth=4, random_state=1), X, CLASSES > 0, numbers, {"x": X[:9]}),
+            ("boosting_two", GradientBoostingClassifier(n_estimators=5, random_state=1), X, CLASSES > 0, numbers, {"x": X[:9]}),
+            ("bagging_two", BaggingClassifier(n_estimators=4, random_state=1), X, CLASSES > 0, numbers, {"x": X[:9]}),
+            ("adaboost_two", AdaBoostClassifier(n_estimators=4, random_state=1), X, (CLASSES > 0).astype(np.int64), numbers,
+             {"x": X[:9]}),
             ("svc", SVC(), X, CLASSES, numbers, {"x": X[:9]}),
             ("svc_probable", make_pipeline(StandardScaler(), SVC(probability=True, random_state=1)), X, WORDS, numbers,
              {"x": X[:9]}),

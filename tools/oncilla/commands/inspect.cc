@@ -7,6 +7,7 @@
 #include "engine/compile/plan_memory.h"
 #include "engine/graph/print.h"
 #include "engine/import/container/container.h"
+#include "engine/memory/host_account.h"
 #include "engine/placement/device_name.h"
 #include "engine/session/run.h"
 #include "tools/oncilla/commands/commands.h"
@@ -104,7 +105,20 @@ Status MakePlanOf(const InspectFlags& flags, Inspected& in) {
     return WithStage(InvalidArgument(in.open_sizes), Stage::kOptions);
   }
   const Progress progress("planning");
-  ONCILLA_ASSIGN(in.plan, in.executor->PlanFor(in.feeds));
+  // Nothing is run, so nobody expects the values that planning computes to take what a run may:
+  // without a limit of the user's they have one of their own.
+  constexpr int64_t kMostComputed = int64_t{1} << 30;
+  const SessionOptions& options = in.opened.session->options();
+  const bool limited = options.memory_limit_bytes > 0 || options.memory_limit_fraction > 0 ||
+                       !options.device_memory.empty();
+  WorkLimits limits = WorkScope::Current();
+  if (!limited) limits.memory = std::make_shared<BoundedAccount>(kMostComputed);
+  const WorkScope scope(limits);
+  auto plan = in.executor->PlanFor(in.feeds);
+  if (!limited && plan.status().code() == Code::kResourceExhausted) {
+    return In(plan.status(), "planning, which --memory-limit gives another bound");
+  }
+  ONCILLA_ASSIGN(in.plan, std::move(plan));
   return {};
 }
 

@@ -20,8 +20,8 @@ Result<ValueId> AddPostTransform(OnnxLowering& b, ValueId scores, std::string_vi
   return Unsupported("post_transform ", transform);
 }
 
-Result<ValueId> AddTopLabel(OnnxLowering& b, ValueId scores, int64_t classes, std::string_view ints,
-                            std::string_view strings) {
+Result<ValueId> AddLabelAt(OnnxLowering& b, ValueId place, int64_t classes, std::string_view ints,
+                           std::string_view strings) {
   ONCILLA_ASSIGN(const std::vector<int64_t> numbers, b.IntList(ints));
   ONCILLA_ASSIGN(const std::vector<Bytes> words, b.StringList(strings));
   if (numbers.empty() == words.empty()) {
@@ -29,12 +29,17 @@ Result<ValueId> AddTopLabel(OnnxLowering& b, ValueId scores, int64_t classes, st
   }
   const auto given = static_cast<int64_t>(numbers.size() + words.size());
   if (given != classes) return InvalidArgument(given, " labels for ", classes, " classes");
-  ONCILLA_ASSIGN(const ValueId place,
-                 b.Add("ArgMax", ArgAttrs{.axis = 1, .keep_dims = false}, {scores}, "top"));
   const ValueId labels =
       b.Constant(words.empty() ? Tensor::Int64s(numbers)
                                : Tensor::Strings({given}, {words.begin(), words.end()}));
   return b.Add("Gather", {}, {labels, place}, "label");
+}
+
+Result<ValueId> AddTopLabel(OnnxLowering& b, ValueId scores, int64_t classes, std::string_view ints,
+                            std::string_view strings) {
+  ONCILLA_ASSIGN(const ValueId place,
+                 b.Add("ArgMax", ArgAttrs{.axis = 1, .keep_dims = false}, {scores}, "top"));
+  return AddLabelAt(b, place, classes, ints, strings);
 }
 
 namespace {

@@ -16,4 +16,8 @@ Result<ValueId> AddPostTransform(OnnxLowering& b, ValueId scores, std::string_vi
 Result<ValueId> AddTopLabel(OnnxLowering& b, ValueId scores, int64_t classes, std::string_view ints,
                             std::string_view strings);
 
+// The labels at `place` [N], which counts classes, after the same attributes.
+Result<ValueId> AddLabelAt(OnnxLowering& b, ValueId place, int64_t classes, std::string_view ints,
+                           std::string_view strings);
+
 }  // namespace oncilla

@@ -301,18 +301,57 @@ Result<Values> LowerTreeRegressor(OnnxLowering& b) {
   return One(AddPostTransform(b, scores, transform, ""));
 }
 
+// Two classes of which only one is voted for, in ONNX Runtime's sense, which the converters of
+// scikit-learn, XGBoost and LightGBM write for: its score decides, as a probability where no weight
+// is negative, else by its sign. Votes for class 0 are the score of the second class, and that of
+// the first is its complement; votes for class 1 leave the first with none.
+Result<Values> LowerOneScore(OnnxLowering& b, const Forest& forest, int64_t voted,
+                             const std::string& transform) {
+  bool probability = true;
+  for (const std::vector<Vote>& leaf : forest.leaves) {
+    for (const Vote& vote : leaf) probability &= vote.weight >= 0;
+  }
+  ONCILLA_ASSIGN(const std::vector<double> base, OldNumbers(b, "base_values"));
+  if (base.size() > (voted == 0 ? 1 : 0)) {
+    return Unsupported("with votes for class ", voted, " of two and ", base.size(), " base values");
+  }
+  if (transform != "NONE" && transform != "LOGISTIC") {
+    return Unsupported("with votes for one of two classes and post_transform ", transform);
+  }
+  ONCILLA_ASSIGN(ValueId scores, AddOldScores(b, forest, voted + 1, "sum"));
+  ValueId score = scores;  // [N, 1]
+  if (voted == 1) {
+    ONCILLA_ASSIGN(
+        score, b.Add("Slice", {}, {scores, b.Ints({1}), b.Ints({2}), b.Ints({1})}, "of_second"));
+  }
+  ONCILLA_ASSIGN(const ValueId bound, b.Scalar(DType::kF32, probability ? 0.5 : 0));
+  ONCILLA_ASSIGN(const ValueId above, b.Add("Greater", {}, {score, bound}, "above"));
+  ONCILLA_ASSIGN(const ValueId number, b.Cast(above, DType::kI64, "number"));
+  ONCILLA_ASSIGN(const ValueId place, b.Add(ReshapeAttrs{}, {number, b.Ints({-1})}, "place"));
+  ONCILLA_ASSIGN(const ValueId label,
+                 AddLabelAt(b, place, 2, "classlabels_int64s", "classlabels_strings"));
+  if (voted == 0) {
+    const bool whole = probability && transform == "NONE";
+    ONCILLA_ASSIGN(const ValueId all, b.Scalar(DType::kF32, whole ? 1 : 0));
+    ONCILLA_ASSIGN(const ValueId other, b.Add("Sub", {}, {all, score}, "of_first"));
+    ONCILLA_ASSIGN(scores, b.Add(ConcatAttrs{.axis = 1}, {other, score}, "of_both"));
+  }
+  ONCILLA_ASSIGN(const ValueId shown, AddPostTransform(b, scores, transform, "shown"));
+  return Values{label, shown};
+}
+
 Result<Values> LowerTreeClassifier(OnnxLowering& b) {
   ONCILLA_ASSIGN(const std::string transform, b.String("post_transform", "NONE"));
   ONCILLA_ASSIGN(const auto numbers, b.IntList("classlabels_int64s"));
   ONCILLA_ASSIGN(const auto words, b.StringList("classlabels_strings"));
   const auto classes = static_cast<int64_t>(std::max(numbers.size(), words.size()));
   ONCILLA_ASSIGN(const Forest forest, ReadOldForest(b, "class"));
-  // Two classes of which only one is voted for: what its score means is not written anywhere.
   bool first = false, other = false;
   for (const std::vector<Vote>& leaf : forest.leaves) {
     for (const Vote& vote : leaf) (vote.target == 0 ? first : other) = true;
   }
-  if (classes <= 2 && !(first && other)) return Unsupported("with votes for one of two classes");
+  if (classes < 2) return Unsupported("with ", classes, " classes");
+  if (classes == 2 && first != other) return LowerOneScore(b, forest, other ? 1 : 0, transform);
   ONCILLA_ASSIGN(const ValueId scores, AddOldScores(b, forest, classes, "sum"));
   ONCILLA_ASSIGN(const ValueId label,
                  AddTopLabel(b, scores, classes, "classlabels_int64s", "classlabels_strings"));
