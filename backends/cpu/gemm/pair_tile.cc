@@ -31,15 +31,12 @@ ONCILLA_BF16_INLINE __m512 Load(const BFloat16* from, __mmask16 mask) {
   const __m512i bits = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, from));
   return _mm512_castsi512_ps(_mm512_slli_epi32(bits, 16));
 }
-ONCILLA_BF16_INLINE void Store(float* to, __mmask16 mask, __m512 v) {
-  _mm512_mask_storeu_ps(to, mask, v);
-}
 ONCILLA_BF16_INLINE void Store(BFloat16* to, __mmask16 mask, __m512 v) {
   _mm256_mask_storeu_epi16(to, mask, (__m256i)_mm512_cvtneps_pbh(v));
 }
 
-template <class T, int kRows, int kVectors>
-ONCILLA_BF16_INLINE void StartSums(const PairTile<T>& t, const __mmask16 (&mask)[kVectors],
+template <int kRows, int kVectors>
+ONCILLA_BF16_INLINE void StartSums(const PairTile& t, const __mmask16 (&mask)[kVectors],
                                    __m512 (&sum)[kRows][kVectors]) {
   __m512 start[kVectors];
   ONCILLA_UNROLL for (int v = 0; v < kVectors; ++v) {
@@ -53,8 +50,8 @@ ONCILLA_BF16_INLINE void StartSums(const PairTile<T>& t, const __mmask16 (&mask)
   }
 }
 
-template <class T, int kRows, int kVectors>
-ONCILLA_BF16_INLINE void StoreResults(const PairTile<T>& t, const __mmask16 (&mask)[kVectors],
+template <int kRows, int kVectors>
+ONCILLA_BF16_INLINE void StoreResults(const PairTile& t, const __mmask16 (&mask)[kVectors],
                                       const __m512 (&sum)[kRows][kVectors]) {
   const __m512 low = _mm512_set1_ps(t.low), high = _mm512_set1_ps(t.high);
   ONCILLA_UNROLL for (int i = 0; i < kRows; ++i) {
@@ -72,8 +69,8 @@ ONCILLA_BF16_INLINE void StoreResults(const PairTile<T>& t, const __mmask16 (&ma
   }
 }
 
-template <class T, int kRows, int kVectors>
-ONCILLA_BF16 void TileOf(const PairTile<T>& t) {
+template <int kRows, int kVectors>
+ONCILLA_BF16 void TileOf(const PairTile& t) {
   __mmask16 mask[kVectors];
   ONCILLA_UNROLL for (int v = 0; v < kVectors; ++v) {
     const int64_t lanes = t.columns - v * 16;
@@ -114,15 +111,14 @@ ONCILLA_BF16 void TileOf(const PairTile<T>& t) {
   StoreResults(t, mask, sum);
 }
 
-template <class T, int... kRow>
-void RunTile(int rows, const PairTile<T>& tile, std::integer_sequence<int, kRow...>) {
-  using Function = void (*)(const PairTile<T>&);
-  static constexpr Function kNarrow[] = {&TileOf<T, kRow + 1, 1>...};
-  static constexpr Function kWide[] = {&TileOf<T, kRow + 1, 2>...};
+template <int... kRow>
+void RunTile(int rows, const PairTile& tile, std::integer_sequence<int, kRow...>) {
+  using Function = void (*)(const PairTile&);
+  static constexpr Function kNarrow[] = {&TileOf<kRow + 1, 1>...};
+  static constexpr Function kWide[] = {&TileOf<kRow + 1, 2>...};
   (tile.columns <= 16 ? kNarrow : kWide)[rows - 1](tile);
 }
-template <class T>
-void Run(int rows, const PairTile<T>& tile) {
+void Run(int rows, const PairTile& tile) {
   RunTile(rows, tile, std::make_integer_sequence<int, PairTiles::kRows>());
 }
 
@@ -135,7 +131,7 @@ ONCILLA_BF16 void Round(const float* from, int64_t n, BFloat16* to) {
 }  // namespace
 
 const PairTiles* PairTilesHere() {
-  static constexpr PairTiles kTiles = {&Run<float>, &Run<BFloat16>, &Round};
+  static constexpr PairTiles kTiles = {&Run, &Round};
   // Asked once: virtual machines take long to answer what a processor has.
   static const PairTiles* const here = MayUseAvx512Bf16() ? &kTiles : nullptr;
   return here;

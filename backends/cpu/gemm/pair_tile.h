@@ -14,19 +14,18 @@
 
 namespace oncilla::cpu {
 
-// A tile of at most 14 rows and a panel of 32 columns. T: float or BFloat16, in memory.
-template <class T>
+// A tile of at most 14 rows and a panel of 32 columns.
 struct PairTile {
   const BFloat16* a = nullptr;
   int64_t row_step = 0;           // elements from one row of A to the next
   const int64_t* taps = nullptr;  // where the runs of a row begin
   int64_t tap_count = 1;
-  int64_t pairs = 0;                // of a run
-  const BFloat16Pair* b = nullptr;  // 32 for each pair of a row
-  int64_t columns = 0;              // from 1 to 32; no others are read or written, but of B
-  const T* bias = nullptr;          // one per column, or null
-  const T* residual = nullptr;      // laid out like C, or null
-  T* c = nullptr;
+  int64_t pairs = 0;                   // of a run
+  const BFloat16Pair* b = nullptr;     // 32 for each pair of a row
+  int64_t columns = 0;                 // from 1 to 32; no others are read or written, but of B
+  const BFloat16* bias = nullptr;      // one per column, or null
+  const BFloat16* residual = nullptr;  // laid out like C, or null
+  BFloat16* c = nullptr;
   int64_t c_step = 0;
   float low = 0, high = 0;  // bounds of results
   // Sums as they are, in rows of 32: whether those that are there are added to, and whether they
@@ -37,8 +36,7 @@ struct PairTile {
 
 struct PairTiles {
   static constexpr int kRows = 14, kColumns = 32;
-  void (*floats)(int rows, const PairTile<float>&) = nullptr;
-  void (*bfloats)(int rows, const PairTile<BFloat16>&) = nullptr;
+  void (*run)(int rows, const PairTile&) = nullptr;
   // n numbers rounded to the nearest, ties to even; those below 2^-126 become zero.
   void (*round)(const float* from, int64_t n, BFloat16* to) = nullptr;
 };

@@ -16,8 +16,8 @@ namespace oncilla::cpu {
 namespace {
 
 constexpr int64_t kRows = PairTiles::kRows, kColumns = PairTiles::kColumns;
-// The longest stretch of K that is copied at once. Even.
-constexpr int64_t kMostDepth = 4096;
+// The longest stretch of K that is copied at once, in pairs.
+constexpr int64_t kMostPairs = 2048;
 
 void CopyRun(const BFloat16* from, int64_t step, int64_t count, BFloat16* to) {
   if (step == 1) {
@@ -27,14 +27,14 @@ void CopyRun(const BFloat16* from, int64_t step, int64_t count, BFloat16* to) {
   }
 }
 
-template <class T>
 class PairBlock {
  public:
-  explicit PairBlock(const Product<T, BFloat16Pair>& p)
+  explicit PairBlock(const Product<BFloat16, BFloat16Pair>& p)
       : p_(p),
         depth_(p.depth()),
         in_place_(p.run_step == 1 && p.run % 2 == 0),
-        stretches_(in_place_ ? 1 : std::max<int64_t>(1, (depth_ + kMostDepth - 1) / kMostDepth)) {
+        pairs_((depth_ + 1) / 2),
+        stretches_(in_place_ ? 1 : std::max<int64_t>(1, (pairs_ + kMostPairs - 1) / kMostPairs)) {
     const Activation activation = p.epilogue.activation;
     constexpr float kInf = std::numeric_limits<float>::infinity();
     const bool bounded = activation == Activation::kRelu || activation == Activation::kRelu6;
@@ -52,31 +52,30 @@ class PairBlock {
     const int rows = static_cast<int>(p_.line_rows * (part + 1) / tiles_per_line - row);
     const int64_t l2 = line % p_.line_count[2], l1 = line / p_.line_count[2] % p_.line_count[1];
     const int64_t l0 = line / p_.line_count[2] / p_.line_count[1];
-    const T* a = p_.a + l0 * p_.line_step[0] + l1 * p_.line_step[1] + l2 * p_.line_step[2] +
-                 row * p_.row_step;
+    const BFloat16* a = p_.a + l0 * p_.line_step[0] + l1 * p_.line_step[1] + l2 * p_.line_step[2] +
+                        row * p_.row_step;
     const int64_t column = panel * kColumns;
     const int64_t at = (line * p_.line_rows + row) * p_.c_step + column;
     tile_.columns = std::min<int64_t>(kColumns, p_.columns - column);
     tile_.c = p_.c + at;
-    tile_.b = p_.b + panel * kColumns * ((depth_ + 1) / 2);
+    tile_.b = p_.b + panel * kColumns * pairs_;
     if (in_place_) {
       ReadInPlace(a);
       RunTile(rows, column, at, true, true);
       return;
     }
     for (int64_t i = 0; i < stretches_; ++i) {
-      // Stretches begin at even places.
-      const int64_t first = depth_ / 2 * i / stretches_ * 2;
-      const int64_t last = i + 1 < stretches_ ? depth_ / 2 * (i + 1) / stretches_ * 2 : depth_;
+      const int64_t first = pairs_ * i / stretches_ * 2;
+      const int64_t last = std::min(depth_, pairs_ * (i + 1) / stretches_ * 2);
       if (stretches_ > 1 || tile != copied_) CopyRows(a, rows, first, last);
       RunTile(rows, column, at, i == 0, i + 1 == stretches_);
-      tile_.b += (last - first) / 2 * kColumns;
+      tile_.b += tile_.pairs * kColumns;
     }
     copied_ = tile;
   }
 
  private:
-  void ReadInPlace(const T* a) {
+  void ReadInPlace(const BFloat16* a) {
     tile_.a = a;
     tile_.row_step = p_.row_step;
     tile_.taps = p_.taps;
@@ -85,7 +84,7 @@ class PairBlock {
   }
 
   // Elements [k, end) of the depth of `rows` rows.
-  void CopyRows(const T* a, int rows, int64_t k, int64_t end) {
+  void CopyRows(const BFloat16* a, int rows, int64_t k, int64_t end) {
     static constexpr int64_t kOneTap = 0;
     auto* const copy = reinterpret_cast<BFloat16*>(copy_);
     tile_.a = copy;
@@ -94,7 +93,7 @@ class PairBlock {
     tile_.pairs = (end - k + 1) / 2;
     tile_.row_step = tile_.pairs * 2;
     for (int i = 0; i < rows; ++i) {
-      const T* row = a + i * p_.row_step;
+      const BFloat16* row = a + i * p_.row_step;
       BFloat16* to = copy + i * tile_.row_step;
       for (int64_t at = k; at < end;) {
         const int64_t tap = at / p_.run, first = at % p_.run;
@@ -109,13 +108,13 @@ class PairBlock {
 
   // The first stretch of K takes the bias, the last one all that follows.
   void RunTile(int rows, int64_t column, int64_t at, bool first, bool last) {
-    const Epilogue<T>& e = p_.epilogue;
+    const Epilogue<BFloat16>& e = p_.epilogue;
     tile_.bias = first && e.bias != nullptr ? e.bias + column : nullptr;
     tile_.residual = last && e.residual != nullptr ? e.residual + at : nullptr;
     tile_.from_sums = !first;
     tile_.to_sums = !last || curved_;
     const PairTiles& tiles = *PairTilesHere();
-    tiles.bfloats(rows, tile_);
+    tiles.run(rows, tile_);
     if (!last || !curved_) return;
     Target().activate(e.activation, sums_, kColumns, rows, tile_.columns);
     for (int i = 0; i < rows; ++i) {
@@ -123,15 +122,16 @@ class PairBlock {
     }
   }
 
-  const Product<T, BFloat16Pair>& p_;
+  const Product<BFloat16, BFloat16Pair>& p_;
   const int64_t depth_;
   const bool in_place_;
+  const int64_t pairs_;  // of a row
   const int64_t stretches_;
   bool curved_ = false;
   int64_t copied_ = -1;  // the tile whose rows are in copy_, where they are there whole
-  PairTile<T> tile_;
+  PairTile tile_;
   alignas(64) float sums_[kRows * kColumns];
-  alignas(64) uint16_t copy_[kRows * kMostDepth];  // of BFloat16, which would be set to zero
+  alignas(64) uint16_t copy_[kRows * kMostPairs * 2];  // of BFloat16, which would be set to zero
 };
 
 }  // namespace
@@ -144,14 +144,13 @@ bool MultipliesPairs() {
 }
 const char* PairTileName() { return "14x32 AVX512_BF16"; }
 
-template <class T>
-void PackPairPanel(const T* b, int64_t row_step, int64_t column_step, int64_t depth,
+void PackPairPanel(const BFloat16* b, int64_t row_step, int64_t column_step, int64_t depth,
                    int64_t columns, BFloat16Pair* to) {
   columns = std::min<int64_t>(columns, kColumns);
   for (int64_t k = 0; k < depth; k += 2, to += kColumns) {
-    const T* first = b + k * row_step;
+    const BFloat16* first = b + k * row_step;
     const bool odd = k + 1 == depth;
-    const T* second = odd ? first : first + row_step;
+    const BFloat16* second = odd ? first : first + row_step;
     for (int64_t n = 0; n < columns; ++n) {
       to[n].first = first[n * column_step];
       to[n].second = odd ? BFloat16() : second[n * column_step];
@@ -160,9 +159,8 @@ void PackPairPanel(const T* b, int64_t row_step, int64_t column_step, int64_t de
   }
 }
 
-template <class T>
-void RunPairBlock(const Product<T, BFloat16Pair>& p, const Block& block) {
-  PairBlock<T> tiles(p);
+void RunPairBlock(const Product<BFloat16, BFloat16Pair>& p, const Block& block) {
+  PairBlock tiles(p);
   if (block.panels_outside) {
     for (int64_t panel = block.first_panel; panel < block.last_panel; ++panel) {
       for (int64_t tile = block.first_tile; tile < block.last_tile; ++tile) tiles.Run(tile, panel);
@@ -175,8 +173,5 @@ void RunPairBlock(const Product<T, BFloat16Pair>& p, const Block& block) {
     }
   }
 }
-
-template void PackPairPanel(const BFloat16*, int64_t, int64_t, int64_t, int64_t, BFloat16Pair*);
-template void RunPairBlock(const Product<BFloat16, BFloat16Pair>&, const Block&);
 
 }  // namespace oncilla::cpu

@@ -8,12 +8,10 @@ namespace oncilla::cpu {
 
 // One panel; `columns` of it are there. The others are zeros, and so is the second of the last pair
 // where the depth is odd.
-template <class T>
-void PackPairPanel(const T* b, int64_t row_step, int64_t column_step, int64_t depth,
+void PackPairPanel(const BFloat16* b, int64_t row_step, int64_t column_step, int64_t depth,
                    int64_t columns, BFloat16Pair* to);
 
 // Only where PairTilesHere() are, and panels are of 32 columns.
-template <class T>
-void RunPairBlock(const Product<T, BFloat16Pair>& product, const Block& block);
+void RunPairBlock(const Product<BFloat16, BFloat16Pair>& product, const Block& block);
 
 }  // namespace oncilla::cpu
