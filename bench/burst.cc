@@ -1,7 +1,7 @@
 // One model, kept loaded, run in bursts when told to: Oncilla's side of bench/peers, through the
 // public C++ face, as an application would.
 //
-//   burst MODEL DEVICE THREADS NAME=DIMxDIM..=FILE..     (FILE: raw float32)
+//   burst MODEL DEVICE THREADS [--config TEXT] NAME=DIMxDIM..=FILE..     (FILE: raw float32)
 //
 // Answers each line of standard input with one line of JSON:
 //   burst SECONDS   times of the runs that fit, in ms
@@ -68,11 +68,17 @@ int Fail(const oncilla::Status& status) {
 
 int main(int argc, char** argv) {
   if (argc < 4) {
-    std::fprintf(stderr, "usage: burst MODEL DEVICE THREADS NAME=DIMxDIM..=FILE..\n");
+    std::fprintf(stderr,
+                 "usage: burst MODEL DEVICE THREADS [--config TEXT] NAME=DIMxDIM..=FILE..\n");
     return 2;
   }
   oncilla::Model::Inputs inputs;
+  oncilla::SessionOptions options;
   for (int i = 4; i < argc; ++i) {
+    if (std::string(argv[i]) == "--config" && i + 1 < argc) {
+      options.config = argv[++i];
+      continue;
+    }
     if (!ReadInput(argv[i], inputs)) {
       std::fprintf(stderr, "burst: '%s' is no NAME=DIMxDIM=FILE of as many floats\n", argv[i]);
       return 2;
@@ -80,7 +86,6 @@ int main(int argc, char** argv) {
   }
   const double before = ResidentMegabytes();
   const auto start = Clock::now();
-  oncilla::SessionOptions options;
   options.device = argv[2];
   options.threads = std::atoi(argv[3]);
   options.opencl_cpu_devices = true;

@@ -35,6 +35,10 @@ simd_cases() {
   if grep -q avx512f /proc/cpuinfo; then
     case_tests --device cpu --simd avx512 "${integers[@]}" || return 1
   fi
+  # Asked for by name, since Intel's processors do better without.
+  if grep -q avx512_bf16 /proc/cpuinfo; then
+    case_tests --device cpu --simd avx512bf16 tests/cases/{conv,matmul}.case || return 1
+  fi
 }
 
 # intel_cases SHAPE LIBRARY

@@ -15,7 +15,10 @@
 namespace oncilla::cpu {
 namespace {
 
-std::atomic<bool> may_use_newest = true;
+// What came after the first instructions of a target of Highway.
+enum class Newest { kNone, kByteProducts, kAll };
+std::atomic<Newest> may_use_newest = Newest::kAll;
+std::atomic<bool> bf16_by_name = false;
 
 // Of Highway. Asked once: each question makes Highway choose anew, from all there are.
 int64_t ProcessorTargets() {
@@ -27,17 +30,18 @@ std::atomic<int64_t> allowed_targets = ~int64_t{0};
 struct Level {
   std::string_view name;
   int64_t target;  // of Highway
-  bool newest;     // what came after AVX-512's first and AVX2's first instructions
+  Newest newest;
 };
 constexpr Level kLevels[] = {
 #if HWY_ARCH_X86
-    {"avx512vnni", HWY_AVX3, true},
-    {"avx512", HWY_AVX3, false},
-    {"avxvnni", HWY_AVX2, true},
-    {"avx2", HWY_AVX2, false},
-    {"sse4", HWY_SSE4, false},
+    {"avx512bf16", HWY_AVX3, Newest::kAll},
+    {"avx512vnni", HWY_AVX3, Newest::kByteProducts},
+    {"avx512", HWY_AVX3, Newest::kNone},
+    {"avxvnni", HWY_AVX2, Newest::kByteProducts},
+    {"avx2", HWY_AVX2, Newest::kNone},
+    {"sse4", HWY_SSE4, Newest::kNone},
 #endif
-    {"baseline", HWY_STATIC_TARGET, false},
+    {"baseline", HWY_STATIC_TARGET, Newest::kNone},
 };
 
 }  // namespace
@@ -55,6 +59,7 @@ Status LimitInstructions(std::string_view level) {
     // Whatever ran before has made a choice.
     hwy::GetChosenTarget().Update(ProcessorTargets() & allowed_targets);
     may_use_newest = candidate.newest;
+    bf16_by_name = candidate.newest == Newest::kAll;
     return Status();
   }
   return InvalidArgument("there is no instruction set '", level, "' here: one of ", known);
@@ -75,9 +80,9 @@ bool MayUseTarget(int64_t target) { return (ProcessorTargets() & allowed_targets
 namespace {
 // A bit of what CPUID's leaf 7 gives: registers are eax, ebx, ecx, edx. Whether the system keeps
 // the registers of `target` is a question that Highway asked.
-bool HasFeature(int64_t target, unsigned part, int at, int bit) {
+bool HasFeature(Newest newest, int64_t target, unsigned part, int at, int bit) {
   unsigned registers[4] = {};
-  if (!MayUseTarget(target) ||
+  if (may_use_newest.load() < newest || !MayUseTarget(target) ||
       __get_cpuid_count(7, part, &registers[0], &registers[1], &registers[2], &registers[3]) == 0) {
     return false;
   }
@@ -85,13 +90,23 @@ bool HasFeature(int64_t target, unsigned part, int at, int bit) {
 }
 }  // namespace
 
-bool MayUseAvx512Vnni() { return may_use_newest && HasFeature(HWY_AVX3, 0, 2, 11); }
-bool MayUseAvxVnni() { return may_use_newest && HasFeature(HWY_AVX2, 1, 0, 4); }
-bool MayUseAvx512Vbmi() { return may_use_newest && HasFeature(HWY_AVX3, 0, 2, 1); }
+bool MayUseAvx512Vnni() { return HasFeature(Newest::kByteProducts, HWY_AVX3, 0, 2, 11); }
+bool MayUseAvxVnni() { return HasFeature(Newest::kByteProducts, HWY_AVX2, 1, 0, 4); }
+bool MayUseAvx512Vbmi() { return HasFeature(Newest::kByteProducts, HWY_AVX3, 0, 2, 1); }
+bool MayUseAvx512Bf16() { return HasFeature(Newest::kAll, HWY_AVX3, 1, 0, 5); }
+bool PrefersAvx512Bf16() {
+  if (!MayUseAvx512Bf16()) return false;
+  if (bf16_by_name) return true;
+  unsigned most = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(0, &most, &b, &c, &d) != 0 && b == signature_AMD_ebx &&
+         c == signature_AMD_ecx && d == signature_AMD_edx;
+}
 #else
 bool MayUseAvx512Vnni() { return false; }
 bool MayUseAvxVnni() { return false; }
 bool MayUseAvx512Vbmi() { return false; }
+bool MayUseAvx512Bf16() { return false; }
+bool PrefersAvx512Bf16() { return false; }
 #endif
 
 }  // namespace oncilla::cpu

@@ -8,10 +8,10 @@
 
 namespace oncilla::cpu {
 
-// From `level` down only, for the whole process: on x86 avx512vnni, avx512, avxvnni, avx2 or sse4,
-// anywhere baseline, which every processor of this architecture has. VNNI is allowed by its levels,
-// not required: without it they are avx512 and avx2. Before the first kernel is made. NotFound
-// where this processor has no AVX-512, AVX2 or SSE4.
+// From `level` down only, for the whole process: on x86 avx512bf16, avx512vnni, avx512, avxvnni,
+// avx2 or sse4, anywhere baseline, which every processor of this architecture has. BF16 and VNNI
+// are allowed by their levels, not required: without them they are avx512 and avx2. Before the
+// first kernel is made. NotFound where this processor has no AVX-512, AVX2 or SSE4.
 Status LimitInstructions(std::string_view level);
 // As the environment's ONCILLA_CPU_TARGET asks, where it is set. Later calls repeat the answer.
 Status LimitInstructionsAsAsked();
@@ -20,9 +20,15 @@ Status LimitInstructionsAsAsked();
 // version 1.0 forgets the limit when it is.
 bool MayUseTarget(int64_t target);
 // Instructions that Highway has no names for: whether the processor has them and they may be used.
-// Products of four bytes, on vectors of 512 and of 256 bits; lookups in 128 bytes.
+// Products of four bytes, on vectors of 512 and of 256 bits; lookups in 128 bytes; products of two
+// bfloat16.
 bool MayUseAvx512Vnni();
 bool MayUseAvxVnni();
 bool MayUseAvx512Vbmi();
+bool MayUseAvx512Bf16();
+// Whether those are quicker than products of float, too. They are on AMD's processors (nearly twice
+// as fast on Zen 5). On Intel's (Emerald Rapids) one takes two cycles, in which two units for float
+// do the work of two of them; there the level avx512bf16 must be asked for by its name.
+bool PrefersAvx512Bf16();
 
 }  // namespace oncilla::cpu

@@ -2,16 +2,16 @@
 // or Winograd's way, or depthwise.
 //
 // See engine/ops/nn/conv_product.h for how a convolution is a product; a 1x1 one is a plain one.
-#include "engine/ops/nn/fused_conv.h"
-
 #include <algorithm>
 
 #include "backends/cpu/fast/conv_parts.h"
 #include "backends/cpu/fast/depthwise.h"
 #include "backends/cpu/fast/fast.h"
 #include "backends/cpu/fast/fused_convs.h"
+#include "backends/cpu/fast/packed_form.h"
 #include "backends/cpu/fast/winograd.h"
 #include "backends/cpu/gemm/gemm.h"
+#include "engine/ops/nn/fused_conv.h"
 
 namespace oncilla::cpu {
 namespace {
@@ -40,7 +40,8 @@ class DepthwiseConv : public CpuKernel {
   const Activation activation_;
 };
 
-template <class T>
+// Packed: what the filter is packed as.
+template <class T, class Packed = T>
 class ProductConv : public CpuKernel {
  public:
   ProductConv(const NodeView& node, const WindowGeometry& g, Activation activation, bool packed)
@@ -49,22 +50,23 @@ class ProductConv : public CpuKernel {
         parts_(g),
         activation_(activation),
         packed_(packed),
-        packed_elements_(PackedElements(parts_.sizes.depth(), parts_.sizes.columns)) {}
+        packed_elements_(PackedCount<Packed>(parts_.sizes.depth(), parts_.sizes.columns)) {}
 
   int64_t scratch_bytes() const override {
-    const int64_t filter = packed_ ? 0 : g_.groups * packed_elements_;
-    return SaturatingMul(sizeof(T), SaturatingAdd(RoundedPadding(), filter));
+    const int64_t filter = packed_ ? 0 : SaturatingMul(g_.groups, packed_elements_);
+    return SaturatingAdd(SaturatingMul(sizeof(T), RoundedPadding()),
+                         SaturatingMul(sizeof(Packed), filter));
   }
   std::string description() const override {
-    return StrCat("gemm ", TileName(), Stored<T>(), packed_ ? " packed" : " packs",
+    return StrCat("gemm ", TileNameOf<Packed>(), Stored<T>(), packed_ ? " packed" : " packs",
                   parts_.shape.pads ? " pads" : "", " ", parts_.sizes.rows(), 'x',
                   parts_.sizes.columns, 'x', parts_.sizes.depth(),
                   g_.groups > 1 ? StrCat(" in ", g_.groups, " groups") : "");
   }
 
   Status Run(const Args& args) const override {
-    if (packed_) return RunPacked(args, args.In<T>(1));
-    T* to = reinterpret_cast<T*>(args.scratch) + RoundedPadding();
+    if (packed_) return RunPacked(args, args.In<Packed>(1));
+    auto* to = reinterpret_cast<Packed*>(reinterpret_cast<T*>(args.scratch) + RoundedPadding());
     ParallelFor(args.threads, g_.groups, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) PackGroup(args.In<T>(1), i, to);
     });
@@ -72,9 +74,9 @@ class ProductConv : public CpuKernel {
   }
 
   // With the panels of the filter.
-  Status RunPacked(const Args& args, const T* packed) const {
+  Status RunPacked(const Args& args, const Packed* packed) const {
     auto* scratch = reinterpret_cast<T*>(args.scratch);
-    Product<T> p = parts_.product<T>();
+    Product<T, Packed> p = parts_.product<T, Packed>();
     p.a = args.In<T>(0);
     if (parts_.shape.pads) {
       FillPadded(args.threads, g_, parts_.shape, p.a, scratch);
@@ -85,7 +87,7 @@ class ProductConv : public CpuKernel {
     ParallelFor(args.threads, g_.groups * split.tasks(), 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t group = i / split.tasks(), column = group * p.columns;
-        Product<T> part = p;
+        Product<T, Packed> part = p;
         part.a += group * (g_.in_channels / g_.groups);
         part.b = packed + group * packed_elements_;
         part.c = args.Out<T>(0) + column;
@@ -98,7 +100,7 @@ class ProductConv : public CpuKernel {
   }
 
   // Packs one group of a filter[taps, in_group, out_channels].
-  void PackGroup(const T* filter, int64_t group, T* to) const {
+  void PackGroup(const T* filter, int64_t group, Packed* to) const {
     Pack(Threads(), filter + group * parts_.sizes.columns, g_.out_channels, 1, parts_.sizes.depth(),
          parts_.sizes.columns, to + group * packed_elements_);
   }
@@ -201,7 +203,7 @@ bool IsDepthwise(const ConvAttrs& attrs, const Shape& filter) {
   return attrs.groups > 1 && filter[filter.rank() - 2] == 1 && filter.back() == attrs.groups;
 }
 
-template <class T>
+template <class T, class Packed>
 Result<std::unique_ptr<CpuKernel>> MakeConvOf(const NodeView& node, const ConvAttrs& attrs,
                                               Activation activation) {
   ONCILLA_ASSIGN(const WindowGeometry g, ConvGeometry(attrs, node));
@@ -215,7 +217,8 @@ Result<std::unique_ptr<CpuKernel>> MakeConvOf(const NodeView& node, const ConvAt
       return std::unique_ptr<CpuKernel>(std::make_unique<WinogradConv>(node, g, activation, tile));
     }
   }
-  return std::unique_ptr<CpuKernel>(std::make_unique<ProductConv<T>>(node, g, activation, packed));
+  return std::unique_ptr<CpuKernel>(
+      std::make_unique<ProductConv<T, Packed>>(node, g, activation, packed));
 }
 
 }  // namespace
@@ -225,16 +228,10 @@ Result<std::unique_ptr<CpuKernel>> MakeFastConv(const NodeView& node) {
   ONCILLA_ASSIGN(const Activation activation, ActivationFromName(attrs.activation));
   const TensorDesc filter = node.inputs[1].desc();
   if (filter.elements() == 0 || node.outputs[0].desc().elements() == 0) return nullptr;
-  switch (filter.dtype) {
-    case DType::kF32:
-      return MakeConvOf<float>(node, attrs, activation);
-    case DType::kF16:
-      return MakeConvOf<Half>(node, attrs, activation);
-    case DType::kBF16:
-      return MakeConvOf<BFloat16>(node, attrs, activation);
-    default:
-      return nullptr;
-  }
+  if (!IsCarried(filter.dtype)) return nullptr;
+  return WithPackedForm(filter.dtype, [&]<class T, class Packed>(TypeTag<T>, TypeTag<Packed>) {
+    return MakeConvOf<T, Packed>(node, attrs, activation);
+  });
 }
 
 Result<CpuPacking> ConvPacking(const NodeView& node, int input) {
@@ -263,22 +260,19 @@ Result<CpuPacking> ConvPacking(const NodeView& node, int input) {
 CpuPacking PanelPacking(const TensorDesc& filter, int64_t groups) {
   const int64_t out_channels = filter.shape.back();
   const int64_t columns = out_channels / groups, depth = filter.elements() / out_channels;
-  const int64_t elements = PackedElements(depth, columns);
-  const auto pack = [=](auto type, const Threads& threads, const Tensor& constant,
-                        std::span<std::byte> to) {
-    using T = typename decltype(type)::type;
-    for (int64_t i = 0; i < groups; ++i) {
-      Pack(threads, constant.As<T>().data() + i * columns, out_channels, 1, depth, columns,
-           reinterpret_cast<T*>(to.data()) + i * elements);
-    }
-  };
-  return CpuPacking{StrCat("panels", PanelColumns(), groups > 1 ? StrCat("g", groups) : ""),
-                    SaturatingMul(BytesOf(filter.dtype) * groups, elements),
-                    [=, dtype = filter.dtype](const Threads& threads, const Tensor& constant,
-                                              std::span<std::byte> to) {
-                      ForCarried(dtype, [&](auto type) { pack(type, threads, constant, to); });
-                      return Status();
-                    }};
+  return WithPackedForm(filter.dtype, [&]<class T, class Packed>(TypeTag<T>, TypeTag<Packed>) {
+    const int64_t elements = PackedCount<Packed>(depth, columns);
+    return CpuPacking{
+        StrCat(PackedName<Packed>(), PanelColumns(), groups > 1 ? StrCat("g", groups) : ""),
+        SaturatingMul(SaturatingMul(int64_t{sizeof(Packed)}, groups), elements),
+        [=](const Threads& threads, const Tensor& constant, std::span<std::byte> to) {
+          for (int64_t i = 0; i < groups; ++i) {
+            Pack(threads, constant.As<T>().data() + i * columns, out_channels, 1, depth, columns,
+                 reinterpret_cast<Packed*>(to.data()) + i * elements);
+          }
+          return Status();
+        }};
+  });
 }
 
 // By attributes and the filter alone, as packings are: pixel by pixel, of f32, nothing around them.

@@ -34,9 +34,9 @@ struct ConvParts {
   // Elements of the padded input; 0 where it is read as it stands.
   int64_t padded_elements() const { return shape.pads ? shape.in_floats : 0; }
   // The product, without operands. It borrows from this.
-  template <class T>
-  Product<T> product() const {
-    Product<T> p;
+  template <class T, class B = T>
+  Product<T, B> product() const {
+    Product<T, B> p;
     static_cast<ProductSizes&>(p) = sizes;
     p.taps = taps.data();
     return p;

@@ -1,15 +1,18 @@
 // The fast MatMul for float and for 16-bit floats: packed panels, or dot products where a result is
 // one column or row.
+#include "engine/ops/math/matmul.h"
+
 #include <algorithm>
 
 #include "backends/cpu/fast/fast.h"
+#include "backends/cpu/fast/packed_form.h"
 #include "backends/cpu/gemm/gemm.h"
-#include "engine/ops/math/matmul.h"
 
 namespace oncilla::cpu {
 namespace {
 
-template <class T>
+// Packed: what B is packed as.
+template <class T, class Packed = T>
 class FastMatMul : public CpuKernel {
  public:
   FastMatMul(const NodeView& node, const MatMulGeometry& g, Activation activation, bool packed)
@@ -21,19 +24,19 @@ class FastMatMul : public CpuKernel {
 
   int64_t scratch_bytes() const override {
     return packed_ ? 0
-                   : SaturatingMul(b_count_,
-                                   static_cast<int64_t>(sizeof(T)) * PackedElements(g_.k, g_.n));
+                   : SaturatingMul(b_count_, static_cast<int64_t>(sizeof(Packed)) *
+                                                 PackedCount<Packed>(g_.k, g_.n));
   }
   std::string description() const override {
-    return StrCat("gemm ", TileName(), Stored<T>(), packed_ ? " packed" : " packs", " batch ",
-                  g_.batch, " of ", g_.m, 'x', g_.n, 'x', g_.k);
+    return StrCat("gemm ", TileNameOf<Packed>(), Stored<T>(), packed_ ? " packed" : " packs",
+                  " batch ", g_.batch, " of ", g_.m, 'x', g_.n, 'x', g_.k);
   }
 
   Status Run(const Args& args) const override {
-    const T* packed = args.In<T>(1);
+    const Packed* packed = args.In<Packed>(1);
     const Split split = SplitOf(ProductOf(args, packed, 0), g_.batch);
     const int64_t tasks = split.tasks();
-    T* scratch = reinterpret_cast<T*>(args.scratch);
+    Packed* scratch = reinterpret_cast<Packed*>(args.scratch);
     // One task for each matrix can pack it on its way, while it is near.
     const bool pack_inside = !packed_ && b_count_ == g_.batch && tasks == 1;
     if (!packed_) {
@@ -61,20 +64,20 @@ class FastMatMul : public CpuKernel {
 
   void PackSome(const Args& args, int64_t matrix, int64_t first, int64_t last) const {
     PackPanels(args.In<T>(1) + matrix * g_.k * g_.n, g_.b_row, g_.b_col, g_.k, g_.n, first, last,
-               reinterpret_cast<T*>(args.scratch) + matrix * PackedElements(g_.k, g_.n));
+               reinterpret_cast<Packed*>(args.scratch) + matrix * PackedCount<Packed>(g_.k, g_.n));
   }
 
   // Product `i` of the batch.
-  Product<T> ProductOf(const Args& args, const T* packed, int64_t i) const {
+  Product<T, Packed> ProductOf(const Args& args, const Packed* packed, int64_t i) const {
     static constexpr int64_t kOneTap = 0;
-    Product<T> p;
+    Product<T, Packed> p;
     p.line_rows = g_.m;
     p.a = args.In<T>(0) + g_.a_offset(i);
     p.row_step = g_.a_row;
     p.run_step = g_.a_col;
     p.taps = &kOneTap;
     p.run = g_.k;
-    p.b = packed + g_.b_offset(i) / (g_.k * g_.n) * PackedElements(g_.k, g_.n);
+    p.b = packed + g_.b_offset(i) / (g_.k * g_.n) * PackedCount<Packed>(g_.k, g_.n);
     p.columns = g_.n;
     p.c = args.Out<T>(0) + i * g_.m * g_.n;
     p.c_step = g_.n;
@@ -145,8 +148,8 @@ Result<std::unique_ptr<CpuKernel>> MakeFastMatMul(const NodeView& node) {
     });
     return kernel;
   }
-  ForCarried(a.dtype, [&]<class T>(TypeTag<T>) {
-    kernel = std::make_unique<FastMatMul<T>>(node, g, activation, packed);
+  WithPackedForm(a.dtype, [&]<class T, class Packed>(TypeTag<T>, TypeTag<Packed>) {
+    kernel = std::make_unique<FastMatMul<T, Packed>>(node, g, activation, packed);
   });
   return kernel;
 }
@@ -161,20 +164,20 @@ Result<CpuPacking> MatMulPacking(const NodeView& node, int input) {
   const MatMulGeometry g =
       GeometryOf(attrs, Shape{attrs.transpose_b ? shape.back() : shape[shape.rank() - 2]}, shape);
   const int64_t count = shape.elements() / (g.k * g.n);
-  return CpuPacking{StrCat("panels", PanelColumns(), attrs.transpose_b ? "t" : ""),
-                    SaturatingMul(count, BytesOf(fact.dtype) * PackedElements(g.k, g.n)),
-                    [g, count, dtype = fact.dtype](const Threads& threads, const Tensor& constant,
-                                                   std::span<std::byte> to) {
-                      ForCarried(dtype, [&]<class T>(TypeTag<T>) {
+  return WithPackedForm(fact.dtype, [&]<class T, class Packed>(TypeTag<T>, TypeTag<Packed>) {
+    const int64_t elements = PackedCount<Packed>(g.k, g.n);
+    return CpuPacking{StrCat(PackedName<Packed>(), PanelColumns(), attrs.transpose_b ? "t" : ""),
+                      SaturatingMul(count, SaturatingMul(int64_t{sizeof(Packed)}, elements)),
+                      [=](const Threads& threads, const Tensor& constant, std::span<std::byte> to) {
                         const T* from = constant.As<T>().data();
-                        T* packed = reinterpret_cast<T*>(to.data());
+                        Packed* packed = reinterpret_cast<Packed*>(to.data());
                         for (int64_t i = 0; i < count; ++i) {
                           Pack(threads, from + i * g.k * g.n, g.b_row, g.b_col, g.k, g.n,
-                               packed + i * PackedElements(g.k, g.n));
+                               packed + i * elements);
                         }
-                      });
-                      return Status();
-                    }};
+                        return Status();
+                      }};
+  });
 }
 
 }  // namespace oncilla::cpu

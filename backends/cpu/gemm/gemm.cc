@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backends/cpu/gemm/gemm_targets.h"
+#include "backends/cpu/gemm/pairs.h"
 #include "backends/cpu/kernel.h"
 
 namespace oncilla::cpu {
@@ -33,19 +34,25 @@ int64_t PackedElements(int64_t depth, int64_t columns) {
   return CeilDiv(columns, PanelColumns()) * PanelColumns() * depth;
 }
 
-template <class T>
+template <class T, class Packed>
 void PackPanels(const T* b, int64_t row_step, int64_t column_step, int64_t depth, int64_t columns,
-                int64_t first, int64_t last, T* to) {
-  const int64_t width = PanelColumns();
+                int64_t first, int64_t last, Packed* to) {
+  const int64_t width = PanelColumns(), panel_elements = PackedCount<Packed>(depth, width);
   for (int64_t panel = first; panel < last; ++panel) {
-    FunctionsFor<T>(Target()).pack(b + panel * width * column_step, row_step, column_step, depth,
-                                   columns - panel * width, to + panel * width * depth);
+    const T* from = b + panel * width * column_step;
+    Packed* out = to + panel * panel_elements;
+    if constexpr (std::is_same_v<Packed, BFloat16Pair>) {
+      PackPairPanel(from, row_step, column_step, depth, columns - panel * width, out);
+    } else {
+      FunctionsFor<T>(Target()).pack(from, row_step, column_step, depth, columns - panel * width,
+                                     out);
+    }
   }
 }
 
-template <class T>
+template <class T, class Packed>
 void Pack(const Threads& threads, const T* b, int64_t row_step, int64_t column_step, int64_t depth,
-          int64_t columns, T* to) {
+          int64_t columns, Packed* to) {
   const int64_t width = PanelColumns();
   const int64_t grain =
       std::max<int64_t>(1, kPackedElements / (width * std::max<int64_t>(1, depth)));
@@ -104,7 +111,9 @@ void RunTask(const Product<T, StoredB>& p, const Split& split, int64_t task) {
   block.last_tile = tiles * (j + 1) / split.row_tasks;
   const int64_t floats = (block.last_panel - block.first_panel) * Target().tile_columns * p.depth();
   block.panels_outside = p.tap_count > 1 && floats > 384 * 1024 / 4;
-  if constexpr (std::is_same_v<T, float>) {
+  if constexpr (std::is_same_v<StoredB, BFloat16Pair>) {
+    RunPairBlock(p, block);
+  } else if constexpr (std::is_same_v<T, float>) {
     FunctionsFor<StoredB>(Target()).run_wide(p, block);
   } else {
     FunctionsFor<T>(Target()).run(p, block);
@@ -129,6 +138,11 @@ float Dot(const T* a, const T* b, int64_t count) {
   template void Pack(const Threads&, const T*, int64_t, int64_t, int64_t, int64_t, T*);         \
   template void RunProduct(const Threads&, const Product<float, T>&);                           \
   template float Dot(const T*, const T*, int64_t);
+template void PackPanels(const BFloat16*, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
+                         BFloat16Pair*);
+template void Pack(const Threads&, const BFloat16*, int64_t, int64_t, int64_t, int64_t,
+                   BFloat16Pair*);
+template void RunTask(const Product<BFloat16, BFloat16Pair>&, const Split&, int64_t);
 ONCILLA_FOR(float)
 ONCILLA_FOR(Half)
 ONCILLA_FOR(BFloat16)

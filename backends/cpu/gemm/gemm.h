@@ -6,10 +6,12 @@
 // a run. Sums start at bias and residual, so that a tile ends with bounds and a store.
 //
 // Matrices may be stored in 16 bits: A is widened tile by tile, B as it is read, and results are
-// cut when a tile is done, so that sums are of float throughout.
+// cut when a tile is done, so that sums are of float throughout. Where the processor multiplies and
+// adds two bfloat16 in one step, B is packed as pairs of them, and A read as it is.
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "engine/base/half.h"
 #include "engine/ops/math/activation.h"
@@ -49,7 +51,16 @@ struct ProductSizes {
   int64_t depth() const { return tap_count * run; }  // K
 };
 
-// B is stored like the others, or in 16 bits where these are of float.
+// Elements (k, n) and (k + 1, n) of a packed B, side by side.
+struct BFloat16Pair {
+  BFloat16 first, second;
+};
+// Whether this processor has an instruction for them that is quicker than products of float, or
+// that was asked for by name (instruction_set.h). Packings and kernels follow it.
+bool MultipliesPairs();
+
+// B is stored like the others, in 16 bits where these are of float, or as pairs where they are of
+// bfloat16.
 template <class T, class StoredB = T>
 struct Product : ProductSizes {
   const T* a = nullptr;
@@ -64,17 +75,24 @@ struct Product : ProductSizes {
 int64_t PanelColumns();
 // Rows of a tile and the instruction set, for descriptions ("14x32 AVX3").
 const char* TileName();
+const char* PairTileName();
 
 // Elements that a packed B[depth][columns] takes: whole panels, the last one filled with zeros.
 int64_t PackedElements(int64_t depth, int64_t columns);
+// The same in elements of a packed form: a pair is one.
+template <class Packed>
+int64_t PackedCount(int64_t depth, int64_t columns) {
+  return PackedElements(std::is_same_v<Packed, BFloat16Pair> ? depth / 2 + depth % 2 : depth,
+                        columns);
+}
 // Packs panels [first, last) of B; element (k, n) stands at b[k * row_step + n * column_step].
-template <class T>
+template <class T, class Packed>
 void PackPanels(const T* b, int64_t row_step, int64_t column_step, int64_t depth, int64_t columns,
-                int64_t first, int64_t last, T* to);
+                int64_t first, int64_t last, Packed* to);
 // All of it.
-template <class T>
+template <class T, class Packed>
 void Pack(const Threads& threads, const T* b, int64_t row_step, int64_t column_step, int64_t depth,
-          int64_t columns, T* to);
+          int64_t columns, Packed* to);
 
 // How a product is cut into pieces of work: tasks over rows times tasks over panels.
 struct Split {

@@ -465,7 +465,8 @@ const GemmTarget* GetTarget() {
       {&RunBlock<float>, &RunBlock<float>, &PackPanel, &DotProduct<float>},
       {&RunNarrowBlock<Half>, &RunBlock<Half>, &PackNarrowPanel<Half>, &DotProduct<Half>},
       {&RunNarrowBlock<BFloat16>, &RunBlock<BFloat16>, &PackNarrowPanel<BFloat16>,
-       &DotProduct<BFloat16>}};
+       &DotProduct<BFloat16>},
+      &ActivateRows};
   return &target;
 }
 

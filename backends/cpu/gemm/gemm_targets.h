@@ -30,6 +30,8 @@ struct GemmTarget {
   GemmFunctions<float> floats;
   GemmFunctions<Half> halves;
   GemmFunctions<BFloat16> bfloats;
+  // In place: `rows` rows of `count` numbers, `step` apart.
+  void (*activate)(Activation, float* c, int64_t step, int rows, int64_t count);
 };
 
 template <class T>
