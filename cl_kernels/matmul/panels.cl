@@ -15,6 +15,7 @@
 // VARIANT: -DT=bf16 -DV=8 -DROWS=4 -DIDX=long -DAXES=1 -DACTIVATION=ACT_silu -DBIAS
 // VARIANT: -DV=8 -DROWS=6 -DIDX=int -DAXES=1 -DACTIVATION=ACT_gelu -DBIAS -DRESIDUAL
 // VARIANT: -DV=4 -DROWS=1 -DIDX=long -DAXES=2 -DACTIVATION=ACT_relu -DBIAS
+// VARIANT: -DV=16 -DROWS=8 -DIDX=int -DAXES=1 -DACTIVATION=ACT_none -DPARTIAL
 #include "common/batch.clh"
 #include "common/vector.clh"
 #include "common/gelu.clh"
