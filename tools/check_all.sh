@@ -44,17 +44,22 @@ simd_cases() {
 # intel_cases SHAPE LIBRARY
 intel_cases() {
   ONCILLA_CL_SHAPE=$1 OCL_ICD_VENDORS=$2 case_tests --device opencl "${gaps[@]}" \
-    tests/cases/*.case
+    tests/cases/*.case || return 1
+  ONCILLA_CL_WINOGRAD=4 ONCILLA_CL_SHAPE=$1 OCL_ICD_VENDORS=$2 case_tests --device opencl \
+    --partial "${gaps[@]}" tests/cases/conv.case
 }
 
 # Oclgrind says what it finds in its log and succeeds all the same. It is slow: small cases only.
+on_oclgrind() {
+  OCL_ICD_VENDORS=/usr/lib/oclgrind/liboclgrind-rt-icd.so OCLGRIND_CHECK_API=1 OCLGRIND_DATA_RACES=1 \
+    case_tests --device opencl --partial --small 200 --timeout 300 "${gaps[@]}" \
+    --gaps tests/cases/gaps_oclgrind.txt "$@"
+}
 oclgrind_cases() {
   local log=$logs/oclgrind_$1.txt
   rm -f "$log"
-  ONCILLA_CL_SHAPE=$1 OCL_ICD_VENDORS=/usr/lib/oclgrind/liboclgrind-rt-icd.so OCLGRIND_LOG=$log \
-    OCLGRIND_CHECK_API=1 OCLGRIND_DATA_RACES=1 \
-    case_tests --device opencl --partial --small 200 --timeout 300 "${gaps[@]}" \
-    --gaps tests/cases/gaps_oclgrind.txt tests/cases/*.case || return 1
+  local -x OCLGRIND_LOG=$log ONCILLA_CL_SHAPE=$1
+  on_oclgrind tests/cases/*.case && ONCILLA_CL_WINOGRAD=4 on_oclgrind tests/cases/conv.case || return 1
   [[ ! -s $log ]] || { head -n 50 "$log" && false; }
 }
 

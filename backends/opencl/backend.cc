@@ -79,6 +79,7 @@ Result<ClDeviceOptions> DeviceOptionsOf(const OpenOptions& options) {
   own.shared = options.shared;
   own.cache_folder = options.cache_dir.empty() ? UserCacheFolder() : options.cache_dir;
   ONCILLA_ASSIGN(own.shape, ForcedShapeFromEnvironment());
+  ONCILLA_ASSIGN(own.winograd, WinogradFromEnvironment());
   return own;
 }
 

@@ -73,6 +73,7 @@ Status ClDevice::Start(const ClDeviceOptions& options) {
   probe_ = ProbeOrRecall(found_, disk_.get());
   if (!probe_.failure.empty()) return Error(Code::kUnavailable, probe_.failure);
   capabilities_ = MakeCapabilities(found_.facts, probe_, options.shape);
+  capabilities_.winograd = options.winograd;
   capabilities_.base_alignment = std::max(capabilities_.base_alignment, info_.alignment_bytes);
   cache_folder_ = options.cache_folder;
   ONCILLA_TRY(OpenContext(options));

@@ -30,6 +30,7 @@ class ClDevice;
 struct ClDeviceOptions {
   std::string cache_folder;  // empty: no disk cache
   std::optional<KernelShape> shape;
+  WinogradChoice winograd = WinogradChoice::kEstimate;
   cl_context context = nullptr;     // the application's, to be retained; null: one of our own
   SharedObjects* shared = nullptr;  // where contexts of our own are found again; may be null
 };

@@ -36,6 +36,15 @@ std::vector<opencl::Capabilities> KindsOfDevices() {
     cpu.vector_width = width;
     all.push_back(cpu);
   }
+  for (const opencl::KernelShape shape : {opencl::KernelShape::kGpu, opencl::KernelShape::kCpu}) {
+    for (const auto choice : {opencl::WinogradChoice::kTwo, opencl::WinogradChoice::kFour}) {
+      opencl::Capabilities caps = gpu;
+      caps.shape = shape;
+      caps.vector_width = 16;
+      caps.winograd = choice;
+      all.push_back(caps);
+    }
+  }
   return all;
 }
 

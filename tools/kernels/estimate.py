@@ -22,7 +22,8 @@ How often loops run is not in the code. The multiply-adds of a node are known: t
 rounds; TILES says how deep a slice is and how many sums a work-item has, by the names of its defines. Where it does not
 know them: the hot loop
 runs as often as the work needs, a loop around it as often as the recipe says of its longest loop, all others once.
-Where nothing multiplies, loops of loads run until what the launch reads is read.
+Where nothing multiplies, loops of loads run until what the launch reads is read. Loops in one another of a launch with
+arguments that are read seldom (In::seldom) do not run.
 
 Not modelled: clocks that fall under load, conflicts of registers' banks, divergence, misses of the instruction cache,
 atomics; both sides of branches in a loop count. tools/kernels/README.md has the error against published figures."""
@@ -139,6 +140,11 @@ class Trips:
         self.items = max(1, math.prod(launch["global"]))
         loops = [tuple(loop) for loop in kernel.loops]
         self.multiplies = launch["work"] == "multiply-adds" and launch["operations"] > 0
+        # What a launch reads seldom is read by loops in one another, which then do not run.
+        seldom = [] if not any(a.get("seldom") for a in launch["arguments"]) else [
+            l for l in loops if any(m != l and (m[0] >= l[0] and m[1] <= l[1] or m[0] <= l[0] and m[1] >= l[1])
+                                    for m in loops)]
+        loops = [l for l in loops if l not in seldom]
         self.hot = self.find_hot(loops)
         counted = self.hot and self.multiplies and self.own(self.hot, isa.MULTIPLIES)
         around = [l for l in loops if counted and l[0] <= self.hot[0] and l[1] >= self.hot[1]]
@@ -149,6 +155,7 @@ class Trips:
         else:
             self.count_loads(loops)
         self.slices = self.trips.get(self.chain[0], 1.0) if self.chain else 1.0
+        self.trips.update({l: 0.0 for l in seldom})
 
     def multiply_adds(self, first, last):
         """Of a lane in one round."""

@@ -32,6 +32,12 @@ struct Flags {
   InputFlags input;
 };
 
+// Of an operand, or of its part.
+int64_t BytesRead(const opencl::In& in, const SimulatedKernel& kernel) {
+  const int64_t whole = kernel.input_bytes[static_cast<size_t>(in.index)];
+  return in.bytes > 0 ? in.bytes : std::max<int64_t>(whole - in.offset, 0);
+}
+
 // Bytes that an argument lets a kernel read or write; the same operand given twice counts once.
 struct Traffic {
   int64_t read = 0, written = 0;
@@ -59,7 +65,10 @@ Traffic TrafficOf(const SimulatedKernel& kernel, size_t launch) {
   };
   for (const opencl::Arg& arg : recipe.dispatches[launch].args) {
     if (const auto* in = std::get_if<opencl::In>(&arg)) {
-      operand(false, in->index, kernel.input_bytes, traffic.read);
+      if (in->seldom) continue;
+      int64_t whole = 0;
+      operand(false, in->index, kernel.input_bytes, whole);
+      traffic.read = SaturatingAdd(traffic.read, std::min(whole, BytesRead(*in, kernel)));
     } else if (const auto* out = std::get_if<opencl::Out>(&arg)) {
       operand(true, out->index, kernel.output_bytes, traffic.written);
     } else if (const auto* part = std::get_if<opencl::Scratch>(&arg)) {
@@ -70,10 +79,18 @@ Traffic TrafficOf(const SimulatedKernel& kernel, size_t launch) {
   return traffic;
 }
 
+bool ReadsSeldom(const Dispatch& d) {
+  return std::ranges::any_of(d.args, [](const opencl::Arg& arg) {
+    const auto* in = std::get_if<opencl::In>(&arg);
+    return in != nullptr && in->seldom;
+  });
+}
+
 // Of several launches of a node, the one that computes: it has the most trips of all work-items.
 size_t Heaviest(const opencl::Recipe& recipe) {
   const auto trips = [](const Dispatch& d) {
-    int64_t items = std::max<int64_t>(d.longest_loop, 1);
+    // The longest loop of a launch that reads something seldom is what seldom runs.
+    int64_t items = ReadsSeldom(d) ? 1 : std::max<int64_t>(d.longest_loop, 1);
     for (int64_t size : d.global) items = SaturatingMul(items, size);
     return items;
   };
@@ -115,7 +132,8 @@ struct ArgWriter {
   }
   void operator()(opencl::In a) const {
     const auto i = static_cast<size_t>(a.index);
-    Kind(kernel.constant[i] ? "constant" : "input", kernel.input_bytes[i]);
+    Kind(kernel.constant[i] ? "constant" : "input", a.seldom ? 0 : BytesRead(a, kernel));
+    if (a.seldom) json.Field("seldom", true);
   }
   void operator()(opencl::Out a) const {
     Kind("output", kernel.output_bytes[static_cast<size_t>(a.index)]);

@@ -10,6 +10,7 @@
 #include "backends/opencl/recipes/matmul_recipe.h"
 #include "backends/opencl/recipes/tiles.h"
 #include "backends/opencl/recipes/window_args.h"
+#include "backends/opencl/recipes/winograd.h"
 #include "cl_kernels/kernels.gen.h"
 
 namespace oncilla::opencl {
@@ -205,10 +206,46 @@ Recipe Tiled(const ConvAttrs& attrs, const WindowGeometry& g, const NodeView& no
   return PlannedMatMul(attrs.activation, ProductGeometry(g), node, MostOf(node), caps);
 }
 
-Result<Recipe> Conv(const ConvAttrs& attrs, const NodeView& node, const Capabilities& caps) {
-  ONCILLA_ASSIGN(const WindowGeometry g, ConvGeometry(attrs, node));
-  ONCILLA_TRY(CheckSizes(g));
-  if (node.outputs[0].desc().elements() == 0) return Recipe();
+// A filter for TiledConv.
+Packing RunsOfFour(const TensorDesc& filter) {
+  const int64_t columns = filter.shape.back(), taps = TapsOf(filter);
+  const int64_t channels = filter.shape[filter.rank() - 2], run = ChannelRun(channels, taps);
+  if (run == channels) return {"dense", filter.bytes(), nullptr};
+  const int64_t row = columns * BytesOf(filter.dtype);
+  const auto pack = [=](const Tensor& constant, std::span<std::byte> to) {
+    const std::span<const std::byte> from = constant.bytes();
+    std::ranges::fill(to, std::byte{0});
+    for (int64_t tap = 0; tap < taps; ++tap) {
+      std::ranges::copy(from.subspan(static_cast<size_t>(tap * channels * row),
+                                     static_cast<size_t>(channels * row)),
+                        to.begin() + tap * run * row);
+    }
+    return Status();
+  };
+  return {"runs4", taps * run * row, pack};
+}
+
+// A filter for direct convolutions.
+Packing DirectFilter(const ConvAttrs& attrs, const TensorDesc& desc, const Capabilities& caps) {
+  if (TakesTiles(attrs, desc, caps)) return RunsOfFour(desc);
+  if (!TakesPanels(attrs, desc, caps)) return {"dense", desc.bytes(), nullptr};
+  const int64_t out_channels = desc.shape.back(), columns = out_channels / attrs.groups;
+  const PackSource source{attrs.groups, columns, out_channels, 1, desc.elements() / out_channels,
+                          columns};
+  return PackedPanels(desc, source, attrs.groups > 1 ? StrCat("g", attrs.groups) : "", caps);
+}
+
+Result<Packing> PackFilter(const ConvAttrs& attrs, const NodeView& node, int input,
+                           const Capabilities& caps) {
+  const TensorDesc desc = node.inputs[static_cast<size_t>(input)].desc();
+  if (input != 1) return Packing{"dense", desc.bytes(), nullptr};
+  const Packing direct = DirectFilter(attrs, desc, caps);
+  const int tile = WinogradTileFor(attrs, desc, caps);
+  return tile == 0 ? direct : WithTransforms(direct, tile, desc, caps);
+}
+
+Result<Recipe> DirectConv(const ConvAttrs& attrs, const WindowGeometry& g, const NodeView& node,
+                          const Capabilities& caps) {
   const TensorDesc filter = node.inputs[1].desc();
   const DType dtype = filter.dtype;
   const bool empty = node.inputs[0].desc().elements() == 0 || filter.elements() == 0;
@@ -233,36 +270,24 @@ Result<Recipe> Conv(const ConvAttrs& attrs, const NodeView& node, const Capabili
                 packed ? ChannelRun(channels, g.taps()) : channels, node, caps);
 }
 
-// A filter for TiledConv.
-Packing RunsOfFour(const TensorDesc& filter) {
-  const int64_t columns = filter.shape.back(), taps = TapsOf(filter);
-  const int64_t channels = filter.shape[filter.rank() - 2], run = ChannelRun(channels, taps);
-  if (run == channels) return {"dense", filter.bytes(), nullptr};
-  const int64_t row = columns * BytesOf(filter.dtype);
-  const auto pack = [=](const Tensor& constant, std::span<std::byte> to) {
-    const std::span<const std::byte> from = constant.bytes();
-    std::ranges::fill(to, std::byte{0});
-    for (int64_t tap = 0; tap < taps; ++tap) {
-      std::ranges::copy(from.subspan(static_cast<size_t>(tap * channels * row),
-                                     static_cast<size_t>(channels * row)),
-                        to.begin() + tap * run * row);
-    }
-    return Status();
-  };
-  return {"runs4", taps * run * row, pack};
-}
-
-Result<Packing> PackFilter(const ConvAttrs& attrs, const NodeView& node, int input,
-                           const Capabilities& caps) {
-  const TensorDesc desc = node.inputs[static_cast<size_t>(input)].desc();
-  if (input == 1 && TakesTiles(attrs, desc, caps)) return RunsOfFour(desc);
-  if (input != 1 || !TakesPanels(attrs, desc, caps)) {
-    return Packing{"dense", desc.bytes(), nullptr};
+Result<Recipe> Conv(const ConvAttrs& attrs, const NodeView& node, const Capabilities& caps) {
+  ONCILLA_ASSIGN(const WindowGeometry g, ConvGeometry(attrs, node));
+  ONCILLA_TRY(CheckSizes(g));
+  if (node.outputs[0].desc().elements() == 0) return Recipe();
+  const TensorDesc filter = node.inputs[1].desc();
+  const int tile = node.inputs[1].constant ? WinogradTileFor(attrs, filter, caps) : 0;
+  if (tile == 0) return DirectConv(attrs, g, node, caps);
+  const int64_t direct_bytes = DirectFilter(attrs, filter, caps).bytes;
+  if (node.inputs[0].desc().elements() > 0 && WinogradPays(g, tile, caps)) {
+    return WinogradConv(attrs.activation, g, tile, direct_bytes, node, caps);
   }
-  const int64_t out_channels = desc.shape.back(), columns = out_channels / attrs.groups;
-  const PackSource source{attrs.groups, columns, out_channels, 1, desc.elements() / out_channels,
-                          columns};
-  return PackedPanels(desc, source, attrs.groups > 1 ? StrCat("g", attrs.groups) : "", caps);
+  ONCILLA_ASSIGN(Recipe recipe, DirectConv(attrs, g, node, caps));
+  for (Dispatch& d : recipe.dispatches) {
+    for (Arg& arg : d.args) {
+      if (In* in = std::get_if<In>(&arg); in != nullptr && in->index == 1) in->bytes = direct_bytes;
+    }
+  }
+  return recipe;
 }
 
 Result<Recipe> ConvTranspose(const ConvTransposeAttrs& attrs, const NodeView& node,

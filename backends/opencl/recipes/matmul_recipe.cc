@@ -170,8 +170,13 @@ void AddPanels(const PanelLaunch& launch, Arg a, Arg b, const NodeView& node,
   d.Define({{"V", StrCat(panel.vector)}, {"ROWS", StrCat(rows)}, {"IDX", index.name()}});
   AddStored(node.inputs[0].dtype, d);
   d.Arg("a", a).Arg("b", b);
-  AddEpilogue(node, activation, d);
-  d.Arg("y", Out{0});
+  if (launch.partial) d.Define("PARTIAL", "1");
+  if (launch.sums.has_value()) {
+    d.Define("ACTIVATION", "ACT_none").Arg("y", *launch.sums);
+  } else {
+    AddEpilogue(node, activation, d);
+    d.Arg("y", Out{0});
+  }
   d.Index({{"columns", p.columns}, {"row_y", launch.row_y}, {"y_step", launch.y_step}});
   d.Index({{"bias_step", launch.bias_step}, {"tiles", tiles}});
   d.Index({{"tiles_per_item", per_item}, {"tiles_per_line", per_line}});

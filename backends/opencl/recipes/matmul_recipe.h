@@ -1,6 +1,8 @@
 // Pieces of recipes that matrix products and convolutions share.
 #pragma once
 
+#include <optional>
+
 #include "backends/opencl/recipes/dispatch_builder.h"
 #include "backends/opencl/recipes/tuning.h"
 #include "engine/ops/math/matmul.h"
@@ -50,6 +52,9 @@ struct PanelLaunch {
   BatchAxes batch;
   int64_t products = 1;
   int64_t most = 0;  // the largest index into any operand
+  // Sums alone, that go here; each run is added up by itself where `partial` says so.
+  std::optional<Scratch> sums = {};
+  bool partial = false;
 };
 void AddPanels(const PanelLaunch& launch, Arg a, Arg b, const NodeView& node,
                const std::string& activation, const Capabilities& caps, Recipe& recipe);

@@ -11,7 +11,11 @@ namespace {
 
 struct ArgPrinter {
   std::ostream& out;
-  void operator()(In a) { out << "in" << a.index; }
+  void operator()(In a) {
+    out << "in" << a.index;
+    if (a.offset > 0 || a.bytes > 0) out << "[" << a.offset << "+" << a.bytes << "]";
+    if (a.seldom) out << "?";
+  }
   void operator()(Out a) { out << "out" << a.index; }
   void operator()(Scratch a) { out << "scratch[" << a.offset << "+" << a.bytes << "]"; }
   void operator()(Offset a) { out << "offset:" << (a.output ? "out" : "in") << a.index; }
@@ -45,7 +49,12 @@ struct ArgChecker {
     if (index >= 0 && index < (output ? outputs : inputs)) return Status();
     return Internal("there is no ", output ? "output " : "input ", index);
   }
-  Status operator()(In a) const { return Operand(false, a.index); }
+  Status operator()(In a) const {
+    if (a.offset < 0 || a.bytes < 0 || a.offset % caps.base_alignment != 0) {
+      return Internal("input ", a.index, " from byte ", a.offset, " on, ", a.bytes, " bytes");
+    }
+    return Operand(false, a.index);
+  }
   Status operator()(Out a) const { return Operand(true, a.index); }
   Status operator()(Scratch a) const {
     if (a.offset < 0 || a.bytes <= 0 || a.offset % caps.base_alignment != 0 ||

@@ -61,7 +61,7 @@ double Clocks(const TileRow& row, const ProductSizes& p, int64_t parts, int64_t 
                       static_cast<double>(p.products) * 4.0 * static_cast<double>(parts + 2);
   const double per_clock = static_cast<double>(cores) * tuning.cache_bytes;
   return std::max(work, bytes / per_clock) +
-         (parts > 1 ? tuning.launch_clocks + join / per_clock : 0);
+         (parts > 1 ? (p.apart ? 0 : tuning.launch_clocks) + join / per_clock : 0);
 }
 
 struct Best {
@@ -93,24 +93,33 @@ bool MayDivide(const ProductSizes& p, int64_t parts, const Capabilities& caps) {
          SaturatingMul(PartElements(p, parts), 4) <= caps.max_allocation / 4;
 }
 
-int64_t ChooseParts(const ProductSizes& p, const Capabilities& caps) {
-  const int64_t cores = NominalCores(caps);
-  int64_t best = 1;
-  double least = BestTile(p, 1, cores, caps).clocks;
-  for (int64_t parts = 2; MayDivide(p, parts, caps); parts *= 2) {
-    const double clocks = BestTile(p, parts, cores, caps).clocks;
-    if (clocks < least) best = parts, least = clocks;
-  }
-  return DivideUp(p.depth, PartK(p.depth, best));
+// Into how many parts K is divided at least.
+int64_t FewestParts(const ProductSizes& p) {
+  return p.longest_part > 0 ? DivideUp(p.depth, p.longest_part) : 1;
 }
 
-void AddTile(const TilePlan& plan, const Tuning& tuning, DispatchBuilder& b) {
-  const Tile& tile = plan.tile;
+struct Parts {
+  int64_t count;
+  double clocks;
+};
+Parts ChooseParts(const ProductSizes& p, const Capabilities& caps) {
+  const int64_t cores = NominalCores(caps);
+  Parts best{FewestParts(p), 0};
+  best.clocks = BestTile(p, best.count, cores, caps).clocks;
+  for (int64_t parts = 2 * best.count; MayDivide(p, parts, caps); parts *= 2) {
+    const double clocks = BestTile(p, parts, cores, caps).clocks;
+    if (clocks < best.clocks) best = {parts, clocks};
+  }
+  best.count = DivideUp(p.depth, PartK(p.depth, best.count));
+  return best;
+}
+
+void AddTile(const Tile& tile, bool parts, const Tuning& tuning, DispatchBuilder& b) {
   if (tile.sub_group > 0) {
     b.Define({{"LANES", StrCat(tile.sub_group)},
               {"ROWS", StrCat(tile.tm)},
               {"WARPS", StrCat(tile.warps_m)},
-              {"PART", Flag(plan.parts > 1)}});
+              {"PART", Flag(parts)}});
     return;
   }
   b.Define({{"TM", StrCat(tile.tm)},
@@ -120,28 +129,34 @@ void AddTile(const TilePlan& plan, const Tuning& tuning, DispatchBuilder& b) {
             {"LANES_M", StrCat(tile.lanes_m)},
             {"TILE_K", StrCat(tile.slice)},
             {"UNROLL_K", StrCat(std::min(tile.slice, tuning.tile_unroll))},
-            {"PART", Flag(plan.parts > 1)}});
+            {"PART", Flag(parts)}});
 }
 
 // The launches of one product: `b` has its operands a and b and gets the rest up to the sizes that
-// both kernels have in common. Where K is divided, a second one adds up the parts.
+// both kernels have in common. Where K is divided, a second one adds up the parts; or whoever asked
+// for them apart.
 class Launches {
  public:
   Launches(const ProductSizes& sizes, const TilePlan& plan, const std::string& activation,
            const NodeView& node, const Capabilities& caps)
-      : sizes_(sizes), plan_(plan), activation_(activation), node_(node), caps_(caps) {}
+      : sizes_(sizes),
+        plan_(plan),
+        in_parts_(plan.parts > 1 || sizes.apart),
+        activation_(activation),
+        node_(node),
+        caps_(caps) {}
 
   // The largest place in a tensor or in the parts, given that of the operands.
   int64_t Most(int64_t most) const {
-    return std::max(most, plan_.parts > 1 ? PartElements(sizes_, plan_.parts) : 0);
+    return std::max(most, in_parts_ ? PartElements(sizes_, plan_.parts) : 0);
   }
 
   // Up to the sizes.
   void Begin(DispatchBuilder& b, IndexType index, Recipe& recipe) {
     b.Define({{"T", TypeName(node_.inputs[0].dtype)}, {"IDX", index.name()}});
-    AddTile(plan_, TuningOf(caps_), b);
+    AddTile(plan_.tile, in_parts_, TuningOf(caps_), b);
     if (plan_.tile.sub_group == 0) b.Define("Y_WIDE", Flag(Wide()));
-    if (plan_.parts > 1) {
+    if (in_parts_) {
       parts_ = recipe.AddScratch(PartElements(sizes_, plan_.parts) * 4, caps_);
       b.Define("ACTIVATION", "ACT_none").Arg("parts", parts_);
       b.Index({{"part_count", plan_.parts}, {"part_k", plan_.part_k}});
@@ -157,9 +172,10 @@ class Launches {
     b.Groups({DivideUp(sizes_.rows, plan_.tile.rows()) * columns, sizes_.products * plan_.parts, 1},
              {plan_.tile.threads(), 1, 1});
   }
+  Scratch parts() const { return parts_; }
   // The second launch, if there is one.
   void Join(const JoinSteps& steps, IndexType index, Recipe& recipe) {
-    if (plan_.parts == 1) return;
+    if (!in_parts_) return;
     AddJoin(sizes_, plan_.parts, parts_, steps, activation_, node_, index, caps_, recipe);
   }
 
@@ -168,6 +184,7 @@ class Launches {
 
   const ProductSizes sizes_;
   const TilePlan& plan_;
+  const bool in_parts_;
   const std::string& activation_;
   const NodeView& node_;
   const Capabilities& caps_;
@@ -193,7 +210,7 @@ void AddJoin(const ProductSizes& p, int64_t parts, Scratch sums, const JoinSteps
 }
 
 TilePlan PlanTiles(const ProductSizes& p, const Capabilities& caps) {
-  const int64_t parts = ChooseParts(p, caps);
+  const int64_t parts = ChooseParts(p, caps).count;
   const Best best = BestTile(p, parts, std::max<int64_t>(caps.cores(), 1), caps);
   return {best.row->tile, parts, PartK(p.depth, parts)};
 }
@@ -212,13 +229,19 @@ std::vector<TilePlan> AllPlans(const ProductSizes& p, const Capabilities& caps) 
   std::vector<TilePlan> plans;
   for (const TileRow& row : TuningOf(caps).tiles) {
     if (!Fits(row.tile, caps) || !Suits(row.tile, p)) continue;
-    for (int64_t wanted = 1, last = 0; wanted == 1 || MayDivide(p, wanted, caps); wanted *= 2) {
+    const int64_t fewest = FewestParts(p);
+    for (int64_t wanted = fewest, last = 0; wanted == fewest || MayDivide(p, wanted, caps);
+         wanted *= 2) {
       const int64_t part_k = PartK(p.depth, wanted), parts = DivideUp(p.depth, part_k);
       if (parts > last) plans.push_back({row.tile, parts, part_k});
       last = std::max(last, parts);
     }
   }
   return plans;
+}
+
+double ExpectedClocks(const ProductSizes& p, const Capabilities& caps) {
+  return ChooseParts(p, caps).clocks;
 }
 
 bool HasTiles(const Capabilities& caps) {
@@ -258,17 +281,18 @@ ProductSizes SizesOf(const MatMulGeometry& g, DType dtype) {
       dtype == DType::kF32 && layout.a_along && layout.a_wide && !layout.b_along && layout.b_wide};
 }
 
-Recipe TiledMatMul(const std::string& activation, const MatMulGeometry& g, const TilePlan& plan,
-                   const NodeView& node, int64_t most, const Capabilities& caps) {
-  Recipe recipe;
-  Launches launches(SizesOf(g, node.inputs[0].dtype), plan, activation, node, caps);
+namespace {
+
+// The launch of a product; returns the type of places.
+IndexType AddMatMul(Launches& launches, const MatMulGeometry& g, const TilePlan& plan, const Arg& a,
+                    const Arg& b_arg, int64_t most, Recipe& recipe) {
   // Places run ahead of the last slice by one.
   const int64_t beyond = SaturatingMul(g.k + 2 * plan.tile.slice, std::max(g.a_col, g.b_row));
   const IndexType index(launches.Most(std::max({most, beyond, g.m + plan.tile.rows()})));
   const bool sub_groups = plan.tile.sub_group > 0;
   DispatchBuilder b(sub_groups ? cl::kMatmulSubGroup : cl::kMatmulTiled,
                     sub_groups ? "sub_group" : "tiled", index);
-  b.Arg("a", In{0}).Arg("b", In{1});
+  b.Arg("a", a).Arg("b", b_arg);
   launches.Begin(b, index, recipe);
   if (sub_groups) {
     b.Index({{"a_row", g.a_row}, {"b_row", g.b_row}});
@@ -282,8 +306,29 @@ Recipe TiledMatMul(const std::string& activation, const MatMulGeometry& g, const
   }
   AddBatch(BatchOf(g), b);
   b.Loop(DivideUp(plan.part_k, plan.tile.slice)).AddTo(recipe);
+  return index;
+}
+
+}  // namespace
+
+Recipe TiledMatMul(const std::string& activation, const MatMulGeometry& g, const TilePlan& plan,
+                   const NodeView& node, int64_t most, const Capabilities& caps) {
+  Recipe recipe;
+  Launches launches(SizesOf(g, node.inputs[0].dtype), plan, activation, node, caps);
+  const IndexType index = AddMatMul(launches, g, plan, In{0}, In{1}, most, recipe);
   launches.Join({g.m * g.n, g.n, 0}, index, recipe);
   return recipe;
+}
+
+Scratch AddParts(const ProductSizes& sizes, const MatMulGeometry& g, const TilePlan& plan,
+                 const Arg& a, const Arg& b, const NodeView& node, int64_t most,
+                 const Capabilities& caps, Recipe& recipe) {
+  static const std::string kNone = "none";
+  ProductSizes apart = sizes;
+  apart.apart = true;
+  Launches launches(apart, plan, kNone, node, caps);
+  AddMatMul(launches, g, plan, a, b, most, recipe);
+  return launches.parts();
 }
 
 namespace {

@@ -16,10 +16,13 @@
 namespace oncilla::opencl {
 
 // `products` products of so many rows, columns and k's. `sub_groups`: the operands lie as
-// matmul/sub_group.cl wants them.
+// matmul/sub_group.cl wants them. A part of K is `longest_part` at most where that is not 0.
+// `apart`: a later launch that is there anyway adds the parts up.
 struct ProductSizes {
   int64_t rows, columns, depth, products;
   bool sub_groups = false;
+  int64_t longest_part = 0;
+  bool apart = false;
 };
 
 struct TilePlan {
@@ -33,6 +36,8 @@ struct TilePlan {
 TilePlan PlanTiles(const ProductSizes& p, const Capabilities& caps);
 // All tiles of the device's family that fit it, with all divisions that are worth a launch.
 std::vector<TilePlan> AllPlans(const ProductSizes& p, const Capabilities& caps);
+// The clocks that this is expected to take on a device with NominalCores.
+double ExpectedClocks(const ProductSizes& p, const Capabilities& caps);
 // Cores of the device to the nearest power of two, by ratio: devices of one class divide sums
 // alike.
 int64_t NominalCores(const Capabilities& caps);
@@ -55,6 +60,11 @@ ProductSizes SizesOf(const MatMulGeometry& g, DType dtype);
 // The same by the plan that the device's table names, or the generic one.
 Recipe PlannedMatMul(const std::string& activation, const MatMulGeometry& g, const NodeView& node,
                      int64_t most, const Capabilities& caps);
+// The parts of a product of floats, as matmul/tiled.cl lays them out, for a later launch that adds
+// them up. `most` is the largest place in an operand.
+Scratch AddParts(const ProductSizes& sizes, const MatMulGeometry& g, const TilePlan& plan,
+                 const Arg& a, const Arg& b, const NodeView& node, int64_t most,
+                 const Capabilities& caps, Recipe& recipe);
 
 // Conv with its filter [tap][run][out_channels], where run is ChannelRun; `packed` says that it
 // lies so already. Groups are at most kMostGroups / most_parts.

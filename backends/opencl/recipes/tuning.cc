@@ -82,11 +82,18 @@ constexpr Tuning kGpu = {
     // 1.5 us at 1.8 GHz, and what 16 to 30 bytes a clock are about. Unmeasured.
     .launch_clocks = 2700,
     .cache_bytes = 24,
+    // Data sheets: a GeForce 3060 and an A100; NVIDIA's large ones have more cache for each core.
+    .memory_bytes = 6,
+    .shared_cache = 100 << 10,
+    .many_cores = 128,
+    .shared_cache_of_many = 380 << 10,
     // Enough reads under way for a core's share of the memory; eight rows take 60 to 100 registers.
     .column_group = 256,
     .column_rows = 8,
     .column_most_rows = 8,
-    .panel_flops = 2e5,         // a work-item should be worth some microseconds of one core
+    .transform_group =
+        128,             // half of what smaller devices allow, since each has 36 numbers at once
+    .panel_flops = 2e5,  // a work-item should be worth some microseconds of one core
     .panel_items_per_unit = 8,  // few items would leave cores idle at the end
     // Neighbours share their windows, more of them need more registers. Unmeasured.
     .depthwise_pixels = 4,
@@ -142,9 +149,15 @@ constexpr Tuning WithTiles(std::span<const TileRow> tiles, int64_t unroll) {
 // All of a slice lets NVIDIA's compiler read ahead, and Intel's spill a third of what it spills
 // otherwise.
 constexpr Tuning kNvidia = WithTiles(kNvidiaTiles, 16);
-constexpr Tuning kAmdWave32 = WithTiles(kAmdWave32Tiles, 4);
-constexpr Tuning kAmdWave64 = WithTiles(kAmdWave64Tiles, 4);
-constexpr Tuning kIntel = WithTiles(kIntelTiles, 16);
+// Data sheets, as all of these: a core is what the driver counts, of RDNA a pair of compute units.
+constexpr Tuning WithMemory(Tuning t, double bytes, int64_t shared_cache) {
+  t.memory_bytes = bytes;
+  t.shared_cache = t.shared_cache_of_many = shared_cache;
+  return t;
+}
+constexpr Tuning kAmdWave32 = WithMemory(WithTiles(kAmdWave32Tiles, 4), 7, 2 << 20);
+constexpr Tuning kAmdWave64 = WithMemory(WithTiles(kAmdWave64Tiles, 4), 8, 80 << 10);
+constexpr Tuning kIntel = WithMemory(WithTiles(kIntelTiles, 16), 7, 512 << 10);
 // Local memory of Mali is ordinary memory, and both makers' registers suffice for 32 sums a lane.
 // Groups of one wave: 16 lanes on Mali, 64 on Adreno. Unmeasured.
 constexpr Tuning WithRegisters(int64_t x, int64_t y) {

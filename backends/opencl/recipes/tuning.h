@@ -77,8 +77,13 @@ struct Tuning {
   int64_t most_parts;          // of K
   double launch_clocks;        // from the end of a launch to the begin of the next one
   double cache_bytes;          // that a core gets out of the cache that all share, per clock
+  // Of memory beyond that cache, per clock and core; and what the cache holds for each core, on
+  // devices of fewer than `many_cores` and of more.
+  double memory_bytes;
+  int64_t shared_cache, many_cores, shared_cache_of_many;
   // Products of few rows: work-items of a group, rows that share what is read, and the most rows.
   int64_t column_group, column_rows, column_most_rows;
+  int64_t transform_group;       // work-items of a group in Winograd's transforms
   double panel_flops;            // of a work-item
   int64_t panel_items_per_unit;  // at least, if there are as many tiles
 

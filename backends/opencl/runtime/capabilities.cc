@@ -98,4 +98,15 @@ Result<std::optional<KernelShape>> ForcedShapeFromEnvironment() {
                    Stage::kOptions);
 }
 
+Result<WinogradChoice> WinogradFromEnvironment() {
+  const char* given = std::getenv("ONCILLA_CL_WINOGRAD");
+  const std::string_view text = given == nullptr ? "" : given;
+  if (text.empty()) return WinogradChoice::kEstimate;
+  if (text == "none") return WinogradChoice::kNone;
+  if (text == "2") return WinogradChoice::kTwo;
+  if (text == "4") return WinogradChoice::kFour;
+  return WithStage(InvalidArgument("ONCILLA_CL_WINOGRAD is '", text, "'; it may be none, 2 or 4"),
+                   Stage::kOptions);
+}
+
 }  // namespace oncilla::opencl

@@ -27,9 +27,14 @@ std::string_view Name(KernelShape shape);  // "gpu", "cpu"
 // Only speed and the order of sums may depend on it.
 enum class GpuFamily { kAny, kNvidia, kAmdWave32, kAmdWave64, kIntel, kMali, kAdreno };
 
+// Which convolutions take Winograd's way (recipes/winograd.h): those that gain by the estimate,
+// none, or, for tests, all that can with tiles of 2 x 2 or of 4 x 4.
+enum class WinogradChoice { kEstimate, kNone, kTwo, kFour };
+
 struct Capabilities {
   KernelShape shape = KernelShape::kGpu;
   GpuFamily family = GpuFamily::kAny;
+  WinogradChoice winograd = WinogradChoice::kEstimate;
   bool fp64 = false;           // double arithmetic
   bool fp16_math = false;      // half arithmetic; half as storage always works (vload_half)
   bool local_groups = false;   // barriers and local memory work: groups may be larger than 1
@@ -65,5 +70,7 @@ Capabilities MakeCapabilities(const DeviceFacts& facts, const ProbeResult& probe
 
 // $ONCILLA_CL_SHAPE: gpu, cpu, or unset for the device's own; anything else fails.
 Result<std::optional<KernelShape>> ForcedShapeFromEnvironment();
+// $ONCILLA_CL_WINOGRAD: none, 2, 4, or unset for the estimate; anything else fails.
+Result<WinogradChoice> WinogradFromEnvironment();
 
 }  // namespace oncilla::opencl

@@ -100,18 +100,21 @@ class ClRecording::StepBuilder {
   const Api& api() const { return recording_.device_.api; }
 
   // The binding of an operand, made when it is first used.
-  Result<Binding*> BindingOf(bool output, int operand) {
+  Result<Binding*> BindingOf(bool output, int operand, Part part = {}) {
     const Operand* found = FindOperand(step_, output, operand);
     if (found == nullptr) {
       return Internal("it was given no ", output ? "output " : "input ", operand);
     }
     for (auto& [number, binding] : bindings_) {
-      if (number == operand && binding.output == output) return &binding;
+      if (number == operand && binding.output == output && binding.part == part) {
+        return &binding;
+      }
     }
     Binding fresh;
     fresh.step = index_;
     fresh.output = output;
     fresh.slot = found->external;
+    fresh.part = part;
     const std::vector<int64_t>& least = output ? kernel_.output_bytes : kernel_.input_bytes;
     if (static_cast<size_t>(operand) < least.size()) {
       fresh.least_bytes = least[static_cast<size_t>(operand)];
@@ -120,10 +123,10 @@ class ClRecording::StepBuilder {
   }
 
   // One argument, at place_. Operands are only noted.
-  Status Set(opencl::In in) { return Note(false, in.index); }
-  Status Set(Out out) { return Note(true, out.index); }
-  Status Note(bool output, int operand) {
-    ONCILLA_ASSIGN(Binding * b, BindingOf(output, operand));
+  Status Set(opencl::In in) { return Note(false, in.index, {in.offset, in.bytes}); }
+  Status Set(Out out) { return Note(true, out.index, {}); }
+  Status Note(bool output, int operand, const Part& part) {
+    ONCILLA_ASSIGN(Binding * b, BindingOf(output, operand, part));
     b->buffers.push_back(place_);
     return Status();
   }
@@ -197,17 +200,19 @@ Status ClRecording::SetBuffers(const Binding& binding, cl_mem raw, int64_t offse
   return Status();
 }
 
-Status ClRecording::Bind(const Binding& binding, const BufferView& view,
+Status ClRecording::Bind(const Binding& binding, const BufferView& whole,
                          std::vector<ClViewPtr>& views, std::vector<Staging>& stagings) const {
-  if (view.region == nullptr || view.bytes == 0) {
-    if (binding.least_bytes > 0) {
-      return Internal("it needs ", binding.least_bytes, " bytes and was given none");
-    }
+  const auto [begin, bytes] = binding.part;
+  const int64_t least = std::max(binding.least_bytes, bytes > 0 ? begin + bytes : begin);
+  if (whole.region == nullptr || whole.bytes == 0) {
+    if (least > 0) return Internal("it needs ", least, " bytes and was given none");
     return SetBuffers(binding, device_.dummy, 0);
   }
-  if (view.bytes < binding.least_bytes) {
-    return Internal("it needs ", binding.least_bytes, " bytes and was given ", view.bytes);
+  if (whole.bytes < least) {
+    return Internal("it needs ", least, " bytes and was given ", whole.bytes);
   }
+  const BufferView view{whole.region, whole.offset + begin,
+                        bytes > 0 ? bytes : whole.bytes - begin};
   ONCILLA_ASSIGN(ClRegion * region, RegionOf(view));
   const int64_t beyond = view.offset % device_.alignment;
   const bool by_offset = binding.takes_offset &&

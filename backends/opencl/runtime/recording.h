@@ -88,10 +88,16 @@ class ClRecording : public Recording {
     int64_t unit;
   };
   // One operand of one step, wherever its launches use it.
+  // See In; bytes 0: to the end.
+  struct Part {
+    int64_t begin = 0, bytes = 0;
+    friend bool operator==(const Part&, const Part&) = default;
+  };
   struct Binding {
     int step = 0;
     bool output = false;
     int slot = -1;  // external, when not negative
+    Part part;      // of the operand
     int64_t least_bytes = 0;
     std::vector<Place> buffers;
     std::vector<OffsetPlace> offsets;
@@ -110,7 +116,7 @@ class ClRecording : public Recording {
   explicit ClRecording(const DeviceObjects& device) : device_(device) {}
   Status AddStep(const Step& step, int index);
   // Sets the arguments; what must stay alive is added to `views` and `stagings`.
-  Status Bind(const Binding& binding, const BufferView& view, std::vector<ClViewPtr>& views,
+  Status Bind(const Binding& binding, const BufferView& whole, std::vector<ClViewPtr>& views,
               std::vector<Staging>& stagings) const;
   Status SetBuffers(const Binding& binding, cl_mem raw, int64_t offset_bytes) const;
   Status CopyStaged(cl_command_queue queue, const std::vector<Staging>& stagings, int step,
