@@ -13,7 +13,7 @@
 #include "backends/opencl/recipes/tuning.h"
 #include "backends/opencl/recipes/winograd.h"
 #include "engine/ops/op_set.h"
-#include "tests/unit/opencl_device.h"
+#include "tests/unit/support/opencl_device.h"
 
 namespace oncilla::opencl {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "engine/graph/print.h"
 #include "engine/passes/fuse_convolutions.h"
-#include "tests/unit/graph_text.h"
+#include "tests/unit/support/graph_text.h"
 
 namespace oncilla {
 namespace {
