@@ -25,6 +25,23 @@ TEST(InstructionSetDeathTest, ALimitHoldsWhateverRanBefore) {
       testing::ExitedWithCode(0), "");
 }
 
+TEST(InstructionSetDeathTest, ProductsOfBFloat16AreAskedForByNameAndTurnedOffByLesserLevels) {
+  if (!MayUseAvx512Bf16()) GTEST_SKIP() << "no AVX-512 BF16";
+  EXPECT_EXIT(
+      {
+        const bool limited = LimitInstructions("avx512bf16").ok();
+        std::_Exit(limited && MayUseAvx512Bf16() && PrefersAvx512Bf16() ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(
+      {
+        const bool limited = LimitInstructions("avx512vnni").ok();
+        const bool off = !MayUseAvx512Bf16() && !PrefersAvx512Bf16() && !MultipliesPairs();
+        std::_Exit(limited && off ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
 TEST(InstructionSetDeathTest, TheEnvironmentIsAskedOnce) {
   EXPECT_EXIT(
       {

@@ -1,6 +1,8 @@
 // Products of bfloat16 by pairs against the rule in plain words (PairStep), bit for bit.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -35,7 +37,8 @@ struct Case {
 
   int64_t depth() const { return static_cast<int64_t>(taps.size()) * run; }
   int64_t a_elements() const {
-    return (rows - 1) * row_step + taps.back() + (run - 1) * run_step + 1;
+    const int64_t last_tap = *std::max_element(taps.begin(), taps.end());
+    return (rows - 1) * row_step + last_tap + (run - 1) * run_step + 1;
   }
 };
 
@@ -184,7 +187,7 @@ TEST(PairTile, StepsAreWhatTheProcessorComputes) {
   // All kinds of numbers: any bits at all, numbers near one another, and sums near 2^-126.
   std::mt19937 rng(5);
   static constexpr int64_t kOneTap = 0;
-  for (int i = 0; i < 60000; ++i) {
+  for (int i = 0; i < 12000; ++i) {
     const int kind = i % 3;
     const auto number = [&] {
       const uint32_t exponent = kind == 0   ? rng() % 256
