@@ -2,8 +2,6 @@
 #include "backends/opencl/recipes/winograd.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "backends/opencl/recipes/matmul_recipe.h"
 #include "backends/opencl/recipes/tiles.h"
@@ -169,11 +167,15 @@ class Launches {
   // An odd number of lines of a cache, so that rows do not all fall onto the same ones.
   static int64_t OddLines(int64_t floats) { return (DivideUp(floats, 16) | 1) * 16; }
 
+  // Places of tiles may lie in the padding on all sides.
   IndexType Index() const {
-    return IndexType(std::max(
-        {inputs(), sums(), g_.batch * (g_.axis[1].in + 8) * (g_.axis[2].in + 8) * g_.in_channels,
-         g_.batch * g_.out_pixels() * g_.out_channels,
-         9 * RoundUp(g_.out_channels, 64) * g_.in_channels}));
+    int64_t around = SaturatingMul(g_.batch, g_.in_channels);
+    for (const WindowAxis& axis : g_.axis) {
+      around = SaturatingMul(around, axis.in + axis.pad_begin + axis.pad_end + 8);
+    }
+    return IndexType(
+        std::max({inputs(), sums(), around, g_.batch * g_.out_pixels() * g_.out_channels,
+                  9 * RoundUp(g_.out_channels, 64) * g_.in_channels}));
   }
   DispatchBuilder Transform(const char* entry) const {
     DispatchBuilder b(cl::kConvWinograd, entry, Index());

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <random>
 
@@ -223,7 +224,7 @@ TEST_P(OpenClWinograd, BordersChannelsAndBatches) {
 TEST_P(OpenClWinograd, ManyTiles) {
   for (const WinogradChoice choice : kBoth) {
     Open(choice);
-    Problem p({3, 95, 93, 32}, 36, {1, 1, 1, 0});
+    Problem p({1, 135, 93, 32}, 36, {1, 1, 1, 0});
     const std::vector<float> y = Run(p);
     ExpectRight(p, y);
     EXPECT_EQ(std::memcmp(y.data(), Run(p).data(), y.size() * 4), 0);
@@ -341,6 +342,24 @@ WindowGeometry Square(int64_t batch, int64_t side, int64_t channels) {
   g.in_channels = g.out_channels = channels;
   g.axis[1] = g.axis[2] = {.in = side, .out = side, .kernel = 3, .pad_begin = 1, .pad_end = 1};
   return g;
+}
+
+TEST(OpenClWinogradChoice, TheEnvironmentSaysSo) {
+  constexpr const char* kName = "ONCILLA_CL_WINOGRAD";
+  const char* before = std::getenv(kName);
+  const std::string kept = before == nullptr ? "" : before;
+  for (const auto& [text, choice] : {std::pair{"none", WinogradChoice::kNone},
+                                     {"2", WinogradChoice::kTwo},
+                                     {"4", WinogradChoice::kFour},
+                                     {"", WinogradChoice::kEstimate}}) {
+    setenv(kName, text, 1);
+    const auto read = WinogradFromEnvironment();
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(*read, choice) << text;
+  }
+  setenv(kName, "3", 1);
+  EXPECT_EQ(WinogradFromEnvironment().status().code(), Code::kInvalidArgument);
+  setenv(kName, kept.c_str(), 1);
 }
 
 TEST(OpenClWinogradChoice, TheEstimateTakesItWhereItGains) {
