@@ -2,8 +2,6 @@
 // or Winograd's way, or depthwise.
 //
 // See engine/ops/nn/conv_product.h for how a convolution is a product; a 1x1 one is a plain one.
-#include "engine/ops/nn/fused_conv.h"
-
 #include <algorithm>
 
 #include "backends/cpu/fast/conv_parts.h"
@@ -12,6 +10,7 @@
 #include "backends/cpu/fast/fused_convs.h"
 #include "backends/cpu/fast/winograd.h"
 #include "backends/cpu/gemm/gemm.h"
+#include "engine/ops/nn/fused_conv.h"
 
 namespace oncilla::cpu {
 namespace {
