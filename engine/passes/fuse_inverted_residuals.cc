@@ -7,7 +7,7 @@
 // saved is worth more than rows that are computed twice.
 #include <algorithm>
 
-#include "engine/passes/fuse_convolutions.h"
+#include "engine/passes/pass.h"
 #include "engine/passes/rewrite.h"
 
 namespace oncilla {

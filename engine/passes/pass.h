@@ -48,6 +48,8 @@ Status MoveIntegers(const Graph& graph, const PassContext& context, Patch& patch
 Status MakeByteTables(const Graph& graph, const PassContext& context, Patch& patch);
 Status LowerQuantisation(const Graph& graph, const PassContext& context, Patch& patch);
 Status KeepPacked(const Graph& graph, const PassContext& context, Patch& patch);
+Status FuseInvertedResiduals(const Graph& graph, const PassContext& context, Patch& patch);
+Status FuseGates(const Graph& graph, const PassContext& context, Patch& patch);  // the same file
 Status FuseEpilogue(const Graph& graph, const PassContext& context, Patch& patch);
 Status FuseRequantize(const Graph& graph, const PassContext& context, Patch& patch);
 Status FoldConstants(const Graph& graph, const PassContext& context, Patch& patch);

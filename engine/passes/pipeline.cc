@@ -1,6 +1,6 @@
 // The ordered list of passes, and the loop that runs them.
 #include "engine/graph/verify.h"
-#include "engine/passes/fuse_convolutions.h"
+#include "engine/passes/pass.h"
 
 namespace oncilla {
 

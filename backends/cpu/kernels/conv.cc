@@ -1,6 +1,4 @@
 // Convolutions on the CPU: plain, exact code.
-#include "engine/ops/nn/fused_conv.h"
-
 #include <algorithm>
 #include <vector>
 
@@ -9,6 +7,7 @@
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/windows.h"
 #include "engine/ops/math/activation.h"
+#include "engine/ops/nn/fused_conv.h"
 #include "engine/tensor/dispatch.h"
 
 namespace oncilla::cpu {

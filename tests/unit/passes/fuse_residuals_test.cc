@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/graph/print.h"
-#include "engine/passes/fuse_convolutions.h"
+#include "engine/passes/pass.h"
 #include "tests/unit/support/graph_text.h"
 
 namespace oncilla {
