@@ -53,6 +53,9 @@ Status LowerBatchNorm(const Graph& graph, const PassContext&, Patch& patch) {
     }
     if (!known) continue;
     ONCILLA_ASSIGN(const auto attrs, ReadAttrs<BatchNormAttrs>(node.attrs));
+    // Products and sums would stretch one parameter, or one channel, where the op refuses them.
+    ONCILLA_ASSIGN(const int axis, NormalizeAxis(attrs.axis, x.shape.rank()));
+    if (!x.shape[axis].known()) continue;
     ONCILLA_TRY(Lower(graph, NodeId{n}, attrs, patch));
   }
   return Status();

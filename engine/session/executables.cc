@@ -139,8 +139,15 @@ Result<std::shared_ptr<Executor>> Executables::Find(const ImportRequest& request
   }
   Status refused;
   ImportRequest narrowed = request;
+  std::string tried;
   for (;; known = static_cast<Known>(static_cast<int>(known) + 1)) {
     if (known != Known::kNames) narrowed.fed = FactsOf(fed(), known);
+    // Where more is not known of these feeds, another import would end as the last one did.
+    if (!refused.ok()) {
+      const std::string last = std::exchange(tried, KeyOf(narrowed));
+      if (last == tried && known == Known::kNumbers) return refused;
+      if (last == tried) continue;
+    }
     auto found = FindFor(narrowed, preferred, control, observe);
     if (found.status().code() != Code::kUnimplemented ||
         Details(found.status()).stage != Stage::kLoad) {

@@ -191,6 +191,18 @@ class StoredDevices(CliTest):
         self.fails(5, *run, "respect", says=["explicitly assigned to /device:GPU:3 but available devices are [ /job"])
 
 
+class Parameters(CliTest):
+    def test_batch_norm_has_one_per_channel(self):
+        vectors = [g.const(n, g.FLOAT, [1], g.floats(v)) for n, v in (("s", 2), ("b", 5), ("m", 1), ("v", 1))]
+        model = self.write("norm.pb", g.graph(
+            g.placeholder("x", g.FLOAT, [None, 2, 2, None]), *vectors,
+            g.node("y", "FusedBatchNormV3", ("x", "s", "b", "m", "v"), g.type_attr("T", g.FLOAT),
+                   g.type_attr("U", g.FLOAT), g.attr("is_training", g.field(5, 0)))))
+        run = ("run", model, "--device", "cpu", "--random", "--output", "y", "--shape")
+        self.ok(*run, "x=1x2x2x1")
+        self.fails(2, *run, "x=1x2x2x3", says=["node 'y'", "scale has 1 elements for 3 channels"])
+
+
 if __name__ == "__main__":
     at = sys.argv.index("--oncilla")
     cli_test.PROGRAM = os.path.abspath(sys.argv[at + 1])

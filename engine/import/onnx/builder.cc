@@ -80,15 +80,29 @@ void OnnxImportState::DropFunctions(size_t size) {
   functions.erase(functions.begin() + static_cast<ptrdiff_t>(size), functions.end());
 }
 
-void OnnxScope::Take(const OnnxGraph& graph) {
-  for (const auto& [name, tensor] : graph.initializers) initializers.emplace(name, tensor);
-  sparse.insert(graph.sparse_initializers.begin(), graph.sparse_initializers.end());
+Status OnnxScope::Take(const OnnxGraph& graph) {
+  OnnxNames constants, inputs;
+  const auto twice = [](std::string_view what, std::string_view name) {
+    return DataLoss("two ", what, " are named '", name, "'");
+  };
+  for (const auto& [name, tensor] : graph.initializers) {
+    if (!constants.insert(name).second) return twice("initializers", name);
+    initializers.emplace(name, tensor);
+  }
+  for (std::string_view name : graph.sparse_initializers) {
+    if (!constants.insert(name).second) return twice("initializers", name);
+    sparse.insert(name);
+  }
+  for (const OnnxValueInfo& input : graph.inputs) {
+    if (!inputs.insert(input.name).second) return twice("inputs", input.name);
+  }
   for (const auto* list : {&graph.inputs, &graph.outputs, &graph.values}) {
     for (const OnnxValueInfo& value : *list) {
       if (value.kind != OnnxKind::kTensor || !value.shape.ranked()) continue;
       ranks.emplace(value.name, value.shape.rank());
     }
   }
+  return {};
 }
 
 bool OnnxScope::Knows(std::string_view name) const {

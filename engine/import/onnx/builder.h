@@ -61,8 +61,9 @@ struct OnnxTarget {
 struct OnnxScope {
   OnnxScope(OnnxTarget& t, std::span<const OnnxNode> n, const OnnxOpsets& o)
       : target(t), nodes(n), opsets(o) {}
-  // Takes constants and stated ranks from a graph of the file.
-  void Take(const OnnxGraph& graph);
+  // Takes constants and stated ranks from a graph of the file. DataLoss where a name stands for two
+  // of its constants, or for two of its inputs.
+  Status Take(const OnnxGraph& graph);
 
   OnnxTarget& target;
   std::span<const OnnxNode> nodes;

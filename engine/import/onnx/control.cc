@@ -231,7 +231,7 @@ Result<Values> OnnxSubgraphs::Lower(const OnnxGraph& graph, OnnxTarget& target,
   OnnxScope scope(target, graph.nodes, around.opsets);
   scope.prefix = name_ + "/";
   scope.depth = around.depth + 1;
-  scope.Take(graph);
+  ONCILLA_TRY(scope.Take(graph));
   std::map<ValueId, ValueId> places;
   for (size_t i = 0; i < arguments_.size(); ++i) places[arguments_[i]] = captured[i];
   for (const auto& [name, value] : captured_) {

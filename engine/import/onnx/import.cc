@@ -1,7 +1,9 @@
 // The main graph: its inputs, its nodes by the builder, its outputs.
 #include "engine/import/onnx/import.h"
 
+#include "engine/import/fed_facts.h"
 #include "engine/import/onnx/builder.h"
+#include "engine/import/onnx/tensor.h"
 
 namespace oncilla {
 namespace {
@@ -20,14 +22,16 @@ OnnxNames NeededNames(const OnnxImportRequest& request, std::span<const OnnxNode
 Status AddInputs(const OnnxImportRequest& request, std::span<const size_t> order,
                  OnnxScope& scope) {
   const OnnxNames needed = NeededNames(request, scope.nodes, order);
-  for (const TensorInfo& info : request.inputs) {
+  for (size_t i = 0; i < request.inputs.size(); ++i) {
+    const TensorInfo& info = request.inputs[i];
+    const Fact* fed = i < request.fed.size() ? &request.fed[i] : nullptr;
     if (request.only_needed_inputs && !needed.contains(info.name)) continue;
     if (scope.values.contains(info.name)) {
       return InvalidArgument("input '", info.name, "' stands there twice");
     }
-    auto fact = OnnxInputFact(info);
+    auto fact = OnnxInputFact(info, fed);
     if (!fact.ok()) return In(fact.status(), StrCat("input '", info.name, "'"));
-    const ValueId value = scope.target.graph.AddInput(info.name, *std::move(fact));
+    const ValueId value = AddFedInput(scope.target.graph, info.name, *std::move(fact), fed);
     scope.values[info.name] = value;
     if (info.kind == TensorInfo::Kind::kOptional) {
       scope.target.optionals[Index(value)] = OnnxKind::kOptional;
@@ -38,14 +42,30 @@ Status AddInputs(const OnnxImportRequest& request, std::span<const size_t> order
   return {};
 }
 
+// An output that is declared as one type and computed as another would be misread by who asks for
+// it by the declaration.
+Status CheckOutputType(const OnnxGraph& graph, const std::string& name, const Fact& fact) {
+  for (const OnnxValueInfo& output : graph.outputs) {
+    if (output.name != name || output.kind != OnnxKind::kTensor) continue;
+    const DType declared = DTypeFromOnnx(output.element_type);
+    if (fact.kind != ValueKind::kTensor || output.element_type == 0 || declared == fact.dtype) {
+      continue;
+    }
+    return DataLoss("output '", name, "' is declared ", OnnxTypeName(output.element_type),
+                    " and computed as ", fact.dtype);
+  }
+  return {};
+}
+
 }  // namespace
 
-Result<Fact> OnnxInputFact(const TensorInfo& info) {
+Result<Fact> OnnxInputFact(const TensorInfo& info, const Fact* fed) {
   if (info.dtype == DType::kInvalid) {
     return Unsupported("it is no tensor, or of a type that the engine does not have");
   }
   Fact fact = info.kind == TensorInfo::Kind::kTensor ? Fact::Of(info.dtype, info.shape)
                                                      : Fact::List(info.dtype, info.shape);
+  NarrowToFed(fact, fed);
   if (!fact.shape.ranked()) return fact;
   if (fact.shape.rank() > kMaxRank) return Unsupported("its rank is ", fact.shape.rank());
   for (int axis = 0; axis < fact.shape.rank(); ++axis) {
@@ -64,7 +84,7 @@ Result<Module> ImportOnnx(const OnnxModel& model, const OnnxImportRequest& reque
   OnnxTarget target(state.module.main);
   OnnxScope scope(target, model.graph.nodes, model.opsets);
   scope.main = &model.graph;
-  scope.Take(model.graph);
+  ONCILLA_TRY(scope.Take(model.graph));
   const std::vector<std::string_view> wanted(request.outputs.begin(), request.outputs.end());
   OnnxNames known, given;
   for (const TensorInfo& info : request.inputs) known.insert(info.name);
@@ -78,7 +98,9 @@ Result<Module> ImportOnnx(const OnnxModel& model, const OnnxImportRequest& reque
   ONCILLA_TRY(builder.BuildNodes(order));
   for (const std::string& name : request.outputs) {
     ONCILLA_ASSIGN(const ValueId value, builder.Find(name));
-    if (value != kNoValue) target.graph.AddOutput(name, value);
+    if (value == kNoValue) continue;
+    ONCILLA_TRY(CheckOutputType(model.graph, name, target.graph.fact(value)));
+    target.graph.AddOutput(name, value);
   }
   if (!state.unsupported.empty()) return state.unsupported.ToStatus();
   return std::move(state.module);

@@ -17,6 +17,8 @@ struct OnnxImportRequest {
   // Any tensors of the graph by name; dtype and shape are what is known of them.
   std::vector<TensorInfo> inputs;
   std::vector<std::string> outputs;
+  // What is known of the tensors that are fed, input by input; empty where nothing is.
+  Facts fed = {};
   // Leave out inputs that no output needs.
   bool only_needed_inputs = false;
 };
@@ -26,8 +28,8 @@ struct OnnxImportRequest {
 Result<Module> ImportOnnx(const OnnxModel& model, const OnnxImportRequest& request,
                           const OnnxContext& context, const std::shared_ptr<const OpSet>& ops);
 
-// What is known of an input of the graph. Sizes that are not known get names, so that a reshape back
-// to them is recognised.
-Result<Fact> OnnxInputFact(const TensorInfo& info);
+// What is known of an input of the graph. Sizes that are not known get names, so that a reshape
+// back to them is recognised. `fed` is what is known of the tensor that is fed for it; may be null.
+Result<Fact> OnnxInputFact(const TensorInfo& info, const Fact* fed = nullptr);
 
 }  // namespace oncilla

@@ -21,10 +21,10 @@ class Judge {
         scope_(target_, model.graph.nodes, model.opsets),
         builder_(state_, scope_) {
     scope_.main = &model.graph;
-    scope_.Take(model.graph);
   }
 
   Result<std::vector<NodeJudgement>> All(const std::vector<TensorInfo>& inputs) {
+    ONCILLA_TRY(scope_.Take(model_.graph));
     ONCILLA_ASSIGN(const std::vector<size_t> order, Order(inputs));
     for (const TensorInfo& info : inputs) {
       // An input of a type that the engine lacks is a failure of the nodes that read it.

@@ -15,6 +15,8 @@
 namespace oncilla {
 namespace {
 
+constexpr int64_t kNewestOnnxIr = 14;  // of ONNX 1.23
+
 TensorInfo InfoOf(const OnnxValueInfo& value) {
   TensorInfo info;
   info.name = info.source = std::string(value.name);
@@ -151,6 +153,7 @@ class OnnxSource : public ModelSource {
     OnnxImportRequest request;
     ONCILLA_TRY(CheckNoTargets(asked, format()));
     request.only_needed_inputs = asked.feeds.empty();
+    if (asked.fed.size() == asked.feeds.size()) request.fed = asked.fed;
     if (asked.feeds.empty()) request.inputs = signature_.inputs;
     for (const std::string& name : asked.feeds) {
       if (!Exists(name)) return NoSuchTensor("input", name, NamesOf(signature_.inputs));
@@ -189,6 +192,12 @@ Result<std::unique_ptr<ModelSource>> OpenOnnx(std::shared_ptr<const MappedFile> 
   auto model = ReadOnnxModel(file->text(), file->path());
   if (!model.ok()) return WithStage(model.status(), Stage::kFile);
   const std::string path = file->path();
+  // What a newer version changed in the meaning of a file is not known.
+  if (model->ir_version > kNewestOnnxIr) {
+    const Status status = Unsupported("ONNX's IR version ", model->ir_version,
+                                      "; the newest that is known is ", kNewestOnnxIr);
+    return WithStage(In(status, path), Stage::kFile);
+  }
   auto source = std::make_unique<OnnxSource>(std::move(file), *std::move(model));
   ONCILLA_TRY(In(source->OpenExternal(), path));
   return std::unique_ptr<ModelSource>(std::move(source));

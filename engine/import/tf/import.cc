@@ -5,6 +5,7 @@
 #include <array>
 #include <set>
 
+#include "engine/import/fed_facts.h"
 #include "engine/import/tf/graph/builder.h"
 #include "engine/import/tf/graph/raise.h"
 #include "engine/ops/array/movement.h"
@@ -95,13 +96,8 @@ class Importer {
       auto fact =
           InputFact(info, flat < 0 ? nullptr : flat_.nodes[static_cast<size_t>(flat)].source, fed);
       if (!fact.ok()) return In(fact.status(), StrCat("input '", info.name, "'"));
-      if (fed != nullptr && fed->has_value() && fed->dtype == fact->dtype &&
-          fact->shape.Accepts(fed->value.shape())) {
-        inputs_.push_back(graph().AddConstant(fed->value, info.name));
-        continue;
-      }
       const bool complex = IsComplex(fact->dtype);
-      inputs_.push_back(graph().AddInput(info.name, *std::move(fact)));
+      inputs_.push_back(AddFedInput(graph(), info.name, *std::move(fact), fed));
       if (complex) ONCILLA_TRY(TakeApart(info.name, inputs_.back()));
     }
     return {};
@@ -119,15 +115,6 @@ class Importer {
     const bool wide = graph().fact(parts).dtype == DType::kF64;
     const BitcastAttrs attrs = {.to = wide ? DType::kC128 : DType::kC64};
     return graph().Add(StrCat(name, "/complex"), "Bitcast", WriteAttrs(attrs), {parts});
-  }
-
-  // Adds what is known of the tensor that is fed. One that does not fit is refused by the run.
-  static void Narrow(PartialShape& shape, const PartialShape& fed) {
-    if (!shape.ranked() && fed.rank() <= kMaxRank) shape = fed;
-    if (!fed.ranked() || fed.rank() != shape.rank()) return;
-    for (int axis = 0; axis < shape.rank(); ++axis) {
-      if (!shape[axis].known() && fed[axis].known()) shape[axis] = fed[axis];
-    }
   }
 
   // What the signature and the placeholder say together. Sizes that are not known get names, so
@@ -159,7 +146,7 @@ class Importer {
     if (fact.dtype == DType::kInvalid) {
       return Unsupported("its type is not known, or not one that the engine has");
     }
-    if (fed != nullptr) Narrow(fact.shape, fed->shape);
+    NarrowToFed(fact, fed);
     if (!fact.shape.ranked()) return fact;
     if (fact.shape.rank() > kMaxRank) return Unsupported("its rank is ", fact.shape.rank());
     for (int axis = 0; axis < fact.shape.rank(); ++axis) {

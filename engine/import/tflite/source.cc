@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "engine/import/fed_facts.h"
 #include "engine/import/tflite/builder.h"
 #include "engine/import/tflite/effects.h"
 
@@ -22,6 +23,7 @@ struct Entry {
 // Feeds and fetches as tensors, under the names asked for.
 struct Request {
   NamedTensors inputs, outputs;
+  Facts fed;  // what is known of what is fed, input by input; empty where nothing is
   bool only_needed_inputs = false;
 };
 
@@ -149,6 +151,7 @@ class TfliteSource : public ModelSource {
     Request request;
     ONCILLA_TRY(CheckNoTargets(asked, format()));
     request.only_needed_inputs = asked.feeds.empty();
+    if (asked.fed.size() == asked.feeds.size()) request.fed = asked.fed;
     if (asked.feeds.empty()) request.inputs = entry.inputs;
     for (const std::string& name : asked.feeds) {
       ONCILLA_ASSIGN(const int32_t tensor,
@@ -180,11 +183,14 @@ class TfliteSource : public ModelSource {
     std::vector<int32_t> wanted;
     for (const auto& [name, tensor] : request.outputs) wanted.push_back(tensor);
     const auto needed = builder.NeededTensors(wanted);
-    for (const auto& [name, tensor] : request.inputs) {
+    for (size_t i = 0; i < request.inputs.size(); ++i) {
+      const auto& [name, tensor] = request.inputs[i];
+      const Fact* fed = i < request.fed.size() ? &request.fed[i] : nullptr;
       if (request.only_needed_inputs && !needed.contains(tensor)) continue;
       auto fact = TfliteBuilder::InputFact(subgraph.tensors[static_cast<size_t>(tensor)], name);
       if (!fact.ok()) return In(fact.status(), StrCat("input '", name, "'"));
-      builder.Give(tensor, module.main.AddInput(name, *std::move(fact)));
+      NarrowToFed(*fact, fed);
+      builder.Give(tensor, AddFedInput(module.main, name, *std::move(fact), fed));
     }
     ONCILLA_TRY(builder.Build(wanted));
     for (const auto& [name, tensor] : request.outputs) {

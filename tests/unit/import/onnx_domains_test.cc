@@ -22,9 +22,10 @@ class OnnxDomains : public ::testing::Test {
  protected:
   // A model of one node from x [1, 3] (and z of the same shape) to y.
   Result<Module> Import(const OnnxNodeText& node, int64_t opset = 21,
-                        const std::vector<std::pair<std::string, int64_t>>& domains = {}) {
+                        const std::vector<std::pair<std::string, int64_t>>& domains = {},
+                        int type = 1) {
     OnnxGraphText graph;
-    graph.Input("x", {1, 3}).Input("z", {1, 3}).Output("y", {});
+    graph.Input("x", {1, 3}).Input("z", {1, 3}).Output("y", {}, type);
     graph.Node(node);
     return ImportGraph(graph, opset, domains);
   }
@@ -97,7 +98,7 @@ TEST_F(OnnxDomains, BinarizesAndLooksUpFloats) {
       .Floats("keys_floats", {2, -1, 2})
       .Ints("values_int64s", {5, 6, 7})
       .Int("default_int64", -4);
-  EXPECT_EQ(Run(Import(label, 21, {{kMl, 2}})), (std::vector<double>{6, 7, -4}));
+  EXPECT_EQ(Run(Import(label, 21, {{kMl, 2}}, 7)), (std::vector<double>{6, 7, -4}));
 }
 
 TEST_F(OnnxDomains, TellsMapsAsTensors) {
@@ -159,6 +160,33 @@ TEST_F(OnnxDomains, WalksTreesAndRefusesWhatIsNone) {
   EXPECT_EQ(Run(Import(Tree(2), 21, {{kMl, 3}})), (std::vector<double>{10}));
   EXPECT_SAYS(Refusal(Tree(0), 21, {{kMl, 3}}), "tree node 0 is reached twice");
   EXPECT_SAYS(Refusal(Tree(9), 21, {{kMl, 3}}), "leads to a node 9 that it lacks");
+}
+
+// What a score means that stands for one of two classes is known only where converters write it.
+TEST_F(OnnxDomains, RefusesOneScoreForTwoClassesInFormsThatNobodyWrites) {
+  const auto node = [](int64_t voted) {
+    OnnxNodeText tree("TreeEnsembleClassifier", {"x"}, {"l", "y"}, "n");
+    tree.Domain(kMl)
+        .Ints("nodes_treeids", {0, 0, 0})
+        .Ints("nodes_nodeids", {0, 1, 2})
+        .Ints("nodes_featureids", {0, 0, 0})
+        .Strings("nodes_modes", {"BRANCH_LT", "LEAF", "LEAF"})
+        .Floats("nodes_values", {0, 0, 0})
+        .Ints("nodes_truenodeids", {1, 0, 0})
+        .Ints("nodes_falsenodeids", {2, 0, 0})
+        .Ints("class_treeids", {0, 0})
+        .Ints("class_nodeids", {1, 2})
+        .Ints("class_ids", {voted, voted})
+        .Floats("class_weights", {0.25, 0.75})
+        .Ints("classlabels_int64s", {3, 4});
+    return tree;
+  };
+  EXPECT_EQ(Run(Import(node(0), 21, {{kMl, 3}})), (std::vector<double>{0.75, 0.25}));
+  EXPECT_EQ(Run(Import(node(1), 21, {{kMl, 3}})), (std::vector<double>{0, 0.25}));
+  EXPECT_SAYS(Refusal(node(0).String("post_transform", "SOFTMAX"), 21, {{kMl, 3}}),
+              "post_transform SOFTMAX");
+  EXPECT_SAYS(Refusal(node(0).Floats("base_values", {1, 2}), 21, {{kMl, 3}}), "2 base values");
+  EXPECT_SAYS(Refusal(node(1).Floats("base_values", {1}), 21, {{kMl, 3}}), "1 base values");
 }
 
 TEST_F(OnnxDomains, RefusesAttentionThatCannotBe) {

@@ -3,6 +3,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cmath>
+#include <limits>
+
 #include "engine/graph/verify.h"
 #include "engine/import/onnx/import.h"
 #include "tests/unit/support/onnx_text.h"
@@ -249,7 +252,8 @@ TEST_F(OnnxImport, RefusesAnInputListedTwice) {
   graph.Input("x", {3}).Input("x", {3}).Output("y", {3});
   graph.Node(OnnxNodeText("Relu", {"x"}, {"y"}));
   Open(OnnxModelText(graph));
-  EXPECT_SAYS(Refusal(), "input 'x' stands there twice");
+  EXPECT_SAYS(Refusal(), "two inputs are named 'x'");
+  EXPECT_SAYS(Refusal({"", {"x"}, {}}), "two inputs are named 'x'");
 }
 
 TEST_F(OnnxImport, NamesTheNodeOfABrokenGraph) {
@@ -398,6 +402,56 @@ TEST_F(OnnxImport, FunctionsThatCallThemselvesEnd) {
   graph.Node(OnnxNodeText("Loop", {"x"}, {"y"}).Domain("own"));
   Open(OnnxModelText(graph, 17, {bytes}));
   EXPECT_SAYS(Refusal(), "functions call each other too deeply");
+}
+
+// One name, one value: else which of two constants is meant would be a guess.
+TEST_F(OnnxImport, RefusesTwoConstantsOfOneName) {
+  OnnxGraphText graph;
+  graph.Input("x", {1, 3}).Floats("k", {1}, {1}).Floats("k", {1}, {2}).Output("y", {1, 3});
+  graph.Node(OnnxNodeText("Add", {"x", "k"}, {"y"}));
+  Open(OnnxModelText(graph));
+  EXPECT_SAYS(Refusal(), "two initializers are named 'k'");
+}
+
+TEST_F(OnnxImport, OutputsHaveTheTypeThatIsDeclared) {
+  OnnxGraphText graph;
+  graph.Input("x", {1, 3}).Output("y", {1, 3}, 7);
+  graph.Node(OnnxNodeText("Neg", {"x"}, {"y"}));
+  Open(OnnxModelText(graph));
+  EXPECT_SAYS(Refusal(), "output 'y' is declared INT64 and computed as f32");
+}
+
+// What a version that is not known changed in the meaning of a file would go unseen.
+TEST_F(OnnxImport, RefusesVersionsOfTheFormatThatAreNotKnown) {
+  OnnxGraphText graph;
+  graph.Input("x", {1, 3}).Output("y", {1, 3});
+  graph.Node(OnnxNodeText("Neg", {"x"}, {"y"}));
+  std::string bytes = OnnxModelText(graph);
+  ASSERT_EQ(bytes[0], '\x08');  // the version stands first
+  for (const char version : {14, 15}) {
+    bytes[1] = version;
+    const auto model = OpenModel(folder_.Write("model.onnx", bytes), {});
+    EXPECT_EQ(model.ok(), version == 14) << model.status();
+    if (model.ok()) continue;
+    EXPECT_SAYS(Message(model.status()), "IR version 15");
+  }
+}
+
+// Bounds that are left out are the last finite floats before opset 11, and none from there on.
+TEST_F(OnnxImport, ClipsInfinitiesWhereTheDefaultsAreFinite) {
+  const float x[] = {-INFINITY, 2, INFINITY};
+  for (const int64_t opset : {6, 10, 11, 13}) {
+    OnnxGraphText graph;
+    graph.Input("x", {1, 3}).Output("y", {1, 3});
+    graph.Node(OnnxNodeText("Clip", {"x"}, {"y"}));
+    Open(OnnxModelText(graph, opset));
+    const auto module = Import();
+    ASSERT_TRUE(module.ok()) << module.status();
+    const auto out = RunGraph(module->main, {{"x", Tensor::Of<float>(DType::kF32, {1, 3}, x)}});
+    ASSERT_TRUE(out.ok()) << out.status();
+    const double last = opset < 11 ? double{std::numeric_limits<float>::max()} : INFINITY;
+    EXPECT_EQ(*ToDoubles((*out)[0]), (std::vector<double>{-last, 2, last})) << opset;
+  }
 }
 
 class OnnxExternal : public OnnxImport {

@@ -108,6 +108,9 @@ class OnnxGraphText {
                         int type = 1) {
     return ValueInfo(12, name, shape, type);
   }
+  // A float tensor of a rank that the file does not state.
+  OnnxGraphText& Unranked(const std::string& name) { return UnrankedInfo(11, name); }
+  OnnxGraphText& UnrankedOutput(const std::string& name) { return UnrankedInfo(12, name); }
   // The type of a tensor between nodes.
   OnnxGraphText& Between(const std::string& name, const std::vector<OnnxDimText>& shape,
                          int type = 1) {
@@ -182,6 +185,14 @@ class OnnxGraphText {
     info.add_string(1, name);
     protozero::pbf_writer type_proto(info, 2);
     TensorType(type_proto, shape, type);
+    return *this;
+  }
+  OnnxGraphText& UnrankedInfo(int field, const std::string& name) {
+    protozero::pbf_writer info(writer_, static_cast<protozero::pbf_tag_type>(field));
+    info.add_string(1, name);
+    protozero::pbf_writer type_proto(info, 2);
+    protozero::pbf_writer tensor(type_proto, 1);
+    tensor.add_int32(1, 1);
     return *this;
   }
   OnnxGraphText& SequenceInfo(int field, const std::string& name,

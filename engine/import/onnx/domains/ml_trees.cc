@@ -301,8 +301,8 @@ Result<Values> LowerTreeRegressor(OnnxLowering& b) {
   return One(AddPostTransform(b, scores, transform, ""));
 }
 
-// Two classes of which only one is voted for, in ONNX Runtime's sense, which the converters of
-// scikit-learn, XGBoost and LightGBM write for: its score decides, as a probability where no weight
+// Two classes of which only one is voted for, in ONNX Runtime's sense, which scikit-learn's
+// converter writes for: its score decides, as a probability where no weight
 // is negative, else by its sign. Votes for class 0 are the score of the second class, and that of
 // the first is its complement; votes for class 1 leave the first with none.
 Result<Values> LowerOneScore(OnnxLowering& b, const Forest& forest, int64_t voted,

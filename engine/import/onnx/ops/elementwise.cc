@@ -1,5 +1,6 @@
 // ONNX's arithmetic, comparisons and conversions. Most are renames into the table of expressions.
 #include <cmath>
+#include <limits>
 
 #include "engine/import/onnx/lowering.h"
 #include "engine/import/onnx/tensor.h"
@@ -100,10 +101,10 @@ Result<Values> LowerClip(OnnxLowering& b) {
   ValueId bounds[2] = {b.in(1), b.in(2)};
   if (b.version() < 11) {
     constexpr const char* kNames[] = {"min", "max"};
+    // What is missing is the last finite number of floats: infinities are clipped.
+    constexpr float kLast = std::numeric_limits<float>::max();
     for (int i = 0; i < 2; ++i) {
-      bounds[i] = kNoValue;
-      if (!b.HasAttr(kNames[i])) continue;
-      ONCILLA_ASSIGN(const float value, b.Float(kNames[i], 0));
+      ONCILLA_ASSIGN(const float value, b.Float(kNames[i], i == 0 ? -kLast : kLast));
       ONCILLA_ASSIGN(bounds[i], b.Scalar(b.dtype(), static_cast<double>(value)));
     }
   }

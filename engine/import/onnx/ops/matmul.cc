@@ -7,6 +7,39 @@ namespace {
 
 Result<Values> LowerMatMul(OnnxLowering& b) { return One(b.Add("MatMul", {}, {b.in(0), b.in(1)})); }
 
+enum class Stretch { kNever, kAlways, kPerRun };
+
+// Whether `c` stretches to `product`, a matrix, without enlarging it.
+Stretch StretchesTo(const PartialShape& c, const PartialShape& product) {
+  if (!c.ranked() || !product.ranked()) return Stretch::kPerRun;
+  if (c.rank() > product.rank()) return Stretch::kNever;
+  Stretch answer = Stretch::kAlways;
+  for (int i = 0; i < c.rank(); ++i) {
+    const Dim &from = c[i], &to = product[product.rank() - c.rank() + i];
+    if (from.Same(to)) continue;
+    if (from.known() && from.size == 1) continue;
+    if (from.known() && to.known()) return Stretch::kNever;
+    // A sum that can be made enlarges only what is one.
+    if (to.known() && to.size != 1) continue;
+    answer = Stretch::kPerRun;
+  }
+  return answer;
+}
+
+// product + c, of the product's shape.
+Result<Values> AddOneWay(OnnxLowering& b, ValueId product, ValueId c) {
+  const PartialShape from = b.fact(c).shape, to = b.fact(product).shape;
+  const Stretch stretch = StretchesTo(from, to);
+  if (stretch == Stretch::kNever) {
+    return InvalidArgument("C of shape ", from, " does not stretch to the product's shape ", to);
+  }
+  if (stretch == Stretch::kAlways) return One(b.Add("Add", {}, {product, c}));
+  // What is larger than the product does not take its shape again: the run is refused.
+  ONCILLA_ASSIGN(const ValueId sum, b.Add("Add", {}, {product, c}, "sum"));
+  ONCILLA_ASSIGN(const ValueId sizes, b.Sizes(product, 0, 2, "sizes_of_product"));
+  return One(b.Add(ReshapeAttrs{}, {sum, sizes}));
+}
+
 // alpha * A' * B' + beta * C, where C stretches to the product's shape.
 Result<Values> LowerGemm(OnnxLowering& b) {
   ONCILLA_ASSIGN(const float alpha, b.Float("alpha", 1));
@@ -32,7 +65,7 @@ Result<Values> LowerGemm(OnnxLowering& b) {
     ONCILLA_ASSIGN(const ValueId factor, b.Scalar(b.dtype(2), double{beta}));
     ONCILLA_ASSIGN(c, b.Add("Mul", {}, {c, factor}, "beta"));
   }
-  return One(b.Add("Add", {}, {y, c}));
+  return AddOneWay(b, y, c);
 }
 
 Result<Values> LowerEquation(OnnxLowering& b) {

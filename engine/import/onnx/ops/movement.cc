@@ -54,6 +54,27 @@ Result<Values> LowerConcat(OnnxLowering& b) {
   return One(b.Add(ConcatAttrs{.axis = axis}, b.all_inputs()));
 }
 
+// Sizes of `parts` equal parts along an axis of a size that is not known yet, refused when it is if
+// it has no such parts. kNoValue where the parts are known to be equal.
+Result<ValueId> EqualParts(OnnxLowering& b, int64_t axis, int64_t parts) {
+  int64_t at = axis;
+  if (b.in_fact(0).shape.ranked() || axis < 0) {
+    ONCILLA_ASSIGN(const int rank, b.Rank(0));
+    ONCILLA_ASSIGN(at, NormalizeAxis(axis, rank));
+  }
+  const PartialShape& shape = b.in_fact(0).shape;
+  const Dim whole = shape.ranked() ? shape[static_cast<int>(at)] : Dim();
+  if (whole.known() && whole.size % parts != 0) {
+    return InvalidArgument("axis ", axis, " of size ", whole.size, " has no ", parts,
+                           " equal parts, and no sizes are given");
+  }
+  if (whole.known()) return kNoValue;
+  ONCILLA_ASSIGN(const ValueId size,
+                 b.Add(ShapeAttrs{.start = at, .end = at + 1}, {b.in(0)}, "size"));
+  ONCILLA_ASSIGN(const ValueId each, b.Add("FloorDiv", {}, {size, b.Ints({parts})}, "part"));
+  return b.Add("Expand", {}, {each, b.Ints({parts})}, "parts");
+}
+
 Result<Values> LowerSplit(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int64_t axis, b.Int("axis", 0));
   ONCILLA_ASSIGN(ValueId sizes, AttrOrInput(b, "split", 13, 1));
@@ -61,6 +82,10 @@ Result<Values> LowerSplit(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int64_t parts, b.Int("num_outputs", static_cast<int64_t>(b.outputs())));
   if (parts < static_cast<int64_t>(b.outputs())) {
     return InvalidArgument("has ", b.outputs(), " outputs and num_outputs = ", parts);
+  }
+  // Only num_outputs, of opset 18, lets the last part be smaller.
+  if (sizes == kNoValue && b.version() < 18 && parts > 1) {
+    ONCILLA_ASSIGN(sizes, EqualParts(b, axis, parts));
   }
   return b.AddAll(SplitAttrs{.axis = axis, .parts = parts}, {b.in(0), sizes});
 }
