@@ -3,6 +3,7 @@
 //
 // See engine/ops/nn/conv_product.h for how a convolution is a product; a 1x1 one is a plain one.
 #include <algorithm>
+#include <optional>
 
 #include "backends/cpu/fast/conv_parts.h"
 #include "backends/cpu/fast/depthwise.h"
