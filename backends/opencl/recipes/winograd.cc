@@ -229,7 +229,7 @@ class Launches {
     launch.most = std::max({inputs(), sums(), sizes_.planes * plane});
     launch.sums = m;
     launch.partial = p.run < g_.in_channels;
-    recipe.dispatches.push_back(MakePanels(launch, v, u, node, "none", caps_));
+    opencl::AddPanels(launch, v, u, node, "none", caps_, recipe);
   }
 
   Scratch AddTiles(Scratch v, const In& u, const NodeView& node, Recipe& recipe) const {
