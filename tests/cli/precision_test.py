@@ -42,8 +42,10 @@ class Precision(CliTest):
         self.assertEqual(precision["unmatched"], ["deny 'nowhere*'"])
         self.assertIn("deny 'nowhere*' names no node", out.stderr)
         halved = self.ok("inspect", MODEL, *size, "--precision", "fp16", "--json").stdout
-        peaks = [json.loads(t)["memory"][0]["peak_bytes"] for t in (halved, json.dumps(plain))]
-        self.assertLess(peaks[0], 0.55 * peaks[1])
+        half, full = (json.loads(t)["memory"][0] for t in (halved, json.dumps(plain)))
+        self.assertLess(half["constant_bytes"], 0.51 * full["constant_bytes"])
+        # In fp32 the CPU computes several layers at once and keeps nothing between them.
+        self.assertLess(half["peak_bytes"], 0.65 * full["peak_bytes"])
         text = self.ok("inspect", MODEL, "--device", "cpu", "--precision", "bf16").stdout
         self.assertIn("precision bf16\n", text)
 
