@@ -22,6 +22,17 @@ using Floats = hn::ScalableTag<float>;
 using Vector = hn::Vec<Floats>;
 constexpr int kLanes = HWY_LANES(float);
 
+// v within bounds; what is NaN stays so.
+HWY_INLINE Vector Bounded(Vector low, Vector high, Vector v) {
+  // v stands second: x86 gives back the second operand when one is NaN, and NEON the NaN.
+  const Vector bounded = hn::Min(high, hn::Max(low, v));
+#if HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SCALAR
+  return hn::IfThenElse(hn::Eq(v, v), bounded, v);  // lane by lane, comparisons decide
+#else
+  return bounded;
+#endif
+}
+
 // Loads and stores of a part touch only that part: what lies behind may be another thread's, or no
 // memory at all. Instruction sets without masks go through a vector of their own; what Highway does
 // there reads a whole aligned vector, and writes one back.

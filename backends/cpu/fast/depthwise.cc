@@ -43,7 +43,7 @@ struct DepthwiseRow {
 template <class T>
 HWY_INLINE void Finish(const DepthwiseRow<T>& r, Vector sum, int64_t at, int64_t count) {
   if (r.residual != nullptr) sum = hn::Add(sum, LoadSome(r.residual + at, count));
-  sum = hn::Min(r.high, hn::Max(r.low, sum));
+  sum = Bounded(r.low, r.high, sum);
   if (r.curved) sum = CallActivate(Floats(), r.d.epilogue.activation, sum);
   StoreSome(sum, r.y + at, count);
 }

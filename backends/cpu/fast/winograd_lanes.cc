@@ -136,7 +136,7 @@ bool OutputTile(const WinogradOutput& t) {
         Vector v = hn::Add(out[j], bias);
         if (t.residual != nullptr) v = hn::Add(v, LoadSome(t.residual + at, count));
         // The value stands second: x86 gives back the second operand when one is NaN.
-        v = hn::Min(high, hn::Max(low, v));
+        v = Bounded(low, high, v);
         if (curved) v = CallActivate(d, t.activation, v);
         StoreSome(v, t.y + at, count);
       }

@@ -331,7 +331,7 @@ class NarrowTiles {
         const int64_t to = at + i * p_.c_step + j;
         Vector v = hn::LoadU(d, c_ + i * kTileColumns + j);
         if (residual != nullptr) v = hn::Add(v, LoadSome(residual + to, columns - j));
-        v = hn::Min(high, hn::Max(low, v));
+        v = Bounded(low, high, v);
         StoreSome(v, p_.c + to, columns - j);
       }
     }

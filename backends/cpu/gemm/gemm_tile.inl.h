@@ -64,9 +64,7 @@ HWY_INLINE void StoreTile(const TileArgs<B>& t, const Vector (&sum)[kRows][kVect
     const Vector low = hn::Set(d, t.bounds[0]), high = hn::Set(d, t.bounds[1]);
     ONCILLA_UNROLL for (int i = 0; i < kRows; ++i) {
       ONCILLA_UNROLL for (int v = 0; v < kVectors; ++v) {
-        // The sum stands second: x86 gives back the second operand when one is NaN.
-        const Vector bounded = hn::Min(high, hn::Max(low, sum[i][v]));
-        hn::StoreU(bounded, d, t.c + i * t.c_step + v * kLanes);
+        hn::StoreU(Bounded(low, high, sum[i][v]), d, t.c + i * t.c_step + v * kLanes);
       }
     }
   } else {
