@@ -161,7 +161,8 @@ class Session(_oncilla.SessionBase):
         return data
 
     def upload(self, value: Any, device: str | None = None) -> _oncilla.Tensor:
-        """Copies an array to a device in use (None: the session's), to be an input of many runs."""
+        """Copies an array to a device in use (None: the session's), to be an input of many runs. On the CPU the copy is a
+        tensor in host memory."""
         return self._upload(_arrays.to_tensor("", value), device)
 
     def wrap_opencl(self, buffer: int, dtype: Any, shape: Iterable[int], offset: int = 0) -> _oncilla.Tensor:

@@ -83,8 +83,11 @@ def test_memory():
 
 def test_upload():
     with oncilla.Session(device="cpu") as session:
-        with pytest.raises(oncilla.InvalidArgumentError, match="host"):
-            session.upload(np.ones(3))
+        given = np.ones(3, np.float32)
+        copy = session.upload(given)
+        given[:] = 5
+        assert copy.device == "" and copy.numpy().tolist() == [1, 1, 1]
+        assert one_op("Neg", session=session).run({"x:0": copy}, outputs="y:0")["y:0"].tolist() == [-1, -1, -1]
     runtime = oncilla.Runtime(opencl_cpu_devices=True)
     if not runtime.has_device("GPU"):
         pytest.skip("no OpenCL device")
