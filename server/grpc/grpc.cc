@@ -210,9 +210,14 @@ absl::Status GrpcFront::Start() {
   // A client that vanished without a word is noticed, and its calls are cancelled.
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
-  // What calls buffer before they reach us.
+  // What calls buffer before they reach us, where each is refused by itself. Of its own quota gRPC
+  // closes connections with all calls on them, already when it runs short, and it counts what it has
+  // read as well as what it makes of that: the quota is the outer bound, which only many senders at
+  // once come near.
+  constexpr size_t kRoomToRead = 64 << 20;
   builder.SetResourceQuota(
-      grpc::ResourceQuota("requests").Resize(state_->service->options().max_held_bytes));
+      grpc::ResourceQuota("requests")
+          .Resize(2 * static_cast<size_t>(state_->service->options().max_held_bytes) + kRoomToRead));
   // Clients that ping to keep a connection open are no attack.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
   state_->server = builder.BuildAndStart();
