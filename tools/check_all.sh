@@ -156,7 +156,7 @@ python_module() {
 }
 python_package() {
   python_module && PYTHONPATH=build/release/python OCL_ICD_VENDORS=pocl.icd \
-    build/python-venv/bin/python -m pytest -q -p no:cacheprovider python/tests
+    pytests build/python-venv/bin/python python/tests
 }
 
 # A cluster of Ray's on this machine; tools/nightly has the slow ones.
@@ -165,7 +165,7 @@ ray_cluster() {
   [[ -x $venv/bin/python ]] || python3 -m venv "$venv" || return 1
   "$venv/bin/pip" install -q --disable-pip-version-check 'ray[serve,data]==2.60.0' numpy onnx pytest </dev/null || return 1
   python_module && PYTHONPATH=$root/build/release/python OCL_ICD_VENDORS=pocl.icd \
-    "$venv/bin/python" -m pytest -q -p no:cacheprovider -p no:warnings -m "not slow" integrations/ray/tests
+    pytests "$venv/bin/python" -p no:warnings -m "not slow" integrations/ray/tests
 }
 
 # Triton's backend in the tritonserver that a package of PyPI carries.
@@ -176,7 +176,7 @@ triton_backend() {
     pillow pytest </dev/null || return 1
   build_in release release oncilla_triton -DONCILLA_TRITON=ON &&
     ONCILLA_TRITON_BACKENDS=$root/build/release/triton/backends OCL_ICD_VENDORS=pocl.icd \
-      "$venv/bin/python" -m pytest -q -p no:cacheprovider integrations/triton/tests
+      pytests "$venv/bin/python" integrations/triton/tests
 }
 
 # ONNX Runtime's provider, in PyPI's onnxruntime, on the CPU device and on PoCL.
@@ -187,7 +187,7 @@ onnxruntime_provider() {
   build_in release release "oncilla_ort_ep fault_layer" -DONCILLA_ONNXRUNTIME=ON &&
     ONCILLA_ORT_EP=$root/build/release/onnxruntime/liboncilla_ort_ep.so OCL_ICD_VENDORS=pocl.icd \
       ONCILLA_FAULT_LAYER=$root/build/release/tests/libfault_layer.so \
-      "$venv/bin/python" -m pytest -q -p no:cacheprovider integrations/onnxruntime/tests
+      pytests "$venv/bin/python" integrations/onnxruntime/tests
 }
 
 # The server, called by public clients in an environment of their own.
@@ -197,7 +197,7 @@ server_tests() {
   "$venv/bin/pip" install -q --disable-pip-version-check 'tritonclient[http,grpc]==2.73.0' onnx numpy psutil pytest \
     </dev/null || return 1
   build_in release release "oncilla_server oncilla_program" -DONCILLA_SERVER=ON &&
-    ONCILLA_SERVER=build/release/oncilla_server "$venv/bin/python" -m pytest -q -p no:cacheprovider server/tests
+    ONCILLA_SERVER=build/release/oncilla_server pytests "$venv/bin/python" server/tests
 }
 
 # Manifests for Kubernetes and KServe, by schema and against the server's flags.
@@ -206,7 +206,7 @@ kubernetes_manifests() {
   [[ -x $venv/bin/python ]] || python3 -m venv "$venv" || return 1
   "$venv/bin/pip" install -q --disable-pip-version-check kubernetes-validate==1.37.0 jsonschema pyyaml pytest </dev/null || return 1
   build_in release release oncilla_server -DONCILLA_SERVER=ON &&
-    ONCILLA_SERVER=build/release/oncilla_server "$venv/bin/python" -m pytest -q -p no:cacheprovider integrations/kserve/tests
+    ONCILLA_SERVER=build/release/oncilla_server pytests "$venv/bin/python" integrations/kserve/tests
 }
 
 # try_fetch VARIABLE FUNCTION: a download that does not come fails by name.
