@@ -29,6 +29,8 @@ struct ConvParts {
     sizes.line_rows = shape.line_rows;
     std::copy_n(shape.line_count.begin(), kMaxSpatial, sizes.line_count);
     std::copy_n(shape.line_step.begin(), kMaxSpatial, sizes.line_step);
+    int64_t step = sizes.line_rows * sizes.c_step;
+    for (size_t i = kMaxSpatial; i-- > 0; step *= shape.line_count[i]) sizes.c_line_step[i] = step;
   }
 
   // Elements of the padded input; 0 where it is read as it stands.

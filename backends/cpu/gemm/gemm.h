@@ -33,7 +33,8 @@ struct Epilogue {
 struct ProductSizes {
   // Rows come in lines of `line_rows`; lines are counted over three axes.
   int64_t line_count[3] = {1, 1, 1};
-  int64_t line_step[3] = {0, 0, 0};  // elements from one line's first row to the next's
+  int64_t line_step[3] = {0, 0, 0};    // elements of A from one line's first row to the next's
+  int64_t c_line_step[3] = {0, 0, 0};  // the same of C
   int64_t line_rows = 0;
   int64_t row_step = 0;           // elements from one row of A to the next
   int64_t run_step = 1;           // elements from one element of a run to the next
@@ -41,7 +42,7 @@ struct ProductSizes {
   int64_t tap_count = 1;
   int64_t run = 0;
   int64_t columns = 0;
-  int64_t c_step = 0;  // elements from one row of C to the next
+  int64_t c_step = 0;  // elements from one row of C to the next, within a line
   // Above 0: so many steps of K are added up apart, which keeps rounding errors of long sums small.
   // For one line, one tap, float and no epilogue.
   int64_t partial_sum = 0;
@@ -65,7 +66,7 @@ template <class T, class StoredB = T>
 struct Product : ProductSizes {
   const T* a = nullptr;
   const StoredB* b = nullptr;  // packed
-  T* c = nullptr;              // rows follow one another without gaps between lines
+  T* c = nullptr;
   // Of float alone, with one tap: a factor for each element of a row of A, or null.
   const float* gate = nullptr;
   Epilogue<T> epilogue;

@@ -80,22 +80,21 @@ void RunPartialSums(const Product<float>& p, const Block& block) {
   t.prefetch = kPrefetchSteps * kTileColumns;
   t.c_step = p.c_step;
   for (int64_t tile = block.first_tile; tile < block.last_tile; ++tile) {
-    const int64_t row = p.line_rows * tile / tiles_per_line;
-    const int rows = static_cast<int>(p.line_rows * (tile + 1) / tiles_per_line - row);
+    const TilePlace place = PlaceOf(p, tiles_per_line, tile);
     for (int64_t panel = block.first_panel; panel < block.last_panel; ++panel) {
       const int64_t column = panel * kTileColumns;
       const int64_t columns = std::min<int64_t>(kTileColumns, p.columns - column);
-      t.c = p.c + row * p.c_step + column;
+      t.c = p.c + place.c + column;
       for (int64_t pass = 0; pass < passes; ++pass) {
         const int64_t k = p.run * pass / passes;
         t.run = p.run * (pass + 1) / passes - k;
-        t.a = p.a + row * p.row_step + k * p.run_step;
+        t.a = p.a + place.a + k * p.run_step;
         t.b = p.b + (panel * depth + k) * kTileColumns;
         t.add_last = pass > 0;
         if (columns % kLanes == 0) {
-          RunTile(rows, static_cast<int>(columns / kLanes), t);
+          RunTile(place.rows, static_cast<int>(columns / kLanes), t);
         } else {
-          RunRaggedTile(rows, columns, t);
+          RunRaggedTile(place.rows, columns, t);
         }
       }
     }
@@ -162,14 +161,9 @@ void RunBlockOf(const Product<float, B>& p, const Block& block) {
   bool first = true, last = true;
   std::conditional_t<kGated, GatedRows, NoGatedRows> gated;
   auto run = [&](int64_t tile, int64_t panel) HWY_ATTR {
-    const int64_t line = tile / tiles_per_line, part = tile % tiles_per_line;
-    // Tiles of a line are as even as can be: 49 rows are 13 + 12 + 12 + 12.
-    const int64_t row = p.line_rows * part / tiles_per_line;
-    const int rows = static_cast<int>(p.line_rows * (part + 1) / tiles_per_line - row);
-    const int64_t l2 = line % p.line_count[2], l1 = line / p.line_count[2] % p.line_count[1];
-    const int64_t l0 = line / p.line_count[2] / p.line_count[1];
-    t.a = p.a + l0 * p.line_step[0] + l1 * p.line_step[1] + l2 * p.line_step[2] + row * p.row_step +
-          k * p.run_step;
+    const TilePlace place = PlaceOf(p, tiles_per_line, tile);
+    const int rows = place.rows;
+    t.a = p.a + place.a + k * p.run_step;
     if constexpr (kGated) {
       if (gated_tile != tile) {
         gated.Fill(t.a + p.taps[0], p.row_step, p.run_step, rows, p.gate + k, t.run);
@@ -178,7 +172,7 @@ void RunBlockOf(const Product<float, B>& p, const Block& block) {
       t.a = gated.a;
     }
     const int64_t column = panel * kTileColumns;
-    const int64_t at = (line * p.line_rows + row) * p.c_step + column;
+    const int64_t at = place.c + column;
     t.c = p.c + at;
     t.b = p.b + (panel * depth + k) * kTileColumns;
     t.add_to_c = !first;
@@ -256,14 +250,9 @@ class NarrowTiles {
   }
 
   void Run(int64_t tile, int64_t panel) {
-    const int64_t tiles_per_line = TilesPerLine(p_, kTileRows);
-    const int64_t line = tile / tiles_per_line, part = tile % tiles_per_line;
-    const int64_t row = p_.line_rows * part / tiles_per_line;
-    const int rows = static_cast<int>(p_.line_rows * (part + 1) / tiles_per_line - row);
-    const int64_t l2 = line % p_.line_count[2], l1 = line / p_.line_count[2] % p_.line_count[1];
-    const int64_t l0 = line / p_.line_count[2] / p_.line_count[1];
-    const T* a = p_.a + l0 * p_.line_step[0] + l1 * p_.line_step[1] + l2 * p_.line_step[2] +
-                 row * p_.row_step;
+    const TilePlace place = PlaceOf(p_, TilesPerLine(p_, kTileRows), tile);
+    const int rows = place.rows;
+    const T* a = p_.a + place.a;
     const int64_t column = panel * kTileColumns;
     const int64_t columns = std::min<int64_t>(kTileColumns, p_.columns - column);
     const int vectors = static_cast<int>((columns + kLanes - 1) / kLanes);
@@ -283,7 +272,7 @@ class NarrowTiles {
       RunTile(rows, vectors, t_);
     }
     widened_ = tile;
-    Finish((line * p_.line_rows + row) * p_.c_step + column, rows, columns);
+    Finish(place.c + column, rows, columns);
   }
 
  private:

@@ -50,6 +50,22 @@ inline int64_t TilesPerLine(const ProductSizes& p, int tile_rows) {
   return (p.line_rows + tile_rows - 1) / tile_rows;
 }
 
+// Where a tile stands: how many rows it has, and the first element of the first one in A and in C.
+struct TilePlace {
+  int rows;
+  int64_t a, c;
+};
+// Tiles of a line are as even as can be: 49 rows are 13 + 12 + 12 + 12.
+inline TilePlace PlaceOf(const ProductSizes& p, int64_t tiles_per_line, int64_t tile) {
+  const int64_t line = tile / tiles_per_line, part = tile % tiles_per_line;
+  const int64_t row = p.line_rows * part / tiles_per_line;
+  const int64_t l2 = line % p.line_count[2], l1 = line / p.line_count[2] % p.line_count[1];
+  const int64_t l0 = line / p.line_count[2] / p.line_count[1];
+  return {static_cast<int>(p.line_rows * (part + 1) / tiles_per_line - row),
+          l0 * p.line_step[0] + l1 * p.line_step[1] + l2 * p.line_step[2] + row * p.row_step,
+          l0 * p.c_line_step[0] + l1 * p.c_line_step[1] + l2 * p.c_line_step[2] + row * p.c_step};
+}
+
 const GemmTarget& Target();
 
 }  // namespace oncilla::cpu

@@ -46,16 +46,11 @@ class PairBlock {
   }
 
   void Run(int64_t tile, int64_t panel) {
-    const int64_t tiles_per_line = TilesPerLine(p_, kRows);
-    const int64_t line = tile / tiles_per_line, part = tile % tiles_per_line;
-    const int64_t row = p_.line_rows * part / tiles_per_line;
-    const int rows = static_cast<int>(p_.line_rows * (part + 1) / tiles_per_line - row);
-    const int64_t l2 = line % p_.line_count[2], l1 = line / p_.line_count[2] % p_.line_count[1];
-    const int64_t l0 = line / p_.line_count[2] / p_.line_count[1];
-    const BFloat16* a = p_.a + l0 * p_.line_step[0] + l1 * p_.line_step[1] + l2 * p_.line_step[2] +
-                        row * p_.row_step;
+    const TilePlace place = PlaceOf(p_, TilesPerLine(p_, kRows), tile);
+    const int rows = place.rows;
+    const BFloat16* a = p_.a + place.a;
     const int64_t column = panel * kColumns;
-    const int64_t at = (line * p_.line_rows + row) * p_.c_step + column;
+    const int64_t at = place.c + column;
     tile_.columns = std::min<int64_t>(kColumns, p_.columns - column);
     tile_.c = p_.c + at;
     tile_.b = p_.b + panel * kColumns * pairs_;

@@ -195,7 +195,7 @@ const KernelRow kRows[] = {
     Row<GatedConv>("GatedConv", kFloats, &MakeFastGatedConv, &GatedConvPacking),
     Row<InvertedResidual>("InvertedResidual", kFloats, &MakeFastInvertedResidual,
                           &InvertedResidualPacking),
-    Row<ConvTranspose>("ConvTranspose", kFloats),
+    Row<ConvTranspose>("ConvTranspose", kFloats, &MakeFastConvTranspose, &ConvTransposePacking),
 };
 
 }  // namespace
