@@ -1,4 +1,4 @@
-// Softmax, LayerNorm and RmsNorm of f32 on vectors.
+// Normalisations of f32 and 16-bit floats on vectors.
 #pragma once
 
 #include "backends/cpu/kernel.h"
@@ -8,5 +8,7 @@ namespace oncilla::cpu {
 // Each is null when the node is not for it (another dtype, runs too short for vectors).
 Result<std::unique_ptr<CpuKernel>> MakeFastSoftmax(const NodeView& node);
 Result<std::unique_ptr<CpuKernel>> MakeFastLayerNorm(const NodeView& node);  // and RmsNorm
+Result<std::unique_ptr<CpuKernel>> MakeFastInstanceNorm(const NodeView& node);
+Result<std::unique_ptr<CpuKernel>> MakeFastGroupNorm(const NodeView& node);
 
 }  // namespace oncilla::cpu

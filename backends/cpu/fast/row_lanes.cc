@@ -251,6 +251,45 @@ void NormalizeRowHere(const float* x, float* y, int64_t n, bool centered, double
   }
 }
 
+void AddSquaresAroundHere(const float* mean, const float* x, int64_t rows, int64_t width,
+                          double* total) {
+  const Floats d;
+  HWY_ALIGN float sums[kLanes];
+  for (int64_t r = 0; r < rows; r += kBlockRows) {
+    const int64_t last = rows - r < kBlockRows ? rows : r + kBlockRows;
+    for (int64_t c = 0; c < width; c += kLanes) {
+      const int64_t count = width - c < kLanes ? width - c : kLanes;
+      const Vector m = LoadSome(mean + c, count);
+      Vector s0 = hn::Zero(d), s1 = s0;
+      int64_t i = r;
+      for (; i + 2 <= last; i += 2) {
+        const Vector a = hn::Sub(LoadSome(x + i * width + c, count), m);
+        const Vector b = hn::Sub(LoadSome(x + (i + 1) * width + c, count), m);
+        s0 = hn::MulAdd(a, a, s0);
+        s1 = hn::MulAdd(b, b, s1);
+      }
+      if (i < last) {
+        const Vector a = hn::Sub(LoadSome(x + i * width + c, count), m);
+        s0 = hn::MulAdd(a, a, s0);
+      }
+      hn::Store(hn::Add(s0, s1), d, sums);
+      for (int64_t j = 0; j < count; ++j) total[c + j] += static_cast<double>(sums[j]);
+    }
+  }
+}
+
+void NormalizeColumnsHere(const float* x, float* y, int64_t rows, int64_t width, const float* mean,
+                          const float* factor, const float* offset) {
+  for (int64_t r = 0; r < rows; ++r, x += width, y += width) {
+    for (int64_t c = 0; c < width; c += kLanes) {
+      const int64_t count = width - c;
+      const Vector v = hn::Sub(LoadSome(x + c, count), LoadSome(mean + c, count));
+      StoreSome(hn::MulAdd(v, LoadSome(factor + c, count), LoadSome(offset + c, count)), y + c,
+                count);
+    }
+  }
+}
+
 }  // namespace oncilla::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -262,6 +301,8 @@ HWY_EXPORT(ReduceColumnsHere);
 HWY_EXPORT(SoftmaxRowHere);
 HWY_EXPORT(SoftmaxColumnsHere);
 HWY_EXPORT(NormalizeRowHere);
+HWY_EXPORT(AddSquaresAroundHere);
+HWY_EXPORT(NormalizeColumnsHere);
 
 double StartOf(RowReduction kind) {
   return kind == RowReduction::kMax ? -HUGE_VAL : kind == RowReduction::kMin ? HUGE_VAL : 0;
@@ -288,6 +329,14 @@ void SoftmaxColumns(const float* x, float* y, int64_t n, int64_t step, int64_t w
 void NormalizeRow(const float* x, float* y, int64_t n, bool centered, double epsilon,
                   const float* scale, const float* offset) {
   HWY_DYNAMIC_DISPATCH(NormalizeRowHere)(x, y, n, centered, epsilon, scale, offset);
+}
+void AddSquaresAround(const float* mean, const float* x, int64_t rows, int64_t width,
+                      double* total) {
+  HWY_DYNAMIC_DISPATCH(AddSquaresAroundHere)(mean, x, rows, width, total);
+}
+void NormalizeColumns(const float* x, float* y, int64_t rows, int64_t width, const float* mean,
+                      const float* factor, const float* offset) {
+  HWY_DYNAMIC_DISPATCH(NormalizeColumnsHere)(x, y, rows, width, mean, factor, offset);
 }
 
 }  // namespace oncilla::cpu

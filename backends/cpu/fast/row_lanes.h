@@ -30,4 +30,12 @@ void SoftmaxColumns(const float* x, float* y, int64_t n, int64_t step, int64_t w
 void NormalizeRow(const float* x, float* y, int64_t n, bool centered, double epsilon,
                   const float* scale, const float* offset);
 
+// Rows of `width` numbers, one after the other, with parameters for each column:
+// total[c] += the sum of (x[r][c] - mean[c])^2 over rows r;
+void AddSquaresAround(const float* mean, const float* x, int64_t rows, int64_t width,
+                      double* total);
+// y[r][c] = (x[r][c] - mean[c]) * factor[c] + offset[c]; `y` may be `x`.
+void NormalizeColumns(const float* x, float* y, int64_t rows, int64_t width, const float* mean,
+                      const float* factor, const float* offset);
+
 }  // namespace oncilla::cpu

@@ -235,8 +235,8 @@ const KernelRow kRows[] = {
     Row<BatchNorm>("BatchNorm", kFloats),
     Fast(Row<LayerNorm<true>>("LayerNorm", kFloats), &MakeFastLayerNorm),
     Fast(Row<LayerNorm<false>>("RmsNorm", kFloats), &MakeFastLayerNorm),
-    Row<InstanceNorm>("InstanceNorm", kFloats),
-    Row<GroupNorm>("GroupNorm", kFloats),
+    Fast(Row<InstanceNorm>("InstanceNorm", kFloats), &MakeFastInstanceNorm),
+    Fast(Row<GroupNorm>("GroupNorm", kFloats), &MakeFastGroupNorm),
     Row<Lrn>("LRN", kFloats),
     Row<LpNormalize>("LpNormalize", kFloats),
 };
