@@ -7,6 +7,8 @@
 
 #include "backends/cpu/fast/element_lanes.h"
 
+#include <cstring>
+
 #include "backends/cpu/fast/element_lanes.inl.h"
 #include "backends/cpu/fast/tiles.h"
 #include "backends/cpu/vector.inl.h"
@@ -30,7 +32,7 @@ struct None {};
 #define K(c) Lanes(static_cast<double>(c))
 #define NONE \
   None {}
-#define ELEMENTWISE(name, inputs, params, flags, storage, f, i, b)                                 \
+#define ELEMENTWISE(name, inputs, params, flags, storage, f, i, b)                        \
   struct name##Row {                                                                      \
     static constexpr int kInputs = inputs;                                                \
     static constexpr bool kCondition = (flags & kConditionFirst) != 0;                    \
@@ -162,6 +164,13 @@ void CutToBytes(const float* from, int64_t n, T* to) {
 void FloatsToU8(const float* from, int64_t n, uint8_t* to) { CutToBytes(from, n, to); }
 void FloatsToI8(const float* from, int64_t n, int8_t* to) { CutToBytes(from, n, to); }
 
+void FillFloatsHere(float value, int64_t n, float* to) {
+  const Vector v = hn::Set(Floats(), value);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) StoreAll(v, to + i);
+  if (i < n) StoreSome(v, to + i, n - i);
+}
+
 }  // namespace oncilla::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -171,6 +180,7 @@ namespace oncilla::cpu {
 HWY_EXPORT(FloatsToU8);
 HWY_EXPORT(FloatsToI8);
 HWY_EXPORT(Functions);
+HWY_EXPORT(FillFloatsHere);
 HWY_EXPORT(BytesToFloats);
 HWY_EXPORT(HalfToFloats);
 HWY_EXPORT(BFloat16ToFloats);
@@ -183,7 +193,14 @@ LaneFunction LaneFunctionOf(const ElementwiseRow& row, ElementClass operands) {
   return operands == ElementClass::kBool ? f.bools : nullptr;
 }
 
+void FillFloats(float value, int64_t n, float* to) {
+  HWY_DYNAMIC_DISPATCH(FillFloatsHere)(value, n, to);
+}
 void ToFloats(DType dtype, const void* from, int64_t n, float* to) {
+  if (dtype == DType::kF32) {
+    std::memcpy(to, from, static_cast<size_t>(n) * sizeof(float));
+    return;
+  }
   if (dtype == DType::kU8 || dtype == DType::kBool) {
     HWY_DYNAMIC_DISPATCH(BytesToFloats)
     (static_cast<const uint8_t*>(from), n, to, dtype == DType::kBool);

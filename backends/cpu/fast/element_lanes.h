@@ -21,5 +21,7 @@ LaneFunction LaneFunctionOf(const ElementwiseRow& row, ElementClass operands);
 // n elements of any fixed-size dtype as floats, and back: clamped and cut as Cast does.
 void ToFloats(DType dtype, const void* from, int64_t n, float* to);
 void FromFloats(const float* from, int64_t n, DType dtype, void* to);
+// n times the same.
+void FillFloats(float value, int64_t n, float* to);
 
 }  // namespace oncilla::cpu

@@ -12,9 +12,9 @@
 #include <cmath>
 #include <limits>
 
-#include "backends/cpu/integer/element_bytes.h"
 #include "backends/cpu/fast/element_lanes.h"
 #include "backends/cpu/fast/tiles.h"
+#include "backends/cpu/integer/element_bytes.h"
 #include "engine/ops/math/elementwise_program.h"
 
 namespace oncilla::cpu {
@@ -356,6 +356,7 @@ class FastElementwise : public CpuKernel {
         reinterpret_cast<float*>((reinterpret_cast<uintptr_t>(memory.get()) + 63) / 64 * 64);
     auto tile_of = [&](int value) { return tiles + value * tile_; };
     std::vector<const float*> at(static_cast<size_t>(values));
+    std::vector<Held> held(static_cast<size_t>(inputs));
     for (int v = 0; v < values; ++v) at[v] = tile_of(v);
     const int64_t used = std::min(step_, end - begin);
     for (int k = 0; k < inputs; ++k) {
@@ -378,7 +379,8 @@ class FastElementwise : public CpuKernel {
       for (int k = 0; k < inputs; ++k) {
         if (program_.streams[k].once_per_chunk() || !args.has_input(k)) continue;
         // A mere conversion needs no tile.
-        at[k] = Load(args, k, begin, n, program_.instructions.empty() ? out : tile_of(k));
+        const bool alone = program_.instructions.empty();
+        at[k] = Load(args, k, begin, n, alone ? out : tile_of(k), alone ? nullptr : &held[k]);
       }
       const float* result = at[program_.result];
       for (const Instruction& in : program_.instructions) {
@@ -411,11 +413,18 @@ class FastElementwise : public CpuKernel {
     }
   }
 
-  // Where elements [begin, begin + n) of input k are as floats.
-  const float* Load(const Args& args, int k, int64_t begin, int64_t n, float* tile) const {
+  // The one number that fills the first elements of a tile: an input that is the same for a long
+  // stretch, as a scale per channel is where channels come first, fills it once.
+  struct Held {
+    int64_t offset = 0, count = 0;
+  };
+
+  // Where elements [begin, begin + n) of input k are as floats. `held` is of the tile, or null.
+  const float* Load(const Args& args, int k, int64_t begin, int64_t n, float* tile,
+                    Held* held) const {
     const Stream& s = program_.streams[k];
     if (s.layout == Stream::Layout::kStrided) {
-      Gather(args.inputs[k], s.dtype, k, begin, n, tile);
+      Gather(args.inputs[k], s.dtype, k, begin, n, tile, held);
       return tile;
     }
     const int64_t from = s.layout == Stream::Layout::kRow ? begin % s.period : begin;
@@ -430,20 +439,29 @@ class FastElementwise : public CpuKernel {
   }
 
   // Any strides: whole runs along the innermost axis.
-  void Gather(const std::byte* data, DType dtype, int k, int64_t begin, int64_t n,
-              float* to) const {
-    DispatchDType(dtype, [&]<class T>(TypeTag<T>) {
-      const auto* from = reinterpret_cast<const internal::Stored<T>*>(data);
-      ForRuns(axes_, k, begin, n, [&](int64_t offset, int64_t stride, int64_t count) {
-        if (stride == 0) {
-          std::fill_n(to, count, internal::Widen<T, float>(from[offset]));
-        } else {
+  void Gather(const std::byte* data, DType dtype, int k, int64_t begin, int64_t n, float* to,
+              Held* held) const {
+    const auto bytes = static_cast<int64_t>(BytesOf(dtype));
+    ForRuns(axes_, k, begin, n, [&](int64_t offset, int64_t stride, int64_t count) {
+      const std::byte* from = data + offset * bytes;
+      if (stride == 1) {
+        ToFloats(dtype, from, count, to);
+      } else if (stride == 0) {
+        const bool whole = count == n && held != nullptr;
+        if (whole && held->offset == offset && held->count >= n) return;
+        float value;
+        ToFloats(dtype, from, 1, &value);
+        FillFloats(value, count, to);
+        if (held != nullptr) *held = {offset, whole ? count : 0};
+      } else {
+        DispatchDType(dtype, [&]<class T>(TypeTag<T>) {
+          const auto* elements = reinterpret_cast<const internal::Stored<T>*>(from);
           for (int64_t j = 0; j < count; ++j) {
-            to[j] = internal::Widen<T, float>(from[offset + j * stride]);
+            to[j] = internal::Widen<T, float>(elements[j * stride]);
           }
-        }
-        to += count;
-      });
+        });
+      }
+      to += count;
     });
   }
 

@@ -162,24 +162,47 @@ void ReduceColumnsHere(RowReduction kind, const float* x, int64_t rows, int64_t 
            [&]<RowReduction k>() HWY_ATTR { ReduceColumnsOf<k>(x, rows, step, width, total); });
 }
 
+// exp for z <= 0 or NaN; what is below the smallest normal numbers gives zero.
+HWY_INLINE Vector ExpBelowZero(Vector z) {
+  const Floats d;
+  const Vector least = hn::Set(d, -86.0f);
+  // z stands second: x86 gives back the second operand when one is NaN.
+  const Vector e = BoundedExp(d, hn::Max(least, z));
+  return hn::IfThenZeroElse(hn::Lt(z, least), e);
+}
+
+// The sum of exp(x[i] - max), for which `each` is called with each vector and where it stands.
+template <class F>
+HWY_INLINE double SumOfExp(const float* x, int64_t n, Vector max, const F& each) {
+  const Floats d;
+  double sum = 0;
+  for (int64_t block = 0; block < n; block += kBlock) {
+    const int64_t end = n - block < kBlock ? n : block + kBlock;
+    Vector s0 = hn::Zero(d), s1 = s0;
+    int64_t i = block;
+    for (; i + 2 * kLanes <= end; i += 2 * kLanes) {
+      const Vector a = ExpBelowZero(hn::Sub(hn::LoadU(d, x + i), max));
+      const Vector b = ExpBelowZero(hn::Sub(hn::LoadU(d, x + i + kLanes), max));
+      each(a, i);
+      each(b, i + kLanes);
+      s0 = hn::Add(s0, a);
+      s1 = hn::Add(s1, b);
+    }
+    for (; i < end; i += kLanes) {
+      const Vector e = ExpBelowZero(hn::Sub(LoadSome(x + i, end - i), max));
+      each(e, i);
+      s0 = hn::Add(s0, hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(end - i)), e));
+    }
+    sum += AcrossLanes<RowReduction::kSum>(hn::Add(s0, s1));
+  }
+  return sum;
+}
+
 void SoftmaxRowHere(const float* x, float* y, int64_t n, bool log) {
   const Floats d;
   const Lanes max(ReduceRowOf<RowReduction::kMax>(x, n));
   if (log) {
-    double sum = 0;
-    for (int64_t block = 0; block < n; block += kBlock) {
-      const int64_t end = n - block < kBlock ? n : block + kBlock;
-      Vector s = hn::Zero(d);
-      int64_t i = block;
-      for (; i + kLanes <= end; i += kLanes) {
-        s = hn::Add(s, Exp(Lanes(hn::LoadU(d, x + i)) - max).v);
-      }
-      if (i < end) {
-        const Vector e = Exp(Lanes(LoadSome(x + i, end - i)) - max).v;
-        s = hn::Add(s, hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(end - i)), e));
-      }
-      sum += AcrossLanes<RowReduction::kSum>(s);
-    }
+    const double sum = SumOfExp(x, n, max.v, [](Vector, int64_t) HWY_ATTR {});
     // Not x - (max + log(sum)), which loses digits where max is large.
     const Lanes log_sum(std::log(sum));
     for (int64_t i = 0; i < n; i += kLanes) {
@@ -187,13 +210,12 @@ void SoftmaxRowHere(const float* x, float* y, int64_t n, bool log) {
     }
     return;
   }
-  for (int64_t i = 0; i < n; i += kLanes) {
-    StoreSome(Exp(Lanes(LoadSome(x + i, n - i)) - max).v, y + i, n - i);
-  }
-  const Lanes factor(1 / ReduceRowOf<RowReduction::kSum>(y, n));
-  for (int64_t i = 0; i < n; i += kLanes) {
-    StoreSome((Lanes(LoadSome(y + i, n - i)) * factor).v, y + i, n - i);
-  }
+  const double sum =
+      SumOfExp(x, n, max.v, [=](Vector e, int64_t i) HWY_ATTR { StoreSome(e, y + i, n - i); });
+  const Vector factor = hn::Set(d, static_cast<float>(1 / sum));
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) StoreAll(hn::Mul(LoadAll(y + i), factor), y + i);
+  if (i < n) StoreSome(hn::Mul(LoadSome(y + i, n - i), factor), y + i, n - i);
 }
 
 void SoftmaxColumnsHere(const float* x, float* y, int64_t n, int64_t step, int64_t width,
@@ -206,7 +228,8 @@ void SoftmaxColumnsHere(const float* x, float* y, int64_t n, int64_t step, int64
     }
     Lanes sum(0.0);
     for (int64_t k = 0; k < n; ++k) {
-      const Lanes z = Lanes(LoadSome(x + k * step + c, count)) - Lanes(max), e = Exp(z);
+      const Lanes z = Lanes(LoadSome(x + k * step + c, count)) - Lanes(max);
+      const Lanes e = ExpBelowZero(z.v);
       sum = sum + e;
       StoreSome(log ? z.v : e.v, y + k * step + c, count);
     }
