@@ -166,9 +166,8 @@ void ReduceColumnsHere(RowReduction kind, const float* x, int64_t rows, int64_t 
 HWY_INLINE Vector ExpBelowZero(Vector z) {
   const Floats d;
   const Vector least = hn::Set(d, -86.0f);
-  // z stands second: x86 gives back the second operand when one is NaN.
   const Vector e = BoundedExp(d, hn::Max(least, z));
-  return hn::IfThenZeroElse(hn::Lt(z, least), e);
+  return KeepNan(z, hn::IfThenZeroElse(hn::Lt(z, least), e)).v;
 }
 
 // The sum of exp(x[i] - max), for which `each` is called with each vector and where it stands.
