@@ -32,6 +32,21 @@ const char* oncilla_result_name(const oncilla_result* result, size_t index) {
 const oncilla_tensor* oncilla_result_tensor(const oncilla_result* result, size_t index) {
   return result == nullptr || index >= result->tensors.size() ? nullptr : &result->tensors[index];
 }
+oncilla_status* oncilla_result_take(oncilla_result* result, size_t index,
+                                    oncilla_tensor** tensor) {
+  return Guard([&]() -> Status {
+    ONCILLA_TRY(NeedHandle(result, "result"));
+    ONCILLA_TRY(NeedHandle(tensor, "tensor"));
+    if (index >= result->tensors.size()) {
+      return NotFound("there is no output ", index, " among ", result->tensors.size());
+    }
+    oncilla_tensor& from = result->tensors[index];
+    ONCILLA_TRY(NeedTensor(&from, StrCat("output '", result->names[index], "'")));
+    *tensor = new oncilla_tensor(std::move(from));
+    from = oncilla_tensor();
+    return Status();
+  });
+}
 const oncilla_tensor* oncilla_result_find(const oncilla_result* result, const char* name) {
   for (size_t i = 0; result != nullptr && name != nullptr && i < result->names.size(); ++i) {
     if (result->names[i] == name) return &result->tensors[i];

@@ -165,6 +165,10 @@ size_t oncilla_tensor_elements(const oncilla_tensor* tensor) {
 const void* oncilla_tensor_data(const oncilla_tensor* tensor) {
   return tensor == nullptr ? nullptr : tensor->tensor.bytes().data();
 }
+void* oncilla_tensor_mutable_data(oncilla_tensor* tensor) {
+  const bool ours = tensor != nullptr && tensor->tensor.unshared();
+  return ours ? tensor->tensor.mutable_bytes().data() : nullptr;
+}
 size_t oncilla_tensor_bytes(const oncilla_tensor* tensor) {
   const bool none = tensor == nullptr || tensor->tensor.is_list();
   return none ? 0 : static_cast<size_t>(tensor->desc().bytes());

@@ -283,6 +283,9 @@ ONCILLA_API size_t oncilla_tensor_elements(const oncilla_tensor* tensor);
 /* Null and 0 for a tensor of strings and for a sequence; null for a tensor on a device. */
 ONCILLA_API const void* oncilla_tensor_data(const oncilla_tensor* tensor);
 ONCILLA_API size_t oncilla_tensor_bytes(const oncilla_tensor* tensor);
+/* The same bytes, to be changed: null also where somebody else may read them, that is, where another
+ * handle, a result or a model shares them, and where they are memory that was wrapped. */
+ONCILLA_API void* oncilla_tensor_mutable_data(oncilla_tensor* tensor);
 /* String `index`; null when out of range or not a tensor of strings. `length` may be null. */
 ONCILLA_API const char* oncilla_tensor_string(const oncilla_tensor* tensor, size_t index,
                                               size_t* length);
@@ -448,6 +451,9 @@ ONCILLA_API size_t oncilla_result_count(const oncilla_result* result);
 ONCILLA_API const char* oncilla_result_name(const oncilla_result* result, size_t index);
 /* The tensor belongs to the result. */
 ONCILLA_API const oncilla_tensor* oncilla_result_tensor(const oncilla_result* result, size_t index);
+/* Takes that tensor out of the result, which no longer has one there: the caller frees it. */
+ONCILLA_API oncilla_status* oncilla_result_take(oncilla_result* result, size_t index,
+                                                oncilla_tensor** tensor);
 /* The output of that name; null where there is none. */
 ONCILLA_API const oncilla_tensor* oncilla_result_find(const oncilla_result* result,
                                                       const char* name);

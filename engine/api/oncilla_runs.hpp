@@ -32,6 +32,14 @@ class RunResult {
   bool Has(const std::string& name) const {
     return oncilla_result_find(result_.get(), name.c_str()) != nullptr;
   }
+  // The output at a position, taken out of the result: an invalid tensor stands there from then on.
+  // Its bytes may be changed, where nobody else has them (Tensor::mutable_raw).
+  Result<Tensor> Take(size_t position) {
+    oncilla_tensor* tensor = nullptr;
+    Status status(oncilla_result_take(result_.get(), position, &tensor));
+    if (!status.ok()) return status;
+    return Tensor::Adopt(tensor);
+  }
   // Copies an output into the caller's memory, whose size must be exactly that of the tensor.
   Status CopyTo(const std::string& name, void* memory, size_t bytes) const {
     return Status(oncilla_result_copy(result_.get(), name.c_str(), memory, bytes));

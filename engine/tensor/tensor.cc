@@ -96,6 +96,7 @@ Result<Tensor> Tensor::Allocate(TensorDesc desc) {
   t.desc_ = std::move(desc);
   t.data_ = static_cast<const std::byte*>(zeros.data);
   t.size_ = static_cast<size_t>(bytes);
+  t.allocated_ = true;
   return t;
 }
 

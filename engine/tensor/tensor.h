@@ -70,6 +70,8 @@ class Tensor {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   // For who allocated it, before it is shared.
   std::span<std::byte> mutable_bytes() { return {const_cast<std::byte*>(data_), size_}; }
+  // The bytes were allocated for this tensor, and no other one has them.
+  bool unshared() const { return allocated_ && owner_.use_count() == 1; }
   bool aligned() const { return reinterpret_cast<uintptr_t>(data_) % 16 == 0; }
   // True when the bytes are a view into a mapped file rather than memory of this process's own.
   bool mapped() const { return mapped_; }
@@ -95,6 +97,7 @@ class Tensor {
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
   bool mapped_ = false;
+  bool allocated_ = false;  // by Allocate
   std::shared_ptr<const std::vector<std::string>> strings_;
   std::shared_ptr<const TensorList> list_;
 };

@@ -10,8 +10,8 @@ TRACE_FORMATS = {"chrome": 0, "step_stats": 1}
 
 
 class Result(dict[str, Any]):
-    """The outputs of a run by name: arrays of NumPy's, which are read-only since they may share memory with the model or
-    with each other; tensors on devices where the run kept them there; lists and None for sequences and optional values.
+    """The outputs of a run by name: arrays of NumPy's, which are read-only where they share memory with the model or with
+    each other; tensors on devices where the run kept them there; lists and None for sequences and optional values.
     """
 
     __slots__ = ("_native",)

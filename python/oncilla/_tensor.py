@@ -17,7 +17,8 @@ def _dtype(self: _oncilla.Tensor) -> str:
 
 
 def _numpy(self: _oncilla.Tensor) -> Any:
-    """The values as a read-only array without a copy; a tensor on a device is copied to the host. A sequence is a list."""
+    """The values as an array without a copy, which is read-only; a tensor on a device is copied to the host. A sequence is
+    a list."""
     return self.value(kind=1 if self.is_sequence else 0)
 
 

@@ -172,7 +172,9 @@ nb::object ToPython(TensorHandle tensor, bool bytes, oncilla_kind kind) {
     return items;
   }
   nb::object wrapped = WrapTensor(std::move(tensor));
-  const oncilla_tensor* handle = nb::inst_ptr<Tensor>(wrapped)->handle.get();
+  auto* own = nb::inst_ptr<Tensor>(wrapped);
+  own->writable = oncilla_tensor_mutable_data(own->handle.get()) != nullptr;
+  const oncilla_tensor* handle = own->handle.get();
   if (oncilla_tensor_device(handle)[0] != 0) return wrapped;
   switch (oncilla_tensor_dtype(handle)) {
     case ONCILLA_STRING:

@@ -67,7 +67,7 @@ nb::object ValuesOf(const Callable& callable, ResultHandle result, const std::ve
   const size_t count = oncilla_result_count(result.get());
   nb::list values;
   for (size_t i = 0; i < count; ++i) {
-    values.append(ToPython(NotFed(oncilla_result_tensor(result.get(), i), fed), callable.bytes));
+    values.append(ToPython(TakeOutput(result.get(), i, fed), callable.bytes));
   }
   return count == 1 ? nb::borrow(values[0]) : nb::object(nb::tuple(values));
 }

@@ -38,6 +38,7 @@ using ResultHandle = Handle<oncilla_result, oncilla_result_free>;
 // A tensor of Python's: on the host or on a device, or a sequence.
 struct Tensor {
   TensorHandle handle;
+  bool writable = false;  // arrays over it may be written to
 };
 
 struct Cancellation {

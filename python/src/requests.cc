@@ -153,7 +153,8 @@ oncilla_status* Request::Prepare(oncilla_model* model) {
   return oncilla_model_prepare(model, names_.data(), tensors_.data(), names_.size(), &c);
 }
 
-TensorHandle NotFed(const oncilla_tensor* tensor, const std::vector<Feed>& fed) {
+TensorHandle TakeOutput(oncilla_result* result, size_t index, const std::vector<Feed>& fed) {
+  const oncilla_tensor* tensor = oncilla_result_tensor(result, index);
   oncilla_tensor* made = nullptr;
   for (const Feed& feed : fed) {
     if (feed.owned == nullptr || !Overlap(tensor, feed.tensor)) continue;
@@ -162,7 +163,7 @@ TensorHandle NotFed(const oncilla_tensor* tensor, const std::vector<Feed>& fed) 
                                 oncilla_tensor_bytes(tensor), &made));
     return TensorHandle(made);
   }
-  Check(oncilla_tensor_share(tensor, &made));
+  Check(oncilla_result_take(result, index, &made));
   return TensorHandle(made);
 }
 
@@ -171,13 +172,12 @@ nb::object ResultOf(oncilla_model* model, ResultHandle result, bool bytes,
   static PyObject* const kind = PythonHelper("Result").ptr();  // held as long as the process
   static PyObject* const native = PyUnicode_InternFromString("_native");
   nb::object outputs = nb::handle(kind)();
-  const oncilla_result* from = result.get();
+  oncilla_result* from = result.get();
   for (size_t i = 0; i < oncilla_result_count(from); ++i) {
     const char* name = oncilla_result_name(from, i);
-    const oncilla_tensor* tensor = oncilla_result_tensor(from, i);
-    const bool list = oncilla_tensor_is_sequence(tensor) != 0;
-    const nb::object value =
-        ToPython(NotFed(tensor, fed), bytes, list ? KindOf(model, name) : ONCILLA_KIND_TENSOR);
+    const bool list = oncilla_tensor_is_sequence(oncilla_result_tensor(from, i)) != 0;
+    const nb::object value = ToPython(TakeOutput(from, i, fed), bytes,
+                                      list ? KindOf(model, name) : ONCILLA_KIND_TENSOR);
     if (PyDict_SetItemString(outputs.ptr(), name, value.ptr()) != 0) throw nb::python_error();
   }
   const nb::object held = nb::cast(std::move(result));

@@ -50,7 +50,8 @@ int64_t Milliseconds(nb::handle seconds);
 // The outputs as a dict of arrays; `fed` are arrays whose memory a result must not share.
 nb::object ResultOf(oncilla_model* model, ResultHandle result, bool bytes,
                     const std::vector<Feed>& fed);
-// The handle, or a copy of it where its memory lies in an array that was passed in.
-TensorHandle NotFed(const oncilla_tensor* tensor, const std::vector<Feed>& fed);
+// The output at that place, out of the result, or a copy of it where its memory lies in an array that
+// was passed in.
+TensorHandle TakeOutput(oncilla_result* result, size_t index, const std::vector<Feed>& fed);
 
 }  // namespace oncilla_python

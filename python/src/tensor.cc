@@ -85,7 +85,8 @@ int GetBuffer(PyObject* object, Py_buffer* view, int flags) noexcept {
   if (oncilla_tensor_device(tensor)[0] != 0) {
     refused = "the tensor is on a device: read() copies it to the host";
   }
-  if ((flags & PyBUF_WRITABLE) != 0) refused = "tensors are read-only";
+  const bool writable = nb::inst_ptr<Tensor>(object)->writable;
+  if ((flags & PyBUF_WRITABLE) != 0 && !writable) refused = "the tensor is read-only";
   if (refused != nullptr) {
     PyErr_SetString(PyExc_BufferError, refused);
     view->obj = nullptr;
@@ -117,7 +118,7 @@ int GetBuffer(PyObject* object, Py_buffer* view, int flags) noexcept {
   view->buf = data != nullptr ? const_cast<void*>(data) : nothing;
   view->obj = Py_NewRef(object);
   view->len = bytes;
-  view->readonly = 1;
+  view->readonly = writable ? 0 : 1;
   view->itemsize = item;
   view->format = (flags & PyBUF_FORMAT) != 0 ? const_cast<char*>(format) : nullptr;
   view->ndim = static_cast<int>(exported->shape.size());

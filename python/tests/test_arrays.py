@@ -158,7 +158,7 @@ def test_a_run_copies_nothing_large():
         y = model.run({"x:0": x}, outputs="y:0")["y:0"]
         grown = resident("VmHWM") - before
         assert y.nbytes == size * 4 and 0.9 * y.nbytes < grown < 1.3 * y.nbytes
-        assert not y.flags.writeable and not y.flags.owndata
+        assert y.flags.writeable and not y.flags.owndata
         target = np.empty(size, np.float32)
         z = model.run({"x:0": x}, outputs="y:0", into={"y:0": target})["y:0"]
         assert z is target and z.flags.writeable and z[0] == z[-1] == -1
@@ -186,6 +186,32 @@ def test_an_output_does_not_share_an_input():
             y = model.run({"x:0": x}, outputs="y:0")["y:0"]
             x[:] = 7
             assert (y == 1).all()
+
+
+def test_results_that_are_nobody_elses_may_be_written_to():
+    graph = oncilla.Graph()
+    x = graph.placeholder("float32", [None], name="x")
+    graph.op("Neg", x, name="y")
+    graph.op("Identity", graph.constant(np.ones(4, np.float32)), name="c")
+    one = np.ones(4, np.float32)
+    with oncilla.load(graph, device="cpu") as model:
+        for _ in range(2):
+            result = model.run({"x:0": one}, outputs=["y:0", "c:0"])
+            result["y:0"] *= 2
+            assert result["y:0"].tolist() == [-2] * 4 and result.report
+            # The model's constant; or a copy of it, which may be written to.
+            constant = result["c:0"]
+            assert constant.tolist() == [1] * 4
+            if constant.flags.writeable:
+                constant[:] = 5
+        call = model.callable(["x:0"], ["y:0"])
+        y = call(one)
+        y += 1
+        assert y.tolist() == [0] * 4 and call(one).tolist() == [-1] * 4
+        before = model.run({"x:0": one}, outputs="y:0")
+        later = model.run_async({"x:0": one}, outputs="y:0").result()
+        later["y:0"][:] = 3
+        assert before["y:0"].tolist() == [-1] * 4
 
 
 def test_results_outlive_everything(neg):
