@@ -50,7 +50,7 @@ class Roofline(cli_test.CliTest):
         self.assertEqual(len(dots), 2)
         product = next(dot for dot in dots if "MatMul" in dot)
         self.assertIn("256x512, 512x96 -> 256x96 f32", product)
-        self.assertIn("gemm", product)
+        self.assertRegex(product, r"\nMatMul: gemm[^\n]*\n")
         self.assertRegex(product, r"roof .* by (arithmetic|memory)")
         bars = [group.find("title").text for group in page.iter("g") if "data-op" in group.attrib]
         self.assertEqual(len(bars), 2)

@@ -38,6 +38,17 @@ std::string Rect(double x, double y, double width, double height, const std::str
                std::max(width, 0.0), height, kind.c_str());
 }
 
+// Lines stay lines.
+std::string Title(const std::string& tip) {
+  std::string text;
+  for (size_t at = 0; at <= tip.size();) {
+    const size_t end = std::min(tip.find('\n', at), tip.size());
+    text += (at == 0 ? "" : "\n") + Escaped(tip.substr(at, end - at));
+    at = end + 1;
+  }
+  return "<title>" + text + "</title>";
+}
+
 // The end of a name tells more than its beginning.
 std::string Tail(const std::string& name, size_t most) {
   if (name.size() <= most) return name;
@@ -272,7 +283,7 @@ std::string PlotDrawing(const Roofline& roofline) {
     out += Print("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" class=\"k%zu\" data-op=\"%zu\">",
                  x.Clamped(dot.intensity), y.Clamped(dot.rate), std::min(radius, 20.0),
                  colours.at(op.op), static_cast<size_t>(dot.op - roofline.ops.data()));
-    out += "<title>" + Escaped(TipOf(*dot.op)) + "</title></circle>\n";
+    out += Title(TipOf(*dot.op)) + "</circle>\n";
     ++counts[op.op];
   }
   out += Roofs(peaks, x, y) + "</svg>\n<ul class=\"legend\">\n";
@@ -296,15 +307,15 @@ std::string BarsDrawing(const Roofline& roofline) {
   double y = 4;
   for (const BarRow& bar : bars) {
     out += bar.op < 0 ? "<g>" : Print("<g data-op=\"%d\">", bar.op);
-    if (!bar.tip.empty()) out += "<title>" + Escaped(bar.tip) + "</title>";
+    if (!bar.tip.empty()) out += Title(bar.tip);
     out += Label(kLeft - 10, y + 12, "end", "strong", bar.label);
     out += Rect(kLeft, y, bar.time_s * scale, kRow - 5, bar.kind + " above");
     out += Rect(kLeft, y, bar.allowed_s * scale, kRow - 5, bar.kind);
+    const double behind = std::clamp(bar.roof_s, bar.time_s, most) * scale;
     if (bar.roof_s > bar.time_s) {
-      const double at = std::min(kLeft + bar.roof_s * scale, kWidth - 4);
-      out += Print("<path d=\"M%.1f %.1f v%.1f\" class=\"tick\"/>", at, y - 1, kRow - 3);
+      out +=
+          Print("<path d=\"M%.1f %.1f v%.1f\" class=\"tick\"/>", kLeft + behind, y - 1, kRow - 3);
     }
-    const double behind = std::max(bar.time_s, std::min(bar.roof_s, most)) * scale;
     out += Label(kLeft + behind + 8, y + 12, "start", "", bar.value) + "</g>\n";
     y += kRow;
   }
