@@ -149,8 +149,13 @@ class Peaks(cli_test.CliTest):
 
 
 class PlainCode(cli_test.CliTest):
-    # Rows of three are too short for vectors.
-    RUN = ("--output", "probs", "--shape", "x=200000x3", *QUICK)
+    RUN = ("--shape", "x=20000x30", *QUICK)
+
+    def setUp(self):
+        super().setUp()
+        # Numbers of 64 bits are for plain code.
+        self.small = self.write("doubles.pb", g.graph(g.placeholder("x", g.DOUBLE, [None, 30]), g.node(
+            "probs", "Softmax", ["x"], g.type_attr("T", g.DOUBLE))))
 
     def test_a_warning_names_the_op(self):
         out = self.ok("bench", self.small, *self.RUN, "--device", "cpu", "--json")
