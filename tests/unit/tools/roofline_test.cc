@@ -76,8 +76,8 @@ TEST(RooflineTest, CausesAreTheWholeRun) {
   for (const Cause& cause : roofline.causes) causes[cause.key] = cause.time_s;
   EXPECT_DOUBLE_EQ(causes["compute"], 1.5e-3);  // an op that is quicker than its roof counts whole
   EXPECT_DOUBLE_EQ(causes["above_compute"], 2e-3);
-  EXPECT_DOUBLE_EQ(causes["memory"], 1e6 / 50e9);
-  EXPECT_DOUBLE_EQ(causes["above_memory"], 1e-3 - 1e6 / 50e9);
+  EXPECT_NEAR(causes["memory"], 1e6 / 50e9, 1e-12);
+  EXPECT_NEAR(causes["above_memory"], 1e-3 - 1e6 / 50e9, 1e-12);
   EXPECT_DOUBLE_EQ(causes["unknown"], 2e-3);
   EXPECT_DOUBLE_EQ(causes["outside"], 2e-3);
   const double sum =
