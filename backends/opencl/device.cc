@@ -209,12 +209,7 @@ Result<std::unique_ptr<ClKernel>> ClDevice::PrepareRecipe(std::string op, const 
   auto kernel = std::make_unique<ClKernel>();
   kernel->op = std::move(op);
   kernel->scratch = recipe.scratch_bytes;
-  kernel->text = ToString(recipe);
-  if (kernel->text.empty()) {
-    kernel->text = "nothing";  // all outputs are empty
-  } else {
-    kernel->text.pop_back();  // the last newline
-  }
+  kernel->text = DescriptionOf(recipe);
   Status fits;
   for (const Dispatch& d : recipe.dispatches) {
     ONCILLA_ASSIGN(auto program, programs_->Get(*d.source, d.generated, d.defines, end));

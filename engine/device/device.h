@@ -90,8 +90,8 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
   virtual int64_t scratch_bytes() const { return 0; }
-  // Describes what will run, in one or more stable lines ("gemm_14x32 packed"), for inspect and
-  // profiles.
+  // What will run, in stable lines, for inspect and profiles: its name ("gemm 14x32 AVX3 packed"),
+  // which begins with "plain" for exact code that is not meant to be fast; then details, if any.
   virtual std::string description() const = 0;
 };
 

@@ -5,7 +5,7 @@ and tensor.proto."""
 import pathlib
 import struct
 
-FLOAT, INT32, STRING, INT64 = 1, 3, 7, 9
+FLOAT, DOUBLE, INT32, STRING, INT64 = 1, 2, 3, 7, 9
 
 
 def varint(value):

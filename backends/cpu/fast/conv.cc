@@ -3,6 +3,7 @@
 //
 // See engine/ops/nn/conv_product.h for how a convolution is a product; a 1x1 one is a plain one.
 #include <algorithm>
+#include <atomic>
 #include <optional>
 
 #include "backends/cpu/fast/conv_parts.h"
@@ -28,7 +29,11 @@ class DepthwiseConv : public CpuKernel {
  public:
   DepthwiseConv(const NodeView& node, const WindowGeometry& g, Activation activation)
       : CpuKernel(node), g_(g), activation_(activation) {}
-  std::string description() const override { return "depthwise"; }
+  std::string description() const override {
+    const WindowAxis &height = g_.axis[1], &width = g_.axis[2];
+    return StrCat("depthwise", Stored<T>(), " ", height.kernel, 'x', width.kernel, " step ",
+                  height.stride, 'x', width.stride);
+  }
 
   Status Run(const Args& args) const override {
     RunDepthwise(args.threads, Depthwise<T>{g_, args.In<T>(0), args.In<T>(1), args.Out<T>(0),
@@ -173,21 +178,23 @@ class WinogradConv : public CpuKernel {
       : CpuKernel(node),
         winograd_(g, tile),
         activation_(activation),
-        direct_(node, g, activation, true) {}
+        direct_(node, g, activation, true),
+        runs_direct_(!Winograd::Pays(node.inputs[1].desc().shape, node.outputs[0].shape)) {}
 
   int64_t scratch_bytes() const override {
     return std::max(winograd_.scratch_bytes(), direct_.scratch_bytes());
   }
   std::string description() const override {
+    if (runs_direct_.load(std::memory_order_relaxed)) return direct_.description();
     const int tile = winograd_.filter().tile();
     return StrCat("winograd ", tile, 'x', tile, ' ', TileName(), " packed ", winograd_.tiles(),
                   " tiles, ", winograd_.block_tiles(), " at a time");
   }
 
   Status Run(const Args& args) const override {
-    if (const float* panels = WinogradFilter::DirectPanels(args.In<float>(1)); panels != nullptr) {
-      return direct_.RunPacked(args, panels);
-    }
+    const float* panels = WinogradFilter::DirectPanels(args.In<float>(1));
+    runs_direct_.store(panels != nullptr, std::memory_order_relaxed);
+    if (panels != nullptr) return direct_.RunPacked(args, panels);
     winograd_.Run(args.threads, args.In<float>(0), args.In<float>(1), args.Out<float>(0),
                   EpilogueOf<float>(args, activation_), reinterpret_cast<float*>(args.scratch));
     return Status();
@@ -197,6 +204,9 @@ class WinogradConv : public CpuKernel {
   const Winograd winograd_;
   const Activation activation_;
   const ProductConv<float> direct_;
+  // What the packed filter is, which only it can tell: by the rule that it was packed by, until the
+  // first run has seen it. It is for descriptions alone.
+  mutable std::atomic<bool> runs_direct_;
 };
 
 // By the filter alone: one input channel per group, and one filter for each.

@@ -84,7 +84,7 @@ Result<ByteEnd> EndOf(const IntegerEpilogue& epilogue, const Args& args, int64_t
 }
 
 std::string Describe(const IntegerEpilogue& epilogue, bool packed) {
-  return StrCat(LayoutOfBytes().name(), packed ? ", packed" : "",
+  return StrCat("byte product ", LayoutOfBytes().name(), packed ? ", packed" : ", packs",
                 epilogue.none() ? "" : ", requantised");
 }
 

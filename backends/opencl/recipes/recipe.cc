@@ -145,6 +145,29 @@ std::string ToString(const Recipe& recipe) {
   return std::move(out).str();
 }
 
+std::string NameOf(const Recipe& recipe) {
+  std::string name;
+  for (const Dispatch& d : recipe.dispatches) {
+    std::string_view path = d.source->path;
+    path = path.substr(0, path.rfind('.'));
+    if (!name.empty()) name += " + ";
+    name += path;
+    // A file's main kernel has its name.
+    if (path.substr(path.find('/') + 1) != d.entry) name += ":" + d.entry;
+    for (const auto& [define, value] : d.defines) {
+      const bool number = !value.empty() && value.find_first_not_of("0123456789") == value.npos;
+      if (number && value != "0" && value != "1") name += " " + define + "=" + value;
+    }
+  }
+  return name.empty() ? "nothing" : name;
+}
+
+std::string DescriptionOf(const Recipe& recipe) {
+  std::string text = ToString(recipe);
+  if (!text.empty()) text.pop_back();  // the last newline
+  return NameOf(recipe) + (text.empty() ? "" : "\n") + text;
+}
+
 Status CheckRecipe(const Recipe& recipe, const Capabilities& caps, int inputs, int outputs) {
   if (recipe.scratch_bytes < 0 || recipe.scratch_bytes > caps.max_allocation) {
     return Exhausted("it needs ", recipe.scratch_bytes,

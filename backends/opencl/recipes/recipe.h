@@ -94,6 +94,11 @@ struct Recipe {
 // "norm/softmax.cl:softmax_rows T=f32 GROUP=64 (in0 out0 i32:1000) global=64 local=64 loop=16", one
 // line per dispatch; then, where a table decided, "tuned: product 64x64x64 f32 -> TM=8 ..".
 std::string ToString(const Recipe& recipe);
+// Its kernels and their sizes in a few words: "conv/winograd:input + matmul/panels V=16 ROWS=8 +
+// conv/winograd:output"; "nothing" where none is launched.
+std::string NameOf(const Recipe& recipe);
+// What a kernel made of it says of itself: the name, and the text in the lines below.
+std::string DescriptionOf(const Recipe& recipe);
 
 // Refuses a recipe that breaks its own rules or that this device cannot launch; drivers abort on
 // some of these. `inputs` and `outputs` are the node's counts.

@@ -32,7 +32,7 @@ class ClKernel : public Kernel {
   std::string op;
   std::vector<Launch> launches;
   int64_t scratch = 0;
-  std::string text;  // the recipe
+  std::string text;  // the recipe's
   // Bytes that operands must have at least; 0 where unknown (packed constants) or unused.
   std::vector<int64_t> input_bytes, output_bytes;
 };

@@ -6,12 +6,7 @@
 
 namespace oncilla::opencl {
 
-std::string SimulatedKernel::description() const {
-  std::string text = ToString(recipe);
-  if (text.empty()) return "nothing";  // all outputs are empty
-  text.pop_back();                     // the last newline
-  return text;
-}
+std::string SimulatedKernel::description() const { return DescriptionOf(recipe); }
 
 SimulatedDevice::SimulatedDevice(const SimulatedRecord& record)
     : info_(InfoOf(record.facts, 0)), capabilities_(CapabilitiesOf(record)) {}

@@ -56,6 +56,20 @@ std::string Refusal(Dispatch d, const Capabilities& caps, int64_t scratch = 0) {
   return Message(CheckRecipe(recipe, caps, 1, 1));
 }
 
+TEST(OpenClRecipe, HasAShortName) {
+  constexpr Source kPanels{"matmul/panels.cl", ""};
+  Recipe recipe;
+  EXPECT_EQ(DescriptionOf(recipe), "nothing");
+  recipe.dispatches.push_back(
+      {.source = &kPanels,
+       .entry = "panels",
+       .defines = {{"V", "16"}, {"IDX", "int"}, {"BIAS", "1"}, {"AXES", "0"}}});
+  EXPECT_EQ(NameOf(recipe), "matmul/panels V=16");
+  recipe.dispatches.push_back({.source = &kSource, .entry = "softmax_rows"});
+  EXPECT_EQ(NameOf(recipe), "matmul/panels V=16 + norm/softmax:softmax_rows");
+  EXPECT_EQ(DescriptionOf(recipe) + "\n", NameOf(recipe) + "\n" + ToString(recipe));
+}
+
 TEST(OpenClRecipe, ATensorBeyondOneBufferIsAMatterOfMemory) {
   const auto ops = OpSet::Builtin();
   const auto runnable = [&](int64_t elements) {

@@ -1,6 +1,8 @@
 // Winograd's convolution on a device, in both shapes, against sums in double: errors of ResNet-50's
 // layers, borders, blocks, infinities and NaN where direct sums have them; and which convolutions
 // take it.
+#include "backends/opencl/recipes/winograd.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,7 +14,6 @@
 #include "backends/cpu/windows.h"
 #include "backends/opencl/device.h"
 #include "backends/opencl/recipes/tuning.h"
-#include "backends/opencl/recipes/winograd.h"
 #include "engine/ops/op_set.h"
 #include "tests/unit/support/opencl_device.h"
 
@@ -82,6 +83,7 @@ class OpenClWinograd : public ::testing::TestWithParam<KernelShape> {
     auto kernel = device_->Prepare(node);
     EXPECT_TRUE(kernel.ok()) << kernel.status();
     EXPECT_NE((*kernel)->description().find("conv/winograd.cl:output"), std::string::npos);
+    EXPECT_TRUE((*kernel)->description().starts_with("conv/winograd:input"));
 
     std::vector<std::span<const std::byte>> inputs = {std::as_bytes(std::span(p.x)), packed,
                                                       std::as_bytes(std::span(p.bias))};

@@ -2,18 +2,22 @@
 // the time goes.
 //
 // Each sample is one whole run with inputs on the host and outputs read back. The per-op table
-// comes from runs of their own, because profiling slows some devices down.
+// comes from runs of their own, because profiling slows some devices down (op_times.h). On request
+// it is held against what the device can do at best (roofline.h).
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
-#include <cmath>
+#include <filesystem>
 #include <optional>
 
+#include "engine/base/file.h"
 #include "engine/base/format.h"
 #include "engine/placement/device_name.h"
 #include "engine/session/run.h"
-#include "engine/session/trace.h"
 #include "tools/oncilla/commands/commands.h"
+#include "tools/oncilla/commands/op_times.h"
+#include "tools/oncilla/commands/roofline.h"
+#include "tools/oncilla/commands/roofline_page.h"
 #include "tools/oncilla/commands/statistics.h"
 #include "tools/oncilla/commands/work.h"
 #include "tools/oncilla/exit_code.h"
@@ -21,6 +25,7 @@
 #include "tools/oncilla/inputs.h"
 #include "tools/oncilla/report.h"
 #include "tools/oncilla/terminal.h"
+#include "tools/oncilla/version.h"
 
 namespace oncilla::tool {
 namespace {
@@ -34,88 +39,28 @@ struct BenchFlags {
   std::vector<std::string> outputs;
   int warmup = 3, samples = 0, rows = 20;
   double duration_s = 2;
-  int64_t timeout_ms = 0;  // of each run; 0: none
+  int64_t timeout_ms = 0;               // of each run; 0: none
+  std::string roofline;                 // a file
+  bool peaks = false;                   // these alone, without a model
+  std::optional<double> fail_on_plain;  // percent of a run
   bool json = false;
 };
+
+// Plain code that takes so many percent of a run is worth a warning.
+constexpr double kMuchPlain = 5;
 
 double Since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// One op of the table: all steps of a node.
-struct OpRow {
-  std::string node, op, kernel, device;
-  std::vector<double> times_s;  // one per profiled run
-  double time_s = 0;            // their median
-  NodeWork work;
-};
-
 struct Measured {
   double load_s = 0, first_run_s = 0;
   std::vector<double> samples_s;
   Summary summary;
-  std::vector<OpRow> rows;   // slowest first
-  double profiled_s = 0;     // sum of the rows
-  double outside_share = 0;  // of a profiled run's time: what no kernel's time covers
-  std::map<std::string, DeviceShare> shares;  // of profiled runs, on average
+  OpTimes times;
   RunReport report;
   GraphWork work;
 };
-
-Status Profile(OpenedModel& opened, RunRequest request, const Executor& executor,
-               Measured& measured) {
-  constexpr int kRuns = 5;
-  request.profile = true;
-  std::map<std::string, OpRow> rows;
-  std::vector<double> outside;
-  for (int run = 0; run < kRuns; ++run) {
-    const auto begin = Clock::now();
-    auto result = opened.model->Run(request);
-    const double wall_s = Since(begin);
-    if (!result.ok()) return OfRun(result.status());
-    std::map<std::string, double> sums;
-    double kernels_s = 0;
-    for (const StepProfile& step : result->report.stats.steps) {
-      OpRow& row = rows[step.node];
-      row.node = step.node;
-      row.op = step.op;
-      row.kernel = step.kernel.substr(0, step.kernel.find('\n'));
-      row.device = opened.session->device_set().names()[static_cast<size_t>(step.device)];
-      const double time_s = static_cast<double>(step.end_ns - step.start_ns) * 1e-9;
-      sums[step.node] += time_s;
-      kernels_s += time_s;
-    }
-    for (const DeviceShare& share : SharesOf(result->report)) {
-      DeviceShare& mean = measured.shares[share.device];
-      mean.busy += share.busy / kRuns;
-      mean.copying += share.copying / kRuns;
-      mean.gaps += share.gaps / kRuns;
-      mean.device = share.device;
-      if (share.longest_gap_ns > mean.longest_gap_ns) {
-        mean.longest_gap_ns = share.longest_gap_ns;
-        mean.waited = share.waited;
-      }
-    }
-    // Clocks of devices and of the host differ a little.
-    outside.push_back(std::max(0.0, wall_s - kernels_s) / wall_s);
-    for (const auto& [node, time] : sums) rows[node].times_s.push_back(time);
-  }
-  const Graph& graph = executor.compiled().graph;
-  for (size_t i = 0; i < graph.nodes().size() && i < measured.work.nodes.size(); ++i) {
-    if (auto it = rows.find(graph.nodes()[i].name); it != rows.end()) {
-      it->second.work = measured.work.nodes[i];
-    }
-  }
-  measured.outside_share = Summarize(outside).median;
-  for (auto& [node, row] : rows) {
-    row.time_s = Summarize(row.times_s).median;
-    measured.profiled_s += row.time_s;
-    measured.rows.push_back(std::move(row));
-  }
-  std::stable_sort(measured.rows.begin(), measured.rows.end(),
-                   [](const OpRow& a, const OpRow& b) { return a.time_s > b.time_s; });
-  return {};
-}
 
 Result<Measured> Measure(const BenchFlags& flags, OpenedModel& opened) {
   Measured measured;
@@ -169,7 +114,9 @@ Result<Measured> Measure(const BenchFlags& flags, OpenedModel& opened) {
   }
   measured.work =
       WorkOf(executor->compiled().graph, facts, *opened.session->device_set().devices()[0]);
-  ONCILLA_TRY(Profile(opened, request, *executor, measured));
+  constexpr double kLongEnough = 2;  // for means that other programs disturb little
+  ONCILLA_ASSIGN(measured.times, TimeOps(opened, request, *executor, measured.work,
+                                         std::min(flags.duration_s, kLongEnough)));
   return measured;
 }
 
@@ -181,18 +128,18 @@ std::string Rate(double amount, double seconds) {
 }
 
 std::string TableText(const BenchFlags& flags, const Measured& measured) {
-  if (measured.profiled_s <= 0) return "\nthe device gives no times of single ops\n";
+  if (measured.times.kernels_s <= 0) return "\nthe device gives no times of single ops\n";
   std::string out = "\n   share     time  GFLOP/s     GB/s  op\n";
   double others = 0;
-  for (size_t i = 0; i < measured.rows.size(); ++i) {
-    const OpRow& row = measured.rows[i];
+  for (size_t i = 0; i < measured.times.ops.size(); ++i) {
+    const OpTime& row = measured.times.ops[i];
     if (i >= static_cast<size_t>(flags.rows)) {
       others += row.time_s;
       continue;
     }
     char line[128];
     std::snprintf(line, sizeof(line), "%7.1f%% %8s %8s %8s  ",
-                  100 * row.time_s / measured.profiled_s, HumanTime(row.time_s).c_str(),
+                  100 * row.time_s / measured.times.kernels_s, HumanTime(row.time_s).c_str(),
                   row.work.known ? Rate(row.work.operations, row.time_s).c_str() : "-",
                   row.work.known ? Rate(row.work.bytes, row.time_s).c_str() : "-");
     const std::string device = ShortDeviceName(row.device);
@@ -201,18 +148,25 @@ std::string TableText(const BenchFlags& flags, const Measured& measured) {
   if (others > 0) {
     char line[128];
     std::snprintf(line, sizeof(line), "%7.1f%% %8s                    %zu more (--rows)\n",
-                  100 * others / measured.profiled_s, HumanTime(others).c_str(),
-                  measured.rows.size() - static_cast<size_t>(flags.rows));
+                  100 * others / measured.times.kernels_s, HumanTime(others).c_str(),
+                  measured.times.ops.size() - static_cast<size_t>(flags.rows));
     out += line;
   }
   char line[64];
   std::snprintf(line, sizeof(line), "outside kernels: %.1f %% of a run\n",
-                100 * measured.outside_share);
+                100 * measured.times.outside_share());
   out += line;
-  for (const auto& [device, share] : measured.shares) {
+  for (const auto& [device, share] : measured.times.shares) {
     out += ShareLine(share) + "\n";
   }
   return out;
+}
+
+// The ops that take more than so much of a run in plain code, unless that was asked for.
+std::vector<const OpTime*> MuchPlain(const BenchFlags& flags, const OpenedModel& opened,
+                                     const Measured& measured) {
+  if (opened.session->options().device == "cpu:plain") return {};
+  return PlainAbove(measured.times, flags.fail_on_plain.value_or(kMuchPlain));
 }
 
 std::string Text(const BenchFlags& flags, const OpenedModel& opened, const Measured& measured) {
@@ -234,7 +188,8 @@ std::string Text(const BenchFlags& flags, const OpenedModel& opened, const Measu
   return out + TableText(flags, measured);
 }
 
-Json ToJson(const BenchFlags& flags, const OpenedModel& opened, const Measured& measured) {
+Json ToJson(const BenchFlags& flags, const OpenedModel& opened, const Measured& measured,
+            const std::optional<Roofline>& roofline) {
   Json json = DocumentJson("bench");
   json["model"] = {{"path", JsonText(flags.model.path)},
                    {"format", std::string(opened.model->source().format())},
@@ -252,19 +207,20 @@ Json ToJson(const BenchFlags& flags, const OpenedModel& opened, const Measured& 
                      {"p99_s", s.p99},   {"mad_s", s.mad},   {"noisy", s.noisy()}};
   json["operations"] = measured.work.operations;
   json["outside_kernels_share"] = nullptr;
-  if (measured.profiled_s > 0) json["outside_kernels_share"] = measured.outside_share;
+  if (measured.times.kernels_s > 0) json["outside_kernels_share"] = measured.times.outside_share();
   json["shares"] = Json::array();
-  for (const auto& [device, share] : measured.shares) {
+  for (const auto& [device, share] : measured.times.shares) {
     json["shares"].push_back(ShareJson(share));
   }
   json["ops"] = Json::array();
-  for (const OpRow& row : measured.rows) {
+  for (const OpTime& row : measured.times.ops) {
     Json one = {{"node", JsonText(row.node)},
                 {"op", row.op},
                 {"kernel", JsonText(row.kernel)},
                 {"device", row.device},
+                {"plain", row.plain},
                 {"time_s", row.time_s},
-                {"share", measured.profiled_s > 0 ? row.time_s / measured.profiled_s : 0},
+                {"share", measured.times.kernels_s > 0 ? row.time_s / measured.times.kernels_s : 0},
                 {"operations", nullptr},
                 {"bytes", nullptr}};
     if (row.work.known) {
@@ -273,19 +229,158 @@ Json ToJson(const BenchFlags& flags, const OpenedModel& opened, const Measured& 
     }
     json["ops"].push_back(std::move(one));
   }
+  json["plain_ops"] = Json::array();
+  for (const OpTime* op : MuchPlain(flags, opened, measured)) {
+    json["plain_ops"].push_back(JsonText(op->node));
+  }
+  json["roofline"] = roofline ? RooflineJson(*roofline) : Json(nullptr);
   json["run"] = RunReportJson(measured.report);
   json["memory"] = MemoryJson(*opened.session);
   json["counters"] = CountersJson(opened.model->executables().counters());
   return json;
 }
 
+// Flags that only make sense together, or not together.
+Status CheckFlags(const BenchFlags& flags, const std::string& device) {
+  const bool model = !flags.model.path.empty();
+  if (flags.peaks) {
+    if (model) {
+      return BadOption("--peaks measures a device, not a model: leave out '", flags.model.path,
+                       "'");
+    }
+    for (const auto& [flag, given] : {std::pair{"--roofline", !flags.roofline.empty()},
+                                      {"--fail-on-plain", flags.fail_on_plain.has_value()}}) {
+      if (given) return BadOption(flag, " needs a model, and --peaks takes none");
+    }
+    return Status();
+  }
+  if (!model && !flags.roofline.empty()) return BadOption("--roofline needs a MODEL to measure");
+  if (!model) return BadOption("MODEL is required, but for --peaks");
+  if (flags.fail_on_plain && device == "cpu:plain") {
+    return BadOption("--fail-on-plain: everything is plain on --device cpu:plain");
+  }
+  return Status();
+}
+
+Status BenchPeaks(const BenchFlags& flags) {
+  ONCILLA_ASSIGN(SessionOptions options, flags.session.Options());
+  if (flags.session.device.empty()) options.device = "cpu";
+  const auto runtime = flags.session.runtime.Create();
+  ONCILLA_ASSIGN(const auto session, Session::Create(runtime, std::move(options)));
+  const DeviceSet& devices = session->device_set();
+  Result<Peaks> peaks = [&] {
+    const Progress progress("measuring");
+    return MeasurePeaks(*session, static_cast<size_t>(devices.preferred()));
+  }();
+  if (!peaks.ok()) return In(peaks.status(), "--peaks");
+  const std::string& cpu = devices.devices()[0]->info().name;
+  const DeviceInfo& info = devices.devices()[static_cast<size_t>(devices.preferred())]->info();
+  if (flags.json) {
+    Json json = DocumentJson("bench_peaks");
+    json["cpu"] = JsonText(cpu);
+    json["threads"] = session->threads().size();
+    json["device"] = {{"name", peaks->device}, {"device", JsonText(info.name)}};
+    json["peaks"] = PeaksJson(*peaks);
+    return PrintDocument(json);
+  }
+  return PrintResult(StrCat("device     ", peaks->device, " (", info.name, ")\nthreads    ",
+                            session->threads().size(), "\npeaks      ", PeaksText(*peaks), "\n"));
+}
+
+// Peaks of every device that ran an op, the preferred one first.
+Result<Roofline> MeasureRoofline(const OpenedModel& opened, const OpTimes& times) {
+  const Progress progress("measuring peaks");
+  const DeviceSet& devices = opened.session->device_set();
+  const auto preferred = static_cast<size_t>(devices.preferred());
+  std::vector<Peaks> peaks;
+  for (size_t turn = 0; turn <= devices.size(); ++turn) {
+    const size_t device = turn == 0 ? preferred : turn - 1;
+    const std::string& name = devices.names()[device];
+    const auto ran = [&](const OpTime& op) { return op.device == name; };
+    if (turn > 0 && (device == preferred || std::ranges::none_of(times.ops, ran))) continue;
+    ONCILLA_ASSIGN(peaks.emplace_back(), MeasurePeaks(*opened.session, device));
+  }
+  return RooflineOf(times, std::move(peaks));
+}
+
+std::string PageOf(const BenchFlags& flags, const OpenedModel& opened, const Measured& measured,
+                   const Roofline& roofline) {
+  const DeviceSet& devices = opened.session->device_set();
+  const DeviceInfo& info = devices.devices()[static_cast<size_t>(devices.preferred())]->info();
+  const std::filesystem::path path = std::filesystem::path(flags.model.path + "/").parent_path();
+  return RooflinePage(roofline, path.filename().string(),
+                      StrCat(info.name, ", ", opened.session->threads().size(), " threads, ",
+                             roofline.ops.size(), " ops; oncilla ", kVersion,
+                             measured.summary.noisy() ? "; noisy: another program may have been "
+                                                        "using the machine, and peaks and times be "
+                                                        "those of other moments"
+                                                      : ""));
+}
+
+Status TellPlain(const BenchFlags& flags, const OpenedModel& opened, const Measured& measured) {
+  const auto plain = MuchPlain(flags, opened, measured);
+  for (const OpTime* op : plain) {
+    char share[32];
+    std::snprintf(share, sizeof(share), "%.1f %%", 100 * measured.times.share(*op));
+    std::fputs(Printable(StrCat("oncilla bench: warning: '", op->node, "' (", op->op, ") takes ",
+                                share, " of a run in plain code\n"))
+                   .c_str(),
+               stderr);
+  }
+  if (!flags.fail_on_plain) return Status();
+  if (measured.times.ops.empty()) {
+    return Error(Code::kFailedPrecondition,
+                 "--fail-on-plain: the device gives no times of single ops");
+  }
+  if (plain.empty()) return Status();
+  return Error(Code::kFailedPrecondition, plain.size(),
+               plain.size() == 1 ? " op takes" : " ops take", " more than ", *flags.fail_on_plain,
+               " % of a run in plain code (--fail-on-plain)");
+}
+
 Status Bench(const BenchFlags& flags) {
+  ONCILLA_TRY(CheckFlags(flags, flags.session.device));
+  if (flags.peaks) return BenchPeaks(flags);
+  std::optional<FileDraft> page;  // a folder that is not there is told before minutes are spent
+  if (!flags.roofline.empty()) {
+    auto draft = FileDraft::Create(flags.roofline);
+    if (!draft.ok()) return In(draft.status(), "--roofline");
+    page = *std::move(draft);
+  }
   ONCILLA_ASSIGN(OpenedModel opened, Open(flags.model, flags.session));
   ONCILLA_ASSIGN(const Measured measured, Measure(flags, opened));
-  if (flags.json) return PrintDocument(ToJson(flags, opened, measured));
-  ONCILLA_TRY(PrintResult(Text(flags, opened, measured)));
-  std::fprintf(stderr, "%s\n", CostLine(measured.report, *opened.session).c_str());
-  return {};
+  std::optional<Roofline> roofline;
+  if (page) {
+    if (measured.times.ops.empty()) {
+      return Error(Code::kFailedPrecondition,
+                   "--roofline: the device gives no times of single ops");
+    }
+    ONCILLA_ASSIGN(roofline, MeasureRoofline(opened, measured.times));
+    ONCILLA_TRY(In(page->Append(PageOf(flags, opened, measured, *roofline)), "--roofline"));
+    ONCILLA_TRY(In(page->Commit(), "--roofline"));
+  }
+  if (flags.json) {
+    ONCILLA_TRY(PrintDocument(ToJson(flags, opened, measured, roofline)));
+  } else {
+    std::string text = Text(flags, opened, measured);
+    if (roofline) text += RooflineText(*roofline);
+    ONCILLA_TRY(PrintResult(text));
+    std::fprintf(stderr, "%s\n", CostLine(measured.report, *opened.session).c_str());
+  }
+  return TellPlain(flags, opened, measured);
+}
+
+void AddRooflineFlags(CLI::App& app, BenchFlags& flags) {
+  app.get_option("MODEL")->required(false);
+  app.add_option("--roofline", flags.roofline,
+                 "Write a page of what each op reaches against what the device can do at best")
+      ->type_name("OUT.html");
+  app.add_flag("--peaks", flags.peaks,
+               "Measure what the device (else the CPU) can do at best, without a model");
+  app.add_option("--fail-on-plain", flags.fail_on_plain,
+                 "Exit with 1 if an op takes more than so much of a run in plain code on the CPU")
+      ->check(CLI::Range(0.0, 100.0))
+      ->type_name("PERCENT");
 }
 
 }  // namespace
@@ -320,6 +415,7 @@ Action AddBench(CLI::App& app) {
       ->check(CLI::Range(0, 100000))
       ->type_name("N")
       ->capture_default_str();
+  AddRooflineFlags(app, *flags);
   flags->session.AddTo(app);
   AddPlacement(app, flags->model);
   app.add_flag("--json", flags->json, "One JSON document, with every sample");
@@ -327,7 +423,9 @@ Action AddBench(CLI::App& app) {
       "Inputs without a file are made up as by run --random.\n"
       "Examples:\n"
       "  oncilla bench mobilenet/ --shape image=1x224x224x3\n"
-      "  oncilla bench model.onnx --device cpu --threads 2 --samples 50 --json");
+      "  oncilla bench model.onnx --device cpu --threads 2 --samples 50 --json\n"
+      "  oncilla bench model.onnx --roofline page.html\n"
+      "  oncilla bench --peaks --json");
   return [flags] { return Bench(*flags); };
 }
 

@@ -10,6 +10,13 @@
 namespace oncilla::tool {
 namespace {
 
+// "3x3x64x64"; of a scalar "1".
+std::string ShapeText(const Shape& shape) {
+  std::string text;
+  for (const int64_t size : shape) text += StrCat(text.empty() ? "" : "x", size);
+  return text.empty() ? "1" : text;
+}
+
 double Elements(const Fact& fact) { return static_cast<double>(fact.desc().elements()); }
 
 // Two for each weight of an output channel and element of each of its convolutions.
@@ -115,8 +122,16 @@ NodeWork WorkOf(const NodeView& node) {
   one.known = true;
   one.operations = Operations(node);
   for (const std::span<const Fact> facts : {node.inputs, node.outputs}) {
+    if (facts.data() == node.outputs.data()) one.shapes += " -> ";
+    bool first = true;
     for (const Fact& fact : facts) {
-      if (!fact.absent()) one.bytes += static_cast<double>(fact.desc().bytes());
+      if (fact.absent()) continue;
+      const auto bytes = static_cast<double>(fact.desc().bytes());
+      one.bytes += bytes;
+      if (fact.constant) one.constant_bytes += bytes;
+      if (one.dtype == DType::kInvalid) one.dtype = fact.dtype;
+      one.shapes += (first ? "" : ", ") + ShapeText(fact.desc().shape);
+      first = false;
     }
   }
   return one;

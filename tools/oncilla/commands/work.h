@@ -21,6 +21,9 @@ struct NodeWork {
   bool known = false;
   double operations = 0;
   double bytes = 0;
+  double constant_bytes = 0;      // of these
+  DType dtype = DType::kInvalid;  // of the first operand
+  std::string shapes;             // "1x56x56x64, 3x3x64x64, 64 -> 1x56x56x64"
 };
 
 struct GraphWork {

@@ -6,36 +6,13 @@
 
 #include "tools/oncilla/files/base64.h"
 #include "tools/oncilla/files/image.h"
-#include "tools/oncilla/files/json_tensor.h"
+#include "tools/oncilla/files/markup.h"
 
 namespace oncilla::tool {
 namespace {
 
 constexpr double kWidth = 960, kMargin = 32, kPhotoWidth = 420, kHeader = 76, kFooter = 44;
 constexpr double kRow = 56, kBar = 16;
-
-// Text of XML. Bytes that are no UTF-8 and characters that XML has no place for become '?'.
-std::string Escaped(std::string_view text) {
-  const bool utf8 = IsUtf8(text);
-  std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else if (c == '"') {
-      out += "&quot;";
-    } else if (byte < 0x20 || byte == 0x7f || (byte >= 0x80 && !utf8)) {
-      out += '?';
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
 
 // Cuts to about `width` characters, at a character's border.
 std::string Shortened(std::string_view text, size_t width) {

@@ -1,0 +1,45 @@
+// What a device can do at best, measured: rates of arithmetic by its best products, and of memory
+// by copies. bench holds what ops reach against it.
+//
+// The rate of memory depends on how much is moved: small arrays stay in a cache. So copies are
+// measured in several sizes, and an op is held against the copy that is about as large.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/session/session.h"
+#include "tools/oncilla/report.h"
+
+namespace oncilla::tool {
+
+struct CopyRate {
+  double bytes = 0;        // read and written
+  double bytes_per_s = 0;  // likewise
+};
+
+// All are per second; what a processor has no instructions for, or what is not measured on this
+// kind of device, is nothing.
+struct Peaks {
+  std::string device;                 // its full name
+  double fp32_flops = 0;              // a large product of floats
+  std::optional<double> bf16_flops;   // one whose instructions multiply pairs of bfloat16
+  std::optional<double> int8_ops;     // one whose instructions multiply four bytes
+  std::optional<double> read_bytes;   // of an array that no second cache holds
+  std::vector<CopyRate> copies = {};  // the smallest first; the last does not fit caches
+
+  double copy_bytes() const { return copies.back().bytes_per_s; }
+  // The rate of a copy of so many bytes or, where none was measured, of the next larger one.
+  double copy_rate(double bytes) const;
+  // That of operands of this type. Floats of 16 bits may be widened, too.
+  double rate_of(DType dtype) const;
+};
+
+// Of a device in use. About a second and a half on a CPU; a driver may compile before.
+Result<Peaks> MeasurePeaks(Session& session, size_t device);
+
+std::string PeaksText(const Peaks& peaks);
+Json PeaksJson(const Peaks& peaks);
+
+}  // namespace oncilla::tool
