@@ -1,4 +1,4 @@
-// Reductions of f32 on vectors.
+// Reductions on vectors of float.
 #pragma once
 
 #include "backends/cpu/kernel.h"
@@ -8,5 +8,8 @@ namespace oncilla::cpu {
 // ReduceSum, Mean, Max, Min, L1, L2, LogSum and SumSquare. Null when the node is not for it: other
 // dtypes, or runs too short for vectors.
 Result<std::unique_ptr<CpuKernel>> MakeFastReduce(const NodeView& node);
+
+// ArgMax and ArgMin of numbers that floats hold exactly: the place that plain code finds.
+Result<std::unique_ptr<CpuKernel>> MakeFastArg(const NodeView& node);
 
 }  // namespace oncilla::cpu
