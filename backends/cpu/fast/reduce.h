@@ -1,4 +1,4 @@
-// Reductions on vectors of float.
+// Reductions, on vectors of float where that helps.
 #pragma once
 
 #include "backends/cpu/kernel.h"
@@ -11,5 +11,8 @@ Result<std::unique_ptr<CpuKernel>> MakeFastReduce(const NodeView& node);
 
 // ArgMax and ArgMin of numbers that floats hold exactly: the place that plain code finds.
 Result<std::unique_ptr<CpuKernel>> MakeFastArg(const NodeView& node);
+
+// TopK of numbers of up to 32 bits, in the order of plain code.
+Result<std::unique_ptr<CpuKernel>> MakeFastTopK(const NodeView& node);
 
 }  // namespace oncilla::cpu

@@ -395,7 +395,7 @@ const KernelRow kRows[] = {
     Row<Cumulate<false>>("CumSum", kNumbers),
     Row<Cumulate<true>>("CumProd", kNumbers),
     Row<CumLogSumExp>("CumLogSumExp", kFloats),
-    Row<TopK>("TopK", kNumbers),
+    Row<TopK>("TopK", kNumbers, &MakeFastTopK),
 };
 
 }  // namespace
