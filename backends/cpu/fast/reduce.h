@@ -5,8 +5,8 @@
 
 namespace oncilla::cpu {
 
-// ReduceSum, Mean, Max, Min, L1, L2, LogSum and SumSquare. Null when the node is not for it: other
-// dtypes, or runs too short for vectors.
+// ReduceSum, Mean, Max, Min, Prod, L1, L2, LogSum, LogSumExp and SumSquare. Null when the node is
+// not for it: other dtypes, or runs too short for vectors.
 Result<std::unique_ptr<CpuKernel>> MakeFastReduce(const NodeView& node);
 
 // ArgMax and ArgMin of numbers that floats hold exactly: the place that plain code finds.
