@@ -172,6 +172,23 @@ void FloatsToI32(const float* from, int64_t n, int32_t* to) {
   for (; i + kLanes <= n; i += kLanes) hn::StoreU(cut(hn::LoadU(d, from + i)), ints, to + i);
   for (; i < n; ++i) to[i] = ConvertElement<int32_t>(from[i]);
 }
+// By way of 32 bits where those suffice.
+void FloatsToI64(const float* from, int64_t n, int64_t* to) {
+  const hn::ScalableTag<int64_t> wide;
+  const hn::Rebind<int32_t, decltype(wide)> ints;
+  const hn::Rebind<float, decltype(wide)> d;
+  constexpr int64_t kWide = HWY_LANES(int64_t);
+  int64_t i = 0;
+  for (; i + kWide <= n; i += kWide) {
+    const auto v = hn::LoadU(d, from + i);
+    if (hn::AllTrue(d, hn::Lt(hn::Abs(v), hn::Set(d, 0x1p31f)))) {
+      hn::StoreU(hn::PromoteTo(wide, hn::ConvertTo(ints, v)), wide, to + i);
+    } else {
+      for (int64_t j = i; j < i + kWide; ++j) to[j] = ConvertElement<int64_t>(from[j]);
+    }
+  }
+  for (; i < n; ++i) to[i] = ConvertElement<int64_t>(from[i]);
+}
 void FloatsToBools(const float* from, int64_t n, uint8_t* to) {
   const Floats d;
   const hn::RebindToSigned<Floats> ints;
@@ -203,6 +220,7 @@ HWY_AFTER_NAMESPACE();
 namespace oncilla::cpu {
 
 HWY_EXPORT(FloatsToI32);
+HWY_EXPORT(FloatsToI64);
 HWY_EXPORT(FloatsToBools);
 HWY_EXPORT(I32ToFloats);
 HWY_EXPORT(FloatsToU8);
@@ -263,6 +281,10 @@ void FromFloats(const float* from, int64_t n, DType dtype, void* to) {
   }
   if (dtype == DType::kI32) {
     HWY_DYNAMIC_DISPATCH(FloatsToI32)(from, n, static_cast<int32_t*>(to));
+    return;
+  }
+  if (dtype == DType::kI64) {
+    HWY_DYNAMIC_DISPATCH(FloatsToI64)(from, n, static_cast<int64_t*>(to));
     return;
   }
   if (dtype == DType::kBool) {

@@ -52,6 +52,13 @@ uint64_t BitsOf(T value) {
   return bits;
 }
 
+// n times the same, copied in ever longer runs.
+template <class T>
+void Repeat(T value, int64_t n, T* to) {
+  if (n > 0) *to = value;
+  for (int64_t done = 1; done < n; done *= 2) std::copy_n(to, std::min(done, n - done), to + done);
+}
+
 class Translator {
  public:
   Translator(const ElementwiseProgram& program, const NodeView& node) : program_(program) {
@@ -236,7 +243,7 @@ class NativeElementwise : public CpuKernel {
       if (scalar) from = args.inputs[static_cast<size_t>(value.input)];
       T number;
       std::memcpy(&number, from, sizeof(T));
-      std::fill_n(reinterpret_cast<T*>(to), n, number);
+      Repeat(number, n, reinterpret_cast<T*>(to));
     });
   }
 
@@ -247,7 +254,9 @@ class NativeElementwise : public CpuKernel {
       T* out = reinterpret_cast<T*>(to);
       ForRuns(axes_, k, begin, n, [&](int64_t offset, int64_t stride, int64_t count) {
         if (stride == 0) {
-          std::fill_n(out, count, from[offset]);
+          Repeat(from[offset], count, out);
+        } else if (stride == 1) {
+          std::copy_n(from + offset, count, out);
         } else {
           for (int64_t j = 0; j < count; ++j) out[j] = from[offset + j * stride];
         }
