@@ -161,6 +161,57 @@ void CutToBytes(const float* from, int64_t n, T* to) {
   }
   for (; i < n; ++i) to[i] = ConvertElement<T>(from[i]);
 }
+// Cut as ConvertElement does; what lies below is cut by the conversion itself.
+void FloatsToI32(const float* from, int64_t n, int32_t* to) {
+  const Floats d;
+  const hn::RebindToSigned<Floats> ints;
+  const auto cut = [&](Vector v) HWY_ATTR {
+    const auto number = hn::ConvertTo(ints, hn::IfThenElseZero(hn::Eq(v, v), v));
+    const auto above = hn::RebindMask(ints, hn::Ge(v, hn::Set(d, 0x1p31f)));
+    return hn::IfThenElse(above, hn::Set(ints, hwy::LimitsMax<int32_t>()), number);
+  };
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) hn::StoreU(cut(hn::LoadU(d, from + i)), ints, to + i);
+  for (; i < n; ++i) to[i] = ConvertElement<int32_t>(from[i]);
+}
+// By way of 32 bits where those suffice.
+void FloatsToI64(const float* from, int64_t n, int64_t* to) {
+  const hn::ScalableTag<int64_t> wide;
+  const hn::Rebind<int32_t, decltype(wide)> ints;
+  const hn::Rebind<float, decltype(wide)> d;
+  constexpr int64_t kWide = HWY_LANES(int64_t);
+  int64_t i = 0;
+  for (; i + kWide <= n; i += kWide) {
+    const auto v = hn::LoadU(d, from + i);
+    if (hn::AllTrue(d, hn::Lt(hn::Abs(v), hn::Set(d, 0x1p31f)))) {
+      hn::StoreU(hn::PromoteTo(wide, hn::ConvertTo(ints, v)), wide, to + i);
+    } else {
+      for (int64_t j = i; j < i + kWide; ++j) to[j] = ConvertElement<int64_t>(from[j]);
+    }
+  }
+  for (; i < n; ++i) to[i] = ConvertElement<int64_t>(from[i]);
+}
+void FloatsToBools(const float* from, int64_t n, uint8_t* to) {
+  const Floats d;
+  const hn::RebindToSigned<Floats> ints;
+  const hn::Rebind<uint8_t, Floats> bytes;
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const auto zero = hn::RebindMask(ints, hn::Eq(hn::LoadU(d, from + i), hn::Zero(d)));
+    const auto ones = hn::IfThenZeroElse(zero, hn::Set(ints, 1));
+    hn::StoreU(hn::DemoteTo(bytes, ones), bytes, to + i);
+  }
+  for (; i < n; ++i) to[i] = from[i] != 0 ? 1 : 0;
+}
+void I32ToFloats(const int32_t* from, int64_t n, float* to) {
+  const Floats d;
+  const hn::RebindToSigned<Floats> ints;
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    hn::StoreU(hn::ConvertTo(d, hn::LoadU(ints, from + i)), d, to + i);
+  }
+  for (; i < n; ++i) to[i] = static_cast<float>(from[i]);
+}
 void FloatsToU8(const float* from, int64_t n, uint8_t* to) { CutToBytes(from, n, to); }
 void FloatsToI8(const float* from, int64_t n, int8_t* to) { CutToBytes(from, n, to); }
 
@@ -177,6 +228,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace oncilla::cpu {
 
+HWY_EXPORT(FloatsToI32);
+HWY_EXPORT(FloatsToI64);
+HWY_EXPORT(FloatsToBools);
+HWY_EXPORT(I32ToFloats);
 HWY_EXPORT(FloatsToU8);
 HWY_EXPORT(FloatsToI8);
 HWY_EXPORT(Functions);
@@ -214,6 +269,10 @@ void ToFloats(DType dtype, const void* from, int64_t n, float* to) {
     HWY_DYNAMIC_DISPATCH(BFloat16ToFloats)(static_cast<const BFloat16*>(from), n, to);
     return;
   }
+  if (dtype == DType::kI32) {
+    HWY_DYNAMIC_DISPATCH(I32ToFloats)(static_cast<const int32_t*>(from), n, to);
+    return;
+  }
   DispatchDType(dtype, [&]<class T>(TypeTag<T>) {
     const auto* x = static_cast<const internal::Stored<T>*>(from);
     for (int64_t i = 0; i < n; ++i) to[i] = static_cast<float>(x[i]);
@@ -235,6 +294,18 @@ void FromFloats(const float* from, int64_t n, DType dtype, void* to) {
   }
   if (dtype == DType::kI8) {
     HWY_DYNAMIC_DISPATCH(FloatsToI8)(from, n, static_cast<int8_t*>(to));
+    return;
+  }
+  if (dtype == DType::kI32) {
+    HWY_DYNAMIC_DISPATCH(FloatsToI32)(from, n, static_cast<int32_t*>(to));
+    return;
+  }
+  if (dtype == DType::kI64) {
+    HWY_DYNAMIC_DISPATCH(FloatsToI64)(from, n, static_cast<int64_t*>(to));
+    return;
+  }
+  if (dtype == DType::kBool) {
+    HWY_DYNAMIC_DISPATCH(FloatsToBools)(from, n, static_cast<uint8_t*>(to));
     return;
   }
   DispatchDType(dtype, [&]<class T>(TypeTag<T>) {

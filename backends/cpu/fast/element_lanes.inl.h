@@ -1,8 +1,8 @@
 // The vocabulary of elementwise_table.inc on vectors of float. Included once per instruction set.
 //
 // Within 1e-5 of the exact functions, mostly within a few units in the last place, also for NaN,
-// infinities and arguments out of range. Functions that models use rarely go lane by lane through
-// the C library.
+// infinities and arguments out of range. Where a function is not good for all arguments, vectors
+// that have others, and functions that models use rarely, go lane by lane through the C library.
 #if defined(ONCILLA_CPU_ELEMENT_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ONCILLA_CPU_ELEMENT_LANES_INL_H_
 #undef ONCILLA_CPU_ELEMENT_LANES_INL_H_
@@ -134,15 +134,41 @@ HWY_INLINE Lanes Erfc(Lanes a) {
   return KeepNan(a, y);
 }
 
-HWY_INLINE Lanes Tan(Lanes a) { return EachLane<std::tan>(a); }
-HWY_INLINE Lanes Asin(Lanes a) { return EachLane<std::asin>(a); }
-HWY_INLINE Lanes Acos(Lanes a) { return EachLane<std::acos>(a); }
-HWY_INLINE Lanes Atan(Lanes a) { return EachLane<std::atan>(a); }
-HWY_INLINE Lanes Sinh(Lanes a) { return EachLane<std::sinh>(a); }
-HWY_INLINE Lanes Cosh(Lanes a) { return EachLane<std::cosh>(a); }
-HWY_INLINE Lanes Asinh(Lanes a) { return EachLane<std::asinh>(a); }
-HWY_INLINE Lanes Acosh(Lanes a) { return EachLane<std::acosh>(a); }
-HWY_INLINE Lanes Atanh(Lanes a) { return EachLane<std::atanh>(a); }
+HWY_INLINE Lanes Tan(Lanes a) {
+  const Floats d;
+  if (All(Abs(a) <= Lanes(39000))) return hn::Div(hn::Sin(d, a.v), hn::Cos(d, a.v));
+  return EachLane<std::tan>(a);
+}
+HWY_INLINE Lanes Asin(Lanes a) {
+  if (All(Abs(a) <= Lanes(1))) return hn::Asin(Floats(), a.v);
+  return EachLane<std::asin>(a);
+}
+HWY_INLINE Lanes Acos(Lanes a) {
+  if (All(Abs(a) <= Lanes(1))) return hn::Acos(Floats(), a.v);
+  return EachLane<std::acos>(a);
+}
+HWY_INLINE Lanes Atan(Lanes a) { return hn::Atan(Floats(), a.v); }
+HWY_INLINE Lanes Sinh(Lanes a) {
+  if (All(Abs(a) <= Lanes(88))) return hn::Sinh(Floats(), a.v);
+  return EachLane<std::sinh>(a);
+}
+HWY_INLINE Lanes Cosh(Lanes a) {
+  if (!All(Abs(a) <= Lanes(88))) return EachLane<std::cosh>(a);
+  const Lanes e = hn::Exp(Floats(), hn::Abs(a.v));
+  return Lanes(0.5) * (e + Lanes(1) / e);
+}
+HWY_INLINE Lanes Asinh(Lanes a) {
+  if (All(Abs(a) <= Lanes(1e18))) return hn::Asinh(Floats(), a.v);
+  return EachLane<std::asinh>(a);
+}
+HWY_INLINE Lanes Acosh(Lanes a) {
+  if (All(a >= Lanes(1) && a <= Lanes(1e18))) return hn::Acosh(Floats(), a.v);
+  return EachLane<std::acosh>(a);
+}
+HWY_INLINE Lanes Atanh(Lanes a) {
+  if (All(Abs(a) < Lanes(1))) return hn::Atanh(Floats(), a.v);
+  return EachLane<std::atanh>(a);
+}
 HWY_INLINE Lanes Atan2(Lanes a, Lanes b) { return EachLane<std::atan2>(a, b); }
 HWY_INLINE Lanes Rem(Lanes a, Lanes b) { return EachLane<std::fmod>(a, b); }
 // The exponents that models raise to are multiplications.

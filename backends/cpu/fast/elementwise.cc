@@ -15,6 +15,7 @@
 #include "backends/cpu/fast/element_lanes.h"
 #include "backends/cpu/fast/tiles.h"
 #include "backends/cpu/integer/element_bytes.h"
+#include "backends/cpu/integer/elementwise_native.h"
 #include "engine/ops/math/elementwise_program.h"
 
 namespace oncilla::cpu {
@@ -480,8 +481,14 @@ Result<std::unique_ptr<CpuKernel>> MakeFastElementwise(const NodeView& node) {
     shapes.push_back(fact.absent() ? Shape() : fact.shape.ToShape());
   }
   BroadcastAxes axes = MergeBroadcast(node.outputs[0].shape.ToShape(), shapes);
+  const bool floats = std::any_of(program.steps.begin(), program.steps.end(),
+                                  [](const auto& step) { return IsFloat(step.compute); });
+  // Without floats, or with integers that are more than read and written, at their own width.
+  if (!floats) {
+    if (auto native = MakeNativeElementwise(node, program, axes)) return native;
+  }
   auto fast = Translator(program, node, axes).Run();
-  if (!fast.has_value()) return std::unique_ptr<CpuKernel>();
+  if (!fast.has_value()) return MakeNativeElementwise(node, program, axes);
   return std::unique_ptr<CpuKernel>(
       std::make_unique<FastElementwise>(node, *std::move(fast), std::move(axes)));
 }

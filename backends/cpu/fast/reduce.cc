@@ -31,6 +31,8 @@ constexpr KindOf kKinds[] = {
     {"ReduceL2", RowReduction::kSumSquare},
     {"ReduceSumSquare", RowReduction::kSumSquare},
     {"ReduceLogSum", RowReduction::kSum},
+    {"ReduceProd", RowReduction::kProduct},
+    {"ReduceLogSumExp", RowReduction::kLogSumExp},
 };
 
 int64_t OffsetOf(std::span<const ReduceLoops::Axis> axes, int64_t index) {

@@ -7,6 +7,7 @@
 
 #include "backends/cpu/fast/row_lanes.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -36,7 +37,11 @@ HWY_INLINE Vector Step(Vector sum, Vector x) {
       return hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::Gt(x, sum)), x, sum);
     case RowReduction::kMin:
       return hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::Lt(x, sum)), x, sum);
+    case RowReduction::kProduct:
+    case RowReduction::kLogSumExp:
+      break;  // these have loops of their own
   }
+  return sum;
 }
 template <RowReduction kind>
 HWY_INLINE Vector Start() {
@@ -135,31 +140,41 @@ void ReduceColumnsOf(const float* x, int64_t rows, int64_t step, int64_t width, 
   }
 }
 
-// Calls fn.template operator()<kind>() with the constant.
-template <class F>
-HWY_INLINE void WithKind(RowReduction kind, F&& fn) {
-  switch (kind) {
-    case RowReduction::kSum:
-      return fn.template operator()<RowReduction::kSum>();
-    case RowReduction::kSumSquare:
-      return fn.template operator()<RowReduction::kSumSquare>();
-    case RowReduction::kSumAbs:
-      return fn.template operator()<RowReduction::kSumAbs>();
-    case RowReduction::kMax:
-      return fn.template operator()<RowReduction::kMax>();
-    case RowReduction::kMin:
-      return fn.template operator()<RowReduction::kMin>();
+// Vectors of double, and as many floats.
+using Doubles = hn::ScalableTag<double>;
+using Narrow = hn::Rebind<float, Doubles>;
+constexpr int kDoubles = HWY_LANES(double);
+
+HWY_INLINE hn::Vec<Doubles> LoadWide(const float* x) {
+  return hn::PromoteTo(Doubles(), hn::LoadU(Narrow(), x));
+}
+
+double ProductOfRow(const float* x, int64_t n) {
+  const Doubles d;
+  auto p0 = hn::Set(d, 1.0), p1 = p0, p2 = p0, p3 = p0;
+  int64_t i = 0;
+  for (; i + 4 * kDoubles <= n; i += 4 * kDoubles) {
+    p0 = hn::Mul(p0, LoadWide(x + i));
+    p1 = hn::Mul(p1, LoadWide(x + i + kDoubles));
+    p2 = hn::Mul(p2, LoadWide(x + i + 2 * kDoubles));
+    p3 = hn::Mul(p3, LoadWide(x + i + 3 * kDoubles));
   }
+  HWY_ALIGN double lanes[kDoubles];
+  hn::Store(hn::Mul(hn::Mul(p0, p1), hn::Mul(p2, p3)), d, lanes);
+  double product = 1;
+  for (double lane : lanes) product *= lane;
+  for (; i < n; ++i) product *= x[i];
+  return product;
 }
-double ReduceRowHere(RowReduction kind, const float* x, int64_t n) {
-  double result = 0;
-  WithKind(kind, [&]<RowReduction k>() HWY_ATTR { result = ReduceRowOf<k>(x, n); });
-  return result;
-}
-void ReduceColumnsHere(RowReduction kind, const float* x, int64_t rows, int64_t step, int64_t width,
-                       double* total) {
-  WithKind(kind,
-           [&]<RowReduction k>() HWY_ATTR { ReduceColumnsOf<k>(x, rows, step, width, total); });
+void ProductsOfColumns(const float* x, int64_t rows, int64_t step, int64_t width, double* total) {
+  const Doubles d;
+  for (int64_t r = 0; r < rows; ++r, x += step) {
+    int64_t c = 0;
+    for (; c + kDoubles <= width; c += kDoubles) {
+      hn::StoreU(hn::Mul(hn::LoadU(d, total + c), LoadWide(x + c)), d, total + c);
+    }
+    for (; c < width; ++c) total[c] *= x[c];
+  }
 }
 
 // exp for z <= 0 or NaN; what is below the smallest normal numbers gives zero.
@@ -197,8 +212,70 @@ HWY_INLINE double SumOfExp(const float* x, int64_t n, Vector max, const F& each)
   return sum;
 }
 
-void SoftmaxRowHere(const float* x, float* y, int64_t n, bool log) {
+double LogSumExpOfRow(const float* x, int64_t n) {
+  const auto nothing = [](Vector, int64_t) HWY_ATTR {};
+  const double max = ReduceRowOf<RowReduction::kMax>(x, n);
+  return std::isfinite(max) ? max + std::log(SumOfExp(x, n, Lanes(max).v, nothing)) : max;
+}
+void LogSumExpsOfColumns(const float* x, int64_t rows, int64_t step, int64_t width, double* total) {
   const Floats d;
+  HWY_ALIGN float maxima[kLanes], sums[kLanes];
+  for (int64_t r = 0; r < rows; r += kBlockRows) {
+    const int64_t last = rows - r < kBlockRows ? rows : r + kBlockRows;
+    for (int64_t c = 0; c < width; c += kLanes) {
+      const int64_t count = width - c < kLanes ? width - c : kLanes;
+      Vector max = Start<RowReduction::kMax>(), sum = hn::Zero(d);
+      for (int64_t i = r; i < last; ++i) {
+        max = Step<RowReduction::kMax>(max, LoadSome(x + i * step + c, count));
+      }
+      for (int64_t i = r; i < last; ++i) {
+        sum = hn::Add(sum, ExpBelowZero(hn::Sub(LoadSome(x + i * step + c, count), max)));
+      }
+      hn::Store(max, d, maxima);
+      hn::Store(sum, d, sums);
+      for (int64_t j = 0; j < count; ++j) {
+        const double m = maxima[j], all = std::isfinite(m) ? m + std::log(double{sums[j]}) : m;
+        total[c + j] = Combine(RowReduction::kLogSumExp, total[c + j], all);
+      }
+    }
+  }
+}
+
+// Calls fn.template operator()<kind>() with the constant.
+template <class F>
+HWY_INLINE void WithKind(RowReduction kind, F&& fn) {
+  switch (kind) {
+    case RowReduction::kSum:
+      return fn.template operator()<RowReduction::kSum>();
+    case RowReduction::kSumSquare:
+      return fn.template operator()<RowReduction::kSumSquare>();
+    case RowReduction::kSumAbs:
+      return fn.template operator()<RowReduction::kSumAbs>();
+    case RowReduction::kMax:
+      return fn.template operator()<RowReduction::kMax>();
+    case RowReduction::kMin:
+      return fn.template operator()<RowReduction::kMin>();
+    case RowReduction::kProduct:
+    case RowReduction::kLogSumExp:
+      break;
+  }
+}
+double ReduceRowHere(RowReduction kind, const float* x, int64_t n) {
+  if (kind == RowReduction::kProduct) return ProductOfRow(x, n);
+  if (kind == RowReduction::kLogSumExp) return LogSumExpOfRow(x, n);
+  double result = 0;
+  WithKind(kind, [&]<RowReduction k>() HWY_ATTR { result = ReduceRowOf<k>(x, n); });
+  return result;
+}
+void ReduceColumnsHere(RowReduction kind, const float* x, int64_t rows, int64_t step, int64_t width,
+                       double* total) {
+  if (kind == RowReduction::kProduct) return ProductsOfColumns(x, rows, step, width, total);
+  if (kind == RowReduction::kLogSumExp) return LogSumExpsOfColumns(x, rows, step, width, total);
+  WithKind(kind,
+           [&]<RowReduction k>() HWY_ATTR { ReduceColumnsOf<k>(x, rows, step, width, total); });
+}
+
+void SoftmaxRowHere(const float* x, float* y, int64_t n, bool log) {
   const Lanes max(ReduceRowOf<RowReduction::kMax>(x, n));
   if (log) {
     const double sum = SumOfExp(x, n, max.v, [](Vector, int64_t) HWY_ATTR {});
@@ -327,12 +404,35 @@ HWY_EXPORT(AddSquaresAroundHere);
 HWY_EXPORT(NormalizeColumnsHere);
 
 double StartOf(RowReduction kind) {
-  return kind == RowReduction::kMax ? -HUGE_VAL : kind == RowReduction::kMin ? HUGE_VAL : 0;
+  switch (kind) {
+    case RowReduction::kMax:
+    case RowReduction::kLogSumExp:
+      return -HUGE_VAL;
+    case RowReduction::kMin:
+      return HUGE_VAL;
+    case RowReduction::kProduct:
+      return 1;
+    default:
+      return 0;
+  }
 }
 double Combine(RowReduction kind, double a, double b) {
-  if (kind == RowReduction::kMax) return std::isnan(b) || b > a ? b : a;
-  if (kind == RowReduction::kMin) return std::isnan(b) || b < a ? b : a;
-  return a + b;
+  switch (kind) {
+    case RowReduction::kMax:
+      return std::isnan(b) || b > a ? b : a;
+    case RowReduction::kMin:
+      return std::isnan(b) || b < a ? b : a;
+    case RowReduction::kProduct:
+      return a * b;
+    case RowReduction::kLogSumExp: {
+      if (std::isnan(a) || std::isnan(b)) return a + b;
+      const double high = std::max(a, b), low = std::min(a, b);
+      // Of equal infinities there is no difference.
+      return std::isinf(low) || std::isinf(high) ? high : high + std::log1p(std::exp(low - high));
+    }
+    default:
+      return a + b;
+  }
 }
 
 double ReduceRow(RowReduction kind, const float* x, int64_t n) {

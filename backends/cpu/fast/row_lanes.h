@@ -1,13 +1,14 @@
 // Reductions and normalisations of rows of floats on vectors, with the best instruction set of this
 // machine. Sums run in a fixed order that depends on the length only: vectors of partial sums over
 // some thousand elements, those in double; so they are as exact as a double sum to about 1e-6.
+// Products are of doubles.
 #pragma once
 
 #include <cstdint>
 
 namespace oncilla::cpu {
 
-enum class RowReduction : uint8_t { kSum, kSumSquare, kSumAbs, kMax, kMin };
+enum class RowReduction : uint8_t { kSum, kSumSquare, kSumAbs, kMax, kMin, kProduct, kLogSumExp };
 
 // The value that changes no result.
 double StartOf(RowReduction kind);

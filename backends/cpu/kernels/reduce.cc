@@ -1,11 +1,12 @@
 // Reduce kernels of the CPU: plain, exact code. Sums are kept in double, or exactly in 64 bits,
 // and run in the order of the elements.
+#include "backends/cpu/fast/reduce.h"
+
 #include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <numeric>
 
-#include "backends/cpu/fast/reduce.h"
 #include "backends/cpu/fast/tiles.h"
 #include "backends/cpu/kernel.h"
 #include "engine/ops/math/reduce.h"
@@ -253,26 +254,77 @@ Status Arg(const ArgAttrs& attrs, const Args& args) {
   return Status();
 }
 
+// One element, and the total up to it.
+template <bool product, class W>
+W Accumulate(W total, W x) {
+  return product ? MulWide(total, x) : AddWide(total, x);
+}
+
+// Elements `step` apart.
+template <bool product, class W, class T>
+void CumulateRow(const T* x, int64_t n, int64_t step, bool exclusive, T* y) {
+  W total = product ? 1 : 0;
+  for (int64_t i = 0; i < n; ++i, x += step, y += step) {
+    const W next = Accumulate<product>(total, static_cast<W>(*x));
+    *y = ConvertElement<T>(exclusive ? total : next);
+    total = next;
+  }
+}
+
+// The next element of `columns` columns. The loops are short and of a known length, so that they
+// become vectors.
+template <bool product, int64_t columns, class W, class T>
+void CumulateColumns(const T* x, bool exclusive, W* totals, T* y) {
+  W wide[columns];
+  for (int64_t c = 0; c < columns; ++c) wide[c] = static_cast<W>(x[c]);
+  if (exclusive) {
+    for (int64_t c = 0; c < columns; ++c) y[c] = ConvertElement<T>(totals[c]);
+  }
+  for (int64_t c = 0; c < columns; ++c) totals[c] = Accumulate<product>(totals[c], wide[c]);
+  if (!exclusive) {
+    for (int64_t c = 0; c < columns; ++c) y[c] = ConvertElement<T>(totals[c]);
+  }
+}
+
 template <bool product>
 Status Cumulate(const CumulativeAttrs& attrs, const Args& args) {
   ONCILLA_ASSIGN(const auto axis, args.Ints(1, "axis"));
   ONCILLA_ASSIGN(const AroundAxis at, Around(args.in(0).shape, axis[0]));
+  if (at.size == 0) return Status();
+  constexpr int64_t kTogether = 16, kColumns = 512;
+  // Columns side by side, each in the order of its elements; few of them one after the other.
+  const int64_t columns = at.inner < kTogether ? 1 : std::min(kColumns, at.inner);
+  const int64_t blocks = (at.inner + columns - 1) / columns;
+  const int64_t grain = std::max<int64_t>(1, 8192 / std::max<int64_t>(1, at.size * columns));
+  // From the first element in the order of the sums to the next.
+  const int64_t start = attrs.reverse ? (at.size - 1) * at.inner : 0;
+  const int64_t step = attrs.reverse ? -at.inner : at.inner;
   DispatchDType(args.in(0).dtype, [&]<class T>(TypeTag<T>) {
     using W = internal::WideType<T>;
     if constexpr (std::is_same_v<T, bool>) return;
-    const int64_t grain = std::max<int64_t>(1, 8192 / std::max<int64_t>(1, at.size));
-    ParallelFor(args.threads, at.outer * at.inner, grain, [&](int64_t begin, int64_t end) {
+    const auto across = [&](const T* x, int64_t count, T* y) {
+      W totals[kColumns];
+      std::fill_n(totals, count, W{product ? 1 : 0});
+      for (int64_t k = 0; k < at.size; ++k, x += step, y += step) {
+        int64_t c = 0;
+        for (; c + kTogether <= count; c += kTogether) {
+          CumulateColumns<product, kTogether>(x + c, attrs.exclusive, totals + c, y + c);
+        }
+        for (; c < count; ++c) {
+          CumulateColumns<product, 1>(x + c, attrs.exclusive, totals + c, y + c);
+        }
+      }
+    };
+    ParallelFor(args.threads, at.outer * blocks, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t base = i / at.inner * at.size * at.inner + i % at.inner;
-        const T* x = args.In<T>(0) + base;
-        T* y = args.Out<T>(0) + base;
-        W sum = product ? 1 : 0;
-        for (int64_t step = 0; step < at.size; ++step) {
-          const int64_t k = (attrs.reverse ? at.size - 1 - step : step) * at.inner;
-          const W v = static_cast<W>(x[k]);
-          const W next = product ? MulWide(sum, v) : AddWide(sum, v);
-          y[k] = ConvertElement<T>(attrs.exclusive ? sum : next);
-          sum = next;
+        const int64_t column = i % blocks * columns;
+        const int64_t first = i / blocks * at.size * at.inner + column + start;
+        const T* x = args.In<T>(0) + first;
+        T* y = args.Out<T>(0) + first;
+        if (columns == 1) {
+          CumulateRow<product, W>(x, at.size, step, attrs.exclusive, y);
+        } else {
+          across(x, std::min(columns, at.inner - column), y);
         }
       }
     });
@@ -382,20 +434,20 @@ const KernelRow kRows[] = {
     FastRow<ReduceMean>("ReduceMean"),
     FastRow<Reduce<MaxOf>>("ReduceMax"),
     FastRow<Reduce<MinOf>>("ReduceMin"),
-    Row<Reduce<ProdOf>>("ReduceProd", kNumbers),
+    FastRow<Reduce<ProdOf>>("ReduceProd"),
     Row<Reduce<AllOf>>("ReduceAll", kBools),
     Row<Reduce<AnyOf>>("ReduceAny", kBools),
     FastRow<Reduce<L1Of>>("ReduceL1"),
     FastRow<Reduce<L2Of>>("ReduceL2"),
     FastRow<Reduce<LogSumOf>>("ReduceLogSum"),
-    Row<Reduce<LogSumExpOf>>("ReduceLogSumExp", kNumbers),
+    FastRow<Reduce<LogSumExpOf>>("ReduceLogSumExp"),
     FastRow<Reduce<SumSquareOf>>("ReduceSumSquare"),
-    Row<Arg<true>>("ArgMax", kFixedSize),
-    Row<Arg<false>>("ArgMin", kFixedSize),
+    Row<Arg<true>>("ArgMax", kFixedSize, &MakeFastArg),
+    Row<Arg<false>>("ArgMin", kFixedSize, &MakeFastArg),
     Row<Cumulate<false>>("CumSum", kNumbers),
     Row<Cumulate<true>>("CumProd", kNumbers),
     Row<CumLogSumExp>("CumLogSumExp", kFloats),
-    Row<TopK>("TopK", kNumbers),
+    Row<TopK>("TopK", kNumbers, &MakeFastTopK),
 };
 
 }  // namespace
