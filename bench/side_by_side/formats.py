@@ -1,0 +1,148 @@
+"""A net in the formats of engines that do not read its own file. A file that has been converted is kept; so is the
+reason why one could not be, since some converters take minutes to fail."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from . import nets
+
+LONGEST_S = 1200  # onnx2tf takes minutes for large nets
+
+
+class Unavailable(Exception):
+    """Why an engine does not run a net; it is printed in the net's row."""
+
+
+class Formats:
+    """`folder` holds the nets and what is made of them; `converters` is the virtual environment of
+    requirements-converters.txt, or empty."""
+
+    def __init__(self, folder, converters):
+        self.folder, self.converters = os.path.abspath(folder), converters and os.path.abspath(converters)
+
+    def find(self, net, kind):
+        """The file of the net in a format; raises Unavailable."""
+        if kind == net.kind: return nets.path(net, self.folder)
+        published = nets.published(net, kind)
+        if published: return published
+        if net.kind != "onnx": raise Unavailable(f"no converter from {net.kind} to {kind} here")
+        source = nets.NETS[net.float_net] if net.precision == "bf16" else net  # engines narrow by themselves
+        target = os.path.join(self.folder, f"{source.name}.{kind}")
+        reason = target + ".failed"
+        if os.path.exists(target): return target
+        if os.path.exists(reason):
+            with open(reason) as file: raise Unavailable(f"{file.read()} (as {reason} remembers)")
+        with tempfile.TemporaryDirectory(dir=self.folder) as work:
+            try:
+                made = CONVERTERS[kind](self, source, work)
+            except Unconverted as failure:
+                with open(reason, "w") as file: file.write(str(failure))
+                raise Unavailable(str(failure)) from None
+            os.replace(made, target)
+        return target
+
+    def tool(self, name):
+        """A converter's program in the virtual environment of the converters."""
+        found = self.converters and os.path.join(self.converters, "bin", name)
+        if not found or not os.path.exists(found):
+            raise Unavailable(f"its converter {name} is not installed (--converters)")
+        return found
+
+
+class Unconverted(Exception):
+    """A converter ran and wrote nothing that can be used."""
+
+
+def convert(name, command, work, made):
+    """Runs a converter in its folder; gives the path of what it wrote."""
+    log = os.path.join(work, "log.txt")
+    with open(log, "w") as out:
+        try:
+            code = subprocess.run(command, cwd=work, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                                  timeout=LONGEST_S).returncode
+        except subprocess.TimeoutExpired:
+            raise Unconverted(f"{name} took more than {LONGEST_S} s") from None
+    path = os.path.join(work, made)
+    if code == 0 and os.path.exists(path): return path
+    with open(log, errors="replace") as file: raise Unconverted(f"{name} failed: {trouble(file.read(), code)}")
+
+
+def trouble(text, code):
+    """The line of a log that most likely says what was wrong."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", text).encode("ascii", "replace").decode()
+    lines = [line.strip() for line in plain.splitlines() if line.strip()]
+    telling = [line for line in lines if re.search(r"error|fail|not support|unsupported|what\(\)", line, re.I)]
+    line = (telling or lines or ["it said nothing"])[-1][:160]
+    return line if code >= 0 else f"{line} (signal {-code})"
+
+
+def copied(net, formats, work):
+    """A copy of the ONNX file, since onnx2tf writes into the file that it reads."""
+    return shutil.copyfile(nets.path(net, formats.folder), os.path.join(work, "net.onnx"))
+
+
+def sizes(value):
+    return "x".join(map(str, value.shape))
+
+
+def to_tflite(formats, net, work):
+    """By onnx2tf, with pictures channels-last as TFLite wants them. int8 nets are made of the float one by its own
+    quantiser: what it makes of Quantize and Dequantize nodes computes in floats."""
+    import numpy as np
+    tool = formats.tool("onnx2tf")
+    source = nets.NETS[net.float_net] if net.precision == "int8" else net
+    copied(source, formats, work)
+    feeds = nets.feeds(source)
+    command = [tool, "-i", "net.onnx", "-o", "out", "-coion", "-nuo", "-n",
+               "-ois", *(f"{name}:{','.join(map(str, value.shape))}" for name, value in feeds.items())]
+    still = [name for name, value in feeds.items() if value.ndim != 4]
+    if still: command += ["-kat", *still]
+    # Where the net takes a picture, onnx2tf looks for this file and otherwise downloads it.
+    np.save(os.path.join(work, "calibration_image_sample_data_20x128x128x3_float32.npy"),
+            np.random.default_rng(0).random((20, 128, 128, 3), dtype=np.float32))
+    made = "out/net_float32.tflite"
+    if net.precision == "int8":
+        made = "out/net_integer_quant.tflite"
+        command += ["-oiqt"]
+        for name, value in feeds.items():
+            samples = np.random.default_rng(2).random((4, *value.shape[1:]), dtype=np.float32)
+            np.save(os.path.join(work, f"{name}.npy"), samples.transpose(0, 2, 3, 1) if value.ndim == 4 else samples)
+            command += ["-cind", name, os.path.join(work, f"{name}.npy"), "[0.0]", "[1.0]"]
+    # Programs of a virtual environment name their interpreter, which may be another one than ours.
+    return convert("onnx2tf", command, work, made)
+
+
+def to_mnn(formats, net, work):
+    """By the converter in MNN's wheel, called below its command line, which would install and call a telemetry service."""
+    copied(net, formats, work)
+    code = ("import _tools; _tools.mnnconvert(['mnnconvert', '-f', 'ONNX', '--modelFile', 'net.onnx', "
+            "'--MNNModel', 'net.mnn', '--bizCode', 'bench'])")
+    return convert("MNN's converter", [sys.executable, "-c", code], work, "net.mnn")
+
+
+def to_ncnn(formats, net, work):
+    """By pnnx, weights in 32 bits; a folder with param, bin, and how inputs and outputs are batched, which only the
+    program that pnnx writes beside them says."""
+    tool = os.path.join(os.path.dirname(os.path.dirname(formats.tool("pnnx"))), "lib")
+    program = next((os.path.join(at, "pnnx") for at, _, files in os.walk(tool) if at.endswith("/pnnx") and "pnnx" in files), None)
+    if not program: raise Unavailable("pnnx is installed without its program")
+    os.chmod(program, 0o755)
+    copied(net, formats, work)
+    kinds = {"float32": "", "int64": "i64", "int32": "i32"}
+    shapes = ",".join(f"[{','.join(map(str, value.shape))}]{kinds[value.dtype.name]}" for value in nets.feeds(net).values())
+    convert("pnnx", [program, "net.onnx", f"inputshape={shapes}", "fp16=0"], work, "net.ncnn.param")
+    folder = os.path.join(work, "ncnn")
+    os.mkdir(folder)
+    for name in ("net.ncnn.param", "net.ncnn.bin"): os.rename(os.path.join(work, name), os.path.join(folder, name))
+    with open(os.path.join(work, "net_ncnn.py")) as file: text = file.read()
+    batches = {"in": [int(n) for n in re.findall(r"ncnn\.Mat\(in\d+\.numpy\(\), batch_index=(\d+)\)", text)],
+               "out": [int(n) for n in re.findall(r"out\d+\.numpy\(batch_index=(\d+)\)", text)]}
+    with open(os.path.join(folder, "batches.json"), "w") as file: json.dump(batches, file)
+    return folder
+
+
+CONVERTERS = {"tflite": to_tflite, "mnn": to_mnn, "ncnn": to_ncnn}

@@ -1,0 +1,78 @@
+"""One net on all engines: what can be had of it is loaded, compared and timed; what cannot is a row with the reason."""
+import subprocess
+import sys
+
+from . import machine, measure, nets
+from .formats import Unavailable
+from .worker import Worker, write_job
+
+
+def start(engines, net, formats, threads, feeds, folder):
+    """Workers by name, and the reasons of those that there are none of."""
+    workers, reasons = {}, {}
+    for name, engine in engines.items():
+        try:
+            engine.version()
+            engine.check(net)
+            model = formats.find(net, engine.reads(net))
+            workers[name] = Worker(engine, write_job(folder, engine, net, model, threads, feeds))
+        except Unavailable as why:
+            reasons[name] = str(why)
+    return workers, reasons
+
+
+def loaded(workers, times, options):
+    """How much slower each engine is while another program keeps one processor busy."""
+    hog = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        disturbed = measure.rounds(workers, options.rounds, options.burst_seconds, [hog.pid], options.even_if_busy)
+    finally:
+        hog.kill()
+        hog.wait()
+    return {name: measure.summary(disturbed[name], times[name])["ratio"] for name in workers}
+
+
+def rates(row, operations, peaks):
+    """The rate of the fastest burst, and its share of the processor's peak for what the net computes in."""
+    if not (operations and row.get("ms")): return {}
+    rate = operations / (row["ms"] * 1e-3)
+    peak = peaks.get(machine.PEAK_OF[row["precision"]])
+    return {"gflops": round(rate / 1e9, 1), "of_roof": round(rate / peak, 3) if peak else None}
+
+
+def run_net(net, engines, formats, options, facts, folder):
+    """The net's rows, one for each engine."""
+    head = lambda name: {"net": net.name, "engine": name, "precision": net.precision}
+    try:
+        model, feeds = nets.path(net, options.models), nets.feeds(net)
+    except Exception as error:  # a package that makes the net is missing, or the network
+        return [{**head(name), "reason": f"the net cannot be made: {error}"} for name in engines]
+    busy = machine.idle(options.patience)
+    workers, reasons = start(engines, net, formats, options.threads, feeds, folder)
+    rows = {name: {**head(name), "reason": why} for name, why in reasons.items()}
+    answers = {}
+    for name in list(workers):
+        try:
+            answers[name] = workers[name].outputs()
+        except Unavailable as why:
+            rows[name] = {**head(name), "reason": str(why)}
+            workers.pop(name).stop()
+    if not workers: return [rows[name] for name in engines]
+    reference = net.reference if net.reference in workers else next(iter(workers))
+    try:
+        times = measure.rounds(workers, options.rounds, options.burst_seconds, (), options.even_if_busy)
+        slower = loaded(workers, times, options) if options.loaded else {}
+    except Unavailable as why:  # all rounds hold all engines: without one of them they are none
+        for name in workers: rows[name] = {**head(name), "reason": f"an engine stopped while it was timed: {why}"}
+        return [rows[name] for name in engines]
+    operations = machine.operations(options.oncilla, model, feeds)
+    for name, worker in workers.items():
+        row = {**head(name), "reference": reference, "load_ms": round(worker.started["load_ms"], 1),
+               "first_ms": round(worker.started["ready_ms"], 1), **measure.summary(times[name], times[reference]),
+               **measure.compare(answers[name], answers[reference], net.precision), "busy_before": busy}
+        row.update(rates(row, operations, facts["peaks"]))
+        if slower: row["loaded_slowdown"] = slower[name]
+        if name.startswith("oncilla"): row["memory_mb"] = worker.ask("close")
+        worker.stop()
+        rows[name] = row
+    return [rows[name] for name in engines]
