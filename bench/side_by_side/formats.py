@@ -11,6 +11,8 @@ import tempfile
 from . import nets
 
 LONGEST_S = 1200  # onnx2tf takes minutes for large nets
+# oneDNN in onnx2tf's TensorFlow stops at convolutions that it has no code for on newer processors.
+ENVIRONMENT = {"TF_ENABLE_ONEDNN_OPTS": "0", "TF_CPP_MIN_LOG_LEVEL": "2"}
 
 
 class Unavailable(Exception):
@@ -23,6 +25,7 @@ class Formats:
 
     def __init__(self, folder, converters):
         self.folder, self.converters = os.path.abspath(folder), converters and os.path.abspath(converters)
+        os.makedirs(self.folder, exist_ok=True)
 
     def find(self, net, kind):
         """The file of the net in a format; raises Unavailable."""
@@ -62,8 +65,8 @@ def convert(name, command, work, made):
     log = os.path.join(work, "log.txt")
     with open(log, "w") as out:
         try:
-            code = subprocess.run(command, cwd=work, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                                  timeout=LONGEST_S).returncode
+            code = subprocess.run(command, cwd=work, stdin=subprocess.DEVNULL, stdout=out, stderr=out, timeout=LONGEST_S,
+                                  env={**os.environ, **ENVIRONMENT}).returncode
         except subprocess.TimeoutExpired:
             raise Unconverted(f"{name} took more than {LONGEST_S} s") from None
     path = os.path.join(work, made)
@@ -72,11 +75,12 @@ def convert(name, command, work, made):
 
 
 def trouble(text, code):
-    """The line of a log that most likely says what was wrong."""
+    """The line of a log that most likely says what was wrong: what is missing by name, else the last word of an error."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", text).encode("ascii", "replace").decode()
     lines = [line.strip() for line in plain.splitlines() if line.strip()]
-    telling = [line for line in lines if re.search(r"error|fail|not support|unsupported|what\(\)", line, re.I)]
-    line = (telling or lines or ["it said nothing"])[-1][:160]
+    missing, telling = ([line for line in lines if re.search(words, line, re.I)]
+                        for words in (r"not support|unsupported|not implemented", r"error|fail|what\(\)"))
+    line = (missing or telling or lines or ["it said nothing"])[-1][:160]
     return line if code >= 0 else f"{line} (signal {-code})"
 
 

@@ -8,7 +8,7 @@ from .report import nets_of
 
 COLOURS = {"oncilla": "#1b5fbf", "oncilla-opencl": "#6fa8dc", "ort": "#555555", "ov": "#8e5bb5", "litert": "#2f9e6e", "mnn": "#d4872a",
            "ncnn": "#c74b6b", "tf": "#8a8f3a"}
-LEFT, RIGHT, TOP, PLOT, LANE, GAP = 236, 70, 146, 640, 15, 13
+LEFT, RIGHT, TOP, PLOT, LANE, GAP, LEAST = 216, 90, 166, 640, 15, 13, 40
 TICKS = (0.125, 0.25, 0.5, 0.71, 1, 1.41, 2, 4, 8, 16)
 
 
@@ -42,7 +42,7 @@ def lane(row, y, at, title):
     fill = colour if row["agrees"] else "#ffffff"  # a hollow dot: another answer
     right = ratio >= 1
     x = at(ratio)
-    beyond = x + 9 if right else x - 9
+    beyond = max(x + 9, at(row["ratio_high"]) + 6) if right else min(x - 9, at(row["ratio_low"]) - 6)
     return "".join([
         f"<g><title>{html.escape(words)}</title>",
         f'<line x1="{at(1):.1f}" y1="{y}" x2="{x:.1f}" y2="{y}" stroke="{colour}" stroke-width="{4 if ours else 2}"/>',
@@ -59,16 +59,22 @@ def key(engines, titles, y):
     for name in engines:
         out.append(f'<circle cx="{x + 5}" cy="{y - 4}" r="5" fill="{COLOURS.get(name, "#000000")}"/>')
         out.append(word(x + 15, y, titles[name], fill="#333333"))
-        x += 34 + 7.2 * len(titles[name])
+        x += 36 + 7.4 * len(titles[name])
+    out.append(word(LEFT, y + 18, "pale: half of the rounds; hollow: the answer differs from the reference's", fill="#777777", font_size=11))
     return out
+
+
+def tall(others):
+    """The height of a net's band, which holds two lines of words at least."""
+    return max(LEAST, len(others) * LANE + GAP)
 
 
 def svg(made, titles):
     drawn = bands(made["rows"])
-    low, high = span([row["ratio"] for _, _, others in drawn for row in others])
-    scale = PLOT / math.log(high / low)
-    at = lambda ratio: LEFT + scale * math.log(min(max(ratio, low), high) / low)
-    height = TOP + sum(len(others) * LANE + GAP for _, _, others in drawn) + 48
+    low, most = span([row["ratio"] for _, _, others in drawn for row in others])
+    scale = PLOT / math.log(most / low)
+    at = lambda ratio: LEFT + scale * math.log(min(max(ratio, low), most) / low)
+    height = TOP + sum(tall(others) for _, _, others in drawn) + 48
     width = LEFT + PLOT + RIGHT
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
            'font-family="sans-serif" font-size="12">', f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
@@ -79,7 +85,7 @@ def svg(made, titles):
     out += key(shown, titles, 106)
     base = height - 40
     for tick in TICKS:
-        if not low <= tick <= high: continue
+        if not low <= tick <= most: continue
         colour = "#333333" if tick == 1 else "#dddddd"
         out.append(f'<line x1="{at(tick):.1f}" y1="{TOP - 14}" x2="{at(tick):.1f}" y2="{base}" stroke="{colour}"/>')
         for y in (TOP - 20, base + 16): out.append(word(at(tick), y, f"{tick:g}", text_anchor="middle", fill="#555555"))
@@ -87,12 +93,12 @@ def svg(made, titles):
     out.append(word(at(1) + 10, base + 33, "slower", fill="#555555"))
     y = TOP
     for i, (net, reference, others) in enumerate(drawn):
-        tall = len(others) * LANE + GAP
-        if i % 2 == 0: out.append(f'<rect x="12" y="{y - GAP / 2}" width="{width - 24}" height="{tall}" fill="#000000" fill-opacity="0.035"/>')
-        middle = y + (tall - GAP) / 2
+        high = tall(others)
+        if i % 2 == 0: out.append(f'<rect x="12" y="{y}" width="{width - 24}" height="{high}" fill="#000000" fill-opacity="0.035"/>')
         said = f'{titles.get(others[0]["reference"], others[0]["reference"])} {reference["ms"]:.3g} ms' if reference else ""
-        out.append(word(20, middle - 1, net, fill="#111111", font_size=13))
-        out.append(word(20, middle + 13, said, fill="#777777", font_size=11))
-        for k, row in enumerate(others): out.append(lane(row, y + LANE * k + LANE / 2, at, titles[row["engine"]]))
-        y += tall
+        out.append(word(20, y + high / 2 - 2, net, fill="#111111", font_size=13))
+        out.append(word(20, y + high / 2 + 13, said, fill="#777777", font_size=11))
+        first = y + (high - LANE * (len(others) - 1)) / 2
+        for k, row in enumerate(others): out.append(lane(row, first + LANE * k, at, titles[row["engine"]]))
+        y += high
     return "\n".join(out) + "\n</svg>\n"

@@ -57,14 +57,18 @@ def run_net(net, engines, formats, options, facts, folder):
         except Unavailable as why:
             rows[name] = {**head(name), "reason": str(why)}
             workers.pop(name).stop()
+    times, slower = {}, {}
+    while workers:  # until those that are left get through
+        try:
+            times = measure.rounds(workers, options.rounds, options.burst_seconds, (), options.even_if_busy)
+            slower = loaded(workers, times, options) if options.loaded else {}
+            break
+        except Unavailable as why:
+            for name in [name for name, worker in workers.items() if worker.ended()]:
+                rows[name] = {**head(name), "reason": f"while it was timed it {why}"}
+                del workers[name]
     if not workers: return [rows[name] for name in engines]
     reference = net.reference if net.reference in workers else next(iter(workers))
-    try:
-        times = measure.rounds(workers, options.rounds, options.burst_seconds, (), options.even_if_busy)
-        slower = loaded(workers, times, options) if options.loaded else {}
-    except Unavailable as why:  # all rounds hold all engines: without one of them they are none
-        for name in workers: rows[name] = {**head(name), "reason": f"an engine stopped while it was timed: {why}"}
-        return [rows[name] for name in engines]
     operations = machine.operations(options.oncilla, model, feeds)
     for name, worker in workers.items():
         row = {**head(name), "reference": reference, "load_ms": round(worker.started["load_ms"], 1),

@@ -48,6 +48,8 @@ class Worker:
             if not line:
                 self.process.kill()
                 code = self.process.wait()
+                self.process.stdin.close()
+                self.process.stdout.close()
                 with open(self.log, errors="replace") as log: said = trouble(log.read(), min(code, 0) if ready else 0)
                 raise Unavailable(f"{'stopped' if ready else f'gave no answer in {PATIENCE_S} s'}: {said}")
             if line[0] in "[{": return json.loads(line)
@@ -75,7 +77,11 @@ class Worker:
             at += arrays[-1].nbytes
         return arrays
 
+    def ended(self):
+        return self.process.poll() is not None
+
     def stop(self):
+        if self.ended(): return
         self.process.stdin.close()
         try:
             self.process.wait(10)
