@@ -135,13 +135,14 @@ class LiteRt(Engine):
         import numpy as np
         from ai_edge_litert.interpreter import Interpreter
         interpreter = Interpreter(model_path=model, num_threads=threads)
-        interpreter.allocate_tensors()
         inputs, left = [], dict(feeds)
         for detail in interpreter.get_input_details():  # by name, where the converter kept it
-            name = next((n for n in left if n in detail["name"]), next(iter(left)))
-            x = left.pop(name)
-            if list(x.shape) != list(detail["shape"]) and x.ndim == 4: x = x.transpose(0, 2, 3, 1)
+            x = left.pop(next((name for name in left if name in detail["name"]), next(iter(left))))
+            sizes = detail["shape_signature"]  # -1 where any will do
+            if x.ndim == 4 and any(want not in (-1, have) for want, have in zip(sizes, x.shape)): x = x.transpose(0, 2, 3, 1)
+            interpreter.resize_tensor_input(detail["index"], x.shape)
             inputs.append((detail["index"], np.ascontiguousarray(x, detail["dtype"])))
+        interpreter.allocate_tensors()
         outputs = [detail["index"] for detail in interpreter.get_output_details()]
 
         def run():

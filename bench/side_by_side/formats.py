@@ -89,8 +89,11 @@ def copied(net, formats, work):
     return shutil.copyfile(nets.path(net, formats.folder), os.path.join(work, "net.onnx"))
 
 
-def sizes(value):
-    return "x".join(map(str, value.shape))
+def calibration(feeds):
+    """Four inputs such as the bench feeds, for quantisers."""
+    import numpy as np
+    rng = np.random.default_rng(2)
+    return [{name: rng.random(value.shape, dtype=np.float32) for name, value in feeds.items()} for _ in range(4)]
 
 
 def to_tflite(formats, net, work):
@@ -113,7 +116,7 @@ def to_tflite(formats, net, work):
         made = "out/net_integer_quant.tflite"
         command += ["-oiqt"]
         for name, value in feeds.items():
-            samples = np.random.default_rng(2).random((4, *value.shape[1:]), dtype=np.float32)
+            samples = np.concatenate([sample[name] for sample in calibration(feeds)])
             np.save(os.path.join(work, f"{name}.npy"), samples.transpose(0, 2, 3, 1) if value.ndim == 4 else samples)
             command += ["-cind", name, os.path.join(work, f"{name}.npy"), "[0.0]", "[1.0]"]
     # Programs of a virtual environment name their interpreter, which may be another one than ours.
@@ -121,11 +124,30 @@ def to_tflite(formats, net, work):
 
 
 def to_mnn(formats, net, work):
-    """By the converter in MNN's wheel, called below its command line, which would install and call a telemetry service."""
-    copied(net, formats, work)
-    code = ("import _tools; _tools.mnnconvert(['mnnconvert', '-f', 'ONNX', '--modelFile', 'net.onnx', "
-            "'--MNNModel', 'net.mnn', '--bizCode', 'bench'])")
-    return convert("MNN's converter", [sys.executable, "-c", code], work, "net.mnn")
+    """By the tools in MNN's wheel, called below their command line, which would install and call a telemetry service.
+    Nets of pictures in int8 are made of the float one by its own quantiser: its converter stops at Quantize of weights."""
+    feeds = nets.feeds(net)
+    static = net.precision == "int8" and all(value.ndim == 4 for value in feeds.values())
+    copied(nets.NETS[net.float_net] if static else net, formats, work)
+    tool = lambda call: [sys.executable, "-c", f"import _tools; _tools.{call}"]
+    made = convert("MNN's converter", tool("mnnconvert(['mnnconvert', '-f', 'ONNX', '--modelFile', 'net.onnx', '--MNNModel', "
+                                           "'net.mnn', '--bizCode', 'bench'])"), work, "net.mnn")
+    if not static: return made
+    import numpy as np
+    import onnx
+    outputs = [y.name for y in onnx.load(os.path.join(work, "net.onnx"), load_external_data=False).graph.output]
+    for i, sample in enumerate(calibration(feeds)):
+        folder = os.path.join(work, "samples", f"input_{i}")
+        os.makedirs(folder)
+        for name, value in sample.items(): np.savetxt(os.path.join(folder, name + ".txt"), value.reshape(-1), fmt="%.6g")
+        inputs = [{"name": name, "shape": list(value.shape)} for name, value in sample.items()]
+        with open(os.path.join(folder, "input.json"), "w") as file: json.dump({"inputs": inputs, "outputs": outputs}, file)
+    height, width = next(iter(feeds.values())).shape[2:]
+    with open(os.path.join(work, "quant.json"), "w") as file:
+        json.dump({"format": "RGB", "mean": [0, 0, 0], "normal": [1, 1, 1], "width": width, "height": height, "path": "samples/",
+                   "used_sample_num": 4, "batch_size": 1, "feature_quantize_method": "KL", "weight_quantize_method": "MAX_ABS",
+                   "input_type": "sequence", "model": "net.mnn"}, file)
+    return convert("MNN's quantiser", tool("mnnquant(['mnnquant', 'net.mnn', 'int8.mnn', 'quant.json'])"), work, "int8.mnn")
 
 
 def to_ncnn(formats, net, work):

@@ -41,7 +41,7 @@ def line(row):
     elif row.get("gflops"): words.append(f"{row['gflops']:.0f} G/s")
     words += [f"load {row['load_ms']:.0f}", f"first {row['first_ms']:.0f} ms"]
     if row.get("loaded_slowdown"): words.append(f"beside a busy processor x{row['loaded_slowdown']:.2f}")
-    words.append("agrees" if row["agrees"] else f"DIFFERS by {row['distance']}" if row["distance"] is not None else "DIFFERS in shape")
+    words.append("agrees" if row["agrees"] else f"DIFFERS by {row['distance']:.2g}" if row["distance"] is not None else "DIFFERS in shape")
     if row["busy_before"] > QUIET: words.append(f"BUSY MACHINE ({row['busy_before']})")
     return start + " " + "  ".join(words)
 
