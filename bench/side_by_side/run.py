@@ -33,10 +33,11 @@ def loaded(workers, times, options):
 
 
 def rates(row, operations, peaks):
-    """The rate of the fastest burst, and its share of the processor's peak for what the net computes in."""
+    """The rate of the fastest burst, and its share of the processor's peak for what the net computes in. An OpenCL device
+    may be another processor, whose peak was not measured."""
     if not (operations and row.get("ms")): return {}
     rate = operations / (row["ms"] * 1e-3)
-    peak = peaks.get(machine.PEAK_OF[row["precision"]])
+    peak = None if row["engine"] == "oncilla-opencl" else peaks.get(machine.PEAK_OF[row["precision"]])
     return {"gflops": round(rate / 1e9, 1), "of_roof": round(rate / peak, 3) if peak else None}
 
 
@@ -69,7 +70,7 @@ def run_net(net, engines, formats, options, facts, folder):
                 del workers[name]
     if not workers: return [rows[name] for name in engines]
     reference = net.reference if net.reference in workers else next(iter(workers))
-    operations = machine.operations(options.oncilla, model, feeds)
+    operations = machine.operations(options.oncilla, model, feeds, folder)
     for name, worker in workers.items():
         row = {**head(name), "reference": reference, "load_ms": round(worker.started["load_ms"], 1),
                "first_ms": round(worker.started["ready_ms"], 1), **measure.summary(times[name], times[reference]),

@@ -77,6 +77,7 @@ class Statistics(unittest.TestCase):
         got = run.rates(row("a", "oncilla", 1.0, ms=10.0), 1e9, FACTS["peaks"])
         self.assertEqual(got, {"gflops": 100.0, "of_roof": 0.5})
         self.assertIsNone(run.rates(row("a", "oncilla", 1.0, ms=10.0, precision="bf16"), 1e9, FACTS["peaks"])["of_roof"])
+        self.assertIsNone(run.rates(row("a", "oncilla-opencl", 1.0, ms=10.0), 1e9, FACTS["peaks"])["of_roof"])
         self.assertEqual(run.rates(row("a", "oncilla", 1.0, ms=None), 1e9, FACTS["peaks"]), {})
 
 
