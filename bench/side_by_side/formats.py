@@ -89,6 +89,11 @@ def copied(net, formats, work):
     return shutil.copyfile(nets.path(net, formats.folder), os.path.join(work, "net.onnx"))
 
 
+def statically(net, feeds):
+    """Whether a net's activations are quantised by calibrated scales; else by their own range while it runs (make_models.py)."""
+    return net.precision == "int8" and all(value.ndim == 4 for value in feeds.values())
+
+
 def calibration(feeds):
     """Four inputs such as the bench feeds, for quantisers."""
     import numpy as np
@@ -112,14 +117,16 @@ def to_tflite(formats, net, work):
     np.save(os.path.join(work, "calibration_image_sample_data_20x128x128x3_float32.npy"),
             np.random.default_rng(0).random((20, 128, 128, 3), dtype=np.float32))
     made = "out/net_float32.tflite"
-    if net.precision == "int8":
+    if statically(net, feeds):
         made = "out/net_integer_quant.tflite"
         command += ["-oiqt"]
-        for name, value in feeds.items():
+        for name in feeds:
             samples = np.concatenate([sample[name] for sample in calibration(feeds)])
-            np.save(os.path.join(work, f"{name}.npy"), samples.transpose(0, 2, 3, 1) if value.ndim == 4 else samples)
+            np.save(os.path.join(work, f"{name}.npy"), samples.transpose(0, 2, 3, 1))
             command += ["-cind", name, os.path.join(work, f"{name}.npy"), "[0.0]", "[1.0]"]
-    # Programs of a virtual environment name their interpreter, which may be another one than ours.
+    elif net.precision == "int8":
+        made = "out/net_dynamic_range_quant.tflite"
+        command += ["-odrqt"]
     return convert("onnx2tf", command, work, made)
 
 
@@ -127,7 +134,7 @@ def to_mnn(formats, net, work):
     """By the tools in MNN's wheel, called below their command line, which would install and call a telemetry service.
     Nets of pictures in int8 are made of the float one by its own quantiser: its converter stops at Quantize of weights."""
     feeds = nets.feeds(net)
-    static = net.precision == "int8" and all(value.ndim == 4 for value in feeds.values())
+    static = statically(net, feeds)
     copied(nets.NETS[net.float_net] if static else net, formats, work)
     tool = lambda call: [sys.executable, "-c", f"import _tools; _tools.{call}"]
     made = convert("MNN's converter", tool("mnnconvert(['mnnconvert', '-f', 'ONNX', '--modelFile', 'net.onnx', '--MNNModel', "
