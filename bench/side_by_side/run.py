@@ -7,18 +7,30 @@ from .formats import Unavailable
 from .worker import Worker, write_job
 
 
-def start(engines, net, formats, threads, feeds, folder):
-    """Workers by name, and the reasons of those that there are none of."""
-    workers, reasons = {}, {}
+def files(engines, net, formats):
+    """The file of the net for each engine by name, and the reasons of those that there is none for."""
+    found, reasons = {}, {}
     for name, engine in engines.items():
         try:
             engine.version()
             engine.check(net)
-            model = formats.find(net, engine.reads(net))
-            workers[name] = Worker(engine, write_job(folder, engine, net, model, threads, feeds))
+            found[name] = formats.find(net, engine.reads(net))
         except Unavailable as why:
             reasons[name] = str(why)
-    return workers, reasons
+    return found, reasons
+
+
+def start(engines, net, found, threads, feeds, folder):
+    """Workers with their answers by name, and the reasons of those that do not load or run."""
+    workers, answers, reasons = {}, {}, {}
+    for name, model in found.items():
+        try:
+            worker = Worker(engines[name], write_job(folder, engines[name], net, model, threads, feeds))
+            answers[name] = worker.outputs()
+            workers[name] = worker
+        except Unavailable as why:
+            reasons[name] = str(why)
+    return workers, answers, reasons
 
 
 def loaded(workers, times, options):
@@ -48,16 +60,10 @@ def run_net(net, engines, formats, options, facts, folder):
         model, feeds = nets.path(net, options.models), nets.feeds(net)
     except Exception as error:  # a package that makes the net is missing, or the network
         return [{**head(name), "reason": f"the net cannot be made: {error}"} for name in engines]
-    busy = machine.idle(options.patience)
-    workers, reasons = start(engines, net, formats, options.threads, feeds, folder)
-    rows = {name: {**head(name), "reason": why} for name, why in reasons.items()}
-    answers = {}
-    for name in list(workers):
-        try:
-            answers[name] = workers[name].outputs()
-        except Unavailable as why:
-            rows[name] = {**head(name), "reason": str(why)}
-            workers.pop(name).stop()
+    found, reasons = files(engines, net, formats)
+    busy = machine.idle(options.patience)  # when all is converted
+    workers, answers, silent = start(engines, net, found, options.threads, feeds, folder)
+    rows = {name: {**head(name), "reason": why} for name, why in {**reasons, **silent}.items()}
     times, slower = {}, {}
     while workers:  # until those that are left get through
         try:

@@ -52,7 +52,10 @@ class Worker:
                 self.process.stdout.close()
                 with open(self.log, errors="replace") as log: said = trouble(log.read(), min(code, 0) if ready else 0)
                 raise Unavailable(f"{'stopped' if ready else f'gave no answer in {PATIENCE_S} s'}: {said}")
-            if line[0] in "[{": return json.loads(line)
+            try:
+                return json.loads(line)
+            except ValueError:
+                continue
 
     def ask(self, line):
         try:

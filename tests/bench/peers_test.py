@@ -184,6 +184,35 @@ class Programs(unittest.TestCase):
             with self.assertRaisesRegex(formats.Unavailable, "stopped: Error: cannot load it"):
                 worker.Worker(Broken(), str(pathlib.Path(folder, "job")))
 
+    def test_a_worker_passes_over_what_a_library_prints(self):
+        program = """
+import sys
+print("[12:00:01] a library starts", flush=True)
+print('{"load_ms": 1, "ready_ms": 2}', flush=True)
+for line in sys.stdin:
+    command, argument = line.split()
+    if command == "outputs":
+        open(argument, "wb").write(bytes(range(8)))
+        print('[["uint8", [2, 3]], ["uint8", [2]]]', flush=True)
+    elif argument == "1": print("[1.5, 2.5]", flush=True)
+    else: sys.exit("Error: out of luck")
+"""
+
+        class Talker(engines.Engine):
+            title = "Talker"
+
+            def command(self, job):
+                return [sys.executable, "-c", program]
+
+        with tempfile.TemporaryDirectory() as folder:
+            talker = worker.Worker(Talker(), str(pathlib.Path(folder, "job")))
+            self.assertEqual(talker.started, {"load_ms": 1, "ready_ms": 2})
+            self.assertEqual([y.tolist() for y in talker.outputs()], [[[0, 1, 2], [3, 4, 5]], [6, 7]])
+            self.assertEqual(talker.burst(1), [1.5, 2.5])
+            with self.assertRaisesRegex(formats.Unavailable, "out of luck"): talker.burst(2)
+            self.assertTrue(talker.ended())
+            talker.stop()
+
     def test_each_net_says_who_is_asked(self):
         for net in nets.NETS.values():
             self.assertIn(net.reference, engines.PEERS)
