@@ -25,6 +25,9 @@ class Engine:
         """The format in which it is given a net."""
         return self.format
 
+    def computes_in(self, net):
+        return net.precision
+
     def check(self, net):
         """Raises Unavailable where the engine is not asked to run a net."""
         if net.precision not in self.precisions: raise Unavailable(f"no {net.precision} on CPUs of this kind")
@@ -70,7 +73,11 @@ class OncillaOpenCL(Oncilla):
 
 class OnnxRuntime(Engine):
     name, title, package, format = "ort", "ONNX Runtime", "onnxruntime", "onnx"
-    precisions = {"fp32": "", "int8": ""}
+    precisions = {"fp32": "", "int8": "", "bf16": "fp32"}
+
+    def computes_in(self, net):
+        """It has no bf16 on these processors; as the reference of such nets it runs them in fp32."""
+        return self.precisions[net.precision] or net.precision
 
     def prepare(self, threads):
         import onnxruntime

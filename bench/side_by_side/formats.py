@@ -101,13 +101,41 @@ def calibration(feeds):
     return [{name: rng.random(value.shape, dtype=np.float32) for name, value in feeds.items()} for _ in range(4)]
 
 
+def with_gelu(path):
+    """Writes Div, Erf, Add, Mul, Mul as the one op that they are: TFLite has a Gelu and no Erf, and its converters find
+    the formula only in another order of its factors. Does nothing where ops are missing or have further users."""
+    import onnx
+    model = onnx.load(path)
+    users = {}
+    for node in model.graph.node:
+        for name in node.input: users.setdefault(name, []).append(node)
+
+    def only(node, kind):
+        after = users.get(node.output[0], [])
+        return after[0] if len(after) == 1 and after[0].op_type == kind else None
+
+    gone = []
+    for erf in [node for node in model.graph.node if node.op_type == "Erf"]:
+        before = next((node for node in model.graph.node if node.output[0] == erf.input[0] and node.op_type == "Div"), None)
+        chain = [before, erf]
+        for kind in ("Add", "Mul", "Mul"): chain.append(chain[-1] and only(chain[-1], kind))
+        if None in chain or before.input[0] not in chain[3].input: continue
+        chain[4].CopyFrom(onnx.helper.make_node("Gelu", [before.input[0]], [chain[4].output[0]], name=chain[4].name))
+        gone += chain[:4]
+    if not gone: return
+    for node in gone: model.graph.node.remove(node)
+    for opset in model.opset_import:
+        if not opset.domain: opset.version = max(20, opset.version)
+    onnx.save(model, path)
+
+
 def to_tflite(formats, net, work):
     """By onnx2tf, with pictures channels-last as TFLite wants them. int8 nets are made of the float one by its own
     quantiser: what it makes of Quantize and Dequantize nodes computes in floats."""
     import numpy as np
     tool = formats.tool("onnx2tf")
     source = nets.NETS[net.float_net] if net.precision == "int8" else net
-    copied(source, formats, work)
+    with_gelu(copied(source, formats, work))
     feeds = nets.feeds(source)
     command = [tool, "-i", "net.onnx", "-o", "out", "-coion", "-nuo", "-n",
                "-ois", *(f"{name}:{','.join(map(str, value.shape))}" for name, value in feeds.items())]

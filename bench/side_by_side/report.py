@@ -39,7 +39,7 @@ def line(row):
     if row["ratio"] is not None: words.append(f"({row['ratio_low']:.2f}..{row['ratio_high']:.2f}, {row['rounds']} rounds)")
     if row.get("of_roof") is not None: words.append(f"{100 * row['of_roof']:.0f} % of the roof")
     elif row.get("gflops"): words.append(f"{row['gflops']:.0f} G/s")
-    words += [f"load {row['load_ms']:.0f}", f"first {row['first_ms']:.0f} ms"]
+    words += [row["precision"], f"load {row['load_ms']:.0f}", f"first {row['first_ms']:.0f} ms"]
     if row.get("loaded_slowdown"): words.append(f"beside a busy processor x{row['loaded_slowdown']:.2f}")
     words.append("agrees" if row["agrees"] else f"DIFFERS by {row['distance']:.2g}" if row["distance"] is not None else "DIFFERS in shape")
     if row["busy_before"] > QUIET: words.append(f"BUSY MACHINE ({row['busy_before']})")

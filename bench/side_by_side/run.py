@@ -55,7 +55,7 @@ def rates(row, operations, peaks):
 
 def run_net(net, engines, formats, options, facts, folder):
     """The net's rows, one for each engine."""
-    head = lambda name: {"net": net.name, "engine": name, "precision": net.precision}
+    head = lambda name: {"net": net.name, "engine": name, "precision": engines[name].computes_in(net)}
     try:
         model, feeds = nets.path(net, options.models), nets.feeds(net)
     except Exception as error:  # a package that makes the net is missing, or the network
