@@ -1,11 +1,11 @@
 // One model, kept loaded, run in bursts when told to: Oncilla's side of bench/peers, through the
 // public C++ face, as an application would.
 //
-//   burst MODEL DEVICE THREADS [--config TEXT] NAME=DIMxDIM..=FILE..     (FILE: raw float32)
+//   burst MODEL DEVICE THREADS [--config TEXT] NAME=DIMxDIM..[:int32|:int64]=FILE..
 //
-// Answers each line of standard input with one line of JSON:
+// FILE holds raw float32, or integers. Answers each line of standard input with one line of JSON:
 //   burst SECONDS   times of the runs that fit, in ms
-//   output FILE     writes the first output's bytes
+//   outputs FILE    writes the outputs' bytes one after the other, and answers with their shapes
 //   close           the resident megabytes before loading, loaded, and after closing
 //   cycles COUNT    the same after each of so many sessions that load, run and close
 #include <unistd.h>
@@ -35,18 +35,65 @@ double ResidentMegabytes() {
   return (resident - shared) * static_cast<double>(sysconf(_SC_PAGESIZE)) / 1e6;
 }
 
+oncilla_dtype TypeOf(const std::string& name) {
+  if (name == "int32") return ONCILLA_INT32;
+  return name == "int64" ? ONCILLA_INT64 : ONCILLA_FLOAT32;
+}
+
+const char* NameOf(oncilla_dtype type) {
+  switch (type) {
+    case ONCILLA_FLOAT32:
+      return "float32";
+    case ONCILLA_FLOAT64:
+      return "float64";
+    case ONCILLA_INT32:
+      return "int32";
+    case ONCILLA_INT64:
+      return "int64";
+    case ONCILLA_INT8:
+      return "int8";
+    case ONCILLA_UINT8:
+      return "uint8";
+    default:
+      return "other";
+  }
+}
+
 bool ReadInput(const std::string& text, oncilla::Model::Inputs& inputs) {
   const size_t first = text.find('='), second = text.find('=', first + 1);
   if (first == std::string::npos || second == std::string::npos) return false;
   std::vector<int64_t> dims;
-  std::istringstream sizes(text.substr(first + 1, second - first - 1));
+  std::string shape = text.substr(first + 1, second - first - 1), type = "float32";
+  if (const size_t colon = shape.find(':'); colon != std::string::npos) {
+    type = shape.substr(colon + 1);
+    shape.resize(colon);
+  }
+  std::istringstream sizes(shape);
   for (std::string d; std::getline(sizes, d, 'x');) dims.push_back(std::atoll(d.c_str()));
   std::ifstream file(text.substr(second + 1), std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  auto tensor = oncilla::Tensor::Copy(ONCILLA_FLOAT32, dims, bytes.data(), bytes.size());
+  auto tensor = oncilla::Tensor::Copy(TypeOf(type), dims, bytes.data(), bytes.size());
   if (!tensor.ok()) return false;
   inputs.emplace_back(text.substr(0, first), *tensor);
   return true;
+}
+
+// The bytes of all outputs, and as JSON what they are: [["float32", [1, 1000]], ..].
+std::string WriteOutputs(const oncilla::RunResult& result, const std::string& path) {
+  std::ofstream file(path, std::ios::binary);
+  std::string text = "[";
+  for (size_t i = 0; i < result.size(); ++i) {
+    const auto tensor = result[i];
+    file.write(static_cast<const char*>(tensor.raw()),
+               static_cast<std::streamsize>(tensor.bytes()));
+    std::string dims;
+    for (const int64_t dim : tensor.dims()) {
+      dims += (dims.empty() ? "" : ", ") + std::to_string(dim);
+    }
+    text +=
+        std::string(i == 0 ? "" : ", ") + "[\"" + NameOf(tensor.dtype()) + "\", [" + dims + "]]";
+  }
+  return text + "]";
 }
 
 oncilla::Status Cycle(const char* path, const oncilla::SessionOptions& options,
@@ -69,7 +116,8 @@ int Fail(const oncilla::Status& status) {
 int main(int argc, char** argv) {
   if (argc < 4) {
     std::fprintf(stderr,
-                 "usage: burst MODEL DEVICE THREADS [--config TEXT] NAME=DIMxDIM..=FILE..\n");
+                 "usage: burst MODEL DEVICE THREADS [--config TEXT] "
+                 "NAME=DIMxDIM..[:int32|:int64]=FILE..\n");
     return 2;
   }
   oncilla::Model::Inputs inputs;
@@ -80,7 +128,7 @@ int main(int argc, char** argv) {
       continue;
     }
     if (!ReadInput(argv[i], inputs)) {
-      std::fprintf(stderr, "burst: '%s' is no NAME=DIMxDIM=FILE of as many floats\n", argv[i]);
+      std::fprintf(stderr, "burst: '%s' is no NAME=DIMxDIM=FILE of as many numbers\n", argv[i]);
       return 2;
     }
   }
@@ -116,14 +164,10 @@ int main(int argc, char** argv) {
         times += (times.empty() ? "" : ", ") + std::to_string(Since(run));
       } while (Since(begin) < seconds * 1000);
       std::printf("[%s]\n", times.c_str());
-    } else if (command == "output") {
+    } else if (command == "outputs") {
       std::string path;
       words >> path;
-      const auto tensor = (*result)[0];
-      std::ofstream(path, std::ios::binary)
-          .write(static_cast<const char*>(tensor.raw()),
-                 static_cast<std::streamsize>(tensor.bytes()));
-      std::printf("true\n");
+      std::printf("%s\n", WriteOutputs(*result, path).c_str());
     } else if (command == "close") {
       result = oncilla::Status();
       if (auto closed = session->Close(); !closed.ok()) return Fail(closed.status());

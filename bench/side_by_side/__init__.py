@@ -1,0 +1,1 @@
+"""What bench/peers is made of; README.md says where to begin."""
