@@ -44,6 +44,7 @@ Result<CpuPacking> ConvTransposePacking(const NodeView& node, int input);
 
 Result<std::unique_ptr<CpuKernel>> MakeFastMaxPool(const NodeView& node);
 Result<std::unique_ptr<CpuKernel>> MakeFastAveragePool(const NodeView& node);
+Result<std::unique_ptr<CpuKernel>> MakeFastLpPool(const NodeView& node);
 
 Result<std::unique_ptr<CpuKernel>> MakeFastRecurrent(const NodeView& node);
 Result<CpuPacking> RecurrentPacking(const NodeView& node, int input);

@@ -1,5 +1,5 @@
-// Fast MaxPool and AveragePool for float and for 16-bit floats, and MaxPool for bytes: vectors over
-// channels, tasks of output rows.
+// Fast MaxPool, AveragePool and LpPool for float and for 16-bit floats, and MaxPool for bytes:
+// vectors over channels, tasks of output rows.
 //
 // A pixel of a few vectors of channels is kept in registers while its window goes by. Maxima keep
 // the first NaN; indices are left to the plain kernel.
@@ -24,7 +24,7 @@ HWY_BEFORE_NAMESPACE();
 namespace oncilla::cpu::HWY_NAMESPACE {
 
 // What the window of one pixel adds to kVectors vectors of channels, the last of `count` channels.
-template <bool kMaximum, int kVectors, class T>
+template <PoolKind kKind, int kVectors, class T>
 HWY_INLINE void PoolPixel(const PoolRows& p, const T* sample, int64_t od, int64_t oh, int64_t ow,
                           int64_t c, int64_t count, float scale, T* y) {
   constexpr Floats d;
@@ -33,7 +33,8 @@ HWY_INLINE void PoolPixel(const PoolRows& p, const T* sample, int64_t od, int64_
   const int64_t channels = p.geometry.in_channels;
   const auto td = depth.Seen(od), th = height.Seen(oh), tw = width.Seen(ow);
   Vector sum[kVectors];
-  const Vector start = hn::Set(d, kMaximum ? -std::numeric_limits<float>::infinity() : 0.0f);
+  const Vector start =
+      hn::Set(d, kKind == PoolKind::kMaximum ? -std::numeric_limits<float>::infinity() : 0.0f);
   ONCILLA_UNROLL for (int v = 0; v < kVectors; ++v) sum[v] = start;
   for (int64_t kd = td.begin; kd < td.end; ++kd) {
     for (int64_t kh = th.begin; kh < th.end; ++kh) {
@@ -44,18 +45,22 @@ HWY_INLINE void PoolPixel(const PoolRows& p, const T* sample, int64_t od, int64_
         const T* x = sample + (first + kw * width.dilation) * channels + c;
         ONCILLA_UNROLL for (int v = 0; v < kVectors; ++v) {
           const Vector in = kVectors == 1 ? LoadSome(x, count) : LoadAll(x + v * kLanes);
-          if constexpr (kMaximum) {
+          if constexpr (kKind == PoolKind::kMaximum) {
             const auto wins = hn::Or(hn::Gt(in, sum[v]), hn::IsNaN(in));
             sum[v] = hn::IfThenElse(wins, in, sum[v]);
+          } else if constexpr (kKind == PoolKind::kRootSquares) {
+            sum[v] = hn::MulAdd(in, in, sum[v]);
           } else {
-            sum[v] = hn::Add(sum[v], in);
+            sum[v] = hn::Add(sum[v], kKind == PoolKind::kSumAbs ? hn::Abs(in) : in);
           }
         }
       }
     }
   }
   ONCILLA_UNROLL for (int v = 0; v < kVectors; ++v) {
-    const Vector out = kMaximum ? sum[v] : hn::Mul(sum[v], hn::Set(d, scale));
+    Vector out = sum[v];
+    if constexpr (kKind == PoolKind::kAverage) out = hn::Mul(out, hn::Set(d, scale));
+    if constexpr (kKind == PoolKind::kRootSquares) out = hn::Sqrt(out);
     if (kVectors == 1) {
       StoreSome(out, y + c, count);
     } else {
@@ -64,7 +69,7 @@ HWY_INLINE void PoolPixel(const PoolRows& p, const T* sample, int64_t od, int64_
   }
 }
 
-template <bool kMaximum, class T>
+template <PoolKind kKind, class T>
 void PoolRange(const PoolRows& p, int64_t begin, int64_t end) {
   const WindowAxis &depth = p.geometry.axis[0], &height = p.geometry.axis[1];
   const int64_t width = p.geometry.axis[2].out, channels = p.geometry.in_channels;
@@ -72,17 +77,18 @@ void PoolRange(const PoolRows& p, int64_t begin, int64_t end) {
     const int64_t oh = row % height.out, od = row / height.out % depth.out;
     const int64_t sample = row / height.out / depth.out;
     const T* x = static_cast<const T*>(p.x) + sample * p.geometry.in_pixels() * channels;
-    const int64_t counted = kMaximum ? 0 : p.Counted(0, od) * p.Counted(1, oh);
+    constexpr bool kCounts = kKind == PoolKind::kAverage;
+    const int64_t counted = !kCounts ? 0 : p.Counted(0, od) * p.Counted(1, oh);
     for (int64_t ow = 0; ow < width; ++ow) {
-      const int64_t seen = kMaximum ? 0 : counted * p.Counted(2, ow);
+      const int64_t seen = !kCounts ? 0 : counted * p.Counted(2, ow);
       const float scale = seen == 0 ? 0 : 1 / static_cast<float>(seen);
       T* y = static_cast<T*>(p.y) + (row * width + ow) * channels;
       int64_t c = 0;
       for (; c + 4 * kLanes <= channels; c += 4 * kLanes) {
-        PoolPixel<kMaximum, 4>(p, x, od, oh, ow, c, 0, scale, y);
+        PoolPixel<kKind, 4>(p, x, od, oh, ow, c, 0, scale, y);
       }
       for (; c < channels; c += kLanes) {
-        PoolPixel<kMaximum, 1>(p, x, od, oh, ow, c, channels - c, scale, y);
+        PoolPixel<kKind, 1>(p, x, od, oh, ow, c, channels - c, scale, y);
       }
     }
   }
@@ -119,7 +125,16 @@ void MaxOfBytes(const PoolRows& p, int64_t begin, int64_t end) {
 
 template <class T>
 void RowsOf(const PoolRows& p, int64_t begin, int64_t end) {
-  p.maximum ? PoolRange<true, T>(p, begin, end) : PoolRange<false, T>(p, begin, end);
+  switch (p.kind) {
+    case PoolKind::kMaximum:
+      return PoolRange<PoolKind::kMaximum, T>(p, begin, end);
+    case PoolKind::kAverage:
+      return PoolRange<PoolKind::kAverage, T>(p, begin, end);
+    case PoolKind::kSumAbs:
+      return PoolRange<PoolKind::kSumAbs, T>(p, begin, end);
+    case PoolKind::kRootSquares:
+      return PoolRange<PoolKind::kRootSquares, T>(p, begin, end);
+  }
 }
 void RunPoolRows(const PoolRows& p, int64_t begin, int64_t end) {
   if (p.dtype == DType::kU8) return MaxOfBytes<uint8_t>(p, begin, end);
@@ -162,14 +177,14 @@ class FastPool : public CpuKernel {
 };
 
 Result<std::unique_ptr<CpuKernel>> MakePool(const NodeView& node, const PoolWindow& window,
-                                            bool maximum, bool count_pads) {
+                                            PoolKind kind, bool count_pads) {
   const DType dtype = node.inputs[0].dtype;
-  const bool bytes = maximum && (dtype == DType::kU8 || dtype == DType::kI8);
+  const bool bytes = kind == PoolKind::kMaximum && (dtype == DType::kU8 || dtype == DType::kI8);
   if ((!IsCarried(dtype) && !bytes) || node.outputs[0].desc().elements() == 0) return nullptr;
   PoolRows rows;
   ONCILLA_ASSIGN(rows.geometry, PoolGeometry(window, node));
   rows.dtype = dtype;
-  rows.maximum = maximum;
+  rows.kind = kind;
   rows.count_pads = count_pads;
   return std::unique_ptr<CpuKernel>(std::make_unique<FastPool>(node, rows));
 }
@@ -179,12 +194,18 @@ Result<std::unique_ptr<CpuKernel>> MakePool(const NodeView& node, const PoolWind
 Result<std::unique_ptr<CpuKernel>> MakeFastMaxPool(const NodeView& node) {
   ONCILLA_ASSIGN(const auto attrs, ReadAttrs<MaxPoolAttrs>(*node.attrs));
   if (attrs.with_indices) return nullptr;
-  return MakePool(node, attrs, true, false);
+  return MakePool(node, attrs, PoolKind::kMaximum, false);
 }
 
 Result<std::unique_ptr<CpuKernel>> MakeFastAveragePool(const NodeView& node) {
   ONCILLA_ASSIGN(const auto attrs, ReadAttrs<AveragePoolAttrs>(*node.attrs));
-  return MakePool(node, attrs, false, attrs.count_pads);
+  return MakePool(node, attrs, PoolKind::kAverage, attrs.count_pads);
+}
+
+Result<std::unique_ptr<CpuKernel>> MakeFastLpPool(const NodeView& node) {
+  ONCILLA_ASSIGN(const auto attrs, ReadAttrs<LpPoolAttrs>(*node.attrs));
+  if (attrs.p != 1 && attrs.p != 2) return nullptr;
+  return MakePool(node, attrs, attrs.p == 1 ? PoolKind::kSumAbs : PoolKind::kRootSquares, false);
 }
 
 }  // namespace oncilla::cpu

@@ -5,10 +5,14 @@
 
 namespace oncilla::cpu {
 
+// What becomes of a window: its largest number, the mean, the sum of magnitudes, or the root of the
+// sum of squares.
+enum class PoolKind : uint8_t { kMaximum, kAverage, kSumAbs, kRootSquares };
+
 // x and y are of `dtype`: f32, f16 or bf16; of a maximum u8 and i8, too.
 struct PoolRows {
   WindowGeometry geometry;
-  bool maximum = false;
+  PoolKind kind = PoolKind::kMaximum;
   bool count_pads = false;
   DType dtype = DType::kF32;
   const void* x = nullptr;

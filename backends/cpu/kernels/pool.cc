@@ -264,7 +264,7 @@ const KernelRow kRows[] = {
     Row<FractionalPool>("FractionalPool", kNumbers),
     Row<MaxPool>("MaxPool", kNumbers, &MakeFastMaxPool),
     Row<AveragePool>("AveragePool", kFloats, &MakeFastAveragePool),
-    Row<LpPool>("LpPool", kFloats),
+    Row<LpPool>("LpPool", kFloats, &MakeFastLpPool),
     Row<ExtractPatches>("ExtractPatches", kFixedSize),
     Row<Dilation>("Dilation", kNumbers),
 };
