@@ -114,10 +114,11 @@ def operations(oncilla, model, feeds, folder):
     return said and said.get("operations") or None
 
 
-def describe(oncilla, build, threads):
+def describe(oncilla, build, threads, patience_s):
+    busy = idle(patience_s)
     peaks, no_peaks = roof(oncilla, threads)
     latency, no_latency = round_trip_ns(build)
     facts = {"cpu": cpu_name(), "simd": simd(), "processors": len(os.sched_getaffinity(0)), "threads": threads, "peaks": peaks,
-             "round_trip_ns": latency}
+             "round_trip_ns": latency, "busy_before": busy}
     missing = {"peaks": no_peaks, "round_trip_ns": no_latency}
     return {**facts, "missing": {key: why for key, why in missing.items() if why}}

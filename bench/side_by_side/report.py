@@ -28,7 +28,8 @@ def machine_words(facts):
     latency = "missing (" + facts["missing"]["round_trip_ns"] + ")" if "round_trip_ns" in facts["missing"] \
         else f"{facts['round_trip_ns']:.0f} ns"
     return [f"{facts['cpu']} ({' '.join(facts['simd']) or 'no vectors named'}), {facts['processors']} processors, "
-            f"{facts['threads']} threads", peak_words(facts), f"between two processors and back: {latency}"]
+            f"{facts['threads']} threads", peak_words(facts), f"between two processors and back: {latency}"
+            + (f" (BUSY MACHINE: other programs use {facts['busy_before']} processors)" if facts["busy_before"] > QUIET else "")]
 
 
 def line(row):
@@ -88,6 +89,7 @@ def trustworthy(made):
     if made["options"]["even_if_busy"]: return "busy rounds were counted (--even-if-busy)"
     measured = [row for row in made["rows"] if "reason" not in row]
     if not measured: return "nothing was measured"
+    if made["machine"]["busy_before"] > QUIET: return "the machine was busy before its roof was measured"
     busy = [row["net"] for row in measured if row["busy_before"] > QUIET]
     if busy: return "the machine was busy before " + ", ".join(dict.fromkeys(busy))
     few = [f"{row['net']} of {row['engine']}" for row in measured if row["rounds"] < 3]

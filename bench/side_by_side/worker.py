@@ -2,6 +2,7 @@
 bench/burst.cc. `Worker` is our end of it, main() that of the engines that are Python packages:
 
     python -m side_by_side.worker JOB      (JOB: a file, see write_job)"""
+import contextlib
 import json
 import os
 import select
@@ -36,30 +37,38 @@ class Worker:
         environment = dict(os.environ, PYTHONPATH=os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
         with open(self.log, "w") as log:
             self.process = subprocess.Popen(engine.command(job), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
-                                            text=True, env=environment)
-        self.pid, self.answers = self.process.pid, job + ".out"
+                                            env=environment)
+        self.pid, self.answers, self.unread = self.process.pid, job + ".out", b""
         self.started = self.read()
 
     def read(self):
         """The next answer; what a library prints for itself is no JSON and passed over."""
         while True:
+            line, end, rest = self.unread.partition(b"\n")
+            if end:
+                self.unread = rest
+                try:
+                    return json.loads(line)
+                except ValueError:
+                    continue
+            # Below Python's buffers, in which a line could lie that select does not see.
             ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE_S)
-            line = self.process.stdout.readline() if ready else ""
-            if not line:
-                self.process.kill()
-                code = self.process.wait()
-                self.process.stdin.close()
-                self.process.stdout.close()
-                with open(self.log, errors="replace") as log: said = trouble(log.read(), min(code, 0) if ready else 0)
-                raise Unavailable(f"{'stopped' if ready else f'gave no answer in {PATIENCE_S} s'}: {said}")
-            try:
-                return json.loads(line)
-            except ValueError:
-                continue
+            more = os.read(self.process.stdout.fileno(), 1 << 16) if ready else b""
+            if not more: self.fail("stopped" if ready else f"gave no answer in {PATIENCE_S} s", bool(ready))
+            self.unread += more
+
+    def fail(self, what, by_itself):
+        """Ends the process and raises, with what it said last."""
+        if not by_itself: self.process.kill()
+        code = self.process.wait()
+        with contextlib.suppress(BrokenPipeError): self.process.stdin.close()  # what it did not read is still in it
+        self.process.stdout.close()
+        with open(self.log, errors="replace") as log: said = trouble(log.read(), min(code, 0) if by_itself else 0)
+        raise Unavailable(f"{what}: {said}")
 
     def ask(self, line):
         try:
-            self.process.stdin.write(line + "\n")
+            self.process.stdin.write(line.encode() + b"\n")
             self.process.stdin.flush()
         except BrokenPipeError:
             pass  # read() says what happened

@@ -18,7 +18,7 @@ sys.path.insert(0, str(BENCH))
 from side_by_side import engines, formats, machine, measure, nets, picture, report, run, worker  # noqa: E402
 
 TITLES = {"oncilla": "Oncilla", "ort": "ONNX Runtime", "mnn": "MNN"}
-FACTS = {"cpu": "A <fast> CPU", "simd": ["avx2"], "processors": 2, "threads": 2, "round_trip_ns": 120.0, "missing": {},
+FACTS = {"cpu": "A <fast> CPU", "simd": ["avx2"], "processors": 2, "threads": 2, "round_trip_ns": 120.0, "missing": {}, "busy_before": 0.0,
          "peaks": {"fp32_flops_per_s": 2e11, "bf16_flops_per_s": None, "int8_ops_per_s": 8e11, "copy_bytes_per_s": 1e10,
                    "read_bytes_per_s": 2e10}}
 
@@ -127,6 +127,9 @@ class History(unittest.TestCase):
         self.assertIn("--even-if-busy", report.trustworthy(made(even_if_busy=True)))
         for trouble, more in (("busy", {"busy_before": 0.4}), ("quiet rounds", {"rounds": 2}), ("differ", {"agrees": False})):
             self.assertIn(trouble, report.trustworthy(made([row("a", "oncilla", 1.0, **more)])))
+        hot = made()
+        hot["machine"] = {**FACTS, "busy_before": 1.0}
+        self.assertIn("roof", report.trustworthy(hot))
         self.assertIn("nothing", report.trustworthy(made([{"net": "a", "engine": "mnn", "reason": "x"}])))
 
     def test_lines_that_are_kept_can_be_read(self):
