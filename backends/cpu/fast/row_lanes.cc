@@ -288,7 +288,7 @@ void SoftmaxRowHere(const float* x, float* y, int64_t n, bool log) {
   }
   const double sum =
       SumOfExp(x, n, max.v, [=](Vector e, int64_t i) HWY_ATTR { StoreSome(e, y + i, n - i); });
-  const Vector factor = hn::Set(d, static_cast<float>(1 / sum));
+  const Vector factor = hn::Set(Floats(), static_cast<float>(1 / sum));
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) StoreAll(hn::Mul(LoadAll(y + i), factor), y + i);
   if (i < n) StoreSome(hn::Mul(LoadSome(y + i, n - i), factor), y + i, n - i);
