@@ -32,8 +32,7 @@ const char* oncilla_result_name(const oncilla_result* result, size_t index) {
 const oncilla_tensor* oncilla_result_tensor(const oncilla_result* result, size_t index) {
   return result == nullptr || index >= result->tensors.size() ? nullptr : &result->tensors[index];
 }
-oncilla_status* oncilla_result_take(oncilla_result* result, size_t index,
-                                    oncilla_tensor** tensor) {
+oncilla_status* oncilla_result_take(oncilla_result* result, size_t index, oncilla_tensor** tensor) {
   return Guard([&]() -> Status {
     ONCILLA_TRY(NeedHandle(result, "result"));
     ONCILLA_TRY(NeedHandle(tensor, "tensor"));
@@ -41,7 +40,9 @@ oncilla_status* oncilla_result_take(oncilla_result* result, size_t index,
       return NotFound("there is no output ", index, " among ", result->tensors.size());
     }
     oncilla_tensor& from = result->tensors[index];
-    ONCILLA_TRY(NeedTensor(&from, StrCat("output '", result->names[index], "'")));
+    if (!from.device.valid() && !from.tensor.valid() && !from.tensor.is_list()) {
+      return NotFound("output '", result->names[index], "' was taken before");
+    }
     *tensor = new oncilla_tensor(std::move(from));
     from = oncilla_tensor();
     return Status();

@@ -275,8 +275,8 @@ class Tensor {
   size_t size() const { return oncilla_tensor_elements(get()); }
   size_t bytes() const { return oncilla_tensor_bytes(get()); }
   const void* raw() const { return oncilla_tensor_data(get()); }
-  // The bytes, to be changed: null where somebody else may read them, as a copy of this object does;
-  // see oncilla_tensor_mutable_data.
+  // The bytes, to be changed: null where somebody else may read them, as a copy of this object
+  // does; see oncilla_tensor_mutable_data.
   void* mutable_raw() {
     if (tensor_.use_count() != 1) return nullptr;
     return oncilla_tensor_mutable_data(const_cast<oncilla_tensor*>(get()));

@@ -176,8 +176,8 @@ nb::object ResultOf(oncilla_model* model, ResultHandle result, bool bytes,
   for (size_t i = 0; i < oncilla_result_count(from); ++i) {
     const char* name = oncilla_result_name(from, i);
     const bool list = oncilla_tensor_is_sequence(oncilla_result_tensor(from, i)) != 0;
-    const nb::object value = ToPython(TakeOutput(from, i, fed), bytes,
-                                      list ? KindOf(model, name) : ONCILLA_KIND_TENSOR);
+    const nb::object value =
+        ToPython(TakeOutput(from, i, fed), bytes, list ? KindOf(model, name) : ONCILLA_KIND_TENSOR);
     if (PyDict_SetItemString(outputs.ptr(), name, value.ptr()) != 0) throw nb::python_error();
   }
   const nb::object held = nb::cast(std::move(result));

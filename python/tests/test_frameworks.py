@@ -7,7 +7,7 @@ from conftest import one_op
 
 def test_pytorch():
     torch = pytest.importorskip("torch")
-    with one_op("Neg") as model:
+    with one_op("Neg", shape=(None, None)) as model:
         x = torch.arange(6, dtype=torch.float32).reshape(2, 3)
         tensor = oncilla.Tensor.of(x)
         assert np.asarray(tensor).ctypes.data == x.data_ptr()
@@ -24,7 +24,7 @@ def test_pytorch():
         assert torch.from_dlpack(tensor).tolist() == x.tolist()
         # What holds gradients says so itself.
         with pytest.raises((BufferError, RuntimeError), match="grad"):
-            model.run({"x:0": torch.ones(2, requires_grad=True)}, outputs="y:0")
+            model.run({"x:0": torch.ones(2, 1, requires_grad=True)}, outputs="y:0")
     with one_op("Neg", "bfloat16") as model:
         x = torch.tensor([1.5, -2], dtype=torch.bfloat16)
         y = model.run({"x:0": x}, outputs="y:0", keep=False)["y:0"]
@@ -33,7 +33,7 @@ def test_pytorch():
 
 def test_jax():
     jax = pytest.importorskip("jax")
-    with one_op("Neg") as model:
+    with one_op("Neg", shape=(None, None)) as model:
         x = jax.numpy.arange(6, dtype="float32").reshape(2, 3)
         y = model.run({"x:0": x}, outputs="y:0")["y:0"]
         assert y.tolist() == (-x).tolist()

@@ -337,6 +337,28 @@ TEST_P(ApiRuns, RulesThatAreNoneAndAnswersThatAreNoDevicesAreRefused) {
   ExpectLogits(model_->Run({{"image", *image_}}, options_).value()[0]);
 }
 
+TEST_P(ApiRuns, AnOutputThatIsTakenOutIsTheCallersToChange) {
+  oncilla::RunResult result = model_->Run({{"image", *image_}}, options_).value();
+  const oncilla::Tensor shared = result[0];
+  oncilla::Tensor taken = result.Take(0).value();
+  EXPECT_EQ(shared.raw(), nullptr);  // it was of the result
+  ASSERT_NE(taken.mutable_raw(), nullptr);
+  EXPECT_EQ(taken.mutable_raw(), taken.raw());
+  ExpectLogits(taken);
+  EXPECT_THAT(result.Take(0).status().message(), HasSubstr("was taken before"));
+  EXPECT_EQ(result.Take(7).status().code(), ONCILLA_NOT_FOUND);
+  {
+    const oncilla::Tensor copy = taken, share = taken.Share().value();
+    EXPECT_EQ(taken.mutable_raw(), nullptr);
+  }
+  EXPECT_NE(taken.mutable_raw(), nullptr);
+  // Memory that was wrapped is not the engine's to give away.
+  const std::vector<float> own = {1, 2};
+  oncilla::Tensor wrapped = oncilla::Tensor::Wrap<float>({2}, own.data(), own.size()).value();
+  EXPECT_EQ(wrapped.mutable_raw(), nullptr);
+  EXPECT_FALSE(result.report().empty());
+}
+
 INSTANTIATE_TEST_SUITE_P(On, ApiRuns, ::testing::Values("cpu", "gpu"),
                          [](const auto& info) { return std::string(info.param); });
 
