@@ -117,12 +117,9 @@ class FastGroupNorm : public CpuKernel {
     }
   }
 
+  // A parameter, which may have another dtype than x.
   void LoadFloats(const Args& args, size_t input, float* to) const {
-    if (dtype_ == DType::kF32) {
-      std::copy_n(args.In<float>(input), channels_, to);
-    } else {
-      ToFloats(dtype_, args.inputs[input], channels_, to);
-    }
+    ToFloats(args.in(input).dtype, args.inputs[input], channels_, to);
   }
 
   const DType dtype_;
