@@ -147,7 +147,15 @@ def test_other_threads_go_on_while_a_model_runs(slow):
     assert len(ticks) > 5
 
 
-def test_keyboard_interrupt_cancels(slow):
+@pytest.fixture
+def interruptible():
+    """Python's own handler, which a shell's background job has not."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_keyboard_interrupt_cancels(slow, interruptible):
     slow.prepare(slow_model.feed(), outputs=["y:0"])
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
     begin = time.monotonic()
