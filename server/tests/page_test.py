@@ -6,6 +6,7 @@ import re
 import shutil
 import struct
 import subprocess
+import time
 
 import numpy as np
 import pytest
@@ -29,6 +30,10 @@ def test_the_page_shows_what_is_served(server, tmp_path):
         x = http.InferInput("x", [1, 3], "FP32")
         x.set_data_from_numpy(np.ones((1, 3), np.float32))
         client.infer("affine", [x])
+    deadline = time.time() + 60  # the page draws lines between samples, which a server that is new has not two of
+    while len(server.get("/status.json")[1]["memory"]) < 2:
+        assert time.time() < deadline
+        time.sleep(0.2)
     page = browse(f"http://{server.http}/", tmp_path, "--dump-dom")
     shown = html.unescape(re.sub(r"<script.*?</script>", "", page, flags=re.S))
     assert re.search(r'id="ready" class="state ok">ready<', shown)
