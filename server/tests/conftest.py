@@ -104,6 +104,14 @@ class Server:
                 pass
         return found
 
+    def await_events(self, match, seconds=10):
+        """Those of the log for which match(event) holds, at least one: lines are written after answers are sent."""
+        deadline = time.time() + seconds
+        while not (found := [event for event in self.events() if match(event)]):
+            assert time.time() < deadline, "".join(self.lines)
+            time.sleep(0.01)
+        return found
+
     def stop(self, seconds=60):
         """Ends the server as a supervisor does; returns its exit code."""
         if self.process.poll() is None:

@@ -186,10 +186,7 @@ def test_trace_context(client, server):
     trace = "1af7651916cd43dd8448eb211c80319c"
     client.infer("affine", [tensor("x", np.ones((1, 3), np.float32))],
                  headers={"traceparent": f"00-{trace}-b7ad6b7169203331-01"})
-    deadline = time.time() + 5
-    while not [e for e in server.events() if e.get("trace_id") == trace and e["method"] == "ModelInfer"]:
-        assert time.time() < deadline
-        time.sleep(0.01)
+    server.await_events(lambda e: e.get("trace_id") == trace and e["method"] == "ModelInfer")
 
 
 def test_both_front_ends_tell_the_same(server, client):

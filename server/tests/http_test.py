@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import time
 
 import numpy as np
 import pytest
@@ -155,13 +154,7 @@ def test_traces(server, client):
     """Settings of a model go before the server's; a traced request has its times in the log."""
     def spans(request_id):
         client.infer("ratio", [tensor("a", np.ones(1, np.float32)), tensor("b", np.ones(1, np.float32))], request_id=request_id)
-        deadline = time.time() + 10
-        while time.time() < deadline:
-            for event in server.events():
-                if event.get("id") == request_id:
-                    return event.get("spans")
-            time.sleep(0.01)
-        raise AssertionError("the request was not logged")
+        return server.await_events(lambda e: e.get("id") == request_id)[0].get("spans")
     default = {"trace_count": "-1", "trace_level": ["OFF"], "trace_rate": "1000"}
     assert client.get_trace_settings() == default and spans("t0") is None
     assert client.update_trace_settings("ratio", {"trace_level": ["TIMESTAMPS"], "trace_rate": "2", "trace_count": 2}) == {
@@ -228,7 +221,7 @@ def test_trace_context(server):
     _, headers, _ = server.call("/v2/models/affine", headers={"traceparent": f"00-{trace}-{parent}-01"})
     version, same_trace, span, flags = headers["traceparent"].split("-")
     assert (version, same_trace, flags) == ("00", trace, "01") and span != parent
-    logged = [e for e in server.events() if e.get("trace_id") == trace]
+    logged = server.await_events(lambda e: e.get("trace_id") == trace)
     assert logged[-1]["parent_id"] == parent and logged[-1]["span_id"] == span
     assert logged[-1]["model"] == "affine" and logged[-1]["status"] == 200
     for wrong in ("", "00-0-1-2", f"00-{'0' * 32}-{parent}-01", f"00-{trace}-{parent}-zz"):

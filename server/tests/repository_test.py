@@ -204,7 +204,7 @@ def test_models_load_side_by_side_and_loads_are_interrupted(tmp_path, start):
         assert time.time() - begin < 5
         entry = server.await_state("a", "1", "UNAVAILABLE")
         assert "unloaded on request" in entry["reason"]
-        assert [e["event"] for e in server.events() if e.get("model") == "a"] == ["interrupted"]
+        assert [e["event"] for e in server.await_events(lambda e: e.get("model") == "a")] == ["interrupted"]
         server.await_state("c", "1", "READY")  # the thread that it had is free
         # A client that asks for a load and loses patience does not end it.
         with pytest.raises(OSError):
