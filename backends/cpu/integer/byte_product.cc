@@ -7,6 +7,7 @@
 #include "backends/cpu/integer/byte_product.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 
@@ -185,8 +186,7 @@ HWY_INLINE void StoreRequantized(const ByteBlock& b, const int32_t* sums, int64_
   constexpr hn::Rebind<T, Ints> narrow;
   StoreTile(b, sums, row, rows, first, narrow, [&](int64_t c) HWY_ATTR {
     const RuleLanes<kFixed> lanes(*b.rule, c);
-    return [lanes](IntVector sum)
-               HWY_ATTR { return hn::DemoteTo(hn::Rebind<T, Ints>(), lanes(sum)); };
+    return [lanes](IntVector sum) HWY_ATTR { return Narrowed<T>(lanes(sum)); };
   });
 }
 void StoreSums(const ByteBlock& b, const int32_t* sums, int64_t row, int64_t rows, int64_t first) {
@@ -502,8 +502,12 @@ void CopyBytes(const std::byte* from, int64_t n, std::byte* to) {
     std::memcpy(to, &first, sizeof(Word));
     std::memcpy(to + n - sizeof(Word), &last, sizeof(Word));
   };
-  if (n > 16) {
+  if (n > 64) {
     std::memcpy(to, from, static_cast<size_t>(n));
+  } else if (n > 32) {
+    both_ends(std::array<uint64_t, 4>{});
+  } else if (n > 16) {
+    both_ends(std::array<uint64_t, 2>{});
   } else if (n >= 8) {
     both_ends(uint64_t{});
   } else if (n >= 4) {

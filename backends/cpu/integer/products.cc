@@ -1,13 +1,12 @@
 // Fast ConvInteger and MatMulInteger of bytes with sums in i32, with what follows the sums in the
 // same step (byte_product.h). Weights are packed once where they are constants, else in each run.
-#include "engine/ops/nn/integer.h"
-
 #include <algorithm>
 #include <vector>
 
-#include "backends/cpu/integer/byte_product.h"
 #include "backends/cpu/fast/fast.h"
+#include "backends/cpu/integer/byte_product.h"
 #include "backends/cpu/windows.h"
+#include "engine/ops/nn/integer.h"
 
 namespace oncilla::cpu {
 namespace {
