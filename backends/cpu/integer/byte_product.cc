@@ -335,11 +335,16 @@ class Columns {
   RequantizeRule rule_;
 };
 
-// Rows that a worker fills at a time, so that they stay in its cache while the panels pass; and
-// how many bytes of rows are filled before the first is used, so that panels can be shared out.
+// Bytes of rows that a worker fills at a time, so that they stay in its cache while the panels
+// pass; and how many are filled before the first is used, so that panels can be shared out.
 constexpr int64_t kFilledAtOnce = 1 << 17, kFilledBefore = 1 << 20;
 // Pieces that a product is cut into at least, and weights of a piece at most.
 constexpr int64_t kPieces = 16, kWeightsAtOnce = 384 << 10;
+// A product of so many rows is shared out by rows alone if each worker's cache holds the weights:
+// what one layer writes is then read by the same worker in the next.
+constexpr int64_t kManyRows = 192, kWeightsInCache = 1 << 20;
+// Rows of a block.
+constexpr int64_t kMostBlockRows = 96, kLeastBlockRows = 24;
 
 class ByteProduct {
  public:
@@ -374,7 +379,7 @@ class ByteProduct {
       }
       return RunPieces(rows_.in_place, rows_.step);
     }
-    if (SaturatingMul(rows_.count, row_bytes) <= kFilledBefore) {
+    if (!ByRows() && SaturatingMul(rows_.count, row_bytes) <= kFilledBefore) {
       const auto filled =
           std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(rows_.count * row_bytes));
       ParallelFor(threads_, rows_.count, GrainOf(k_ * 64, 64), [&](int64_t begin, int64_t end) {
@@ -382,13 +387,18 @@ class ByteProduct {
       });
       return RunPieces(filled.get(), row_bytes);
     }
-    const int64_t grain = std::clamp<int64_t>(kFilledAtOnce / row_bytes, 12, 96);
+    const int64_t blocks =
+        BlocksOf(std::clamp<int64_t>(kFilledAtOnce / row_bytes, 12, kMostBlockRows));
+    const int64_t block_bytes = (rows_.count + blocks - 1) / blocks * row_bytes;
     const auto filled = std::make_unique_for_overwrite<std::byte[]>(
-        static_cast<size_t>(WorkersOf(threads_) * grain * row_bytes));
-    ParallelForWorkers(threads_, rows_.count, grain, [&](int64_t begin, int64_t end, int worker) {
-      std::byte* x = filled.get() + worker * grain * row_bytes;
-      FillRows(begin, end, x);
-      RunBlock(x, row_bytes, begin, end, 0, panels_);
+        static_cast<size_t>(WorkersOf(threads_) * block_bytes));
+    ParallelForWorkers(threads_, blocks, 1, [&](int64_t first, int64_t last, int worker) {
+      std::byte* x = filled.get() + worker * block_bytes;
+      for (int64_t i = first; i < last; ++i) {
+        const int64_t row = rows_.count * i / blocks, past = rows_.count * (i + 1) / blocks;
+        FillRows(row, past, x);
+        RunBlock(x, row_bytes, row, past, 0, panels_);
+      }
     });
   }
 
@@ -416,12 +426,24 @@ class ByteProduct {
     HWY_DYNAMIC_DISPATCH(MultiplyBlock)(block, first, last);
   }
 
+  int64_t weight_bytes() const { return SaturatingMul(panels_, block_.panel_bytes); }
+  bool ByRows() const { return rows_.count >= kManyRows && weight_bytes() <= kWeightsInCache; }
+  // Blocks of at most `most` rows each, as many for each worker.
+  int64_t BlocksOf(int64_t most) const {
+    const int64_t count = rows_.count, workers = WorkersOf(threads_);
+    const int64_t pieces = std::min(kPieces, (count + kLeastBlockRows - 1) / kLeastBlockRows);
+    const int64_t blocks = std::max((count + most - 1) / most, pieces);
+    return std::min(count, (blocks + workers - 1) / workers * workers);
+  }
+
   // All rows are there: in pieces of rows and of panels. Those of the same panels follow one
   // another, so that a worker keeps their weights.
   void RunPieces(const std::byte* x, int64_t step) const {
-    const int64_t blocks = (rows_.count + 95) / 96;
-    int64_t groups = std::max((kPieces + blocks - 1) / blocks,
-                              SaturatingMul(panels_, block_.panel_bytes) / kWeightsAtOnce);
+    const bool by_rows = ByRows();
+    const int64_t blocks =
+        by_rows ? BlocksOf(kMostBlockRows) : (rows_.count + kMostBlockRows - 1) / kMostBlockRows;
+    int64_t groups =
+        by_rows ? 1 : std::max((kPieces + blocks - 1) / blocks, weight_bytes() / kWeightsAtOnce);
     groups = std::clamp<int64_t>(groups, 1, panels_);
     ParallelFor(threads_, blocks * groups, 1, [&](int64_t begin, int64_t end) {
       for (int64_t piece = begin; piece < end; ++piece) {
@@ -526,6 +548,14 @@ void ByteFiller::Fill(const std::byte* x, int64_t n, std::byte* row, int64_t at)
     HWY_DYNAMIC_DISPATCH(FlipRow)(x, n, to);
   } else {
     CopyBytes(x, n, to);
+  }
+}
+
+void ByteFiller::FillRuns(const std::byte* x, std::span<const ByteRun> runs, std::byte* row) const {
+  if (layout_.quads && !is_signed_) {
+    for (const ByteRun& run : runs) CopyBytes(x + run.from, run.bytes, row + run.at);
+  } else {
+    for (const ByteRun& run : runs) Fill(x + run.from, run.bytes, row, run.at);
   }
 }
 
