@@ -1,7 +1,8 @@
 // Activations on vectors of float, for the ends of fast kernels. Included once per instruction set.
 //
-// Within 2e-6 of the exact formulas of engine/ops/math/activation.h, relative to max(1, |x|); infinities
-// give what the formulas give and NaN stays NaN. Relu and Relu6 are bounds and need no code here.
+// Within 2e-6 of the exact formulas of engine/ops/math/activation.h, relative to max(1, |x|);
+// infinities give what the formulas give and NaN stays NaN. Relu and Relu6 are bounds and need no
+// code here.
 #if defined(ONCILLA_CPU_ACTIVATION_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ONCILLA_CPU_ACTIVATION_INL_H_
 #undef ONCILLA_CPU_ACTIVATION_INL_H_
@@ -28,20 +29,25 @@ HWY_INLINE V Polynomial(D d, V x, V sum, float next, Rest... rest) {
   return Polynomial(d, x, hn::MulAdd(sum, x, hn::Set(d, next)), rest...);
 }
 
-// exp for arguments in [-86, 86], NaN stays NaN: 2^n times a polynomial of what is left, |r| <=
-// ln(2) / 2, least in relative error (8e-8). Shorter than Highway's, which serves all arguments.
+// exp of x, or of -x, for arguments in [-86, 86], NaN stays NaN: 2^n times a polynomial of what is
+// left, |r| <= ln(2) / 2, least in relative error (8e-8). Shorter than Highway's, which serves all
+// arguments. With the other sign r is left negated, which the odd coefficients take back.
 template <class D, class V = hn::Vec<D>>
-HWY_INLINE V BoundedExp(D d, V x) {
+HWY_INLINE V BoundedExp(D d, V x, float sign) {
   // Added to 1.5 * 2^23, x / ln(2) is rounded to n, which then stands in the lowest bits.
   const V shifter = hn::Set(d, 12582912.0f);
-  const V shifted = hn::MulAdd(x, hn::Set(d, 1.44269504f), shifter);
+  const V shifted = hn::MulAdd(x, hn::Set(d, sign * 1.44269504f), shifter);
   const V n = hn::Sub(shifted, shifter);
-  const V r = hn::NegMulAdd(n, hn::Set(d, 0.69314718f), x);
-  const V p = Polynomial(d, r, hn::Set(d, 0.008297619f), 0.04191563f, 0.16667576f, 0.4999889f,
-                         0.9999997f, 1.0000001f);
+  const V r = hn::MulAdd(n, hn::Set(d, sign * -0.69314718f), x);
+  const V p = Polynomial(d, r, hn::Set(d, sign * 0.008297619f), 0.04191563f, sign * 0.16667576f,
+                         0.4999889f, sign * 0.9999997f, 1.0000001f);
   // The polynomial is in [0.7, 1.5]: its exponent takes n without leaving the normal numbers.
   const hn::RebindToSigned<D> di;
   return hn::BitCast(d, hn::Add(hn::BitCast(di, p), hn::ShiftLeft<23>(hn::BitCast(di, shifted))));
+}
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V BoundedExp(D d, V x) {
+  return BoundedExp(d, x, 1.0f);
 }
 
 // 1 / x for x in [1, 2^127]: the processor's estimate and one step of Newton's, where it has 11
@@ -60,7 +66,7 @@ HWY_INLINE V Reciprocal(D d, V x) {
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V SigmoidOf(D d, V s) {
   const V bound = hn::Set(d, 86.0f);
-  const V e = BoundedExp(d, hn::Clamp(hn::Neg(s), hn::Neg(bound), bound));
+  const V e = BoundedExp(d, hn::Clamp(s, hn::Neg(bound), bound), -1.0f);
   return Reciprocal(d, hn::Add(hn::Set(d, 1.0f), e));
 }
 
@@ -71,13 +77,16 @@ HWY_INLINE V TimesSigmoid(D d, V x, V s) {
   return hn::IfThenZeroElse(hn::Lt(s, hn::Set(d, -86.0f)), hn::Mul(x, SigmoidOf(d, s)));
 }
 
-// Bounded from below first, so that no infinity meets a zero. x stands second in each bound: x86
-// gives back the second operand when one is NaN.
+// Whether Max and Min keep NaN that stands second: x86 gives back the second operand when one is
+// NaN, and NEON the NaN; where vectors are emulated, comparisons decide.
+constexpr bool kBoundsKeepNaN = HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR;
+
+// Bounded from below first, so that no infinity meets a zero. NaN stays NaN if bounds keep it.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Silu(D d, V x) {
   const V bound = hn::Set(d, 86.0f);
   const V from = hn::Max(hn::Neg(bound), x);
-  const V e = BoundedExp(d, hn::Neg(hn::Min(bound, from)));
+  const V e = BoundedExp(d, hn::Min(bound, from), -1.0f);
   return hn::Mul(from, Reciprocal(d, hn::Add(hn::Set(d, 1.0f), e)));
 }
 
@@ -150,7 +159,9 @@ template <class D, class F>
 HWY_INLINE void WithActivation(D d, Activation activation, F&& fn) {
   using V = hn::Vec<D>;
   if (activation == Activation::kSilu) {
-    fn([d](V x) HWY_ATTR { return hn::IfThenElse(hn::IsNaN(x), x, Silu(d, x)); });
+    fn([d](V x) HWY_ATTR {
+      return kBoundsKeepNaN ? Silu(d, x) : hn::IfThenElse(hn::IsNaN(x), x, Silu(d, x));
+    });
   } else {
     fn([d, activation](V x) HWY_ATTR { return Activate(d, activation, x); });
   }

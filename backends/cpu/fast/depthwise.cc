@@ -13,11 +13,12 @@
 #include "backends/cpu/fast/depthwise.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "absl/container/inlined_vector.h"
 #include "backends/cpu/activation.inl.h"
-#include "backends/cpu/kernel.h"
+#include "backends/cpu/even_parts.h"
 #include "backends/cpu/vector.inl.h"
 #include "hwy/highway.h"
 
@@ -295,8 +296,10 @@ void RunDepthwise(const Threads& threads, const Depthwise<T>& d) {
   const WindowGeometry& g = d.geometry;
   const int64_t rows = g.batch * g.axis[0].out * g.axis[1].out;
   const int64_t work = g.axis[2].out * g.in_channels * g.taps();
-  const int64_t grain = std::clamp<int64_t>(150'000 / std::max<int64_t>(1, work), 1, rows);
-  ParallelFor(threads, rows, grain, [&](int64_t begin, int64_t end) { Rows(d, begin, end); });
+  // A part is worth some microseconds.
+  const double parts = static_cast<double>(rows) * static_cast<double>(work) / 150'000;
+  ForParts(threads, rows, EvenParts(threads, rows, static_cast<int64_t>(std::ceil(parts))),
+           [&](int64_t begin, int64_t end, int) { Rows(d, begin, end); });
 }
 
 void RunDepthwiseRows(const Depthwise<float>& d, int64_t begin, int64_t end) {

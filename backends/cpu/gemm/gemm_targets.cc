@@ -157,11 +157,13 @@ void RunBlockOf(const Product<float, B>& p, const Block& block) {
       p.tap_count == 1 ? std::max<int64_t>(1, (p.run + kDepthBlock - 1) / kDepthBlock) : 1;
 
   TileArgs<B> t = ArgsOf<B, kGated>(p);
-  int64_t k = 0, gated_tile = -1;
+  int64_t k = 0, gated_tile = -1, placed_tile = -1;
   bool first = true, last = true;
   std::conditional_t<kGated, GatedRows, NoGatedRows> gated;
+  TilePlace place = {};
   auto run = [&](int64_t tile, int64_t panel) HWY_ATTR {
-    const TilePlace place = PlaceOf(p, tiles_per_line, tile);
+    // Its divisions take as long as a tenth of a tile of few steps.
+    if (placed_tile != tile) place = PlaceOf(p, tiles_per_line, placed_tile = tile);
     const int rows = place.rows;
     t.a = p.a + place.a + k * p.run_step;
     if constexpr (kGated) {

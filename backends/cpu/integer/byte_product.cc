@@ -11,6 +11,7 @@
 #include <cstring>
 #include <memory>
 
+#include "backends/cpu/even_parts.h"
 #include "backends/cpu/integer/quad_sums.h"
 #include "backends/cpu/integer/requantize.inl.h"
 #include "engine/tensor/shape.h"
@@ -392,13 +393,10 @@ class ByteProduct {
     const int64_t block_bytes = (rows_.count + blocks - 1) / blocks * row_bytes;
     const auto filled = std::make_unique_for_overwrite<std::byte[]>(
         static_cast<size_t>(WorkersOf(threads_) * block_bytes));
-    ParallelForWorkers(threads_, blocks, 1, [&](int64_t first, int64_t last, int worker) {
+    ForParts(threads_, rows_.count, blocks, [&](int64_t begin, int64_t end, int worker) {
       std::byte* x = filled.get() + worker * block_bytes;
-      for (int64_t i = first; i < last; ++i) {
-        const int64_t row = rows_.count * i / blocks, past = rows_.count * (i + 1) / blocks;
-        FillRows(row, past, x);
-        RunBlock(x, row_bytes, row, past, 0, panels_);
-      }
+      FillRows(begin, end, x);
+      RunBlock(x, row_bytes, begin, end, 0, panels_);
     });
   }
 
@@ -430,10 +428,9 @@ class ByteProduct {
   bool ByRows() const { return rows_.count >= kManyRows && weight_bytes() <= kWeightsInCache; }
   // Blocks of at most `most` rows each, as many for each worker.
   int64_t BlocksOf(int64_t most) const {
-    const int64_t count = rows_.count, workers = WorkersOf(threads_);
+    const int64_t count = rows_.count;
     const int64_t pieces = std::min(kPieces, (count + kLeastBlockRows - 1) / kLeastBlockRows);
-    const int64_t blocks = std::max((count + most - 1) / most, pieces);
-    return std::min(count, (blocks + workers - 1) / workers * workers);
+    return EvenParts(threads_, count, std::max((count + most - 1) / most, pieces));
   }
 
   // All rows are there: in pieces of rows and of panels. Those of the same panels follow one

@@ -1,0 +1,85 @@
+// Real numbers as integers of 8 and 16 bits against division as the language has it, on every
+// instruction set of this machine: at ties and next to them, where a quotient that is off by its
+// last bit becomes another integer, and where quotients are no numbers of an integer's size.
+// The instruction sets that backends/cpu/simd.h leaves out.
+#if defined(ONCILLA_FEW_SIMD_TARGETS)
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3 | HWY_AVX3_DL)
+#else
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
+#endif
+#include "backends/cpu/integer/element_bytes.h"
+
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+namespace oncilla::cpu {
+namespace {
+
+int Expected(float x, const ByteScale& s) {
+  const float steps = std::nearbyint(x / s.scale) + s.zero;
+  return std::isnan(steps) ? 0 : static_cast<int>(std::clamp(steps, s.least, s.most));
+}
+
+// Numbers near the ties between integers of a scale, and some that are far from any.
+std::vector<float> NumbersFor(float scale, int most, std::mt19937& rng) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  constexpr float kMax = std::numeric_limits<float>::max();
+  std::vector<float> numbers = {0.0F,  -0.0F,         kInf,   -kInf, kMax,
+                                -kMax, std::nanf(""), 1e-45F, 1e30F};
+  for (int i = 0; i < 40; ++i) {
+    for (const float x : {std::ldexp(scale, i), std::ldexp(1.4F * scale, i)}) {
+      numbers.insert(numbers.end(), {x, -x});
+    }
+  }
+  std::uniform_int_distribution<int> steps(-most - 4, most + 4), ulps(-3, 3);
+  for (int i = 0; i < 2000; ++i) {
+    const float tie = (static_cast<float>(steps(rng)) + 0.5F) * scale;
+    const auto bits = std::bit_cast<uint32_t>(tie) + static_cast<uint32_t>(ulps(rng));
+    numbers.push_back(std::bit_cast<float>(bits));
+  }
+  return numbers;
+}
+
+template <class T>
+void DividesAsTheLanguageDoes(DType dtype, float zero) {
+  std::mt19937 rng(7);
+  std::uniform_real_distribution<float> mantissa(1, 2);
+  std::uniform_int_distribution<int> exponent(-20, 4);
+  constexpr int kLeast = std::numeric_limits<T>::min(), kMost = std::numeric_limits<T>::max();
+  for (int round = 0; round < 300; ++round) {
+    // Among the scales are some whose reciprocals, or quotients, a float does not hold.
+    const float scales[] = {1e-40F, 1e-30F, 3e38F, -0.25F};
+    const float scale = round < 4 ? scales[round] : std::ldexp(mantissa(rng), exponent(rng));
+    const ByteScale s{zero, scale, static_cast<float>(kLeast), static_cast<float>(kMost)};
+    const std::vector<float> x = NumbersFor(scale, kMost, rng);
+    std::vector<T> y(x.size());
+    ToScaled(x.data(), static_cast<int64_t>(x.size()), s, dtype, y.data());
+    for (size_t i = 0; i < x.size(); ++i) {
+      ASSERT_EQ(int{y[i]}, Expected(x[i], s)) << x[i] << " / " << scale << " + " << zero;
+    }
+  }
+}
+
+TEST(ElementBytes, QuotientsAreRoundedAsDivisionRounds) {
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    SCOPED_TRACE(hwy::TargetName(target));
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(target);
+    DividesAsTheLanguageDoes<uint8_t>(DType::kU8, 128);
+    DividesAsTheLanguageDoes<int8_t>(DType::kI8, -3);
+    DividesAsTheLanguageDoes<uint16_t>(DType::kU16, 0);
+    DividesAsTheLanguageDoes<int16_t>(DType::kI16, 5);
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().DeInit();
+}
+
+}  // namespace
+}  // namespace oncilla::cpu
