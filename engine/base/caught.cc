@@ -1,4 +1,5 @@
-// The status for refused memory stands ready before main, for then there is memory.
+// The status that reports exhausted host memory is built before main runs, while there still is
+// memory to build it.
 #include "engine/base/caught.h"
 
 #include <new>

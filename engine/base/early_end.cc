@@ -1,4 +1,4 @@
-// Why a run ends early, in words.
+// The texts of statuses for runs that end early.
 #include "engine/base/early_end.h"
 
 namespace oncilla {

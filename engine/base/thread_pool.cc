@@ -1,7 +1,8 @@
-// One call at a time owns the workers. It publishes a job, raises the epoch, works, closes the job
-// and waits for the workers that joined. Joining is: add one to `active`, then look whether the job
-// is still `open`; closing is: clear `open`, then look at `active`. Both in sequentially consistent
-// order, so either the worker sees the closed door or the caller sees the worker.
+// One call at a time owns the workers. It publishes a job, increments the epoch, works, closes the
+// job and waits for the workers that joined. A worker joins by incrementing `active` and then
+// checking that the job is still `open`; the caller closes by clearing `open` and then reading
+// `active`. Both use sequentially consistent order, so either the worker sees that the job is
+// closed or the caller sees the worker.
 #include "engine/base/thread_pool.h"
 
 #if defined(__linux__)
@@ -28,11 +29,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 
-// A joined worker that takes this much longer than the caller to end has probably lost its core.
+// A joined worker that takes this much longer than the caller to finish has probably lost its core.
 constexpr microseconds kJoinSpin{50};
-// After that, workers sleep instead of watching for this many calls: a sleeper that wakes preempts
-// the program that took the core, a watcher burns its time slice and loses the core in mid-chunk.
-// Each relapse doubles the number.
+// After that, workers sleep instead of spinning for this many calls. A sleeper that wakes preempts
+// the program that took the core; a spinner burns its time slice and loses the core in the middle
+// of a chunk. Each relapse doubles the number.
 constexpr int kFirstPenalty = 256, kLongestPenalty = 1 << 14;
 
 constexpr size_t kCacheLine = 128;  // two lines: CPUs fetch them in pairs
@@ -47,7 +48,7 @@ inline void Pause() {
 #endif
 }
 
-// Bodies of any pool that this thread is inside.
+// The number of bodies, of any pool, that this thread is inside.
 thread_local int depth = 0;
 
 bool Reached(const EarlyEnd* end) { return end != nullptr && end->reached(); }
@@ -64,7 +65,7 @@ void RunInline(int64_t n, int64_t grain, ThreadPool::Body body, void* context,
 }  // namespace
 
 struct ThreadPool::State {
-  // The chunks of one worker's part that nobody has taken yet.
+  // The chunks of one worker's part that nobody has taken yet. Other workers steal from it.
   struct alignas(kCacheLine) Part {
     std::atomic<int64_t> next{0};
     int64_t end = 0;
@@ -74,15 +75,15 @@ struct ThreadPool::State {
     spinning.store(spin_us > 0);
   }
 
-  // Takes chunks until none is left or the call is to end; returns how many. The first exception of
-  // a body ends the call, and waits for the caller.
+  // Takes chunks until none is left or the call is to end, and returns how many it took. The first
+  // exception of a body ends the call; the caller rethrows it.
   int64_t Drain(int worker) {
     const WorkLimitsOfCaller of_caller(limits);
     ++depth;
     int64_t taken = 0;
     for (int i = 0; i < size; ++i) {
       Part& part = parts[static_cast<size_t>((worker + i) % size)];
-      // Looking first keeps `next` from running past `end` by more than one per worker.
+      // Reading `next` first keeps it from running past `end` by more than one per worker.
       while (part.next.load(std::memory_order_relaxed) < part.end && !Reached(early) &&
              !failed.load(std::memory_order_relaxed)) {
         const int64_t chunk = part.next.fetch_add(1, std::memory_order_relaxed);
@@ -128,7 +129,8 @@ struct ThreadPool::State {
     }
   }
 
-  // Waits for the workers that joined. `patience`: a longer wait means that one lost its core.
+  // Waits for the workers that joined. A wait longer than `patience` means that a worker lost its
+  // core.
   void Join(Clock::duration patience) {
     if (active.value.load() == 0) return AfterJoin(false);
     const Clock::time_point begin = Clock::now();
@@ -138,7 +140,7 @@ struct ThreadPool::State {
       if (left == 0) break;
       Pause();
       if (!asleep && (turn % 32 != 0 || Clock::now() - begin < kJoinSpin)) continue;
-      // Leave the core, so that the system can move a preempted worker here.
+      // Blocking leaves the core, so that the system can move a preempted worker here.
       asleep = true;
       caller_sleeps.store(true);
       if (const uint32_t now = active.value.load(); now != 0) active.Wait(now);
@@ -162,7 +164,7 @@ struct ThreadPool::State {
     }
   }
 
-  // The job. Written by the caller while no worker is active, read by workers that saw `open`.
+  // The job. The caller writes it while no worker is active; workers read it after they saw `open`.
   Body body = nullptr;
   void* context = nullptr;
   int64_t n = 0, grain = 1;
@@ -173,8 +175,8 @@ struct ThreadPool::State {
   std::exception_ptr failure;  // written by whoever set `failed`, read by the caller after joining
 
   const microseconds spin;
-  // Of the caller that is `busy`: calls left without watching; how long the last such time was;
-  // calls since it ended.
+  // Only the caller that is `busy` uses these: how many calls are still to be made without
+  // spinning, how many there were last time, and the calls since that period ended.
   int penalty = 0, penalty_length = kFirstPenalty, quiet_calls = kLongestPenalty;
 
   alignas(kCacheLine) WaitWord epoch;
@@ -235,7 +237,7 @@ void ThreadPool::Run(int64_t n, int64_t grain, Body body, void* context, const E
   const Clock::time_point begin = Clock::now();
   const int64_t taken = s.Drain(0);
   s.open.store(false);
-  // A worker may rightly be one chunk behind.
+  // A worker may still be within its last chunk, so that much extra time is allowed.
   const Clock::duration chunk = (Clock::now() - begin) / std::max<int64_t>(taken, 1);
   s.Join(kJoinSpin + chunk);
   const std::exception_ptr failure = std::exchange(s.failure, nullptr);
