@@ -1,8 +1,8 @@
 // Constant factors and terms move into the weights of the convolution that reads them:
 //   conv(x * s, w, b)  ->  conv(x, w * s, b)
 //   conv(x + t, w, b)  ->  conv(x, w, b + sum(w * t))     without padding: zeros have no t
-// s and t are one number, or one per input channel. What could move into weights before it has done
-// so already (fold_scales.cc). float32 and float64 only.
+// s and t are scalars or per input channel. What could move into the weights of the node before has
+// done so already (fold_scales.cc). float32 and float64 only.
 #include <algorithm>
 
 #include "engine/ops/nn/conv.h"
@@ -48,8 +48,9 @@ class ScaleFolderAhead {
         (attrs.auto_pad != "explicit" ||
          std::any_of(attrs.pads.begin(), attrs.pads.end(), [](int64_t p) { return p != 0; }));
     if (is_add && pads) return Status();
-    // The filter is [spatial.., inputs of a group, outputs]: the channels of the constant stand in
-    // a column, or, where each channel is its own group, with the outputs.
+    // The filter is [spatial.., input channels of a group, output channels]. A factor per input
+    // channel is a column there; if each channel is its own group (depthwise), it aligns with the
+    // outputs.
     const int64_t count = graph_.fact(constant).shape.elements().size;
     const int rank = w.shape.rank();
     std::vector<int64_t> sizes = {count};
@@ -72,6 +73,7 @@ class ScaleFolderAhead {
       const ValueId all = patch_.AddConstant(Tensor::Int64s(axes));
       ONCILLA_ASSIGN(ValueId bias, patch_.Add("ReduceSum", {}, {product, all}, from));
       if (biased) {
+        // Scale the filter, or sum filter * term over all taps into the bias.
         ONCILLA_ASSIGN(bias, patch_.Add("Add", {}, {conv.inputs[2], bias}, from));
       }
       inputs.resize(std::max<size_t>(inputs.size(), 3), kNoValue);

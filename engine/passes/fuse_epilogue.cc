@@ -1,6 +1,6 @@
-// Epilogue fusion: what follows a convolution or matrix product on the same device moves into it,
-// in the order its kernel applies them: bias, residual, activation. Only where the device accepts
-// the fused node.
+// Epilogue fusion: nodes that follow a convolution or matrix product on the same device move into
+// it, in the order in which its kernel applies them: bias, residual, activation. Only where the
+// device accepts the fused node.
 #include "engine/ops/math/activation.h"
 #include "engine/passes/pass.h"
 #include "engine/passes/rewrite.h"
@@ -35,7 +35,7 @@ class EpilogueFuser {
   }
 
  private:
-  // `input`: which input of `outer` the target computes.
+  // `input` is the index of the input of `outer` that the target computes.
   Result<bool> TryFuse(NodeId outer, NodeId target_id, size_t input) {
     const Node &node = graph_.node(outer), &target = graph_.node(target_id);
     std::vector<ValueId> inputs = target.inputs;
@@ -56,7 +56,7 @@ class EpilogueFuser {
             patch_.AddConstant(Tensor::Int64s(std::vector<int64_t>{fact.shape.elements().size}));
         ONCILLA_ASSIGN(inputs[2], patch_.Add("Reshape", {}, {other, shape}, {outer}));
       } else if (inputs[3] == kNoValue && SameShape(fact.shape, y.shape)) {
-        // The residual cannot depend on the target: the target's value has no other reader.
+        // The residual cannot depend on the target, because the target's value has no other reader.
         inputs[3] = other;
       } else {
         return false;
