@@ -1,4 +1,4 @@
-// Axes by the rules of rows.
+// The axes that a node works along, found by the axis rule in its op's row.
 #include "engine/ops/axes.h"
 
 #include <numeric>
@@ -48,13 +48,16 @@ Ints KnownList(const NodeView& node, size_t i) {
 
 Ints NamedAxes(const NodeView& node) {
   if (!node.has_input(0) || !node.inputs[0].shape.ranked()) return {};
+  // Attributes name axes directly, inputs name them by value; where a list has one entry per axis,
+  // every axis is named and nothing is summed along it.
   const int rank = node.inputs[0].shape.rank();
   const Axes& axes = node.op->traits.axes;
   const auto list = static_cast<size_t>(std::max<int>(axes.at, 0));
   const auto attribute = [&] { return AttrOr<int64_t>(*node.attrs, "axis", axes.at); };
   switch (axes.rule) {
     case AxisRule::kAxis:
-      // Parameters that are no vectors have other axes of x too (blocks of quantised numbers).
+      // A parameter that is not a vector (scales of blocks of quantised numbers) refers to other
+      // axes of x too.
       for (size_t i = 1; !axes.all_inputs && i < node.inputs.size(); ++i) {
         const PartialShape& shape = node.inputs[i].shape;
         if (node.has_input(i) && (!shape.ranked() || shape.rank() > 1)) return {};

@@ -1,4 +1,4 @@
-// Ops that select elements by a mask, a triangle or a rule on data: inference and rows.
+// Ops that select elements by a mask, a triangle or a rule on the data: inference and rows.
 #include "engine/ops/array/indexing.h"
 #include "engine/ops/known_ints.h"
 #include "engine/ops/rules.h"

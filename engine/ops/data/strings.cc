@@ -1,4 +1,4 @@
-// Ops on strings by TensorFlow's rules: inference and rows.
+// Ops on strings with TensorFlow's semantics: inference and rows.
 #include "engine/ops/data/strings.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Reading, checking and printing of programs of elementwise steps.
+// Reading, checking and printing programs of elementwise steps.
 #include "engine/ops/math/elementwise_program.h"
 
 #include <charconv>
@@ -76,7 +76,7 @@ Result<ElementwiseStep> ParseStep(std::string_view text, std::span<const DType> 
     }
     step.operands.push_back(operand);
   }
-  // Numbers take the dtype of the first operand that has one; of a condition they are none.
+  // Numbers take the dtype of the first operand that is not a number; a condition does not count.
   const size_t first = (row->flags & kConditionFirst) != 0 ? 1 : 0;
   DType dtypes[3] = {};
   for (size_t i = 0; i < step.operands.size(); ++i) {
