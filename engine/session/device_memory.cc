@@ -1,4 +1,4 @@
-// Limits from options, and from what a device says of itself.
+// Limits from options and from what a device reports.
 #include "engine/session/device_memory.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ Status Bad(std::string_view where, const Parts&... parts) {
   return WithStage(InvalidArgument(where, ": ", parts...), Stage::kOptions);
 }
 
-// A share of some bytes, never more than they are.
+// A fraction of some bytes, never more than all of them.
 int64_t Share(double fraction, int64_t bytes) {
   return std::min(bytes, static_cast<int64_t>(fraction * static_cast<double>(bytes)));
 }
@@ -26,7 +26,7 @@ FreeMemory FreeOf(const DeviceInfo& info, const Device* device) {
   if (const auto* tells = dynamic_cast<const TellsFreeMemory*>(device)) {
     if (const auto free = tells->free_memory(); free.has_value()) return *free;
   }
-  return {DefaultLimitBytes(info), "nobody tells what is free, so: all but 300 MiB or 6 %"};
+  return {DefaultLimitBytes(info), "free memory is unknown, so: all but 300 MiB or 6 %"};
 }
 
 }  // namespace
