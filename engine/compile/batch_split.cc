@@ -223,7 +223,7 @@ class Checker {
     const int out_rank = RankOf(node.outputs[0]);
     const auto in_rank = [&] { return RankOf(node.inputs[0]); };
     const AxisRule rule = node.op->traits.axes.rule;
-    // These two rules also apply without rows: a plan input alone can depend on the batch size.
+    // These two rules also apply if no input has rows.
     if (rule == AxisRule::kElementwise) {
       return CheckBroadcast(node, 0, node.inputs.size(), out_rank);
     }

@@ -84,8 +84,8 @@ class Classifier {
     if (!facts.empty() &&
         std::all_of(facts.begin(), facts.end(), [](const Fact& f) { return f.has_value(); })) {
       return Settle(id, node, std::move(facts));
-    // Small values computed from known ones are evaluated on the host now.
     }
+    // Small values computed from known ones are evaluated on the host now.
     if (known && IsSmall(facts)) {
       const NodeView view{node.op, &node.attrs, in, facts, node.name};
       std::vector<Tensor> values;

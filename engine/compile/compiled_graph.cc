@@ -142,15 +142,15 @@ class Compiler {
       };
     }
     if (options_.verify) {
-      // Passes that see the whole graph, then placement, then passes within one device's part.
       if (Status s = Verify(graph); !s.ok()) return In(s, "as imported");
     }
     if (pipeline.observe) pipeline.observe("imported", graph);
+    // Passes that see the whole graph, then placement, then passes within one device's part.
     ONCILLA_ASSIGN(graph, RunPasses(std::move(graph), GraphPasses(), context, pipeline));
     ONCILLA_ASSIGN(auto placement, Place(graph, devices_, device_names_, placement_options));
     if (pipeline.observe) pipeline.observe("placed", graph);
-    // Reduced-precision storage. One round suffices: the pass visits every node.
     ONCILLA_ASSIGN(graph, RunPasses(std::move(graph), DevicePasses(), context, pipeline));
+    // Reduced-precision storage. One round suffices: the pass visits every node.
     PrecisionReport precision;
     precision.unmatched = unmatched_;
     context.storage = &options_.precision;
@@ -161,10 +161,10 @@ class Compiler {
     ONCILLA_ASSIGN(graph, RunPasses(std::move(graph), LastPasses(), context, pipeline));
     auto compiled = std::make_shared<CompiledGraph>(std::move(graph));
     compiled->precision = std::move(precision);
-    // Functions that control flow calls are compiled in the same way.
     compiled->placement = std::move(placement);
     compiled->fixes_shapes = FindShapeFixers(compiled->graph);
     ONCILLA_TRY(PackConstants(*compiled, devices_, constants_, options_.control));
+    // Functions that control flow calls are compiled in the same way.
     for (const Node& node : compiled->graph.nodes()) {
       compiled->writes_variables |= node.op->name == "AssignVariable";
       for (const std::string& name : CalledFunctions(node.op->name, node.attrs)) {

@@ -245,8 +245,8 @@ class Planner {
     }
     Home from;
     int from_device = 0;
+    // Given to the segment: readable in place if it is on this device, or if both use host memory.
     if (StateOf(id) == Availability::kGiven) {
-      // Given by the caller: readable as it is if the memory is on this device or is host memory.
       from = {Home::kInput, InputIndex(id), {}};
       from_device = GivenOn(id);
       if (from_device == device || (from_device == 0 && devices_[device]->info().host_memory)) {
@@ -328,15 +328,15 @@ class Planner {
     }
     for (ValueId id : node.outputs) out.push_back(FactOf(id));
 
+    // A view shares its input's storage. A packed constant cannot be shared: its layout is another
+    // one.
     if (traits.is_view && step.inputs[0].kind != Home::kConstant) {
-      // A view shares its input's storage. A packed constant cannot be shared: its layout is
-      // another one.
       Release(node, device);
       SetHome(node.outputs[0], device, step.inputs[0]);
       return false;
     }
     int reuse = -1;
-    // Outputs get storage before the inputs are released, unless an input may be overwritten.
+    // An output has storage of its own, unless it may overwrite an input that nobody else will read.
     if (traits.may_overwrite) reuse = OverwritableInput(node, step, in, out[0]);
     Release(node, device);
     for (size_t i = 0; i < node.outputs.size(); ++i) {

@@ -131,8 +131,8 @@ class Packing {
     size_t next = 0;
     for (int b = 0; b < static_cast<int>(blocks_.size()); ++b) {
       int64_t begin = 0;
+      // First the gaps between rivals, where the block need not grow.
       for (; next < rivals_.size() && rivals_[next].block == b; ++next) {
-        // First the gaps between rivals, where the block need not grow.
         const int64_t gap = rivals_[next].begin - begin;
         if (gap >= bytes && (best_growth > 0 || gap < best_gap)) {
           best = {b, begin}, best_gap = gap, best_growth = 0;
@@ -149,8 +149,8 @@ class Packing {
         best = {b, to_top ? block - bytes : begin}, best_gap = gap, best_growth = growth;
       }
     }
+    // No block has room: start another one.
     if (best.block < 0) {
-      // No block has room: start another one.
       best = {static_cast<int>(blocks_.size()), 0};
       best_growth = std::max(bytes, ceiling_);
       blocks_.push_back(0);

@@ -48,12 +48,12 @@ Ints KnownList(const NodeView& node, size_t i) {
 
 Ints NamedAxes(const NodeView& node) {
   if (!node.has_input(0) || !node.inputs[0].shape.ranked()) return {};
-  // Attributes name axes directly, inputs name them by value; where a list has one entry per axis,
-  // every axis is named and nothing is summed along it.
   const int rank = node.inputs[0].shape.rank();
   const Axes& axes = node.op->traits.axes;
   const auto list = static_cast<size_t>(std::max<int>(axes.at, 0));
   const auto attribute = [&] { return AttrOr<int64_t>(*node.attrs, "axis", axes.at); };
+  // Attributes name axes directly, inputs name them by value. An op whose list has one entry for
+  // each axis works along none of them.
   switch (axes.rule) {
     case AxisRule::kAxis:
       // A parameter that is not a vector (scales of blocks of quantised numbers) refers to other

@@ -70,8 +70,8 @@ Result<ValueId> MoveOnes(Patch& patch, ValueId x, const PartialShape& to,
     if (copies) attrs = WriteAttrs(ReshapeAttrs{.zero_copies = true});
     const ValueId shape = patch.AddConstant(Tensor::Int64s(sizes));
     return patch.Add("Reshape", std::move(attrs), {x, shape}, std::move(from));
-  // Otherwise remove all axes of size 1 and insert the wanted ones.
   }
+  // Otherwise remove all axes of size 1 and insert the wanted ones.
   if (!ones.axes.empty()) {
     const ValueId axes = patch.AddConstant(Tensor::Int64s(ones.axes));
     ONCILLA_ASSIGN(x, patch.Add("Squeeze", {}, {x, axes}, from));

@@ -59,6 +59,7 @@ class ScaleFolderAhead {
     } else if (count > 1 && (attrs.groups != count || w.shape[rank - 1].size != count)) {
       return Status();
     }
+    // Scale the filter, or add the sum of filter * term over taps and input channels to the bias.
     const std::vector<NodeId> from = {inner_id};
     const ValueId shape = patch_.AddConstant(Tensor::Int64s(sizes));
     ONCILLA_ASSIGN(const ValueId factor, patch_.Add("Reshape", {}, {constant, shape}, from));
@@ -73,7 +74,6 @@ class ScaleFolderAhead {
       const ValueId all = patch_.AddConstant(Tensor::Int64s(axes));
       ONCILLA_ASSIGN(ValueId bias, patch_.Add("ReduceSum", {}, {product, all}, from));
       if (biased) {
-        // Scale the filter, or sum filter * term over all taps into the bias.
         ONCILLA_ASSIGN(bias, patch_.Add("Add", {}, {conv.inputs[2], bias}, from));
       }
       inputs.resize(std::max<size_t>(inputs.size(), 3), kNoValue);

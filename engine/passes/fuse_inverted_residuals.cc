@@ -148,8 +148,6 @@ class ResidualFuser {
     AttrMap attrs;
     const auto take = [&](const Node* node, size_t at) {
       if (node == nullptr) return;
-      // The inputs of InvertedResidual: x, then filter and bias of expand, depthwise and project,
-      // and the residual.
       inputs[at] = node->inputs[1];
       if (Has(*node, 2)) inputs[at + 1] = node->inputs[2];
       from.push_back(IdOf(graph_, node->outputs[0]));
@@ -158,6 +156,8 @@ class ResidualFuser {
       if (node == nullptr) return;
       if (const auto it = node->attrs.find(name); it != node->attrs.end()) attrs[to] = it->second;
     };
+    // The inputs of InvertedResidual: x, then filter and bias of expand, depthwise and project, and
+    // the residual.
     take(block.project, 5);
     take(&depthwise, 3);
     take(block.expand, 1);

@@ -79,8 +79,8 @@ class ProductFinder {
   }
 
  private:
+  // Goes backwards from the QuantizeLinear, through clips, transposes and one addition of a bias.
   std::optional<Tail> TailBefore(NodeId quantise, const LinearParameters& to) const {
-    // Goes backwards from the QuantizeLinear, through clips, transposes and one addition of a bias.
     Tail tail;
     tail.from = {quantise};
     ValueId value = graph_.node(quantise).inputs[0];
@@ -184,6 +184,7 @@ class ProductFinder {
         !x->parameters.single() || !ScalesColumns(product, w->parameters)) {
       return Status();
     }
+    // A bias may be the product's own or an addition after it, not both.
     ValueId given = product.inputs.size() > 2 ? product.inputs[2] : kNoValue;
     if (tail.bias != kNoValue) {
       if (conv || given != kNoValue || graph_.fact(product.outputs[0]).shape.rank() < 2) {
@@ -194,8 +195,8 @@ class ProductFinder {
     int64_t bias_reach = 0;
     const auto bias = BiasOf(given, *x, *w, &bias_reach);
     const auto terms = Terms(product);
-    // A bias may be the product's own or an addition after it, not both.
     if (!bias || !terms) return Status();
+    // No sum may leave 32 bits, whatever the data.
     const int64_t most = SaturatingMul(*terms, x->parameters.Reach() * w->parameters.Reach());
     if (SaturatingAdd(most, bias_reach) > INT32_MAX) return Status();
 
@@ -203,7 +204,6 @@ class ProductFinder {
     ONCILLA_ASSIGN(const ValueId right, AddIntegers(patch_, *w));
     std::vector<ValueId> inputs = {left, right, x->parameters.zero, w->parameters.zero, *bias};
     while (inputs.back() == kNoValue) inputs.pop_back();
-    // No sum may leave 32 bits, whatever the data.
     ONCILLA_ASSIGN(AttrMap attrs, conv ? ConvAttributes(product) : ProductAttributes(product));
     ONCILLA_ASSIGN(const ValueId sums, patch_.Add(conv ? "ConvInteger" : "MatMulInteger",
                                                   std::move(attrs), inputs, tail.from));

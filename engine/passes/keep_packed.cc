@@ -65,8 +65,8 @@ class Keeper {
  private:
   // Reads the matrix `value`, whose axis `along` is summed over and becomes the last one.
   std::optional<Weights> Read(ValueId value, int along) const {
+    // Transposes between the weights and the product only exchange the two axes.
     while (const Node* node = ProducerIf(graph_, value, "Transpose")) {
-      // Transposes between the weights and the product only exchange the two axes.
       const auto order = OrderOf(graph_, *node);
       if (!order || order->size() != 2) return {};
       along = (*order)[static_cast<size_t>(along)];

@@ -167,9 +167,9 @@ class ProjectionMerger {
     std::vector<Tensor> weights, biases;
     std::vector<NodeId> from;
     std::vector<int64_t> columns(3, 0);
-    // Concatenate the weights, and the biases with zeros where one has none.
     int64_t width = 0, bytes = 0;
     bool biased = false;
+    // Concatenate the weights, and the biases with zeros where one has none.
     for (size_t i : merged) biased |= parts[i]->bias != kNoValue;
     for (size_t i : merged) {
       const Projection& p = *parts[i];
@@ -196,11 +196,11 @@ class ProjectionMerger {
       ONCILLA_ASSIGN(Tensor bias, Joined(biases));
       ONCILLA_ASSIGN(y, patch_.Add("Add", {}, {y, patch_.AddConstant(std::move(bias))}, from));
     }
-    // Attention finds each operand by its first column; the sizes of heads can no longer be derived
-    // from shapes, so they become attributes.
     ONCILLA_ASSIGN(y, TakenApart(y, one, width, from));
     std::vector<ValueId> inputs = node.inputs;
     for (size_t i : merged) inputs[i] = y;
+    // Attention finds each operand by its first column; the sizes of heads can no longer be derived
+    // from shapes, so they become attributes.
     AttrMap attrs = node.attrs;
     const int64_t heads = IntAttr(node, "heads", 0), shared = IntAttr(node, "kv_heads", 0);
     const auto size_of = [&](size_t i) -> int64_t {

@@ -142,9 +142,9 @@ class Narrower {
     }
     const NodeView view{node.op, &attrs, in, *out, node.name};
     if (const Status can = devices_[node.device]->CanRun(view); !can.ok()) {
-      // Add the node in 16 bits, and casts back to f32 for readers that stay in f32.
       return std::string(Message(can));
     }
+    // Add the node in 16 bits, and casts back to f32 for readers that stay in f32.
     std::vector<ValueId> inputs = node.inputs;
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!IsData(node, i)) continue;

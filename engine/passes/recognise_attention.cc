@@ -375,9 +375,9 @@ class AttentionRecogniser {
     if (joins != nullptr) attrs["joined"] = true;
     if (!Accepted(attrs, inputs)) return Status();
     ONCILLA_ASSIGN(ValueId result, patch_.Add("Attention", attrs, inputs, from));
-    // Other readers of y, such as Shape, get it back in its old layout.
     if (joins == nullptr) return patch_.Replace(y, result);
     const ValueId apart = joins->outputs[0];
+    // Other readers of y, such as Shape, get it back in its old layout.
     if (!uses_.Single(y)) {
       const PartialShape& by_head = ShapeOf(y);
       ONCILLA_ASSIGN(const ValueId split,

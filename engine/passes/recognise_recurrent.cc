@@ -249,8 +249,8 @@ class RecurrentRecogniser {
     const Dim& rows = body.fact(body.inputs()[static_cast<size_t>(loop.states[0])].value).shape[0];
     const int64_t samples = rows.known() ? rows.size : 2;
     if (samples == 0) return false;
-    Graph probe(body.shared_ops());
     // A graph with the layer alone, for a sequence of one step.
+    Graph probe(body.shared_ops());
     const auto state = Shape{samples, loop.units};
     std::vector<ValueId> in = {
         probe.AddInput("x", Fact::Of(DType::kF32, Shape{1, samples, loop.features}))};
@@ -295,10 +295,10 @@ class RecurrentRecogniser {
     };
     ONCILLA_ASSIGN(
         const auto outputs,
-        // The results of the loop are replaced by kind: states, constants, counters, lists of all
-        // steps, lists of the last one.
         AddLayer(loop, layer, x_, Input(node, loop.states[0]), Input(node, loop.states.back()), add,
                  [&](Tensor value) { return patch_.AddConstant(std::move(value)); }));
+    // The results of the loop are replaced by kind: states, constants, counters, lists of all
+    // steps, lists of the last one.
     for (size_t i = 0; i < loop.states.size(); ++i) {
       ONCILLA_TRY(patch_.Replace(Output(node, loop.states[i]), outputs[i + 1]));
     }

@@ -11,8 +11,8 @@
 namespace oncilla {
 namespace {
 
-// The ops that a recurrent step may consist of. All are piecewise analytic, so that two bodies that
-// agree at random points are the same function.
+// The ops that a recurrent step may consist of. All are analytic, so that two bodies that agree at
+// random points are the same function.
 constexpr std::string_view kStepOps[] = {
     "Add",   "Concat", "MatMul",  "Mul",          "Neg", "Reshape", "Sigmoid",
     "Slice", "Split",  "Squeeze", "StridedSlice", "Sub", "Tanh",    "Unsqueeze",
@@ -43,12 +43,12 @@ class LoopReader {
     loop_.body = &body_;
     const size_t count = initial_.size();
     if (body_.inputs().size() != count || body_.outputs().size() != count ||
-        // Each loop variable is unchanged, a list that is written, a counter or a state.
         cond_.inputs().size() != count || cond_.outputs().size() != 1 || HasEffects(cond_) ||
         HasEffects(body_)) {
       return std::nullopt;
     }
     for (size_t i = 0; i < count; ++i) number_of_[Index(body_.inputs()[i].value)] = i;
+    // Each loop variable is unchanged, a list that is written, a counter or a state.
     std::vector<int> written;
     for (size_t i = 0; i < count; ++i) {
       const int n = static_cast<int>(i);
@@ -185,7 +185,6 @@ class LoopReader {
   static Tensor SideBySide(const Tensor& a, const Tensor& b) {
     if (!b.valid()) return a;
     if (!a.valid() || a.shape()[0] != b.shape()[0]) return Tensor();
-    // Products give the weights, additions the biases.
     const auto x = FloatsOf(a), y = FloatsOf(b);
     std::vector<float> both;
     for (int64_t row = 0; row < a.shape()[0]; ++row) {
@@ -197,10 +196,10 @@ class LoopReader {
   }
 
   bool ReadWeights() {
+    // Products give the weights, additions the biases.
     std::vector<ValueId> added;
     for (uint32_t n : steps_) {
       const Node& node = body_.node(NodeId{n});
-      // Join the parts, and check that they form gates of equal width.
       if (node.op->name == "MatMul") {
         const auto weights = WeightsOf(node);
         if (!weights.has_value() || !ReadProduct(node, *weights)) return false;
@@ -212,6 +211,7 @@ class LoopReader {
         if (id != kNoValue && body_.value(id).is_constant()) added.push_back(id);
       }
     }
+    // Join the parts, and check that they form gates of equal width.
     loop_.resets_before = of_state_[1].valid();
     loop_.input_weights = SideBySide(of_step_[0], of_step_[1]);
     loop_.recurrent_weights = SideBySide(of_state_[0], of_state_[1]);

@@ -48,8 +48,8 @@ class Instance::Walk {
       }
       ONCILLA_TRY(SubmitPiece(piece));
     }
-    std::vector<std::vector<Download>> results(state_.devices.size());
     // Download the outputs that the host wants, and wait for everything.
+    std::vector<std::vector<Download>> results(state_.devices.size());
     for (size_t i = 0; i < plan_.outputs.size(); ++i) {
       const SegmentOutput& output = plan_.outputs[i];
       if (!output.read_back(plan_.input_devices)) continue;

@@ -141,9 +141,9 @@ Result<std::shared_ptr<Executor>> Executables::Find(const ImportRequest& request
   }
   Status refused;
   ImportRequest narrowed = request;
+  std::string tried;
   // Import with as little knowledge of the feeds as possible, since each level of knowledge means
   // further graphs: names, then ranks, shapes and numbers.
-  std::string tried;
   for (;; known = static_cast<Known>(static_cast<int>(known) + 1)) {
     if (known != Known::kNames) narrowed.fed = FactsOf(fed(), known);
     // If this level knows nothing more of these feeds, the import would fail as before.

@@ -1,4 +1,4 @@
-// Rows, slices, arrows and counters in Chrome's trace format (text); StepStats messages (bytes).
+// Rows, slices, arrows and counters in Chrome's trace format, and TensorFlow's messages as bytes.
 #include "engine/session/trace.h"
 
 #include <algorithm>

@@ -53,7 +53,6 @@ Dim LeftOver(const PartialShape& from, const std::vector<Dim>& to, size_t hole,
   if (!left.empty() || total % divisor != 0) return Dim();
   return Dim(total / divisor);
 }
-// Classify each requested size: -1 (the hole), a copy (0), known, named, or unknown (open).
 
 Result<Facts> InferReshape(const ReshapeAttrs& attrs, std::span<const Fact> in) {
   ONCILLA_TRY(RequireInteger(in[1], "shape"));
@@ -68,6 +67,7 @@ Result<Facts> InferReshape(const ReshapeAttrs& attrs, std::span<const Fact> in) 
   std::vector<bool> copied(asked->size());
   int hole = -1;             // the position of the -1
   int open = -1, opens = 0;  // sizes of which nothing is known
+  // Classify each requested size: -1 (the hole), a copy (0), known, named, or unknown (open).
   for (size_t i = 0; i < asked->size(); ++i) {
     const KnownInt& size = (*asked)[i];
     dims.push_back(size.dim);

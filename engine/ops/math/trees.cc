@@ -64,12 +64,12 @@ constexpr OpDef kTreesOps[] = {
         {.inputs = {1, 1}, .axes = Samples(), .storage = StorageRule::kSteps}),
     Op<InferTreeEnsemble>("TreeEnsemble",
                           {.inputs = {1, 1}, .axes = Samples(), .storage = StorageRule::kSteps}),
-// Everything that kernels follow without checks is checked here: lengths, leaves, and that children
-// come after their parents, so that a walk from the root ends.
 };
 
 }  // namespace
 
+// Everything that kernels follow without checks is checked here: lengths, leaves, and that children
+// come after their parents, so that a walk from the root ends.
 Status CheckTrees(const TreeEnsembleAttrs& attrs) {
   const size_t nodes = attrs.test.size();
   for (size_t size : {attrs.feature.size(), attrs.yes.size(), attrs.no.size(), attrs.missing.size(),

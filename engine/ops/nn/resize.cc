@@ -93,8 +93,7 @@ ResizeTaps AntialiasTaps(const ResizeAttrs& attrs, const ResizeAxis& positions, 
   for (int64_t o = 0; o < out; ++o) {
     const float far = static_cast<float>(in) + 2;
     const double x = static_cast<double>(std::clamp(positions.At(o), -far, 2 * far));
-    // As in ONNX Runtime, the pixel to the left is the reference even if x falls exactly on a
-    // pixel.
+    // The pixel to the left is the reference even if x falls exactly on a pixel.
     const double left = std::ceil(x) - 1;
     double sum = 0;
     for (int64_t t = 0; t < table.taps; ++t) {
