@@ -89,7 +89,7 @@ class Importer {
       const TensorInfo& info = request_.inputs[i];
       for (size_t j = 0; j < i; ++j) {
         if (request_.inputs[j].name == info.name) {
-          return InvalidArgument("input '", info.name, "' stands there twice");
+          return InvalidArgument("input '", info.name, "' is given twice");
         }
       }
       const Fact* fed = i < request_.fed.size() ? &request_.fed[i] : nullptr;
