@@ -168,7 +168,7 @@ class TfliteSource : public ModelSource {
     std::unordered_set<int32_t> fed;
     for (const auto& [name, tensor] : request.inputs) {
       if (fed.insert(tensor).second || request.only_needed_inputs) continue;
-      return InvalidArgument("input '", name, "' stands there twice");
+      return InvalidArgument("input '", name, "' is given twice");
     }
     return request;
   }
