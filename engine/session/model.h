@@ -25,7 +25,7 @@ class Model : public std::enable_shared_from_this<Model> {
         StoredDevices stored_devices, std::shared_ptr<SharedConstants> shared);
   ~Model();
 
-  // Of an unloaded model only the signatures are left.
+  // After unloading, only the signatures are left.
   const ModelSource& source() const { return source_; }
   const std::string& path() const { return path_; }
   Session& session() { return *session_; }
@@ -63,7 +63,7 @@ class Model : public std::enable_shared_from_this<Model> {
                                                const GraphObserver& observe = nullptr,
                                                const std::string& device = {});
 
-  // Held by who works with the model, so that Unload waits. FailedPrecondition once it is unloaded.
+  // Hold the result while working with the model: Unload waits for it. FailedPrecondition if unloaded.
   Result<std::shared_ptr<const UseGate::Use>> Enter();
 
   bool unloaded() const { return gate_.closed(); }
