@@ -1,8 +1,8 @@
 // EarlyEnd: what may end work before it is complete: a deadline, two cancellation tokens, and the
 // longest time in which a device may finish nothing.
 //
-// It interrupts nothing: the work checks reached() wherever it could stop. Once true, it stays true,
-// so checking it at the end tells whether a part of the work was left out.
+// It interrupts nothing: the work checks reached() wherever it could stop. Once true, that stays
+// true, so checking it at the end tells whether a part of the work was left out.
 #pragma once
 
 #include <algorithm>

@@ -27,8 +27,8 @@ struct LinearParameters {
   bool SameAs(const LinearParameters& other) const;
 };
 
-// The parameters of a QuantizeLinear or DequantizeLinear between f32 and integers of 8 to 32 bits, if
-// they are constants without blocks; nothing for any other node.
+// The parameters of a QuantizeLinear or DequantizeLinear between f32 and integers of 8 to 32 bits
+// that are constants without blocks; nothing for any other node.
 std::optional<LinearParameters> ParametersOf(const Graph& graph, const Node& node);
 
 // Every element of the results is one of input 0 (of all inputs, where the op's axes say so), at

@@ -1,5 +1,5 @@
-// Wishes: the requested device of each node, from the program's requests, from what the model stores
-// and from colocation groups. Whether a wish can be met is decided elsewhere (placer.h).
+// Wishes: the requested device of each node, from the program's requests, from devices stored in
+// the model and from colocation groups. Whether a wish can be met is decided elsewhere (placer.h).
 //
 // What was asked for last wins, also over what is stored. A request that names a weight (a constant
 // or a variable) is one for the nodes that read it. Nodes of one group follow the member that has a

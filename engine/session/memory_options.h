@@ -11,7 +11,7 @@
 
 namespace oncilla {
 
-// At most one form of the limit is given, and at most one of the preallocation. If nothing is given,
+// At most one form of the limit may be given, and one of the preallocation. If nothing is given,
 // the limit is nearly all of the device, and memory is taken as models need it.
 struct DeviceMemoryOptions {
   int64_t limit_bytes = 0;

@@ -63,7 +63,7 @@ class Model : public std::enable_shared_from_this<Model> {
                                                const GraphObserver& observe = nullptr,
                                                const std::string& device = {});
 
-  // Hold the result while working with the model: Unload waits for it. FailedPrecondition if unloaded.
+  // Keep the result while using the model: Unload waits for it. FailedPrecondition if unloaded.
   Result<std::shared_ptr<const UseGate::Use>> Enter();
 
   bool unloaded() const { return gate_.closed(); }

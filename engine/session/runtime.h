@@ -70,8 +70,8 @@ class Runtime {
   // is not the one it was made with.
   Result<std::shared_ptr<ThreadPool>> NamedThreads(const std::string& name, int threads);
 
-  // How many sessions prefer a physical device at present. Prefer() counts one more until its result
-  // is destroyed.
+  // Counts the sessions that prefer a physical device. Prefer() adds one, until its result is
+  // destroyed.
   std::shared_ptr<const void> Prefer(const ListedDevice& device);
   int Preferring(const ListedDevice& device);
   // 0, 1, 2, .. with each call.

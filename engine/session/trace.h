@@ -35,8 +35,8 @@ struct OpPeak {
 };
 std::vector<OpPeak> PeaksOf(const RunReport& report);
 
-// The report of a run on a queue of the application's (run/enqueue.h), for the functions above: only
-// the steps, with times on the device's clock.
+// The report of a run on one of the application's queues (run/enqueue.h), for the functions above:
+// only the steps, with times on the device's clock.
 RunReport ReportOf(EnqueuedProfile profile);
 
 // How a run's time went, per device of the report: the shares of the wall time in which a step, or

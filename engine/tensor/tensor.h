@@ -1,8 +1,8 @@
 // TensorDesc says what a tensor is; Tensor is one in host memory.
 //
 // A Tensor is an immutable value that is cheap to copy: its bytes are shared, and may be owned, or
-// a view into something else that lives as long (a mapped file). Only the code that allocated it may
-// write to it, before sharing it. Strings are a vector beside the bytes. A list of tensors
+// a view into something else that lives as long (a mapped file). Only the code that allocated it
+// writes to it, before sharing it. Strings are a vector beside the bytes. A list of tensors
 // (tensor_list.h) is passed as a Tensor too, wherever values of a graph are: see is_list().
 #pragma once
 

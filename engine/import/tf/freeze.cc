@@ -474,7 +474,6 @@ class Freezer {
                        std::map<std::string, WireRope, std::less<>>& changed) {
     const TfControlForm form = TfControlFormOf(node.op);
     const bool calls = IsCall(node);
-    // An op that is neither a call nor control flow must not name a function.
     if (form.attrs.empty() && !calls) {
       for (const auto& [name, value] : node.attrs) {
         if (name.substr(0, 1) == "_") continue;
@@ -502,7 +501,6 @@ class Freezer {
       ONCILLA_ASSIGN(const auto types, arguments(function, shift));
       return Specialise(function, types);
     };
-    // Updates an attribute that lists the types of the inputs.
     const auto retype = [&](std::string_view attr, size_t first) -> Status {
       ONCILLA_ASSIGN(auto types, graph_.Attrs(node).TypeNumbers(attr));
       for (size_t i = 0; i < types.size() && i + first < handles.size(); ++i) {
@@ -511,7 +509,6 @@ class Freezer {
       changed.emplace(attr, tf_write::TypesAttr(types));
       return {};
     };
-    // Calls: by the op's own name, or by the attribute "f".
     if (calls) {
       if (graph_.HasFunction(node.op)) {
         ONCILLA_ASSIGN(op, specialise(node.op, 0));
