@@ -114,6 +114,7 @@ class Planner {
   // A topological order that stays on one device as long as a node there is ready, so that
   // stretches are long.
   void Order() {
+    // How many planned inputs each step still waits for, and which steps read each one.
     std::vector<int> waiting(graph_.nodes().size(), 0);
     std::vector<std::vector<uint32_t>> next(graph_.nodes().size());
     std::vector<bool> planned(graph_.nodes().size());
@@ -142,6 +143,7 @@ class Planner {
         }
         plan_->stretches.emplace_back().device = device;
       }
+      // Take the first ready step in graph order, and release the steps that waited for it.
       const uint32_t n = *ready[device].begin();
       ready[device].erase(ready[device].begin());
       PlannedStep step;
@@ -336,7 +338,7 @@ class Planner {
       return false;
     }
     int reuse = -1;
-    // An output has storage of its own, unless it may overwrite an input that nobody else will read.
+    // An output has storage of its own, unless it may overwrite an input with no other reader.
     if (traits.may_overwrite) reuse = OverwritableInput(node, step, in, out[0]);
     Release(node, device);
     for (size_t i = 0; i < node.outputs.size(); ++i) {

@@ -147,6 +147,8 @@ Result<std::vector<Frame>> ReadFrames(std::string_view bytes) {
   std::vector<Frame> frames;
   std::optional<int> clear;
   while (!in.rest.empty()) {
+    // Block introducers: 0x3B trailer, 0x21 extension (of which 0xF9 is graphic control), 0x2C
+    // image.
     const int kind = in.Byte();
     if (kind == 0x3B) break;
     if (kind == 0x21) {
@@ -169,6 +171,7 @@ Result<std::vector<Frame>> ReadFrames(std::string_view bytes) {
       frame.interlaced = (own & 0x40) != 0;
       frame.colors = Table(in, own);
       if (frame.colors.empty()) frame.colors = shared;
+      // A graphic control extension applies to the next image only.
       frame.clear = clear.value_or(-1);
       clear.reset();
       frame.code_width = in.Byte();

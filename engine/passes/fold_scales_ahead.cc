@@ -29,6 +29,7 @@ class ScaleFolderAhead {
     const NodeId inner_id = graph_.value(conv.inputs[0]).producer;
     if (inner_id == kNoNode || !uses_.Single(conv.inputs[0])) return Status();
     const Node& inner = graph_.node(inner_id);
+    // Only the convolution may read the product or sum, since the node before it disappears.
     const bool is_mul = inner.op->name == "Mul", is_add = inner.op->name == "Add";
     if (!is_mul && !is_add) return Status();
     const int c = ConstantInput(graph_, inner);
@@ -43,6 +44,7 @@ class ScaleFolderAhead {
       return Status();
     }
     ONCILLA_ASSIGN(const auto attrs, ReadAttrs<ConvAttrs>(conv.attrs));
+    // A term cannot move over padding: the zeros outside of x do not have it.
     const bool pads =
         attrs.auto_pad != "valid" &&
         (attrs.auto_pad != "explicit" ||
@@ -66,6 +68,7 @@ class ScaleFolderAhead {
     ONCILLA_ASSIGN(const ValueId product, patch_.Add("Mul", {}, {conv.inputs[1], factor}, from));
     std::vector<ValueId> inputs = conv.inputs;
     inputs[0] = x;
+    // A factor replaces the filter; a term only changes the bias.
     if (is_mul) {
       inputs[1] = product;
     } else {

@@ -43,6 +43,8 @@ class EpilogueFuser {
     AttrMap attrs = target.attrs;
     const Fact& y = graph_.fact(target.outputs[0]);
     const Activation activation = ActivationOf(node.op->name, node.attrs);
+    // An activation becomes an attribute, a per-channel constant the bias, any other addend of the
+    // same shape the residual.
     if (activation != Activation::kNone) {
       attrs["activation"] = std::string(Name(activation));
     } else if (node.op->name == "Add") {
@@ -64,6 +66,7 @@ class EpilogueFuser {
     } else {
       return false;
     }
+    // The device decides whether it has a kernel for the fused node.
     while (inputs.back() == kNoValue) inputs.pop_back();
     Facts in;
     for (ValueId id : inputs) in.push_back(patch_.fact(id));

@@ -80,6 +80,7 @@ class Keeper {
         w.shape.rank() != 2 || scale.dtype != DType::kF32 || !scale.has_value()) {
       return {};
     }
+    // Rows are the outputs (or table rows), the width is the summed axis (or the row's length).
     const Shape shape = w.value.shape();
     if (shape.elements() < kFewestWeights) return {};
     Weights out;
@@ -240,6 +241,8 @@ class Keeper {
     if (!w) return Status();
     const int bits = BitsOf(w->dtype);
     if (w->width * bits % 8 != 0) return Status();
+    // Codes of fewer than 8 bits are gathered as whole bytes and unpacked afterwards, so every
+    // device must have UnpackBits.
     const auto wide = [&](DType type, int64_t width) {
       std::vector<Dim> dims = rows.shape.dims();
       dims.emplace_back(width);
@@ -249,6 +252,7 @@ class Keeper {
     const Fact bytes = wide(DType::kU8, w->width * bits / 8), codes = wide(DType::kU8, w->width);
     if (bits < 8 && !AllRun("UnpackBits", unpack, {bytes}, {codes}, node.name)) return Status();
 
+    // Gather codes, scales and zero points by the same indices, and dequantise only those rows.
     const std::vector<NodeId> from = {id, w->from};
     const auto gather = [&](ValueId table) {
       return patch_.Add("Gather", node.attrs, {table, node.inputs[1]}, from);

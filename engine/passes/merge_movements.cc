@@ -216,8 +216,8 @@ class MovementMerger {
       if (node.op->name == "Transpose") ++transposes;
       if (i > 0 && transposes > 0) single &= uses_.Single(node.outputs[0]);
     }
-    // Worth it only if it saves a transpose. Values in between must have no other readers, unless no
-    // transpose remains.
+    // Worth it only if it saves a transpose. Values in between must have no other readers, unless
+    // no transpose remains.
     const std::vector<int> source = factors.source(), order = factors.order();
     const bool same = source == order;
     if (transposes < (same ? 1 : 2) || (!same && !single)) return false;

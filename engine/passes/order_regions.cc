@@ -56,7 +56,7 @@ class RegionFinder {
   }
 
  private:
-  // ---- which values are sources, and who reads them ----
+  // ---- which values are sources, and which nodes read them ----
 
   void TraceOrigins() {
     plan_.origins.resize(graph_.values().size());

@@ -198,6 +198,7 @@ class Placer {
                          PlacementReason::kPreferred, ""};
     const Facts in = graph_.FactsOf(node.inputs), out = graph_.FactsOf(node.outputs);
     const NodeView view{node.op, &node.attrs, in, out, node.name};
+    // A wish comes first. If it cannot be met, that is an error or, without `strict`, only noted.
     bool granted = false;
     Status refused;
     if (wish.origin != Wish::kNone) {
@@ -214,7 +215,9 @@ class Placer {
         refused = device.status();
       }
     }
+    // Without a granted wish, use the preferred device or the CPU.
     if (!granted && options_.preferred != 0) ONCILLA_TRY(PlaceByDefault(id, view, placed));
+    // The CPU is the last resort, so its refusal is the run's error.
     if (devices_[placed.device]->info().can_evaluate && !IsControl(node.op->name)) {
       if (Status can = devices_[placed.device]->CanRun(view); !can.ok()) {
         return WithStage(

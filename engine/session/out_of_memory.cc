@@ -166,6 +166,7 @@ Result<std::vector<RunValue>> RunWithinMemory(Session& session, Executor& execut
   std::string tried;
   for (size_t s = 0; s < policy.steps.size() && !once; ++s) {
     switch (policy.steps[s]) {
+      // Return empty regions and idle instances of all models, and try again.
       case OutOfMemoryStep::kTrim: {
         const int64_t bytes = session.memory().Trim().bytes;
         if (bytes == 0) break;
@@ -174,6 +175,7 @@ Result<std::vector<RunValue>> RunWithinMemory(Session& session, Executor& execut
         result = executor.RunValues(feeds, keep, control);
         break;
       }
+      // Wait for other runs, whose memory becomes free when they end; try again after each one.
       case OutOfMemoryStep::kWait: {
         const auto begin = Clock::now();
         RunControl bounded = control;
@@ -184,6 +186,7 @@ Result<std::vector<RunValue>> RunWithinMemory(Session& session, Executor& execut
           session.memory().Trim();  // frees what the ended run keeps for the next one
           result = executor.RunValues(feeds, keep, control);
         }
+        // Runs that wait for each other try again one at a time: each may hold what another needs.
         if (!result.ok() && is_short(result.status()) &&
             session.memory().runs_under_way().AwaitTurn(bounded)) {
           session.memory().Trim();
@@ -201,6 +204,7 @@ Result<std::vector<RunValue>> RunWithinMemory(Session& session, Executor& execut
       }
       case OutOfMemoryStep::kFail:
         break;
+      // Run the batch in parts; results and feeds must be in host memory, where rows can be cut.
       case OutOfMemoryStep::kSplit: {
         session.memory().Trim();
         const auto host = OnHost(feeds);
@@ -220,6 +224,7 @@ Result<std::vector<RunValue>> RunWithinMemory(Session& session, Executor& execut
     }
     if (result.ok() || !is_short(result.status())) return result;
   }
+  // Nothing helped: report the failure with what was tried and what would fit.
   const Status failure = result.status();
   const auto host = OnHost(feeds);
   const Status advised =

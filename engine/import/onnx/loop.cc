@@ -178,6 +178,8 @@ class Loop {
     }
     ONCILLA_ASSIGN(const bool settled, Settle(target, round, give_up));
     if (!settled) return std::optional<Graph>();
+    // The body's results in the order of its arguments: counter, limit, condition, carried values,
+    // values that are only read, and the lists that collect the outputs of each iteration.
     ONCILLA_ASSIGN(Tensor one, ScalarOf(DType::kI64, 1));
     ONCILLA_ASSIGN(const ValueId next, body.Add(spec_.name + "/next", "Add", {},
                                                 {in.number, body.AddConstant(std::move(one))}));

@@ -1,4 +1,5 @@
-// One function per message. Fields that the engine does not use are skipped.
+// One function per message, with the field numbers of onnx.proto. Fields that the engine does not
+// use are skipped.
 #include "engine/import/onnx/reader.h"
 
 #include <algorithm>

@@ -48,6 +48,7 @@ std::string EncodeAttr(Bytes text) {
   const std::string value(text.substr(2));
   std::string out;
   protozero::pbf_writer writer(out);
+  // The field numbers are those of AttrValue (attr_value.proto).
   switch (kind) {
     case 'b':
       writer.add_bool(5, value == "1");

@@ -66,6 +66,8 @@ class ArrayRouter {
   // Goes backwards along the flow of an op to whatever begins it.
   Status Route(int user, int array) {
     std::vector<std::pair<int, size_t>> edges;
+    // A Merge passes on the flow of every input, a Switch that of its data, other ops their last
+    // input.
     const auto follow = [&](int n) {
       const size_t inputs = At(n).inputs.size();
       if (IsOp(At(n), "Merge")) {
