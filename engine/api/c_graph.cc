@@ -32,7 +32,7 @@ std::string_view NameOf(const char* name) { return name == nullptr ? "" : name; 
 Result<DType> TypeFrom(oncilla_dtype dtype) {
   const DType type = FromC(dtype);
   if (type == DType::kInvalid) {
-    return InvalidArgument("dtype ", static_cast<int>(dtype), " is no type");
+    return InvalidArgument("dtype ", static_cast<int>(dtype), " is not a type");
   }
   return type;
 }

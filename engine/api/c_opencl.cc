@@ -70,7 +70,7 @@ oncilla_status* oncilla_opencl_wrap(oncilla_session* session, void* buffer, size
     ONCILLA_ASSIGN(Shape shape, ReadShape(dims, rank));
     TensorDesc desc{FromC(dtype), std::move(shape)};
     if (desc.dtype == DType::kInvalid) {
-      return InvalidArgument("dtype ", static_cast<int>(dtype), " is no type");
+      return InvalidArgument("dtype ", static_cast<int>(dtype), " is not a type");
     }
     if (offset > static_cast<size_t>(INT64_MAX)) return InvalidArgument("offset is ", offset);
     Session& on = *session->session;

@@ -25,7 +25,7 @@ Status CheckElement(const oncilla_tensor* element, DType dtype, std::string_view
 Result<DType> ReadElementType(oncilla_dtype dtype) {
   const DType ours = FromC(dtype);
   if (ours == DType::kInvalid) {
-    return InvalidArgument("dtype ", static_cast<int>(dtype), " is no type");
+    return InvalidArgument("dtype ", static_cast<int>(dtype), " is not a type");
   }
   return ours;
 }

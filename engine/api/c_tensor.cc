@@ -40,7 +40,7 @@ Result<TensorDesc> ReadDesc(oncilla_dtype dtype, const int64_t* dims, size_t ran
                             size_t bytes) {
   const DType type = FromC(dtype);
   if (type == DType::kInvalid || type == DType::kString) {
-    return InvalidArgument("dtype ", static_cast<int>(dtype), " is no type of numbers");
+    return InvalidArgument("dtype ", static_cast<int>(dtype), " is not a numeric type");
   }
   ONCILLA_ASSIGN(Shape shape, ReadShape(dims, rank));
   TensorDesc desc{type, std::move(shape)};

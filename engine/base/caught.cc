@@ -31,7 +31,7 @@ Status CaughtStatus() noexcept {
     } catch (const std::exception& e) {
       return Internal("an exception: ", e.what());
     } catch (...) {
-      return Internal("an exception that is no std::exception");
+      return Internal("an exception that is not a std::exception");
     }
   } catch (...) {
     return OutOfHostMemory();

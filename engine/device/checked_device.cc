@@ -119,7 +119,7 @@ Status CheckedDevice::CanRun(const NodeView& node) const { return device_->CanRu
 Result<Packing> CheckedDevice::PackingFor(const NodeView& node, int input) const {
   if (input < 0 || static_cast<size_t>(input) >= node.inputs.size() ||
       !node.inputs[input].constant) {
-    return Internal(node.op->name, ": input ", input, " is no constant");
+    return Internal(node.op->name, ": input ", input, " is not a constant");
   }
   ONCILLA_ASSIGN(Packing packing, device_->PackingFor(node, input));
   if (packing.bytes < 0 || packing.name.empty()) {

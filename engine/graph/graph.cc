@@ -55,7 +55,7 @@ Result<Facts> InferNode(const OpSet& ops, std::string_view name, std::string_vie
   if (!out.ok()) return fail(out.status());
   if (DeterminesSizes(*op, inputs) &&
       !std::all_of(out->begin(), out->end(), [](const Fact& fact) { return fact.fixed(); })) {
-    return fail(InvalidArgument("what fixes its sizes has a shape that does not fit: ",
+    return fail(InvalidArgument("an input that determines its sizes has an unsuitable shape: ",
                                 PlanInputs(*op, inputs)));
   }
   return out;

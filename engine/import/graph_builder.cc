@@ -169,7 +169,7 @@ GraphBuilder::Output GraphBuilder::Op(std::string_view op, const std::vector<Out
   node.add_string(2, std::string(op));
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].tensor.empty()) {
-      return Fail(InvalidArgument("input ", i, " of '", unique, "' (", op, ") is no output"));
+      return Fail(InvalidArgument("input ", i, " of '", unique, "' (", op, ") is not an output"));
     }
     node.add_string(3, inputs[i].tensor);
   }

@@ -67,7 +67,7 @@ Status BoundedAccount::Take(int64_t bytes) {
   MutexLock lock(&mutex_);
   ONCILLA_TRY(AskMachine(bytes, unasked_));
   if (bytes > most_ - bytes_) {
-    return Exhausted("asked for ", HumanBytes(bytes), " of host memory beside ",
+    return Exhausted("asked for ", HumanBytes(bytes), " of host memory in addition to ",
                      HumanBytes(bytes_), "; the bound is ", HumanBytes(most_));
   }
   bytes_ += bytes;

@@ -136,7 +136,7 @@ Result<Example> ReadExample(std::string_view bytes) {
       ReadFeatures(View(example), out);
     }
   } catch (const std::exception&) {
-    return InvalidArgument("it is no Example message");
+    return InvalidArgument("it is not an Example message");
   }
   return out;
 }
@@ -155,7 +155,7 @@ Result<SequenceExample> ReadSequenceExample(std::string_view bytes) {
       }
     }
   } catch (const std::exception&) {
-    return InvalidArgument("it is no SequenceExample message");
+    return InvalidArgument("it is not a SequenceExample message");
   }
   return out;
 }

@@ -12,7 +12,7 @@ using records::Number;
 using records::Reader;
 using records::View;
 
-Status Damaged() { return InvalidArgument("it is no TensorProto message"); }
+Status Damaged() { return InvalidArgument("it is not a TensorProto message"); }
 
 void ReadShape(std::string_view bytes, TensorHeader& out) {
   Reader shape(bytes.data(), bytes.size());

@@ -143,7 +143,7 @@ Result<DeviceTensor> DeviceLink::Wrap(TensorDesc desc, void* buffer, int64_t off
   const int64_t element = BytesOf(desc.dtype);
   if (element > 1 && offset % element != 0) {
     return WithStage(InvalidArgument("a tensor ", desc, " at byte ", offset,
-                                     ", which is no multiple of its elements' ", element),
+                                     ", which is not a multiple of its elements' ", element),
                      Stage::kOptions);
   }
   ONCILLA_ASSIGN(WrappedMemory wrapped, objects_->WrapMemory(buffer, offset, desc.bytes()));

@@ -293,7 +293,7 @@ Result<std::vector<RunValue>> InputsOf(const Plan& plan, const Graph& graph,
       if (graph.inputs()[i].value == id) inputs.push_back(feeds[i]);
     }
   }
-  if (inputs.size() != plan.inputs.size()) return Internal("a plan reads what is no input");
+  if (inputs.size() != plan.inputs.size()) return Internal("a plan reads what is not an input");
   return inputs;
 }
 
@@ -321,7 +321,7 @@ Result<Targets> TargetsOf(const Plan& plan, const Graph& graph,
         first = into[i];
       }
     }
-    if (!first.valid()) return Internal("a plan computes what is no output");
+    if (!first.valid()) return Internal("a plan computes what is not an output");
     targets.written.push_back(std::move(first));
   }
   return targets;
@@ -345,7 +345,7 @@ Result<int> Executor::TargetDevice(std::span<const DeviceTensor> into) const {
     }
     device = *on;
     if (!into[i].writable()) {
-      return Refuse(InvalidArgument(what, " cannot be written: it is no buffer of the ",
+      return Refuse(InvalidArgument(what, " cannot be written: it is not a buffer of the ",
                                     "application's, or a read-only one (CL_MEM_READ_ONLY)"));
     }
   }

@@ -208,7 +208,7 @@ Result<DeviceMemoryPlan> PlanDeviceMemory(const DeviceMemoryOptions& options,
     plan.limit_bytes = DefaultLimitBytes(info);
     plan.limit_source = info.memory_bytes > 0 ? StrCat("all of ", HumanBytes(info.memory_bytes),
                                                        " but 300 MiB or 6 %")
-                                              : "none: the device does not tell its memory";
+                                              : "none: the device does not report its memory";
   }
   const int64_t ahead = options.preallocate_fraction > 0
                             ? Share(options.preallocate_fraction, plan.limit_bytes)

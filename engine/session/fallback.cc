@@ -17,7 +17,7 @@ Status CheckFallback(const FallbackPolicy& policy) {
     if (std::find(std::begin(words), std::end(words), spec) != std::end(words)) continue;
     const auto name = DeviceName::Parse(spec);
     if (!spec.empty() && name.ok()) continue;
-    return WithStage(InvalidArgument("fallback: '", spec, "' is no name of a device",
+    return WithStage(InvalidArgument("fallback: '", spec, "' is not a device name",
                                      DidYouMeanAmong(spec, words,
                                                      "auto, cpu, cpu:plain, gpu, gpu:1, .. and "
                                                      "TensorFlow's names of devices")),

@@ -137,7 +137,7 @@ Result<std::vector<std::span<std::byte>>> MemoryOf(const Graph& graph, const Run
         graph.outputs().begin(), graph.outputs().end(),
         [&, wanted = std::string_view(name)](const NamedValue& o) { return o.name == wanted; });
     if (it == graph.outputs().end()) {
-      return refuse("memory is given for '", name, "', which is no output of the run");
+      return refuse("memory is given for '", name, "', which is not an output of the run");
     }
     const auto i = static_cast<size_t>(it - graph.outputs().begin());
     if (keep[i]) return refuse("output '", name, "' is to be kept on its device and in memory");
@@ -215,7 +215,7 @@ std::string RunReport::Line() const {
     out.precision(2);
     out << ", " << static_cast<double>(stats.copied_bytes) / 1e6 << " MB";
   }
-  for (const std::string& step : memory.steps) out << "; " << step << " for want of memory";
+  for (const std::string& step : memory.steps) out << "; " << step << " for lack of memory";
   for (const FallbackStep& step : fallbacks) {
     out << "; not on " << ShortDeviceName(step.device) << ": " << Message(step.why);
   }
@@ -267,7 +267,7 @@ Result<std::vector<bool>> KeepMask(const Graph& graph, const std::vector<std::st
     const auto it = std::find_if(graph.outputs().begin(), graph.outputs().end(),
                                  [&](const NamedValue& output) { return output.name == name; });
     if (it == graph.outputs().end()) {
-      return WithStage(InvalidArgument("'", name, "' is to be kept, but is no output of the run"),
+      return WithStage(InvalidArgument("'", name, "' is to be kept but is not an output of the run"),
                        Stage::kOptions);
     }
     mask[static_cast<size_t>(it - graph.outputs().begin())] = true;

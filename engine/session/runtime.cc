@@ -127,7 +127,7 @@ void Runtime::Hide(std::vector<std::string> visible) const {
     // CUDA users write -1 to hide all devices.
     if (visible[i] != "-1") {
       log().Warning("ONCILLA_VISIBLE_DEVICES: ", Message(one.status()),
-                    "; this entry and those behind it mean no device");
+                    "; this entry and those after it are ignored");
     }
     found_.notes.emplace_back(Message(one.status()));
     visible.resize(i);

@@ -299,7 +299,7 @@ Status OnnxBuilder::Call(const OnnxNode& node, const OnnxFunction& function, con
     }
   }
   const std::vector<OnnxNode> nodes = BoundNodes(node, function, function.nodes, state_.unfolding);
-  if (state_.unfolding < 0) return DataLoss("functions unfold to too many nodes");
+  if (state_.unfolding < 0) return DataLoss("functions expand to too many nodes");
   OnnxScope body(scope_.target, nodes, function.opsets);
   body.prefix = scope_.NameOf(node) + "/";
   body.depth = scope_.depth + 1;

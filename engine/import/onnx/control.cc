@@ -228,7 +228,7 @@ Result<Values> OnnxSubgraphs::Lower(const OnnxGraph& graph, OnnxTarget& target,
                                     std::span<const ValueId> captured,
                                     std::span<const size_t> wanted) {
   const OnnxScope& around = builder_.scope();
-  if (around.depth >= kMaxDepth) return DataLoss("graphs and functions lie too deep in each other");
+  if (around.depth >= kMaxDepth) return DataLoss("graphs and functions are nested too deeply");
   OnnxScope scope(target, graph.nodes, around.opsets);
   scope.prefix = name_ + "/";
   scope.depth = around.depth + 1;

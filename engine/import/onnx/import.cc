@@ -61,7 +61,7 @@ Status CheckOutputType(const OnnxGraph& graph, const std::string& name, const Fa
 
 Result<Fact> OnnxInputFact(const TensorInfo& info, const Fact* fed) {
   if (info.dtype == DType::kInvalid) {
-    return Unsupported("it is no tensor, or of a type that the engine does not have");
+    return Unsupported("it is not a tensor, or has a type that the engine lacks");
   }
   Fact fact = info.kind == TensorInfo::Kind::kTensor ? Fact::Of(info.dtype, info.shape)
                                                      : Fact::List(info.dtype, info.shape);

@@ -126,7 +126,7 @@ Result<ValueId> OnnxLowering::EmptyList(const Fact& type, std::string_view role)
 }
 
 Result<ValueId> OnnxLowering::ToScalar(ValueId x, std::string_view role) {
-  if (fact(x).kind != ValueKind::kTensor) return InvalidArgument("a sequence is no number");
+  if (fact(x).kind != ValueKind::kTensor) return InvalidArgument("a sequence is not a number");
   if (fact(x).shape.ranked() && fact(x).shape.rank() == 0) return x;
   if (fact(x).has_value() && fact(x).value.elements() == 1) {
     return Constant(fact(x).value.Reshaped({}));

@@ -324,7 +324,7 @@ void ReadGraph(Bytes bytes, OnnxGraph& graph, int depth) {
 }
 
 std::shared_ptr<const OnnxGraph> ReadSubgraph(Bytes bytes, int depth) {
-  if (depth > kMaxOnnxGraphDepth) throw WireError("its graphs lie too deep within each other");
+  if (depth > kMaxOnnxGraphDepth) throw WireError("its graphs are nested too deeply");
   auto graph = std::make_shared<OnnxGraph>();
   ReadGraph(bytes, *graph, depth);
   return graph;

@@ -479,7 +479,7 @@ class Freezer {
         if (name.substr(0, 1) == "_") continue;
         const auto functions = TfAttr(value).Functions();
         if (TfAttr(value).Function().ok() || (functions.ok() && !functions->empty())) {
-          return Unsupported("an op with a function that is no call, loop or branch");
+          return Unsupported("an op with a function that is not a call, loop or branch");
         }
       }
       return {};

@@ -87,7 +87,7 @@ Result<const Signature*> ChooseTrace(const std::string& key, std::span<const Sav
   const std::string what =
       StrCat("function '", key, "' was saved for ", traces.size(), " kinds of arguments; ");
   if (none) {
-    return WithStage(InvalidArgument(what, "none of them takes what is fed: ", list),
+    return WithStage(InvalidArgument(what, "none of them accepts the feeds: ", list),
                      Stage::kOptions);
   }
   const std::string several =

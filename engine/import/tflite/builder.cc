@@ -134,7 +134,7 @@ Status TfliteBuilder::LowerOp(size_t i) {
   const TfliteOp& op = subgraph_.ops[i];
   const std::string name = NameOf(i);
   ONCILLA_TRY(state_.bounds.Take(name.size(), op.inputs.size() + op.outputs.size()));
-  if (--state_.budget < 0) return Exhausted("loops and branches unfold to too many nodes");
+  if (--state_.budget < 0) return Exhausted("loops and branches expand to too many nodes");
   for (int32_t output : op.outputs) {
     // A fed value is not computed.
     if (output == kNoTensor || !values_.contains(output)) continue;

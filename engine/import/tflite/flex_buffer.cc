@@ -82,7 +82,7 @@ Result<FlexValue> FlexValue::Element(int64_t i) const {
 }
 
 Result<FlexValue> FlexValue::Find(std::string_view key) const {
-  if (type_ != kMap) return DataLoss("its options are no map");
+  if (type_ != kMap) return DataLoss("its options are not a map");
   ONCILLA_ASSIGN(const int64_t count, Count());
   ONCILLA_ASSIGN(const uint64_t to, Target());
   const auto width = static_cast<uint64_t>(width_);

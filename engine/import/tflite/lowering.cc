@@ -146,7 +146,7 @@ Result<std::string> TfliteLowering::StateName(size_t input) const {
   if (input >= op_.inputs.size() || op_.inputs[input] == kNoTensor) {
     return DataLoss("input ", input, " is missing, which holds a state");
   }
-  if (!tensor(input).is_variable) return Unsupported("a state that is no variable");
+  if (!tensor(input).is_variable) return Unsupported("a state that is not a variable");
   // Subgraphs do not share their tensors, so the subgraph's number is part of the name.
   const auto subgraph = &subgraph_ - state_.model.subgraphs.data();
   return StrCat("state/", subgraph, "/", op_.inputs[input], "/", tensor(input).name);

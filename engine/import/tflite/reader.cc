@@ -47,7 +47,7 @@ class Reader {
 
   // Called before that many elements are read.
   Status Take(size_t elements) {
-    if (elements > budget_) return DataLoss("tables of the file lie over each other");
+    if (elements > budget_) return DataLoss("tables of the file overlap");
     budget_ -= elements;
     return {};
   }

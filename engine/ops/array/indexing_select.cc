@@ -7,7 +7,7 @@ namespace oncilla {
 namespace {
 
 Result<Facts> InferNonZero(const NoAttrs&, std::span<const Fact> in) {
-  if (in[0].dtype == DType::kString) return InvalidArgument("strings are neither zero nor not");
+  if (in[0].dtype == DType::kString) return InvalidArgument("strings cannot be compared with zero");
   const Dim rank = in[0].shape.ranked() ? Dim(in[0].shape.rank()) : Dim();
   return Facts{Fact::Of(DType::kI64, PartialShape({rank, Dim()}))};
 }

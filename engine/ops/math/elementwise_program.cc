@@ -28,7 +28,7 @@ Result<AttrValue> ParseValue(std::string_view text) {
   if (text == "true" || text == "false") return AttrValue(text == "true");
   if (auto dtype = DTypeFromName(text)) return AttrValue(*dtype);
   double number = 0;
-  if (!ReadNumber(text, &number)) return InvalidArgument("'", text, "' is no attribute value");
+  if (!ReadNumber(text, &number)) return InvalidArgument("'", text, "' is not an attribute value");
   return AttrValue(number);
 }
 
@@ -38,7 +38,7 @@ Result<ElementwiseOperand> ParseOperand(std::string_view text, size_t inputs, si
   if (text[0] == '#') {
     operand.kind = Kind::kNumber;
     if (!ReadNumber(text.substr(1), &operand.number)) {
-      return InvalidArgument("'", text, "' is no number");
+      return InvalidArgument("'", text, "' is not a number");
     }
     return operand;
   }

@@ -240,7 +240,7 @@ Result<Values> LowerImputer(OnnxLowering& b) {
 
 Result<Values> LowerOneHotEncoder(OnnxLowering& b) {
   ONCILLA_ASSIGN(const bool zeros, b.Flag("zeros", true));
-  if (!zeros) return Unsupported("that fails for what is no category (zeros = 0)");
+  if (!zeros) return Unsupported("that fails for values outside the categories (zeros = 0)");
   ONCILLA_ASSIGN(const auto words, b.StringList("cats_strings"));
   ONCILLA_ASSIGN(const auto numbers, b.IntList("cats_int64s"));
   const bool text = b.dtype() == DType::kString;
@@ -349,7 +349,7 @@ Result<Values> LowerZipMap(OnnxLowering& b) {
 // The map's value for each word of a vocabulary, in order, as one row; zero if it has none. The map
 // is two inputs, keys and values.
 Result<Values> LowerDictVectorizer(OnnxLowering& b) {
-  if (b.inputs() != 2) return Unsupported("of a map that is no input of the model");
+  if (b.inputs() != 2) return Unsupported("of a map that is not an input of the model");
   ONCILLA_ASSIGN(const std::vector<int64_t> numbers, b.IntList("int64_vocabulary"));
   ONCILLA_ASSIGN(const std::vector<Bytes> words, b.StringList("string_vocabulary"));
   if (numbers.empty() == words.empty()) {
@@ -375,7 +375,7 @@ Result<Values> LowerDictVectorizer(OnnxLowering& b) {
 // The values of a map from positions to values, as one row: in the order of the keys, or at the
 // positions that the keys state.
 Result<Values> LowerCastMap(OnnxLowering& b) {
-  if (b.inputs() != 2) return Unsupported("of a map that is no input of the model");
+  if (b.inputs() != 2) return Unsupported("of a map that is not an input of the model");
   ONCILLA_ASSIGN(const std::string form, b.String("map_form", "DENSE"));
   ONCILLA_ASSIGN(const std::string to, b.String("cast_to", "TO_FLOAT"));
   ONCILLA_ASSIGN(const int64_t most, b.Int("max_map", 1));

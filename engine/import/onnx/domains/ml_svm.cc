@@ -113,7 +113,7 @@ Result<Machine> ReadMachine(OnnxLowering& b) {
     m.supports += count;
   }
   m.classes = std::ssize(m.per_class);
-  if (m.supports == 0) return Unsupported("without support vectors: LinearClassifier is meant");
+  if (m.supports == 0) return Unsupported("without support vectors; use LinearClassifier");
   if (m.classes < 2 || m.classes > 1024) return InvalidArgument(m.classes, " classes");
   m.pairs = m.classes * (m.classes - 1) / 2;
   constexpr int64_t kMostWeights = int64_t{1} << 28;

@@ -201,7 +201,7 @@ Status ReadVotes(OnnxLowering& b, const std::string& prefix, const std::map<Node
     const auto found = known.find({trees[i], nodes[i]});
     if (found == known.end() || !found->second.leaf) {
       return InvalidArgument("a vote of node ", nodes[i], " of tree ", trees[i],
-                             ", which is no leaf");
+                             ", which is not a leaf");
     }
     forest.leaves[static_cast<size_t>(found->second.at)].push_back({ids[i], weights[i]});
   }

@@ -221,7 +221,7 @@ class LoopRaiser {
       if (!(node.inputs[1] == TfRef{loop.cond, 0})) continue;
       const auto variable = loop.cond_arguments.find(node.inputs[0]);
       if (variable == loop.cond_arguments.end() || variable->second >= variables) {
-        return Fail(loop, "has a Switch on a value that is no loop variable");
+        return Fail(loop, "has a Switch on a value that is not a loop variable");
       }
       loop.body_arguments[{n, 1}] = variable->second;
       const auto [begin, end] = exits_of_.equal_range(TfRef{n, 0});

@@ -153,7 +153,7 @@ Result<SliceKey> ParseSliceKey(std::string_view key) {
 }
 
 Result<SliceSpec> ParseSliceSpec(std::string_view text) {
-  const auto damaged = [&] { return DataLoss("'", text, "' is no slice of a tensor"); };
+  const auto damaged = [&] { return DataLoss("'", text, "' is not a slice of a tensor"); };
   SliceSpec out;
   std::string_view rest = text;
   while (rest.find(' ') != std::string_view::npos) {

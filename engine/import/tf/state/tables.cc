@@ -49,7 +49,7 @@ Result<Tensor> ConstantInput(TfImportState& state, const TfNode& node, size_t in
   const TfBody& main = state.source.main();
   const int id = input < node.inputs.size() ? main.Find(node.inputs[input].node) : -1;
   if (id < 0 || main.nodes[static_cast<size_t>(id)].op != "Const") {
-    return Unsupported("its empty or deleted key is no constant");
+    return Unsupported("its empty or deleted key is not a constant");
   }
   ONCILLA_ASSIGN(Tensor key, state.source.TensorAttr(main.nodes[static_cast<size_t>(id)], "value"));
   if (key.elements() != 1) return Unsupported("keys of ", key.desc());

@@ -93,7 +93,7 @@ Result<Values> LowerReverseSequence(TfliteLowering& b) {
 
 // Sparse constants are decoded when they are read.
 Result<Values> LowerDensify(TfliteLowering& b) {
-  if (!b.in_fact(0).constant) return Unsupported("of what is no constant");
+  if (!b.in_fact(0).constant) return Unsupported("of a value that is not a constant");
   return Values{b.in(0)};
 }
 

@@ -289,7 +289,7 @@ Result<TfliteFixedPoint> TfliteFixedPointOf(double factor) {
 
 Result<TfliteIntegers> TfliteActivated(const TfliteTensor& output, DType dtype,
                                        int64_t activation) {
-  if (activation == 4) return Unsupported("tanh behind integers");
+  if (activation == 4) return Unsupported("tanh after integers");
   ONCILLA_ASSIGN(TfliteIntegers out, TfliteIntegersOf(dtype));
   const auto zero = static_cast<double>(TfliteZeroOf(output));
   const auto steps = [&](float real) {
