@@ -73,7 +73,7 @@ Result<BfcChunk> Bfc::Allocate(int64_t bytes, int64_t tag, int64_t freed_before)
   if (bytes < 0) return InvalidArgument("cannot allocate ", bytes, " bytes");
   if (bytes == 0) return BfcChunk{};
   if (bytes > options_.max_region_bytes) return Shortage(bytes, Status());
-  const int64_t rounded = Rounded(bytes);  // not above the maximum, also a multiple
+  const int64_t rounded = Rounded(bytes);             // not above the maximum, also a multiple
   freed_before = std::max<int64_t>(freed_before, 0);  // chunks with no pending stamp always qualify
   ReserveChunks(1);                                   // for the remainder of a split
   int handle = TakeBestFit(rounded, freed_before);

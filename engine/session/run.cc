@@ -267,8 +267,9 @@ Result<std::vector<bool>> KeepMask(const Graph& graph, const std::vector<std::st
     const auto it = std::find_if(graph.outputs().begin(), graph.outputs().end(),
                                  [&](const NamedValue& output) { return output.name == name; });
     if (it == graph.outputs().end()) {
-      return WithStage(InvalidArgument("'", name, "' is to be kept but is not an output of the run"),
-                       Stage::kOptions);
+      return WithStage(
+          InvalidArgument("'", name, "' is to be kept but is not an output of the run"),
+          Stage::kOptions);
     }
     mask[static_cast<size_t>(it - graph.outputs().begin())] = true;
   }

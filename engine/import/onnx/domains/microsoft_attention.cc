@@ -50,7 +50,7 @@ Result<ValueId> SumOf(OnnxLowering& b, ValueId x, ValueId y, std::string_view ro
 
 struct Parts {
   ValueId q = kNoValue, k = kNoValue, v = kNoValue;  // [N, heads, L or S, size]
-  ValueId own_k = kNoValue;  // keys of this step alone, if there is a past
+  ValueId own_k = kNoValue;                          // keys of this step alone, if there is a past
 };
 
 // Attention of these parts under the node's masks, with the heads joined again.

@@ -211,7 +211,7 @@ class BranchRaiser {
       }
     }
     if (!merged) return Refuse(node, "joins sides that no Switch tells apart");
-    // The result is guarded by what both sides share, apart from the predicate itself.
+    // The result is guarded by the guards of both sides, apart from the predicate itself.
     Guards outer = sides[0];
     outer.merge(sides[1]);
     outer.erase(predicate);
