@@ -29,11 +29,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 
-// A joined worker that takes this much longer than the caller to finish has probably lost its core.
+// A joined worker that takes this much longer than the caller to end has probably lost its core.
 constexpr microseconds kJoinSpin{50};
-// After that, workers sleep instead of spinning for this many calls. A sleeper that wakes preempts
-// the program that took the core; a spinner burns its time slice and loses the core in the middle
-// of a chunk. Each relapse doubles the number.
+// After that, workers sleep instead of watching for this many calls: a sleeper that wakes preempts
+// the program that took the core, a watcher burns its time slice and loses the core in mid-chunk.
+// Each relapse doubles the number.
 constexpr int kFirstPenalty = 256, kLongestPenalty = 1 << 14;
 
 constexpr size_t kCacheLine = 128;  // two lines: CPUs fetch them in pairs
@@ -129,8 +129,7 @@ struct ThreadPool::State {
     }
   }
 
-  // Waits for the workers that joined. A wait longer than `patience` means that a worker lost its
-  // core.
+  // Waits for the workers that joined. `patience`: a longer wait means that one lost its core.
   void Join(Clock::duration patience) {
     if (active.value.load() == 0) return AfterJoin(false);
     const Clock::time_point begin = Clock::now();
@@ -140,7 +139,7 @@ struct ThreadPool::State {
       if (left == 0) break;
       Pause();
       if (!asleep && (turn % 32 != 0 || Clock::now() - begin < kJoinSpin)) continue;
-      // Blocking leaves the core, so that the system can move a preempted worker here.
+      // Leave the core, so that the system can move a preempted worker here.
       asleep = true;
       caller_sleeps.store(true);
       if (const uint32_t now = active.value.load(); now != 0) active.Wait(now);
@@ -175,8 +174,8 @@ struct ThreadPool::State {
   std::exception_ptr failure;  // written by whoever set `failed`, read by the caller after joining
 
   const microseconds spin;
-  // Only the caller that is `busy` uses these: how many calls are still to be made without
-  // spinning, how many there were last time, and the calls since that period ended.
+  // Of the caller that is `busy`: calls left without watching; how long the last such time was;
+  // calls since it ended.
   int penalty = 0, penalty_length = kFirstPenalty, quiet_calls = kLongestPenalty;
 
   alignas(kCacheLine) WaitWord epoch;
@@ -237,7 +236,7 @@ void ThreadPool::Run(int64_t n, int64_t grain, Body body, void* context, const E
   const Clock::time_point begin = Clock::now();
   const int64_t taken = s.Drain(0);
   s.open.store(false);
-  // A worker may still be within its last chunk, so that much extra time is allowed.
+  // A worker may rightly be one chunk behind.
   const Clock::duration chunk = (Clock::now() - begin) / std::max<int64_t>(taken, 1);
   s.Join(kJoinSpin + chunk);
   const std::exception_ptr failure = std::exchange(s.failure, nullptr);
