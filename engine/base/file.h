@@ -54,7 +54,7 @@ class MappedFile {
   // here: the mapping keeps the old one.
   Status CheckUnchanged() const;
   // The bytes are not needed soon: their pages leave the process' memory, and are read again when
-  // they are. Does nothing for what is not mapped.
+  // they are. Does nothing for bytes that are not mapped.
   void DropPages() const;
   bool mapped() const { return guard_ != nullptr; }
   // Made by OfBytes: there is no folder that files beside it could be in.
@@ -104,7 +104,7 @@ class FileDraft {
 };
 
 // Where a file of that name is written: behind symbolic links, so that a link stays one.
-// InvalidArgument for what is there and is no regular file: it is never replaced.
+// InvalidArgument if it exists but is not a regular file: that is never replaced.
 Result<std::string> WritableTarget(const std::string& path);
 
 // FileDraft in one call.

@@ -110,7 +110,7 @@ class Tokens {
     }
   }
 
-  // Takes every character that could belong to a number; whoever needs the value checks it.
+  // Takes every character that could belong to a number; the code that needs the value checks it.
   void TakeNumber() {
     const bool hex = text_.size() > 1 && text_[0] == '0' && (text_[1] | 0x20) == 'x';
     TakeWhile([&, last = '0'](char c) mutable {

@@ -39,7 +39,7 @@ struct PoolOptions {
   int64_t growth_cap_bytes = INT64_MAX;
   // What Trim leaves in the pool once it is there (Commit).
   int64_t reserve_bytes = 0;
-  // Called when a request fails for want of memory, without any lock of the pool; may be empty.
+  // Called when a request fails for lack of memory, without any lock of the pool; may be empty.
   std::function<void(const PoolShortage&)> on_shortage = nullptr;
   // Whose line holds what is in regions but not handed out, so that the ledger's total is what the
   // device gave. kNoOwner: nobody's.

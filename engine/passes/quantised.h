@@ -47,7 +47,7 @@ std::optional<Dequantised> DequantisedBefore(const Graph& graph, ValueId value);
 // The integers in the order of the value's axes.
 Result<ValueId> AddIntegers(Patch& patch, const Dequantised& value);
 
-// What QuantizeLinear with these single parameters makes of a number that is no NaN.
+// What QuantizeLinear with these single parameters makes of a number that is not NaN.
 int64_t QuantisedNumber(const LinearParameters& parameters, double number);
 
 }  // namespace oncilla

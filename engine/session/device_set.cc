@@ -155,7 +155,7 @@ Status DeviceSet::OpenPreferred() {
 }
 
 void DeviceSet::TellOnlyCpu() const {
-  // Whoever hid the GPUs needs no warning.
+  // A user who hid the GPUs needs no warning.
   if (!knows_gpus_ || options_.device_count.count("GPU") != 0) return;
   if (!options_.visible_devices.empty() || runtime_.options().visible_devices) return;
   std::string why;

@@ -45,7 +45,7 @@ class Model : public std::enable_shared_from_this<Model> {
 
   // From the next run on nodes are placed as asked; what was asked for last wins. Weights move with
   // their nodes: the copies that no graph reads any more go back once no run under way does.
-  // InvalidArgument for what is no device name; NotFound for a device that is not there, if the
+  // InvalidArgument for an invalid device name; NotFound for a device that is not there, if the
   // session is strict (otherwise its nodes are placed as if nothing had been asked, with that
   // reason).
   Status Place(std::vector<PlacementRequest> requests);

@@ -52,7 +52,7 @@ class Runtime {
  public:
   static std::shared_ptr<Runtime> Create(RuntimeOptions options);
 
-  // The CPU first, then GPUs in the order their backends found them, then what is not usable.
+  // The CPU first, then GPUs in the order their backends found them, then unusable devices.
   const std::vector<ListedDevice>& devices() const { return All().devices; }
   // devices()[index], without looking for others when it is the CPU.
   const ListedDevice& device(size_t index) const { return index == 0 ? cpu_ : devices()[index]; }
@@ -87,7 +87,7 @@ class Runtime {
   std::vector<std::weak_ptr<Session>> TakeSessions();
 
   // FailedPrecondition in a process that was forked after the runtime was made: its threads and the
-  // drivers' stayed in the parent, and whoever waits for them waits for ever.
+  // drivers' stayed in the parent, so a wait for them would never end.
   Status CheckProcess() const;
 
   // ResolveDevice() among devices(); the CPU is found without looking for others.

@@ -354,8 +354,8 @@ void BypassHandles(TfFlatGraph& graph) {
   }
 }
 
-// For a Switch without a Merge: whoever reads one of its outputs requires that side to be taken,
-// like a fetch inside a branch. The op's name says which side.
+// For a Switch without a Merge: reading one of its outputs requires that side to be taken, like a
+// fetch inside a branch. The op's name says which side.
 void GateSwitches(TfFlatGraph& graph) {
   std::map<TfRef, int, RefLess> gates;
   const size_t count = graph.nodes.size();
