@@ -1,4 +1,4 @@
-// Facts come from the compiler and from CMake, which sets ONCILLA_VERSION and ONCILLA_BUILD_TYPE.
+// Facts from the compiler and from CMake, which sets ONCILLA_VERSION and ONCILLA_BUILD_TYPE.
 #include "engine/api/build_info.h"
 
 namespace oncilla {

@@ -18,7 +18,7 @@ std::unique_ptr<oncilla_status> MakeStatus(const Status& status) {
   auto handle = std::make_unique<oncilla_status>();
   handle->status = status;
   handle->details = Details(status);
-  // A name in a file may hold a zero, at which the caller's text would end.
+  // A name in a file may contain a zero byte, which would end the caller's C string.
   for (const char c : Message(status)) {
     if (c == '\0') {
       handle->message += "\\x00";
@@ -30,7 +30,7 @@ std::unique_ptr<oncilla_status> MakeStatus(const Status& status) {
   return handle;
 }
 
-// Never freed: callers may hold it for as long as they like, several at once.
+// Never freed: callers may hold it for any time, several at once.
 oncilla_status* OutOfMemoryHandle() noexcept {
   static auto* const handle = MakeStatus(OutOfHostMemory()).release();
   return handle;
@@ -52,7 +52,7 @@ Status NeedHandle(const void* handle, std::string_view what) {
   return handle != nullptr ? Status() : InvalidArgument(what, " is null");
 }
 
-// The bounds of the option `threads`.
+// Checks the bounds of the option `threads`.
 Status CheckThreads(int32_t threads, std::string_view what) {
   constexpr int32_t kMost = 1024;
   if (threads >= 0 && threads <= kMost) return Status();
@@ -379,7 +379,7 @@ oncilla_status* oncilla_model_load_bytes(oncilla_session* session, const void* b
     ONCILLA_TRY(ReadStruct(options, "oncilla_load_options", &given));
     ONCILLA_ASSIGN(const OpenModelOptions open, ReadLoadOptions(given, StoredDevices::kIgnore));
     std::span<const std::byte> view(static_cast<const std::byte*>(bytes), size);
-    // Takes over the bytes only once nothing can fail any more.
+    // Takes ownership of the bytes only once nothing can fail any more.
     const auto let_go = std::make_shared<std::atomic<bool>>(false);
     std::shared_ptr<const void> owner;
     if (release == nullptr) {
@@ -390,7 +390,7 @@ oncilla_status* oncilla_model_load_bytes(oncilla_session* session, const void* b
       owner = std::shared_ptr<const void>(bytes, [release, user, let_go](const void*) {
         try {
           if (*let_go) release(user);
-        } catch (...) {  // whoever drops the last reference cannot be told
+        } catch (...) {  // nobody can be told at this point
         }
       });
     }

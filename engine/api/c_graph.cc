@@ -11,9 +11,9 @@ using namespace oncilla::api;  // NOLINT
 
 struct oncilla_graph {
   GraphBuilder builder;
-  GraphBuilder::Attrs attrs;  // of the op that comes next
+  GraphBuilder::Attrs attrs;  // for the next op
   std::deque<std::string> names;
-  std::map<std::string, DType, std::less<>> types;  // of outputs, by tensor
+  std::map<std::string, DType, std::less<>> types;  // dtypes of outputs, by tensor name
 
   Status Take(const GraphBuilder::Output& output, const char** tensor) {
     attrs.clear();
@@ -32,7 +32,7 @@ std::string_view NameOf(const char* name) { return name == nullptr ? "" : name; 
 Result<DType> TypeFrom(oncilla_dtype dtype) {
   const DType type = FromC(dtype);
   if (type == DType::kInvalid) {
-    return InvalidArgument("dtype ", static_cast<int>(dtype), " is no type");
+    return InvalidArgument("dtype ", static_cast<int>(dtype), " is not a type");
   }
   return type;
 }
@@ -58,7 +58,7 @@ oncilla_status* AddAttr(oncilla_graph* graph, const char* name, T value) {
   });
 }
 
-// Tensors that the builder has not made are outputs of its nodes behind the first.
+// A name without an entry is a further output (name:1, ...) of a node, whose first output is known.
 Result<GraphBuilder::Output> Find(const oncilla_graph& graph, std::string_view tensor) {
   const auto found = graph.types.find(tensor);
   if (found != graph.types.end()) return GraphBuilder::Output{found->first, found->second};
@@ -148,7 +148,7 @@ oncilla_status* oncilla_graph_attr_string(oncilla_graph* graph, const char* name
 }
 namespace {
 
-// Adds a list; `convert` gives a Result for each item.
+// Adds a list attribute; `convert` gives a Result for each item.
 template <class T, class F>
 oncilla_status* AddList(oncilla_graph* graph, const char* name, const T* values, size_t count,
                         F&& convert) {

@@ -1,4 +1,4 @@
-// The C interface: what of memory goes beyond one number per device.
+// The C interface: everything about memory beyond one number per device.
 #include <algorithm>
 #include <cstring>
 

@@ -1,5 +1,5 @@
-// The C interface: OpenCL objects of the application's (oncilla_opencl.h). Handles pass through as
-// they are; what is behind them is the backend's business.
+// The C interface: the application's OpenCL objects (oncilla_opencl.h). Handles are passed through
+// unchanged; only the backend interprets them.
 #include "engine/api/handles.h"
 #include "engine/device/linked_backends.h"
 
@@ -20,7 +20,7 @@ Result<std::vector<RunValue>> ReadValues(const oncilla_tensor* const* tensors, s
   return values;
 }
 
-// Null tensors become invalid ones.
+// Null tensors become invalid ones, which mean no target.
 Result<std::vector<DeviceTensor>> ReadTargets(const oncilla_tensor* const* tensors, size_t count) {
   if (count > 0) ONCILLA_TRY(NeedHandle(tensors, "outputs"));
   std::vector<DeviceTensor> targets(count);
@@ -70,7 +70,7 @@ oncilla_status* oncilla_opencl_wrap(oncilla_session* session, void* buffer, size
     ONCILLA_ASSIGN(Shape shape, ReadShape(dims, rank));
     TensorDesc desc{FromC(dtype), std::move(shape)};
     if (desc.dtype == DType::kInvalid) {
-      return InvalidArgument("dtype ", static_cast<int>(dtype), " is no type");
+      return InvalidArgument("dtype ", static_cast<int>(dtype), " is not a type");
     }
     if (offset > static_cast<size_t>(INT64_MAX)) return InvalidArgument("offset is ", offset);
     Session& on = *session->session;

@@ -7,7 +7,8 @@ using namespace oncilla::api;  // NOLINT
 
 namespace {
 
-// Elements that are there: an optional sequence has an unwritten one behind its own.
+// The number of elements: an optional value that holds a sequence has an unwritten element after
+// them.
 int64_t WrittenSize(const TensorList& list) {
   const int64_t size = list.size();
   return size > 0 && !list.at(size - 1).valid() ? size - 1 : size;
@@ -24,7 +25,7 @@ Status CheckElement(const oncilla_tensor* element, DType dtype, std::string_view
 Result<DType> ReadElementType(oncilla_dtype dtype) {
   const DType ours = FromC(dtype);
   if (ours == DType::kInvalid) {
-    return InvalidArgument("dtype ", static_cast<int>(dtype), " is no type");
+    return InvalidArgument("dtype ", static_cast<int>(dtype), " is not a type");
   }
   return ours;
 }
@@ -65,7 +66,7 @@ oncilla_status* oncilla_optional_create(oncilla_dtype dtype, const oncilla_tenso
         return InvalidArgument("value is a sequence of ", value->tensor.dtype(), ", not of ", type);
       }
       list = value->tensor.list();
-      list.Resize(WrittenSize(list) + 1);  // the unwritten element says that the sequence is there
+      list.Resize(WrittenSize(list) + 1);  // the unwritten element marks it as present
     } else if (value != nullptr) {
       ONCILLA_TRY(CheckElement(value, type, "value"));
       list.Push(value->tensor);

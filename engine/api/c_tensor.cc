@@ -40,7 +40,7 @@ Result<TensorDesc> ReadDesc(oncilla_dtype dtype, const int64_t* dims, size_t ran
                             size_t bytes) {
   const DType type = FromC(dtype);
   if (type == DType::kInvalid || type == DType::kString) {
-    return InvalidArgument("dtype ", static_cast<int>(dtype), " is no type of numbers");
+    return InvalidArgument("dtype ", static_cast<int>(dtype), " is not a numeric type");
   }
   ONCILLA_ASSIGN(Shape shape, ReadShape(dims, rank));
   TensorDesc desc{type, std::move(shape)};
@@ -112,12 +112,12 @@ oncilla_status* oncilla_tensor_wrap(oncilla_dtype dtype, const int64_t* dims, si
     ONCILLA_TRY(NeedHandle(tensor, "tensor"));
     ONCILLA_ASSIGN(TensorDesc desc, ReadDesc(dtype, dims, rank, data, bytes));
     auto handle = std::make_unique<oncilla_tensor>();
-    // The last thing that can fail, and only before `release` is bound to the owner.
+    // Everything that can fail happens before `release` is bound to the owner.
     auto owner = std::make_shared<std::pair<void (*)(void*), void*>>(nullptr, user);
     std::shared_ptr<const void> guard(owner.get(), [owner](const void*) {
       try {
         if (owner->first != nullptr) owner->first(owner->second);
-      } catch (...) {  // whoever drops the last reference cannot be told
+      } catch (...) {  // nobody can be told at this point
       }
     });
     *handle = MakeTensor(Tensor::View(std::move(desc), {static_cast<const std::byte*>(data), bytes},

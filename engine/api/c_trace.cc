@@ -15,7 +15,7 @@ Result<std::string> TraceOf(const RunReport& report, oncilla_trace_format format
     case ONCILLA_TRACE_STEP_STATS:
       return RunMetadata(report);
   }
-  return InvalidArgument("format ", static_cast<int>(format), " is no format of traces");
+  return InvalidArgument("format ", static_cast<int>(format), " is not a trace format");
 }
 
 Result<std::string> TraceOf(const oncilla_result* result, oncilla_trace_format format) {

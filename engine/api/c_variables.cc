@@ -6,7 +6,7 @@ using namespace oncilla::api;
 
 namespace {
 
-// Listed when first asked for: that reads the model's graph.
+// Variables are listed on first use, because that reads the model's graph.
 Status List(const oncilla_model& model) {
   std::call_once(model.listed, [&] {
     model.variables_status = Fenced([&]() -> Status {

@@ -1,6 +1,6 @@
-// CancellationToken: a wish that work end early, which any thread may utter and the work looks at.
+// CancellationToken: a request that work end early, which any thread may make and the work checks.
 //
-// Copies share one wish. It cannot be taken back, and it interrupts nothing: who works asks
+// Copies share one request. It cannot be withdrawn, and it interrupts nothing: the work checks
 // cancelled() wherever it could stop. Thread-safe.
 #pragma once
 

@@ -1,4 +1,5 @@
-// The status for refused memory stands ready before main, for then there is memory.
+// The status that reports exhausted host memory is built before main runs, while there still is
+// memory to build it.
 #include "engine/base/caught.h"
 
 #include <new>
@@ -30,7 +31,7 @@ Status CaughtStatus() noexcept {
     } catch (const std::exception& e) {
       return Internal("an exception: ", e.what());
     } catch (...) {
-      return Internal("an exception that is no std::exception");
+      return Internal("an exception that is not a std::exception");
     }
   } catch (...) {
     return OutOfHostMemory();

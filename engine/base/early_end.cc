@@ -1,4 +1,4 @@
-// Why a run ends early, in words.
+// The texts of statuses for runs that end early.
 #include "engine/base/early_end.h"
 
 namespace oncilla {
@@ -20,8 +20,8 @@ Status MayWait(const EarlyEnd& end, Deadline since, std::string_view what) {
   ONCILLA_TRY(MayGoOn(end));
   if (end.watchdog.count() <= 0) return Status();
   if (std::chrono::steady_clock::now() < DeadlineAfter(since, end.watchdog)) return Status();
-  return WithStage(Error(Code::kUnavailable, what, " has not been done for ", end.watchdog.count(),
-                         " ms, and the device is given up"),
+  return WithStage(Error(Code::kUnavailable, what, " has not finished in ", end.watchdog.count(),
+                         " ms, and the device is abandoned"),
                    Stage::kDevice);
 }
 

@@ -1,8 +1,8 @@
-// EarlyEnd: what may end a piece of work before it is done: a deadline, two wishes, and for how
-// long a device may finish nothing.
+// EarlyEnd: what may end work before it is complete: a deadline, two cancellation tokens, and the
+// longest time in which a device may finish nothing.
 //
-// It interrupts nothing: who works asks reached() wherever it could stop. That stays true once it
-// is, so that work of which a part was left out is known by asking when it is over.
+// It interrupts nothing: the work checks reached() wherever it could stop. Once true, that stays
+// true, so checking it at the end tells whether a part of the work was left out.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ struct EarlyEnd {
   Deadline deadline = kNoDeadline;
   CancellationToken cancel = {};  // the caller's
   CancellationToken stop = {};    // the session's
-  // A device or driver that finishes nothing for so long is given up; 0: it may take its time.
+  // A device or driver that finishes nothing for this long is abandoned; 0: no such limit.
   std::chrono::milliseconds watchdog{0};
   // What the deadline came from, for messages; 0: not known.
   std::chrono::milliseconds time_limit{0};
@@ -46,8 +46,8 @@ struct EarlyEnd {
 
 // Cancelled or DeadlineExceeded, for a run, once the end is reached.
 Status MayGoOn(const EarlyEnd& end);
-// The same for who has waited for a device since `since`: Unavailable, naming `what` was waited for
-// ("a compilation"), once that is longer ago than the watchdog allows.
+// The same for a wait for a device that began at `since`: Unavailable, naming `what` was waited for
+// ("a compilation"), once the wait is longer than the watchdog allows.
 Status MayWait(const EarlyEnd& end, Deadline since, std::string_view what);
 
 }  // namespace oncilla

@@ -74,7 +74,7 @@ std::string_view KindOf(mode_t mode) {
   return "it is a device, not a regular file";
 }
 
-// Closes on every way out, unless released.
+// Closes the descriptor when it goes out of scope, unless it was released.
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
@@ -129,7 +129,7 @@ std::string FolderOf(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// Leaves new bytes as they come: a file's are about to be read into them.
+// An allocator that leaves new bytes uninitialised: file contents are about to be read into them.
 template <class T>
 struct Unfilled : std::allocator<T> {
   template <class U>
@@ -147,8 +147,8 @@ struct Unfilled : std::allocator<T> {
 };
 using FileBytes = std::vector<char, Unfilled<char>>;
 
-// All of a file from where its descriptor stands, `size` bytes as the system says. Bytes:
-// std::string or FileBytes.
+// Reads a file from the descriptor's position to its end. `size` is what the system stated. Bytes
+// is std::string or FileBytes.
 template <class Bytes>
 Result<Bytes> ReadWhole(int fd, const std::string& path, uint64_t max_bytes, off_t size) {
   auto too_large = [&](uint64_t found) {
@@ -157,7 +157,7 @@ Result<Bytes> ReadWhole(int fd, const std::string& path, uint64_t max_bytes, off
   };
   const uint64_t stated = static_cast<uint64_t>(size);
   if (stated > max_bytes) return too_large(stated);
-  // The stated size is only a hint: files of /proc state 0, and a log grows while it is read.
+  // The stated size is only a hint: files in /proc state 0, and a log grows while it is read.
   Bytes contents;
   constexpr uint64_t kStep = 1 << 20;
   for (;;) {
@@ -178,7 +178,7 @@ Result<Bytes> ReadWhole(int fd, const std::string& path, uint64_t max_bytes, off
 
 }  // namespace
 
-// Takes over the descriptor of a regular file.
+// Takes ownership of the descriptor of a regular file.
 Result<std::shared_ptr<const MappedFile>> MappedFile::Map(int fd, const std::string& path) {
   std::shared_ptr<MappedFile> file(new MappedFile);
   file->fd_ = fd;
@@ -192,7 +192,7 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::Map(int fd, const std::str
   constexpr int64_t kReadWhole = int64_t{16} << 20;
   if (info.st_size <= kReadWhole) {
     ONCILLA_ASSIGN(FileBytes contents, ReadWhole<FileBytes>(fd, path, kReadWhole, info.st_size));
-    // Written to meanwhile: perhaps half of the old and half of the new.
+    // If the file was written to during the read, the contents may mix old and new bytes.
     file->size_ = static_cast<size_t>(info.st_size);
     ONCILLA_TRY(file->CheckUnchanged());
     auto kept = std::make_shared<const FileBytes>(std::move(contents));
@@ -284,7 +284,7 @@ void MappedFile::DropPages() const {
 
 MappedFile::~MappedFile() {
   const bool mapped = guard_ != nullptr;
-  guard_.reset();  // before the range is anybody else's
+  guard_.reset();  // before another mapping can reuse the range
   if (mapped) ::munmap(const_cast<std::byte*>(data_), size_);
   if (fd_ >= 0) ::close(fd_);
 }
@@ -329,7 +329,8 @@ Result<std::string> WritableTarget(const std::string& path) {
 }
 
 Result<FileDraft> FileDraft::Create(const std::string& path) {
-  // Unique among threads by the counter, among processes by the rest; O_EXCL settles what is left.
+  // The counter makes the name unique among threads, the rest among processes; O_EXCL catches what
+  // collides all the same.
   static std::atomic<uint32_t> counter{0};
   ONCILLA_ASSIGN(const std::string target, WritableTarget(path));
   for (int attempt = 0;; ++attempt) {
@@ -441,7 +442,8 @@ Result<std::vector<FolderEntry>> ListFolder(const std::string& path) {
 }
 
 Status MakeFolder(const std::string& path) {
-  // From the top down; a race with another maker of the same folder ends in EEXIST, which is fine.
+  // Folders are created from the top down. If another process creates the same one first, mkdir
+  // says EEXIST, which is fine.
   for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string part = path.substr(0, end);
     if (::mkdir(part.c_str(), 0777) != 0) {

@@ -23,10 +23,10 @@ namespace oncilla {
 
 // A file's bytes, read-only, for as long as the object lives. Immutable and safe to share between
 // threads. A small file is read whole when it is opened, so that nothing that happens to it later
-// is seen. A large one is mapped, and that is the file itself: who writes to it changes these
-// bytes, and where it was shortened they read as zeros (mapping_guard.h). So whoever reads bytes
-// late asks CheckUnchanged() before and, since it may happen meanwhile, behind, before using the
-// outcome.
+// is seen. A large one is mapped, and that is the file itself: writes to the file change these
+// bytes, and where it was shortened they read as zeros (mapping_guard.h). So code that reads bytes
+// late calls CheckUnchanged() before and, since the file may change meanwhile, again afterwards,
+// before it uses the outcome.
 class MappedFile {
  public:
   // Refuses folders, devices, pipes and sockets. An empty file gives an empty span.
@@ -54,7 +54,7 @@ class MappedFile {
   // here: the mapping keeps the old one.
   Status CheckUnchanged() const;
   // The bytes are not needed soon: their pages leave the process' memory, and are read again when
-  // they are. Does nothing for what is not mapped.
+  // they are. Does nothing for bytes that are not mapped.
   void DropPages() const;
   bool mapped() const { return guard_ != nullptr; }
   // Made by OfBytes: there is no folder that files beside it could be in.
@@ -104,7 +104,7 @@ class FileDraft {
 };
 
 // Where a file of that name is written: behind symbolic links, so that a link stays one.
-// InvalidArgument for what is there and is no regular file: it is never replaced.
+// InvalidArgument if it exists but is not a regular file: that is never replaced.
 Result<std::string> WritableTarget(const std::string& path);
 
 // FileDraft in one call.

@@ -1,4 +1,4 @@
-// Powers of 1024, two decimals above a byte.
+// Powers of 1024, with two decimals for every unit above the byte.
 #include "engine/base/format.h"
 
 #include <cctype>
@@ -12,7 +12,7 @@ std::string HumanBytes(int64_t bytes) {
   static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   double value = static_cast<double>(bytes);
   int unit = 0;
-  // 1023.995 would print as 1024.00.
+  // A value from 1023.995 on would round to "1024.00", so it moves to the next unit.
   while (std::fabs(value) >= 1023.995 && unit < 6) value /= 1024, ++unit;
   char text[32];
   std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.2f %s", value, kUnits[unit]);
@@ -54,7 +54,8 @@ std::string Printable(std::string_view text) {
   };
   for (size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
-    // C1 controls, which are two bytes in UTF-8 and begin sequences as ESC does.
+    // C1 control characters are two bytes in UTF-8; terminals read some as the start of a sequence,
+    // as they read ESC.
     const bool c1 = byte == 0xc2 && i + 1 < text.size() &&
                     (static_cast<unsigned char>(text[i + 1]) & 0xe0) == 0x80;
     if (c1) {

@@ -12,7 +12,7 @@ namespace oncilla {
 std::string HumanBytes(int64_t bytes);
 
 // A number of bytes with or without a unit: "64", "1.5k", "512MiB", "3GB". k, M, G and T are powers
-// of 1000, with an 'i' powers of 1024. Nothing for what is no such number or above 9e18.
+// of 1000, with an 'i' powers of 1024. Nothing for any other text, or above 9e18.
 std::optional<int64_t> BytesFromText(std::string_view text);
 
 // Text for a terminal: control characters, which a name in a file may hold, as \xNN; line breaks

@@ -1,4 +1,4 @@
-// glibc keeps freed memory that has something alive above it, until told otherwise.
+// glibc keeps freed memory below any block still in use until malloc_trim() is called.
 #include "engine/base/free_memory.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ void AskForLargePages(void* data, int64_t bytes) {
   const auto begin = reinterpret_cast<uintptr_t>(data);
   const uintptr_t first = (begin + kLargePage - 1) / kLargePage * kLargePage;
   const uintptr_t last = (begin + static_cast<uintptr_t>(bytes)) / kLargePage * kLargePage;
-  // A wish: without it, memory is the same.
+  // This is advice to the kernel: if it is refused, the memory works the same.
   if (first < last) (void)::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
 #else
   (void)data, (void)bytes;
@@ -55,7 +55,7 @@ std::string Contents(const char* path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// The number at the front of a text, spaces before it left out; -1: there is none.
+// The number at the front of a text, after leading spaces; -1 if there is none.
 int64_t NumberIn(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
   int64_t number = -1;

@@ -1,4 +1,4 @@
-// Separators and escapes.
+// Separators between members, and escapes in strings.
 #include "engine/base/json_writer.h"
 
 #include <cmath>
@@ -7,7 +7,8 @@
 namespace oncilla {
 namespace {
 
-// The bytes of a well-formed UTF-8 character at the front of `text`; 0: it is none.
+// The number of bytes of the well-formed UTF-8 character at the front of `text`; 0 if there is
+// none.
 size_t CharacterBytes(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
@@ -20,8 +21,8 @@ size_t CharacterBytes(std::string_view text) {
   for (size_t i = 1; i < count; ++i) {
     if ((byte(i) & 0xc0) != 0x80) return 0;
   }
-  if (lead == 0xe0 && byte(1) < 0xa0) return 0;  // too long a form
-  if (lead == 0xed && byte(1) > 0x9f) return 0;  // half of a pair
+  if (lead == 0xe0 && byte(1) < 0xa0) return 0;  // overlong encoding
+  if (lead == 0xed && byte(1) > 0x9f) return 0;  // half of a surrogate pair
   if (lead == 0xf0 && byte(1) < 0x90) return 0;
   if (lead == 0xf4 && byte(1) > 0x8f) return 0;
   return count;

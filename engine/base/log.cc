@@ -1,4 +1,4 @@
-// Writes under a lock of its own; the flag below breaks the circle of a hook that logs.
+// Writes under the log's own lock. The flag below prevents a deadlock when a hook logs in turn.
 #include "engine/base/log.h"
 
 #include <cstdio>
@@ -9,7 +9,8 @@
 namespace oncilla {
 namespace {
 
-// Set while this thread is inside a hook: it holds that log's lock, and must not take it again.
+// True while this thread is inside a hook: it then holds that log's lock and must not take it
+// again.
 thread_local bool inside_hook = false;
 
 void WriteToStandardError(LogLevel level, std::string_view message) {

@@ -1,5 +1,5 @@
-// A table of ranges that the signal handler reads without locks. A slot's range is set before it is
-// switched on, and stays while it is on.
+// A table of ranges that the signal handler reads without locks. A slot's range is set before the
+// slot is switched on, and does not change while it is on.
 #include "engine/base/mapping_guard.h"
 
 #include <signal.h>
@@ -24,7 +24,8 @@ Slot g_slots[1024];
 uintptr_t g_page = 4096;
 struct sigaction g_before;
 
-// Zeros in place of the page at `address`. False when that is not within a guarded mapping.
+// Maps zeros in place of the page at `address`. Returns false if that is not within a guarded
+// mapping.
 bool Patch(uintptr_t address) {
   for (Slot& slot : g_slots) {
     if (!slot.on.load() || address < slot.begin || address >= slot.end) continue;
@@ -46,7 +47,7 @@ void OnBusError(int signal, siginfo_t* info, void* context) {
       g_before.sa_handler != nullptr) {
     return g_before.sa_handler(signal);
   }
-  // The default: the instruction is tried again, and this time it ends the process.
+  // The default action: on return the instruction runs again and this time ends the process.
   ::sigaction(SIGBUS, &g_before, nullptr);
 }
 

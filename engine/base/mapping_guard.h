@@ -1,6 +1,6 @@
-// Keeps a process alive that reads a mapped file which somebody shortens: where the file's end has
-// moved, the system raises SIGBUS. The guard puts zeros there instead and notes the damage, which
-// whoever read asks for before using what came of it.
+// Keeps a process alive that reads a mapped file which another process truncates: reading beyond
+// the file's new end raises SIGBUS. The guard puts zeros there instead and notes the damage; the
+// reader must ask for it before using what it computed from the bytes.
 //
 // The handler of SIGBUS is installed with the first guarded mapping and passes on, to the handler
 // or the default that was there before, every signal that is about other memory. An application

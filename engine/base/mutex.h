@@ -1,7 +1,7 @@
 // Mutex: a std::mutex whose guarded fields clang checks at compile time (ABSL_GUARDED_BY), and on
 // which one can wait for a condition. What changes the condition just unlocks: every unlock wakes
-// whoever waits. Made of std parts only, because ThreadSanitizer sees through those and not through
-// a library's own locks that were built without it.
+// the waiting threads. Made of std parts only, because ThreadSanitizer sees through those and not
+// through a library's own locks that were built without it.
 #pragma once
 
 #include <chrono>

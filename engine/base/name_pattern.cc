@@ -1,10 +1,11 @@
-// Matching of name patterns, in time that grows with the product of both lengths at worst.
+// Matching of name patterns. At worst the time grows with the product of both lengths.
 #include "engine/base/name_pattern.h"
 
 namespace oncilla {
 
 bool MatchesPattern(std::string_view pattern, std::string_view name) {
-  // Greedy with one point to come back to: the last star.
+  // Greedy matching that backtracks to the last star only, which suffices for patterns of this
+  // kind.
   size_t p = 0, n = 0, star = std::string_view::npos, resume = 0;
   while (n < name.size()) {
     if (p < pattern.size() && pattern[p] == '*') {

@@ -17,7 +17,7 @@ char Lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned 
 
 }  // namespace
 
-// Optimal string alignment: dynamic programming over prefixes, three rows at a time.
+// Optimal string alignment distance: dynamic programming over prefixes, with three rows kept.
 int EditDistance(std::string_view a, std::string_view b) {
   a = a.substr(0, kCompared);
   b = b.substr(0, kCompared);
@@ -41,12 +41,13 @@ int EditDistance(std::string_view a, std::string_view b) {
 
 std::string DidYouMean(std::string_view name, std::span<const std::string> candidates) {
   std::vector<std::pair<int, std::string_view>> near;
-  // A third of the name, or two edits where that leaves most of it; of short names, one.
+  // At most a third of the name, or two edits where that is less; half of a name under six
+  // characters.
   const int length = static_cast<int>(std::min(name.size(), kCompared));
   const int limit = length < 6 ? length / 2 : std::max(2, length / 3);
   for (const std::string& candidate : candidates) {
     int distance = EditDistance(name, candidate);
-    // One name inside the other ("logits" for "model/logits:0") is near too.
+    // A candidate that contains the name ("model/logits:0" for "logits") is near too.
     if (!name.empty() && name.size() >= 3 && candidate.find(name) != std::string::npos) {
       distance = std::min(distance, limit);
     }

@@ -1,4 +1,4 @@
-// Scalars of options, and the refusals.
+// Reading and writing scalar options, and the messages of refusals.
 #include "engine/base/options.h"
 
 #include <absl/strings/str_format.h>
@@ -53,7 +53,8 @@ Status ReadScalar(const Option& option, const TextTree& from, bool& to) {
 }
 
 Status ReadScalar(const Option& option, const TextTree& from, int64_t& to) {
-  // Strings of digits too: JSON's numbers are doubles elsewhere, so that large ones come as text.
+  // Strings of digits count too: many JSON libraries hold numbers as doubles, so that programs
+  // write large integers as strings.
   std::optional<int64_t> value;
   if (from.kind == TextTree::Kind::kScalar) value = TextToInt(from.scalar.text);
   if (!value.has_value() && option.bytes && from.kind == TextTree::Kind::kScalar) {
@@ -107,7 +108,7 @@ TextTree PrintScalar(bool value) {
 TextTree PrintScalar(int64_t value) { return Scalar(TextScalar::Kind::kNumber, StrCat(value)); }
 TextTree PrintScalar(int value) { return PrintScalar(int64_t{value}); }
 TextTree PrintScalar(double value) {
-  // The shortest text that reads back as the same number.
+  // Finds the shortest text that reads back as the same number.
   for (int digits = 6; digits < 17; ++digits) {
     const std::string text = absl::StrFormat("%.*g", digits, value);
     if (TextToDouble(text) == value) return Scalar(TextScalar::Kind::kNumber, text);

@@ -1,4 +1,5 @@
-// Threads share the state with the queue, so that one whose task ends the queue may finish alone.
+// Threads share ownership of the state with the queue, so that a thread whose task destroys the
+// queue can still finish.
 #include "engine/base/task_queue.h"
 
 #include <algorithm>
@@ -29,7 +30,7 @@ struct TaskQueue::State {
       }
       try {
         task();
-      } catch (...) {  // its caller learns of failures from the task itself: see task_queue.h
+      } catch (...) {  // the task itself reports failures to its caller: see task_queue.h
       }
     }
   }

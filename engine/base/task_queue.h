@@ -20,8 +20,8 @@ class TaskQueue {
   TaskQueue& operator=(const TaskQueue&) = delete;
 
   // ResourceExhausted when too many wait, or the system gives no thread. A task must not throw: it
-  // tells whoever waits for it of its failure, which a thread of the queue cannot; what it throws
-  // all the same ends that task alone.
+  // must itself report its failure to its waiter, which a thread of the queue cannot do. If it
+  // throws all the same, that ends this task alone.
   Status Post(std::function<void()> task);
 
  private:

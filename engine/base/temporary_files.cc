@@ -1,5 +1,5 @@
-// A table without locks, since a signal handler reads it: each slot has a version that is odd while
-// its path stands, and changes whenever the path does.
+// A table without locks, because a signal handler reads it: each slot has a version that is odd
+// while its path is valid, and that changes whenever the path does.
 #include "engine/base/temporary_files.h"
 
 #include <unistd.h>
@@ -16,7 +16,7 @@ constexpr size_t kLongest = 1000;
 struct Slot {
   std::atomic<bool> taken{false};
   std::atomic<unsigned> version{0};
-  pid_t process = 0;  // a forked child has its parent's table, and none of its files
+  pid_t process = 0;  // a forked child inherits its parent's table, but none of its files
   char path[kLongest + 1] = {};
 };
 Slot g_slots[64];
@@ -55,7 +55,7 @@ void RemoveTemporaryFiles() {
     if (version % 2 == 0 || slot.process != ::getpid()) continue;
     char path[sizeof(slot.path)];
     std::memcpy(path, slot.path, sizeof(path));
-    // Another thread may have put a path of its own there meanwhile.
+    // Another thread may have reused the slot for a path of its own meanwhile.
     if (slot.version.load() == version) ::unlink(path);
   }
 }

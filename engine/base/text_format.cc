@@ -1,4 +1,4 @@
-// One splitter of text into tokens, and a grammar over it for each form.
+// One tokenizer, and a grammar over it for each of the two forms.
 #include "engine/base/text_format.h"
 
 #include <absl/strings/charconv.h>
@@ -110,7 +110,7 @@ class Tokens {
     }
   }
 
-  // As much as could belong to a number; its value is judged by who needs it.
+  // Takes every character that could belong to a number; the code that needs the value checks it.
   void TakeNumber() {
     const bool hex = text_.size() > 1 && text_[0] == '0' && (text_[1] | 0x20) == 'x';
     TakeWhile([&, last = '0'](char c) mutable {
@@ -176,7 +176,7 @@ class Tokens {
     return taken >= least;
   }
 
-  // A code point, or the two halves of one.
+  // A code point, or the two halves of a surrogate pair.
   bool TakeCode(int digits, std::string& out) {
     uint32_t code = 0, low = 0;
     if (!TakeHex(digits, digits, code)) return false;
@@ -208,7 +208,7 @@ class Grammar {
     ONCILLA_TRY(Expect('{'));
     ONCILLA_TRY(JsonMembers(0));
     if (now().kind == Token::Kind::kEnd) return {};
-    return Refuse("there is text behind the object");
+    return Refuse("there is text after the object");
   }
 
  private:
@@ -218,7 +218,7 @@ class Grammar {
     if (now().kind == Token::Kind::kBad) return sink_.Refuse(now().at, now().text);
     return sink_.Refuse(now().at, std::move(what));
   }
-  // "expected a value, found '}'"
+  // Refuses with "expected a value, found '}'" and the like.
   Status Expected(std::string_view what) const {
     const bool end = now().kind == Token::Kind::kEnd;
     return Refuse(StrCat("expected ", what, ", found ",
@@ -234,7 +234,8 @@ class Grammar {
     return Taken(symbol) ? Status() : Expected(StrCat("'", symbol, "'"));
   }
 
-  // The members of a message up to its closing bracket, which is taken, or to the end.
+  // The members of a message up to its closing bracket, which is consumed, or to the end of the
+  // text.
   Status Members(Token::Kind end, char bracket, int depth) {
     while (true) {
       if (end == Token::Kind::kEnd ? now().kind == end : Taken(bracket)) return {};
@@ -245,7 +246,7 @@ class Grammar {
     }
   }
 
-  // A word, or an extension in brackets, which nothing here knows.
+  // A word, or the name of an extension in brackets; no extension is known here.
   Result<std::string> Name() {
     std::string name = now().text;
     if (now().kind == Token::Kind::kWord) {
@@ -311,7 +312,7 @@ class Grammar {
     return sink_.Scalar(name, at, std::move(value));
   }
 
-  // Behind the opening bracket, up to and with the closing one.
+  // The members of an object after its opening brace, up to and including the closing one.
   Status JsonMembers(int depth) {
     if (Taken('}')) return {};
     do {
@@ -355,7 +356,7 @@ class Grammar {
   TextSink& sink_;
 };
 
-// Digits of a C literal behind its sign.
+// The magnitude of a C literal, after its sign.
 std::optional<uint64_t> Magnitude(std::string_view text) {
   int base = 10;
   if (text.size() > 2 && text[0] == '0' && (text[1] | 0x20) == 'x') {

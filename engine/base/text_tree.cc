@@ -1,4 +1,4 @@
-// Reading into a tree, and printing one.
+// Building a tree from a text, and printing one.
 #include "engine/base/text_tree.h"
 
 namespace oncilla {
@@ -26,7 +26,7 @@ class TreeSink : public TextSink {
   Status Refuse(TextPosition at, std::string what) const override { return RefuseText(at, what); }
 
  private:
-  // Only the members of the message that is open last grow: the others' stay where they are.
+  // Only the most recently opened message gains members, so the members of the others do not move.
   TextTree& Add(std::string_view name, TextPosition at) {
     TextMember& member = open_.back()->members.emplace_back();
     member.name = name;

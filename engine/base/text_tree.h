@@ -13,8 +13,8 @@ namespace oncilla {
 struct TextMember;
 
 struct TextTree {
-  // Reading gives scalars and messages: whether members of one name are a list, and whether a
-  // message is a map, is known to who knows their meaning.
+  // Reading gives scalars and messages: only the user of the tree knows whether members of one name
+  // are a list, and whether a message is a map.
   enum class Kind { kScalar, kMessage, kList, kMap };
   Kind kind = Kind::kMessage;
   TextPosition at = {};  // of a scalar, or of the name of a message

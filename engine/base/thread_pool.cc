@@ -1,7 +1,8 @@
-// One call at a time owns the workers. It publishes a job, raises the epoch, works, closes the job
-// and waits for the workers that joined. Joining is: add one to `active`, then look whether the job
-// is still `open`; closing is: clear `open`, then look at `active`. Both in sequentially consistent
-// order, so either the worker sees the closed door or the caller sees the worker.
+// One call at a time owns the workers. It publishes a job, increments the epoch, works, closes the
+// job and waits for the workers that joined. A worker joins by incrementing `active` and then
+// checking that the job is still `open`; the caller closes by clearing `open` and then reading
+// `active`. Both use sequentially consistent order, so either the worker sees that the job is
+// closed or the caller sees the worker.
 #include "engine/base/thread_pool.h"
 
 #if defined(__linux__)
@@ -55,7 +56,7 @@ inline void Pause() {
 #endif
 }
 
-// Bodies of any pool that this thread is inside.
+// The number of bodies, of any pool, that this thread is inside.
 thread_local int depth = 0;
 
 bool Reached(const EarlyEnd* end) { return end != nullptr && end->reached(); }
@@ -72,7 +73,7 @@ void RunInline(int64_t n, int64_t grain, ThreadPool::Body body, void* context,
 }  // namespace
 
 struct ThreadPool::State {
-  // The chunks of one worker's part that nobody has taken yet.
+  // The chunks of one worker's part that nobody has taken yet. Other workers steal from it.
   struct alignas(kCacheLine) Part {
     std::atomic<int64_t> next{0};
     int64_t end = 0;
@@ -82,15 +83,15 @@ struct ThreadPool::State {
     spinning.store(spin_us > 0);
   }
 
-  // Takes chunks until none is left or the call is to end; returns how many. The first exception of
-  // a body ends the call, and waits for the caller.
+  // Takes chunks until none is left or the call is to end, and returns how many it took. The first
+  // exception of a body ends the call; the caller rethrows it.
   int64_t Drain(int worker) {
     const WorkLimitsOfCaller of_caller(limits);
     ++depth;
     int64_t taken = 0;
     for (int i = 0; i < size; ++i) {
       Part& part = parts[static_cast<size_t>((worker + i) % size)];
-      // Looking first keeps `next` from running past `end` by more than one per worker.
+      // Reading `next` first keeps it from running past `end` by more than one per worker.
       while (part.next.load(std::memory_order_relaxed) < part.end && !Reached(early) &&
              !failed.load(std::memory_order_relaxed)) {
         const int64_t chunk = part.next.fetch_add(1, std::memory_order_relaxed);
@@ -173,7 +174,7 @@ struct ThreadPool::State {
     }
   }
 
-  // The job. Written by the caller while no worker is active, read by workers that saw `open`.
+  // The job. The caller writes it while no worker is active; workers read it after they saw `open`.
   Body body = nullptr;
   void* context = nullptr;
   int64_t n = 0, grain = 1;

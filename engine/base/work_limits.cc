@@ -1,4 +1,4 @@
-// The limits of the work at hand are a pointer of each thread.
+// Each thread has a pointer to the limits of the work that it is doing.
 #include "engine/base/work_limits.h"
 
 #include <algorithm>
@@ -51,7 +51,7 @@ Status Growth::Settle() {
 }
 
 Status FillWithZeros(void* data, int64_t bytes) {
-  constexpr int64_t kStretch = int64_t{4} << 20;  // some milliseconds
+  constexpr int64_t kStretch = int64_t{4} << 20;  // takes some milliseconds
   for (int64_t at = 0; at < bytes; at += kStretch) {
     std::memset(static_cast<char*>(data) + at, 0,
                 static_cast<size_t>(std::min(kStretch, bytes - at)));

@@ -2,7 +2,7 @@
 // early end.
 //
 // Sizes come from files, attributes and data, and the code that meets them is many ops deep. So the
-// limits belong to the thread: whoever begins a piece of work (a run, a compilation) opens a
+// limits belong to the thread: the code that begins a piece of work (a run, a compilation) opens a
 // WorkScope, the thread pool carries it to its workers, and what takes memory asks Current(). Host
 // tensors do so by themselves (Tensor::Allocate); a kernel's scratch is a HostVector; what is
 // neither (strings, nodes of a graph) holds a HostCharge. Without a scope nothing is counted.
@@ -62,8 +62,8 @@ class WorkLimitsOfCaller {
   const WorkLimits* const before_;
 };
 
-// What a HostVector throws, and whoever must leave a function of another library (a sort) early;
-// the nearest fence (caught.h) makes its status of it.
+// Thrown by a HostVector, and to leave another library's function (a sort) early; the nearest
+// fence (caught.h) turns it into its status.
 class WorkRefused : public std::bad_alloc {
  public:
   explicit WorkRefused(Status status) : status_(std::move(status)) {}
@@ -137,11 +137,11 @@ class Growth {
   int calls_ = 0;
 };
 
-// Fills new memory with zeros, a stretch at a time: the system finds its pages only now, which takes
-// longer than all else that is done with them, and the work may end meanwhile.
+// Fills new memory with zeros, a stretch at a time: only now does the system allocate its pages,
+// which takes longer than all else that is done with them, and the work may end meanwhile.
 Status FillWithZeros(void* data, int64_t bytes);
 
-// Takes what is large from the account of the work at hand.
+// Charges large allocations to the account of the current work.
 template <class T>
 class HostAllocator {
  public:

@@ -1,4 +1,4 @@
-// Rules per op for axis 0, and cutting and joining rows.
+// For each op, whether it keeps samples along axis 0 apart; and cutting and joining rows.
 #include "engine/compile/batch_split.h"
 
 #include <algorithm>
@@ -65,7 +65,7 @@ class Checker {
   const Fact& FactOf(ValueId id, int side = 0) const { return sides_[side].facts[Index(id)]; }
   const Shape ShapeOf(ValueId id) const { return FactOf(id).desc().shape; }
   int RankOf(ValueId id) const { return static_cast<int>(ShapeOf(id).rank()); }
-  // Axis 0 is as long as the batch, with both sizes of it.
+  // Whether axis 0 is as long as the batch under both batch sizes that were tried.
   bool LeadsWithBatch(ValueId id) const {
     for (int side = 0; side < 2; ++side) {
       const Shape shape = FactOf(id, side).desc().shape;
@@ -78,8 +78,9 @@ class Checker {
   }
   bool Known(ValueId id) const { return sides_[0].values[Index(id)] == Availability::kSettled; }
 
-  // A known value that grows with the batch has rows when they are all equal: then each part of the
-  // batch gets the same ones. One that stays the same has none; anything else is neither.
+  // A known value that grows with the batch has rows only if they are all equal: each part of the
+  // batch then gets the same ones. A known value that does not grow has no rows. Anything else has
+  // neither property.
   bool HasRows(ValueId id) const {
     if (!Known(id)) return has_rows_[Index(id)];
     return LeadsWithBatch(id) && RowsEqual(id);
@@ -112,7 +113,7 @@ class Checker {
   bool Has(const Node& node, size_t i) const {
     return i < node.inputs.size() && node.inputs[i] != kNoValue;
   }
-  // The whole numbers of plan input `i`; false when it is absent or not known.
+  // Reads plan input `i` as integers. False if it is absent or not known.
   bool Ints(const Node& node, size_t i, std::vector<int64_t>* out) const {
     if (!Has(node, i)) return false;
     const Fact& fact = FactOf(node.inputs[i]);
@@ -157,7 +158,7 @@ class Checker {
     return Status();
   }
 
-  // Where the size of the batch among an op's plan inputs only says how long axis 0 is.
+  // Whether the batch size among an op's plan inputs only determines the length of axis 0.
   bool OnlySizesGrow(const Node& node) const {
     const AxisRule rule = node.op->traits.axes.rule;
     if (rule == AxisRule::kRegroups || rule == AxisRule::kStretches) return true;
@@ -180,7 +181,8 @@ class Checker {
     return true;
   }
 
-  // Inputs with rows stand at the front of the output's axes, others do not reach axis 0.
+  // An input with rows must have the output's rank, so that its rows are on the output's axis 0; an
+  // input without rows must not extend to axis 0, unless its size there is one.
   Status CheckBroadcast(const Node& node, size_t first, size_t end, int rank) const {
     for (size_t i = first; i < std::min(end, node.inputs.size()); ++i) {
       if (!Has(node, i) || node.op->traits.IsPlanInput(i)) continue;
@@ -191,7 +193,7 @@ class Checker {
     }
     return Status();
   }
-  // Only the inputs that the op's row names have rows.
+  // Only the inputs that the op's axis rule names may have rows.
   Status OnlyItsRows(const Node& node) const {
     const Axes& axes = node.op->traits.axes;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -210,7 +212,7 @@ class Checker {
     return Axis(axis, rank) > 0 ? Status() : No("works along the batch");
   }
 
-  // Each row of the result is made of that row of the inputs, whatever the other rows are.
+  // Checks that each row of the result depends on that row of the inputs alone.
   Status CheckRows(const Node& node, bool rows) const {
     if (node.outputs.empty() || node.outputs[0] == kNoValue) return No("has no output");
     const auto packed = [&](ValueId id) { return id != kNoValue && IsPacked(FactOf(id, 0).dtype); };
@@ -221,6 +223,7 @@ class Checker {
     const int out_rank = RankOf(node.outputs[0]);
     const auto in_rank = [&] { return RankOf(node.inputs[0]); };
     const AxisRule rule = node.op->traits.axes.rule;
+    // These two rules also apply if no input has rows.
     if (rule == AxisRule::kElementwise) {
       return CheckBroadcast(node, 0, node.inputs.size(), out_rank);
     }
@@ -246,7 +249,7 @@ class Checker {
         ONCILLA_TRY(OnlyItsRows(node));
         return CheckNamed(node);
       case AxisRule::kRegroups:
-        // Rows stay in order and have as many elements each: the leading sizes were compared.
+        // Rows keep their order and their number of elements: the leading sizes were compared.
         return LeadsWithBatch(node.inputs[0]) ? Status() : No("puts the batch on another axis");
       case AxisRule::kPermutes: {
         const bool stays = Ints(node, 1, &ints) && !ints.empty() && Axis(ints[0], in_rank()) == 0;
@@ -281,7 +284,7 @@ class Checker {
     return No("is not known to take samples one by one");
   }
 
-  // The axes that the node works along are known, and axis 0 is none of them.
+  // The axes that the node works along must be known, and must not include axis 0.
   Status CheckNamed(const Node& node) const {
     Facts inputs;
     for (ValueId id : node.inputs) inputs.push_back(id == kNoValue ? Fact::Absent() : FactOf(id));
@@ -388,7 +391,7 @@ Status CheckBatchIndependent(const CompiledGraph& compiled, Device& cpu,
       return No("rows of ", feeds[i].dtype(), " share bytes");
     }
   }
-  // Sizes that a model has anywhere else are unlikely to move together with it.
+  // The second batch size is one less: other sizes in a model are unlikely to change with it.
   const int64_t other = batch.size - 1;
   ONCILLA_ASSIGN(Classified here, Classify(compiled, cpu, StartOf(compiled, feeds)));
   ONCILLA_ASSIGN(Classified there,
@@ -447,7 +450,7 @@ Result<std::vector<Tensor>> JoinRows(std::span<const std::vector<Tensor>> parts)
 Result<int64_t> LargestThatFits(int64_t size, const std::function<Result<bool>(int64_t)>& fits,
                                 int64_t guess) {
   int64_t yes = 0, no = size;
-  // Around the guess in growing steps, then by halves.
+  // First searches outwards from the guess in growing steps, then bisects.
   for (int64_t step = 1; guess > yes && guess < no; step *= 4) {
     ONCILLA_ASSIGN(const bool fit, fits(guess));
     if (fit) {

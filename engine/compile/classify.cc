@@ -1,4 +1,4 @@
-// What can be planned with the shapes at hand.
+// Determines which nodes can be planned with the shapes at hand.
 #include "engine/compile/classify.h"
 
 #include <algorithm>
@@ -43,7 +43,8 @@ class Classifier {
   }
 
  private:
-  // All that the node reads is the model's, or computed of it alone.
+  // Whether everything that the node reads is a constant of the model or computed from constants
+  // alone.
   bool IsOwn(const Node& node) const {
     return std::all_of(node.inputs.begin(), node.inputs.end(),
                        [&](ValueId id) { return id == kNoValue || own_[Index(id)]; });
@@ -59,6 +60,7 @@ class Classifier {
     const Node& node = graph_.node(id);
     const OpTraits& traits = node.op->traits;
     if (traits.has_effects && effects_wait_) return Later(node);
+    // Collect what is known of the inputs. If one is computed after this segment, so is this node.
     Facts in;
     bool known = !traits.has_effects && !traits.is_random, after_host = false;
     for (ValueId input : node.inputs) {
@@ -73,21 +75,24 @@ class Classifier {
       in.push_back(out_.facts[Index(input)]);
     }
     if (after_host && !RunsOnHost(graph_, node)) {
-      // Its shapes may depend on what the host node finds.
+      // The shapes of its outputs may depend on what the host node computes.
       return Later(node);
     }
     if (after_host) return HostNode(id, node);
+    // Values that inference alone determines need no run.
     ONCILLA_ASSIGN(Facts facts, node.op->infer(node.attrs, in));
     if (!facts.empty() &&
         std::all_of(facts.begin(), facts.end(), [](const Fact& f) { return f.has_value(); })) {
       return Settle(id, node, std::move(facts));
     }
+    // Small values computed from known ones are evaluated on the host now.
     if (known && IsSmall(facts)) {
       const NodeView view{node.op, &node.attrs, in, facts, node.name};
       std::vector<Tensor> values;
       for (const Fact& fact : in) values.push_back(fact.value);
       auto evaluated = cpu_.Evaluate(view, values);
-      // What the model's own data make impossible is no fault of who runs it.
+      // If only the model's own data are involved, the failure is the model's (compile), not that
+      // of the run's inputs.
       const bool own = IsOwn(node);
       if (!evaluated.ok() && own) return WithStage(evaluated.status(), Stage::kCompile);
       ONCILLA_ASSIGN(const auto results, std::move(evaluated));
@@ -101,10 +106,11 @@ class Classifier {
     for (size_t i = 0; i < in.size(); ++i) {
       const bool plan_input = traits.IsPlanInput(i);
       if (!plan_input || in[i].absent() || in[i].has_value()) continue;
-      // A device computes what fixes a shape: this segment ends before it.
+      // A device computes a value that determines a shape, so the segment ends before this node.
       out_.wanted_on_host.push_back(node.inputs[i]);
       return Later(node);
     }
+    // Everything is known: the node becomes a step of this segment.
     for (size_t i = 0; i < facts.size(); ++i) {
       if (!facts[i].fixed())
         return Internal("output ", i, " has the unknown shape ", facts[i].shape);
@@ -119,7 +125,7 @@ class Classifier {
   Status Later(const Node& node) {
     Mark(node, Availability::kLater);
     out_.complete = false;
-    // Effects happen in the order of the graph: those behind this one wait for it.
+    // Effects happen in the order of the graph: later ones wait for this one.
     effects_wait_ |= node.op->traits.has_effects;
     return Status();
   }
@@ -154,7 +160,7 @@ class Classifier {
   Device& cpu_;
   bool effects_wait_ = false;
   Classified out_;
-  std::vector<bool> own_;  // per value, of those that are known
+  std::vector<bool> own_;  // per value: computed from the model's constants alone
 };
 
 }  // namespace

@@ -9,8 +9,8 @@
 namespace oncilla {
 namespace {
 
-// Constants whose bytes only kernels read, from their packed copies. Small ones are kept, since
-// planning may compute with them.
+// Constants that kernels read only in packed form, so that their original bytes are not needed.
+// Small ones are kept, since planning may compute with them.
 std::vector<bool> ReadByKernelsAlone(const Graph& graph) {
   std::vector<bool> alone(graph.values().size());
   for (uint32_t i = 0; i < alone.size(); ++i) {
@@ -31,13 +31,13 @@ std::vector<bool> ReadByKernelsAlone(const Graph& graph) {
   return alone;
 }
 
-// Packs all constants that kernels read, and lets go of each as soon as it is on its devices: what
-// passes have computed and the packed copies are never in memory together.
+// Packs all constants that kernels read, and releases each as soon as it is on its devices, so that
+// the constants computed by passes and their packed copies are never all in memory together.
 Status PackConstants(CompiledGraph& compiled, std::span<Device* const> devices,
                      ConstantStore& store, const RunControl& control) {
   Graph& graph = compiled.graph;
   std::vector<ConstantStore::Wanted> wanted;
-  std::vector<std::pair<uint32_t, int>> places;  // (node, input) of each
+  std::vector<std::pair<uint32_t, int>> places;  // (node, input) of each packed constant
   std::vector<int> readers(graph.values().size());
   for (uint32_t n = 0; n < graph.nodes().size(); ++n) {
     const Node& node = graph.node(NodeId{n});
@@ -85,8 +85,8 @@ Status PackConstants(CompiledGraph& compiled, std::span<Device* const> devices,
 
 constexpr int kMaxFunctionDepth = 64;
 
-// Whether a function holds enough work to run it on a device: each call of it costs at least one
-// wait there, and each value that it hands on a copy.
+// Whether a function has enough work to run it on a device: each call costs at least one wait
+// there, and a copy for each value that it passes on.
 bool IsWorthADevice(const Graph& graph) {
   constexpr int64_t kWeightElements = 1 << 18;
   for (const Node& node : graph.nodes()) {
@@ -101,14 +101,14 @@ bool IsWorthADevice(const Graph& graph) {
   return false;
 }
 
-// For passes before placement; null where nothing can be wanted.
+// The requested devices, for passes that run before placement; null if there can be no requests.
 std::function<std::vector<std::string>(const Graph&)> WantedOf(const WishOptions& options) {
   const bool requests = options.requests != nullptr && !options.requests->empty();
   if (!requests && !(options.follow_stored && options.sources != nullptr)) return nullptr;
   return [&options](const Graph& graph) {
     std::vector<std::string> wanted;
     const auto wishes = GatherWishes(graph, options);
-    if (!wishes.ok()) return wanted;  // placement says so
+    if (!wishes.ok()) return wanted;  // placement reports the error
     for (const Wish& wish : *wishes) wanted.push_back(wish.device);
     return wanted;
   };
@@ -129,7 +129,7 @@ class Compiler {
  private:
   using Compiled = Result<std::shared_ptr<const CompiledGraph>>;
 
-  // `function` is empty for the main graph.
+  // Compiles one graph. `function` is empty for the main graph.
   Compiled CompileOne(Graph graph, const std::string& function, PlacementOptions placement_options,
                       int depth) {
     PassContext context{devices_};
@@ -145,10 +145,12 @@ class Compiler {
       if (Status s = Verify(graph); !s.ok()) return In(s, "as imported");
     }
     if (pipeline.observe) pipeline.observe("imported", graph);
+    // Passes that see the whole graph, then placement, then passes within one device's part.
     ONCILLA_ASSIGN(graph, RunPasses(std::move(graph), GraphPasses(), context, pipeline));
     ONCILLA_ASSIGN(auto placement, Place(graph, devices_, device_names_, placement_options));
     if (pipeline.observe) pipeline.observe("placed", graph);
     ONCILLA_ASSIGN(graph, RunPasses(std::move(graph), DevicePasses(), context, pipeline));
+    // Reduced-precision storage. One round suffices: the pass visits every node.
     PrecisionReport precision;
     precision.unmatched = unmatched_;
     context.storage = &options_.precision;
@@ -162,6 +164,7 @@ class Compiler {
     compiled->placement = std::move(placement);
     compiled->fixes_shapes = FindShapeFixers(compiled->graph);
     ONCILLA_TRY(PackConstants(*compiled, devices_, constants_, options_.control));
+    // Functions that control flow calls are compiled in the same way.
     for (const Node& node : compiled->graph.nodes()) {
       compiled->writes_variables |= node.op->name == "AssignVariable";
       for (const std::string& name : CalledFunctions(node.op->name, node.attrs)) {
@@ -176,7 +179,8 @@ class Compiler {
     return std::shared_ptr<const CompiledGraph>(std::move(compiled));
   }
 
-  // Entries of the precision's lists that name nothing in the module as it was imported.
+  // Finds entries of the precision's allow and deny lists that match nothing in the module as
+  // imported.
   void FindUnmatched(const Module& module) {
     const StorageRequest& request = options_.precision;
     if (!request.options.narrow()) return;

@@ -12,8 +12,8 @@
 namespace oncilla {
 namespace {
 
-// Packings read numbers through typed pointers; a view into a file may lie anywhere. `room` is
-// where a copy goes: the pages of one that has been packed serve for the next.
+// Packing functions read numbers through typed pointers, but a view into a mapped file may be
+// unaligned. `room` receives the aligned copy; its memory is reused for the next constant.
 Tensor AtItsAlignment(const Tensor& t, std::vector<std::byte>& room) {
   const auto size = static_cast<uintptr_t>(std::max<int64_t>(BytesOf(t.dtype()), 1));
   const bool aligned = reinterpret_cast<uintptr_t>(t.bytes().data()) % size == 0;
@@ -30,13 +30,13 @@ ConstantStore::ConstantStore(std::span<Device* const> devices, std::vector<Pool*
       abandoned_bytes_(std::move(abandoned_bytes)),
       devices_(devices.begin(), devices.end()),
       queues_(devices.size()) {
-  // Somebody else's, who keeps them.
+  // These pools belong to the caller, who keeps them alive.
   for (Pool* pool : pools) pools_.emplace_back(std::shared_ptr<Pool>(), pool);
 }
 
 void ConstantStore::AddDevice(Device* device, std::shared_ptr<Pool> pool) {
   MutexLock lock(&mutex_);
-  const size_t count = devices_.size() + 1;  // where memory is refused, nothing is added
+  const size_t count = devices_.size() + 1;  // a failed reserve leaves all unchanged
   devices_.reserve(count);
   pools_.reserve(count);
   queues_.reserve(count);
@@ -111,14 +111,15 @@ Result<BufferView> ConstantStore::Arrived(const Key& key, const RunControl& cont
   Entry& entry = *at->second;
   if (entry.on_its_way == nullptr) return entry.memory.view();
   Device& device = *devices_[std::get<0>(key)];
-  // A time limit that has passed leaves each upload a moment, so that a model whose loading takes
-  // longer than its runs may is ready soon; what takes longer goes on for the next run.
+  // Even after its deadline a run waits a moment for each upload, so that a model whose loading
+  // takes longer than its runs may take becomes ready after a few runs. An upload that takes longer
+  // continues for the next run.
   RunControl patient = control;
   patient.deadline = std::max(control.deadline, std::chrono::steady_clock::now() + kMoment);
   const Status arrived = AwaitUpload(device, entry.on_its_way, patient);
   if (device.Poll(entry.on_its_way)) {
     entry.on_its_way = nullptr;
-    entry.packed = std::vector<std::byte>();  // "= {}" would keep the memory
+    entry.packed = std::vector<std::byte>();  // assigning {} would keep the capacity
     entry.constant = Tensor();
     if (!arrived.ok()) {
       bytes_ -= entry.memory.bytes();
@@ -133,7 +134,7 @@ Result<BufferView> ConstantStore::Arrived(const Key& key, const RunControl& cont
 
 ConstantStore::~ConstantStore() {
   MutexLock lock(&mutex_);
-  queues_.clear();  // looks for a while whether what is under way is over
+  queues_.clear();  // waits a bounded time for work under way
   for (auto& [key, entry] : entries_) {
     if (entry->on_its_way == nullptr) {
       if (shared_ != nullptr) shared_->Leave(*entry, owner_);
@@ -143,7 +144,7 @@ ConstantStore::~ConstantStore() {
     if (abandoned_bytes_ != nullptr) *abandoned_bytes_ += entry->memory.chunk_bytes();
     KeepForever(std::move(entry));
   }
-  entries_.clear();  // before the pools
+  entries_.clear();  // their memory goes back before the pools go
 }
 
 void ConstantStore::LetGoOfScratch() {
@@ -154,7 +155,7 @@ void ConstantStore::LetGoOfScratch() {
 Status ConstantStore::Reserve(std::span<const Wanted> wanted, const RunControl& control) {
   MutexLock lock(&mutex_);
   std::set<Key> counted;
-  std::vector<std::vector<int64_t>> groups(devices_.size());  // bytes of regions to come
+  std::vector<std::vector<int64_t>> groups(devices_.size());  // sizes of regions to take
   for (const Wanted& w : wanted) {
     if (Has(w.key) || !counted.insert(w.key).second) continue;
     const int64_t most = devices_[w.device]->info().max_allocation_bytes;
@@ -165,7 +166,7 @@ Status ConstantStore::Reserve(std::span<const Wanted> wanted, const RunControl& 
     }
     group.back() = SaturatingAdd(group.back(), bytes);
   }
-  std::vector<Allocation> held;  // all at once, then given back to their pools
+  std::vector<Allocation> held;  // all at once; the pools then keep the regions
   for (size_t d = 0; d < groups.size(); ++d) {
     for (int64_t bytes : groups[d]) {
       auto memory = pools_[d]->Allocate(bytes, {owner_, MemoryCategory::kConstants}, control);
@@ -174,7 +175,7 @@ Status ConstantStore::Reserve(std::span<const Wanted> wanted, const RunControl& 
       } else if (const Code code = memory.status().code(); code == Code::kUnavailable ||
                                                            code == Code::kDeadlineExceeded ||
                                                            code == Code::kCancelled) {
-        return memory.status();  // Get would wait again
+        return memory.status();  // Get would only wait again
       } else if (bytes > SaturatingAdd(pools_[d]->budget()->available_bytes(),
                                        pools_[d]->stats().free_in_pool())) {
         int64_t all = 0;
@@ -212,7 +213,7 @@ SharedConstants::EntryPtr SharedConstants::Find(const Key& key, OwnerId owner) {
   const auto found = entries_.find(key);
   if (found == entries_.end()) return nullptr;
   EntryPtr entry = found->second.lock();
-  // One that nobody holds is about to go.
+  // An entry without holders is being destroyed.
   if (entry == nullptr || entry->holders.empty()) return nullptr;
   entry->holders.push_back(owner);
   return entry;
@@ -246,10 +247,10 @@ bool SharedConstants::Leave(const Pool& pool, OwnerId owner) {
   return stays;
 }
 
-// The memory of one that `owner` has left.
+// Moves the memory's ledger account from the owner that left to one of those that remain.
 void SharedConstants::HandOn(ConstantStore::Entry& entry, OwnerId owner) {
   if (entry.holders.empty() || entry.memory.account().owner != owner) return;
-  // Fails only where the ledger knows the account no longer; the bytes then stay where they are.
+  // Fails only if the ledger no longer knows the account; the bytes then stay where they are.
   (void)entry.memory.Transfer({entry.holders.front(), MemoryCategory::kConstants}).ok();
 }
 

@@ -1,4 +1,5 @@
-// Making a plan: classify, drop what nobody needs, order by device, give every value a home, pack.
+// Making a plan: classify nodes, drop what nobody needs, order by device, give every value a home,
+// pack the arenas.
 #include "engine/compile/plan.h"
 
 #include <algorithm>
@@ -59,7 +60,8 @@ class Planner {
     return homes_[Index(id) * devices_.size() + static_cast<size_t>(device)];
   }
 
-  // Values that leave the segment: graph outputs, inputs of host nodes, and what later nodes read.
+  // Finds the values that leave the segment: graph outputs, inputs of host nodes, and what later
+  // nodes read.
   void FindOutputs() {
     std::vector<bool> wanted(graph_.values().size());
     for (const NamedValue& output : graph_.outputs()) wanted[Index(output.value)] = true;
@@ -89,7 +91,7 @@ class Planner {
     }
   }
 
-  // Steps whose results only settled nodes wanted are not run.
+  // Drops steps whose results only settled nodes read.
   void DropUnneeded() {
     std::vector<bool> needed(graph_.values().size());
     for (const SegmentOutput& output : plan_->outputs) needed[Index(output.value)] = true;
@@ -109,8 +111,10 @@ class Planner {
     in_.steps = std::move(kept);
   }
 
-  // Keeps on one device as long as anything there is ready, so that stretches are long.
+  // A topological order that stays on one device as long as a node there is ready, so that
+  // stretches are long.
   void Order() {
+    // How many planned inputs each step still waits for, and which steps read each one.
     std::vector<int> waiting(graph_.nodes().size(), 0);
     std::vector<std::vector<uint32_t>> next(graph_.nodes().size());
     std::vector<bool> planned(graph_.nodes().size());
@@ -129,7 +133,7 @@ class Planner {
     int device = kNever;
     for (size_t left = in_.steps.size(); left > 0; --left) {
       if (device == kNever || ready[device].empty()) {
-        // The device whose first ready node stands earliest in the graph.
+        // Switch to the device whose first ready node comes earliest in the graph.
         device = kNever;
         for (size_t d = 0; d < ready.size(); ++d) {
           if (ready[d].empty()) continue;
@@ -139,6 +143,7 @@ class Planner {
         }
         plan_->stretches.emplace_back().device = device;
       }
+      // Take the first ready step in graph order, and release the steps that waited for it.
       const uint32_t n = *ready[device].begin();
       ready[device].erase(ready[device].begin());
       PlannedStep step;
@@ -150,7 +155,7 @@ class Planner {
     }
   }
 
-  // How often each (value, device) will be read: when the last read is done, memory may be reused.
+  // Counts how often each (value, device) is read: after the last read its memory may be reused.
   void CountReads() {
     reads_.assign(homes_.size(), 0);
     auto at = [&](ValueId id, int device) -> int& {
@@ -165,7 +170,8 @@ class Planner {
         }
       }
     }
-    // Copies and outputs read to the end of the plan; they are never overwritten.
+    // Copies and outputs count as reads until the end of the plan, so their sources are never
+    // overwritten.
     for (const SegmentOutput& output : plan_->outputs) {
       at(output.value, graph_.node(graph_.value(output.value).producer).device) += kPinned;
     }
@@ -200,7 +206,7 @@ class Planner {
     return reads_[Index(id) * devices_.size() + static_cast<size_t>(device)];
   }
 
-  // Gives a value on a device its home; its reads become its storage's.
+  // Gives a value its home on a device; the reads of the value become reads of the home's storage.
   void SetHome(ValueId id, int device, Home home) {
     HomeOf(id, device) = home;
     if (home.kind == Home::kStorage) pending_[home.index] += Reads(id, device);
@@ -220,26 +226,28 @@ class Planner {
     return static_cast<int>(it - plan_->inputs.begin());
   }
 
-  // Makes the value readable on the stretch's device, by a copy when it is elsewhere.
+  // Makes the value readable on the stretch's device, copying it there if it is elsewhere.
   Status Bring(Stretch& stretch, NodeId node, int input, ValueId id) {
     const int device = stretch.device;
     if (HomeOf(id, device).kind != Home::kNone) return Status();
     const int64_t bytes = FactOf(id).desc().bytes();
     Home home;
     if (auto it = compiled_.packed.find({Index(node), input}); it != compiled_.packed.end()) {
-      return Status();  // read through its own view, see PlaceStep
+      return Status();  // read through the packed copy, see PlaceStep
     }
     if (StateOf(id) == Availability::kSettled) {
+      // A value known at plan time is uploaded when the instance is made.
       home = {Home::kStorage, NewStorage(device, bytes), {}};
       plan_->storages[home.index].first = 0;
-      plan_->storages[home.index].last = kEnd;  // until the instance goes, run after run
+      plan_->storages[home.index].last = kEnd;  // live until the instance ends, in every run
       SetHome(id, device, home);
-      pending_[home.index] += kPinned;  // uploaded once per instance, so it must stay
+      pending_[home.index] += kPinned;  // uploaded once per instance, so it must not be overwritten
       plan_->uploads.push_back({home, device, FactOf(id).value});
       return Status();
     }
     Home from;
     int from_device = 0;
+    // Given to the segment: readable in place if it is on this device, or if both use host memory.
     if (StateOf(id) == Availability::kGiven) {
       from = {Home::kInput, InputIndex(id), {}};
       from_device = GivenOn(id);
@@ -251,7 +259,7 @@ class Planner {
       from_device = graph_.node(graph_.value(id).producer).device;
       from = HomeOf(id, from_device);
       Touch(from);
-      // An upload may still be reading host memory when later steps run.
+      // The upload from host memory may still be under way when later steps run.
       if (from.kind == Home::kStorage && devices_[from_device]->info().host_memory) {
         plan_->storages[from.index].last = kEnd;
       }
@@ -262,6 +270,7 @@ class Planner {
     return Status();
   }
 
+  // The clock ticks once for the copies of a stretch and once for each of its steps.
   Status PlaceStretch(Stretch& stretch) {
     ++clock_;
     for (const PlannedStep& step : stretch.steps) {
@@ -288,10 +297,13 @@ class Planner {
     return Status();
   }
 
-  // False when the node needs no kernel: its output shares its input's memory.
+  // Gives the step its homes and its kernel. Returns false if it needs no kernel, because its
+  // output shares its input's memory.
   Result<bool> PlaceStep(PlannedStep& step, int device) {
     const Node& node = graph_.node(step.node);
     const OpTraits& traits = node.op->traits;
+    // Where each input is read from, and what the kernel may know of it: the value of a plan input,
+    // or the contents of a packed constant.
     Facts in, out;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId id = node.inputs[i];
@@ -318,12 +330,15 @@ class Planner {
     }
     for (ValueId id : node.outputs) out.push_back(FactOf(id));
 
+    // A view shares its input's storage. A packed constant cannot be shared: its layout is another
+    // one.
     if (traits.is_view && step.inputs[0].kind != Home::kConstant) {
       Release(node, device);
       SetHome(node.outputs[0], device, step.inputs[0]);
       return false;
     }
     int reuse = -1;
+    // An output has storage of its own, unless it may overwrite an input with no other reader.
     if (traits.may_overwrite) reuse = OverwritableInput(node, step, in, out[0]);
     Release(node, device);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
@@ -335,6 +350,7 @@ class Planner {
       step.outputs.push_back(home);
     }
     const NodeView view{node.op, &node.attrs, in, out, node.name};
+    // The kernel is prepared for these very shapes.
     auto kernel = devices_[device]->Prepare(view, end_);
     if (!kernel.ok()) {
       return WithDevice(
@@ -349,7 +365,7 @@ class Planner {
     return true;
   }
 
-  // This node's reads are done: what nobody else will read may be written over.
+  // Ends this node's reads. Storage that nobody else will read may then be overwritten.
   void Release(const Node& node, int device) {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (node.inputs[i] == kNoValue || IsPlanInput(node, i)) continue;
@@ -360,6 +376,8 @@ class Planner {
 
   int OverwritableInput(const Node& node, const PlannedStep& step, const Facts& in,
                         const Fact& out) {
+    // An input may be overwritten if it has the output's dtype and shape and all remaining reads of
+    // its storage are this step's own.
     for (size_t i = 0; i < step.inputs.size(); ++i) {
       if (step.inputs[i].kind != Home::kStorage || in[i].absent()) continue;
       if (in[i].desc() != out.desc()) continue;
@@ -376,8 +394,8 @@ class Planner {
     return -1;
   }
 
-  // Whether the value stays on the device that computes it: when it was asked for there, or when
-  // only later nodes of that device read it.
+  // Whether the value stays on the device that computes it: if the caller asked for it there, or if
+  // only later nodes on that device read it.
   bool StaysOnDevice(const SegmentOutput& output) const {
     if (devices_[output.device]->info().host_memory || output.desc.bytes() == 0) return false;
     bool fetched = false, asked = true;
@@ -405,8 +423,8 @@ class Planner {
     return true;
   }
 
-  // An output's own memory, where the device's memory is the host's or the output stays on the
-  // device; else it is read back.
+  // Lets an output use its own memory instead of the arena where the device's memory is the host's
+  // or the output stays on the device. Otherwise it is downloaded.
   void PlaceOutputs() {
     for (size_t i = 0; i < plan_->outputs.size(); ++i) {
       SegmentOutput& output = plan_->outputs[i];
@@ -453,8 +471,8 @@ class Planner {
     return Status();
   }
 
-  static constexpr int kPinned = 1 << 20;  // reads that never end
-  static constexpr int kEnd = 1 << 30;     // of the plan's clock
+  static constexpr int kPinned = 1 << 20;  // a count of reads that never reaches zero
+  static constexpr int kEnd = 1 << 30;     // later than any step on the plan's clock
 
   const SegmentStart& start_;
   const EarlyEnd& end_;
@@ -464,10 +482,10 @@ class Planner {
   std::span<Device* const> devices_;
   Classified in_;
   std::shared_ptr<Plan> plan_;
-  std::map<uint32_t, int> given_on_;  // values that are given on another device than the host's
+  std::map<uint32_t, int> given_on_;  // values that are given on a device other than the host
   std::vector<Home> homes_;           // per (value, device)
   std::vector<int> reads_;            // per (value, device)
-  std::vector<int> pending_;          // per storage: reads to come
+  std::vector<int> pending_;          // per storage: reads still to come
   int clock_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Walks over the steps, the clock of which is that of storages' lifetimes.
+// Goes through the steps on the same clock as the lifetimes of storages.
 #include "engine/compile/plan_memory.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace oncilla {
 namespace {
 
-// Who put something into a storage first.
+// The node that first wrote to a storage.
 struct Maker {
   std::string node, op;
   DType dtype = DType::kF32;
@@ -61,7 +61,7 @@ std::vector<PlanMemory> MemoryOf(const Plan& plan) {
     memory.device = device;
     memory.arena_bytes = plan.arena_bytes(device);
     const auto mine = [&](const Storage& s) { return s.device == device && s.output < 0; };
-    std::map<int, int64_t> changes;  // of what is live, by when
+    std::map<int, int64_t> changes;  // changes of the live bytes, by clock
     for (const Storage& s : plan.storages) {
       if (!mine(s)) continue;
       changes[s.first] += s.bytes;
@@ -70,7 +70,7 @@ std::vector<PlanMemory> MemoryOf(const Plan& plan) {
     int peak = 0;
     int64_t live = 0;
     for (const auto& [clock, change] : changes) {
-      live += change;  // of an arena, whose bytes together were found not to overflow
+      live += change;  // cannot overflow: the arena's size was checked when it was packed
       if (live > memory.peak_bytes) memory.peak_bytes = live, peak = clock;
     }
     std::map<std::string, OpBytes> ops;

@@ -1,4 +1,4 @@
-// Waiting that ends with the run, and memory that outlives it.
+// Waits that end with the run, and memory that outlives it.
 #include "engine/compile/run_control.h"
 
 #include <mutex>
@@ -7,7 +7,7 @@
 namespace oncilla {
 
 Status AwaitUpload(Device& device, const EventPtr& event, const RunControl& control) {
-  constexpr std::chrono::milliseconds kLook(4);  // how soon a cancelled run is noticed
+  constexpr std::chrono::milliseconds kLook(4);  // a cancelled run is noticed within this time
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
   for (;;) {

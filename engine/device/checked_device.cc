@@ -1,5 +1,5 @@
-// The rules of device.h, checked. Queues, recordings and events are wrapped, so that each knows
-// which device made it.
+// Checks the rules of device.h. Queues, recordings and events are wrapped, so that each knows which
+// device made it.
 #include "engine/device/checked_device.h"
 
 #include <algorithm>
@@ -15,13 +15,13 @@ namespace oncilla {
 struct CheckedDevice::State {
   std::mutex mutex;
   std::set<const Region*> regions;
-  std::set<const Region*> wrapped;  // of the application's buffers
+  std::set<const Region*> wrapped;  // made from the application's buffers
   std::atomic<int> queues = 0, recordings = 0;
 };
 
 namespace {
 
-// Shared ownership of the state is also the mark of the device that made a thing.
+// The shared state also identifies the device that made an object.
 template <class State>
 class CheckedQueue : public Queue {
  public:
@@ -44,7 +44,7 @@ class CheckedRecording : public Recording {
   ~CheckedRecording() override { --state->recordings; }
   const std::shared_ptr<State> state;
   const std::unique_ptr<Recording> inner;
-  std::set<int> externals;  // the slots that its steps name
+  std::set<int> externals;  // the external slots that its steps use
 };
 
 template <class State>
@@ -57,7 +57,7 @@ class CheckedEvent : public Event {
   const EventPtr inner;
 };
 
-// What a packing writes goes through memory of our own with a guard behind it.
+// Runs a packing function on memory of our own with guard bytes behind it, then copies the result.
 Status WriteGuarded(const Packing& packing, const Tensor& constant, std::span<std::byte> to) {
   constexpr size_t kGuard = 256;
   constexpr std::byte kMark{0xa5};
@@ -95,7 +95,7 @@ CheckedDevice::Alive CheckedDevice::alive() const {
 
 Status CheckedDevice::CheckView(const BufferView& view, std::string_view what) const {
   if (view.region == nullptr) return Status();
-  // Memory of the host's own is not ours to align, nor to know.
+  // Memory that wraps the host's own is not ours to align, and its bounds are not known here.
   bool ours = false, wrapped = false;
   {
     std::lock_guard lock(state_->mutex);
@@ -119,7 +119,7 @@ Status CheckedDevice::CanRun(const NodeView& node) const { return device_->CanRu
 Result<Packing> CheckedDevice::PackingFor(const NodeView& node, int input) const {
   if (input < 0 || static_cast<size_t>(input) >= node.inputs.size() ||
       !node.inputs[input].constant) {
-    return Internal(node.op->name, ": input ", input, " is no constant");
+    return Internal(node.op->name, ": input ", input, " is not a constant");
   }
   ONCILLA_ASSIGN(Packing packing, device_->PackingFor(node, input));
   if (packing.bytes < 0 || packing.name.empty()) {

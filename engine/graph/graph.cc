@@ -1,4 +1,4 @@
-// Building graphs: every node is inferred as it is added.
+// Building graphs: inference runs on every node as it is added.
 #include "engine/graph/graph.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace oncilla {
 
 namespace {
 
-// Whether all that an op's sizes depend on is known, as it is when a node is about to run.
+// Whether everything that an op's sizes depend on is known, as it is when a node is about to run.
 bool DeterminesSizes(const OpDef& op, std::span<const Fact> inputs) {
   if (op.traits.plan_inputs == 0 || op.traits.data_dependent || op.traits.host_only) return false;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -20,7 +20,7 @@ bool DeterminesSizes(const OpDef& op, std::span<const Fact> inputs) {
   return true;
 }
 
-// "input 1 is i64[4,1], input 2 is i64[2]"
+// For messages: "input 1 is i64[4,1], input 2 is i64[2]".
 std::string PlanInputs(const OpDef& op, std::span<const Fact> inputs) {
   std::string text;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -55,7 +55,7 @@ Result<Facts> InferNode(const OpSet& ops, std::string_view name, std::string_vie
   if (!out.ok()) return fail(out.status());
   if (DeterminesSizes(*op, inputs) &&
       !std::all_of(out->begin(), out->end(), [](const Fact& fact) { return fact.fixed(); })) {
-    return fail(InvalidArgument("what fixes its sizes has a shape that does not fit: ",
+    return fail(InvalidArgument("an input that determines its sizes has an unsuitable shape: ",
                                 PlanInputs(*op, inputs)));
   }
   return out;
@@ -83,7 +83,8 @@ ValueId Graph::AddConstant(Tensor tensor, std::string name) {
 
 namespace {
 
-// A graph is made within the work that needs it, and counts until that is over.
+// Charges a node to the memory account of the work at hand, which returns the bytes when that work
+// is over.
 Status CountNode(std::string_view name, size_t inputs, size_t outputs, size_t sources) {
   const std::shared_ptr<HostAccount>& account = WorkScope::Current().memory;
   if (account == nullptr) return Status();

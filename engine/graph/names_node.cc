@@ -1,4 +1,4 @@
-// Entries against a node's own name, its sources and its op.
+// Compares an entry with a node's own name, its source names and its op.
 #include "engine/graph/names_node.h"
 
 #include <algorithm>

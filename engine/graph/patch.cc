@@ -1,4 +1,5 @@
-// Applying a patch: follow replacements, keep what the outputs need, put it in order.
+// Applying a patch: replacements are followed, nodes that the outputs need are kept and put in
+// order.
 #include "engine/graph/patch.h"
 
 #include <algorithm>
@@ -7,7 +8,7 @@
 namespace oncilla {
 namespace {
 
-// Adds to a fact what another one says about the same value; true when that was anything new.
+// Adds to a fact what another fact says about the same value. Returns true if that added anything.
 bool Refine(Fact& fact, const Fact& other) {
   if (fact.kind != other.kind || fact.dtype != other.dtype) return false;
   bool learnt = false;
@@ -18,7 +19,7 @@ bool Refine(Fact& fact, const Fact& other) {
   if (!fact.has_value() && other.has_value()) {
     learnt = true;
     fact.value = other.value;
-    fact.elements.reset();  // the value says all
+    fact.elements.reset();  // the whole value makes its elements redundant
   } else if (!fact.has_value() && other.elements.has_value()) {
     const auto told = [](const Fact& f) {
       size_t count = 0;
@@ -100,8 +101,8 @@ Status Patch::Replace(ValueId old_value, ValueId new_value) {
   return Status();
 }
 
-// One application of a patch: values and nodes are numbered through base and patch, and copied to a
-// new graph as the outputs need them.
+// One application of a patch. Values and nodes are numbered through the base graph and then the
+// patch, and are copied to a new graph as the outputs need them.
 class Patch::Rebuild {
  public:
   explicit Rebuild(const Patch& patch)
@@ -121,7 +122,7 @@ class Patch::Rebuild {
       if (Has(patch_.dropped_inputs_, in.value)) continue;
       placed_[Index(in.value)] = out_.AddInput(in.name, base_.fact(in.value));
     }
-    // Effects first, in the order they stood; then whatever else the outputs need.
+    // Nodes with effects come first, in their original order, then whatever else the outputs need.
     for (uint32_t n = 0; n < base_.nodes().size(); ++n) {
       if (!NodeAt(n).op->traits.has_effects || Has(patch_.dropped_, NodeId{n})) continue;
       ONCILLA_TRY(CopyWithInputs(n));
@@ -152,20 +153,21 @@ class Patch::Rebuild {
     return i < base ? base_.node(NodeId{i}) : patch_.nodes_[i - base];
   }
 
-  // Where a value goes, replacements of replacements followed to the end. Those on the way are led
-  // there at once, so that a long chain of them is followed once.
+  // The value that takes a value's place: replacements of replacements are followed to the end.
+  // Those on the way are then pointed there directly (path compression), so a long chain is
+  // followed once.
   Result<ValueId> Resolve(ValueId id) {
     ValueId end = id;
     for (size_t hops = 0; end != kNoValue && target_[Index(end)] != end; ++hops) {
-      if (hops > patch_.replaced_.size()) return Internal("replacements of a patch form a circle");
+      if (hops > patch_.replaced_.size()) return Internal("replacements of a patch form a cycle");
       end = target_[Index(end)];
     }
     while (id != end) id = std::exchange(target_[Index(id)], end);
     return end;
   }
 
-  // A replaced value hands its source name to what replaces it, unless that has one. Names that are
-  // fetched reach their outputs in any case: outputs carry names of their own.
+  // A replaced value hands its source name to its replacement, unless that has a name. Fetched
+  // names reach their outputs in any case, because outputs carry names of their own.
   Status HandOnNames() {
     for (const auto& [from, to] : patch_.replaced_) {
       ONCILLA_ASSIGN(const ValueId end, Resolve(from));
@@ -179,7 +181,7 @@ class Patch::Rebuild {
     return own.empty() ? names_[Index(id)] : own;
   }
 
-  // Where a resolved value is in the new graph; a constant comes there now.
+  // The id of a resolved value in the new graph; a constant is copied there on first use.
   Result<ValueId> Placed(ValueId id) {
     ValueId& placed = placed_[Index(id)];
     if (placed != kNoValue) return placed;
@@ -187,8 +189,8 @@ class Patch::Rebuild {
     return placed = out_.AddConstant(ValueAt(id).fact.value, NameOf(id));
   }
 
-  // Copies a node and all that it reads. Depth-first and without recursion: a deep net must not
-  // exhaust the stack.
+  // Copies a node and everything it reads. The traversal is depth-first with an explicit stack,
+  // since recursion over a deep network could exhaust the thread's stack.
   Status CopyWithInputs(uint32_t root) {
     if (marks_[root] == kDone) return Status();
     std::vector<std::pair<uint32_t, size_t>> stack = {{root, 0}};  // node, next input to look at
@@ -216,7 +218,7 @@ class Patch::Rebuild {
     return Status();
   }
 
-  // Copies a node whose inputs are there. Where it reads other values than before, or such of which
+  // Copies a node whose inputs are already copied. If it reads replaced values, or values of which
   // more is known now, its outputs are inferred again.
   Status Copy(uint32_t n) {
     Node copy = NodeAt(n);
@@ -229,7 +231,8 @@ class Patch::Rebuild {
       learn |= now != was || (Index(id) < refined_.size() && refined_[Index(id)]);
     }
     Facts facts;
-    // What inference refuses now may stand on a branch that never matters; it fails if it is run.
+    // A node that inference refuses now may stand on a branch that is never taken. It is kept, and
+    // fails if it is run.
     if (auto now = learn ? copy.op->infer(copy.attrs, out_.FactsOf(copy.inputs)) : Facts();
         now.ok()) {
       facts = *std::move(now);

@@ -6,7 +6,7 @@
 namespace oncilla {
 namespace {
 
-// Short constants are printed whole, longer ones only as what they are.
+// Short constants are printed in full, longer ones by dtype and shape alone.
 void PrintConstant(std::ostream& out, const Tensor& tensor) {
   if (tensor.elements() > 8) return;
   if (tensor.dtype() == DType::kString) {

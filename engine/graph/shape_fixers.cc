@@ -1,4 +1,5 @@
-// Backwards from plan inputs: whose contents decide shapes. Stops at ops that look at shapes only.
+// Goes backwards from plan inputs to the values whose contents decide shapes. It stops at ops that
+// read only shapes.
 #include "engine/graph/shape_fixers.h"
 
 namespace oncilla {

@@ -1,4 +1,4 @@
-// The rules of a graph, one after the other.
+// The invariants of a graph, checked one after the other.
 #include "engine/graph/verify.h"
 
 #include <set>
@@ -6,7 +6,7 @@
 namespace oncilla {
 namespace {
 
-// A stored fact may know less or more than fresh inference, never something else.
+// A stored fact may know less or more than fresh inference, but must not contradict it.
 bool Agrees(const Fact& a, const Fact& b) {
   return a.kind == b.kind && a.dtype == b.dtype && MergeShapes(a.shape, b.shape).ok();
 }

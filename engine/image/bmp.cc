@@ -1,5 +1,5 @@
-// Windows bitmaps: a header, then rows of pixels padded to four bytes, as a rule from the bottom
-// up.
+// Windows bitmaps: a header, then rows of pixels padded to four bytes, usually stored from the
+// bottom up.
 #include "engine/image/codec.h"
 
 namespace oncilla::image {

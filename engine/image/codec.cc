@@ -1,4 +1,4 @@
-// What the formats share.
+// Format detection and size checks that all formats share.
 #include "engine/image/codec.h"
 
 namespace oncilla::image {

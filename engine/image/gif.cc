@@ -1,5 +1,5 @@
-// GIF: frames of indices into tables of colours, packed by Lempel, Ziv and Welch's method with
-// codes of growing width. After the GIF89a specification.
+// GIF: frames of colour indices compressed with LZW (Lempel-Ziv-Welch) codes of growing width, as
+// in the GIF89a specification.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -10,7 +10,7 @@
 namespace oncilla::image {
 namespace {
 
-// Bytes from the front; what ends too early leaves `ok` false and gives zeros.
+// Reads from the front. Reading past the end clears `ok` and yields zeros.
 struct Input {
   std::string_view rest;
   bool ok = true;
@@ -33,7 +33,8 @@ struct Input {
     const int low = Byte();
     return low | Byte() << 8;
   }
-  // The parts of a block that is cut into pieces with their lengths in front, up to an empty one.
+  // The contents of a block that is stored as sub-blocks, each with its length in front; an empty
+  // one ends it.
   std::string Pieces() {
     std::string all;
     for (int size = Byte(); size != 0 && ok; size = Byte()) all += Take(static_cast<size_t>(size));
@@ -48,7 +49,7 @@ Status Damaged(std::string_view what) { return InvalidArgument("Invalid GIF data
 
 constexpr int kMostCodes = 4096;
 
-// The indices of a frame from its codes.
+// Decodes the LZW codes of a frame to colour indices.
 class Codes {
  public:
   Codes(std::string_view bytes, int width) : bytes_(bytes), literals_(1 << width) { Clear(); }
@@ -66,7 +67,8 @@ class Codes {
         continue;
       }
       if (code > count_ || (before < 0 && code >= literals_)) return Damaged("a wrong code");
-      // A code that is only now made is the last string and its own first index again.
+      // A code that this very step defines stands for the last string followed by its own first
+      // index.
       const bool fresh = code == count_;
       if (fresh && (before < 0 || count_ >= kMostCodes)) return Damaged("a wrong code");
       size_t length = 0;
@@ -95,7 +97,7 @@ class Codes {
     bits_ = 1;
     while (1 << bits_ < literals_ + 2) ++bits_;
   }
-  // -1 at the end.
+  // The next code of `bits_` bits, low bits first; -1 at the end.
   int Next() {
     while (held_ < bits_) {
       if (at_ == bytes_.size()) return -1;
@@ -113,7 +115,8 @@ class Codes {
   int count_ = 0, bits_ = 0, held_ = 0;
   uint32_t hold_ = 0;
   size_t at_ = 0;
-  // Of each code that is not a literal: the code of its string without the last index, and that.
+  // The table of strings: for each code that is not a literal, the code of its prefix, and its last
+  // index.
   std::array<int16_t, kMostCodes> before_ = {};
   std::array<uint8_t, kMostCodes> last_ = {};
   std::array<uint8_t, kMostCodes> string_ = {};
@@ -123,7 +126,7 @@ struct Frame {
   int64_t left = 0, top = 0, width = 0, height = 0;
   bool interlaced = false;
   std::string_view colors;  // three bytes each
-  int clear = -1;           // the index that leaves what was there
+  int clear = -1;           // the transparent index; -1 if there is none
   int code_width = 0;
   std::string codes;
 };
@@ -136,7 +139,7 @@ Result<std::vector<Frame>> ReadFrames(std::string_view bytes) {
   constexpr size_t kHeader = 6;
   Input in{bytes};
   in.Take(kHeader);
-  in.Take(4);  // the size of the screen, which frames may exceed
+  in.Take(4);  // the logical screen size, which frames may exceed
   const int flags = in.Byte();
   in.Take(2);
   const std::string_view shared = Table(in, flags);
@@ -144,6 +147,8 @@ Result<std::vector<Frame>> ReadFrames(std::string_view bytes) {
   std::vector<Frame> frames;
   std::optional<int> clear;
   while (!in.rest.empty()) {
+    // Block introducers: 0x3B trailer, 0x21 extension (of which 0xF9 is graphic control), 0x2C
+    // image.
     const int kind = in.Byte();
     if (kind == 0x3B) break;
     if (kind == 0x21) {
@@ -166,6 +171,7 @@ Result<std::vector<Frame>> ReadFrames(std::string_view bytes) {
       frame.interlaced = (own & 0x40) != 0;
       frame.colors = Table(in, own);
       if (frame.colors.empty()) frame.colors = shared;
+      // A graphic control extension applies to the next image only.
       frame.clear = clear.value_or(-1);
       clear.reset();
       frame.code_width = in.Byte();
@@ -185,7 +191,7 @@ Result<std::vector<Frame>> ReadFrames(std::string_view bytes) {
   return frames;
 }
 
-// Which row of the picture the i-th one of the file is.
+// The row of the picture that each row of the file is; interlaced files store rows in four passes.
 std::vector<int64_t> RowsOf(const Frame& frame) {
   std::vector<int64_t> rows;
   constexpr int64_t kStarts[] = {0, 4, 2, 1}, kSteps[] = {8, 8, 4, 2};
@@ -196,7 +202,7 @@ std::vector<int64_t> RowsOf(const Frame& frame) {
   return rows;
 }
 
-// Draws a frame on what `to` holds.
+// Draws a frame over the picture in `to`.
 Status Draw(const Frame& frame, const Pixels& canvas, uint8_t* to) {
   HostVector<uint8_t> indices(static_cast<size_t>(frame.width * frame.height));
   ONCILLA_TRY(Codes(frame.codes, frame.code_width).Decode(indices));
@@ -222,7 +228,7 @@ Status Draw(const Frame& frame, const Pixels& canvas, uint8_t* to) {
 
 Result<Frames> DecodeGif(std::string_view bytes, bool first_only) {
   ONCILLA_ASSIGN(const std::vector<Frame> frames, ReadFrames(bytes));
-  // Sizes and the number of frames are far below 2^31: their products fit.
+  // Sizes and the number of frames are far below 2^31, so their products fit 64 bits.
   Frames out;
   for (const Frame& frame : frames) {
     out.pixels.width = std::max(out.pixels.width, frame.width);

@@ -1,5 +1,5 @@
-// JPEG through libjpeg(-turbo), held at arm's length: it fails by longjmp, so the functions that
-// set the jump own nothing with a destructor; buffers belong to their callers.
+// JPEG through libjpeg(-turbo). The library reports failure by longjmp, so the functions that call
+// setjmp own nothing with a destructor; buffers belong to their callers.
 // clang-format off
 #include <cstdio>  // before jpeglib.h, which uses FILE and size_t
 // clang-format on
@@ -27,13 +27,13 @@ void Fail(j_common_ptr info) {
   info->err->format_message(info, failure->message);
   std::longjmp(failure->jump, 1);
 }
-// Warnings mean that bytes were wrong and something was made up instead.
+// A warning (level -1) means that data were corrupt and libjpeg made up pixels instead.
 void Message(j_common_ptr info, int level) {
   auto* failure = reinterpret_cast<Failure*>(info->err);
   if (level < 0 && failure->strict) Fail(info);
 }
 
-// A file in memory. Reading beyond its end fails.
+// A data source over a file in memory. Reading past its end fails.
 void InitSource(j_decompress_ptr) {}
 boolean FillSource(j_decompress_ptr info) {
   auto* failure = reinterpret_cast<Failure*>(info->err);
@@ -54,11 +54,11 @@ struct Reading {
   Failure failure;
   jpeg_source_mgr source;
   bool inks = false;      // the rows have four inks
-  bool inverted = false;  // Adobe's: 255 is none
+  bool inverted = false;  // Adobe writes inverted values: 255 is no ink
 };
 
-// Reads height, width and channels, and then, unless `pixels` is null, the rows of them (of four
-// bytes a pixel where the file has inks).
+// Reads height, width and channels. Unless `pixels` is null, also reads the rows (four bytes a
+// pixel if the file is CMYK).
 bool ReadJpeg(Reading* r, Pixels* out, uint8_t* pixels) {
   jpeg_decompress_struct info;
   info.err = jpeg_std_error(&r->failure.base);

@@ -1,5 +1,5 @@
-// PNG through libpng, held at arm's length: it fails by longjmp, so the functions that set the jump
-// own nothing with a destructor; buffers belong to their callers.
+// PNG through libpng. The library reports failure by longjmp, so the functions that call setjmp own
+// nothing with a destructor; buffers belong to their callers.
 #include <png.h>
 
 #include <csetjmp>
@@ -32,7 +32,7 @@ void Read(png_structp png, png_bytep out, size_t n) {
   stream->input.remove_prefix(n);
 }
 
-// The form of the pixels that are read: what the file has, turned into what is asked for.
+// Sets up libpng's conversion from the file's pixel format to the one asked for.
 void Transform(png_structp png, png_infop info, int channels, bool wide) {
   const int color = png_get_color_type(png, info), bits = png_get_bit_depth(png, info);
   const bool transparent = png_get_valid(png, info, PNG_INFO_tRNS) != 0;
@@ -59,7 +59,7 @@ void Transform(png_structp png, png_infop info, int channels, bool wide) {
   }
 }
 
-// Reads height, width, channels and depth, and then, unless `rows` is null, the pixels.
+// Reads height, width, channels and depth. Unless `rows` is null, also reads the pixels.
 bool ReadPng(Stream* stream, const PngOptions* options, Pixels* out, png_bytepp rows) {
   png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, stream, Fail, Warn);
   if (!png) return false;
@@ -77,7 +77,7 @@ bool ReadPng(Stream* stream, const PngOptions* options, Pixels* out, png_bytepp 
   if (options->channels == 0 && png_get_color_type(png, info) == PNG_COLOR_TYPE_PALETTE) {
     out->channels = png_get_valid(png, info, PNG_INFO_tRNS) != 0 ? 4 : 3;
   }
-  // Fewer bits are read as they are and widened later.
+  // Samples of 8 bits or less are read as 8 bits; the caller widens them if 16 are asked for.
   out->wide = options->wide && png_get_bit_depth(png, info) > 8;
   if (rows) {
     Transform(png, info, static_cast<int>(out->channels), out->wide);
@@ -102,7 +102,8 @@ Status Damaged(const char* message) {
 
 void Write(png_structp png, png_bytep data, size_t n) {
   auto* stream = static_cast<Stream*>(png_get_io_ptr(png));
-  // Room was made before: appending allocates nothing, so no exception passes through libpng.
+  // The space was reserved before: appending never allocates, so no exception passes through
+  // libpng's C code.
   if (stream->output->capacity() - stream->output->size() < n) png_error(png, "there is no room");
   stream->output->append(reinterpret_cast<const char*>(data), n);
 }
@@ -157,7 +158,7 @@ Result<Pixels> DecodePng(std::string_view bytes, const PngOptions& options) {
   stream = {bytes, nullptr, {}};
   if (!ReadPng(&stream, &options, &out, rows.data())) return Damaged(stream.message);
   if (options.wide && !out.wide) {
-    // 8 bits to 16, so that the largest value stays the largest.
+    // Widens 8 bits to 16 by repeating the byte, so that 255 becomes 65535.
     HostVector<uint8_t> both(values * 2);
     for (size_t i = 0; i < values; ++i) both[2 * i] = both[2 * i + 1] = out.bytes[i];
     out.bytes = std::move(both);
@@ -175,7 +176,7 @@ Result<std::string> EncodePng(const Pixels& pixels, int compression) {
   }
   ONCILLA_TRY(CheckSize(pixels.height, pixels.width));
   std::string out;
-  // Incompressible rows grow by a filter byte and deflate's frames.
+  // Incompressible rows grow by a filter byte each and by deflate's block headers.
   out.reserve(pixels.bytes.size() + pixels.bytes.size() / 64 +
               static_cast<size_t>(pixels.height) * 32 + 4096);
   std::vector<png_bytep> rows = Rows(pixels);

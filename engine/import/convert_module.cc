@@ -1,4 +1,4 @@
-// Graphs copied node by node, with other inputs and other constants.
+// Graphs copied node by node, with other input shapes and other constants.
 #include "engine/import/convert_module.h"
 
 #include "engine/tensor/narrow.h"
@@ -58,7 +58,7 @@ class Copier {
     return {};
   }
 
-  // Constants that are an output, or fix the shape of something.
+  // Constants that are an output or that determine a shape keep their type.
   static std::vector<bool> KeptWide(const Graph& graph) {
     std::vector<bool> kept(graph.values().size(), false);
     for (const NamedValue& output : graph.outputs()) kept[Index(output.value)] = true;

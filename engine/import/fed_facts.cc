@@ -1,4 +1,4 @@
-// Facts of inputs and facts of feeds, put together.
+// Merges what a model states of its inputs with what a run feeds.
 #include "engine/import/fed_facts.h"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// Lists of ops, collected from the rows of the importers.
+// The ops of each format, collected from the rows of the importers.
 #include "engine/import/format_ops.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ FormatOps TfliteOps() {
   return Listed("TFLite", ops);
 }
 
-// "Pad", or with the versions that there are rows for: "Upsample 7-9".
+// "Pad", or with the opset versions that have rows: "Upsample 7-9".
 std::vector<FormatOps> OnnxOps() {
   struct Versions {
     int64_t first = kNewestOnnxOpset, last = 0;

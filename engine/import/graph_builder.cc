@@ -1,22 +1,22 @@
-// NodeDefs, written as they come.
+// NodeDefs, serialized as they are added.
 #include "engine/import/graph_builder.h"
 
 #include <algorithm>
 #include <array>
 
 #include "engine/import/tf/write.h"
-// After wire.h, which sets protozero up.
+// Included after wire.h, which configures protozero.
 #include <protozero/pbf_writer.hpp>
 
 namespace oncilla {
 namespace {
 
-// Attributes by which ops name the types of their inputs: those of the first, and of an index.
+// The attributes by which an op names the types of its first input and of its last one (an index).
 struct TypeAttrs {
   std::string_view op;
-  std::string_view first;   // "T" unless said otherwise; "" for none
+  std::string_view first;   // "T" by default; "" for none
   std::string_view second;  // names the type of the last input
-  bool counted = false;     // takes a list, whose length is N
+  bool counted = false;     // takes a list, whose length is attribute N
 };
 constexpr std::array<TypeAttrs, 27> kTypeAttrs = {{
     {"AddN", "T", "", true},
@@ -55,7 +55,7 @@ TypeAttrs TypeAttrsOf(std::string_view op) {
   return {op, "T", ""};
 }
 
-// The type of what an op gives, where that does not follow from its inputs.
+// The type of an op's result, if it does not follow from the inputs.
 bool KnownResult(std::string_view op, DType& out) {
   constexpr std::array<std::string_view, 10> kBoolean = {
       "Equal",        "NotEqual",   "Less",       "LessEqual", "Greater",
@@ -78,7 +78,7 @@ std::string Text(const WireRope& rope) {
   return out;
 }
 
-// A serialized AttrValue.
+// A serialized AttrValue message.
 std::string ValueOf(const GraphBuilder::AttrValue& value) {
   std::string text;
   protozero::pbf_writer out(text);
@@ -114,7 +114,7 @@ std::string ValueOf(const GraphBuilder::AttrValue& value) {
 }
 
 bool IsNodeName(std::string_view name) {
-  // What TensorFlow takes: [A-Za-z0-9.][A-Za-z0-9_.\\/>-]*
+  // TensorFlow accepts [A-Za-z0-9.][A-Za-z0-9_.\\/>-]*
   if (name.empty()) return false;
   const auto letter = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.';
@@ -169,7 +169,7 @@ GraphBuilder::Output GraphBuilder::Op(std::string_view op, const std::vector<Out
   node.add_string(2, std::string(op));
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].tensor.empty()) {
-      return Fail(InvalidArgument("input ", i, " of '", unique, "' (", op, ") is no output"));
+      return Fail(InvalidArgument("input ", i, " of '", unique, "' (", op, ") is not an output"));
     }
     node.add_string(3, inputs[i].tensor);
   }
@@ -189,7 +189,7 @@ GraphBuilder::Output GraphBuilder::Op(std::string_view op, const std::vector<Out
   } else {
     if (!types.first.empty() && !given(types.first)) add(types.first, inputs[0].dtype);
     if (!types.second.empty() && !given(types.second)) add(types.second, inputs.back().dtype);
-    // A list's last input is the axis, where there is one.
+    // The last input of a list op is the axis, if the op has one.
     const size_t count = inputs.size() - (op == "ConcatV2" ? 1 : 0);
     if (types.counted && !given("N")) add("N", static_cast<int64_t>(count));
     if (op == "Cast" && dtype != DType::kInvalid && !given("DstT")) add("DstT", dtype);
@@ -228,7 +228,7 @@ void GraphBuilder::PopDevice() {
 Result<std::string> GraphBuilder::GraphDef() const {
   if (!status_.ok()) return status_;
   std::string versions;
-  protozero::pbf_writer(versions).add_int32(1, 1087);  // a producer that knows the ops' versions
+  protozero::pbf_writer(versions).add_int32(1, 1087);  // a version whose ops these are
   std::string out = nodes_;
   protozero::pbf_writer(out).add_message(4, versions);
   return out;

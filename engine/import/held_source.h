@@ -102,7 +102,7 @@ class HeldSource : public ModelSource {
   const bool has_tf_contents_, has_sums_;
   mutable Mutex mutex_;
   std::shared_ptr<ModelSource> source_ ABSL_GUARDED_BY(mutex_);
-  // What is no signature, and found by its name even so.
+  // Functions that are not signatures but are found by name.
   mutable std::map<std::string, Signature, std::less<>> functions_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -1,4 +1,4 @@
-// Opening a model: its format is found from its content, never from its name.
+// Opening a model: its format is detected by content, never by name.
 #include "engine/import/model_source.h"
 
 #include <algorithm>
@@ -18,12 +18,12 @@
 namespace oncilla {
 namespace {
 
-// Whether a list that is fed can be what an input is.
+// Whether a list that is fed is acceptable for an input of this kind.
 bool StandsFor(const TensorList& list, TensorInfo::Kind kind) {
   const bool marked = list.size() > 0 && !list.at(list.size() - 1).valid();
   switch (kind) {
     case TensorInfo::Kind::kTensor:
-      return true;  // whoever runs the graph looks at it
+      return true;  // checked when the graph runs
     case TensorInfo::Kind::kSequence:
       return !marked;
     case TensorInfo::Kind::kOptional:
@@ -38,12 +38,12 @@ bool StartsWith(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
 }
 
-// The first bytes of a Riegeli file, the container of saved_model.cpb.
+// The first bytes of a Riegeli file, the format of saved_model.cpb.
 constexpr std::string_view kRiegeli("\x83\xaf\x70\xd1\x0d\x88\x4a\x3f", 8);
-// The last bytes of a sorted table, as the .index of a checkpoint is one.
+// The last bytes of a sorted table, such as the .index file of a checkpoint.
 constexpr std::string_view kSortedTable("\x57\xfb\x80\x8b\x24\x75\x47\xdb", 8);
 
-// Files that people have and that are no model for us: what they are, and the way out.
+// Files that users have but that are not models for this engine: says what they are and what to do.
 Status WhatItIs(std::string_view bytes, const std::string& path) {
   if (bytes.empty()) return DataLoss("the file is empty");
   const auto keras = [&](std::string_view what) {
@@ -52,7 +52,7 @@ Status WhatItIs(std::string_view bytes, const std::string& path) {
   };
   if (StartsWith(bytes, "\x89HDF\r\n\x1a\n")) return keras("an HDF5 file (a Keras .h5 model)");
   if (StartsWith(bytes, "PK\x03\x04")) {
-    // An archive's list of names stands at its end.
+    // The central directory of a zip archive is at its end.
     const std::string_view end =
         bytes.substr(bytes.size() - std::min(bytes.size(), size_t{1} << 16));
     if (end.find("model.weights.h5") != std::string_view::npos) return keras("a .keras archive");
@@ -148,7 +148,7 @@ Result<const Signature*> ModelSource::FindSignature(std::string_view key) const 
   std::vector<std::string> keys;
   std::string listed;
   for (const Signature& signature : all) {
-    if (signature.key.empty()) continue;  // the one of a format whose signatures have no names
+    if (signature.key.empty()) continue;  // the signature of a format without signature names
     keys.push_back(signature.key);
     listed += (listed.empty() ? "'" : ", '") + signature.key + "'";
   }
@@ -195,7 +195,7 @@ Result<std::unique_ptr<ModelSource>> OpenByContent(std::shared_ptr<const MappedF
   if (is_text) kind = DetectTfText(file->text());
   switch (kind) {
     case TfFileKind::kSavedModel: {
-      // The variables lie beside the file, so its folder is the model.
+      // The variables are stored next to the file, so its folder is the model.
       const size_t slash = path.rfind('/');
       const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash);
       return OpenSavedModel(folder, options.tags,

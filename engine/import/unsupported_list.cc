@@ -1,4 +1,4 @@
-// The text is meant for people; programs branch on its code.
+// The text is for people; programs should test the status code.
 #include "engine/import/unsupported_list.h"
 
 namespace oncilla {

@@ -15,7 +15,7 @@ class UnsupportedList {
  public:
   void Add(std::string_view op, const std::string& reason, const std::string& node);
   bool empty() const { return nodes_.empty(); }
-  // The ops with their reasons alone, for who knows the node.
+  // Only the ops with their reasons, for callers that know the node.
   std::string Ops() const;
   // Unimplemented: how many ops, and for each the reason and the first few nodes.
   Status ToStatus() const;

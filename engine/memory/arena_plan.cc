@@ -1,5 +1,6 @@
-// Placement: a buffer goes into the tightest gap, over all blocks, that is free for its whole
-// lifetime; without one, where it makes the arena grow least. Quality is the order of placement.
+// Packing buffers into an arena. A buffer goes into the tightest gap, over all blocks, that is free
+// for its whole lifetime; without one, it goes where the arena grows least. How good the result is
+// depends on the order in which buffers are placed, so several orders are tried.
 #include "engine/memory/arena_plan.h"
 
 #include <algorithm>
@@ -27,7 +28,8 @@ bool LiveTogether(const BufferUse& a, const BufferUse& b) {
 
 using Order = std::vector<int>;
 
-// For each buffer those live together with it. Kept only while there are few of them; else empty.
+// For each buffer, the buffers that are live at the same time. Kept only while they are few; else
+// empty.
 struct Neighbours {
   std::vector<int> begin, all;  // of buffer i: all[begin[i] .. begin[i + 1])
 
@@ -63,15 +65,16 @@ struct Neighbours {
   }
 };
 
-// Attempts: all buffers placed in some order. Sizes are already rounded.
+// Places all buffers in a given order. Sizes are already rounded.
 class Packing {
  public:
   Packing(std::span<const BufferUse> uses, int64_t max_block)
       : uses_(uses), max_block_(max_block), neighbours_(uses), places_(uses.size()) {}
 
-  // Returns the bytes of all blocks; gives up once they reach `enough`. With a ceiling, a block is
-  // thought to have that size from the start, and what does not lie at its bottom goes to its top:
-  // in a chain, where each buffer meets only the next, the ends alternate and nothing is lost.
+  // Returns the bytes of all blocks; stops early once they reach `enough`. With a ceiling, a block
+  // is taken to have that size from the start, and a buffer that is not at its bottom is aligned to
+  // its top. In a chain, where each buffer overlaps only the next in time, buffers then alternate
+  // between the ends and no gap is lost.
   int64_t Pack(const Order& order, int64_t ceiling, int64_t enough) {
     ceiling_ = std::min(ceiling, max_block_);
     blocks_.clear();
@@ -90,16 +93,16 @@ class Packing {
   const std::vector<int64_t>& block_bytes() const { return blocks_; }
 
  private:
-  struct Slot {  // a place that is taken
+  struct Slot {  // an occupied range of a block
     int block;
-    int first, last;  // of the buffer there
+    int first, last;  // the lifetime of the buffer there
     int64_t begin, end;
     auto key() const { return std::pair(block, begin); }
   };
 
   const BufferUse& use(int i) const { return uses_[static_cast<size_t>(i)]; }
 
-  // What is placed already and live together with the buffer, by block and offset.
+  // Collects what is already placed and live together with the buffer, ordered by block and offset.
   void FindRivals(int index) {
     rivals_.clear();
     if (neighbours_.few()) {
@@ -109,7 +112,7 @@ class Packing {
         rivals_.push_back({place.block, 0, 0, place.offset, place.offset + use(j).bytes});
       }
       std::ranges::sort(rivals_, {}, &Slot::key);
-      work_ += 10 * static_cast<int64_t>(rivals_.size()) + 10;  // sorted
+      work_ += 10 * static_cast<int64_t>(rivals_.size()) + 10;  // the cost of sorting
     } else {
       for (const Slot& slot : slots_) {
         if (slot.first <= use(index).last && use(index).first <= slot.last) {
@@ -128,6 +131,7 @@ class Packing {
     size_t next = 0;
     for (int b = 0; b < static_cast<int>(blocks_.size()); ++b) {
       int64_t begin = 0;
+      // First the gaps between rivals, where the block need not grow.
       for (; next < rivals_.size() && rivals_[next].block == b; ++next) {
         const int64_t gap = rivals_[next].begin - begin;
         if (gap >= bytes && (best_growth > 0 || gap < best_gap)) {
@@ -136,7 +140,7 @@ class Packing {
         begin = std::max(begin, rivals_[next].end);
       }
       if (bytes > max_block_ - begin) continue;
-      // The gap up to the end of the block, which may grow.
+      // Then the gap from the last rival to the end of the block, which may grow.
       const int64_t block = blocks_[static_cast<size_t>(b)];
       const int64_t growth = std::max<int64_t>(begin + bytes - block, 0);
       const int64_t gap = std::max(block - begin, bytes);
@@ -145,6 +149,7 @@ class Packing {
         best = {b, to_top ? block - bytes : begin}, best_gap = gap, best_growth = growth;
       }
     }
+    // No block has room: start another one.
     if (best.block < 0) {
       best = {static_cast<int>(blocks_.size()), 0};
       best_growth = std::max(bytes, ceiling_);
@@ -163,14 +168,14 @@ class Packing {
   int64_t max_block_, ceiling_ = kNoCeiling;
   const Neighbours neighbours_;
   std::vector<ArenaPlan::Place> places_;
-  std::vector<Slot> slots_, rivals_;  // slots_: all that is placed, where neighbours are many
+  std::vector<Slot> slots_, rivals_;  // slots_: everything placed, used where neighbours are many
   std::vector<int64_t> blocks_;
   int64_t bytes_ = 0, work_ = 0;
 };
 
 int64_t Steps(const BufferUse& use) { return int64_t{use.last} - use.first + 1; }
 
-// Largest first; of equal ones the longest lived, then the earliest.
+// By size, largest first; equal ones by lifetime, longest first, then by start.
 Order BySize(std::span<const BufferUse> uses) {
   Order order(uses.size());
   std::iota(order.begin(), order.end(), 0);
@@ -199,7 +204,7 @@ Order ByTime(std::span<const BufferUse> uses) {
   return order;
 }
 
-struct Edge {  // the live bytes change at a step
+struct Edge {  // a change of the live bytes at a step
   int64_t step;
   int64_t bytes;
 };
@@ -210,16 +215,17 @@ std::vector<Edge> Edges(std::span<const BufferUse> uses) {
     edges.push_back({use.first, use.bytes});
     edges.push_back({int64_t{use.last} + 1, -use.bytes});
   }
-  // At one step the ends come first.
+  // Within a step, ends are handled before starts.
   std::ranges::sort(edges, [](const Edge& a, const Edge& b) {
     return a.step != b.step ? a.step < b.step : a.bytes < b.bytes;
   });
   return edges;
 }
 
-// The buffers of the most crowded step first, largest first, then those of the next.
+// The buffers of the step with the most live bytes first (largest first), then those of the next
+// such step.
 Order ByCrowd(std::span<const BufferUse> uses) {
-  // The most bytes live beside each buffer, from the steps at which something begins.
+  // For each buffer, the most bytes that are live at any time during its lifetime.
   std::vector<std::pair<int64_t, int64_t>> levels;  // step, bytes live from it on
   int64_t live = 0;
   for (const Edge& edge : Edges(uses)) {
@@ -230,7 +236,8 @@ Order ByCrowd(std::span<const BufferUse> uses) {
       levels.emplace_back(edge.step, live);
     }
   }
-  // Maxima over stretches of 2^k levels, so that each buffer's maximum is two look-ups.
+  // A sparse table: maxima over ranges of 2^k levels, so that the maximum over a lifetime takes two
+  // look-ups.
   std::vector<std::vector<int64_t>> maxima(1);
   for (const auto& level : levels) maxima[0].push_back(level.second);
   for (size_t width = 1; 2 * width <= levels.size(); width *= 2) {
@@ -265,7 +272,8 @@ struct Best {
   std::vector<ArenaPlan::Place> places;
   std::vector<int64_t> block_bytes;
 
-  // Takes a candidate that is no worse: walking along equals finds ways out of a dead end.
+  // Keeps a candidate that is no worse: moving among equally good ones finds ways out of a local
+  // minimum.
   void Try(Packing& packing, Order candidate, int64_t under) {
     const int64_t got = packing.Pack(candidate, under, SaturatingAdd(bytes, 1));
     if (got > bytes) return;
@@ -277,8 +285,8 @@ struct Best {
   }
 };
 
-// Moves buffers that reach the top of their block towards the front of the order, and keeps what
-// helps. A fixed sequence of pseudo-random numbers picks them: the same plan every time.
+// Local search: moves buffers at the top of their block towards the front of the order and keeps
+// what helps. The pseudo-random sequence that picks them is fixed, so that a plan is reproducible.
 void Improve(std::span<const BufferUse> uses, Packing& packing, int64_t enough, int64_t work,
              Best& best) {
   uint32_t random = 1;
@@ -301,7 +309,7 @@ void Improve(std::span<const BufferUse> uses, Packing& packing, int64_t enough, 
     Order order = best.order;
     const size_t from = tops[below(tops.size())];
     if (from == 0) {
-      // It is at the top although it came first: let another one go before it.
+      // The buffer is first and still at the top, so another one goes before it.
       std::swap(order[0], order[below(order.size())]);
     } else {
       const auto at = order.begin() + static_cast<int64_t>(from);

@@ -1,5 +1,6 @@
-// The rules are those of TensorFlow's allocator: bins, best fit, the split rule, doubling regions,
-// asking for a tenth less when refused, collecting empty regions as the last resort.
+// The rules are those of TensorFlow's BFC allocator: bins, best fit, the rule for splitting,
+// regions that double, a request reduced by a tenth when the device refuses it, and freeing empty
+// regions as the last resort.
 #include "engine/memory/bfc.h"
 
 #include <algorithm>
@@ -54,7 +55,7 @@ int64_t Bfc::FirstRegionBytes() const {
                                  : options_.limit_bytes);
 }
 
-// The size of the region behind one of this size.
+// The size of the next region after one of this size.
 int64_t Bfc::Grown(int64_t region_bytes) const {
   const double next = static_cast<double>(region_bytes) * std::max(1.0, options_.growth_factor);
   const int64_t cap = std::max(options_.growth_cap_bytes, int64_t{1});
@@ -63,7 +64,7 @@ int64_t Bfc::Grown(int64_t region_bytes) const {
 }
 
 int64_t Bfc::Rounded(int64_t bytes) const {
-  // The largest multiple there is stands for everything that does not fit below it.
+  // Rounding up would overflow; the largest multiple stands for any size that cannot be served.
   if (bytes > INT64_MAX - granularity_) return FloorTo(INT64_MAX, granularity_);
   return std::max(granularity_, (bytes + granularity_ - 1) / granularity_ * granularity_);
 }
@@ -72,12 +73,13 @@ Result<BfcChunk> Bfc::Allocate(int64_t bytes, int64_t tag, int64_t freed_before)
   if (bytes < 0) return InvalidArgument("cannot allocate ", bytes, " bytes");
   if (bytes == 0) return BfcChunk{};
   if (bytes > options_.max_region_bytes) return Shortage(bytes, Status());
-  const int64_t rounded = Rounded(bytes);  // still no more: the maximum is a multiple too
-  freed_before = std::max<int64_t>(freed_before, 0);  // what does not wait serves always
-  ReserveChunks(1);                                   // for what is cut off
+  const int64_t rounded = Rounded(bytes);             // not above the maximum, also a multiple
+  freed_before = std::max<int64_t>(freed_before, 0);  // chunks with no pending stamp always qualify
+  ReserveChunks(1);                                   // for the remainder of a split
   int handle = TakeBestFit(rounded, freed_before);
-  // The source may let others in while it takes a region: they may have taken from this one, or
-  // what was reserved. Each turn gets a region or ends.
+  // The source releases the lock while it obtains a region, so other threads may take chunks from
+  // that region, or the records reserved here, meanwhile. Each round gets a region or ends the
+  // loop.
   for (bool collected = false; handle < 0;) {
     Status refusal = Extend(rounded);
     const bool short_of_room = refusal.code() == Code::kResourceExhausted;
@@ -88,7 +90,7 @@ Result<BfcChunk> Bfc::Allocate(int64_t bytes, int64_t tag, int64_t freed_before)
       continue;
     }
     if (refusal.code() == Code::kResourceExhausted) return Shortage(bytes, refusal);
-    ONCILLA_TRY(refusal);  // a lost device, say: that is the news, not the shortage
+    ONCILLA_TRY(refusal);  // an error such as a lost device is reported, not the shortage
     ReserveChunks(1);
     handle = TakeBestFit(rounded, freed_before);
   }
@@ -133,8 +135,8 @@ Status Bfc::Free(const BfcChunk& freed, int64_t stamp) {
   return Status();
 }
 
-// Merges a free chunk that is in no bin with its free neighbours, those that wait only if
-// `stamped`; the whole waits for the latest of their stamps. Returns its handle.
+// Merges a free chunk that is in no bin with its free neighbours. Neighbours that still wait for a
+// stamp join only if `stamped`; the result then waits for the latest stamp. Returns its handle.
 int Bfc::MergeAround(int handle, bool stamped) {
   auto joins = [&](int other) {
     return other >= 0 && At(other).id < 0 && (stamped || At(other).stamp == 0);
@@ -182,7 +184,7 @@ void Bfc::SetReached(int64_t stamp) {
   }
 }
 
-// Merges chunks that wait with their neighbours, oldest first, until one is large enough.
+// Merges waiting chunks with their neighbours, oldest first, until one is large enough.
 bool Bfc::MergeWaiting(int64_t rounded) {
   std::vector<int> handles;
   for (const auto& [stamp, handle] : waiting_) handles.push_back(handle);
@@ -200,8 +202,8 @@ void Bfc::SetTag(const BfcChunk& chunk, int64_t tag) {
   if (InUse(chunk)) At(chunk.handle).tag = tag;
 }
 
-// Takes all the memory that NewChunk so many times, and freeing what they become, will need: where
-// it is refused, nothing has changed.
+// Allocates all the memory that `more` calls of NewChunk, and freeing those chunks later, will
+// need. If that fails, nothing has changed.
 void Bfc::ReserveChunks(size_t more) {
   if (unused_chunks_.size() >= more) return;
   const size_t missing = more - unused_chunks_.size(), count = chunks_.size() + missing;
@@ -240,10 +242,10 @@ void Bfc::MergeWithNext(int handle) {
   unused_chunks_.push_back(gone);
 }
 
-// Cuts a chunk that is in no bin to `bytes`; the rest goes to a bin.
+// Cuts a chunk that is in no bin down to `bytes`; the remainder goes to a bin.
 void Bfc::Split(int handle, int64_t bytes) {
   const int rest = NewChunk();
-  Chunk& chunk = At(handle);  // after NewChunk, which may move chunks
+  Chunk& chunk = At(handle);  // looked up after NewChunk, which may reallocate the chunks
   Chunk& tail = At(rest);
   tail.region = chunk.region;
   tail.offset = chunk.offset + bytes;
@@ -294,7 +296,8 @@ Status Bfc::Extend(int64_t rounded) {
       std::min({std::max(next_region_bytes_, rounded), Growable(), options_.max_region_bytes});
   ONCILLA_TRY(AddRegion(FloorTo(wanted, granularity_), rounded));
   if (!raised) next_region_bytes_ = Grown(next_region_bytes_);
-  // Without growth the first request takes everything; each further region is as large as may be.
+  // Without growth the first request takes the whole limit; each further region is as large as
+  // possible.
   while (!options_.growth) {
     const int64_t more = std::min(Growable(), options_.max_region_bytes);
     if (more < granularity_ || !AddRegion(more, std::max(granularity_, more / 4)).ok()) break;
@@ -303,13 +306,13 @@ Status Bfc::Extend(int64_t rounded) {
 }
 
 Status Bfc::AddRegion(int64_t wanted, int64_t least) {
-  ReserveChunks(2);  // the region's, and one to cut it
+  ReserveChunks(2);  // one for the region, one to split it
   for (;;) {
     Result<int> region = source_->Allocate(wanted);
     if (region.ok()) {
       try {
         regions_[*region];
-        ReserveChunks(2);  // others may have taken those reserved above meanwhile
+        ReserveChunks(2);  // other threads may have used those reserved above
       } catch (...) {
         regions_.erase(*region);
         source_->Free(*region);
@@ -359,8 +362,8 @@ int64_t Bfc::Trim(int64_t keep_bytes) {
     DropRegion(id);
   }
   if (empty.empty()) return 0;
-  // Growth goes on from what is left; otherwise a pool that fills and empties in turns would take
-  // twice as much each time.
+  // Growth restarts from the largest region left. Otherwise a pool that fills and empties in turn
+  // would request twice as much each time.
   int64_t largest = 0;
   for (const auto& [id, region] : regions_) largest = std::max(largest, region.bytes);
   next_region_bytes_ =

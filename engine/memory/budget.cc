@@ -1,5 +1,5 @@
-// Reserving takes no lock, so a pool may do it under its own; only trimming takes one, and then the
-// locks of the other pools.
+// Reserving takes no lock, so a pool may do it while it holds its own. Only trimming takes a lock,
+// and then the locks of the other pools.
 #include "engine/memory/budget.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ bool MemoryBudget::TryReserve(int64_t bytes) {
     used_ -= bytes;
     return false;
   }
-  // What was taken and put back did not make a peak.
+  // Bytes that were reserved and released at once do not count as a peak.
   const int64_t used = used_;
   int64_t peak = peak_;
   while (peak < used && !peak_.compare_exchange_weak(peak, used)) {

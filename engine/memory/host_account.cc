@@ -1,4 +1,5 @@
-// Every take goes to the budget; the machine is asked once in a while, since that reads a file.
+// Every allocation is charged to the budget. The system is asked for its free memory only now and
+// then, since that reads a file.
 #include "engine/memory/host_account.h"
 
 #include <algorithm>
@@ -11,7 +12,7 @@ namespace {
 
 constexpr int64_t kAskEvery = int64_t{32} << 20;
 
-// Whether the machine has so many bytes more; asked when `unasked` has grown by a good deal.
+// Checks that the system has `bytes` more, each time that `unasked` has reached kAskEvery.
 Status AskMachine(int64_t bytes, int64_t& unasked) {
   unasked = SaturatingAdd(unasked, bytes);
   if (unasked < kAskEvery) return Status();
@@ -66,7 +67,7 @@ Status BoundedAccount::Take(int64_t bytes) {
   MutexLock lock(&mutex_);
   ONCILLA_TRY(AskMachine(bytes, unasked_));
   if (bytes > most_ - bytes_) {
-    return Exhausted("asked for ", HumanBytes(bytes), " of host memory beside ",
+    return Exhausted("asked for ", HumanBytes(bytes), " of host memory in addition to ",
                      HumanBytes(bytes_), "; the bound is ", HumanBytes(most_));
   }
   bytes_ += bytes;

@@ -1,4 +1,4 @@
-// Sums with parts are kept up to date on every change, along the chain of parents, so that a query
+// Sums that include parts are updated along the chain of parents on every change, so that a query
 // never walks the tree and peaks are exact.
 #include "engine/memory/ledger.h"
 
@@ -90,7 +90,7 @@ int64_t Ledger::EndOwner(OwnerId owner) {
   return bytes;
 }
 
-// Forgets an ended owner that holds nothing, then its parent if that was waiting for it.
+// Removes an ended owner that holds nothing, then its parent if that was waiting for it.
 void Ledger::ForgetIfDone(OwnerId owner) {
   while (true) {
     auto found = owners_.find(owner);
@@ -127,7 +127,7 @@ Status Ledger::Change(std::string_view device, Account account, int64_t bytes, i
   }
   if (bytes == 0) return Status();
   if (sign > 0) {
-    // The root's sum is the largest that grows.
+    // The root's sum is the largest of those that grow, so checking it covers the whole chain.
     const Record* root = &found->second;
     while (root->parent != kNoOwner) root = &owners_[root->parent];
     int64_t room = INT64_MAX;

@@ -1,5 +1,5 @@
-// The state is shared with the allocations, so that one that outlives its pool frees nothing and
-// touches nothing. Locks are taken in the order budget, pool, ledger.
+// The state is shared with the allocations, so an allocation that outlives its pool does nothing
+// when it is destroyed. Locks are taken in the order budget, pool, ledger.
 #include "engine/memory/pool.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kOwnersInError = 5;
 
-// What a chunk remembers: owner and category in one number.
+// Packs an owner and a category into the one number that a chunk carries.
 int64_t TagOf(Account account) {
   return account.owner * kMemoryCategories + static_cast<int64_t>(account.category);
 }
@@ -24,8 +24,8 @@ Account AccountOf(int64_t tag) {
   return {tag / kMemoryCategories, static_cast<MemoryCategory>(tag % kMemoryCategories)};
 }
 
-// The device's regions by number, reserved in the budget. A device may take its time to give one,
-// so that it is asked without the pool's lock: Bfc asks before it changes anything.
+// The device's regions by number, each reserved in the budget. A device may be slow to provide one,
+// so the pool's lock is released meanwhile; Bfc asks before it changes anything.
 class DeviceRegions : public RegionSource {
  public:
   DeviceRegions(Device* device, MemoryBudget* budget, std::mutex* mutex, const bool* closed)
@@ -33,7 +33,7 @@ class DeviceRegions : public RegionSource {
 
   Result<int> Allocate(int64_t bytes) override {
     if (!budget_->TryReserve(bytes)) return Exhausted("the shared limit leaves no room");
-    const EarlyEnd* const end = end_;  // others set theirs meanwhile
+    const EarlyEnd* const end = end_;  // other threads set theirs while the lock is released
     mutex_->unlock();
     auto region =
         Fenced([&] { return device_->AllocateRegion(bytes, end == nullptr ? EarlyEnd() : *end); });
@@ -45,7 +45,7 @@ class DeviceRegions : public RegionSource {
     }
     const Status kept = Fenced([&]() -> Status {
       ONCILLA_TRY(region.status());
-      regions_[next_];  // takes memory, and is undone below
+      regions_[next_];  // allocates the map's node, so that the insertion below cannot fail
       return {};
     });
     if (!kept.ok()) {
@@ -65,14 +65,14 @@ class DeviceRegions : public RegionSource {
     if (device_->ReleaseRegion(std::move(region)).ok()) {
       budget_->Release(bytes);
     } else {
-      abandoned_bytes_ += bytes;  // it may be in use still: never count it as free again
+      abandoned_bytes_ += bytes;  // the device may still use it: never count it as free again
     }
   }
 
   int64_t available_bytes() const override { return budget_->available_bytes(); }
   Region* region(int id) const { return regions_.at(id).region.get(); }
   int64_t abandoned_bytes() const { return abandoned_bytes_; }
-  // What ends the waiting of who calls Bfc next, under the same lock.
+  // Sets what ends the waits of the next Bfc call, made under the same lock.
   void EndWith(const EarlyEnd* end) { end_ = end; }
 
  private:
@@ -122,7 +122,7 @@ struct Allocation::PoolState {
         bfc(ToBfcOptions(options, device->info()), &regions),
         slack(ledger, options.device_name, {options.owner, MemoryCategory::kPool}) {}
 
-  // The smaller of the two limits, which may have changed.
+  // The smaller of the two limits applies; both may have changed.
   void FollowLimit() {
     const int64_t limit = std::min(own_limit, options.budget->limit_bytes());
     if (limit != bfc_limit) bfc.SetLimit(bfc_limit = limit);
@@ -136,7 +136,7 @@ struct Allocation::PoolState {
     return ledger->Add(options.device_name, account, bytes);
   }
   void Discount(Account account, int64_t bytes) {
-    // Fails only if somebody else took the bytes off the line: the ledger keeps what it knows.
+    // Fails only if the ledger no longer holds these bytes; its record is then left as it is.
     (void)ledger->Remove(options.device_name, account, bytes);
   }
 
@@ -154,7 +154,7 @@ struct Allocation::PoolState {
     return chunk;
   }
 
-  // The allocator's own words, and who holds the memory.
+  // Adds the pool's name and the largest holders of memory to the allocator's message.
   Status Explain(Status status) {
     std::string text =
         StrCat(options.device_name, ", pool '", options.name, "': ", Message(status));
@@ -362,7 +362,7 @@ Result<Allocation> Pool::Allocate(int64_t bytes, Account account, const EarlyEnd
       shortage = state_->Explain(chunk.status());
       if (bytes > state_->bfc.stats().max_region_bytes) last = true;
     }
-    // Without this pool's lock: another may be asking this one.
+    // Called without this pool's lock: another pool may be trimming this one at the same time.
     if (last || budget()->TrimOthers(state_->budget_id) == 0) break;
   }
   if (state_->options.on_shortage != nullptr) {

@@ -39,7 +39,7 @@ struct PoolOptions {
   int64_t growth_cap_bytes = INT64_MAX;
   // What Trim leaves in the pool once it is there (Commit).
   int64_t reserve_bytes = 0;
-  // Called when a request fails for want of memory, without any lock of the pool; may be empty.
+  // Called when a request fails for lack of memory, without any lock of the pool; may be empty.
   std::function<void(const PoolShortage&)> on_shortage = nullptr;
   // Whose line holds what is in regions but not handed out, so that the ledger's total is what the
   // device gave. kNoOwner: nobody's.
@@ -110,7 +110,7 @@ class Pool {
 
   // ResourceExhausted names what was asked, what is free, the limits and who holds the most; before
   // that, empty regions are given back, here and in the pools that share the budget.
-  // A device that is to give another region is waited for as long as `end` allows, by nobody else.
+  // Waits for a device that is to give another region, as long as `end` allows; others do not wait.
   Result<Allocation> Allocate(int64_t bytes, Account account, const EarlyEnd& end = {});
   // Takes regions from the device now until the pool has so many bytes, which it then keeps from
   // other pools that are short; returns what it has. ResourceExhausted when that is less.
@@ -127,17 +127,17 @@ class Pool {
   int64_t Close();
   // A chunk's size for so many bytes.
   int64_t Rounded(int64_t bytes) const;
-  // Of this pool; a shared budget has its own. Empty regions are given back where it is exceeded.
+  // Limits this pool; a shared budget has its own limit. If exceeded, empty regions are given back.
   void SetLimit(int64_t bytes);
 
-  // Of what Commit() keeps in the pool, the bytes that nobody uses at the moment.
+  // The bytes kept by Commit() that are not in use at the moment.
   int64_t idle_committed_bytes() const;
   BfcStats stats() const;
   void ClearStats();
   BfcSnapshot Snapshot() const;
   std::string Report() const;
   std::string ReportJson() const;
-  // Of regions that the device failed to take back: lost to the budget.
+  // Bytes of regions that the device failed to take back: lost to the budget.
   int64_t abandoned_bytes() const;
   const std::string& name() const;
   const std::string& device_name() const;

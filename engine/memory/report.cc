@@ -1,4 +1,4 @@
-// One function per section, in the order in which they are read.
+// One function per section, in the order in which the sections are printed.
 #include "engine/memory/report.h"
 
 #include <map>

@@ -18,7 +18,7 @@ using TagName = std::function<std::string(int64_t tag)>;
 
 struct PoolReportRequest {
   std::string_view pool = {};  // "GPU:0 arenas"
-  // Of a request that failed; 0 and empty when nobody asked.
+  // The request that failed; 0 and empty if there is none.
   int64_t asked_bytes = 0;
   std::string_view asked_by = {};
   TagName tag_name = nullptr;  // null: tags as numbers

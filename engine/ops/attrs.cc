@@ -1,4 +1,4 @@
-// Printing of attributes and the texts of their refusals.
+// Printing of attributes, and the messages of refusals.
 #include "engine/ops/attrs.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@ namespace oncilla {
 namespace {
 
 std::string Number(double value) {
-  // The shortest text that reads back as the same double.
+  // Finds the shortest text that reads back as the same double.
   char text[40];
   const auto end = std::to_chars(text, text + sizeof(text), value).ptr;
   return std::string(text, end);

@@ -1,4 +1,4 @@
-// Axes by the rules of rows.
+// The axes that a node works along, found by the axis rule in its op's row.
 #include "engine/ops/axes.h"
 
 #include <numeric>
@@ -52,9 +52,12 @@ Ints NamedAxes(const NodeView& node) {
   const Axes& axes = node.op->traits.axes;
   const auto list = static_cast<size_t>(std::max<int>(axes.at, 0));
   const auto attribute = [&] { return AttrOr<int64_t>(*node.attrs, "axis", axes.at); };
+  // Attributes name axes directly, inputs name them by value. An op whose list has one entry for
+  // each axis works along none of them.
   switch (axes.rule) {
     case AxisRule::kAxis:
-      // Parameters that are no vectors have other axes of x too (blocks of quantised numbers).
+      // A parameter that is not a vector (scales of blocks of quantised numbers) refers to other
+      // axes of x too.
       for (size_t i = 1; !axes.all_inputs && i < node.inputs.size(); ++i) {
         const PartialShape& shape = node.inputs[i].shape;
         if (node.has_input(i) && (!shape.ranked() || shape.rank() > 1)) return {};

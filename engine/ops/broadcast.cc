@@ -1,4 +1,4 @@
-// Merging of the axes of a broadcast.
+// Merging adjacent axes of a broadcast into one.
 #include "engine/ops/broadcast.h"
 
 namespace oncilla {
@@ -26,7 +26,7 @@ BroadcastAxes MergeBroadcast(const Shape& out, std::span<const Shape> inputs) {
     axes.rank = 1;
     return axes;
   }
-  // Dense strides of each input, aligned with the output at the right.
+  // The dense strides of each input, aligned with the output's last axis; 0 where it is broadcast.
   std::vector<BroadcastAxes::Strides> full(inputs.size());
   for (size_t k = 0; k < inputs.size(); ++k) {
     int64_t step = 1;
@@ -36,6 +36,7 @@ BroadcastAxes MergeBroadcast(const Shape& out, std::span<const Shape> inputs) {
       step *= inputs[k][j];
     }
   }
+  // Merge an axis with the one before it if that is contiguous for every input.
   for (int i = 0; i < out.rank(); ++i) {
     if (out[i] == 1) continue;
     const int last = axes.rank - 1;

@@ -1,4 +1,4 @@
-// Reading integers out of facts.
+// Reading integers and types from facts.
 #include "engine/ops/fact.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ Fact Fact::Of(const Tensor& value) {
 
 namespace {
 
-// "[2,?,batch]" or "[...]"; nothing when it is neither.
+// Parses "[2,?,batch]" or "[...]"; nothing if the text is neither.
 std::optional<PartialShape> ParseShape(std::string_view text) {
   if (text == "[...]") return PartialShape();
   if (text.size() < 2 || text.front() != '[' || text.back() != ']') return std::nullopt;
@@ -101,8 +101,8 @@ Result<std::vector<int64_t>> NeedInts(const Fact& fact, std::string_view what) {
 bool AllIntsKnown(const Fact& fact) {
   if (fact.has_value()) return IsInteger(fact.dtype) || fact.dtype == DType::kBool;
   if (IsInteger(fact.dtype) && fact.shape.known() && fact.shape.elements().size == 0) return true;
-  // A partly known element may be any integer, so a negative size alone does not mean unknown;
-  // elements that are known to be negative are carried by whole values only.
+  // A partly known element may be any integer, so a negative size alone does not mean that it is
+  // unknown; elements known to be negative are only represented in whole values.
   return fact.elements.has_value() && std::all_of(fact.elements->begin(), fact.elements->end(),
                                                   [](const Dim& d) { return d.known(); });
 }

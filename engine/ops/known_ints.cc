@@ -1,4 +1,4 @@
-// Reading, carrying and multiplying partly known integers.
+// Reading, carrying and multiplying integers of which only some are known.
 #include "engine/ops/known_ints.h"
 
 #include <algorithm>

@@ -11,7 +11,7 @@ std::shared_ptr<const OpSet> OpSet::Builtin() {
 #define FAMILY(word, ops, cpu, opencl) FAMILY_##ops(word)
 #include "engine/ops/families.inc"
        }) {
-    if (!set->Add(family).ok()) return nullptr;  // two rows of one name: no test would start
+    if (!set->Add(family).ok()) return nullptr;  // two rows have one name: no test would start
   }
   return set;
 }

@@ -1,4 +1,4 @@
-// Shared checks of inputs and the making of known integer facts.
+// Shared checks of inputs, and making facts of known integers.
 #include "engine/ops/rules.h"
 
 #include <algorithm>

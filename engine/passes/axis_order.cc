@@ -11,11 +11,11 @@ namespace {
 
 size_t At(int i) { return static_cast<size_t>(i); }
 
-// The order in which a Reshape takes its input's axes, when it only moves axes of size 1.
+// The permutation that a Reshape amounts to if it only moves axes of size 1.
 std::optional<AxisOrder> OrderOfReshape(const PartialShape& from, const PartialShape& to) {
   if (!from.ranked() || !to.ranked() || from.rank() != to.rank()) return {};
   const int rank = from.rank();
-  // The sizes other than 1, and then the ones, are matched in the order in which they stand.
+  // Sizes other than 1 are matched in order, and then the axes of size 1.
   AxisOrder order(At(rank), -1);
   int next_one = 0, next_other = 0;
   const auto find = [&](bool one, int at) {
@@ -33,7 +33,7 @@ std::optional<AxisOrder> OrderOfReshape(const PartialShape& from, const PartialS
   return order;
 }
 
-// The axes of size 1, and the sizes of the others.
+// The axes of size 1, and the sizes of the other axes.
 struct Ones {
   std::vector<int64_t> axes;
   std::vector<Dim> others;
@@ -50,12 +50,12 @@ Ones FindOnes(const PartialShape& shape) {
   return ones;
 }
 
-// x with its axes of size 1 moved, added or left out; the other sizes are equal.
+// Moves, adds or removes axes of size 1 of x to give the shape `to`; all other sizes are equal.
 Result<ValueId> MoveOnes(Patch& patch, ValueId x, const PartialShape& to,
                          std::vector<NodeId> from) {
   const PartialShape is = patch.fact(x).shape;
   const Ones ones = FindOnes(is), wanted = FindOnes(to);
-  // One Reshape where every size is known, or copied by a 0 at its own place.
+  // A single Reshape, if each size is known or can be copied by a 0 in the same place.
   std::vector<int64_t> sizes;
   bool known = true, copies = false, empty = false;
   for (int i = 0; i < to.rank(); ++i) {
@@ -71,6 +71,7 @@ Result<ValueId> MoveOnes(Patch& patch, ValueId x, const PartialShape& to,
     const ValueId shape = patch.AddConstant(Tensor::Int64s(sizes));
     return patch.Add("Reshape", std::move(attrs), {x, shape}, std::move(from));
   }
+  // Otherwise remove all axes of size 1 and insert the wanted ones.
   if (!ones.axes.empty()) {
     const ValueId axes = patch.AddConstant(Tensor::Int64s(ones.axes));
     ONCILLA_ASSIGN(x, patch.Add("Squeeze", {}, {x, axes}, from));
@@ -145,7 +146,7 @@ std::optional<AxisOrder> OrderOf(const Graph& graph, const Node& node) {
 Result<ValueId> AddView(Patch& patch, ValueId x, const PartialShape& to, std::vector<NodeId> from) {
   const std::vector<Dim> is = FindOnes(patch.fact(x).shape).others, wanted = FindOnes(to).others;
   if (is.size() != wanted.size()) return kNoValue;
-  int guesses = 0;  // one pair that is not known must be equal when all others are
+  int guesses = 0;  // if all other sizes are equal, so is the one unknown pair
   for (size_t i = 0; i < is.size(); ++i) {
     if (is[i].Same(wanted[i])) continue;
     if (is[i].known() || wanted[i].known() || ++guesses > 1) return kNoValue;

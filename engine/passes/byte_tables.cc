@@ -1,6 +1,6 @@
-// What is computed of each byte by itself is looked up: a subgraph of elementwise nodes between
+// Replaces per-byte computations by table look-ups. A subgraph of elementwise nodes between
 // DequantizeLinear and QuantizeLinear has 256 possible inputs, so its results are computed now, by
-// the CPU's plain code, and stand in a table.
+// the CPU's reference kernels, and stored in a table.
 #include "engine/ops/op_set.h"
 #include "engine/passes/pass.h"
 #include "engine/passes/quantised.h"
@@ -31,7 +31,7 @@ class TableMaker {
       return parameters && parameters->single();
     }
     if (node.op->elementwise == nullptr || node.op->traits.is_random) return false;
-    // Constants that have several elements make a result depend on its place.
+    // A constant with several elements would make a result depend on its position.
     for (const ValueId id : node.inputs) {
       if (id == kNoValue || !graph_.value(id).is_constant()) continue;
       const Dim count = graph_.fact(id).shape.elements();
@@ -51,13 +51,14 @@ class TableMaker {
     }
     if (best == nullptr) return Status();
     const Fact &x = graph_.fact(best->entry), &y = graph_.fact(node.outputs[0]);
-    // Constants of higher rank would lift the result's.
+    // A constant of higher rank would raise the result's rank.
     if (!x.shape.ranked() || !y.shape.ranked() || x.shape.rank() != y.shape.rank()) return Status();
     std::vector<uint8_t> codes;
     for (int i = 0; i < 256; ++i) codes.push_back(static_cast<uint8_t>(i));
     const Tensor entry = Tensor::Of<uint8_t>(x.dtype, {256}, codes);
     const auto results = ComputeSubgraph(graph_, *best, entry, cpu_);
-    // What fails now may stand on a branch that never matters; it fails again if it is run.
+    // A failure is ignored here: the nodes may be on a branch that is never taken. If they are run,
+    // they fail again.
     if (!results.ok() || results->elements() != 256) return Status();
     std::vector<NodeId> from = {quantise};
     for (const uint32_t member : best->nodes) {

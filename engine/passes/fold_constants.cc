@@ -1,7 +1,8 @@
-// Constant folding: nodes whose inputs are all known are computed now, by the CPU's plain code.
+// Constant folding: nodes whose inputs are all known are computed now, by the CPU's reference
+// kernels.
 //
-// Bounded: a result larger than what it is made of is folded only while small, so that a Fill or
-// Expand of a constant does not turn into megabytes.
+// The growth is bounded: a result that is larger than the inputs is folded only while it is small,
+// so that a Fill or Expand of a constant does not turn into megabytes.
 #include "engine/base/work_limits.h"
 #include "engine/passes/pass.h"
 #include "engine/tensor/tensor_list.h"
@@ -10,14 +11,15 @@ namespace oncilla {
 
 Status FoldConstants(const Graph& graph, const PassContext& context, Patch& patch) {
   constexpr int64_t kSmallBytes = 1 << 16;
-  std::vector<ValueId> known(graph.values().size(), kNoValue);  // the constant that stands for it
+  std::vector<ValueId> known(graph.values().size(), kNoValue);  // its replacement
   for (uint32_t i = 0; i < graph.values().size(); ++i) {
     if (graph.value(ValueId{i}).is_constant()) known[i] = ValueId{i};
   }
   for (const Node& node : graph.nodes()) {
     const OpTraits& traits = node.op->traits;
     if (traits.has_effects || traits.is_random) continue;
-    // Inference may have found the value without the inputs' (Shape of a tensor of known sizes).
+    // Inference may know the outputs even without the inputs' values (Shape of a tensor of known
+    // sizes).
     bool inferred = true, tensors = true;
     for (ValueId out : node.outputs) {
       inferred &= graph.fact(out).has_value();
@@ -40,7 +42,7 @@ Status FoldConstants(const Graph& graph, const PassContext& context, Patch& patc
         if (!all) break;
         in.push_back(patch.fact(known[Index(id)]).value);
         in_bytes = SaturatingAdd(in_bytes, in.back().desc().bytes());
-        // Texts grow in ways that no shape shows.
+        // The bytes of strings are not visible in shapes, so they are checked here.
         all = in.back().dtype() != DType::kString || HeldBytesOf(in.back()) <= kSmallBytes;
         if (!all) break;
       }
@@ -49,7 +51,7 @@ Status FoldConstants(const Graph& graph, const PassContext& context, Patch& patc
       for (const Fact& fact : out_facts) {
         if (fact.fixed()) out_bytes = SaturatingAdd(out_bytes, fact.desc().bytes());
       }
-      // 4x: an int8 weight becomes float32.
+      // The factor 4 lets an int8 weight become float32.
       if (out_bytes > context.max_folded_bytes ||
           (out_bytes > kSmallBytes && out_bytes > SaturatingMul(in_bytes, 4))) {
         continue;
@@ -58,7 +60,8 @@ Status FoldConstants(const Graph& graph, const PassContext& context, Patch& patc
       const NodeView view{node.op, &node.attrs, in_facts, out_facts, node.name};
       if (!context.devices[0]->CanRun(view).ok()) continue;
       auto computed = context.devices[0]->Evaluate(view, in);
-      // What fails now may stand on a branch that never matters; it fails again if it is run.
+      // A failure is ignored here: the node may be on a branch that is never taken. If it is run,
+      // it fails again.
       if (!computed.ok()) {
         ONCILLA_TRY(WorkLook::Ask());
         continue;

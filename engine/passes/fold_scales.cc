@@ -1,9 +1,10 @@
-// Constant factors and terms move into weights: what multiplies each output channel of a
-// convolution or matrix product is multiplied into its filter and bias instead, what is added into
-// its bias. On the way there, sums with constants are moved behind products and merged:
+// Constant factors and terms move into weights. A factor on each output channel of a convolution or
+// matrix product is multiplied into its filter and bias, a term is added to its bias. To get there,
+// additions of constants move behind multiplications, and constants merge:
 //   (x + b) * s  ->  x * s + b * s        (x + a) + b  ->  x + (a + b)
 //   conv(x, w, b) * s  ->  conv(x, w * s, b * s)        conv(x, w, b) + t  ->  conv(x, w, b + t)
-// The new factors are nodes on constants, which folding computes. float32 and float64 only.
+// The new factors are nodes on constants, which constant folding then computes. float32 and float64
+// only.
 #include "engine/passes/pass.h"
 #include "engine/passes/rewrite.h"
 
@@ -26,7 +27,7 @@ class ScaleFolder {
       if (c < 0) continue;
       const ValueId constant = node.inputs[c], x = node.inputs[1 - c];
       const NodeId producer = graph_.value(x).producer;
-      // One rewrite per node and round: the next round sees the result.
+      // One rewrite per node and round; the next round sees its result.
       if (producer == kNoNode || !uses_.Single(x) || touched_[Index(producer)]) continue;
       if (is_mul) {
         ONCILLA_TRY(FoldMul(NodeId{n}, producer, constant));
@@ -40,7 +41,7 @@ class ScaleFolder {
  private:
   void Touch(NodeId a, NodeId b) { touched_[Index(a)] = touched_[Index(b)] = true; }
 
-  // The sum or product of two constants must not be larger than the activations they meet.
+  // The sum or product of the two constants must not have more elements than the activations.
   bool SameShapeAs(const Fact& value, ValueId a, ValueId b) const {
     auto shape = BroadcastShapes(graph_.fact(a).shape, graph_.fact(b).shape);
     return shape.ok() && shape->ranked() && value.shape.ranked() &&
@@ -70,7 +71,7 @@ class ScaleFolder {
     }
     if (turned && IntAttr(inner, "groups", 1) != 1) return Status();
     ONCILLA_ASSIGN(const ValueId flat, Flat(s, false, mul));
-    // ConvTranspose's filter has the output channels before the input's.
+    // ConvTranspose has the output channels before the input channels in its filter.
     ONCILLA_ASSIGN(const ValueId factor, turned ? Flat(s, true, mul) : Result<ValueId>(flat));
     std::vector<ValueId> inputs = inner.inputs;
     ONCILLA_ASSIGN(inputs[1], patch_.Add("Mul", {}, {inner.inputs[1], factor}, {mul}));
@@ -99,7 +100,7 @@ class ScaleFolder {
     return node.inputs.size() > 2 && node.inputs[2] != kNoValue;
   }
 
-  // The node's weights can take a factor or term for each channel of its result.
+  // Whether the node's weights can absorb a factor or term per output channel.
   bool TakesPerChannel(const Node& node, ValueId constant) const {
     const std::string_view op = node.op->name;
     if (op != "Conv" && op != "MatMul" && op != "ConvTranspose") return false;
@@ -112,7 +113,7 @@ class ScaleFolder {
     return IsPerChannel(graph_.fact(constant).shape, graph_.fact(node.outputs[0]).shape);
   }
 
-  // A constant for each channel, or for all, as [n] or [n, 1].
+  // Reshapes a per-channel or scalar constant to [n] or [n, 1].
   Result<ValueId> Flat(ValueId constant, bool column, NodeId from) {
     std::vector<int64_t> sizes = {graph_.fact(constant).shape.elements().size};
     if (column) sizes.push_back(1);
@@ -127,7 +128,8 @@ class ScaleFolder {
       ONCILLA_ASSIGN(const ValueId flat, Flat(term, false, add));
       ONCILLA_ASSIGN(inputs[2], patch_.Add("Add", {}, {inputs[2], flat}, {add}));
     } else {
-      // A matrix product gets its first bias where the device says whether it takes one.
+      // A matrix product gets its first bias in epilogue fusion, where the device is asked whether
+      // it takes one.
       const PartialShape& y = graph_.fact(inner.outputs[0]).shape;
       const Dim channels = y[y.rank() - 1];
       if (inner.op->name == "MatMul" || !channels.known()) return Status();

@@ -1,8 +1,8 @@
 // Constant factors and terms move into the weights of the convolution that reads them:
 //   conv(x * s, w, b)  ->  conv(x, w * s, b)
 //   conv(x + t, w, b)  ->  conv(x, w, b + sum(w * t))     without padding: zeros have no t
-// s and t are one number, or one per input channel. What could move into weights before it has done
-// so already (fold_scales.cc). float32 and float64 only.
+// s and t are scalars or per input channel. What could move into the weights of the node before has
+// done so already (fold_scales.cc). float32 and float64 only.
 #include <algorithm>
 
 #include "engine/ops/nn/conv.h"
@@ -29,6 +29,7 @@ class ScaleFolderAhead {
     const NodeId inner_id = graph_.value(conv.inputs[0]).producer;
     if (inner_id == kNoNode || !uses_.Single(conv.inputs[0])) return Status();
     const Node& inner = graph_.node(inner_id);
+    // Only the convolution may read the product or sum, since the node before it disappears.
     const bool is_mul = inner.op->name == "Mul", is_add = inner.op->name == "Add";
     if (!is_mul && !is_add) return Status();
     const int c = ConstantInput(graph_, inner);
@@ -43,13 +44,15 @@ class ScaleFolderAhead {
       return Status();
     }
     ONCILLA_ASSIGN(const auto attrs, ReadAttrs<ConvAttrs>(conv.attrs));
+    // A term cannot move over padding: the zeros outside of x do not have it.
     const bool pads =
         attrs.auto_pad != "valid" &&
         (attrs.auto_pad != "explicit" ||
          std::any_of(attrs.pads.begin(), attrs.pads.end(), [](int64_t p) { return p != 0; }));
     if (is_add && pads) return Status();
-    // The filter is [spatial.., inputs of a group, outputs]: the channels of the constant stand in
-    // a column, or, where each channel is its own group, with the outputs.
+    // The filter is [spatial.., input channels of a group, output channels]. A factor per input
+    // channel is a column there; if each channel is its own group (depthwise), it aligns with the
+    // outputs.
     const int64_t count = graph_.fact(constant).shape.elements().size;
     const int rank = w.shape.rank();
     std::vector<int64_t> sizes = {count};
@@ -58,12 +61,14 @@ class ScaleFolderAhead {
     } else if (count > 1 && (attrs.groups != count || w.shape[rank - 1].size != count)) {
       return Status();
     }
+    // Scale the filter, or add the sum of filter * term over taps and input channels to the bias.
     const std::vector<NodeId> from = {inner_id};
     const ValueId shape = patch_.AddConstant(Tensor::Int64s(sizes));
     ONCILLA_ASSIGN(const ValueId factor, patch_.Add("Reshape", {}, {constant, shape}, from));
     ONCILLA_ASSIGN(const ValueId product, patch_.Add("Mul", {}, {conv.inputs[1], factor}, from));
     std::vector<ValueId> inputs = conv.inputs;
     inputs[0] = x;
+    // A factor replaces the filter; a term only changes the bias.
     if (is_mul) {
       inputs[1] = product;
     } else {

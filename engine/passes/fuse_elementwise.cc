@@ -1,10 +1,10 @@
-// Chains and trees of elementwise nodes become one FusedElementwise node, so that values in between
-// never reach memory.
+// Chains and trees of elementwise nodes become one FusedElementwise node, so that intermediate
+// values never reach memory.
 //
-// A group grows backwards from a node: it takes in an elementwise node of the same device whose
-// readers are all in the group already, and whose shape is the group's, so that nothing is computed
-// twice. It ends at fetched values, at values that fix shapes (planning looks inside those), and at
-// what the device does not accept fused.
+// A group grows backwards from a node. It takes in an elementwise node on the same device if all
+// its readers are in the group already and its shape is the group's, so that nothing is computed
+// twice. It ends at fetched values, at values that determine shapes (planning looks inside those),
+// and at what the device does not accept in fused form.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -17,12 +17,12 @@
 namespace oncilla {
 namespace {
 
-// A constant of one element that a program can hold as a number.
+// The value of a one-element constant that can be written as a number in the program.
 std::optional<double> NumberIn(const Fact& fact) {
   if (!fact.has_value() || fact.value.elements() != 1 || fact.shape.rank() != 0) return {};
   if (fact.dtype == DType::kString || fact.dtype == DType::kBool) return {};
   auto values = ToDoubles(fact.value);
-  // Beyond 2^53 a double does not hold every integer.
+  // Above 2^53 a double does not represent every integer.
   if (!values.ok() || !std::isfinite((*values)[0]) || std::abs((*values)[0]) > 0x1p53) return {};
   return (*values)[0];
 }
@@ -65,8 +65,8 @@ class ElementwiseFuser {
     return true;
   }
 
-  // A member of the group, whose results all have one shape, reads the value beside inputs that
-  // cannot stretch it: it has that shape, known or not.
+  // Whether a member of the group reads the value together with inputs that cannot broadcast it to
+  // a larger shape. The value then has the member's shape, even if sizes are unknown.
   bool IsUnstretched(ValueId id, const std::set<uint32_t>& group) const {
     const PartialShape& shape = graph_.fact(id).shape;
     const auto stretches = [&](const Node& node, int axis) {
@@ -93,7 +93,7 @@ class ElementwiseFuser {
     return false;
   }
 
-  // Inputs that the group reads from outside and that need memory (numbers are in the program).
+  // The number of values that the group reads from memory; numbers are part of the program.
   size_t CountInputs(const std::set<uint32_t>& group) const {
     std::set<uint32_t> inputs;
     for (uint32_t n : group) {
@@ -112,7 +112,8 @@ class ElementwiseFuser {
     const PartialShape& shape = graph_.fact(last.outputs[0]).shape;
     for (bool grown = true; grown && group.size() < kMaxProgramSteps;) {
       grown = false;
-      // How often the group reads each producer; the latest first, so that readers come before.
+      // How often the group reads each outside producer; later ones first, so that readers join
+      // before what they read.
       std::map<uint32_t, int, std::greater<>> reads;
       for (uint32_t n : group) {
         for (ValueId id : graph_.node(NodeId{n}).inputs) {
@@ -145,7 +146,7 @@ class ElementwiseFuser {
     std::vector<std::string> program;
     std::vector<ValueId> inputs;
     std::vector<NodeId> from;
-    std::map<uint32_t, int> step_of;  // by value
+    std::map<uint32_t, int> step_of;  // by value id
     for (uint32_t n : group) {
       const Node& node = graph_.node(NodeId{n});
       ElementwiseStep step;
@@ -166,7 +167,7 @@ class ElementwiseFuser {
     if (!out.ok()) return In(out.status(), StrCat("fusing into node '", last.name, "'"));
     const NodeView view{op, &attrs, in, *out, last.name};
     if (!context_.devices[last.device]->CanRun(view).ok()) return false;
-    // The node that carries the result comes first: the fused one runs under its name.
+    // The node that computes the result comes first: the fused node takes its name.
     std::reverse(from.begin(), from.end());
     ONCILLA_ASSIGN(const ValueId fused, patch_.Add(op->name, attrs, inputs, from));
     ONCILLA_TRY(patch_.Replace(last.outputs[0], fused));
@@ -181,7 +182,7 @@ class ElementwiseFuser {
     if (auto it = step_of.find(Index(id)); it != step_of.end()) {
       return {Kind::kStep, it->second, 0};
     }
-    // A number has the other operands' dtype: one of them must say which.
+    // A number takes the dtype of the other operands, so at least one of them must not be a number.
     bool others = false;
     for (size_t k = FirstTyped(node); k < node.inputs.size(); ++k) {
       others |= k != i && node.inputs[k] != kNoValue && !NumberIn(graph_.fact(node.inputs[k]));
@@ -194,7 +195,7 @@ class ElementwiseFuser {
     return {Kind::kInput, static_cast<int>(it - inputs.begin()), 0};
   }
 
-  // The first operand of the dtype computed in: a condition comes before it.
+  // The first operand that has the dtype of the computation; a condition comes before it.
   static size_t FirstTyped(const Node& node) {
     return (node.op->elementwise->flags & kConditionFirst) != 0 ? 1 : 0;
   }

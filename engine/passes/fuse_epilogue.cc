@@ -1,6 +1,6 @@
-// Epilogue fusion: what follows a convolution or matrix product on the same device moves into it,
-// in the order its kernel applies them: bias, residual, activation. Only where the device accepts
-// the fused node.
+// Epilogue fusion: nodes that follow a convolution or matrix product on the same device move into
+// it, in the order in which its kernel applies them: bias, residual, activation. Only where the
+// device accepts the fused node.
 #include "engine/ops/math/activation.h"
 #include "engine/passes/pass.h"
 #include "engine/passes/rewrite.h"
@@ -35,7 +35,7 @@ class EpilogueFuser {
   }
 
  private:
-  // `input`: which input of `outer` the target computes.
+  // `input` is the index of the input of `outer` that the target computes.
   Result<bool> TryFuse(NodeId outer, NodeId target_id, size_t input) {
     const Node &node = graph_.node(outer), &target = graph_.node(target_id);
     std::vector<ValueId> inputs = target.inputs;
@@ -43,6 +43,8 @@ class EpilogueFuser {
     AttrMap attrs = target.attrs;
     const Fact& y = graph_.fact(target.outputs[0]);
     const Activation activation = ActivationOf(node.op->name, node.attrs);
+    // An activation becomes an attribute, a per-channel constant the bias, any other addend of the
+    // same shape the residual.
     if (activation != Activation::kNone) {
       attrs["activation"] = std::string(Name(activation));
     } else if (node.op->name == "Add") {
@@ -56,7 +58,7 @@ class EpilogueFuser {
             patch_.AddConstant(Tensor::Int64s(std::vector<int64_t>{fact.shape.elements().size}));
         ONCILLA_ASSIGN(inputs[2], patch_.Add("Reshape", {}, {other, shape}, {outer}));
       } else if (inputs[3] == kNoValue && SameShape(fact.shape, y.shape)) {
-        // The residual cannot depend on the target: the target's value has no other reader.
+        // The residual cannot depend on the target, because the target's value has no other reader.
         inputs[3] = other;
       } else {
         return false;
@@ -64,6 +66,7 @@ class EpilogueFuser {
     } else {
       return false;
     }
+    // The device decides whether it has a kernel for the fused node.
     while (inputs.back() == kNoValue) inputs.pop_back();
     Facts in;
     for (ValueId id : inputs) in.push_back(patch_.fact(id));

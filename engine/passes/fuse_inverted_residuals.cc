@@ -1,10 +1,10 @@
-// Inverted residuals become one node: a convolution to many channels (expand), filters of one
-// channel each (depthwise), a convolution to few (project). What lies between is the largest that
-// such a net computes, and then never reaches memory. Where the channels are squeezed to gates
-// before `project`, the first two and the mean become one node.
+// Inverted residual blocks become one node: a convolution to many channels (expand), a depthwise
+// convolution, and a convolution to few channels (project). The tensor in between is the largest of
+// such a network, and then never reaches memory. In squeeze-and-excitation blocks, where gates are
+// computed from channel means before `project`, the first two and the mean become one node.
 //
-// Only where the device has the fused op, which asks for constant filters of f32, and where what is
-// saved is worth more than rows that are computed twice.
+// Only where the device has the fused op, which requires constant f32 filters, and where the memory
+// traffic saved is worth more than the rows that are computed twice.
 #include <algorithm>
 
 #include "engine/passes/pass.h"
@@ -13,14 +13,14 @@
 namespace oncilla {
 namespace {
 
-// An expanded tensor of fewer bytes stays in a core's second cache from one kernel to the next.
+// A smaller expanded tensor stays in a core's second-level cache from one kernel to the next.
 constexpr int64_t kKeptBytes = int64_t{1} << 20;
-// The most channels of an input whose convolution takes the place of `expand` with any window: that
-// of the first layer. With more, it has better ways of its own.
+// The most input channels of a convolution that may act as `expand` with a window of any size: that
+// of the first layer. With more channels, it has faster kernels of its own.
 constexpr int64_t kFewChannels = 4;
 
-// A convolution with a constant filter and windows of one pixel each, one after the other: a
-// product of the pixels' channels.
+// A pointwise (1x1) convolution with stride 1 and a constant filter, which is a matrix product over
+// the channels.
 bool IsPixelByPixel(const Graph& graph, const Node& conv) {
   const auto all = [&](std::string_view name, int64_t wanted) {
     const auto it = conv.attrs.find(name);
@@ -34,7 +34,7 @@ bool IsPixelByPixel(const Graph& graph, const Node& conv) {
          std::all_of(filter.begin(), filter.end() - 2, [](int64_t size) { return size == 1; });
 }
 
-// Bytes of one sample of f32, all of whose sizes are known.
+// The bytes of one f32 sample; all its sizes are known.
 int64_t BytesOf(const PartialShape& shape) {
   int64_t bytes = 4;
   for (int i = 1; i < shape.rank(); ++i) bytes = SaturatingMul(bytes, shape[i].size);
@@ -59,12 +59,12 @@ class ResidualFuser {
   }
 
  private:
-  // The nodes that become one; expand, project and mean may be missing.
+  // The nodes that are fused into one; expand, project and mean may be missing.
   struct Block {
     const Node *expand = nullptr, *depthwise = nullptr, *project = nullptr, *mean = nullptr;
   };
 
-  // A picture's convolution, whose sizes and filter are known.
+  // An image convolution whose sizes and filter are known.
   bool IsConv(const Node& node) const {
     if (node.op->name != "Conv") return false;
     const Fact &x = graph_.fact(node.inputs[0]), &y = graph_.fact(node.outputs[0]);
@@ -97,7 +97,7 @@ class ResidualFuser {
     return (filter[0] == 1 && filter[1] == 1) || filter[2] <= kFewChannels ? conv : nullptr;
   }
 
-  // The node that reads what `depthwise` gives; null where there are several or it is fetched.
+  // The only reader of `depthwise`; null if there are several or the value is fetched.
   const Node* ReaderOf(const Node& depthwise) const {
     const auto& readers = readers_[Index(depthwise.outputs[0])];
     return uses_.Single(depthwise.outputs[0]) && readers.size() == 1 ? &graph_.node(readers[0])
@@ -156,6 +156,8 @@ class ResidualFuser {
       if (node == nullptr) return;
       if (const auto it = node->attrs.find(name); it != node->attrs.end()) attrs[to] = it->second;
     };
+    // The inputs of InvertedResidual: x, then filter and bias of expand, depthwise and project, and
+    // the residual.
     take(block.project, 5);
     take(&depthwise, 3);
     take(block.expand, 1);
@@ -175,6 +177,7 @@ class ResidualFuser {
     const Facts in = graph_.FactsOf(inputs);
     Facts out = graph_.FactsOf(last.outputs);
     if (block.mean != nullptr) out.push_back(graph_.fact(block.mean->outputs[0]));
+    // The device decides whether the fused node is worth it.
     const NodeView view{graph_.ops().Find("InvertedResidual"), &attrs, in, out, last.name};
     if (!context_.devices[last.device]->CanRun(view).ok()) return Status();
     for (const NodeId taken : from) taken_[Index(taken)] = true;
@@ -192,8 +195,8 @@ class ResidualFuser {
   std::vector<bool> taken_;
 };
 
-// A factor for each channel of each sample moves into the product that reads what it gives: Conv(x
-// * gate), with windows of one pixel, becomes GatedConv, which multiplies as it reads.
+// A factor per sample and channel moves into the pointwise convolution that reads the product:
+// Conv(x * gate) becomes GatedConv, which multiplies as it reads.
 class GateFuser {
  public:
   GateFuser(const Graph& graph, const PassContext& context, Patch& patch)
@@ -229,8 +232,8 @@ class GateFuser {
     return Status();
   }
 
-  // A factor for each channel of each sample, of an x that is large: a smaller one is multiplied in
-  // the second cache in less time than tiles take for it, one after the other.
+  // Whether `gate` is a factor per sample and channel of an x that is large. A smaller x is
+  // multiplied in the second-level cache faster than tile by tile inside the convolution.
   static bool IsGate(const PartialShape& gate, const PartialShape& x) {
     if (!gate.ranked() || !x.ranked() || gate.rank() != x.rank() || gate.rank() < 3) return false;
     const int last = gate.rank() - 1;

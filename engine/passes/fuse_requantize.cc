@@ -1,5 +1,5 @@
-// Requantisation moves into the integer product whose sums it takes, so that sums of 32 bits need
-// no memory. Only where the device accepts the fused node.
+// Requantisation moves into the integer product that computes its sums, so that the 32-bit sums
+// need no memory. Only where the device accepts the fused node.
 #include "engine/ops/nn/integer.h"
 #include "engine/passes/pass.h"
 #include "engine/passes/rewrite.h"
@@ -50,7 +50,7 @@ class RequantizeFuser {
     return patch_.Replace(outer.outputs[0], fused);
   }
 
-  // One factor for all sums, or one for each column.
+  // Whether there is one factor for all sums or one for each column.
   bool AlongLastAxis(const Node& node, const RequantizeAttrs& rule) const {
     const PartialShape& scale = graph_.fact(node.inputs[1]).shape;
     if (!scale.ranked()) return false;

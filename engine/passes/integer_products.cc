@@ -1,11 +1,12 @@
-// Convolutions and matrix products between quantised tensors are computed on their integers, with
-// exact sums, as ONNX Runtime does:
+// Convolutions and matrix products of quantised tensors are computed in integers with exact sums,
+// as ONNX Runtime does:
 //   Quantize(conv(Dequantize(x), Dequantize(w), Dequantize(b)))
 //     ->  Requantize(ConvInteger(x, w, x_zero, w_zero, b))
-// Transposes may stand in between, and activations that only cut numbers off, which cut integers.
+// Transposes may be in between, and activations that only clip, which become clipping of the
+// integers.
 //
-// It must run before constants are folded, which would make real numbers of the weights. Products
-// whose sums could leave 32 bits stay as they are.
+// This must run before constant folding, which would turn the weights into floats. Products whose
+// sums could overflow 32 bits are left as they are.
 #include <cmath>
 #include <limits>
 
@@ -18,7 +19,7 @@
 namespace oncilla {
 namespace {
 
-// The bounds that an activation cuts its input to.
+// The bounds that an activation clips its input to.
 struct Bounds {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
@@ -51,11 +52,11 @@ std::optional<Bounds> BoundsOf(const Graph& graph, const Node& node) {
 
 bool IsByte(DType dtype) { return dtype == DType::kU8 || dtype == DType::kI8; }
 
-// The way from a product to the QuantizeLinear of its result.
+// The nodes from a product to the QuantizeLinear of its result.
 struct Tail {
   NodeId product = kNoNode;
   ValueId bias = kNoValue;  // added to a matrix product
-  AxisOrder order;          // of transposes behind it; empty: none
+  AxisOrder order;          // of the transposes after it; empty: none
   int64_t least = INT32_MIN, most = INT32_MAX;
   std::vector<NodeId> from;  // in graph order, the product first
 };
@@ -78,6 +79,7 @@ class ProductFinder {
   }
 
  private:
+  // Goes backwards from the QuantizeLinear, through clips, transposes and one addition of a bias.
   std::optional<Tail> TailBefore(NodeId quantise, const LinearParameters& to) const {
     Tail tail;
     tail.from = {quantise};
@@ -92,7 +94,7 @@ class ProductFinder {
         tail.product = id;
         return tail;
       }
-      if (tail.bias != kNoValue) return {};  // what is added to goes through nothing else
+      if (tail.bias != kNoValue) return {};  // only the product itself may come before the bias
       if (const auto bounds = BoundsOf(graph_, node)) {
         if (!std::isinf(bounds->low)) {
           tail.least = std::max(tail.least, QuantisedNumber(to, bounds->low));
@@ -116,8 +118,9 @@ class ProductFinder {
     return {};
   }
 
-  // The integers of a bias whose scales are the products of those of x and w, as they must be to be
-  // added to their sums. kNoValue where there is no bias, nothing where it is another one.
+  // The integers of a bias whose scales are the products of the scales of x and w; only then can it
+  // be added to their sums. kNoValue if there is no bias, nothing if it is a different one. `reach`
+  // becomes at least its largest absolute value.
   std::optional<ValueId> BiasOf(ValueId bias, const Dequantised& x, const Dequantised& w,
                                 int64_t* reach) const {
     if (bias == kNoValue) return kNoValue;
@@ -142,7 +145,7 @@ class ProductFinder {
     return b->integers;
   }
 
-  // How many products each sum has; nothing when that is not known.
+  // The number of products in each sum; nothing if it is unknown.
   std::optional<int64_t> Terms(const Node& product) const {
     const PartialShape& w = graph_.fact(product.inputs[1]).shape;
     if (!w.ranked() || w.rank() == 0) return {};
@@ -159,7 +162,7 @@ class ProductFinder {
     return terms;
   }
 
-  // One scale for all of w, or one for each column of its result.
+  // Whether w has one scale, or one for each column of the result.
   bool ScalesColumns(const Node& product, const LinearParameters& w) const {
     if (w.single()) return true;
     const PartialShape& shape = graph_.fact(product.inputs[1]).shape;
@@ -181,6 +184,7 @@ class ProductFinder {
         !x->parameters.single() || !ScalesColumns(product, w->parameters)) {
       return Status();
     }
+    // A bias may be the product's own or an addition after it, not both.
     ValueId given = product.inputs.size() > 2 ? product.inputs[2] : kNoValue;
     if (tail.bias != kNoValue) {
       if (conv || given != kNoValue || graph_.fact(product.outputs[0]).shape.rank() < 2) {
@@ -192,6 +196,7 @@ class ProductFinder {
     const auto bias = BiasOf(given, *x, *w, &bias_reach);
     const auto terms = Terms(product);
     if (!bias || !terms) return Status();
+    // No sum may leave 32 bits, whatever the data.
     const int64_t most = SaturatingMul(*terms, x->parameters.Reach() * w->parameters.Reach());
     if (SaturatingAdd(most, bias_reach) > INT32_MAX) return Status();
 

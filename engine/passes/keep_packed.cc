@@ -1,9 +1,10 @@
-// Weights that are quantised alone stay packed in memory, instead of becoming constants of floats:
+// Weights that are quantised while activations are not stay packed in memory instead of becoming
+// float constants:
 //   MatMul(x, Dequantize(w))     ->  MatMulPacked(x, w)
 //   Gather(Dequantize(w), rows)  ->  Dequantize(Gather(w, rows))
-// w is a constant matrix of 8, 4 or 2 bits, with one scale, one for each column (each row, of a
-// table), or one for each block along the sums (along a row). It must run before constants are
-// folded, and only where all devices of the session take the result.
+// w is a constant matrix of 8, 4 or 2 bits with one scale, one per column (per row of a table), or
+// one per block along the sums (along a row). This must run before constant folding, and only where
+// all devices of the session accept the result.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -19,17 +20,19 @@
 namespace oncilla {
 namespace {
 
-// Smaller weights are quicker as floats and take little memory.
+// Smaller weights are faster as floats and take little memory.
 constexpr int64_t kFewestWeights = int64_t{1} << 16;
 
-// A constant matrix behind DequantizeLinear: `rows` of `width` numbers, each with `blocks` scales.
+// A constant matrix read through DequantizeLinear: `rows` of `width` numbers, each row with
+// `blocks` scales.
 struct Weights {
   DType dtype = DType::kInvalid;
   int64_t rows = 0, width = 0;
   int64_t block = 0, blocks = 0;
   std::vector<float> scales;   // [rows, blocks]
   std::vector<int64_t> zeros;  // [rows, blocks]
-  // A byte a weight, which counts from the least: number i of row r stands at r * row + i * step.
+  // One byte per weight, offset so that the least value is 0; number i of row r is at r * row + i *
+  // step.
   std::vector<uint8_t> codes;
   int64_t row = 0, step = 0;
   NodeId from = kNoNode;
@@ -60,8 +63,9 @@ class Keeper {
   }
 
  private:
-  // The matrix `value`, its sums along axis `along`, which becomes the last one.
+  // Reads the matrix `value`, whose axis `along` is summed over and becomes the last one.
   std::optional<Weights> Read(ValueId value, int along) const {
+    // Transposes between the weights and the product only exchange the two axes.
     while (const Node* node = ProducerIf(graph_, value, "Transpose")) {
       const auto order = OrderOf(graph_, *node);
       if (!order || order->size() != 2) return {};
@@ -76,6 +80,7 @@ class Keeper {
         w.shape.rank() != 2 || scale.dtype != DType::kF32 || !scale.has_value()) {
       return {};
     }
+    // Rows are the outputs (or table rows), the width is the summed axis (or the row's length).
     const Shape shape = w.value.shape();
     if (shape.elements() < kFewestWeights) return {};
     Weights out;
@@ -87,13 +92,14 @@ class Keeper {
     if (!axis.ok()) return {};
     const auto places = PlacesOf(shape, scale.value.shape(), attrs->axis, attrs->block_size);
     if (!places.ok()) return {};
-    // Scales along the sums without blocks would be one for each weight.
+    // Scales along the summed axis but without blocks would mean one for each weight.
     const bool blocked = attrs->block_size != 0;
     if (blocked ? *axis != along : scale.value.elements() != 1 && *axis == along) return {};
     out.block = blocked ? attrs->block_size : out.width;
     out.blocks = blocked ? (out.width + out.block - 1) / out.block : 1;
     if (!ReadParameters(*node, out, along, blocked)) return {};
     out.row = along == 1 ? out.width : 1, out.step = along == 1 ? 1 : out.rows;
+    // Unpack the codes to bytes and make signed ones unsigned by flipping the top bit.
     out.codes.resize(static_cast<size_t>(shape.elements()));
     const std::byte* bytes = w.value.bytes().data();
     if (IsPacked(w.dtype)) {
@@ -107,7 +113,7 @@ class Keeper {
     return out;
   }
 
-  // Scales and zero points as [rows, blocks].
+  // Reads scales and zero points as [rows, blocks].
   bool ReadParameters(const Node& node, Weights& out, int along, bool blocked) const {
     const auto count = static_cast<size_t>(out.rows * out.blocks);
     const auto numbers = [&](const Tensor& tensor) -> std::vector<double> {
@@ -162,7 +168,8 @@ class Keeper {
     MatMulPackedAttrs attrs;
     attrs.bits = bits;
     attrs.depth = w->width;
-    // One block may be filled up to whole bytes; several are whole bytes or are not taken.
+    // A single block may be padded to whole bytes; several must consist of whole bytes, or the
+    // weights are not kept packed.
     attrs.block = w->blocks == 1 ? (w->block + per_byte - 1) / per_byte * per_byte : w->block;
     if (attrs.block % per_byte != 0) return Status();
     const AttrMap map = WriteAttrs(attrs);
@@ -181,7 +188,7 @@ class Keeper {
     const int64_t block_bytes = attrs.block * attrs.bits / 8;
     inputs.push_back(AddCodes(w, Shape{w.rows, w.blocks, block_bytes}));
     inputs.push_back(AddScales(w));
-    // Zero points count like the weights, and need not be written where they are the middle.
+    // Zero points are offset like the weights; they may be left out if they are all the middle.
     const std::vector<uint8_t> zeros = ZeroCodes(w);
     const auto is_middle = [&](uint8_t zero) { return zero == w.middle(); };
     if (std::all_of(zeros.begin(), zeros.end(), is_middle)) return;
@@ -197,7 +204,7 @@ class Keeper {
         patch_.AddConstant(Tensor::Of<uint8_t>(DType::kU8, Shape{w.rows, zero_bytes}, packed)));
   }
 
-  // The weights in rows, each of as many bytes as `shape` leaves it.
+  // Adds the weights as rows of the number of bytes that `shape` gives.
   ValueId AddCodes(const Weights& w, const Shape& shape) {
     const int64_t bits = BitsOf(w.dtype), row_bytes = shape.elements() / w.rows;
     std::vector<uint8_t> bytes(static_cast<size_t>(shape.elements()));
@@ -234,6 +241,8 @@ class Keeper {
     if (!w) return Status();
     const int bits = BitsOf(w->dtype);
     if (w->width * bits % 8 != 0) return Status();
+    // Codes of fewer than 8 bits are gathered as whole bytes and unpacked afterwards, so every
+    // device must have UnpackBits.
     const auto wide = [&](DType type, int64_t width) {
       std::vector<Dim> dims = rows.shape.dims();
       dims.emplace_back(width);
@@ -243,6 +252,7 @@ class Keeper {
     const Fact bytes = wide(DType::kU8, w->width * bits / 8), codes = wide(DType::kU8, w->width);
     if (bits < 8 && !AllRun("UnpackBits", unpack, {bytes}, {codes}, node.name)) return Status();
 
+    // Gather codes, scales and zero points by the same indices, and dequantise only those rows.
     const std::vector<NodeId> from = {id, w->from};
     const auto gather = [&](ValueId table) {
       return patch_.Add("Gather", node.attrs, {table, node.inputs[1]}, from);

@@ -1,6 +1,7 @@
-// Batch norm with known statistics is one multiplication and one addition per channel:
+// Batch normalisation with known statistics becomes one multiplication and one addition per
+// channel:
 //   y = x * s + t,  s = scale / sqrt(variance + epsilon),  t = offset - mean * s
-// s and t are built as nodes on constants, which folding then computes.
+// s and t are built as nodes on constants, which constant folding then computes.
 #include "engine/ops/nn/norm.h"
 #include "engine/passes/pass.h"
 
@@ -24,7 +25,7 @@ Status Lower(const Graph& graph, NodeId id, const BatchNormAttrs& attrs, Patch& 
   ONCILLA_ASSIGN(ValueId s, patch.Add("Div", {}, {node.inputs[1], root}, from));
   ONCILLA_ASSIGN(const ValueId shift, patch.Add("Mul", {}, {node.inputs[3], s}, from));
   ONCILLA_ASSIGN(ValueId t, patch.Add("Sub", {}, {node.inputs[2], shift}, from));
-  // [C] against the channel axis: one size of 1 for each axis behind it.
+  // To broadcast [C] along the channel axis: append a size of 1 for each later axis.
   std::vector<int64_t> sizes(static_cast<size_t>(x.shape.rank() - axis), 1);
   sizes[0] = -1;
   if (sizes.size() > 1) {
@@ -44,7 +45,7 @@ Status LowerBatchNorm(const Graph& graph, const PassContext&, Patch& patch) {
     const Node& node = graph.node(NodeId{n});
     if (node.op->name != "BatchNorm") continue;
     const Fact& x = graph.fact(node.inputs[0]);
-    // Half precision would round the products; its kernel computes in float.
+    // Half precision would round the products, while the op's own kernel computes in float.
     if (!x.shape.ranked() || (x.dtype != DType::kF32 && x.dtype != DType::kF64)) continue;
     bool known = true;
     for (size_t i = 1; i < 5; ++i) {
@@ -53,7 +54,8 @@ Status LowerBatchNorm(const Graph& graph, const PassContext&, Patch& patch) {
     }
     if (!known) continue;
     ONCILLA_ASSIGN(const auto attrs, ReadAttrs<BatchNormAttrs>(node.attrs));
-    // Products and sums would stretch one parameter, or one channel, where the op refuses them.
+    // Multiplication and addition would broadcast a parameter of the wrong length where the op
+    // refuses it.
     ONCILLA_ASSIGN(const int axis, NormalizeAxis(attrs.axis, x.shape.rank()));
     if (!x.shape[axis].known()) continue;
     ONCILLA_TRY(Lower(graph, NodeId{n}, attrs, patch));

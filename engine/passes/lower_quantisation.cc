@@ -1,8 +1,8 @@
-// Quantisation beside elementwise nodes becomes elementwise nodes itself, with the same roundings,
-// so that what follows fuses all of it into one kernel, which reads and writes integers:
+// Quantisation next to elementwise nodes becomes elementwise nodes with the same rounding, so that
+// fusion makes one kernel of all of it, which reads and writes integers:
 //   Quantize(x)    ->  Cast(Clip(Round(x / scale) + zero))
 //   Dequantize(q)  ->  (Cast(q) - zero) * scale
-// Parameters must be single.
+// Parameters must be scalar.
 #include "engine/passes/pass.h"
 #include "engine/passes/quantised.h"
 #include "engine/tensor/scalar.h"
@@ -30,7 +30,7 @@ class Lowering {
       const bool quantises = node.op->name == "QuantizeLinear";
       if (!quantises && node.op->name != "DequantizeLinear") continue;
       const auto p = ParametersOf(graph_, node);
-      // Beyond 24 bits floats do not tell integers apart.
+      // A float represents integers exactly only up to 24 bits.
       if (!p || !p->single() || BitsOf(p->dtype) > 16) continue;
       if (quantises ? FollowsElementwise(node) : readers_[Index(node.outputs[0])] == 1) {
         ONCILLA_ASSIGN(const ValueId y,
@@ -79,7 +79,7 @@ class Lowering {
 
   const Graph& graph_;
   Patch& patch_;
-  // By value: 1 where elementwise nodes alone read it, -1 where others do.
+  // By value: 1 if only elementwise nodes read it, -1 if others do.
   std::vector<int> readers_;
 };
 

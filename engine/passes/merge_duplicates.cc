@@ -1,5 +1,5 @@
-// Duplicate merging: two nodes with one op, equal attributes and the same inputs become one, unless
-// they are wanted on different devices; equal small constants become one.
+// Common subexpressions: two nodes with the same op, attributes and inputs become one, unless
+// different devices are requested for them. Equal small constants become one.
 #include <map>
 #include <tuple>
 

@@ -1,11 +1,11 @@
-// Chains of transposes and reshapes come down to at most one transpose.
+// Chains of transposes and reshapes are reduced to at most one transpose.
 //
-// A tensor's axes are taken apart into factors such that every reshape of the chain only groups
-// factors and every transpose only reorders them. What the whole chain does is then one order of
-// factors: none at all (a reshape), or one transpose between two reshapes. Attention heads, channel
-// shuffles and the way from pixels to tokens are such chains.
+// The tensor's axes are split into factors such that every reshape of the chain only groups factors
+// and every transpose only permutes them. The whole chain is then one permutation of factors: the
+// identity (a reshape), or one transpose between two reshapes. Attention heads, channel shuffles
+// and the step from pixels to tokens are such chains.
 //
-// A chain is replaced where transposes become fewer, so the pass finds an end.
+// A chain is replaced only if the number of transposes drops, so the pass terminates.
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -22,7 +22,7 @@ size_t At(int i) { return static_cast<size_t>(i); }
 
 class Factors {
  public:
-  // One factor per axis; axes of size 1 have none.
+  // One factor per axis; an axis of size 1 has none.
   explicit Factors(const PartialShape& shape) {
     for (const Dim& dim : shape.dims()) {
       axes_.emplace_back();
@@ -33,7 +33,7 @@ class Factors {
     }
   }
 
-  // Follows a node; false when its effect on factors is not known.
+  // Applies a node to the factors; false if its effect on them is not known.
   bool Follow(const Graph& graph, const Node& node) {
     const PartialShape& to = graph.fact(node.outputs[0]).shape;
     if (!to.ranked()) return false;
@@ -51,7 +51,7 @@ class Factors {
     return FollowReshape(to);
   }
 
-  // The factors as they stand, without those of size 1 at run time.
+  // The factors in their present order.
   std::vector<int> order() const {
     std::vector<int> all;
     for (const auto& axis : axes_) all.insert(all.end(), axis.begin(), axis.end());
@@ -86,14 +86,14 @@ class Factors {
         axes_.insert(place, std::vector<int>());
         continue;
       }
-      gone_.insert(place->begin(), place->end());  // sizes that must be 1 then
+      gone_.insert(place->begin(), place->end());  // a squeezed axis must have size 1 at run time
       axes_.erase(place);
     }
     return true;
   }
 
-  // The first (or last) factors of `left` whose product is `dim`, taken from it; a factor that is
-  // too large is split.
+  // Takes the first (or last) factors of `left` whose product is `dim`; a factor that is too large
+  // is split.
   bool Take(const Dim& dim, bool first, std::vector<int>& left, std::vector<int>& taken) {
     if (dim.size == 1) return true;
     if (left.empty()) return false;
@@ -115,7 +115,7 @@ class Factors {
         taken.insert(first ? taken.end() : taken.begin(), factor);
         left.erase(end());
       } else if (size.size % need == 0) {
-        // The outer part keeps the factor's number.
+        // The outer part keeps the factor's number; the inner part gets a new one.
         const int64_t rest = size.size / need;
         const int inner = static_cast<int>(sizes_.size());
         sizes_[At(factor)] = Dim(first ? need : rest);
@@ -135,7 +135,8 @@ class Factors {
     std::vector<int> left = order();
     std::vector<std::vector<int>> axes(At(to.rank()));
     int begin = 0, end = to.rank();
-    // As far as sizes are surely equal from both ends; one axis may then hold what is left.
+    // Sizes are matched from both ends as far as they are certainly equal; one axis may take what
+    // remains.
     while (begin < end && (to[begin].known() || !to[begin].name.empty())) {
       if (!Take(to[begin], true, left, axes[At(begin)])) {
         if (!axes[At(begin)].empty()) return false;
@@ -161,8 +162,8 @@ class Factors {
   }
 
   std::vector<Dim> sizes_;
-  std::vector<int> source_;             // the factors in the order in which they lie in the source
-  std::vector<std::vector<int>> axes_;  // of the value that was reached
+  std::vector<int> source_;             // in the order in which the source stores them
+  std::vector<std::vector<int>> axes_;  // the factors of each axis of the current value
   std::set<int> gone_;
 };
 
@@ -192,7 +193,7 @@ class MovementMerger {
       if (producer == kNoNode || touched_[Index(producer)] || !Moves(graph_.node(producer))) break;
       chain.push_back(producer);
     }
-    // Where a reshape cannot be followed, the chain begins behind it.
+    // If a reshape cannot be followed, the chain starts after it.
     while (chain.size() > 1) {
       ONCILLA_ASSIGN(const bool merged, Merge(chain));
       if (merged) break;
@@ -215,6 +216,8 @@ class MovementMerger {
       if (node.op->name == "Transpose") ++transposes;
       if (i > 0 && transposes > 0) single &= uses_.Single(node.outputs[0]);
     }
+    // Worth it only if it saves a transpose. Values in between must have no other readers, unless
+    // no transpose remains.
     const std::vector<int> source = factors.source(), order = factors.order();
     const bool same = source == order;
     if (transposes < (same ? 1 : 2) || (!same && !single)) return false;
@@ -222,7 +225,7 @@ class MovementMerger {
     ValueId y = x;
     std::vector<NodeId> nodes(chain.rbegin(), chain.rend());
     if (!same) {
-      // Factors that stay neighbours are one axis, as far as their sizes are known.
+      // Factors that stay adjacent form one axis, as far as their sizes are known.
       std::vector<Dim> sizes;
       std::vector<int> first;
       for (size_t i = 0; i < source.size(); ++i) {
@@ -254,8 +257,8 @@ class MovementMerger {
     return true;
   }
 
-  // x in this shape; kNoValue when the sizes cannot be written down. A size that is not known is
-  // copied from the same place of x, one may be what is left.
+  // Reshapes x to `to`; kNoValue if the sizes cannot be expressed. An unknown size is copied from
+  // the same axis of x, and one may be inferred (-1).
   Result<ValueId> AddReshape(ValueId x, const PartialShape& to, const std::vector<NodeId>& nodes) {
     const PartialShape from = patch_.fact(x).shape;
     if (from.rank() != to.rank() || !from.known()) {

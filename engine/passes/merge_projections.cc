@@ -1,6 +1,6 @@
 // The projections of queries, keys and values of one input become one product, whose columns
-// Attention reads where they lie: the input goes through the caches once. The weights are joined
-// side by side; the single ones go with the nodes that read them.
+// Attention reads in place: the input passes through the caches once. The weights are concatenated;
+// the old ones disappear with the nodes that read them.
 #include <optional>
 
 #include "engine/passes/pass.h"
@@ -24,12 +24,13 @@ class ProjectionMerger {
   }
 
  private:
-  // x W + b with constant W and b, perhaps with its rows or its columns taken apart on the way.
+  // x W + b with constant W and b. On the way its rows may be split into batch and positions, and
+  // its columns into heads.
   struct Projection {
     ValueId x = kNoValue, weights = kNoValue, bias = kNoValue;
     int64_t depth = 0, width = 0;
-    // What rows of x are taken apart into: two sizes, or a value that begins with them; neither
-    // where they stay as they are.
+    // The sizes that the rows of x are split into: two numbers, or a value that begins with them;
+    // neither if the rows are not split.
     std::vector<int64_t> shape;
     ValueId sizes = kNoValue;
     std::vector<NodeId> nodes;  // the last one first
@@ -68,7 +69,7 @@ class ProjectionMerger {
     return p;
   }
 
-  // [B, L, heads, size] to [B, L, columns].
+  // Whether it reshapes [B, L, heads, size] to [B, L, columns].
   bool JoinsColumns(const Node& node) const {
     const PartialShape& from = graph_.fact(node.inputs[0]).shape;
     const PartialShape& to = graph_.fact(node.outputs[0]).shape;
@@ -76,8 +77,8 @@ class ProjectionMerger {
            from[1].Same(to[1]);
   }
 
-  // A constant of as many numbers as there are columns, which may be taken apart, is added: the
-  // bias. `node` becomes what it is added to. False when something else is added.
+  // If a constant with one number per column (perhaps reshaped) is added, it is the bias, and
+  // `node` becomes the node that it is added to. False if something else is added.
   bool ReadBias(const Node*& node, Projection& p) const {
     if (node == nullptr || node->op->name != "Add") return true;
     const int constant = ConstantInput(graph_, *node);
@@ -100,7 +101,7 @@ class ProjectionMerger {
     return true;
   }
 
-  // Rows [N, columns] are taken apart.
+  // Reads how rows [N, columns] are split.
   bool ReadSizes(const Node& node, Projection& p) const {
     const PartialShape& from = graph_.fact(node.inputs[0]).shape;
     const PartialShape& to = graph_.fact(node.outputs[0]).shape;
@@ -111,7 +112,7 @@ class ProjectionMerger {
     const Fact& sizes = graph_.fact(node.inputs[1]);
     const auto known = NeedInts(sizes, "shape");
     if (known.ok()) {
-      // A zero would be copied from what has other axes.
+      // A zero would copy a size from a tensor whose axes are different ones.
       p.shape = {(*known)[0], (*known)[1]};
       return p.shape[0] != 0 && p.shape[1] != 0 && (p.shape[0] > 0 || p.shape[1] > 0);
     }
@@ -119,7 +120,7 @@ class ProjectionMerger {
     return sizes.dtype == DType::kI64 && !BoolAttr(node, "zero_copies", false);
   }
 
-  // The node that computes a value which nobody else reads.
+  // The node that computes a value with no other reader.
   const Node* Next(ValueId id, Projection& p) const {
     const NodeId producer = graph_.value(id).producer;
     if (producer == kNoNode || !uses_.Single(id)) return nullptr;
@@ -135,7 +136,7 @@ class ProjectionMerger {
     const Node& node = graph_.node(id);
     std::optional<Projection> parts[3];
     for (size_t i = 0; i < 3; ++i) parts[i] = ProjectionOf(node.inputs[i]);
-    // All three of one input, or those of keys and values.
+    // Merge all three if they read the same input, or else keys and values.
     std::vector<size_t> merged;
     for (size_t first = 0; first < 2 && merged.size() < 2; ++first) {
       merged.clear();
@@ -147,7 +148,7 @@ class ProjectionMerger {
     return Merge(id, parts, merged);
   }
 
-  // Constants side by side along their last axis.
+  // Concatenates constants along their last axis.
   Result<Tensor> Joined(const std::vector<Tensor>& tensors) const {
     const AttrMap attrs = {{"axis", int64_t{-1}}};
     Facts facts;
@@ -168,6 +169,7 @@ class ProjectionMerger {
     std::vector<int64_t> columns(3, 0);
     int64_t width = 0, bytes = 0;
     bool biased = false;
+    // Concatenate the weights, and the biases with zeros where one has none.
     for (size_t i : merged) biased |= parts[i]->bias != kNoValue;
     for (size_t i : merged) {
       const Projection& p = *parts[i];
@@ -186,6 +188,7 @@ class ProjectionMerger {
       width += p.width;
     }
     if (bytes > context_.max_folded_bytes) return Status();
+    // One product, split as the single ones were.
     ONCILLA_ASSIGN(Tensor all, Joined(weights));
     const ValueId w = patch_.AddConstant(std::move(all), graph_.value(one.weights).name);
     ONCILLA_ASSIGN(ValueId y, patch_.Add("MatMul", {}, {one.x, w}, from));
@@ -196,6 +199,8 @@ class ProjectionMerger {
     ONCILLA_ASSIGN(y, TakenApart(y, one, width, from));
     std::vector<ValueId> inputs = node.inputs;
     for (size_t i : merged) inputs[i] = y;
+    // Attention finds each operand by its first column; the sizes of heads can no longer be derived
+    // from shapes, so they become attributes.
     AttrMap attrs = node.attrs;
     const int64_t heads = IntAttr(node, "heads", 0), shared = IntAttr(node, "kv_heads", 0);
     const auto size_of = [&](size_t i) -> int64_t {
@@ -214,7 +219,7 @@ class ProjectionMerger {
     return patch_.Replace(node.outputs[0], result);
   }
 
-  // The rows of the joined product as those of the single ones were.
+  // Splits the rows of the joined product as those of the single ones were.
   Result<ValueId> TakenApart(ValueId y, const Projection& one, int64_t width,
                              const std::vector<NodeId>& from) {
     const auto ints = [&](std::vector<int64_t> values) {

@@ -1,4 +1,4 @@
-// Dinic's algorithm.
+// Dinic's algorithm for the maximum flow, which gives the minimum cut.
 #include "engine/passes/min_cut.h"
 
 #include <algorithm>
@@ -18,7 +18,8 @@ void MinCut::Cost(int a, int b, int64_t cost) {
   edges_.push_back({a, 0});
 }
 
-// Distances from side 0 along edges with something left; false when side 1 is out of reach.
+// Breadth-first distances from side 0 along edges with remaining capacity; false if side 1 cannot
+// be reached.
 bool MinCut::FindLayers() {
   layer_.assign(leaving_.size(), -1);
   layer_[kSide0] = 0;
@@ -35,8 +36,8 @@ bool MinCut::FindLayers() {
   return layer_[kSide1] >= 0;
 }
 
-// Sends flow along one path of layers; false when there is none. A stack instead of recursion: a
-// deep net gives a long path.
+// Sends flow along one shortest path; false if there is none. An explicit stack is used instead of
+// recursion, since paths are as long as the network is deep.
 bool MinCut::Push() {
   std::vector<int> path;  // edges
   int at = kSide0;

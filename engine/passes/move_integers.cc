@@ -1,8 +1,9 @@
-// What only moves elements between DequantizeLinear and QuantizeLinear moves the integers:
+// Nodes that only move elements between DequantizeLinear and QuantizeLinear move the integers
+// instead:
 //   Quantize(move(Dequantize(q)))  ->  move(q)
-// where both have the same parameters. Of what moves several tensors (Concat), those with other
-// parameters are brought to the result's before they are moved, which is looked up. Maxima of windows
-// are moved elements, too: the larger integer stands for the larger number, and padding for the least.
+// if both have the same parameters. If a node moves several tensors (Concat), those with other
+// parameters are first converted to the result's, by a table. Max pooling counts as moving
+// elements, too: the larger integer is the larger number, and the padding is the least one.
 #include <algorithm>
 
 #include "engine/passes/pass.h"
@@ -11,7 +12,7 @@
 namespace oncilla {
 namespace {
 
-// No model nests movements deeper than this; the bound is for hostile ones.
+// No real model nests movements deeper than this; the bound protects against hostile ones.
 constexpr int kDeepest = 32;
 
 class Mover {
@@ -31,7 +32,7 @@ class Mover {
   }
 
  private:
-  // The integers that the value stands for; kNoValue unless they have these parameters.
+  // The integers that the value was dequantised from; kNoValue unless they have these parameters.
   ValueId Same(ValueId value, const LinearParameters& to) const {
     const Node* node = ProducerIf(graph_, value, "DequantizeLinear");
     if (node == nullptr) return kNoValue;
@@ -54,8 +55,8 @@ class Mover {
     return node.op->traits.axes.all_inputs ? node.inputs.size() : 1;
   }
 
-  // Integers of these parameters come to the value through movements alone; or of any parameters,
-  // where several tensors come together on the way.
+  // Whether integers with these parameters reach the value through movements alone. Where several
+  // tensors are joined on the way, any parameters will do.
   bool Reaches(ValueId value, const LinearParameters& to, bool any, int depth) const {
     if (Same(value, to) != kNoValue || (any && IsDequantised(value))) return true;
     const NodeId id = graph_.value(value).producer;

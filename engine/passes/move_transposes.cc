@@ -1,10 +1,10 @@
-// Moving transposes: nodes that can compute in any order of axes do so in the order that leaves the
-// fewest bytes to transpose. ONNX nets come with a pair of transposes around each convolution; here
-// they meet and vanish, and one stays where the channels-first input comes in.
+// Moving transposes: nodes that can compute in any order of axes use the order that leaves the
+// fewest bytes to transpose. ONNX networks have a pair of transposes around each convolution; here
+// these meet and cancel, and one remains where the channels-first input comes in.
 //
-// Which node takes which order is chosen in order_regions.cc. This file only carries it out: it
-// adds the nodes in their new order and transposes or, where only axes of size 1 move, reshapes
-// between.
+// order_regions.cc decides which node uses which order. This file only carries that out: it adds
+// the nodes in their new order, with transposes between them, or reshapes where only axes of size 1
+// move.
 #include <algorithm>
 #include <map>
 
@@ -45,7 +45,7 @@ class TransposeMover {
     ValueId value = kNoValue;
   };
 
-  // The source is made in another order than before.
+  // Whether the source will be computed in another order than before.
   bool Changes(ValueId source) const {
     const NodeId producer = graph_.value(source).producer;
     if (producer == kNoNode) return false;
@@ -55,13 +55,14 @@ class TransposeMover {
     return node.free.dropped.empty() && node.chosen != node.frame;
   }
 
-  // Transpose(source, order), made once.
+  // Transpose(source, order), added once.
   Result<ValueId> Get(ValueId source, const AxisOrder& order, NodeId from) {
     const auto known = have_.find(std::pair(source, order));
     if (known != have_.end()) return known->second;
     Stored stored{SameOrder(static_cast<int>(order.size())), source};
     if (auto made = stored_.find(source); made != stored_.end()) stored = made->second;
-    // A view of the same value in any other order is better than a transpose.
+    // If a reordered copy of the value exists of which this order is a view, no transpose is
+    // needed.
     for (auto it = have_.lower_bound(std::pair(source, AxisOrder()));
          it != have_.end() && it->first.first == source; ++it) {
       if (KeepsBytes(patch_.fact(it->second).shape, Compose(Inverse(it->first.second), order))) {
@@ -75,7 +76,7 @@ class TransposeMover {
     return value;
   }
 
-  // An input of lower rank, with leading axes of size 1 and in this order.
+  // Gives an input of lower rank leading axes of size 1 and the new order.
   Result<ValueId> GetBroadcast(ValueId id, const AxisOrder& order, NodeId from) {
     const PartialShape& shape = graph_.fact(id).shape;
     const auto& dims = shape.dims();
@@ -106,7 +107,7 @@ class TransposeMover {
         have_[std::pair(node.outputs[i], change)] = outputs[i];
         continue;
       }
-      // What is left of the order, on the axes that are left.
+      // The permutation restricted to the axes that remain.
       AxisOrder left;
       for (int axis : change) {
         const auto at = std::lower_bound(plan.free.dropped.begin(), plan.free.dropped.end(), axis);
@@ -119,7 +120,7 @@ class TransposeMover {
     return Status();
   }
 
-  // Whoever reads a value of a source that is made in another order now gets it from there.
+  // Readers of a value whose source is computed in another order now get it from there.
   Status ReplaceOld() {
     for (uint32_t i = 0; i < graph_.values().size(); ++i) {
       const Origin& origin = plan_.origins[i];
@@ -131,7 +132,7 @@ class TransposeMover {
     return Status();
   }
 
-  // The sizes of a transposed value are those of its source in another order.
+  // The shape of a transposed value is the permuted shape of its source.
   Status MoveShape(NodeId id) {
     const Node& node = graph_.node(id);
     if (node.op->name != "Shape" || graph_.fact(node.outputs[0]).has_value()) return Status();
@@ -163,7 +164,7 @@ class TransposeMover {
   Patch& patch_;
   const OrderPlan plan_;
   std::map<std::pair<ValueId, AxisOrder>, ValueId> have_;
-  std::map<ValueId, Stored> stored_;  // sources made in another order than before
+  std::map<ValueId, Stored> stored_;  // sources computed in another order than before
 };
 
 }  // namespace

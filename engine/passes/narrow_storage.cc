@@ -1,9 +1,9 @@
-// Values of f32 become values of 16 bits, in one walk in the graph's order.
+// Reduced precision: f32 values are stored in 16 bits. One pass in the graph's order.
 //
-// A node is taken when its op carries or starts narrow numbers (its row says it), nobody denies
-// it, its weights survive, and its device has a kernel for it. Kernels take one dtype: what comes
-// in as f32 is cast, once per value and device, and each result also exists cast back; what nobody
-// reads of these goes when the patch is applied.
+// A node is converted if its op allows it (its storage rule says so), no deny entry names it, its
+// weights keep their values, and its device has a kernel for it. Kernels take one dtype, so an f32
+// input is cast, once per value and device, and each result also exists cast back to f32; casts
+// that nobody reads disappear when the patch is applied.
 #include <cmath>
 #include <map>
 
@@ -16,8 +16,8 @@
 namespace oncilla {
 namespace {
 
-// Constants of fewer elements are no weights but parameters (an epsilon, a mask's value): they must
-// survive nearly unchanged.
+// Constants with fewer elements are not weights but parameters (an epsilon, a mask's value); they
+// must keep their values nearly unchanged.
 constexpr int64_t kFewElements = 64;
 constexpr double kParameterError = 1.0 / 256;
 constexpr double kLargestHalf = 65504;
@@ -60,7 +60,7 @@ class Narrower {
  private:
   struct Constant {
     ValueId narrow = kNoValue;
-    std::string why = {};  // there is none
+    std::string why = {};  // why there is no 16-bit form
     bool used = false;
   };
 
@@ -88,7 +88,7 @@ class Narrower {
     return {};
   }
 
-  // Empty when the node is narrow now, else why it stays.
+  // Returns an empty text if the node was converted, else the reason why it was not.
   Result<std::string> TryNode(NodeId id) {
     const Node& node = graph_.node(id);
     if (const auto entry = EntryFor(options_.deny, node); !entry.empty()) {
@@ -114,7 +114,8 @@ class Narrower {
     }
     if (node.op->traits.storage == StorageRule::kStarts) any = true;
     if (!any) return std::string("what it reads is f32");
-    // The last step keeps its digits, unless its weights are what the memory goes into.
+    // A result of the graph keeps full precision, unless the node's weights are large: most of the
+    // memory is theirs.
     for (ValueId value : node.outputs) {
       if (fetched_[Index(value)] && !weights && !allowed)
         return std::string("its result is fetched");
@@ -124,7 +125,7 @@ class Narrower {
 
   Result<std::string> Narrow(NodeId id) {
     const Node& node = graph_.node(id);
-    // Facts first: the device is asked before anything is made.
+    // The device is asked first, with facts alone, before anything is added to the patch.
     Facts in = graph_.FactsOf(node.inputs);
     for (size_t i = 0; i < in.size(); ++i) {
       if (!IsData(node, i)) continue;
@@ -143,6 +144,7 @@ class Narrower {
     if (const Status can = devices_[node.device]->CanRun(view); !can.ok()) {
       return std::string(Message(can));
     }
+    // Add the node in 16 bits, and casts back to f32 for readers that stay in f32.
     std::vector<ValueId> inputs = node.inputs;
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!IsData(node, i)) continue;
@@ -160,7 +162,7 @@ class Narrower {
     return std::string();
   }
 
-  // Absent for a constant that does not survive.
+  // The fact of a value in 16 bits; absent for a constant that would lose its value.
   Result<Fact> NarrowFact(ValueId id) {
     if (narrow_[Index(id)] != kNoValue) return patch_.fact(narrow_[Index(id)]);
     if (graph_.value(id).is_constant()) {
@@ -180,7 +182,7 @@ class Narrower {
     const std::pair key(Index(id), graph_.node(reader).device);
     auto it = casts_.find(key);
     if (it == casts_.end()) {
-      // It belongs to what it reads, where that is on the same device.
+      // The cast is placed with the producer if that is on the same device.
       const NodeId producer = graph_.value(id).producer;
       const bool near =
           producer != kNoNode && graph_.node(producer).device == graph_.node(reader).device;
@@ -209,8 +211,8 @@ class Narrower {
     return &constant;
   }
 
-  // Masks are made of numbers that stand for infinity: what is made of them stays f32 as well, up
-  // to the first op that brings numbers back into bounds.
+  // Masks are made of numbers that stand for infinity. Values computed from them stay f32 too, up
+  // to the first op that brings numbers back into a safe range.
   void MarkLarge(const Node& node) {
     if (node.op->traits.storage != StorageRule::kCarries) return;
     bool large = false;
@@ -242,8 +244,8 @@ class Narrower {
   Patch& patch_;
   PrecisionReport& report_;
   const std::vector<bool> fixes_shapes_;
-  std::vector<ValueId> narrow_;  // per value of the graph; kNoValue: it is f32
-  std::vector<bool> large_;      // per value: f32 that may lie beyond 16 bits
+  std::vector<ValueId> narrow_;  // per value: its 16-bit form; kNoValue: none
+  std::vector<bool> large_;      // per value: f32 that may exceed 16 bits
   std::vector<bool> fetched_;
   std::map<uint32_t, Constant> constants_;
   std::map<std::pair<uint32_t, int>, ValueId> casts_;  // by value and device

@@ -1,4 +1,4 @@
-// Finding regions and choosing orders.
+// Finds regions of nodes with a free order and chooses an order for each node.
 #include "engine/passes/order_regions.h"
 
 #include <algorithm>
@@ -10,9 +10,9 @@ namespace {
 
 size_t At(int i) { return static_cast<size_t>(i); }
 
-// Costs. A transposed byte outweighs all the rest; Reshapes in place of transposes count a little,
-// and a transpose between two nodes of which the second has a free order a trifle more than one
-// behind it, so that what follows a convolution stays in its order.
+// Costs. A transposed byte outweighs everything else. A Reshape in place of a transpose counts a
+// little. A transpose before a node with a free order costs slightly more than one after it, so
+// that what follows a convolution stays in its order.
 constexpr int64_t kByte = 1 << 14, kView = 4, kEarly = 1;
 constexpr int64_t kMostBytes = int64_t{1} << 34;
 constexpr int64_t kGuessedSize = 16;
@@ -25,17 +25,17 @@ int64_t EstimateBytes(DType dtype, const PartialShape& shape) {
   return std::clamp<int64_t>(bytes, 1, kMostBytes);
 }
 
-// A value that no transpose makes, as a place that transposes start from.
+// A value that is not the result of a transpose, from which transposed forms are derived.
 struct Source {
   struct Reader {
-    int node = -1;    // index of a node with a free order, -1 for one that wants the order as it is
-    AxisOrder order;  // it reads Transpose(value, order)
+    int node = -1;    // index of a node with a free order, -1 for one with a fixed order
+    AxisOrder order;  // the reader sees Transpose(value, order)
   };
   ValueId value = kNoValue;
   PartialShape shape;
   int64_t bytes = 0;  // an estimate where sizes are not known
   int maker = -1;     // index of the node with a free order that computes it
-  AxisOrder frame;    // empty: not visited
+  AxisOrder frame;    // the order relative to the region's first node; empty: not visited
   std::vector<Reader> readers;
 };
 
@@ -56,7 +56,7 @@ class RegionFinder {
   }
 
  private:
-  // ---- what stands where ----
+  // ---- which values are sources, and which nodes read them ----
 
   void TraceOrigins() {
     plan_.origins.resize(graph_.values().size());
@@ -97,8 +97,8 @@ class RegionFinder {
     return static_cast<int>(sources_.size()) - 1;
   }
 
-  // The source that a value comes from; -1 for constants, which are transposed beforehand, and for
-  // what has no axes to move.
+  // The source that a value is derived from; -1 for constants, which are transposed at compile
+  // time, and for values without axes to move.
   int SourceOf(ValueId id) {
     if (id == kNoValue) return -1;
     const Origin& origin = plan_.origins[Index(id)];
@@ -119,7 +119,7 @@ class RegionFinder {
     if (node >= 0) touched_[At(node)].push_back(source);
   }
 
-  // A source that only this node sees.
+  // Adds a source that only this node sees.
   Source& AddPrivate(int node, ValueId value, DType dtype, PartialShape shape) {
     const int source = AddSource(value, dtype, std::move(shape));
     touched_[At(node)].push_back(source);
@@ -132,7 +132,7 @@ class RegionFinder {
     source_of_.assign(graph_.values().size(), -1);
     for (uint32_t n = 0; n < graph_.nodes().size(); ++n) {
       const Node& node = graph_.node(NodeId{n});
-      // A shape is told in any order.
+      // The shape of a value can be read in any order (see MoveShape).
       if (is_transpose_[n] || node.op->name == "Shape") continue;
       const int at = plan_.node_of[n];
       for (int i = 0; i < static_cast<int>(node.inputs.size()); ++i) {
@@ -157,7 +157,8 @@ class RegionFinder {
           touched_[At(at)].push_back(source);
           continue;
         }
-        // The result as if the dropped axes had stayed; it is wanted in the old order.
+        // Treats the result as if the dropped axes were still there; its readers want the old
+        // order.
         std::vector<Dim> dims = fact.shape.dims();
         for (int axis : plan_.nodes[At(at)].free.dropped) dims.insert(dims.begin() + axis, Dim(1));
         AddPrivate(at, id, fact.dtype, PartialShape(std::move(dims))).maker = at;
@@ -167,7 +168,7 @@ class RegionFinder {
     for (const NamedValue& output : graph_.outputs()) AddReader(output.value, -1);
   }
 
-  // An input of lower rank gets leading axes of size 1 where the node's order changes.
+  // An input of lower rank gets leading axes of size 1 if the node's order changes.
   void AddBroadcast(int node, ValueId id) {
     const Fact& fact = graph_.fact(id);
     if (graph_.value(plan_.origins[Index(id)].source).is_constant()) return;
@@ -181,12 +182,14 @@ class RegionFinder {
 
   // ---- one region ----
 
-  // Gives frames to all that is linked to node `first`.
+  // Collects the region of `first`: all nodes and sources linked to it. Each gets a frame, its
+  // order of axes in the terms of node `first`.
   void Visit(int first) {
     region_nodes_ = {first};
     region_sources_.clear();
     OrderNode& start = plan_.nodes[At(first)];
     start.frame = start.chosen = SameOrder(start.free.rank);
+    // A breadth-first search over nodes and the sources that they read or compute.
     for (size_t next = 0; next < region_nodes_.size(); ++next) {
       const int n = region_nodes_[next];
       for (int s : touched_[At(n)]) VisitSource(s, n);
@@ -218,7 +221,7 @@ class RegionFinder {
     for (const auto& reader : source.readers) meet(reader.node, reader.order);
   }
 
-  // The order in which the source is made.
+  // The order in which the source is stored.
   const AxisOrder& Stored(const Source& source) const {
     if (source.maker < 0 || pinned_[At(source.maker)]) return source.frame;
     return plan_.nodes[At(source.maker)].chosen;
@@ -259,7 +262,7 @@ class RegionFinder {
     return total;
   }
 
-  // The orders that the border asks for.
+  // The orders that the region's border asks for.
   std::vector<AxisOrder> Candidates() const {
     std::vector<AxisOrder> orders;
     const auto add = [&](AxisOrder order) {
@@ -277,6 +280,7 @@ class RegionFinder {
     return orders;
   }
 
+  // Local search: offer each candidate order to the region and keep it if the total cost drops.
   void Choose() {
     int64_t best = TotalCost();
     if (best == 0) return;
@@ -301,7 +305,7 @@ class RegionFinder {
     }
   }
 
-  // Lets every node of the region that gains by it switch to this order.
+  // Moves every node of the region that gains by it to this order, by a minimum cut.
   void Switch(const AxisOrder& order) {
     MinCut cut;  // side 1: in the new order
     std::vector<int> side(plan_.nodes.size(), MinCut::kSide0);
@@ -320,10 +324,10 @@ class RegionFinder {
       const Source& source = sources_[At(s)];
       const AxisOrder& stored = Stored(source);
       const int maker = side_of(source.maker, stored);
-      // One transpose to the new order, when the maker keeps the old one and any reader switches.
+      // One transpose to the new order, if the maker keeps the old one and any reader switches.
       const int any = cut.Add();
       cut.Cost(maker, any, Cost(source, stored, order));
-      // One to each old order, as long as a reader keeps that.
+      // One transpose to each old order that any reader keeps.
       std::vector<std::pair<AxisOrder, int>> kept;
       for (const auto& reader : source.readers) {
         AxisOrder now = Wanted(source, reader);
@@ -349,8 +353,8 @@ class RegionFinder {
     }
   }
 
-  // kEarly when the maker's and a reader's order differ: a constant, one number for each of both
-  // sides, and what is left for the two together.
+  // The cost kEarly, due if the orders of the maker and a reader differ, written as a cut: a
+  // constant, one cost for each of the two sides, and the remainder for both together.
   static void PayEarly(MinCut& cut, int maker, int reader, const AxisOrder& stored,
                        const AxisOrder& now, const AxisOrder& order) {
     const int64_t keep = stored != now, reader_switches = stored != order,
@@ -368,9 +372,9 @@ class RegionFinder {
   OrderPlan plan_;
   std::vector<bool> is_transpose_;
   std::vector<Source> sources_;
-  std::vector<int> source_of_;             // by value
-  std::vector<std::vector<int>> touched_;  // by free node: the sources it reads and makes
-  std::vector<bool> pinned_;  // by free node: its inputs contradict each other, it stays as it is
+  std::vector<int> source_of_;             // by value id
+  std::vector<std::vector<int>> touched_;  // by free node: sources that it reads or makes
+  std::vector<bool> pinned_;  // by free node: its inputs disagree, so it keeps its order
   std::vector<int> region_nodes_, region_sources_;
 };
 

@@ -1,4 +1,4 @@
-// The ordered list of passes, and the loop that runs them.
+// The ordered lists of passes, and the loop that runs them.
 #include "engine/graph/verify.h"
 #include "engine/passes/pass.h"
 
@@ -39,7 +39,7 @@ std::span<const Pass> DevicePasses() {
 }
 
 std::span<const Pass> NarrowingPasses() {
-  static constexpr Pass kPasses[] = {{"narrow storage", &NarrowStorage}};
+  static constexpr Pass kPasses[] = {{"reduced precision", &NarrowStorage}};
   return kPasses;
 }
 

@@ -1,4 +1,4 @@
-// What is said of mixed precision: why an op keeps f32, the names of precisions, and reports.
+// Texts about reduced precision: why an op keeps f32, the names of precisions, and reports.
 #include <algorithm>
 #include <map>
 
@@ -13,15 +13,15 @@ std::string_view WhyNotNarrow(StorageRule storage) {
     case StorageRule::kStarts:
       return {};
     case StorageRule::kGrows:
-      return "its results may be far larger or smaller than what comes in";
+      return "its results may be far larger or smaller than its inputs";
     case StorageRule::kSums:
       return "its sums grow with the number of terms";
     case StorageRule::kSteps:
-      return "it jumps or compares: a rounded number may fall elsewhere";
+      return "it compares or steps: a rounded number may fall on the other side";
     case StorageRule::kState:
       return "its state is fed back, and rounding would add up";
     case StorageRule::kCoordinates:
-      return "its numbers are coordinates, which 16 bits tell apart badly";
+      return "its numbers are coordinates, which 16 bits cannot tell apart";
     case StorageRule::kConverts:
       return "it makes floats of another type";
     case StorageRule::kUnknown:

@@ -21,7 +21,7 @@ bool IsWhole(const PartialShape& shape) {
   return shape.rank() == 0 || (shape.rank() == 1 && shape[0].size == 1);
 }
 
-// Attributes that both ops have.
+// The attributes that QuantizeLinear and DequantizeLinear share.
 struct LinearAttrs {
   int64_t axis = 0, block_size = 0;
 };
@@ -88,7 +88,7 @@ std::optional<LinearParameters> ParametersOf(const Graph& graph, const Node& nod
 
 bool OnlyMoves(const OpDef& op) {
   if (op.traits.storage != StorageRule::kCarries || op.traits.work != Work::kNone) return false;
-  // Rules of axes that say where each element goes, or which ones are left out or repeated.
+  // The axis rules of ops that only reorder, drop or repeat elements.
   switch (op.traits.axes.rule) {
     case AxisRule::kAxis:
     case AxisRule::kRegroups:

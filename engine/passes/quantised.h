@@ -27,8 +27,8 @@ struct LinearParameters {
   bool SameAs(const LinearParameters& other) const;
 };
 
-// Of a QuantizeLinear or DequantizeLinear between f32 and integers of 8 to 32 bits whose parameters
-// are constants, without blocks; nothing for any other node.
+// The parameters of a QuantizeLinear or DequantizeLinear between f32 and integers of 8 to 32 bits
+// that are constants without blocks; nothing for any other node.
 std::optional<LinearParameters> ParametersOf(const Graph& graph, const Node& node);
 
 // Every element of the results is one of input 0 (of all inputs, where the op's axes say so), at
@@ -47,7 +47,7 @@ std::optional<Dequantised> DequantisedBefore(const Graph& graph, ValueId value);
 // The integers in the order of the value's axes.
 Result<ValueId> AddIntegers(Patch& patch, const Dequantised& value);
 
-// What QuantizeLinear with these single parameters makes of a number that is no NaN.
+// What QuantizeLinear with these single parameters makes of a number that is not NaN.
 int64_t QuantisedNumber(const LinearParameters& parameters, double number);
 
 }  // namespace oncilla

@@ -1,7 +1,7 @@
-// Activations written out as several nodes (x * sigmoid(x), 0.5 * x * (1 + erf(x / sqrt(2))), ...)
-// become the op they are. A subgraph of elementwise nodes with one way in is computed on points
-// that tell the known functions apart; what agrees everywhere is that function, however it was
-// written.
+// Activations written as several nodes (x * sigmoid(x), 0.5 * x * (1 + erf(x / sqrt(2))), ...)
+// become the op that they compute. A subgraph of elementwise nodes with one input is evaluated on
+// points that tell the known functions apart; if it agrees with one everywhere, it is that
+// function, however it was written.
 #include <cmath>
 
 #include "engine/passes/pass.h"
@@ -11,8 +11,8 @@ namespace oncilla {
 namespace {
 
 constexpr size_t kMaxNodes = 12;
-// Four roundings of float: written out, these functions lose a few digits to cancellation. The two
-// forms of Gelu differ by 5e-4.
+// About four float roundings: written out, these functions lose some digits to cancellation. The
+// two forms of Gelu differ by 5e-4, so they are told apart.
 constexpr double kTolerance = 2e-6;
 
 struct Activation {
@@ -29,7 +29,7 @@ const std::vector<Activation>& Activations() {
   return *list;
 }
 
-// A fine grid where the functions bend, and powers of two up to where they are straight.
+// A fine grid where the functions bend, and powers of two in the range where they are straight.
 Tensor Points() {
   std::vector<float> points;
   for (int i = -192; i <= 192; ++i) points.push_back(static_cast<float>(i) / 16);
@@ -70,7 +70,7 @@ class Recogniser {
   }
 
  private:
-  // Only what such an expression can end in, to look no further at all others.
+  // The ops that such an expression can end in; nothing else is examined.
   bool CanEnd(const Node& node) const {
     for (std::string_view op : {"Mul", "Div", "Min", "Max", "Clip", "Log", "Reciprocal"}) {
       if (node.op->name == op) return graph_.fact(node.outputs[0]).dtype == DType::kF32;
@@ -97,7 +97,7 @@ class Recogniser {
       }
     }
     if (known_.empty()) ONCILLA_TRY(ComputeKnown());
-    // Constants of rank above 1 would lift the points' rank.
+    // A constant of rank above 1 would raise the rank of the points.
     const int64_t count = points_.elements();
     Shape shape{count};
     while (shape.rank() < exit.shape.rank()) shape.Insert(0, 1);

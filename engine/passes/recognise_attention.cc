@@ -1,7 +1,8 @@
-// Attention written out becomes Attention: a product of queries and keys, factors, masks, a softmax
-// along the keys, a product with values. Transposes that bring heads to the front or back go into
-// the op, which reads and writes heads where they lie; keys and values that were repeated for the
-// heads that share them are read as they were. Both also where the op is Attention already.
+// Attention written as several nodes becomes Attention: a product of queries and keys, factors,
+// masks, a softmax over the keys, and a product with the values. Transposes that move heads to the
+// front or back are absorbed by the op, which reads and writes heads in place; keys and values that
+// were repeated for the heads that share them are read unrepeated. The latter two also apply where
+// the op is Attention already.
 #include <cmath>
 #include <optional>
 
@@ -13,8 +14,8 @@
 namespace oncilla {
 namespace {
 
-// A number that no score of a model comes near: what is added to it is lost in rounding, so that
-// putting it in a score's place and adding it to the score are the same.
+// A number far below any score of a model: added to a score, it absorbs it in rounding, so that
+// replacing a score by this number and adding the number give the same result.
 constexpr double kSurelyHides = -1e30;
 
 class AttentionRecogniser {
@@ -47,7 +48,7 @@ class AttentionRecogniser {
 
   const PartialShape& ShapeOf(ValueId id) const { return graph_.fact(id).shape; }
 
-  // kNoNode also for what this patch made.
+  // Also kNoNode for values that this patch made.
   NodeId ProducerOf(ValueId id) const {
     return Index(id) < graph_.values().size() ? graph_.value(id).producer : kNoNode;
   }
@@ -56,7 +57,7 @@ class AttentionRecogniser {
     return uses_.Single(id) && readers.size() == 1 ? &graph_.node(readers[0]) : nullptr;
   }
 
-  // The number that a constant of one element holds.
+  // The number that a one-element constant holds.
   std::optional<double> NumberOf(ValueId id) const {
     if (id == kNoValue || !graph_.value(id).is_constant()) return {};
     const Fact& fact = graph_.fact(id);
@@ -66,7 +67,7 @@ class AttentionRecogniser {
     return (*values)[0];
   }
 
-  // x of x * c or x / c, and the factor; nothing when the node is neither.
+  // x and the factor of x * c or x / c; nothing if the node is neither.
   struct Scaled {
     ValueId x = kNoValue;
     double factor = 1;
@@ -76,7 +77,7 @@ class AttentionRecogniser {
     if ((!mul && !div) || node.inputs.size() != 2) return {};
     for (size_t i = 0; i < (mul ? 2u : 1u); ++i) {
       const auto number = NumberOf(node.inputs[1 - i]);
-      // The factor must not stretch the shape.
+      // The factor must not broadcast x to a larger shape.
       if (!number || ShapeOf(node.inputs[1 - i]).rank() > ShapeOf(node.outputs[0]).rank() ||
           !ShapeOf(node.inputs[i]).ranked() ||
           ShapeOf(node.inputs[i]).rank() != ShapeOf(node.outputs[0]).rank()) {
@@ -114,7 +115,7 @@ class AttentionRecogniser {
     return Put(found, rank);
   }
 
-  // From the softmax back to the product of queries and keys.
+  // Goes backwards from the softmax to the product of queries and keys.
   bool WalkBack(ValueId at, const PartialShape& scores, Found& found) {
     bool scaled = false;
     while (uses_.Single(at)) {
@@ -133,7 +134,7 @@ class AttentionRecogniser {
         at = factor->x;
         continue;
       }
-      // A factor that stands behind a mask would scale that, too.
+      // Going backwards, a factor applied after the mask would scale the mask, too.
       if (scaled || found.mask != kNoValue) return false;
       const ValueId scores_in = node.op->name == "Add"     ? AddedTo(node, scores, found)
                                 : node.op->name == "Where" ? PutInto(node, scores, found)
@@ -144,7 +145,8 @@ class AttentionRecogniser {
     return false;
   }
 
-  // Whether a value broadcasts to the scores without stretching them: each axis is one or theirs.
+  // Whether a value broadcasts to the shape of the scores without enlarging it: each axis is 1 or
+  // equal.
   bool FitsScores(ValueId id, const PartialShape& scores) const {
     const PartialShape& own = ShapeOf(id);
     if (!own.ranked() || own.rank() > scores.rank()) return false;
@@ -158,7 +160,7 @@ class AttentionRecogniser {
     return uses_.Single(id) && ShapeOf(id).ranked() && ShapeOf(id).rank() == scores.rank() &&
            FitsScores(id, scores) && ProducerOf(id) != kNoNode;
   }
-  // Whether a value is what a product of two values gives, through factors.
+  // Whether a value is a product of two values, perhaps scaled.
   bool ComesFromProduct(ValueId id) const {
     for (int steps = 0; steps < 4; ++steps) {
       const NodeId producer = ProducerOf(id);
@@ -185,8 +187,8 @@ class AttentionRecogniser {
     return kNoValue;
   }
 
-  // where(condition, scores, c), or the other way round, with c as good as minus infinity: as a
-  // mask of zeros and c.
+  // Handles where(condition, scores, c), or with the branches exchanged, where c is as good as
+  // minus infinity: it becomes a mask of zeros and c.
   ValueId PutInto(const Node& node, const PartialShape& scores, Found& found) {
     const ValueId condition = node.inputs[0];
     if (!FitsScores(condition, scores)) return kNoValue;
@@ -211,7 +213,7 @@ class AttentionRecogniser {
     return kNoValue;
   }
 
-  // The product's own broadcasting is none that Attention has: samples and heads must be equal.
+  // Attention does not broadcast as the product does: samples and heads must be equal.
   bool Fits(const Found& found, int rank) const {
     const Fact& q = graph_.fact(found.q);
     for (ValueId id : {found.q, found.k, found.v}) {
@@ -227,7 +229,7 @@ class AttentionRecogniser {
     return patch_.fact(found.mask == kNoValue ? found.q : found.mask).dtype == q.dtype;
   }
 
-  // What q, k or v is before factors, which go into the scale.
+  // q, k or v before any factors, which go into the scale.
   ValueId Unscaled(ValueId id, double* scale) const {
     while (ProducerOf(id) != kNoNode) {
       const auto factor = ScaledBy(graph_.node(ProducerOf(id)));
@@ -240,7 +242,7 @@ class AttentionRecogniser {
 
   static bool IsOneKnown(const Dim& dim) { return dim.known() && dim.size == 1; }
 
-  // Keys or values [B, own, S, size] that were repeated for the heads that share them.
+  // The keys or values [B, own, S, size] before they were repeated for the heads that share them.
   ValueId Unshared(ValueId id) const {
     const Node* joined =
         Index(id) < graph_.values().size() ? ProducerIf(graph_, id, "Reshape") : nullptr;
@@ -271,7 +273,7 @@ class AttentionRecogniser {
     return unsqueezed.inputs[0];
   }
 
-  // [B, L, heads, size] to [B, heads, L, size], or back.
+  // Whether it transposes [B, L, heads, size] to [B, heads, L, size], or back.
   bool IsHeadsTranspose(const Node& node) const {
     constexpr int64_t kOrder[] = {0, 2, 1, 3};
     if (node.op->name != "Transpose" || node.inputs.size() < 2) return false;
@@ -280,7 +282,7 @@ class AttentionRecogniser {
            std::equal(perm->begin(), perm->end(), std::begin(kOrder), std::end(kOrder));
   }
 
-  // Where an operand was transposed from, if there its heads stand side by side in the rows.
+  // What an operand was transposed from, if heads are adjacent in its rows there.
   ValueId RowsOf(ValueId id) const {
     const NodeId producer = ProducerOf(id);
     if (producer == kNoNode || !IsHeadsTranspose(graph_.node(producer))) return kNoValue;
@@ -297,7 +299,7 @@ class AttentionRecogniser {
     return patch_.Add("Unsqueeze", {}, {id, at}, from);
   }
 
-  // The mask with rank 4; of scores of rank 3 the second axis is that of the one head.
+  // The mask with rank 4. For scores of rank 3, the second axis is that of the only head.
   Result<ValueId> Mask(const Found& found, int rank, const std::vector<NodeId>& from) {
     if (found.mask == kNoValue) return kNoValue;
     ValueId mask = found.mask;
@@ -334,7 +336,7 @@ class AttentionRecogniser {
     return patch_.Replace(found.y, result);
   }
 
-  // An Attention whose operands or result are transposed from rows with heads side by side.
+  // Absorbs transposes around an Attention whose operands or result have heads adjacent in rows.
   Status TryLayout(NodeId id) {
     const Node& node = graph_.node(id);
     bool changes = JoiningTranspose(node.outputs[0]) != nullptr && !BoolAttr(node, "joined", false);
@@ -348,13 +350,13 @@ class AttentionRecogniser {
     return PutHeads(node.outputs[0], node.attrs, node.inputs, {id});
   }
 
-  // The op with q, k and v, by head so far, read from where they come from, and its result written
-  // to where it goes.
+  // Adds the op with q, k and v (so far by head) read from where they come from, and its result
+  // written to where it is needed.
   Status PutHeads(ValueId y, AttrMap attrs, std::vector<ValueId> inputs,
                   const std::vector<NodeId>& from) {
     const auto by_head = [&](size_t i) { return patch_.fact(inputs[i]).shape.rank() == 4; };
     if (by_head(1) && by_head(2)) {
-      // Both or none: they have one number of heads.
+      // Both or neither, since they share one number of heads.
       const ValueId k = Unshared(inputs[1]), v = Unshared(inputs[2]);
       if (k != inputs[1] && v != inputs[2] && ShapeOf(k)[1].Same(ShapeOf(v)[1])) {
         inputs[1] = k, inputs[2] = v;
@@ -375,6 +377,7 @@ class AttentionRecogniser {
     ONCILLA_ASSIGN(ValueId result, patch_.Add("Attention", attrs, inputs, from));
     if (joins == nullptr) return patch_.Replace(y, result);
     const ValueId apart = joins->outputs[0];
+    // Other readers of y, such as Shape, get it back in its old layout.
     if (!uses_.Single(y)) {
       const PartialShape& by_head = ShapeOf(y);
       ONCILLA_ASSIGN(const ValueId split,
@@ -383,7 +386,7 @@ class AttentionRecogniser {
       ONCILLA_ASSIGN(const ValueId turned, patch_.Add("Transpose", {}, {split, order}, from));
       ONCILLA_TRY(patch_.Replace(y, turned));
     }
-    // Mostly the heads come together at once.
+    // Usually a Reshape joins the heads right after.
     const Node* reshape = OnlyReader(apart);
     if (reshape != nullptr && reshape->op->name == "Reshape" &&
         SameShape(ShapeOf(reshape->outputs[0]), patch_.fact(result).shape)) {
@@ -408,7 +411,7 @@ class AttentionRecogniser {
     return true;
   }
 
-  // [B, L, heads, size] as [B, L, heads * size]: what it was taken apart from, if that is there.
+  // [B, L, heads, size] as [B, L, heads * size]: the value that was split, if it is still there.
   Result<ValueId> Together(ValueId rows, const std::vector<NodeId>& from) {
     const PartialShape& apart = ShapeOf(rows);
     const int64_t width = SaturatingMul(apart[2].size, apart[3].size);
@@ -416,7 +419,7 @@ class AttentionRecogniser {
       const ValueId x = reshape->inputs[0];
       const PartialShape& before = ShapeOf(x);
       if (SameShape(before, PartialShape({apart[0], apart[1], Dim(width)}))) return x;
-      // Rows of all samples one below the other: the sizes are those of the reshape.
+      // The rows of all samples are one axis; the reshape that split them tells the sizes.
       const auto sizes = NeedInts(graph_.fact(reshape->inputs[1]), "shape");
       if (before.ranked() && before.rank() == 2 && before[1].Same(Dim(width)) && sizes.ok() &&
           sizes->size() == 4 && (*sizes)[0] != 0 && (*sizes)[1] != 0) {
@@ -430,8 +433,8 @@ class AttentionRecogniser {
     if (heads.known() && heads.size > 0) attrs[name] = heads.size;
   }
 
-  // The reader of y that brings [B, heads, L, size] back to [B, L, heads, size]; others may ask for
-  // the shape alone.
+  // The reader of y that transposes [B, heads, L, size] back to [B, L, heads, size]; other readers
+  // may only ask for the shape.
   const Node* JoiningTranspose(ValueId y) const {
     const PartialShape& shape = ShapeOf(y);
     const auto& readers = readers_[Index(y)];
@@ -449,7 +452,7 @@ class AttentionRecogniser {
     return joins;
   }
 
-  // Whether inference takes it and each device would compute it: where it runs is decided later.
+  // Whether inference accepts it and every device could compute it, since placement comes later.
   bool Accepted(const AttrMap& attrs, std::span<const ValueId> inputs) const {
     Facts in;
     for (ValueId id : inputs) in.push_back(patch_.fact(id));

@@ -1,7 +1,7 @@
-// Layer norms written out (two means, a difference, a root, scale and offset) become LayerNorm.
-// A subgraph with two means over the last axis and one way in names the candidates for epsilon,
-// scale and offset among its constants; numbers then prove which it is. Each form that frameworks
-// write is covered by that, whatever its order.
+// Layer norms written as several nodes (two means, a difference, a root, scale and offset) become
+// LayerNorm. A subgraph with two means over the last axis and one input yields the candidates for
+// epsilon, scale and offset among its constants; evaluating it then proves which is which. That
+// covers every form that frameworks write, in any order.
 #include <cmath>
 
 #include "engine/passes/pass.h"
@@ -15,7 +15,7 @@ constexpr double kTolerance = 1e-4;
 
 struct Candidates {
   std::vector<double> epsilons;
-  std::vector<ValueId> vectors;  // one number for each place of the last axis
+  std::vector<ValueId> vectors;  // one number for each index of the last axis
 };
 
 class LayerNormRecogniser {
@@ -68,7 +68,7 @@ class LayerNormRecogniser {
         const Fact& fact = graph_.fact(id);
         const int64_t elements = fact.shape.elements().size;
         if (elements == 1) {
-          auto value = ToDoubles(fact.value);  // of any type, and anywhere in a mapped file
+          auto value = ToDoubles(fact.value);  // of any type, perhaps unaligned in a mapped file
           if (value.ok() && (*value)[0] > 0 && (*value)[0] < 0.1)
             out.epsilons.push_back((*value)[0]);
         } else if (elements == size && fact.shape[fact.shape.rank() - 1].size == size) {
@@ -106,14 +106,14 @@ class LayerNormRecogniser {
     return false;
   }
 
-  // Which vector may be the scale and which the offset.
+  // The ways to assign scale and offset to the vectors.
   static std::vector<std::pair<ValueId, ValueId>> Roles(const std::vector<ValueId>& vectors) {
     if (vectors.empty()) return {{kNoValue, kNoValue}};
     if (vectors.size() == 1) return {{vectors[0], kNoValue}, {kNoValue, vectors[0]}};
     return {{vectors[0], vectors[1]}, {vectors[1], vectors[0]}};
   }
 
-  // Rows of noise: large, with an offset, and as small as epsilon, where only it tells.
+  // Rows of noise: large ones, ones with an offset, and ones as small as epsilon, where it matters.
   static Tensor Rows(int64_t size, double epsilon, int rank) {
     const double spreads[] = {1, 3, std::sqrt(epsilon), 0.25 * std::sqrt(epsilon)};
     const double centres[] = {0, 2, 0, 0};

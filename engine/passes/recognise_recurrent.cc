@@ -1,7 +1,7 @@
 // Loops that step through a recurrent layer, as Keras writes LSTM, GRU and SimpleRNN, become Lstm,
-// Gru or Rnn behind one product of all inputs. The loop names weights and biases
-// (recurrent_loop.h); which gate each block of them is, numbers prove: one step of the body and of
-// the layer that it might be are computed at random points.
+// Gru or Rnn after one product of all inputs. The loop yields weights and biases
+// (recurrent_loop.h). Which gate each block of them belongs to is proved numerically: one step of
+// the body and of each possible layer are evaluated at random points.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -19,7 +19,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-Floats FloatsOf(const Tensor& tensor) {  // which may lie anywhere in a mapped file
+Floats FloatsOf(const Tensor& tensor) {  // may be unaligned in a mapped file
   Floats out(static_cast<size_t>(tensor.elements()));
   std::memcpy(out.data(), tensor.bytes().data(), tensor.bytes().size());
   return out;
@@ -29,7 +29,7 @@ Tensor Matrix(int64_t rows, int64_t columns, const Floats& values) {
   return Tensor::Of<float>(DType::kF32, Shape{rows, columns}, values);
 }
 
-// One way to understand a loop: block order[k] of the weights' columns is gate k of the op.
+// One way to interpret a loop: block order[k] of the weights' columns is gate k of the op.
 struct Layer {
   std::string_view op;
   AttrMap attrs;
@@ -37,7 +37,7 @@ struct Layer {
   Floats bias, candidate_bias;  // gates in the op's order
 };
 
-// Columns are blocks of `units`; block order[k] comes to k.
+// Reorders columns in blocks of `units`: block order[k] moves to k.
 Floats Ordered(const Floats& values, const std::vector<int>& order, int64_t units) {
   const size_t block = static_cast<size_t>(units), width = order.size() * block;
   Floats out(values.size());
@@ -80,7 +80,7 @@ Result<std::vector<ValueId>> AddLayer(const RecurrentLoop& loop, const Layer& la
   return add(layer.op, layer.attrs, std::move(in));
 }
 
-// All readings of a loop, the usual ones first.
+// All interpretations of a loop, the usual ones first.
 class Readings {
  public:
   explicit Readings(const RecurrentLoop& loop) : loop_(loop) {}
@@ -103,7 +103,7 @@ class Readings {
     return layers_.back();
   }
 
-  // Keras has i, f, c, o and TensorFlow 1 i, c, f, o with a number added to f.
+  // Keras stores i, f, c, o; TensorFlow 1 stores i, c, f, o and adds a number to f.
   void AddLstms() {
     std::vector<double> forget = {0};
     forget.insert(forget.end(), loop_.scalars.begin(), loop_.scalars.end());
@@ -119,13 +119,13 @@ class Readings {
     }
   }
 
-  // Keras has z, r, h and TensorFlow 1 r, z, h. Where r resets behind the product and there are two
-  // biases, one is of that product.
+  // Keras stores z, r, h; TensorFlow 1 stores r, z, h. If r resets after the product and there are
+  // two biases, one of them belongs to that product.
   void AddGrus() {
     const size_t candidate = static_cast<size_t>(2 * loop_.units);
     for (const std::vector<int>& order : {std::vector<int>{0, 1, 2}, std::vector<int>{1, 0, 2}}) {
       const size_t inside = loop_.resets_before ? 0 : loop_.biases.size();
-      for (size_t k = 0; k <= inside; ++k) {  // the bias inside; at the end none is
+      for (size_t k = 0; k <= inside; ++k) {  // which bias is inside; past the end: none
         Layer& layer = Add("Gru", order);
         if (loop_.resets_before) continue;
         layer.attrs["linear_before_reset"] = true;
@@ -144,7 +144,7 @@ class Readings {
   std::vector<Layer> layers_;
 };
 
-// Points at which the gates' arguments are about 1, where no activation is flat.
+// Points at which the arguments of the gates are about 1, where no activation is flat.
 class Points {
  public:
   Tensor Draw(int64_t rows, int64_t columns, const Tensor& weights) {
@@ -180,7 +180,7 @@ class RecurrentRecogniser {
     const auto cond = context_.functions->find(attrs.cond);
     const auto found = context_.functions->find(attrs.body);
     if (cond == context_.functions->end() || found == context_.functions->end()) return Status();
-    // Constants that the body computes are folded first.
+    // First fold the constants that the body computes.
     static constexpr Pass kFolding[] = {{"remove no-ops", &RemoveNoOps},
                                         {"fold constants", &FoldConstants}};
     ONCILLA_ASSIGN(const Graph body, RunPasses(found->second, kFolding, context_, {}));
@@ -193,7 +193,8 @@ class RecurrentRecogniser {
     return Status();
   }
 
-  // What is around the loop makes as many steps as there are inputs, and takes as many results.
+  // Whether the nodes around the loop give it as many steps as there are inputs, and take as many
+  // results.
   bool FitsAround(const Node& node, const RecurrentLoop& loop) {
     const Node* list = ProducerIf(graph_, Input(node, loop.inputs), "ListFromTensor");
     if (list == nullptr) return false;
@@ -203,7 +204,7 @@ class RecurrentRecogniser {
         x.shape[2].size != loop.features) {
       return false;
     }
-    // A state of one sample that the first step stretches to all is not for the layer.
+    // A state of one sample that the first step broadcasts to all samples does not fit the layer.
     for (int n : loop.states) {
       const PartialShape& state = graph_.fact(Input(node, n)).shape;
       if (!state.ranked() || state.rank() != 2) return false;
@@ -222,7 +223,7 @@ class RecurrentRecogniser {
       limit_ = Input(node, value);
       if (!IsSteps(limit_)) return false;
     }
-    // The steps as a number, for those who ask for it.
+    // Whether the number of steps is available as a value, for readers of the counters.
     const bool told = steps_.known() || limit_ != kNoValue;
     for (int n : loop.counters) {
       if (uses_.Count(Output(node, n)) > 0 && !told) return false;
@@ -242,12 +243,13 @@ class RecurrentRecogniser {
     return ints.has_value() && ints->size() == 1 && ints->front().Same(steps_);
   }
 
-  // Whether a step of the loop and of the layer give the same at some points.
+  // Whether one step of the loop and of the layer agree at some points.
   Result<bool> Matches(const RecurrentLoop& loop, const Layer& layer) {
     const Graph& body = *loop.body;
     const Dim& rows = body.fact(body.inputs()[static_cast<size_t>(loop.states[0])].value).shape[0];
     const int64_t samples = rows.known() ? rows.size : 2;
     if (samples == 0) return false;
+    // A graph with the layer alone, for a sequence of one step.
     Graph probe(body.shared_ops());
     const auto state = Shape{samples, loop.units};
     std::vector<ValueId> in = {
@@ -266,6 +268,7 @@ class RecurrentRecogniser {
     const std::vector<ValueId> wanted(layer_outputs.begin() + 1, layer_outputs.end());
     Points points;
     for (int round = 0; round < 2; ++round) {
+      // Both are computed on the same inputs and states.
       const Tensor x = points.Draw(samples, loop.features, loop.input_weights);
       std::map<uint32_t, Tensor> in_body = {{Index(loop.step), x}};
       std::map<uint32_t, Tensor> in_probe = {
@@ -276,7 +279,7 @@ class RecurrentRecogniser {
         in_probe[Index(in[i + 1])] = value;
       }
       const auto theirs = ComputeValues(body, std::move(in_body), loop.next, cpu_);
-      if (!theirs.ok()) return false;  // not for these shapes
+      if (!theirs.ok()) return false;  // the body refuses these shapes
       ONCILLA_ASSIGN(const auto ours, ComputeValues(probe, std::move(in_probe), wanted, cpu_));
       for (size_t i = 0; i < ours.size(); ++i) {
         if (!Agree(ours[i], (*theirs)[i], 1e-4)) return false;
@@ -294,6 +297,8 @@ class RecurrentRecogniser {
         const auto outputs,
         AddLayer(loop, layer, x_, Input(node, loop.states[0]), Input(node, loop.states.back()), add,
                  [&](Tensor value) { return patch_.AddConstant(std::move(value)); }));
+    // The results of the loop are replaced by kind: states, constants, counters, lists of all
+    // steps, lists of the last one.
     for (size_t i = 0; i < loop.states.size(); ++i) {
       ONCILLA_TRY(patch_.Replace(Output(node, loop.states[i]), outputs[i + 1]));
     }
@@ -324,7 +329,8 @@ class RecurrentRecogniser {
     return patch_.Add("Cast", {{"to", dtype}}, {steps}, {id});
   }
 
-  // The last result; a loop of no steps leaves its list's element unwritten, which reads as zeros.
+  // The last result. A loop of no steps does not write its list's element, which then reads as
+  // zeros.
   Result<ValueId> Last(ValueId h, NodeId id) {
     if (steps_.known() && steps_.size > 0) return h;
     ONCILLA_ASSIGN(const ValueId steps, Steps(DType::kI64, id));
@@ -339,8 +345,8 @@ class RecurrentRecogniser {
   Device& cpu_;
   const Uses uses_;
   Patch& patch_;
-  // Of the loop at hand: its inputs in order of steps, how many, and a number below which it
-  // counts.
+  // For the loop at hand: its inputs in the order of steps, the number of steps, and the value that
+  // the counter is compared with.
   ValueId x_ = kNoValue;
   Dim steps_;
   ValueId limit_ = kNoValue;

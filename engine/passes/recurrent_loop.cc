@@ -1,5 +1,5 @@
-// Reading loops: roles of carried values by how the body and the condition use them, then weights
-// from the products on the way to the new state.
+// Reading loops: the roles of the loop variables follow from how the body and the condition use
+// them, the weights from the products on the way to the new state.
 #include "engine/passes/recurrent_loop.h"
 
 #include <algorithm>
@@ -11,14 +11,14 @@
 namespace oncilla {
 namespace {
 
-// What a recurrent step is made of. All of it is analytic, so that two bodies that agree at random
-// points are the same function.
+// The ops that a recurrent step may consist of. All are analytic, so that two bodies that agree at
+// random points are the same function.
 constexpr std::string_view kStepOps[] = {
     "Add",   "Concat", "MatMul",  "Mul",          "Neg", "Reshape", "Sigmoid",
     "Slice", "Split",  "Squeeze", "StridedSlice", "Sub", "Tanh",    "Unsqueeze",
 };
 
-std::vector<float> FloatsOf(const Tensor& tensor) {  // which may lie anywhere in a mapped file
+std::vector<float> FloatsOf(const Tensor& tensor) {  // may be unaligned in a mapped file
   std::vector<float> out(static_cast<size_t>(tensor.elements()));
   std::memcpy(out.data(), tensor.bytes().data(), tensor.bytes().size());
   return out;
@@ -48,6 +48,7 @@ class LoopReader {
       return std::nullopt;
     }
     for (size_t i = 0; i < count; ++i) number_of_[Index(body_.inputs()[i].value)] = i;
+    // Each loop variable is unchanged, a list that is written, a counter or a state.
     std::vector<int> written;
     for (size_t i = 0; i < count; ++i) {
       const int n = static_cast<int>(i);
@@ -96,7 +97,7 @@ class LoopReader {
     return one != kNoValue && KnownScalar(body_.fact(one)) == 1;
   }
 
-  // A conjunction of counter < limit.
+  // The condition must be a conjunction of comparisons counter < limit.
   bool ReadCondition() {
     std::vector<ValueId> open = {cond_.outputs()[0].value};
     auto argument = [this](ValueId id) {
@@ -127,8 +128,8 @@ class LoopReader {
     return !loop_.limits.empty() || !loop_.limit_values.empty();
   }
 
-  // Everything on the way from the new states back to the carried values must be known; of lists
-  // only one may be read, at a counter.
+  // Everything between the new states and the loop variables must be a known op. Of lists, only one
+  // may be read, at a counter.
   bool FindStep() {
     std::vector<ValueId> open;
     for (int n : loop_.states) open.push_back(Out(n));
@@ -161,7 +162,7 @@ class LoopReader {
     return loop_.step != kNoValue;
   }
 
-  // The constant that a product multiplies with; nothing when it is not a plain matrix.
+  // The constant that a product multiplies with; nothing if it is not a plain matrix.
   std::optional<Tensor> WeightsOf(const Node& product) const {
     if (BoolAttr(product, "transpose_a", false) || BoolAttr(product, "transpose_b", false)) {
       return std::nullopt;
@@ -180,7 +181,7 @@ class LoopReader {
                                               static_cast<size_t>(count * width) * 4);
     return Tensor::Copy({DType::kF32, Shape{count, width}}, bytes);
   }
-  // Columns of b behind those of a; either may be missing. Invalid when they do not fit.
+  // The columns of a followed by those of b; either may be missing. Invalid if they do not fit.
   static Tensor SideBySide(const Tensor& a, const Tensor& b) {
     if (!b.valid()) return a;
     if (!a.valid() || a.shape()[0] != b.shape()[0]) return Tensor();
@@ -195,6 +196,7 @@ class LoopReader {
   }
 
   bool ReadWeights() {
+    // Products give the weights, additions the biases.
     std::vector<ValueId> added;
     for (uint32_t n : steps_) {
       const Node& node = body_.node(NodeId{n});
@@ -209,6 +211,7 @@ class LoopReader {
         if (id != kNoValue && body_.value(id).is_constant()) added.push_back(id);
       }
     }
+    // Join the parts, and check that they form gates of equal width.
     loop_.resets_before = of_state_[1].valid();
     loop_.input_weights = SideBySide(of_step_[0], of_step_[1]);
     loop_.recurrent_weights = SideBySide(of_state_[0], of_state_[1]);
@@ -236,7 +239,8 @@ class LoopReader {
       loop_.scalars.push_back(double{values[0]});
       return true;
     }
-    // Parts of their own for what is reset before its product and for the other gates.
+    // If the state is reset before its product, the candidate and the other gates have biases of
+    // their own.
     if (loop_.resets_before && elements == loop_.units) {
       values.insert(values.begin(), static_cast<size_t>(2 * loop_.units), 0.0f);
     } else if (loop_.resets_before && elements == 2 * loop_.units) {
@@ -247,7 +251,7 @@ class LoopReader {
     return true;
   }
 
-  // 0: the state that is multiplied; 1: what a gate leaves of it; -1: neither.
+  // 0: the state that is multiplied; 1: the state after a reset gate; -1: neither.
   int RoleOf(ValueId id) {
     int role = 0;
     if (const Node* reset = ProducerIf(body_, id, "Mul")) {
@@ -260,11 +264,11 @@ class LoopReader {
     return role;
   }
 
-  // x W, h R, or both as one product of x and h side by side.
+  // Reads x W, h R, or both as one product of the concatenation of x and h.
   bool ReadProduct(const Node& product, const Tensor& weights) {
     const ValueId a = product.inputs[0];
     if (a == loop_.step) {
-      // Of two such products the narrow one belongs to what is reset.
+      // If there are two products of x, the one with fewer columns belongs to the candidate.
       if (!of_step_[0].valid()) return Set(of_step_[0], weights);
       if (!Set(of_step_[1], weights)) return false;
       if (of_step_[0].shape()[1] < of_step_[1].shape()[1]) std::swap(of_step_[0], of_step_[1]);
@@ -321,10 +325,10 @@ class LoopReader {
   const Graph &cond_, &body_;
   const Facts& initial_;
   RecurrentLoop loop_;
-  std::map<uint32_t, size_t> number_of_;  // of the body's inputs
+  std::map<uint32_t, size_t> number_of_;  // number of each input of the body
   std::set<uint32_t> steps_;              // nodes of the step
-  Tensor of_step_[2], of_state_[2];       // weights by RoleOf the state in the same product
-  int multiplied_ = -1;                   // the state that is
+  Tensor of_step_[2], of_state_[2];       // indexed by the role of the state that they belong to
+  int multiplied_ = -1;                   // the loop variable in those products
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What nodes need to compute on reordered axes, by the axis rules of their ops.
+// What nodes need in order to compute on permuted axes, by the axis rules of their ops.
 #include "engine/passes/reorder.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace oncilla {
 namespace {
 
-// A node with the facts of its inputs.
+// A node's view with the facts of its inputs.
 struct Seen {
   Seen(const Graph& graph, const Node& node)
       : inputs(graph.FactsOf(node.inputs)), view{node.op, &node.attrs, inputs, {}, node.name} {}
@@ -17,7 +17,8 @@ struct Seen {
   NodeView view;
 };
 
-// Whether a node of such an op is the same node on reordered axes but for what names them.
+// Whether a node of such an op stays the same on permuted axes, except that attributes or inputs
+// that name axes change.
 bool IsNamed(AxisRule rule) {
   switch (rule) {
     case AxisRule::kAxis:
@@ -42,7 +43,7 @@ bool Given(const Node& node, size_t i) {
   return i < node.inputs.size() && node.inputs[i] != kNoValue;
 }
 
-// Packed elements stay where they are: kernels move whole bytes.
+// Packed elements are not reordered: kernels move whole bytes.
 bool HoldsPacked(const Graph& graph, const Node& node) {
   const auto packed = [&](ValueId id) { return id != kNoValue && IsPacked(graph.fact(id).dtype); };
   return std::any_of(node.inputs.begin(), node.inputs.end(), packed) ||
@@ -82,7 +83,8 @@ std::optional<FreeOrder> FreeOrderOf(const Graph& graph, const Node& node) {
   free.rank = x.rank();
   const auto axes = NamedAxes(Seen(graph, node).view);
   if (!axes) return {};
-  // A list of indices is one axis for another; anything else changes the rank.
+  // One-dimensional indices replace one axis by another; any other rank changes the rank of the
+  // result.
   if (rule.rule == AxisRule::kGathers &&
       (IntAttr(node, "batch_dims", 0) != 0 || graph.fact(node.inputs[1]).shape.rank() != 1)) {
     return {};
@@ -114,10 +116,11 @@ Result<std::vector<ValueId>> AddReordered(const Graph& graph, NodeId id, const A
 
   const Seen seen(graph, node);
   const auto input = static_cast<size_t>(std::max<int>(rule.at, 0));
-  const AxisOrder place = Inverse(order);  // where an axis has gone
+  const AxisOrder place = Inverse(order);  // where each axis has gone
   auto axes = NamedAxes(seen.view);
   if (!axes) return Internal("the axes of node '", node.name, "' are not known");
   for (int64_t& axis : *axes) axis = place[static_cast<size_t>(axis)];
+  // Rewrite whatever names axes: an attribute, a list of axes, or a list with one entry per axis.
   switch (rule.rule) {
     case AxisRule::kAxis:
     case AxisRule::kArg:
@@ -134,7 +137,7 @@ Result<std::vector<ValueId>> AddReordered(const Graph& graph, NodeId id, const A
       break;
     }
     case AxisRule::kReduce:
-      // No axes mean all of them or none, and stay that.
+      // An empty list means all axes or none, and stays as it is.
       if (Given(node, input) && !axes->empty()) {
         std::sort(axes->begin(), axes->end());
         inputs[input] = patch.AddConstant(Tensor::Int64s(*axes));

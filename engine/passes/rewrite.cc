@@ -1,4 +1,4 @@
-// Questions about graphs.
+// Queries on graphs.
 #include "engine/passes/rewrite.h"
 
 namespace oncilla {
@@ -9,7 +9,7 @@ Uses::Uses(const Graph& graph) : counts_(graph.values().size()) {
       if (id != kNoValue) ++counts_[Index(id)];
     }
   }
-  // A fetched value must stay as it is: a second use.
+  // A fetched value must stay as it is, which counts as another use.
   for (const NamedValue& output : graph.outputs()) counts_[Index(output.value)] += 2;
 }
 

@@ -12,7 +12,7 @@ class Uses {
  public:
   explicit Uses(const Graph& graph);
 
-  // The value has one reader, is no output of the graph, and so may be changed with that reader.
+  // The value has one reader and is no graph output, so it may be changed with that reader.
   bool Single(ValueId id) const { return counts_[Index(id)] == 1; }
   // How many nodes read it and how often the graph fetches it.
   int Count(ValueId id) const { return counts_[Index(id)]; }

@@ -1,6 +1,6 @@
-// Simplifying single nodes and pairs: transposes of transposes become one, transposes that only
-// move axes of size 1 become reshapes, of several reshapes only the last one matters, and a Clip
-// with the bounds of an activation is that activation.
+// Simplifies single nodes and pairs: transposes of transposes become one, transposes that only move
+// axes of size 1 become reshapes, of consecutive reshapes only the last one remains, and a Clip
+// with the bounds of an activation becomes that activation.
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -38,7 +38,7 @@ class Simplifier {
       const auto first = OrderOf(graph_, *inner);
       if (!first) break;
       AxisOrder both = Compose(*first, *order);
-      // A view of a transposed value costs nothing as it is.
+      // A view of a transposed value is free already.
       if (KeepsBytes(graph_.fact(x).shape, *order) &&
           !KeepsBytes(graph_.fact(inner->inputs[0]).shape, both)) {
         break;
@@ -53,7 +53,7 @@ class Simplifier {
     return patch_.Replace(node.outputs[0], now);
   }
 
-  // Reshape(view(x)) is Reshape(x), as long as the shape does not copy sizes of what it reads.
+  // Reshape(view(x)) is Reshape(x), unless the shape copies sizes from its input.
   Status SimplifyReshape(NodeId id) {
     const Node& node = graph_.node(id);
     const NodeId producer = graph_.value(node.inputs[0]).producer;
@@ -70,7 +70,7 @@ class Simplifier {
     }
     std::vector<ValueId> inputs = {inner.inputs[0], node.inputs[1]};
     ONCILLA_ASSIGN(const ValueId now, patch_.Add("Reshape", node.attrs, inputs, {producer, id}));
-    // What the reshape in between told of sizes must not be lost.
+    // What the reshape in between said of the sizes must not be lost.
     const PartialShape &was = graph_.fact(node.outputs[0]).shape, &is = patch_.fact(now).shape;
     if (was.ranked() != is.ranked() || was.rank() != is.rank()) return Status();
     for (int i = 0; i < was.rank(); ++i) {
@@ -79,8 +79,8 @@ class Simplifier {
     return patch_.Replace(node.outputs[0], now);
   }
 
-  // A product reads a matrix that was transposed for it as it was. One whose rows other axes pass
-  // keeps its rows whole on the way, which moves the same bytes in longer pieces.
+  // A product reads a matrix that was transposed for it in its original layout. A transpose that
+  // also moves other axes keeps rows whole on the way, which moves the same bytes in longer runs.
   Status SimplifyMatMul(NodeId id) {
     const Node& node = graph_.node(id);
     AttrMap attrs = node.attrs;
@@ -105,7 +105,8 @@ class Simplifier {
     return patch_.Replace(node.outputs[0], now);
   }
 
-  // The bounds of the two activations that kernels of other ops can apply to their results.
+  // Recognises the bounds of the two activations that kernels of other ops can apply to their
+  // results.
   Status SimplifyClip(NodeId id) {
     const Node& node = graph_.node(id);
     const PartialShape& x = graph_.fact(node.inputs[0]).shape;
@@ -114,7 +115,7 @@ class Simplifier {
                                  : std::numeric_limits<double>::infinity();
       if (i >= node.inputs.size() || node.inputs[i] == kNoValue) return none;
       const Fact& fact = graph_.fact(node.inputs[i]);
-      // A bound of higher rank than x would lift the result's.
+      // A bound of higher rank than x would raise the result's rank.
       if (!fact.has_value() || fact.value.elements() != 1 || !x.ranked() ||
           fact.shape.rank() > x.rank()) {
         return {};

@@ -1,13 +1,13 @@
-// Lists that are made and read whole are no lists: a tensor taken apart and put together again is
-// that tensor, and a list of one element is that element with an axis more. TensorFlow 1 takes
-// apart and puts together by numbers from 0 on.
+// Lists that are built and read as a whole disappear: a tensor unstacked and stacked again is that
+// tensor, and a list of one element is that element with one more axis. TensorFlow 1 scatters and
+// gathers by the indices 0, 1, ...
 #include "engine/passes/pass.h"
 #include "engine/passes/rewrite.h"
 
 namespace oncilla {
 namespace {
 
-// True when these are the numbers 0, 1, .. of as many elements.
+// True if `numbers` is 0, 1, ... for that many elements.
 bool CountsAll(const Graph& graph, ValueId numbers, const Dim& elements) {
   const Node* range = ProducerIf(graph, numbers, "Range");
   const PartialShape& shape = graph.fact(numbers).shape;
@@ -19,7 +19,7 @@ bool CountsAll(const Graph& graph, ValueId numbers, const Dim& elements) {
   return is(0, 0) && is(2, 1);
 }
 
-// Length of a list that is reserved; unknown when it is not.
+// The length of a reserved list; unknown if the list is not a reserved one.
 Dim ReservedLength(const Graph& graph, ValueId list) {
   const Node* reserve = ProducerIf(graph, list, "ListReserve");
   if (reserve == nullptr) return Dim();
@@ -32,7 +32,7 @@ Dim Rows(const Graph& graph, ValueId x) {
   return shape.ranked() && shape.rank() > 0 ? shape[0] : Dim();
 }
 
-// The elements put together, when the list can be seen whole; else kNoValue.
+// The elements stacked to one tensor, if all of the list is known; else kNoValue.
 Result<ValueId> Whole(const Graph& graph, NodeId stack, Patch& patch) {
   const Node& node = graph.node(stack);
   const ValueId list = node.inputs[0];
@@ -54,7 +54,7 @@ Result<ValueId> Whole(const Graph& graph, NodeId stack, Patch& patch) {
   return patch.Add("Unsqueeze", {}, {set->inputs[2], axes}, {stack});
 }
 
-// All elements of a reserved list given at once.
+// Simplifies a reserved list whose elements are all written at once.
 Status SimplifyScatter(const Graph& graph, NodeId id, Patch& patch) {
   const Node& node = graph.node(id);
   const Dim rows = Rows(graph, node.inputs[2]);
@@ -66,8 +66,8 @@ Status SimplifyScatter(const Graph& graph, NodeId id, Patch& patch) {
   return patch.Replace(node.outputs[0], made);
 }
 
-// True when a tensor of this shape surely has the sizes that are wanted; a stack would check
-// others.
+// True if a tensor of this shape certainly has the wanted sizes; otherwise the stack would have to
+// check them.
 bool Fits(const PartialShape& shape, const PartialShape& wanted) {
   if (!wanted.ranked()) return true;
   if (!shape.ranked() || shape.rank() != wanted.rank()) return false;

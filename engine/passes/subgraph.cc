@@ -1,4 +1,4 @@
-// Subgraphs: found by walking back from their end, computed node by node.
+// Subgraphs: found by going backwards from their end, computed node by node.
 #include "engine/passes/subgraph.h"
 
 #include <cmath>
@@ -13,7 +13,7 @@ std::vector<Subgraph> SubgraphsBefore(const Graph& graph, const Uses& uses, Valu
   if (last == kNoNode || !belongs(graph.node(last))) return found;
   std::set<uint32_t> nodes = {Index(last)};
   while (nodes.size() <= max_nodes) {
-    std::map<uint32_t, int> reads;  // by value: what the nodes read from outside, how often
+    std::map<uint32_t, int> reads;  // by value: how often the nodes read it from outside
     uint32_t latest = 0;
     int64_t latest_producer = -2;
     for (uint32_t n : nodes) {
@@ -89,7 +89,7 @@ bool Agree(const Tensor& a, const Tensor& b, double tolerance) {
   if (a.dtype() != DType::kF32 || a.desc() != b.desc()) return false;
   const auto x = a.As<float>(), y = b.As<float>();
   for (size_t i = 0; i < x.size(); ++i) {
-    // Written so that NaN never agrees.
+    // Written so that NaN never agrees with anything.
     if (!(std::abs(double{x[i]} - y[i]) <= tolerance * (1 + std::abs(double{y[i]})))) return false;
   }
   return true;

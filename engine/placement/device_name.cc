@@ -1,4 +1,4 @@
-// A parser that takes one component after the other off the front, and fails when none fits.
+// A parser that consumes one component after the other, and fails when no component fits.
 #include "engine/placement/device_name.h"
 
 #include <sstream>
@@ -26,7 +26,7 @@ class Parser {
         ONCILLA_TRY(Number(name.task));
       } else if (Take("/device:")) {
         ONCILLA_TRY(Word(name.type, "a device type"));
-        // As TensorFlow's Python, which takes "/device:gpu:0".
+        // TensorFlow's Python also accepts lower case here, as in "/device:gpu:0".
         if (name.type == "cpu") name.type = "CPU";
         if (name.type == "gpu") name.type = "GPU";
         ONCILLA_TRY(OptionalId(name));
@@ -39,13 +39,13 @@ class Parser {
       } else {
         return Expected("/job:, /replica:, /task:, /device:, /cpu or /gpu");
       }
-      // A component ends where the next begins: "/task:1x" is not task 1.
+      // A component must end where the next begins: "/task:1x" is not task 1.
       if (!rest_.empty() && rest_[0] != '/') return Expected("'/' or the end");
     }
     return name;
   }
 
-  // TYPE:ID with any type.
+  // A local name: TYPE:ID, with any type.
   Result<DeviceName> ParseLocal() {
     DeviceName name;
     ONCILLA_TRY(Word(name.type, "a device type"));
@@ -113,7 +113,7 @@ class Parser {
 
 Result<DeviceName> DeviceName::Parse(std::string_view text) {
   if (text.empty() || text[0] == '/') return Parser(text).Parse();
-  // Without its slash any full name is understood too, as TensorFlow's Python does.
+  // A full name without its leading slash is accepted too, as in TensorFlow's Python.
   const std::string slashed = StrCat("/", text);
   if (Result<DeviceName> full = Parser(slashed).Parse(); full.ok()) return full;
   return Parser(text).ParseLocal();

@@ -1,4 +1,4 @@
-// Placement: candidates by CanRun, the preferred device first, the CPU last.
+// Places nodes: a device must pass CanRun; the preferred one comes first, the CPU last.
 #include "engine/placement/placer.h"
 
 #include <algorithm>
@@ -84,8 +84,9 @@ bool RunsOnHost(const Graph& graph, const Node& node) {
 }
 
 std::vector<bool> ShapeArithmetic(const Graph& graph) {
-  // Backwards: a node counts when it has readers and each of its outputs is read only as a plan
-  // input, or by nodes that count. Anything large is left out: it would be slow on the host.
+  // The nodes are visited backwards. A node is shape arithmetic if it has readers and each of its
+  // outputs is read only as a plan input or by other shape arithmetic. Large values are excluded:
+  // the host would be slow on them.
   const auto readers = Consumers(graph);
   std::vector<bool> shapes(graph.nodes().size());
   std::vector<bool> fetched(graph.values().size());
@@ -114,7 +115,8 @@ std::vector<bool> ShapeArithmetic(const Graph& graph) {
 
 namespace {
 
-// The device that a wish means, the preferred one if several do; or why there is none.
+// The device that a wish names, the preferred one if several match; or the reason why there is
+// none.
 Result<int> FindWished(const std::string& wished, std::span<const std::string> device_names,
                        int preferred) {
   const auto pattern = DeviceName::Parse(wished);
@@ -129,7 +131,7 @@ Result<int> FindWished(const std::string& wished, std::span<const std::string> d
   return found;
 }
 
-// A wish that cannot be met, in TensorFlow's words.
+// The error for a wish that cannot be met, in TensorFlow's wording.
 Status RefuseWish(const Node& node, const std::string& wished, const Status& why,
                   std::span<const std::string> device_names) {
   if (why.code() == Code::kInvalidArgument) {
@@ -196,6 +198,7 @@ class Placer {
                          PlacementReason::kPreferred, ""};
     const Facts in = graph_.FactsOf(node.inputs), out = graph_.FactsOf(node.outputs);
     const NodeView view{node.op, &node.attrs, in, out, node.name};
+    // A wish comes first. If it cannot be met, that is an error or, without `strict`, only noted.
     bool granted = false;
     Status refused;
     if (wish.origin != Wish::kNone) {
@@ -212,7 +215,9 @@ class Placer {
         refused = device.status();
       }
     }
+    // Without a granted wish, use the preferred device or the CPU.
     if (!granted && options_.preferred != 0) ONCILLA_TRY(PlaceByDefault(id, view, placed));
+    // The CPU is the last resort, so its refusal is the run's error.
     if (devices_[placed.device]->info().can_evaluate && !IsControl(node.op->name)) {
       if (Status can = devices_[placed.device]->CanRun(view); !can.ok()) {
         return WithStage(
@@ -236,14 +241,14 @@ class Placer {
 
   Result<int> Grant(NodeId id, const NodeView& view, const Wish& wish) const {
     ONCILLA_ASSIGN(int device, FindWished(wish.device, device_names_, options_.preferred));
-    // No device runs sizes that are settled while planning.
+    // Values settled at plan time run on no device.
     if (device == 0 || shapes_[Index(id)]) return 0;
     if (RunsOnHost(graph_, graph_.node(id))) return Unsupported("it runs on the host only");
     ONCILLA_TRY(devices_[device]->CanRun(view));
     return device;
   }
 
-  // On the preferred device, which is not the CPU, or on the CPU with the reason.
+  // Uses the preferred device, which is not the CPU here, or else the CPU with the reason.
   Status PlaceByDefault(NodeId id, const NodeView& view, NodePlacement& placed) const {
     const Node& node = graph_.node(id);
     const auto on_the_cpu = [&](PlacementReason reason) {

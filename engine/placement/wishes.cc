@@ -1,4 +1,5 @@
-// Requests by pattern, type and rule, then what is stored, then groups.
+// Requests (by pattern, type or rule) come first, then devices stored in the model, then colocation
+// groups.
 #include "engine/placement/wishes.h"
 
 #include <map>
@@ -17,7 +18,7 @@ const SourceNode* Find(const WishOptions& options, std::string_view name) {
   return found == options.sources->end() ? nullptr : &found->second;
 }
 
-// The node's own name, then those of the source nodes that it came from.
+// The node's own name, then the names of the source nodes that it came from.
 std::vector<std::string_view> NamesOf(const Node& node) {
   std::vector<std::string_view> names = {node.name};
   for (const std::string& source : node.sources) {
@@ -26,19 +27,19 @@ std::vector<std::string_view> NamesOf(const Node& node) {
   return names;
 }
 
-// In the words of the model's format, where the node is known there.
+// The op's type in the model's format if the node is known there, else the canonical op.
 std::string_view OpOf(const Node& node, const SourceNode* source) {
   return source == nullptr ? std::string_view(node.op->name) : std::string_view(source->op);
 }
 
-// Whether the request speaks of a node of this name and of one of these types.
+// Whether the request matches a node of this name with one of these types.
 bool Means(const PlacementRequest& request, std::string_view name, std::string_view op,
            std::string_view canonical) {
   if (!request.op.empty() && request.op != op && request.op != canonical) return false;
   return MatchesPattern(request.nodes, name);
 }
 
-// Whether requests of this form speak of the readers of weights too.
+// Whether requests of this form also match the nodes that read a matching weight.
 bool MeansWeights(const PlacementRequest& request) {
   return request.rule == nullptr && request.op.empty() && request.nodes != "*";
 }
@@ -66,8 +67,8 @@ class Gatherer {
   }
 
  private:
-  // True when a request decides, be it that there shall be no wish. InvalidArgument for a rule's
-  // answer that is no device name.
+  // True if a request decides, even if it decides that no device is asked for. InvalidArgument if a
+  // rule answers with something that is no device name.
   Result<bool> AskRequests(const Node& node, Wish& wish) const {
     if (options_.requests == nullptr || options_.requests->empty()) return false;
     const std::vector<std::string_view> names = NamesOf(node);
@@ -122,7 +123,7 @@ class Gatherer {
     }
   }
 
-  // The name of the group that a node is in; every node is in one, if alone.
+  // The group that a node is colocated with; a node without one is a group of its own.
   std::string_view GroupOf(const Node& node) const {
     for (std::string_view name : NamesOf(node)) {
       const SourceNode* source = Find(options_, name);
@@ -156,7 +157,7 @@ class Gatherer {
   Status Agree(uint32_t leader, uint32_t member) const {
     auto a = DeviceName::Parse(wishes_[leader].device);
     const auto b = DeviceName::Parse(wishes_[member].device);
-    if (!a.ok() || !b.ok()) return Status();  // told where they are looked up
+    if (!a.ok() || !b.ok()) return Status();  // reported where they are looked up
     const Status merged = Merge(*a, *b);
     if (merged.ok()) return Status();
     const Node& node = graph_.node(NodeId{member});
@@ -173,7 +174,7 @@ class Gatherer {
   std::vector<Wish> wishes_;
 };
 
-// All that requests can mean.
+// The names and types that requests can refer to.
 struct Known {
   struct Item {
     std::string_view name, op, canonical;
@@ -209,7 +210,7 @@ struct Known {
     return false;
   }
 
-  // Near the type where one was asked for, else near the pattern's text.
+  // Suggests names close to the requested type if there is one, else close to the pattern.
   std::string Near(const PlacementRequest& request) const {
     std::set<std::string> candidates;
     for (const Item& item : nodes) {

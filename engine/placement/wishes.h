@@ -1,5 +1,5 @@
-// Wishes: where nodes shall run, gathered from what a program asks for, from what the model stores
-// and from nodes that belong together. Nothing here knows whether a wish can be met.
+// Wishes: the requested device of each node, from the program's requests, from devices stored in
+// the model and from colocation groups. Whether a wish can be met is decided elsewhere (placer.h).
 //
 // What was asked for last wins, also over what is stored. A request that names a weight (a constant
 // or a variable) is one for the nodes that read it. Nodes of one group follow the member that has a
@@ -29,7 +29,7 @@ struct NodeInQuestion {
 struct PlacementRequest {
   // Names in the source model: '*' stands for any text, '?' for one character.
   std::string nodes = "*";
-  // Of the model's format ("Conv2D") or canonical ("Conv"); empty: any.
+  // The op's type in the model's format ("Conv2D") or the canonical one ("Conv"); empty: any.
   std::string op = {};
   // A device name, whole or partial; empty takes back what was asked for before.
   std::string device = {};

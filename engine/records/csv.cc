@@ -1,4 +1,4 @@
-// Cutting a record into fields.
+// Splits a record into fields, by the rules and with the messages of TensorFlow's DecodeCSV.
 #include "engine/records/csv.h"
 
 namespace oncilla {

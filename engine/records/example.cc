@@ -1,4 +1,4 @@
-// Example messages through protozero.
+// Example and SequenceExample messages, read through protozero.
 #include "engine/records/example.h"
 
 #include <bit>
@@ -19,7 +19,8 @@ void AddAll(const Range& range, Add&& add) {
 }
 
 void ReadList(Feature::Kind kind, std::string_view bytes, Feature& out) {
-  // The last list of a kind goes on where an earlier one of the same kind ended.
+  // As protocol buffers merge them: a later list of the same kind continues an earlier one; another
+  // kind replaces it.
   if (out.kind != kind) out = Feature{kind, {}, {}, {}};
   Reader list(bytes.data(), bytes.size());
   while (list.next(1)) {
@@ -135,7 +136,7 @@ Result<Example> ReadExample(std::string_view bytes) {
       ReadFeatures(View(example), out);
     }
   } catch (const std::exception&) {
-    return InvalidArgument("it is no Example message");
+    return InvalidArgument("it is not an Example message");
   }
   return out;
 }
@@ -154,7 +155,7 @@ Result<SequenceExample> ReadSequenceExample(std::string_view bytes) {
       }
     }
   } catch (const std::exception&) {
-    return InvalidArgument("it is no SequenceExample message");
+    return InvalidArgument("it is not a SequenceExample message");
   }
   return out;
 }

@@ -1,4 +1,4 @@
-// Inflating through zlib.
+// Decompression of zlib, gzip and raw deflate data through zlib.
 #include "engine/records/inflate.h"
 
 #include <zlib.h>
@@ -11,7 +11,7 @@
 namespace oncilla {
 namespace {
 
-// Ends the stream whatever happens.
+// Frees zlib's state on every way out.
 class Stream {
  public:
   explicit Stream(bool gzip) { ready_ = inflateInit2(&z_, MAX_WBITS + (gzip ? 16 : 0)) == Z_OK; }
@@ -42,7 +42,7 @@ Result<std::string> Inflate(std::string_view bytes, bool gzip) {
   std::string piece(kPiece, '\0');
   size_t read = 0;
   for (;;) {
-    // zlib counts in 32 bits.
+    // zlib's counters have 32 bits, so a large input is passed in parts.
     const size_t ahead = std::min(bytes.size() - read, size_t{std::numeric_limits<uInt>::max()});
     z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data() + read));
     z.avail_in = static_cast<uInt>(ahead);

@@ -1,4 +1,4 @@
-// TensorProto through protozero.
+// TensorProto messages, read through protozero.
 #include "engine/records/tensor_message.h"
 
 #include "engine/records/reader.h"
@@ -12,7 +12,7 @@ using records::Number;
 using records::Reader;
 using records::View;
 
-Status Damaged() { return InvalidArgument("it is no TensorProto message"); }
+Status Damaged() { return InvalidArgument("it is not a TensorProto message"); }
 
 void ReadShape(std::string_view bytes, TensorHeader& out) {
   Reader shape(bytes.data(), bytes.size());
@@ -20,7 +20,7 @@ void ReadShape(std::string_view bytes, TensorHeader& out) {
     if (shape.tag() == 3) {
       out.unknown_rank = Number(shape) != 0;
     } else if (shape.tag() == 2) {
-      int64_t size = 0;  // a size of zero is left out
+      int64_t size = 0;  // a size of zero is not encoded
       const std::string_view view = View(shape);
       Reader dim(view.data(), view.size());
       while (dim.next()) {
@@ -46,7 +46,7 @@ bool Each(const Range& range, Add&& add) {
   return true;
 }
 
-// One occurrence of a list: packed, or a single value.
+// One occurrence of a repeated field: a packed list, or a single value.
 template <class Add>
 bool ReadValues(Reader& message, TensorValues list, Add&& add) {
   const bool packed = message.wire_type() == protozero::pbf_wire_type::length_delimited;

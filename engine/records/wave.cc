@@ -1,4 +1,4 @@
-// RIFF chunks of WAV files.
+// RIFF chunks of WAV files, checked in TensorFlow's order and with its wording.
 #include "engine/records/wave.h"
 
 #include <limits>
@@ -93,7 +93,7 @@ Result<Wave> ReadWave(std::string_view bytes) {
     }
     if (found) return InvalidArgument("More than one data chunk found in WAV");
     found = true;
-    // What is left over of a sample belongs to no chunk.
+    // A trailing incomplete sample is ignored.
     out.samples = size / (2 * out.channels);
     ONCILLA_ASSIGN(out.data,
                    in.Take(static_cast<size_t>(2 * out.channels * out.samples), "the samples"));

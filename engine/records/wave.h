@@ -16,7 +16,7 @@ struct Wave {
   std::string_view data;  // 16 bits each, low byte first, a sample of every channel at a time
 };
 
-// A view into the file. InvalidArgument when it is no WAV file of PCM with 16 bits.
+// A view into the file. InvalidArgument when it is not a WAV file with 16-bit PCM samples.
 Result<Wave> ReadWave(std::string_view bytes);
 
 // What stands in front of `bytes` of such samples.

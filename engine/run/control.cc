@@ -1,7 +1,7 @@
 // Control flow and variables, as the executor carries them out between segments.
 //
-// A loop hands the results of one call of its body to the next: on the CPU nothing is copied, since
-// feeds are read where they are. Bodies find their plan again as long as shapes repeat.
+// A loop passes the results of one call of its body to the next. On the CPU nothing is copied,
+// since inputs are read in place. As long as shapes repeat, the body's plan is found again.
 #include "engine/ops/control.h"
 
 #include "engine/run/executor.h"
@@ -93,7 +93,8 @@ Result<Values> Executor::RunControlNode(const Node& node, std::span<const RunVal
     ONCILLA_ASSIGN(const auto attrs, ReadAttrs<ReadVariableAttrs>(node.attrs));
     ONCILLA_ASSIGN(Tensor value, options_.variables->Read(attrs.variable));
     ONCILLA_ASSIGN(const Fact declared, ParseFact(attrs.output));
-    // The application may have assigned anything; what follows is made for the declared type.
+    // The application may have assigned a value of any type, but the nodes after this one expect
+    // the declared type.
     const bool list = declared.kind == ValueKind::kList;
     if (value.is_list() != list || value.dtype() != declared.dtype ||
         (!list && !declared.shape.Accepts(value.shape()))) {

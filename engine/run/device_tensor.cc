@@ -1,4 +1,4 @@
-// Transfers outside of runs, which end early with whom they are for, when the session closes, or
+// Transfers outside of runs. They end early with the caller's control, when the session closes, or
 // when the device hangs.
 #include "engine/run/device_tensor.h"
 
@@ -63,7 +63,7 @@ Result<DeviceTensor> DeviceLink::Allocate(TensorDesc desc, OwnerId owner, const 
 Status DeviceLink::Do(const std::function<Result<EventPtr>(Queue&)>& submit,
                       std::shared_ptr<const void> used, const EarlyEnd& end) {
   std::unique_ptr<Queue> queue;
-  std::vector<Late> over;  // goes after the lock
+  std::vector<Late> over;  // destroyed after the lock is released
   {
     MutexLock lock(&mutex_);
     if (closed()) return Closed(device_name_);
@@ -143,7 +143,7 @@ Result<DeviceTensor> DeviceLink::Wrap(TensorDesc desc, void* buffer, int64_t off
   const int64_t element = BytesOf(desc.dtype);
   if (element > 1 && offset % element != 0) {
     return WithStage(InvalidArgument("a tensor ", desc, " at byte ", offset,
-                                     ", which is no multiple of its elements' ", element),
+                                     ", which is not a multiple of its elements' ", element),
                      Stage::kOptions);
   }
   ONCILLA_ASSIGN(WrappedMemory wrapped, objects_->WrapMemory(buffer, offset, desc.bytes()));
@@ -173,8 +173,8 @@ Result<DeviceTensor> DeviceLink::Wrap(TensorDesc desc, void* buffer, int64_t off
 void DeviceLink::ReleaseWrapped(const Region* region) {
   MutexLock lock(&wrapped_mutex_);
   const auto found = wrapped_.find(region);
-  if (found == wrapped_.end()) return;  // Close() has had it
-  // Fails while a recording still has a view, and is then done when that goes.
+  if (found == wrapped_.end()) return;  // Close() has already released it
+  // Fails while a recording still has a view; the region is then released with the recording.
   (void)device_->ReleaseRegion(std::move(found->second)).ok();
   wrapped_.erase(found);
 }
@@ -196,7 +196,7 @@ Result<bool> DeviceLink::Fill(const DeviceTensor& to, const RunValue& from) {
   }
   const DeviceCopy copy{to.view(), from.device().view()};
   if (objects_->Overlap(copy.to, copy.from)) {
-    // An input that is handed on as it is, to where it lies.
+    // An input passed on unchanged to its own address needs no copy.
     if (copy.to.offset == copy.from.offset && copy.to.bytes == copy.from.bytes) return true;
     return InvalidArgument("an input that is handed on overlaps the tensor given for it");
   }
@@ -219,7 +219,7 @@ bool DeviceLink::Overlap(const DeviceTensor& a, const DeviceTensor& b) {
 }
 
 void DeviceLink::Close() {
-  closing_.Cancel();  // transfers under way see it
+  closing_.Cancel();  // transfers under way notice it
   std::vector<Late> late;
   {
     MutexLock lock(&mutex_);
@@ -228,7 +228,7 @@ void DeviceLink::Close() {
     late.swap(late_);
   }
   for (Late& l : late) {
-    l.queue = nullptr;  // looks for a while whether its work is over
+    l.queue = nullptr;  // waits a bounded time for its work
     if (WasGivenUp(*device_, l.event)) KeepForever(std::move(l.used));
   }
   late.clear();

@@ -5,7 +5,7 @@
 // A device tensor is an immutable value that is cheap to copy: its memory is shared, charged to the
 // session's ledger, and returned to the device's pool with the last copy. Closing the session frees
 // the memory; using the tensor then fails with FailedPrecondition. No work on its memory is in
-// progress: whoever makes a device tensor has waited for it.
+// progress: the code that makes a device tensor has waited for it.
 #pragma once
 
 #include <atomic>

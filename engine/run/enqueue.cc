@@ -1,4 +1,4 @@
-// Finding out whether a plan can be enqueued as a whole, and doing it.
+// Determines whether a plan can be enqueued as a whole, and enqueues it.
 #include "engine/run/enqueue.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace oncilla {
 namespace {
 
-constexpr size_t kMostLines = 16;  // plans made ready for queues, per graph
+constexpr size_t kMostLines = 16;  // plans kept ready for the application's queues, per graph
 constexpr std::chrono::milliseconds kLook(4);
 
 Status CannotEnqueue(const Plan& plan, NodeId id, std::string_view why) {
@@ -135,7 +135,7 @@ Status EnqueuedRun::Finish(Deadline deadline) {
   HostLine& line = *line_;
   for (;;) {
     const Deadline look = std::min(deadline, std::chrono::steady_clock::now() + kLook);
-    MutexLock lock(&line.mutex);  // not held for long: others enqueue, and sessions close
+    MutexLock lock(&line.mutex);  // held briefly: other threads enqueue, and sessions close
     if (outcome_->code() != Code::kUnknown) return *outcome_;
     if (line.instance == nullptr) {
       *outcome_ = WithStage(Error(Code::kFailedPrecondition, "the model was unloaded before the ",
@@ -143,7 +143,7 @@ Status EnqueuedRun::Finish(Deadline deadline) {
                             Stage::kRun);
       return *outcome_;
     }
-    // Behind the last event all are over.
+    // The queue is in order, so all events are complete once the last one is.
     Status status = line.device->Wait(events_.back(), look);
     if (status.code() == Code::kDeadlineExceeded) {
       if (std::chrono::steady_clock::now() < deadline) continue;
@@ -253,10 +253,10 @@ void Executor::CloseLines(bool all) {
   for (const auto& line : closed) {
     MutexLock lock(&line->mutex);
     line->queue = nullptr;
-    line->instance = nullptr;  // looks for a while whether the work is over
+    line->instance = nullptr;  // waits a bounded time for the work
     line->holding.clear();
     line->plan =
-        nullptr;  // its kernels are the device's, and runs that nobody asked for outlive it
+        nullptr;  // its kernels belong to the device, which unfinished runs must not outlive
   }
 }
 
@@ -264,7 +264,8 @@ namespace {
 
 Status Refuse(Status status) { return WithStage(std::move(status), Stage::kOptions); }
 
-// No output overlaps an input or another output: what the run reads must not be what it writes.
+// Checks that no output overlaps an input or another output: a run must not write what it still
+// reads.
 Status CheckApart(const Graph& graph, std::span<const RunValue> feeds,
                   std::span<const DeviceTensor> into) {
   const auto name = [&](size_t i) { return StrCat("'", graph.outputs()[i].name, "'"); };
@@ -283,7 +284,7 @@ Status CheckApart(const Graph& graph, std::span<const RunValue> feeds,
   return Status();
 }
 
-// Feeds by the plan's order.
+// Reorders the feeds to the plan's order of inputs.
 Result<std::vector<RunValue>> InputsOf(const Plan& plan, const Graph& graph,
                                        std::span<const RunValue> feeds) {
   std::vector<RunValue> inputs;
@@ -292,11 +293,12 @@ Result<std::vector<RunValue>> InputsOf(const Plan& plan, const Graph& graph,
       if (graph.inputs()[i].value == id) inputs.push_back(feeds[i]);
     }
   }
-  if (inputs.size() != plan.inputs.size()) return Internal("a plan reads what is no input");
+  if (inputs.size() != plan.inputs.size()) return Internal("a plan reads what is not an input");
   return inputs;
 }
 
-// What the run writes by the plan's order; a result that several outputs name is copied.
+// Where the run writes, in the plan's order of outputs. A value that several outputs name is
+// computed once and copied.
 struct Targets {
   std::vector<DeviceTensor> written;
   std::vector<DeviceCopy> copies;
@@ -319,7 +321,7 @@ Result<Targets> TargetsOf(const Plan& plan, const Graph& graph,
         first = into[i];
       }
     }
-    if (!first.valid()) return Internal("a plan computes what is no output");
+    if (!first.valid()) return Internal("a plan computes what is not an output");
     targets.written.push_back(std::move(first));
   }
   return targets;
@@ -343,7 +345,7 @@ Result<int> Executor::TargetDevice(std::span<const DeviceTensor> into) const {
     }
     device = *on;
     if (!into[i].writable()) {
-      return Refuse(InvalidArgument(what, " cannot be written: it is no buffer of the ",
+      return Refuse(InvalidArgument(what, " cannot be written: it is not a buffer of the ",
                                     "application's, or a read-only one (CL_MEM_READ_ONLY)"));
     }
   }
@@ -397,7 +399,8 @@ Result<EnqueuedRun> Executor::Enqueue(const EnqueueRequest& request) {
     if (copied.ok()) events->push_back(*std::move(copied));
     if (!copied.ok()) events = copied.status();
   }
-  // A part may be enqueued even so, and uses what was given until a marker behind it.
+  // On failure a part may be enqueued all the same, and uses the caller's memory until the marker
+  // enqueued here.
   auto last =
       events.ok() ? Result<EventPtr>(events->back()) : line->objects->Copy(*line->queue, {});
   line->holding.push_back({last.ok() ? *std::move(last) : nullptr,

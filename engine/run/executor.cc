@@ -1,4 +1,4 @@
-// Running: plans by key, instances by availability, segments one after the other.
+// Runs graphs: finds plans by key, takes idle instances, and runs segments one after the other.
 #include "engine/run/executor.h"
 
 #include <algorithm>
@@ -95,7 +95,7 @@ Result<SegmentStart> Executor::Start(std::span<RunValue> feeds, const RunControl
 
 namespace {
 
-// Keys are made at each run, in loops at each round: bytes, no text.
+// Keys are built for every run, in loops for every iteration, so they are bytes rather than text.
 void AppendNumber(std::string& key, int64_t number) {
   key.append(reinterpret_cast<const char*>(&number), sizeof(number));
 }
@@ -148,18 +148,18 @@ Result<Executor::EntryPtr> Executor::FindOrMake(const SegmentStart& start, const
       return *it->second;
     }
   }
-  // Made without the lock: two runs may make the same plan, and the second one is dropped.
+  // The plan is made without the lock. Two runs may make the same plan; the second one is dropped.
   const auto unchanged = [&] {
     return options_.constants_unchanged ? options_.constants_unchanged() : Status();
   };
   ONCILLA_TRY(unchanged());
   auto made = MakePlan(compiled_, devices_, start, end);
-  ONCILLA_TRY(unchanged());  // also where the change made the plan fail
+  ONCILLA_TRY(unchanged());  // a changed file may be why the plan failed
   ONCILLA_ASSIGN(std::shared_ptr<const Plan> plan, std::move(made));
   auto entry = std::make_shared<Entry>();
   entry->key = key;
   entry->plan = std::move(plan);
-  std::vector<EntryPtr> dropped;  // their memory goes back after the lock
+  std::vector<EntryPtr> dropped;  // their memory is freed after the lock is released
   MutexLock lock(&mutex_);
   ++counters_.plans_made;
   if (auto it = by_key_.find(key); it != by_key_.end()) return *it->second;
@@ -198,14 +198,15 @@ Result<std::unique_ptr<Instance>> Executor::Acquire(Entry& entry, const RunContr
     ++entry.alive;
     ++counters_.instances_made;
   }
-  // Fenced: whatever happens, the entry must know how many instances are alive.
+  // Fenced, so that even after an exception `alive` counts the instances correctly.
   const auto make = [&] {
     const InstanceOptions options{pools_, owner_, options_.links, options_.abandoned_bytes};
     return Instance::Create(entry.plan, devices_, options, control);
   };
   auto instance = Fenced(make);
   if (!instance.ok() && instance.status().code() == Code::kResourceExhausted) {
-    // Idle instances of other shapes may hold what is missing.
+    // Idle instances of other plans may hold the memory that is missing; free them and try once
+    // more.
     if (Fenced([&] { return DropIdle(), Status(); }).ok()) instance = Fenced(make);
   }
   if (!instance.ok()) {
@@ -252,7 +253,7 @@ void Executor::DropIdle() {
 
 namespace {
 
-// Notes on the trace what the host does meanwhile.
+// Records in the trace what the host does in a scope.
 class HostSpan {
  public:
   HostSpan(const RunControl& control, std::string_view name) : control_(control), name_(name) {
@@ -306,7 +307,8 @@ Status Executor::RunHostNodes(const Plan& plan, std::vector<RunValue>& values,
     in.reserve(node.inputs.size());
     for (ValueId v : node.inputs) {
       in.push_back(v == kNoValue ? RunValue() : values[Index(v)]);
-      // Control flow hands values on; all else computes with them here.
+      // Control flow passes values on to its functions; all other host nodes compute with them
+      // here.
       if (is_control && node.op->name == "While") continue;
       if (in.back().on_device()) {
         ONCILLA_ASSIGN(in.back(), ToHost(in.back(), control));
@@ -336,7 +338,7 @@ Result<std::vector<Tensor>> Executor::Run(std::span<const Tensor> feeds,
   return out;
 }
 
-// One run: the values of the graph, as segment after segment computes them.
+// One run: the values of the graph, filled in as segment after segment computes them.
 class Executor::OneRun {
  public:
   OneRun(Executor& executor, const std::vector<bool>& keep, const RunControl& control)
@@ -351,7 +353,7 @@ class Executor::OneRun {
     std::vector<RunValue> feeds(given.begin(), given.end());
     ONCILLA_ASSIGN(SegmentStart start, executor_.Start(feeds, control_));
     const bool any = std::find(keep_.begin(), keep_.end(), true) != keep_.end();
-    // A run that keeps nothing shares its plan with PlanFor.
+    // A run that keeps no output on the device shares its plans with PlanFor.
     if (any && !executor_.options_.links.empty()) start.keep = keep_;
     for (uint32_t i = 0; i < values_.size(); ++i) {
       if (graph_.value(ValueId{i}).is_constant()) values_[i] = graph_.fact(ValueId{i}).value;
@@ -373,7 +375,8 @@ class Executor::OneRun {
   }
 
  private:
-  // As far as sizes are known: what devices compute, then what the host does.
+  // Runs one segment, as far as sizes are known: first what devices compute, then what the host
+  // does.
   Result<std::shared_ptr<const Plan>> RunSegment(const SegmentStart& start) {
     ONCILLA_TRY(MayGoOn(control_));
     auto found = [&] {
@@ -401,7 +404,7 @@ class Executor::OneRun {
     }();
     ONCILLA_ASSIGN(std::unique_ptr<Instance> instance, std::move(taken));
     auto out = Fenced([&] {
-      SamplePools();  // arenas are taken, and results of the segment join them
+      SamplePools();  // arenas are taken now, and the segment's results are added to them
       auto results = instance->Run(in, control_);
       SamplePools();
       return results;
@@ -421,7 +424,7 @@ class Executor::OneRun {
     }
   }
 
-  // The next segment starts with what its nodes read and is at hand.
+  // The next segment starts with the values that its nodes read and that are computed already.
   Result<SegmentStart> StartBehind(const Plan& plan) {
     SegmentStart next;
     next.done = plan.done;
@@ -438,7 +441,8 @@ class Executor::OneRun {
     return next;
   }
 
-  // Says what is known of a value; one that fixes shapes comes to the host for it.
+  // Describes a value to the next segment. A value that determines shapes is brought to the host
+  // for that.
   Status Offer(ValueId id, SegmentStart& start) {
     RunValue& value = values_[Index(id)];
     const bool list = !value.on_device() && value.host().is_list();
@@ -480,7 +484,8 @@ class Executor::OneRun {
 Result<std::vector<RunValue>> Executor::RunValues(std::span<const RunValue> feeds,
                                                   const std::vector<bool>& keep,
                                                   const RunControl& control) {
-  // What the run takes on the host: results, and what it holds between its segments.
+  // Charges the memory that the run takes on the host: results, and values held between its
+  // segments.
   const CountedWork counted(*pools_[0], owner_, &control);
   auto results = OneRun(*this, keep, control).Run(feeds);
   if (!results.ok()) return WithStage(results.status(), Stage::kRun);

@@ -1,4 +1,4 @@
-// Binding a plan to memory, and letting go of it, also while a device hangs.
+// Binds a plan to memory and releases it, also while a device hangs.
 #include "engine/run/instance.h"
 
 #include "absl/container/inlined_vector.h"
@@ -22,18 +22,18 @@ void SamplePool(const Pool& pool, const std::string& device, std::vector<PoolSam
 Instance::~Instance() {
   if (state_ == nullptr) return;
   State& state = *state_;
-  // Of an instance that was not finished there may be less. Inlined: memory may be what there is
-  // not.
+  // An instance whose creation failed may have fewer entries. The vector is inlined because this
+  // code may run when memory is exhausted.
   absl::InlinedVector<bool, 16> busy(state.last.size());
   for (size_t d = 0; d < busy.size(); ++d) {
     busy[d] = state.last[d] != nullptr && !state.devices[d]->Poll(state.last[d]);
   }
-  // Queues before the recordings and the memory that they use.
+  // Queues go before the recordings and the memory that they use.
   state.queues.clear();
   for (size_t d = 0; d < busy.size(); ++d) {
     if (!busy[d]) continue;
     if (!WasGivenUp(*state.devices[d], state.last[d])) continue;
-    // All of this is nobody's any more.
+    // The device may still use all of this, so it is never freed.
     if (state.abandoned_bytes != nullptr) *state.abandoned_bytes += state.bytes();
     KeepForever(plan_);
     KeepForever(std::shared_ptr<State>(std::move(state_)));
@@ -86,7 +86,7 @@ Status Instance::OpenQueue(int device) {
   return Status();
 }
 
-// The step with its operands in the instance's memory.
+// The step with its operands bound to the instance's memory.
 Step Instance::Bind(const PlannedStep& planned) const {
   Step step;
   step.kernel = planned.kernel.get();
@@ -107,8 +107,8 @@ Step Instance::Bind(const PlannedStep& planned) const {
   return step;
 }
 
-// Opens the queues of the stretch, takes memory for copies between two devices, and records its
-// steps, a piece at a time.
+// Opens the queues of the stretch, allocates staging memory for copies between two devices, and
+// records its steps piece by piece.
 Status Instance::RecordStretch(size_t index) {
   State& state = *state_;
   const Stretch& stretch = plan_->stretches[index];
@@ -121,7 +121,7 @@ Status Instance::RecordStretch(size_t index) {
     state.staging.emplace_back(both_far ? static_cast<size_t>(copy.bytes) : 0);
   }
   size_t next = 0;
-  do {  // one piece even when all steps are views: its end is the stretch's
+  do {  // even if all steps are views: the last piece marks the end of the stretch
     Piece piece;
     piece.stretch = static_cast<int>(index);
     piece.first_step = next;
@@ -141,7 +141,7 @@ Status Instance::RecordStretch(size_t index) {
   return Status();
 }
 
-// Sends what planning computed to where steps read it.
+// Uploads a value that planning computed.
 Status Instance::Send(const PlannedUpload& upload, const RunControl& control) {
   ONCILLA_TRY(OpenQueue(upload.device));
   Device& device = *state_->devices[upload.device];

@@ -1,8 +1,8 @@
-// Running an instance: copies, stretches, results, and waiting for them.
+// Running an instance: copies, stretches, results, and the waits for them.
 //
-// Nothing here blocks but WaitFor, which looks up now and then: whether the run should end, and
-// whether the device still finishes things. Where the caller may have its memory back before a
-// device is done with it, inputs are staged first.
+// Only WaitFor blocks. It wakes regularly to check whether the run should end and whether the
+// device still makes progress. If the run may end while a device still reads its inputs, they are
+// copied to memory of our own first.
 #include <algorithm>
 #include <deque>
 #include <iterator>
@@ -17,14 +17,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long a wait goes on before it looks up.
+// The intervals at which a wait checks for an early end and for progress.
 constexpr std::chrono::milliseconds kLookForStop(4), kLookForProgress(50);
-// Pieces on a device's queue at once, where the run may end early.
+// The number of pieces on a device's queue at once if the run may end early: fewer means a faster
+// stop.
 constexpr size_t kQueueDepth = 2;
 
 }  // namespace
 
-// One run. What it leaves behind when it ends early is in the instance's state.
+// One run. If it ends early, what the devices still use is in the instance's state.
 class Instance::Walk {
  public:
   Walk(const Plan& plan, State& state, const RunControl& control)
@@ -38,6 +39,7 @@ class Instance::Walk {
     ONCILLA_TRY(Bind(inputs));
     ONCILLA_TRY(UseStamps(control_.profile && control_.stamps));
     size_t copy_index = 0;
+    // For each piece: copies into its stretch if it is the first one there, then its steps.
     for (size_t p = 0; p < state_.pieces.size(); ++p) {
       const Piece& piece = state_.pieces[p];
       ONCILLA_TRY(MayGoOn(control_));
@@ -46,6 +48,7 @@ class Instance::Walk {
       }
       ONCILLA_TRY(SubmitPiece(piece));
     }
+    // Download the outputs that the host wants, and wait for everything.
     std::vector<std::vector<Download>> results(state_.devices.size());
     for (size_t i = 0; i < plan_.outputs.size(); ++i) {
       const SegmentOutput& output = plan_.outputs[i];
@@ -62,8 +65,9 @@ class Instance::Walk {
     return std::move(state_.outputs);
   }
 
-  // After a failure. The CPU works only while somebody waits, so that what it has not done it will
-  // not do; other devices go on by themselves, and must be done with what is the caller's own.
+  // Called after a failure. The CPU device works only inside Wait, so that its pending work is
+  // simply dropped. Other devices continue by themselves; they must be done with the caller's
+  // memory first.
   void GiveUp() {
     if (!control_.may_end_early() && !stuck_) LetReadersFinish();
     for (size_t d = 0; d < state_.devices.size(); ++d) {
@@ -95,13 +99,13 @@ class Instance::Walk {
     return Status();
   }
 
-  // Stamps cost each command of a queue something, so that only profiled runs have queues with them.
+  // Time stamps cost something for every command, so only profiled runs use queues that take them.
   Status UseStamps(bool stamps) {
     if (state_.stamps == stamps) return Status();
     for (size_t d = 0; d < state_.queues.size(); ++d) {
       if (state_.queues[d] == nullptr) continue;
       ONCILLA_ASSIGN(state_.queues[d], state_.devices[d]->OpenQueue({.stamps = stamps}));
-      state_.last[d] = nullptr;  // it was over, or the instance would not be here
+      state_.last[d] = nullptr;  // it is complete, or the instance would not be idle
     }
     state_.stamps = stamps;
     return Status();
@@ -138,7 +142,7 @@ class Instance::Walk {
     return {};
   }
 
-  // Memory of the application's that is as good as our own for this output; else null.
+  // The application's memory for this output if it can be written directly; else null.
   const DeviceTensor* TargetOf(const SegmentOutput& output) const {
     if (control_.into == nullptr || control_.into->graph != plan_.compiled.get()) return nullptr;
     const std::span<const NamedValue> outputs = plan_.compiled->graph.outputs();
@@ -153,7 +157,8 @@ class Instance::Walk {
     return nullptr;
   }
 
-  // Inputs that a device reads by itself become our own; those that are results keep their memory.
+  // Copies inputs that a device reads on its own. Those on a device are results of ours and keep
+  // their memory.
   void StageInputs() {
     std::vector<bool> staged(state_.inputs.size());
     for (const Stretch& stretch : plan_.stretches) {
@@ -177,7 +182,7 @@ class Instance::Walk {
     externals_.push_back({state_.host_regions.back().get(), 0, size});
   }
 
-  // Inputs are only read; outputs are ours to write until they are handed out.
+  // Inputs are only read; outputs may be written until they are handed out.
   static std::span<std::byte> Writable(const RunValue& value) {
     const std::span<const std::byte> bytes = value.host().bytes();
     return {const_cast<std::byte*>(bytes.data()), bytes.size()};
@@ -192,7 +197,8 @@ class Instance::Walk {
     return {ViewOf(home, bytes).host(), static_cast<size_t>(bytes)};
   }
 
-  // First out of the devices that have the values, then into the stretch's.
+  // Copies in two stages: downloads from the devices that have the values, then uploads to the
+  // stretch's.
   Status Bring(const Stretch& stretch, size_t& copy_index) {
     const bool to_host = state_.devices[stretch.device]->info().host_memory;
     std::vector<std::vector<Download>> downloads(state_.devices.size());
@@ -318,7 +324,7 @@ class Instance::Walk {
     };
     const std::string& on = NameOf(device);
     const std::string what =
-        StrCat(on, " has finished nothing for ", control_.watchdog.count(), " ms and is given up");
+        StrCat(on, " has finished nothing for ", control_.watchdog.count(), " ms and is abandoned");
     Status status = Error(Code::kUnavailable, what, ": a transfer hangs");
     const std::deque<Submitted>& queue = in_flight_[device];
     const Piece* piece = queue.empty() ? nullptr : queue.front().piece;
@@ -348,7 +354,7 @@ class Instance::Walk {
   std::vector<BufferView> externals_;
   std::vector<std::deque<Submitted>> in_flight_;  // [device]: submitted, not known to be done
   RunProfile profile_;
-  bool stuck_ = false;                             // a device was given up by the watchdog
+  bool stuck_ = false;                             // the watchdog has abandoned a device
   std::vector<std::pair<int, EventPtr>> reading_;  // uploads that may read inputs
 };
 

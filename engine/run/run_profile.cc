@@ -1,4 +1,4 @@
-// Noting submissions, and telling their times on the host's clock.
+// Records submissions and converts their times to the host's clock.
 #include "engine/run/run_profile.h"
 
 #include <algorithm>
@@ -45,9 +45,9 @@ void RunProfile::ReportTo(RunStats& stats) const {
   }
 }
 
-// From the device's clock to the host's, such that the first step begins after it was submitted
-// and the last one ends before the host learned of it; what is left open is given to copies in
-// and out, by their bytes. The CPU's clock is the host's.
+// The offset from the device's clock to the host's. The first step must begin after it was
+// submitted, and the last one must end before the host learned of it. The remaining freedom is
+// divided between copies in and out by their bytes. The CPU's clock is the host's.
 int64_t RunProfile::ClockShift(int device) const {
   if (devices_[device]->info().can_evaluate) return 0;
   int64_t submitted = 0, first = 0, last = 0, up = 0, down = 0;
@@ -68,7 +68,8 @@ int64_t RunProfile::ClockShift(int device) const {
   return least + static_cast<int64_t>(share * static_cast<double>(most - least));
 }
 
-// What the device tells of a submission; nothing where it tells not of all of a transfer.
+// The times that the device reports for a submission; empty unless it reports all parts of a
+// transfer.
 std::vector<StepTime> RunProfile::TimesOf(const Profiled& p) const {
   if (!control_.stamps) return {};
   std::vector<StepTime> times = p.event->step_times();
@@ -77,13 +78,13 @@ std::vector<StepTime> RunProfile::TimesOf(const Profiled& p) const {
   return times;
 }
 
-// Steps and copies as the device's events tell; where it says nothing of a copy, that lies
-// between what is known around it.
+// Reports steps and copies with the times of the device's events. A copy without a time is placed
+// between its known neighbours.
 void RunProfile::ReportDevice(int device, RunStats& stats) const {
   const int64_t shift = ClockShift(device);
   const std::map<int, int64_t> live = LiveBytes(plan_, device);
   std::vector<TraceSpan> copies;
-  int64_t before = 0;  // the end of what stands before in the queue
+  int64_t before = 0;  // the end of the previous entry in the queue
   const auto settle = [&](int64_t next) {
     for (TraceSpan& copy : copies) {
       copy.end_ns = std::max(copy.begin_ns, next);
@@ -123,7 +124,7 @@ void RunProfile::ReportDevice(int device, RunStats& stats) const {
   settle(known_done_ns_[device]);
 }
 
-// A transfer's copies, first those in, as one slice each way; returns the end.
+// Reports a transfer's copies, uploads first, as one slice per direction. Returns the end.
 int64_t RunProfile::ReportStamped(const Profiled& p, const std::vector<StepTime>& times,
                                   int64_t shift, RunStats& stats) {
   int64_t end = 0;

@@ -29,7 +29,7 @@ class RunProfile {
   void ReportTo(RunStats& stats) const;
 
  private:
-  // Of a profiled run, in the order of submission.
+  // One submission of a profiled run; they are kept in order.
   struct Profiled {
     int device = 0;
     const Piece* piece = nullptr;  // null: a transfer

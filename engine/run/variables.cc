@@ -1,4 +1,4 @@
-// Variables by name.
+// Variables, by name.
 #include "engine/run/variables.h"
 
 #include "engine/tensor/tensor_list.h"
@@ -61,7 +61,7 @@ int64_t VariableStore::bytes() const {
 }
 
 void VariableStore::Clear() {
-  std::map<std::string, Tensor, std::less<>> dropped;  // its memory goes back after the lock
+  std::map<std::string, Tensor, std::less<>> dropped;  // freed after the lock is released
   MutexLock lock(&mutex_);
   dropped.swap(values_);
   bytes_ = 0;

@@ -1,4 +1,4 @@
-// Runs on the session's own threads, and what their callers hold of them.
+// Runs on the session's own threads, and the handles that their callers hold.
 #include <utility>
 
 #include "engine/base/caught.h"
@@ -46,7 +46,8 @@ Result<RunHandle> Model::RunAsync(RunRequest request,
   const auto begin = std::chrono::steady_clock::now();
   if (!request.cancel.possible()) request.cancel = CancellationToken::Create();
   auto state = std::make_shared<RunHandle::State>(request.cancel);
-  // From now on, not from when a thread is free: closing waits for what is in line.
+  // The model is entered now, not when a thread becomes free, so that closing waits for queued runs
+  // too.
   ONCILLA_ASSIGN(auto use, Enter());
   auto task = [self = shared_from_this(), request = std::move(request), done = std::move(done),
                state, begin, use = std::move(use)]() mutable {

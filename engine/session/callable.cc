@@ -1,4 +1,4 @@
-// Binding positions to a compiled graph, and calls.
+// Binding positions to a compiled graph, and calling it.
 #include "engine/session/callable.h"
 
 #include <algorithm>
@@ -145,7 +145,7 @@ Result<std::vector<RunValue>> Callable::RunInto(const Bound& bound,
       }
     }
     keep[i] = true;
-    bool alone = !control.may_end_early();  // else it might be written after the run has ended
+    bool alone = !control.may_end_early();  // else a device may write to it after the run has ended
     for (const RunValue& input : inputs) {
       alone &= !input.on_device() || !into[i].link()->Overlap(into[i], input.device());
     }

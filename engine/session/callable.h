@@ -47,7 +47,7 @@ class Callable {
   Result<std::vector<RunValue>> Run(std::span<const RunValue> feeds,
                                     const CallOptions& options = {});
 
-  // Enqueues the run on a queue of the application's and waits for nothing (compile/enqueue.h):
+  // Enqueues the run on a queue of the application's and waits for nothing (run/enqueue.h):
   // feeds by position, a tensor to write to for each output, events to begin after.
   Result<EnqueuedRun> Enqueue(void* queue, std::span<const RunValue> feeds,
                               std::span<const DeviceTensor> into, std::span<void* const> wait_for,

@@ -1,5 +1,5 @@
-// What the options' lists of fields do not say: which form a configuration has, and which options
-// go together.
+// What the lists of fields cannot express: which form a configuration has, and which options
+// contradict each other.
 #include "engine/session/config.h"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ Status Read(std::string_view bytes, SessionOptions& options, std::vector<std::st
   const size_t first = bytes.find_first_not_of(" \t\r\n");
   const bool json = first != std::string_view::npos && bytes[first] == '{';
   TextTree tree;
-  // A serialized ConfigProto has at least one byte that is no text: the tag of a field.
+  // A serialized ConfigProto contains at least one byte that is not text: the tag of a field.
   const bool text = json || IsText(bytes);
   if (text) {
     ONCILLA_ASSIGN(tree, ReadTextTree(bytes, json ? TextForm::kJson : TextForm::kText));
@@ -65,7 +65,7 @@ Status Read(std::string_view bytes, SessionOptions& options, std::vector<std::st
     ONCILLA_TRY(ApplyConfigProto(tree, options, notes));
   } else {
     ONCILLA_TRY(ReadOptions(tree, options));
-    // What comes after the last step anyway.
+    // This is what happens after the last step anyway.
     std::erase(options.on_out_of_memory.steps, OutOfMemoryStep::kFail);
   }
   ONCILLA_TRY(CheckPrecision(options.precision));

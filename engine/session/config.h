@@ -10,11 +10,11 @@
 
 namespace oncilla {
 
-// Changes in `options` what the configuration sets. Its form is told by its content: JSON begins
-// with '{'; text in the text format of protocol buffers is a ConfigProto of TensorFlow when it has
-// fields that only that one has; and what is no text is a serialized ConfigProto. What that sets
-// and the engine has no use for is told in `notes`, one each. InvalidArgument with line, column and
-// the field, and nothing is changed.
+// Changes in `options` what the configuration sets. Its content tells its form: JSON begins with
+// '{'; text in the text format of protocol buffers is TensorFlow's ConfigProto when it has fields
+// that only that message has; binary data are a serialized ConfigProto. Each of its settings that
+// the engine has no use for gets an entry in `notes`. InvalidArgument names line, column and field;
+// `options` is then unchanged.
 Status ReadSessionConfig(std::string_view bytes, SessionOptions& options,
                          std::vector<std::string>& notes);
 

@@ -1,4 +1,4 @@
-// The fields that mean something are structs of options; the others have names in the schema only.
+// Fields that have an effect are structs of options; of the others only the schema knows the names.
 #include "engine/session/config_tensorflow.h"
 
 #include <algorithm>
@@ -81,7 +81,7 @@ struct ConfigProto {
   int intra_op_parallelism_threads = 0;
   int64_t operation_timeout_in_ms = 0;
   GpuOptions gpu_options;
-  // About nodes that ask for a device, which stored_devices is for when a model is loaded.
+  // Concerns nodes that request a device; the option stored_devices of loading a model covers that.
   bool allow_soft_placement = false;
   bool log_device_placement = false;
   GraphOptions graph_options;
@@ -100,8 +100,9 @@ struct ConfigProto {
   }
 };
 
-// Keeps of `from` what Options has, so that ReadOptions takes it. Of the rest, names that the
-// schema has, and numbers that it lacks, are told in `notes`; other names are refused.
+// Keeps the members of `from` that Options has, so that ReadOptions accepts them. Other names that
+// the schema has, and field numbers that it lacks, are reported in `notes`; any other name is
+// refused.
 template <class Options>
 Status KeepKnown(TextTree& from, const MessageSchema& schema, const std::string& where,
                  std::vector<std::string>& notes) {
@@ -134,8 +135,8 @@ Status KeepKnown(TextTree& from, const MessageSchema& schema, const std::string&
   return status;
 }
 
-// What Grappler's mixed precision of GPUs (and its emulation on CPUs) and that of oneDNN ask for.
-// Which device asks for it makes no difference here: a session stores numbers in one way.
+// The mixed precision that Grappler's options for GPUs (and its emulation on CPUs) and oneDNN's
+// option ask for. Which device asks makes no difference here: a session stores numbers in one way.
 Status ApplyRewrites(const RewriterConfig& from, SessionOptions& to,
                      std::vector<std::string>& notes) {
   const bool half = On(from.half) || On(from.half_on_cpu);
@@ -215,7 +216,7 @@ Status ApplyConfigProto(const TextTree& config, SessionOptions& to,
   for (const auto& [type, count] : from.device_count) to.device_count[type] = count;
   if (from.intra_op_parallelism_threads > 0) to.threads = from.intra_op_parallelism_threads;
   if (from.operation_timeout_in_ms > 0) to.run_timeout_ms = from.operation_timeout_in_ms;
-  // Here one pool does what both of TensorFlow's do: it divides ops, and runs them.
+  // Here one pool does the work of TensorFlow's two: it divides ops among threads, and runs them.
   const auto& pools = from.session_inter_op_thread_pool;
   if (pools.size() == 1) {
     to.thread_pool = pools[0].global_name;
@@ -225,7 +226,7 @@ Status ApplyConfigProto(const TextTree& config, SessionOptions& to,
   } else if (pools.size() > 1) {
     notes.push_back("ConfigProto: several of session_inter_op_thread_pool have no effect");
   }
-  // Absent in a serialized form, where false is the default.
+  // A serialized form leaves false out, since it is the default.
   const auto says = [&](const TextMember& member) { return member.name == "allow_soft_placement"; };
   if (!from.allow_soft_placement && std::ranges::any_of(config.members, says)) {
     notes.push_back(

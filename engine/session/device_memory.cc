@@ -1,4 +1,4 @@
-// Limits from options, and from what a device says of itself.
+// Limits from options and from what a device reports.
 #include "engine/session/device_memory.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ Status Bad(std::string_view where, const Parts&... parts) {
   return WithStage(InvalidArgument(where, ": ", parts...), Stage::kOptions);
 }
 
-// A share of some bytes, never more than they are.
+// A fraction of some bytes, never more than all of them.
 int64_t Share(double fraction, int64_t bytes) {
   return std::min(bytes, static_cast<int64_t>(fraction * static_cast<double>(bytes)));
 }
@@ -26,7 +26,7 @@ FreeMemory FreeOf(const DeviceInfo& info, const Device* device) {
   if (const auto* tells = dynamic_cast<const TellsFreeMemory*>(device)) {
     if (const auto free = tells->free_memory(); free.has_value()) return *free;
   }
-  return {DefaultLimitBytes(info), "nobody tells what is free, so: all but 300 MiB or 6 %"};
+  return {DefaultLimitBytes(info), "free memory is unknown, so: all but 300 MiB or 6 %"};
 }
 
 }  // namespace
@@ -208,7 +208,7 @@ Result<DeviceMemoryPlan> PlanDeviceMemory(const DeviceMemoryOptions& options,
     plan.limit_bytes = DefaultLimitBytes(info);
     plan.limit_source = info.memory_bytes > 0 ? StrCat("all of ", HumanBytes(info.memory_bytes),
                                                        " but 300 MiB or 6 %")
-                                              : "none: the device does not tell its memory";
+                                              : "none: the device does not report its memory";
   }
   const int64_t ahead = options.preallocate_fraction > 0
                             ? Share(options.preallocate_fraction, plan.limit_bytes)

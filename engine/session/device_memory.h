@@ -33,8 +33,8 @@ struct DeviceMemoryPlan {
 Status CheckMemoryOptions(const DeviceMemoryOptions& options, std::string_view where);
 
 // The options per device as a session means them: `given`, with the short forms (bytes or a
-// fraction for every device) under "*". InvalidArgument when a name is no device, options
-// contradict each other, or the short forms do what "*" does already.
+// fraction for every device) under "*". InvalidArgument when a name is not a device's,
+// options contradict each other, or a short form and "*" both set a limit.
 Result<std::map<std::string, DeviceMemoryOptions>> AllMemoryOptions(
     std::map<std::string, DeviceMemoryOptions> given, int64_t limit_bytes, double limit_fraction);
 

@@ -1,4 +1,4 @@
-// Seeing devices, opening them on demand, and remembering which are lost.
+// Listing devices, opening them on demand, and recording which are lost.
 #include "engine/session/device_set.h"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ Status DeviceSet::SeeDevices() {
   }
   const bool named = only_cpu && options_.device != "auto" && !options_.device.empty() &&
                      ResolveDevice(options_.device, cpu, {}).ok();
-  // Who names the CPU loads no driver, unless it may go on with other devices.
+  // If the CPU is named, no driver is loaded, unless the fallback policy may use other devices.
   const bool others = std::any_of(options_.fallback.chain.begin(), options_.fallback.chain.end(),
                                   [&](const std::string& spec) {
                                     return spec == "auto" || !ResolveDevice(spec, cpu, {}).ok();
@@ -118,8 +118,8 @@ std::vector<std::string> DeviceSet::GpusByPolicy() const {
   return names;
 }
 
-// The device that is asked for; where that is not there or cannot be opened, the fallback's next
-// one, and for "auto" any other.
+// Opens the requested device. If it does not exist or cannot be opened, the fallback's next one is
+// tried, and for "auto" any other device.
 Status DeviceSet::OpenPreferred() {
   const bool any = options_.device.empty() || options_.device == "auto";
   std::vector<std::string> specs = {options_.device};
@@ -155,7 +155,7 @@ Status DeviceSet::OpenPreferred() {
 }
 
 void DeviceSet::TellOnlyCpu() const {
-  // Who hid the GPUs knows.
+  // A user who hid the GPUs needs no warning.
   if (!knows_gpus_ || options_.device_count.count("GPU") != 0) return;
   if (!options_.visible_devices.empty() || runtime_.options().visible_devices) return;
   std::string why;
@@ -201,7 +201,7 @@ Result<DeviceSet::Opened> DeviceSet::OpenListed(const ListedDevice& listed) cons
   Opened used;
   used.device = *std::move(device);
   if (auto* tunable = dynamic_cast<Tunable*>(used.device.get())) {
-    // The runtime's log outlives every device.
+    // The runtime's log outlives every device, so the device may keep a reference to it.
     const Status status = tunable->UseTuning(
         options_.tuning, [log = &runtime_.log()](const std::string& text) { log->Warning(text); });
     if (!status.ok()) return WithDevice(In(status, "the option 'tuning'"), listed.name);
@@ -233,7 +233,7 @@ Result<int> DeviceSet::UseVisible(size_t index) {
   Opened& used = in_use_.back();
   const size_t place = in_use_.size() - 1;
   PoolOptions arenas = PoolOptionsFor(place, "arenas", owner_);
-  arenas.reserve_bytes = used.plan.commit_bytes;  // the session's for as long as it lives
+  arenas.reserve_bytes = used.plan.commit_bytes;  // the session holds this for its whole life
   used.pool = std::make_unique<Pool>(used.device.get(), &ledger_, std::move(arenas));
   if (used.plan.commit_bytes > 0) {
     const Status taken = used.pool->Commit(used.plan.commit_bytes).status();
@@ -246,7 +246,7 @@ Result<int> DeviceSet::UseVisible(size_t index) {
                                            std::chrono::milliseconds(options_.watchdog_ms));
   used_ = in_use_.size();
   if (options_.log_device_placement) {
-    // TensorFlow's words: what was asked for is told whatever the level of the log.
+    // TensorFlow's wording. It was asked for explicitly, so it is written at any log level.
     if (used_ == 1) runtime_.log().Warning("Device mapping:");
     runtime_.log().Warning(listed.name, " -> ", listed.info.name, ", ", listed.info.id);
   }
@@ -316,7 +316,7 @@ void DeviceSet::NoteShortage(const PoolShortage& shortage) const {
     number = shortages_++;
   }
   if (options_.memory_dump.empty()) return;
-  constexpr int kMostFiles = 100;  // a program that goes on trying must not fill the disk
+  constexpr int kMostFiles = 100;  // a program that keeps retrying must not fill the disk
   if (number >= kMostFiles) return;
   std::string device = ShortDeviceName(shortage.device_name);
   std::replace(device.begin(), device.end(), ':', '_');
@@ -352,7 +352,7 @@ Result<RunValue> DeviceSet::ToDevice(const Tensor& tensor, std::string_view devi
   ONCILLA_ASSIGN(const int used, InUse(std::string(device)));
   const auto d = static_cast<size_t>(used);
   if (devices()[d]->info().host_memory) {
-    // Strings and lists do not change, so that another reference is as good as a copy.
+    // Strings and lists are immutable, so sharing them is as good as a copy.
     const bool numbers = !tensor.is_list() && tensor.desc().dtype != DType::kString;
     return RunValue(numbers ? Tensor::Copy(tensor.desc(), tensor.bytes()) : tensor);
   }

@@ -2,8 +2,8 @@
 //
 // The CPU and the preferred device are in use from the start; another is opened when something is
 // first asked to run there, so that a device that nobody asks for is never opened. Devices in use
-// keep their place until the set goes, and spans of them stay valid: who took one before a device
-// was added does not know of it. Thread-safe.
+// keep their index until the set is destroyed, and spans of them stay valid, but do not contain
+// devices added later. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -60,11 +60,11 @@ class DeviceSet {
   void Close(const std::function<void(size_t device, int64_t bytes)>& count);
   Pool& pool(size_t device) const { return *in_use_[device].pool; }  // arenas and values
   MemoryBudget& budget(size_t device) const { return *in_use_[device].budget; }
-  // Of a session that took memory beforehand it is another face of pool().
+  // If the session preallocated its memory, this shares the memory of pool().
   std::unique_ptr<Pool> MakePool(size_t device, std::string name, OwnerId owner) const;
   // What the options came to.
   const DeviceMemoryPlan& memory_plan(size_t device) const { return in_use_[device].plan; }
-  // Of the last request that found no memory; nothing when there was none.
+  // Describes the last request that found no memory; nothing if there was none.
   std::optional<PoolShortage> last_shortage() const;
 
   // A device that is lost takes no further runs; its memory is still given back where that works.
@@ -112,8 +112,8 @@ class DeviceSet {
   int preferred_ = 0;
   std::string preferred_note_;
 
-  // Never more than there are visible devices, for which there is room from the start: what is in
-  // them never moves, so that it is read without the lock by who knows its place.
+  // Capacity for all visible devices is reserved from the start, so elements never move: an element
+  // whose index is known may be read without the lock.
   std::vector<Opened> in_use_;
   std::vector<Device*> pointers_;   // of in_use_, to be handed out as a list
   std::vector<std::string> names_;  // likewise

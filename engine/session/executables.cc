@@ -1,4 +1,4 @@
-// From names to a compiled graph: which graph, on which device, and what is kept of it.
+// From names to a compiled graph: which graph, for which device, and what is kept of it.
 #include "engine/session/executables.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ std::string KeyOf(const ImportRequest& request) {
   return key;
 }
 
-// Entries of strict_except as requests, which know near names.
+// The entries of strict_except as requests, for which close names can be suggested.
 std::shared_ptr<const std::vector<PlacementRequest>> AsRequests(
     const std::vector<std::string>& entries) {
   auto requests = std::make_shared<std::vector<PlacementRequest>>();
@@ -46,7 +46,8 @@ std::shared_ptr<const std::vector<PlacementRequest>> AsRequests(
   return requests;
 }
 
-// Where constants lie that the graph or its functions read: device and bytes of each.
+// Where the constants are stored that the graph or its functions read: the device and bytes of
+// each.
 using Places = std::map<std::pair<const Region*, int64_t>, std::pair<int, int64_t>>;
 void ReadPlaces(const CompiledGraph& graph, Places& places) {
   for (const auto& [input, view] : graph.packed) {
@@ -68,7 +69,7 @@ Executables::Executables(Session& session, std::string name, HeldSource& source,
       shared_constants_(std::move(shared)),
       owner_(
           session.memory().ledger().AddOwner(OwnerKind::kModel, name_, session.memory().owner())) {
-  // Values that change live in host memory.
+  // Variables are kept in host memory.
   variables_.CountOn(session_.device_set().pool(0).Hold({owner_, MemoryCategory::kVariables}));
   MutexLock lock(&mutex_);
   constants_ = MakeConstants();
@@ -93,7 +94,7 @@ std::shared_ptr<Executor> Executables::FindExecutor(const std::string& key) {
   return nullptr;
 }
 
-// The module without the inputs that nothing needs; `taken` gets those that are left.
+// Imports a module and removes the inputs that nothing needs; `taken` gets the remaining ones.
 Result<Module> Executables::Import(const ImportRequest& request, ImportRequest& taken) {
   auto module = source_.Import(request, session_.runtime().ops());
   if (!module.ok()) {
@@ -110,7 +111,8 @@ Result<Module> Executables::Import(const ImportRequest& request, ImportRequest& 
   return module;
 }
 
-// A short vector of integers is more often a shape than data: of that the length is a rank.
+// Reduces facts to the level `known`. A short vector of integers is more often a shape than data,
+// and then its length is a rank, so that length is kept.
 Facts Executables::FactsOf(const Facts& fed, Known known) {
   Facts facts = fed;
   for (Fact& fact : facts) {
@@ -129,7 +131,7 @@ Result<std::shared_ptr<Executor>> Executables::Find(const ImportRequest& request
                                                     const FedFacts& fed) {
   if (!fed) return FindFor(request, preferred, control, observe);
   Known known = Known::kNames;
-  std::string key;  // made only where some graph needs more than names
+  std::string key;  // only built if some graph needs more than names
   {
     MutexLock lock(&mutex_);
     if (!known_.empty()) {
@@ -140,9 +142,11 @@ Result<std::shared_ptr<Executor>> Executables::Find(const ImportRequest& request
   Status refused;
   ImportRequest narrowed = request;
   std::string tried;
+  // Import with as little knowledge of the feeds as possible, since each level of knowledge means
+  // further graphs: names, then ranks, shapes and numbers.
   for (;; known = static_cast<Known>(static_cast<int>(known) + 1)) {
     if (known != Known::kNames) narrowed.fed = FactsOf(fed(), known);
-    // Where more is not known of these feeds, another import would end as the last one did.
+    // If this level knows nothing more of these feeds, the import would fail as before.
     if (!refused.ok()) {
       const std::string last = std::exchange(tried, KeyOf(narrowed));
       if (last == tried && known == Known::kNumbers) return refused;
@@ -155,10 +159,10 @@ Result<std::shared_ptr<Executor>> Executables::Find(const ImportRequest& request
         MutexLock lock(&mutex_);
         known_[KeyOf(request)] = known;
       }
-      // What is wrong with these feeds is said where more than names is known of them.
+      // An error that concerns these feeds is reported at the first level at which it appears.
       return found;
     }
-    // The first refusal says what is not supported whatever is fed.
+    // The first refusal says what is unsupported regardless of the feeds.
     if (refused.ok()) refused = found.status();
     if (known == Known::kNumbers) return refused;
   }
@@ -167,14 +171,14 @@ Result<std::shared_ptr<Executor>> Executables::Find(const ImportRequest& request
 Result<std::shared_ptr<Executor>> Executables::FindFor(const ImportRequest& request, int preferred,
                                                        const RunControl& control,
                                                        const GraphObserver& observe) {
-  // Made at each run: no stream.
+  // This runs for every run, so it avoids streams.
   const std::string asked = "asked\n" + std::to_string(preferred) + '\n' + KeyOf(request);
   const auto find = [&](const std::string& key) {
     MutexLock lock(&mutex_);
     return observe ? nullptr : FindExecutor(key);
   };
   if (auto found = find(asked)) return found;
-  // One compilation at a time: two of the same names would pack the same constants twice.
+  // One compilation at a time: two for the same names would pack the same constants twice.
   auto turn = compiling_.Take(control, "while another run compiled the model");
   if (!turn.ok()) return WithStage(turn.status(), Stage::kRun);
   MutexLock compiling(&compile_mutex_);
@@ -183,7 +187,7 @@ Result<std::shared_ptr<Executor>> Executables::FindFor(const ImportRequest& requ
   constexpr int64_t kLeastBound = int64_t{1} << 30;
   const int64_t bound =
       std::max(kLeastBound, session_.device_set().pool(0).budget()->limit_bytes());
-  // Who compiles without a run may have set a limit around it.
+  // A caller that compiles outside of a run may have set limits in the work scope.
   const EarlyEnd* end = control.may_end_early() ? &control : WorkScope::Current().end;
   const WorkScope scope({std::make_shared<BoundedAccount>(bound), end != nullptr ? end : &control});
   ImportRequest taken;
@@ -201,9 +205,9 @@ Result<std::shared_ptr<Executor>> Executables::FindFor(const ImportRequest& requ
   auto made = Make(std::move(module), preferred, observe, control);
   ONCILLA_TRY(FilesUnchanged());
   ONCILLA_ASSIGN(auto executor, std::move(made));
-  // What was packed is not read again unless another device or graph wants it.
+  // The packed weights are not read from the file again unless another device or graph needs them.
   for (const auto& file : source_.files()) file->DropPages();
-  std::shared_ptr<Executor> dropped;  // its memory goes back after the lock
+  std::shared_ptr<Executor> dropped;  // its memory is freed after the lock is released
   MutexLock lock(&mutex_);
   ++graphs_compiled_;
   executors_.push_front({{own, asked}, executor, request, preferred});
@@ -221,7 +225,7 @@ Status Executables::FilesUnchanged() const {
 void Executables::KnowDevices() {
   MutexLock lock(&mutex_);
   for (size_t d = constant_pools_.size(); d < session_.device_set().devices().size(); ++d) {
-    // Where memory is refused, neither list knows the device.
+    // Reserve first: if memory is refused, neither list contains the device.
     constant_pools_.reserve(d + 1);
     std::shared_ptr<Pool> pool = session_.device_set().MakePool(d, "constants", owner_);
     constants_->AddDevice(session_.device_set().devices()[d], pool);
@@ -229,7 +233,7 @@ void Executables::KnowDevices() {
   }
 }
 
-// Warns of requests that name nothing in these graphs, with near names.
+// Warns of requests that match nothing in these graphs, and suggests close names.
 void Executables::TellUnmatched(std::span<const Graph* const> graphs,
                                 std::shared_ptr<const std::vector<PlacementRequest>> requests,
                                 std::string_view what) {
@@ -242,7 +246,7 @@ void Executables::TellUnmatched(std::span<const Graph* const> graphs,
   }
 }
 
-// Opens what nodes are wanted on, so that they can be placed there.
+// Opens the devices that nodes are requested on, so that they can be placed there.
 PlacementOptions Executables::Placement(const Module& module, int preferred) {
   PlacementOptions options;
   options.preferred = preferred;
@@ -256,7 +260,7 @@ PlacementOptions Executables::Placement(const Module& module, int preferred) {
   options.wishes.requests = requests_;
   std::vector<const Graph*> graphs = {&module.main};
   for (const auto& [name, function] : module.functions) graphs.push_back(&function);
-  // What gives variables their first values has no outputs, and is not what requests speak of.
+  // The graph that initialises variables has no outputs; placement requests do not refer to it.
   const bool asked_for = !module.main.outputs().empty();
   if (asked_for) TellUnmatched(graphs, AsRequests(options.strict_except), "strict_except");
   if (!options.wishes.follow_stored && requests_ == nullptr) return options;
@@ -271,7 +275,7 @@ PlacementOptions Executables::Placement(const Module& module, int preferred) {
   if (asked_for) TellUnmatched(graphs, requests_, "placement");
   for (const std::string& device : wanted) {
     if (device.empty()) continue;
-    // One that is not there, or not to be opened, is told by placement.
+    // Placement reports a device that does not exist or cannot be opened.
     if (const auto used = session_.device_set().Use(device); !used.ok()) {
       session_.runtime().log().Info(name_, ": ", Message(used.status()));
     }
@@ -324,7 +328,7 @@ Result<std::shared_ptr<Executor>> Executables::Make(Module module, int preferred
     constants = constants_;
   }
   ONCILLA_ASSIGN(auto compiled, Compile(std::move(module), devices, names, *constants, options));
-  // The constants' sources and what folding made on the way: often as much as the model.
+  // The sources of constants and the results of folding are free now: often as much as the model.
   ReturnFreeMemory();
   LogPlacement(*compiled, preferred);
   std::vector<Pool*> pools;
@@ -341,7 +345,7 @@ Result<std::shared_ptr<Executor>> Executables::Make(Module module, int preferred
 }
 
 void Executables::ReleaseCallables() {
-  for (size_t i = 0;; ++i) {  // without a list: memory may be what there is not
+  for (size_t i = 0;; ++i) {  // no list: there may be no memory for one
     std::shared_ptr<CallableState> callable;
     {
       MutexLock lock(&mutex_);
@@ -370,7 +374,7 @@ void Executables::ClearPlacement() {
 
 void Executables::PlaceAnew(std::shared_ptr<const std::vector<PlacementRequest>> requests) {
   requests_ = std::move(requests);
-  std::list<Entry> executors;  // their memory goes back after the lock
+  std::list<Entry> executors;  // their memory is freed after the lock is released
   std::shared_ptr<ConstantStore> constants;
   std::vector<Pool*> pools;
   {
@@ -422,6 +426,7 @@ Status Executables::Repack(const RunControl& control) {
     MutexLock compiling(&compile_mutex_);
     {
       MutexLock lock(&mutex_);
+      // Add up what the compiled graphs read, and check whether the pools hold more than that.
       Places read;
       for (const Entry& entry : executors_) {
         ReadPlaces(entry.executor->compiled(), read);
@@ -438,7 +443,7 @@ Status Executables::Repack(const RunControl& control) {
       }
       bool tight = constants_ == nullptr || constants_->bytes() <= bytes;
       for (size_t d = 0; d < constant_pools_.size() && tight; ++d) {
-        // Where memory was taken beforehand, constants lie in the pool of everything else.
+        // If memory was preallocated, constants share one pool with everything else.
         if (session_.device_set().memory_plan(d).commit_bytes > 0) continue;
         const BfcStats stats = constant_pools_[d]->stats();
         const int64_t most = std::max<int64_t>(stats.max_region_bytes, 1);
@@ -447,7 +452,7 @@ Status Executables::Repack(const RunControl& control) {
       if (tight) return Status();
     }
     PlaceAnew(requests_);
-    // Room for all of them at once; what a driver refuses is then taken piece by piece.
+    // Allocate room for all of them at once; if a driver refuses, they are allocated one by one.
     for (size_t d = 0; d < needed.size(); ++d) {
       if (needed[d] > 0) (void)constant_pools_[d]->Commit(needed[d]);
     }
@@ -479,14 +484,14 @@ Status Executables::PrepareVariables(const Module& module, const RunControl& con
       ONCILLA_TRY(variables_.Initialise(variable.name, variable.initial));
     }
   }
-  // Values that change live in host memory.
+  // Variables are kept in host memory, so the initialiser runs on the CPU.
   ONCILLA_ASSIGN(const auto executor, Make(*std::move(initialiser), 0, nullptr, control));
   return executor->Run({}, control).status();
 }
 
 void Executables::BecomeState(const std::vector<std::string>& resources) {
   source_.NoteState(resources);
-  std::list<Entry> dropped;  // their memory goes back after the lock
+  std::list<Entry> dropped;  // their memory is freed after the lock is released
   {
     MutexLock lock(&mutex_);
     bool changed = false;
@@ -550,11 +555,11 @@ void Executables::Release(const DeviceCounter& count) {
   variables_.Clear();
   source_.LetGo();
   for (size_t d = 0; d < constant_pools_.size(); ++d) {
-    // What another model has too stays, and its pool with it.
+    // Constants that another model shares stay, and the pool with them.
     const std::shared_ptr<Pool> pool = std::move(constant_pools_[d]);
     const bool stays = shared_constants_ != nullptr && shared_constants_->Leave(*pool, owner_);
     if (!stays) count(d, pool->Close());
-    // Trimming takes a little memory; what is left then goes with the session.
+    // Trimming may need a little memory; if it fails, the rest goes back when the session closes.
     const auto trim = [&]() -> Result<int64_t> {
       int64_t bytes = stays ? pool->Trim() : 0;
       if (stays) session_.memory().KeepPool(d, pool);

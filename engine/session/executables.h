@@ -148,14 +148,14 @@ class Executables {
   const StoredDevices stored_devices_;
   const std::shared_ptr<SharedConstants> shared_constants_;
   const OwnerId owner_;
-  Turns compiling_;      // taken before compile_mutex_, by who may give up waiting
+  Turns compiling_;      // taken before compile_mutex_ by runs, whose wait may end early
   Mutex compile_mutex_;  // taken before mutex_
   // Per device in use when something was last compiled, of the model's own.
   std::vector<std::shared_ptr<Pool>> constant_pools_;
   std::shared_ptr<const std::vector<PlacementRequest>> requests_ ABSL_GUARDED_BY(compile_mutex_);
   VariableStore variables_;
   mutable Mutex mutex_;
-  // Of the present placement; null once released. Executors hold on to theirs.
+  // For the present placement; null once released. Executors keep a reference to theirs.
   std::shared_ptr<ConstantStore> constants_ ABSL_GUARDED_BY(mutex_);
   int64_t graphs_compiled_ ABSL_GUARDED_BY(mutex_) = 0;
   std::list<Entry> executors_ ABSL_GUARDED_BY(mutex_);  // most recently used first

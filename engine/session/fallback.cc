@@ -1,4 +1,4 @@
-// Causes by code and stage.
+// Causes of failures by code and stage, and the attempts on other devices.
 #include "engine/session/fallback.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ Status CheckFallback(const FallbackPolicy& policy) {
     if (std::find(std::begin(words), std::end(words), spec) != std::end(words)) continue;
     const auto name = DeviceName::Parse(spec);
     if (!spec.empty() && name.ok()) continue;
-    return WithStage(InvalidArgument("fallback: '", spec, "' is no name of a device",
+    return WithStage(InvalidArgument("fallback: '", spec, "' is not a device name",
                                      DidYouMeanAmong(spec, words,
                                                      "auto, cpu, cpu:plain, gpu, gpu:1, .. and "
                                                      "TensorFlow's names of devices")),
@@ -43,7 +43,7 @@ std::optional<FallbackCause> CauseOf(const Status& failure) {
       return details.stage == Stage::kRun ? FallbackCause::kRunOutOfMemory
                                           : FallbackCause::kLoadOutOfMemory;
     case Code::kUnavailable:
-      // Files are unavailable too, on every device.
+      // Files can be unavailable too; another device would not help.
       if (details.device.empty()) return std::nullopt;
       return FallbackCause::kDeviceLost;
     case Code::kUnimplemented:
@@ -56,7 +56,7 @@ std::optional<FallbackCause> CauseOf(const Status& failure) {
 
 namespace {
 
-// Runs of one kind end alike on a device.
+// Runs with the same key succeed or fail alike on a device.
 std::string KindOf(const RunRequest& request, const FallbackPolicy& policy) {
   std::string key = request.device + '\n' + request.signature + '\n';
   for (const std::string& fetch : request.fetches) key += fetch + '\n';
@@ -76,7 +76,7 @@ Result<RunResult> Fallbacks::Run(Session& session, const std::string& model,
       request.fallback.has_value() ? *request.fallback : session.options().fallback;
   DeviceSet& devices = session.device_set();
   const std::string key = policy.chain.empty() ? std::string() : KindOf(request, policy);
-  bool known = false;  // that this kind of run went on elsewhere, which is told once
+  bool known = false;  // whether a fallback of this kind of run was reported already
   Settled now;
   now.device = request.device;
   if (auto settled = Find(session, key, known)) now = *std::move(settled);
@@ -87,6 +87,7 @@ Result<RunResult> Fallbacks::Run(Session& session, const std::string& model,
   }
   const bool settled = !steps.empty();
   bool lasts = true;
+  // One attempt per device, until one succeeds or the policy has no further device.
   for (;;) {
     bool may_repeat = true;
     const std::string device = now.device;
@@ -123,7 +124,7 @@ Result<RunResult> Fallbacks::Run(Session& session, const std::string& model,
       }
       return In(failure, StrCat(ShortDeviceName(device), ", after others (", before, ")"));
     }
-    // A device is lost by what happened to it, and CheckAlive() knows of that.
+    // A lost device is remembered by CheckAlive(), so it is not part of the lasting decision.
     lasts &= cause != FallbackCause::kDeviceLost;
     if (on.ok() && failure.code() == Code::kResourceExhausted) {
       const auto d = static_cast<size_t>(*on);

@@ -15,8 +15,8 @@
 
 namespace oncilla {
 
-// InvalidArgument, with near names, for an entry of the chain that is no name of a device; a device
-// that is not there is none.
+// InvalidArgument, with near names, for an entry of the chain that is not a device name. The name
+// of an absent device is accepted.
 Status CheckFallback(const FallbackPolicy& policy);
 
 FallbackPolicy FallbackOnAll(std::vector<std::string> chain);

@@ -11,8 +11,8 @@
 
 namespace oncilla {
 
-// Of the limit at most one is given, of what is taken beforehand at most one. Nothing given: nearly
-// all of the device, taken as models need it.
+// At most one form of the limit may be given, and one of the preallocation. If nothing is given,
+// the limit is nearly all of the device, and memory is taken as models need it.
 struct DeviceMemoryOptions {
   int64_t limit_bytes = 0;
   double limit_fraction = 0;        // of the device's memory, in (0, 1]
@@ -20,8 +20,8 @@ struct DeviceMemoryOptions {
   int64_t preallocate_bytes = 0;    // taken when the device is opened, given back by Trim
   double preallocate_fraction = 0;  // of the limit, in (0, 1]; 1: all of it
   int64_t reserve_bytes = 0;        // taken when the device is opened, and kept by Trim too
-  // Of the free bytes in the pool, the most that may lie outside the largest free piece: above it,
-  // between runs, what no run holds goes back. In (0, 1); 0: no such cap.
+  // The largest share of the pool's free bytes that may lie outside the largest free piece: above
+  // it, memory that no run holds is returned between runs. In (0, 1); 0: no such cap.
   double fragmentation = 0;
   // The schedule by which the session takes memory. 0: what is asked for, to size, which takes the
   // least. Else in regions, the first of so many bytes, each further one larger by the factor up to

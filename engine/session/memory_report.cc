@@ -1,4 +1,4 @@
-// The same facts twice: lines for people, fields for programs.
+// The same facts twice: as lines for people and as fields for programs.
 #include "engine/session/memory_report.h"
 
 #include <cstdio>

@@ -64,7 +64,7 @@ Result<RunResult> Model::RunOn(const std::string& device, const RunRequest& requ
   };
   auto found = executables_.Find(names, preferred, control, nullptr, fed);
   if (found.status().code() == Code::kResourceExhausted && session_->memory().Trim().bytes > 0) {
-    // What weights lacked, idle plans of other models held.
+    // Idle plans of other models may hold the memory that the weights need.
     found = executables_.Find(names, preferred, control, nullptr, fed);
   }
   ONCILLA_TRY(found.status());

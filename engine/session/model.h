@@ -25,7 +25,7 @@ class Model : public std::enable_shared_from_this<Model> {
         StoredDevices stored_devices, std::shared_ptr<SharedConstants> shared);
   ~Model();
 
-  // Of an unloaded model only the signatures are left.
+  // After unloading, only the signatures are left.
   const ModelSource& source() const { return source_; }
   const std::string& path() const { return path_; }
   Session& session() { return *session_; }
@@ -45,7 +45,7 @@ class Model : public std::enable_shared_from_this<Model> {
 
   // From the next run on nodes are placed as asked; what was asked for last wins. Weights move with
   // their nodes: the copies that no graph reads any more go back once no run under way does.
-  // InvalidArgument for what is no device name; NotFound for a device that is not there, if the
+  // InvalidArgument for an invalid device name; NotFound for a device that is not there, if the
   // session is strict (otherwise its nodes are placed as if nothing had been asked, with that
   // reason).
   Status Place(std::vector<PlacementRequest> requests);
@@ -63,7 +63,7 @@ class Model : public std::enable_shared_from_this<Model> {
                                                const GraphObserver& observe = nullptr,
                                                const std::string& device = {});
 
-  // Held by who works with the model, so that Unload waits. FailedPrecondition once it is unloaded.
+  // Keep the result while using the model: Unload waits for it. FailedPrecondition if unloaded.
   Result<std::shared_ptr<const UseGate::Use>> Enter();
 
   bool unloaded() const { return gate_.closed(); }

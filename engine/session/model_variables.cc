@@ -18,7 +18,7 @@ Result<Tensor> ModelVariables::Read(const std::string& name) {
   auto value = source_.VariableValue(name);
   if (!value.ok()) return WithStage(value.status(), Stage::kOptions);
   if (value->dtype() == DType::kString) return value;
-  // A copy, since the files may change, or go with the model.
+  // A copy, since the files may change or be closed with the model.
   ONCILLA_ASSIGN(Tensor copy, Tensor::Allocate(value->desc()));
   std::ranges::copy(value->bytes(), copy.mutable_bytes().begin());
   ONCILLA_TRY(model_.executables().FilesUnchanged());

@@ -1,4 +1,4 @@
-// The ladder of steps, and the advice.
+// The steps of the out-of-memory policy, and the advice in its errors.
 #include "engine/session/out_of_memory.h"
 
 #include <algorithm>
@@ -18,13 +18,13 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kAdviceTime(40);
 
-// The largest number of rows whose plan fits, `all` being that of all rows; `rows_seen` gets the
-// best one known should the time run out, which is DeadlineExceeded.
+// The largest number of rows whose plan fits; `all` is the plan of all rows. If the time runs out,
+// the result is DeadlineExceeded, and `rows_seen` is the largest number known to fit.
 Result<int64_t> LargestBatch(Session& session, Executor& executor, std::span<const Tensor> feeds,
                              const BatchAxis& batch, const Plan& all, Clock::time_point deadline,
                              const EarlyEnd& end, int64_t* rows_seen) {
   *rows_seen = 0;
-  // What is needed grows nearly evenly with the rows: a line through two sizes is a good guess.
+  // Memory grows almost linearly with the rows, so a line through two sizes is a good guess.
   ONCILLA_ASSIGN(const auto one, executor.PlanAlone(RowsOf(feeds, batch, 0, 1), end));
   int64_t guess = batch.size - 1;
   for (size_t d = 0; d < all.arenas.size(); ++d) {
@@ -37,7 +37,7 @@ Result<int64_t> LargestBatch(Session& session, Executor& executor, std::span<con
     const double rows = 1 + std::max(room - least, 0.0) / per_row;
     guess = static_cast<int64_t>(std::min(static_cast<double>(guess), rows));
   }
-  bool asked = false;  // the guess is tried on slow machines too
+  bool asked = false;  // even a slow machine tries the guess
   return LargestThatFits(
       batch.size,
       [&](int64_t rows) -> Result<bool> {
@@ -58,7 +58,7 @@ Result<int64_t> LargestBatch(Session& session, Executor& executor, std::span<con
       guess);
 }
 
-// The feeds, when all of them are the host's.
+// The feeds, if all of them are in host memory.
 std::optional<std::vector<Tensor>> OnHost(std::span<const RunValue> feeds) {
   std::vector<Tensor> out;
   for (const RunValue& feed : feeds) {
@@ -80,7 +80,7 @@ Result<std::vector<Tensor>> RunInParts(Session& session, Executor& executor,
   ONCILLA_ASSIGN(const int64_t most, LargestBatch(session, executor, feeds, batch, *all,
                                                   Clock::time_point::max(), control, &seen));
   if (most == 0) return Exhausted("not even one row fits");
-  // Parts as even as may be: each size is a plan.
+  // Parts as equal as possible: each distinct size needs a plan.
   const int64_t count = (batch.size + most - 1) / most;
   const int64_t rows = (batch.size + count - 1) / count;
   std::vector<std::vector<Tensor>> parts;
@@ -161,10 +161,12 @@ Result<std::vector<RunValue>> RunWithinMemory(Session& session, Executor& execut
   int64_t ended = session.memory().runs_under_way().ended();
   auto result = executor.RunValues(feeds, keep, control);
   if (result.ok() || !is_short(result.status())) return result;
+  // A graph that changes variables must not run twice, so no step is tried for it.
   const bool once = executor.compiled().writes_variables;
   std::string tried;
   for (size_t s = 0; s < policy.steps.size() && !once; ++s) {
     switch (policy.steps[s]) {
+      // Return empty regions and idle instances of all models, and try again.
       case OutOfMemoryStep::kTrim: {
         const int64_t bytes = session.memory().Trim().bytes;
         if (bytes == 0) break;
@@ -173,6 +175,7 @@ Result<std::vector<RunValue>> RunWithinMemory(Session& session, Executor& execut
         result = executor.RunValues(feeds, keep, control);
         break;
       }
+      // Wait for other runs, whose memory becomes free when they end; try again after each one.
       case OutOfMemoryStep::kWait: {
         const auto begin = Clock::now();
         RunControl bounded = control;
@@ -180,9 +183,10 @@ Result<std::vector<RunValue>> RunWithinMemory(Session& session, Executor& execut
         while (!result.ok() && is_short(result.status()) &&
                session.memory().runs_under_way().AwaitAnEnd(ended, bounded)) {
           ended = session.memory().runs_under_way().ended();
-          session.memory().Trim();  // what the ended run keeps for the next one of its kind
+          session.memory().Trim();  // frees what the ended run keeps for the next one
           result = executor.RunValues(feeds, keep, control);
         }
+        // Runs that wait for each other try again one at a time: each may hold what another needs.
         if (!result.ok() && is_short(result.status()) &&
             session.memory().runs_under_way().AwaitTurn(bounded)) {
           session.memory().Trim();
@@ -200,6 +204,7 @@ Result<std::vector<RunValue>> RunWithinMemory(Session& session, Executor& execut
       }
       case OutOfMemoryStep::kFail:
         break;
+      // Run the batch in parts; results and feeds must be in host memory, where rows can be cut.
       case OutOfMemoryStep::kSplit: {
         session.memory().Trim();
         const auto host = OnHost(feeds);
@@ -219,6 +224,7 @@ Result<std::vector<RunValue>> RunWithinMemory(Session& session, Executor& execut
     }
     if (result.ok() || !is_short(result.status())) return result;
   }
+  // Nothing helped: report the failure with what was tried and what would fit.
   const Status failure = result.status();
   const auto host = OnHost(feeds);
   const Status advised =

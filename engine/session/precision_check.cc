@@ -1,4 +1,4 @@
-// Two runs, and the differences.
+// Runs the model twice, in f32 and in reduced precision, and compares the results.
 #include "engine/session/precision_check.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace oncilla {
 namespace {
 
-// Where the largest number of a row is; NaN is never it.
+// The index of the largest number in a row, ignoring NaN.
 size_t LargestAt(std::span<const double> row) {
   size_t at = 0;
   for (size_t i = 1; i < row.size(); ++i) {
@@ -17,8 +17,8 @@ size_t LargestAt(std::span<const double> row) {
   return at;
 }
 
-// Names of float values that nodes compute, in the graph's order. A value that passes have made
-// goes by its node's name, as TensorFlow has it.
+// The names of float values that nodes compute, in the graph's order. A value made by a pass has
+// its node's name, as in TensorFlow.
 std::vector<std::string> InnerNames(const CompiledGraph& compiled) {
   std::vector<std::string> names;
   for (const Node& node : compiled.graph.nodes()) {
@@ -89,7 +89,7 @@ Result<NumberErrors> CompareNumbers(const std::string& name, const Tensor& refer
   int64_t compared = 0;
   for (size_t i = 0; i < expected.size(); ++i) {
     if (!std::isfinite(expected[i])) {
-      // An infinity or a NaN that is another thing here counts as lost.
+      // An infinity or NaN that became something else counts as overflow.
       const bool same = std::isnan(expected[i]) ? std::isnan(actual[i]) : expected[i] == actual[i];
       errors.overflowed += !same;
       continue;
@@ -145,9 +145,10 @@ Result<PrecisionCheck> CheckPrecision(Model& model, Model& reference, const RunR
     RunRequest one = request;
     one.fetches = {names[i * names.size() / count]};
     one.targets.clear();
-    // Feeds that this value does not need are refused: those that it needs are asked for first.
+    // A model refuses feeds that a value does not need, so the feeds that it needs are determined
+    // first.
     const auto part = model.Executable({request.signature, {}, one.fetches, {}});
-    if (!part.ok()) continue;  // made by a pass, or inside of a function
+    if (!part.ok()) continue;  // made by a pass, or inside a function
     std::erase_if(one.feeds, [&](const NamedTensor& feed) {
       const auto& inputs = (*part)->compiled().graph.inputs();
       return std::none_of(inputs.begin(), inputs.end(),

@@ -15,8 +15,8 @@ struct NumberErrors {
   double max_error = 0;    // of numbers that are finite in both
   double rms_error = 0;    // root of the mean square of these
   int64_t overflowed = 0;  // finite in the reference, infinite or NaN here
-  // Of rows (the last axis, at least two long): the share whose largest number is at the same
-  // place; negative for outputs without rows.
+  // The share of rows (along the last axis, at least two long) whose largest number is at the same
+  // index; negative for outputs without rows.
   double top1 = -1;
   int64_t others = 0;  // strings, integers, booleans that differ
 

@@ -1,4 +1,4 @@
-// Filling ahead, with what holds it back: depth and memory.
+// Filling the buffer ahead of the runs, limited by depth and memory.
 #include "engine/session/prefetch.h"
 
 #include <exception>
@@ -46,7 +46,7 @@ void Prefetcher::Fill() {
           [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stops_ || ready_.size() < depth_; });
       if (stops_) return;
     }
-    auto feeds = Fenced([&] { return Make(); });  // the source is the application's
+    auto feeds = Fenced([&] { return Make(); });  // the application's code may throw
     MutexLock lock(&mutex_);
     putting_ = false;
     if (!feeds.ok()) failure_ = feeds.status();
@@ -100,7 +100,8 @@ Result<RunValue> Prefetcher::Put(const Tensor& feed, DeviceLink* link) {
     if (there.ok()) return RunValue(*std::move(there));
     if (there.status().code() != Code::kResourceExhausted) return there.status();
     MutexLock lock(&mutex_);
-    // With no set to wait for, the run itself must find the room, or say why not.
+    // If there is no set of feeds to wait for, the run itself must find the memory or report the
+    // error.
     if (out_ == 0 && freed_ == freed) return RunValue(feed);
     ++waits_for_memory_;
     mutex_.Await([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -132,7 +133,7 @@ Result<std::optional<std::vector<RunValue>>> Prefetcher::Next(const CallOptions&
     feeds = std::move(ready_.front());
     ready_.pop_front();
   }
-  // What is left of the limit is the run's.
+  // The run gets what remains of the time limit.
   CallOptions rest = options;
   const auto run = [&] {
     if (control.deadline != kNoDeadline) {
@@ -144,7 +145,7 @@ Result<std::optional<std::vector<RunValue>>> Prefetcher::Next(const CallOptions&
   };
   auto out = run();
   if (out.status().code() == Code::kResourceExhausted) {
-    // What was put there ahead may be what is missing now.
+    // Feeds that were uploaded ahead may hold the memory that is missing.
     if (Status back = BringBack(); back.ok()) out = run();
     MutexLock lock(&mutex_);
     starved_ = false;

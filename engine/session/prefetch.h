@@ -17,7 +17,7 @@
 namespace oncilla {
 
 // Makes the next feeds, in the callable's order; `feeds` has as many invalid tensors. False: there
-// are no more. A failure ends the stream too, and reaches who asks for what would have come next.
+// are no more. A failure ends the stream too, and is returned in place of the next feeds.
 using FeedSource = std::function<Result<bool>(std::span<Tensor> feeds)>;
 
 class Prefetcher {

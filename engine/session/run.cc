@@ -24,7 +24,7 @@ DeviceCounters CountersOf(std::span<Device* const> devices) {
   return sum;
 }
 
-// Nodes may be placed on other devices than the run's own.
+// Nodes may be placed on devices other than the run's own, so all of them are checked.
 Status CheckAlive(const Session& session, const CompiledGraph& compiled) {
   std::set<int> used;
   for (const Node& node : compiled.graph.nodes()) used.insert(node.device);
@@ -44,7 +44,7 @@ void SamplePools(const Session& session, std::vector<PoolSample>& samples) {
   }
 }
 
-// A list that is fed, with what the graph relies on: the types of all elements.
+// Checks a list that is fed against what the graph relies on: the type of every element.
 Result<Tensor> CheckedList(const Tensor& feed, const Fact& wanted, const std::string& name) {
   TensorList list = feed.list();
   for (int64_t i = 0; i < list.size(); ++i) {
@@ -61,7 +61,7 @@ Result<Tensor> CheckedList(const Tensor& feed, const Fact& wanted, const std::st
   return Tensor::OfList(std::move(list));
 }
 
-// The request's feeds in the order of the graph's inputs.
+// The request's feeds, in the order of the graph's inputs.
 Result<std::vector<RunValue>> FeedsOf(const ModelSource& source, const Graph& graph,
                                       const RunRequest& request) {
   std::vector<RunValue> feeds;
@@ -102,7 +102,7 @@ void CountNodes(const Graph& graph, std::span<const NodeFate> fates, RunReport& 
   }
 }
 
-// What is told of any run.
+// What every report contains.
 void FillReport(const CompiledGraph& compiled, RunReport& report) {
   report.devices = compiled.placement.devices;
   report.nodes_on.resize(report.devices.size());
@@ -114,14 +114,14 @@ void FillReport(const CompiledGraph& compiled, RunReport& report) {
   report.relaxed = compiled.placement.Relaxed();
 }
 
-// Whether two pieces of memory have a byte in common.
+// Whether two ranges of memory overlap.
 bool Overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
   const std::less<> before;
   return !a.empty() && !b.empty() && before(a.data(), b.data() + b.size()) &&
          before(b.data(), a.data() + a.size());
 }
 
-// The caller's memory per output of the graph, empty where there is none; no list at all where the
+// The caller's memory for each output of the graph, empty where there is none; an empty list if the
 // request gives none.
 Result<std::vector<std::span<std::byte>>> MemoryOf(const Graph& graph, const RunRequest& request,
                                                    const std::vector<bool>& keep) {
@@ -137,7 +137,7 @@ Result<std::vector<std::span<std::byte>>> MemoryOf(const Graph& graph, const Run
         graph.outputs().begin(), graph.outputs().end(),
         [&, wanted = std::string_view(name)](const NamedValue& o) { return o.name == wanted; });
     if (it == graph.outputs().end()) {
-      return refuse("memory is given for '", name, "', which is no output of the run");
+      return refuse("memory is given for '", name, "', which is not an output of the run");
     }
     const auto i = static_cast<size_t>(it - graph.outputs().begin());
     if (keep[i]) return refuse("output '", name, "' is to be kept on its device and in memory");
@@ -155,7 +155,7 @@ Result<std::vector<std::span<std::byte>>> MemoryOf(const Graph& graph, const Run
   return memory;
 }
 
-// The output as a view of the caller's memory, copied there unless it was computed there.
+// The output as a view of the caller's memory; copied there unless it was computed there.
 Result<Tensor> Delivered(const std::string& name, const Tensor& output,
                          std::span<std::byte> memory) {
   const auto size = static_cast<int64_t>(memory.size());
@@ -215,7 +215,7 @@ std::string RunReport::Line() const {
     out.precision(2);
     out << ", " << static_cast<double>(stats.copied_bytes) / 1e6 << " MB";
   }
-  for (const std::string& step : memory.steps) out << "; " << step << " for want of memory";
+  for (const std::string& step : memory.steps) out << "; " << step << " for lack of memory";
   for (const FallbackStep& step : fallbacks) {
     out << "; not on " << ShortDeviceName(step.device) << ": " << Message(step.why);
   }
@@ -225,7 +225,7 @@ std::string RunReport::Line() const {
 RunControl Watched(const Session& session) {
   RunControl control;
   control.stop = session.stop();
-  constexpr int64_t kMost = int64_t{1} << 40;  // 34 years, which the clock can count
+  constexpr int64_t kMost = int64_t{1} << 40;  // 34 years, which fits the clock
   control.watchdog = std::chrono::milliseconds(std::min(session.options().watchdog_ms, kMost));
   return control;
 }
@@ -254,7 +254,7 @@ Facts FactsOfFeeds(std::span<const NamedTensor> feeds) {
     const bool numbers =
         fact.kind == ValueKind::kTensor && (IsInteger(fact.dtype) || fact.dtype == DType::kBool);
     if (!numbers || tensor.shape().rank() > 2 || tensor.elements() > kMostNumbers) continue;
-    // The graph lives longer than the caller's memory.
+    // The graph outlives the caller's memory, so the value is copied.
     fact.value = Tensor::Copy(tensor.desc(), tensor.bytes());
   }
   return facts;
@@ -267,15 +267,16 @@ Result<std::vector<bool>> KeepMask(const Graph& graph, const std::vector<std::st
     const auto it = std::find_if(graph.outputs().begin(), graph.outputs().end(),
                                  [&](const NamedValue& output) { return output.name == name; });
     if (it == graph.outputs().end()) {
-      return WithStage(InvalidArgument("'", name, "' is to be kept, but is no output of the run"),
-                       Stage::kOptions);
+      return WithStage(
+          InvalidArgument("'", name, "' is to be kept but is not an output of the run"),
+          Stage::kOptions);
     }
     mask[static_cast<size_t>(it - graph.outputs().begin())] = true;
   }
   return mask;
 }
 
-// Notes a device that was lost, and names it where the failure does not.
+// Records a lost device, and names it in the failure if that does not.
 Status AfterFailure(Session& session, const Status& failure, const std::string& device) {
   if (failure.code() != Code::kUnavailable || Details(failure).stage == Stage::kFile) {
     return failure;
@@ -312,7 +313,7 @@ Result<std::vector<RunValue>> Execute(Session& session, VariableStore& variables
   if (memory != nullptr) *memory = std::move(outcome);
   if (const StatusDetails details = Details(results.status()); !details.device.empty()) {
     (void)AfterFailure(session, results.status(), details.device)
-        .ok();  // callables have no other place
+        .ok();  // a callable has no other place to record it
   }
   session.memory().HoldFragmentation();
   return results;

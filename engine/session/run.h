@@ -23,7 +23,7 @@ RunControl ControlOf(const Session& session, std::chrono::steady_clock::time_poi
 // axes, and of single strings, which may be names.
 Facts FactsOfFeeds(std::span<const NamedTensor> feeds);
 
-// Which outputs stay on their devices. InvalidArgument for a name that is no output.
+// Which outputs stay on their devices. InvalidArgument for a name that is not an output.
 Result<std::vector<bool>> KeepMask(const Graph& graph, const std::vector<std::string>& keep,
                                    bool all);
 

@@ -13,7 +13,7 @@ class RunHandle {
   bool Done() const;
   // False when it is not done by then.
   bool Wait(Deadline deadline = kNoDeadline) const;
-  // Waits, and gives the result to the first who asks; FailedPrecondition to others.
+  // Waits for the result. The first call gets it; later ones fail with FailedPrecondition.
   Result<RunResult> Take() const;
   // The run ends as Cancelled, unless it is done before it notices.
   void Cancel() const;

@@ -16,8 +16,8 @@ namespace oncilla {
 
 using NamedTensor = std::pair<std::string, Tensor>;
 
-// As tensorflow.RunOptions has it: what the host did and how memory went; what devices tell of
-// steps and copies by their own clocks; both.
+// As in tensorflow.RunOptions: kSoftware is what the host did and how memory changed, kHardware the
+// times of steps and copies by the devices' own clocks, kFull both.
 enum class TraceLevel { kNone = 0, kSoftware = 1, kHardware = 2, kFull = 3 };
 
 struct RunRequest {

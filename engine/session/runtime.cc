@@ -1,4 +1,5 @@
-// Discovery: every backend is asked once what it finds, the CPU's at once, others when need be.
+// Discovery: every backend is asked once for its devices, the CPU's immediately, the others when
+// needed.
 #include "engine/session/runtime.h"
 
 #include <unistd.h>
@@ -25,7 +26,7 @@ std::vector<std::string> Entries(std::string_view text) {
   return out;
 }
 
-// What tells a physical device from others, also where sessions divide or number it anew.
+// Identifies a physical device, even if sessions divide or renumber it.
 std::string PhysicalName(const ListedDevice& device) {
   return StrCat(device.info.backend, ' ', device.info.id);
 }
@@ -52,7 +53,7 @@ Runtime::Runtime(RuntimeOptions options)
       options_(std::move(options)),
       ops_(OpSet::Builtin()),
       threads_(options_.threads) {
-  // The first backend is the CPU's, which finds one device on every machine.
+  // The first backend is the CPU's, which finds exactly one device on every machine.
   cpu_.backend = LinkedBackends().front();
   std::vector<std::string> notes;
   cpu_.info = cpu_.backend->discover({options_.opencl_cpu_devices}, notes).front();
@@ -120,13 +121,13 @@ void Runtime::Discover() const {
 void Runtime::Hide(std::vector<std::string> visible) const {
   constexpr std::string_view kWhy = "not among the visible devices";
   for (size_t i = 0; i < visible.size(); ++i) {
-    // As CUDA has it: behind an entry that means nothing, nothing is seen.
+    // As with CUDA_VISIBLE_DEVICES: entries after an invalid one are ignored.
     auto one = SeeOnly(found_.devices, {&visible[i], 1}, kWhy);
     if (one.ok()) continue;
-    // -1 is how CUDA's users ask for none.
+    // CUDA users write -1 to hide all devices.
     if (visible[i] != "-1") {
       log().Warning("ONCILLA_VISIBLE_DEVICES: ", Message(one.status()),
-                    "; this entry and those behind it mean no device");
+                    "; this entry and those after it are ignored");
     }
     found_.notes.emplace_back(Message(one.status()));
     visible.resize(i);

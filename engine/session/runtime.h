@@ -1,7 +1,7 @@
 // Runtime: what this machine has, and what all sessions share: the op set and one thread pool.
 //
-// The CPU is known from the start. Drivers of other devices are loaded when somebody first asks for
-// more, once: who names the CPU has no driver in the process. Nothing is opened. Thread-safe.
+// The CPU is known from the start. Drivers of other devices are loaded once, on first request: if
+// only the CPU is named, no driver is loaded. No device is opened here. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -30,8 +30,8 @@ struct RuntimeOptions {
   bool opencl_cpu_devices = false;
   int threads = 0;        // of the shared pool; 0: the processors this process may use
   std::string cache_dir;  // compiled programs; empty: the user's cache folder
-  // Of SeeOnly(): the GPUs that this process sees. Nothing given: all; empty: none, and no driver
-  // is loaded. An entry that means none is told in notes(), and those behind it count no more.
+  // Entries of SeeOnly(): the GPUs that this process sees. Not given: all; empty: none, and no
+  // driver is loaded. An invalid entry is reported in notes(), and entries after it are ignored.
   std::optional<std::vector<std::string>> visible_devices = std::nullopt;
   std::shared_ptr<const Log> log = nullptr;                 // null: DefaultLog()
   std::shared_ptr<const HostMemory> host_memory = nullptr;  // null: the system's
@@ -52,7 +52,7 @@ class Runtime {
  public:
   static std::shared_ptr<Runtime> Create(RuntimeOptions options);
 
-  // The CPU first, then GPUs in the order their backends found them, then what is not usable.
+  // The CPU first, then GPUs in the order their backends found them, then unusable devices.
   const std::vector<ListedDevice>& devices() const { return All().devices; }
   // devices()[index], without looking for others when it is the CPU.
   const ListedDevice& device(size_t index) const { return index == 0 ? cpu_ : devices()[index]; }
@@ -60,7 +60,7 @@ class Runtime {
   const std::vector<std::string>& notes() const { return All().notes; }
   const std::shared_ptr<const OpSet>& ops() const { return ops_; }
   ThreadPool& threads() { return threads_; }
-  // Of the devices that sessions open.
+  // Shared by the devices that sessions open.
   SharedObjects& shared() { return shared_; }
   const Log& log() const { return options_.log != nullptr ? *options_.log : DefaultLog(); }
   const RuntimeOptions& options() const { return options_; }
@@ -70,8 +70,8 @@ class Runtime {
   // is not the one it was made with.
   Result<std::shared_ptr<ThreadPool>> NamedThreads(const std::string& name, int threads);
 
-  // Of devices that sessions prefer, by what tells a physical device from others: how many do now.
-  // The count falls when what is given goes.
+  // Counts the sessions that prefer a physical device. Prefer() adds one, until its result is
+  // destroyed.
   std::shared_ptr<const void> Prefer(const ListedDevice& device);
   int Preferring(const ListedDevice& device);
   // 0, 1, 2, .. with each call.
@@ -87,7 +87,7 @@ class Runtime {
   std::vector<std::weak_ptr<Session>> TakeSessions();
 
   // FailedPrecondition in a process that was forked after the runtime was made: its threads and the
-  // drivers' stayed in the parent, and whoever waits for them waits for ever.
+  // drivers' stayed in the parent, so a wait for them would never end.
   Status CheckProcess() const;
 
   // ResolveDevice() among devices(); the CPU is found without looking for others.

@@ -1,4 +1,4 @@
-// Opening devices, and giving everything back.
+// Opening devices and models, and giving everything back.
 #include "engine/session/session.h"
 
 #include <sys/stat.h>
@@ -14,19 +14,19 @@
 namespace oncilla {
 namespace {
 
-// Tests turn the checks on for whatever opens a session, programs of others included.
+// Tests enable the checks by this variable in every session, also in other programs.
 SessionOptions WithEnvironment(SessionOptions options) {
   const char* verify = std::getenv("ONCILLA_VERIFY");
   options.verify |= verify != nullptr && std::string_view(verify) == "1";
   return options;
 }
 
-// What tells a model's files from others, and from themselves once changed; empty when that cannot
-// be told.
+// Identifies a model's files, and distinguishes them from changed versions; empty if that is
+// impossible.
 std::string IdentityOf(const std::string& path) {
   constexpr size_t kMostFiles = 1000;
   std::vector<std::string> files = {path};
-  for (size_t i = 0; i < files.size(); ++i) {  // which grows
+  for (size_t i = 0; i < files.size(); ++i) {  // the list grows in the loop
     if (!FolderExists(files[i])) continue;
     const auto entries = ListFolder(files[i]);
     if (!entries.ok() || files.size() + entries->size() > kMostFiles) return "";
@@ -84,7 +84,8 @@ Result<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime> runtim
 Result<std::shared_ptr<Model>> Session::Load(const std::string& path,
                                              const OpenModelOptions& options) {
   if (closed()) return Error(Code::kFailedPrecondition, "the session is closed");
-  // Before the files are opened: who finds them changed has weights of its own.
+  // Taken before the files are opened: if they change after this, the model does not share these
+  // weights.
   auto constants = ConstantsOf(path);
   return Adopt(OpenModel(path, options), path, options, std::move(constants));
 }
@@ -139,7 +140,7 @@ std::shared_ptr<SharedConstants> Session::ConstantsOf(const std::string& path) {
 
 Released Session::Close(const CloseOptions& options) {
   if (closed()) return {};
-  // First what takes memory: where that is refused, nothing has happened.
+  // Allocate what is needed first: if memory is refused, nothing has happened yet.
   Released released;
   released.by_device.resize(devices_.size());
   for (size_t d = 0; d < devices_.size(); ++d) released.by_device[d].first = devices_.names()[d];
@@ -159,7 +160,7 @@ void Session::CloseCounting(const CloseOptions& options, const DeviceCounter& co
   }
   const Deadline deadline = DeadlineAfter(std::chrono::steady_clock::now(), options.timeout);
   if (options.timeout.count() > 0) {
-    // What is cancelled at the end of draining has a moment more.
+    // Runs that are cancelled at the end of draining get a moment to finish.
     constexpr std::chrono::milliseconds kMoment(100);
     devices_.CloseBy(options.mode == CloseMode::kDrain ? DeadlineAfter(deadline, kMoment)
                                                        : deadline);
@@ -221,7 +222,7 @@ ResetReport CloseSessions(Runtime& runtime) {
     for (const auto& model : models) {
       note(StrCat("model '", model->path(), "'"), model.use_count() - 1);
     }
-    // Each model holds its session too.
+    // Each model holds a reference to its session too.
     note(StrCat("session ", number++), session.use_count() - 1 - count);
   }
   return report;

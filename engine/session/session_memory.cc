@@ -1,4 +1,4 @@
-// Reports, limits, and memory given back.
+// Reports, limits, and returning memory.
 #include "engine/session/session_memory.h"
 
 #include <algorithm>

@@ -34,8 +34,8 @@ struct DeviceMemory {
   int64_t pool_bytes = 0;  // taken from the driver
   int64_t limit_bytes = 0;
   std::string limit_source;  // where the limit comes from, in words
-  // Of the pool of arenas: what is not handed out in one piece, and the share of the free bytes
-  // that lies elsewhere.
+  // For the pool of arenas: the largest free piece, and the share of the free bytes that is not in
+  // it.
   int64_t largest_free_bytes = 0;
   double fragmentation = 0;
   int64_t reserve_bytes = 0;  // kept whatever is trimmed
@@ -80,7 +80,7 @@ class SessionMemory {
   // After a run: keeps the fragmentation of pools below the cap of the options, if there is one.
   void HoldFragmentation();
 
-  // Memory that was given up with work that hangs: a device may still write to it.
+  // Memory that was abandoned because work on it hangs: a device may still write to it.
   const std::shared_ptr<std::atomic<int64_t>>& abandoned_account() const { return abandoned_; }
   int64_t abandoned_bytes() const { return *abandoned_; }
 

@@ -1,4 +1,4 @@
-// Rows, slices, arrows and counters as text; messages as bytes.
+// Rows, slices, arrows and counters in Chrome's trace format, and TensorFlow's messages as bytes.
 #include "engine/session/trace.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ std::string Quoted(std::string_view text) {
   return out += '"';
 }
 
-// Events one by one, times in microseconds from the start of the run.
+// Trace events, with times in microseconds from the start of the run.
 class Events {
  public:
   explicit Events(int64_t begin_ns) : begin_ns_(begin_ns) {}
@@ -56,7 +56,7 @@ class Events {
     Add(StrCat("\"name\":", Quoted(name), ",\"ph\":\"C\",\"ts\":", Time(at),
                ",\"pid\":1,\"args\":{", args, "}"));
   }
-  // `others`: what a reader of events alone passes over.
+  // `others` is placed where readers of trace events ignore it.
   std::string Finish(const std::string& others) && {
     return "{\"traceEvents\":[\n" + text_ + "\n],\"displayTimeUnit\":\"ns\",\"otherData\":{" +
            others + "}}\n";
@@ -88,7 +88,7 @@ bool IsCopy(const TraceSpan& span) {
   return span.kind == TraceSpan::kUpload || span.kind == TraceSpan::kDownload;
 }
 
-// Protocol buffers' wire format, as much as these messages take.
+// As much of Protocol Buffers' wire format as these messages need.
 class Wire {
  public:
   void Int(int field, int64_t value) {
@@ -110,7 +110,7 @@ class Wire {
   std::string out_;
 };
 
-// NodeExecStats.
+// A NodeExecStats message.
 std::string NodeStats(const std::string& node, const std::string& label, int64_t begin_ns,
                       int64_t end_ns, int64_t bytes) {
   Wire stats;
@@ -120,7 +120,7 @@ std::string NodeStats(const std::string& node, const std::string& label, int64_t
   stats.Int(4, (end_ns - begin_ns) / 1000);
   stats.Int(5, (end_ns - begin_ns) / 1000);
   if (bytes > 0) {
-    Wire memory;  // AllocatorMemoryUsed
+    Wire memory;  // an AllocatorMemoryUsed message
     memory.Bytes(1, "oncilla");
     memory.Int(2, bytes);
     stats.Bytes(6, memory.bytes());
@@ -132,7 +132,7 @@ std::string NodeStats(const std::string& node, const std::string& label, int64_t
   return stats.bytes();
 }
 
-// The time that slices cover together.
+// The total time covered by the slices, which may overlap.
 int64_t Covered(std::vector<std::pair<int64_t, int64_t>> slices) {
   std::sort(slices.begin(), slices.end());
   int64_t sum = 0, until = std::numeric_limits<int64_t>::min();
@@ -198,7 +198,7 @@ std::string ChromeTrace(const RunReport& report) {
     events.Arrow(kHostRow, s.asked_ns, CopyRow(s.device), s.begin_ns);
   }
   for (const StepProfile& s : report.stats.steps) {
-    if (s.end_ns == 0) continue;  // the driver does not tell
+    if (s.end_ns == 0) continue;  // the driver does not report it
     events.Slice(StepRow(s.device), s.node, s.op, s.start_ns, s.end_ns,
                  StrCat("\"op\":", Quoted(s.op), ",\"kernel\":", Quoted(s.kernel),
                         ",\"output_bytes\":", s.output_bytes, ",\"live_bytes\":", s.live_bytes));
@@ -260,7 +260,7 @@ RunReport ReportOf(EnqueuedProfile profile) {
 
 namespace {
 
-// Between the end of all steps that began before and the beginning of the next.
+// Gaps are measured from the end of all earlier steps to the start of the next one.
 void MeasureGaps(const RunReport& report, int device, double wall, DeviceShare& share) {
   std::vector<const StepProfile*> steps;
   for (const StepProfile& s : report.stats.steps) {

@@ -35,13 +35,13 @@ struct OpPeak {
 };
 std::vector<OpPeak> PeaksOf(const RunReport& report);
 
-// Of a run on a queue of the application's (compile/enqueue.h), for the functions above: the steps
-// alone, with times on the device's clock.
+// The report of a run on one of the application's queues (run/enqueue.h), for the functions above:
+// only the steps, with times on the device's clock.
 RunReport ReportOf(EnqueuedProfile profile);
 
 // How a run's time went, per device of the report: the shares of the wall time in which a step, or
 // a copy, was under way there; and the gaps in which the device had no step to do although steps
-// were still to come. A gap belongs to the node whose step ended it: that is who waited.
+// were still to come. A gap belongs to the node whose step ended it, the one that waited.
 struct DeviceShare {
   std::string device;
   double busy = 0;

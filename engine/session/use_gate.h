@@ -1,5 +1,5 @@
-// UseGate: who works with an object that can be closed. Closing waits until nobody does, and nobody
-// begins any more. Thread-safe.
+// UseGate counts the users of an object that can be closed. Closing admits no new users and waits
+// for the present ones. Thread-safe.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@ namespace oncilla {
 
 class UseGate {
  public:
-  // Held by who works with the object. It may outlive no gate.
+  // Held while working with the object. It must not outlive the gate.
   class Use {
    public:
     Use(Use&& other) noexcept : gate_(std::exchange(other.gate_, nullptr)) {}

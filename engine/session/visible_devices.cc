@@ -1,4 +1,4 @@
-// Filters and numbering of device lists.
+// Filtering and numbering lists of devices.
 #include "engine/session/visible_devices.h"
 
 #include <algorithm>
@@ -21,13 +21,13 @@ std::string Lower(std::string_view text) {
 
 bool IsGpu(const ListedDevice& device) { return device.info.type != "CPU"; }
 
-// Places in the list of what an entry means.
+// The indices of the devices that an entry matches.
 std::vector<size_t> Meant(std::span<const ListedDevice> devices, std::string_view entry) {
   const std::string wanted = Lower(entry);
   int number = -1;
   const auto [end, error] = std::from_chars(entry.data(), entry.data() + entry.size(), number);
   const bool is_number = error == std::errc() && end == entry.data() + entry.size();
-  // Any of TensorFlow's spellings of one device: "/GPU:1", "/device:GPU:1", the full name.
+  // Any of TensorFlow's spellings of one device: "/GPU:1", "/device:GPU:1", or the full name.
   const auto parsed = DeviceName::Parse(entry);
   const bool is_name = !is_number && parsed.ok() && parsed->type.has_value();
   std::vector<size_t> exact, parts;

@@ -1,6 +1,6 @@
 // Which of a machine's devices are seen, and under which names: filters and numbering, on lists.
 //
-// A list has the CPU first, then GPUs in order; what is not usable has no name and comes last.
+// A list has the CPU first, then GPUs in order. Unusable devices have no name and come last.
 #pragma once
 
 #include <span>

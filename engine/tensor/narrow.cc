@@ -1,4 +1,4 @@
-// One number after the other, with what is lost on the way.
+// Converts number by number and records how much is lost.
 #include "engine/tensor/narrow.h"
 
 #include <algorithm>

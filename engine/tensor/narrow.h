@@ -11,7 +11,7 @@ struct Narrowing {
   double relative_error = 0;  // the worst, of numbers other than zero; 1 where one became zero
 };
 
-// `dtype` is kF16 or kBF16. Fails only for want of memory. The bytes may lie anywhere.
+// `dtype` is kF16 or kBF16. Fails only for lack of memory. The bytes may lie anywhere.
 Result<Narrowing> Narrowed(const Tensor& f32, DType dtype);
 
 }  // namespace oncilla

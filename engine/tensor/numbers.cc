@@ -1,4 +1,4 @@
-// Numbers of any type as doubles and 64-bit integers.
+// Numbers of any type are read and written as doubles and 64-bit integers.
 #include "engine/tensor/numbers.h"
 
 #include <cmath>
@@ -9,7 +9,7 @@
 namespace oncilla {
 namespace {
 
-// Where a packed element lies.
+// The byte, shift and mask of a packed element.
 struct Place {
   int64_t byte;
   int shift, mask;
@@ -29,7 +29,8 @@ void SetCode(int bits, std::byte* bytes, int64_t i, int code) {
     return;
   }
   const Place at(bits, i);
-  // What lies behind in the byte is still to come, or left over.
+  // The higher bits of the byte belong to later elements, which have yet to be written, or are
+  // padding.
   const int kept = static_cast<int>(bytes[at.byte]) & ((1 << at.shift) - 1);
   bytes[at.byte] = static_cast<std::byte>(kept | (code & at.mask) << at.shift);
 }
@@ -85,7 +86,8 @@ T CutTo(double value) {
     using Limits = std::numeric_limits<T>;
     if (std::isnan(value)) return 0;
     if (value <= static_cast<double>(Limits::min())) return Limits::min();
-    // Of 64 bits the limit rounds up to a power of two, which itself does not fit.
+    // As a double, the limit of a 64-bit type rounds up to a power of two, which itself does not
+    // fit.
     if (value >= static_cast<double>(Limits::max())) return Limits::max();
     return static_cast<T>(value);
   } else if constexpr (std::is_same_v<T, double>) {

@@ -1,4 +1,4 @@
-// Converting a double to an integer type that does not hold it is undefined: it is refused before.
+// Converting a double that an integer type cannot hold is undefined in C++, so it is refused first.
 #include "engine/tensor/scalar.h"
 
 #include <cmath>
@@ -12,7 +12,8 @@ namespace {
 template <class T>
 bool Holds(double value) {
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-    // The smallest is a power of two or 0, and so is what lies above the largest: both are exact.
+    // The smallest value is a power of two or 0, and so is the first one above the largest: both
+    // are exact as doubles.
     const double least = static_cast<double>(std::numeric_limits<T>::min());
     const double above = std::ldexp(1.0, std::numeric_limits<T>::digits);
     return std::trunc(value) >= least && value < above;  // false for NaN

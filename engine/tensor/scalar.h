@@ -5,14 +5,14 @@
 
 namespace oncilla {
 
-// Of rank 0. Rounded for floats, towards zero for integers. Unimplemented for what holds no
-// numbers, InvalidArgument for one that the integer type does not hold.
+// A tensor of rank 0. Rounds for floats, truncates for integers. Unimplemented for types without
+// numbers, InvalidArgument for a number that the integer type cannot hold.
 Result<Tensor> ScalarOf(DType dtype, double value);
 
 struct IntegerLimits {
   int64_t least = 0, most = 0;
 };
-// Of an integer type of 8 to 32 bits.
+// The limits of an integer type of 8 to 32 bits.
 IntegerLimits LimitsOf(DType dtype);
 
 }  // namespace oncilla

@@ -16,7 +16,7 @@ int64_t SaturatingAdd(int64_t a, int64_t b) {
 }
 
 int64_t Shape::Product(int first, int last) const {
-  // A zero anywhere wins over an overflow elsewhere.
+  // A zero size makes the product zero, even where the other sizes overflow.
   int64_t n = 1;
   for (int i = first; i < last; ++i) {
     if ((*this)[i] == 0) return 0;
@@ -80,7 +80,7 @@ Result<Dim> BroadcastDims(const Dim& a, const Dim& b) {
     if (b.size == 1) return a;
     return InvalidArgument("sizes ", a.size, " and ", b.size, " do not broadcast");
   }
-  // A known size other than one settles an unknown partner, which must be it or one.
+  // A known size other than one decides: an unknown partner must be the same size or one.
   if (a.known() && a.size != 1) return a;
   if (b.known() && b.size != 1) return b;
   if (a.known()) return b;

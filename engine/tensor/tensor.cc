@@ -12,7 +12,7 @@
 namespace oncilla {
 
 int64_t TensorDesc::bytes() const {
-  // Packed types round up per tensor.
+  // Packed types round up to whole bytes once per tensor.
   const int64_t bits = SaturatingMul(elements(), BitsOf(dtype));
   return bits == std::numeric_limits<int64_t>::max() ? bits : (bits + 7) / 8;
 }
@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kAlignment = 64;
 
-// Frees a tensor's memory and takes it off the account that it was counted on.
+// Frees a tensor's memory and returns its bytes to the account that was charged for them.
 struct FreeCounted {
   std::shared_ptr<HostAccount> account;
   int64_t bytes = 0;
@@ -32,9 +32,10 @@ struct FreeCounted {
   }
 };
 
-// Memory of zeros: `data` is the aligned place within what was `allocated`, which is null when
-// there is none. Memory that comes fresh from the system is known to be zero and not written to
-// here, unless there is so much that finding its pages might outlast a deadline.
+// Zeroed memory. `data` is the aligned address within `allocated`, which is null if the allocation
+// failed. Memory fresh from the system is known to be zero, so `filled` is set and nothing is
+// written here. A very large block is left for the caller to fill: touching its pages might outlast
+// a deadline.
 struct Zeros {
   void* allocated = nullptr;
   void* data = nullptr;
@@ -76,7 +77,7 @@ Result<Tensor> Tensor::Allocate(TensorDesc desc) {
     HostCharge charge;
     ONCILLA_TRY(charge.Grow(SaturatingMul(desc.elements(), sizeof(std::string))));
     std::vector<std::string> values(count);
-    charge.Clear();  // counted anew with its contents
+    charge.Clear();  // charged again with its contents
     return Strings(desc.shape, std::move(values));
   }
   const int64_t bytes = desc.bytes();

@@ -1,9 +1,9 @@
 // TensorDesc says what a tensor is; Tensor is one in host memory.
 //
 // A Tensor is an immutable value that is cheap to copy: its bytes are shared, and may be owned, or
-// a view into something else that lives as long (a mapped file). Only who allocated it writes it,
-// before it is shared. Strings are a vector beside the bytes. A list of tensors (tensor_list.h)
-// travels as a Tensor too, wherever values of a graph do: is_list() tells.
+// a view into something else that lives as long (a mapped file). Only the code that allocated it
+// writes to it, before sharing it. Strings are a vector beside the bytes. A list of tensors
+// (tensor_list.h) is passed as a Tensor too, wherever values of a graph are: see is_list().
 #pragma once
 
 #include <cstddef>
@@ -68,7 +68,7 @@ class Tensor {
   const TensorList& list() const { return *list_; }
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
-  // For who allocated it, before it is shared.
+  // For the code that allocated the tensor, before it is shared.
   std::span<std::byte> mutable_bytes() { return {const_cast<std::byte*>(data_), size_}; }
   // The bytes were allocated for this tensor, and no other one has them.
   bool unshared() const { return allocated_ && owner_.use_count() == 1; }

@@ -25,7 +25,7 @@ void TensorList::Push(Tensor element) {
 
 void TensorList::Resize(int64_t size) {
   if (size < size_ && size % kChunk != 0) {
-    // What is cut off within the last chunk must not come back when the list grows again.
+    // Elements cut off within the last chunk must not reappear when the list grows again.
     for (int64_t i = size; i < std::min(size_, (size / kChunk + 1) * kChunk); ++i) Set(i, Tensor());
   }
   const auto chunks = static_cast<size_t>((size + kChunk - 1) / kChunk);

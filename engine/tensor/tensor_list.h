@@ -26,7 +26,7 @@ class TensorList {
   const PartialShape& element() const { return element_; }
   void set_element(PartialShape element) { element_ = std::move(element); }
   int64_t size() const { return size_; }
-  // Of all elements (HeldBytesOf); memory that versions share counts in each.
+  // The bytes of all elements (HeldBytesOf); memory that versions share counts in each of them.
   int64_t bytes() const { return bytes_; }
 
   // Invalid when the element is empty. The index must be in [0, size()).

@@ -88,7 +88,7 @@ class Devices(CliTest):
         out = self.ok(*run, "--place", "prbs=cpu", "--place", "op:Softmux=cpu")
         self.assertIn("placement: nodes 'prbs' match no node; did you mean 'probs'?", out.stderr)
         self.assertIn("nodes of type Softmux match no node; did you mean 'Softmax'?", out.stderr)
-        self.fails(2, *run, "--fallback", "banana", says=["'banana' is no name of a device"])
+        self.fails(2, *run, "--fallback", "banana", says=["'banana' is not a device name"])
         self.fails(2, *run, "--fallback", "gpux", says=["did you mean 'gpu'"])
         out = self.ok(*run, "--fallback", "gpu:99,cpu")
         self.assertIn("fallback: there is no device 'gpu:99'", out.stderr)

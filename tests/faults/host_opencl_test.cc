@@ -195,7 +195,7 @@ TEST_F(HostOpenCl, WhatDoesNotFitIsRefused) {
   refused(Wrap(nullptr), ONCILLA_INVALID_ARGUMENT, "null");
   refused(Wrap(in_, 4), ONCILLA_INVALID_ARGUMENT, "do not fit");
   refused(Wrap(in_, 0, {kRows + 1, kWidth}), ONCILLA_INVALID_ARGUMENT, "do not fit");
-  refused(Wrap(in_, 2, {1, kWidth}), ONCILLA_INVALID_ARGUMENT, "no multiple of its elements");
+  refused(Wrap(in_, 2, {1, kWidth}), ONCILLA_INVALID_ARGUMENT, "not a multiple of its elements");
   refused(Wrap(in_, SIZE_MAX - 3, {1, kWidth}), ONCILLA_INVALID_ARGUMENT, "offset");
   refused(oncilla::opencl::Wrap(*session_, in_, ONCILLA_STRING, {1}), ONCILLA_INVALID_ARGUMENT,
           "no bytes");

@@ -1,5 +1,5 @@
-// Magic (8), version (4), zeros (4), graph bytes (8), graph hash (8), offset and bytes of the
-// weights (8 each), zeros (8), hash of all that (8).
+// The header: magic (8 bytes), version (4), zeros (4), size of the graph (8) and its hash (8),
+// offset and size of the weights (8 each), zeros (8), hash of all that (8).
 #include "engine/import/container/bytes.h"
 
 #define XXH_INLINE_ALL

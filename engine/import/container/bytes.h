@@ -25,7 +25,7 @@ struct Header {
 };
 
 std::string WriteHeader(const Header& header);
-// Nothing when it is no header or its own checksum differs. `bytes` must hold kHeaderBytes.
+// Nothing when it is not a header or its own checksum differs. `bytes` must hold kHeaderBytes.
 std::optional<Header> ReadHeader(std::string_view bytes);
 
 // XXH3, 64 bits, seed 0.

@@ -101,7 +101,7 @@ Result<AttrMap> ReadAttrMap(const NodeMessage& node) {
     auto value = ReadAttr(attr);
     if (!value.ok()) return In(value.status(), StrCat("attribute '", attr.name, "'"));
     if (!attrs.emplace(std::string(attr.name), *std::move(value)).second) {
-      return DataLoss("attribute '", attr.name, "' stands there twice");
+      return DataLoss("attribute '", attr.name, "' occurs twice");
     }
   }
   return attrs;
@@ -114,14 +114,14 @@ std::vector<std::string> NamesOf(const List& list) {
   return names;
 }
 
-// The index of the item of that name, or the number of items.
+// The index of the item with that name, or the number of items if there is none.
 template <class List>
 size_t Find(const List& list, std::string_view name) {
   const auto named = [&](const auto& item) { return item.name == name; };
   return static_cast<size_t>(std::find_if(list.begin(), list.end(), named) - list.begin());
 }
 
-// One graph's message, and the numbers of its values.
+// One graph's message, with numbers for its values.
 class GraphReader {
  public:
   GraphReader(const Opened& opened, const GraphMessage& message,
@@ -157,7 +157,7 @@ class GraphReader {
   }
 
  private:
-  // The number of each node's first output, and of the value after the last.
+  // Computes the number of each node's first output, and of the value after the last one.
   Status Number() {
     size_t next = message_.inputs.size() + message_.constants.size();
     for (const NodeMessage& node : message_.nodes) {
@@ -175,7 +175,7 @@ class GraphReader {
     return {};
   }
 
-  // The outputs asked for, in that order, and what they need.
+  // Finds the requested outputs, in order, and everything that they need.
   Status Choose(const Part& part) {
     for (size_t o = 0; part.fetches.empty() && o < message_.outputs.size(); ++o)
       outputs_.push_back(o);
@@ -186,7 +186,7 @@ class GraphReader {
       }
       outputs_.push_back(found);
     }
-    // Without a choice nothing is left out: nodes may be there for their effects.
+    // If no outputs were requested, everything is kept: nodes may be there for their effects.
     const bool all = part.fetches.empty() || part.all_nodes;
     needed_.resize(ids_.size(), all);
     node_needed_.resize(message_.nodes.size(), all);
@@ -200,6 +200,7 @@ class GraphReader {
         if (node_needed_[n] && input > 0) needed_[input - 1] = true;
       }
     }
+    // A needed input may not be read at all; inputs that are read must be fed.
     read_.resize(ids_.size(), false);
     for (const size_t o : outputs_) read_[message_.outputs[o].value] = true;
     for (size_t n = 0; n < node_needed_.size(); ++n) {
@@ -265,12 +266,12 @@ class GraphReader {
   const GraphMessage& message_;
   Graph graph_;
   std::vector<size_t> first_output_;
-  std::vector<bool> needed_, node_needed_, read_;  // read_: by a node that is needed, or fetched
-  std::vector<ValueId> ids_;                       // by number
-  std::vector<size_t> outputs_;                    // indices of the message's
+  std::vector<bool> needed_, node_needed_, read_;  // read_: by a needed node, or fetched
+  std::vector<ValueId> ids_;                       // by value number
+  std::vector<size_t> outputs_;                    // indices into the message's outputs
 };
 
-// What a call hands over or gets back, against what it meets there.
+// Checks the types that a call passes or receives against those of its function.
 Status SameTypes(std::span<const Fact> a, std::span<const Fact> b, std::string_view what) {
   if (a.size() != b.size()) return DataLoss(a.size(), " ", what, " meet ", b.size());
   for (size_t i = 0; i < a.size(); ++i) {
@@ -287,7 +288,7 @@ Facts FactsOfNames(const Graph& graph, std::span<const NamedValue> names) {
   return facts;
 }
 
-// Calls and variables of one module.
+// Checks the calls and variables of a module.
 class ModuleChecker {
  public:
   ModuleChecker(const Module& module, VariableTypes* variables)
@@ -296,13 +297,13 @@ class ModuleChecker {
   Status Check() {
     for (size_t f = 0; f < module_.functions.size(); ++f) {
       if (!functions_.emplace(module_.functions[f].first, f).second) {
-        return DataLoss("function '", module_.functions[f].first, "' stands there twice");
+        return DataLoss("function '", module_.functions[f].first, "' occurs twice");
       }
     }
     std::set<std::string> names;
     for (const ModuleVariable& variable : module_.variables) {
       if (!names.insert(variable.name).second) {
-        return DataLoss("variable '", variable.name, "' stands there twice");
+        return DataLoss("variable '", variable.name, "' occurs twice");
       }
       if (variable.initial.valid()) {
         ONCILLA_TRY(NoteVariable(variable.name, Fact::Of(variable.initial)));
@@ -361,7 +362,7 @@ class ModuleChecker {
     return {};
   }
 
-  // Takes away functions that call none that is left; what stays calls itself.
+  // Repeatedly removes functions that call no remaining function; any that stay are recursive.
   Status CheckRecursion() {
     std::vector<size_t> left(calls_.size());
     std::vector<std::vector<size_t>> callers(calls_.size());
@@ -390,7 +391,7 @@ class ModuleChecker {
   const Module& module_;
   std::map<std::string_view, size_t> functions_;
   VariableTypes& variables_;
-  std::vector<std::set<size_t>> calls_;  // per function, and last the main graph's
+  std::vector<std::set<size_t>> calls_;  // per function; the last is the main graph
 };
 
 bool Assigns(const ModuleMessage& module) {
@@ -427,7 +428,7 @@ Result<Opened> OpenParts(std::shared_ptr<const MappedFile> file) {
     return damaged("the weights are cut off");
   }
   const std::string_view graph = text.substr(kHeaderBytes, header->graph_bytes);
-  // A copy, which nobody can change: the messages are views of it.
+  // The graph part is copied, so that nobody can change it: the messages are views of it.
   Opened opened;
   opened.graph = std::make_shared<const std::string>(graph);
   if (Hash(*opened.graph) != header->graph_hash) {
@@ -447,7 +448,7 @@ Result<Opened> OpenParts(std::shared_ptr<const MappedFile> file) {
   return opened;
 }
 
-// A kind that a newer version may have written counts as a sequence: no tensor.
+// A kind that is unknown (written by a newer version) is read as a sequence, which is not a tensor.
 static TensorInfo::Kind ReadKind(uint32_t kind) {
   constexpr auto kLast = TensorInfo::Kind::kOptionalSequence;
   if (kind > static_cast<uint32_t>(kLast)) return TensorInfo::Kind::kSequence;
@@ -471,7 +472,7 @@ Signature ReadSignature(const SignatureMessage& message) {
 
 Result<Module> ReadModule(const Opened& opened, const ModuleMessage& message, const Part& part,
                           const std::shared_ptr<const OpSet>& ops, VariableTypes* variables) {
-  // Which outputs an assignment belongs to is not known, so that none may be left out.
+  // It is not recorded which outputs need an assignment, so no node may be left out.
   Part asked = part;
   asked.all_nodes = part.all_nodes || Assigns(message);
   if (!part.fetches.empty() && asked.all_nodes &&

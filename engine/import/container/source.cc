@@ -1,4 +1,4 @@
-// A container behind the ModelSource interface. Modules are made from its messages on demand.
+// A container behind the ModelSource interface. Modules are built from its messages on demand.
 #include <algorithm>
 #include <map>
 #include <mutex>
@@ -11,8 +11,8 @@
 namespace oncilla {
 namespace {
 
-// Adds the functions and variables of `from` to `to`, and its nodes to its main graph. Neither main
-// graph has inputs or outputs.
+// Appends the functions and variables of `from` to `to`, and the nodes of its main graph to that of
+// `to`. Neither main graph has inputs or outputs.
 Status Append(Module from, Module* to) {
   std::vector<ValueId> ids(from.main.values().size(), kNoValue);
   for (size_t i = 0; i < ids.size(); ++i) {
@@ -98,8 +98,8 @@ class ContainerSource : public ModelSource {
     for (const auto& [name, message] : VariableMessages()) {
       TensorInfo& info = variables.emplace_back();
       info.name = name;
-      // Types stand at the nodes that read and assign; of modules not imported yet only those of
-      // first values are known.
+      // A variable's type is stored at the nodes that read and assign it. Before a module is
+      // imported, only the types of variables with an initial value are known.
       if (const auto known = variables_.find(name); known != variables_.end()) {
         info.dtype = known->second.dtype;
         info.shape = known->second.shape;
@@ -122,7 +122,7 @@ class ContainerSource : public ModelSource {
   }
 
  private:
-  // By name; those with a first value win.
+  // By name; messages with an initial value take precedence.
   std::map<std::string, const container::VariableMessage*> VariableMessages() const {
     std::map<std::string, const container::VariableMessage*> found;
     const auto add = [&](const container::ModuleMessage& module) {
@@ -167,7 +167,7 @@ class ContainerSource : public ModelSource {
   const container::Opened opened_;
   std::vector<Signature> signatures_;
   mutable std::mutex mutex_;
-  container::VariableTypes variables_;  // under the mutex
+  container::VariableTypes variables_;  // guarded by the mutex
 };
 
 }  // namespace

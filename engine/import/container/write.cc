@@ -1,5 +1,5 @@
-// Modules to messages, and the file: everything but the weights is laid out in memory first, then
-// the constants are appended one after another from where they lie.
+// Writes modules as messages. Everything but the weights is laid out in memory first; then the
+// constants are appended one by one from where they are stored.
 #include <map>
 #include <unordered_map>
 
@@ -10,7 +10,7 @@
 namespace oncilla {
 namespace {
 
-// The constants of all modules, each content once.
+// The constants of all modules; equal contents are stored once.
 class Blobs {
  public:
   uint32_t Add(const Tensor& tensor) {
@@ -51,7 +51,7 @@ class Blobs {
   uint64_t end_ = 0;
 };
 
-// The messages have views of the names in what they are made of.
+// The messages hold views of names, so what they are built from must outlive them.
 
 container::TypeMessage TypeOf(DType dtype, const PartialShape& shape,
                               ValueKind kind = ValueKind::kTensor) {

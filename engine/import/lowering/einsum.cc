@@ -1,5 +1,5 @@
-// A label is a character: letters stand for themselves, and what "..." stands for has private
-// labels, the same ones for the same distance from the right end.
+// Each label is one character. Letters stand for themselves; the axes that "..." covers get private
+// labels, equal for equal distance from the last of them.
 #include "engine/import/lowering/einsum.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ std::string WithoutRepeats(const std::string& labels) {
   return out;
 }
 
-// Where each of `labels` stands in x; repeated ones one after the other.
+// The position of each of `labels` in x; repeated labels give successive positions.
 std::vector<int64_t> PlacesOf(const std::string& labels, const std::string& x) {
   std::vector<int64_t> places;
   for (char c : labels) {
@@ -100,7 +100,7 @@ class Einsum {
   }
 
  private:
-  // An operand of unknown rank has an axis for each label, which the run checks.
+  // An operand of unknown rank must have one axis per label; the run checks that.
   Result<ValueId> Ranked(size_t i, std::string_view text, const std::string& what) {
     const ValueId x = b_.in(i);
     const bool open = text.find("...") != std::string_view::npos || text.size() > kMaxRank;
@@ -110,7 +110,7 @@ class Einsum {
                   StrCat("operand", i));
   }
 
-  // Fills the operands; the result's labels.
+  // Reads the operands, and returns the labels of the result.
   Result<std::string> Read(const std::string& equation) {
     const size_t arrow = equation.find("->");
     const std::string_view left = std::string_view(equation).substr(0, arrow);
@@ -136,14 +136,15 @@ class Einsum {
     if (arrow != std::string::npos) {
       result = equation.substr(arrow + 2);
     } else {
-      // Without an arrow: the ellipsis, then the letters that stand once, in order.
+      // Without an arrow, the result has the ellipsis and then, sorted, the letters that occur
+      // once.
       std::sort(all.begin(), all.end());
       for (char c : all) {
         if (c != '.' && std::count(all.begin(), all.end(), c) == 1) result += c;
       }
       if (spread > 0) result = "..." + result;
     }
-    // The result's "..." stands for the longest one of the operands.
+    // The "..." of the result covers as many axes as the longest one among the operands.
     const bool dots = result.find("...") != std::string::npos;
     if (!dots && spread > 0) {
       return InvalidArgument("the equation has '...' in an operand and not in the result");
@@ -158,8 +159,8 @@ class Einsum {
     return labels;
   }
 
-  // The first label that stands twice, as one axis: all but the diagonal is set to zero, and the
-  // second axis summed.
+  // Merges the first label that is repeated within an operand into one axis: sets everything off
+  // the diagonal to zero and sums over the second axis.
   Status TakeDiagonal(Operand& x, const std::string& what) {
     size_t second = 1;
     while (x.labels.find(x.labels[second]) == second) ++second;
@@ -173,6 +174,7 @@ class Einsum {
     if (!rows.Same(columns)) {
       return Unsupported("two sizes of the label ", label, " that are not known to be equal");
     }
+    // A mask of the diagonal: row index == column index.
     std::vector<int64_t> around_row, around_column;
     for (size_t i = 0; i < x.labels.size(); ++i) {
       if (i != first) around_row.push_back(static_cast<int64_t>(i));
@@ -194,12 +196,12 @@ class Einsum {
     return {};
   }
 
-  // The result with labels that are wanted more than once laid out on diagonals.
+  // Places labels that the result repeats on diagonals.
   Result<ValueId> Spread(Operand x, const std::string& wanted) {
     if (wanted == x.labels) return x.value;
     for (char label : std::string(x.labels)) {
       for (auto n = std::count(wanted.begin(), wanted.end(), label); n > 1; --n) {
-        // Earlier copies of the label stay in front; which copy is last makes no difference.
+        // Earlier copies of the label stay in front; which copy is the last does not matter.
         std::string order = x.labels;
         order.erase(order.find(label), 1);
         ONCILLA_ASSIGN(const ValueId last,
@@ -214,7 +216,7 @@ class Einsum {
     return b_.Transpose(x.value, PlacesOf(wanted, x.labels), "");
   }
 
-  // Sums over the axes of x that nobody needs.
+  // Sums over the axes of x that neither the other operands nor the result need.
   Status SumAlone(Operand& x, const std::string& needed, std::string_view role) {
     std::vector<int64_t> axes;
     std::string left;
@@ -232,7 +234,7 @@ class Einsum {
     return {};
   }
 
-  // The operand with its axes in the order of `labels`, all of which it has.
+  // Transposes the operand to the order of `labels`; it has all of them.
   Result<ValueId> Arrange(const Operand& x, const std::string& labels, std::string_view role) {
     if (labels == x.labels && role.empty()) return b_.Add("Identity", {}, {x.value});
     return b_.Transpose(x.value, PlacesOf(labels, x.labels), role);
@@ -244,8 +246,8 @@ class Einsum {
   }
   Dim DimOf(const Operand& x, char label) { return DimAt(x, x.labels.find(label)); }
 
-  // One axis of a wanted shape: the size of a label, or the product of a group's sizes, as an
-  // operand has them.
+  // One axis of a shape: the size of a label, or the product of the sizes of several labels that
+  // are merged, as an operand has them.
   struct Size {
     const Operand* from;
     std::string labels;
@@ -261,7 +263,7 @@ class Einsum {
     return Dim(total);
   }
 
-  // The size as a vector of one number, read from the operand's shape where it is not known.
+  // The size as a vector of one element, computed from the operand's shape if it is unknown.
   Result<ValueId> Compute(const Size& size, const std::string& role) {
     if (const Dim known = Known(size); known.known()) return b_.Ints({known.size});
     ValueId total = kNoValue;
@@ -293,7 +295,7 @@ class Einsum {
     return b_.Add("Reshape", {}, {x, shape}, role);
   }
 
-  // x with the axes of `labels`, of size one where it has none.
+  // x with the axes of `labels`; those that it lacks have size one.
   Result<ValueId> Stretched(const Operand& x, const std::string& labels, const std::string& role) {
     std::string own;
     std::vector<int64_t> missing;
@@ -308,28 +310,31 @@ class Einsum {
     return b_.Unsqueeze(arranged, std::move(missing), role + "_stretched");
   }
 
-  // The product of x and y with the axes of `out`; what both have beside these is summed over.
+  // The product of x and y with the axes `out`; other labels that both have are summed over.
   Result<ValueId> Product(const Operand& x, const Operand& y, const std::string& out,
                           const std::string& role) {
     if (out.size() > kMaxRank) return Unsupported("a product of rank ", out.size());
+    // Classify the labels: in both (batch), in one of them, or summed over.
     std::string batch, x_only, y_only, summed;
     for (char c : out) (!Has(y.labels, c) ? x_only : Has(x.labels, c) ? batch : y_only) += c;
     for (char c : x.labels) {
       if (!Has(out, c)) summed += c;
     }
+    // Without a sum, the product is an elementwise multiplication.
     if (summed.empty()) {
       ONCILLA_ASSIGN(const ValueId left, Stretched(x, out, prefix_ + "x"));
       ONCILLA_ASSIGN(const ValueId right, Stretched(y, out, prefix_ + "y"));
       return b_.Add("Mul", {}, {left, right}, role);
     }
-    // To [batch.., x_only, summed] and [batch.., summed, y_only], each group merged to one axis.
+    // Transpose to [batch.., x_only, summed] and [batch.., summed, y_only], and merge each group to
+    // one axis.
     ONCILLA_ASSIGN(ValueId left, Arrange(x, batch + x_only + summed, prefix_ + "x"));
     ONCILLA_ASSIGN(ValueId right, Arrange(y, batch + summed + y_only, prefix_ + "y"));
     std::vector<Size> left_sizes, right_sizes, sizes;
     for (char c : batch) {
       left_sizes.push_back({&x, {c}});
       right_sizes.push_back({&y, {c}});
-      // What "..." stands for may stretch: then the other operand has the size.
+      // Axes covered by "..." may broadcast; then the other operand has the size.
       const Dim d = DimOf(x, c), other = DimOf(y, c);
       const bool stretched = IsPrivate(c) && (d.known() ? d.size == 1 : other.known());
       sizes.push_back({stretched && other.size != 1 ? &y : &x, {c}});
@@ -355,7 +360,7 @@ class Einsum {
 
   Lowering& b_;
   std::vector<Operand> operands_;
-  std::string prefix_;  // of roles, where there are several products
+  std::string prefix_;  // of roles, if there are several products
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Fourier matrices.
+// Matrices of the discrete Fourier transform.
 #include "engine/import/lowering/fourier.h"
 
 #include <cmath>
@@ -11,7 +11,7 @@ struct Turn {
   double cosine, sine;
 };
 
-// Of bin k at point p. Quarters of a turn are exact, so that sums that cancel do.
+// The angle of bin k at point p. Quarter turns are exact, so that terms that should cancel do.
 Turn TurnOf(int64_t p, int64_t k, int64_t points) {
   const int64_t part = p * k % points;
   if (4 * part % points == 0) {
@@ -53,7 +53,7 @@ Tensor RealInverseMatrix(DType dtype, int64_t points) {
   std::vector<double> matrix;
   matrix.reserve(static_cast<size_t>(bins * 2 * points));
   for (int64_t k = 0; k < bins; ++k) {
-    // A bin between the first and the middle one stands for its mirror image too.
+    // A bin strictly between the first and the middle one also stands for its mirror image.
     const bool alone = k == 0 || 2 * k == points;
     const double scale = (alone ? 1.0 : 2.0) / static_cast<double>(points);
     for (int part = 0; part < 2; ++part) {

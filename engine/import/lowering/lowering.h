@@ -19,7 +19,7 @@ inline Result<Values> One(Result<ValueId> value) {
   return Values{*value};
 }
 
-// What callers add speaks of the node's inputs; who calls a row names the node.
+// Messages of rows speak of the node's inputs; the caller of a row adds the node's name.
 class Lowering {
  public:
   virtual ~Lowering() = default;

@@ -1,4 +1,4 @@
-// The nodes behind each op that TensorFlow and TFLite share.
+// Lowering of ops that TensorFlow and TFLite share.
 #include "engine/import/lowering/shared_ops.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
 
-// Sizes of which one is what the others leave of an axis whose size is only known while running.
+// Sizes of which one is the remainder of an axis whose size is only known at run time.
 Result<Values> SplitRest(Lowering& b, int64_t axis, const std::vector<int64_t>& sizes,
                          ptrdiff_t hole) {
   int64_t others = 0;
@@ -32,7 +32,8 @@ Result<Values> SplitRest(Lowering& b, int64_t axis, const std::vector<int64_t>& 
 
 }  // namespace
 
-// Paddings come as (before, after) per axis; canonically all befores, then all afters.
+// Paddings are given as (before, after) per axis; canonically they are all befores, then all
+// afters.
 Result<ValueId> PadsOf(Lowering& b, size_t i) {
   if (i >= b.inputs()) return DataLoss("input ", i, " is missing");
   if (AllIntsKnown(b.in_fact(i)) || b.in_fact(i).has_value()) {
@@ -47,7 +48,7 @@ Result<ValueId> PadsOf(Lowering& b, size_t i) {
   return b.Add("Reshape", {}, {sides, b.Ints({-1})}, "pads");
 }
 
-// begin and size; a size of -1 means to the end.
+// Slice by begin and size; a size of -1 extends to the end.
 Result<Values> LowerSliceBySize(Lowering& b) {
   ValueId ends;
   if (AllIntsKnown(b.in_fact(1)) && AllIntsKnown(b.in_fact(2))) {
@@ -67,7 +68,7 @@ Result<Values> LowerSliceBySize(Lowering& b) {
     ONCILLA_ASSIGN(const ValueId begin, b.Cast(b.in(1), DType::kI64, "begin"));
     ONCILLA_ASSIGN(const ValueId size, b.Cast(b.in(2), DType::kI64, "size"));
     ONCILLA_ASSIGN(ends, b.Add("Add", {}, {begin, size}, "ends"));
-    // Sizes that are known not to be -1 need no test.
+    // No test at run time is needed if the sizes are known not to be -1.
     const auto known = KnownInts(b.in_fact(2));
     const bool tested = known.has_value() && std::all_of(known->begin(), known->end(),
                                                          [](const Dim& d) { return d.size >= 0; });
@@ -81,7 +82,7 @@ Result<Values> LowerSliceBySize(Lowering& b) {
   return One(b.Add("Slice", {}, {b.in(0), b.in(1), ends}));
 }
 
-// One of the sizes may be -1: what the others leave.
+// One of the sizes may be -1, which stands for the remainder.
 Result<Values> LowerSplitSizes(Lowering& b) {
   ONCILLA_ASSIGN(const int64_t asked_axis, b.KnownInt(2, "the axis"));
   ONCILLA_ASSIGN(std::vector<int64_t> sizes, b.KnownInts(1, "the list of sizes"));
@@ -102,7 +103,7 @@ Result<Values> LowerSplitSizes(Lowering& b) {
   return b.AddAll(SplitAttrs{.axis = asked_axis}, {b.in(0), b.Ints(sizes)});
 }
 
-// A negative axis counts from the end of the result, for both ops that stand for a Pack.
+// A negative axis counts from the end of the result, for both ops that a Pack becomes.
 Result<Values> LowerPackParts(Lowering& b, int64_t axis) {
   Values parts;
   for (size_t i = 0; i < b.inputs(); ++i) {
@@ -126,8 +127,8 @@ Result<Values> LowerUnpackParts(Lowering& b, int64_t axis, int64_t count) {
   return out;
 }
 
-// TensorFlow gives a row of `off` for any index outside [0, depth); canonically negative ones count
-// from the end, so they are sent to `depth`, which is outside.
+// TensorFlow gives a row of `off` for any index outside [0, depth). The canonical op counts
+// negative indices from the end, so they are replaced by `depth`, which is outside.
 Result<Values> LowerOneHotRows(Lowering& b, int64_t axis) {
   ValueId indices = b.in(0);
   const DType dtype = b.fact(indices).dtype;
@@ -143,13 +144,13 @@ Result<Values> LowerOneHotRows(Lowering& b, int64_t axis) {
   return One(b.Add(OneHotAttrs{.axis = axis}, {indices, b.in(1), values}));
 }
 
-// Coordinates of what is true or not zero: one row each, not one column.
+// The coordinates of elements that are true or not zero: one row each, not one column.
 Result<Values> LowerPlaces(Lowering& b) {
   ONCILLA_ASSIGN(const ValueId columns, b.Add("NonZero", {}, {b.in(0)}, "columns"));
   return One(b.Transpose(columns, {1, 0}, ""));
 }
 
-// The condition of the old Select may be a vector that picks whole rows.
+// The condition of the old Select may be a vector that selects whole rows.
 Result<Values> LowerSelectRows(Lowering& b) {
   ValueId condition = b.in(0);
   ONCILLA_ASSIGN(const int condition_rank, b.Rank(0, "the condition"));

@@ -1,4 +1,5 @@
-// Runs the lowering rows over the nodes of a graph, and over those of functions in place of calls.
+// Runs the lowering rows over the nodes of a graph, and over the nodes of a function in place of a
+// call.
 #include "engine/import/onnx/builder.h"
 
 #include <algorithm>
@@ -8,18 +9,18 @@
 namespace oncilla {
 namespace {
 
-// How deep calls of functions and graphs within graphs may lie in each other.
+// The maximum nesting depth of function calls and subgraphs.
 constexpr int kMaxDepth = 64;
 
 std::string OpName(const OnnxNode& node) {
   return node.domain.empty() ? std::string(node.op) : StrCat(node.domain, ".", node.op);
 }
 
-// The graph with the attributes of a call in place of references to them.
+// A copy of the graph, with the attributes of a call in place of references to them.
 std::shared_ptr<const OnnxGraph> BoundGraph(const OnnxNode& call, const OnnxFunction& function,
                                             const OnnxGraph& graph, int64_t& budget);
 
-// The same for nodes.
+// The same for a list of nodes.
 std::vector<OnnxNode> BoundNodes(const OnnxNode& call, const OnnxFunction& function,
                                  std::span<const OnnxNode> given, int64_t& budget) {
   budget -= std::ssize(given);
@@ -38,7 +39,7 @@ std::vector<OnnxNode> BoundNodes(const OnnxNode& call, const OnnxFunction& funct
       for (const OnnxAttr& otherwise : function.defaults) {
         if (value == nullptr && otherwise.name == attr.reference) value = &otherwise;
       }
-      if (value == nullptr) continue;  // left out here, so left out there
+      if (value == nullptr) continue;  // the call omits it, so the node does too
       const std::string_view name = attr.name;
       attrs.push_back(*value);
       attrs.back().name = name;
@@ -67,7 +68,7 @@ OnnxImportState::OnnxImportState(const OnnxModel& m, const OnnxContext& c,
 
 std::string OnnxImportState::NewFunctionName(const std::string& wanted) {
   std::string name = wanted;
-  // Nodes of a file need not have names, nor different ones.
+  // Nodes in a file may have no names or equal names, so these are made unique.
   for (int number = 2; !function_names.insert(name).second; ++number) {
     name = StrCat(wanted, "#", number);
   }
@@ -175,7 +176,7 @@ void OnnxBuilder::Fail(const OnnxNode& node) {
   for (std::string_view output : node.outputs) scope_.failed.try_emplace(output);
 }
 
-// Unimplemented: this node is not supported, for the reason given.
+// Unimplemented means that this node is not supported, for the reason given.
 Status OnnxBuilder::LowerNode(const OnnxNode& node) {
   if (--state_.budget < 0) return DataLoss("loops within loops make too many nodes");
   ONCILLA_TRY(state_.bounds.Take(scope_.prefix.size() + node.label().size(),
@@ -183,7 +184,7 @@ Status OnnxBuilder::LowerNode(const OnnxNode& node) {
   const auto called = state_.functions.find({node.domain, node.op, node.overload});
   const OnnxFunction* function = called == state_.functions.end() ? nullptr : called->second;
   const bool control = function == nullptr && IsOnnxControl(node);
-  // Rows of com.microsoft refuse graphs by themselves, and say what to do instead.
+  // The rows of com.microsoft refuse subgraphs themselves, and say what to do instead.
   const bool own = node.domain == "com.microsoft";
   if (node.has_subgraph() && function == nullptr && !control && !own) {
     return Unsupported("it has a subgraph");
@@ -208,7 +209,7 @@ Status OnnxBuilder::LowerNode(const OnnxNode& node) {
       ONCILLA_ASSIGN(row, FindOnnxOp(node.domain, node.op, version));
     }
   }
-  // What depends on an unsupported node is not judged, only passed over.
+  // A node that depends on an unsupported one is skipped rather than judged.
   if (failed) {
     Fail(node);
     return {};
@@ -232,9 +233,8 @@ Status OnnxBuilder::LowerNode(const OnnxNode& node) {
   return {};
 }
 
-// What a row takes to be true since the file says so is checked in each run: a rank that the engine
-// cannot tell by itself is then known behind an EnsureShape, in front of which the row is run
-// again.
+// What the file states and a row relies on is checked in each run: if the engine cannot infer a
+// rank by itself, an EnsureShape is put in front, and the row is run again.
 Result<Values> OnnxBuilder::LowerByRow(const OnnxNode& node, const OnnxOpRow& row, int64_t version,
                                        Values inputs) {
   const std::string name = scope_.NameOf(node);
@@ -278,7 +278,7 @@ void OnnxBuilder::SetValue(std::string_view name, ValueId value) {
 void OnnxBuilder::Define(const OnnxNode& node, const Values& outputs) {
   for (size_t k = 0; k < node.outputs.size(); ++k) {
     const std::string_view name = node.outputs[k];
-    // What is fed is not computed, also where the node is needed for another output of it.
+    // A fed value is not computed, even if the node is needed for another output.
     if (name.empty() || scope_.values.contains(name)) continue;
     if (k >= outputs.size() || outputs[k] == kNoValue) {
       scope_.failed[name] = {OpName(node), StrCat("its output ", k), scope_.NameOf(node)};
@@ -299,7 +299,7 @@ Status OnnxBuilder::Call(const OnnxNode& node, const OnnxFunction& function, con
     }
   }
   const std::vector<OnnxNode> nodes = BoundNodes(node, function, function.nodes, state_.unfolding);
-  if (state_.unfolding < 0) return DataLoss("functions unfold to too many nodes");
+  if (state_.unfolding < 0) return DataLoss("functions expand to too many nodes");
   OnnxScope body(scope_.target, nodes, function.opsets);
   body.prefix = scope_.NameOf(node) + "/";
   body.depth = scope_.depth + 1;
@@ -323,7 +323,7 @@ Status OnnxBuilder::DefineCalled(const OnnxNode& node, const OnnxFunction& funct
     if (name.empty() || scope_.values.contains(name)) continue;
     ONCILLA_ASSIGN(const ValueId value, body.Find(function.outputs[k]));
     if (value == kNoValue) {
-      scope_.failed.try_emplace(name);  // listed already, by the node inside
+      scope_.failed.try_emplace(name);  // the node inside has reported it already
     } else {
       SetValue(name, value);
     }

@@ -47,7 +47,7 @@ struct OnnxImportState {
 
   // A name that no function has yet; remembered.
   std::string NewFunctionName(const std::string& wanted);
-  // Drops the functions made since there were `size`: who called them is lowered again.
+  // Drops the functions added since there were `size`: their callers are lowered again.
   void DropFunctions(size_t size);
 };
 

@@ -1,5 +1,5 @@
-// Types flow into functions from outside: each is lowered for the types that its node gives it, as
-// TensorFlow's are (../tf/graph/control.cc). Values that are known while importing are set into
+// Types flow into functions from outside: each function is lowered for the types that its node
+// gives it, as for TensorFlow (../tf/graph/control.cc). Values known at import are put into
 // functions as constants.
 #include "engine/import/onnx/control.h"
 
@@ -15,7 +15,8 @@ namespace {
 
 constexpr int kMaxDepth = 64;
 
-// An optional and a plain value of one type can come from two branches: both are then optional.
+// One branch may give an optional value and the other a plain one of the same type; both are then
+// made optional.
 Result<ValueId> AsKind(OnnxTarget& target, ValueId value, OnnxKind kind, const std::string& name) {
   const OnnxKind has = OnnxKindOf(target.graph, target.optionals, value);
   if (has == kind) return value;
@@ -25,7 +26,7 @@ Result<ValueId> AsKind(OnnxTarget& target, ValueId value, OnnxKind kind, const s
   return InvalidArgument("a tensor, a sequence or an optional value is given as another");
 }
 
-// A branch that became a function, before its results are made one kind with the other's.
+// A branch that became a function, before its results are matched with those of the other branch.
 struct Branch {
   explicit Branch(const Graph& around)
       : graph(std::make_unique<Graph>(around.shared_ops())), target(*graph) {}
@@ -34,7 +35,7 @@ struct Branch {
   Values results;
 };
 
-// The one integer or bool that is known of a value.
+// The single integer or bool of a value, if it is known.
 std::optional<int64_t> KnownNumber(const Graph& graph, ValueId id) {
   const Fact& fact = graph.fact(id);
   if (fact.kind != ValueKind::kTensor || !AllIntsKnown(fact)) return std::nullopt;
@@ -43,8 +44,8 @@ std::optional<int64_t> KnownNumber(const Graph& graph, ValueId id) {
   return (*ints)[0];
 }
 
-// The truth of a condition on sizes that are known: exporters write models with branches for shapes
-// that they do not have, whose results would be of no known rank.
+// The truth of a condition on known sizes. Exporters write models with branches for shapes that do
+// not occur, whose results would have an unknown rank.
 std::optional<bool> KnownTruth(const Graph& graph, ValueId id, int depth = 0) {
   if (const auto known = KnownNumber(graph, id); known.has_value()) return *known != 0;
   const NodeId producer = graph.value(id).producer;
@@ -102,7 +103,7 @@ class If {
     for (const OnnxGraph* branch : branches) {
       made.emplace_back(builder_.graph());
       ONCILLA_TRY(LowerBranch(*branch, made.back()));
-      // Both branches tell what they lack.
+      // Continue, so that both branches report what they lack.
       failed |= std::ranges::count(made.back().results, kNoValue) > 0;
     }
     if (failed) return Unsupported(kOnnxGraphFailed);
@@ -123,7 +124,7 @@ class If {
     return {};
   }
 
-  // The results at the places of the node's outputs.
+  // The results at the positions of the node's outputs.
   Values Spread(const Values& results) const {
     Values outputs(node_.outputs.size(), kNoValue);
     for (size_t i = 0; i < wanted_.size(); ++i) outputs[wanted_[i]] = results[i];
@@ -169,7 +170,7 @@ class If {
     return Spread(results);
   }
 
-  // Result i of both branches as one kind, and the fact that is true of both.
+  // Makes result i of both branches the same kind, and finds the fact that is true of both.
   Result<OnnxKind> MakeAlike(std::vector<Branch>& made, size_t i, Fact& common) const {
     const auto kind_of = [&](const Branch& branch) {
       return OnnxKindOf(*branch.graph, branch.target.optionals, branch.results[i]);
@@ -208,7 +209,7 @@ class If {
 Status OnnxSubgraphs::Capture(const OnnxGraph& graph) {
   bool failed = false;
   for (std::string_view name : FreeOnnxNames(graph)) {
-    // What nothing computes is told by the node inside that reads it.
+    // If nothing computes the name, the inner node that reads it reports that.
     if (captured_.contains(name) || !builder_.scope().Knows(name)) continue;
     ONCILLA_ASSIGN(const ValueId value, builder_.Find(name));
     if (value == kNoValue && !builder_.scope().values.contains(name)) {
@@ -227,7 +228,7 @@ Result<Values> OnnxSubgraphs::Lower(const OnnxGraph& graph, OnnxTarget& target,
                                     std::span<const ValueId> captured,
                                     std::span<const size_t> wanted) {
   const OnnxScope& around = builder_.scope();
-  if (around.depth >= kMaxDepth) return DataLoss("graphs and functions lie too deep in each other");
+  if (around.depth >= kMaxDepth) return DataLoss("graphs and functions are nested too deeply");
   OnnxScope scope(target, graph.nodes, around.opsets);
   scope.prefix = name_ + "/";
   scope.depth = around.depth + 1;

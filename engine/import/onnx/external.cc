@@ -1,4 +1,4 @@
-// Bounds of a tensor in its file are checked here, before a view of it exists.
+// The bounds of a tensor in its file are checked here, before a view of it exists.
 #include "engine/import/onnx/external.h"
 
 namespace oncilla {

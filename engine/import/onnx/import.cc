@@ -1,4 +1,4 @@
-// The main graph: its inputs, its nodes by the builder, its outputs.
+// The main graph: its inputs, its nodes (through the builder), its outputs.
 #include "engine/import/onnx/import.h"
 
 #include "engine/import/fed_facts.h"
@@ -8,7 +8,7 @@
 namespace oncilla {
 namespace {
 
-// What the nodes to be lowered read, beside the wanted outputs.
+// The names that the nodes to be lowered read, besides the wanted outputs.
 OnnxNames NeededNames(const OnnxImportRequest& request, std::span<const OnnxNode> nodes,
                       std::span<const size_t> order) {
   OnnxNames needed(request.outputs.begin(), request.outputs.end());
@@ -27,7 +27,7 @@ Status AddInputs(const OnnxImportRequest& request, std::span<const size_t> order
     const Fact* fed = i < request.fed.size() ? &request.fed[i] : nullptr;
     if (request.only_needed_inputs && !needed.contains(info.name)) continue;
     if (scope.values.contains(info.name)) {
-      return InvalidArgument("input '", info.name, "' stands there twice");
+      return InvalidArgument("input '", info.name, "' is given twice");
     }
     auto fact = OnnxInputFact(info, fed);
     if (!fact.ok()) return In(fact.status(), StrCat("input '", info.name, "'"));
@@ -42,8 +42,8 @@ Status AddInputs(const OnnxImportRequest& request, std::span<const size_t> order
   return {};
 }
 
-// An output that is declared as one type and computed as another would be misread by who asks for
-// it by the declaration.
+// If an output were computed as a type other than the declared one, callers that rely on the
+// declaration would misread it.
 Status CheckOutputType(const OnnxGraph& graph, const std::string& name, const Fact& fact) {
   for (const OnnxValueInfo& output : graph.outputs) {
     if (output.name != name || output.kind != OnnxKind::kTensor) continue;
@@ -61,7 +61,7 @@ Status CheckOutputType(const OnnxGraph& graph, const std::string& name, const Fa
 
 Result<Fact> OnnxInputFact(const TensorInfo& info, const Fact* fed) {
   if (info.dtype == DType::kInvalid) {
-    return Unsupported("it is no tensor, or of a type that the engine does not have");
+    return Unsupported("it is not a tensor, or has a type that the engine lacks");
   }
   Fact fact = info.kind == TensorInfo::Kind::kTensor ? Fact::Of(info.dtype, info.shape)
                                                      : Fact::List(info.dtype, info.shape);
@@ -70,7 +70,7 @@ Result<Fact> OnnxInputFact(const TensorInfo& info, const Fact* fed) {
   if (fact.shape.rank() > kMaxRank) return Unsupported("its rank is ", fact.shape.rank());
   for (int axis = 0; axis < fact.shape.rank(); ++axis) {
     Dim& dim = fact.shape[axis];
-    // Elements of a sequence may each have another size.
+    // Elements of a sequence may have different sizes.
     if (fact.kind == ValueKind::kList && !dim.known()) dim = Dim();
     if (fact.kind == ValueKind::kList) continue;
     if (!dim.known() && dim.name.empty()) dim.name = StrCat(info.name, ".", axis);

@@ -1,4 +1,4 @@
-// Lowers a graph node by node and notes what becomes of each.
+// Lowers a graph node by node and records the outcome for each.
 #include "engine/import/onnx/judge.h"
 
 #include <span>
@@ -27,7 +27,7 @@ class Judge {
     ONCILLA_TRY(scope_.Take(model_.graph));
     ONCILLA_ASSIGN(const std::vector<size_t> order, Order(inputs));
     for (const TensorInfo& info : inputs) {
-      // An input of a type that the engine lacks is a failure of the nodes that read it.
+      // If the engine lacks an input's type, the nodes that read the input fail.
       if (!AddInput(info)) scope_.failed.try_emplace(info.name);
     }
     NoteReads();
@@ -57,7 +57,7 @@ class Judge {
     return OrderOnnxNodes(model_.graph.nodes, wanted, known, given);
   }
 
-  // False where nothing stands for the tensor: it has no type that the engine has.
+  // False if the tensor has a type that the engine lacks.
   bool AddInput(const TensorInfo& info) {
     auto fact = OnnxInputFact(info);
     if (!fact.ok()) return false;
@@ -93,7 +93,7 @@ class Judge {
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       const std::string_view name = node.outputs[k];
       if (name.empty() || scope_.values.contains(name)) continue;
-      // An output that nobody reads may be missing, as the mask of Dropout is.
+      // An output that no node reads may be missing, such as the mask of Dropout.
       if (reason.empty() && read_.contains(name)) {
         const auto it = scope_.failed.find(name);
         reason = it == scope_.failed.end() || it->second.reason.empty()

@@ -1,5 +1,5 @@
-// What a loop carries may change its shape from round to round, so its body is lowered again with
-// less known of the shape until that holds for its results too.
+// The shape of a loop variable may change from iteration to iteration, so the body is lowered again
+// with less known of the shape, until the shapes of its results fit as well.
 #include "engine/import/onnx/loop.h"
 
 #include <algorithm>
@@ -56,7 +56,7 @@ class Loop {
       state_.DropFunctions(functions);
       ONCILLA_ASSIGN(body, LowerBody(round + 3 >= kMaxRounds));
     }
-    if (!body.has_value()) return Unsupported("the shapes that it carries do not settle");
+    if (!body.has_value()) return Unsupported("the shapes of its variables do not converge");
     ONCILLA_ASSIGN(Graph cond, MakeCond());
     WhileAttrs attrs;
     attrs.cond = state_.NewFunctionName(spec_.name + "/cond");
@@ -70,13 +70,13 @@ class Loop {
   }
 
  private:
-  // The arguments of cond and body: number, limit, more, carried, read, lists; some may be missing.
+  // The arguments of cond and body: number, limit, more, carried, read, lists; some may be absent.
   struct Arguments {
     ValueId number = kNoValue, limit = kNoValue, more = kNoValue;
     Values carried, read, lists;
   };
 
-  // A value of the graph around the loop within a function of it.
+  // A value of the outer graph inside a function of the loop.
   ValueId Outer(Graph& function, ValueId id, std::string name) const {
     const Fact& fact = target_.graph.fact(id);
     if (fact.has_value()) return function.AddConstant(fact.value);
@@ -104,7 +104,7 @@ class Loop {
     return out;
   }
 
-  // What the While takes at first, and the types of what it gives.
+  // The initial values of the While, and the types of its results.
   Result<Values> Initial(std::vector<std::string>& types) {
     Graph& graph = target_.graph;
     Values initial = {graph.AddConstant(Tensor::ScalarInt64(0))};
@@ -137,7 +137,7 @@ class Loop {
       const ValueId result = results[at];
       MarkOnnxKind(target_.graph, target_.optionals, result, kinds_[i]);
       out.carried.push_back(result);
-      // What began as an optional value and is a plain one behind each round.
+      // A value that begins as optional, and that each iteration gives as a plain one.
       if (!unwraps_[i]) continue;
       ONCILLA_ASSIGN(out.carried.back(),
                      UnwrapOnnxOptional(target_.graph, target_.optionals, result,
@@ -147,7 +147,7 @@ class Loop {
     return out;
   }
 
-  // number < limit and more
+  // The condition: number < limit and more
   Result<Graph> MakeCond() {
     Graph cond(target_.graph.shared_ops());
     OnnxTarget target(cond);
@@ -163,8 +163,8 @@ class Loop {
     return cond;
   }
 
-  // The body for facts_, or nothing when what it gives is not of these types: then facts_ know
-  // less, at the end no shape at all.
+  // Lowers the body for the types facts_. Returns nothing if its results are not of these types;
+  // facts_ then know less, and with `give_up` no shape at all.
   Result<std::optional<Graph>> LowerBody(bool give_up) {
     collected_.clear();
     Graph body(target_.graph.shared_ops());
@@ -178,6 +178,8 @@ class Loop {
     }
     ONCILLA_ASSIGN(const bool settled, Settle(target, round, give_up));
     if (!settled) return std::optional<Graph>();
+    // The body's results in the order of its arguments: counter, limit, condition, carried values,
+    // values that are only read, and the lists that collect the outputs of each iteration.
     ONCILLA_ASSIGN(Tensor one, ScalarOf(DType::kI64, 1));
     ONCILLA_ASSIGN(const ValueId next, body.Add(spec_.name + "/next", "Add", {},
                                                 {in.number, body.AddConstant(std::move(one))}));
@@ -204,7 +206,8 @@ class Loop {
     return std::optional<Graph>(std::move(body));
   }
 
-  // Whether the round gives what facts_, kinds_ and always_ say; else they say less afterwards.
+  // Whether an iteration's results match facts_, kinds_ and always_; if not, those know less
+  // afterwards.
   Result<bool> Settle(OnnxTarget& body, OnnxRound& round, bool give_up) {
     bool settled = true;
     if (always_ && round.more != kNoValue && !IsTrue(body.graph.fact(round.more))) {
@@ -231,7 +234,7 @@ class Loop {
     return settled;
   }
 
-  // A carried value stays optional where a round gives a plain one.
+  // A carried value stays optional if an iteration gives a plain one.
   Status SettleKind(OnnxTarget& body, ValueId& value, size_t i) {
     const OnnxKind kind = OnnxKindOf(body.graph, body.optionals, value);
     if (kind == kinds_[i]) return {};
@@ -261,7 +264,7 @@ std::vector<size_t> Numbers(size_t first, size_t end) {
   return all;
 }
 
-// A scalar as an input of a body that is declared with one axis.
+// Gives a scalar one axis if the body's input is declared with one.
 Result<ValueId> AsDeclared(Graph& graph, ValueId scalar, const OnnxValueInfo& input,
                            const std::string& name) {
   if (!input.shape.ranked() || input.shape.rank() != 1) return scalar;
@@ -269,7 +272,7 @@ Result<ValueId> AsDeclared(Graph& graph, ValueId scalar, const OnnxValueInfo& in
   return graph.Add(name, "Reshape", WriteAttrs(ReshapeAttrs{}), {scalar, graph.AddConstant(one)});
 }
 
-// A condition as a round gives it, as a scalar.
+// Converts an iteration's condition to a scalar.
 Result<ValueId> AsScalar(Graph& graph, ValueId x, const std::string& name) {
   const Fact& fact = graph.fact(x);
   if (fact.kind != ValueKind::kTensor || fact.dtype != DType::kBool) {
@@ -333,7 +336,7 @@ Result<Values> LowerOnnxLoop(OnnxBuilder& builder, const OnnxNode& node, OnnxLow
     spec.carried.push_back(b.in(i + 2));
   }
   spec.read = graphs.arguments();
-  // What nobody reads is not collected.
+  // Outputs that nothing reads are not collected.
   std::vector<size_t> wanted = Numbers(0, carried + 1);
   for (size_t k = carried; k < node.outputs.size(); ++k) {
     if (!node.outputs[k].empty()) wanted.push_back(k + 1);
@@ -361,7 +364,7 @@ Result<Values> LowerOnnxLoop(OnnxBuilder& builder, const OnnxNode& node, OnnxLow
   Values outputs = std::move(results.carried);
   outputs.resize(std::max(carried, node.outputs.size()), kNoValue);
   for (size_t i = 0; i < results.lists.size(); ++i) {
-    const size_t at = wanted[1 + carried + i];  // among the body's outputs
+    const size_t at = wanted[1 + carried + i];  // index among the body's outputs
     ONCILLA_ASSIGN(outputs[at - 1],
                    StackOnnxRounds(builder.graph(), results.lists[i], 0, body->outputs[at],
                                    StrCat(b.name(), "/scan", at - 1)));

@@ -45,7 +45,7 @@ struct OnnxLoopResults {
 };
 
 // Adds a While to the target. Unimplemented, with the message kOnnxGraphFailed, when the body holds
-// what is not supported.
+// something unsupported.
 Result<OnnxLoopResults> AddOnnxLoop(OnnxImportState& state, OnnxTarget& target,
                                     const OnnxLoopSpec& spec);
 

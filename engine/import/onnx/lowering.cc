@@ -1,4 +1,4 @@
-// What all families' lowering functions share, and the list of families.
+// What the lowering functions of all families share, and the list of families.
 #include "engine/import/onnx/lowering.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ bool OnnxLowering::HasAttr(std::string_view name) const { return Find(name) != n
 
 std::string_view OnnxLowering::UnknownAttr() const {
   for (size_t i = 0; i < node_.attrs.size(); ++i) {
-    // A hint of very old files that says where memory may be reused.
+    // A hint in very old files about which memory may be reused.
     if (asked_[i] == 0 && node_.attrs[i].name != "consumed_inputs") return node_.attrs[i].name;
   }
   return "";
@@ -126,7 +126,7 @@ Result<ValueId> OnnxLowering::EmptyList(const Fact& type, std::string_view role)
 }
 
 Result<ValueId> OnnxLowering::ToScalar(ValueId x, std::string_view role) {
-  if (fact(x).kind != ValueKind::kTensor) return InvalidArgument("a sequence is no number");
+  if (fact(x).kind != ValueKind::kTensor) return InvalidArgument("a sequence is not a number");
   if (fact(x).shape.ranked() && fact(x).shape.rank() == 0) return x;
   if (fact(x).has_value() && fact(x).value.elements() == 1) {
     return Constant(fact(x).value.Reshaped({}));
@@ -138,7 +138,7 @@ Result<DType> OnnxLowering::Type(std::string_view name, DType otherwise) const {
   if (!HasAttr(name)) return otherwise;
   ONCILLA_ASSIGN(const int64_t number, Int(name, 0));
   const DType dtype = DTypeFromOnnx(number);
-  // Nothing computes with complex numbers; they are fed, moved and fetched.
+  // No op computes with complex numbers; they are fed, moved and fetched.
   if (dtype == DType::kInvalid || IsComplex(dtype)) {
     return Unsupported("the type ", OnnxTypeName(number));
   }

@@ -1,4 +1,4 @@
-// The model is changed before anything reads its graph; nodes elsewhere that read a map keep it.
+// The model is rewritten before anything reads its graph. Nodes elsewhere that read a map keep it.
 #include "engine/import/onnx/maps.h"
 
 #include <algorithm>
@@ -22,7 +22,8 @@ OnnxValueInfo Vector(std::string_view name, int64_t type) {
   return info;
 }
 
-// The keys of a ZipMap: strings, or else 64-bit integers, by their numbers in TensorProto.DataType.
+// The type of a ZipMap's keys, as a number of TensorProto.DataType: strings, or else 64-bit
+// integers.
 int64_t KeyType(const OnnxNode& zip) {
   constexpr int64_t kInt64 = 7, kString = 8;
   return zip.Find("classlabels_strings") != nullptr ? kString : kInt64;
@@ -82,7 +83,7 @@ class Teller {
   }
 
  private:
-  // Empty where the model has the name already.
+  // Empty if the model uses the name already.
   std::string_view New(std::string_view name, std::string_view end) {
     std::string made = StrCat(name, end);
     if (taken_.contains(made)) return "";

@@ -1,4 +1,4 @@
-// A search in depth with a stack of its own: graphs of a file may be chains of any length.
+// Depth-first search with an explicit stack, since a file may contain chains of any length.
 #include "engine/import/onnx/order.h"
 
 #include <unordered_map>
@@ -31,9 +31,9 @@ Result<std::vector<size_t>> OrderOnnxNodes(std::span<const OnnxNode> nodes,
   const auto visit = [&](std::string_view name) -> Status {
     if (name.empty() || known.contains(name)) return {};
     const auto it = producer.find(name);
-    if (it == producer.end()) return {};  // said by who reads it
+    if (it == producer.end()) return {};  // the reader of the name reports it
     if (state[it->second] == kOpen) {
-      return DataLoss("the graph goes in a circle through '", name, "'");
+      return DataLoss("the graph has a cycle through '", name, "'");
     }
     if (state[it->second] == kNew) {
       state[it->second] = kOpen;

@@ -1,4 +1,5 @@
-// One function per message. A field that the engine has no use for is skipped unread.
+// One function per message, with the field numbers of onnx.proto. Fields that the engine does not
+// use are skipped.
 #include "engine/import/onnx/reader.h"
 
 #include <algorithm>
@@ -9,7 +10,7 @@ namespace {
 
 std::string_view Domain(std::string_view domain) { return domain == "ai.onnx" ? "" : domain; }
 
-// Which field holds the value, for files that do not say the type.
+// The type that a value field implies, for files that do not state the attribute's type.
 OnnxAttrType TypeOfField(uint32_t field) {
   switch (field) {
     case 2:
@@ -77,7 +78,7 @@ PartialShape ReadShape(Bytes bytes) {
     while (fields.Next()) {
       if (fields.field() == 1) {
         const int64_t size = fields.Int();
-        // Files write -1 for a size that is not known.
+        // Some files write -1 for an unknown size.
         dim = size >= 0 ? Dim(size) : Dim();
       } else if (fields.field() == 2) {
         const Bytes name = fields.View();
@@ -89,8 +90,8 @@ PartialShape ReadShape(Bytes bytes) {
   return PartialShape(std::move(dims));
 }
 
-// What a sequence or an optional value is of. Only what the engine has is told apart: a sequence of
-// tensors, and an optional tensor or such sequence.
+// The element type of a sequence or an optional value. Only what the engine supports is
+// distinguished: a sequence of tensors, and an optional tensor or sequence of tensors.
 OnnxType ReadType(Bytes bytes, int depth = 0);
 
 OnnxType ReadHeld(Bytes bytes, OnnxKind kind, int depth) {
@@ -206,7 +207,7 @@ OnnxAttr ReadAttr(Bytes bytes, int depth) {
   return attr;
 }
 
-// Names that a graph reads and neither computes nor takes or holds.
+// Collects the names that a graph reads but neither computes nor has as inputs or initializers.
 void AddFreeNames(const OnnxGraph& graph, std::unordered_set<std::string_view>& free) {
   std::unordered_set<std::string_view> own;
   for (const OnnxValueInfo& input : graph.inputs) own.insert(input.name);
@@ -229,7 +230,7 @@ void FindCaptures(OnnxNode& node) {
     for (const auto& graph : attr.graphs) AddFreeNames(*graph, free);
   }
   node.captures.assign(free.begin(), free.end());
-  std::sort(node.captures.begin(), node.captures.end());  // the same in every import
+  std::sort(node.captures.begin(), node.captures.end());  // the same order in every import
 }
 
 OnnxNode ReadNode(Bytes bytes, int depth) {
@@ -323,7 +324,7 @@ void ReadGraph(Bytes bytes, OnnxGraph& graph, int depth) {
 }
 
 std::shared_ptr<const OnnxGraph> ReadSubgraph(Bytes bytes, int depth) {
-  if (depth > kMaxOnnxGraphDepth) throw WireError("its graphs lie too deep within each other");
+  if (depth > kMaxOnnxGraphDepth) throw WireError("its graphs are nested too deeply");
   auto graph = std::make_shared<OnnxGraph>();
   ReadGraph(bytes, *graph, depth);
   return graph;
@@ -426,7 +427,7 @@ Status ReadModel(Bytes bytes, OnnxModel& model) {
   return {};
 }
 
-// A varint at `at`; false at the end of the bytes.
+// Reads a varint at `at`; false at the end of the bytes.
 bool ReadVarint(Bytes bytes, size_t& at, uint64_t& value) {
   value = 0;
   for (int shift = 0; shift < 64 && at < bytes.size(); shift += 7) {
@@ -462,8 +463,8 @@ std::string_view OnnxNode::label() const {
 }
 
 bool LooksLikeOnnx(Bytes bytes) {
-  // The IR version comes first and the graph, field 7, somewhere behind it; a file cut off within
-  // the graph still counts. TensorFlow's files have no field 7.
+  // The IR version comes first, and the graph, field 7, somewhere after it; a file that is cut off
+  // within the graph is still detected. TensorFlow's files have no field 7.
   bool version = false;
   for (size_t at = 0; at < bytes.size();) {
     uint64_t tag = 0, value = 0;

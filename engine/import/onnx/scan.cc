@@ -1,5 +1,4 @@
-// Loops over what is there already: Scan over slices of tensors, SequenceMap over elements of
-// sequences.
+// Loops over existing values: Scan over slices of tensors, SequenceMap over elements of sequences.
 #include <algorithm>
 
 #include "engine/import/onnx/loop.h"
@@ -17,7 +16,7 @@ std::vector<size_t> All(size_t count) {
   return all;
 }
 
-// The size of x along an axis as an i64 scalar: a constant where it is known.
+// The size of x along an axis as an i64 scalar; a constant if it is known.
 Result<ValueId> SizeAlong(Graph& graph, ValueId x, int64_t axis, const std::string& name) {
   const PartialShape& shape = graph.fact(x).shape;
   if (shape.ranked() && axis < shape.rank() && shape[static_cast<int>(axis)].known()) {
@@ -30,7 +29,7 @@ Result<ValueId> SizeAlong(Graph& graph, ValueId x, int64_t axis, const std::stri
                    {size, graph.AddConstant(Tensor::Int64s({}))});
 }
 
-// Fails the run when two lengths differ; here and now when both are known.
+// Fails the run if two lengths differ; fails the import if both are known.
 Status RequireSame(Graph& graph, ValueId a, ValueId b, const std::string& name,
                    const std::string& what) {
   const Fact &first = graph.fact(a), &second = graph.fact(b);
@@ -44,7 +43,7 @@ Status RequireSame(Graph& graph, ValueId a, ValueId b, const std::string& name,
   return graph.AddNode(name, "Assert", WriteAttrs(AssertAttrs{}), {same, text, a, b}).status();
 }
 
-// One Scan over tensors without a batch, in a target: the node's own, or a round's over a batch.
+// One Scan over tensors without a batch axis: the node itself, or one entry of a batch.
 struct Slices {
   std::string name;
   OnnxSubgraphs& graphs;
@@ -53,8 +52,8 @@ struct Slices {
   std::vector<int64_t> input_axes, input_directions;    // of each scanned input
   std::vector<int64_t> output_axes, output_directions;  // of each scanned output
 
-  // `inputs` are states and scanned inputs, `captured` stand for the graph's arguments. Gives the
-  // last states and the scanned outputs.
+  // `inputs` are states and scanned inputs; `captured` are the graph's other arguments. Returns the
+  // final states and the scanned outputs.
   Result<Values> Add(OnnxTarget& target, std::span<const ValueId> inputs,
                      std::span<const ValueId> captured) const {
     Graph& graph = target.graph;
@@ -127,7 +126,7 @@ struct Slices {
   }
 };
 
-// A list with one entry for each of `count`, zeros when it is not given.
+// A list with one entry for each of `count` inputs or outputs; zeros if it is not given.
 Result<std::vector<int64_t>> Entries(const OnnxLowering& b, std::string_view name, size_t count,
                                      bool directions) {
   ONCILLA_ASSIGN(std::vector<int64_t> list, b.IntList(name));
@@ -140,7 +139,7 @@ Result<std::vector<int64_t>> Entries(const OnnxLowering& b, std::string_view nam
   return list;
 }
 
-// Axes of scanned inputs from the front.
+// Converts negative axes of scanned inputs.
 Status NormaliseInputAxes(const OnnxLowering& b, Slices& slices) {
   for (size_t i = 0; i < slices.input_axes.size(); ++i) {
     int64_t& axis = slices.input_axes[i];
@@ -155,7 +154,7 @@ Status NormaliseInputAxes(const OnnxLowering& b, Slices& slices) {
 }
 
 // Scan of opset 8: all tensors have a batch axis in front, and each entry of the batch is scanned
-// by itself.
+// separately.
 Result<Values> ScanBatch(OnnxBuilder& builder, OnnxLowering& b, const Slices& slices) {
   if (b.has(0)) return Unsupported("with lengths of sequences");
   OnnxLoopSpec spec;

@@ -1,4 +1,4 @@
-// ONNX behind the ModelSource interface: names to tensors, then ImportOnnx.
+// ONNX behind the ModelSource interface: names are resolved to tensors, then ImportOnnx runs.
 #include "engine/import/onnx/source.h"
 
 #include <deque>
@@ -53,7 +53,8 @@ class OnnxSource : public ModelSource {
         external_(file_->of_bytes() ? "" : FolderOf(file_->path())) {
     TellOnnxMapsAsTensors(model_, map_names_);
     const OnnxGraph& graph = model_.graph;
-    // Before IR version 4 every initializer was listed as an input as well; it is its default.
+    // Before IR version 4 every initializer was listed as an input as well; it is that input's
+    // default.
     std::unordered_set<std::string_view> initialized;
     for (const auto& [name, tensor] : graph.initializers) initialized.insert(name);
     for (const OnnxValueInfo& input : graph.inputs) {
@@ -65,8 +66,8 @@ class OnnxSource : public ModelSource {
     }
   }
 
-  // The files of large tensors, which belong to the model: other ones may stand there later. What
-  // stands in the way is told by who reads them, but for a model that has no folder.
+  // Opens the files of large tensors now, since they belong to this model and may be replaced
+  // later. Errors are reported by the readers of a tensor, except if the model has no folder.
   Status OpenExternal() {
     return ReadWire("an initializer", [&]() -> Status {
       for (const auto& [name, tensor] : model_.graph.initializers) {
@@ -135,7 +136,7 @@ class OnnxSource : public ModelSource {
     return value;
   }
 
-  // Every name of a tensor in the graph.
+  // Whether any tensor in the graph has this name.
   bool Exists(std::string_view name) const {
     if (stated_.contains(name)) return true;
     for (const auto& [initializer, tensor] : model_.graph.initializers) {
@@ -177,11 +178,11 @@ class OnnxSource : public ModelSource {
     return request;
   }
 
-  mutable std::mutex mutex_;  // of external_: tensors of subgraphs may open files late
+  mutable std::mutex mutex_;  // guards external_, since tensors of subgraphs may open files later
   std::shared_ptr<const MappedFile> file_;
-  std::deque<std::string> map_names_;  // of the model's, where they are not in the file
+  std::deque<std::string> map_names_;  // names of maps, where the file does not contain them
   OnnxModel model_;
-  mutable OnnxExternalFiles external_;  // files that were opened are kept
+  mutable OnnxExternalFiles external_;  // opened files are kept
   Signature signature_;
   std::unordered_map<std::string_view, const OnnxValueInfo*> stated_;
 };
@@ -192,7 +193,7 @@ Result<std::unique_ptr<ModelSource>> OpenOnnx(std::shared_ptr<const MappedFile> 
   auto model = ReadOnnxModel(file->text(), file->path());
   if (!model.ok()) return WithStage(model.status(), Stage::kFile);
   const std::string path = file->path();
-  // What a newer version changed in the meaning of a file is not known.
+  // It is unknown what a newer version changed in the meaning of a file.
   if (model->ir_version > kNewestOnnxIr) {
     const Status status = Unsupported("ONNX's IR version ", model->ir_version,
                                       "; the newest that is known is ", kNewestOnnxIr);

@@ -1,5 +1,5 @@
-// A TensorProto holds its elements in one of three ways: raw bytes, a typed list (of a wider type
-// for small ones), or a reference to another file.
+// A TensorProto stores its elements in one of three ways: as raw bytes, as a typed list (of a wider
+// type for small elements), or as a reference to another file.
 #include "engine/import/onnx/tensor.h"
 
 #include <charconv>
@@ -11,7 +11,7 @@ namespace {
 struct TypeRow {
   const char* name;
   DType dtype;
-  uint32_t list;  // field number of the typed list that holds such elements
+  uint32_t list;  // field number of the typed list for such elements
 };
 
 // By onnx.TensorProto.DataType.
@@ -69,7 +69,7 @@ Status ReadExternal(Bytes entry, OnnxExternalData& external) {
     external.location = value;
     return {};
   }
-  // Any other key could change what is read, or where.
+  // Any other key could change what is read, or from where.
   if (key == "checksum") return {};
   if (key != "offset" && key != "length") {
     return Unsupported("external data with the key '", key, "'");
@@ -133,11 +133,11 @@ Result<Tensor> ReadStrings(Bytes proto, const Shape& shape) {
 
 Result<Tensor> ReadList(Bytes proto, const TensorDesc& desc, uint32_t list) {
   std::string data;
-  // A number of the list is a byte of packed elements, and a part of complex ones.
+  // A number in the list is one byte of packed elements, or one part of a complex number.
   const int64_t parts = IsComplex(desc.dtype) ? 2 : 1;
   const auto each = static_cast<size_t>(IsPacked(desc.dtype) ? 1 : BytesOf(desc.dtype) / parts);
   const auto limit = static_cast<uint64_t>(desc.bytes());
-  // Little-endian hosts only, as everywhere in the engine: the low bytes come first.
+  // The engine supports little-endian hosts only: the low bytes come first.
   const auto add = [&](auto value) {
     if (data.size() >= limit) throw WireError("a tensor lists more values than its shape holds");
     data.append(reinterpret_cast<const char*>(&value), each);
@@ -178,7 +178,7 @@ std::string OnnxExternalLocation(Bytes tensor_proto) {
   bool is_external = false;
   WireMessage message(tensor_proto);
   while (message.Next()) {
-    // What is wrong with an entry is told when the tensor is read.
+    // An error in an entry is reported when the tensor is read.
     if (message.field() == 13) (void)ReadExternal(message.View(), data).ok();
     if (message.field() == 14) is_external = message.Int() == 1;
   }

@@ -1,4 +1,5 @@
-// Both messages number their fields alike: 2 the kind of what is held, 3 tensors, 5 sequences.
+// Both messages use the same field numbers: 2 for the kind of the contents, 3 for tensors, 5 for
+// sequences.
 #include "engine/import/onnx/value.h"
 
 #include "engine/import/onnx/tensor.h"
@@ -7,7 +8,7 @@
 namespace oncilla {
 namespace {
 
-// onnx.SequenceProto.DataType and onnx.OptionalProto.DataType.
+// Values of onnx.SequenceProto.DataType and onnx.OptionalProto.DataType.
 constexpr int64_t kUndefined = 0, kTensor = 1, kSequence = 3;
 
 TensorList ListOf(const TensorInfo& info) {
@@ -16,12 +17,12 @@ TensorList ListOf(const TensorInfo& info) {
   return TensorList(info.dtype, std::move(element));
 }
 
-// The tensor with aligned bytes.
+// Reads a tensor and aligns its bytes.
 Result<Tensor> TensorFrom(Bytes proto, DType wanted, const std::shared_ptr<const void>& owner) {
   ONCILLA_ASSIGN(OnnxTensor tensor, TensorFromOnnx(proto, owner));
   const Tensor& value = tensor.value;
   if (value.dtype() == DType::kString) return std::move(tensor.value);
-  // Data of bfloat16 may be written as the numbers of its bits, of type uint16.
+  // Data of type bfloat16 may be written as its bits, of type uint16.
   const bool bits = wanted == DType::kBF16 && value.dtype() == DType::kU16;
   if (value.aligned() && !bits) return std::move(tensor.value);
   return Tensor::Copy({bits ? wanted : value.dtype(), value.shape()}, value.bytes());

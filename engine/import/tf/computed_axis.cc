@@ -1,4 +1,5 @@
-// Computed axes, moved to the front or made the middle one of three.
+// Ops along an axis that is computed at run time: it is moved to the front, or made the middle one
+// of three.
 #include "engine/import/tf/computed_axis.h"
 
 #include <limits>
@@ -10,7 +11,7 @@ namespace {
 
 constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
 
-// An axis of x as a number in [0, rank), and numbers made of it.
+// An axis of x as a number in [0, rank), and numbers derived from it.
 class Axis {
  public:
   Axis(TfFormula& f, ValueId x, ValueId axis) : f_(f) {
@@ -25,15 +26,15 @@ class Axis {
 
   ValueId number() const { return number_; }
   ValueId next() const { return next_; }
-  // Numbers as vectors of one element.
+  // Converts a number to a vector of one element.
   ValueId List(ValueId number) { return f_("Reshape", {number, f_.Ints({1})}); }
   ValueId Places(ValueId from, ValueId to) { return f_("Range", {from, to, one_}); }
   ValueId Join(Values lists) { return f_(ConcatAttrs{.axis = 0}, std::move(lists)); }
 
-  // The permutation that moves the axis to the front, and the one that moves it back.
+  // The permutation that moves the axis to the front; the one that moves it back follows.
   ValueId ToFront() { return Join({List(number_), Places(zero_, number_), Places(next_, rank_)}); }
   ValueId Back() { return Join({Places(one_, next_), f_.Ints({0}), Places(next_, rank_)}); }
-  // The number once more, checked to be in [least, rank).
+  // The number again, checked to be in [least, rank).
   ValueId AtLeast(int64_t least) {
     if (least == 0) return number_;
     const ValueId first = f_.Number(DType::kI64, static_cast<double>(least));
@@ -46,7 +47,7 @@ class Axis {
   ValueId zero_ = kNoValue, one_ = kNoValue, rank_ = kNoValue, number_ = kNoValue, next_ = kNoValue;
 };
 
-// The sizes of x before an axis, on it and behind it.
+// The sizes of x before the axis, on it and after it.
 struct Around {
   ValueId shape, before, size, behind;
 };
@@ -57,7 +58,7 @@ Around SizesAround(TfFormula& f, Axis& axis, ValueId x) {
           f("Slice", {shape, axis.List(axis.next()), f.Ints({kToTheEnd})})};
 }
 
-// How many elements sizes stand for, as a vector of one number.
+// The product of sizes, as a vector of one element.
 ValueId Product(TfFormula& f, ValueId sizes) {
   return f("ReduceProd", ReduceAttrs{.keep_dims = true, .empty_axes_is_all = false},
            {sizes, f.Ints({0})});
@@ -66,7 +67,7 @@ ValueId Product(TfFormula& f, ValueId sizes) {
 }  // namespace
 
 Result<Values> ConcatAlong(TfLowering& b, const Values& parts, ValueId axis) {
-  if (parts.empty()) return DataLoss("has nothing to put together");
+  if (parts.empty()) return DataLoss("has no parts to join");
   TfFormula f(b);
   Axis at(f, parts[0], axis);
   const ValueId perm = at.ToFront();

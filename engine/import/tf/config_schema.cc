@@ -1,4 +1,4 @@
-// Names and numbers of config.proto and rewriter_config.proto in tensorflow/core/protobuf.
+// Field names and numbers of config.proto and rewriter_config.proto in tensorflow/core/protobuf.
 #include "engine/import/tf/config_schema.h"
 
 namespace oncilla {
@@ -8,7 +8,7 @@ using enum FieldKind;
 
 constexpr EnumName kToggle[] = {{"DEFAULT", 0}, {"ON", 1}, {"OFF", 2}, {"AGGRESSIVE", 3}};
 
-// What has no effect here has no members either.
+// Messages without effect here need no members.
 const MessageSchema kOther{"..", {}};
 
 constexpr FieldSchema kCountFields[] = {{.name = "key", .number = 1, .kind = kBytes},

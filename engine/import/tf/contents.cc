@@ -1,5 +1,5 @@
-// One walk over the MetaGraphDef's bytes. Fields after meta_graph.proto, graph.proto,
-// function.proto, saved_object_graph.proto and struct.proto.
+// A single pass over the MetaGraphDef's bytes. Field numbers are those of meta_graph.proto,
+// graph.proto, function.proto, saved_object_graph.proto and struct.proto.
 #include "engine/import/tf/contents.h"
 
 #include <algorithm>
@@ -23,8 +23,8 @@ std::vector<TfContents::OpCount> MostFrequentFirst(const OpCounts& counts) {
   return out;
 }
 
-// A value that a function was traced with, as Python would write it. What nests or goes on too far
-// to be read by anybody is cut.
+// Prints a value that a function was traced with, as Python would write it. Deep nesting and long
+// lists are cut short.
 class ValueText {
  public:
   void Add(Bytes structured_value, int depth) {
@@ -36,7 +36,7 @@ class ValueText {
     }
     if (!any) text += "None";
   }
-  // The arguments of a call: a tuple of the positional ones, and a dictionary of the named ones.
+  // The arguments of a call: a tuple of positional ones and a dictionary of named ones.
   void AddArguments(Bytes structured_value) {
     WireMessage message(structured_value);
     while (message.Next()) {
@@ -60,7 +60,7 @@ class ValueText {
     }
   }
 
-  // The items of a tuple or dictionary without its brackets.
+  // The items of a tuple or dictionary, without its brackets.
   void AddItems(Bytes structured_value) {
     WireMessage message(structured_value);
     while (message.Next()) {
@@ -70,7 +70,7 @@ class ValueText {
     }
   }
 
-  // ListValue and TupleValue hold values, DictValue pairs.
+  // ListValue and TupleValue hold values; DictValue holds pairs.
   void List(Bytes list, bool pairs, int depth) {
     WireMessage message(list);
     while (message.Next()) {
@@ -91,7 +91,7 @@ class ValueText {
         if (entry.field() == 1) key = entry.View();
         if (entry.field() == 2) value = entry.View();
       }
-      // A tensor says its name itself.
+      // A tensor spec prints its own name.
       const std::string prefix = StrCat(key, ": ");
       const size_t at = text.size();
       Add(value, depth + 1);
@@ -104,6 +104,7 @@ class ValueText {
       text += "..";
       return;
     }
+    // The cases are the fields of StructuredValue (struct.proto).
     switch (message.field()) {
       case 11:
         text += StrCat(message.Double());
@@ -126,7 +127,7 @@ class ValueText {
       case 35:
         TensorSpec(message.View());
         break;
-      case 34: {  // a class of its own: ragged, sparse, ..
+      case 34: {  // another TypeSpec class: ragged, sparse, ..
         Bytes name;
         WireMessage spec(message.View());
         while (spec.Next()) {
@@ -331,10 +332,10 @@ class Reader {
     return tensor;
   }
 
-  // Functions among the children of the root object, as users of tf.saved_model.load find them.
+  // Functions among the children of the root object, as users of tf.saved_model.load see them.
   void ReadObjects(Bytes object_graph) {
     std::vector<Bytes> objects;
-    std::map<Bytes, Bytes> signatures;  // of concrete functions
+    std::map<Bytes, Bytes> signatures;  // the signature of each concrete function
     WireMessage message(object_graph);
     while (message.Next()) {
       if (message.field() == 1) objects.push_back(message.View());
@@ -402,7 +403,7 @@ Result<TfContents> OfSavedModel(SavedModel& model, const std::string& path) {
   if (variables.ok()) {
     reader.out.checkpoint_tensors = 0;
     for (const Checkpoint::Entry& entry : (*variables)->entries()) {
-      if (entry.tf_type == tf_type::kString) continue;  // the object graph, paths of assets
+      if (entry.tf_type == tf_type::kString) continue;  // the object graph, or paths of assets
       ++reader.out.checkpoint_tensors;
       int64_t bytes = entry.size;
       if (entry.partitioned && entry.shape.known()) {

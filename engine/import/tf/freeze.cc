@@ -1,4 +1,5 @@
-// See tf_freeze.h. Fields after graph.proto, node_def.proto, function.proto, op_def.proto,
+// See freeze.h. Field numbers are those of graph.proto, node_def.proto, function.proto,
+// op_def.proto, attr_value.proto and tensor.proto.
 // attr_value.proto and tensor.proto.
 #include "engine/import/tf/freeze.h"
 
@@ -19,7 +20,7 @@ constexpr int kMaxHops = 1 << 12;
 constexpr size_t kMaxFunctions = 1 << 16;
 constexpr int kMaxDepth = 64;
 
-// What TensorFlow takes for a node's name.
+// Turns a text into a name that TensorFlow accepts for a node.
 std::string NodeName(std::string_view text) {
   std::string name(text.substr(0, text.find(':')));
   const auto word = [](char c) {
@@ -39,12 +40,12 @@ std::string InputText(const TfInput& input) {
   return std::string(input.node);
 }
 
-// Where a node stands: the main graph, or a function with the types that its arguments have.
+// Where a node is: in the main graph, or in a function, with the types of its arguments there.
 struct Scope {
   const TfBody* body = nullptr;
   const TfFunction* function = nullptr;
   std::vector<int64_t> arg_types;
-  const std::unordered_set<std::string_view>* wanted = nullptr;  // of the main graph
+  const std::unordered_set<std::string_view>* wanted = nullptr;  // nodes of the main graph to write
 };
 
 class Freezer {
@@ -81,7 +82,7 @@ class Freezer {
   }
 
  private:
-  using Site = std::pair<int, int>;  // node of the main graph, output
+  using Site = std::pair<int, int>;  // node of the main graph, and output
 
   Result<Site> Find(const TensorInfo& info) {
     ONCILLA_ASSIGN(const TfInput input, ParseTfInput(info.source));
@@ -111,7 +112,7 @@ class Freezer {
     return {};
   }
 
-  // The nodes that the fetches need, by data and control edges, as TensorFlow prunes.
+  // Collects the nodes that the fetches need through data and control edges, as TensorFlow prunes.
   Status Reach(const std::vector<Site>& fetches) {
     std::vector<Site> stack = fetches;
     while (!stack.empty()) {
@@ -167,7 +168,7 @@ class Freezer {
     return {};
   }
 
-  // Outputs get their names by identities, unless they have them already.
+  // Identity nodes give outputs their names, unless they have them already.
   Status AddOutputs(const std::vector<Site>& fetches) {
     for (size_t i = 0; i < fetches.size(); ++i) {
       const TensorInfo& info = request_.outputs[i];
@@ -190,7 +191,7 @@ class Freezer {
     return {};
   }
 
-  // "node:1", and a fed tensor by its placeholder.
+  // "node:1", or for a fed tensor the name of its placeholder.
   std::string MainInput(const Site& site) const {
     const auto feed = feeds_.find(site);
     if (feed != feeds_.end()) return feed_names_[feed->second];
@@ -202,7 +203,7 @@ class Freezer {
     return WithNode(In(std::move(status), Where(node)), std::string(node.name));
   }
 
-  // The type of the variable that a handle stands for; 0 for all that is no variable's handle.
+  // The type of the variable that a handle refers to; 0 for anything that is no variable's handle.
   Result<int64_t> HandleType(const Scope& scope, TfInput input) {
     for (int hops = 0; hops < kMaxHops; ++hops) {
       const int arg = scope.function == nullptr ? -1 : scope.function->FindArg(input.node);
@@ -240,7 +241,8 @@ class Freezer {
            graph_.HasFunction(node.op);
   }
 
-  // The name of a copy of the function for arguments of these types.
+  // Copies the function for arguments of these types, and returns the copy's name. Handles of
+  // variables become the values.
   Result<std::string> Specialise(std::string_view name, const std::vector<int64_t>& arg_types) {
     ONCILLA_ASSIGN(const TfFunction* function, graph_.Function(name));
     if (function->args.size() != arg_types.size()) {
@@ -313,7 +315,7 @@ class Freezer {
     return {};
   }
 
-  // An input as it is spelled in the copy.
+  // An input as it is written in the copy.
   Result<std::string> InputOf(const Scope& scope, const TfInput& input) {
     if (scope.function == nullptr) {
       const int id = graph_.main().Find(input.node);
@@ -327,7 +329,7 @@ class Freezer {
       ONCILLA_ASSIGN(site.second, graph_.OutputIndex(NodeAt(site), input));
       return MainInput(site);
     }
-    // The output of what was a read has the name that identities give theirs.
+    // A read becomes an Identity, so its output is named as that of an Identity.
     TfInput named = input;
     const int id = scope.body->Find(input.node);
     if (id >= 0 && scope.body->nodes[static_cast<size_t>(id)].op == "ReadVariableOp" &&
@@ -350,8 +352,9 @@ class Freezer {
     if (IsTfWrite(node.op)) {
       return Unsupported("a frozen graph has no state, and this node changes some");
     }
+    // Find out which inputs are handles of variables.
     std::vector<std::string> inputs;
-    std::vector<int64_t> handles;  // per data input
+    std::vector<int64_t> handles;  // per data input: the variable's type, or 0
     bool has_handle = false;
     for (const TfInput& input : node.inputs) {
       ONCILLA_ASSIGN(std::string text, InputOf(scope, input));
@@ -368,7 +371,7 @@ class Freezer {
       ONCILLA_TRY(TakeValues(scope, node, handles, field, to, op, inputs, changed, dropped));
     }
     ONCILLA_TRY(TakeFunctions(node, handles, op, changed));
-    // Reference edges are values now.
+    // Reference types become value types.
     for (const char* name :
          {"RefSwitch", "RefMerge", "RefEnter", "RefExit", "RefNextIteration", "RefIdentity"}) {
       if (op == name) op.erase(0, 3);
@@ -376,7 +379,7 @@ class Freezer {
     WireRope copy = tf_write::NodeHead(node.name, op);
     for (const std::string& input : inputs) copy.Text(3, input);
     for (const auto& [name, value] : node.attrs) {
-      // Notes of the exporter: where it ran, how its Python named things.
+      // Annotations of the exporter: where the node ran, and how Python code named it.
       if (name.substr(0, 1) == "_" || name == "config_proto" || name == "executor_type") continue;
       if (changed.count(name) > 0 || dropped.count(name) > 0) continue;
       WireRope entry;
@@ -402,7 +405,7 @@ class Freezer {
     return {};
   }
 
-  // What an op on a variable's handle is on its value.
+  // Rewrites an op on a variable's handle to one on the variable's value.
   Status TakeValues(const Scope& scope, const TfNode& node, const std::vector<int64_t>& handles,
                     uint32_t field, WireRope& to, std::string& op, std::vector<std::string>& inputs,
                     std::map<std::string, WireRope, std::less<>>& changed,
@@ -448,7 +451,7 @@ class Freezer {
       changed.emplace("T", tf_write::TypeAttr(type));
       return {};
     }
-    if (IsCall(node) || !TfControlFormOf(op).attrs.empty()) return {};  // TakeFunctions does it
+    if (IsCall(node) || !TfControlFormOf(op).attrs.empty()) return {};  // see TakeFunctions
     if (op == "IdentityN") {
       ONCILLA_ASSIGN(auto types, attrs.TypeNumbers("T"));
       for (size_t i = 0; i < types.size() && i < handles.size(); ++i) {
@@ -466,7 +469,7 @@ class Freezer {
     return {};
   }
 
-  // Functions that the node names, copied for what their arguments are now.
+  // Specialises the functions that the node calls for the types that its arguments have now.
   Status TakeFunctions(const TfNode& node, const std::vector<int64_t>& handles, std::string& op,
                        std::map<std::string, WireRope, std::less<>>& changed) {
     const TfControlForm form = TfControlFormOf(node.op);
@@ -476,11 +479,12 @@ class Freezer {
         if (name.substr(0, 1) == "_") continue;
         const auto functions = TfAttr(value).Functions();
         if (TfAttr(value).Function().ok() || (functions.ok() && !functions->empty())) {
-          return Unsupported("an op with a function that is no call, loop or branch");
+          return Unsupported("an op with a function that is not a call, loop or branch");
         }
       }
       return {};
     }
+    // The argument types of a function: `shift` inputs come before those that are passed on.
     const auto arguments = [&](std::string_view function,
                                int shift) -> Result<std::vector<int64_t>> {
       ONCILLA_ASSIGN(const TfFunction* found, graph_.Function(function));
@@ -497,7 +501,6 @@ class Freezer {
       ONCILLA_ASSIGN(const auto types, arguments(function, shift));
       return Specialise(function, types);
     };
-    // Types of inputs, where an attribute lists them.
     const auto retype = [&](std::string_view attr, size_t first) -> Status {
       ONCILLA_ASSIGN(auto types, graph_.Attrs(node).TypeNumbers(attr));
       for (size_t i = 0; i < types.size() && i + first < handles.size(); ++i) {
@@ -518,6 +521,7 @@ class Freezer {
       changed.emplace("f", tf_write::FunctionAttr(name));
       return retype("Tin", 0);
     }
+    // Control flow: each branch, condition and body is specialised.
     if (form.attrs[0] == "branches") {
       ONCILLA_ASSIGN(const auto branches, TfAttr(node.FindAttr("branches")).Functions());
       std::vector<std::string> names;
@@ -536,7 +540,7 @@ class Freezer {
     const bool is_loop = node.op.find("While") != Bytes::npos || node.op == "For";
     ONCILLA_TRY(retype(is_loop ? "T" : "Tin", node.op == "For" ? 3 : is_loop ? 0 : 1));
     if (node.op == "For" || !is_loop) return {};
-    // A handle is a scalar, the value is not.
+    // A handle is a scalar, but its variable's value need not be.
     auto shapes = graph_.Attrs(node).Shapes("output_shapes");
     if (!shapes.ok() || shapes->empty()) return {};
     WireRope list, value;

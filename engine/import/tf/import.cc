@@ -1,4 +1,4 @@
-// Inputs and outputs of the main graph; the builder does the rest.
+// The inputs and outputs of the main graph; TfBuilder adds the nodes.
 #include "engine/import/tf/import.h"
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 namespace oncilla {
 namespace {
 
-// The type of an output, from the op's definition in the file or the attributes that ops commonly
-// have for it. Only for tensors that are fed in the middle of a graph.
+// The type of an output, from the op's definition in the file or from attributes that ops commonly
+// use. Only needed for tensors that are fed in the middle of a graph.
 DType OutputType(const TfGraph& graph, const TfNode& node, int output) {
   const TfAttrs attrs = graph.Attrs(node);
   const TfOpDef* def = graph.defs().Find(node.op);
@@ -89,7 +89,7 @@ class Importer {
       const TensorInfo& info = request_.inputs[i];
       for (size_t j = 0; j < i; ++j) {
         if (request_.inputs[j].name == info.name) {
-          return InvalidArgument("input '", info.name, "' stands there twice");
+          return InvalidArgument("input '", info.name, "' is given twice");
         }
       }
       const Fact* fed = i < request_.fed.size() ? &request_.fed[i] : nullptr;
@@ -103,7 +103,7 @@ class Importer {
     return {};
   }
 
-  // Within a graph complex numbers are their parts, along a last axis.
+  // Inside a graph, complex numbers are their parts along an additional last axis.
   Status TakeApart(const std::string& name, ValueId& value) {
     const DType part = PartOf(graph().fact(value).dtype);
     ONCILLA_ASSIGN(value, graph().Add(StrCat(name, "/parts"), "Bitcast",
@@ -117,8 +117,8 @@ class Importer {
     return graph().Add(StrCat(name, "/complex"), "Bitcast", WriteAttrs(attrs), {parts});
   }
 
-  // What the signature and the placeholder say together. Sizes that are not known get names, so
-  // that a reshape back to them is recognised.
+  // Combines the signature and the placeholder. Unknown sizes get names, so that a reshape back to
+  // them is recognised.
   Result<Fact> InputFact(const TensorInfo& info, const TfNode* node, const Fact* fed) {
     Fact fact = Fact::Of(info.dtype, info.shape);
     ONCILLA_ASSIGN(const TfInput source, ParseTfInput(info.source));
@@ -134,7 +134,7 @@ class Importer {
       }
       if (node->op.substr(0, 11) == "Placeholder" && !node->FindAttr("shape").empty()) {
         ONCILLA_ASSIGN(const PartialShape shape, source_.Attrs(*node).Shape("shape"));
-        // Old graphs write an unknown shape as a scalar's; then the signature knows better.
+        // Old graphs write an unknown shape as that of a scalar; then the signature is right.
         auto merged = MergeShapes(fact.shape, shape);
         if (merged.ok()) {
           fact.shape = *std::move(merged);
@@ -162,7 +162,7 @@ class Importer {
   TfImportState state_;
   TfFlatGraph flat_;
   Values inputs_;
-  std::set<ValueId> parts_;  // inputs of complex numbers, taken apart
+  std::set<ValueId> parts_;  // complex inputs, as their parts
 };
 
 }  // namespace

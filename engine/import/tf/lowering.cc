@@ -1,4 +1,4 @@
-// What all families' lowering functions share, and the list of families.
+// What the lowering functions of all families share, and the list of families.
 #include "engine/import/tf/lowering.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Texts after TensorFlow 2.21: those of its C++ session, and of its Python client where the session
-// has none.
+// Messages as in TensorFlow 2.21: those of its C++ session, or of its Python client where the
+// session has none.
 #include "engine/import/tf/messages.h"
 
 #include "engine/import/tf/tensor.h"
@@ -10,7 +10,7 @@ namespace {
 
 std::string TypeName(DType dtype) { return TfTypeName(tf_write::TypeOf(dtype)); }
 
-// As Python writes a tuple: "(2, None)", "(3,)".
+// A shape as Python writes a tuple: "(2, None)", "(3,)".
 std::string Tuple(const PartialShape& shape) {
   if (!shape.ranked()) return "<unknown>";
   std::string out = "(";

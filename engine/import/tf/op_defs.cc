@@ -1,5 +1,6 @@
-// Op definitions from the file, and the table of our own: one row per op that has default values
-// or several named outputs. Ops that are not listed have one output argument and no defaults.
+// Op definitions from the file, and a table of our own with one row for each op that has default
+// values or several named outputs. An op that is not listed has one output argument and no
+// defaults.
 #include "engine/import/tf/op_defs.h"
 
 #include <cstdlib>
@@ -11,9 +12,9 @@
 namespace oncilla {
 namespace {
 
-// `outputs`: argument names; "name*N" stands for as many tensors as attribute N says, "name@T" for
-// one per type in attribute T. `defaults`: attr=kind:value with the kinds b(ool), i(nt), f(loat),
-// s(tring), t(ype), l(ist of ints, or an empty list of anything), u(nknown shape).
+// `outputs` lists argument names; "name*N" stands for as many tensors as attribute N says, "name@T"
+// for one per type in attribute T. `defaults` lists attr=kind:value; the kinds are b(ool), i(nt),
+// f(loat), s(tring), t(ype), l(ist of ints, or an empty list of any type) and u(nknown shape).
 struct Row {
   const char* op;
   const char* outputs;
@@ -24,7 +25,7 @@ constexpr Row kRows[] = {
 #include "engine/import/tf/op_defs.inc"
 };
 
-// The pieces of `text` between separators.
+// Splits `text` at the separators.
 std::vector<Bytes> SplitText(Bytes text, char separator) {
   std::vector<Bytes> out;
   while (!text.empty()) {
@@ -47,6 +48,7 @@ std::string EncodeAttr(Bytes text) {
   const std::string value(text.substr(2));
   std::string out;
   protozero::pbf_writer writer(out);
+  // The field numbers are those of AttrValue (attr_value.proto).
   switch (kind) {
     case 'b':
       writer.add_bool(5, value == "1");
@@ -69,7 +71,7 @@ std::string EncodeAttr(Bytes text) {
       break;
     }
     case 'l': {
-      // Not a nested writer: that would leave out an empty list, which is a value here.
+      // A nested writer would omit an empty list, which is a value here.
       std::string items;
       protozero::pbf_writer list(items);
       for (Bytes item : SplitText(value, ',')) {
@@ -84,7 +86,7 @@ std::string EncodeAttr(Bytes text) {
 
 struct BuiltIn {
   std::unordered_map<std::string_view, TfOpDef> ops;
-  std::deque<std::string> values;  // what the defaults point into
+  std::deque<std::string> values;  // what the defaults are views of
 };
 
 BuiltIn MakeBuiltIn() {

@@ -55,7 +55,7 @@ bool IsTfWrite(std::string_view op) {
   for (std::string_view prefix : kPrefixes) {
     if (StartsWith(op, prefix)) return true;
   }
-  // ScatterNd makes a tensor; the other Scatter ops write a reference variable.
+  // ScatterNd computes a tensor; the other Scatter ops write to a reference variable.
   return StartsWith(op, "Scatter") && op != "ScatterNd" && op != "ScatterNdNonAliasingAdd";
 }
 

@@ -1,4 +1,4 @@
-// Feeds against the arguments of several traces.
+// Matches feeds with the arguments of several traces.
 #include "engine/import/tf/saved_choice.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ void Join(std::vector<TensorInfo>& all, const TensorInfo& info) {
     return;
   }
   all.push_back(info);
-  all.back().source.clear();  // of one trace alone
+  all.back().source.clear();  // specific to one trace
 }
 
 bool Fits(const TensorInfo& argument, const Fact& fed) {
@@ -68,7 +68,7 @@ Result<const Signature*> ChooseTrace(const std::string& key, std::span<const Sav
   for (const SavedTrace& trace : traces) {
     if (Fits(trace.signature, asked)) fitting.push_back(&trace);
   }
-  // Results tell traces apart where they differ in them.
+  // If the fetches exist in some traces only, they narrow the choice.
   std::vector<const SavedTrace*> giving;
   for (const SavedTrace* trace : fitting) {
     const auto gives = [&](const std::string& name) {
@@ -87,7 +87,7 @@ Result<const Signature*> ChooseTrace(const std::string& key, std::span<const Sav
   const std::string what =
       StrCat("function '", key, "' was saved for ", traces.size(), " kinds of arguments; ");
   if (none) {
-    return WithStage(InvalidArgument(what, "none of them takes what is fed: ", list),
+    return WithStage(InvalidArgument(what, "none of them accepts the feeds: ", list),
                      Stage::kOptions);
   }
   const std::string several =

@@ -1,4 +1,4 @@
-// Object graph to functions; functions to calls.
+// From the object graph to functions, and from functions to calls.
 #include "engine/import/tf/saved_functions.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 struct SavedObject {
   std::vector<std::pair<Bytes, int64_t>> children;  // by name
-  std::vector<std::string> traces;                  // of a function
+  std::vector<std::string> traces;                  // concrete functions of a function
   bool is_function = false;
 };
 
@@ -45,7 +45,7 @@ bool IsPrivate(Bytes name) { return name.substr(0, 1) == "_" && name != "__call_
 
 // A leaf of a structure: what is known of one argument or result.
 struct Leaf {
-  std::string name;  // of the argument, or the key that leads to it
+  std::string name;  // the argument's name, or the key that leads to it
   PartialShape shape;
   bool keyed = false;
 };
@@ -57,7 +57,8 @@ PartialShape ReadTensorShape(Bytes shape) {
   return read.ok() ? *std::move(read) : PartialShape();
 }
 
-// The tensors of a StructuredValue in TensorFlow's order: sequences as they are, dicts by key.
+// The tensors of a StructuredValue in TensorFlow's order: sequences in order, dictionaries sorted
+// by key.
 void Flatten(Bytes bytes, const Leaf& at, int depth, std::vector<Leaf>& leaves) {
   constexpr int kMostDepth = 64;
   constexpr size_t kMostLeaves = 1 << 16;
@@ -102,7 +103,7 @@ void Flatten(Bytes bytes, const Leaf& at, int depth, std::vector<Leaf>& leaves) 
   }
 }
 
-// The arguments that are no tensors, as Python writes them.
+// Prints the arguments that are not tensors, as Python writes them.
 void AddLiterals(Bytes bytes, int depth, std::string& text) {
   constexpr int kMostDepth = 64;
   constexpr size_t kMostText = 256;
@@ -112,7 +113,7 @@ void AddLiterals(Bytes bytes, int depth, std::string& text) {
   };
   for (WireMessage value(bytes); value.Next();) {
     switch (value.field()) {
-      case 12:  // int64_value, in zigzag form
+      case 12:  // int64_value, zigzag-encoded
         add(protozero::decode_zigzag64(static_cast<uint64_t>(value.Int())));
         break;
       case 13:  // string_value
@@ -141,7 +142,7 @@ void AddLiterals(Bytes bytes, int depth, std::string& text) {
   }
 }
 
-// The arguments and results that a function was traced with.
+// The arguments and results with which a function was traced.
 struct Traced {
   std::vector<Leaf> arguments, results;
   std::string literals;  // see SavedTrace
@@ -168,7 +169,7 @@ Traced ReadTraced(Bytes object_graph, std::string_view function) {
   return traced;
 }
 
-// Names that tell them apart, else none: the caller has others.
+// Whether the names are distinct; if not, the caller uses other names.
 bool NamesServe(const std::vector<Leaf>& leaves, size_t count) {
   std::set<std::string_view> names;
   for (const Leaf& leaf : leaves) {
@@ -190,7 +191,7 @@ SavedFunctions ReadSavedFunctions(Bytes object_graph) {
   for (WireMessage graph(object_graph); graph.Next();) {
     if (graph.field() == 1) objects.push_back(ReadObject(graph.View()));
   }
-  // Breadth first: of several ways to an object the shortest names it.
+  // Breadth first: an object is named by the shortest path to it.
   SavedFunctions functions;
   std::vector<bool> seen(objects.size(), false);
   std::deque<std::pair<size_t, std::string>> waiting;
@@ -225,7 +226,7 @@ Result<SavedTrace> CallSavedFunction(TfGraph& graph, Bytes object_graph,
   const bool keyed = NamesServe(traced.results, body->outputs.size()) &&
                      std::ranges::all_of(traced.results, &Leaf::keyed);
 
-  // No name of TensorFlow's has parentheses.
+  // TensorFlow's own names never contain parentheses.
   const std::string call = StrCat(function, "()");
   Signature signature;
   signature.key = function;

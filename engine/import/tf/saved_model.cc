@@ -1,5 +1,5 @@
-// SavedModel, MetaGraphDef and SignatureDef, read off the wire. Fields after saved_model.proto,
-// meta_graph.proto, saver.proto, saved_object_graph.proto.
+// SavedModel, MetaGraphDef and SignatureDef, read from the wire format. Field numbers are those of
+// saved_model.proto, meta_graph.proto, saver.proto and saved_object_graph.proto.
 #include "engine/import/tf/saved_model.h"
 
 #include <algorithm>
@@ -64,7 +64,7 @@ Status ReadTensorInfo(Bytes tensor_info, TensorInfo* out) {
   return {};
 }
 
-// An entry of the maps `inputs` and `outputs`.
+// Reads an entry of the map `inputs` or `outputs`.
 Result<TensorInfo> ReadSignatureEntry(Bytes entry_proto) {
   TensorInfo info;
   WireMessage entry(entry_proto);
@@ -99,10 +99,11 @@ Result<Signature> ReadSignature(Bytes entry_proto) {
   return signature;
 }
 
-// "node" of "node:0".
+// The node's name: "node" of "node:0".
 std::string NodeOf(const std::string& tensor) { return tensor.substr(0, tensor.find(':')); }
 
-// The initialisation op of TensorFlow 1, in a named collection of nodes; empty for others.
+// The initialisation op of TensorFlow 1 models, kept in a node collection of a certain name; empty
+// for other collections.
 std::string ReadInitCollection(Bytes entry_proto) {
   Bytes key;
   std::string node;
@@ -123,7 +124,7 @@ std::string ReadInitCollection(Bytes entry_proto) {
   return init ? NodeOf(node) : "";
 }
 
-// AssetFileDef: which tensor holds the path of which file.
+// An AssetFileDef: which tensor holds the path of which file.
 void ReadAsset(Bytes asset_proto, std::map<std::string, std::string, std::less<>>* assets) {
   std::string tensor, file;
   WireMessage asset(asset_proto);
@@ -138,7 +139,7 @@ void ReadAsset(Bytes asset_proto, std::map<std::string, std::string, std::less<>
   (*assets)[NodeOf(tensor)] = file;
 }
 
-// The same from an entry of the collections, where TensorFlow 1 kept them: a list of Any.
+// The same from a collection entry (a list of Any), where TensorFlow 1 kept them.
 void ReadAssetCollection(Bytes entry_proto,
                          std::map<std::string, std::string, std::less<>>* assets) {
   Bytes key, collection;
@@ -179,9 +180,9 @@ bool LooksLikeNode(Bytes bytes) {
   return !name.empty() && !op.empty();
 }
 
-// A folder that holds no saved_model.pb may hold something else that people call a model.
+// A folder without saved_model.pb may hold something else that people call a model.
 Status NoModelFile(const std::string& folder) {
-  // What may not be read or entered looks empty.
+  // A folder that cannot be read or entered would look empty, so report that first.
   ONCILLA_TRY(ListFolder(folder).status());
   const Status opened = MappedFile::Open(JoinPath(folder, "saved_model.pb")).status();
   if (opened.code() == Code::kPermissionDenied) return opened;
@@ -221,6 +222,7 @@ TfFileKind DetectTfFile(Bytes bytes) {
 Status SavedModel::ReadMetaGraph(Bytes meta_graph) {
   WireMessage message(meta_graph);
   while (message.Next()) {
+    // The cases are the fields of MetaGraphDef (meta_graph.proto).
     switch (message.field()) {
       case 1: {
         WireMessage info(message.View());
@@ -241,7 +243,7 @@ Status SavedModel::ReadMetaGraph(Bytes meta_graph) {
       }
       case 5: {
         ONCILLA_ASSIGN(Signature signature, ReadSignature(message.View()));
-        // Keys that begin with two underscores are TensorFlow's own (initialisation, training).
+        // Keys that begin with two underscores belong to TensorFlow (initialisation, training).
         if (signature.key == "__saved_model_init_op" && !signature.outputs.empty()) {
           init_op_ = NodeOf(signature.outputs[0].source);
         }
@@ -301,7 +303,8 @@ Result<std::unique_ptr<SavedModel>> SavedModel::Open(const std::string& folder,
     model->meta_graph_ = (*chosen)->meta_graph;
     return In(model->ReadMetaGraph((*chosen)->meta_graph), model->path_);
   }));
-  // With the graph, which they belong to: another model may stand here by the time they are read.
+  // Opened together with the graph that they belong to: another model may be in this folder by the
+  // time they are read.
   auto variables = Checkpoint::Open(JoinPath(folder, "variables/variables"));
   model->no_variables_ = variables.status();
   if (variables.ok()) model->variables_ = *std::move(variables);

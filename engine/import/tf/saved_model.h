@@ -77,7 +77,7 @@ class SavedModel {
   std::map<std::string, std::string, std::less<>> assets_;  // constant's node -> file
   std::unique_ptr<TfGraph> graph_;
   std::unique_ptr<Checkpoint> variables_;
-  Status no_variables_;  // why there are none; told to who needs them
+  Status no_variables_;  // why there are none; reported on use
 };
 
 }  // namespace oncilla

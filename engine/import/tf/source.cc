@@ -1,4 +1,5 @@
-// SavedModels and GraphDefs behind the ModelSource interface: names to tensors, then ImportTf.
+// SavedModels and GraphDefs behind the ModelSource interface: names are resolved to tensors, then
+// ImportTf runs.
 #include "engine/import/tf/source.h"
 
 #include <algorithm>
@@ -21,7 +22,7 @@
 namespace oncilla {
 namespace {
 
-// The tensor a user means: one of the signature's, or any tensor of the graph by its own name.
+// Resolves a name: one of the signature's tensors, or any tensor of the graph by its own name.
 Result<TensorInfo> Resolve(const std::string& name, const std::vector<TensorInfo>& known,
                            std::string_view role, const TfBody& main) {
   for (const TensorInfo& info : known) {
@@ -51,13 +52,13 @@ Result<TensorInfo> Resolve(const std::string& name, const std::vector<TensorInfo
   return info;
 }
 
-// One spelling for "x" and "x:0".
+// A canonical spelling: "x" and "x:0" are the same tensor.
 std::string Canonical(const std::string& tensor) {
   return tensor.find(':') == std::string::npos ? tensor + ":0" : tensor;
 }
 
-// As TensorFlow's session: no tensor is fed twice, and what is fed by name is not fetched by name.
-// A signature may hand an input on as an output.
+// As in TensorFlow's session, no tensor may be fed twice, and what is fed by name may not be
+// fetched by name. A signature may pass an input on as an output.
 Status CheckNoTensorTwice(const ImportRequest& asked, const Signature& signature,
                           const TfImportRequest& request) {
   if (asked.feeds.empty()) return {};
@@ -122,7 +123,7 @@ Result<TfFrozenGraph> Frozen(TfGraph& graph, const ImportRequest& asked,
   return FreezeTfGraph(graph, request);
 }
 
-// The variables of a model that are known to change.
+// The names of a model's variables that are known to change.
 class StateNames {
  public:
   void Add(const std::vector<std::string>& names) { names_.insert(names.begin(), names.end()); }
@@ -134,8 +135,8 @@ class StateNames {
   std::set<std::string, std::less<>> names_;
 };
 
-// `saved`: those that something restores, assigns or passes to a function. Exporters leave handles
-// of others behind, with a read at most.
+// With `saved`, only variables that something restores, assigns or passes to a function. Exporters
+// leave handles of other variables behind, which are at most read.
 std::vector<TensorInfo> VariablesOf(const TfGraph& graph, bool saved) {
   std::unordered_set<std::string_view> used;
   for (const TfNode& node : graph.main().nodes) {
@@ -155,7 +156,7 @@ std::vector<TensorInfo> VariablesOf(const TfGraph& graph, bool saved) {
   return variables;
 }
 
-// Without the names that importing gives to open sizes.
+// The fact without the names that the importer gives to unknown sizes.
 Fact Plain(Fact fact) {
   if (!fact.shape.ranked()) return fact;
   for (int d = 0; d < fact.shape.rank(); ++d) fact.shape[d].name.clear();
@@ -177,9 +178,9 @@ class SavedModelSource : public TfSource {
     return all;
   }
 
-  // A signature; else a function of the object that was saved, as Python spells it ("encode",
-  // "encoder.encode"), or by its name in the graph's library. Of a function that was saved for
-  // several kinds of arguments it is what they have in common.
+  // Finds a signature, or else a function: of the saved object, as Python spells it ("encode",
+  // "encoder.encode"), or by its name in the graph's library. For a function that was saved for
+  // several kinds of arguments, this is what they have in common.
   Result<const Signature*> FindSignature(std::string_view key) const override {
     auto found = ModelSource::FindSignature(key);
     if (found.ok()) return found;
@@ -256,13 +257,13 @@ class SavedModelSource : public TfSource {
   }
 
  private:
-  // A function without a signature: what it was traced to, once or several times.
+  // A function without a signature, with one or more traces.
   struct SavedFunction {
     std::vector<SavedTrace> traces;
     Signature common;
   };
 
-  // The signature, or the trace of a function, that serves these feeds.
+  // The signature, or the trace of a function, that accepts these feeds.
   Result<const Signature*> Chosen(const ImportRequest& asked) const {
     auto found = ModelSource::FindSignature(asked.signature);
     if (found.ok()) return found;
@@ -271,7 +272,7 @@ class SavedModelSource : public TfSource {
     return ChooseTrace(function->common.key, function->traces, asked);
   }
 
-  // `unknown` when there is none of this name.
+  // Returns `unknown` if there is no function of this name.
   Result<const SavedFunction*> FindFunction(std::string_view key, Status unknown) const {
     if (const auto known = functions_.find(key); known != functions_.end()) return &known->second;
     ONCILLA_ASSIGN(const auto names, LibraryFunctions(key, std::move(unknown)));
@@ -290,8 +291,8 @@ class SavedModelSource : public TfSource {
     return &functions_.emplace(std::string(key), std::move(function)).first->second;
   }
 
-  // The functions of the library that a key means; `unknown` when it means none, with the names
-  // that there are.
+  // The library functions that a key may refer to; `unknown`, with the names that exist, if there
+  // are none.
   Result<std::vector<std::string>> LibraryFunctions(std::string_view key, Status unknown) const {
     ONCILLA_ASSIGN(TfGraph * graph, model_->Graph());
     SavedFunctions functions;
@@ -312,7 +313,7 @@ class SavedModelSource : public TfSource {
     return WithStage(Error(unknown.code(), text), Stage::kOptions);
   }
 
-  mutable std::mutex mutex_;  // the readers below read lazily
+  mutable std::mutex mutex_;  // the readers below parse on demand
   std::unique_ptr<SavedModel> model_;
   mutable TfVariables variables_;
   mutable std::map<std::string, SavedFunction, std::less<>> functions_;
@@ -326,8 +327,8 @@ bool HasNoResult(std::string_view op) {
   return std::find(kOps.begin(), kOps.end(), op) != kOps.end();
 }
 
-// A graph's inputs are its placeholders. Its outputs are the first outputs of nodes that nobody
-// reads: further outputs are mostly left unread on purpose.
+// A graph's inputs are its placeholders. Its outputs are the first outputs of nodes that no node
+// reads; further outputs are mostly left unread on purpose.
 Signature InferSignature(const TfGraph& graph) {
   Signature signature;
   std::unordered_set<std::string_view> read;
@@ -404,9 +405,9 @@ class GraphDefSource : public TfSource {
     return Unsupported("the graph is not frozen: this variable's value is in a checkpoint");
   }
 
-  mutable std::mutex mutex_;  // the graph reads functions lazily
+  mutable std::mutex mutex_;  // the graph parses functions on demand
   std::unique_ptr<TfGraph> graph_;
-  const std::shared_ptr<const MappedFile> file_;  // null for bytes that are not views of one
+  const std::shared_ptr<const MappedFile> file_;  // null for bytes that are not views of a file
   const std::string name_;
   const int64_t bytes_;
   Signature signature_;

@@ -1,4 +1,4 @@
-// TensorProto and its relatives, read off the wire.
+// TensorProto and related messages, read from the wire format.
 #include "engine/import/tf/tensor.h"
 
 #include <cstring>
@@ -15,8 +15,8 @@ struct TypeRow {
   DType dtype;
 };
 
-// Quantised types are those of the integers that carry them: no op but those that know of ranges
-// computes with them.
+// Quantised types are mapped to the integers that carry them; only ops that take ranges compute
+// with them.
 constexpr TypeRow kTypes[] = {
     {1, "float", DType::kF32},
     {2, "double", DType::kF64},
@@ -55,13 +55,13 @@ const TypeRow* FindType(int64_t number) {
   return nullptr;
 }
 
-// Values of a TensorProto in list form, kept as the raw bytes of elements of the tensor's type.
+// The values of a TensorProto in list form, collected as raw bytes of the tensor's type.
 class ElementBytes {
  public:
   explicit ElementBytes(DType dtype) : size_(static_cast<size_t>(BytesOf(dtype))) {}
   template <class T>
   void Add(T value) {
-    // Little-endian hosts only, as everywhere in the engine: the low bytes come first.
+    // The engine supports little-endian hosts only: the low bytes come first.
     const char* bytes = reinterpret_cast<const char*>(&value);
     data_.append(bytes, size_);
   }
@@ -97,7 +97,7 @@ TensorFields ReadHeader(Bytes proto) {
   return fields;
 }
 
-// The typed list that holds elements of `dtype`, by field number.
+// The field number of the typed list for elements of `dtype`.
 uint32_t ListField(DType dtype) {
   switch (dtype) {
     case DType::kF32:
@@ -133,7 +133,7 @@ uint32_t ListField(DType dtype) {
   return 0;
 }
 
-// Refuses a list longer than the tensor before it grows.
+// Refuses a list that is longer than the tensor, before memory is allocated.
 void CheckRoom(int64_t have, int64_t elements) {
   if (have >= elements) throw WireError("a tensor lists more values than its shape holds");
 }
@@ -158,7 +158,7 @@ Result<Tensor> ReadStrings(Bytes proto, const Shape& shape, int64_t elements,
 }
 
 Result<Tensor> ReadNumbers(Bytes proto, const TensorDesc& desc, TfUnfoldBudget& budget) {
-  // Complex numbers are listed as their parts.
+  // Complex numbers are listed as their real and imaginary parts.
   const DType part = PartOf(desc.dtype);
   const int64_t parts = IsComplex(desc.dtype) ? 2 : 1;
   const uint32_t list = ListField(desc.dtype);
@@ -192,7 +192,7 @@ Result<Tensor> ReadNumbers(Bytes proto, const TensorDesc& desc, TfUnfoldBudget& 
   budget.bytes -= bytes;
   ONCILLA_ASSIGN(Tensor tensor, Tensor::Allocate(desc));
   std::byte* at = tensor.mutable_bytes().data();
-  if (count == 0) return tensor;  // no value at all means zeros
+  if (count == 0) return tensor;  // an empty list means zeros
   std::memcpy(at, out.data().data(), out.data().size());
   const size_t each = out.element_size() * static_cast<size_t>(parts);
   const std::byte* last = at + out.data().size() - each;
@@ -238,7 +238,7 @@ Result<PartialShape> ShapeFromTf(Bytes shape_proto) {
   while (message.Next()) {
     if (message.field() == 3) unknown_rank = message.Bool();
     if (message.field() != 2 || !message.is_view()) continue;
-    Dim dim(0);  // proto3 leaves out a size of zero
+    Dim dim(0);  // proto3 does not encode a size of zero
     WireMessage fields(message.View());
     while (fields.Next()) {
       if (fields.field() == 1) dim.size = fields.Int();

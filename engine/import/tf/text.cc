@@ -1,4 +1,4 @@
-// Telling text forms by their first word, and turning them into bytes.
+// Detects text forms by their first word, and converts them to the binary form.
 #include "engine/import/tf/text.h"
 
 #include <algorithm>

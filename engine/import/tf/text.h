@@ -10,7 +10,7 @@
 
 namespace oncilla {
 
-// Tells by the first field of a text; kUnknown for what is no text of either.
+// Tells by the first field of a text; kUnknown for text of neither kind.
 TfFileKind DetectTfText(std::string_view text);
 
 // DataLoss says file, line and column. Fields that mean nothing to inference are skipped, as the

@@ -66,8 +66,8 @@ constexpr EnumName kDataType[] = {
     {"DT_UINT64_REF", 123},
 };
 
-// Fields that TensorFlow has and that mean nothing to inference, or that the readers refuse by the
-// tensor's type.
+// Fields of TensorFlow that do not matter for inference, or for which the readers refuse a tensor
+// by its type.
 constexpr std::string_view kNames[] = {"experimental_debug_info", "experimental_type",
                                        "resource_handle_val", "variant_val"};
 constexpr std::span<const std::string_view> kSkipped = kNames;

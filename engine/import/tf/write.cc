@@ -1,4 +1,4 @@
-// Fields after node_def.proto, attr_value.proto, tensor.proto and tensor_shape.proto.
+// Field numbers are those of node_def.proto, attr_value.proto, tensor.proto and tensor_shape.proto.
 #include "engine/import/tf/write.h"
 
 #include "engine/import/tf/tensor.h"

@@ -1,4 +1,4 @@
-// Which ops are needed, and each lowered by its row.
+// Finds which ops are needed, and lowers each by its row.
 #include "engine/import/tflite/builder.h"
 
 #include <algorithm>
@@ -9,13 +9,14 @@
 namespace oncilla {
 namespace {
 
-// The rows that know of the axis of parts.
+// The ops whose rows handle the additional axis of complex parts.
 bool TakesComplex(std::string_view op) {
   constexpr std::string_view kOps[] = {"COMPLEX_ABS", "IMAG", "REAL", "RESHAPE", "RFFT2D"};
   return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
 }
 
-// What a select op may not read: rows of TensorFlow take numbers as they stand.
+// Why a select (TensorFlow) op may not read this tensor: TensorFlow's rows take numbers as they
+// are.
 std::string_view NotForFlex(const TfliteTensor& tensor) {
   if (tensor.type == kTfliteComplex64) return "complex";
   return IsQuantised(tensor) ? "quantised" : "";
@@ -45,7 +46,8 @@ std::string TfliteBuilder::NameOf(size_t i) const {
   return label.empty() ? StrCat(prefix_, "op", i) : StrCat(prefix_, label);
 }
 
-// From the last op to the first: those that compute what later ones need, or change a variable.
+// Collects, from the last op to the first, those that compute what later ones need, or that change
+// a variable.
 std::vector<size_t> TfliteBuilder::NeededOps(std::unordered_set<int32_t>& needed) const {
   std::vector<size_t> order;
   for (size_t i = subgraph_.ops.size(); i-- > 0;) {
@@ -132,9 +134,9 @@ Status TfliteBuilder::LowerOp(size_t i) {
   const TfliteOp& op = subgraph_.ops[i];
   const std::string name = NameOf(i);
   ONCILLA_TRY(state_.bounds.Take(name.size(), op.inputs.size() + op.outputs.size()));
-  if (--state_.budget < 0) return Exhausted("loops and branches unfold to too many nodes");
+  if (--state_.budget < 0) return Exhausted("loops and branches expand to too many nodes");
   for (int32_t output : op.outputs) {
-    // What is fed is not computed.
+    // A fed value is not computed.
     if (output == kNoTensor || !values_.contains(output)) continue;
     if (std::find(subgraph_.inputs.begin(), subgraph_.inputs.end(), output) !=
         subgraph_.inputs.end()) {
@@ -154,7 +156,7 @@ Status TfliteBuilder::LowerOp(size_t i) {
     failed |= !own && *value == kNoValue && !handles_.contains(tensor);
     inputs.push_back(*value);
   }
-  // What depends on an unsupported op is judged only by its name.
+  // An op that depends on an unsupported one is only judged by its name.
   if (failed) {
     if (!IsControl(op) && !IsFlexOp(op) && FindTfliteOp(op) == nullptr) return Unsupported("");
     return Fail(op);
@@ -188,7 +190,8 @@ Result<Values> TfliteBuilder::LowerByRow(const TfliteOp& op, const TfliteOpRow& 
   if (static_cast<int>(present) < row.min_inputs) {
     return DataLoss("has ", present, " inputs and needs ", row.min_inputs);
   }
-  // Only rows of layers with states know of inputs that keep their values, behind those needed.
+  // Only the rows of layers with states handle inputs that keep their values; those come after the
+  // required inputs.
   for (size_t i = 0; i < static_cast<size_t>(row.min_inputs); ++i) {
     if (inputs[i] == kNoValue) return Unsupported("its input ", i, " is a state");
   }
@@ -231,7 +234,7 @@ Status TfliteBuilder::Define(const TfliteOp& op, const Values& outputs) {
     const TfliteTensor& stated = subgraph_.tensors[static_cast<size_t>(tensor)];
     if (k >= outputs.size()) return DataLoss("has ", op.outputs.size(), " outputs");
     if (outputs[k] == kNoValue) return Unsupported("its output ", k);
-    // A row that read an option wrongly would most likely end with another type.
+    // A row that misread an option would most likely produce a different type.
     const DType dtype = graph_.fact(outputs[k]).dtype;
     const bool pairs = stated.type == kTfliteComplex64 && dtype == DType::kF32;
     if (dtype != DTypeFromTflite(stated.type) && !pairs) {

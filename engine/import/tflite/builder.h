@@ -23,7 +23,7 @@ struct TfliteImportState {
   Module& module;
   UnsupportedList unsupported = {};
   ImportBounds bounds = {};
-  // Of each subgraph whether it changes a variable.
+  // For each subgraph, whether it changes a variable.
   std::vector<char> effects = {};
   // Where given, no other variables are assigned.
   const std::unordered_set<std::string>* only = nullptr;

@@ -1,9 +1,9 @@
 // Loops, branches and variables of a TFLite file.
 //
-// Types flow into functions from outside: each is lowered for the shapes that its call gives it.
-// What a loop carries may change its shape from round to round, so its body is lowered again with
-// less known of the shape until that holds for its results too. Constants that a loop hands on
-// unchanged are set into its functions.
+// Types flow into functions from outside: each function is lowered for the shapes of its call site.
+// The shape of a loop variable may change from iteration to iteration, so the body is lowered again
+// with less known of the shape, until the shapes of its results fit as well. Constants that a loop
+// passes on unchanged are put into its functions.
 #include "engine/ops/control.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ constexpr std::string_view kBodyFailed = "a subgraph that it calls is not suppor
 
 Fact TypeOf(const Fact& fact) { return Fact::Of(fact.dtype, fact.shape); }
 
-// A fact as an attribute declares it. Names of sizes mean nothing outside their graph.
+// A fact as an attribute stores it. Names of sizes mean nothing outside their graph.
 std::string Declared(Fact fact) {
   for (int i = 0; i < fact.shape.rank(); ++i) fact.shape[i].name.clear();
   return StrCat(TypeOf(fact));
@@ -34,7 +34,7 @@ bool SameShape(const PartialShape& a, const PartialShape& b) {
   return true;
 }
 
-// Of a branch or a loop: one truth.
+// The condition of a branch or a loop must be a single bool.
 Status CheckCondition(const Fact& fact) {
   if (fact.dtype != DType::kBool) return DataLoss("its condition is ", fact);
   if (!fact.shape.ranked() || fact.shape.rank() != 0) {
@@ -88,7 +88,7 @@ Result<Values> TfliteBuilder::LowerControl(const TfliteOp& op, const std::string
   return out;
 }
 
-// A subgraph in place of its call.
+// Lowers a subgraph in place of its call.
 Result<Values> TfliteBuilder::Inline(const TfliteOp& op, size_t subgraph, const std::string& name,
                                      const Values& inputs, size_t first) {
   const TfliteSubgraph& callee = state_.model.subgraphs[subgraph];
@@ -116,9 +116,9 @@ Result<Values> TfliteBuilder::Inline(const TfliteOp& op, size_t subgraph, const 
   return out;
 }
 
-// A subgraph as a function of the module. values[i] is what input i is outside; facts[i] what it is
-// inside, an absent one for what is set into the function: a constant, or a handle. A loop's body
-// does not give what is set into it.
+// Lowers a subgraph to a function of the module. values[i] is input i outside the function;
+// facts[i] is its type inside, absent for what is put into the function: a constant or a handle. A
+// loop's body does not return what is put into it.
 Result<Graph> TfliteBuilder::Function(const TfliteOp& op, size_t subgraph, const std::string& name,
                                       std::span<const ValueId> values, const Facts& facts,
                                       size_t first, bool all_outputs) {
@@ -238,7 +238,7 @@ Result<Values> TfliteBuilder::LowerWhile(const TfliteOp& op, const std::string& 
     }
     if (settled) all.emplace_back(attrs.body, std::move(lowered));
   }
-  if (!settled) return Unsupported("the shapes that it carries do not settle");
+  if (!settled) return Unsupported("the shapes of its variables do not converge");
   ONCILLA_ASSIGN(Graph decided, Function(op, cond, name, inputs, facts, 0, true));
   ONCILLA_TRY(CheckCondition(decided.fact(decided.outputs()[0].value)));
   state_.module.functions.emplace_back(attrs.cond, std::move(decided));
@@ -256,7 +256,7 @@ Result<Values> TfliteBuilder::LowerWhile(const TfliteOp& op, const std::string& 
   return out;
 }
 
-// The variable itself is a value of the module, found by the name that its handle has in the file.
+// The variable is one of the module's, identified by the name that its handle has in the file.
 Result<Values> TfliteBuilder::LowerVariable(const TfliteOp& op, const std::string& name,
                                             const Values& inputs) {
   const TfliteControl kind = TfliteControlOf(op);
@@ -271,7 +271,7 @@ Result<Values> TfliteBuilder::LowerVariable(const TfliteOp& op, const std::strin
     return Values{kNoValue};
   }
   const std::string variable = op.inputs.empty() ? "" : HandleOf(op.inputs[0]);
-  if (variable.empty()) return DataLoss("its first input is no handle of a variable");
+  if (variable.empty()) return DataLoss("its first input is not the handle of a variable");
   auto& variables = state_.module.variables;
   const bool known = std::any_of(variables.begin(), variables.end(),
                                  [&](const ModuleVariable& v) { return v.name == variable; });

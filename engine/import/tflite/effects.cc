@@ -1,4 +1,4 @@
-// Calls as edges between subgraphs, walked once.
+// Calls are edges between subgraphs, which are traversed once.
 #include "engine/import/tflite/effects.h"
 
 namespace oncilla {
@@ -26,7 +26,7 @@ TfliteControl TfliteControlOf(const TfliteOp& op) {
 Result<size_t> TfliteCallee(const TfliteOp& op, int field, size_t subgraphs) {
   const bool composite = TfliteControlOf(op) == TfliteControl::kComposite;
   const FlatTable& options = composite ? op.options2 : op.options;
-  // The kinds of options that IF, WHILE, CALL_ONCE and STABLEHLO_COMPOSITE have.
+  // The options tables of IF, WHILE, CALL_ONCE and STABLEHLO_COMPOSITE.
   const int kind = composite        ? op.options2_type - 21
                    : op.code == 118 ? op.options_type - 92
                    : op.code == 119 ? op.options_type - 93
@@ -54,7 +54,7 @@ std::vector<size_t> TfliteCallees(const TfliteOp& op, size_t subgraphs) {
   }
   std::vector<size_t> out;
   for (int field : fields) {
-    // What is damaged fails where the op is lowered.
+    // A damaged op is reported when it is lowered.
     if (const auto callee = TfliteCallee(op, field, subgraphs); callee.ok()) out.push_back(*callee);
   }
   return out;

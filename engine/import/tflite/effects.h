@@ -13,7 +13,7 @@ Result<size_t> TfliteCallee(const TfliteOp& op, int field, size_t subgraphs);
 // The subgraphs that an op calls each time it runs, as far as the file is sound.
 std::vector<size_t> TfliteCallees(const TfliteOp& op, size_t subgraphs);
 
-// Of each subgraph whether it, or one that it calls, assigns a variable.
+// For each subgraph, whether it or one that it calls assigns a variable.
 std::vector<char> TfliteEffects(const TfliteModel& model);
 // The subgraphs that a subgraph has called once, before its first run.
 Result<std::vector<size_t>> TfliteInitialisers(const TfliteModel& model, size_t subgraph);

@@ -1,10 +1,10 @@
-// Offsets of a FlatBuffers file, each checked before it is followed.
+// Offsets in a FlatBuffers file; each is checked before it is followed.
 #include "engine/import/tflite/flat.h"
 
 namespace oncilla {
 namespace {
 
-// False where the number does not lie in the file.
+// False if the number is not within the file.
 template <class T>
 bool Load(std::string_view file, uint64_t at, T& value) {
   if (at > file.size() || file.size() - at < sizeof(T)) return false;
@@ -19,7 +19,7 @@ Status FlatTable::Damaged(int field) {
 }
 
 Result<FlatTable> FlatTable::At(std::string_view file, uint64_t at) {
-  int32_t back = 0;  // from the table to its vtable, which usually stands before it
+  int32_t back = 0;  // from the table to its vtable, which usually precedes it
   FlatTable table;
   table.file_ = file;
   table.at_ = at;

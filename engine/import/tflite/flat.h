@@ -54,7 +54,7 @@ class FlatTable {
 
  private:
   static Result<FlatTable> At(std::string_view file, uint64_t at);
-  // Of a field from the table's start; 0 where it is missing.
+  // The offset of a field from the table's start; 0 if it is missing.
   uint16_t OffsetOf(int field) const;
   // The place that an offset stored in a field leads to; 0 where the field is missing.
   Result<uint64_t> Follow(int field) const;

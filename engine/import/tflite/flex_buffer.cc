@@ -1,6 +1,6 @@
-// The format's numbers of types: 0 nothing, 1 to 3 numbers in place, 4 a key, 5 a text, 6 to 8
-// numbers elsewhere, 9 a map, 10 a list of any values, 11 to 15 and 36 lists of one type, 16 to 24
-// lists of two, three or four numbers, 25 bytes, 26 a truth.
+// FlexBuffers' type numbers: 0 null, 1 to 3 inline numbers, 4 a key, 5 a string, 6 to 8 indirect
+// numbers, 9 a map, 10 an untyped vector, 11 to 15 and 36 typed vectors, 16 to 24 typed vectors of
+// two, three or four numbers, 25 a blob, 26 a bool.
 #include "engine/import/tflite/flex_buffer.h"
 
 #include <cmath>
@@ -82,14 +82,14 @@ Result<FlexValue> FlexValue::Element(int64_t i) const {
 }
 
 Result<FlexValue> FlexValue::Find(std::string_view key) const {
-  if (type_ != kMap) return DataLoss("its options are no map");
+  if (type_ != kMap) return DataLoss("its options are not a map");
   ONCILLA_ASSIGN(const int64_t count, Count());
   ONCILLA_ASSIGN(const uint64_t to, Target());
   const auto width = static_cast<uint64_t>(width_);
   if (to < 3 * width) return Damaged();
   ONCILLA_ASSIGN(const uint64_t keys_width, Unsigned(to - 2 * width, width_));
   if (keys_width != 1 && keys_width != 2 && keys_width != 4 && keys_width != 8) return Damaged();
-  // The keys stand in a list of their own, in the order of the values.
+  // The keys are in a vector of their own, in the order of the values.
   const FlexValue keys = As(to - 3 * width, width_, 14, static_cast<int>(keys_width));
   ONCILLA_ASSIGN(const int64_t known, keys.Count());
   if (known != count) return Damaged();

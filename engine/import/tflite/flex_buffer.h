@@ -18,7 +18,7 @@ class FlexValue {
   FlexValue() = default;  // nothing
 
   bool nothing() const { return type_ == 0; }
-  // Of a list or map; 0 of anything else.
+  // The length of a list or map; 0 for anything else.
   Result<int64_t> Count() const;
   Result<FlexValue> Element(int64_t i) const;
   // Nothing where a map has no such key.

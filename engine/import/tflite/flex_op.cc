@@ -1,4 +1,4 @@
-// A node alone, as a graph of one node for the rows that read its attributes.
+// A single node, as a graph of one node for TensorFlow's rows, which read its attributes.
 #include "engine/import/tflite/flex_op.h"
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "Flex";
 
-// A field of bytes: its number, their length and they themselves.
+// A length-delimited field: its number, length and bytes.
 void AddField(std::string& to, int field, std::string_view bytes) {
   to += static_cast<char>(field << 3 | 2);
   size_t rest = bytes.size();
@@ -21,12 +21,12 @@ void AddField(std::string& to, int field, std::string_view bytes) {
   to += bytes;
 }
 
-// A GraphDef (whose field 1 is a node) of this NodeDef, of which the op and the attributes are
-// kept: its inputs name nodes that the file has not.
+// A GraphDef (field 1 is a node) with this NodeDef, of which only the op and the attributes are
+// kept: its inputs name nodes that do not exist here.
 Result<std::string> GraphOf(std::string_view node) {
   constexpr uint32_t kOp = 2, kAttribute = 5;
   std::string kept, graph;
-  AddField(kept, 1, "node");  // a name, which every node has
+  AddField(kept, 1, "node");  // every node needs a name
   ONCILLA_TRY(ReadWire("the options of a select op", [&]() -> Status {
     WireMessage message(node);
     while (message.Next()) {
@@ -52,7 +52,7 @@ Result<Values> LowerFlexOp(Module& module, Graph& graph, const TfliteOp& op,
   const TfOpRow* row = FindTfOp(op.custom.substr(kPrefix.size()));
   if (row == nullptr) return Unsupported("");
   if (row->takes_handles) return Unsupported("of handles");
-  // A list of the op's name and the node.
+  // The options are a list of the op's name and the serialized node.
   ONCILLA_ASSIGN(const FlexValue options, FlexValue::Root(op.custom_options));
   ONCILLA_ASSIGN(const FlexValue stored, options.Element(1));
   ONCILLA_ASSIGN(const std::string_view text, stored.Text());

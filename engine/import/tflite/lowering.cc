@@ -1,4 +1,4 @@
-// What all families' lowering functions share, and the list of families.
+// What the lowering functions of all families share, and the list of families.
 #include "engine/import/tflite/lowering.h"
 
 #include <algorithm>
@@ -134,7 +134,7 @@ Result<ValueId> TfliteLowering::Activated(ValueId y, int64_t activation) {
     case 4:
       return Add("Tanh", {}, {y});
   }
-  // 2 is the range from -1 to 1.
+  // Activation 2 clips to the range from -1 to 1.
   if (!IsFloat(dtype) && !IsSigned(dtype)) return Unsupported("an activation of ", dtype);
   ONCILLA_ASSIGN(const ValueId least, Scalar(dtype, activation == 2 ? -1 : 0));
   if (activation == 1) return Add("Max", {}, {y, least});
@@ -146,8 +146,8 @@ Result<std::string> TfliteLowering::StateName(size_t input) const {
   if (input >= op_.inputs.size() || op_.inputs[input] == kNoTensor) {
     return DataLoss("input ", input, " is missing, which holds a state");
   }
-  if (!tensor(input).is_variable) return Unsupported("a state that is no variable");
-  // Subgraphs do not share their tensors.
+  if (!tensor(input).is_variable) return Unsupported("a state that is not a variable");
+  // Subgraphs do not share their tensors, so the subgraph's number is part of the name.
   const auto subgraph = &subgraph_ - state_.model.subgraphs.data();
   return StrCat("state/", subgraph, "/", op_.inputs[input], "/", tensor(input).name);
 }
@@ -162,7 +162,7 @@ Result<ValueId> TfliteLowering::ReadState(size_t input) {
   if (desc.dtype == DType::kInvalid || desc.rank() > kMaxRank) {
     return Unsupported("a state of ", TfliteTypeName(tensor(input).type));
   }
-  // Its zeros stand in memory, however small the file is.
+  // The initial zeros take memory, however small the file is.
   constexpr int64_t kMostBytes = int64_t{64} << 20;
   if (desc.bytes() > kMostBytes) return Unsupported("a state of ", desc.bytes(), " bytes");
   auto& variables = state_.module.variables;

@@ -1,4 +1,4 @@
-// Names of ops, as messages and rows spell them.
+// The names of ops, as messages and rows spell them.
 #include "engine/import/tflite/reader.h"
 
 namespace oncilla {

@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint32_t kSchemaVersion = 3;
 
-// What a table may come to, since offsets of a small file can all lead to one large table.
+// Limits the total size of tables, since many offsets in a small file can lead to one large table.
 class Reader {
  public:
   explicit Reader(std::string_view file) : file_(file), budget_(8 * file.size() + 4096) {}
@@ -45,9 +45,9 @@ class Reader {
     int32_t version = 1;
   };
 
-  // Before so many elements are read.
+  // Called before that many elements are read.
   Status Take(size_t elements) {
-    if (elements > budget_) return DataLoss("tables of the file lie over each other");
+    if (elements > budget_) return DataLoss("tables of the file overlap");
     budget_ -= elements;
     return {};
   }
@@ -71,7 +71,8 @@ class Reader {
       OpCode code;
       ONCILLA_ASSIGN(code.custom, table.String(1));
       ONCILLA_ASSIGN(code.version, table.Number<int32_t>(2, 1));
-      // Old files have the number in a byte; later ones say there that it stands elsewhere.
+      // Old files have the op's number in a byte; newer ones store a placeholder there if it is in
+      // another field.
       ONCILLA_ASSIGN(const int8_t old, table.Number<int8_t>(0, 0));
       ONCILLA_ASSIGN(const int32_t number, table.Number<int32_t>(3, 0));
       code.code = std::max<int32_t>(old, number);
@@ -80,7 +81,7 @@ class Reader {
     return {};
   }
 
-  // A buffer's bytes stand in it, or, in files beyond 2 GB, behind all tables.
+  // A buffer's bytes are inside it, or, in files above 2 GB, after all tables.
   Status ReadBuffers(const FlatTable& root) {
     ONCILLA_ASSIGN(const auto tables, Tables(root, 4));
     for (const FlatTable& table : tables) {

@@ -2,7 +2,7 @@
 //
 // Everything is read and checked when the model is opened, but operators' options and sparsity,
 // which stay tables that check each access, and tensors' bytes, which stay views into the file. All
-// indices lie in range behind it, so that who follows them need not look. Fields and numbers after
+// indices are in range after that, so users of them need not check. Field numbers are those of
 // LiteRT's schema, version 3. The bytes must outlive everything here.
 #pragma once
 

@@ -1,4 +1,5 @@
-// TFLite behind the ModelSource interface: names to tensors, then a TfliteBuilder.
+// TFLite behind the ModelSource interface: names are resolved to tensors, then a TfliteBuilder
+// runs.
 #include "engine/import/tflite/source.h"
 
 #include <algorithm>
@@ -14,16 +15,16 @@ namespace {
 
 using NamedTensors = std::vector<std::pair<std::string, int32_t>>;
 
-// A signature with the tensors that its names stand for.
+// A signature, with the tensors of its names.
 struct Entry {
   size_t subgraph = 0;
   NamedTensors inputs, outputs;
 };
 
-// Feeds and fetches as tensors, under the names asked for.
+// Feeds and fetches as tensors, under the names that the caller used.
 struct Request {
   NamedTensors inputs, outputs;
-  Facts fed;  // what is known of what is fed, input by input; empty where nothing is
+  Facts fed;  // facts of the feeds, input by input; empty if unknown
   bool only_needed_inputs = false;
 };
 
@@ -52,7 +53,7 @@ class TfliteSource : public ModelSource {
     return WithStage(In(module.status(), file_->path()), Stage::kLoad);
   }
 
-  // What the file has called once before the first run.
+  // Lowers what the file calls once before the first run.
   Result<Module> ImportInitialiser(const std::vector<std::string>& resources,
                                    const std::shared_ptr<const OpSet>& ops) override {
     Module module{Graph(ops)};
@@ -108,7 +109,7 @@ class TfliteSource : public ModelSource {
     Add(std::string(signature.key), std::move(entry));
   }
 
-  // The names of tensors, made different where they are missing or alike.
+  // The names of tensors; missing or equal names are made unique.
   void AddMainSubgraph() {
     const TfliteSubgraph& main = model_.subgraphs[0];
     Entry entry;
@@ -134,7 +135,7 @@ class TfliteSource : public ModelSource {
     return nullptr;
   }
 
-  // A name of the signature, or of any tensor of its subgraph.
+  // Finds a name of the signature, or of any tensor in its subgraph.
   Result<int32_t> Find(const Entry& entry, const NamedTensors& list,
                        const std::vector<TensorInfo>& known, const std::string& name,
                        std::string_view role) const {
@@ -168,7 +169,7 @@ class TfliteSource : public ModelSource {
     std::unordered_set<int32_t> fed;
     for (const auto& [name, tensor] : request.inputs) {
       if (fed.insert(tensor).second || request.only_needed_inputs) continue;
-      return InvalidArgument("input '", name, "' stands there twice");
+      return InvalidArgument("input '", name, "' is given twice");
     }
     return request;
   }

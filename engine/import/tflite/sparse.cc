@@ -1,6 +1,6 @@
-// A sparse tensor is a tree: each level is an axis, or a part of one, in the order of the
-// traversal. A dense level has all of its places below each node of the level above; a sparse one
-// lists those that it has. The leaves, in order, are the stored elements.
+// A sparse tensor is a tree: each level is an axis, or a part of one, in traversal order. A dense
+// level has all of its indices below each node of the level above; a sparse level lists those that
+// exist. The leaves, in order, are the stored elements.
 #include "engine/import/tflite/sparse.h"
 
 #include <algorithm>
@@ -10,14 +10,14 @@
 namespace oncilla {
 namespace {
 
-// One level: how far a step along it is in the whole tensor, and its places.
+// One level: the distance in the whole tensor of one step along it, and its indices.
 struct Level {
   int64_t size = 0, stride = 0;
   bool dense = true;
   std::vector<int64_t> segments, indices;
 };
 
-// A vector of a union: 1 is of i32, 2 of u16, 3 of u8.
+// A vector from a union: 1 is int32, 2 is uint16, 3 is uint8.
 Result<std::vector<int64_t>> ReadIndices(const FlatTable& table, int type_field) {
   ONCILLA_ASSIGN(const uint8_t type, table.Number<uint8_t>(type_field, 0));
   ONCILLA_ASSIGN(const FlatTable holder, table.Table(type_field + 1));
@@ -56,8 +56,8 @@ Result<Level> ReadLevel(const FlatTable& table, int64_t size, int64_t stride) {
   return level;
 }
 
-// The levels of the tree: the axes, then the parts of those that are cut into blocks, each where
-// the traversal has it.
+// The levels of the tree: the axes, then the parts of axes that are divided into blocks, in
+// traversal order.
 Result<std::vector<Level>> ReadLevels(const FlatTable& sparsity, const Shape& shape) {
   ONCILLA_ASSIGN(const auto order, sparsity.Numbers<int32_t>(0));
   ONCILLA_ASSIGN(const auto block_map, sparsity.Numbers<int32_t>(1));
@@ -74,7 +74,7 @@ Result<std::vector<Level>> ReadLevels(const FlatTable& sparsity, const Shape& sh
     if (axis < 0 || static_cast<size_t>(axis) >= rank || blocks[static_cast<size_t>(axis)] != 1) {
       return DataLoss("block ", i, " of a sparse tensor is of axis ", axis);
     }
-    // A block's own level is dense, and its size that of the block.
+    // A block's own level is dense, with the size of the block.
     const auto level = static_cast<size_t>(
         std::find(order.begin(), order.end(), static_cast<int32_t>(rank + i)) - order.begin());
     if (level == levels) return DataLoss("a traversal leaves out a block");
@@ -106,7 +106,7 @@ Result<std::vector<Level>> ReadLevels(const FlatTable& sparsity, const Shape& sh
   return out;
 }
 
-// The nodes of the next level: where each begins in the whole tensor.
+// The nodes of the next level, as their offsets in the whole tensor.
 Result<HostVector<int64_t>> Descend(const Level& level, const HostVector<int64_t>& above,
                                     int64_t most) {
   HostVector<int64_t> out;
@@ -143,7 +143,7 @@ Result<Tensor> DensifyTflite(const FlatTable& sparsity, const TensorDesc& desc,
                              std::string_view data) {
   const int64_t bytes = BytesOf(desc.dtype);
   if (bytes < 1) return Unsupported("a sparse tensor of ", desc.dtype);
-  // A file of a kilobyte must not ask for gigabytes.
+  // A file of a kilobyte must not request gigabytes.
   constexpr int64_t kMostForFree = int64_t{64} << 20, kMostRatio = 1024;
   if (desc.bytes() > SaturatingAdd(kMostForFree, SaturatingMul(kMostRatio, std::ssize(data)))) {
     return DataLoss("a sparse tensor of ", desc.bytes(), " bytes of which ", data.size(),

@@ -1,4 +1,4 @@
-// Types, and constants of all forms.
+// Types, and constants in all their forms.
 #include "engine/import/tflite/tensor.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 struct TypeRow {
   std::string_view name;
   DType dtype = DType::kInvalid;
-  int packed_bits = 0;  // of integers narrower than a byte
+  int packed_bits = 0;  // for integers narrower than a byte
 };
 
 // The schema's TensorType, by number.
@@ -47,7 +47,7 @@ const TypeRow* FindType(int64_t type) {
   return type >= 0 && type < std::ssize(kTypes) ? &kTypes[type] : nullptr;
 }
 
-// Narrow integers stand in a byte from its low bits on.
+// Packed integers fill a byte from its low bits on.
 Result<Tensor> Unpack(const TensorDesc& desc, int bits, std::string_view data) {
   const int64_t each = 8 / bits, bytes = desc.elements() / each + (desc.elements() % each != 0);
   if (bytes != std::ssize(data)) {
@@ -67,7 +67,7 @@ Result<Tensor> Unpack(const TensorDesc& desc, int bits, std::string_view data) {
   return out;
 }
 
-// How many, then where each begins and the last ends, then their characters.
+// The number of strings, the offset of each and of the end, then the characters.
 Result<Tensor> ReadStrings(const TensorDesc& desc, std::string_view data) {
   const auto number = [&](size_t i) {
     int32_t value = 0;

@@ -1,5 +1,5 @@
-// Text to bytes, message by message: each is written into a string of its own, which its parent
-// takes over with its length in front once it is complete.
+// Text to bytes, message by message: each is written to a string of its own, which is appended to
+// its parent with its length in front once it is complete.
 #include "engine/import/wire/message_schema.h"
 
 #include <algorithm>
@@ -69,12 +69,12 @@ class WireSink : public TextSink {
  private:
   struct Open {
     const MessageSchema* schema;
-    const FieldSchema* field;  // in the parent
+    const FieldSchema* field;  // the field of the parent that it belongs to
     std::string bytes;
-    std::vector<const FieldSchema*> given;  // that may be given once
+    std::vector<const FieldSchema*> given;  // fields given so far that may be given once
   };
 
-  // Null for a field that is skipped.
+  // Null for a field that is to be skipped.
   Result<const FieldSchema*> Find(std::string_view name, TextPosition at) {
     Open& open = open_.back();
     const FieldSchema* field = open.schema->Find(name);
@@ -161,10 +161,10 @@ class WireSink : public TextSink {
 
   const Refusal& refuse_;
   std::vector<Open> open_;
-  int skipping_ = 0;  // how deep within a message that is skipped
+  int skipping_ = 0;  // nesting depth within a skipped message
 };
 
-// Appends the values of one field to its message: a packed list has several.
+// Appends the values of one field to its message; a packed list holds several.
 void AppendValues(WireMessage& wire, const FieldSchema& field, TextTree& to) {
   const auto add = [&](TextTree value) {
     value.at = kNowhere;

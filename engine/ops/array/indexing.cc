@@ -1,4 +1,5 @@
-// Ops with indices in a tensor: inference and rows. Shapes as values are in indexing_shape.cc.
+// Ops that take indices from a tensor: inference and rows. Shapes as values are in
+// indexing_shape.cc.
 #include "engine/ops/array/indexing.h"
 
 #include "engine/ops/known_ints.h"
@@ -7,7 +8,8 @@
 namespace oncilla {
 namespace {
 
-// The picked elements of a list of carried integers, when indices are known and right.
+// The elements that a Gather picks from a list of partly known integers, if the indices are known
+// and in range.
 std::optional<std::vector<Dim>> Picked(const GatherAttrs& attrs, const Fact& x,
                                        const Fact& indices) {
   const auto elements = CarriedElements(x);
@@ -52,7 +54,8 @@ Result<Facts> InferGather(const GatherAttrs& attrs, std::span<const Fact> in) {
   return Facts{std::move(out)};
 }
 
-// x and indices have one rank, and indices reach no further than x outside `axis`.
+// Checks that x and indices have the same rank, and that indices are not larger than x except along
+// `axis`.
 Status CheckElements(int64_t axis, const PartialShape& x, const PartialShape& indices) {
   if (x.ranked() && indices.ranked() && x.rank() != indices.rank()) {
     return InvalidArgument("x ", x, " and indices ", indices, " differ in rank");
@@ -77,7 +80,7 @@ Result<Facts> InferGatherElements(const GatherElementsAttrs& attrs, std::span<co
   return Facts{Fact::Of(in[0].dtype, std::move(shape))};
 }
 
-// The axes of x that indices of this shape name: [batch, batch + k). -1 while k is not known.
+// How many axes of x, counted from `batch` on, the indices address; -1 while that is unknown.
 Result<int> IndexDepth(const PartialShape& x, const PartialShape& indices, int64_t batch) {
   if (!indices.ranked()) return -1;
   if (indices.rank() == 0) return InvalidArgument("indices have no last axis");
@@ -117,7 +120,7 @@ Status CheckUpdates(std::string_view reduction, std::span<const Fact> in) {
   if (in[2].dtype != in[0].dtype) {
     return InvalidArgument("updates are ", in[2].dtype, ", not ", in[0].dtype);
   }
-  if (r != Reduction::kNone) ONCILLA_TRY(RequireNumber(in[0], "what is reduced"));
+  if (r != Reduction::kNone) ONCILLA_TRY(RequireNumber(in[0], "what is combined"));
   return Status();
 }
 

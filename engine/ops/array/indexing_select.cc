@@ -1,4 +1,4 @@
-// Ops that select elements by a mask, a triangle or a rule on data: inference and rows.
+// Ops that select elements by a mask, a triangle or a rule on the data: inference and rows.
 #include "engine/ops/array/indexing.h"
 #include "engine/ops/known_ints.h"
 #include "engine/ops/rules.h"
@@ -7,7 +7,7 @@ namespace oncilla {
 namespace {
 
 Result<Facts> InferNonZero(const NoAttrs&, std::span<const Fact> in) {
-  if (in[0].dtype == DType::kString) return InvalidArgument("strings are neither zero nor not");
+  if (in[0].dtype == DType::kString) return InvalidArgument("strings cannot be compared with zero");
   const Dim rank = in[0].shape.ranked() ? Dim(in[0].shape.rank()) : Dim();
   return Facts{Fact::Of(DType::kI64, PartialShape({rank, Dim()}))};
 }

@@ -1,4 +1,4 @@
-// Shapes as values, and tensors made from a few numbers: inference, geometry and rows.
+// Shapes as values, and tensors generated from a few numbers: inference, geometry and rows.
 #include <algorithm>
 #include <cmath>
 
@@ -72,7 +72,7 @@ Result<Facts> InferFill(const NoAttrs&, std::span<const Fact> in) {
   return Facts{std::move(out)};
 }
 
-// How many elements a range has, computed in the type of its numbers.
+// The number of elements of a range, computed in the type of its numbers.
 template <class T>
 Result<int64_t> RangeSize(T start, T limit, T delta) {
   if (delta == T{0}) return InvalidArgument("delta is 0");
@@ -101,7 +101,7 @@ Result<int64_t> RangeSize(std::span<const Fact> in) {
     };
     if constexpr (std::is_integral_v<T> || std::is_same_v<T, double>) {
       size = RangeSize<T>(at(0), at(1), at(2));
-    } else {  // half floats count as float
+    } else {  // half-precision floats are computed in float
       size = RangeSize<float>(static_cast<float>(at(0)), static_cast<float>(at(1)),
                               static_cast<float>(at(2)));
     }
@@ -130,7 +130,8 @@ Result<Facts> InferRange(const NoAttrs&, std::span<const Fact> in) {
     Fact out = Fact::Of(in[0].dtype, Shape{size});
     if (!ints[0] || !ints[2] || size > kMaxKnownInts) return Facts{std::move(out)};
     std::vector<Dim> elements;
-    // Each number fits; how far it is from the first need not.
+    // Each number fits its type, but the distance from the first one may not, so the difference is
+    // unsigned.
     const auto first = static_cast<uint64_t>(*ints[0]->value);
     const auto step = static_cast<uint64_t>(*ints[2]->value);
     for (uint64_t i = 0; i < static_cast<uint64_t>(size); ++i) {
@@ -138,7 +139,7 @@ Result<Facts> InferRange(const NoAttrs&, std::span<const Fact> in) {
     }
     return Facts{WithCarried(std::move(out), std::move(elements))};
   }
-  // 0, 1, ... as many as a size that has a name.
+  // The range 0, 1, ... up to a size that has only a name.
   Dim size;
   const auto &start = ints[0], &limit = ints[1], &delta = ints[2];
   if (start && limit && delta && start->value == 0 && delta->value == 1) size = limit->dim;

@@ -16,12 +16,12 @@ Status RequireElement(const Fact& list, const Fact& x) {
   return InvalidArgument("a ", list, " cannot hold a ", x);
 }
 
-// The shape of one element, from the list and from an input that says it.
+// The shape of one element, from the list and from an input that may state it.
 Result<PartialShape> ElementShape(std::span<const Fact> in, size_t shape_input) {
   PartialShape shape = in[0].shape;
   if (in.size() <= shape_input || in[shape_input].absent()) return shape;
   ONCILLA_TRY(RequireInteger(in[shape_input], "shape"));
-  // A scalar -1 means that not even the rank is known.
+  // A scalar -1 means that even the rank is unknown.
   if (!in[shape_input].shape.ranked() || in[shape_input].shape.rank() == 0) return shape;
   const auto sizes = KnownInts(in[shape_input]);
   if (!sizes.has_value()) return shape;
@@ -32,7 +32,7 @@ Result<PartialShape> ElementShape(std::span<const Fact> in, size_t shape_input) 
   return MergeShapes(shape, PartialShape(std::move(dims)));
 }
 
-// [n, element..]
+// The shape [n, element..].
 PartialShape Stacked(const PartialShape& element, const Dim& n) {
   if (!element.ranked()) return PartialShape();
   std::vector<Dim> dims = {n};
@@ -54,7 +54,7 @@ Result<Facts> InferListReserve(const ListReserveAttrs& attrs, std::span<const Fa
 
 Result<Facts> InferListFromTensor(const NoAttrs&, std::span<const Fact> in) {
   if (in[0].shape.ranked() && in[0].shape.rank() == 0) {
-    return InvalidArgument("x must have an axis to cut, not shape ", in[0].shape);
+    return InvalidArgument("x must have an axis to split along, not shape ", in[0].shape);
   }
   return Facts{Fact::List(in[0].dtype, Row(in[0].shape))};
 }
@@ -121,14 +121,14 @@ Result<Facts> InferListSplit(const ListSplitAttrs& attrs, std::span<const Fact> 
   PartialShape part = in[0].shape;
   if (!part.ranked()) return Facts{Fact::List(in[0].dtype, part)};
   if (part.rank() == 0) {
-    return InvalidArgument("x must have an axis to cut, not shape ", in[0].shape);
+    return InvalidArgument("x must have an axis to split along, not shape ", in[0].shape);
   }
   ONCILLA_ASSIGN(const int axis, NormalizeAxis(attrs.axis, part.rank()));
   part[axis] = Dim();
   return Facts{Fact::List(in[0].dtype, std::move(part))};
 }
 
-// A position in a list, which may be left out.
+// Checks a position in a list, which may be absent.
 Status RequirePosition(std::span<const Fact> in, size_t at) {
   if (in.size() <= at || in[at].absent()) return Status();
   return RequireInteger(in[at], "position");
@@ -147,7 +147,7 @@ Result<Facts> InferListErase(const NoAttrs&, std::span<const Fact> in) {
   return Facts{in[0]};
 }
 
-// The shape of what elements of this shape make together.
+// The shape that elements of this shape have when they are joined.
 Result<PartialShape> Joined(const ListJoinAttrs& attrs, const PartialShape& element) {
   if (!element.ranked()) return PartialShape();
   if (element.rank() == 0 && !attrs.stack) {
@@ -188,11 +188,11 @@ Result<Facts> InferListResize(const NoAttrs&, std::span<const Fact> in) {
   return Facts{in[0]};
 }
 
-// The elements of both lists, those of the first in front.
+// The result holds the elements of the first list, followed by those of the second.
 Result<Facts> InferListExtend(const NoAttrs&, std::span<const Fact> in) {
   ONCILLA_TRY(RequireList(in[0]));
   if (in[1].kind != ValueKind::kList || in[1].dtype != in[0].dtype) {
-    return InvalidArgument("a ", in[0], " cannot go on as a ", in[1]);
+    return InvalidArgument("a ", in[0], " cannot be extended by a ", in[1]);
   }
   return Facts{Fact::List(in[0].dtype, CommonShape(in[0].shape, in[1].shape))};
 }

@@ -17,13 +17,14 @@ std::string Text(const std::vector<KnownInt>& ints) {
   return out + "]";
 }
 
-// The size that one unsettled size of `to` must have for both shapes to hold as many elements, when
-// every other size is known or stands on both sides by name; else unknown. Sizes that `copied`
-// marks are those of `from` at the same place.
+// Solves for one unknown size of `to`, such that both shapes have the same number of elements.
+// Works if every other size is known or is a named size that occurs on both sides; otherwise the
+// result is unknown. Sizes marked in `copied` equal those of `from` at the same place.
 Dim LeftOver(const PartialShape& from, const std::vector<Dim>& to, size_t hole,
              const std::vector<bool>& copied) {
   std::vector<Dim> names;
   int64_t divisor = 1, total = 1;
+  // Multiply what is known of `to`, then of `from`; named sizes cancel.
   for (size_t i = 0; i < to.size(); ++i) {
     if (i == hole || (copied[i] && !to[i].known())) continue;
     if (to[i].known()) {
@@ -64,8 +65,9 @@ Result<Facts> InferReshape(const ReshapeAttrs& attrs, std::span<const Fact> in) 
   }
   std::vector<Dim> dims;
   std::vector<bool> copied(asked->size());
-  int hole = -1;             // the place of a -1
-  int open = -1, opens = 0;  // a size of which nothing is known
+  int hole = -1;             // the position of the -1
+  int open = -1, opens = 0;  // sizes of which nothing is known
+  // Classify each requested size: -1 (the hole), a copy (0), known, named, or unknown (open).
   for (size_t i = 0; i < asked->size(); ++i) {
     const KnownInt& size = (*asked)[i];
     dims.push_back(size.dim);
@@ -87,10 +89,11 @@ Result<Facts> InferReshape(const ReshapeAttrs& attrs, std::span<const Fact> in) 
     }
   }
   if (from.ranked()) {
-    // A lone size that is not known, -1 or not, must hold what is left.
+    // If only one size is unknown, whether written as -1 or not, it must be what remains.
     if (hole >= 0 && opens == 0) dims[hole] = LeftOver(from, dims, hole, copied);
     if (hole < 0 && opens == 1) dims[open] = LeftOver(from, dims, open, copied);
   }
+  // Refuse what can never fit, as soon as enough is known.
   PartialShape shape(std::move(dims));
   if (from.known() && (shape.known() || (hole >= 0 && opens == 0))) {
     bool settled = true;
@@ -184,7 +187,7 @@ Result<Facts> InferFlatten(const FlattenAttrs& attrs, std::span<const Fact> in) 
   return Facts{SameElements(in[0], std::move(shape))};
 }
 
-// perm as axes of x.
+// The permutation `perm`, as axes of x.
 Result<std::vector<int>> Permutation(std::span<const Fact> in, int rank) {
   std::vector<int> perm;
   if (!Given(in, 1)) {
@@ -267,7 +270,7 @@ Result<Facts> InferConcat(const ConcatAttrs& attrs, std::span<const Fact> in) {
   return Facts{WithCarried(Fact::Of(in[0].dtype, std::move(shape)), std::move(elements))};
 }
 
-// Sizes of the parts of `size`; unknown where that is all that can be said.
+// The sizes of the parts of an axis of size `size`, as far as they are known.
 Result<std::vector<Dim>> PartSizes(const SplitAttrs& attrs, std::span<const Fact> in,
                                    const Dim& size) {
   if (attrs.parts < 0 || attrs.parts > 1 << 20) return InvalidArgument("parts is ", attrs.parts);
@@ -306,13 +309,14 @@ Result<std::vector<Dim>> PartSizes(const SplitAttrs& attrs, std::span<const Fact
     return out;
   }
   if (parts == 0) return InvalidArgument("needs sizes or a number of parts");
+  // Equal parts; as in ONNX, the last one is smaller if they do not divide the axis.
   std::vector<Dim> out(parts);
   if (parts == 1) out[0] = size;
   if (size.known() && parts > 1) {
     const int64_t each = size.size / attrs.parts + (size.size % attrs.parts != 0);
     const int64_t last = size.size - each * (attrs.parts - 1);
     if (last < 0) {
-      return InvalidArgument("an axis of size ", size.size, " has no ", parts, " parts");
+      return InvalidArgument("an axis of size ", size.size, " is too short for ", parts, " parts");
     }
     out.assign(parts, Dim(each));
     out.back() = Dim(last);
@@ -332,7 +336,7 @@ Result<Facts> InferSplit(const SplitAttrs& attrs, std::span<const Fact> in) {
   const auto elements = from.ranked() && from.rank() == 1 ? CarriedElements(in[0]) : std::nullopt;
   Facts out;
   size_t at = 0;
-  bool placed = elements.has_value();  // where the next part begins is known
+  bool placed = elements.has_value();  // whether it is known where the next part begins
   for (const Dim& part : sizes) {
     PartialShape shape = from;
     if (from.ranked()) shape[axis] = part;

@@ -1,4 +1,4 @@
-// Pad: inference and the index of x that stands at each place of the output.
+// Pad: inference, and for each place of the output the index in x that it is read from.
 #include <algorithm>
 
 #include "engine/ops/array/movement.h"
@@ -11,7 +11,7 @@ namespace {
 Result<PadAxis> AxisOf(PadMode mode, int64_t begin, int64_t end, int64_t size, int axis,
                        int64_t* padded) {
   PadAxis out;
-  // The most negative pad has no positive counterpart; it crops everything in any case.
+  // The negation of the most negative pad would overflow; any pad near it crops everything anyway.
   constexpr int64_t kLeast = -std::numeric_limits<int64_t>::max();
   const int64_t crop_begin = std::max<int64_t>(-std::max(begin, kLeast), 0);
   const int64_t crop_end = std::max<int64_t>(-std::max(end, kLeast), 0);
@@ -81,7 +81,7 @@ constexpr OpDef kPadOps[] = {
                          .storage = StorageRule::kCarries}),
 };
 
-// at modulo period, never negative.
+// `at` modulo `period`, never negative.
 int64_t Modulo(int64_t at, int64_t period) {
   const int64_t rest = at % period;
   return rest < 0 ? rest + period : rest;

@@ -1,7 +1,7 @@
-// Slice and StridedSlice: one range per axis of x, from ONNX's or TensorFlow's way of saying it.
+// Slice and StridedSlice: one range per axis of x, from ONNX's or TensorFlow's notation.
 //
-// Both notations are first read into Bounds per axis, which may be partly known; only then are
-// ranges computed, by one rule that both share.
+// Both notations are first read into Bounds per axis, which may be partly known. Ranges are then
+// computed from these by one shared rule.
 #include <algorithm>
 
 #include "engine/ops/array/movement.h"
@@ -13,20 +13,21 @@ namespace {
 
 constexpr int64_t kMaxInt64 = std::numeric_limits<int64_t>::max();
 
-// What is asked of one axis. An open bound is the edge that the step comes from or goes to.
+// What is requested of one axis. An open bound is the edge of the axis at which the step starts or
+// ends.
 struct Bounds {
   bool begin_open = true, end_open = true;
   KnownInt begin, end;
   std::optional<int64_t> step = 1;
-  bool shrink = false;  // only the element at begin
+  bool shrink = false;  // take only the element at begin and drop the axis
 };
 
-// The elements start, start + step, ... of one axis; `size` of them.
+// The elements start, start + step, ... of one axis, `size` in number.
 struct Range {
   int64_t start = 0, step = 1, size = 0;
 };
 
-// All that `bounds` depends on must be known.
+// Computes the range. Everything that `bounds` depends on must be known.
 Result<Range> Resolve(const Bounds& bounds, int64_t size, int axis) {
   if (bounds.shrink) {
     const int64_t begin = *bounds.begin.value;
@@ -36,7 +37,7 @@ Result<Range> Resolve(const Bounds& bounds, int64_t size, int axis) {
     }
     return Range{begin < 0 ? begin + size : begin, 1, 1};
   }
-  // The most negative step has no positive counterpart and reaches as far as its neighbour.
+  // The negation of the most negative step would overflow; its neighbour reaches just as far.
   const int64_t step = std::max(*bounds.step, -kMaxInt64);
   const int64_t low = step > 0 ? 0 : -1, high = step > 0 ? size : size - 1;
   auto clamp = [&](int64_t at) { return std::clamp(at < 0 ? at + size : at, low, high); };
@@ -50,7 +51,7 @@ Result<Range> Resolve(const Bounds& bounds, int64_t size, int axis) {
   return range;
 }
 
-// The size of the range as far as known. Names survive where the whole axis is taken.
+// The size of the range as far as it is known. A named size is kept if the range is the whole axis.
 Result<Dim> RangeSize(const Bounds& bounds, const Dim& size, int axis) {
   if (bounds.shrink) {
     if (bounds.begin.value && size.known()) {
@@ -65,7 +66,7 @@ Result<Dim> RangeSize(const Bounds& bounds, const Dim& size, int axis) {
     ONCILLA_ASSIGN(const Range range, Resolve(bounds, size.size, axis));
     return Dim(range.size);
   }
-  // Where no size can reach: exporters write the edge as the largest int32 or int64.
+  // No size reaches this: exporters write an open end as the largest int32 or int64.
   constexpr int64_t kFar = std::numeric_limits<int32_t>::max();
   const auto begin = bounds.begin.value, end = bounds.end.value;
   if (*bounds.step == 1) {
@@ -80,7 +81,7 @@ Result<Dim> RangeSize(const Bounds& bounds, const Dim& size, int axis) {
   return Dim();
 }
 
-// One box: ranges of x, in the order of x's axes, to a dense output.
+// A single box from ranges of x, in the order of x's axes, to a dense output.
 Moves RangeMoves(const Shape& from, const std::vector<Range>& ranges) {
   const auto from_strides = RowMajorStrides(from);
   Shape sizes;
@@ -103,7 +104,7 @@ Result<Moves> BoundsMoves(const Shape& from, const std::vector<Bounds>& bounds) 
   return RangeMoves(from, ranges);
 }
 
-// A slice of carried integers: x has rank 1 and `bounds` is its only one.
+// Slices a list of partly known integers: x has rank 1, and `bounds` is for that axis.
 Fact WithSlice(Fact out, const Fact& x, const Bounds& bounds) {
   const auto elements = CarriedElements(x);
   if (!elements || !bounds.step || !(bounds.begin_open || bounds.begin.value) ||
@@ -119,8 +120,8 @@ Fact WithSlice(Fact out, const Fact& x, const Bounds& bounds) {
   return WithCarried(std::move(out), std::move(picked));
 }
 
-// ONNX's starts, ends, axes and steps as bounds of every axis of x; nothing while the axes are not
-// known.
+// ONNX's starts, ends, axes and steps, as bounds for every axis of x; nothing while the axes are
+// unknown.
 Result<std::optional<std::vector<Bounds>>> ReadSlice(std::span<const Fact> in, int rank) {
   using Out = std::optional<std::vector<Bounds>>;
   static constexpr std::string_view kNames[] = {"", "starts", "ends", "axes", "steps"};
@@ -177,13 +178,13 @@ Result<Facts> InferSlice(const NoAttrs&, std::span<const Fact> in) {
   return Facts{std::move(out)};
 }
 
-// TensorFlow's notation, spread over the axes of x.
+// TensorFlow's notation, expanded to the axes of x.
 struct StridedBounds {
   std::vector<Bounds> axes;
-  std::vector<int> out_axes;  // axes of x in the order of the output; -1 is a new one
+  std::vector<int> out_axes;  // in the output's order: an axis of x, or -1 for a new axis
 };
 
-// Nothing while not even the number of entries is known.
+// Nothing while even the number of entries is unknown.
 Result<std::optional<StridedBounds>> ReadStridedSlice(const StridedSliceAttrs& attrs,
                                                       std::span<const Fact> in, int rank) {
   using Out = std::optional<StridedBounds>;
@@ -200,8 +201,9 @@ Result<std::optional<StridedBounds>> ReadStridedSlice(const StridedSliceAttrs& a
   }
   if (!count) return Out();
   if (*count > 32) return InvalidArgument("there are ", *count, " entries");
+  // Count the axes that entries use up; the ellipsis stands for the remaining ones.
   auto bit = [](int64_t mask, size_t i) { return (mask >> i & 1) != 0; };
-  int taken = 0, ellipses = 0;  // axes of x that entries speak of
+  int taken = 0, ellipses = 0;  // axes of x that the entries use up
   for (size_t i = 0; i < *count; ++i) {
     if (bit(attrs.ellipsis_mask, i)) {
       ++ellipses;
@@ -239,7 +241,7 @@ Result<std::optional<StridedBounds>> ReadStridedSlice(const StridedSliceAttrs& a
       if (b.step && *b.step < 0) {
         return InvalidArgument("a single index has the stride ", *b.step);
       }
-      // A masked begin is the first element.
+      // With begin_mask set, a single index takes the first element, as in TensorFlow.
       if (b.begin_open) b.begin.value = 0;
       b.begin_open = false;
       b.step = 1;
@@ -303,10 +305,10 @@ Result<Moves> SliceMoves(const NodeView& node) {
 Result<Moves> StridedSliceMoves(const StridedSliceAttrs& attrs, const NodeView& node) {
   const Shape from = node.inputs[0].shape.ToShape();
   ONCILLA_ASSIGN(const auto bounds, ReadStridedSlice(attrs, node.inputs, from.rank()));
-  if (!bounds) return InvalidArgument("begin, end and strides do not say what is cut");
+  if (!bounds) return InvalidArgument("begin, end and strides do not determine the range");
   for (const Bounds& b : bounds->axes) {
     if (!b.step || !(b.begin_open || b.begin.value) || !(b.end_open || b.shrink || b.end.value)) {
-      return InvalidArgument("begin, end and strides do not say what is cut");
+      return InvalidArgument("begin, end and strides do not determine the range");
     }
   }
   return BoundsMoves(from, bounds->axes);

@@ -1,5 +1,5 @@
-// Ops that reorder elements along axes, or trade spatial axes for channels and batches: inference,
-// geometry and rows.
+// Ops that reorder elements along axes, or exchange spatial axes with channels or batches:
+// inference, geometry and rows.
 #include <algorithm>
 
 #include "engine/ops/array/movement.h"
@@ -57,7 +57,7 @@ Result<Facts> InferReverseSequence(const ReverseSequenceAttrs& attrs, std::span<
   return Facts{Fact::Of(in[0].dtype, from)};
 }
 
-// block to the power of the number of spatial axes.
+// `block` to the power of the number of spatial axes.
 Result<int64_t> BlockSize(int64_t block, const PartialShape& shape) {
   if (block < 1) return InvalidArgument("block is ", block);
   int64_t size = 1;
@@ -110,12 +110,12 @@ Result<Facts> InferSpaceToDepth(const SpaceToDepthAttrs& attrs, std::span<const 
   return Facts{Fact::Of(in[0].dtype, std::move(shape))};
 }
 
-// The spatial axes of SpaceToBatch and BatchToSpace: 1 to n.
+// What SpaceToBatch and BatchToSpace do to one of the spatial axes, 1 to n.
 struct BlockAxis {
   int64_t block = 1, before = 0, after = 0;  // before and after: pads or crops
 };
 
-// Nothing while a value is not known.
+// Nothing while one of the values is unknown.
 Result<std::optional<std::vector<BlockAxis>>> ReadBlocks(std::span<const Fact> in,
                                                          std::string_view pads) {
   using Out = std::optional<std::vector<BlockAxis>>;
@@ -215,16 +215,16 @@ constexpr OpDef kSpaceOps[] = {
         "BatchToSpace", {.inputs = {3, 3}, .plan_inputs = 0b110, .storage = StorageRule::kCarries}),
 };
 
-// Pixels lie as [N, spatial.., rest]; along a spatial axis each is block * size + offset. This says
-// how the same pixels lie in the other tensor: strides per block and per offset of each spatial
-// axis.
+// Pixels are [N, spatial.., rest]; along a spatial axis each index is block * size + offset. This
+// describes how the same pixels are stored in the other tensor: a stride per block and a stride per
+// offset for each spatial axis.
 struct BlockSide {
   std::vector<int64_t> offset_strides;
   int64_t batch_stride = 0;
   std::vector<int64_t> block_strides;
 };
 
-// All blocks at once, without pads or crops.
+// All blocks in one move, if there are no pads or crops.
 Move WholeBlocks(const Shape& pixels, const std::vector<BlockAxis>& blocks, const BlockSide& side,
                  std::span<const MoveAxis> rest, bool to_pixels) {
   const auto strides = RowMajorStrides(pixels);
@@ -243,7 +243,7 @@ Move WholeBlocks(const Shape& pixels, const std::vector<BlockAxis>& blocks, cons
   return move;
 }
 
-// DepthToSpace and its inverse: a place in the block is part of the channel.
+// DepthToSpace and its inverse: the offset within a block is part of the channel.
 Moves DepthMoves(const Shape& pixels, const Shape& blocks, int64_t block, bool depth_last,
                  bool to_pixels) {
   const int spatial = pixels.rank() - 2;
@@ -261,22 +261,22 @@ Moves DepthMoves(const Shape& pixels, const Shape& blocks, int64_t block, bool d
                       side, {&channels, 1}, to_pixels)};
 }
 
-// Offsets into a block, [begin, end), for which the same blocks [low, high) have a pixel.
+// The offsets [begin, end) into a block for which the same blocks [low, high) have a pixel.
 struct OffsetGroup {
   int64_t begin = 0, end = 0, low = 0, high = 0;
 };
 
-// At most three: as the offset grows, each end of the blocks moves once.
+// There are at most three groups: as the offset grows, each end of the range of blocks moves once.
 std::vector<OffsetGroup> GroupsOf(const BlockAxis& axis, int64_t pixels, int64_t blocks) {
   const auto up = [&](int64_t x) { return x <= 0 ? 0 : (x - 1) / axis.block + 1; };
   const auto at = [&](int64_t offset) {
-    const int64_t shift = axis.before - offset;  // pixel = place * block - shift
+    const int64_t shift = axis.before - offset;  // pixel = block index * block - shift
     return std::pair(up(shift), std::min(blocks, up(SaturatingAdd(pixels, shift))));
   };
   std::vector<OffsetGroup> groups;
   for (int64_t begin = 0; begin < axis.block;) {
     const auto same = at(begin);
-    int64_t last = begin, beyond = axis.block;  // the last offset like the first, by halving
+    int64_t last = begin, beyond = axis.block;  // bisect for the last offset with this range
     while (beyond - last > 1) {
       const int64_t middle = last + (beyond - last) / 2;
       (at(middle) == same ? last : beyond) = middle;
@@ -287,8 +287,8 @@ std::vector<OffsetGroup> GroupsOf(const BlockAxis& axis, int64_t pixels, int64_t
   return groups;
 }
 
-// SpaceToBatch and its inverse: a place in the block is part of the batch. With pads or crops there
-// is a move for each combination of the axes' groups, as far as it reaches into the pixels.
+// SpaceToBatch and its inverse: the offset within a block is part of the batch. With pads or crops
+// there is a move for each combination of the axes' groups that reaches pixels.
 Result<Moves> BatchMoves(const Shape& pixels, const Shape& batches,
                          const std::vector<BlockAxis>& blocks, bool to_pixels) {
   for (const Shape* shape : {&pixels, &batches}) {
@@ -375,7 +375,7 @@ Result<Moves> RollMoves(const NodeView& node) {
     const int64_t size = shape[axis];
     total[axis] = ((total[axis] + shifts[i] % size) % size + size) % size;
   }
-  // Each rolled axis doubles the boxes: its end goes to the front, its front behind that.
+  // Each rolled axis doubles the number of boxes: its end moves to the front, its front after that.
   const auto strides = RowMajorStrides(shape);
   Moves moves(1);
   for (int i = 0; i < shape.rank(); ++i) {

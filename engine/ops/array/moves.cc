@@ -1,4 +1,4 @@
-// Simplification of strided boxes.
+// Simplifying strided boxes: axes are sorted and contiguous ones merged.
 #include "engine/ops/array/moves.h"
 
 #include <algorithm>

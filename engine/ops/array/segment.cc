@@ -1,4 +1,4 @@
-// Segments, sorted places and counts: inference and rows.
+// Segment reductions, sorted search and counts: inference and rows.
 #include "engine/ops/array/segment.h"
 
 #include "engine/ops/known_ints.h"
@@ -7,7 +7,7 @@
 namespace oncilla {
 namespace {
 
-// The result's shape with `count` rows in place of the axes of ids.
+// The shape of the result: `count` rows in place of the axes of ids.
 Result<PartialShape> Segmented(std::string_view reduction, std::span<const Fact> in, Dim count) {
   ONCILLA_TRY(ParseSegmentReduction(reduction).status());
   ONCILLA_TRY(RequireNumber(in[0], "x"));
@@ -26,7 +26,7 @@ Result<PartialShape> Segmented(std::string_view reduction, std::span<const Fact>
   return PartialShape(std::move(dims));
 }
 
-// One number, not negative; a Dim that is unknown while the number is.
+// A single number that is not negative; unknown while the number is.
 Result<Dim> CountOf(const Fact& fact, std::string_view what) {
   ONCILLA_TRY(RequireInteger(fact, what));
   const Dim elements = fact.shape.elements();

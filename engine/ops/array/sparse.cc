@@ -1,4 +1,4 @@
-// Sparse and ragged tensors, partitions: inference and rows.
+// Sparse and ragged tensors, and partitions: inference and rows.
 #include "engine/ops/array/sparse.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ Result<Facts> InferSparseToDense(const SparseToDenseAttrs&, std::span<const Fact
   return Facts{Fact::Of(in[2].dtype, PartialShape(*sizes))};
 }
 
-// (indices, values, shape) of a sparse tensor.
+// Checks the triple (indices, values, shape) of a sparse tensor.
 Status RequireSparse(const Fact& indices, const Fact* values, const Fact& shape) {
   ONCILLA_TRY(RequireInteger(indices, "indices"));
   ONCILLA_TRY(RequireRank(indices, 2, "indices"));
@@ -217,7 +217,7 @@ Result<Facts> InferListDiff(const ListDiffAttrs& attrs, std::span<const Fact> in
   return Facts{Fact::Of(in[0].dtype, List()), Fact::Of(attrs.to, List())};
 }
 
-// The axes of `number` are the first of x; what is left of x behind them.
+// Checks that x starts with the axes of `number`; returns the remaining axes of x.
 Result<PartialShape> Behind(const PartialShape& x, const PartialShape& number) {
   if (!x.ranked() || !number.ranked()) return PartialShape();
   bool fits = number.rank() <= x.rank();
@@ -276,7 +276,7 @@ Result<Facts> InferUnravel(const NoAttrs&, std::span<const Fact> in) {
   return Facts{Fact::Of(in[0].dtype, PartialShape(std::move(dims)))};
 }
 
-// What is known of the broadcast of two shapes that are values.
+// What is known of the broadcast of two shapes that are given as values.
 Result<Facts> InferBroadcastSizes(const NoAttrs&, std::span<const Fact> in) {
   for (const Fact& fact : in) {
     ONCILLA_TRY(RequireInteger(fact, "a shape"));
@@ -292,7 +292,7 @@ Result<Facts> InferBroadcastSizes(const NoAttrs&, std::span<const Fact> in) {
   return Facts{WithCarried(std::move(out), shape.dims())};
 }
 
-// (indices, values, shape) of which nothing is known but the rank.
+// Facts for (indices, values, shape) if only the rank is known.
 Facts SparseFacts(DType dtype, const Dim& rank) {
   return {Ints(PartialShape({Dim(), rank})), Fact::Of(dtype, List()), Ints(List(rank))};
 }
@@ -328,7 +328,7 @@ Result<Facts> InferSparseReduce(const SparseReduceAttrs& attrs, std::span<const 
   return SparseFacts(in[1].dtype, attrs.keep_dims ? RankOf(in[0]) : Dim());
 }
 
-// Checks an operand of a set operation. Sets its rank where that is known.
+// Checks an operand of a set operation, and sets its rank if it is known.
 Status RequireSets(std::span<const Fact> in, bool dense, Dim* rank) {
   if (!dense) {
     ONCILLA_TRY(RequireSparse(in[0], &in[1], in[2]));

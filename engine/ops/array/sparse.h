@@ -55,8 +55,8 @@ struct SparseConcatAttrs {
     field("parts", parts);
   }
 };
-// SparseSoftmax(indices, values, shape) -> values: of each row along the last axis, what is not
-// there counts nothing. Indices must be in order.
+// SparseSoftmax(indices, values, shape) -> values: over each row along the last axis. Elements
+// that are not stored count nothing. Indices must be in order.
 // RaggedToSparse(splits..., values) -> indices, values, shape.
 // SparseSlice(indices, values, shape, start, size) -> indices, values, shape.
 

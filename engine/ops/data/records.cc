@@ -1,4 +1,4 @@
-// Ops that read records out of strings: inference and rows.
+// Ops that parse records in strings: inference and rows.
 #include "engine/ops/data/records.h"
 
 #include "engine/ops/data/messages.h"
@@ -200,7 +200,7 @@ Result<Facts> InferPackBytes(const NoAttrs&, std::span<const Fact> in) {
   return Facts{Fact::Of(DType::kString, PartialShape(std::move(dims)))};
 }
 
-// How many elements there are, and what they are, stands in the message.
+// The number and type of the elements are only known from the message itself.
 Result<Facts> InferParseTensor(const ParseTensorAttrs& attrs, std::span<const Fact> in) {
   ONCILLA_TRY(RequireString(in[0], "serialized"));
   ONCILLA_TRY(RequireRank(in[0], 0, "serialized"));

@@ -1,4 +1,4 @@
-// Ops on strings by TensorFlow's rules: inference and rows.
+// Ops on strings with TensorFlow's semantics: inference and rows.
 #include "engine/ops/data/strings.h"
 
 #include <algorithm>
@@ -260,7 +260,7 @@ constexpr OpDef kStringOps[] = {
 
 Status CheckUnicode(const UnicodeAttrs& attrs) {
   if (attrs.errors != "replace" && attrs.errors != "ignore" && attrs.errors != "strict") {
-    return InvalidArgument("there is no treatment of errors '", attrs.errors, "'");
+    return InvalidArgument("there is no error mode '", attrs.errors, "'");
   }
   for (const std::string& name : {attrs.from, attrs.to}) {
     static constexpr std::string_view kNames[] = {

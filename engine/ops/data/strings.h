@@ -131,7 +131,7 @@ struct Base64Attrs {
 
 // DecodeUnicode(x) -> splits, characters i32, the bytes where they begin i64; EncodeUnicode(
 // characters, splits) -> strings; TranscodeUnicode(x) -> strings. CharacterScripts(characters i32)
-// -> ICU's numbers of their scripts, -1 for what is no character.
+// -> ICU's numbers of their scripts, -1 for a value that is not a character.
 // Encodings: utf-8, utf-16-be, utf-16-le, utf-32-be, utf-32-le, us-ascii, iso-8859-1. What is no
 // character is replaced or ignored or fails the run (strict).
 struct UnicodeAttrs {

@@ -1,4 +1,4 @@
-// Ops on tables: inference and rows.
+// Ops on lookup tables: inference and rows.
 #include "engine/ops/data/table.h"
 
 #include "engine/ops/rules.h"
@@ -16,7 +16,7 @@ Status RequireSame(const Fact& a, const Fact& b, std::string_view what) {
   return InvalidArgument(what, " of the table are ", a.dtype, ", not ", b.dtype);
 }
 
-// Keys [?] and values [?, ..].
+// Facts for keys [?] and values [?, ..].
 Facts TableOf(const Fact& keys, const PartialShape& values, DType dtype) {
   PartialShape shape = values;
   if (shape.ranked() && shape.rank() > 0) shape[0] = Dim();

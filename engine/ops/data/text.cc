@@ -1,4 +1,4 @@
-// Ops on strings: inference and rows.
+// Ops on strings with ONNX's semantics: inference and rows.
 #include "engine/ops/data/text.h"
 
 #include <algorithm>

@@ -5,10 +5,10 @@ namespace oncilla {
 namespace {
 
 struct ActivationRow {
-  std::string_view name;  // as the attribute has it
-  std::string_view op;    // which computes it by itself
+  std::string_view name;  // the attribute's value
+  std::string_view op;    // the op that computes it alone
 };
-// In the order of Activation. Gelu is two of them: its attribute says which.
+// In the order of Activation. Gelu stands for two of them, told apart by its attribute.
 constexpr ActivationRow kRows[] = {
     {"none", ""},     {"relu", "Relu"},  {"relu6", "Relu6"},
     {"gelu", "Gelu"}, {"gelu_tanh", ""}, {"sigmoid", "Sigmoid"},

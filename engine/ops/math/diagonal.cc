@@ -9,7 +9,7 @@
 namespace oncilla {
 namespace {
 
-constexpr int64_t kMost = int64_t{1} << 40;  // keeps sums of a few sizes from overflowing
+constexpr int64_t kMost = int64_t{1} << 40;  // so that sums of a few sizes cannot overflow
 
 Status CheckAlign(const DiagonalAttrs& attrs) {
   for (const char* known : {"right_left", "left_right", "left_left", "right_right"}) {
@@ -18,7 +18,7 @@ Status CheckAlign(const DiagonalAttrs& attrs) {
   return InvalidArgument("there is no alignment '", attrs.align, "'");
 }
 
-// {lower, upper}; nothing while k is not known.
+// {lower, upper} of the band; nothing while k is unknown.
 Result<std::vector<int64_t>> ReadBand(const Fact& fact) {
   ONCILLA_TRY(RequireInteger(fact, "k"));
   const Dim count = fact.shape.elements();
@@ -140,7 +140,8 @@ Result<Band> BandOf(const DiagonalAttrs& attrs, const std::vector<int64_t>& k, i
   band.upper = k.back();
   band.rows = rows;
   band.columns = columns;
-  // A diagonal of no elements beside an empty matrix is allowed, so that k = 0 always is.
+  // The diagonal just outside an empty matrix has no elements but is allowed, so that k = 0 always
+  // works.
   for (int64_t d : {band.lower, band.upper}) {
     if (d != 0 && (d <= -rows || d >= columns)) {
       return InvalidArgument("diagonal ", d, " does not lie in a matrix of ", rows, " by ",

@@ -1,4 +1,4 @@
-// Elementwise ops: the table as rows, their attributes and inference.
+// Elementwise ops: the table as op rows, their attributes, and inference.
 #include "engine/ops/math/elementwise.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ constexpr ElementwiseParams Alpha(double alpha) { return {1, false, false, {"alp
 constexpr ElementwiseParams AlphaBeta(double alpha, double beta) {
   return {2, false, false, {"alpha", "beta"}, {alpha, beta}};
 }
-// Two flags, true unless given, read as alpha and beta (0 or 1).
+// Two boolean attributes, true by default, passed as alpha and beta (0 or 1).
 constexpr ElementwiseParams Flags(std::string_view a, std::string_view b) {
   return {2, true, false, {a, b}, {1, 1}};
 }
@@ -47,8 +47,9 @@ std::string TakenTypes(const ElementwiseRow& row) {
   return out;
 }
 
-// Known elements of an integer result that are the operand's own: of Cast, and of x + 0 and x * 1.
-// (Wholly known operands are computed while planning; here only names of sizes are at stake.)
+// Elements of an integer result that equal those of an operand: for Cast, x + 0 and x * 1.
+// (Operands that are fully known are computed at plan time; this only preserves the names of
+// sizes.)
 std::optional<std::vector<Dim>> PassedElements(const ElementwiseRow& row, const Fact& out,
                                                std::span<const Fact> in) {
   if (!IsInteger(out.dtype) || !out.shape.known() || out.shape.rank() > 1) return std::nullopt;
@@ -59,7 +60,7 @@ std::optional<std::vector<Dim>> PassedElements(const ElementwiseRow& row, const 
   if (row.inputs == 1) {
     if (!carries(in[0])) return std::nullopt;
     std::vector<Dim> elements = *in[0].elements;
-    // A narrower type may not hold a known number; sizes with names are taken to fit.
+    // A known number may not fit a narrower type; sizes with names are taken to fit.
     const int64_t largest = BitsOf(out.dtype) >= 63 ? std::numeric_limits<int64_t>::max()
                                                     : (int64_t{1} << (BitsOf(out.dtype) - 1)) - 1;
     for (Dim& d : elements) {
@@ -87,7 +88,7 @@ std::optional<std::vector<Dim>> PassedElements(const ElementwiseRow& row, const 
 Result<Facts> InferElementwise(const ElementwiseRow& row, const AttrMap& attrs,
                                std::span<const Fact> in) {
   ONCILLA_ASSIGN(const ElementwiseCall call, ReadElementwise(row, attrs));
-  // A name for a value, whatever it is.
+  // Identity passes any kind of value through.
   if (&row == &kRows[kIndexIdentity]) return Facts{in[0]};
   DType dtypes[3];
   for (size_t i = 0; i < in.size(); ++i) {
@@ -173,7 +174,7 @@ const ElementwiseRow* FindElementwise(std::string_view name) {
   return nullptr;
 }
 
-// Out of line on purpose: g++ 12 drops the rounding where it vectorises two of these side by side.
+// Deliberately not inlined: g++ 12 drops the rounding when it vectorises two calls side by side.
 double ParameterAs(DType dtype, double value) {
   return dtype == DType::kF64 ? value : static_cast<float>(value);
 }

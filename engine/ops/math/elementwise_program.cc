@@ -1,4 +1,4 @@
-// Reading, checking and printing of programs of elementwise steps.
+// Reading, checking and printing programs of elementwise steps.
 #include "engine/ops/math/elementwise_program.h"
 
 #include <charconv>
@@ -28,7 +28,7 @@ Result<AttrValue> ParseValue(std::string_view text) {
   if (text == "true" || text == "false") return AttrValue(text == "true");
   if (auto dtype = DTypeFromName(text)) return AttrValue(*dtype);
   double number = 0;
-  if (!ReadNumber(text, &number)) return InvalidArgument("'", text, "' is no attribute value");
+  if (!ReadNumber(text, &number)) return InvalidArgument("'", text, "' is not an attribute value");
   return AttrValue(number);
 }
 
@@ -38,7 +38,7 @@ Result<ElementwiseOperand> ParseOperand(std::string_view text, size_t inputs, si
   if (text[0] == '#') {
     operand.kind = Kind::kNumber;
     if (!ReadNumber(text.substr(1), &operand.number)) {
-      return InvalidArgument("'", text, "' is no number");
+      return InvalidArgument("'", text, "' is not a number");
     }
     return operand;
   }
@@ -76,7 +76,7 @@ Result<ElementwiseStep> ParseStep(std::string_view text, std::span<const DType> 
     }
     step.operands.push_back(operand);
   }
-  // Numbers take the dtype of the first operand that has one; of a condition they are none.
+  // Numbers take the dtype of the first operand that is not a number; a condition does not count.
   const size_t first = (row->flags & kConditionFirst) != 0 ? 1 : 0;
   DType dtypes[3] = {};
   for (size_t i = 0; i < step.operands.size(); ++i) {

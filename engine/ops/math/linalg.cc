@@ -10,7 +10,7 @@
 namespace oncilla {
 namespace {
 
-// x holds square matrices. Sets the size of one, which may be unknown.
+// Checks that x holds square matrices. Sets their size, which may be unknown.
 Status RequireSquare(const Fact& fact, std::string_view what, Dim* size) {
   ONCILLA_TRY(RequireFloat(fact, what));
   if (!fact.shape.ranked()) return Status();
@@ -50,22 +50,23 @@ Result<Facts> InferLogDeterminant(const NoAttrs&, std::span<const Fact> in) {
   return Facts{one[0], one[0]};
 }
 
-// b has the rows of the matrix; batches are equal or, with `broadcast`, broadcast.
+// Checks that b has as many rows as the matrix; batches must be equal or, with `broadcast`,
+// compatible.
 Result<Facts> SolutionOf(const Fact& a, const Fact& b, const Dim& rows, bool broadcast) {
   ONCILLA_TRY(RequireSameDType(std::vector<Fact>{a, b}));
   if (!b.shape.ranked()) return Facts{Fact::Of(b.dtype, PartialShape())};
   const int rank = b.shape.rank();
-  if (rank < 2) return InvalidArgument("the right sides must be matrices, not ", b.shape);
+  if (rank < 2) return InvalidArgument("the right-hand sides must be matrices, not ", b.shape);
   const Dim& given = b.shape[rank - 2];
   if (rows.known() && given.known() && rows.size != given.size) {
-    return InvalidArgument("the right sides ", b.shape, " do not fit the matrices ", a.shape);
+    return InvalidArgument("the right-hand sides ", b.shape, " do not fit the matrices ", a.shape);
   }
   if (!a.shape.ranked()) return Facts{Fact::Of(b.dtype, broadcast ? PartialShape() : b.shape)};
   PartialShape batch = WithoutMatrix(b.shape);
   if (broadcast) {
     ONCILLA_ASSIGN(batch, BroadcastShapes(WithoutMatrix(a.shape), batch));
   } else if (a.shape.rank() != rank || !MergeShapes(WithoutMatrix(a.shape), batch).ok()) {
-    return InvalidArgument("the right sides ", b.shape, " do not fit the matrices ", a.shape);
+    return InvalidArgument("the right-hand sides ", b.shape, " do not fit the matrices ", a.shape);
   }
   std::vector<Dim> dims = batch.dims();
   dims.insert(dims.end(), {rows.known() ? rows : given, b.shape[rank - 1]});
@@ -123,7 +124,7 @@ Result<Facts> InferSparseMatMul(const SparseMatMulAttrs& attrs, std::span<const 
   return Facts{Fact::Of(in[1].dtype, PartialShape({rows, columns}))};
 }
 
-// [.., rows, columns] behind the batches of x.
+// The shape [.., rows, columns] with the batch axes of x.
 Fact MatrixLike(const Fact& x, Dim rows, Dim columns) {
   std::vector<Dim> dims = WithoutMatrix(x.shape).dims();
   dims.push_back(std::move(rows));
@@ -136,7 +137,7 @@ Fact ListLike(const Fact& x, Dim size) {
   return Fact::Of(x.dtype, PartialShape(std::move(dims)));
 }
 
-// Sets rows, columns and the smaller of both; false when not even the rank is known.
+// Sets rows, columns and the smaller of the two; false if even the rank is unknown.
 Result<bool> ReadMatrices(const Fact& x, Dim* rows, Dim* columns, Dim* least) {
   ONCILLA_TRY(RequireFloat(x, "x"));
   if (!x.shape.ranked()) return false;

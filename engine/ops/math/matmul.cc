@@ -108,7 +108,8 @@ MatMulGeometry GeometryOf(const MatMulAttrs& attrs, const Shape& a, const Shape&
     g.a_steps.push_back(as == 1 ? 0 : a.Product(at + 1, ar));
     g.b_steps.push_back(bs == 1 ? 0 : b.Product(bt + 1, br));
   }
-  // The last batch axis can be rows of one taller matrix when b stays and a goes on evenly.
+  // If b is the same for all of the last batch axis and the rows of a continue with a constant
+  // stride, that axis becomes rows of one taller matrix.
   while (g.batch_dims.rank() > 0) {
     const int last = g.batch_dims.rank() - 1;
     const int64_t size = g.batch_dims[last];

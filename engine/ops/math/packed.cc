@@ -17,7 +17,7 @@ Status CheckAttrs(const MatMulPackedAttrs& attrs) {
   }
   if (attrs.block < 1 || attrs.block > kMostDepth || attrs.block * attrs.bits % 8 != 0) {
     return InvalidArgument("blocks of ", attrs.block, " weights of ", attrs.bits,
-                           " bits are no whole bytes");
+                           " bits are not whole bytes");
   }
   return {};
 }

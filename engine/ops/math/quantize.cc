@@ -11,7 +11,7 @@ Status CheckMode(const std::string& mode) {
   return InvalidArgument("there is no mode '", mode, "'");
 }
 
-// One number, or as many as the axis has.
+// Checks a range: one number, or as many as the axis has elements.
 Result<Dim> RangeSize(const Fact& x, std::span<const Fact> range, int64_t axis, DType dtype) {
   if (axis < -1) return InvalidArgument("axis is ", axis);
   Dim size(1);
@@ -69,7 +69,7 @@ Result<Facts> InferRound(const RoundToStepsAttrs& attrs, std::span<const Fact> i
   return Facts{Fact::Of(in[0].dtype, in[0].shape)};
 }
 
-// Types that numbers are quantised to.
+// Types that numbers can be quantised to.
 bool IsLinear(DType t) {
   return (IsInteger(t) && BitsOf(t) <= 32) || IsSmallInteger(t) ||
          (IsSmallFloat(t) && t != DType::kF8E8M0);
@@ -124,7 +124,7 @@ Result<Facts> InferCastStored(const CastStoredAttrs& attrs, std::span<const Fact
   return Facts{Fact::Of(attrs.to, in[0].shape)};
 }
 
-// x of bytes, table[256] -> for each the element of the table at it, read as u8.
+// Looks up each byte of x in table[256]; i8 is read as u8.
 Result<Facts> InferByteTable(const NoAttrs&, std::span<const Fact> in) {
   if (in[0].dtype != DType::kU8 && in[0].dtype != DType::kI8) {
     return InvalidArgument("x must be u8 or i8, not ", in[0].dtype);
@@ -171,7 +171,7 @@ Result<ParameterPlaces> PlacesOf(const Shape& x, const Shape& parameter, int64_t
     out.steps.place = 1;
     return out;
   }
-  // Whole, it is one block of everything.
+  // A scalar parameter applies to a single block of everything.
   if (parameter.rank() == 0) return out;
   Shape wanted = x;
   wanted[at] = x[at] / block_size + (x[at] % block_size == 0 ? 0 : 1);

@@ -115,7 +115,7 @@ bool IsDrawn(DType t) {
          t == DType::kI64;
 }
 
-// shape, key, counter, parameters..
+// Inputs: shape, key, counter, and then the parameters.
 Result<Facts> InferSampleDistribution(const SampleDistributionAttrs& attrs,
                                       std::span<const Fact> in) {
   const bool gamma = attrs.distribution == "gamma", binomial = attrs.distribution == "binomial";

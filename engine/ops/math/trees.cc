@@ -9,12 +9,13 @@
 namespace oncilla {
 namespace {
 
-// Scratch is the square of it.
+// The scratch memory of coupling is quadratic in the number of classes.
 constexpr int64_t kMostCoupledClasses = 4096;
 
 constexpr std::string_view kTests[] = {"le", "lt", "ge", "gt", "eq", "ne", "in"};
 
-// Begins of `parts` stretches of a list of `size`, and its end.
+// Whether `starts` divides a list of `size` elements into `parts` ranges; its last entry is the
+// end.
 bool AreStarts(const std::vector<int64_t>& starts, size_t parts, size_t size) {
   return starts.size() == parts + 1 && starts.front() == 0 &&
          starts.back() == static_cast<int64_t>(size) &&
@@ -67,6 +68,8 @@ constexpr OpDef kTreesOps[] = {
 
 }  // namespace
 
+// Everything that kernels follow without checks is checked here: lengths, leaves, and that children
+// come after their parents, so that a walk from the root ends.
 Status CheckTrees(const TreeEnsembleAttrs& attrs) {
   const size_t nodes = attrs.test.size();
   for (size_t size : {attrs.feature.size(), attrs.yes.size(), attrs.no.size(), attrs.missing.size(),
@@ -78,7 +81,7 @@ Status CheckTrees(const TreeEnsembleAttrs& attrs) {
   }
   if (attrs.combine != "sum" && attrs.combine != "mean" && attrs.combine != "min" &&
       attrs.combine != "max") {
-    return InvalidArgument("leaves cannot be put together by '", attrs.combine, "'");
+    return InvalidArgument("leaves cannot be combined by '", attrs.combine, "'");
   }
   const size_t leaves = attrs.starts.empty() ? 0 : attrs.starts.size() - 1;
   if (attrs.target.size() != attrs.weight.size() ||

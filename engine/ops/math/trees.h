@@ -12,7 +12,7 @@ namespace oncilla {
 // 0.
 //
 // Nodes are lists of one length: at node i the row goes to `yes[i]` where its feature holds, else
-// to `no[i]`; a child c >= 0 is a node, c < 0 is leaf -c - 1. A feature that is no number goes to
+// to `no[i]`; a child c >= 0 is a node, c < 0 is leaf -c - 1. A row whose feature is NaN goes to
 // `yes` where missing[i]. Tests: le, lt, ge, gt, eq, ne against value[i], or `in` the set of values
 // members[sets[i]] .. members[sets[i + 1]] (sets is empty where no node asks).
 // Leaf i has the entries starts[i] .. starts[i + 1] of `target` and `weight`.

@@ -14,12 +14,12 @@ using In = AttentionInput;
 
 bool Has(std::span<const Fact> in, size_t i) { return i < in.size() && !in[i].absent(); }
 
-// What is known of one of q, k and v.
+// What is known of one operand (q, k or v).
 struct Operand {
   Dim batch, heads, rows, size;
 };
 
-// A size that the attributes may give; both must agree.
+// A size that an attribute may give as well; both must agree.
 Result<Dim> Given(int64_t attribute, const Dim& dim, std::string_view what) {
   if (attribute == 0) return dim;
   if (attribute < 0 || (dim.known() && dim.size != attribute)) {
@@ -67,7 +67,7 @@ Result<Operand> OperandOf(const AttentionAttrs& attrs, std::span<const Fact> in,
   return out;
 }
 
-// One dim of two that must be the same.
+// Merges two sizes that must be equal.
 Result<Dim> Common(const Dim& a, const Dim& b, std::string_view what) {
   if (!a.known()) return b;
   if (b.known() && a.size != b.size) return InvalidArgument(what, " differ: ", a, " and ", b);
@@ -95,7 +95,7 @@ Status CheckAttributes(const AttentionAttrs& attrs) {
   return Status();
 }
 
-// Lengths or starts: one whole number for each sample.
+// Checks an input with one integer per sample: lengths or starts.
 Status CheckPerSample(std::span<const Fact> in, size_t i, const Dim& batch) {
   if (!Has(in, i)) return Status();
   if (in[i].dtype != DType::kI64) {

@@ -91,7 +91,7 @@ struct AttentionGeometry {
   }
 };
 
-// Of a node that passed inference with all sizes known. Sizes of zero are possible.
+// For a node that passed inference with all sizes known. Sizes of zero are possible.
 AttentionGeometry GeometryOf(const AttentionAttrs& attrs, std::span<const Fact> in);
 
 }  // namespace oncilla

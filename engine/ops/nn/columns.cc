@@ -1,4 +1,4 @@
-// Ops on columns of windows: inference and rows.
+// Ops on columns of sliding windows (im2col, col2im, deformable convolution): inference and rows.
 #include "engine/ops/nn/columns.h"
 
 #include "engine/ops/rules.h"
@@ -31,7 +31,7 @@ Status CheckLists(size_t spatial, const std::vector<int64_t>& strides,
   return Status();
 }
 
-// One axis, with the places of the window on it; none is refused.
+// One axis with the positions of its windows; at least one position is required.
 Result<WindowAxis> AxisOf(int64_t in, int64_t kernel, int64_t stride, int64_t dilation,
                           int64_t pad_begin, int64_t pad_end) {
   if (in < 0 || in > kMostSize || kernel < 1 || kernel > kMostSize) {
@@ -89,7 +89,7 @@ Result<Facts> InferFoldColumns(const FoldColumnsAttrs& attrs, std::span<const Fa
   return Facts{Fact::Of(in[0].dtype, PartialShape(std::move(dims)))};
 }
 
-// What is known of sizes that must be products of others.
+// Checks that a last axis is the product of other sizes, as far as they are known.
 Status RequireLast(const Fact& fact, int64_t size, std::string_view what) {
   if (fact.shape.ranked() && fact.shape[3].known() && fact.shape[3].size != size) {
     return InvalidArgument(what, " has ", fact.shape[3].size, " numbers for each place, not ",

@@ -8,7 +8,7 @@
 namespace oncilla {
 namespace {
 
-// The number of spatial axes, from whichever of x and filter has a rank; 0 when neither has.
+// The number of spatial axes, from x or the filter, whichever has a known rank; 0 if neither has.
 Result<int> SpatialRank(const Fact& x, const Fact& filter) {
   for (const Fact* fact : {&x, &filter}) {
     if (!fact->shape.ranked()) continue;
@@ -67,7 +67,7 @@ Result<Facts> InferGatedConv(const ConvAttrs& attrs, std::span<const Fact> in) {
     return InvalidArgument("the gate is missing");
   }
   ONCILLA_TRY(RequireFloat(in[In::kGate], "gate"));
-  ONCILLA_ASSIGN(Facts out, InferConv(attrs, in));  // all dtypes are alike
+  ONCILLA_ASSIGN(Facts out, InferConv(attrs, in));  // this also checks that all dtypes agree
   const PartialShape &x = in[In::kX].shape, &gate = in[In::kGate].shape;
   if (!gate.ranked() || !x.ranked()) return out;
   ONCILLA_TRY(RequireRank(in[In::kGate], x.rank(), "gate"));
@@ -80,7 +80,7 @@ Result<Facts> InferGatedConv(const ConvAttrs& attrs, std::span<const Fact> in) {
   return out;
 }
 
-// What one of the three gives; `in`: filter and bias.
+// The result of one of the three convolutions; `in` holds its filter and bias.
 Result<Fact> StageOf(const ConvAttrs& attrs, const Fact& x, std::span<const Fact> in,
                      std::string_view what) {
   const Fact facts[] = {x, in[0], in.size() > 1 ? in[1] : Fact::Absent()};
@@ -129,7 +129,7 @@ Result<Facts> InferInvertedResidual(const InvertedResidualAttrs& attrs, std::spa
       (has(Place::kProjectBias) || has(Place::kResidual) || attrs.activation != "none")) {
     return InvalidArgument("a bias, a residual or an activation without project");
   }
-  if (projects && attrs.mean) return InvalidArgument("no mean is taken behind project");
+  if (projects && attrs.mean) return InvalidArgument("mean cannot be combined with project");
   if (projects) {
     const PartialShape& one = in[Place::kProject].shape;
     for (int i = 0; one.ranked() && i < 2; ++i) {

@@ -4,7 +4,7 @@
 namespace oncilla {
 namespace {
 
-// Bounds that keep all products of an axis within int64.
+// These bounds keep all products along an axis within int64.
 constexpr int64_t kMaxParameter = int64_t{1} << 30;
 constexpr int64_t kMaxSize = int64_t{1} << 40;
 
@@ -98,7 +98,8 @@ Result<WindowAxis> SlideAxis(const WindowSpec& spec, int i, int64_t in, int64_t 
   }
   axis.out = room < 0 ? 0 : room / axis.stride + 1;
   if (spec.ceil && room >= 0 && room % axis.stride != 0) {
-    // A window that would start behind the input and its padding at the beginning is not counted.
+    // As in ONNX with ceil_mode: a window that would start after the input and its begin padding is
+    // dropped.
     if (axis.out * axis.stride < in + axis.pad_begin) ++axis.out;
   }
   return axis;
@@ -109,12 +110,12 @@ Result<WindowAxis> SpreadAxis(const WindowSpec& spec, int i, int64_t small, int6
   ONCILLA_ASSIGN(WindowAxis axis, StartAxis(spec, i, small, kernel));
   axis.out = small;
   if (asked > kMaxSize) return InvalidArgument("the output size ", asked, " is out of range");
-  // What all windows cover together, before padding is cut off.
+  // The extent that all windows cover together, before padding is cut off.
   const int64_t covered = (small - 1) * axis.stride + axis.extent() + output_pad;
   if (IsSame(spec)) {
     axis.in = asked >= 0 ? asked : std::max<int64_t>(std::min(covered, small * axis.stride), 0);
     const int64_t total = covered - axis.in;
-    // Less than a stride beyond what the windows cover is nobody's, and filled with zeros.
+    // The output may exceed that by less than one stride; the rest is filled with zeros.
     if (total <= -axis.stride) {
       return InvalidArgument("an input of ", small, " cannot give an output of ", axis.in);
     }

@@ -1,4 +1,4 @@
-// Steps and sizes of a convolution as a product.
+// Strides and sizes of a convolution as a matrix product.
 #include "engine/ops/nn/conv_product.h"
 
 namespace oncilla {
@@ -17,7 +17,7 @@ ConvProduct ProductOf(const WindowGeometry& g) {
   const std::array<int64_t, kMaxSpatial> step = {p.size[1] * p.size[2] * channels,
                                                  p.size[2] * channels, channels};
   p.in_floats = SaturatingMul(g.batch, SaturatingMul(p.size[0], step[0]));
-  // All channels of a window's row lie together unless the window has holes or groups.
+  // The channels of a window's row are contiguous unless the window has dilation or groups.
   const WindowAxis& width = g.axis[2];
   const bool whole_rows = g.groups == 1 && width.dilation == 1;
   p.run = whole_rows ? width.kernel * channels : channels / g.groups;
@@ -27,7 +27,7 @@ ConvProduct ProductOf(const WindowGeometry& g) {
   }
   p.columns = g.out_channels / g.groups;
   p.row_step = width.stride * channels;
-  if (!p.pads && g.taps() == 1 && g.in_pixels() == g.out_pixels()) {  // 1x1: one long line
+  if (!p.pads && g.taps() == 1 && g.in_pixels() == g.out_pixels()) {  // 1x1: all pixels are one row
     p.line_rows = g.batch * g.out_pixels();
     p.line_count = {1, 1, 1};
     p.line_step = {0, 0, 0};

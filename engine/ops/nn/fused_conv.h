@@ -55,8 +55,8 @@ struct InvertedResidualInput {
   };
 };
 
-// Of an InvertedResidual that passed inference with all sizes known. Without expand, its geometry
-// is not to be looked at.
+// For an InvertedResidual that passed inference with all sizes known. Without expand, its geometry
+// has no meaning.
 struct InvertedResidualGeometry {
   WindowGeometry expand, depthwise;
   bool expands = false;

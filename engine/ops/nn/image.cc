@@ -1,4 +1,4 @@
-// Ops on images by TensorFlow's rules: inference and rows.
+// Ops on images with TensorFlow's semantics: inference and rows.
 #include "engine/ops/nn/image.h"
 
 #include "engine/ops/rules.h"
@@ -17,7 +17,7 @@ Status RequireString(const Fact& fact) {
   return InvalidArgument("a file must be a string, not ", fact.dtype);
 }
 
-// The merged shapes of an input, whose sizes must fit `shape`.
+// Checks that the input's shape is compatible with `shape`.
 Status RequireShape(const Fact& fact, PartialShape shape, std::string_view what) {
   const auto merged = MergeShapes(fact.shape, shape);
   return merged.ok() ? Status() : In(merged.status(), what);
@@ -28,7 +28,7 @@ Status RequireF32(const Fact& fact, std::string_view what) {
   return InvalidArgument(what, " must be f32, not ", fact.dtype);
 }
 
-// Two sizes of an image, as far as they are known.
+// The two sizes of an image that an input gives, as far as they are known.
 Result<std::vector<Dim>> TwoSizes(const Fact& fact) {
   ONCILLA_TRY(RequireInteger(fact, "size"));
   ONCILLA_TRY(RequireShape(fact, PartialShape({Dim(2)}), "size"));

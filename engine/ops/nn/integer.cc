@@ -21,7 +21,7 @@ Status CheckOperands(const Fact& x, const Fact& weights) {
 
 bool Has(std::span<const Fact> in, size_t i) { return i < in.size() && !in[i].absent(); }
 
-// The zero point at input `i` is of input `of`; a vector has `places` elements.
+// Checks zero point input `i`, which belongs to input `of`; a vector must have `places` elements.
 Status CheckZero(std::span<const Fact> in, size_t i, size_t of, const Dim& places,
                  std::string_view what) {
   if (!Has(in, i)) return Status();
@@ -63,7 +63,8 @@ Status CheckFixed(const RequantizeAttrs& attrs, std::span<const Fact> in) {
   if (in[0].dtype == DType::kI64 && attrs.left_shift != 0) {
     return InvalidArgument("left_shift needs an input of at most 32 bits");
   }
-  // Where they are known, which saves devices that cannot refuse from looking.
+  // Checks the shifts at compile time if they are known, so that devices that cannot report errors
+  // need not check.
   if (!in[3].has_value()) return Status();
   return CheckShifts(in[0].dtype, in[3].value.As<int32_t>());
 }
@@ -104,7 +105,7 @@ Result<Facts> InferRequantize(const RequantizeAttrs& attrs, std::span<const Fact
   return Facts{Fact::Of(attrs.to, in[0].shape)};
 }
 
-// What the epilogue makes of the sums.
+// The result after the epilogue is applied to the sums.
 Result<Facts> InferEnd(const IntegerEpilogue& epilogue, std::span<const Fact> in,
                        PartialShape shape) {
   const Fact* bias = Has(in, 4) ? &in[4] : nullptr;

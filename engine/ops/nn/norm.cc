@@ -14,8 +14,8 @@ Result<Facts> InferSoftmax(const SoftmaxAttrs& attrs, std::span<const Fact> in) 
   return SameAs(in[0]);
 }
 
-// A floating-point vector of `channels` elements. It need not have x's dtype: a model in f16 keeps
-// its statistics in f32.
+// Checks a floating-point vector of `channels` elements. It need not have x's dtype: a model in f16
+// keeps its statistics in f32.
 Status RequirePerChannel(const Fact& fact, const Dim& channels, std::string_view what) {
   ONCILLA_TRY(RequireFloat(fact, what));
   ONCILLA_TRY(RequireRank(fact, 1, what));

@@ -29,7 +29,7 @@ Result<PartialShape> OutputShape(const PoolWindow& window, const Fact& x) {
   return shape;
 }
 
-// A window that lies in the padding alone has no largest number and no mean: ONNX Runtime and
+// A window that lies entirely in the padding has no maximum and no mean. ONNX Runtime and
 // TensorFlow refuse such paddings too.
 Result<PartialShape> PooledShape(const PoolWindow& window, const Fact& x) {
   ONCILLA_ASSIGN(PartialShape shape, OutputShape(window, x));

@@ -13,7 +13,7 @@ constexpr std::string_view kActivations[] = {
     "affine",   "elu",      "hard_sigmoid", "leaky_relu",      "relu", "scaled_tanh", "sigmoid",
     "softplus", "softsign", "tanh",         "thresholded_relu"};
 
-// The shapes of one op: `what` has these sizes, as far as they are known.
+// Checks the shape of input `i`, as far as it is known.
 Status RequireShape(std::span<const Fact> in, size_t i, const PartialShape& shape,
                     std::string_view what) {
   if (i >= in.size() || in[i].absent()) return Status();
@@ -86,7 +86,7 @@ Result<Facts> InferRnn(const RecurrentAttrs& attrs, std::span<const Fact> in) {
   return Facts{Fact::Of(layer.dtype, layer.y()), Fact::Of(layer.dtype, layer.state())};
 }
 
-// A last axis of `heads` equal parts; the size of a part.
+// Divides a last axis into `heads` equal parts; returns the size of a part.
 Result<Dim> PartOf(const Fact& fact, int64_t heads, std::string_view what) {
   if (!fact.shape.ranked() || !fact.shape[2].known()) return Dim();
   if (fact.shape[2].size % heads != 0) {
@@ -99,7 +99,7 @@ Dim TimesHeads(const Dim& part, int64_t heads) {
   return part.known() ? Dim(SaturatingMul(part.size, heads)) : Dim();
 }
 
-// decay and beta, whose last axis has one of two sizes.
+// Checks decay or beta, whose last axis has one of two sizes.
 Status RequireGate(std::span<const Fact> in, size_t i, bool wanted, const PartialShape& rows,
                    const Dim& one, const Dim& other, std::string_view what) {
   const bool given = i < in.size() && !in[i].absent();
@@ -158,9 +158,9 @@ Result<Facts> InferLinearAttention(const LinearAttentionAttrs& attrs, std::span<
 }
 
 constexpr OpDef kRecurrentOps[] = {
-    // An Lstm whose product of each step takes h as bytes would hold it: rounded half to even to
-    // 255
-    // steps of its range over the sample's units, which zero belongs to and is one of.
+    // An Lstm whose recurrent product reads h as if it were stored in bytes: in each step h is
+    // quantised over the range of the sample's units, extended to contain zero, in 255 steps of
+    // which zero is one, rounding half to even.
     Op<InferLstm>("ByteLstm", {.inputs = {2, 6}, .storage = StorageRule::kStarts}),
     Op<InferLstm>("Lstm", {.inputs = {2, 6}, .storage = StorageRule::kStarts}),
     Op<InferGru>("Gru", {.inputs = {2, 5}, .storage = StorageRule::kStarts}),

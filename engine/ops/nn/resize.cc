@@ -53,7 +53,7 @@ float Nearest(const std::string& rule, float x) {
   return std::round(x);
 }
 
-// Keys' cubic kernel at distance x >= 0.
+// The cubic convolution kernel (Keys, 1981) with parameter a, at distance x >= 0.
 double Cubic(double a, double x) {
   if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
   if (x < 2) return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
@@ -78,8 +78,8 @@ void CubicTaps(const ResizeAttrs& attrs, float x, int64_t in, int32_t* index, fl
   for (int k = 0; k < 4; ++k) weight[k] = static_cast<float>(normalize ? w[k] / sum : w[k]);
 }
 
-// The filter of linear or cubic, stretched by how much the axis shrinks. Weights of places outside
-// count for the edge, or with exclude_outside for nothing.
+// The linear or cubic filter, widened by the factor by which the axis shrinks. Pixels outside count
+// as the edge pixel, or with exclude_outside not at all.
 ResizeTaps AntialiasTaps(const ResizeAttrs& attrs, const ResizeAxis& positions, double scale,
                          int64_t in, int64_t out) {
   scale = std::min(scale, 1.0);
@@ -93,7 +93,7 @@ ResizeTaps AntialiasTaps(const ResizeAttrs& attrs, const ResizeAxis& positions, 
   for (int64_t o = 0; o < out; ++o) {
     const float far = static_cast<float>(in) + 2;
     const double x = static_cast<double>(std::clamp(positions.At(o), -far, 2 * far));
-    // The pixel on the left is the reference also where x lies on a pixel.
+    // The pixel to the left is the reference even if x falls exactly on a pixel.
     const double left = std::ceil(x) - 1;
     double sum = 0;
     for (int64_t t = 0; t < table.taps; ++t) {
@@ -115,7 +115,7 @@ ResizeTaps AntialiasTaps(const ResizeAttrs& attrs, const ResizeAxis& positions, 
   return table;
 }
 
-// Each output is the mean over the stretch of input that it covers (TensorFlow's ResizeArea).
+// Each output is the mean over the interval of input that it covers (TensorFlow's ResizeArea).
 ResizeTaps AreaTaps(float ratio, int64_t in, int64_t out) {
   ResizeTaps table;
   table.taps = 1;
@@ -140,8 +140,8 @@ ResizeTaps AreaTaps(float ratio, int64_t in, int64_t out) {
       const auto at = static_cast<size_t>(o * table.taps + t);
       table.index[at] = Bound(i, in);
       const float covered = end > begin ? (to - from) / ratio : 1;
-      // A stretch shorter than the longest repeats its last pixel, whose weight is divided: a weight
-      // of 0 would make NaN of an infinite pixel.
+      // An interval shorter than the longest one repeats its last pixel and divides that pixel's
+      // weight. Padding with weight 0 instead would turn an infinite pixel into NaN.
       const int64_t repeated = i == last - 1 ? table.taps - (last - 1 - first) : 1;
       table.weight[at] = covered / static_cast<float>(repeated);
     }
@@ -149,7 +149,8 @@ ResizeTaps AreaTaps(float ratio, int64_t in, int64_t out) {
   return table;
 }
 
-// A number per axis of x, of which those of batch and channels must be `kept`.
+// A list with a number per axis of x: checks that those of batch and channels are `kept` and
+// returns the rest.
 Result<std::vector<double>> SpatialPart(std::span<const double> all, double kept,
                                         std::string_view what) {
   if (all.front() != kept || all.back() != kept) {
@@ -159,7 +160,7 @@ Result<std::vector<double>> SpatialPart(std::span<const double> all, double kept
   return std::vector<double>(all.begin() + 1, all.end() - 1);
 }
 
-// The numbers of an optional plan input; empty while they are not known.
+// The numbers of an optional plan input; empty while they are unknown.
 Result<std::vector<double>> NumbersOf(std::span<const Fact> in, size_t i, int count,
                                       std::string_view what) {
   if (i >= in.size() || in[i].absent()) return std::vector<double>();
@@ -279,7 +280,7 @@ Result<ResizeAxis> AxisOf(const ResizeAttrs& attrs, int axis, int64_t in, int64_
   a.after = -0.5f;
   if (kind == "pytorch_half_pixel" && out == 1) a = {.in = in, .out = out, .multiply = 0};
   if (kind == "half_pixel_symmetric" && onnx) {
-    // The part of the output that a fractional scale cuts off is taken from both ends.
+    // The part that a fractional scale cuts off the output is taken from both ends equally.
     const float adjustment = to / (scale * from);
     a.offset = from / 2 * (1 - adjustment);
   }
@@ -295,7 +296,7 @@ Result<ResizeTaps> TapsOf(const ResizeAttrs& attrs, int axis, int64_t in, int64_
     const double scale = given < attrs.scales.size()
                              ? attrs.scales[given]
                              : static_cast<double>(out) / static_cast<double>(in);
-    // Of sizes and scales that belong together the table is a few times as large as the input.
+    // With consistent sizes and scales the table is at most a few times as large as the input.
     constexpr double kMostWeights = 1 << 28;
     if (!(static_cast<double>(out) * (2 + 4 / std::min(scale, 1.0)) <= kMostWeights)) {
       return InvalidArgument("an axis of ", in, " becomes ", out, " at a scale of ", scale);
@@ -309,7 +310,7 @@ Result<ResizeTaps> TapsOf(const ResizeAttrs& attrs, int axis, int64_t in, int64_
   for (int64_t o = 0; o < out; ++o) {
     int32_t* index = table.index.data() + o * table.taps;
     float* weight = table.weight.data() + o * table.taps;
-    // Far outside, all modes see the edge only; the bound keeps the conversion to integers defined.
+    // Far outside, all modes see only the edge; clamping keeps the conversion to integers defined.
     const float far = static_cast<float>(in) + 2;
     float x = positions.At(o);
     x = std::isnan(x) ? 0 : std::clamp(x, -far, 2 * far);

@@ -9,7 +9,7 @@ namespace oncilla {
 
 // x[N, spatial.., C], grid[N, out.., spatial] -> y[N, out.., C]: ONNX's GridSample with 2 or 3
 // spatial axes (cubic: 2). Places run from -1 to 1 over the image, the last axis of x first; with
-// align_corners to the middles of the outer pixels, else to their edges. A place that is no number
+// align_corners to the middles of the outer pixels, else to their edges. A place that is NaN
 // counts as -1 beyond the image.
 struct GridSampleAttrs {
   std::string mode = "linear";    // nearest (ties to even), linear, cubic

@@ -1,4 +1,4 @@
-// Ops that go through sequences: inference and rows.
+// Ops on sequences (recurrences of TensorFlow, CTC decoding, audio): inference and rows.
 #include "engine/ops/nn/sequence.h"
 
 #include <cmath>

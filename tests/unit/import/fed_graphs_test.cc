@@ -91,7 +91,7 @@ TEST_F(FedGraphs, AFunctionIsChosenByWhatIsFed) {
   EXPECT_EQ(graphs(), 2);
   EXPECT_THAT(Run("y", {{"x", Floats({2, 4})}}, "scale"), HasSubstr("must be f32[?,3]"));
   EXPECT_THAT(Run("y", {{"x", Ints({1}, true)}}, "scale"),
-              HasSubstr("none of them takes what is fed"));
+              HasSubstr("none of them accepts the feeds"));
   EXPECT_EQ(Run("", {{"x", Floats({3})}}, "sized"), "[3]");
   EXPECT_EQ(Run("", {{"x", Floats({1})}}, "sized"), "[1]");
 }

@@ -118,7 +118,7 @@ TEST_F(OnnxDomains, TellsMapsAsTensors) {
   EXPECT_SAYS(Refusal(few, 21, {{kMl, 1}}), "n");
   OnnxNodeText words("DictVectorizer", {"x"}, {"y"}, "n");
   words.Domain(kMl).Strings("string_vocabulary", {"a"});
-  EXPECT_SAYS(Refusal(words, 21, {{kMl, 1}}), "of a map that is no input of the model");
+  EXPECT_SAYS(Refusal(words, 21, {{kMl, 1}}), "of a map that is not an input of the model");
 }
 
 TEST_F(OnnxDomains, RefusesQuantisedPoolsThatCountBeyondThePadding) {

@@ -120,7 +120,7 @@ TEST_F(OnnxImport, NamesOfInputsOutputsAndTensorsBetween) {
   EXPECT_SAYS(Refusal({"", {"m"}, {}}), "input 'm'");
   EXPECT_SAYS(Refusal({"", {"unused"}, {}}), "the input 'x' is needed and not fed");
   EXPECT_SAYS(Refusal({"", {"z"}, {}}), "there is no input 'z'");
-  EXPECT_SAYS(Refusal({"", {"x", "x"}, {}}), "input 'x' stands there twice");
+  EXPECT_SAYS(Refusal({"", {"x", "x"}, {}}), "input 'x' is given twice");
   EXPECT_SAYS(Refusal({"", {}, {"yy"}}), "there is no output 'yy'; did you mean 'y'?");
   EXPECT_EQ(Import({"serving", {}, {}}).status().code(), Code::kNotFound);
 }
@@ -268,7 +268,7 @@ TEST_F(OnnxImport, NamesTheNodeOfABrokenGraph) {
   circle.Input("x", {1, 3}).Output("y", {1, 3});
   circle.Node(OnnxNodeText("Add", {"x", "z"}, {"y"})).Node(OnnxNodeText("Relu", {"y"}, {"z"}));
   Open(OnnxModelText(circle));
-  EXPECT_SAYS(Refusal(), "goes in a circle");
+  EXPECT_SAYS(Refusal(), "has a cycle");
 
   OnnxGraphText twice;
   twice.Input("x", {1, 3}).Output("y", {1, 3});

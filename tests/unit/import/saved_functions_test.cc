@@ -84,7 +84,7 @@ TEST_F(SavedFunctions, AreChosenByWhatIsFed) {
                                                  {"y", fact(DType::kF32, {Dim(2)})}}) {
     const Status status = import({feed}, {fed}).status();
     EXPECT_EQ(status.code(), Code::kInvalidArgument) << feed << fed << status;
-    EXPECT_THAT(StrCat(status), HasSubstr("none of them takes what is fed: '__inference_twice_"));
+    EXPECT_THAT(StrCat(status), HasSubstr("none of them accepts the feeds: '__inference_twice_"));
   }
   const size_t begin = twice.find("'__inference_twice_") + 1;
   const std::string first = twice.substr(begin, twice.find('\'', begin) - begin);

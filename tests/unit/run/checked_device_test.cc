@@ -171,7 +171,7 @@ TEST_F(CheckedDeviceTest, ThingsOfAnotherDeviceAreRefused) {
 TEST_F(CheckedDeviceTest, UnreadyNodesAreRefused) {
   facts_[0].shape = PartialShape({Dim()});
   EXPECT_THAT(Why(device_->Prepare(Relu()).status()), HasSubstr("Relu: input 0 is"));
-  EXPECT_THAT(Why(device_->PackingFor(Relu(), 0).status()), HasSubstr("input 0 is no constant"));
+  EXPECT_THAT(Why(device_->PackingFor(Relu(), 0).status()), HasSubstr("input 0 is not a constant"));
   EXPECT_THAT(Why(device_->Evaluate(Relu(), {}).status()), HasSubstr("does not evaluate"));
 }
 

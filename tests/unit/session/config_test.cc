@@ -87,7 +87,7 @@ TEST(SessionConfig, ErrorsHaveTheirPlaceAndNearNames) {
   EXPECT_THAT(refusal("device: \"gpu"), HasSubstr("the string has no end"));
   EXPECT_THAT(refusal("fallback { on: 'device_lots' }"), HasSubstr("did you mean 'device_lost'?"));
   EXPECT_THAT(refusal("{\"threads\": 2"), HasSubstr("expected '}', found the end"));
-  EXPECT_THAT(refusal("{\"threads\": 2} x"), HasSubstr("there is text behind the object"));
+  EXPECT_THAT(refusal("{\"threads\": 2} x"), HasSubstr("there is text after the object"));
   EXPECT_THAT(refusal("memory_limit_bytes: 2Q"), HasSubstr("2Q, not a number of bytes"));
 }
 

@@ -45,7 +45,7 @@ TEST(DeviceMemory, EachWayToSetALimitSaysWhereItComesFrom) {
   options.free_minus_bytes = kGiB;
   plan = PlanOf(options);
   EXPECT_EQ(plan->limit_bytes, DefaultLimitBytes(EightGigabytes()) - kGiB);
-  EXPECT_THAT(plan->limit_source, HasSubstr("nobody tells what is free"));
+  EXPECT_THAT(plan->limit_source, HasSubstr("free memory is unknown"));
   EXPECT_THAT(plan->limit_source, HasSubstr("less 1.00 GiB"));
 }
 

@@ -128,7 +128,7 @@ TEST_F(Runs, AFirstRunOnADeviceThatHangsEndsInTimeToo) {
   const auto watched = other->Run(Request(testing::Row(1, 2, 3, 4)));
   EXPECT_EQ(watched.status().code(), Code::kUnavailable) << watched.status();
   EXPECT_THAT(std::string(Message(watched.status())),
-              HasSubstr("an upload has not been done for 200 ms"));
+              HasSubstr("an upload has not finished in 200 ms"));
   script_->hang = false;
 }
 

@@ -358,7 +358,7 @@ TEST_P(SessionDevices, DevicesOfOptionsThatAreNotThereAreTold) {
   RuntimeOptions quiet;
   const Status refused = Session::Create(Runtime::Create(quiet), options).status();
   EXPECT_EQ(CodeOf(refused), Code::kInvalidArgument);
-  EXPECT_THAT(Message(refused), HasSubstr("fallback: 'banana' is no name of a device. There is: "));
+  EXPECT_THAT(Message(refused), HasSubstr("fallback: 'banana' is not a device name. There is: "));
 }
 
 TEST_P(SessionDevices, LimitsAboveTheDeviceAreRefused) {

@@ -1,5 +1,6 @@
 // Ops of com.microsoft that ONNX Runtime's optimiser leaves in exported models: fused activations,
-// normalisations with what is added before them, products and convolutions with what follows them.
+// normalisations fused with the addition before them, products and convolutions fused with what
+// follows them.
 #include <cmath>
 
 #include "engine/import/onnx/lowering.h"
@@ -10,7 +11,7 @@ namespace {
 
 Result<Values> LowerGelu(OnnxLowering& b) { return One(b.Add(GeluAttrs{}, {b.in(0)})); }
 
-// The sum of the inputs, then Gelu, for FastGelu by its formula with tanh.
+// Gelu of the sum of the inputs; FastGelu uses the approximation with tanh.
 Result<Values> LowerBiasGelu(OnnxLowering& b) {
   ValueId x = b.in(0);
   if (b.has(1)) {
@@ -27,8 +28,8 @@ Result<Values> LowerQuickGelu(OnnxLowering& b) {
   return One(b.Add("Mul", {}, {b.in(0), gate}));
 }
 
-// Of the mean and the deviation that some of these ops give beside their result nobody computes
-// with; a model that asks for them is refused by the missing output.
+// The mean and deviation that some of these ops return besides their result are not computed; a
+// model that requests them is refused because the output is missing.
 Result<Values> LowerSimplifiedLayerNorm(OnnxLowering& b) {
   b.Ignore("stash_type");
   ONCILLA_ASSIGN(const int64_t axis, b.Int("axis", -1));
@@ -37,7 +38,7 @@ Result<Values> LowerSimplifiedLayerNorm(OnnxLowering& b) {
       b.Add("RmsNorm", LayerNormAttrs{.axis = axis, .epsilon = epsilon}, {b.in(0), b.in(1)}));
 }
 
-// The layer norm of input + skip (+ bias); the sum is the fourth output.
+// The layer norm of input + skip (+ bias); the fourth output is the sum.
 Result<Values> LowerSkipLayerNorm(OnnxLowering& b) {
   const bool simplified = b.op() == "SkipSimplifiedLayerNormalization";
   ONCILLA_ASSIGN(const float epsilon, b.Float("epsilon", 1e-12f));
@@ -54,8 +55,9 @@ Result<Values> LowerSkipLayerNorm(OnnxLowering& b) {
   return Values{y, kNoValue, kNoValue, sum};
 }
 
-// What a lookup, gamma or beta of EmbedLayerNormalization stands for. Of QEmbedLayerNormalization
-// they are bytes; scales begin at input 8 and zero points at 13, those of the five tables in order.
+// The values of an embedding, gamma or beta of EmbedLayerNormalization. For
+// QEmbedLayerNormalization they are bytes; scales begin at input 8 and zero points at 13, in the
+// order of the five tables.
 Result<ValueId> Embedded(OnnxLowering& b, ValueId x, size_t table, const std::string& name) {
   if (b.op() != "QEmbedLayerNormalization") return x;
   const size_t scale = 8 + table, zero = 13 + table;
@@ -66,8 +68,8 @@ Result<ValueId> Embedded(OnnxLowering& b, ValueId x, size_t table, const std::st
   return b.Add("Mul", {}, {moved, b.in(scale)}, name + "_scaled");
 }
 
-// Words, places and segments looked up, summed and normalised; beside it how many words the mask
-// leaves of each sample.
+// Looks up words, positions and segments, adds and normalises them. Also returns how many words the
+// mask leaves in each sample.
 Result<Values> LowerEmbedLayerNorm(OnnxLowering& b) {
   const bool bytes = b.op() == "QEmbedLayerNormalization";
   if (!bytes) b.Ignore("mask_index_type");
@@ -115,7 +117,7 @@ Result<Values> LowerEmbedLayerNorm(OnnxLowering& b) {
   return Values{y, count, sum};
 }
 
-// An activation by ONNX's name with up to two parameters.
+// An activation by ONNX's name, with up to two parameters.
 Result<ValueId> AddActivation(OnnxLowering& b, ValueId x, const std::string& name,
                               const std::vector<float>& params, std::string_view role) {
   const auto param = [&](size_t i, float otherwise) {
@@ -137,15 +139,15 @@ Result<ValueId> AddActivation(OnnxLowering& b, ValueId x, const std::string& nam
   return Unsupported("with the activation ", name);
 }
 
-// Of NhwcFusedConv the input, what is added and the result have their channels last, the filter is
-// as ONNX has it.
+// For NhwcFusedConv the input, the added tensor and the result are channels-last; the filter has
+// ONNX's layout.
 Result<Values> LowerFusedConv(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
   if (rank < 3 || rank > 5) return Unsupported("with ", rank - 2, " spatial axes");
   ONCILLA_ASSIGN(const Window window, ReadOnnxWindow(b, rank - 2, true));
   auto attrs = window.As<ConvAttrs>();
   ONCILLA_ASSIGN(attrs.groups, b.Int("group", 1));
-  b.Ignore("kernel_shape");  // repeats what the filter's shape says
+  b.Ignore("kernel_shape");  // repeats the filter's shape
   ONCILLA_ASSIGN(const std::string activation, b.String("activation", ""));
   ONCILLA_ASSIGN(const std::vector<float> params, b.FloatList("activation_params"));
   std::vector<int64_t> perm;
@@ -210,7 +212,7 @@ Result<Values> LowerFusedMatMul(OnnxLowering& b) {
   return One(b.Add("Mul", {}, {y, factor}));
 }
 
-// Channels stand last already.
+// The channels are last already.
 Result<Values> LowerNhwcMaxPool(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
   if (rank < 3 || rank > 5) return Unsupported("with ", rank - 2, " spatial axes");
@@ -248,8 +250,8 @@ Result<Values> LowerGatedAdd(OnnxLowering& b) {
   return One(b.Add("Add", {}, {b.in(0), gated}));
 }
 
-// The root-mean-square norm of each C numbers of x, C being the length of the scale, times what an
-// activation makes of the gate; in float.
+// The root-mean-square norm over each C numbers of x, where C is the length of the scale, times an
+// activation of the gate; computed in float.
 Result<Values> LowerGatedRmsNorm(OnnxLowering& b) {
   ONCILLA_ASSIGN(const float epsilon, b.Float("epsilon", 1e-5f));
   ONCILLA_ASSIGN(const std::string activation, b.String("activation", "silu"));
@@ -275,8 +277,8 @@ Result<Values> LowerGatedRmsNorm(OnnxLowering& b) {
   return narrow ? One(b.Cast(y, b.dtype(), "")) : Result<Values>(Values{y});
 }
 
-// The distances of all rows of a from all rows of b, by |a|^2 - 2 a b' + |b|^2 as ONNX Runtime has
-// it, so that no difference of rows stands in memory.
+// The distances of all rows of a from all rows of b, as |a|^2 - 2 a b' + |b|^2 like ONNX Runtime,
+// so that no differences of rows are stored in memory.
 Result<Values> LowerCDist(OnnxLowering& b) {
   ONCILLA_ASSIGN(const std::string metric, b.String("metric", "sqeuclidean"));
   if (metric != "sqeuclidean" && metric != "euclidean") return Unsupported("by ", metric);
@@ -301,7 +303,7 @@ Result<Values> LowerTrilu(OnnxLowering& b) {
   return One(b.Add(TriluAttrs{.upper = upper}, {b.in(0), b.in(1)}));
 }
 
-// ONNX Runtime writes this one into the domain of ONNX, which does not define it.
+// ONNX Runtime writes this op in ONNX's own domain, which does not define it.
 constexpr OnnxOpRow kStandardRows[] = {
     {"SimplifiedLayerNormalization", 1, kNewestOnnxOpset, 2, "", LowerSimplifiedLayerNorm},
 };

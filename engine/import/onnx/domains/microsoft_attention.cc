@@ -1,4 +1,4 @@
-// com.microsoft's attention ops of encoders.
+// com.microsoft's attention ops of encoders and of decoders with separate caches.
 #include <cmath>
 
 #include "engine/import/onnx/ops/attention.h"
@@ -7,8 +7,8 @@
 namespace oncilla {
 namespace {
 
-// A mask over keys in one of its forms as numbers to add, stretching to [N, heads, L, S]: lengths
-// [N], or ones for keys to be seen, as [N, S], [N, L, S] or [N, 1, L, S].
+// A key mask in one of its forms, as a bias that broadcasts to [N, heads, L, S]: lengths [N], or
+// ones for visible keys as [N, S], [N, L, S] or [N, 1, L, S].
 Result<ValueId> KeyBias(OnnxLowering& b, size_t input, ValueId keys, double off) {
   if (!b.has(input)) return kNoValue;
   ONCILLA_ASSIGN(const int rank, b.Rank(input, "the mask"));
@@ -41,7 +41,7 @@ Result<ValueId> KeyBias(OnnxLowering& b, size_t input, ValueId keys, double off)
   return AddMaskBias(b, seen, kNoValue, dtype, off);
 }
 
-// Both biases; either may be kNoValue.
+// The sum of both biases; either may be kNoValue.
 Result<ValueId> SumOf(OnnxLowering& b, ValueId x, ValueId y, std::string_view role) {
   if (x == kNoValue) return y;
   if (y == kNoValue) return x;
@@ -50,10 +50,10 @@ Result<ValueId> SumOf(OnnxLowering& b, ValueId x, ValueId y, std::string_view ro
 
 struct Parts {
   ValueId q = kNoValue, k = kNoValue, v = kNoValue;  // [N, heads, L or S, size]
-  ValueId own_k = kNoValue;  // of the queries' own step, where there is a past
+  ValueId own_k = kNoValue;                          // keys of this step alone, if there is a past
 };
 
-// The attention of the parts under the masks of the node, its heads together again.
+// Attention of these parts under the node's masks, with the heads joined again.
 Result<ValueId> Attend(OnnxLowering& b, const Parts& parts, size_t mask, size_t extra,
                        ValueId past) {
   ONCILLA_ASSIGN(const float off, b.Float("mask_filter_value", -10000));
@@ -74,7 +74,7 @@ Result<ValueId> Attend(OnnxLowering& b, const Parts& parts, size_t mask, size_t 
   return JoinHeads(b, y, "");
 }
 
-// Keys or values of earlier steps, one half of past [2, N, heads, P, size].
+// Past keys or values: one half of past [2, N, heads, P, size].
 Result<ValueId> HalfOfPast(OnnxLowering& b, size_t past, int64_t half, const std::string& name) {
   ONCILLA_ASSIGN(const int rank, b.Rank(past, "the cache"));
   if (rank != 5) return InvalidArgument("a cache of rank ", rank);
@@ -82,8 +82,8 @@ Result<ValueId> HalfOfPast(OnnxLowering& b, size_t past, int64_t half, const std
   return b.Add(GatherAttrs{.axis = 0}, {b.in(past), at}, name);
 }
 
-// Attention of projections that stand side by side, [N, L, the sum of sizes]; beside it keys and
-// values with those of the past, as the next step takes them.
+// Attention of projections that are concatenated, [N, L, sum of sizes]. Also returns keys and
+// values including the past, as the next step takes them.
 Result<Values> AttendProjected(OnnxLowering& b, ValueId projected, std::vector<int64_t> sizes,
                                size_t mask, size_t past, size_t extra) {
   ONCILLA_ASSIGN(const int64_t heads, b.NeedInt("num_heads"));
@@ -110,7 +110,7 @@ Result<Values> AttendProjected(OnnxLowering& b, ValueId projected, std::vector<i
   return Values{y, present};
 }
 
-// Attributes of both ops that ask for what is not done.
+// Refuses attributes of both ops that are not supported.
 Status RefuseRotaryAndSharedCache(OnnxLowering& b) {
   ONCILLA_ASSIGN(const bool rotary, b.Flag("do_rotary", false));
   ONCILLA_ASSIGN(const bool shared, b.Flag("past_present_share_buffer", false));
@@ -129,7 +129,7 @@ Result<std::vector<int64_t>> ThirdsOfWeights(OnnxLowering& b) {
   return std::vector<int64_t>(3, weights[1].size / 3);
 }
 
-// Packed projections of one input, then attention.
+// Joint projections of one input, followed by attention.
 Result<Values> LowerMicrosoftAttention(OnnxLowering& b) {
   ONCILLA_ASSIGN(std::vector<int64_t> sizes, b.IntList("qkv_hidden_sizes"));
   ONCILLA_TRY(RefuseRotaryAndSharedCache(b));
@@ -142,7 +142,7 @@ Result<Values> LowerMicrosoftAttention(OnnxLowering& b) {
   return AttendProjected(b, all, std::move(sizes), 3, 4, 5);
 }
 
-// The same of integers: input, weights, bias, both scales, mask, both zero points, past.
+// The same in integers. Inputs: input, weights, bias, both scales, mask, both zero points, past.
 Result<Values> LowerQAttention(OnnxLowering& b) {
   ONCILLA_TRY(RefuseRotaryAndSharedCache(b));
   ONCILLA_ASSIGN(std::vector<int64_t> sizes, ThirdsOfWeights(b));
@@ -157,7 +157,7 @@ Result<Values> LowerQAttention(OnnxLowering& b) {
   return AttendProjected(b, all, std::move(sizes), 5, 8, kNone);
 }
 
-// [N, L, heads, n, size] as n tensors [N, heads, L, size].
+// Splits [N, L, heads, n, size] into n tensors [N, heads, L, size].
 Result<Values> Unpack(OnnxLowering& b, ValueId packed, int64_t n, const std::string& name) {
   Values parts;
   for (int64_t i = 0; i < n; ++i) {
@@ -170,7 +170,7 @@ Result<Values> Unpack(OnnxLowering& b, ValueId packed, int64_t n, const std::str
   return parts;
 }
 
-// The projections' bias [Hq + Hk + Hv] on queries, keys and values before they are taken apart.
+// Adds the projections' bias [Hq + Hk + Hv] to queries, keys and values before they are split.
 Result<ValueId> WithBias(OnnxLowering& b, ValueId x, int64_t begin, int64_t end, size_t input,
                          const std::string& name) {
   if (!b.has(input)) return x;
@@ -206,7 +206,7 @@ Result<Parts> ReadParts(OnnxLowering& b, int64_t heads, size_t bias) {
   }
   if (!b.has(2)) return DataLoss("the value is missing");
   if (key_rank == 4) {
-    // By head already, and with their bias.
+    // These are by head already and include their bias.
     parts.k = b.in(1), parts.v = b.in(2);
     return parts;
   }
@@ -235,10 +235,10 @@ Result<Values> LowerMultiHeadAttention(OnnxLowering& b) {
   return Values{y, parts.k, parts.v};
 }
 
-// A buffer [N, heads, most, size] with one new row at `place`, i64[1].
+// Writes one new row into a buffer [N, heads, most, size] at `place`, i64[1].
 Result<ValueId> WithRowAt(OnnxLowering& b, ValueId buffer, ValueId row, ValueId place,
                           const std::string& name) {
-  // A negative place is no place from the end, and must fail as any outside.
+  // A negative position does not count from the end; it must fail like any outside the buffer.
   const ValueId none = b.Ints({0});
   ONCILLA_ASSIGN(const ValueId all, b.Sizes(buffer, 2, 3, name + "_rows"));
   ONCILLA_ASSIGN(const ValueId wrong, b.Add("Less", {}, {place, none}, name + "_wrong"));
@@ -248,8 +248,8 @@ Result<ValueId> WithRowAt(OnnxLowering& b, ValueId buffer, ValueId row, ValueId 
   return b.Add(ScatterElementsAttrs{.axis = 2}, {buffer, at, row}, name);
 }
 
-// One step of a decoder: attention to keys of an encoder, or to those of earlier steps and its own.
-// Of a buffer that past and present share, the rows up to the step's own are seen.
+// One step of a decoder: attention to an encoder's keys, or to those of earlier steps and its own.
+// If past and present share a buffer, rows up to this step's own are visible.
 Result<Values> LowerDecoderMaskedAttention(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int64_t heads, b.NeedInt("num_heads"));
   ONCILLA_ASSIGN(const bool shared, b.Flag("past_present_share_buffer", false));

@@ -1,19 +1,19 @@
-// com.microsoft's ops that ONNX Runtime's transformers tool leaves in diffusion models: pictures
-// with their channels last, and what it fuses around their normalisations.
+// com.microsoft's ops that ONNX Runtime's transformers tool leaves in diffusion models: images in
+// channels-last layout, and what it fuses around their normalisations.
 #include "engine/import/onnx/lowering.h"
 #include "engine/import/onnx/ops/window.h"
 
 namespace oncilla {
 namespace {
 
-// Input and result have their channels last, and so has the filter: [M, kH, kW, C / group].
+// Input, result and filter are channels-last: [M, kH, kW, C / group].
 Result<Values> LowerNhwcConv(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
   if (rank < 3 || rank > 5) return Unsupported("with ", rank - 2, " spatial axes");
   ONCILLA_ASSIGN(const Window window, ReadOnnxWindow(b, rank - 2, true));
   auto attrs = window.As<ConvAttrs>();
   ONCILLA_ASSIGN(attrs.groups, b.Int("group", 1));
-  b.Ignore("kernel_shape");  // repeats what the filter's shape says
+  b.Ignore("kernel_shape");  // repeats the filter's shape
   std::vector<int64_t> perm;
   for (int i = 1; i < rank; ++i) perm.push_back(i);
   perm.push_back(0);
@@ -21,8 +21,8 @@ Result<Values> LowerNhwcConv(OnnxLowering& b) {
   return One(b.Add(attrs, {b.in(0), filter, b.in(2)}));
 }
 
-// The group norm of x, channels last, and then x * sigmoid(x) where the node says so. Scale and
-// offset are f32 also where x is not.
+// The group norm of x, channels-last, followed by x * sigmoid(x) if the node says so. Scale and
+// offset are f32 even if x is not.
 Result<Values> AddGroupNorm(OnnxLowering& b, ValueId x) {
   ONCILLA_ASSIGN(const float epsilon, b.Float("epsilon", 1e-5f));
   ONCILLA_ASSIGN(const int64_t groups, b.NeedInt("groups"));
@@ -68,7 +68,7 @@ Result<Values> LowerBiasAdd(OnnxLowering& b) {
   return One(b.Add("Add", {}, {biased, b.in(2)}));
 }
 
-// The left half of x + bias times the Gelu of its right half.
+// The left half of x + bias, times Gelu of its right half.
 Result<Values> LowerBiasSplitGelu(OnnxLowering& b) {
   ONCILLA_ASSIGN(const ValueId x, b.Add("Add", {}, {b.in(0), b.in(1)}, "biased"));
   ONCILLA_ASSIGN(const Values halves, b.AddAll(SplitAttrs{.axis = -1, .parts = 2}, {x}, "halves"));

@@ -1,6 +1,6 @@
-// com.microsoft's GroupQueryAttention: attention of decoders over a cache of keys and values, out
-// of canonical ops. Rows of padding, whose results ONNX Runtime leaves open, see all keys that are
-// none.
+// com.microsoft's GroupQueryAttention: attention of decoders over a cache of keys and values, in
+// canonical ops. The results of padding rows, which ONNX Runtime leaves undefined, are computed
+// from all keys that are not padding.
 #include <limits>
 
 #include "engine/import/onnx/ops/attention.h"
@@ -11,22 +11,22 @@ namespace {
 
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
-// Inputs by place.
+// Inputs by position.
 enum : size_t { kQuery, kKey, kValue, kPastKey, kPastValue, kLengths, kTotal, kCosine, kSine };
 enum : size_t { kPlaces = 9, kBias, kSink, kFirstUnsupported };
 
 struct Grouped {
-  int64_t heads = 0, shared = 0, size = 0;  // heads of queries, of keys and values; of each head
-  DType wide = DType::kF32;                 // what is computed in
+  int64_t heads = 0, shared = 0, size = 0;  // query heads, key and value heads; size of each
+  DType wide = DType::kF32;                 // the type that is computed in
   ValueId q = kNoValue, k = kNoValue, v = kNoValue;  // [N, heads or shared, L, size]
-  ValueId total = kNoValue;    // i64[]: keys with those before, of the longest sample
-  ValueId lengths = kNoValue;  // i64[N]: the same of each sample
-  ValueId start = kNoValue;    // i64[N]: where its first query stands
-  ValueId places = kNoValue;   // i64[N, L]: where the queries stand in the cache
+  ValueId total = kNoValue;    // i64[]: keys including the past, of the longest sample
+  ValueId lengths = kNoValue;  // i64[N]: the same for each sample
+  ValueId start = kNoValue;    // i64[N]: position of its first query
+  ValueId places = kNoValue;   // i64[N, L]: positions of the queries in the cache
 };
 
 Status CheckKind(OnnxLowering& b) {
-  b.Ignore("qk_output");  // of the fourth output, which is missing
+  b.Ignore("qk_output");  // concerns the fourth output, which is not computed
   b.Ignore("qk_norm_epsilon");
   b.Ignore("kv_cache_bit_width");
   ONCILLA_ASSIGN(const int64_t sliding, b.Int("sliding_window_cache", 0));
@@ -47,7 +47,7 @@ Status CheckKind(OnnxLowering& b) {
   return {};
 }
 
-// Queries, keys and values by head, taken apart where they come in one tensor.
+// Queries, keys and values by head; they are split if they come in one tensor.
 Result<Grouped> ReadParts(OnnxLowering& b) {
   Grouped g;
   ONCILLA_ASSIGN(g.heads, b.NeedInt("num_heads"));
@@ -79,8 +79,8 @@ Result<Grouped> ReadParts(OnnxLowering& b) {
   return g;
 }
 
-// Where the queries stand: those of a prompt (as many as there are keys in all) from the beginning
-// on, others as the last ones of their sample.
+// The positions of the queries: those of a prompt (as many as there are keys in total) start at 0;
+// otherwise they are the last ones of their sample.
 Status FindPlaces(OnnxLowering& b, Grouped& g) {
   ONCILLA_ASSIGN(ValueId lengths, b.Cast(b.in(kLengths), DType::kI64, "last_key"));
   ONCILLA_ASSIGN(lengths, b.Add(ReshapeAttrs{}, {lengths, b.Ints({-1})}, "last_keys"));
@@ -100,7 +100,7 @@ Status FindPlaces(OnnxLowering& b, Grouped& g) {
   return {};
 }
 
-// Queries and keys turned by the angles of their places.
+// Rotates queries and keys by the angles of their positions.
 Status Rotate(OnnxLowering& b, Grouped& g) {
   ONCILLA_ASSIGN(const bool rotary, b.Flag("do_rotary", false));
   ONCILLA_ASSIGN(const bool interleaved, b.Flag("rotary_interleaved", false));
@@ -132,8 +132,8 @@ Status Rotate(OnnxLowering& b, Grouped& g) {
   return {};
 }
 
-// The cache with the new rows in it: as long as it was, or as the longest sample needs. What stands
-// behind a sample's rows stays, as in a buffer that past and present share.
+// The cache with the new rows in it, as long as it was or as the longest sample needs. What follows
+// a sample's rows is kept, as in a buffer that past and present share.
 Result<ValueId> AddPresent(OnnxLowering& b, const Grouped& g, size_t input, ValueId rows,
                            const std::string& name) {
   const ValueId none = b.Ints({0});
@@ -151,7 +151,7 @@ Result<ValueId> AddPresent(OnnxLowering& b, const Grouped& g, size_t input, Valu
   ONCILLA_ASSIGN(const ValueId pads,
                  b.Add(ConcatAttrs{.axis = 0}, {before, more, none}, name + "_pads"));
   ONCILLA_ASSIGN(const ValueId room, b.Add(PadAttrs{}, {past, pads}, name + "_room"));
-  // A negative place is no place from the end, and must fail as any outside.
+  // A negative position does not count from the end; it must fail like any outside the cache.
   ONCILLA_ASSIGN(const ValueId all, SizeOf(b, room, 2, name + "_rows_in_all"));
   ONCILLA_ASSIGN(const ValueId wrong, b.Add("Less", {}, {g.places, none}, name + "_wrong"));
   ONCILLA_ASSIGN(ValueId places, b.Add("Where", {}, {wrong, all, g.places}, name + "_checked"));
@@ -161,8 +161,8 @@ Result<ValueId> AddPresent(OnnxLowering& b, const Grouped& g, size_t input, Valu
   return b.Add(ScatterElementsAttrs{.axis = 2}, {room, places, rows}, name);
 }
 
-// Attention to the cache as it lies. A bias speaks of the first `total` keys alone: then the others
-// are cut off.
+// Attention to the cache in its layout. A bias covers only the first `total` keys; then the other
+// keys are cut off.
 Result<ValueId> Attend(OnnxLowering& b, const Grouped& g, ValueId keys, ValueId values) {
   ONCILLA_ASSIGN(const float scale, b.Float("scale", 0));
   ONCILLA_ASSIGN(const float softcap, b.Float("softcap", 0));
@@ -176,7 +176,7 @@ Result<ValueId> Attend(OnnxLowering& b, const Grouped& g, ValueId keys, ValueId 
   attrs.softcap = softcap > 0 ? double{softcap} : 0;
   if (window > 0) attrs.left = window - 1;
   if (causal) attrs.right = 0;
-  // A row of padding can stand so far behind that its window holds no key.
+  // A padding row can be so far behind that its window contains no key.
   attrs.zero_blind = true;
   AttentionParts parts{g.q, keys, values};
   parts.lengths = g.lengths;
@@ -211,8 +211,8 @@ Result<Values> LowerGroupQueryAttention(OnnxLowering& b) {
   return Values{y, present_key, present_value};
 }
 
-// Scores of words that would end a run of `ngram_size` words which stands in the row already become
-// minus infinity.
+// Sets the scores of words to minus infinity that would complete a sequence of `ngram_size` words
+// which already occurs in the row.
 Result<Values> LowerNGramRepeatBlock(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int64_t n, b.NeedInt("ngram_size"));
   constexpr int64_t kMost = 64;

@@ -1,5 +1,5 @@
-// com.microsoft's products with weights of few bits, which stay packed, mixtures of experts, and
-// the ops of text generation that are refused with what to do instead.
+// com.microsoft's products with weights of few bits, which stay packed; mixtures of experts; and
+// ops of text generation, which are refused with advice.
 #include <limits>
 
 #include "engine/import/onnx/lowering.h"
@@ -14,7 +14,7 @@ Result<int64_t> ReadBits(OnnxLowering& b, std::string_view name) {
   return bits;
 }
 
-// x as a tensor of these sizes; older models store what belongs to a matrix as a vector.
+// x as a tensor of these sizes; older models store matrices as vectors.
 Result<ValueId> Shaped(OnnxLowering& b, ValueId x, std::vector<int64_t> sizes,
                        const std::string& name) {
   if (x == kNoValue) return x;
@@ -25,7 +25,7 @@ Result<ValueId> Shaped(OnnxLowering& b, ValueId x, std::vector<int64_t> sizes,
 
 int64_t BytesFor(int64_t count, int64_t bits) { return (SaturatingMul(count, bits) + 7) / 8; }
 
-// Numbers of `bits` along the last axis of a u8 tensor, as many as `count`.
+// The first `count` numbers of `bits` bits each along the last axis of a u8 tensor.
 Result<ValueId> Numbers(OnnxLowering& b, ValueId x, int64_t bits, int64_t count,
                         const std::string& name) {
   if (bits == 8) return x;
@@ -34,9 +34,9 @@ Result<ValueId> Numbers(OnnxLowering& b, ValueId x, int64_t bits, int64_t count,
   return b.Add("Slice", {}, {all, b.Ints({0}), b.Ints({count}), b.Ints({-1})}, name);
 }
 
-// MatMulNBits whose input 4 says for each row of the matrix which scale and zero point it has: the
-// matrix is computed in full, from constants while the graph is compiled. (ONNX Runtime's CPU
-// provider forgets zero points here; the op's definition does not.)
+// MatMulNBits with input 4, which states the scale and zero point of each row of the matrix: the
+// matrix is unpacked from constants when the graph is compiled. (ONNX Runtime's CPU provider
+// ignores zero points here; the op's definition does not.)
 struct PackedMatrix {
   ValueId weights = kNoValue, scales = kNoValue, zeros = kNoValue;
 };
@@ -45,7 +45,7 @@ Result<Values> LowerInGroups(OnnxLowering& b, const MatMulPackedAttrs& attrs, in
   const DType to = b.dtype();
   const int64_t blocks = (attrs.depth + attrs.block - 1) / attrs.block;
   const PartialShape groups = b.in_fact(4).shape;
-  // Some exporters fill the list up to whole blocks.
+  // Some exporters pad the list to whole blocks.
   if (!groups.ranked() || groups.rank() != 1 || !groups[0].known() ||
       groups[0].size < attrs.depth) {
     return Unsupported("with g_idx of the shape ", groups, " for ", attrs.depth, " rows");
@@ -79,7 +79,7 @@ Result<Values> LowerInGroups(OnnxLowering& b, const MatMulPackedAttrs& attrs, in
 }
 
 Result<Values> LowerMatMulNBits(OnnxLowering& b) {
-  b.Ignore("accuracy_level");  // permits rounding the first operand to 8 bits; it is not done
+  b.Ignore("accuracy_level");  // permits rounding the first operand to 8 bits, which is not done
   MatMulPackedAttrs attrs;
   ONCILLA_ASSIGN(attrs.bits, ReadBits(b, "bits"));
   ONCILLA_ASSIGN(attrs.block, b.NeedInt("block_size"));
@@ -113,7 +113,7 @@ Result<Values> LowerMatMulNBits(OnnxLowering& b) {
   return One(b.Add("Add", {}, {y, b.in(5)}));
 }
 
-// x of a type of 4 bits as bytes; bytes as they are.
+// Converts x of a 4-bit type to bytes; leaves bytes as they are.
 Result<ValueId> AsBytes(OnnxLowering& b, ValueId x, const std::string& name) {
   const DType dtype = b.fact(x).dtype;
   if (dtype == DType::kU8) return x;
@@ -121,8 +121,8 @@ Result<ValueId> AsBytes(OnnxLowering& b, ValueId x, const std::string& name) {
   return b.Add("CastStored", to, {x}, name + "_bytes");
 }
 
-// Rows of a table of packed numbers with scales along their last axis: only those that are asked
-// for are unpacked.
+// Rows of a table of packed numbers with scales along the last axis; only the requested rows are
+// unpacked.
 Result<Values> LowerGatherBlockQuantized(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int64_t bits, ReadBits(b, "bits"));
   ONCILLA_ASSIGN(const int64_t block, b.Int("block_size", 128));
@@ -147,7 +147,7 @@ Result<Values> LowerGatherBlockQuantized(OnnxLowering& b) {
   const int64_t count = bytes_of_several ? width.size * 8 / bits : width.size;
   const int64_t blocks = (count + block - 1) / block;
   const GatherAttrs rows = {.axis = taken};
-  // Tensors of 4-bit types are constants, which are widened to bytes while the graph is compiled.
+  // Tensors of 4-bit types are constants, which are widened to bytes when the graph is compiled.
   const int64_t held = bytes_of_several ? bits : 8;
   ONCILLA_ASSIGN(const ValueId data, AsBytes(b, b.in(0), "data"));
   ONCILLA_ASSIGN(const ValueId bytes, b.Add(rows, {data, b.in(1)}, "rows"));
@@ -186,7 +186,7 @@ Result<Values> LowerGatherBlockQuantized(OnnxLowering& b) {
   return One(b.Add(ReshapeAttrs{}, {x, shape}));
 }
 
-// What stands between the two products of an expert.
+// The activation between the two products of an expert.
 Result<ValueId> AddExpertActivation(OnnxLowering& b, ValueId x) {
   ONCILLA_ASSIGN(const std::string kind, b.String("activation_type", "relu"));
   ONCILLA_ASSIGN(const float alpha, b.Float("activation_alpha", 1));
@@ -200,7 +200,7 @@ Result<ValueId> AddExpertActivation(OnnxLowering& b, ValueId x) {
   if (kind == "silu") return b.Add("Silu", {}, {x}, "activated");
   if (kind != "swiglu") return Unsupported("with the activation ", kind);
   if (fusion != 1) return Unsupported("with swiglu_fusion ", fusion, "; 1 is");
-  // Gates and values in turn: gate * sigmoid(alpha gate) * (value + beta), cut at the limit.
+  // Gates and values alternate: gate * sigmoid(alpha gate) * (value + beta), clipped at the limit.
   const DType dtype = b.fact(x).dtype;
   const auto part = [&](int64_t first, const char* name) {
     return b.Add("Slice", {},
@@ -225,8 +225,8 @@ Result<ValueId> AddExpertActivation(OnnxLowering& b, ValueId x) {
   return b.Add("Mul", {}, {gate, value}, "activated");
 }
 
-// The k experts with the largest scores of each row, [M, k], and how much each counts: its part of
-// the softmax over those k, or over all experts.
+// The k experts with the largest scores for each row, [M, k], and their weights: the softmax over
+// those k, or its part over all experts.
 struct Routes {
   int64_t k = 1, experts = 0, width = 0;
   ValueId rows = kNoValue;  // x as f32[M, width]
@@ -259,7 +259,7 @@ Result<Routes> ReadRoutes(OnnxLowering& b, bool among_chosen) {
   return r;
 }
 
-// y as the first input is: its shape but for the last axis, which is y's, and its type.
+// y in the shape of the first input, except for the last axis, and in its type.
 Result<Values> AsInput(OnnxLowering& b, ValueId y) {
   const PartialShape shape = b.in_fact(0).shape;
   ONCILLA_ASSIGN(const ValueId lead, b.Sizes(b.in(0), 0, shape.rank() - 1, "lead"));
@@ -281,8 +281,8 @@ Result<ValueId> AddAllExperts(OnnxLowering& b, ValueId x, size_t weights, size_t
   return b.Add("Add", {}, {y, more}, name + "_biased");
 }
 
-// Every expert computes every row: E / k times the work, in few large products. What an expert that
-// was not chosen gives is left out, whatever it is.
+// Every expert computes every row: E / k times the work, but in few large products. Results of
+// experts that were not chosen are discarded, even if they are NaN.
 Result<Values> LowerMoe(OnnxLowering& b) {
   ONCILLA_ASSIGN(const bool normalised, b.Flag("normalize_routing_weights", false));
   if (b.has(6) || b.has(7)) return Unsupported("with a third product (fc3)");
@@ -307,7 +307,7 @@ Result<Values> LowerMoe(OnnxLowering& b) {
 
 // The packed product number `first`/3 of rows f32[M, k, depth], each with the expert in `ids`.
 struct PackedProduct {
-  size_t weights = 0, zeros = 0;  // inputs: scales and bias stand behind the weights
+  size_t weights = 0, zeros = 0;  // inputs; scales and bias follow the weights
   int64_t bits = 4, block = 0;
 };
 Result<ValueId> AddPackedExperts(OnnxLowering& b, ValueId x, ValueId ids, const PackedProduct& p,
@@ -348,7 +348,7 @@ Result<ValueId> AddPackedExperts(OnnxLowering& b, ValueId x, ValueId ids, const 
 
 Status CheckQMoe(OnnxLowering& b, int64_t bits) {
   b.Ignore("accuracy_level");
-  b.Ignore("normalize_routing_weights");  // those of the chosen always are
+  b.Ignore("normalize_routing_weights");  // the weights of chosen experts always are
   ONCILLA_ASSIGN(const std::string kind, b.String("quant_type", "int"));
   if (kind != "int") return Unsupported("with quant_type ", kind);
   ONCILLA_ASSIGN(const int64_t prepacked, b.Int("weights_prepacked", 0));

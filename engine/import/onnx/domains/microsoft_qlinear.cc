@@ -1,8 +1,8 @@
-// com.microsoft's ops that take quantised tensors and give quantised ones, step by step as ONNX
-// Runtime's CPU provider computes them: where it looks results up in a table of all 256 bytes, so
-// does the graph, and where it computes, the graph adds and rounds in its order. Products and sums
-// of 8-bit integers are exact; results that lie within a few units in the last place of a tie may
-// differ by one step, since its kernels for newer processors fuse products with sums.
+// com.microsoft's ops on quantised tensors, computed step by step as ONNX Runtime's CPU provider
+// does: where it looks up results in a table of all 256 bytes, so does the graph, and where it
+// computes, the graph adds and rounds in the same order. Products and sums of 8-bit integers are
+// exact. Results within a few units in the last place of a tie may differ by one step, because its
+// kernels for newer processors use fused multiply-add.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -17,8 +17,8 @@
 namespace oncilla {
 namespace {
 
-// A scale with its zero point, which may be left out, both of rank 0. All of these ops quantise
-// whole tensors: files carry the numbers as vectors of one element as well.
+// A scale with its optional zero point, both of rank 0. All of these ops quantise whole tensors;
+// some files store the numbers as vectors of one element.
 struct Scaling {
   ValueId scale = kNoValue, zero = kNoValue;
 };
@@ -35,7 +35,7 @@ Result<Scaling> ReadScaling(OnnxLowering& b, size_t scale, size_t zero, const st
   return out;
 }
 
-// A zero point is of the type of what it belongs to.
+// A zero point has the type of the tensor that it belongs to.
 Status CheckZero(OnnxLowering& b, const Scaling& scaling, DType dtype) {
   if (scaling.zero == kNoValue || b.fact(scaling.zero).dtype == dtype) return Status();
   return InvalidArgument("a zero point of ", b.fact(scaling.zero).dtype, " for ", dtype);
@@ -55,7 +55,7 @@ Result<Operand> ReadOperand(OnnxLowering& b, size_t x, const std::string& of) {
   return out;
 }
 
-// x - zero point in i32.
+// x - zero point, in i32.
 Result<ValueId> Raised(OnnxLowering& b, const Operand& operand, const std::string& of) {
   ONCILLA_ASSIGN(const ValueId wide, b.Cast(operand.x, DType::kI32, of + "_wide"));
   if (operand.zero == kNoValue) return wide;
@@ -63,26 +63,26 @@ Result<ValueId> Raised(OnnxLowering& b, const Operand& operand, const std::strin
   return b.Add("Sub", {}, {wide, zero}, of + "_raised");
 }
 
-// (x - zero point) * scale in float.
+// (x - zero point) * scale, in float.
 Result<ValueId> Widened(OnnxLowering& b, const Operand& operand, const std::string& of) {
   ONCILLA_ASSIGN(const ValueId raised, Raised(b, operand, of));
   ONCILLA_ASSIGN(const ValueId real, b.Cast(raised, DType::kF32, of + "_real"));
   return b.Add("Mul", {}, {real, operand.scale}, of + "_scaled");
 }
 
-// The zero point in float: 0 where there is none.
+// The zero point in float; 0 if there is none.
 Result<ValueId> ZeroInFloat(OnnxLowering& b, const Scaling& scaling, const std::string& of) {
   if (scaling.zero == kNoValue) return b.Scalar(DType::kF32, 0);
   return b.Cast(scaling.zero, DType::kF32, of + "_float_zero");
 }
 
-// What ONNX Runtime's quantiser does: x / scale is rounded, and then moved by the zero point.
+// As ONNX Runtime quantises: x / scale is rounded first, and then the zero point is added.
 Result<ValueId> Quantized(OnnxLowering& b, ValueId x, const Scaling& y, DType to) {
   ONCILLA_ASSIGN(const ValueId steps, b.Add("Div", {}, {x, y.scale}, "steps"));
   return RoundInto(b, steps, y.zero, to);
 }
 
-// Scales and zero points as numbers, where all of them are constants.
+// Scales and zero points as numbers, if all of them are constants.
 struct Numbers {
   double scale = 1, zero = 0;
 };
@@ -100,8 +100,8 @@ std::optional<Numbers> NumbersOf(OnnxLowering& b, const Scaling& scaling) {
   return out;
 }
 
-// What `fn` makes of each of the 256 values of T, in the order of their bytes: dequantised,
-// computed and quantised again in float.
+// Applies `fn` to each of the 256 values of T, in the order of their bytes: dequantised, computed
+// and quantised again in float.
 using FloatFunction = std::function<float(float)>;
 template <class T>
 Tensor TableOf(const Numbers& x, const Numbers& y, const FloatFunction& fn) {
@@ -114,14 +114,14 @@ Tensor TableOf(const Numbers& x, const Numbers& y, const FloatFunction& fn) {
     const int number = static_cast<T>(i);
     const float real = static_cast<float>(x.scale) * static_cast<float>(number - x_zero);
     const float steps = fn(real) / static_cast<float>(y.scale);
-    // NaN becomes the least number.
+    // NaN becomes the lowest number.
     const float cut = steps > least ? std::min(steps, most) : least;
     table[i] = static_cast<T>(static_cast<int>(std::nearbyint(cut)) + y_zero);
   }
   return Tensor::Of<T>(kDTypeOf<T>, {256}, table);
 }
 
-// fn of a quantised operand of scale and zero point `from`, looked up in a table.
+// fn of a quantised operand with scale and zero point `from`, by a table.
 Result<ValueId> LookedUp(OnnxLowering& b, const Operand& x, const Numbers& from, const Numbers& to,
                          const FloatFunction& fn, const std::string& role) {
   const bool is_signed = x.dtype == DType::kI8;
@@ -130,7 +130,7 @@ Result<ValueId> LookedUp(OnnxLowering& b, const Operand& x, const Numbers& from,
   return b.Add("ByteTable", {}, {x.x, table}, role);
 }
 
-// Operands as integers of y's scale and zero point, by tables; nothing where one is not constant.
+// Converts operands to y's scale and zero point by tables; nothing if one of them is not constant.
 Result<std::optional<Values>> OfOneScale(OnnxLowering& b, std::span<const Operand> operands,
                                          const Scaling& y) {
   const auto to = NumbersOf(b, y);
@@ -151,8 +151,8 @@ Result<std::optional<Values>> OfOneScale(OnnxLowering& b, std::span<const Operan
   return std::optional<Values>(std::move(out));
 }
 
-// An op of one operand and a result: a table where all scales and zero points are constants, else
-// what `add` adds, in float.
+// An op with one operand: a table if all scales and zero points are constants, otherwise the nodes
+// that `add` adds, in float.
 using AddFunction = std::function<Result<ValueId>(ValueId)>;
 Result<Values> LowerUnary(OnnxLowering& b, const FloatFunction& fn, const AddFunction& add) {
   ONCILLA_ASSIGN(const Operand x, ReadOperand(b, 0, "x"));
@@ -166,7 +166,8 @@ Result<Values> LowerUnary(OnnxLowering& b, const FloatFunction& fn, const AddFun
 }
 
 Result<Values> LowerQLinearSigmoid(OnnxLowering& b) {
-  // Exact sigmoids give the tables of ONNX Runtime's approximation: no result lies so near a tie.
+  // Exact sigmoids give the same tables as ONNX Runtime's approximation, since no result is that
+  // close to a tie.
   const auto fn = [](float v) { return static_cast<float>(1 / (1 + std::exp(-double{v}))); };
   return LowerUnary(b, fn, [&](ValueId v) { return b.Add("Sigmoid", {}, {v}, "result"); });
 }
@@ -178,7 +179,7 @@ Result<Values> LowerQLinearLeakyRelu(OnnxLowering& b) {
       b, fn, [&](ValueId v) { return b.Add("LeakyRelu", AlphaAttrs{alpha}, {v}, "result"); });
 }
 
-// In the order of ONNX Runtime: zero points are gathered in one number, which is added first.
+// In ONNX Runtime's order: zero points are combined in one number, which is added first.
 Result<Values> LowerQLinearAdd(OnnxLowering& b) {
   ONCILLA_ASSIGN(const Operand x, ReadOperand(b, 0, "a"));
   ONCILLA_ASSIGN(const Operand y, ReadOperand(b, 3, "b"));
@@ -221,9 +222,9 @@ Result<Values> LowerQLinearMul(OnnxLowering& b) {
   return One(RoundInto(b, moved, kNoValue, x.dtype));
 }
 
-// Exponentials of the distances to the largest number, over their sum; ONNX Runtime counts with the
-// whole number of steps that 1 is. Where that exceeds the type, its signed kernel wraps around; the
-// result is cut here.
+// Exponentials of the distances from the largest number, divided by their sum. ONNX Runtime uses
+// the integer number of steps that make 1. Where that exceeds the type, its kernel for signed
+// numbers wraps around; here the result is clipped.
 Result<Values> LowerQLinearSoftmax(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int64_t opset, b.NeedInt("opset"));
   ONCILLA_ASSIGN(int64_t axis, b.Int("axis", opset < 13 ? 1 : -1));
@@ -232,7 +233,7 @@ Result<Values> LowerQLinearSoftmax(OnnxLowering& b) {
   ONCILLA_ASSIGN(const Operand x, ReadOperand(b, 0, "x"));
   ONCILLA_ASSIGN(const Scaling y, ReadScaling(b, 3, 4, "y"));
   ONCILLA_TRY(CheckZero(b, y, x.dtype));
-  // Before opset 13 the axes from `axis` on count as one.
+  // Before opset 13 the axes from `axis` on were treated as one.
   std::vector<int64_t> axes;
   for (int64_t i = axis; i < (opset < 13 ? rank : axis + 1); ++i) axes.push_back(i);
   const ValueId along = b.Ints(std::move(axes));
@@ -274,7 +275,7 @@ Result<Values> LowerQLinearAveragePool(OnnxLowering& b) {
   ONCILLA_ASSIGN(attrs.kernel, OnnxSpatialList(b, "kernel_shape", rank - 2));
   if (attrs.kernel.empty()) return DataLoss("attribute 'kernel_shape' is missing");
   ONCILLA_ASSIGN(attrs.ceil, b.Flag("ceil_mode", false));
-  // ONNX Runtime also counts what hangs over the padding, unlike every other average pool.
+  // ONNX Runtime also counts elements beyond the padding, unlike every other average pool.
   if (attrs.ceil && count_pads) return Unsupported("with ceil_mode and count_include_pad");
   ONCILLA_ASSIGN(const Operand x, ReadOperand(b, 0, "x"));
   ONCILLA_ASSIGN(const Scaling y, ReadScaling(b, 3, 4, "y"));
@@ -293,7 +294,7 @@ Result<Values> LowerQLinearAveragePool(OnnxLowering& b) {
   return One(RoundInto(b, z, kNoValue, x.dtype));
 }
 
-// The exact sum over `axes` of what stands for real numbers, times scale / (y scale * count).
+// The exact sum over `axes` of the real numbers, times scale / (y scale * count).
 Result<Values> LowerMean(OnnxLowering& b, std::vector<int64_t> axes, bool keep_dims) {
   ONCILLA_ASSIGN(const Operand x, ReadOperand(b, 0, "x"));
   ONCILLA_ASSIGN(const Scaling y, ReadScaling(b, 3, 4, "y"));
@@ -326,7 +327,7 @@ Result<Values> LowerQLinearGlobalAveragePool(OnnxLowering& b) {
   return LowerMean(b, std::move(axes), true);
 }
 
-// ONNX Runtime has this op's definition and no kernel of it; it is rounded like the pool above.
+// ONNX Runtime defines this op but has no kernel for it; it is rounded like the pool above.
 Result<Values> LowerQLinearReduceMean(OnnxLowering& b) {
   ONCILLA_ASSIGN(const std::vector<int64_t> given, b.IntList("axes"));
   ONCILLA_ASSIGN(const int64_t keep_dims, b.NeedInt("keepdims"));
@@ -344,7 +345,7 @@ Result<Values> LowerQLinearReduceMean(OnnxLowering& b) {
   return LowerMean(b, std::move(axes), keep_dims != 0);
 }
 
-// Scale and zero point of the result, then tensor, scale and zero point of each part.
+// Inputs: scale and zero point of the result, then tensor, scale and zero point of each part.
 Result<Values> LowerQLinearConcat(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int64_t axis, b.NeedInt("axis"));
   if (b.inputs() < 5 || (b.inputs() - 2) % 3 != 0) {

@@ -1,11 +1,11 @@
-// com.microsoft's products of quantised matrices: exact sums, then scaled. Scales are numbers, or
-// for weights one for each column.
+// com.microsoft's products of quantised matrices: exact sums, scaled afterwards. Scales are
+// numbers, or for weights one per column.
 #include "engine/import/onnx/ops/quantize.h"
 
 namespace oncilla {
 namespace {
 
-// Sums of a product in float, before any bias.
+// The sums of a product in float, before any bias.
 Result<ValueId> Scaled(OnnxLowering& b, ValueId sum, ValueId x_scale, ValueId y_scale) {
   ONCILLA_ASSIGN(const ValueId real, b.Cast(sum, DType::kF32, "real"));
   ONCILLA_ASSIGN(const ValueId scale, b.Add("Mul", {}, {x_scale, y_scale}, "scale"));
@@ -24,7 +24,7 @@ Result<Values> LowerMatMulIntegerToFloat(OnnxLowering& b) {
   return WithBias(b, product, 6);
 }
 
-// A in u8 by the range of its numbers, which contains zero; then the product.
+// Quantises A to u8 over the range of its numbers extended to zero, and then multiplies.
 Result<Values> LowerDynamicQuantizeMatMul(OnnxLowering& b) {
   ONCILLA_ASSIGN(const ValueId none, b.Scalar(DType::kF32, 0));
   ONCILLA_ASSIGN(const ValueId one, b.Scalar(DType::kF32, 1));
@@ -42,7 +42,7 @@ Result<Values> LowerDynamicQuantizeMatMul(OnnxLowering& b) {
   ONCILLA_ASSIGN(zero, b.Add("Clip", {}, {zero, none, most}, "cut_offset"));
   ONCILLA_ASSIGN(zero, b.Add("Round", {}, {zero}, "a_zero"));
   ONCILLA_ASSIGN(const ValueId steps, b.Add("Div", {}, {b.in(0), scale}, "steps"));
-  // Whole numbers of at most 8 bits: what is left to do in float is exact.
+  // These are integers of at most 8 bits, so the remaining float arithmetic is exact.
   ONCILLA_ASSIGN(ValueId x, b.Add("Round", {}, {steps}, "rounded"));
   ONCILLA_ASSIGN(x, b.Add("Add", {}, {x, zero}, "raised"));
   ONCILLA_ASSIGN(x, b.Add("Clip", {}, {x, none, most}, "cut"));
@@ -54,7 +54,7 @@ Result<Values> LowerDynamicQuantizeMatMul(OnnxLowering& b) {
   return WithBias(b, product, 4);
 }
 
-// alpha * A' * B' + C, where C is in the steps of the product; in float without a scale for it.
+// alpha * A' * B' + C, where C is in the product's steps; the result is float if it has no scale.
 Result<Values> LowerQGemm(OnnxLowering& b) {
   ONCILLA_ASSIGN(const float alpha, b.Float("alpha", 1));
   ONCILLA_ASSIGN(const bool transpose_a, b.Flag("transA", false));

@@ -14,7 +14,7 @@ Result<ValueId> AddPostTransform(OnnxLowering& b, ValueId scores, std::string_vi
   if (transform == "SOFTMAX") return b.Add(SoftmaxAttrs{.axis = -1}, {scores}, role);
   if (transform == "LOGISTIC") return b.Add("Sigmoid", {}, {scores}, role);
   if (transform == "PROBIT") {
-    // The inverse of the normal distribution's cumulative function.
+    // The inverse of the normal distribution's cumulative distribution function.
     return b.Add("Ndtri", {}, {scores}, role);
   }
   return Unsupported("post_transform ", transform);
@@ -57,7 +57,7 @@ Result<Values> LowerBinarizer(OnnxLowering& b) {
   return One(b.Cast(above, b.dtype(), ""));
 }
 
-// Entries of the last axis; of a vector, as one row.
+// Selects elements along the last axis; a vector counts as one row.
 Result<Values> LowerArrayFeatureExtractor(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
   ONCILLA_ASSIGN(const ValueId places,
@@ -68,7 +68,7 @@ Result<Values> LowerArrayFeatureExtractor(OnnxLowering& b) {
   return One(b.Unsqueeze(row, {0}, ""));
 }
 
-// The tensor of an attribute with this ending: keys or values of a map.
+// The tensor of an attribute with this suffix: the keys or values of a map.
 Result<Tensor> ListOf(OnnxLowering& b, const std::string& name) {
   if (b.version() >= 4 && b.HasAttr(name + "_tensor")) {
     ONCILLA_ASSIGN(const Tensor tensor, b.TensorAttr(name + "_tensor"));
@@ -89,7 +89,7 @@ Result<Tensor> ListOf(OnnxLowering& b, const std::string& name) {
   return DataLoss("the list of ", name, " is missing");
 }
 
-// What stands for keys that the map lacks.
+// The value for keys that the map lacks.
 Result<ValueId> DefaultOf(OnnxLowering& b, DType dtype) {
   ONCILLA_ASSIGN(const std::string word, b.String("default_string", "_Unused"));
   ONCILLA_ASSIGN(const int64_t whole, b.Int("default_int64", -1));
@@ -106,7 +106,7 @@ Result<ValueId> DefaultOf(OnnxLowering& b, DType dtype) {
   return b.Scalar(dtype, IsFloat(dtype) ? double{number} : -1);
 }
 
-// A lookup by comparing with every key: for numbers that are no keys of tables. NaN finds NaN.
+// Looks up by comparing with every key, for numbers that cannot be keys of tables. NaN matches NaN.
 Result<ValueId> FindByComparing(OnnxLowering& b, const Tensor& keys, const Tensor& values,
                                 ValueId otherwise) {
   const ValueId list = b.Constant(keys);
@@ -142,7 +142,7 @@ Result<Values> LowerLabelEncoder(OnnxLowering& b) {
   if (keys.dtype() != DType::kString && !IsInteger(keys.dtype())) {
     return One(FindByComparing(b, keys, values, otherwise));
   }
-  // Of a key that stands there twice, the last counts.
+  // If a key occurs twice, the last one counts.
   std::map<std::string, int64_t> last;
   std::vector<int64_t> kept;
   for (int64_t i = 0; i < keys.elements(); ++i) {
@@ -161,7 +161,7 @@ Result<Values> LowerLabelEncoder(OnnxLowering& b) {
   return One(b.Add("TableFind", {}, {table[0], table[1], b.in(0), otherwise}));
 }
 
-// In version 1: words to their places in a list, or places to words.
+// Version 1: maps words to their positions in a list, or positions to words.
 Result<Values> LowerFirstLabelEncoder(OnnxLowering& b) {
   ONCILLA_ASSIGN(const std::vector<Bytes> words, b.StringList("classes_strings"));
   ONCILLA_ASSIGN(const std::string word, b.String("default_string", "_Unused"));
@@ -181,7 +181,7 @@ Result<Values> LowerFirstLabelEncoder(OnnxLowering& b) {
     std::vector<Bytes> sorted = words;
     std::sort(sorted.begin(), sorted.end());
     if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
-      return Unsupported("with a class that stands there twice");
+      return Unsupported("with a class that is listed twice");
     }
   }
   ONCILLA_ASSIGN(const Values table, b.AddAll("TableMake", {}, {keys, values}, "table"));
@@ -196,7 +196,7 @@ Result<Values> LowerScaler(OnnxLowering& b) {
   return One(b.Add("Mul", {}, {moved, scale}));
 }
 
-// Rows over their largest number, sum or root of the sum of squares; a divisor of zero is none.
+// Divides rows by their maximum, sum, or root of the sum of squares; a divisor of zero is skipped.
 Result<Values> LowerNormalizer(OnnxLowering& b) {
   ONCILLA_ASSIGN(const std::string norm, b.String("norm", "MAX"));
   ONCILLA_ASSIGN(const ValueId x, b.Cast(b.in(0), DType::kF32, "x"));
@@ -240,7 +240,7 @@ Result<Values> LowerImputer(OnnxLowering& b) {
 
 Result<Values> LowerOneHotEncoder(OnnxLowering& b) {
   ONCILLA_ASSIGN(const bool zeros, b.Flag("zeros", true));
-  if (!zeros) return Unsupported("that fails for what is no category (zeros = 0)");
+  if (!zeros) return Unsupported("that fails for values outside the categories (zeros = 0)");
   ONCILLA_ASSIGN(const auto words, b.StringList("cats_strings"));
   ONCILLA_ASSIGN(const auto numbers, b.IntList("cats_int64s"));
   const bool text = b.dtype() == DType::kString;
@@ -325,7 +325,7 @@ Result<Values> LowerFeatureVectorizer(OnnxLowering& b) {
   return One(b.Add(ConcatAttrs{.axis = 1}, std::move(parts)));
 }
 
-// The rows stay a matrix; the keys of its columns stand beside it (maps.h).
+// The result stays a matrix; the keys of its columns are kept separately (maps.h).
 Result<Values> LowerZipMap(OnnxLowering& b) {
   ONCILLA_ASSIGN(const std::vector<int64_t> numbers, b.IntList("classlabels_int64s"));
   ONCILLA_ASSIGN(const std::vector<Bytes> words, b.StringList("classlabels_strings"));
@@ -346,10 +346,10 @@ Result<Values> LowerZipMap(OnnxLowering& b) {
                                          : Tensor::Strings({count}, {words.begin(), words.end()}))};
 }
 
-// The map's value of each word of a vocabulary, in its order, zero where it has none, as one row.
-// The map is two inputs, keys and values.
+// The map's value for each word of a vocabulary, in order, as one row; zero if it has none. The map
+// is two inputs, keys and values.
 Result<Values> LowerDictVectorizer(OnnxLowering& b) {
-  if (b.inputs() != 2) return Unsupported("of a map that is no input of the model");
+  if (b.inputs() != 2) return Unsupported("of a map that is not an input of the model");
   ONCILLA_ASSIGN(const std::vector<int64_t> numbers, b.IntList("int64_vocabulary"));
   ONCILLA_ASSIGN(const std::vector<Bytes> words, b.StringList("string_vocabulary"));
   if (numbers.empty() == words.empty()) {
@@ -372,10 +372,10 @@ Result<Values> LowerDictVectorizer(OnnxLowering& b) {
   return One(b.Add("TableFind", {}, {table[0], table[1], row, none}));
 }
 
-// The values of a map from places to values as one row: those of the keys in order, or at the
-// places that the keys are.
+// The values of a map from positions to values, as one row: in the order of the keys, or at the
+// positions that the keys state.
 Result<Values> LowerCastMap(OnnxLowering& b) {
-  if (b.inputs() != 2) return Unsupported("of a map that is no input of the model");
+  if (b.inputs() != 2) return Unsupported("of a map that is not an input of the model");
   ONCILLA_ASSIGN(const std::string form, b.String("map_form", "DENSE"));
   ONCILLA_ASSIGN(const std::string to, b.String("cast_to", "TO_FLOAT"));
   ONCILLA_ASSIGN(const int64_t most, b.Int("max_map", 1));

@@ -7,8 +7,8 @@
 namespace oncilla {
 namespace {
 
-// exp(-gamma |x - v|^2) by |x|^2 - 2 x v' + |v|^2, so that the differences of all rows from all
-// vectors do not stand in memory; in double, where it does not matter what cancels out.
+// exp(-gamma |x - v|^2), computed as |x|^2 - 2 x v' + |v|^2 so that the differences of all rows and
+// all vectors are not stored in memory; in double, so that cancellation does not matter.
 Result<ValueId> AddWideKernel(OnnxLowering& b, ValueId x, ValueId vectors, double gamma) {
   ONCILLA_ASSIGN(const ValueId rows, b.Cast(x, DType::kF64, "rows"));
   ONCILLA_ASSIGN(const ValueId points, b.Cast(vectors, DType::kF64, "points"));
@@ -27,7 +27,7 @@ Result<ValueId> AddWideKernel(OnnxLowering& b, ValueId x, ValueId vectors, doubl
   return b.Cast(y, DType::kF32, "near");
 }
 
-// How near each row of x is to each of the vectors, by the kernel that attributes name.
+// The kernel named by the attributes, for each row of x and each of the vectors.
 Result<ValueId> AddKernel(OnnxLowering& b, ValueId x, ValueId vectors) {
   ONCILLA_ASSIGN(const std::string kind, b.String("kernel_type", "LINEAR"));
   ONCILLA_ASSIGN(std::vector<float> params, b.FloatList("kernel_params"));
@@ -39,7 +39,7 @@ Result<ValueId> AddKernel(OnnxLowering& b, ValueId x, ValueId vectors) {
     return AddWideKernel(b, x, vectors, double{params[0]});
   }
   if (kind == "RBF") {
-    // exp(-gamma |x - v|^2), the difference itself squared: nothing cancels out.
+    // exp(-gamma |x - v|^2) from squared differences: nothing cancels.
     ONCILLA_ASSIGN(const ValueId rows, b.Unsqueeze(x, {1}, "rows"));
     ONCILLA_ASSIGN(const ValueId apart, b.Add("Sub", {}, {rows, vectors}, "apart"));
     ONCILLA_ASSIGN(const ValueId square, b.Add("Square", {}, {apart}, "square"));
@@ -61,7 +61,7 @@ Result<ValueId> AddKernel(OnnxLowering& b, ValueId x, ValueId vectors) {
   return b.Add("Pow", {}, {y, degree}, "near");
 }
 
-// The sum of kernels weighted by the coefficients, plus rho; of one class, on which side it lies.
+// The sum of kernels weighted by the coefficients, plus rho; for a one-class model, its sign.
 Result<Values> LowerSvmRegressor(OnnxLowering& b) {
   ONCILLA_ASSIGN(const std::vector<float> weights, b.FloatList("coefficients"));
   ONCILLA_ASSIGN(const std::vector<float> vectors, b.FloatList("support_vectors"));
@@ -91,8 +91,8 @@ Result<Values> LowerSvmRegressor(OnnxLowering& b) {
   return One(b.Add("Where", {}, {inside, plus, minus}));
 }
 
-// A classifier's attributes: C classes, P = C (C - 1) / 2 pairs of them, S support vectors, which
-// stand by class.
+// A classifier's attributes: C classes, P = C (C - 1) / 2 pairs of them, S support vectors, ordered
+// by class.
 struct Machine {
   std::vector<float> vectors, coefficients, rho, prob_a, prob_b;
   std::vector<int64_t> per_class, starts;
@@ -113,7 +113,7 @@ Result<Machine> ReadMachine(OnnxLowering& b) {
     m.supports += count;
   }
   m.classes = std::ssize(m.per_class);
-  if (m.supports == 0) return Unsupported("without support vectors: LinearClassifier is meant");
+  if (m.supports == 0) return Unsupported("without support vectors; use LinearClassifier");
   if (m.classes < 2 || m.classes > 1024) return InvalidArgument(m.classes, " classes");
   m.pairs = m.classes * (m.classes - 1) / 2;
   constexpr int64_t kMostWeights = int64_t{1} << 28;
@@ -136,8 +136,8 @@ Result<Machine> ReadMachine(OnnxLowering& b) {
   return m;
 }
 
-// [S, P]: how much each vector counts in the decision of each pair. The coefficients of a class's
-// vectors against the others stand in C - 1 rows, its own left out.
+// [S, P]: the weight of each vector in the decision of each pair. A class's coefficients against
+// the other classes are in C - 1 rows, in the order of those classes.
 Tensor PairWeights(const Machine& m) {
   std::vector<float> weights(static_cast<size_t>(m.supports * m.pairs), 0.0f);
   const auto take = [&](int64_t of, int64_t row, int64_t pair) {
@@ -157,8 +157,9 @@ Tensor PairWeights(const Machine& m) {
   return Tensor::Of<float>(DType::kF32, {m.supports, m.pairs}, weights);
 }
 
-// How many pairs each class wins, [N, C]: the first of a pair where its number is above zero. Of a
-// class's pairs stand first those it is first in, then those that count where the number is not.
+// The number of pairs that each class wins, [N, C]: the first class of a pair wins if its decision
+// is above zero. The table names, for each class, the columns of its C - 1 pairs in [wins of the
+// first class.., wins of the second class..].
 Result<ValueId> AddVotes(OnnxLowering& b, const Machine& m, ValueId decisions) {
   std::vector<int64_t> places(static_cast<size_t>(m.classes * (m.classes - 1)));
   std::vector<int64_t> filled(static_cast<size_t>(m.classes), 0);
@@ -184,7 +185,8 @@ Result<ValueId> AddVotes(OnnxLowering& b, const Machine& m, ValueId decisions) {
   return b.Add("ReduceSum", ReduceAttrs{.keep_dims = false}, {own, b.Ints({2})}, "votes");
 }
 
-// Platt's probability of the first of each pair, kept away from 0 and 1, then those of the classes.
+// Platt's probability for the first class of each pair, kept away from 0 and 1, and from these the
+// probabilities of the classes.
 Result<ValueId> AddProbabilities(OnnxLowering& b, const Machine& m, ValueId decisions) {
   const ValueId slope = b.Constant(Tensor::Of<float>(DType::kF32, {m.pairs}, m.prob_a));
   const ValueId offset = b.Constant(Tensor::Of<float>(DType::kF32, {m.pairs}, m.prob_b));
@@ -199,9 +201,9 @@ Result<ValueId> AddProbabilities(OnnxLowering& b, const Machine& m, ValueId deci
   return b.Add("CoupleProbabilities", CoupleProbabilitiesAttrs{m.classes}, {x}, "probabilities");
 }
 
-// The label is that of the class that wins most pairs, the first of equal ones. Scores are
-// probabilities where there are parameters for them, else the decisions, of two classes with the
-// other sign before them.
+// The label is the class that wins most pairs, the first one among equals. Scores are probabilities
+// if there are parameters for them, else the decisions; for two classes, the negated decision comes
+// first.
 Result<Values> LowerSvmClassifier(OnnxLowering& b) {
   ONCILLA_ASSIGN(const Machine m, ReadMachine(b));
   ONCILLA_ASSIGN(const std::string transform, b.String("post_transform", "NONE"));

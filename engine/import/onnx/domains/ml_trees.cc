@@ -1,4 +1,4 @@
-// ai.onnx.ml's tree ensembles, in their newest form and the older ones.
+// ai.onnx.ml's tree ensembles, in their newest form (TreeEnsemble) and the older ones.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -9,7 +9,7 @@
 namespace oncilla {
 namespace {
 
-// The children of nodes in any order, as the canonical op wants them: each behind its parent.
+// The children of nodes in any order; the canonical op wants each child after its parent.
 struct Child {
   bool leaf = false;
   int64_t at = 0;
@@ -39,8 +39,8 @@ Status CheckChild(const Forest& forest, const Child& child) {
                          size);
 }
 
-// Writes the branches in the order in which they are reached; a branch that is reached twice would
-// be no tree.
+// Writes the branches in the order in which they are reached. A branch that is reached twice is
+// refused, since the graph would not be a tree.
 Status WriteBranches(const Forest& forest, TreeEnsembleAttrs& attrs) {
   std::vector<int64_t> order;
   std::vector<int64_t> place(forest.branches.size(), -1);
@@ -95,7 +95,7 @@ Result<TreeEnsembleAttrs> AttrsOf(const Forest& forest, int64_t targets, std::st
   return attrs;
 }
 
-// A node's tests by the number of the newest form.
+// A node's test, by the numbers of the newest form.
 constexpr std::string_view kTests[] = {"le", "lt", "ge", "gt", "eq", "ne", "in"};
 constexpr int kMember = 6;
 
@@ -176,7 +176,7 @@ Result<Values> LowerTreeEnsemble(OnnxLowering& b) {
   return One(AddPostTransform(b, scores, kTransforms[transform], ""));
 }
 
-// Numbers of an attribute, or of the one that holds them as a tensor (from version 3 on).
+// The numbers of an attribute, or of the attribute that holds them as a tensor (from version 3 on).
 Result<std::vector<double>> OldNumbers(OnnxLowering& b, const std::string& name) {
   const std::string as_tensor = name + "_as_tensor";
   if (b.version() >= 3 && b.HasAttr(as_tensor)) return Numbers(b, as_tensor);
@@ -186,7 +186,7 @@ Result<std::vector<double>> OldNumbers(OnnxLowering& b, const std::string& name)
 
 using NodeKey = std::pair<int64_t, int64_t>;  // tree, node
 
-// Adds the votes of the leaves, whose attributes begin with `prefix`.
+// Adds the votes of the leaves; their attributes begin with `prefix`.
 Status ReadVotes(OnnxLowering& b, const std::string& prefix, const std::map<NodeKey, Child>& known,
                  Forest& forest) {
   ONCILLA_ASSIGN(const auto trees, b.IntList(prefix + "_treeids"));
@@ -201,14 +201,14 @@ Status ReadVotes(OnnxLowering& b, const std::string& prefix, const std::map<Node
     const auto found = known.find({trees[i], nodes[i]});
     if (found == known.end() || !found->second.leaf) {
       return InvalidArgument("a vote of node ", nodes[i], " of tree ", trees[i],
-                             ", which is no leaf");
+                             ", which is not a leaf");
     }
     forest.leaves[static_cast<size_t>(found->second.at)].push_back({ids[i], weights[i]});
   }
   return {};
 }
 
-// Nodes that are named by tree and number; a tree begins with the first of its nodes.
+// Nodes are named by tree and number; a tree begins with the first of its nodes.
 Result<Forest> ReadOldForest(OnnxLowering& b, const std::string& votes) {
   constexpr std::string_view kModes[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE",
                                          "BRANCH_GT",  "BRANCH_EQ", "BRANCH_NEQ"};
@@ -261,7 +261,7 @@ Result<Forest> ReadOldForest(OnnxLowering& b, const std::string& votes) {
   return forest;
 }
 
-// Adds base_values to scores [N, targets].
+// Adds base_values to the scores [N, targets].
 Result<ValueId> AddBase(OnnxLowering& b, ValueId scores, int64_t targets) {
   ONCILLA_ASSIGN(const std::vector<double> base, OldNumbers(b, "base_values"));
   if (base.empty()) return scores;
@@ -278,7 +278,7 @@ Result<ValueId> AddOldScores(OnnxLowering& b, const Forest& forest, int64_t targ
   b.Ignore("nodes_hitrates");
   b.Ignore("nodes_hitrates_as_tensor");
   ONCILLA_ASSIGN(const TreeEnsembleAttrs attrs, AttrsOf(forest, targets, combine));
-  // Scores are float, but a double is compared as such.
+  // Scores are float, but a double input is compared as double.
   const DType compute = b.dtype() == DType::kF64 ? DType::kF64 : DType::kF32;
   ONCILLA_ASSIGN(const ValueId x, b.Cast(b.in(0), compute, "x"));
   ONCILLA_ASSIGN(ValueId scores, b.Add(attrs, {x}, "votes"));
@@ -301,10 +301,10 @@ Result<Values> LowerTreeRegressor(OnnxLowering& b) {
   return One(AddPostTransform(b, scores, transform, ""));
 }
 
-// Two classes of which only one is voted for, in ONNX Runtime's sense, which scikit-learn's
-// converter writes for: its score decides, as a probability where no weight
-// is negative, else by its sign. Votes for class 0 are the score of the second class, and that of
-// the first is its complement; votes for class 1 leave the first with none.
+// Two classes of which only one gets votes, in the sense of ONNX Runtime, for which scikit-learn's
+// converter writes models. The score decides: as a probability if no weight is negative, else by
+// its sign. Votes for class 0 are the score of the second class, and the first class gets the
+// complement; with votes for class 1, the first class gets none.
 Result<Values> LowerOneScore(OnnxLowering& b, const Forest& forest, int64_t voted,
                              const std::string& transform) {
   bool probability = true;

@@ -1,4 +1,4 @@
-// ai.onnx.preview's FlexAttention, with graphs of the model's own on scores and weights.
+// ai.onnx.preview's FlexAttention, in which graphs of the model modify scores and weights.
 #include <cmath>
 
 #include "engine/import/onnx/control.h"
@@ -7,7 +7,7 @@
 namespace oncilla {
 namespace {
 
-// Scores or weights as the graph in attribute `name` makes them; unchanged without one.
+// Applies the graph in attribute `name` to scores or weights; returns them unchanged without one.
 using Change = std::function<Result<ValueId>(std::string_view name, ValueId x)>;
 
 Result<Values> AddFlexAttention(OnnxLowering& b, const Change& change) {

@@ -1,12 +1,12 @@
 // The optimisers of ai.onnx.preview.training: one step of a training loop as arithmetic. Inputs are
-// the rate, how many steps there were, then lists of one length each: the variables, their
-// gradients, and what the optimiser remembers of each.
+// the learning rate, the number of steps so far, and then lists of equal length: the variables,
+// their gradients, and the optimiser's state for each.
 #include "engine/import/onnx/lowering.h"
 
 namespace oncilla {
 namespace {
 
-// Arithmetic on values and numbers, each node under a name of its own.
+// Arithmetic on values and numbers; each node gets a name of its own.
 class Formula {
  public:
   explicit Formula(OnnxLowering& b) : b_(b) {}
@@ -40,7 +40,7 @@ class Formula {
   int count_ = 0;
 };
 
-// How many variables there are: inputs are two numbers and `lists` values of each.
+// The number of variables: there are two scalar inputs and `lists` values for each variable.
 Result<size_t> Variables(const OnnxLowering& b, size_t lists) {
   if (b.inputs() < 2 + lists || (b.inputs() - 2) % lists != 0) {
     return InvalidArgument("has ", b.inputs(), " inputs, not 2 and ", lists, " of each variable");
@@ -76,7 +76,7 @@ Result<Values> LowerAdagrad(OnnxLowering& b) {
   return out;
 }
 
-// R * sqrt(1 - beta^T) / (1 - alpha^T) from the second step on, R in the first.
+// R * sqrt(1 - beta^T) / (1 - alpha^T) from the second step on; R in the first.
 Result<ValueId> AdamRate(OnnxLowering& b, Formula& f, double alpha, double beta) {
   ONCILLA_ASSIGN(const ValueId rate, f.As(b.in(0)));
   ONCILLA_ASSIGN(const ValueId step, f.As(b.in(1)));

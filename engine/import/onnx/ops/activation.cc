@@ -1,4 +1,4 @@
-// ONNX's activations, and Dropout, which outside training does nothing.
+// ONNX's activations, and Dropout, which does nothing outside training.
 #include <cmath>
 
 #include "engine/import/onnx/lowering.h"
@@ -6,7 +6,7 @@
 namespace oncilla {
 namespace {
 
-// Activations whose attribute alpha has the canonical name but another default.
+// Activations whose attribute alpha has the canonical name but a different default.
 Result<Values> LowerAlpha(OnnxLowering& b) {
   const float otherwise = b.op() == "LeakyRelu" ? 0.01f : 1.0f;
   ONCILLA_ASSIGN(const float alpha, b.Float("alpha", otherwise));
@@ -19,7 +19,7 @@ Result<Values> LowerHardSigmoid(OnnxLowering& b) {
   return One(b.Add(HardSigmoidAttrs{alpha, beta}, {b.in(0)}));
 }
 
-// gamma * Elu with alpha; the usual numbers are an op of their own.
+// gamma * Elu with alpha; for the usual constants there is an op of its own.
 Result<Values> LowerSelu(OnnxLowering& b) {
   // Before opset 6 the defaults were rounded to four digits.
   const bool old = b.version() < 6;
@@ -52,14 +52,14 @@ Result<ValueId> AddSwish(OnnxLowering& b, std::string_view role) {
 
 Result<Values> LowerSwish(OnnxLowering& b) { return One(AddSwish(b, "")); }
 
-// The second input times the Swish of the first; both have one shape.
+// The second input times Swish of the first; both have the same shape.
 Result<Values> LowerSwiGlu(OnnxLowering& b) {
   ONCILLA_TRY(MergeShapes(b.in_fact(0).shape, b.in_fact(1).shape).status());
   ONCILLA_ASSIGN(const ValueId gate, AddSwish(b, "swish"));
   return One(b.Add("Mul", {}, {gate, b.in(1)}));
 }
 
-// A slope per channel stood along axis 1 before opset 7; now it stretches by NumPy's rule.
+// Before opset 7 a slope per channel was aligned with axis 1; since then it broadcasts as in NumPy.
 Result<Values> LowerPRelu(OnnxLowering& b) {
   ValueId slope = b.in(1);
   if (b.version() < 7) {
@@ -73,14 +73,14 @@ Result<Values> LowerPRelu(OnnxLowering& b) {
   return One(b.Add("PRelu", {}, {b.in(0), slope}));
 }
 
-// In training mode: what a stream of random numbers drops becomes zero, the rest is scaled up. The
-// ratio, and whether it trains at all, may be computed.
+// Training mode: elements chosen by a random stream become zero, and the rest is scaled up. The
+// ratio, and whether it is training at all, may be computed.
 Result<Values> DropAtRandom(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int64_t seed, b.Int("seed", 0));
   RandomAttrs attrs;
   attrs.distribution = "uniform";
   attrs.to = DType::kF32;
-  // Zero stands for none with us.
+  // The canonical op uses seed 0 for "no seed", so a given seed is mapped to an odd number.
   if (b.HasAttr("seed")) attrs.seed = static_cast<int64_t>(static_cast<uint64_t>(seed) * 2 + 1);
   ONCILLA_ASSIGN(ValueId ratio, b.Scalar(DType::kF32, 0.5));
   if (b.has(1)) {
@@ -105,7 +105,7 @@ Result<Values> DropAtRandom(OnnxLowering& b) {
 Result<Values> LowerDropout(OnnxLowering& b) {
   b.Ignore("ratio");
   if (b.version() < 7) {
-    b.Ignore("is_test");  // a model that is run is not trained, whatever it was saved as
+    b.Ignore("is_test");  // running a model is not training, whatever it was saved as
   } else if (b.version() >= 12 && b.has(2)) {
     if (!b.in_fact(2).has_value()) return DropAtRandom(b);
     ONCILLA_ASSIGN(const auto flag, ToInt64s(b.in_fact(2).value));
@@ -114,7 +114,7 @@ Result<Values> LowerDropout(OnnxLowering& b) {
   b.Ignore("seed");
   ONCILLA_ASSIGN(const ValueId y, b.Add("Identity", {}, {b.in(0)}));
   if (!b.wants(1)) return Values{y, kNoValue};
-  // The mask of what was kept: a condition from opset 10 on, of the data's type before.
+  // The mask of kept elements: bool from opset 10 on, before that of the data's type.
   ONCILLA_ASSIGN(const ValueId kept, b.Scalar(b.version() < 10 ? b.dtype() : DType::kBool, 1));
   ONCILLA_ASSIGN(const ValueId shape, b.Add("Shape", {}, {b.in(0)}, "shape"));
   ONCILLA_ASSIGN(const ValueId mask, b.Add("Fill", {}, {shape, kept}, "mask"));

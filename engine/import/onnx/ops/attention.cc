@@ -1,5 +1,5 @@
-// ONNX's Attention out of matrix products, softmax and elementwise ops, and the parts that other
-// attention ops share with it.
+// ONNX's Attention built from matrix products, softmax and elementwise ops, and the parts that
+// other attention ops share with it.
 #include "engine/import/onnx/ops/attention.h"
 
 #include <cmath>
@@ -24,7 +24,8 @@ Result<ValueId> PlacesOf(OnnxLowering& b, ValueId x, const std::string& name) {
   return b.Add("Range", {}, {none, count, one}, name);
 }
 
-// The place of each query among the keys, upright: [L, 1], or [N, 1, L, 1] where samples differ.
+// The position of each query among the keys, as a column: [L, 1], or [N, 1, L, 1] if samples
+// differ.
 Result<ValueId> QueryPlaces(OnnxLowering& b, const HiddenKeys& rule, ValueId queries) {
   ONCILLA_ASSIGN(ValueId row, PlacesOf(b, queries, "row"));
   ONCILLA_ASSIGN(row, b.Unsqueeze(row, {1}, "rows_upright"));
@@ -132,7 +133,7 @@ Result<ValueId> AddMaskBias(OnnxLowering& b, ValueId mask, ValueId hidden, DType
 Status PlaceBehind(OnnxLowering& b, ValueId past, ValueId own, AttentionAttrs& attrs,
                    AttentionParts& parts) {
   const PartialShape &rows = b.fact(parts.q).shape, &fresh = b.fact(own).shape;
-  // As many queries as keys of their own: the last query stands at the last key.
+  // There are as many queries as new keys: the last query is at the last key.
   attrs.from_end = rows.ranked() && fresh.ranked() && rows[2].Same(fresh[2]);
   if (attrs.from_end) return {};
   ONCILLA_ASSIGN(const ValueId place, b.Sizes(past, 2, 3, "past_rows"));
@@ -160,14 +161,14 @@ Result<ValueId> AddAttention(OnnxLowering& b, const AttentionAttrs& attrs, Atten
 
 namespace {
 
-// Queries, keys and values by head, [N, heads, L, size]; the keys and values with those before.
+// Queries, keys and values by head, [N, heads, L, size]; keys and values include those of the past.
 struct Heads {
   int rank = 4;
-  int64_t count = 0;  // of queries
+  int64_t count = 0;  // number of query heads
   ValueId q, k, v, own_key, present_key, present_value;
 };
 
-// Keys and values have heads of their own, which those of queries share.
+// Keys and values may have fewer heads, which the heads of queries share.
 Result<Heads> ReadHeads(OnnxLowering& b) {
   Heads h;
   ONCILLA_ASSIGN(h.count, b.Int("q_num_heads", 0));
@@ -196,8 +197,8 @@ Result<Heads> ReadHeads(OnnxLowering& b) {
   return h;
 }
 
-// Q K^T * scale. Where numbers have 16 bits both factors are scaled by its root, as the standard
-// says, so that the product stays in range; elsewhere one multiplication comes to the same.
+// Q K^T * scale. With 16-bit numbers both operands are scaled by its square root, as the standard
+// says, so that the product stays in range; otherwise a single multiplication is equivalent.
 Result<ValueId> AddScores(OnnxLowering& b, const Heads& h) {
   double scale = 0;
   if (b.HasAttr("scale")) {
@@ -225,7 +226,7 @@ Result<ValueId> AddCap(OnnxLowering& b, ValueId scores) {
   return b.Add("Mul", {}, {scores, cap}, "capped");
 }
 
-// A mask that speaks of the first keys only hides the others (from opset 24 on).
+// A mask that covers only the first keys hides the others (from opset 24 on).
 Result<ValueId> WholeMask(OnnxLowering& b, ValueId mask, ValueId keys) {
   if (mask == kNoValue || b.version() < 24) return mask;
   ONCILLA_ASSIGN(const int rank, b.Rank(3, "the mask"));
@@ -246,7 +247,7 @@ Result<ValueId> WholeMask(OnnxLowering& b, ValueId mask, ValueId keys) {
   return b.Add(PadAttrs{}, {mask, pads, off}, "whole_mask");
 }
 
-// What masks add to the scores (none without them), and whether a query may see no key at all.
+// What masks add to the scores (nothing without masks), and whether a query may see no key at all.
 struct Bias {
   ValueId value = kNoValue;
   bool may_blind = false;
@@ -271,7 +272,7 @@ Result<Bias> AddBias(OnnxLowering& b, const Heads& h) {
   return bias;
 }
 
-// The softmax of the scores; a query that by the masks may see no key gets zeros.
+// The softmax of the scores. A query that sees no key because of the masks gets zeros.
 Result<ValueId> AddWeights(OnnxLowering& b, ValueId scores, const Bias& bias) {
   const DType dtype = b.dtype();
   ONCILLA_ASSIGN(const DType precision, b.Type("softmax_precision", dtype));
@@ -288,7 +289,8 @@ Result<ValueId> AddWeights(OnnxLowering& b, ValueId scores, const Bias& bias) {
   return b.Add("Where", {}, {blind, zero, weights}, "seen");
 }
 
-// As the op where nobody asks for what only its stages show; nothing otherwise.
+// Uses the whole op unless an output is requested that only the separate stages compute; then
+// nothing.
 Result<std::optional<Values>> LowerWhole(OnnxLowering& b, const Heads& h) {
   AttentionAttrs attrs;
   ONCILLA_ASSIGN(attrs.scale, b.Float("scale", 1));
@@ -324,7 +326,8 @@ Result<std::optional<Values>> LowerWhole(OnnxLowering& b, const Heads& h) {
   return std::optional<Values>(Values{y, h.present_key, h.present_value});
 }
 
-// softmax(Q K^T * scale, softcapped, + masks) V, by head. The fourth output is a stage of it.
+// softmax(Q K^T * scale, with softcap, + masks) V, by head. The fourth output is an intermediate
+// stage.
 Result<Values> LowerAttention(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int64_t mode, b.Int("qk_matmul_output_mode", 0));
   ONCILLA_ASSIGN(Heads h, ReadHeads(b));

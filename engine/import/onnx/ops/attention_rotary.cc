@@ -1,10 +1,10 @@
-// Rotary embeddings, of ONNX and of com.microsoft.
+// Rotary position embeddings of ONNX and com.microsoft.
 #include "engine/import/onnx/ops/attention.h"
 
 namespace oncilla {
 namespace {
 
-// Part of x's last axis.
+// A range of x's last axis.
 Result<ValueId> Part(OnnxLowering& b, ValueId x, int64_t begin, int64_t end, int64_t step,
                      const std::string& name) {
   return b.Add("Slice", {}, {x, b.Ints({begin}), b.Ints({end}), b.Ints({-1}), b.Ints({step})},
@@ -52,12 +52,13 @@ Result<ValueId> AddRotation(OnnxLowering& b, ValueId x, ValueId cosine, ValueId 
 
 namespace {
 
-// Inputs X, cosines, sines and places; a single place (of com.microsoft) is that of the first row.
+// Inputs X, cosines, sines and positions. In com.microsoft, a single position is that of the first
+// row.
 struct Rotary {
   size_t cosine = 1, sine = 2, places = 3;
 };
 
-// The places of [N] samples of L rows, where one number says where the first stands.
+// Positions for [N] samples of L rows, if one number states where the first row is.
 Result<ValueId> PlacesFrom(OnnxLowering& b, ValueId start, ValueId x, int axis) {
   ONCILLA_ASSIGN(ValueId count, b.Sizes(x, axis, axis + 1, "count"));
   ONCILLA_ASSIGN(count, b.Add("Squeeze", {}, {count, b.Ints({0})}, "rows"));
@@ -76,7 +77,7 @@ Result<Values> Rotate(OnnxLowering& b, const Rotary& at) {
   if (rank != 3 && rank != 4) return InvalidArgument("X must have rank 3 or 4, not ", rank);
   const PartialShape cache = b.in_fact(at.cosine).shape;
   if (rank == 3 && heads == 0 && turned == 0 && at.cosine != 1) {
-    // com.microsoft: heads are as large as the caches say.
+    // In com.microsoft, the cache's width determines the size of a head.
     const PartialShape shape = b.in_fact(0).shape;
     if (!shape.ranked() || !shape[2].known() || !cache.ranked() || cache.rank() != 2 ||
         !cache[1].known() || cache[1].size < 1) {
@@ -97,7 +98,7 @@ Result<Values> Rotate(OnnxLowering& b, const Rotary& at) {
       ONCILLA_ASSIGN(places, PlacesFrom(b, places, x, rank == 3 ? 1 : 2));
     }
   }
-  // Cosines and sines as [N, L, half], stretched over the heads.
+  // Cosines and sines as [N, L, half], broadcast over the heads.
   ValueId waves[2] = {b.in(at.cosine), b.in(at.sine)};
   for (int i = 0; i < 2; ++i) {
     const std::string name = i == 0 ? "cosine" : "sine";

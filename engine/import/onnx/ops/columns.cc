@@ -1,4 +1,4 @@
-// ONNX's ops on columns of windows, and the grids that GridSample reads at.
+// ONNX's ops on columns of windows (im2col), and the sampling grids of GridSample.
 #include "engine/import/onnx/lowering.h"
 #include "engine/import/onnx/ops/window.h"
 
@@ -42,8 +42,8 @@ Result<Values> LowerDeformConv(OnnxLowering& b) {
   return One(b.ChannelsFirst(y, 4));
 }
 
-// The middles of the pixels of an axis from -1 to 1: of all pixels, or with align_corners from the
-// first to the last; of a single one then -1.
+// The coordinates of the pixels of an axis, from -1 to 1: centres of pixels, or with align_corners
+// from the first pixel to the last; -1 if there is only one.
 Result<ValueId> Middles(OnnxLowering& b, ValueId size, bool align, DType dtype,
                         const std::string& name) {
   const ValueId none = b.Constant(Tensor::ScalarInt64(0));
@@ -65,7 +65,7 @@ Result<ValueId> Middles(OnnxLowering& b, ValueId size, bool align, DType dtype,
   return b.Add("Sub", {}, {place, unit}, name);
 }
 
-// theta [N, n, n + 1] times the place (last axis first, then 1) of each pixel of an image.
+// theta [N, n, n + 1] times the homogeneous coordinates (last axis first, then 1) of each pixel.
 Result<Values> LowerAffineGrid(OnnxLowering& b) {
   ONCILLA_ASSIGN(const bool align, b.Flag("align_corners", false));
   const PartialShape theta = b.in_fact(0).shape;
@@ -76,7 +76,7 @@ Result<Values> LowerAffineGrid(OnnxLowering& b) {
   if (axes != 2 && axes != 3) return InvalidArgument("theta has ", theta[1].size, " rows");
   const DType dtype = b.dtype();
   ONCILLA_ASSIGN(const ValueId sizes, b.Cast(b.in(1), DType::kI64, "sizes"));
-  // Coordinates along each axis, stretched over all pixels.
+  // Coordinates along each axis, broadcast over all pixels.
   ONCILLA_ASSIGN(const ValueId pixels,
                  b.Add("Slice", {}, {sizes, b.Ints({2}), b.Ints({2 + axes})}, "pixels"));
   Values coordinates;
@@ -98,7 +98,7 @@ Result<Values> LowerAffineGrid(OnnxLowering& b) {
   }
   ONCILLA_ASSIGN(ValueId flat, b.Add(ConcatAttrs{.axis = axes}, coordinates, "places"));
   ONCILLA_ASSIGN(flat, b.Add("Reshape", {}, {flat, b.Ints({1, -1, axes})}, "flat"));
-  // theta's last column is added as it is.
+  // The last column of theta is added as a translation.
   ONCILLA_ASSIGN(const ValueId turn,
                  b.Add("Slice", {}, {b.in(0), b.Ints({0}), b.Ints({axes}), b.Ints({2})}, "turn"));
   ONCILLA_ASSIGN(

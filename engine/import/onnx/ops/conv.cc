@@ -1,12 +1,12 @@
-// ONNX's convolutions: channels first, filters [out, in/groups, spatial..]. Canonical ones are
-// channels last, so transposes stand around them, which passes move, cancel and fold.
+// ONNX's convolutions: channels-first, filters [out, in/groups, spatial..]. The canonical ops are
+// channels-last, so there are transposes around them, which passes move, cancel and fold.
 #include "engine/import/onnx/lowering.h"
 #include "engine/import/onnx/ops/window.h"
 
 namespace oncilla {
 namespace {
 
-// The rank of x and filter, from whichever has one.
+// The rank of x and the filter, from whichever has a known one.
 Result<int> ConvRank(OnnxLowering& b) {
   auto rank = b.Rank(0);
   if (!rank.ok()) rank = b.Rank(1);
@@ -16,7 +16,7 @@ Result<int> ConvRank(OnnxLowering& b) {
   return rank;
 }
 
-// kernel_shape only repeats what the filter's shape says; where both are known they must agree.
+// kernel_shape repeats the filter's shape; if both are known they must agree.
 Status CheckKernelShape(OnnxLowering& b, int spatial) {
   ONCILLA_ASSIGN(const auto kernel, OnnxSpatialList(b, "kernel_shape", spatial));
   const PartialShape filter = b.in_fact(1).shape;
@@ -30,7 +30,7 @@ Status CheckKernelShape(OnnxLowering& b, int spatial) {
   return {};
 }
 
-// [a, b, spatial..] to [spatial.., b, a].
+// Transposes [a, b, spatial..] to [spatial.., b, a].
 Result<ValueId> FilterLast(OnnxLowering& b, int rank) {
   std::vector<int64_t> perm;
   for (int i = 2; i < rank; ++i) perm.push_back(i);
@@ -70,7 +70,8 @@ Result<Values> LowerConvTranspose(OnnxLowering& b) {
       return InvalidArgument("output_shape has ", output_shape.size(), " entries, not ", spatial);
     }
     sizes = b.Ints(std::move(output_shape));
-    // The padding follows from the sizes; its odd part goes to the beginning unless asked.
+    // The padding follows from the sizes; an odd element goes to the beginning unless SAME_UPPER is
+    // given.
     if (attrs.auto_pad != "same_upper") attrs.auto_pad = "same_lower";
     attrs.pads.clear();
   }

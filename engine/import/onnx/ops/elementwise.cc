@@ -1,4 +1,4 @@
-// ONNX's arithmetic, comparisons and conversions. Most are renames into the table of expressions.
+// ONNX's arithmetic, comparisons and conversions; most are renames into the table of expressions.
 #include <cmath>
 #include <limits>
 
@@ -9,8 +9,8 @@
 namespace oncilla {
 namespace {
 
-// Before opset 7 a second operand was stretched only when asked, and aligned at an axis. Brings it
-// to the form that NumPy's rule stretches alike.
+// Before opset 7 the second operand was broadcast only on request, aligned at an axis. This
+// reshapes it so that NumPy's rule gives the same result.
 Result<ValueId> OldBroadcast(OnnxLowering& b) {
   ONCILLA_ASSIGN(const bool stretch, b.Flag("broadcast", false));
   if (!b.HasAttr("axis") || !stretch) return b.in(1);
@@ -47,14 +47,14 @@ Result<Values> LowerBinary(OnnxLowering& b) {
   return One(b.Add(CanonicalName(b.op()), {}, {b.in(0), y}));
 }
 
-// Base and exponent may differ in type; the result has the base's.
+// Base and exponent may have different types; the result has the base's.
 Result<Values> LowerPow(OnnxLowering& b) {
   ONCILLA_ASSIGN(ValueId y, SecondOperand(b));
   ValueId x = b.in(0);
   const DType base = b.dtype(0), exponent = b.dtype(1);
   DType compute = base;
   if (base != exponent && !IsFloat(base)) {
-    // A broken exponent of an integer is not lost, and powers wrap around as the base's type does.
+    // A fractional exponent of an integer is respected, and powers wrap around in the base's type.
     compute = IsFloat(exponent) ? DType::kF64 : DType::kI64;
   }
   ONCILLA_ASSIGN(x, b.Cast(x, compute, "base"));
@@ -86,8 +86,8 @@ Result<Values> LowerMod(OnnxLowering& b) {
   return One(b.Add(as_c ? "TruncMod" : "FloorMod", {}, b.all_inputs()));
 }
 
-// Of signed numbers from opset 28 on: to the right the sign is kept, a count outside the width of
-// the type (negative ones, too) leaves nothing but the sign.
+// Shifts of signed numbers, from opset 28 on: a right shift keeps the sign, and a count outside the
+// type's width (including negative ones) leaves only the sign.
 Result<Values> LowerBitShift(OnnxLowering& b) {
   ONCILLA_ASSIGN(const std::string direction, b.String("direction", ""));
   if (direction != "LEFT" && direction != "RIGHT") {
@@ -96,12 +96,12 @@ Result<Values> LowerBitShift(OnnxLowering& b) {
   return One(b.Add(direction == "LEFT" ? "ShiftLeft" : "ShiftRight", {}, b.all_inputs()));
 }
 
-// Bounds: attributes before opset 11, inputs from then on.
+// Bounds are attributes before opset 11, and inputs since then.
 Result<Values> LowerClip(OnnxLowering& b) {
   ValueId bounds[2] = {b.in(1), b.in(2)};
   if (b.version() < 11) {
     constexpr const char* kNames[] = {"min", "max"};
-    // What is missing is the last finite number of floats: infinities are clipped.
+    // The default bound is the largest finite float, so infinities are clipped.
     constexpr float kLast = std::numeric_limits<float>::max();
     for (int i = 0; i < 2; ++i) {
       ONCILLA_ASSIGN(const float value, b.Float(kNames[i], i == 0 ? -kLast : kLast));
@@ -128,7 +128,7 @@ Result<Values> AddCast(OnnxLowering& b, DType to) {
 }
 
 Result<Values> LowerCast(OnnxLowering& b) {
-  b.Ignore("saturate");  // both speak of floats of 8 and 4 bits only
+  b.Ignore("saturate");  // both only concern floats of 8 and 4 bits
   if (b.version() >= 24) b.Ignore("round_mode");
   if (!b.HasAttr("to")) return DataLoss("attribute 'to' is missing");
   if (b.version() < 6) {  // a name instead of a number
@@ -149,7 +149,7 @@ Result<Values> LowerCastLike(OnnxLowering& b) {
   return AddCast(b, b.dtype(1));
 }
 
-// The same bits as a type of the same width.
+// Reinterprets the bits as a type of the same width.
 Result<Values> LowerBitCast(OnnxLowering& b) {
   if (!b.HasAttr("to")) return DataLoss("attribute 'to' is missing");
   ONCILLA_ASSIGN(const DType to, b.Type("to", DType::kInvalid));
@@ -158,7 +158,7 @@ Result<Values> LowerBitCast(OnnxLowering& b) {
     return InvalidArgument("the bits of ", from, " are not those of ", to);
   }
   if (from == to) return One(b.Add("Identity", {}, {b.in(0)}));
-  // The bits of a condition are 0 or 1.
+  // The bits of a bool are 0 or 1, so this is a cast.
   if (from == DType::kBool) return One(b.Add(CastAttrs{to}, {b.in(0)}));
   if (to == DType::kBool) return Unsupported("to bool");
   return One(b.Add(BitcastAttrs{to}, {b.in(0)}));
@@ -170,7 +170,7 @@ Result<Values> LowerIsInf(OnnxLowering& b) {
   return One(b.Add(IsInfAttrs{.negative = negative, .positive = positive}, {b.in(0)}));
 }
 
-// x moved towards zero by `bias`, and zero within [-lambd, lambd].
+// Moves x towards zero by `bias`; zero within [-lambd, lambd].
 Result<Values> LowerShrink(OnnxLowering& b) {
   ONCILLA_ASSIGN(const float lambd, b.Float("lambd", 0.5f));
   ONCILLA_ASSIGN(const float bias, b.Float("bias", 0));
@@ -190,7 +190,7 @@ Result<Values> LowerShrink(OnnxLowering& b) {
   return One(b.Cast(y, dtype, ""));
 }
 
-// Types that only store numbers are chosen from as bytes, or as wider numbers that hold them.
+// Types without arithmetic are selected as bytes, or as wider numbers that hold them.
 Result<Values> LowerWhere(OnnxLowering& b) {
   const DType dtype = b.dtype(1);
   if (!IsSmallInteger(dtype) && !IsSmallFloat(dtype)) {
@@ -212,7 +212,7 @@ Result<Values> LowerWhere(OnnxLowering& b) {
 }
 
 constexpr OnnxOpRow kRows[] = {
-    // one input
+    // One input.
     {"Abs", 1, kNewestOnnxOpset, 1, "Abs"},
     {"Acos", 7, kNewestOnnxOpset, 1, "Acos"},
     {"Acosh", 9, kNewestOnnxOpset, 1, "Acosh"},
@@ -241,7 +241,7 @@ constexpr OnnxOpRow kRows[] = {
     {"Sinh", 9, kNewestOnnxOpset, 1, "Sinh"},
     {"Sqrt", 1, kNewestOnnxOpset, 1, "Sqrt"},
     {"Tan", 7, kNewestOnnxOpset, 1, "Tan"},
-    // two inputs
+    // Two inputs.
     {"Add", 1, kNewestOnnxOpset, 2, "", LowerBinary},
     {"And", 1, kNewestOnnxOpset, 2, "", LowerBinary},
     {"BitShift", 11, kNewestOnnxOpset, 2, "", LowerBitShift},
@@ -260,7 +260,7 @@ constexpr OnnxOpRow kRows[] = {
     {"Pow", 1, kNewestOnnxOpset, 2, "", LowerPow},
     {"Sub", 1, kNewestOnnxOpset, 2, "", LowerBinary},
     {"Xor", 1, kNewestOnnxOpset, 2, "", LowerBinary},
-    // the rest
+    // All others.
     {"Cast", 1, kNewestOnnxOpset, 1, "", LowerCast},
     {"CastLike", 15, kNewestOnnxOpset, 2, "", LowerCastLike},
     {"Clip", 1, kNewestOnnxOpset, 1, "", LowerClip},

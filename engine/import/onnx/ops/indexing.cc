@@ -1,5 +1,5 @@
-// ONNX's ops with indices in a tensor, ops whose size depends on data, and tensors made from
-// attributes or a few numbers.
+// ONNX's ops that take indices from a tensor, ops whose result size depends on data, and tensors
+// generated from attributes or a few numbers.
 #include <array>
 
 #include "engine/import/onnx/lowering.h"
@@ -34,7 +34,7 @@ Result<Values> LowerConstant(OnnxLowering& b) {
   return Values{b.Constant(std::move(value))};
 }
 
-// The value is a tensor of one element, a float zero when missing.
+// The value is a tensor of one element; a float zero if it is missing.
 Result<Values> LowerConstantOfShape(OnnxLowering& b) {
   Tensor value = Tensor::Scalar(0);
   if (b.HasAttr("value")) {
@@ -60,7 +60,7 @@ Result<Values> LowerGatherND(OnnxLowering& b) {
   return One(b.Add(GatherNDAttrs{.batch_dims = batch}, {b.in(0), b.in(1)}));
 }
 
-// Scatter is the first name of ScatterElements.
+// Scatter is the former name of ScatterElements.
 Result<Values> LowerScatterElements(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int64_t axis, b.Int("axis", 0));
   ONCILLA_ASSIGN(std::string reduction, b.String("reduction", "none"));
@@ -73,7 +73,7 @@ Result<Values> LowerScatterND(OnnxLowering& b) {
   return One(b.Add(ScatterNDAttrs{.reduction = std::move(reduction)}, {b.in(0), b.in(1), b.in(2)}));
 }
 
-// Indices and depth may come in any number type.
+// Indices and depth may have any numeric type.
 Result<Values> LowerOneHot(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int64_t axis, b.Int("axis", -1));
   ValueId indices = b.in(0), depth = b.in(1);
@@ -86,7 +86,7 @@ Result<Values> LowerOneHot(OnnxLowering& b) {
   return One(b.Add(OneHotAttrs{.axis = axis, .negative_indices = true}, {indices, depth, b.in(2)}));
 }
 
-// Narrow floats are counted in a wider type (from opset 27 on), so that x + 1 is never x.
+// 16-bit floats are computed in a wider type (from opset 27 on), so that x + 1 never equals x.
 Result<Values> LowerRange(OnnxLowering& b) {
   const DType dtype = b.dtype();
   DType compute = dtype;
@@ -97,7 +97,7 @@ Result<Values> LowerRange(OnnxLowering& b) {
   Values bounds;
   for (size_t i = 0; i < 3; ++i) {
     ValueId given = b.in(i);
-    if (given == kNoValue) {  // com.microsoft's goes by ones where no step is given
+    if (given == kNoValue) {  // com.microsoft's Range has the default step 1
       ONCILLA_ASSIGN(given, b.Scalar(dtype, 1));
     }
     ONCILLA_ASSIGN(const ValueId bound, b.Cast(given, compute, StrCat("bound", i)));
@@ -108,7 +108,7 @@ Result<Values> LowerRange(OnnxLowering& b) {
   return One(b.Cast(y, dtype, ""));
 }
 
-// A cache with rows written at places of an axis (the rows of keys or values of one step).
+// Writes rows into a cache at positions along an axis (the keys or values of one step).
 Result<Values> LowerTensorScatter(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int64_t axis_attr, b.Int("axis", -2));
   ONCILLA_ASSIGN(const std::string mode, b.String("mode", "linear"));
@@ -131,11 +131,11 @@ Result<Values> LowerTensorScatter(OnnxLowering& b) {
   if (mode == "circular") {
     ONCILLA_ASSIGN(place, b.Add("FloorMod", {}, {place, size}, "around"));
   } else {
-    // A negative place is no place from the end, and must fail as any outside.
+    // A negative position does not count from the end; it must fail like any outside the cache.
     ONCILLA_ASSIGN(const ValueId before, b.Add("Less", {}, {place, none}, "before"));
     ONCILLA_ASSIGN(place, b.Add("Where", {}, {before, size, place}, "checked"));
   }
-  // [N, rows] to the shape of the update.
+  // Reshape [N, rows] to the shape of the update.
   std::vector<int64_t> axes;
   for (int64_t i = 1; i < rank; ++i) {
     if (i != axis) axes.push_back(i);

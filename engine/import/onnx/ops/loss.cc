@@ -1,11 +1,11 @@
-// ONNX's losses: nodes of training graphs that evaluation models keep.
+// ONNX's losses: nodes of training graphs that remain in evaluation models.
 #include "engine/import/onnx/lowering.h"
 
 namespace oncilla {
 namespace {
 
-// -weight[target] * log_probability[target] per place, summed up as asked. Classes are axis 1;
-// places whose target is ignore_index count for nothing.
+// -weight[target] * log_probability[target] for each position, reduced as requested. Classes are on
+// axis 1; positions whose target is ignore_index contribute nothing.
 Result<ValueId> NegativeLogLikelihood(OnnxLowering& b, ValueId log_probability, ValueId target,
                                       ValueId class_weights) {
   ONCILLA_ASSIGN(const std::string reduction, b.String("reduction", "mean"));
@@ -54,7 +54,7 @@ Result<Values> LowerNegativeLogLikelihood(OnnxLowering& b) {
   return One(NegativeLogLikelihood(b, b.in(0), b.in(1), b.in(2)));
 }
 
-// The same of the logarithm of the softmax, which is the second output.
+// The same for the log softmax of the scores, which is the second output.
 Result<Values> LowerSoftmaxCrossEntropy(OnnxLowering& b) {
   ONCILLA_ASSIGN(const ValueId log,
                  b.Add(SoftmaxAttrs{.axis = 1, .log = true}, {b.in(0)}, "log_probability"));

@@ -9,7 +9,7 @@ Result<Values> LowerMatMul(OnnxLowering& b) { return One(b.Add("MatMul", {}, {b.
 
 enum class Stretch { kNever, kAlways, kPerRun };
 
-// Whether `c` stretches to `product`, a matrix, without enlarging it.
+// Whether `c` broadcasts to `product`, a matrix, without enlarging it.
 Stretch StretchesTo(const PartialShape& c, const PartialShape& product) {
   if (!c.ranked() || !product.ranked()) return Stretch::kPerRun;
   if (c.rank() > product.rank()) return Stretch::kNever;
@@ -19,14 +19,14 @@ Stretch StretchesTo(const PartialShape& c, const PartialShape& product) {
     if (from.Same(to)) continue;
     if (from.known() && from.size == 1) continue;
     if (from.known() && to.known()) return Stretch::kNever;
-    // A sum that can be made enlarges only what is one.
+    // An addition that succeeds only enlarges axes of size one.
     if (to.known() && to.size != 1) continue;
     answer = Stretch::kPerRun;
   }
   return answer;
 }
 
-// product + c, of the product's shape.
+// product + c, with the product's shape.
 Result<Values> AddOneWay(OnnxLowering& b, ValueId product, ValueId c) {
   const PartialShape from = b.fact(c).shape, to = b.fact(product).shape;
   const Stretch stretch = StretchesTo(from, to);
@@ -34,19 +34,19 @@ Result<Values> AddOneWay(OnnxLowering& b, ValueId product, ValueId c) {
     return InvalidArgument("C of shape ", from, " does not stretch to the product's shape ", to);
   }
   if (stretch == Stretch::kAlways) return One(b.Add("Add", {}, {product, c}));
-  // What is larger than the product does not take its shape again: the run is refused.
+  // If the sum is larger than the product, reshaping it to the product's shape fails the run.
   ONCILLA_ASSIGN(const ValueId sum, b.Add("Add", {}, {product, c}, "sum"));
   ONCILLA_ASSIGN(const ValueId sizes, b.Sizes(product, 0, 2, "sizes_of_product"));
   return One(b.Add(ReshapeAttrs{}, {sum, sizes}));
 }
 
-// alpha * A' * B' + beta * C, where C stretches to the product's shape.
+// alpha * A' * B' + beta * C, where C broadcasts to the product's shape.
 Result<Values> LowerGemm(OnnxLowering& b) {
   ONCILLA_ASSIGN(const float alpha, b.Float("alpha", 1));
   ONCILLA_ASSIGN(const float beta, b.Float("beta", 1));
   ONCILLA_ASSIGN(const bool transpose_a, b.Flag("transA", false));
   ONCILLA_ASSIGN(const bool transpose_b, b.Flag("transB", false));
-  if (b.version() < 7) b.Ignore("broadcast");  // C stretches in any case
+  if (b.version() < 7) b.Ignore("broadcast");  // C broadcasts in any case
   for (size_t i = 0; i < 2; ++i) {
     ONCILLA_ASSIGN(const int rank, b.Rank(i));
     if (rank != 2) return InvalidArgument("input ", i, " must be a matrix, not of rank ", rank);

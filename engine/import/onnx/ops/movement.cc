@@ -1,4 +1,5 @@
-// ONNX's ops that rearrange elements. What became an input in a later opset was an attribute.
+// ONNX's ops that rearrange elements. Parameters that are inputs in later opsets were attributes
+// before.
 #include <algorithm>
 #include <cmath>
 
@@ -7,7 +8,7 @@
 namespace oncilla {
 namespace {
 
-// A list that is attribute `name` before opset `since` and input `input` from then on.
+// A list that is attribute `name` before opset `since`, and input `input` from then on.
 Result<ValueId> AttrOrInput(OnnxLowering& b, std::string_view name, int64_t since, size_t input) {
   if (b.version() >= since) return b.in(input);
   ONCILLA_ASSIGN(std::vector<int64_t> list, b.IntList(name));
@@ -54,8 +55,8 @@ Result<Values> LowerConcat(OnnxLowering& b) {
   return One(b.Add(ConcatAttrs{.axis = axis}, b.all_inputs()));
 }
 
-// Sizes of `parts` equal parts along an axis of a size that is not known yet, refused when it is if
-// it has no such parts. kNoValue where the parts are known to be equal.
+// Sizes of `parts` equal parts of an axis whose size is not known yet. The run is refused if the
+// axis cannot be divided equally. kNoValue if the parts are known to be equal.
 Result<ValueId> EqualParts(OnnxLowering& b, int64_t axis, int64_t parts) {
   int64_t at = axis;
   if (b.in_fact(0).shape.ranked() || axis < 0) {
@@ -83,7 +84,7 @@ Result<Values> LowerSplit(OnnxLowering& b) {
   if (parts < static_cast<int64_t>(b.outputs())) {
     return InvalidArgument("has ", b.outputs(), " outputs and num_outputs = ", parts);
   }
-  // Only num_outputs, of opset 18, lets the last part be smaller.
+  // Only with num_outputs, of opset 18, may the last part be smaller.
   if (sizes == kNoValue && b.version() < 18 && parts > 1) {
     ONCILLA_ASSIGN(sizes, EqualParts(b, axis, parts));
   }
@@ -100,7 +101,7 @@ Result<Values> LowerSlice(OnnxLowering& b) {
   return One(b.Add("Slice", {}, std::move(inputs)));
 }
 
-// Pads for some axes as pads for all of them.
+// Extends pads that are given for some axes to all of them.
 Result<ValueId> PadsOfAllAxes(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
   ONCILLA_ASSIGN(const ValueId axes, b.Cast(b.in(3), DType::kI64, "axes"));
@@ -155,7 +156,8 @@ Result<Values> LowerSpaceToDepth(OnnxLowering& b) {
   ONCILLA_ASSIGN(const ValueId x, b.ChannelsLast(b.in(0), rank));
   ONCILLA_ASSIGN(ValueId y, b.Add(SpaceToDepthAttrs{.block = block}, {x}, "inner"));
   if (mode == "CRD") {
-    // From (place in the block, channel) to (channel, place): a transpose of the channels alone.
+    // From (position in the block, channel) to (channel, position): a transpose within the
+    // channels.
     const PartialShape shape = b.in_fact(0).shape;
     if (!shape.ranked() || rank != 4 || !shape[1].known()) {
       return Unsupported("the number of channels is not known");
@@ -178,7 +180,8 @@ Result<Values> LowerReverseSequence(OnnxLowering& b) {
                    {b.in(0), b.in(1)}));
 }
 
-// Crops or pads the middle of some axes to asked sizes; an odd surplus is cut or added behind.
+// Crops or pads the middle of some axes to the requested sizes; an odd element is cut or added at
+// the end.
 Result<Values> LowerCenterCropPad(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
   ONCILLA_ASSIGN(std::vector<int64_t> axes, b.IntList("axes"));
@@ -195,7 +198,7 @@ Result<Values> LowerCenterCropPad(OnnxLowering& b) {
   if (given.known() && given.size != std::ssize(axes)) {
     return InvalidArgument("there are ", given.size, " sizes for ", axes.size(), " axes");
   }
-  // What each axis lacks; half of it before, rounded towards zero both ways.
+  // The difference per axis; half of it goes to the beginning, rounded towards zero in both cases.
   ONCILLA_ASSIGN(const ValueId asked, b.Cast(b.in(1), DType::kI64, "asked"));
   ONCILLA_ASSIGN(const ValueId sizes, b.Sizes(b.in(0), 0, rank, "sizes"));
   ONCILLA_ASSIGN(const ValueId own, b.Add("Gather", {}, {sizes, b.Ints(axes)}, "own"));
@@ -204,7 +207,7 @@ Result<Values> LowerCenterCropPad(OnnxLowering& b) {
   ONCILLA_ASSIGN(const ValueId before, b.Add("Div", {}, {more, two}, "before"));
   ONCILLA_ASSIGN(const ValueId behind, b.Add("Sub", {}, {more, before}, "behind"));
   ONCILLA_ASSIGN(const ValueId both, b.Add(ConcatAttrs{.axis = 0}, {before, behind}, "both"));
-  // The pads of all axes; those that are not listed take the zero at the end.
+  // The pads of all axes; axes that are not listed take the zero at the end.
   const ValueId zero = b.Ints({0});
   ONCILLA_ASSIGN(const ValueId pool, b.Add(ConcatAttrs{.axis = 0}, {both, zero}, "pool"));
   std::vector<int64_t> places(2 * static_cast<size_t>(rank), 2 * std::ssize(axes));
@@ -217,7 +220,7 @@ Result<Values> LowerCenterCropPad(OnnxLowering& b) {
   return One(b.Add("Pad", {}, {b.in(0), pads}));
 }
 
-// Before opset 6: how often along which axis, numbers of the input's type.
+// Before opset 6: repeats along one axis, both given as numbers of the input's type.
 Result<Values> LowerTileAlongAxis(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
   ONCILLA_ASSIGN(const std::vector<double> tiles, b.KnownNumbers(1, "how often to repeat"));
@@ -232,7 +235,7 @@ Result<Values> LowerTileAlongAxis(OnnxLowering& b) {
   return One(b.Add("Tile", {}, {b.in(0), b.Ints(std::move(repeats))}));
 }
 
-// com.microsoft's had its pads as an input before ONNX's.
+// com.microsoft's Pad had its pads as an input before ONNX's did.
 Result<Values> LowerMicrosoftPad(OnnxLowering& b) {
   ONCILLA_ASSIGN(std::string mode, b.String("mode", "constant"));
   const ValueId value = mode == "constant" ? b.in(2) : kNoValue;

@@ -1,4 +1,4 @@
-// ONNX's normalisations and softmaxes. Canonical ones that look at channels have them last.
+// ONNX's normalisations and softmaxes. Canonical ops that work on channels have them last.
 #include <algorithm>
 
 #include "engine/import/onnx/lowering.h"
@@ -11,7 +11,7 @@ Result<ValueId> AddSoftmax(OnnxLowering& b, ValueId x, int64_t axis, std::string
   if (b.op() != "Hardmax") {
     return b.Add(SoftmaxAttrs{.axis = axis, .log = b.op() == "LogSoftmax"}, {x}, role);
   }
-  // One where the first of the largest stands, zero elsewhere.
+  // Hardmax: one at the first maximum, zero elsewhere.
   ONCILLA_ASSIGN(const ValueId place, b.Add("ArgMax", ArgAttrs{.axis = axis}, {x}, "place"));
   const PartialShape shape = b.fact(x).shape;
   if (!shape.ranked()) return Unsupported("the rank of the input is not known");
@@ -23,7 +23,7 @@ Result<ValueId> AddSoftmax(OnnxLowering& b, ValueId x, int64_t axis, std::string
   return b.Add(OneHotAttrs{.axis = axis}, {place, depth, values}, role);
 }
 
-// Before opset 13 the axes from `axis` on count as one.
+// Before opset 13 the axes from `axis` on were treated as one.
 Result<Values> LowerSoftmax(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int64_t axis, b.Int("axis", b.version() < 13 ? 1 : -1));
   if (b.version() >= 13) return One(AddSoftmax(b, b.in(0), axis, ""));
@@ -43,7 +43,7 @@ std::vector<int64_t> AxesBut(int64_t left_out, int rank) {
   return axes;
 }
 
-// x - mean over the axes, and the mean of its square.
+// x minus its mean over the axes, and the mean of the square of that.
 struct Centred {
   ValueId mean, difference, variance;
 };
@@ -58,7 +58,7 @@ Result<Centred> Centre(OnnxLowering& b, ValueId x, std::vector<int64_t> axes) {
   return out;
 }
 
-// Training mode: statistics of this batch, and what becomes of the running ones.
+// Training mode: the statistics of this batch, and the updated running ones.
 Result<Values> TrainBatchNorm(OnnxLowering& b, int rank, double epsilon, float momentum) {
   ONCILLA_ASSIGN(const Centred batch, Centre(b, b.in(0), AxesBut(1, rank)));
   ValueId statistics[2] = {batch.mean, batch.variance}, running[2];
@@ -108,9 +108,9 @@ Result<Values> LowerInstanceNorm(OnnxLowering& b) {
   return One(b.ChannelsFirst(y, rank));
 }
 
-// Scale and bias are per group before opset 21, per channel from then on.
+// Scale and bias are per group before opset 21, and per channel since then.
 Result<Values> LowerGroupNorm(OnnxLowering& b) {
-  b.Ignore("stash_type");  // statistics are never kept in less than float
+  b.Ignore("stash_type");  // statistics are always kept in at least float
   ONCILLA_ASSIGN(const float epsilon, b.Float("epsilon", 1e-5f));
   ONCILLA_ASSIGN(const int64_t groups, b.NeedInt("num_groups"));
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
@@ -135,7 +135,7 @@ Result<Values> LowerGroupNorm(OnnxLowering& b) {
   return One(b.ChannelsFirst(y, rank));
 }
 
-// Further outputs: the mean, and one over the standard deviation.
+// The further outputs are the mean and the reciprocal of the standard deviation.
 Result<Values> LowerLayerNorm(OnnxLowering& b) {
   b.Ignore("stash_type");
   ONCILLA_ASSIGN(const int64_t axis, b.Int("axis", -1));

@@ -1,4 +1,4 @@
-// ONNX's pools: channels first, with transposes around the canonical ones.
+// ONNX's pools: channels-first, with transposes around the canonical ones.
 #include <algorithm>
 
 #include "engine/import/onnx/lowering.h"
@@ -10,7 +10,7 @@ namespace {
 struct Pool {
   int rank = 0;
   PoolWindow window;
-  ValueId x = kNoValue;  // channels last
+  ValueId x = kNoValue;  // channels-last
 };
 
 Result<Pool> ReadPool(OnnxLowering& b) {
@@ -27,7 +27,8 @@ Result<Pool> ReadPool(OnnxLowering& b) {
   return pool;
 }
 
-// Places are counted row by row; a model may want the last two axes counted column by column.
+// Indices count row by row; this converts them if a model wants the last two axes counted column by
+// column.
 Result<ValueId> ColumnMajor(OnnxLowering& b, ValueId places, int rank) {
   const PartialShape shape = b.in_fact(0).shape;
   if (rank != 4 || !shape.ranked() || !shape[2].known() || !shape[3].known()) {
@@ -72,7 +73,7 @@ Result<Values> LowerAveragePool(OnnxLowering& b) {
   return One(b.ChannelsFirst(y, pool.rank));
 }
 
-// The order p was a float once.
+// The order p was a float in early opsets.
 Result<int64_t> NormOrder(OnnxLowering& b) {
   if (b.version() >= 2) return b.Int("p", 2);
   ONCILLA_ASSIGN(const float p, b.Float("p", 2));
@@ -89,7 +90,7 @@ Result<Values> LowerLpPool(OnnxLowering& b) {
   return One(b.ChannelsFirst(y, pool.rank));
 }
 
-// A reduction over all spatial axes, which stay as ones.
+// A reduction over all spatial axes, which stay with size one.
 Result<Values> LowerGlobalPool(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
   std::string_view op = "ReduceMean";
@@ -108,7 +109,7 @@ Result<Values> LowerGlobalPool(OnnxLowering& b) {
   return One(b.ChannelsFirst(y, rank));
 }
 
-// Puts values back to the places that MaxPool told, in zeros.
+// Writes values back to the positions that MaxPool returned; all other elements are zero.
 Result<Values> LowerMaxUnpool(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
   const int spatial = rank - 2;
@@ -141,7 +142,7 @@ Result<Values> LowerMaxUnpool(OnnxLowering& b) {
   ONCILLA_ASSIGN(const ValueId y,
                  b.Add("Reshape", {}, {flat, b.Ints(sizes)}, b.has(2) ? "inner" : ""));
   if (!b.has(2)) return Values{y};
-  // A larger result that is asked for has the surplus behind.
+  // If a larger result is requested, the surplus is at the end.
   if (!AllIntsKnown(b.in_fact(2))) {
     ONCILLA_ASSIGN(const ValueId asked, b.Cast(b.in(2), DType::kI64, "asked"));
     ONCILLA_ASSIGN(const ValueId more, b.Add("Sub", {}, {asked, b.Ints(sizes)}, "more"));

@@ -1,5 +1,5 @@
-// ONNX's quantisation, by its own formulas on numbers: integers are computed with exactly, scaled,
-// rounded half to even and cut to the range of the result's type.
+// ONNX's quantisation by its own formulas: integers are computed exactly, scaled, rounded half to
+// even and clipped to the range of the result's type.
 #include "engine/import/onnx/ops/quantize.h"
 
 #include <limits>
@@ -38,7 +38,7 @@ Result<Values> LowerQuantize(OnnxLowering& b) {
   ONCILLA_ASSIGN(attrs.axis, b.Int("axis", 1));
   ONCILLA_ASSIGN(attrs.block_size, b.Int("block_size", 0));
   ONCILLA_ASSIGN(attrs.saturate, b.Flag("saturate", true));
-  // Given as 0 it is the same as not given.
+  // 0 means that it is not given.
   ONCILLA_ASSIGN(const int64_t asked, b.Int("output_dtype", 0));
   if (asked != 0) {
     ONCILLA_ASSIGN(attrs.to, b.Type("output_dtype", DType::kU8));
@@ -80,7 +80,7 @@ Result<DynamicBytes> AddDynamicBytes(OnnxLowering& b, ValueId x, std::string_vie
   ONCILLA_ASSIGN(high, b.Add("Max", {}, {high, none}, "high"));
   ONCILLA_ASSIGN(const ValueId range, b.Add("Sub", {}, {high, low}, "range"));
   ONCILLA_ASSIGN(ValueId scale, b.Add("Div", {}, {range, steps}, "step"));
-  // All zeros: any scale is right but zero.
+  // If all numbers are zero, any scale but zero is right.
   ONCILLA_ASSIGN(const ValueId flat, b.Add("Equal", {}, {scale, none}, "flat"));
   ONCILLA_ASSIGN(scale, b.Add("Where", {}, {flat, one, scale}, "scale"));
   ONCILLA_ASSIGN(ValueId zero, b.Add("Div", {}, {low, scale}, "low_steps"));
@@ -113,7 +113,7 @@ Result<Values> LowerDynamicQuantize(OnnxLowering& b) {
   return Values{y.x, y.scale, y.zero};
 }
 
-// What MatMulInteger takes as a zero point: one number or a vector. ONNX also has matrices of them.
+// MatMulInteger takes a number or a vector as a zero point; ONNX also allows matrices of them.
 bool IsVector(OnnxLowering& b, size_t zero) {
   if (!b.has(zero)) return true;
   const PartialShape& shape = b.in_fact(zero).shape;
@@ -139,7 +139,7 @@ Result<ValueId> AddIntegerProduct(OnnxLowering& b, const IntegerProduct& product
 
 Result<ValueId> AddRequantized(OnnxLowering& b, ValueId sums, ValueId scale, ValueId zero, DType to,
                                std::string_view role) {
-  // ONNX Runtime computes with one number whatever its shape is.
+  // ONNX Runtime uses a single number whatever its shape is.
   return b.Add(RequantizeAttrs{.to = to}, {sums, scale, zero}, role);
 }
 
@@ -150,7 +150,7 @@ Result<Values> LowerMatMulInteger(OnnxLowering& b) {
   return One(AddIntegerProduct(b, product, {}, ""));
 }
 
-// a, its scale and zero point, b and its, the result's.
+// Inputs: a, its scale and zero point, b and its own, and those of the result.
 Result<Values> LowerQLinearMatMul(OnnxLowering& b) {
   const IntegerProduct product = {0, 3, 2, 5};
   ONCILLA_ASSIGN(const ValueId sum, AddIntegerProduct(b, product, {}, "sum"));
@@ -172,17 +172,17 @@ Result<Values> LowerQLinearMatMul(OnnxLowering& b) {
   return One(RoundInto(b, scaled, b.in(7), b.dtype(7)));
 }
 
-// The sums of a convolution of x - zero point with w - zero point, channels last.
+// The sums of a convolution of x - zero point with w - zero point, channels-last.
 struct IntegerConv {
   int rank = 0;
-  bool last = false;  // channels are last in the model
+  bool last = false;  // the model's tensors are channels-last
   ValueId y = kNoValue;
 };
 Result<IntegerConv> AddIntegerConv(OnnxLowering& b, size_t w, size_t x_zero, size_t w_zero,
                                    ValueId bias) {
   IntegerConv out;
   ONCILLA_ASSIGN(out.rank, b.Rank(0));
-  // com.microsoft's convolution may take channels where they are here, and gives them so.
+  // com.microsoft's convolution may be channels-last already.
   if (b.op() == "QLinearConv") {
     ONCILLA_ASSIGN(out.last, b.Flag("channels_last", false));
   }
@@ -212,7 +212,7 @@ Result<Values> LowerConvInteger(OnnxLowering& b) {
 
 Result<Values> LowerQLinearConv(OnnxLowering& b) {
   ONCILLA_ASSIGN(const IntegerConv conv, AddIntegerConv(b, 3, 2, 5, b.in(8)));
-  // Scales per output channel belong to the last axis, where channels stand now.
+  // Scales per output channel belong to the last axis, where the channels are now.
   ONCILLA_ASSIGN(ValueId scale, b.Add("Mul", {}, {b.in(1), b.in(4)}, "scales"));
   ONCILLA_ASSIGN(scale, b.Add("Div", {}, {scale, b.in(6)}, "scale"));
   ONCILLA_ASSIGN(const ValueId y, AddRequantized(b, conv.y, scale, b.in(7), b.dtype(7),
@@ -221,7 +221,7 @@ Result<Values> LowerQLinearConv(OnnxLowering& b) {
   return One(b.ChannelsFirst(y, conv.rank));
 }
 
-// Products of 16-bit integers, whose sums wrap around in 32 bits.
+// Products of 16-bit integers; their sums wrap around in 32 bits.
 Result<Values> LowerMatMulInteger16(OnnxLowering& b) {
   ONCILLA_ASSIGN(const ValueId x, b.Cast(b.in(0), DType::kI32, "a"));
   ONCILLA_ASSIGN(const ValueId y, b.Cast(b.in(1), DType::kI32, "b"));
@@ -238,7 +238,7 @@ constexpr OnnxOpRow kRows[] = {
     {"QuantizeLinear", 10, kNewestOnnxOpset, 2, "", LowerQuantize},
 };
 
-// The same names in com.microsoft: what exists there for types and layouts that ONNX did not have.
+// The same names in com.microsoft, for types and layouts that ONNX did not support.
 constexpr OnnxOpRow kMicrosoftRows[] = {
     {"DequantizeLinear", 1, kNewestOnnxMicrosoft, 2, "", LowerDequantize},
     {"MatMulInteger16", 1, kNewestOnnxMicrosoft, 2, "", LowerMatMulInteger16},

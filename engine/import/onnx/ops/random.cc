@@ -1,5 +1,5 @@
-// ONNX's random ops, which leave the generator open: numbers come from ours, go on from run to run,
-// and with the same seed begin alike.
+// ONNX's random ops. The standard leaves the generator open: numbers come from ours, continue from
+// run to run, and start equally with the same seed.
 #include <bit>
 #include <cmath>
 
@@ -8,7 +8,8 @@
 namespace oncilla {
 namespace {
 
-// The seed is a float; zero stands for none with us, so that the float's bits are taken, odd.
+// The seed is a float. Zero means "no seed" in the canonical op, so the float's bits are used, made
+// odd.
 Result<RandomAttrs> Stream(OnnxLowering& b, std::string distribution, DType to) {
   RandomAttrs attrs;
   attrs.distribution = std::move(distribution);
@@ -50,7 +51,7 @@ Result<Values> LowerRandom(OnnxLowering& b) {
   return One(Scaled(b, x, scale, double{first}));
 }
 
-// One with the probability that the input says, else zero.
+// One with the probability that the input states, else zero.
 Result<Values> LowerBernoulli(OnnxLowering& b) {
   ONCILLA_ASSIGN(const DType to, b.Type("dtype", b.dtype()));
   ONCILLA_ASSIGN(const RandomAttrs attrs, Stream(b, "uniform", DType::kF32));

@@ -1,6 +1,6 @@
-// ONNX's LSTM, GRU and RNN, and com.microsoft's LSTM with weights of bytes: per direction one
-// product of all inputs with the weights, then the canonical op for what goes step by step;
-// directions are put side by side.
+// ONNX's LSTM, GRU and RNN, and com.microsoft's LSTM with 8-bit weights. For each direction there
+// is one product of all inputs with the weights, followed by the canonical op for the recurrence;
+// then the directions are concatenated.
 #include <algorithm>
 #include <cmath>
 
@@ -9,7 +9,7 @@
 namespace oncilla {
 namespace {
 
-// ONNX's activations, with the alpha and beta that stand for ones not given; NaN: it has none.
+// ONNX's activations, with the defaults of alpha and beta; NaN: it has none.
 struct ActivationRow {
   const char* name;
   const char* canonical;
@@ -30,17 +30,17 @@ constexpr ActivationRow kActivations[] = {
 };
 
 struct Layer {
-  std::string op;  // the canonical one
+  std::string op;  // the canonical op
   int gates = 1, directions = 1;
   bool batch_first = false, first_reverse = false;
   int64_t units = 0;
   std::vector<RecurrentAttrs> attrs;  // per direction
-  bool bytes = false;                 // weights are bytes, with scales and zero points
-  DynamicBytes x;                     // what they are multiplied with then
+  bool bytes = false;                 // weights are 8-bit, with scales and zero points
+  DynamicBytes x;                     // the quantised input that they are multiplied with
 };
 
-// The names, alphas and betas of all directions, one list each; those without a number are skipped
-// in the lists of numbers.
+// The names, alphas and betas of all directions are in one list each. Activations without such a
+// number are skipped in the lists of numbers.
 Status ReadActivations(OnnxLowering& b, Layer& layer) {
   ONCILLA_ASSIGN(const std::vector<Bytes> names, b.StringList("activations"));
   ONCILLA_ASSIGN(const std::vector<float> alphas, b.FloatList("activation_alpha"));
@@ -84,7 +84,7 @@ Result<Layer> ReadLayer(OnnxLowering& b) {
              : b.op() == "GRU"                                   ? "Gru"
                                                                  : "Rnn";
   layer.gates = RecurrentGates(layer.op);
-  b.Ignore("output_sequence");  // of opset 1: outputs that are named are computed
+  b.Ignore("output_sequence");  // from opset 1; the outputs that are named are computed
   layer.bytes = b.op() == "DynamicQuantizeLSTM";
   ONCILLA_ASSIGN(const std::string direction, b.String("direction", "forward"));
   if (direction == "bidirectional") {
@@ -117,7 +117,7 @@ Result<Layer> ReadLayer(OnnxLowering& b) {
       return InvalidArgument("the weights are for ", recurrent[0], " directions, not ",
                              layer.directions);
     }
-    // Bytes stand transposed: [directions, units, gates * units].
+    // 8-bit weights are stored transposed: [directions, units, gates * units].
     const Dim given = recurrent[layer.bytes ? 1 : 2];
     if (given.known()) {
       const int64_t units = given.size;
@@ -133,7 +133,7 @@ Result<Layer> ReadLayer(OnnxLowering& b) {
   return layer;
 }
 
-// Part d of a tensor that holds one per direction along `axis`.
+// Part d of a tensor that has one for each direction along `axis`.
 Result<ValueId> Part(OnnxLowering& b, ValueId all, int64_t d, int64_t axis, std::string role) {
   if (all == kNoValue) return kNoValue;
   return b.Add(GatherAttrs{.axis = axis}, {all, b.Constant(Tensor::ScalarInt64(d))}, role);
@@ -143,13 +143,13 @@ Result<ValueId> Slice(OnnxLowering& b, ValueId x, int64_t begin, int64_t end, st
   return b.Add("Slice", {}, {x, b.Ints({begin}), b.Ints({end}), b.Ints({0})}, role);
 }
 
-// A part of the scales or zero points of bytes: one number, or one for each column.
+// Part of the scales or zero points of 8-bit weights: one number, or one for each column.
 Result<ValueId> PartOfScales(OnnxLowering& b, size_t input, int64_t d, const std::string& role) {
   if (!b.has(input)) return DataLoss("input ", input, " is missing, a scale or zero point");
   return Part(b, b.in(input), d, 0, role);
 }
 
-// The exact product of x with bytes, scaled: what ONNX Runtime adds to the gates.
+// The exact product of x with 8-bit weights, scaled: what ONNX Runtime adds to the gates.
 Result<ValueId> ByteGates(OnnxLowering& b, const Layer& layer, int64_t d, ValueId weights,
                           const std::string& in) {
   ONCILLA_ASSIGN(const ValueId scale, PartOfScales(b, 8, d, in + "weight_scale"));
@@ -161,7 +161,7 @@ Result<ValueId> ByteGates(OnnxLowering& b, const Layer& layer, int64_t d, ValueI
   return b.Add("Mul", {}, {real, factor}, in + "scaled");
 }
 
-// Recurrent weights in float.
+// The recurrent weights, converted to float.
 Result<ValueId> ByteRecurrent(OnnxLowering& b, int64_t d, ValueId recurrent,
                               const std::string& in) {
   ONCILLA_ASSIGN(const ValueId scale, PartOfScales(b, 10, d, in + "recurrent_scale"));
@@ -172,7 +172,7 @@ Result<ValueId> ByteRecurrent(OnnxLowering& b, int64_t d, ValueId recurrent,
   return b.Add("Mul", {}, {y, scale}, in + "recurrent");
 }
 
-// The direction's outputs: y[T, N, H], h[N, H] and of an Lstm c[N, H].
+// The outputs of one direction: y[T, N, H], h[N, H] and for an Lstm c[N, H].
 Result<Values> LowerDirection(OnnxLowering& b, const Layer& layer, int64_t d, ValueId x) {
   const std::string in = layer.directions == 2 ? (d == 0 ? "forward_" : "backward_") : "";
   const int64_t width = layer.gates * layer.units;
@@ -189,7 +189,7 @@ Result<Values> LowerDirection(OnnxLowering& b, const Layer& layer, int64_t d, Va
   if (biases != kNoValue) {
     ONCILLA_ASSIGN(const ValueId own, Slice(b, biases, 0, width, in + "input_bias"));
     if (linear) {
-      // The candidate's recurrent bias is inside what the reset gate scales.
+      // The candidate's recurrent bias is inside the term that the reset gate scales.
       const int64_t first = 2 * layer.units;
       ONCILLA_ASSIGN(const ValueId added,
                      Slice(b, biases, width, width + first, in + "recurrent_bias"));
@@ -247,7 +247,7 @@ Result<Values> LowerRecurrent(OnnxLowering& b) {
   for (size_t k = 0; k < parts[0].size(); ++k) {
     out.push_back(kNoValue);
     if (!b.wants(k)) continue;
-    // The axis of directions stands before the samples, or behind them.
+    // The axis of directions comes before the samples or after them.
     const std::string name = kNames[k];
     const int64_t axis = (k == 0 ? 1 : 0) + (layer.batch_first ? 1 : 0);
     const bool whole = layer.directions == 1 && !(k == 0 && layer.batch_first);
@@ -263,7 +263,7 @@ Result<Values> LowerRecurrent(OnnxLowering& b) {
       ONCILLA_ASSIGN(side_by_side, b.Add(ConcatAttrs{.axis = axis}, with_axis, name));
     }
     if (k == 0 && layer.batch_first) {
-      // y is [T, N, directions, H] here.
+      // Here y is [T, N, directions, H].
       ONCILLA_ASSIGN(side_by_side, b.Transpose(side_by_side, {1, 0, 2, 3}, "samples_first"));
     }
     out.back() = side_by_side;

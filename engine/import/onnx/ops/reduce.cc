@@ -1,4 +1,4 @@
-// ONNX's reductions, cumulations and selections along axes. Axes were attributes first (before
+// ONNX's reductions, cumulations and selections along axes. Axes were attributes at first (before
 // opset 13 for ReduceSum, 18 for the others), then inputs.
 #include <algorithm>
 
@@ -19,7 +19,7 @@ Result<Values> LowerReduce(OnnxLowering& b) {
     axes = list.empty() ? kNoValue : b.Ints(std::move(list));
   }
   if (no_op && axes == kNoValue) axes = b.Ints({});
-  // Over conditions, the largest is any and the least is all.
+  // For bools, the maximum is "any" and the minimum is "all".
   std::string_view op = b.op();
   if (b.dtype() == DType::kBool && op == "ReduceMax") op = "ReduceAny";
   if (b.dtype() == DType::kBool && op == "ReduceMin") op = "ReduceAll";

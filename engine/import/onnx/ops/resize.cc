@@ -1,6 +1,6 @@
-// ONNX's Resize, its older form Upsample, and ops that sample an image at given places. Any axes
-// may be resized; the canonical op takes spatial axes between batch and channels, so others are
-// brought there.
+// ONNX's Resize, its older form Upsample, and ops that sample an image at given points. ONNX may
+// resize any axes; the canonical op resizes the spatial axes between batch and channels, so the
+// axes are moved there.
 #include <algorithm>
 #include <cmath>
 
@@ -9,13 +9,13 @@
 namespace oncilla {
 namespace {
 
-// What is asked of every axis: a scale, or a size (as an i64 vector of all axes), or both; of
-// tf_crop_and_resize also a region, as all begins and all ends.
+// What is requested for every axis: a scale, a size (as an i64 vector over all axes), or both; for
+// tf_crop_and_resize also a region, as all starts followed by all ends.
 struct Target {
   int rank = 0;
-  std::vector<double> scales;  // empty when they are not known
+  std::vector<double> scales;  // empty if they are unknown
   ValueId sizes = kNoValue;
-  ValueId computed_scales = kNoValue;  // of all axes, where the model computes them
+  ValueId computed_scales = kNoValue;  // over all axes, if the model computes them
   std::vector<double> region;
   ValueId computed_region = kNoValue;
   std::vector<char> resized;  // per axis
@@ -31,7 +31,7 @@ constexpr const char* kCoordinates[][2] = {
     {"tf_crop_and_resize", "crop_and_resize"},
 };
 
-// Output sizes from scales of all axes: the product rounded down, in float.
+// Output sizes from the scales of all axes: the product in float, rounded down.
 Result<ValueId> SizesFromScales(OnnxLowering& b, ValueId scales, int rank) {
   ONCILLA_ASSIGN(const ValueId old, b.Sizes(b.in(0), 0, rank, "old_sizes"));
   ONCILLA_ASSIGN(const ValueId as_float, b.Cast(old, DType::kF32, "float_sizes"));
@@ -58,14 +58,14 @@ Result<ValueId> SizesFromScales(OnnxLowering& b, const std::vector<double>& scal
   return SizesFromScales(b, b.Constant(Tensor::Of<float>(DType::kF32, {rank}, factors)), rank);
 }
 
-// Where a model computes scales or regions, it is taken to mean the axes behind batch and channels;
-// the op refuses others when it sees the numbers.
+// If scales or regions are computed, they are assumed to concern the axes after batch and channels;
+// the op refuses others at run time.
 void ResizeSpatialAxes(Target& target) {
   target.resized.clear();
   for (int i = 0; i < target.rank; ++i) target.resized.push_back(i >= 2);
 }
 
-// Sizes that are asked for with the input's proportions kept: one scale for all named axes.
+// Sizes with the input's aspect ratio kept: one scale for all named axes.
 Status KeepProportions(OnnxLowering& b, const std::string& policy, const std::vector<int64_t>& axes,
                        std::vector<int64_t> asked, Target& target) {
   const PartialShape shape = b.in_fact(0).shape;
@@ -92,7 +92,7 @@ Status KeepProportions(OnnxLowering& b, const std::string& policy, const std::ve
   return {};
 }
 
-// The same where sizes are computed.
+// The same for computed sizes.
 Status KeepComputedProportions(OnnxLowering& b, const std::string& policy,
                                const std::vector<int64_t>& axes, Target& target) {
   const auto count = std::ssize(axes);
@@ -119,7 +119,7 @@ Status KeepComputedProportions(OnnxLowering& b, const std::string& policy,
   return {};
 }
 
-// Scatters a list for some axes into one for all of them.
+// Scatters a list for some axes into one for all axes.
 Result<ValueId> ForAllAxes(OnnxLowering& b, ValueId some, const std::vector<int64_t>& axes,
                            int rank) {
   ONCILLA_ASSIGN(const ValueId all, b.Sizes(b.in(0), 0, rank, "old_sizes"));
@@ -172,8 +172,8 @@ Status FromSizes(OnnxLowering& b, const std::vector<int64_t>& axes, Target& targ
   } else {
     return InvalidArgument("keep_aspect_ratio_policy is '", policy, "'");
   }
-  // An axis that surely keeps its size is not resized. The batch counts as such when its size is
-  // not known: nobody resizes it, and exporters write it as a number.
+  // An axis that certainly keeps its size is not resized. The batch is assumed to keep it if its
+  // size is unknown: nobody resizes it, and exporters write its size as a number.
   const PartialShape shape = b.in_fact(0).shape;
   const auto sizes = KnownInts(b.fact(target.sizes));
   if (sizes && static_cast<int>(sizes->size()) != target.rank) {
@@ -202,7 +202,7 @@ Status FromSizes(OnnxLowering& b, const std::vector<int64_t>& axes, Target& targ
   return {};
 }
 
-// The region of tf_crop_and_resize.
+// Reads the region of tf_crop_and_resize.
 Status FromRegion(OnnxLowering& b, const std::vector<int64_t>& axes, Target& target) {
   const auto rank = static_cast<size_t>(target.rank);
   if (!b.has(1)) return DataLoss("tf_crop_and_resize has no region");
@@ -236,10 +236,12 @@ Status FromRegion(OnnxLowering& b, const std::vector<int64_t>& axes, Target& tar
   return {};
 }
 
-// A computed list for all axes, as the op wants it: batch, the axes, channels.
+// A computed list over all axes in the order that the op expects: batch, the resized axes,
+// channels.
 Result<ValueId> AroundAxes(OnnxLowering& b, ValueId all, const std::vector<int64_t>& axes, int rank,
                            bool region, std::string_view role) {
-  // The first and the last axis of x are any that are not resized: they have scale 1, region 0..1.
+  // For batch and channels, any axes that are not resized will do: their scale is 1 and their
+  // region 0..1.
   std::vector<int64_t> others;
   for (int64_t i = 0; i < rank; ++i) {
     if (std::find(axes.begin(), axes.end(), i) == axes.end()) others.push_back(i);
@@ -254,8 +256,8 @@ Result<ValueId> AroundAxes(OnnxLowering& b, ValueId all, const std::vector<int64
   return b.Add("Gather", {}, {all, b.Ints(std::move(places))}, role);
 }
 
-// Resizes the axes first..last of x, which stand between batch and channels; `axes` are their
-// places in the target.
+// Resizes the axes first..last of x, which are between batch and channels; `axes` are their
+// positions in the target.
 Result<ValueId> AddResize(OnnxLowering& b, ResizeAttrs attrs, ValueId x, const Target& target,
                           const std::vector<int64_t>& axes, std::string_view role) {
   if (!target.scales.empty()) {
@@ -297,7 +299,8 @@ Result<ValueId> Place(OnnxLowering& b, ResizeAttrs attrs, const Target& target) 
     for (int64_t i = 1; i + 1 < rank; ++i) axes.push_back(i);
     return AddResize(b, std::move(attrs), b.in(0), target, axes, "");
   }
-  // Any other axes: in front of them everything else as one batch, behind them one channel.
+  // For any other axes: everything else becomes one batch axis in front, and a channel axis of size
+  // one is added at the end.
   std::vector<int64_t> perm, back(static_cast<size_t>(rank));
   for (int i = 0; i < rank; ++i) {
     if (resized(i)) axes.push_back(i);
@@ -350,7 +353,7 @@ Result<Values> LowerResize(OnnxLowering& b) {
     ONCILLA_ASSIGN(const int at, NormalizeAxis(axis, target.rank));
     axis = at;
   }
-  // An input that is not used may be given as an empty tensor.
+  // An unused input may be given as an empty tensor.
   const auto used = [&](size_t i) { return b.has(i) && b.in_fact(i).shape.elements().size != 0; };
   if (used(3)) {
     ONCILLA_TRY(FromSizes(b, axes, target));
@@ -377,7 +380,7 @@ Result<Values> LowerResize(OnnxLowering& b) {
   return One(Place(b, std::move(attrs), target));
 }
 
-// Resize as it was in opset 10, and Upsample: scales only, no choice of coordinates.
+// Resize as in opset 10, and Upsample: scales only, and no choice of coordinates.
 Result<Values> LowerOldResize(OnnxLowering& b) {
   ONCILLA_ASSIGN(std::string mode, b.String("mode", "nearest"));
   if (mode == "bilinear") mode = "linear";
@@ -404,7 +407,7 @@ Result<Values> LowerOldResize(OnnxLowering& b) {
     ONCILLA_TRY(FromScales(b, 1, axes, target));
   }
   if (target.computed_scales != kNoValue && mode == "nearest" && b.op() != "Upsample") {
-    // Which pixel is taken depends on whether it shrinks or grows.
+    // Which pixel is taken depends on whether the axis shrinks or grows.
     return Unsupported("the list of scales is computed while running; it must be a constant");
   }
   const auto any = [&](auto test) {
@@ -417,12 +420,12 @@ Result<Values> LowerOldResize(OnnxLowering& b) {
   ResizeAttrs attrs;
   attrs.mode = mode;
   attrs.coordinates = "asymmetric";
-  // Where nothing is said, enlarging repeats pixels and shrinking takes the next one.
+  // Without a rule, enlarging repeats pixels and shrinking takes the next pixel.
   if (mode == "nearest") attrs.nearest = shrinks ? "ceil" : "floor";
   return One(Place(b, std::move(attrs), target));
 }
 
-// The image between its pixels, at the places of the second input.
+// Samples the image between its pixels, at the points of the second input.
 Result<Values> LowerGridSample(OnnxLowering& b) {
   ONCILLA_ASSIGN(std::string mode, b.String("mode", "linear"));
   ONCILLA_ASSIGN(std::string padding, b.String("padding_mode", "zeros"));
@@ -447,7 +450,7 @@ Result<Values> LowerRoiAlign(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int64_t width, b.Int("output_width", 1));
   ONCILLA_ASSIGN(const int64_t samples, b.Int("sampling_ratio", 0));
   ONCILLA_ASSIGN(const float scale, b.Float("spatial_scale", 1));
-  // Before opset 16 regions were not moved.
+  // Before opset 16, regions were not shifted by half a pixel.
   const char* usual = b.version() < 16 ? "output_half_pixel" : "half_pixel";
   ONCILLA_ASSIGN(const std::string way, b.String("coordinate_transformation_mode", usual));
   if (way != "half_pixel" && way != "output_half_pixel") {

@@ -1,5 +1,5 @@
 // ONNX's window functions and Fourier transforms, the latter as products with a constant matrix:
-// exact to rounding, and fit for the few thousand points that models transform.
+// exact up to rounding, and suited to the few thousand points that models transform.
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -10,8 +10,8 @@
 namespace oncilla {
 namespace {
 
-// a0 - a1 cos(2 pi n / N) + a2 cos(4 pi n / N) for n below `size`, where N is size, or size - 1 for
-// a symmetric window.
+// a0 - a1 cos(2 pi n / N) + a2 cos(4 pi n / N) for n below `size`, where N is size for a periodic
+// window, and size - 1 for a symmetric one.
 Result<Values> LowerWindow(OnnxLowering& b) {
   double a0 = 0.5, a1 = 0.5, a2 = 0;
   if (b.op() == "HammingWindow") a0 = 25.0 / 46, a1 = 1 - a0;
@@ -50,7 +50,7 @@ Result<Values> LowerWindow(OnnxLowering& b) {
 
 constexpr int64_t kMostPoints = 2048;
 
-// How many parts the last axis has: 1 of real numbers, 2 of complex ones.
+// The number of parts in the last axis: 1 for real numbers, 2 for complex ones.
 Result<int64_t> PartsOf(OnnxLowering& b, int rank) {
   const PartialShape shape = b.in_fact(0).shape;
   if (!shape.ranked() || !shape[rank - 1].known()) return Unsupported("the last axis is unknown");
@@ -59,12 +59,12 @@ Result<int64_t> PartsOf(OnnxLowering& b, int rank) {
   return InvalidArgument("the last axis has ", parts, " parts");
 }
 
-// [n] and [m] integers as the products of all pairs over `period`, in turns of a circle.
+// The angles 2 pi n m / period for all pairs of the integers [n] and [m].
 Result<ValueId> Angles(OnnxLowering& b, ValueId rows, ValueId columns, ValueId period,
                        DType dtype) {
   ONCILLA_ASSIGN(const ValueId upright, b.Unsqueeze(rows, {1}, "points_upright"));
   ONCILLA_ASSIGN(ValueId turn, b.Add("Mul", {}, {upright, columns}, "products"));
-  // Whole turns are taken off while numbers are exact.
+  // Whole turns are removed while the numbers are exact integers.
   ONCILLA_ASSIGN(turn, b.Add("FloorMod", {}, {turn, period}, "parts"));
   ONCILLA_ASSIGN(turn, b.Cast(turn, dtype, "parts_real"));
   ONCILLA_ASSIGN(const ValueId whole, b.Cast(period, dtype, "period_real"));
@@ -73,7 +73,7 @@ Result<ValueId> Angles(OnnxLowering& b, ValueId rows, ValueId columns, ValueId p
   return b.Add("Div", {}, {turn, whole}, "angles");
 }
 
-// A number of rank 0 and type i64 from an input that holds one.
+// A number of rank 0 and type i64, from an input that holds one.
 Result<ValueId> Whole(OnnxLowering& b, size_t input, std::string_view role) {
   ONCILLA_ASSIGN(const ValueId wide, b.Cast(b.in(input), DType::kI64, StrCat(role, "_i64")));
   return b.Add("Reshape", {}, {wide, b.Ints({})}, role);
@@ -85,8 +85,8 @@ Result<ValueId> CountTo(OnnxLowering& b, ValueId limit, std::string_view role) {
   return b.Add("Range", {}, {none, limit, one}, role);
 }
 
-// The order that brings axis `at` (a number of rank 0) before the last of `rank` axes, and the one
-// that brings it back.
+// The permutation that moves axis `at` (a number of rank 0) before the last of `rank` axes, and the
+// one that moves it back.
 struct Orders {
   ValueId there, back;
 };
@@ -114,7 +114,7 @@ Result<Orders> OrdersOf(OnnxLowering& b, ValueId at, int rank) {
   return orders;
 }
 
-// x [.., n, parts] with `points` places in its axis before the last: cut, or filled up with zeros.
+// x [.., n, parts] with `points` elements in its second-to-last axis: cut, or padded with zeros.
 Result<ValueId> WithPoints(OnnxLowering& b, ValueId x, int rank, ValueId points) {
   ONCILLA_ASSIGN(const ValueId own, b.Sizes(x, rank - 2, rank - 1, "own_points"));
   ONCILLA_ASSIGN(const ValueId wanted, b.Unsqueeze(points, {0}, "wanted_points"));
@@ -127,8 +127,8 @@ Result<ValueId> WithPoints(OnnxLowering& b, ValueId x, int rank, ValueId points)
   return b.Add("Slice", {}, {x, b.Ints({0}), wanted, b.Ints({rank - 2})}, "of_points");
 }
 
-// Sums over the points (rows of `angle`) as they stand before the last axis of x [.., n, parts]:
-// complex, or with `real_only` their real part alone; `sign` is that of the exponent.
+// The sums over the points (rows of `angle`), which are the second-to-last axis of x [.., n,
+// parts]: complex, or with `real_only` only the real part; `sign` is that of the exponent.
 Result<ValueId> SumWaves(OnnxLowering& b, ValueId x, int rank, int64_t parts, ValueId angle,
                          double sign, bool real_only) {
   ONCILLA_ASSIGN(const ValueId cosine, b.Add("Cos", {}, {angle}, "cosine"));
@@ -158,8 +158,8 @@ Result<ValueId> SumWaves(OnnxLowering& b, ValueId x, int rank, int64_t parts, Va
   return b.Add(ConcatAttrs{.axis = rank - 1}, {real, imaginary}, "pairs");
 }
 
-// What each bin of one side counts: the first, and the last of an even number of points, stand for
-// themselves, the others also for their mirror images.
+// The weight of each bin of a one-sided transform: the first bin, and the last one of an even
+// number of points, count once; the others also stand for their mirror images.
 Result<ValueId> MirrorWeights(OnnxLowering& b, ValueId bin, ValueId points, DType dtype) {
   const ValueId none = b.Constant(Tensor::ScalarInt64(0));
   const ValueId two = b.Constant(Tensor::ScalarInt64(2));
@@ -172,11 +172,11 @@ Result<ValueId> MirrorWeights(OnnxLowering& b, ValueId bin, ValueId points, DTyp
   return b.Unsqueeze(weight, {1}, "weight_upright");
 }
 
-// The transform where axis or lengths are computed, or back to a real signal: the waves, too, are
-// computed.
+// The transform with a computed axis or length, or back to a real signal: the matrix of waves is
+// computed at run time, too.
 Result<Values> LowerComputedDft(OnnxLowering& b, bool inverse, bool onesided, ValueId axis,
                                 int rank) {
-  const DType dtype = DType::kF64;  // what cancels out should leave nothing behind
+  const DType dtype = DType::kF64;  // so that terms that cancel leave nothing behind
   ONCILLA_ASSIGN(const int64_t parts, PartsOf(b, rank));
   const bool to_real = inverse && onesided;
   if (to_real && parts != 2) return InvalidArgument("the inverse of one side takes complex bins");
@@ -259,7 +259,7 @@ Result<Values> LowerDft(OnnxLowering& b) {
     pads[static_cast<size_t>(rank + at)] = points - size.size;
     ONCILLA_ASSIGN(x, b.Add("Pad", {}, {x, b.Ints(std::move(pads))}, "padded"));
   }
-  // The axis next to the parts; both are then one axis of the product.
+  // The axis is moved next to the parts; both then form one axis of the product.
   std::vector<int64_t> perm, back(static_cast<size_t>(rank)), copied;
   for (int64_t i = 0; i < rank - 1; ++i) {
     if (i != at) perm.push_back(i);
@@ -284,11 +284,11 @@ Result<Values> LowerDft(OnnxLowering& b) {
   return One(b.Transpose(y, std::move(back), ""));
 }
 
-// The same where step or length are computed: frames are gathered, the waves computed.
+// The same with a computed step or length: frames are gathered, and the waves computed.
 Result<Values> LowerComputedStft(OnnxLowering& b, bool onesided) {
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
   if (rank != 2 && rank != 3) return InvalidArgument("the signal has rank ", rank);
-  const DType dtype = DType::kF64;  // what cancels out should leave nothing behind
+  const DType dtype = DType::kF64;  // so that terms that cancel leave nothing behind
   int64_t parts = 1;
   ValueId x = b.in(0);
   if (rank == 2) {
@@ -338,7 +338,7 @@ Result<Values> LowerComputedStft(OnnxLowering& b, bool onesided) {
   return One(b.Cast(y, b.dtype(), ""));
 }
 
-// Windows of the signal, each transformed: a convolution with the waves.
+// Transforms each window of the signal: a convolution with the waves.
 Result<Values> LowerStft(OnnxLowering& b) {
   ONCILLA_ASSIGN(const bool onesided, b.Flag("onesided", true));
   const bool computed = !b.in_fact(1).has_value() || (b.has(3) && !b.in_fact(3).has_value());
@@ -378,7 +378,7 @@ Result<Values> LowerStft(OnnxLowering& b) {
   return One(b.Add(ReshapeAttrs{.zero_copies = true}, {y, b.Ints({0, 0, bins, 2})}));
 }
 
-// 700 * (10^(m / 2595) - 1) hertz are m mel; and back.
+// m mel are 700 * (10^(m / 2595) - 1) hertz; this is the inverse.
 Result<ValueId> MelOf(OnnxLowering& b, size_t input, const std::string& name) {
   const DType dtype = DType::kF64;
   ONCILLA_ASSIGN(ValueId x, b.Cast(b.in(input), dtype, name));
@@ -409,7 +409,7 @@ Result<ValueId> BandEdges(OnnxLowering& b, ValueId bands) {
   ONCILLA_ASSIGN(edge, b.Add("Expm1", {}, {edge}, "edge_units"));
   ONCILLA_ASSIGN(const ValueId unit, b.Scalar(dtype, 700));
   ONCILLA_ASSIGN(edge, b.Add("Mul", {}, {edge, unit}, "edge_hertz"));
-  // (dft_length + 1) * hertz over the rate, rounded down.
+  // (dft_length + 1) * hertz / sample rate, rounded down.
   ONCILLA_ASSIGN(ValueId points, Whole(b, 1, "points"));
   ONCILLA_ASSIGN(points, b.Add("Add", {}, {points, b.Constant(Tensor::ScalarInt64(1))}, "more"));
   ONCILLA_ASSIGN(points, b.Cast(points, dtype, "points_real"));
@@ -420,7 +420,7 @@ Result<ValueId> BandEdges(OnnxLowering& b, ValueId bands) {
   return edge;
 }
 
-// Triangles over the bins of a spectrum, one for each band: [bins, bands].
+// Triangular windows over the bins of a spectrum, one for each band: [bins, bands].
 Result<Values> LowerMelWeightMatrix(OnnxLowering& b) {
   ONCILLA_ASSIGN(const DType to, b.Type("output_datatype", DType::kF32));
   const ValueId two = b.Constant(Tensor::ScalarInt64(2));
@@ -442,7 +442,7 @@ Result<Values> LowerMelWeightMatrix(OnnxLowering& b) {
   const auto op = [&](const char* name, ValueId x, ValueId y, const char* role) {
     return b.Add(name, {}, {x, y}, role);
   };
-  // Up from the lower edge to the centre, both counted; of no width it is the centre alone.
+  // Rises from the lower edge to the centre, both included; if that has no width, only the centre.
   ONCILLA_ASSIGN(const ValueId rise, op("Sub", centre, lower, "rise"));
   ONCILLA_ASSIGN(const ValueId risen, op("Sub", bin, lower, "risen"));
   ONCILLA_ASSIGN(const ValueId slope, op("DivNoNan", risen, rise, "slope"));
@@ -454,7 +454,7 @@ Result<Values> LowerMelWeightMatrix(OnnxLowering& b) {
   ONCILLA_ASSIGN(ValueId y, b.Add("Where", {}, {left, slope, zero}, "left"));
   ONCILLA_ASSIGN(const ValueId top, op("Equal", bin, centre, "top"));
   ONCILLA_ASSIGN(y, b.Add("Where", {}, {top, unit, y}, "peak"));
-  // Down to the upper edge, which is not counted.
+  // Falls to the upper edge, which is excluded.
   ONCILLA_ASSIGN(const ValueId fall, op("Sub", upper, centre, "fall"));
   ONCILLA_ASSIGN(const ValueId left_over, op("Sub", upper, bin, "left_over"));
   ONCILLA_ASSIGN(const ValueId down, op("DivNoNan", left_over, fall, "down"));

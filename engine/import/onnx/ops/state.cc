@@ -5,7 +5,7 @@ namespace oncilla {
 namespace {
 
 Result<Values> LowerLinearAttention(OnnxLowering& b) {
-  b.Ignore("chunk_size");  // a hint of how to go about it
+  b.Ignore("chunk_size");  // only a hint for the implementation
   LinearAttentionAttrs attrs;
   ONCILLA_ASSIGN(attrs.query_heads, b.NeedInt("q_num_heads"));
   ONCILLA_ASSIGN(attrs.heads, b.NeedInt("kv_num_heads"));
@@ -15,8 +15,8 @@ Result<Values> LowerLinearAttention(OnnxLowering& b) {
   return b.AddAll(attrs, b.all_inputs());
 }
 
-// A convolution of each channel by itself over the places up to its own; the places before the
-// first are the state, which the last ones become.
+// A causal depthwise convolution: each position sees the positions up to its own. The positions
+// before the first are the state, and the last ones become the new state.
 Result<Values> LowerCausalConv(OnnxLowering& b) {
   ONCILLA_ASSIGN(const std::string activation, b.String("activation", "none"));
   if (activation != "none" && activation != "silu" && activation != "swish") {
@@ -42,7 +42,7 @@ Result<Values> LowerCausalConv(OnnxLowering& b) {
   ONCILLA_ASSIGN(const ValueId inner, b.Add(attrs, {last, filter, b.in(2)}, "inner"));
   ONCILLA_ASSIGN(const ValueId y, b.ChannelsFirst(inner, 3));
   if (!b.wants(1)) return Values{y, kNoValue};
-  // Counted from the end, so that it is empty of a kernel of one tap.
+  // Counted from the end, so that it is empty for a kernel of one tap.
   ONCILLA_ASSIGN(const ValueId all, b.Sizes(x, 2, 3, "places"));
   ONCILLA_ASSIGN(const ValueId first, b.Add("Sub", {}, {all, b.Ints({taps - 1})}, "first_kept"));
   ONCILLA_ASSIGN(const ValueId state,
@@ -50,7 +50,8 @@ Result<Values> LowerCausalConv(OnnxLowering& b) {
   return Values{y, state};
 }
 
-// com.microsoft's have attributes beside ONNX's; the states of several steps at once are not kept.
+// com.microsoft's ops have attributes besides ONNX's; keeping the states of several steps is not
+// supported.
 Status RefuseWindow(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int64_t window, b.Int("state_window", 0));
   return window == 0 ? Status() : Unsupported("with state_window ", window);

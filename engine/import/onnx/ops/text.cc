@@ -1,4 +1,4 @@
-// ONNX's ops on strings, and pictures from their files.
+// ONNX's ops on strings, and decoding of image files.
 #include "engine/import/onnx/lowering.h"
 
 namespace oncilla {
@@ -12,7 +12,7 @@ std::string InLowerCase(std::string text) {
 }
 
 Result<Values> LowerStringNormalizer(OnnxLowering& b) {
-  // Only letters of ASCII change their case, which is the same in all locales that models name.
+  // Only ASCII letters change their case, which is the same in every locale that models name.
   b.Ignore("locale");
   ONCILLA_ASSIGN(const std::string action, b.String("case_change_action", "NONE"));
   ONCILLA_ASSIGN(const bool sensitive, b.Flag("is_case_sensitive", false));
@@ -39,7 +39,8 @@ Result<Values> LowerTfIdfVectorizer(OnnxLowering& b) {
 }
 
 Result<Values> LowerStringConcat(OnnxLowering& b) {
-  // Strings are joined where shapes are equal or single; others are stretched first.
+  // Strings are concatenated if shapes are equal or one is a scalar; otherwise they are broadcast
+  // first.
   ONCILLA_ASSIGN(const PartialShape shape, BroadcastShapes(b.in_fact(0).shape, b.in_fact(1).shape));
   Values parts = {b.in(0), b.in(1)};
   for (ValueId& part : parts) {
@@ -59,9 +60,10 @@ Result<Values> LowerRegexFullMatch(OnnxLowering& b) {
   return One(b.Add("RegexMatch", {}, {b.in(0), text}));
 }
 
-// How many parts each string has: of blanks, the rest behind the last cut counts unless empty.
+// The number of parts of each string. With blanks as separators, the rest after the last cut counts
+// unless it is empty.
 Result<ValueId> CountParts(OnnxLowering& b, const Values& split, bool by_blanks) {
-  // How often the row of each string occurs among the places.
+  // Counts how often the row of each string occurs among the positions.
   ONCILLA_ASSIGN(const ValueId rows, b.Add("Gather", GatherAttrs{.axis = 1},
                                            {split[0], b.Constant(Tensor::ScalarInt64(0))}, "rows"));
   ONCILLA_ASSIGN(const ValueId count, b.Add("Size", SizeAttrs{}, {b.in(0)}, "strings"));
@@ -76,7 +78,7 @@ Result<ValueId> CountParts(OnnxLowering& b, const Values& split, bool by_blanks)
   return b.Add(BincountAttrs{.to = DType::kI64}, std::move(inputs), "counts");
 }
 
-// The parts of each string, as many for each as the most have, and how many each has.
+// The parts of each string, padded to the largest number of parts, and the number of parts of each.
 Result<Values> LowerStringSplit(OnnxLowering& b) {
   ONCILLA_ASSIGN(std::string delimiter, b.String("delimiter", ""));
   ONCILLA_ASSIGN(const int64_t most, b.Int("maxsplit", -1));
@@ -94,7 +96,7 @@ Result<Values> LowerStringSplit(OnnxLowering& b) {
   ONCILLA_ASSIGN(const ValueId counts, CountParts(b, split, by_blanks));
   ONCILLA_ASSIGN(ValueId width, b.Add("Slice", {}, {split[2], b.Ints({1}), b.Ints({2})}, "width"));
   if (by_blanks && most > 0) {
-    // An empty rest may stand in a last column of its own.
+    // The rest, even if empty, may take a last column of its own.
     ONCILLA_ASSIGN(const ValueId all,
                    b.Add(ConcatAttrs{.axis = 0}, {counts, b.Ints({0})}, "counts_or_none"));
     ONCILLA_ASSIGN(width, b.Add("ReduceMax", ReduceAttrs{.keep_dims = true}, {all}, "used_width"));
@@ -108,7 +110,7 @@ Result<Values> LowerStringSplit(OnnxLowering& b) {
   return Values{parts, by_string};
 }
 
-// What the luma of colours is, in 16 bits behind the point: ITU-R 601.
+// The luma of colours, with coefficients of 16 fractional bits: ITU-R BT.601.
 Result<Values> AddLuma(OnnxLowering& b, ValueId rgb) {
   const int32_t factors[] = {19595, 38470, 7471}, half[] = {32768}, bits[] = {16};
   const ValueId parts = b.Constant(Tensor::Of<int32_t>(DType::kI32, {3}, factors));
@@ -122,7 +124,7 @@ Result<Values> AddLuma(OnnxLowering& b, ValueId rgb) {
   return One(b.Cast(y, DType::kU8, ""));
 }
 
-// A picture from the bytes of its file. Formats that the engine does not read fail the run.
+// Decodes an image file. Formats that the engine does not read fail the run.
 Result<Values> LowerImageDecoder(OnnxLowering& b) {
   ONCILLA_ASSIGN(const std::string format, b.String("pixel_format", "RGB"));
   if (format != "RGB" && format != "BGR" && format != "Grayscale") {
@@ -138,9 +140,9 @@ Result<Values> LowerImageDecoder(OnnxLowering& b) {
   return One(b.Add("Reverse", {}, {rgb, b.Ints({-1})}));
 }
 
-// com.microsoft's: what an expression finds in each string, beside each other, filled up to the
-// longest row. Findings are marked with two control characters, which no text holds, and what
-// stands outside the marks is taken away.
+// com.microsoft's Tokenizer: the matches of an expression in each string, side by side, padded to
+// the longest row. Matches are marked with two control characters, which no text contains, and
+// everything outside the marks is removed.
 Result<Values> LowerTokenizer(OnnxLowering& b) {
   ONCILLA_ASSIGN(const int64_t mark, b.NeedInt("mark"));
   ONCILLA_ASSIGN(const int64_t least, b.NeedInt("mincharnum"));

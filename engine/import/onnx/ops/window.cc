@@ -1,4 +1,4 @@
-// Lists are checked for their length here; values are checked by inference.
+// The lengths of lists are checked here; their values are checked by inference.
 #include "engine/import/onnx/ops/window.h"
 
 namespace oncilla {
@@ -21,7 +21,7 @@ Result<Window> ReadOnnxWindow(const OnnxLowering& b, int spatial, bool dilations
   ONCILLA_ASSIGN(window.pads, OnnxSpatialList(b, "pads", 2 * spatial));
   ONCILLA_ASSIGN(const std::string auto_pad, b.String("auto_pad", "NOTSET"));
   if (auto_pad == "NOTSET") return window;
-  window.pads.clear();  // they mean nothing beside another rule; files still carry them
+  window.pads.clear();  // ignored with another rule, but some files still contain them
   if (auto_pad == "VALID") {
     window.auto_pad = "valid";
   } else if (auto_pad == "SAME_UPPER") {

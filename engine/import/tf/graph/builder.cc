@@ -20,7 +20,7 @@ SourceNode SourceNodeOf(const TfFlatNode& node) {
   constexpr std::string_view kLocation = "loc:@";
   for (std::string_view group : *groups) {
     if (group.substr(0, kLocation.size()) != kLocation) continue;
-    // Names inside a call are spelled with the call's in front.
+    // A name inside an inlined call has the call's name in front.
     const size_t own = std::min(node.source->name.size(), node.name.size());
     const auto call = std::string_view(node.name).substr(0, node.name.size() - own);
     out.group = StrCat(call, group.substr(kLocation.size()));
@@ -45,7 +45,7 @@ Status TfBuilder::Build(std::span<const ValueId> inputs) {
   }
   for (size_t i = 0; i < flat_.nodes.size(); ++i) ONCILLA_TRY(AddNode(i));
   if (!flat_.cycle.empty() && !any_failed_) {
-    return DataLoss("the data edges form a circle through '", flat_.cycle, "'");
+    return DataLoss("the data edges form a cycle through '", flat_.cycle, "'");
   }
   return {};
 }
@@ -77,7 +77,7 @@ Result<ValueId> TfBuilder::Output(size_t i) {
   return Get(ref);
 }
 
-// What changes is read where it is used, unless the op works on the variable itself.
+// A variable that changes is read at the point of use, unless the op takes its handle.
 Result<ValueId> TfBuilder::GetForNode(const TfFlatNode& node, size_t input, bool takes_handles) {
   const TfRef& ref = node.inputs[input];
   if (takes_handles || ref.node < 0) return Get(ref);
@@ -109,8 +109,8 @@ Status TfBuilder::AddNode(size_t i) {
     failed_[i] = 1;
     any_failed_ = true;
   };
-  // Complex tensors have a last axis for their parts, of which only their own rows know. Loops and
-  // branches hand them on.
+  // Complex tensors have an additional last axis for their parts, which only the rows for complex
+  // ops know. Loops and branches pass them on unchanged.
   const bool complex = HasComplexType(*node.source);
   const TfOpRow* row = complex || !node.bodies.empty() ? nullptr : FindTfOp(node.op());
   if (!node.bodies.empty()) {
@@ -124,7 +124,7 @@ Status TfBuilder::AddNode(size_t i) {
       return {};
     }
   }
-  // What depends on an unsupported node is not judged, only passed over.
+  // A node that depends on an unsupported one is skipped rather than judged.
   for (const TfRef& ref : node.inputs) {
     if (ref.node < 0) continue;
     const bool later = ref.node >= static_cast<int>(i);  // on a cycle
@@ -141,7 +141,7 @@ Status TfBuilder::AddNode(size_t i) {
   }
   const Status& status = outputs.status();
   if (status.code() == Code::kUnimplemented) {
-    // A body that failed has told its own reasons.
+    // A body that failed has already reported its own reasons.
     if (Message(status) != kTfBodyFailed) {
       state_.unsupported.Add(node.op(), Message(status), node.name);
     }
@@ -171,7 +171,8 @@ Result<Values> TfBuilder::Lower(const TfFlatNode& node, const TfOpRow* row) {
   return One(lowering.Add(row->canonical, {}, lowering.all_inputs()));
 }
 
-// "node:0", the source name of a tensor; a value that is an input's or another node's keeps its.
+// Names a node's outputs "node:0" and so on. A value that is an input's or another node's keeps its
+// name.
 void TfBuilder::NameValues(const TfFlatNode& node, const Values& values) {
   for (size_t k = 0; k < values.size(); ++k) {
     if (values[k] == kNoValue || !graph_.value(values[k]).name.empty()) continue;

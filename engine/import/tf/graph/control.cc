@@ -1,9 +1,9 @@
-// Loops and branches.
+// Loops and branches, lowered to While and If.
 //
-// Types flow into functions from outside: each is lowered for the shapes that its call site gives
-// it. What a loop carries may change its shape from round to round, so its function is lowered
-// again with less known of the shape until that holds for its results too. Values that a loop
-// hands on unchanged need not be carried: constants are set into its function.
+// Types flow into functions from outside: each function is lowered for the shapes of its call site.
+// The shape of a loop variable may change from iteration to iteration, so the body is lowered again
+// with less known of the shape, until the shapes of its results fit as well. Values that a loop
+// passes on unchanged need not be carried; constants are put into its functions.
 #include "engine/import/tf/graph/control.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kMaxRounds = 10;
 
-// Functions made since `size` are dropped: their callers are lowered again.
+// Drops the functions added since there were `size`: their callers are lowered again.
 void DropFunctions(Module& module, size_t size) {
   module.functions.erase(module.functions.begin() + static_cast<ptrdiff_t>(size),
                          module.functions.end());
@@ -34,27 +34,27 @@ bool SameShape(const PartialShape& a, const PartialShape& b) {
   return true;
 }
 
-// A number to count with.
+// The type of a for loop's counter.
 Fact Count() { return Fact::Of(DType::kI32, PartialShape::OfRank(0)); }
 
 Tensor ScalarInt32(int32_t value) {
   return Tensor::Copy({DType::kI32, {}}, std::as_bytes(std::span(&value, 1)));
 }
 
-// The fact of a value that changes: nothing of its contents.
+// The type of a value that changes: without its contents.
 Fact TypeOf(const Fact& fact) {
   return fact.kind == ValueKind::kList ? Fact::List(fact.dtype, fact.shape)
                                        : Fact::Of(fact.dtype, fact.shape);
 }
 
-// A fact as an attribute declares it. Names of sizes mean nothing outside their graph.
+// A fact as an attribute stores it. Names of sizes mean nothing outside their graph.
 std::string Declared(const Fact& fact) {
   Fact plain = TypeOf(fact);
   for (int i = 0; i < plain.shape.rank(); ++i) plain.shape[i].name.clear();
   return StrCat(plain);
 }
 
-// The truth of a value that may be a scalar, which counts by itself, or not, when its size does.
+// Converts a value of unknown rank to bool: a scalar by its value, anything else by its size.
 Result<ValueId> UnrankedToBool(Graph& graph, ValueId x, const std::string& name) {
   const auto add = [&](std::string_view role, std::string_view op, AttrMap attrs, Values in) {
     return graph.Add(StrCat(name, "/", role), op, std::move(attrs), std::move(in));
@@ -76,13 +76,14 @@ Result<ValueId> UnrankedToBool(Graph& graph, ValueId x, const std::string& name)
   return add("bool", "Where", {}, {scalar, any, some});
 }
 
-// TensorFlow's truth: a number that is not zero, a string or a tensor that is not empty.
+// TensorFlow's rule: true for a number that is not zero and for a string or tensor that is not
+// empty.
 Result<ValueId> ToBool(Graph& graph, ValueId x, const std::string& name) {
   const Fact& fact = graph.fact(x);
   if (!fact.shape.ranked()) return UnrankedToBool(graph, x, name);
   const bool scalar = fact.shape.rank() == 0;
   if (scalar && fact.dtype == DType::kBool) return x;
-  // The length of a string, the number of elements of a tensor.
+  // The length of a string, or the number of elements of a tensor.
   const std::string_view size = !scalar                        ? "Size"
                                 : fact.dtype == DType::kString ? "StringLength"
                                                                : "";
@@ -91,16 +92,16 @@ Result<ValueId> ToBool(Graph& graph, ValueId x, const std::string& name) {
   return graph.Add(name + "/bool", "Cast", WriteAttrs(CastAttrs{DType::kBool}), {number});
 }
 
-// An input of a function as its graph holds it.
+// Adds an argument of a function to its graph.
 ValueId AddArgument(Graph& function, const TfFlatGraph& flat, size_t i, const Fact& fact) {
   const int node = flat.inputs[i];
   std::string name = node < 0 ? StrCat("argument", i) : flat.nodes[static_cast<size_t>(node)].name;
   return function.AddInput(std::move(name), fact);
 }
 
-// A loop being lowered: while(cond) body, or a for loop over body. That one carries its counter,
-// limit and step (inputs 0 to 2) before the values (from input 3 on), and its body takes the
-// counter before them.
+// Lowers one loop: while(cond) body, or a for loop. The For op carries counter, limit and step
+// (inputs 0 to 2) before the values (from input 3 on), and its body takes the counter before the
+// values.
 class Loop {
  public:
   Loop(TfImportState& state, Graph& graph, const TfFlatNode& node, std::span<const ValueId> inputs)
@@ -114,10 +115,11 @@ class Loop {
   Result<Values> Lower() {
     const TfFlatGraph& body = BodyGraph();
     const size_t count = inputs_.size();
-    const size_t first = counts_ ? 1 : 0;  // of the body's arguments
+    const size_t first = counts_ ? 1 : 0;  // index of the first value among the body's arguments
     if (body.outputs.size() != count || body.inputs.size() != count + first) {
       return DataLoss("carries ", count, " values and its body gives ", body.outputs.size());
     }
+    // Decide for each value whether it is a handle, a constant, unchanged, or carried.
     for (size_t i = 0; i < count; ++i) {
       const bool handle = inputs_[i] == kNoValue;
       const bool constant = !handle && graph_.value(inputs_[i]).is_constant();
@@ -131,18 +133,20 @@ class Loop {
                                   : Role::kInvariant);
       facts_.push_back(handle ? Fact() : TypeOf(graph_.fact(inputs_[i])));
     }
+    // Lower the body until its results have the shapes of its arguments (a fixed point).
     const size_t functions = state_.module.functions.size();
     std::optional<Graph> lowered;
     for (int round = 0; round < kMaxRounds && !lowered.has_value(); ++round) {
       DropFunctions(state_.module, functions);
       ONCILLA_ASSIGN(lowered, LowerBody(round + 2 >= kMaxRounds));
     }
-    if (!lowered.has_value()) return Unsupported("the shapes that it carries do not settle");
+    if (!lowered.has_value()) return Unsupported("the shapes of its variables do not converge");
     ONCILLA_ASSIGN(Graph cond, counts_ ? CountingCond() : LowerCond());
     if (counts_) ONCILLA_TRY(CheckRange());
     WhileAttrs attrs{node_.name + "/cond", node_.name + "/body", {}};
     state_.module.functions.emplace_back(attrs.cond, std::move(cond));
     state_.module.functions.emplace_back(attrs.body, *std::move(lowered));
+    // The While node carries the range and every value that is not a handle or constant.
     Values carried = range_;
     attrs.outputs.assign(range_.size(), Declared(Count()));
     for (size_t i = 0; i < count; ++i) {
@@ -164,7 +168,7 @@ class Loop {
  private:
   enum class Role { kHandle, kConstant, kInvariant, kCarried };
 
-  // Whether a body's result is a variable that nobody writes, which it finds by itself.
+  // Whether a result of the body is a variable that nothing writes; the body reads that by itself.
   static bool IsVariable(const TfFlatGraph& body, size_t i, const Tensor& value) {
     if (body.outputs[i].node < 0) return false;
     const TfFlatNode& node = body.nodes[static_cast<size_t>(body.outputs[i].node)];
@@ -178,13 +182,13 @@ class Loop {
 
   const TfFlatGraph& BodyGraph() const { return node_.bodies[counts_ ? 0 : 1]; }
 
-  // Counter, limit and step of a for loop, as inputs of a function.
+  // Adds counter, limit and step of a for loop to a function's inputs.
   static Values AddRange(Graph& function) {
     return {function.AddInput("counter", Count()), function.AddInput("limit", Count()),
             function.AddInput("delta", Count())};
   }
 
-  // The values, as arguments of a function whose flat graph numbers them from `first` on.
+  // The loop's values as arguments of a function, whose flat graph numbers them from `first` on.
   Values Arguments(Graph& function, const TfFlatGraph* flat, size_t first) {
     Values values;
     for (size_t i = 0; i < inputs_.size(); ++i) {
@@ -208,7 +212,7 @@ class Loop {
     return graph.Add(StrCat(node_.name, "/", name), op, {}, {a, b});
   }
 
-  // step >= 0 ? counter < limit : counter > limit
+  // The condition: step >= 0 ? counter < limit : counter > limit
   Result<Graph> CountingCond() {
     Graph cond(graph_.shared_ops());
     const Values range = AddRange(cond);
@@ -223,8 +227,8 @@ class Loop {
     return cond;
   }
 
-  // TensorFlow refuses to count away from the limit: with the sign s of the step, s * start must
-  // be at most s * limit, and with a step of zero the two must be equal.
+  // TensorFlow refuses a range that leads away from the limit: with the step's sign s, s * start
+  // must be at most s * limit; with a step of zero, start and limit must be equal.
   Status CheckRange() {
     ONCILLA_ASSIGN(const ValueId sign, graph_.Add(node_.name + "/sign", "Sign", {}, {range_[2]}));
     ONCILLA_ASSIGN(const ValueId ahead,
@@ -247,8 +251,8 @@ class Loop {
         .status();
   }
 
-  // The body for facts_; nothing when its results have shapes that these do not cover: then facts_
-  // know less, at the end no shape at all.
+  // Lowers the body for the types facts_. Returns nothing if its results have shapes that facts_ do
+  // not cover; facts_ then know less, and with `give_up` no shape at all.
   Result<std::optional<Graph>> LowerBody(bool give_up) {
     const TfFlatGraph& flat = BodyGraph();
     Graph body(graph_.shared_ops());
@@ -310,7 +314,7 @@ class Loop {
   Facts facts_;
 };
 
-// The branch that a known selector takes.
+// The branch that a selector of known value takes.
 Result<size_t> KnownBranch(const Tensor& selector, size_t branches) {
   ONCILLA_ASSIGN(const auto ints, ToInt64s(selector));
   if (ints.size() != 1) return InvalidArgument("its selector is ", selector.desc());
@@ -333,6 +337,7 @@ Result<Values> LowerIf(TfImportState& state, Graph& graph, const TfFlatNode& nod
       return DataLoss("its branches differ in what they take or give");
     }
   }
+  // A known selector: lower that branch in place.
   if (graph.fact(selector).has_value()) {
     ONCILLA_ASSIGN(const size_t branch,
                    KnownBranch(graph.fact(selector).value, node.bodies.size()));
@@ -346,6 +351,8 @@ Result<Values> LowerIf(TfImportState& state, Graph& graph, const TfFlatNode& nod
     }
     return values;
   }
+  // Otherwise each branch becomes a function. Constants are copied into it, all else is an
+  // argument.
   Values arguments = {selector};
   for (ValueId id : outer) {
     if (id != kNoValue && !graph.value(id).is_constant()) arguments.push_back(id);
@@ -370,7 +377,7 @@ Result<Values> LowerIf(TfImportState& state, Graph& graph, const TfFlatNode& nod
     TfBuilder builder(state, branch, flat);
     ONCILLA_TRY(builder.Build(values));
     failed |= builder.failed();
-    if (failed) continue;  // so that all branches tell what they lack
+    if (failed) continue;  // continue, so that every branch reports what it lacks
     for (size_t i = 0; i < results; ++i) {
       ONCILLA_ASSIGN(const ValueId value, builder.Output(i));
       if (value == kNoValue) return Unsupported("a branch chooses between resources");
@@ -407,7 +414,7 @@ Result<Values> LowerTfControl(TfImportState& state, Graph& graph, const TfFlatNo
   if (op == "For") {
     if (node.bodies.size() != 1 || inputs.size() < 3) return DataLoss("needs a range and a body");
     for (size_t i = 0; i < 3; ++i) {
-      if (inputs[i] == kNoValue) return DataLoss("a handle is no number to count with");
+      if (inputs[i] == kNoValue) return DataLoss("a handle cannot be a loop counter");
     }
     return Loop(state, graph, node, inputs).Lower();
   }
@@ -442,7 +449,7 @@ Status UseTfState(TfImportState& state, Graph& graph, const TfFlatNode& node) {
     if (!known) variables.push_back({std::move(name), node.name, std::move(first)});
   };
   if (IsTfTable(node.op())) {
-    // Tables that do not change must be initialised.
+    // Tables that do not change must have contents from their initialiser.
     TfTableContents first;
     if (node.op().find("Mutable") != std::string_view::npos) {
       ONCILLA_ASSIGN(first, FirstTfTable(state, node));
@@ -454,8 +461,8 @@ Status UseTfState(TfImportState& state, Graph& graph, const TfFlatNode& node) {
   if (IsTfStack(node.op())) {
     ONCILLA_ASSIGN(const Fact list, TfStackFact(state.source, *node.source));
     use(node.name, Tensor());
-    // Empty when a run begins; the bodies of its loops push and pop. One that a function makes for
-    // itself would have to be as many as its calls.
+    // A stack is empty when a run begins; the bodies of loops push and pop. A stack made inside a
+    // function would need one instance per call.
     if (&graph != &state.module.main) {
       const bool known =
           std::any_of(state.module.main.nodes().begin(), state.module.main.nodes().end(),
@@ -476,7 +483,7 @@ Status UseTfState(TfImportState& state, Graph& graph, const TfFlatNode& node) {
   }
   ONCILLA_TRY(TfVariableFact(state.source, *node.source).status());
   Result<Tensor> first = state.variable(*node.source);
-  // Without one it must be assigned before it is read, which the run checks.
+  // A variable without an initial value must be assigned before it is read; the run checks that.
   use(node.name, first.ok() ? *std::move(first) : Tensor());
   return {};
 }

@@ -1,4 +1,4 @@
-// Lowering of what is not one op: loops and branches, whose functions become functions of the
+// Lowering of more than single ops: loops and branches, whose functions become functions of the
 // Module, and variables and tables that change.
 #pragma once
 

@@ -1,11 +1,11 @@
-// Sorting a flat graph.
+// Topological order of a flat graph.
 #include "engine/import/tf/graph/functions.h"
 
 namespace oncilla {
 
-// Depth first, without recursion. A node waits for its inputs, one with effects for the effect
-// before it too. The Switches that it waits for come before it where nothing else is in the way:
-// what must have been taken for them is known then.
+// Depth-first without recursion. A node comes after its inputs, and one with effects also after the
+// previous effect. The Switches that it depends on come before it where possible, so that their
+// guards are known by then.
 void SortTfFlatGraph(TfFlatGraph& graph) {
   const size_t count = graph.nodes.size();
   std::vector<int> before(count, -1);

@@ -1,4 +1,4 @@
-// Flattening, the walk over everything that runs: its order, its effects, and the names of tensors.
+// Flattening: visits everything that runs, and finds its order, its effects, and tensors by name.
 #include "engine/base/near_names.h"
 #include "engine/import/tf/graph/flattener.h"
 #include "engine/import/tf/messages.h"
@@ -89,7 +89,7 @@ Result<std::vector<Site>> Flattener::RunsBefore(const Site& site) {
     if (input.control && frames_[site.frame]->function != nullptr &&
         frames_[site.frame]->body->Find(input.node) < 0 &&
         frames_[site.frame]->function->FindArg(input.node) >= 0) {
-      continue;  // waits for an argument, which is there before the call begins
+      continue;  // an argument is available before the call begins
     }
     ONCILLA_ASSIGN(const Site source, Source(site.frame, input));
     out.push_back(source);
@@ -127,7 +127,8 @@ Status Flattener::FindEffects() {
     ONCILLA_ASSIGN(const Site named, Source(site.frame, node.inputs[0]));
     ONCILLA_ASSIGN(const Site target, FollowHandle(named));
     if (IsArgument(target)) continue;
-    // Ways end at what is written: those gone before may end elsewhere now.
+    // A path through handles ends at a variable that is written, so paths found earlier may be
+    // outdated.
     if (written_.insert({target.frame, target.node, 0}).second) followed_[1].clear();
   }
   has_state_ |= !written_.empty();
@@ -219,7 +220,7 @@ Result<Site> Flattener::FindInside(const TfInput& input) {
   while (true) {
     const TfBody& body = *frames_[frame]->body;
     if (const int node = body.Find(rest); node >= 0) return Site{frame, node, input.index};
-    // The longest prefix that is a call.
+    // The longest prefix that names a call.
     int call = -1;
     size_t cut = rest.size();
     while (call < 0 && cut != Bytes::npos && cut > 0) {

@@ -1,5 +1,5 @@
-// Flattening: frames, walks from an input to what computes it, and the flat nodes that fetches
-// need.
+// Flattening: frames (inlined calls), paths from an input to the node that computes it, and the
+// flat nodes that fetches need.
 #include "engine/import/tf/graph/functions.h"
 
 #include "engine/import/tf/graph/flattener.h"
@@ -41,7 +41,7 @@ Result<TfFlatGraph> Flattener::Run() {
     regions_[0].graph.outputs.push_back(ref);
   }
   ONCILLA_TRY(Expand());
-  // Regions begin inside earlier ones, so the last are complete first.
+  // A region begins inside an earlier one, so the last ones are complete first.
   for (size_t r = regions_.size(); r-- > 0;) {
     SortTfFlatGraph(regions_[r].graph);
     if (r == 0) break;
@@ -63,7 +63,7 @@ Status Flattener::Fail(const Site& site, Status status) const {
 Result<int> Flattener::AddFrame(const TfBody* body, const TfFunction* function, int caller_frame,
                                 int caller_node, std::string prefix) {
   if (frames_.size() >= kMaxFrames) return Exhausted("more than ", kMaxFrames, " nested calls");
-  // What a frame knows of each node of its body is about as much as an edge.
+  // Each node of a frame's body takes about as much memory as an edge.
   ONCILLA_TRY(bounds_.Take(prefix.size(), body->nodes.size()));
   auto frame = std::make_unique<Frame>();
   frame->body = body;
@@ -143,7 +143,7 @@ Result<Site> Flattener::Source(int frame_id, const TfInput& input) {
   const int arg = frame.function == nullptr ? -1 : frame.function->FindArg(input.node);
   if (arg < 0) return SourceInBody(frame_id, input);
   if (frame.begins_region) return ArgumentSite(frame_id, arg);
-  // Child() has checked that the call has an input for each argument, and bounded the depth.
+  // Child() has checked that the call has an input for each argument, and has bounded the depth.
   return Source(frame.caller_frame, CallOf(frame).inputs[static_cast<size_t>(arg)]);
 }
 
@@ -170,7 +170,7 @@ Result<Site> Flattener::Follow(Site site) {
     ONCILLA_ASSIGN(const std::optional<Site> next, Step(site));
     if (!next.has_value()) break;
     if (static_cast<int64_t>(way.size()) > kMaxHopsPerInput || ++hops_ > kMaxHops) {
-      return Fail(site, Exhausted("its inputs lead through too many calls, or in a circle"));
+      return Fail(site, Exhausted("its inputs lead through too many calls, or in a cycle"));
     }
     way.push_back(site);
     site = *next;
@@ -207,8 +207,8 @@ Result<std::optional<Site>> Flattener::Step(const Site& site) {
     const auto output = static_cast<size_t>(site.output);
     const auto& outputs = frame.function->outputs;
     if (output >= outputs.size() || outputs[output].tf_type != kTfResourceType) return Next();
-    // A handle that comes out of a loop is the one that went in.
-    const bool counts = node.op == "For";  // start, limit and delta come before the values
+    // A handle that a loop returns is the one that was passed in.
+    const bool counts = node.op == "For";  // start, limit and delta precede the values
     if (!counts && node.op.find("While") == Bytes::npos) {
       return Fail(site, Unsupported("a branch chooses between resources"));
     }
@@ -222,7 +222,8 @@ Result<std::optional<Site>> Flattener::Step(const Site& site) {
   ONCILLA_ASSIGN(const Site next,
                  Source(site.frame, node.inputs[static_cast<size_t>(site.output)]));
   if (has_state_) {
-    // A read has its place among the effects. A reference variable is read by what follows it.
+    // A read has its place among the effects. A reference variable is read by the node that uses
+    // it.
     Site read = next;
     if (node.op == "ReadVariableOp") {
       ONCILLA_ASSIGN(read, Follow(next));
@@ -293,7 +294,8 @@ Result<TfRef> Flattener::Flat(const Site& site, int region) {
     in.graph.nodes.back().value = std::move(value);
     return TfRef{known->second, 0};
   }
-  // A handle of something else, made outside: what uses it has its value by another way.
+  // A handle from outside of this region, not of a variable: its users get the value in another
+  // way.
   if (frames_[site.frame]->region != region) return TfRef{};
   int& id = frames_[site.frame]->flat[static_cast<size_t>(site.node)];
   if (id < 0) {
@@ -339,7 +341,7 @@ Status Flattener::Expand() {
     for (const TfInput& input : node.inputs) {
       if (input.control) {
         if (IsTfEffect(node.op) || IsTfRandom(node.op)) {
-          // What is popped has no other tie to the loop it is popped in.
+          // A pop has no other connection to the loop that it belongs to.
           const bool pops = node.op == "StackPopV2" || node.op == "StackPop";
           ONCILLA_TRY(FindPivots(site.frame, input, controls, pops));
         }
@@ -353,12 +355,13 @@ Status Flattener::Expand() {
         ONCILLA_ASSIGN(const TfRef pivot, FindPivotBehind(named));
         controls.push_back(pivot);
       } else if (IsTfRandom(node.op)) {
-        // Its only tie may be that of a constant, its shape.
+        // The constant shape of a random op may be its only connection to its loop or branch.
         ONCILLA_ASSIGN(const TfRef pivot, FindPivotBehind(named));
         if (pivot.node >= 0) controls.push_back(pivot);
       }
     }
     ONCILLA_ASSIGN(const std::vector<int> bodies, Bodies(site.frame, site.node));
+    // The results of functions that control flow calls are flattened in their own regions.
     for (int body : bodies) {
       const TfFunction& function = *frames_[body]->function;
       const int inner = frames_[body]->region;

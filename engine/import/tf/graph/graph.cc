@@ -1,5 +1,5 @@
-// GraphDef, NodeDef, AttrValue and FunctionDef, read off the wire. Fields after graph.proto,
-// node_def.proto, attr_value.proto, function.proto.
+// GraphDef, NodeDef, AttrValue and FunctionDef, read from the wire format. Field numbers are those
+// of graph.proto, node_def.proto, attr_value.proto and function.proto.
 #include "engine/import/tf/graph/graph.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace oncilla {
 namespace {
 
-// Fields of AttrValue.
+// Field numbers of AttrValue.
 enum AttrField : uint32_t {
   kList = 1,
   kString = 2,
@@ -22,7 +22,7 @@ enum AttrField : uint32_t {
   kFunction = 10,
 };
 constexpr uint32_t kListFunction =
-    9;  // in AttrValue.ListValue; the other fields are numbered alike
+    9;  // in AttrValue.ListValue; the other fields have the same numbers
 
 const char* KindName(uint32_t field) {
   switch (field) {
@@ -50,7 +50,7 @@ const char* KindName(uint32_t field) {
   return "nothing";
 }
 
-// Calls read(message) at the field that holds the value; fails when it holds another kind.
+// Calls read(message) at the field that holds the value; fails if the value is of another kind.
 template <class F>
 Status ReadValue(Bytes attr_value, AttrField want, F&& read) {
   return ReadWire("an attribute", [&]() -> Status {
@@ -81,7 +81,7 @@ Status ReadList(Bytes attr_value, uint32_t item, F&& read) {
   });
 }
 
-// NameAttrList.
+// The name in a NameAttrList.
 Bytes FunctionName(Bytes name_attr_list) {
   Bytes name;
   WireMessage message(name_attr_list);
@@ -126,7 +126,7 @@ TfNode ParseNode(Bytes node_def, Status* status) {
       }
     }
   }
-  // Data inputs come first in files that TensorFlow wrote; the rest of the importer relies on it.
+  // TensorFlow writes data inputs before control inputs; the rest of the importer relies on that.
   std::stable_partition(node.inputs.begin(), node.inputs.end(),
                         [](const TfInput& input) { return !input.control; });
   return node;
@@ -560,7 +560,7 @@ Result<Tensor> TfGraph::TensorAttr(const TfNode& node, std::string_view attr) {
 }
 
 Result<std::shared_ptr<const MappedFile>> TfGraph::OpenAsset(const std::string& name) const {
-  // A path is spelled with the folder's name before the file's, wherever the folder was.
+  // An asset's path is the folder's name and the file's, wherever the folder was when it was saved.
   for (const auto& [node, file] : assets_) {
     const std::string spelled = StrCat("assets/", file);
     const bool path = name == spelled || name.ends_with("/" + spelled);

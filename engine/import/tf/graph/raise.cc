@@ -1,8 +1,8 @@
-// Raising old control flow, on a flat graph: loops first (raise_loops.cc), then branches.
+// Raises TensorFlow 1 control flow on a flat graph: loops first (raise_loops.cc), then branches.
 //
-// A branch is what a Switch leads to, up to the Merge that joins both sides. Every node has guards:
-// the Switches, and their sides, that must have been taken for it to run. Merges of one predicate
-// become one If, unless one depends on another; branches within branches are raised in its
+// A branch is everything between a Switch and the Merge that joins both sides. Every node has
+// guards: the Switches, with their sides, that must have been taken for it to run. Merges of one
+// predicate become one If, unless one depends on another; nested branches are raised inside its
 // functions.
 #include "engine/import/tf/graph/raise.h"
 
@@ -26,16 +26,18 @@ using tf_raise::RefLess;
 using tf_raise::Refuse;
 using tf_raise::RouteOldArrays;
 
-// Raises one predicate's branches: those of the first Merge, and of others that stand beside it.
+// Raises the branches of one predicate: those of the first Merge, and of others with the same
+// predicate.
 class BranchRaiser {
  public:
   explicit BranchRaiser(TfFlatGraph& graph) : graph_(graph) {}
 
-  // False when there was none. The graph must be sorted.
+  // Returns false if there was no branch. The graph must be sorted.
   Result<bool> Run() {
     guards_.resize(graph_.nodes.size());
     tainted_.resize(graph_.nodes.size());
     const std::set<int> effects(graph_.effects.begin(), graph_.effects.end());
+    // Propagate guards in topological order; collect the Merges of one predicate on the way.
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       const TfFlatNode& node = graph_.nodes[i];
       if (IsOp(node, "Merge")) {
@@ -54,7 +56,8 @@ class BranchRaiser {
     }
     if (merges_.empty()) {
       if (guarded_effect_ < 0) return false;
-      // An effect in a branch that gives nothing: of the innermost, its predicate comes last.
+      // An effect in a branch without results. Its innermost predicate, which is the last one, is
+      // raised.
       outer_ = guards_[static_cast<size_t>(guarded_effect_)];
       predicate_ = std::prev(outer_.end())->first;
       outer_.erase(predicate_);
@@ -74,7 +77,7 @@ class BranchRaiser {
     return side == 1 ? merged.true_input : 1 - merged.true_input;
   }
 
-  // What must have been decided for a value to be there.
+  // The predicates and sides that must hold for a value to exist.
   Guards GuardsOf(const TfRef& ref) const {
     if (ref.node < 0) return {};
     Guards guards = guards_[static_cast<size_t>(ref.node)];
@@ -88,15 +91,16 @@ class BranchRaiser {
     if (ref.node >= 0 && tainted_[static_cast<size_t>(ref.node)]) tainted_[node] = true;
   }
 
-  // The guards of what a Merge takes as input k.
+  // The guards of input k of a Merge.
   Guards SideOf(const TfFlatNode& merge, size_t k) const {
     Guards side = GuardsOf(merge.inputs[k]);
     if (k < merge.controls.size()) side.merge(GuardsOf(merge.controls[k]));
     return side;
   }
 
-  // A Merge of more than two sides becomes a tree of such of two: here its root. Sides that know
-  // nothing of a predicate stand against all that have one side of it.
+  // A Merge of more than two sides becomes a tree of Merges of two; this makes its root. Sides
+  // without a guard on the chosen predicate are grouped against all sides that share one side of
+  // it.
   Status SplitMerge(int n) {
     if (IsRead(graph_, {n, 1})) return TellApart(n);
     const TfFlatNode merge = graph_.nodes[static_cast<size_t>(n)];
@@ -107,6 +111,7 @@ class BranchRaiser {
       sides.push_back(SideOf(merge, k));
       for (const auto& [p, side] : sides.back()) ++known[p];
     }
+    // Choose the predicate that most sides have and that splits them into two groups.
     std::vector<size_t> parts[2];
     size_t most = 0;
     for (const auto& [p, count] : known) {
@@ -123,6 +128,7 @@ class BranchRaiser {
       for (size_t part : {0, 1}) parts[part] = std::move(of[part]);
     }
     if (most == 0) return Refuse(merge, "joins sides that no Switch tells apart");
+    // Each group becomes one input of the root, through a Merge of its own if it has several sides.
     std::vector<TfRef> inputs, controls;
     for (size_t part : {0, 1}) {
       TfFlatNode inner = merge;
@@ -147,7 +153,7 @@ class BranchRaiser {
     return {};
   }
 
-  // Which side a Merge of more than two took, as a Merge of their numbers.
+  // Computes which side a Merge of more than two took, as a Merge of constant indices.
   Status TellApart(int n) {
     TfFlatNode numbers = graph_.nodes[static_cast<size_t>(n)];
     numbers.name += "/value_index";
@@ -161,7 +167,7 @@ class BranchRaiser {
       numbers.inputs[k] = {static_cast<int>(graph_.nodes.size()), 0};
       graph_.nodes.push_back(std::move(number));
     }
-    // Where a side has a control of its own, that is the nearer one.
+    // If a side has a control input of its own, that tells more.
     std::vector<TfRef> controls = inputs;
     for (size_t k = 0; k < inputs.size() && k < numbers.controls.size(); ++k) {
       if (numbers.controls[k].node >= 0) controls[k] = numbers.controls[k];
@@ -187,8 +193,8 @@ class BranchRaiser {
       sides[k] = SideOf(node, k);
       Inherit(i, node.inputs[k]);
     }
-    // The predicate on which the sides differ; where one side has lost its guards (a constant),
-    // the innermost of those that the other side alone has.
+    // The predicate on which the sides differ. If one side has no guard on it (a constant), the
+    // innermost predicate that only the other side has.
     std::optional<Merged> merged;
     TfRef predicate;
     for (const auto& [p, side] : sides[0]) {
@@ -205,6 +211,7 @@ class BranchRaiser {
       }
     }
     if (!merged) return Refuse(node, "joins sides that no Switch tells apart");
+    // The result is guarded by the guards of both sides, apart from the predicate itself.
     Guards outer = sides[0];
     outer.merge(sides[1]);
     outer.erase(predicate);
@@ -213,6 +220,8 @@ class BranchRaiser {
       predicate_ = predicate;
       outer_ = outer;
     }
+    // Only Merges with the same predicate and outer guards belong to this If, and only if they do
+    // not depend on one another.
     if (predicate == predicate_ && outer == outer_ && !tainted_[i]) {
       merges_.push_back(*merged);
       tainted_[i] = true;
@@ -229,7 +238,7 @@ class BranchRaiser {
     branch.inputs = {predicate_};
     std::vector<TfRef> captures;
     const Extraction::Arguments none;
-    Extraction::Forwards forwards[2];  // a Switch on the predicate stands for what goes into it
+    Extraction::Forwards forwards[2];  // a Switch on the predicate stands for its input
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       const TfFlatNode& node = graph_.nodes[n];
       if (!IsOp(node, "Switch") || node.inputs.size() != 2 || !(node.inputs[1] == predicate_)) {
@@ -237,10 +246,12 @@ class BranchRaiser {
       }
       for (int side : {0, 1}) forwards[side][{static_cast<int>(n), side}] = node.inputs[0];
     }
-    std::vector<size_t> asked;  // merges that tell which side they took
+    std::vector<size_t> asked;  // merges whose taken side is read
     for (size_t m = 0; m < merges_.size(); ++m) {
       if (IsRead(graph_, {merges_[m].node, 1})) asked.push_back(m);
     }
+    // Extract a function for each side: its effects, the inputs of the Merges and, if read,
+    // indices.
     std::set<int> effects;
     std::vector<Extraction> sides;
     sides.reserve(2);
@@ -259,7 +270,7 @@ class BranchRaiser {
         const TfFlatNode& merge = graph_.nodes[static_cast<size_t>(merged.node)];
         part.AddOutput(merge.inputs[InputOf(merged, side)]);
       }
-      // And which of its inputs a Merge took, where that is asked for.
+      // The index of the input that a Merge took, if that is read.
       for (size_t m : asked) {
         const TfFlatNode& merge = graph_.nodes[static_cast<size_t>(merges_[m].node)];
         ONCILLA_ASSIGN(Tensor index, IndexTensor(InputOf(merges_[m], side)));
@@ -267,11 +278,12 @@ class BranchRaiser {
       }
     }
     for (const Extraction& part : sides) {
-      if (part.cyclic()) return DataLoss("the data edges form a circle that is not a loop");
+      if (part.cyclic()) return DataLoss("the data edges form a cycle that is not a loop");
     }
-    // Both sides take what either of them needs.
+    // Both functions take the captures of either.
     for (Extraction& part : sides) branch.bodies.push_back(part.Finish(false));
     for (const TfRef& capture : captures) branch.inputs.push_back(capture);
+    // The If takes the place of the Merges and of the effects.
     std::map<TfRef, int, RefLess> replaced;
     for (size_t m = 0; m < merges_.size(); ++m) {
       replaced[{merges_[m].node, 0}] = static_cast<int>(m);
@@ -281,7 +293,8 @@ class BranchRaiser {
     }
     AddRaised(graph_, std::move(branch), replaced, effects);
     for (const Merged& merged : merges_) {
-      // Nobody reads it any more; it must not be found again before the graph is cleaned up.
+      // Nothing reads the Merge any more. It becomes a NoOp, so that it is not found again before
+      // cleaning up.
       TfFlatNode& merge = graph_.nodes[static_cast<size_t>(merged.node)];
       merge.raised_op = "NoOp";
       merge.inputs.clear();
@@ -290,7 +303,8 @@ class BranchRaiser {
     return {};
   }
 
-  // An effect in these branches, or in branches within them, that waits for none of the merges.
+  // Whether an effect belongs to these branches, or to nested ones, and depends on none of the
+  // Merges.
   bool BelongsHere(size_t effect) const {
     const auto taken = [&](const auto& outer) {
       const auto own = guards_[effect].find(outer.first);
@@ -301,7 +315,7 @@ class BranchRaiser {
 
   TfFlatGraph& graph_;
   std::vector<Guards> guards_;
-  std::vector<bool> tainted_;  // depends on a merge of the group
+  std::vector<bool> tainted_;  // depends on a Merge of the group
   TfRef predicate_;
   Guards outer_;
   std::vector<Merged> merges_;
@@ -313,8 +327,8 @@ bool HasOp(const TfFlatGraph& graph, std::string_view op) {
                      [&](const TfFlatNode& node) { return IsOp(node, op); });
 }
 
-// A variable or table that changes is used where it is, whatever Switch or Enter its handle passes;
-// effects keep the tie to the branch that they had through it.
+// The handle of a changing variable or table is used directly, whatever Switch or Enter it passes.
+// Effects keep, as a control input, the guard that they had through it.
 void BypassHandles(TfFlatGraph& graph) {
   for (TfFlatNode& node : graph.nodes) {
     const size_t inputs = node.inputs.size();
@@ -340,8 +354,8 @@ void BypassHandles(TfFlatGraph& graph) {
   }
 }
 
-// A Switch that no Merge joins: whoever takes one of its outputs needs that side to be taken, as a
-// fetch inside a branch does. The op says which.
+// For a Switch without a Merge: reading one of its outputs requires that side to be taken, like a
+// fetch inside a branch. The op's name says which side.
 void GateSwitches(TfFlatGraph& graph) {
   std::map<TfRef, int, RefLess> gates;
   const size_t count = graph.nodes.size();
@@ -358,7 +372,7 @@ void GateSwitches(TfFlatGraph& graph) {
     }
     ref = {at->second, 0};
   };
-  // New nodes read Switch nodes too.
+  // New nodes read Switch nodes too, so the bound is evaluated in each iteration.
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     for (size_t i = 0; i < graph.nodes[n].inputs.size(); ++i) {
       TfRef ref = graph.nodes[n].inputs[i];
@@ -374,10 +388,10 @@ void GateSwitches(TfFlatGraph& graph) {
   for (TfRef& ref : graph.outputs) gate(ref);
 }
 
-// Rewrites one graph and the bodies in it.
+// Rewrites a graph and the bodies in it.
 Status RaiseAtDepth(TfFlatGraph& graph, int depth) {
   if (depth > kMaxDepth) return Exhausted("functions are nested deeper than ", kMaxDepth);
-  // A handle may pass several, one inside the other.
+  // A handle may pass several nested Switches.
   for (int round = 0; round < 4; ++round) BypassHandles(graph);
   ONCILLA_TRY(RouteOldArrays(graph));
   if (HasOp(graph, "Enter")) {

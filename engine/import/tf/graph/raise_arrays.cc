@@ -1,7 +1,7 @@
-// The arrays of TensorFlow 1.0: TensorArray and TensorArrayV2 give a handle alone. The number that
-// orders their writes, "flow", begins as any constant there. Here the flow is the list of elements
-// (../ops/list.cc), so whatever begins a flow is replaced by a second output of the array's maker,
-// which later versions have.
+// TensorFlow 1.0's arrays: TensorArray and TensorArrayV2 return only a handle. The number "flow",
+// which orders their writes, begins as an arbitrary constant. In this importer the flow is the list
+// of elements itself (../ops/list.cc), so whatever begins a flow is replaced by a second output of
+// the node that makes the array, as later versions have.
 #include "engine/import/tf/graph/raise_parts.h"
 
 namespace oncilla::tf_raise {
@@ -11,7 +11,7 @@ bool IsMaker(const TfFlatNode& node) {
   return IsOp(node, "TensorArray") || IsOp(node, "TensorArrayV2");
 }
 
-// An op on such an array; its flow is its last input.
+// An op on such an array; its last input is the flow.
 bool UsesOldArray(const TfFlatNode& node) {
   if (node.kind != TfFlatNode::Kind::kOp || IsMaker(node)) return false;
   const std::string_view op = node.op();
@@ -41,7 +41,7 @@ class ArrayRouter {
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       if (!UsesOldArray(graph_.nodes[n])) continue;
       const int array = FindArray(graph_.nodes[n].inputs[0]);
-      // In the function of a loop or branch, whose flow comes in from outside.
+      // Inside the function of a loop or branch, the flow comes from outside.
       if (array < 0) continue;
       ONCILLA_TRY(Route(static_cast<int>(n), array));
     }
@@ -51,7 +51,7 @@ class ArrayRouter {
  private:
   TfFlatNode& At(int n) { return graph_.nodes[static_cast<size_t>(n)]; }
 
-  // The maker behind a handle, or -1.
+  // The node that made the array of a handle, or -1.
   int FindArray(TfRef ref) {
     for (int hops = 0; ref.node >= 0 && hops < kMaxHops; ++hops) {
       const TfFlatNode& node = At(ref.node);
@@ -63,9 +63,11 @@ class ArrayRouter {
     return -1;
   }
 
-  // Walks back along the flow of one op to whatever begins it.
+  // Goes backwards along the flow of an op to whatever begins it.
   Status Route(int user, int array) {
     std::vector<std::pair<int, size_t>> edges;
+    // A Merge passes on the flow of every input, a Switch that of its data, other ops their last
+    // input.
     const auto follow = [&](int n) {
       const size_t inputs = At(n).inputs.size();
       if (IsOp(At(n), "Merge")) {
@@ -99,7 +101,7 @@ class ArrayRouter {
 
   static constexpr int kMaxHops = 1 << 16;
   TfFlatGraph& graph_;
-  std::map<std::pair<int, size_t>, int> arrays_;  // edges that were walked, and for which array
+  std::map<std::pair<int, size_t>, int> arrays_;  // edges already followed, with their array
 };
 
 }  // namespace

@@ -1,9 +1,9 @@
-// Raising loops of old control flow.
+// Raises loops of TensorFlow 1 control flow.
 //
-// A loop is a frame: values come in by Enter, Merge joins the first with the next round's
-// (NextIteration), LoopCond decides, Switch leads into the body or to Exit. Frames are raised from
-// the innermost outward: what lies between Merge and LoopCond becomes the condition's function,
-// what lies between Switch and NextIteration the body.
+// A loop is a frame: Enter brings values in, Merge joins the initial value with that of the next
+// iteration (NextIteration), LoopCond decides, and Switch leads to the body or to Exit. Frames are
+// raised from the innermost outwards: the nodes between Merge and LoopCond become the condition
+// function, those between Switch and NextIteration the body.
 #include <algorithm>
 
 #include "engine/import/tf/graph/raise_parts.h"
@@ -12,7 +12,7 @@
 namespace oncilla::tf_raise {
 namespace {
 
-// The scope that inlined calls put before a node's own name.
+// The scope that inlined calls put in front of a node's own name.
 std::string_view ScopeOf(const TfFlatNode& node) {
   return std::string_view(node.name).substr(0, node.name.size() - node.source->name.size());
 }
@@ -28,7 +28,7 @@ class LoopRaiser {
       exits_of_.emplace(graph_.nodes[e].inputs.at(0), static_cast<int>(e));
     }
     while (frames_.size() > 1) {
-      // The deepest first; of these any.
+      // The deepest frame that is not raised yet; any of several.
       size_t deepest = 1;
       for (size_t f = 1; f < frames_.size(); ++f) {
         if (!frames_[f].raised &&
@@ -51,7 +51,8 @@ class LoopRaiser {
     bool raised = false;
   };
 
-  // Which frame each node runs in. Constants without inputs are outside all: they are copied in.
+  // Determines the frame of each node. Constants without inputs belong to no frame; they are copied
+  // in.
   Status FindFrames() {
     frames_.push_back({});
     frame_of_.assign(graph_.nodes.size(), 0);
@@ -67,11 +68,11 @@ class LoopRaiser {
       if (added) frames_.push_back({std::move(name), 0, 1, false});
       enter_frame_[static_cast<int>(n)] = at->second;
     }
-    // Depths settle after as many rounds as loops are nested.
+    // Depths are final after as many rounds as loops are nested.
     bool changed = true;
     for (int round = 0; changed; ++round) {
       if (round > kMaxDepth) {
-        return Unsupported("loops that are nested too deeply, or whose frames form a circle");
+        return Unsupported("loops that are nested too deeply, or whose frames form a cycle");
       }
       changed = false;
       for (int pass = 0; pass < 2; ++pass) changed |= Propagate();
@@ -131,15 +132,15 @@ class LoopRaiser {
   using Places = std::map<TfRef, int, RefLess>;
   struct Variable {
     TfRef merge;
-    int next;  // NextIteration; -1: `later` in every further round
+    int next;  // NextIteration; -1: the value is `later` in all further iterations
     TfRef first;
     Tensor later = {};
   };
   struct Loop {
     int frame = 0, cond = -1;  // LoopCond
     std::vector<Variable> variables;
-    std::vector<int> invariants;  // Enter nodes of what stays the same
-    // Values to the number of the argument, or of the result, that stands for them.
+    std::vector<int> invariants;  // Enter nodes of loop invariants
+    // Maps values to the index of the argument or result that they become.
     Places cond_arguments, body_arguments, exits;
   };
 
@@ -157,9 +158,9 @@ class LoopRaiser {
     return Replace(loop);
   }
 
-  // The condition, what goes round, and what stays the same.
+  // Finds the loop's condition, variables and invariants.
   Status FindVariables(Loop& loop) {
-    std::set<int> joined;  // Enter nodes that feed a Merge
+    std::set<int> joined;  // Enter nodes that a Merge reads
     const int count = static_cast<int>(graph_.nodes.size());
     for (int n = 0; n < count; ++n) {
       const TfFlatNode& node = At(n);
@@ -190,7 +191,8 @@ class LoopRaiser {
     return {};
   }
 
-  // Which of its inputs a Merge took, as a further variable: that from outside at first.
+  // The index of the input that a Merge took, as an additional loop variable: at first the one from
+  // outside.
   Status AddTaken(Loop& loop, int merge, bool swapped) {
     ONCILLA_ASSIGN(Tensor first, IndexTensor(swapped ? 1 : 0));
     ONCILLA_ASSIGN(Tensor later, IndexTensor(swapped ? 0 : 1));
@@ -206,7 +208,7 @@ class LoopRaiser {
     return {};
   }
 
-  // Where the functions of condition and body begin, and which values leave the loop.
+  // Determines where the functions of condition and body begin, and which values leave the loop.
   Status FindArguments(Loop& loop) const {
     int arguments = 0;
     for (const Variable& v : loop.variables) loop.cond_arguments[v.merge] = arguments++;
@@ -219,7 +221,7 @@ class LoopRaiser {
       if (!(node.inputs[1] == TfRef{loop.cond, 0})) continue;
       const auto variable = loop.cond_arguments.find(node.inputs[0]);
       if (variable == loop.cond_arguments.end() || variable->second >= variables) {
-        return Fail(loop, "switches what it does not carry");
+        return Fail(loop, "has a Switch on a value that is not a loop variable");
       }
       loop.body_arguments[{n, 1}] = variable->second;
       const auto [begin, end] = exits_of_.equal_range(TfRef{n, 0});
@@ -228,8 +230,9 @@ class LoopRaiser {
     return {};
   }
 
-  // A While, with both functions, in place of the loop.
+  // Replaces the loop by a While node with two functions.
   Status Replace(const Loop& loop) {
+    // Extract both functions; they share the list of captured outer values.
     const int arguments = static_cast<int>(loop.variables.size() + loop.invariants.size());
     std::vector<TfRef> captures;
     const auto inside = [&](int n) { return Inside(n, loop.frame); };
@@ -243,6 +246,7 @@ class LoopRaiser {
       body.AddEffect(effect);
       effects.insert(effect);
     }
+    // The While node takes initial values, invariants and captures.
     TfFlatNode raised;
     raised.source = At(loop.cond).source;
     raised.raised_op = "While";
@@ -264,7 +268,7 @@ class LoopRaiser {
       raised.inputs.push_back(At(enter).inputs.at(0));
     }
     if (cond.cyclic() || body.cyclic()) return Fail(loop, "depends on itself in another way");
-    // What the body needs of its surroundings the condition takes too, and the other way round.
+    // Condition and body take the same arguments, so each takes the captures of the other as well.
     TfFlatGraph body_graph = body.Finish(true), cond_graph = cond.Finish(false);
     for (const TfRef& capture : captures) raised.inputs.push_back(capture);
     raised.bodies.push_back(std::move(cond_graph));
@@ -278,7 +282,7 @@ class LoopRaiser {
   std::vector<LoopFrame> frames_;
   std::vector<int> frame_of_;
   std::map<int, int> enter_frame_;
-  std::multimap<TfRef, int, RefLess> exits_of_;  // by what they hand on
+  std::multimap<TfRef, int, RefLess> exits_of_;  // Exits by the Switch output that they read
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Putting a node in place of others, and cleaning up behind it.
+// Replacing nodes by a raised one, and cleaning up afterwards.
 #include "engine/import/tf/graph/raise_parts.h"
 
 #include <algorithm>
@@ -18,8 +18,8 @@ Result<Tensor> IndexTensor(size_t input) {
   return index;
 }
 
-// Adds a node that stands for others: whoever read one of `replaced` reads its outputs, and it
-// takes the place of the first of `effects`.
+// Adds a node that replaces others: readers of `replaced` read its outputs instead, and it takes
+// the place of the first of `effects`.
 int AddRaised(TfFlatGraph& graph, TfFlatNode node, const std::map<TfRef, int, RefLess>& replaced,
               const std::set<int>& effects) {
   const int id = static_cast<int>(graph.nodes.size());
@@ -58,9 +58,9 @@ Status Compact(TfFlatGraph& graph) {
   for (int input : graph.inputs) {
     if (input >= 0) all.Copy({input, 0});
   }
-  if (all.cyclic()) return DataLoss("the data edges form a circle that is not a loop");
+  if (all.cyclic()) return DataLoss("the data edges form a cycle that is not a loop");
   TfFlatGraph out = all.Finish(false);
-  // Finish() sorts, so inputs are found again by their numbers.
+  // Finish() sorts, so inputs are found again by their feed numbers.
   out.inputs.assign(graph.inputs.size(), -1);
   for (size_t n = 0; n < out.nodes.size(); ++n) {
     if (out.nodes[n].kind != TfFlatNode::Kind::kInput) continue;

@@ -160,7 +160,7 @@ class Extraction {
   TfFlatGraph out_;
 };
 
-// Adds a node that stands for others: whoever read one of `replaced` reads its outputs, and it
+// Adds a node that stands for others: the readers of `replaced` read its outputs instead, and it
 // takes the place of the first of `effects`.
 int AddRaised(TfFlatGraph& graph, TfFlatNode node, const std::map<TfRef, int, RefLess>& replaced,
               const std::set<int>& effects);

@@ -1,4 +1,5 @@
-// TensorFlow's assertions, checks and messages. What is known to hold while importing is no node.
+// TensorFlow's assertions, checks and messages. A check that is known to hold at import adds no
+// node.
 #include "engine/import/tf/lowering.h"
 
 namespace oncilla {
@@ -46,7 +47,7 @@ Result<Values> LowerPrintV2(TfLowering& b) {
 
 Result<Values> LowerNothing(TfLowering&) { return Values{}; }
 
-// As the condition of an If counts: not zero, not empty.
+// Converts a value to bool as the condition of an If: not zero, or not empty.
 Result<Values> LowerToBool(TfLowering& b) {
   ONCILLA_ASSIGN(const int rank, b.Rank(0, "the input"));
   ValueId x = b.in(0);
@@ -57,8 +58,8 @@ Result<Values> LowerToBool(TfLowering& b) {
   return One(b.Add(CastAttrs{DType::kBool}, {x}));
 }
 
-// A value that only one side of a branch has, taken outside of it: the run fails when the other
-// side is taken, as TensorFlow's does.
+// A value that exists on one side of a branch only but is used outside of it: the run fails if the
+// other side is taken, as in TensorFlow.
 template <bool kSide>
 Result<Values> LowerGate(TfLowering& b) {
   ValueId taken = b.in(1);

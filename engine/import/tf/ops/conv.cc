@@ -1,5 +1,5 @@
-// TensorFlow's convolutions and pools, of images and volumes. Canonical ones are channels last:
-// channel-first nodes get transposes around them, which a pass moves and cancels.
+// TensorFlow's convolutions and pools of images and volumes. The canonical ops are channels-last;
+// channels-first nodes get transposes around them, which a pass moves and cancels.
 #include "engine/import/tf/ops/window.h"
 #include "engine/ops/known_ints.h"
 
@@ -35,7 +35,7 @@ Status AddPadding(const TfLowering& b, const TfLayout& layout, Window& window) {
   } else if (padding == "VALID") {
     window.auto_pad = "valid";
   } else if (padding == "EXPLICIT") {
-    // (before, after) per axis, in the order of data_format.
+    // Pairs (before, after) per axis, in the order of data_format.
     ONCILLA_ASSIGN(const std::vector<int64_t> pairs, b.attrs().Ints("explicit_paddings"));
     if (static_cast<int>(pairs.size()) != 2 * layout.rank) {
       return InvalidArgument("explicit_paddings has ", pairs.size(), " entries");
@@ -94,7 +94,7 @@ Result<int64_t> GroupsOf(const Fact& x, const Fact& filter, int rank) {
 
 namespace {
 
-// Integers: the patches of x times the filter as a matrix.
+// Integer convolution: the patches of x times the filter as a matrix.
 Result<ValueId> AddIntegerConv(TfLowering& b, ValueId x, const Window& window,
                                const TfLayout& layout, std::string_view role) {
   const PartialShape filter = b.in_fact(1).shape;
@@ -114,7 +114,7 @@ Result<ValueId> AddIntegerConv(TfLowering& b, ValueId x, const Window& window,
   return AddChannelsLast(b, MatMulAttrs(), {patches, matrix}, layout, role);
 }
 
-// A convolution of b.in(0) with b.in(1) that ends channels last; `layout` says how x comes.
+// A convolution of b.in(0) with b.in(1) whose result is channels-last; `layout` describes x.
 Result<ValueId> AddConv(TfLowering& b, const TfLayout& layout, std::string_view role) {
   ONCILLA_ASSIGN(const Window window, ReadWindow(b, layout, true));
   ONCILLA_ASSIGN(const ValueId x, ToChannelsLast(b, b.in(0), layout));
@@ -131,7 +131,7 @@ Result<Values> LowerConv(TfLowering& b) {
   return One(AddConv(b, layout, ""));
 }
 
-// The filter [h, w, in, multiplier] as one of `in` groups: [h, w, 1, in * multiplier].
+// Reshapes the depthwise filter [h, w, in, multiplier] for `in` groups: [h, w, 1, in * multiplier].
 Result<ValueId> GroupFilter(TfLowering& b, int64_t& groups) {
   const PartialShape filter = b.in_fact(1).shape;
   if (!filter.known() || filter.rank() != 4) {
@@ -157,9 +157,8 @@ Result<Values> LowerDepthwise(TfLowering& b) {
   return One(AddDepthwise(b, layout, ""));
 }
 
-// Sizes that are known while importing and do not belong together. Where a spatial one is known
-// later only, planning refuses it.
-// -> how many groups the channels are in, 0 where that is not known.
+// Refuses sizes that are known at import and contradict each other. A spatial size that is only
+// known later is checked at plan time. Returns the number of groups, 0 if it is unknown.
 Result<int64_t> CheckInputSizes(const TfLowering& b, const TfLayout& layout, bool depthwise) {
   const auto sizes = ReadKnownInts(b.in_fact(0));
   if (!sizes.has_value()) return int64_t{0};
@@ -182,7 +181,7 @@ Result<int64_t> CheckInputSizes(const TfLowering& b, const TfLayout& layout, boo
   return InvalidArgument("input_sizes has ", *channels, " channels and the filter ", depth.size);
 }
 
-// Inputs: the shape of the result, filter [spatial.., out, in], x.
+// Inputs: the shape of the result, the filter [spatial.., out, in], and x.
 Result<Values> LowerConvTranspose(TfLowering& b) {
   ONCILLA_ASSIGN(const TfLayout layout, ReadLayout(b));
   if (IsInteger(b.in_fact(2).dtype)) return Unsupported("of ", b.in_fact(2).dtype);
@@ -203,13 +202,13 @@ Result<Values> LowerConvTranspose(TfLowering& b) {
     attrs.groups = std::max<int64_t>(groups, 1);
   }
   if (groups > 0) return One(AddChannelsLast(b, attrs, {x, filter, kNoValue, sizes}, layout));
-  // Taken as one group: the run fails where input_sizes turns out to have more channels.
+  // One group is assumed; the run fails if input_sizes turns out to have more channels.
   ONCILLA_ASSIGN(const ValueId y,
                  AddChannelsLast(b, attrs, {x, filter, kNoValue, sizes}, layout, "one_group"));
   return One(b.Add("Reshape", {}, {y, b.in(0)}));
 }
 
-// The largest of each `window` neighbouring channels.
+// The maximum over each `window` adjacent channels.
 Result<Values> LowerDepthPool(TfLowering& b, int64_t window) {
   ONCILLA_ASSIGN(const std::vector<int64_t> ksize, b.attrs().Ints("ksize"));
   ONCILLA_ASSIGN(const std::vector<int64_t> strides, b.attrs().Ints("strides"));
@@ -236,7 +235,7 @@ Result<Values> LowerPool(TfLowering& b) {
   return One(AddChannelsLast(b, AveragePoolAttrs{window}, {x}, layout));
 }
 
-// A convolution with what TensorFlow's own optimizer fused behind it: a bias, then an activation.
+// A convolution with what TensorFlow's own optimizer fused after it: a bias, then an activation.
 Result<Values> LowerFusedConv(TfLowering& b) {
   ONCILLA_ASSIGN(const TfLayout layout, ReadLayout(b));
   ONCILLA_ASSIGN(const std::vector<std::string> fused, b.attrs().Strings("fused_ops"));

@@ -1,4 +1,4 @@
-// TensorFlow's elementwise ops: most are renames into the table of expressions.
+// TensorFlow's elementwise ops; most are renames into the table of expressions.
 #include <algorithm>
 
 #include "engine/import/lowering/shared_ops.h"
@@ -8,7 +8,7 @@
 namespace oncilla {
 namespace {
 
-// How many bits a float has behind its first digit.
+// The number of explicit mantissa bits of a float type.
 int MantissaBits(DType dtype) {
   switch (dtype) {
     case DType::kF64:
@@ -24,13 +24,13 @@ int MantissaBits(DType dtype) {
   }
 }
 
-// A cast that cuts digits off instead of rounding: those that the narrower type lacks are cleared
-// first. NaN could become infinite so, and is left as it is.
+// A cast that truncates the mantissa instead of rounding: the bits that the narrower type lacks are
+// cleared first. NaN is left as it is, since clearing its bits could turn it into infinity.
 Result<Values> LowerTruncatingCast(TfLowering& b, DType to) {
   const DType from = b.dtype();
   const int lost = MantissaBits(from) - MantissaBits(to);
   if (lost <= 0) return One(b.Add(CastAttrs{to}, {b.in(0)}));
-  // TensorFlow rounds what goes from 64 bits to bfloat16, whatever was asked for.
+  // TensorFlow rounds when it casts 64 bits to bfloat16, whatever was requested.
   const bool known = from == DType::kF32 || (from == DType::kF64 && to != DType::kBF16);
   if (MantissaBits(to) == 0 || !known) {
     return Unsupported("a cast of ", from, " to ", to, " that truncates the mantissa");
@@ -71,7 +71,7 @@ Result<Values> LowerSelectV2(TfLowering& b) {
   return One(b.Add(IsString(b, 1) ? "ChooseStrings" : "Where", {}, b.all_inputs()));
 }
 
-// Adding strings puts them one behind the other.
+// Adding strings concatenates them.
 Result<Values> LowerAdd(TfLowering& b) {
   if (!IsString(b, 0)) return One(b.Add("Add", {}, {b.in(0), b.in(1)}));
   ONCILLA_ASSIGN(const ValueId rows, b.Add("Shape", {}, {b.in(0)}, "rows"));
@@ -86,8 +86,8 @@ Result<Values> LowerEqual(TfLowering& b) {
   const bool equal = b.op() == "Equal";
   ONCILLA_ASSIGN(const bool refuses, b.attrs().Bool("incompatible_shape_error"));
   if (!refuses && !BroadcastShapes(b.in_fact(0).shape, b.in_fact(1).shape).ok()) {
-    // Tensors of shapes that do not go together are different as a whole. Where that shows only
-    // while running, the run fails.
+    // Tensors whose shapes are incompatible are unequal as a whole. If that is only found at run
+    // time, the run fails.
     const uint8_t differ = equal ? 0 : 1;
     return Values{
         b.Constant(Tensor::Of<uint8_t>(DType::kBool, {}, std::span<const uint8_t>(&differ, 1)))};
@@ -99,7 +99,7 @@ Result<Values> LowerEqual(TfLowering& b) {
   return One(b.Add("Not", {}, {same}));
 }
 
-// exp(|x|) times the scaled function, which overflows where exp does, as TensorFlow's does.
+// exp(|x|) times the scaled function. It overflows where exp does, as in TensorFlow.
 Result<Values> LowerBessel(TfLowering& b) {
   const std::string_view scaled_op = b.op() == "BesselI0" ? "BesselI0e" : "BesselI1e";
   ONCILLA_ASSIGN(const ValueId scaled, b.Add(scaled_op, {}, {b.in(0)}, "scaled"));
@@ -108,7 +108,7 @@ Result<Values> LowerBessel(TfLowering& b) {
   return One(b.Add("Mul", {}, {growth, scaled}));
 }
 
-// The quotient of floats without its fraction; that of integers has none.
+// The quotient of floats, truncated towards zero; integer division truncates already.
 Result<Values> LowerTruncateDiv(TfLowering& b) {
   const DType dtype = b.in_fact(0).dtype;
   const bool whole = !IsFloat(dtype);
@@ -150,14 +150,14 @@ Result<Values> LowerApproximateEqual(TfLowering& b) {
   return One(b.Add("Less", {}, {distance, limit}));
 }
 
-// How many bits are set: sums of neighbours, two, four and eight bits wide.
+// The number of bits set, by adding neighbouring groups of bits whose width doubles in each step.
 Result<Values> LowerPopulationCount(TfLowering& b) {
   const DType dtype = b.in_fact(0).dtype;
   if (!IsInteger(dtype)) return InvalidArgument("population count of ", dtype);
   const DType same[] = {DType::kU8, DType::kU16, DType::kU32, DType::kU64};
   const int64_t bytes = BytesOf(dtype);
   ValueId x = b.in(0);
-  // Without the sign first: a negative number must not be widened by ones.
+  // Reinterpret as unsigned first, so that widening does not extend the sign.
   ONCILLA_ASSIGN(x, b.Add(BitcastAttrs{.to = same[bytes == 1   ? 0
                                                   : bytes == 2 ? 1
                                                   : bytes == 4 ? 2
@@ -181,7 +181,7 @@ Result<Values> LowerPopulationCount(TfLowering& b) {
   return One(b.Add(CastAttrs{DType::kU8}, {x}));
 }
 
-// Integers have no negative powers: TensorFlow fails the run.
+// Integers have no negative powers: TensorFlow fails the run, and so does this.
 Result<Values> LowerPow(TfLowering& b) {
   const DType dtype = b.in_fact(1).dtype;
   const Fact& exponent = b.in_fact(1);
@@ -202,7 +202,7 @@ Result<Values> LowerPow(TfLowering& b) {
   return One(b.Add("Pow", {}, {b.in(0), b.in(1)}));
 }
 
-// A bias runs along the channels: the last axis, or the second of channel-first images.
+// A bias is along the channels: the last axis, or the second one of channels-first images.
 Result<Values> LowerBiasAdd(TfLowering& b) {
   ValueId bias = b.in(1);
   if (b.op() == "BiasAdd") {
@@ -220,7 +220,7 @@ Result<Values> LowerBiasAdd(TfLowering& b) {
 }
 
 constexpr TfOpRow kRows[] = {
-    // one input
+    // One input.
     {"Abs", 1, "Abs"},
     {"Acos", 1, "Acos"},
     {"Acosh", 1, "Acosh"},
@@ -271,7 +271,7 @@ constexpr TfOpRow kRows[] = {
     {"Square", 1, "Square"},
     {"Tan", 1, "Tan"},
     {"Tanh", 1, "Tanh"},
-    // two inputs
+    // Two inputs.
     {"Add", 2, "", LowerAdd},
     {"AddV2", 2, "", LowerAdd},
     {"Atan2", 2, "Atan2"},
@@ -310,7 +310,7 @@ constexpr TfOpRow kRows[] = {
     {"Xlog1py", 2, "Xlog1py"},
     {"Xlogy", 2, "Xlogy"},
     {"Zeta", 2, "Zeta"},
-    // the rest
+    // All others.
     {"Betainc", 3, "Betainc"},
     {"AccumulateNV2", 1, "", LowerAddN},
     {"AddN", 1, "", LowerAddN},

@@ -1,6 +1,6 @@
-// Gradients of elementwise ops, slices, paddings and resizes, which saved functions contain where a
-// model trains or explains itself. Each is TensorFlow's own formula on canonical ops. Those of
-// convolutions, pools and normalisations stand in gradient_window.cc.
+// Gradients of elementwise ops, slices, paddings and resizes, which saved functions contain if a
+// model trains or explains itself. Each is TensorFlow's own formula in canonical ops. Those of
+// convolutions, pools and normalisations are in gradient_window.cc.
 #include <algorithm>
 
 #include "engine/import/lowering/shared_ops.h"
@@ -9,7 +9,8 @@
 namespace oncilla {
 namespace {
 
-// The gradient where `x > 0` (and, for Relu6, below 6), else zero times it: NaN stays NaN.
+// The gradient where `x > 0` (and, for Relu6, below 6), elsewhere zero times the gradient, so that
+// NaN stays NaN.
 Result<Values> LowerReluGrad(TfLowering& b) {
   TfFormula f(b);
   const DType dtype = b.dtype();
@@ -28,7 +29,7 @@ Result<Values> LowerLeakyReluGrad(TfLowering& b) {
   return f.Last("Where", {open, b.in(0), f("Mul", {b.in(0), f.Number(dtype, double{alpha})})});
 }
 
-// Elu and Selu have their outputs as the second input.
+// The second input of EluGrad and SeluGrad is the output of the activation.
 Result<Values> LowerEluGrad(TfLowering& b) {
   constexpr double kScale = 1.0507009873554804934193349852946;
   constexpr double kScaleAlpha = 1.7580993408473768599402175208123;
@@ -56,7 +57,7 @@ Result<Values> LowerSoftsignGrad(TfLowering& b) {
   return f.Last("Div", {b.in(0), f("Square", {size})});
 }
 
-// From the function's result y, which comes first.
+// Computed from the function's result y, which is the first input.
 Result<Values> LowerTanhGrad(TfLowering& b) {
   TfFormula f(b);
   const ValueId slope = f("Sub", {f.Number(b.dtype(), 1), f("Square", {b.in(0)})});
@@ -81,7 +82,7 @@ Result<Values> LowerReciprocalGrad(TfLowering& b) {
   return f.Last("Mul", {f("Neg", {b.in(1)}), f("Square", {b.in(0)})});
 }
 
-// Sums over everything but the channels.
+// Sums over all axes but the channels.
 Result<Values> LowerBiasAddGrad(TfLowering& b) {
   ONCILLA_ASSIGN(const TfLayout layout, ReadLayout(b));
   TfFormula f(b);
@@ -98,7 +99,7 @@ Result<Values> LowerBiasAddGrad(TfLowering& b) {
   }
   const ValueId channels = f(ShapeAttrs{.start = -1}, {b.in(0)});
   const ValueId others = f("Div", {f(SizeAttrs{}, {b.in(0)}), channels});
-  // Without channels there is nothing to sum.
+  // Without channels the sum is empty.
   if (shape.ranked() && shape[shape.rank() - 1].known() && shape[shape.rank() - 1].size == 0) {
     return f.Last("Fill", {channels, f.Number(b.dtype(), 0)});
   }
@@ -113,7 +114,7 @@ Result<Values> LowerStridedSliceGrad(TfLowering& b) {
   return One(UpdateTfSlice(b, zeros, b.in(4), ""));
 }
 
-// Where each element of the padded tensor came from, padded alike, says where its gradient goes.
+// Pads the indices of the elements in the same way, which tells where each gradient goes.
 Result<Values> LowerMirrorPadGrad(TfLowering& b) {
   ONCILLA_ASSIGN(const std::string mode, b.attrs().String("mode"));
   if (mode != "REFLECT" && mode != "SYMMETRIC") return Unsupported("mode ", mode);
@@ -133,8 +134,9 @@ Result<Values> LowerMirrorPadGrad(TfLowering& b) {
   return f.Last("Reshape", {sums, sizes});
 }
 
-// How an image of one column of `size` pixels is resized to `to`: which part each pixel has in each
-// of the result, [size, to]. Resizing is linear, so a column with a single pixel set tells.
+// The matrix [size, to] of a resize from one column of `size` pixels to `to` pixels: the weight of
+// each source pixel in each result pixel. Resizing is linear, so resizing the unit columns gives
+// it.
 ValueId ResizeParts(TfFormula& f, const ResizeAttrs& attrs, ValueId size, ValueId to) {
   const ValueId square = f(ConcatAttrs{.axis = 0}, {size, size});
   const ValueId ones = f("Fill", {square, f.Number(DType::kF32, 1)});
@@ -183,7 +185,7 @@ Result<Values> LowerResizeGrad(TfLowering& b) {
   return f.Last(CastAttrs{to}, {dx});
 }
 
-// Which axes of each of two shapes were broadcast, where both are known.
+// The axes along which each of two known shapes was broadcast.
 Status KnownBroadcastAxes(const std::vector<int64_t>& x, const std::vector<int64_t>& y,
                           std::vector<int64_t>& axes_x, std::vector<int64_t>& axes_y) {
   if (x == y) return Status();
@@ -208,8 +210,8 @@ Result<Values> LowerBroadcastAxes(TfLowering& b) {
     ONCILLA_TRY(KnownBroadcastAxes(x, y, axes_x, axes_y));
     return f.Done({f.Cast(f.Ints(axes_x), dtype), f.Cast(f.Ints(axes_y), dtype)});
   }
-  // Both with ones in front, as long as the result; an axis counts where its size is one, unless
-  // the two shapes are the same.
+  // Pads both shapes with leading ones to the rank of the result. An axis was reduced if its size
+  // is one, unless both shapes are equal.
   const ValueId whole = f.Cast(f("BroadcastSizes", {b.in(0), b.in(1)}), DType::kI64);
   const ValueId rank = f(ShapeAttrs{}, {whole});
   const auto longer = [&](size_t i) {
@@ -229,9 +231,8 @@ Result<Values> LowerBroadcastAxes(TfLowering& b) {
   return f.Done({axes(x), axes(y)});
 }
 
-// Inputs: the gradient of the segments, the rows that were picked, the segment of each, how many
-// rows there were. A mean's share is one over the number of rows in its segment; SqrtN's is its
-// root.
+// Inputs: the gradient of the segments, the indices of the rows, the segment of each, and the
+// number of rows. A mean divides by the number of rows in the segment, SqrtN by its square root.
 Result<Values> LowerSegmentGrad(TfLowering& b) {
   const DType dtype = b.dtype();
   TfFormula f(b);
@@ -260,8 +261,8 @@ Result<Values> LowerSegmentGrad(TfLowering& b) {
   return f.Last(add, {zeros, f("Unsqueeze", {b.in(1), f.Ints({1})}), updates});
 }
 
-// Inputs: where each value went, the gradient of all. -> what the values get, and what is left, the
-// sum of which the default value gets.
+// Inputs: where each value went, and the gradient of all. Results: the gradient of the values, and
+// that of the default value, which is the sum of what remains.
 Result<Values> LowerFillRowsGrad(TfLowering& b) {
   const DType dtype = b.dtype(1);
   TfFormula f(b);

@@ -1,13 +1,13 @@
-// Gradients of convolutions, pools and normalisations. What convolutions give their filters is a
-// product of matrices; pools send back through transposed convolutions or by places.
+// Gradients of convolutions, pools and normalisations. The filter gradient of a convolution is a
+// matrix product; pools propagate gradients by transposed convolutions or by indices.
 #include "engine/import/tf/ops/formula.h"
 #include "engine/import/tf/ops/window.h"
 
 namespace oncilla {
 namespace {
 
-// x, whose batch and spatial sizes must be those of y: it is broadcast to them, which fails where
-// they do not go together, and given its own sizes back, which fails where that made it larger.
+// Checks that the batch and spatial sizes of x are those of y: x is broadcast to y, which fails if
+// they are incompatible, and then reshaped to its own sizes, which fails if that enlarged it.
 ValueId SizedLike(TfFormula& f, ValueId x, ValueId y) {
   const ValueId own = f("Shape", {x});
   const ValueId channels = f(ShapeAttrs{.start = -1}, {x});
@@ -16,8 +16,8 @@ ValueId SizedLike(TfFormula& f, ValueId x, ValueId y) {
   return f("Reshape", {f("Expand", {x, sizes}), own});
 }
 
-// The gradient's channels of one group stand together. Each group is a product of its own:
-// [taps * depth, pixels] times [pixels, outputs].
+// The gradient's channels of one group are adjacent. Each group is a product of its own: [taps *
+// depth, pixels] times [pixels, outputs].
 struct FilterGroups {
   int64_t taps = 1, depth = 1, groups = 1, outputs = 1;
 };
@@ -34,7 +34,7 @@ ValueId FilterProduct(TfFormula& f, const FilterGroups& g, ValueId patches, Valu
   return f("Transpose", {parts, f.Ints({1, 2, 0, 3})});
 }
 
-// Inputs: x, the filter's sizes, the gradient.
+// Inputs: x, the filter's sizes, and the gradient.
 Result<Values> LowerFilterGrad(TfLowering& b) {
   ONCILLA_ASSIGN(const TfLayout layout, ReadLayout(b));
   ONCILLA_ASSIGN(const std::vector<int64_t> filter, b.KnownInts(1, "filter_sizes"));
@@ -55,8 +55,8 @@ Result<Values> LowerFilterGrad(TfLowering& b) {
     g.groups = filter[n];
     g.outputs = filter[n + 1];
   } else {
-    // Taken as one group where that is not known: then the product fails for an input of more
-    // channels, which has more elements than the gradient has pixels for.
+    // One group is assumed if the number is unknown. If the input has more channels, the product
+    // then fails, because the input has more elements than the gradient has pixels for.
     const PartialShape& x = b.in_fact(0).shape;
     const bool known = x.ranked() && x.rank() == layout.rank && x[layout.channel_axis()].known();
     const int64_t channels = known ? x[layout.channel_axis()].size : filter[n];
@@ -79,7 +79,7 @@ Result<Values> LowerFilterGrad(TfLowering& b) {
   return f.Last("Reshape", {product, f.Ints(filter)});
 }
 
-// Every element of the gradient goes where the largest of its window was.
+// Adds each element of the gradient at the position of its window's maximum.
 Result<Values> ScatterToPlaces(TfFormula& f, const TfLayout& layout, ValueId x, ValueId places,
                                ValueId dy, DType dtype) {
   const ValueId sizes = f("Shape", {x});
@@ -95,7 +95,7 @@ Result<Values> ScatterToPlaces(TfFormula& f, const TfLayout& layout, ValueId x, 
   return f.Last("Transpose", {inner, f.Ints(perm)});
 }
 
-// Inputs: x, what the pool made of it, the gradient; MaxPoolGradV2 has its windows as inputs.
+// Inputs: x, the pool's result, and the gradient; MaxPoolGradV2 has the windows as further inputs.
 Result<Values> LowerMaxPoolGrad(TfLowering& b) {
   ONCILLA_ASSIGN(const TfLayout layout, ReadLayout(b));
   PoolWindow window;
@@ -120,13 +120,13 @@ Result<Values> LowerMaxPoolGrad(TfLowering& b) {
   return ScatterToPlaces(f, layout, x, pooled[1], SizedLike(f, dy, pooled[1]), b.dtype(2));
 }
 
-// Inputs: x, the gradient, the places that MaxPoolWithArgmax found.
+// Inputs: x, the gradient, and the indices that MaxPoolWithArgmax found.
 Result<Values> LowerMaxPoolGradWithArgmax(TfLowering& b) {
   ONCILLA_ASSIGN(const bool whole, b.attrs().Bool("include_batch_in_index"));
   TfFormula f(b);
   ValueId places = f.Cast(b.in(2), DType::kI64);
   if (!whole) {
-    // Counted from the start of each sample: the samples before it are added.
+    // The indices count from the start of each sample, so the offset of the sample is added.
     const ValueId sample = f("ReduceProd", {f(ShapeAttrs{.start = 1}, {b.in(0)})});
     const ValueId batch = f("Squeeze", {f(ShapeAttrs{.start = 0, .end = 1}, {b.in(0)})});
     const ValueId zero = f.Number(DType::kI64, 0), one = f.Number(DType::kI64, 1);
@@ -136,8 +136,8 @@ Result<Values> LowerMaxPoolGradWithArgmax(TfLowering& b) {
   return ScatterToPlaces(f, TfLayout(), b.in(0), places, b.in(1), b.dtype(1));
 }
 
-// Inputs: the sizes of x, the gradient. Each element, divided by how many its window saw, goes to
-// all of them: a transposed convolution with ones, channel by channel.
+// Inputs: the sizes of x, and the gradient. Each element is divided by the number of elements in
+// its window and distributed to all of them: a depthwise transposed convolution with ones.
 Result<Values> LowerAvgPoolGrad(TfLowering& b) {
   ONCILLA_ASSIGN(const TfLayout layout, ReadLayout(b));
   ONCILLA_ASSIGN(const PoolWindow window, ReadPoolWindow(b, layout, "ksize"));
@@ -168,7 +168,7 @@ Result<Values> LowerAvgPoolGrad(TfLowering& b) {
   spread.pads = window.pads;
   spread.auto_pad = window.auto_pad;
   spread.exact_size = window.auto_pad == "same_upper";
-  // Sizes of the gradient that are not those of the pool end as more than it has.
+  // If the gradient's sizes are not those of the pool's result, this reshape fails.
   const ValueId shares = f("Reshape", {f("Div", {planes, seen}), f("Shape", {planes})});
   const ValueId dx = f(spread, {shares, filter, kNoValue, sizes});
   if (layout.channels_first) return f.Last("Reshape", {dx, all});
@@ -180,8 +180,8 @@ Result<Values> LowerAvgPoolGrad(TfLowering& b) {
   return f.Last("Transpose", {inner, f.Ints(perm)});
 }
 
-// Inputs: dy, x, scale, mean, variance: of the batch in training, else those that were kept.
-// -> the gradients of x, scale and offset.
+// Inputs: dy, x, scale, mean and variance (of the batch in training, else the running ones).
+// Results: the gradients of x, scale and offset.
 Result<Values> LowerBatchNormGrad(TfLowering& b) {
   ONCILLA_ASSIGN(const bool training, b.attrs().Bool("is_training"));
   ONCILLA_ASSIGN(const TfLayout layout, ReadLayout(b));
@@ -217,7 +217,7 @@ Result<Values> LowerBatchNormGrad(TfLowering& b) {
   return f.Done({dx, f("Mul", {dot, rate}), sum, kNoValue, kNoValue});
 }
 
-// Inputs: dy, x, y. A window over the channels is a product with a matrix of a band of ones.
+// Inputs: dy, x, y. The window over channels is a product with a band matrix of ones.
 Result<Values> LowerLrnGrad(TfLowering& b) {
   ONCILLA_ASSIGN(const int64_t radius, b.attrs().Int("depth_radius"));
   ONCILLA_ASSIGN(const float bias, b.attrs().Float("bias"));

@@ -1,4 +1,4 @@
-// TensorFlow's ops on images: files, colours, crops, projections, boxes.
+// TensorFlow's ops on images: decoding, colours, crops, projections, boxes.
 #include "engine/import/tf/lowering.h"
 
 namespace oncilla {
@@ -9,7 +9,7 @@ Result<ValueId> ToF32(TfLowering& b, ValueId x, std::string_view role) {
   return b.Cast(x, DType::kF32, role);
 }
 
-// Back to the type of input 0, under the node's own name.
+// Casts back to the type of input 0, under the node's own name.
 Result<Values> FromF32(TfLowering& b, ValueId y) {
   return One(b.Add(CastAttrs{b.in_fact(0).dtype}, {y}));
 }
@@ -26,7 +26,8 @@ Result<Values> LowerDecode(TfLowering& b) {
   if (b.op() == "DecodeBmp") attrs.formats = "bmp";
   if (b.op() == "DecodeJpeg" || b.op() == "DecodePng") attrs.formats = "jpeg png still_gif";
   if (b.op() == "DecodeImage") {
-    // With frames as a fourth axis the rank would depend on the file: then a GIF fails the run.
+    // With frames as a fourth axis the rank would depend on the file. Here a GIF with frames fails
+    // the run instead.
     ONCILLA_ASSIGN(const bool frames, b.attrs().Bool("expand_animations"));
     if (!frames) attrs.formats += " first_gif";
   }
@@ -37,8 +38,8 @@ Result<Values> LowerDecode(TfLowering& b) {
     ONCILLA_ASSIGN(attrs.ratio, b.attrs().Int("ratio"));
     ONCILLA_ASSIGN(attrs.fancy_upscaling, b.attrs().Bool("fancy_upscaling"));
     ONCILLA_ASSIGN(const std::string method, b.attrs().String("dct_method"));
-    // A file that ends early fails, also where try_recover_truncated asks for what is there: how
-    // the rest is made up differs between versions of the library.
+    // A truncated file fails even if try_recover_truncated is set: how the missing part is filled
+    // in differs between versions of libjpeg.
     if (!method.empty() && method != "INTEGER_FAST" && method != "INTEGER_ACCURATE") {
       return InvalidArgument("dct_method must be one of {'', 'INTEGER_FAST', 'INTEGER_ACCURATE'}");
     }
@@ -47,7 +48,7 @@ Result<Values> LowerDecode(TfLowering& b) {
   if (b.op() != "DecodeAndCropJpeg") return One(b.Add(attrs, {b.in(0)}));
   attrs.formats = "jpeg";
   ONCILLA_ASSIGN(const ValueId whole, b.Add(attrs, {b.in(0)}, "whole"));
-  // The window: top, left, height, width.
+  // The crop window: top, left, height, width.
   ONCILLA_ASSIGN(const ValueId begin,
                  b.Add("Slice", {}, {b.in(1), b.Ints({0}), b.Ints({2})}, "begin"));
   ONCILLA_ASSIGN(const ValueId size,
@@ -93,7 +94,7 @@ Result<Values> LowerEncodeJpegVariable(TfLowering& b) {
   return One(b.Add(EncodeImageAttrs{.format = "jpeg", .quality = quality, .xmp = {}}, {b.in(0)}));
 }
 
-// Colours: three parts along the last axis, each with it.
+// Colours: the three channels are handled separately, each with the last axis kept.
 
 struct Parts {
   ValueId x[3] = {kNoValue, kNoValue, kNoValue};
@@ -123,7 +124,7 @@ class Colors {
     return b_.Add(ConcatAttrs{.axis = -1}, {p.x[0], p.x[1], p.x[2]}, role);
   }
 
-  // Hue, saturation and value of red, green and blue.
+  // From red, green, blue to hue, saturation, value.
   Result<Parts> ToHsv(const Parts& rgb) {
     const auto& [r, g, bl] = rgb.x;
     ONCILLA_ASSIGN(ValueId v, Op("Max", {r, g}));
@@ -160,7 +161,7 @@ class Colors {
     return Parts{{h, s, v}};
   }
 
-  // ((1 - s) + s * clip(|6 h - a| ..)) * v.
+  // From hue, saturation, value: each channel is ((1 - s) + s * clip(|6 h - a| ..)) * v.
   Result<Parts> ToRgb(const Parts& hsv) {
     const auto& [h, s, v] = hsv.x;
     ONCILLA_ASSIGN(const ValueId none, Number(0));
@@ -175,7 +176,7 @@ class Colors {
       ONCILLA_ASSIGN(const ValueId d, Op("Sub", {turns, from}));
       return Op("Abs", {d});
     };
-    // Copies: C++20 lets a lambda capture a structured binding, clang 14 does not.
+    // Copies, because clang 14 cannot capture a structured binding in a lambda, as C++20 allows.
     const ValueId saturation = s, brightness = v;
     const auto channel = [&](ValueId level) -> Result<ValueId> {
       ONCILLA_ASSIGN(ValueId y, Op("Clip", {level, none, one}));
@@ -230,7 +231,7 @@ Result<Values> LowerAdjustColor(TfLowering& b) {
   return FromF32(b, y);
 }
 
-// Each channel of each image around its mean.
+// Scales each channel of each image around its mean.
 Result<Values> LowerContrast(TfLowering& b) {
   ONCILLA_ASSIGN(const ValueId x, ToF32(b, b.in(0), "float"));
   ONCILLA_ASSIGN(const ValueId mean, b.Add("ReduceMean", ReduceAttrs{.keep_dims = true},

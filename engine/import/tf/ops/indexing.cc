@@ -1,4 +1,4 @@
-// TensorFlow's constants, shapes, ranges, gathers and one-hots.
+// TensorFlow's constants, shapes, ranges, gathers and one-hot encodings.
 #include "engine/import/lowering/shared_ops.h"
 #include "engine/import/tf/computed_axis.h"
 #include "engine/import/tf/messages.h"
@@ -11,7 +11,7 @@ Result<Values> LowerConst(TfLowering& b) {
   return Values{b.Constant(std::move(value))};
 }
 
-// A placeholder that is an input of the graph never gets here.
+// A placeholder that is an input of the graph is handled before; this one is not fed.
 Result<Values> LowerPlaceholder(TfLowering& b) {
   const DType dtype = b.attrs().Type("dtype").value_or(DType::kInvalid);
   const PartialShape shape = b.attrs().Shape("shape").value_or(PartialShape());
@@ -53,7 +53,7 @@ Result<Values> LowerGatherV2(TfLowering& b) {
                    {b.in(0), b.in(1)}));
 }
 
-// Gather of the first axis; a resource's gather may have batch axes before it.
+// Gathers along the first axis; a gather from a resource may have batch axes before it.
 Result<Values> LowerGather(TfLowering& b) {
   int64_t batch_dims = 0;
   if (b.op() == "ResourceGather") {
@@ -71,7 +71,7 @@ Result<Values> LowerOneHot(TfLowering& b) {
 
 Result<Values> LowerWhere(TfLowering& b) { return LowerPlaces(b); }
 
-// What an index out of range does: by default the run fails.
+// Checks the attribute that says what an index out of range does; by default the run fails.
 Status CheckBadIndices(const TfLowering& b) {
   if (!b.attrs().Has("bad_indices_policy")) return Status();
   ONCILLA_ASSIGN(const std::string policy, b.attrs().String("bad_indices_policy"));
@@ -81,7 +81,7 @@ Status CheckBadIndices(const TfLowering& b) {
 
 Result<Values> LowerScatterNd(TfLowering& b) {
   ONCILLA_TRY(CheckBadIndices(b));
-  const bool truths = b.in_fact(1).dtype == DType::kBool;  // any of those at one place
+  const bool truths = b.in_fact(1).dtype == DType::kBool;  // true if any of those at one place is
   ONCILLA_ASSIGN(const ValueId zero, b.Scalar(truths ? DType::kI32 : b.in_fact(1).dtype, 0));
   ONCILLA_ASSIGN(const ValueId zeros, b.Add("Fill", {}, {b.in(2), zero}, "zeros"));
   ValueId updates = b.in(1);

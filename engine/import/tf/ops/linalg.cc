@@ -28,7 +28,7 @@ Result<Values> LowerCross(TfLowering& b) {
   return One(b.Add("Sub", {}, {plus, minus}));
 }
 
-// Real matrices alone: the adjoint is the transpose.
+// For real matrices the adjoint is the transpose.
 Result<Values> LowerSolve(TfLowering& b) {
   ONCILLA_ASSIGN(const bool adjoint, b.attrs().Bool("adjoint"));
   return One(b.Add(b.op(), MatrixSolveAttrs{adjoint}, b.all_inputs()));
@@ -56,7 +56,8 @@ Result<Values> LowerSparseMatMul(TfLowering& b) {
       b.Add(SparseMatMulAttrs{.transpose_a = adjoint_a, .transpose_b = adjoint_b}, b.all_inputs()));
 }
 
-// Keeps `below` diagonals under the main one and `above` over it; a negative number keeps all.
+// Keeps `below` diagonals below the main one and `above` diagonals above it; a negative number
+// keeps all.
 Result<Values> LowerBandPart(TfLowering& b) {
   // More than any matrix has.
   constexpr int64_t kAll = int64_t{1} << 40;
@@ -74,7 +75,8 @@ Result<Values> LowerBandPart(TfLowering& b) {
   return One(b.Add(TriluAttrs{.upper = false}, {upper, above}));
 }
 
-// Version 3 names the alignment, version 2 has it to the left, the first knows the main diagonal.
+// The alignment of the diagonals: version 3 names it, version 2 aligns left, and version 1 only has
+// the main diagonal.
 Result<DiagonalAttrs> AlignOf(const TfLowering& b) {
   if (b.op().substr(b.op().size() - 2) != "V3") return DiagonalAttrs{"left_left"};
   ONCILLA_ASSIGN(std::string align, b.attrs().String("align"));
@@ -104,7 +106,7 @@ Result<Values> LowerSetDiag(TfLowering& b) {
   return One(b.Add("MatrixSetDiag", align, {b.in(0), b.in(1), k}));
 }
 
-// A tensor of twice the rank, with x where the two halves of an index are the same.
+// A tensor of twice the rank, with x where the two halves of an index are equal.
 Result<Values> LowerFullDiag(TfLowering& b) {
   ONCILLA_ASSIGN(const int rank, b.Rank(0, "the diagonal"));
   if (rank < 1 || 2 * rank > kMaxRank) return Unsupported("a diagonal of rank ", rank);
@@ -147,8 +149,8 @@ Result<Values> LowerFullDiagPart(TfLowering& b) {
   return One(b.Add("Reshape", {}, {diagonal, b.Ints(half)}));
 }
 
-// The bands of a triangular matrix, the highest first, each as long as the matrix is high: element
-// i of each stands in row i.
+// The bands of a triangular matrix, the highest first, each as long as the matrix has rows: element
+// i of each belongs to row i.
 Result<Values> LowerBanded(TfLowering& b) {
   ONCILLA_ASSIGN(const bool lower, b.attrs().Bool("lower"));
   ONCILLA_ASSIGN(const bool adjoint, b.attrs().Bool("adjoint"));
@@ -175,7 +177,7 @@ Result<Values> LowerQr(TfLowering& b) {
   return b.AddAll("Qr", QrAttrs{full}, {b.in(0)});
 }
 
-// An output that was not asked for is one number, which TensorFlow does not set.
+// An output that was not requested is a single number, since TensorFlow leaves it unset.
 Result<ValueId> NoVectors(TfLowering& b) { return b.Scalar(b.dtype(), 0); }
 
 Result<Values> LowerSvd(TfLowering& b) {
@@ -205,7 +207,8 @@ Result<Values> LowerLu(TfLowering& b) {
   return b.AddAll("Lu", LuAttrs{index}, {b.in(0)});
 }
 
-// The products of TensorFlow's first version, which took zeros for a hint: sums are of f32.
+// The matrix product of TensorFlow's first version, whose sparsity hints have no effect; sums are
+// in f32.
 Result<Values> LowerHintedMatMul(TfLowering& b) {
   ONCILLA_ASSIGN(const bool transpose_a, b.attrs().Bool("transpose_a"));
   ONCILLA_ASSIGN(const bool transpose_b, b.attrs().Bool("transpose_b"));

@@ -1,7 +1,7 @@
-// TensorFlow's lists of tensors: TensorList*, a variant that is handed from op to op, and
-// TensorArray*, a resource. Every op on an array also takes and gives a number, "flow", which
-// orders them; here the flow is the list itself, and the handle means nothing. Makers of the first
-// two versions give no flow: ../graph/raise_arrays.cc lets it begin here too.
+// TensorFlow's lists of tensors: TensorList*, a variant that is passed from op to op, and
+// TensorArray*, a resource. Every op on an array also takes and returns a number, "flow", which
+// orders them. Here the flow is the list itself, and the handle has no meaning. Arrays of the first
+// two versions are made without a flow; ../graph/raise_arrays.cc adds it.
 #include "engine/ops/array/list.h"
 
 #include "engine/import/tf/lowering.h"
@@ -13,7 +13,7 @@ std::string ListType(DType dtype, const PartialShape& element) {
   return StrCat(Fact::List(dtype, element));
 }
 
-// What an input says of the elements' shape, as far as it is known now.
+// What an input says of the shape of elements, as far as it is known at import.
 PartialShape KnownElement(const TfLowering& b, size_t input) {
   if (input >= b.inputs() || !AllIntsKnown(b.in_fact(input)) || !b.in_fact(input).shape.ranked() ||
       b.in_fact(input).shape.rank() == 0) {
@@ -63,11 +63,11 @@ Result<Values> LowerFromTensor(TfLowering& b) {
 
 Result<Values> LowerSplit(TfLowering& b) { return One(b.Add("ListSplit", {}, {b.in(0), b.in(2)})); }
 
-// Into a new list, which is as long as the largest index asks for, or as num_elements says.
+// Scatters into a new list, whose length is one more than the largest index, or num_elements.
 Result<Values> LowerScatter(TfLowering& b) {
   ONCILLA_ASSIGN(const DType dtype, b.attrs().Type("element_dtype"));
   ONCILLA_ASSIGN(ValueId length, b.Scalar(DType::kI32, 0));
-  // -1 leaves the length to the indices.
+  // A length of -1 leaves it to the indices.
   if (b.inputs() > 3) {
     ONCILLA_ASSIGN(length, b.Add("Max", {}, {b.in(3), length}, "length"));
   }
@@ -88,7 +88,7 @@ Result<Values> LowerElementShape(TfLowering& b) {
   return One(b.Add(CastAttrs{dtype}, {b.Ints(std::move(sizes))}));
 }
 
-// {handle, flow}. The handle is a number that nobody reads.
+// Results: {handle, flow}. The handle is a number that nothing reads.
 Result<Values> LowerArray(TfLowering& b) {
   ONCILLA_ASSIGN(const DType dtype, b.attrs().Type("dtype"));
   ONCILLA_ASSIGN(const PartialShape element, b.attrs().Shape("element_shape"));
@@ -97,7 +97,7 @@ Result<Values> LowerArray(TfLowering& b) {
   return Values{handle, list};
 }
 
-// The list that comes in as the flow, the last input.
+// The list that comes in as the flow, which is the last input.
 Result<ValueId> Flow(const TfLowering& b) {
   const size_t last = b.inputs() - 1;
   if (b.in(last) != kNoValue && b.in_fact(last).kind == ValueKind::kList) return b.in(last);
@@ -114,7 +114,7 @@ Result<Values> LowerArrayRead(TfLowering& b) {
   return One(b.Add("ListGet", WriteAttrs(ListGetAttrs{false}), {flow, b.in(1)}));
 }
 
-// Attribute element_shape as an input, when it says something.
+// Adds the attribute element_shape as an input, if it states anything.
 Result<Values> WithElementShape(TfLowering& b, Values inputs, std::string_view attr) {
   ONCILLA_ASSIGN(const PartialShape element, b.attrs().Shape(attr));
   if (!element.ranked()) return inputs;

@@ -1,15 +1,15 @@
-// TensorFlow's losses and rankings: cross entropies, the largest or the n-th element, whether a
-// class is among the first.
+// TensorFlow's losses and rankings: cross entropies, the largest or the n-th element, and whether a
+// class is among the top k.
 #include "engine/import/tf/lowering.h"
 
 namespace oncilla {
 namespace {
 
-// -> the loss of each row, and its gradient.
+// Results: the loss of each row, and its gradient.
 Result<Values> LowerCrossEntropy(TfLowering& b) {
   ONCILLA_ASSIGN(const ValueId logs, b.Add(SoftmaxAttrs{.log = true}, {b.in(0)}, "logs"));
   ONCILLA_ASSIGN(const ValueId softmax, b.Add("Softmax", {}, {b.in(0)}, "softmax"));
-  // A label of zero counts nothing, however unlikely its class is.
+  // A label of zero contributes nothing, even if the class has probability zero.
   ONCILLA_ASSIGN(const ValueId terms, b.Add("MulNoNan", {}, {logs, b.in(1)}, "terms"));
   ONCILLA_ASSIGN(const ValueId sum, b.Add("ReduceSum", {}, {terms, b.Ints({-1})}, "sum"));
   ONCILLA_ASSIGN(const ValueId loss, b.Add("Neg", {}, {sum}));
@@ -17,7 +17,7 @@ Result<Values> LowerCrossEntropy(TfLowering& b) {
   return Values{loss, gradient};
 }
 
-// Labels are classes; one out of range fails the run.
+// Labels are class indices; one out of range fails the run.
 Result<Values> LowerSparseCrossEntropy(TfLowering& b) {
   const DType dtype = b.in_fact(0).dtype;
   ONCILLA_ASSIGN(const ValueId logs, b.Add(SoftmaxAttrs{.log = true}, {b.in(0)}, "logs"));
@@ -39,7 +39,7 @@ Result<Values> LowerSparseCrossEntropy(TfLowering& b) {
   return Values{loss, gradient};
 }
 
-// Exact here, which every recall allows.
+// The exact result, which satisfies any requested recall.
 Result<Values> LowerApproxTopK(TfLowering& b) {
   ONCILLA_ASSIGN(const int64_t k, b.attrs().Int("k"));
   ONCILLA_ASSIGN(const int64_t axis, b.attrs().Int("reduction_dimension"));
@@ -50,7 +50,7 @@ Result<Values> LowerApproxTopK(TfLowering& b) {
                   {b.in(0), b.Ints({k})});
 }
 
-// The n-th smallest of each row, counted from 0: the last of the n + 1 smallest.
+// The n-th smallest element of each row, counted from 0: the last of the n + 1 smallest.
 Result<Values> LowerNthElement(TfLowering& b) {
   ONCILLA_ASSIGN(const bool reverse, b.attrs().Bool("reverse"));
   ONCILLA_ASSIGN(const ValueId n, b.Cast(b.in(1), DType::kI64, "n"));
@@ -62,8 +62,8 @@ Result<Values> LowerNthElement(TfLowering& b) {
   return One(b.Add(GatherAttrs{.axis = -1, .negative_indices = false}, {first[0], n}));
 }
 
-// Whether fewer than k classes of a row score higher than the target. A row whose target or whose
-// numbers are out of range has none in it.
+// Whether fewer than k classes of a row score higher than the target. False for rows with a target
+// out of range or with numbers that are not finite.
 Result<Values> LowerInTopK(TfLowering& b) {
   ValueId k;
   if (b.op() == "InTopK") {

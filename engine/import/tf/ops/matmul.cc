@@ -5,7 +5,8 @@
 namespace oncilla {
 namespace {
 
-// ONNX multiplies vectors, TensorFlow refuses them: here, or in the run where no rank is known yet.
+// TensorFlow refuses vectors, which the canonical op would multiply: here, or at run time if the
+// rank is unknown.
 Status CheckMatrices(TfLowering& b) {
   for (size_t i = 0; i < 2; ++i) {
     const PartialShape& shape = b.in_fact(i).shape;
@@ -37,7 +38,7 @@ Result<Values> LowerBatchMatMul(TfLowering& b) {
   const MatMulAttrs attrs = {.transpose_a = adj_x, .transpose_b = adj_y};
   ValueId x = b.in(0), y = b.in(1);
   if (b.op() == "BatchMatMulV3") {
-    // Narrow factors are widened first: the sum would not fit them.
+    // Operands of a narrow type are widened first, since the sums would not fit it.
     ONCILLA_ASSIGN(const DType result, b.attrs().Type("Tout"));
     ONCILLA_ASSIGN(x, b.Cast(x, result, "wide_x"));
     ONCILLA_ASSIGN(y, b.Cast(y, result, "wide_y"));

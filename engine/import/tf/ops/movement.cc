@@ -18,7 +18,7 @@ Result<StridedSliceAttrs> ReadSliceMasks(const TfLowering& b) {
   return masks;
 }
 
-// The slice of the places' own numbers says where the value's elements go.
+// Slicing a tensor of indices in the same way tells where the elements of `value` go.
 Result<ValueId> UpdateTfSlice(TfLowering& b, ValueId x, ValueId value, std::string_view role) {
   ONCILLA_ASSIGN(const StridedSliceAttrs masks, ReadSliceMasks(b));
   const ValueId zero = b.Constant(Tensor::ScalarInt64(0));
@@ -69,7 +69,7 @@ Result<Values> LowerSplit(TfLowering& b) {
   ONCILLA_ASSIGN(const int64_t parts, b.attrs().Int("num_split"));
   if (IsComputed(b, 0)) return SplitAlong(b, b.in(1), kNoValue, b.in(0), parts);
   ONCILLA_ASSIGN(const int64_t axis, b.KnownInt(0, "the axis"));
-  // Canonically the last part is smaller where they cannot be equal.
+  // The canonical op makes the last part smaller if they cannot be equal; TensorFlow refuses that.
   const PartialShape& shape = b.in_fact(1).shape;
   if (!shape.ranked()) return SplitAlong(b, b.in(1), kNoValue, b.in(0), parts);
   ONCILLA_ASSIGN(const int at, NormalizeAxis(axis, shape.rank()));
@@ -85,7 +85,7 @@ Result<Values> LowerSplit(TfLowering& b) {
   return b.AddAll(SplitAttrs{.axis = axis, .parts = parts}, {b.in(1)});
 }
 
-// Sizes that are computed are read when a plan is made, a -1 among them too.
+// Computed sizes are read at plan time, including a -1.
 Result<Values> LowerSplitV(TfLowering& b) {
   ONCILLA_ASSIGN(const int64_t parts, b.attrs().Int("num_split"));
   if (IsComputed(b, 2)) return SplitAlong(b, b.in(0), b.in(1), b.in(2), parts);
@@ -138,13 +138,13 @@ Result<Values> LowerBlocks(TfLowering& b) {
   return layout.channels_first ? One(b.ChannelsFirst(x, layout.rank)) : Values{x};
 }
 
-// Old forms: one block size for height and width, paddings or crops of both.
+// The old forms have one block size for height and width, and paddings or crops for both.
 Result<Values> LowerOldBlocks(TfLowering& b) {
   ONCILLA_ASSIGN(const int64_t block, b.attrs().Int("block_size"));
   return One(b.Add(b.op(), {}, {b.in(0), b.Ints({block, block}), b.in(1)}));
 }
 
-// The first Reverse has a flag per axis.
+// The first version of Reverse has a flag per axis.
 Result<Values> LowerReverse(TfLowering& b) {
   const Fact& flags = b.in_fact(1);
   if (!flags.has_value() || flags.dtype != DType::kBool) {
@@ -164,7 +164,7 @@ Result<Values> LowerReverseSequence(TfLowering& b) {
       b.Add(ReverseSequenceAttrs{.time_axis = time, .batch_axis = batch}, {b.in(0), b.in(1)}));
 }
 
-// `num` numbers from start to stop: start + i * step, the last one exactly stop.
+// `num` numbers from start to stop: start + i * step, where the last one is exactly stop.
 Result<Values> LowerLinSpace(TfLowering& b) {
   const DType dtype = b.in_fact(0).dtype;
   if (AllIntsKnown(b.in_fact(2))) {
@@ -188,7 +188,7 @@ Result<Values> LowerLinSpace(TfLowering& b) {
   ONCILLA_ASSIGN(const ValueId index, b.Cast(places, dtype, "index"));
   ONCILLA_ASSIGN(const ValueId way, b.Add("Mul", {}, {index, step}, "way"));
   ONCILLA_ASSIGN(const ValueId value, b.Add("Add", {}, {b.in(0), way}, "values"));
-  // One number alone is start, not stop.
+  // A single number is start, not stop.
   ONCILLA_ASSIGN(const ValueId at_last, b.Add("Equal", {}, {places, steps}, "at_last"));
   return One(b.Add("Where", {}, {at_last, b.in(1), value}));
 }
@@ -206,7 +206,7 @@ Result<Values> LowerTranspose(TfLowering& b) {
   return One(b.Add("Transpose", {}, {b.in(0), b.in(1)}));
 }
 
-// The letters of both layouts, and where each of the second stands in the first.
+// The letters of both layouts, and the position of each letter of the second one in the first.
 struct Layouts {
   std::string from, to;
   std::vector<int64_t> place_in_from, place_in_to;
@@ -230,14 +230,14 @@ Result<Layouts> ReadLayouts(const TfLowering& b) {
   return out;
 }
 
-// Numbers of axes of one layout as those of another.
+// Translates axis numbers from one layout to the other.
 Result<Values> LowerDimMap(TfLowering& b) {
   ONCILLA_ASSIGN(const Layouts layouts, ReadLayouts(b));
   ONCILLA_ASSIGN(const ValueId map, b.Cast(b.Ints(layouts.place_in_to), b.in_fact(0).dtype, "map"));
   return One(b.Add(GatherAttrs{.axis = 0}, {map, b.in(0)}));
 }
 
-// A number, or a pair, per axis (or per spatial axis), in the order of another layout.
+// Reorders one number, or one pair, per axis (or per spatial axis) to the other layout.
 Result<Values> LowerVecPermute(TfLowering& b) {
   ONCILLA_ASSIGN(Layouts layouts, ReadLayouts(b));
   const PartialShape& x = b.in_fact(0).shape;
@@ -261,7 +261,7 @@ Result<Values> LowerVecPermute(TfLowering& b) {
   return One(b.Add(GatherAttrs{.axis = 0}, {b.in(0), b.Ints(layouts.place_in_from)}));
 }
 
-// Rows of x, by numbers that wrap around, set or changed.
+// Sets or changes rows of x, by indices that wrap around.
 Result<Values> LowerInplace(TfLowering& b) {
   ONCILLA_ASSIGN(const ValueId sizes,
                  b.Add(ShapeAttrs{.start = 0, .end = 1, .to = DType::kI32}, {b.in(0)}, "rows"));
@@ -280,8 +280,8 @@ Result<Values> LowerParallelConcat(TfLowering& b) {
   return One(b.Add(ConcatAttrs{.axis = 0}, b.all_inputs()));
 }
 
-// Where each of several tensors begins in their Concat, from the axis and their shapes: zeros, and
-// on the axis the sizes of those before.
+// The offset of each of several tensors in their Concat, from the axis and their shapes: zero, and
+// along the axis the sum of the sizes before it.
 Result<Values> LowerConcatOffset(TfLowering& b) {
   const DType dtype = b.dtype(1);
   TfFormula f(b);
@@ -305,7 +305,7 @@ Result<Values> LowerConcatOffset(TfLowering& b) {
   return f.Done(std::move(out));
 }
 
-// Whatever memory held, in TensorFlow; zeros here.
+// TensorFlow leaves the contents uninitialised; here they are zeros.
 Result<Values> LowerEmpty(TfLowering& b) {
   ONCILLA_ASSIGN(const DType dtype, b.attrs().Type("dtype"));
   ValueId value = kNoValue;

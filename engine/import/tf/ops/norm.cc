@@ -8,8 +8,9 @@ Result<Values> LowerSoftmax(TfLowering& b) {
   return One(b.Add(SoftmaxAttrs{.log = b.op() == "LogSoftmax"}, {b.in(0)}));
 }
 
-// With is_training the statistics are those of the batch. The running ones come out blended with
-// them: `factor` parts of the new, which is all of it by default; the variance is then unbiased.
+// With is_training, the statistics are those of the batch. The running ones are returned blended
+// with them: `factor` parts of the new ones (all, by default); the new variance is then the
+// unbiased one.
 Result<Values> BatchStatistics(TfLowering& b, const TfLayout& layout, float epsilon) {
   ONCILLA_ASSIGN(const float factor, b.attrs().Float("exponential_avg_factor"));
   ValueId x = b.in(0);
@@ -28,7 +29,7 @@ Result<Values> BatchStatistics(TfLowering& b, const TfLayout& layout, float epsi
   ONCILLA_ASSIGN(const ValueId y,
                  b.Add(BatchNormAttrs{.axis = layout.channel_axis(), .epsilon = epsilon},
                        {b.in(0), b.in(1), b.in(2), mean, variance}));
-  // variance * n / (n - 1), where n elements belong to a channel.
+  // variance * n / (n - 1), where n is the number of elements per channel.
   ONCILLA_ASSIGN(const ValueId size, b.Add("Size", {}, {b.in(0)}, "size"));
   ONCILLA_ASSIGN(const ValueId channels, b.Add("Size", {}, {b.in(1)}, "channels"));
   ONCILLA_ASSIGN(const ValueId one, b.Scalar(DType::kI64, 1));
@@ -40,7 +41,7 @@ Result<Values> BatchStatistics(TfLowering& b, const TfLayout& layout, float epsi
   ONCILLA_ASSIGN(const ValueId down, b.Cast(rest, dtype, "rest_float"));
   ONCILLA_ASSIGN(const ValueId ratio, b.Add("Div", {}, {up, down}, "ratio"));
   ONCILLA_ASSIGN(ValueId new_variance, b.Add("Mul", {}, {variance, ratio}, "unbiased"));
-  // The third reserve space is a GPU's alone: a number that nobody looks at.
+  // The third reserve space is only used by GPUs: a number that nothing reads.
   ONCILLA_ASSIGN(const ValueId reserve, b.Scalar(DType::kF32, 0));
   ValueId new_mean = mean;
   if (factor != 1) {
@@ -57,8 +58,8 @@ Result<Values> BatchStatistics(TfLowering& b, const TfLayout& layout, float epsi
   return Values{y, new_mean, new_variance, mean, variance, reserve};
 }
 
-// Inference form: the running mean and variance are inputs, and come out again. The reserve spaces
-// are only for gradients.
+// The form for inference: the running mean and variance are inputs and are returned. The reserve
+// spaces only matter for gradients.
 Result<Values> LowerBatchNorm(TfLowering& b) {
   ONCILLA_ASSIGN(const bool training, b.attrs().Bool("is_training"));
   ONCILLA_ASSIGN(const TfLayout layout, ReadLayout(b));
@@ -71,8 +72,8 @@ Result<Values> LowerBatchNorm(TfLowering& b) {
   return Values{y, b.in(3), b.in(4), b.in(3), b.in(4), reserve};
 }
 
-// The batch norm of the first TensorFlow: mean and variance before offset and scale, which may be
-// left out.
+// The first version of batch normalisation: mean and variance precede offset and scale, and the
+// scale is optional.
 Result<Values> LowerOldBatchNorm(TfLowering& b) {
   ONCILLA_ASSIGN(const float epsilon, b.attrs().Float("variance_epsilon"));
   ONCILLA_ASSIGN(const bool scaled, b.attrs().Bool("scale_after_normalization"));
@@ -86,7 +87,7 @@ Result<Values> LowerOldBatchNorm(TfLowering& b) {
                    {b.in(0), scale, b.in(3), b.in(1), b.in(2)}));
 }
 
-// y = x / (bias + alpha * sum of squares over 2 * depth_radius + 1 channels) ^ beta; the canonical
+// y = x / (bias + alpha * sum of squares over 2 * depth_radius + 1 channels) ^ beta. The canonical
 // op divides alpha by the window's size first.
 Result<Values> LowerLRN(TfLowering& b) {
   ONCILLA_ASSIGN(const int64_t radius, b.attrs().Int("depth_radius"));

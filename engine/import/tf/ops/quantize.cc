@@ -1,5 +1,5 @@
-// TensorFlow's quantisation. Fake quantisation is ordinary arithmetic; quantised tensors are those
-// of the integers that carry them.
+// TensorFlow's quantisation. Fake quantisation is ordinary arithmetic; quantised types are mapped
+// to the integers that carry them.
 #include <cmath>
 
 #include "engine/import/tf/ops/quantize_sums.h"
@@ -12,7 +12,7 @@ struct Range {
   float scale = 0, least = 0, most = 0;
 };
 
-// The range moved so that zero is one of the steps.
+// Shifts the range so that zero is exactly one of the steps.
 Range Nudge(float least, float most, float lowest, float highest) {
   Range r;
   r.scale = (most - least) / (highest - lowest);
@@ -35,12 +35,12 @@ Result<Values> FakeQuant(TfLowering& b, const RangeValues& r, ValueId empty) {
   ONCILLA_ASSIGN(const ValueId half, Number(b, 0.5f));
   ONCILLA_ASSIGN(const ValueId one, Number(b, 1));
   ONCILLA_ASSIGN(const ValueId inverse, b.Add("Div", {}, {one, r.scale}, "per_step"));
-  // Which step zero is.
+  // The index of the step that is zero.
   ONCILLA_ASSIGN(ValueId zero, b.Add("Neg", {}, {r.least}, "least_negated"));
   ONCILLA_ASSIGN(zero, b.Add("Mul", {}, {zero, inverse}, "zero_steps"));
   ONCILLA_ASSIGN(zero, b.Add("Add", {}, {zero, half}, "zero_steps_half"));
   ONCILLA_ASSIGN(zero, b.Add("Floor", {}, {zero}, "zero_step"));
-  // Rounded as steps from zero: where there are many, this decides ties.
+  // Rounding counts steps from zero; with many steps this decides ties.
   ONCILLA_ASSIGN(ValueId y, b.Add("Clip", {}, {b.in(0), r.least, r.most}, "cut"));
   ONCILLA_ASSIGN(y, b.Add("Sub", {}, {y, r.least}, "above"));
   ONCILLA_ASSIGN(y, b.Add("Mul", {}, {y, inverse}, "steps"));
@@ -77,7 +77,7 @@ Result<Values> LowerFakeQuantArgs(TfLowering& b) {
   return FakeQuant(b, values, kNoValue);
 }
 
-// The same with a range of tensors: one, or one for each channel of the last axis.
+// The same with ranges from tensors: one range, or one for each channel of the last axis.
 Result<Values> LowerFakeQuantVars(TfLowering& b) {
   ONCILLA_ASSIGN(const Levels levels, ReadLevels(b));
   const ValueId least = b.in(1), most = b.in(2);
@@ -180,7 +180,7 @@ Result<Values> LowerRound(TfLowering& b) {
       std::move(inputs)));
 }
 
-// What only moves or picks elements leaves the range as it is.
+// Ops that only move or select elements keep the range.
 Result<Values> LowerQuantizedReshape(TfLowering& b) {
   ONCILLA_ASSIGN(const ValueId y, b.Add("Reshape", {}, {b.in(0), b.in(1)}));
   return Values{y, b.in(2), b.in(3)};

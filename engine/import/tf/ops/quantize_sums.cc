@@ -1,7 +1,7 @@
-// TensorFlow's arithmetic on quantised tensors: integers of 8 bits, each tensor with the real
-// numbers that its lowest and highest integer stand for. Sums are of 32 bits and exact; what their
-// range is, and how they become 8 bits again, follows the formulas of TensorFlow's CPU kernels to
-// the bit, in the precision that each of their steps has.
+// TensorFlow's arithmetic on quantised tensors: 8-bit integers, each tensor with the real numbers
+// that its lowest and highest integer stand for. Sums have 32 bits and are exact. Their range, and
+// their conversion back to 8 bits, follows the formulas of TensorFlow's CPU kernels to the bit,
+// with the precision of each step.
 #include "engine/import/tf/ops/quantize_sums.h"
 
 #include "engine/import/tf/ops/formula.h"
@@ -19,7 +19,7 @@ Status RequireType(const TfLowering& b, std::string_view attr, int64_t number) {
   return Unsupported("with ", attr, " of type ", found, " instead of ", number);
 }
 
-// Formulas on numbers of one type.
+// Builds formulas on numbers of one type.
 class Numbers {
  public:
   Numbers(TfFormula& f, DType dtype) : f_(f), dtype_(dtype) {}
@@ -30,7 +30,7 @@ class Numbers {
   ValueId Sub(ValueId x, ValueId y) { return f_("Sub", {x, y}); }
   ValueId Mul(ValueId x, ValueId y) { return f_("Mul", {x, y}); }
   ValueId Div(ValueId x, ValueId y) { return f_("Div", {x, y}); }
-  // Halves away from zero.
+  // Rounds half away from zero.
   ValueId Round(ValueId x) {
     const ValueId up = f_("Floor", {Add(f_("Abs", {x}), (*this)(0.5))});
     return Mul(f_("Sign", {x}), up);
@@ -44,18 +44,18 @@ class Numbers {
   const DType dtype_;
 };
 
-// The integers of `bits` bits, the lowest of which is `lowest`, as real numbers.
+// The integers of `bits` bits as real numbers, the lowest of which is `lowest`.
 struct Steps {
   double count, lowest;
 };
 constexpr Steps kBytes = {256, 0}, kWords = {4294967296.0, kLeast32};
 
-// A range without extent is one number: `otherwise` there, else y.
+// `otherwise` if the range is a single number, else y.
 ValueId UnlessEmpty(TfFormula& f, ValueId least, ValueId most, ValueId otherwise, ValueId y) {
   return f("Where", {f("Equal", {least, most}), otherwise, y});
 }
 
-// Which integer of a range stands for a number, before it is cut to those that there are; f64.
+// The integer of a range that stands for a number, in f64, before it is clipped.
 ValueId StepOf(TfFormula& f, double number, ValueId least, ValueId most, const Steps& steps) {
   Numbers wide(f, DType::kF64);
   const ValueId extent = wide.From(f("Sub", {most, least}));
@@ -67,8 +67,8 @@ ValueId StepOf(TfFormula& f, double number, ValueId least, ValueId most, const S
   return UnlessEmpty(f, least, most, wide(steps.lowest), step);
 }
 
-// The integer of 8 bits that stands for zero. A range that zero lies outside of has none: the run
-// fails.
+// The 8-bit integer that stands for zero. If the range does not contain zero there is none, and the
+// run fails.
 Result<ValueId> ZeroOf(TfLowering& b, TfFormula& f, ValueId least, ValueId most,
                        const std::string& operand) {
   const ValueId step = StepOf(f, 0, least, most, kBytes);
@@ -81,7 +81,7 @@ Result<ValueId> ZeroOf(TfLowering& b, TfFormula& f, ValueId least, ValueId most,
   return f(CastAttrs{DType::kU8}, {step});
 }
 
-// The range of sums of products: what one step of each operand is, over all integers of 32 bits.
+// The range of sums of products: the product of one step of each operand, over all 32-bit integers.
 Values RangeOfProducts(TfFormula& f, const Values& ranges) {
   Numbers narrow(f, DType::kF32);
   const ValueId a = narrow.Div(narrow.Sub(ranges[1], ranges[0]), narrow(255));
@@ -90,7 +90,7 @@ Values RangeOfProducts(TfFormula& f, const Values& ranges) {
   return {narrow.Mul(step, narrow(kLeast32)), narrow.Mul(step, narrow(-kLeast32))};
 }
 
-// The real number that integers of 32 bits stand for (f32).
+// The real numbers (f32) that 32-bit integers stand for.
 ValueId RealOf(TfFormula& f, ValueId x, ValueId least, ValueId most) {
   Numbers wide(f, DType::kF64);
   const ValueId extent = wide.From(f("Sub", {most, least}));
@@ -104,7 +104,7 @@ ValueId RealOf(TfFormula& f, ValueId x, ValueId least, ValueId most) {
   return UnlessEmpty(f, least, most, least, y);
 }
 
-// The range that a tensor of 32 bits uses; it has zero, or begins below.
+// The range that the values of a 32-bit tensor use; its lower end is at most zero.
 Values UsedRange(TfFormula& f, TfLowering& b) {
   const ReduceAttrs all = {.keep_dims = false};
   const ValueId lowest = f("ReduceMin", all, {b.in(0)}), highest = f("ReduceMax", all, {b.in(0)});
@@ -112,7 +112,7 @@ Values UsedRange(TfFormula& f, TfLowering& b) {
   return {f("Min", {least, f.Number(DType::kF32, 0)}), RealOf(f, highest, b.in(1), b.in(2))};
 }
 
-// 32 bits to 8 in fixed point of 16 bits: scaled, moved, rounded, cut.
+// Converts 32 bits to 8 in 16-bit fixed point: scale, shift, round, clip.
 Result<ValueId> ToBytes(TfLowering& b, TfFormula& f, const Values& range, std::string_view role) {
   constexpr double kOne = 65536;
   Numbers narrow(f, DType::kF32), wide(f, DType::kF64), whole(f, DType::kI64);
@@ -127,7 +127,7 @@ Result<ValueId> ToBytes(TfLowering& b, TfFormula& f, const Values& range, std::s
   const ValueId out_offset = whole.From(
       wide.Div(wide.Mul(wide(kOne), wide.Mul(wide.From(range[0]), wide(255))), wide_out));
   const ValueId offset = whole.Add(whole.Sub(in_offset, out_offset), whole(kOne / 2));
-  // Division rounds down, as a shift of a negative number does.
+  // Division rounds down, as a right shift of a negative number does.
   const ValueId product = whole.Mul(whole.From(b.in(0)), scale);
   const ValueId scaled = whole.Add(f("FloorDiv", {product, whole(4294967296.0)}), offset);
   const ValueId step = whole.Clip(f("FloorDiv", {scaled, whole(kOne)}), 0, 255);
@@ -137,7 +137,7 @@ Result<ValueId> ToBytes(TfLowering& b, TfFormula& f, const Values& range, std::s
   return b.Cast(y, DType::kU8, role);
 }
 
-// The real numbers that integers of 8 bits stand for, in single precision.
+// The real numbers that 8-bit integers stand for, in single precision.
 ValueId RealOfBytes(TfFormula& f, ValueId x, ValueId least, ValueId most) {
   Numbers narrow(f, DType::kF32), wide(f, DType::kF64);
   const ValueId extent = wide.From(f("Sub", {most, least}));
@@ -146,7 +146,7 @@ ValueId RealOfBytes(TfFormula& f, ValueId x, ValueId least, ValueId most) {
   return narrow.Add(UnlessEmpty(f, least, most, least, first), narrow.Mul(narrow.From(x), step));
 }
 
-// A range that real numbers become integers of, in single precision.
+// A range for conversion from real numbers to integers, in single precision.
 class Target {
  public:
   Target(TfFormula& f, ValueId least, ValueId most, const Steps& steps) : f_(f), steps_(steps) {
@@ -172,7 +172,7 @@ class Target {
 
 }  // namespace
 
-// x, filter, ranges of both -> sums, their range.
+// Inputs: x, filter, and the ranges of both. Results: the sums and their range.
 Result<Values> LowerQuantizedConv(TfLowering& b) {
   ONCILLA_TRY(RequireType(b, "Tinput", kQuint8));
   ONCILLA_TRY(RequireType(b, "Tfilter", kQuint8));
@@ -195,7 +195,7 @@ Result<Values> LowerQuantizedConv(TfLowering& b) {
   return Values{y, range[0], range[1]};
 }
 
-// a, b, ranges of both -> sums, their range.
+// Inputs: a, b, and the ranges of both. Results: the sums and their range.
 Result<Values> LowerQuantizedMatMul(TfLowering& b) {
   ONCILLA_TRY(RequireType(b, "T1", kQuint8));
   ONCILLA_TRY(RequireType(b, "T2", kQuint8));
@@ -212,7 +212,7 @@ Result<Values> LowerQuantizedMatMul(TfLowering& b) {
   return Values{y, range[0], range[1]};
 }
 
-// Both operands go to a range of 32 bits that is 2^17 times as wide as the wider of them.
+// Both operands are converted to a 32-bit range that is 2^17 times as wide as the wider one.
 Result<Values> LowerQuantizedBiasAdd(TfLowering& b) {
   ONCILLA_TRY(RequireType(b, "T1", kQuint8));
   ONCILLA_TRY(RequireType(b, "T2", kQuint8));
@@ -234,7 +234,7 @@ Result<Values> LowerQuantizedBiasAdd(TfLowering& b) {
   return Values{y, least, most};
 }
 
-// x, y, ranges of both -> products, their range.
+// Inputs: x, y, and the ranges of both. Results: the products and their range.
 Result<Values> LowerQuantizedMul(TfLowering& b) {
   ONCILLA_TRY(RequireType(b, "T1", kQuint8));
   ONCILLA_TRY(RequireType(b, "T2", kQuint8));
@@ -251,25 +251,26 @@ Result<Values> LowerQuantizedMul(TfLowering& b) {
   return Values{y, range[0], range[1]};
 }
 
-// Whole numbers of the averages; the range stays.
+// Averages of the integers; the range stays the same.
 Result<Values> LowerQuantizedAvgPool(TfLowering& b) {
   ONCILLA_TRY(RequireType(b, "T", kQuint8));
   ONCILLA_ASSIGN(const PoolWindow window, ReadPoolWindow(b, TfLayout(), "ksize"));
   double count = 1;
   for (const int64_t size : window.kernel) count *= static_cast<double>(size);
-  // Beyond, the step that is added below would be lost in single precision.
+  // For larger windows the correction below would be lost in single precision.
   if (count > 4096) return Unsupported("with windows of ", count, " places");
   TfFormula f(b);
   const ValueId mean = f(AveragePoolAttrs{window}, {f.Cast(b.in(0), DType::kF32)});
-  // Averages are whole, or a part of the window's size away from it, which rounding must not hide.
+  // A mean is a multiple of 1 / count. Adding half of that keeps a rounding error from moving an
+  // integer below itself.
   const ValueId whole = f("Floor", {f("Add", {mean, f.Number(DType::kF32, 0.5 / count)})});
   ONCILLA_TRY(f.status());
   ONCILLA_ASSIGN(const ValueId y, b.Cast(whole, DType::kU8, ""));
   return Values{y, b.in(1), b.in(2)};
 }
 
-// axis, values.., their lowest numbers.., their highest..: all go to the range that holds those of
-// all of them, and zero.
+// Inputs: axis, values, their minima, their maxima. All are converted to the smallest range that
+// contains every range and zero.
 Result<Values> LowerQuantizedConcat(TfLowering& b) {
   ONCILLA_TRY(RequireType(b, "T", kQuint8));
   ONCILLA_ASSIGN(const int64_t count, b.attrs().Int("N"));
@@ -297,7 +298,7 @@ Result<Values> LowerQuantizedConcat(TfLowering& b) {
   return Values{y, least, most};
 }
 
-// Cut at zero, of Relu6 also at six; the range stays.
+// Clips at zero, and for Relu6 also at six; the range stays the same.
 Result<Values> LowerQuantizedRelu(TfLowering& b) {
   ONCILLA_TRY(RequireType(b, "Tinput", kQuint8));
   ONCILLA_TRY(RequireType(b, "out_type", kQuint8));
@@ -325,7 +326,7 @@ Result<Values> LowerRequantizationRange(TfLowering& b) {
   return f.Done(UsedRange(f, b));
 }
 
-// x, its range, the range that is asked for -> x in it, the range.
+// Inputs: x, its range, and the requested range. Results: x in that range, and the range.
 Result<Values> LowerRequantize(TfLowering& b) {
   ONCILLA_TRY(RequireType(b, "Tinput", kQint32));
   ONCILLA_TRY(RequireType(b, "out_type", kQuint8));

@@ -1,11 +1,11 @@
-// TensorFlow's random numbers: with an op's seeds, and stateless. Both are the Philox generator.
+// TensorFlow's random numbers, with an op's seeds and stateless. Both use the Philox generator.
 #include "engine/import/tf/lowering.h"
 #include "engine/ops/math/variates.h"
 
 namespace oncilla {
 namespace {
 
-// The distribution that an op's name ends on.
+// The distribution that an op's name ends with.
 std::string Distribution(std::string_view op) {
   const auto has = [&](std::string_view part) { return op.find(part) != std::string_view::npos; };
   if (has("FullInt")) return "full_int";
@@ -14,7 +14,7 @@ std::string Distribution(std::string_view op) {
   return has("Truncated") ? "truncated_normal" : "normal";
 }
 
-// The op's seeds; both zero: any numbers will do.
+// The op's seeds; if both are zero, any numbers will do.
 Result<ShuffleAttrs> Seeds(const TfLowering& b) {
   ShuffleAttrs seeds;
   ONCILLA_ASSIGN(seeds.seed, b.attrs().Int("seed"));
@@ -23,12 +23,12 @@ Result<ShuffleAttrs> Seeds(const TfLowering& b) {
 }
 bool AnyStart(const ShuffleAttrs& seeds) { return seeds.seed == 0 && seeds.seed2 == 0; }
 
-// The generators of TensorFlow's ops with seeds set a number of steps aside for each output that
-// they may need.
+// The generators of TensorFlow's seeded ops reserve a number of steps for each output that they may
+// need.
 constexpr int64_t kReserved = 256;
 
-// Key and counter of the generator that has the op's seeds. It goes on from run to run: a variable
-// counts the steps that runs before have used; this one uses so many (i64[]).
+// The key and counter of the generator with the op's seeds. Its state persists between runs: a
+// variable counts the steps used so far, to which this op adds `steps` (i64[]).
 Result<Values> TakeSteps(TfLowering& b, const ShuffleAttrs& seeds, ValueId steps) {
   const auto number = [](int64_t value) {
     const auto bits = static_cast<uint64_t>(value);
@@ -67,7 +67,7 @@ Result<Values> LowerStream(TfLowering& b) {
   return One(b.Add("RandomNumbers", attrs, std::move(inputs)));
 }
 
-// Four numbers come of a step, and each row but the last takes one.
+// A step yields four numbers, and each row but the last takes one.
 Result<Values> LowerShuffle(TfLowering& b) {
   ONCILLA_ASSIGN(const ShuffleAttrs seeds, Seeds(b));
   if (b.in_fact(0).shape.ranked() && b.in_fact(0).shape.rank() == 0) return Values{b.in(0)};
@@ -87,7 +87,7 @@ Result<Values> LowerMultinomial(TfLowering& b) {
   if (b.op() == "Multinomial") {
     ONCILLA_ASSIGN(const ShuffleAttrs seeds, Seeds(b));
     if (!AnyStart(seeds)) {
-      // Two numbers for each sample, of which each row has a multiple of four.
+      // Two numbers per sample; each row takes a multiple of four.
       ONCILLA_ASSIGN(const ValueId rows,
                      b.Add(ShapeAttrs{.start = 0, .end = 1}, {b.in(0)}, "rows"));
       ONCILLA_ASSIGN(const ValueId count, b.Cast(b.in(1), DType::kI64, "count"));
@@ -107,7 +107,7 @@ Result<Values> LowerMultinomial(TfLowering& b) {
   return One(b.Add("SampleClasses", SampleAttrs{.to = to}, {b.in(0), b.in(1), key[0], key[1]}));
 }
 
-// shape, seed, bounds..
+// Inputs: shape, seed, and bounds.
 Result<Values> LowerStateless(TfLowering& b) {
   ONCILLA_ASSIGN(const DType to, b.attrs().Type("dtype"));
   ONCILLA_ASSIGN(const Values key, b.AddAll("RandomKey", {}, {b.in(1)}, "key"));
@@ -124,7 +124,7 @@ Status RequirePhilox(const TfLowering& b, size_t input) {
   return Unsupported("with algorithm ", algorithm, ", which is not Philox");
 }
 
-// shape, key, counter, algorithm, bounds..
+// Inputs: shape, key, counter, algorithm, and bounds.
 Result<Values> LowerStatelessV2(TfLowering& b) {
   ONCILLA_ASSIGN(const DType to, b.attrs().Type("dtype"));
   ONCILLA_TRY(RequirePhilox(b, 3));
@@ -134,7 +134,7 @@ Result<Values> LowerStatelessV2(TfLowering& b) {
                    std::move(inputs)));
 }
 
-// shape, seed, parameters..
+// Inputs: shape, seed, and parameters.
 Result<Values> LowerDistribution(TfLowering& b) {
   SampleDistributionAttrs attrs;
   ONCILLA_ASSIGN(attrs.to, b.attrs().Type("dtype"));
@@ -146,7 +146,7 @@ Result<Values> LowerDistribution(TfLowering& b) {
   return One(b.Add("SampleDistribution", attrs, std::move(inputs)));
 }
 
-// shape, key, counter, algorithm, alpha
+// Inputs: shape, key, counter, algorithm, and alpha.
 Result<Values> LowerGammaV3(TfLowering& b) {
   SampleDistributionAttrs attrs;
   ONCILLA_ASSIGN(attrs.to, b.attrs().Type("dtype"));

@@ -1,4 +1,4 @@
-// TensorFlow's readers of records: Example messages, CSV, raw bytes.
+// TensorFlow's parsers of records: Example messages, CSV, raw bytes.
 #include <algorithm>
 
 #include "engine/import/tf/lowering.h"
@@ -8,7 +8,7 @@
 namespace oncilla {
 namespace {
 
-// The strings of an input, which name outputs and must be known.
+// The strings of an input that names outputs; they must be known at import.
 Result<std::vector<std::string>> KnownStrings(const TfLowering& b, size_t input,
                                               std::string_view what) {
   if (input >= b.inputs()) return DataLoss("input ", input, " is missing");
@@ -19,7 +19,7 @@ Result<std::vector<std::string>> KnownStrings(const TfLowering& b, size_t input,
   return fact.value.strings();
 }
 
-// A file that came with the model, as one string.
+// Reads a file that came with the model as one string.
 Result<Values> LowerReadFile(TfLowering& b) {
   ONCILLA_ASSIGN(const std::vector<std::string> path, KnownStrings(b, 0, "the name of its file"));
   if (path.size() != 1) return InvalidArgument("a list of ", path.size(), " files");
@@ -34,10 +34,10 @@ Result<std::vector<std::string>> TypeNames(const TfLowering& b, std::string_view
   return names;
 }
 
-// How ParseExample, its second version and ParseSingleExample give their keys.
+// The keys, as ParseExample, ParseExampleV2 and ParseSingleExample pass them.
 struct Keys {
   std::vector<std::string> sparse, dense, ragged;
-  size_t defaults = 0;  // the first input that is one
+  size_t defaults = 0;  // index of the first default
 };
 
 Result<std::vector<std::string>> KeyInputs(const TfLowering& b, size_t& input, int64_t count) {
@@ -102,7 +102,7 @@ Result<Values> LowerParseExample(TfLowering& b) {
   return b.AddAll(attrs, std::move(inputs));
 }
 
-// The shapes of dense features: how many axes each has, and all their sizes.
+// The shapes of dense features: the number of axes of each, and all sizes in one list.
 Status ReadShapes(const TfLowering& b, std::string_view attr, std::vector<int64_t>& ranks,
                   std::vector<int64_t>& dims) {
   ONCILLA_ASSIGN(const std::vector<PartialShape> shapes, b.attrs().Shapes(attr));
@@ -114,8 +114,8 @@ Status ReadShapes(const TfLowering& b, std::string_view attr, std::vector<int64_
   return {};
 }
 
-// Keys and defaults of the three forms of ParseSequenceExample. Sets the first input that is a
-// default.
+// Keys and defaults of the three forms of ParseSequenceExample. Sets `defaults` to the index of the
+// first default.
 Status ReadSequenceKeys(const TfLowering& b, ParseSequencesAttrs& attrs, size_t* defaults) {
   std::vector<std::string> missing;
   if (b.op() == "ParseSequenceExampleV2") {
@@ -179,7 +179,7 @@ Result<Values> LowerParseSequence(TfLowering& b) {
   for (size_t i = 0; i < dense; ++i) inputs.push_back(b.in(defaults + i));
   const size_t lengths = attrs.list_dense_keys.size();
   ONCILLA_ASSIGN(Values out, b.AddAll("ParseSequences", attrs, std::move(inputs)));
-  // The form for one message does not give them.
+  // The form for a single message does not return lengths.
   if (b.op() == "ParseSingleSequenceExample") out.resize(out.size() - lengths);
   return out;
 }
@@ -202,7 +202,8 @@ Result<Values> LowerDecodeRaw(TfLowering& b) {
   return One(b.Add(DecodeRawAttrs{.to = to, .little_endian = little_endian}, b.all_inputs()));
 }
 
-// A message says its type, which for quantised ones is not that of the integers that carry them.
+// A message states its type; for quantised types that is not the type of the integers that carry
+// them.
 Status RequireMessageType(const TfLowering& b, std::string_view attr) {
   ONCILLA_ASSIGN(const int64_t number, b.attrs().TypeNumber(attr));
   const std::string name = TfTypeName(number);

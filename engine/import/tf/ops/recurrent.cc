@@ -1,11 +1,11 @@
-// TensorFlow's fused recurrent cells and layers, and decoding what they give.
+// TensorFlow's fused recurrent cells and layers, and decoders of their results.
 #include "engine/import/tf/lowering.h"
 #include "engine/ops/nn/audio.h"
 
 namespace oncilla {
 namespace {
 
-// Columns i, c, f, o to i, f, c, o.
+// Reorders columns from i, c, f, o to i, f, c, o.
 Result<ValueId> Reordered(TfLowering& b, ValueId x, std::string_view role) {
   const std::string name(role);
   ONCILLA_ASSIGN(const Values parts,
@@ -13,7 +13,7 @@ Result<ValueId> Reordered(TfLowering& b, ValueId x, std::string_view role) {
   return b.Add(ConcatAttrs{.axis = -1}, {parts[0], parts[2], parts[1], parts[3]}, role);
 }
 
-// LSTMBlockCell is one step of BlockLSTM.
+// LSTMBlockCell is a single step of BlockLSTM.
 Result<Values> LowerLstm(TfLowering& b) {
   const bool cell = b.op() == "LSTMBlockCell", second = b.op() == "BlockLSTMV2";
   ONCILLA_ASSIGN(const float clip, b.attrs().Float("cell_clip"));
@@ -77,7 +77,7 @@ Result<Values> LowerGruCell(TfLowering& b) {
   ONCILLA_ASSIGN(const Values parts, b.AddAll(SplitAttrs{.axis = 1, .parts = 2}, {ru}, "parts"));
   ONCILLA_ASSIGN(const ValueId reset, b.Add("Mul", {}, {h, parts[0]}, "reset"));
   ONCILLA_ASSIGN(const ValueId c, gate(reset, 3, 5, "Tanh", "c"));
-  // (1 - u) c + u h.
+  // The new state (1 - u) c + u h.
   ONCILLA_ASSIGN(const ValueId change, b.Add("Sub", {}, {h, c}, "change"));
   ONCILLA_ASSIGN(const ValueId kept, b.Add("Mul", {}, {parts[1], change}, "kept"));
   ONCILLA_ASSIGN(const ValueId y, b.Add("Add", {}, {c, kept}));

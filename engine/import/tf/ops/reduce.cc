@@ -1,4 +1,4 @@
-// TensorFlow's reductions: over axes, along one axis, and the largest few.
+// TensorFlow's reductions: over axes, along one axis, and top k.
 #include "engine/import/tf/computed_axis.h"
 
 namespace oncilla {

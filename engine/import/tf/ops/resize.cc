@@ -1,12 +1,12 @@
-// TensorFlow's resizing of images. Three rules for where a result's pixel lies in the source:
-// centres at half pixels, corners aligned, or the old one without either.
+// TensorFlow's image resizing. There are three rules for the source position of a result's pixel:
+// half-pixel centres, aligned corners, or the legacy rule with neither.
 #include "engine/import/tf/lowering.h"
 
 namespace oncilla {
 namespace {
 
-// Attributes of one mode, and where a result's pixel lies; `half_pixel` is what the mode calls
-// centres at half pixels.
+// The attributes for one mode and its rule for positions; `half_pixel` is the mode's name for
+// half-pixel centres.
 Result<ResizeAttrs> Rule(const TfLowering& b, const char* mode, const char* half_pixel) {
   ONCILLA_ASSIGN(const bool corners, b.attrs().Bool("align_corners"));
   ONCILLA_ASSIGN(const bool centers, b.attrs().Bool("half_pixel_centers"));
@@ -19,7 +19,7 @@ Result<ResizeAttrs> Rule(const TfLowering& b, const char* mode, const char* half
   return attrs;
 }
 
-// The result is float whatever the image is.
+// The result is float whatever the type of the image is.
 Result<Values> AddFloat(TfLowering& b, const ResizeAttrs& attrs) {
   ONCILLA_ASSIGN(const ValueId x, b.Cast(b.in(0), DType::kF32, "float"));
   return One(b.Add(attrs, {x, b.in(1)}));
@@ -36,8 +36,8 @@ Result<Values> LowerNearest(TfLowering& b) {
   return One(b.Add(attrs, {b.in(0), b.in(1)}));
 }
 
-// Keys' cubic in steps of 1/1024; with half-pixel centres its sharper form, without pixels beyond
-// the edge.
+// Keys' cubic kernel, sampled in steps of 1/1024. With half-pixel centres its sharper form (a =
+// -0.5) is used, without pixels beyond the edge.
 Result<Values> LowerBicubic(TfLowering& b) {
   ONCILLA_ASSIGN(ResizeAttrs attrs, Rule(b, "cubic", "half_pixel"));
   attrs.cubic_steps = 1024;
@@ -48,7 +48,7 @@ Result<Values> LowerBicubic(TfLowering& b) {
   return AddFloat(b, attrs);
 }
 
-// The mean of what each pixel of the result covers.
+// The mean over the area that each pixel of the result covers.
 Result<Values> LowerArea(TfLowering& b) {
   ResizeAttrs attrs;
   attrs.mode = "area";

@@ -1,10 +1,10 @@
-// TensorFlow's segments, counts and sorted places.
+// TensorFlow's segment reductions, counts and sorted search.
 #include "engine/import/tf/lowering.h"
 
 namespace oncilla {
 namespace {
 
-// "SparseSegmentMean", "UnsortedSegmentMax", ..: what comes after "Segment".
+// The part of "SparseSegmentMean", "UnsortedSegmentMax" and the like after "Segment".
 std::string ReductionOf(std::string_view op) {
   std::string_view rest = op.substr(op.find("Segment") + 7);
   rest = rest.substr(0, rest.find("With"));
@@ -26,7 +26,7 @@ Result<Values> LowerUnsortedSegment(TfLowering& b) {
                    {b.in(0), b.in(1), b.in(2)}));
 }
 
-// The rows that the indices name, then segments of them.
+// Gathers the rows that the indices name, then reduces segments of them.
 Result<Values> LowerSparseSegment(TfLowering& b) {
   ONCILLA_ASSIGN(const ValueId rows,
                  b.Add(GatherAttrs{.negative_indices = false}, {b.in(0), b.in(1)}, "rows"));
@@ -76,8 +76,8 @@ Result<Values> LowerBincount(TfLowering& b) {
   return One(b.Add(attrs, {x, b.in(1), b.in(2)}));
 }
 
-// Counts row by row: `rows` of `values`, of which there are count[] rows. The place of a number is
-// its row's beginning plus the number; those from `size` on are counted nowhere.
+// Counts row by row: `rows` gives the row of each of `values`, and there are count[] rows. The
+// index of a number is its row's start plus the number; numbers from `size` on are not counted.
 Result<Values> CountRows(TfLowering& b, ValueId rows, ValueId values, ValueId count, ValueId size,
                          ValueId weights) {
   ONCILLA_ASSIGN(const DType to, b.attrs().Type("T"));
@@ -103,7 +103,7 @@ Result<Values> CountRows(TfLowering& b, ValueId rows, ValueId values, ValueId co
   return One(b.Add("Reshape", {}, {counts, shape}));
 }
 
-// Of a sparse list, or of a sparse matrix row by row.
+// Counts a sparse list, or a sparse matrix row by row.
 Result<Values> LowerSparseBincount(TfLowering& b) {
   const PartialShape shape = b.in_fact(2).shape;
   if (!shape.ranked() || shape.rank() != 1 || !shape[0].known()) {
@@ -124,7 +124,7 @@ Result<Values> LowerSparseBincount(TfLowering& b) {
   return CountRows(b, rows, b.in(1), count, b.in(3), b.in(4));
 }
 
-// Of a ragged matrix: row i holds the values from splits[i] on.
+// Counts a ragged matrix, in which row i holds the values from splits[i] on.
 Result<Values> LowerRaggedBincount(TfLowering& b) {
   ONCILLA_ASSIGN(const ValueId zero, b.Scalar(DType::kI64, 0));
   ONCILLA_ASSIGN(const ValueId one, b.Scalar(DType::kI64, 1));
@@ -138,8 +138,8 @@ Result<Values> LowerRaggedBincount(TfLowering& b) {
   return CountRows(b, rows, b.in(1), count, b.in(2), b.in(3));
 }
 
-// Each value's place among the equal parts of [low, high], those outside in the first and the last;
-// then how often each place is met.
+// The bin of each value among equal parts of [low, high], with values outside in the first and last
+// bin; then the number of values in each bin.
 Result<Values> LowerHistogram(TfLowering& b) {
   ONCILLA_ASSIGN(const DType to, b.attrs().Type("dtype"));
   ONCILLA_ASSIGN(const ValueId ends, b.Cast(b.in(1), DType::kF64, "range"));
@@ -154,7 +154,7 @@ Result<Values> LowerHistogram(TfLowering& b) {
   ONCILLA_ASSIGN(const ValueId low, b.Add("Slice", {}, {b.in(1), b.Ints({0}), b.Ints({1})}, "low"));
   ONCILLA_ASSIGN(const ValueId list, b.Add("Reshape", {}, {b.in(0), b.Ints({-1})}, "list"));
   ONCILLA_ASSIGN(const ValueId above, b.Add("Max", {}, {list, low}, "above"));
-  // The difference is of the values' own type.
+  // The difference is computed in the values' own type.
   ONCILLA_ASSIGN(ValueId at, b.Add("Sub", {}, {above, low}, "distance"));
   ONCILLA_ASSIGN(at, b.Cast(at, DType::kF64, "distance_f64"));
   ONCILLA_ASSIGN(at, b.Add("Div", {}, {at, step}, "places"));

@@ -1,9 +1,9 @@
 // TensorFlow's complex numbers and Fourier transforms.
 //
-// The engine has no complex type: inside a graph a complex tensor is one of real numbers with a
-// last axis of two, its real and imaginary parts. These rows are the only ones that see such
-// tensors; the importer takes them for every node that has a complex type among its attributes.
-// Where complex tensors enter or leave the model, it casts between both forms.
+// The engine has no complex type: inside a graph a complex tensor is a real one with an additional
+// last axis of size two, for the real and imaginary parts. Only these rows see such tensors; the
+// importer uses them for every node that has a complex type among its attributes. Where complex
+// tensors enter or leave the model, it converts between both forms.
 #include "engine/import/lowering/fourier.h"
 #include "engine/import/lowering/shared_ops.h"
 #include "engine/import/tf/lowering.h"
@@ -26,13 +26,13 @@ class Complex {
   Result<ValueId> Part(ValueId x, int64_t which) {
     return Op(GatherAttrs{.axis = -1}, {x, b_.Constant(Tensor::ScalarInt64(which))});
   }
-  // The last node of most lowerings: it gets the node's own name.
+  // The last node of most lowerings; it gets the node's own name.
   Result<Values> Join(ValueId real, ValueId imaginary) {
     ONCILLA_ASSIGN(const ValueId r, Op("Unsqueeze", {real, b_.Ints({-1})}));
     ONCILLA_ASSIGN(const ValueId i, Op("Unsqueeze", {imaginary, b_.Ints({-1})}));
     return One(b_.Add(ConcatAttrs{.axis = -1}, {r, i}));
   }
-  // Axes of the complex tensor, without the one of parts.
+  // The number of axes of the complex tensor, without the axis of parts.
   Result<int> Rank(size_t input) {
     ONCILLA_ASSIGN(const int rank, b_.Rank(input, "a complex tensor"));
     return rank - 1;
@@ -123,7 +123,7 @@ Result<Values> LowerProduct(TfLowering& b) {
     ONCILLA_ASSIGN(const ValueId imaginary, c.Op("Add", {ri, ir}));
     return c.Join(real, imaginary);
   }
-  // a times the conjugate of b, over its size.
+  // a times the conjugate of b, divided by |b|^2.
   ONCILLA_ASSIGN(const ValueId size, c.Op("ReduceSumSquare", {b.in(1), b.Ints({-1})}));
   ONCILLA_ASSIGN(ValueId real, c.Op("Add", {rr, ii}));
   ONCILLA_ASSIGN(ValueId imaginary, c.Op("Sub", {ir, ri}));
@@ -144,7 +144,7 @@ Result<Values> LowerExp(TfLowering& b) {
   return c.Join(r, i);
 }
 
-// Moving the elements: the axis of parts stays where it is.
+// Movement: the axis of parts stays last.
 
 Result<Values> LowerConst(TfLowering& b) {
   ONCILLA_ASSIGN(const Tensor value, b.ConstantValue());
@@ -152,7 +152,7 @@ Result<Values> LowerConst(TfLowering& b) {
   return Values{b.Constant(std::move(parts))};
 }
 
-// A negative axis counts from the end of the result, which the parts follow.
+// A negative axis counts from the end of the result, before the axis of parts.
 Result<Values> LowerPack(TfLowering& b) {
   ONCILLA_ASSIGN(const int64_t axis, b.attrs().Int("axis"));
   return LowerPackParts(b, axis < 0 ? axis - 1 : axis);
@@ -171,7 +171,7 @@ Result<Values> LowerSqueeze(TfLowering& b) {
   return One(b.Add("Squeeze", {}, {b.in(0), b.Ints(std::move(axes))}));
 }
 
-// Sums and means of complex numbers are those of their parts.
+// Sums and means of complex numbers are computed for each part.
 template <const char* kCanonical>
 Result<Values> LowerReduce(TfLowering& b) {
   ONCILLA_ASSIGN(const bool keep_dims, b.attrs().Bool("keep_dims"));
@@ -221,7 +221,7 @@ Result<Values> LowerConcat(TfLowering& b) {
   return One(b.Add(ConcatAttrs{.axis = axis < 0 ? axis - 1 : axis}, std::move(parts)));
 }
 
-// An ellipsis must be told of the axis of parts; otherwise axes that are not named stay whole.
+// After an ellipsis the axis of parts must be named; otherwise unnamed axes stay whole.
 Result<Values> LowerStridedSlice(TfLowering& b) {
   ONCILLA_ASSIGN(StridedSliceAttrs attrs, ReadSliceMasks(b));
   if (attrs.ellipsis_mask == 0) return One(b.Add(attrs, b.all_inputs()));
@@ -239,7 +239,7 @@ Result<Values> LowerStridedSlice(TfLowering& b) {
 
 // Fourier transforms.
 
-// `axis` cut to `size`; a shorter one fails, at the latest where its elements are counted.
+// Cuts `axis` to `size`. A shorter axis fails, at the latest when its elements are counted.
 Result<ValueId> Fit(TfLowering& b, ValueId x, int axis, int64_t size, std::string_view role) {
   const Dim own = b.fact(x).shape.ranked() ? b.fact(x).shape[axis] : Dim();
   if (own.known() && own.size == size) return x;
@@ -258,7 +258,7 @@ Status CheckPoints(int64_t points, int64_t entries, DType dtype) {
   return {};
 }
 
-// A complex tensor of `rank` axes and the parts, transformed along one of them.
+// Transforms a complex tensor of `rank` axes (plus the parts) along one of them.
 Result<ValueId> Transform(TfLowering& b, ValueId x, int rank, int axis, int64_t n, bool inverse,
                           std::string_view role) {
   const DType dtype = b.fact(x).dtype;
@@ -302,7 +302,7 @@ Result<Values> LowerFft(TfLowering& b) {
   return Values{x};
 }
 
-// Real points to bins of the last axis, then the other axes.
+// A real transform to bins along the last axis, then complex ones along the other axes.
 Result<Values> LowerRfft(TfLowering& b) {
   ONCILLA_ASSIGN(const int rank, b.Rank(0, "the signal"));
   ONCILLA_ASSIGN(const std::vector<int64_t> lengths, b.KnownInts(1, "fft_length"));

@@ -1,4 +1,4 @@
-// TensorFlow's sparse and ragged tensors, and ops that sort elements into parts.
+// TensorFlow's sparse and ragged tensors, and ops that partition elements.
 #include <cmath>
 
 #include "engine/import/tf/ops/formula.h"
@@ -61,7 +61,7 @@ Result<Values> LowerDynamicStitch(TfLowering& b) {
   return One(b.Add(DynamicStitchAttrs{.parts = parts}, b.all_inputs()));
 }
 
-// Without an axis TensorFlow takes lists alone.
+// Without an axis, TensorFlow accepts only lists.
 Result<ValueId> RequireList(TfLowering& b) {
   const PartialShape& shape = b.in_fact(0).shape;
   if (!shape.ranked()) return b.Add(EnsureShapeAttrs{.dims = {-1}}, {b.in(0)}, "list");
@@ -69,7 +69,7 @@ Result<ValueId> RequireList(TfLowering& b) {
   return InvalidArgument("unique expects a 1D vector, not ", shape);
 }
 
-// In the order of appearance; the indices and counts of the type that the op says.
+// Unique elements in order of appearance; indices and counts have the type that the op states.
 Result<Values> LowerUnique(TfLowering& b) {
   ONCILLA_ASSIGN(const DType to, b.attrs().Type("out_idx"));
   UniqueAttrs attrs = {.sorted = false, .equal_nans = false};
@@ -101,7 +101,7 @@ Result<Values> LowerEditDistance(TfLowering& b) {
   return One(b.Add(EditDistanceAttrs{.normalize = normalize}, b.all_inputs()));
 }
 
-// Laid out densely: the result is dense anyway.
+// The tensor is made dense first: the result is dense anyway.
 Result<Values> LowerSparseSum(TfLowering& b) {
   ONCILLA_ASSIGN(const bool keep_dims, b.attrs().Bool("keep_dims"));
   ONCILLA_ASSIGN(const ValueId zero, b.Scalar(b.in_fact(1).dtype, 0));
@@ -113,7 +113,7 @@ Result<Values> LowerSparseSum(TfLowering& b) {
                    {dense, b.in(3)}));
 }
 
-// The largest of the values that are there; zero where none is.
+// The maximum over the values that exist; zero where there are none.
 Result<Values> LowerSparseMax(TfLowering& b) {
   ONCILLA_ASSIGN(const bool keep_dims, b.attrs().Bool("keep_dims"));
   const DType dtype = b.dtype(1);
@@ -140,7 +140,8 @@ Result<Values> LowerSparsePlusDense(TfLowering& b) {
                    {b.in(3), b.in(0), b.in(1)}));
 }
 
-// The sparse values with the dense ones at their places, which broadcast to the sparse shape.
+// Combines the sparse values with the dense values at their positions; the dense tensor is
+// broadcast to the sparse shape.
 Result<Values> LowerSparseWithDense(TfLowering& b) {
   std::string_view op = b.op();
   op.remove_prefix(std::string_view("SparseDenseCwise").size());

@@ -1,5 +1,5 @@
-// Variables and tables that change: reads and writes become nodes with effects, in their order. A
-// table is two variables, its keys in ascending order and the values beside them.
+// Variables and tables that change: reads and writes become nodes with effects, which keep their
+// order. A table is two variables: its keys in ascending order, and their values.
 #include <algorithm>
 #include <charconv>
 
@@ -17,7 +17,7 @@ Result<Values> LowerRead(TfLowering& b) {
   return One(b.ReadVariable(*variable));
 }
 
-// What follows an Assign of a reference reads the new value.
+// Users of the reference that Assign returns read the new value.
 Result<Values> LowerAssign(TfLowering& b) {
   ONCILLA_ASSIGN(const TfFlatNode* variable, b.State(0));
   ValueId value = b.in(1);
@@ -30,7 +30,7 @@ Result<Values> LowerAssign(TfLowering& b) {
   return Values{value};
 }
 
-// Rows of a variable, chosen by indices, set or changed.
+// Sets or changes rows of a variable, chosen by indices.
 Result<Values> LowerScatter(TfLowering& b) {
   ONCILLA_ASSIGN(const TfFlatNode* variable, b.State(0));
   ONCILLA_ASSIGN(const ValueId old, b.ReadVariable(*variable, "read"));
@@ -58,8 +58,8 @@ Result<Values> LowerScatter(TfLowering& b) {
   return Values{value};
 }
 
-// A variable that stays as it was stored has a value; of one that changes only the run knows,
-// unless it was stored with one.
+// A variable that never changes has a value. Of one that changes, only the run knows, unless it was
+// stored with a value.
 Result<Values> LowerHasValue(TfLowering& b) {
   bool known = b.in(0) != kNoValue;
   if (!known) {
@@ -71,7 +71,7 @@ Result<Values> LowerHasValue(TfLowering& b) {
   return Values{b.Constant(Tensor::Copy({DType::kBool, {}}, {&yes, 1}))};
 }
 
-// A part of a variable, set.
+// Assigns to a slice of a variable.
 Result<Values> LowerSliceAssign(TfLowering& b) {
   ONCILLA_ASSIGN(const TfFlatNode* variable, b.State(0));
   ONCILLA_ASSIGN(const ValueId old, b.ReadVariable(*variable, "read"));
@@ -82,7 +82,7 @@ Result<Values> LowerSliceAssign(TfLowering& b) {
 
 Result<Values> LowerIdentity(TfLowering& b) { return Values{b.in(0)}; }
 
-// The size that a stack was made for is not looked at: it only ends what would go wrong anyway.
+// The capacity of a stack is ignored: it only stops programs that are wrong anyway.
 Result<Values> LowerStackPush(TfLowering& b) {
   ONCILLA_ASSIGN(const TfFlatNode* stack, b.State(0));
   ONCILLA_ASSIGN(const ValueId old, b.ReadVariable(*stack, "read"));
@@ -106,7 +106,7 @@ struct Table {
   ValueId keys, values;
 };
 
-// Adds reads of a table's parts.
+// Adds reads of a table's keys and values.
 Result<Table> ReadTable(TfLowering& b) {
   ONCILLA_ASSIGN(const TfFlatNode* node, b.State(0));
   Table table;
@@ -171,7 +171,7 @@ Result<Values> LowerRemove(TfLowering& b) {
   return Values{};
 }
 
-// The text of a column: a number of the line, the whole line, or a field of it.
+// The text of a column: the line's number, the whole line, or one of its fields.
 constexpr int64_t kLineNumber = -1;
 constexpr int64_t kWholeLine = -2;
 

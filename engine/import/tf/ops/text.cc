@@ -1,4 +1,4 @@
-// TensorFlow's ops on strings, each a host op of the same meaning.
+// TensorFlow's ops on strings, each lowered to a host op with the same semantics.
 #include "engine/import/tf/lowering.h"
 
 namespace oncilla {
@@ -8,8 +8,8 @@ Result<Values> LowerJoin(TfLowering& b) {
   ONCILLA_ASSIGN(const std::string separator, b.attrs().String("separator"));
   const JoinStringsAttrs attrs = {separator};
   if (b.op() == "UnsortedSegmentJoin") return One(b.Add("SegmentJoin", attrs, b.all_inputs()));
-  // What names a file must be known here. Longer strings are left to the run, since joins of joins
-  // could grow without end.
+  // The name of a file must be known at import. Longer strings are left to the run, because
+  // repeated joins could grow without bound.
   constexpr size_t kLongestName = 4096;
   std::string joined;
   bool known = b.inputs() > 0;
@@ -163,7 +163,7 @@ Result<UnicodeAttrs> Unicode(const TfLowering& b, bool input, bool output) {
     ONCILLA_ASSIGN(const std::string from, b.attrs().String("input_encoding"));
     ONCILLA_ASSIGN(attrs.replace_control, b.attrs().Bool("replace_control_characters"));
     attrs.from = LowerCaseName(from);
-    // What converters take these names for.
+    // The byte order that converters assume for these names.
     if (attrs.from == "utf-16") attrs.from = "utf-16-be";
     if (attrs.from == "utf-32") attrs.from = "utf-32-be";
   }

@@ -1,5 +1,5 @@
-// TensorFlow's rarer window ops: pools with sizes as inputs or with places, patches, morphological
-// dilation, and convolutions fused with what pads or resizes their input.
+// TensorFlow's rarer window ops: pools with sizes as inputs or with indices, patches, morphological
+// dilation, and convolutions fused with padding or resizing of their input.
 #include "engine/import/tf/ops/window.h"
 
 #include "engine/import/lowering/shared_ops.h"
@@ -7,7 +7,7 @@
 namespace oncilla {
 namespace {
 
-// MaxPoolV2: the window and its strides are inputs.
+// MaxPoolV2 has the window and its strides as inputs.
 Result<Values> LowerMaxPoolV2(TfLowering& b) {
   ONCILLA_ASSIGN(const TfLayout layout, ReadLayout(b));
   ONCILLA_ASSIGN(const std::vector<int64_t> ksize, b.KnownInts(1, "ksize"));
@@ -22,8 +22,8 @@ Result<Values> LowerMaxPoolV2(TfLowering& b) {
   return One(AddChannelsLast(b, attrs, {x}, layout));
 }
 
-// Places are counted from the start of the whole batch, or of each sample: then the sizes of a
-// sample must be taken off.
+// Indices count from the start of the whole batch, or of each sample; in the latter case the
+// sample's offset must be subtracted.
 Result<Values> LowerMaxPoolWithArgmax(TfLowering& b) {
   const TfLayout layout;
   ONCILLA_ASSIGN(const PoolWindow window, ReadPoolWindow(b, layout, "ksize"));

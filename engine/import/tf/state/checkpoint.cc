@@ -1,4 +1,5 @@
-// The tensor bundle on top of the sorted table: header, entries, number and string tensors.
+// TensorFlow's tensor bundle on top of the sorted table: header, entries, numeric and string
+// tensors.
 #include "engine/import/tf/state/checkpoint.h"
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 namespace oncilla {
 namespace {
 
-constexpr int64_t kMaxShards = 99999;  // the file names have five digits
+constexpr int64_t kMaxShards = 99999;  // file names have five digits
 
 Status ParseEntry(Bytes proto, Checkpoint::Entry* entry) {
   entry->shape = PartialShape(Shape());
@@ -47,8 +48,8 @@ Status ParseEntry(Bytes proto, Checkpoint::Entry* entry) {
   return {};
 }
 
-// A length inside a string tensor enters the checksum as a little-endian number: 4 bytes, or 8 when
-// it does not fit.
+// The length of a string enters the checksum as a little-endian number of 4 bytes, or 8 if it does
+// not fit.
 uint32_t CrcOfLength(uint32_t crc, uint64_t length) {
   std::byte bytes[8];
   for (int i = 0; i < 8; ++i) bytes[i] = static_cast<std::byte>(length >> (8 * i));
@@ -57,15 +58,15 @@ uint32_t CrcOfLength(uint32_t crc, uint64_t length) {
 
 struct StringBlock {
   std::vector<uint64_t> lengths;
-  std::span<const std::byte> checksum;  // masked CRC of the lengths, 4 bytes
+  std::span<const std::byte> checksum;  // masked CRC-32C of the lengths
   std::span<const std::byte> text;
   uint32_t lengths_crc = 0;
 };
 
-// The parts of a string tensor: lengths as varints, their checksum, then all bytes.
+// Splits a string tensor: lengths as varints, their checksum, then all bytes.
 Result<StringBlock> ParseStrings(std::span<const std::byte> bytes, int64_t count) {
   StringBlock block;
-  // Each length takes a byte at least, so a count beyond the size is refused before it allocates.
+  // Each length takes at least one byte, so a larger count is refused before it allocates.
   if (count < 0 || static_cast<uint64_t>(count) > bytes.size()) {
     return DataLoss(count, " strings do not fit into ", bytes.size(), " bytes");
   }
@@ -116,7 +117,7 @@ std::string Checkpoint::ShardPath(int64_t shard) const {
   return prefix_ + suffix;
 }
 
-// BundleHeaderProto.
+// A BundleHeaderProto message.
 Status Checkpoint::ReadHeader(std::string_view value) {
   int64_t endianness = 0, min_consumer = 0;
   WireMessage message(value);
@@ -157,7 +158,7 @@ Result<std::unique_ptr<Checkpoint>> Checkpoint::Open(const std::string& prefix) 
     ONCILLA_TRY(checkpoint->ReadHeader(table[0].value));
     for (size_t i = 1; i < table.size(); ++i) {
       Entry entry;
-      // Slices of partitioned tensors have keys of another encoding, which begins with a zero.
+      // Keys of slices of partitioned tensors are encoded differently, and begin with a zero byte.
       if (table[i].key[0] == '\0') {
         ONCILLA_ASSIGN(SliceKey key, ParseSliceKey(table[i].key));
         ONCILLA_TRY(
@@ -174,8 +175,8 @@ Result<std::unique_ptr<Checkpoint>> Checkpoint::Open(const std::string& prefix) 
   if (!status.ok()) return In(std::move(status), path);
   checkpoint->shards_.resize(static_cast<size_t>(checkpoint->shard_count_));
   checkpoint->file_bytes_ = static_cast<int64_t>(file->text().size());
-  // Now, so that the tensors are those that the index was written for, whatever takes these names
-  // later. A shard that is missing is told when a tensor of it is read.
+  // Shards are opened now, so that the tensors are those that the index was written for, even if
+  // the files are replaced later. A missing shard is reported when a tensor in it is read.
   for (int64_t i = 0; i < checkpoint->shard_count_; ++i) {
     if (!checkpoint->OpenShard(i).ok()) break;
   }
@@ -261,9 +262,9 @@ Result<Tensor> Checkpoint::ReadBox(const Entry& entry, const SliceBox& box) {
       return DataLoss(where, " is a ", tensor->desc());
     }
     if (at == wanted) return tensor;
-    // Slices that share their bytes would unfold to more than the files hold.
+    // Slices that share bytes of the file would expand to more than the files hold.
     bytes = SaturatingAdd(bytes, slice.entry.size);
-    if (bytes > file_bytes_) return DataLoss("its slices lie over each other in the files");
+    if (bytes > file_bytes_) return DataLoss("its slices overlap in the files");
     parts.push_back({std::move(at), *std::move(tensor)});
   }
   return Assemble(wanted, parts);

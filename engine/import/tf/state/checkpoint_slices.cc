@@ -1,4 +1,4 @@
-// Boxes of tensors: reading their spellings, and copying what several of them share.
+// Boxes of tensors: parsing their notation, and copying what several of them share.
 #include "engine/import/tf/state/checkpoint_slices.h"
 
 #include <algorithm>
@@ -10,7 +10,8 @@
 namespace oncilla {
 namespace {
 
-// Numbers and strings of an ordered code, from the front of `rest`. Nothing when it is no such.
+// Numbers and strings in TensorFlow's ordered code, taken from the front of `rest`. Nothing if it
+// is malformed.
 std::optional<uint64_t> TakeNumber(std::string_view* rest) {
   if (rest->empty()) return std::nullopt;
   const auto length = static_cast<uint8_t>((*rest)[0]);
@@ -21,7 +22,7 @@ std::optional<uint64_t> TakeNumber(std::string_view* rest) {
   return value;
 }
 
-// 00 and FF are escaped as 00 FF and FF 00; 00 01 ends the string.
+// The bytes 00 and FF are escaped as 00 FF and FF 00; 00 01 ends the string.
 std::optional<std::string> TakeString(std::string_view* rest) {
   std::string out;
   for (size_t i = 0; i < rest->size(); ++i) {
@@ -42,8 +43,8 @@ std::optional<std::string> TakeString(std::string_view* rest) {
   return std::nullopt;
 }
 
-// As many one bits as the number takes bytes, a zero bit, then the value; all bits are inverted for
-// a negative one.
+// As many one bits as the number has bytes, a zero bit, then the value; for a negative number all
+// bits are inverted.
 std::optional<int64_t> TakeSigned(std::string_view* rest) {
   if (rest->empty()) return std::nullopt;
   const bool negative = (static_cast<uint8_t>((*rest)[0]) & 0x80u) == 0;
@@ -74,7 +75,7 @@ std::optional<int64_t> ToNumber(std::string_view text) {
   return value;
 }
 
-// The text up to `separator`, taken from the front of `rest`; all of it when there is none.
+// The text up to `separator`, taken from the front of `rest`; all of it if there is none.
 std::string_view TakeUntil(std::string_view* rest, char separator) {
   const size_t at = rest->find(separator);
   const std::string_view head = rest->substr(0, at);
@@ -82,7 +83,7 @@ std::string_view TakeUntil(std::string_view* rest, char separator) {
   return head;
 }
 
-// What two boxes share; nothing when that is empty.
+// The intersection of two boxes; nothing if it is empty.
 std::optional<SliceBox> Intersection(const SliceBox& a, const SliceBox& b) {
   SliceBox out;
   for (size_t d = 0; d < a.size(); ++d) {
@@ -94,7 +95,7 @@ std::optional<SliceBox> Intersection(const SliceBox& a, const SliceBox& b) {
   return out;
 }
 
-// Index of the box's first element in a row-major tensor that covers `in`.
+// The index of the box's first element in a row-major tensor that covers `in`.
 int64_t Offset(const SliceBox& box, const SliceBox& in) {
   int64_t offset = 0;
   for (size_t d = 0; d < box.size(); ++d) {
@@ -103,7 +104,7 @@ int64_t Offset(const SliceBox& box, const SliceBox& in) {
   return offset;
 }
 
-// True when the elements of `box` lie one after another in a row-major tensor that covers `in`.
+// Whether the elements of `box` are contiguous in a row-major tensor that covers `in`.
 bool IsOnePiece(const SliceBox& box, const SliceBox& in) {
   size_t d = 0;
   while (d < box.size() && box[d].length == 1) ++d;
@@ -113,7 +114,7 @@ bool IsOnePiece(const SliceBox& box, const SliceBox& in) {
   return true;
 }
 
-// Calls `copy(to, from, count)`, in elements, for each row of `shared`.
+// Calls `copy(to, from, count)`, counted in elements, for each row of `shared`.
 template <class Copy>
 void ForRows(const SliceBox& shared, const SliceBox& to, const SliceBox& from, Copy&& copy) {
   SliceBox row = shared;
@@ -152,7 +153,7 @@ Result<SliceKey> ParseSliceKey(std::string_view key) {
 }
 
 Result<SliceSpec> ParseSliceSpec(std::string_view text) {
-  const auto damaged = [&] { return DataLoss("'", text, "' is no slice of a tensor"); };
+  const auto damaged = [&] { return DataLoss("'", text, "' is not a slice of a tensor"); };
   SliceSpec out;
   std::string_view rest = text;
   while (rest.find(' ') != std::string_view::npos) {
@@ -242,7 +243,8 @@ Result<Tensor> Assemble(const SliceBox& wanted, std::span<const StoredSlice> par
     if (whole.mapped()) view.set_mapped();
     return view;
   }
-  // As many elements as there are places, and no place twice, is every place once.
+  // As many elements as positions, with no position twice, means that every position is filled
+  // once.
   std::vector<bool> filled(static_cast<size_t>(desc.elements()));
   bool twice = false;
   const auto fill = [&](int64_t at, int64_t count) {

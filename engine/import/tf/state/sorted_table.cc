@@ -1,4 +1,5 @@
-// Reads a sorted table file. Every length and offset comes from the file and is checked before use.
+// Reads a sorted table file (LevelDB's format). Every length and offset in it is checked before
+// use.
 #include "engine/import/tf/state/sorted_table.h"
 
 #include <snappy.h>
@@ -14,10 +15,10 @@ namespace {
 using Bytes = std::string_view;
 
 constexpr size_t kFooterBytes = 48;
-constexpr size_t kHandleBytes = 40;  // room for the two handles in the footer
-constexpr size_t kTrailerBytes = 5;  // type byte and CRC behind every block
+constexpr size_t kHandleBytes = 40;  // space for the two handles in the footer
+constexpr size_t kTrailerBytes = 5;  // type byte and CRC after every block
 constexpr uint64_t kMagic = 0xdb4775248b80fb57u;
-// Snappy's densest token turns 3 bytes into 64.
+// Snappy's densest token expands 3 bytes to 64.
 constexpr uint64_t kMaxExpansion = 32;
 
 uint64_t ReadFixed(Bytes bytes, size_t count) {
@@ -28,7 +29,7 @@ uint64_t ReadFixed(Bytes bytes, size_t count) {
   return value;
 }
 
-// Takes a varint off the front; false when it is cut off or longer than 64 bits.
+// Takes a varint from the front; false if it is cut off or longer than 64 bits.
 bool TakeVarint(Bytes& bytes, uint64_t* value) {
   *value = 0;
   for (int shift = 0; shift < 64 && !bytes.empty(); shift += 7) {
@@ -49,7 +50,7 @@ bool TakeHandle(Bytes& bytes, Handle* handle) {
   return TakeVarint(bytes, &handle->offset) && TakeVarint(bytes, &handle->size);
 }
 
-// A block's contents, checked and uncompressed: a view of the file, or of `storage`.
+// The contents of a block, verified and decompressed: a view of the file or of `storage`.
 Result<Bytes> ReadBlock(Bytes file, Handle handle, std::string* storage) {
   if (handle.size > file.size() || file.size() - handle.size < kTrailerBytes ||
       handle.offset > file.size() - handle.size - kTrailerBytes) {
@@ -77,8 +78,8 @@ Result<Bytes> ReadBlock(Bytes file, Handle handle, std::string* storage) {
   return Bytes(*storage);
 }
 
-// Appends a block's entries. `room` bounds the bytes of all keys and values together: shared
-// prefixes let a small file spell out very many long keys.
+// Appends a block's entries. `room` bounds the total bytes of keys and values: because keys share
+// prefixes, a small file could otherwise expand to very many long keys.
 Status ReadEntries(Bytes block, int64_t& room, std::vector<TableEntry>* out) {
   if (block.size() < 4) return DataLoss("a block is too short");
   const uint64_t restarts = ReadFixed(block.substr(block.size() - 4), 4);

@@ -1,5 +1,5 @@
-// What tables that change hold when a model is loaded: what their checkpoint holds, as TensorFlow's
-// own loader restores it, or nothing.
+// The initial contents of tables that change: those of the checkpoint, as TensorFlow's own loader
+// restores them, or none.
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -9,7 +9,7 @@
 namespace oncilla {
 namespace {
 
-// Some rows of a tensor, in an order; the result has this shape.
+// Selects rows of a tensor; the result has the given shape.
 Result<Tensor> Rows(const Tensor& x, std::span<const size_t> rows, Shape shape) {
   const auto all = static_cast<size_t>(std::max<int64_t>(1, x.shape()[0]));
   if (x.dtype() == DType::kString) {
@@ -44,19 +44,20 @@ Result<TfTableContents> Sorted(const TfTableContents& table) {
   return sorted;
 }
 
-// The one element of a constant that a node takes.
+// The single element of a constant input of a node.
 Result<Tensor> ConstantInput(TfImportState& state, const TfNode& node, size_t input) {
   const TfBody& main = state.source.main();
   const int id = input < node.inputs.size() ? main.Find(node.inputs[input].node) : -1;
   if (id < 0 || main.nodes[static_cast<size_t>(id)].op != "Const") {
-    return Unsupported("its empty or deleted key is no constant");
+    return Unsupported("its empty or deleted key is not a constant");
   }
   ONCILLA_ASSIGN(Tensor key, state.source.TensorAttr(main.nodes[static_cast<size_t>(id)], "value"));
   if (key.elements() != 1) return Unsupported("keys of ", key.desc());
   return key;
 }
 
-// A dense table is stored as all its buckets, [n, 1] keys among them those that stand for none.
+// A dense hash table is stored as all its buckets, keys [n, 1]; buckets with the empty or deleted
+// key are free.
 Result<TfTableContents> WithoutFreeBuckets(TfImportState& state, const TfNode& node,
                                            const TfTableContents& all, const Shape& row) {
   const Shape &keys = all.keys.shape(), &values = all.values.shape();

@@ -1,4 +1,5 @@
-// The two roads from a variable's node to its key in the checkpoint.
+// The two ways from a variable's node to its key in the checkpoint: the object graph and the
+// restore graph.
 #include "engine/import/tf/state/variables.h"
 
 #include <set>
@@ -21,7 +22,7 @@ bool IsTableImport(std::string_view op) {
 }
 bool IsAssign(std::string_view op) { return op == "Assign" || op == "AssignVariableOp"; }
 
-// The node that an input leads to through identities; null when it leaves the body.
+// The node that an input leads to through identities; null if it leaves the body.
 const TfNode* FindNode(const TfBody& body, const TfInput& input, int* output) {
   const TfInput* at = &input;
   for (int hops = 0; hops < 64; ++hops) {
@@ -37,7 +38,7 @@ const TfNode* FindNode(const TfBody& body, const TfInput& input, int* output) {
   return nullptr;
 }
 
-// TrackableObjectGraph: the checkpoint key of each object that is a variable or a table.
+// Reads the TrackableObjectGraph: the checkpoint key of each object that is a variable or a table.
 std::vector<std::string> ReadObjectKeys(Bytes object_graph) {
   std::vector<std::string> keys;
   WireMessage graph(object_graph);
@@ -74,6 +75,8 @@ Status TfVariables::FollowObjectGraph() {
                        [&] { keys = ReadObjectKeys(objects.strings()[0]); }));
   const TfBody& main = graph_->main();
   std::unordered_set<const TfNode*> ambiguous;
+  // A call's last inputs are its function's captures; the object graph says which objects these
+  // are.
   for (const TfNode& call : main.nodes) {
     const Bytes function_attr = call.FindAttr("f");
     if (function_attr.empty()) continue;
@@ -101,7 +104,7 @@ Status TfVariables::FollowObjectGraph() {
       if (!added && it->second.key != source.key) ambiguous.insert(handle);
     }
   }
-  // Two calls that disagree prove nothing; the restore graph decides.
+  // If two calls disagree on a variable, neither is trusted, and the restore graph decides.
   for (const TfNode* handle : ambiguous) from_objects_.erase(handle);
   return {};
 }
@@ -116,6 +119,7 @@ Status TfVariables::ReadAssignments(const TfBody& body, const TfFunction* functi
     int output = 0;
     const TfNode* restore = FindNode(body, assign.inputs[1], &output);
     if (restore == nullptr || restore->op != "RestoreV2" || restore->data_inputs() < 3) continue;
+    // Cache the names and slices of each RestoreV2 that an assignment reads from.
     auto known = restores.find(restore);
     if (known == restores.end()) {
       std::vector<std::string> lists[2];
@@ -130,7 +134,7 @@ Status TfVariables::ReadAssignments(const TfBody& body, const TfFunction* functi
     }
     const auto& [names, slices] = known->second;
     if (output < 0 || output >= static_cast<int>(names.size())) continue;
-    // The variable: in this body, or what the call gives for an argument.
+    // The variable is in this body, or is what the call passes as an argument.
     const TfNode* handle = nullptr;
     int ignored = 0;
     if (function == nullptr) {
@@ -165,8 +169,8 @@ Status TfVariables::FollowRestoreGraph() {
   const TfNode& restore = main.nodes[static_cast<size_t>(id)];
   const Bytes function_attr = restore.FindAttr("f");
   if (function_attr.empty()) {
-    // TensorFlow 1: a NoOp that waits for all assignments. Those that restore are known by their
-    // RestoreV2, so no walk along the control edges is needed.
+    // TensorFlow 1: a NoOp that waits for all assignments. Assignments that restore are recognised
+    // by their RestoreV2, so the control edges need not be followed.
     return ReadAssignments(main, nullptr, nullptr);
   }
   ONCILLA_ASSIGN(const Bytes function_name, TfAttr(function_attr).Function());
@@ -174,7 +178,7 @@ Status TfVariables::FollowRestoreGraph() {
   return ReadAssignments(function->body, function, &restore);
 }
 
-// The initialiser assigns the path of a file that came with the model.
+// Finds variables to which the initialiser assigns the path of a file that came with the model.
 void TfVariables::FindAssets() {
   const TfBody& main = graph_->main();
   for (const TfNode& assign : main.nodes) {
@@ -205,7 +209,7 @@ Result<std::string> TfVariables::TensorOf(int64_t object) const {
   if (const auto known = object_handles_.find(object); known != object_handles_.end()) {
     return StrCat(known->second->name, ":0");
   }
-  // A constant stands in the graph under its name, and so does what was captured by value.
+  // A constant is in the graph under its own name, and so is a tensor captured by value.
   std::string found;
   int64_t id = 0;
   ONCILLA_TRY(ReadWire("the object graph", [&] {
@@ -292,7 +296,7 @@ Result<Tensor> TfVariables::Value(const TfNode& handle) {
   const auto restore = from_restore_.find(&handle);
   if (object != from_objects_.end()) {
     Result<Tensor> tensor = Read(handle, object->second);
-    // Object ids do not fit in files of some old versions; then the restore graph knows.
+    // In files of some old versions object ids are wrong; then the restore graph is used.
     if (tensor.ok() || restore == from_restore_.end()) return tensor;
   }
   if (restore != from_restore_.end()) return Read(handle, restore->second);

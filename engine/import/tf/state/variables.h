@@ -25,7 +25,7 @@ class TfVariables {
   // neither road leads to it, DataLoss when dtype or shape contradict the node's own.
   Result<Tensor> Value(const TfNode& handle);
   // The tensors of the main graph that a function of the object graph captures: its last arguments.
-  // Unimplemented, naming what is not found.
+  // Unimplemented, naming the tensor that is not found.
   Result<std::vector<std::string>> Captures(const std::string& function);
   // Keys and values of a table's node in the main graph, where the checkpoint holds them; that of
   // tables that change alone does.

@@ -1,5 +1,4 @@
-// TFLite's convolutions, of images and volumes: channels last, a bias and an activation behind
-// them.
+// TFLite's convolutions of images and volumes: channels-last, followed by a bias and an activation.
 #include <algorithm>
 
 #include "engine/import/lowering/window.h"
@@ -10,10 +9,10 @@
 namespace oncilla {
 namespace {
 
-// Where the options of a convolution have what; -1 where they have not.
+// The field numbers of a convolution's options; -1 if it lacks one.
 struct Fields {
   int spatial = 2;
-  int strides[3];    // of depth, height and width, or of height and width
+  int strides[3];    // of depth, height and width, or height and width
   int dilations[3];  // likewise
   int activation;
 };
@@ -35,13 +34,13 @@ Result<Window> ReadWindow(const TfliteLowering& b, const Fields& fields) {
   return window;
 }
 
-// Filter and input must be of the same real numbers.
+// Filter and input must have the same floating-point type.
 Status CheckTypes(const TfliteLowering& b, size_t x, size_t filter) {
   if (b.dtype(x) == DType::kF32 && b.dtype(filter) == DType::kF32) return {};
   return Unsupported("of ", b.dtype(x), " with a filter of ", b.dtype(filter));
 }
 
-// Of the forms with real numbers, with integers and with weights of integers alone.
+// Accepts floats, integers, and 8-bit weights with float inputs (hybrid).
 Status CheckOperands(const TfliteLowering& b) {
   if (IsTfliteHybrid(b, 0, 1)) return CheckTfliteHybrid(b, 1);
   return b.any_quantised() ? CheckTfliteProduct(b, 0, 1, 2) : CheckTypes(b, 0, 1);
@@ -52,8 +51,8 @@ Result<ValueId> AddBias(TfliteLowering& b, size_t input) {
   return b.Add("Reshape", {}, {b.in(input), b.Ints({-1})}, "bias");
 }
 
-// A convolution of quantised integers, whose weights may have a scale for each output channel, the
-// last axis of the sums.
+// A convolution of quantised integers. Weights may have a scale for each output channel, which is
+// the last axis of the sums.
 Result<Values> AddIntegerConv(TfliteLowering& b, const ConvAttrs& real, bool depthwise,
                               int64_t activation) {
   const TfliteTensor& weights = b.tensor(1);
@@ -78,8 +77,8 @@ Result<Values> AddIntegerConv(TfliteLowering& b, const ConvAttrs& real, bool dep
   attrs.auto_pad = real.auto_pad;
   attrs.groups = real.groups;
   if (IsTfliteHybrid(b, 0, 1)) {
-    // One scale for all channels, which LiteRT keeps for convolutions without groups, goes with a
-    // symmetric image.
+    // A single scale for all channels (which LiteRT keeps for convolutions without groups) goes
+    // with a symmetric input.
     const std::vector<float>& scales = weights.quantization.scale;
     const bool alike =
         std::all_of(scales.begin(), scales.end(), [&](float scale) { return scale == scales[0]; });
@@ -126,7 +125,7 @@ Result<Values> LowerConv(TfliteLowering& b) {
   return One(b.Activated(y, activation));
 }
 
-// The filter is [1, height, width, in * multiplier]: a group for each channel.
+// The filter is [1, height, width, in * multiplier]: one group per channel.
 Result<Values> LowerDepthwise(TfliteLowering& b) {
   const bool integers = b.any_quantised();
   ONCILLA_TRY(CheckOperands(b));
@@ -153,7 +152,7 @@ Result<Values> LowerDepthwise(TfliteLowering& b) {
   return One(b.Activated(y, activation));
 }
 
-// Inputs: the filter [depth, height, width, in, out] behind x.
+// Inputs: x, then the filter [depth, height, width, in, out].
 Result<Values> LowerConv3D(TfliteLowering& b) {
   ONCILLA_TRY(CheckTypes(b, 0, 1));
   ONCILLA_ASSIGN(const int64_t activation, b.Activation(kVolume.activation));
@@ -164,8 +163,8 @@ Result<Values> LowerConv3D(TfliteLowering& b) {
   return One(b.Activated(y, activation));
 }
 
-// Inputs: the shape of the result, the filter, x, bias. Of images the filter is [out, height,
-// width, in], of volumes [depth, height, width, out, in].
+// Inputs: the shape of the result, the filter, x, and the bias. The filter is [out, height, width,
+// in] for images and [depth, height, width, out, in] for volumes.
 Result<Values> LowerConvTranspose(TfliteLowering& b) {
   const bool volume = b.op() == "CONV_3D_TRANSPOSE";
   const Fields& fields = volume ? kVolume : kTransposed;

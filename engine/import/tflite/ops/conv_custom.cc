@@ -1,5 +1,5 @@
-// Custom ops by name: those of MediaPipe's models, whose meaning is published. Options that are the
-// bytes of a struct are 32-bit integers.
+// Custom ops by name: those of MediaPipe's models, whose semantics are published. Options that are
+// the bytes of a C struct are 32-bit integers.
 #include <algorithm>
 #include <cstring>
 
@@ -9,7 +9,7 @@
 namespace oncilla {
 namespace {
 
-// The integers of a struct, of which at least `count` must be there.
+// The integers of a struct; at least `count` of them must exist.
 Result<std::vector<int64_t>> Struct(const TfliteLowering& b, size_t count) {
   const std::string_view bytes = b.custom_options();
   if (bytes.size() / 4 < count) return DataLoss("has options of ", bytes.size(), " bytes");
@@ -22,8 +22,8 @@ Result<std::vector<int64_t>> Struct(const TfliteLowering& b, size_t count) {
   return out;
 }
 
-// A transposed convolution with a bias: the filter is [out, height, width, in], and the sizes
-// follow from the padding (1: same, 2: valid) and the strides of width and height behind it.
+// A transposed convolution with a bias: the filter is [out, height, width, in], and the output's
+// size follows from the padding (1: same, 2: valid) and the strides of width and height after it.
 Result<Values> LowerTransposeBias(TfliteLowering& b) {
   ONCILLA_ASSIGN(const std::vector<int64_t> options, Struct(b, 3));
   const PartialShape &x = b.in_fact(0).shape, &filter = b.in_fact(1).shape;
@@ -48,8 +48,8 @@ Result<Values> LowerTransposeBias(TfliteLowering& b) {
   return One(b.Add(attrs, {b.in(0), weights, b.in(2)}));
 }
 
-// A pool's struct, of an image of known size. Padding lies before the image as much as behind it,
-// or one less.
+// A pool's struct, for an image of known size. There is as much padding before the image as after
+// it, or one less.
 struct PoolOptions {
   bool same = false;
   int64_t strides[2], window[2];  // of height and width
@@ -76,12 +76,12 @@ Result<PoolOptions> ReadPool(const TfliteLowering& b) {
   return pool;
 }
 
-// How far before the image the first window begins.
+// How far before the image the first window starts.
 int64_t Border(int64_t size, int64_t windows, int64_t window, int64_t stride) {
   return std::max<int64_t>(0, (windows - 1) * stride + window - size) / 2;
 }
 
-// 0, step, 2 * step .. less `border`, along an axis with `behind` axes behind it.
+// 0, step, 2 * step, ... minus `border`, along an axis that is followed by `behind` axes.
 ValueId Begins(TfliteLowering& b, int64_t count, int64_t step, int64_t border, int behind) {
   std::vector<int64_t> values;
   for (int64_t i = 0; i < count; ++i) values.push_back(i * step - border);
@@ -94,8 +94,7 @@ Result<ValueId> Whole(TfliteLowering& b, int64_t value) {
   return b.Constant(Tensor::ScalarInt64(value));
 }
 
-// The largest numbers, and where in its window each stands: row * width + column, as a float with a
-// tenth more.
+// The maxima, and where in its window each is: row * width + column, as a float with 0.1 added.
 Result<Values> LowerMaxPoolArgmax(TfliteLowering& b) {
   if (b.outputs() != 2) return DataLoss("has ", b.outputs(), " outputs");
   ONCILLA_ASSIGN(const PoolOptions pool, ReadPool(b));
@@ -132,8 +131,8 @@ Result<Values> LowerMaxPoolArgmax(TfliteLowering& b) {
   return Values{y[0], indices};
 }
 
-// Inputs: x, and for each element where in its window it goes. What no element goes to is zero, of
-// several that meet the last one stays, and places outside of the image are left out.
+// Inputs: x, and the position in its window for each element. Elements without a source are zero;
+// if several have the same target, the last one is kept; targets outside of the image are dropped.
 Result<Values> LowerMaxUnpool(TfliteLowering& b) {
   ONCILLA_ASSIGN(const PoolOptions pool, ReadPool(b));
   if (b.dtype(1) != DType::kF32) return Unsupported("places of ", b.dtype(1));
@@ -154,7 +153,7 @@ Result<Values> LowerMaxUnpool(TfliteLowering& b) {
   ONCILLA_ASSIGN(const ValueId channels, Whole(b, x[3]));
   ONCILLA_ASSIGN(const ValueId outside, Whole(b, count));
   ONCILLA_ASSIGN(const ValueId index, b.Cast(b.in(1), DType::kI64, "index"));
-  // Quotients and rests are cut towards zero.
+  // Quotients and remainders truncate towards zero.
   ONCILLA_ASSIGN(const ValueId down, b.Add("Div", {}, {index, width}, "down"));
   ONCILLA_ASSIGN(const ValueId right, b.Add("TruncMod", {}, {index, width}, "right"));
   ONCILLA_ASSIGN(const ValueId row, b.Add("Add", {}, {down, begins[0]}, "row"));
@@ -183,7 +182,7 @@ Result<Values> LowerMaxUnpool(TfliteLowering& b) {
   ONCILLA_ASSIGN(const ValueId places, b.Add("Reshape", {}, {safe, b.Ints({-1, 1})}, "places"));
   ONCILLA_ASSIGN(const ValueId flat, b.Add("Reshape", {}, {b.in(0), b.Ints({-1})}, "flat"));
   ONCILLA_ASSIGN(const ValueId zero, b.Scalar(DType::kF32, 0));
-  // One element more than the result takes up what lies outside.
+  // One additional element receives everything that lies outside.
   ONCILLA_ASSIGN(const ValueId zeros, b.Add("Fill", {}, {b.Ints({count + 1}), zero}, "zeros"));
   ONCILLA_ASSIGN(const ValueId all,
                  b.Add(ScatterNDAttrs{.negative_indices = false}, {zeros, places, flat}, "all"));

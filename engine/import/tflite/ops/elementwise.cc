@@ -1,4 +1,4 @@
-// TFLite's elementwise ops: most are renames into the table of expressions.
+// TFLite's elementwise ops; most are renames into the table of expressions.
 #include <limits>
 
 #include "engine/import/lowering/shared_ops.h"
@@ -9,8 +9,8 @@ namespace {
 
 constexpr char kAdd[] = "Add", kSub[] = "Sub", kMul[] = "Mul", kDiv[] = "Div";
 
-// With an activation behind it. Sums of 16-bit integers say whether scales that are powers of two
-// are shifts.
+// Arithmetic followed by an activation. For sums of 16-bit integers an option says whether
+// power-of-two scales are handled by shifts.
 template <const char* kCanonical>
 Result<Values> LowerArithmetic(TfliteLowering& b) {
   const std::string_view op = kCanonical;
@@ -27,7 +27,7 @@ Result<Values> LowerArithmetic(TfliteLowering& b) {
 }
 
 Result<Values> LowerCast(TfliteLowering& b) {
-  b.Ignore(0), b.Ignore(1);  // the types of the tensors decide
+  b.Ignore(0), b.Ignore(1);  // the tensors' types decide
   return One(b.Add(CastAttrs{b.output_type()}, {b.in(0)}));
 }
 
@@ -45,7 +45,7 @@ Result<Values> LowerElu(TfliteLowering& b) {
   return One(b.Add("Elu", AlphaAttrs{.alpha = 1}, {b.in(0)}));
 }
 
-// Cut to what an activation leaves.
+// Clips to the range of an activation.
 template <int kLeast, int kMost>
 Result<Values> LowerRange(TfliteLowering& b) {
   ONCILLA_ASSIGN(const ValueId low, b.Scalar(b.dtype(), kLeast));
@@ -89,7 +89,7 @@ Result<Values> LowerEqual(TfliteLowering& b) {
 using Options = TfliteOptions;
 constexpr auto kMoved = TfliteQuantised::kMoved, kTaken = TfliteQuantised::kTaken;
 constexpr TfliteOpRow kRows[] = {
-    // one input
+    // One input.
     {"ABS", 1, Options::kNone, "Abs", nullptr, kTaken, LowerQuantisedAbs},
     {"BITCAST", 1, Options::kNone, "", LowerBitcast},
     {"CAST", 1, Options::kCast, "", LowerCast},
@@ -117,7 +117,7 @@ constexpr TfliteOpRow kRows[] = {
     {"SQUARE", 1, Options::kNone, "Square"},
     {"TANH", 1, Options::kNone, "Tanh", nullptr, kTaken, LowerQuantisedTanh},
     {"ZEROS_LIKE", 1, Options::kNone, "", LowerZeros},
-    // two inputs
+    // Two inputs.
     {"ADD", 2, Options::kAdd, "", LowerArithmetic<kAdd>, kTaken},
     {"ATAN2", 2, Options::kNone, "Atan2"},
     {"BITWISE_XOR", 2, Options::kNone, "BitXor"},
@@ -141,7 +141,7 @@ constexpr TfliteOpRow kRows[] = {
     {"SQUARED_DIFFERENCE", 2, Options::kNone, "SquaredDifference", nullptr, kTaken,
      LowerQuantisedSquaredDifference},
     {"SUB", 2, Options::kSub, "", LowerArithmetic<kSub>, kTaken},
-    // the rest
+    // All others.
     {"ADD_N", 1, Options::kNone, "", LowerAddN},
     {"SELECT", 3, Options::kNone, "", LowerSelect, kMoved},
     {"SELECT_V2", 3, Options::kNone, "", LowerSelectV2, kMoved},

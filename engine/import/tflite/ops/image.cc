@@ -1,10 +1,10 @@
-// TFLite's resizing of images, and its selection of boxes.
+// TFLite's image resizing, and its selection of boxes.
 #include "engine/import/tflite/ops/quantize_ops.h"
 
 namespace oncilla {
 namespace {
 
-// Where a result's pixel lies in the source: the flags stand at two fields of the options.
+// The rule for source positions; the flags are two fields of the options.
 Result<ResizeAttrs> Rule(const TfliteLowering& b, int field, const char* mode,
                          const char* half_pixel) {
   ONCILLA_ASSIGN(const bool corners, b.Flag(field));
@@ -19,7 +19,7 @@ Result<ResizeAttrs> Rule(const TfliteLowering& b, int field, const char* mode,
 }
 
 Result<Values> LowerBilinear(TfliteLowering& b) {
-  b.Ignore(0), b.Ignore(1);  // sizes, in very old files; they are an input now
+  b.Ignore(0), b.Ignore(1);  // sizes in very old files; now they are an input
   ONCILLA_ASSIGN(const ResizeAttrs attrs, Rule(b, 2, "linear", "half_pixel"));
   if (b.dtype() != DType::kF32) return Unsupported("of ", b.dtype());
   return One(b.Add(attrs, {b.in(0), b.in(1)}));
@@ -31,11 +31,12 @@ Result<Values> LowerNearest(TfliteLowering& b) {
   return One(b.Add(attrs, {b.in(0), b.in(1)}));
 }
 
-// Results are filled up to the number asked for.
+// Results are padded to the requested number.
 Result<Values> LowerSuppression(TfliteLowering& b) {
   const bool soft = b.op() == "NON_MAX_SUPPRESSION_V5";
   if (soft) {
-    // LiteRT lowers scores otherwise than TensorFlow, whose rule the canonical op has.
+    // LiteRT's soft suppression lowers scores differently from TensorFlow's, which the canonical op
+    // implements.
     ONCILLA_ASSIGN(const std::vector<double> sigma, b.KnownNumbers(5, "sigma"));
     if (sigma.size() != 1 || sigma[0] != 0) return Unsupported("with scores that overlaps lower");
   }

@@ -1,5 +1,5 @@
-// Landmarks and crops, as MediaPipe's models with attention have them. Matrices are [1, 4, 4], of
-// which the first two rows say where x and y come from: x' = m0 * x + m1 * y + m3.
+// Landmarks and crops of MediaPipe's models with attention. Matrices are [1, 4, 4]; the first two
+// rows give the source of x and y: x' = m0 * x + m1 * y + m3.
 #include "engine/import/tflite/ops/image_landmarks.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace oncilla {
 namespace {
 
-// Small graphs of single numbers, written as formulas. A failure is kept until Done().
+// Small graphs of single numbers, written as formulas. An error is kept until Done().
 class Formula {
  public:
   Formula(TfliteLowering& b, std::string prefix) : b_(b), prefix_(std::move(prefix)) {}
@@ -28,7 +28,7 @@ class Formula {
   ValueId Reshape(ValueId a, std::vector<int64_t> shape) {
     return Op("Reshape", {a, b_.Ints(std::move(shape))});
   }
-  // Elements of axis `axis` by their places; one alone without the axis.
+  // The elements of axis `axis` at these positions; a single one without the axis.
   ValueId Take(ValueId a, const std::vector<int64_t>& places, int64_t axis) {
     return Op("Gather", {a, b_.Ints(places)},
               WriteAttrs(GatherAttrs{.axis = axis, .negative_indices = false}));
@@ -59,7 +59,7 @@ class Formula {
   Status status_;
 };
 
-// Options by name; what is missing is zero.
+// Options by name; missing ones are zero.
 struct NamedOptions {
   FlexValue map;
   Status status;
@@ -112,9 +112,10 @@ Status CheckPoints(const TfliteLowering& b, const std::vector<int64_t>& points) 
   return {};
 }
 
-// The turn that makes a line between two landmarks level, and the box around others when turned.
+// The rotation that makes the line between two landmarks level, and the bounding box of other
+// landmarks after that rotation.
 struct Crop {
-  ValueId cosine, sine, width, height, x, y;  // x and y: the middle, turned back
+  ValueId cosine, sine, width, height, x, y;  // x and y: the centre, rotated back
 };
 Crop CropOf(Formula& f, ValueId xs, ValueId ys, ValueId turn) {
   Crop crop = {f.Op("Cos", {turn}), f.Op("Sin", {turn}), kNoValue, kNoValue, kNoValue, kNoValue};
@@ -131,8 +132,8 @@ Crop CropOf(Formula& f, ValueId xs, ValueId ys, ValueId turn) {
   return crop;
 }
 
-// [1, 4, 4] of two rows of three numbers; in version 1 the third row has its one in the third place
-// too, and the offsets in the fourth.
+// [1, 4, 4] from two rows of three numbers. In version 1 the third row also has its one in the
+// third column, and the offsets are in the fourth column.
 Result<Values> Matrix(TfliteLowering& b, Formula& f, const Values& rows) {
   const ValueId none = f.Number(0), one = f.Number(1);
   Values cells = {rows[0], rows[1], none, rows[2], rows[3], rows[4], none, rows[5],
@@ -143,7 +144,7 @@ Result<Values> Matrix(TfliteLowering& b, Formula& f, const Values& rows) {
   return One(b.Add("Reshape", {}, {flat, b.Ints({1, 4, 4})}));
 }
 
-// Version 1: landmarks are numbers up to landmarks_range, and the matrix is of pixels.
+// Version 1: landmarks are numbers up to landmarks_range, and the matrix is in pixels.
 Result<Values> AddFirstMatrix(TfliteLowering& b, NamedOptions& o) {
   const std::vector<int64_t> input = o.Ints("input_hw"), output = o.Ints("output_hw");
   const std::vector<int64_t> subset = o.Ints("subset");
@@ -205,7 +206,8 @@ Result<Values> AddSecondMatrix(TfliteLowering& b, NamedOptions& o) {
   const Crop crop = CropOf(f, f.Take(xs, subset, 0), f.Take(ys, subset, 0), turn);
   const ValueId wide = f.Mul(crop.width, scale_x / width);
   const ValueId tall = f.Mul(crop.height, scale_y / height);
-  // A crop's pixel from its middle, scaled, turned back and moved to the middle of the box.
+  // From a pixel of the crop: relative to its centre, scaled, rotated back and moved to the centre
+  // of the box.
   const auto cells = [&](ValueId p, ValueId q, ValueId offset) {
     const ValueId shift = f.Add(f.Mul(p, width / 2), f.Mul(q, height / 2));
     return Values{p, q, f.Sub(offset, shift)};
@@ -239,7 +241,8 @@ Result<Values> LowerTransformMatrix(TfliteLowering& b) {
   return Unsupported("in version ", b.version());
 }
 
-// Of each landmark x and y; a third number stays. Version 1 has options, and offsets in its scale.
+// Transforms x and y of each landmark; a third number is kept. Version 1 has options, and its scale
+// includes offsets.
 Result<Values> LowerTransformLandmarks(TfliteLowering& b) {
   const PartialShape shape = b.in_fact(0).shape;
   if (b.dtype() != DType::kF32 || !shape.known() || shape.rank() < 1) {
@@ -276,8 +279,8 @@ Result<Values> LowerTransformLandmarks(TfliteLowering& b) {
   return f.Done(b.Add("Reshape", {}, {all, b.Ints(sizes)}));
 }
 
-// Each pixel of the result is read from the image where the matrix says, between four pixels; what
-// lies outside is zero. Version 2 counts from the pixels' corners.
+// Each pixel of the result is sampled from the image where the matrix says, bilinearly; outside of
+// the image it is zero. Version 2 measures positions from the corners of pixels.
 Result<Values> LowerTransformTensor(TfliteLowering& b) {
   ONCILLA_ASSIGN(NamedOptions options, ReadOptions(b));
   std::vector<int64_t> sizes = {options.Int("output_height"), options.Int("output_width")};
@@ -333,7 +336,7 @@ Result<Values> LowerTransformTensor(TfliteLowering& b) {
     inside = i == 0 ? good : f.Op("And", {inside, good});
   }
   const ValueId image = f.Reshape(b.in(0), {height * width, channels});
-  // A pixel behind the last one has no weight where the point lies inside.
+  // A pixel after the last one has weight zero if the point is inside.
   const auto pixel = [&](double right, double down) {
     const auto place = [&](size_t i, double step, int64_t size) {
       const ValueId moved = f.Add(low[i], f.Number(step));

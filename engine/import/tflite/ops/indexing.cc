@@ -6,7 +6,7 @@ namespace oncilla {
 namespace {
 
 Result<Values> LowerShape(TfliteLowering& b) {
-  b.Ignore(0);  // the type of the output decides
+  b.Ignore(0);  // the output's type decides
   return One(b.Add(ShapeAttrs{.to = b.output_type()}, {b.in(0)}));
 }
 
@@ -25,7 +25,7 @@ Result<Values> LowerGather(TfliteLowering& b) {
                    {b.in(0), b.in(1)}));
 }
 
-// Rows of bytes as real numbers; each may have a scale of its own.
+// Looks up rows of 8-bit numbers as real numbers; each row may have its own scale.
 Result<Values> LowerQuantisedLookup(TfliteLowering& b) {
   if (b.output_type() != DType::kF32 || b.dtype(1) != DType::kI8) {
     ONCILLA_TRY(b.CheckMoved());
@@ -58,7 +58,7 @@ Result<Values> LowerGatherNd(TfliteLowering& b) {
   return One(b.Add(GatherNDAttrs{.negative_indices = false}, {b.in(0), b.in(1)}));
 }
 
-// Inputs: indices, updates, shape. Updates at one place are added up.
+// Inputs: indices, updates, shape. Updates at the same position are added.
 Result<Values> LowerScatterNd(TfliteLowering& b) {
   ONCILLA_ASSIGN(const ValueId zero, b.Scalar(b.dtype(1), 0));
   ONCILLA_ASSIGN(const ValueId zeros, b.Add("Fill", {}, {b.in(2), zero}, "zeros"));
@@ -73,9 +73,9 @@ Result<Values> LowerOneHot(TfliteLowering& b) {
 
 Result<Values> LowerWhere(TfliteLowering& b) { return LowerPlaces(b); }
 
-// In the order in which they are seen first.
+// Unique elements in order of first appearance.
 Result<Values> LowerUnique(TfliteLowering& b) {
-  b.Ignore(0);  // the type of the output decides
+  b.Ignore(0);  // the output's type decides
   if (b.outputs() != 2) return DataLoss("has ", b.outputs(), " outputs");
   ONCILLA_ASSIGN(const int rank, b.Rank(0));
   if (rank != 1) return InvalidArgument("of a tensor of rank ", rank);

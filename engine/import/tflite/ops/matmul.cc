@@ -4,7 +4,7 @@
 namespace oncilla {
 namespace {
 
-// The same of quantised integers; weights may have a scale for each unit.
+// The product of quantised integers; weights may have a scale for each unit.
 Result<Values> AddIntegerProduct(TfliteLowering& b, ValueId x, ValueId bias, int64_t activation) {
   const TfliteQuantization& weights = b.tensor(1).quantization;
   if (weights.scale.size() > 1 && weights.axis != 0) {
@@ -18,14 +18,14 @@ Result<Values> AddIntegerProduct(TfliteLowering& b, ValueId x, ValueId bias, int
   return One(TfliteRequantised(b, sums, factors, activation));
 }
 
-// x times the transposed weights [units, depth]. Without keep_num_dims x is taken as rows of
+// x times the transposed weights [units, depth]. Without keep_num_dims, x is treated as rows of
 // `depth` numbers, whatever its shape.
 Result<Values> LowerFullyConnected(TfliteLowering& b) {
   ONCILLA_ASSIGN(const int64_t activation, b.Activation(0));
   ONCILLA_ASSIGN(const int64_t format, b.Enum(1));
   ONCILLA_ASSIGN(const bool keep, b.Flag(2));
   ONCILLA_ASSIGN(const bool asymmetric, b.Flag(3));
-  b.Ignore(4), b.Ignore(5);  // these speak of quantised tensors
+  b.Ignore(4), b.Ignore(5);  // these concern quantised tensors
   if (format != 0) return Unsupported("weights in the shuffled format");
   const bool hybrid = IsTfliteHybrid(b, 0, 1), integers = b.any_quantised() && !hybrid;
   if (hybrid) {
@@ -77,7 +77,7 @@ Result<Values> LowerBatchMatMul(TfliteLowering& b) {
   return One(b.Add(MatMulAttrs{.transpose_a = adj_x, .transpose_b = adj_y}, {b.in(0), b.in(1)}));
 }
 
-// Rows of x are quantised one by one, so that it must lie in rows.
+// Each row of x is quantised separately, so the rows must be contiguous.
 Result<Values> AddHybridBatchMatMul(TfliteLowering& b, MatMulIntegerAttrs attrs, bool asymmetric) {
   ONCILLA_TRY(CheckTfliteHybrid(b, 1));
   const TfliteQuantization& q = b.tensor(1).quantization;
@@ -99,8 +99,9 @@ Result<Values> AddHybridBatchMatMul(TfliteLowering& b, MatMulIntegerAttrs attrs,
   return TfliteHybridProduct(b, x, attrs, kNoValue, asymmetric, 0);
 }
 
-// The same of quantised integers of one scale each. Products of 16-bit integers go through f64,
-// which holds their sums exactly; of bytes to 32 bits no zero point is taken away, as in LiteRT.
+// The product of quantised integers with one scale each. Products of 16-bit integers are computed
+// in f64, which represents their sums exactly. From 8 bits to 32 bits no zero point is subtracted,
+// as in LiteRT.
 Result<Values> LowerQuantisedBatchMatMul(TfliteLowering& b) {
   ONCILLA_ASSIGN(const bool adj_x, b.Flag(0));
   ONCILLA_ASSIGN(const bool adj_y, b.Flag(1));

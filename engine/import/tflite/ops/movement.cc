@@ -1,4 +1,4 @@
-// TFLite's ops that rearrange elements, put tensors together or take them apart.
+// TFLite's ops that rearrange, join or split tensors.
 #include <algorithm>
 #include <cmath>
 
@@ -29,7 +29,7 @@ Result<Values> LowerSqueeze(TfliteLowering& b) {
   return One(b.Add("Squeeze", {}, {b.in(0), b.Ints(axes)}));
 }
 
-// The axis may be a number or a list of one.
+// The axis may be a number or a list of one number.
 Result<Values> LowerExpandDims(TfliteLowering& b) {
   ONCILLA_ASSIGN(const int64_t axis, b.KnownInt(1, "the axis"));
   return One(b.Add("Unsqueeze", {}, {b.in(0), b.Ints({axis})}));
@@ -53,7 +53,7 @@ Result<Values> LowerStridedSlice(TfliteLowering& b) {
   return One(b.Add(masks, {b.in(0), b.in(1), b.in(2), b.in(3)}));
 }
 
-// The integer that stands for zero in a quantised tensor, which padding is then made of.
+// The integer that stands for zero in a quantised tensor; padding consists of it.
 Result<ValueId> PadValue(TfliteLowering& b) {
   if (b.has(2)) return b.in(2);
   if (!IsQuantised(b.tensor(0))) return kNoValue;
@@ -93,12 +93,11 @@ Result<Values> LowerReverseSequence(TfliteLowering& b) {
 
 // Sparse constants are decoded when they are read.
 Result<Values> LowerDensify(TfliteLowering& b) {
-  if (!b.in_fact(0).constant) return Unsupported("of what is no constant");
+  if (!b.in_fact(0).constant) return Unsupported("of a value that is not a constant");
   return Values{b.in(0)};
 }
 
-// The numbers of the places, counted through the whole operand, that `update` goes to when it
-// begins at its first element.
+// The flat indices in the whole operand at which `update` goes if it starts at the first element.
 Tensor PlacesOf(const Shape& whole, const Shape& update) {
   std::vector<int64_t> places(static_cast<size_t>(update.elements()));
   for (size_t i = 0; i < places.size(); ++i) {
@@ -111,7 +110,8 @@ Tensor PlacesOf(const Shape& whole, const Shape& update) {
   return Tensor::Int64s(places);
 }
 
-// The operand with `update` from the indices on, which are moved so that it fits.
+// Replaces part of the operand by `update` from the given indices on, which are clamped so that it
+// fits.
 Result<Values> LowerUpdateSlice(TfliteLowering& b) {
   const PartialShape &operand = b.in_fact(0).shape, &update = b.in_fact(1).shape;
   if (!operand.known() || !update.known()) return Unsupported("of tensors whose sizes are open");
@@ -143,7 +143,7 @@ Result<Values> LowerUpdateSlice(TfliteLowering& b) {
       b.Add("Reshape", {}, {written, b.Ints(std::vector<int64_t>(whole.begin(), whole.end()))}));
 }
 
-// Bytes whose scales differ are brought to the output's, in float, by a table each.
+// Bytes with different scales are converted to the output's scale, in float, by a table each.
 Result<Values> LowerQuantisedConcat(TfliteLowering& b) {
   ONCILLA_ASSIGN(const int64_t axis, b.Int(0));
   ONCILLA_ASSIGN(const int64_t activation, b.Activation(1));
@@ -228,7 +228,7 @@ Result<Values> LowerSplit(TfliteLowering& b) {
 
 // Inputs: x, sizes, the axis.
 Result<Values> LowerSplitV(TfliteLowering& b) {
-  b.Ignore(0);  // the number of parts, which sizes says as well
+  b.Ignore(0);  // the number of parts, which the sizes imply
   return LowerSplitSizes(b);
 }
 

@@ -4,7 +4,7 @@
 namespace oncilla {
 namespace {
 
-// Of beta times x.
+// The softmax of beta times x.
 Result<Values> LowerSoftmax(TfliteLowering& b) {
   ONCILLA_ASSIGN(const float beta, b.Float(0));
   ValueId x = b.in(0);
@@ -19,7 +19,7 @@ Result<Values> LowerLogSoftmax(TfliteLowering& b) {
   return One(b.Add(SoftmaxAttrs{.log = true}, {b.in(0)}));
 }
 
-// x over the root of its sum of squares along the last axis, which counts as 1e-6 at least.
+// x divided by the root of its sum of squares along the last axis, where the sum is at least 1e-6.
 Result<Values> LowerL2Normalization(TfliteLowering& b) {
   ONCILLA_ASSIGN(const int64_t activation, b.Activation(0));
   ONCILLA_ASSIGN(const ValueId squares, b.Add("ReduceSumSquare", ReduceAttrs{.keep_dims = true},
@@ -31,7 +31,7 @@ Result<Values> LowerL2Normalization(TfliteLowering& b) {
   return One(b.Activated(y, activation));
 }
 
-// y = x / (bias + alpha * sum of squares over 2 * radius + 1 channels) ^ beta; the canonical op
+// y = x / (bias + alpha * sum of squares over 2 * radius + 1 channels) ^ beta. The canonical op
 // divides alpha by the window's size first.
 Result<Values> LowerLrn(TfliteLowering& b) {
   ONCILLA_ASSIGN(const int64_t radius, b.Int(0));

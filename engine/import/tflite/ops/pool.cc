@@ -8,7 +8,7 @@ namespace {
 Result<PoolWindow> ReadWindow(const TfliteLowering& b) {
   PoolWindow window;
   ONCILLA_ASSIGN(window.auto_pad, TflitePadding(b));
-  // Width stands before height.
+  // The options have the width before the height.
   ONCILLA_ASSIGN(const int64_t stride_width, b.Int(1));
   ONCILLA_ASSIGN(const int64_t stride_height, b.Int(2));
   ONCILLA_ASSIGN(const int64_t width, b.Int(3));
@@ -35,8 +35,8 @@ Result<Values> LowerMaxPool(TfliteLowering& b) {
   return One(b.Activated(y, activation));
 }
 
-// The mean of integers, rounded with ties away from zero. In double, whose quotients are exact
-// enough on every device to tell ties.
+// The mean of integers, rounding ties away from zero. In double, whose quotients are exact enough
+// on every device to recognise ties.
 Result<Values> AddIntegerAverage(TfliteLowering& b, const PoolWindow& window, int64_t activation) {
   ONCILLA_TRY(CheckTfliteIntegers(b, 1));
   if (!SameQuantisation(b.tensor(0), b.output_tensor())) {

@@ -55,7 +55,7 @@ Result<TfliteIntegers> TfliteIntegersOf(DType dtype) {
 
 namespace {
 
-// From one scale to another.
+// Converts from one scale to another.
 Result<Values> LowerRequantize(TfliteLowering& b) {
   const TfliteTensor &from = b.tensor(0), &to = b.output_tensor();
   ONCILLA_TRY(CheckTfliteScales(from));
@@ -76,8 +76,9 @@ Result<Values> LowerQuantize(TfliteLowering& b) {
   if (b.output_type() == DType::kI32) return Unsupported("to ", b.output_type());
   ONCILLA_ASSIGN(const TfliteIntegers range, TfliteIntegersOf(b.output_type()));
   ONCILLA_ASSIGN(const TfliteParameters p, TfliteParametersOf(b, to));
-  // Not a division, and ties to even, as LiteRT's kernels have it in vectors; the last elements of
-  // a tensor that do not fill one they round away from zero, which would depend on its size.
+  // Multiplies by the reciprocal and rounds ties to even, like the vectorised part of LiteRT's
+  // kernels. For the last elements, which do not fill a vector, those kernels round ties away from
+  // zero, which would make the result depend on the tensor's size.
   ONCILLA_ASSIGN(const ValueId scaled, b.Add("Mul", {}, {b.in(0), p.per_scale}, "scaled"));
   ONCILLA_ASSIGN(const ValueId steps, b.Add("Round", {}, {scaled}, "steps"));
   ONCILLA_ASSIGN(const ValueId moved, b.Add("Add", {}, {steps, p.zero}, "moved"));
@@ -87,7 +88,7 @@ Result<Values> LowerQuantize(TfliteLowering& b) {
   return One(b.Cast(cut, b.output_type(), ""));
 }
 
-// Numbers of 16 bits are only widened.
+// 16-bit floats are only widened.
 Result<Values> LowerDequantize(TfliteLowering& b) {
   if (IsFloat(b.dtype())) return One(b.Add(CastAttrs{b.output_type()}, {b.in(0)}));
   const TfliteTensor& from = b.tensor(0);
@@ -96,7 +97,7 @@ Result<Values> LowerDequantize(TfliteLowering& b) {
   return One(TfliteDequantised(b, 0, b.output_type(), ""));
 }
 
-// Real numbers cut to a range and rounded to its steps, of which one is zero.
+// Clips real numbers to a range and rounds them to its steps, of which one is zero.
 Result<Values> LowerFakeQuant(TfliteLowering& b) {
   ONCILLA_ASSIGN(const float least, b.Float(0));
   ONCILLA_ASSIGN(const float most, b.Float(1));
@@ -241,7 +242,8 @@ Result<ValueId> TfliteMoved(TfliteLowering& b, size_t i, DType to) {
   ONCILLA_ASSIGN(const ValueId wide, b.Cast(b.in(i), to, StrCat("wide", i)));
   const int64_t zero = TfliteZeroOf(b.tensor(i));
   if (zero == 0) return wide;
-  // One that no integer of the type is would make sums larger than who adds them up counts on.
+  // A zero point outside the type's range would make sums larger than the code that adds them up
+  // allows for.
   ONCILLA_ASSIGN(const TfliteIntegers range, TfliteIntegersOf(b.dtype(i)));
   const auto number = static_cast<double>(zero);
   if (number < range.least || number > range.most) return DataLoss("a zero point is ", zero);
@@ -287,7 +289,7 @@ Result<TfliteFixedPoint> TfliteFixedPointOf(double factor) {
 
 Result<TfliteIntegers> TfliteActivated(const TfliteTensor& output, DType dtype,
                                        int64_t activation) {
-  if (activation == 4) return Unsupported("tanh behind integers");
+  if (activation == 4) return Unsupported("tanh after integers");
   ONCILLA_ASSIGN(TfliteIntegers out, TfliteIntegersOf(dtype));
   const auto zero = static_cast<double>(TfliteZeroOf(output));
   const auto steps = [&](float real) {

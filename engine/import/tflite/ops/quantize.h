@@ -37,7 +37,7 @@ int64_t TfliteZeroOf(const TfliteTensor& tensor);
 
 // x by factors (one, or one for each place of the last axis) in fixed point, by the rounding of
 // LiteRT's reference kernels; its faster ones differ from them, and from each other, by one step in
-// a thousandth of the elements. `attrs` has what is not default of the op but mode and type.
+// a thousandth of the elements. `attrs` has the op's attributes other than mode and type.
 Result<ValueId> TfliteFixed(TfliteLowering& b, ValueId x, const std::vector<double>& factors,
                             RequantizeAttrs attrs, DType to, int64_t zero, std::string_view role);
 

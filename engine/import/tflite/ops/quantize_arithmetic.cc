@@ -13,10 +13,10 @@ namespace {
 
 float ScaleOf(const TfliteTensor& tensor) { return tensor.quantization.scale[0]; }
 
-// Both operands in steps of twice the larger scale, with `bits` more below them.
+// Both operands in units of twice the larger scale, with `bits` additional fractional bits.
 struct Parts {
   ValueId values[2] = {kNoValue, kNoValue};
-  double scale = 0;  // twice the larger
+  double scale = 0;  // twice the larger scale
 };
 Result<Parts> AddParts(TfliteLowering& b, int bits) {
   Parts out;
@@ -32,8 +32,8 @@ Result<Parts> AddParts(TfliteLowering& b, int bits) {
   return out;
 }
 
-// 16-bit integers whose scales are powers of two: the finer operand is brought to the output's
-// scale, which is the other's, by a shift.
+// 16-bit integers whose scales are powers of two: the operand with the smaller scale is shifted to
+// the output's scale, which is the other operand's.
 Result<Values> AddShiftedSum(TfliteLowering& b, std::string_view canonical, const int* exponents,
                              int64_t activation) {
   ValueId parts[2];
@@ -61,10 +61,10 @@ Result<Values> AddShiftedSum(TfliteLowering& b, std::string_view canonical, cons
   return One(b.Cast(cut, b.output_type(), ""));
 }
 
-// As many bits at the top of x as are like its sign, without the sign itself.
+// The number of leading bits equal to the sign, not counting the sign bit itself.
 int HeadroomOf(int32_t x) { return std::countl_zero(static_cast<uint32_t>(x < 0 ? ~x : x)) - 1; }
 
-// x / y of stored integers less their zero points, with y not zero.
+// x / y of stored integers minus their zero points, where y is not zero.
 int64_t Quotient(int32_t x, int32_t y, const TfliteFixedPoint& factor) {
   if (y < 0) {
     x = -x;
@@ -75,7 +75,7 @@ int64_t Quotient(int32_t x, int32_t y, const TfliteFixedPoint& factor) {
   const int32_t fine = MultiplyFixed(x, inverse.raw, room);
   const int shift = factor.shift - inverse.bits - room;
   const int32_t high = MultiplyFixed(fine, factor.multiplier, 0);
-  // A shift to the left, which LiteRT leaves open, saturates.
+  // A left shift, for which LiteRT leaves overflow undefined, saturates here.
   if (shift > 0)
     return std::clamp<int64_t>(int64_t{high} << std::min(shift, 31), -1 << 30, 1 << 30);
   return DivideByPowerOfTwo(high, std::min(-shift, 62));
@@ -111,7 +111,7 @@ Result<Values> LowerQuantisedProduct(TfliteLowering& b, int64_t activation) {
   return One(TfliteRequantised(b, product, {double{factor}}, activation));
 }
 
-// Every pair of bytes has its quotient in a table.
+// The quotients of all pairs of bytes are in a table.
 Result<Values> LowerQuantisedQuotient(TfliteLowering& b, int64_t activation) {
   ONCILLA_TRY(CheckTfliteBytes(b, 2));
   const TfliteTensor &x = b.tensor(0), &y = b.tensor(1), &to = b.output_tensor();
@@ -125,7 +125,7 @@ Result<Values> LowerQuantisedQuotient(TfliteLowering& b, int64_t activation) {
   const std::span<std::byte> cells = table.mutable_bytes();
   for (int64_t at = 0; at < 65536; ++at) {
     const int64_t above = stored(at >> 8) - x_zero, below = stored(at & 255) - y_zero;
-    int64_t value = zero;  // of a divisor that fails the run
+    int64_t value = zero;  // for a divisor that fails the run
     if (below != 0) {
       value += Quotient(static_cast<int32_t>(above), static_cast<int32_t>(below), factor);
     }
@@ -147,7 +147,7 @@ Result<Values> LowerQuantisedQuotient(TfliteLowering& b, int64_t activation) {
   return One(b.Add(GatherAttrs{.negative_indices = false}, {b.Constant(std::move(table)), place}));
 }
 
-// The slope has the type of x, or of 16-bit integers is of 8.
+// The slope has the type of x, or 8 bits if x has 16.
 Result<Values> LowerQuantisedPRelu(TfliteLowering& b) {
   const TfliteTensor &from = b.tensor(0), &slope = b.tensor(1), &to = b.output_tensor();
   const DType type = b.output_type(), with = type == DType::kI16 ? DType::kI8 : type;
@@ -185,7 +185,7 @@ Result<Values> LowerQuantisedSquaredDifference(TfliteLowering& b) {
   return One(TfliteRequantised(b, square, {parts.scale * parts.scale / double{steps}}, 0));
 }
 
-// In 2^-8 of a real number's unit, as LiteRT compares bytes.
+// In units of 2^-8 of the real number's unit, as LiteRT compares bytes.
 Result<Values> LowerQuantisedComparison(TfliteLowering& b) {
   constexpr struct {
     std::string_view op, canonical;

@@ -1,4 +1,4 @@
-// Newton's method in fixed point. A number is raw * 2^(bits - 31), `bits` before the binary point.
+// Newton's method in fixed point. A number is raw * 2^(bits - 31), with `bits` integer bits.
 #include "engine/import/tflite/ops/quantize_fixed.h"
 
 #include <algorithm>
@@ -11,10 +11,10 @@
 namespace oncilla {
 namespace {
 
-// The product of two numbers, whose bits before the point add up.
+// The product of two numbers; their integer bits add up.
 int32_t Product(int32_t a, int32_t b) { return MultiplyFixed(a, b, 0); }
 
-// x * 2^by with as many bits before the point as before, cut to the range.
+// x * 2^by with the same number of integer bits, saturating.
 int32_t Scaled(int32_t x, int by) {
   const int64_t wide = int64_t{x} << by;
   return static_cast<int32_t>(std::clamp<int64_t>(wide, std::numeric_limits<int32_t>::min(),
@@ -36,14 +36,14 @@ FixedReciprocal ReciprocalOf(int32_t x, int digits) {
   // x as 1 + a with a in [0, 1), so that half of it is (a + 1) / 2.
   const int64_t a = (int64_t{static_cast<uint32_t>(x) << zeros}) - (int64_t{1} << 31);
   const auto half = static_cast<int32_t>((a + std::numeric_limits<int32_t>::max() + 1) / 2);
-  // 48/17 and -32/17, with two bits before the point: the line that begins nearest to 1 / half.
+  // 48/17 and -32/17 with two integer bits: the linear first approximation of 1 / half.
   constexpr int32_t kOffset = 1515870810, kSlope = -1010580540, kOne = 1 << 29;
   int32_t y = Wrapped(int64_t{kOffset} + Product(half, kSlope));
   for (int i = 0; i < 3; ++i) {
     const int32_t miss = Wrapped(int64_t{kOne} - Product(half, y));
     y = Wrapped(int64_t{y} + Scaled(Product(y, miss), 2));
   }
-  // Half of it: one bit before the point less, and then without any.
+  // Half of it: one integer bit less, and then none.
   return {Scaled(y, 1), digits - zeros};
 }
 
@@ -57,7 +57,7 @@ FixedRoot InverseRootOf(int32_t x) {
   const int pairs = (std::countl_zero(static_cast<uint32_t>(x)) - 1) / 2 - 1;
   shift -= pairs;
   x <<= 2 * pairs;
-  // With three bits before the point, from 1 on.
+  // With three integer bits, for numbers from 1 on.
   constexpr int32_t kThreeHalves = (1 << 28) + (1 << 27), kHalfRootOfTwo = 1518500250;
   const auto half = static_cast<int32_t>(DivideByPowerOfTwo(x >> 1, 1));
   int32_t y = 1 << 28;

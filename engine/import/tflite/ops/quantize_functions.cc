@@ -1,4 +1,4 @@
-// Functions of one quantised input: most are tables.
+// Functions of one quantised input; most are tables.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -14,8 +14,8 @@ float ScaleOf(const TfliteTensor& tensor) {
   return tensor.quantization.scale.empty() ? 1.0f : tensor.quantization.scale[0];
 }
 
-// Sigmoid and tanh of 16-bit integers begin alike: x comes in steps of 1 / 12288, where the table
-// of samples has 24 to one. Scales that are the powers of two that LiteRT's kernels are made for
+// Sigmoid and tanh of 16-bit integers begin alike: x is converted to steps of 1 / 12288; the table
+// has 24 samples per unit. Scales that are the powers of two for which LiteRT's kernels are written
 // count as exact.
 struct SigmoidInput {
   int64_t multiplier = 0;
@@ -47,7 +47,7 @@ Status RequireScale(const TfliteTensor& output, double scale) {
   return Unsupported("to 16 bits with the scale ", ScaleOf(output), "; ", scale, " is");
 }
 
-// 16 bits times 16 bits, doubled, of which the upper half is kept.
+// The product of two 16-bit numbers, doubled; its upper half is returned, rounded.
 int16_t RoundedHigh(int16_t a, int16_t b) {
   constexpr auto kLeast = std::numeric_limits<int16_t>::min();
   if (a == kLeast && b == kLeast) return std::numeric_limits<int16_t>::max();
@@ -66,7 +66,7 @@ int16_t ShiftedLeft(int16_t x, int by) {
                                                   std::numeric_limits<int16_t>::max()));
 }
 
-// A multiplier of 31 bits in 15.
+// Reduces a 31-bit multiplier to 15 bits.
 int16_t Narrowed(int32_t multiplier) {
   constexpr int32_t kHalf = 1 << 15;
   if (multiplier >= std::numeric_limits<int32_t>::max() - kHalf) {
@@ -136,7 +136,7 @@ Result<Values> LowerQuantisedGelu(TfliteLowering& b) {
   });
 }
 
-// Of what is not positive: the least number that is stored.
+// For numbers that are not positive the result is the lowest stored number.
 Result<Values> LowerQuantisedLog(TfliteLowering& b) {
   ONCILLA_ASSIGN(const TfliteIntegers range, TfliteIntegersOf(b.output_type()));
   const TfliteTensor& to = b.output_tensor();
@@ -145,7 +145,7 @@ Result<Values> LowerQuantisedLog(TfliteLowering& b) {
   return TfliteTabulatedReal(b, [&](float x) { return x <= 0 ? least : std::log(x); });
 }
 
-// Rounded towards zero.
+// Rounds towards zero.
 Result<Values> LowerQuantisedSqrt(TfliteLowering& b) {
   const TfliteTensor &from = b.tensor(0), &to = b.output_tensor();
   const int64_t x_zero = TfliteZeroOf(from), zero = TfliteZeroOf(to);
@@ -201,7 +201,7 @@ Result<Values> LowerQuantisedLeakyRelu(TfliteLowering& b) {
   ONCILLA_ASSIGN(const float alpha, b.Float(0));
   const TfliteTensor &from = b.tensor(0), &to = b.output_tensor();
   const int64_t x_zero = TfliteZeroOf(from), zero = TfliteZeroOf(to);
-  // The signs of alpha and its size are kept apart: fixed-point factors are positive.
+  // The sign of alpha and its magnitude are kept apart, since fixed-point factors are positive.
   const float slope = ScaleOf(from) * std::abs(alpha) / ScaleOf(to);
   ONCILLA_ASSIGN(const TfliteFixedPoint below, TfliteFixedPointOf(double{slope}));
   ONCILLA_ASSIGN(const TfliteFixedPoint above,
@@ -214,7 +214,7 @@ Result<Values> LowerQuantisedLeakyRelu(TfliteLowering& b) {
   });
 }
 
-// x * relu6(x + 3) / 6 in 16 bits: x in 128th parts of its step, and the second factor as 3 /
+// x * relu6(x + 3) / 6 in 16 bits: x in 1/128 of its step, and the second factor in units of 3 /
 // 32768.
 Result<Values> LowerQuantisedHardSwish(TfliteLowering& b) {
   if (b.dtype() == DType::kI16) return Unsupported("of ", b.dtype());

@@ -1,4 +1,4 @@
-// Quantising while running, by LiteRT's rules.
+// Quantisation at run time, by LiteRT's rules.
 #include "engine/import/tflite/ops/quantize_hybrid.h"
 
 namespace oncilla {
@@ -6,7 +6,7 @@ namespace {
 
 Result<ValueId> Number(TfliteLowering& b, double value) { return b.Scalar(DType::kF32, value); }
 
-// Whole numbers, ties away from zero.
+// Rounds to integers, ties away from zero.
 Result<ValueId> Rounded(TfliteLowering& b, ValueId x, const std::string& role) {
   ONCILLA_ASSIGN(const ValueId half, Number(b, 0.5));
   ONCILLA_ASSIGN(const ValueId sign, b.Add("Sign", {}, {x}, role + "_sign"));
@@ -75,7 +75,7 @@ Result<TfliteBytes> TfliteQuantiseRows(TfliteLowering& b, ValueId x, std::vector
   ONCILLA_ASSIGN(const ValueId range, NotZero(b, width, 255, "range"));
   ONCILLA_ASSIGN(const ValueId steps, Number(b, 255));
   ONCILLA_ASSIGN(out.scale, b.Add("Div", {}, {range, steps}, "row_scale"));
-  // The zero point that takes the least number to -128; of a row of zeros 0 is as good.
+  // The zero point that maps the lowest number to -128; for a row of zeros, 0 is as good.
   ONCILLA_ASSIGN(const ValueId low, Number(b, -128));
   ONCILLA_ASSIGN(const ValueId begin, b.Add("Div", {}, {least, out.scale}, "begin"));
   ONCILLA_ASSIGN(const ValueId point, b.Add("Sub", {}, {low, begin}, "point"));
@@ -112,7 +112,7 @@ Result<Values> TfliteHybridProduct(TfliteLowering& b, ValueId x, const MatMulInt
   ONCILLA_ASSIGN(const ValueId sums, b.Add(attrs, {rows.bytes, b.in(1)}, "sums"));
   ONCILLA_ASSIGN(ValueId y, b.Cast(sums, DType::kF32, "real"));
   if (rows.zero != kNoValue) {
-    // What the zero point of a row adds to a sum: itself times the sum of the weights.
+    // What a row's zero point adds to a sum: itself times the sum of the weights.
     const int64_t along = attrs.transpose_b ? -1 : -2;
     ONCILLA_ASSIGN(const ValueId wide, b.Cast(b.in(1), DType::kI32, "weights"));
     ONCILLA_ASSIGN(ValueId totals, b.Add("ReduceSum", ReduceAttrs{.keep_dims = true},
@@ -144,8 +144,8 @@ Result<Values> TfliteHybridConv(TfliteLowering& b, const ConvIntegerAttrs& attrs
     ONCILLA_ASSIGN(const ValueId zero, b.Cast(one, DType::kI8, "zero"));
     ONCILLA_ASSIGN(sums, b.Add(attrs, {image.bytes, filter, zero}, "sums"));
   } else {
-    // Each image of a batch has its own zero point, so they are taken away first: 9 bits, whose
-    // sums the type of a bias keeps in 32.
+    // Each image of a batch has its own zero point, so they are subtracted first. That gives 9-bit
+    // numbers; a bias of i32 makes the op keep their sums in 32 bits.
     const Dim channels = b.fact(filter).shape[3];
     ONCILLA_ASSIGN(const ValueId wide, b.Cast(image.bytes, DType::kI16, "wide"));
     ONCILLA_ASSIGN(const ValueId zero, b.Cast(image.zero, DType::kI16, "zero"));

@@ -7,14 +7,14 @@
 namespace oncilla {
 namespace {
 
-// Where the places of one axis lie in the source: the two neighbours, and how much of the second,
-// in 1024th parts.
+// The source positions along one axis: the two neighbours, and the weight of the second one in
+// 1/1024.
 struct Neighbours {
   std::vector<int64_t> first, second, weight;
 };
 
-// The source's size in 1024th parts is divided among the results first, and rounded, so that errors
-// grow along the axis: this is what LiteRT has, not what is exact.
+// The source's size in 1/1024 is divided by the number of results first, and rounded, so errors
+// grow along the axis. This reproduces LiteRT rather than the exact result.
 Neighbours NeighboursOf(int64_t from, int64_t to, bool corners, bool centres) {
   constexpr int64_t kOne = 1024;
   int64_t scale = (kOne * from + to / 2) / to;
@@ -30,7 +30,7 @@ Neighbours NeighboursOf(int64_t from, int64_t to, bool corners, bool centres) {
   return out;
 }
 
-// x along `axis` between neighbours, times 1024.
+// Interpolates x along `axis` between neighbours; the result is multiplied by 1024.
 Result<ValueId> Between(TfliteLowering& b, ValueId x, const Neighbours& n, int axis,
                         std::string_view role) {
   const DType type = b.fact(x).dtype;
@@ -53,7 +53,7 @@ Result<ValueId> Between(TfliteLowering& b, ValueId x, const Neighbours& n, int a
   return b.Add("Add", {}, {parts[0], parts[1]}, role);
 }
 
-// Bytes without a sign LiteRT interpolates in float.
+// LiteRT interpolates unsigned bytes in float.
 Result<Values> AddRealBilinear(TfliteLowering& b, const ResizeAttrs& attrs) {
   ONCILLA_ASSIGN(const ValueId wide, b.Cast(b.in(0), DType::kF32, "wide"));
   ONCILLA_ASSIGN(const ValueId y, b.Add(attrs, {wide, b.in(1)}, "real"));
@@ -92,14 +92,14 @@ Result<Values> LowerQuantisedBilinear(TfliteLowering& b) {
                     std::max({sizes[0], sizes[1], shape[1].size, shape[2].size}) <= kMost &&
                     std::min(shape[1].size, shape[2].size) >= 1;
   if (!fits) return InvalidArgument("of an image ", shape, " to ", sizes.size(), " sizes");
-  // Sums of bytes times two weights of ten bits fit in 32.
+  // Sums of bytes times two 10-bit weights fit in 32 bits.
   const DType wide = b.dtype() == DType::kI16 ? DType::kI64 : DType::kI32;
   ONCILLA_ASSIGN(const ValueId x, b.Cast(b.in(0), wide, "wide"));
   const Neighbours rows = NeighboursOf(shape[1].size, sizes[0], corners, centres);
   const Neighbours columns = NeighboursOf(shape[2].size, sizes[1], corners, centres);
   ONCILLA_ASSIGN(const ValueId tall, Between(b, x, rows, 1, "rows"));
   ONCILLA_ASSIGN(const ValueId sum, Between(b, tall, columns, 2, "columns"));
-  // Rounded with ties away from zero.
+  // Round with ties away from zero.
   ONCILLA_ASSIGN(const ValueId none, b.Scalar(wide, 0));
   ONCILLA_ASSIGN(const ValueId up, b.Scalar(wide, 1 << 19));
   ONCILLA_ASSIGN(const ValueId down, b.Scalar(wide, -(1 << 19)));
@@ -111,8 +111,8 @@ Result<Values> LowerQuantisedBilinear(TfliteLowering& b) {
   return One(b.Cast(whole, b.output_type(), ""));
 }
 
-// Integers are exact in floats as long as their sums stay below 2^24 (2^53 in f64), so the channels
-// are gone through in parts whose sums do, and these are added as integers.
+// Floats represent integers exactly as long as sums stay below 2^24 (2^53 in f64). So the channels
+// are processed in parts whose sums do, and these are added as integers.
 Result<Values> LowerQuantisedConvTranspose(TfliteLowering& b, const ConvTransposeAttrs& attrs,
                                            ValueId sizes, int64_t activation) {
   ONCILLA_TRY(CheckTfliteProduct(b, 2, 1, 3));
@@ -124,7 +124,7 @@ Result<Values> LowerQuantisedConvTranspose(TfliteLowering& b, const ConvTranspos
   if (!shape.known() || shape.rank() != 4) return Unsupported("a filter of the shape ", shape);
   const bool wide = b.dtype(2) == DType::kI16;
   const DType whole = b.has(3) ? b.dtype(3) : wide ? DType::kI64 : DType::kI32;
-  // As many taps as meet in one pixel, and the largest product of two operands.
+  // The number of taps that meet in one pixel, and the largest product of two operands.
   int64_t taps = 1;
   for (size_t i = 0; i < 2; ++i) {
     const int64_t stride = attrs.strides[i], size = shape[static_cast<int>(i) + 1].size;

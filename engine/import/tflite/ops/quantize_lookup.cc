@@ -1,4 +1,4 @@
-// Tables of functions, and the lookups in them.
+// Tables of functions, and looking values up in them.
 #include "engine/import/tflite/ops/quantize_lookup.h"
 
 #include <algorithm>
@@ -10,13 +10,13 @@
 namespace oncilla {
 namespace {
 
-// A float as an integer, cut to a range that every use lies far inside of. NaN becomes zero.
+// Converts a float to an integer, clipped to a range far beyond every use. NaN becomes zero.
 int64_t Whole(double value) {
   constexpr double kMost = 4294967296.0;
   return std::isnan(value) ? 0 : static_cast<int64_t>(std::clamp(value, -kMost, kMost));
 }
 
-// Bytes stand for real numbers in float, as in LiteRT.
+// As in LiteRT, the real numbers of bytes are computed in float.
 TfliteStored OfReals(const TfliteTensor& from, const TfliteTensor& to,
                      const std::function<float(float)>& f) {
   const float x_scale = from.quantization.scale[0], inverse = 1.0f / to.quantization.scale[0];
@@ -46,7 +46,7 @@ Status CheckPair(const TfliteLowering& b) {
   return {};
 }
 
-// Fails the run where a truth of `good` does not hold.
+// Fails the run if any element of `good` is false.
 Status Require(TfliteLowering& b, ValueId good, std::string_view text) {
   ONCILLA_ASSIGN(const ValueId all, b.Add("ReduceAll", {}, {good}, "all"));
   const ValueId message = b.Constant(Tensor::Strings({}, {std::string(text)}));
@@ -138,7 +138,7 @@ template std::vector<int16_t> TfliteSamples<double>(double, int32_t, double, int
 int64_t TfliteInterpolated(const std::vector<int16_t>& samples, int64_t x) {
   const auto at = static_cast<size_t>(256 + (x >> 7));
   const int64_t base = samples[at];
-  // The slope is kept in 16 bits, which wrap around.
+  // The slope is stored in 16 bits, which wrap around.
   const auto slope = static_cast<int16_t>(static_cast<uint16_t>(samples[at + 1] - base));
   return static_cast<int16_t>(
       static_cast<uint16_t>(base + ((int64_t{slope} * (x & 0x7F) + 64) >> 7)));

@@ -1,4 +1,4 @@
-// Softmax and vectors of length one of quantised integers.
+// Softmax and L2 normalisation of quantised integers.
 #include <algorithm>
 #include <cmath>
 
@@ -8,7 +8,7 @@
 namespace oncilla {
 namespace {
 
-// Whether x and the output are quantised by one scale each, to types that `f` likes.
+// Whether x and the output have a single scale each, and types that `f` accepts.
 Status CheckTypes(const TfliteLowering& b) {
   for (const TfliteTensor* tensor : {&b.tensor(0), &b.output_tensor()}) {
     if (!IsQuantised(*tensor)) return Unsupported("of ", b.dtype(), " to ", b.output_type());
@@ -20,7 +20,8 @@ Status CheckTypes(const TfliteLowering& b) {
   return {};
 }
 
-// LiteRT's kernels are made for one output scale. Its zero point is exact, the scale nearly so.
+// LiteRT's kernels are written for one output scale; the zero point must match exactly, the scale
+// nearly.
 Status RequireOutput(const TfliteTensor& to, float scale, int64_t zero, float slack) {
   const float given = to.quantization.scale[0];
   if (std::abs(given - scale) <= slack * scale && TfliteZeroOf(to) == zero) return {};
@@ -32,7 +33,7 @@ Result<ValueId> Number(TfliteLowering& b, DType dtype, double value) {
   return b.Scalar(dtype, value);
 }
 
-// Whole numbers in float as the output's integers.
+// Converts integers in float to the output's type.
 Result<Values> Stored(TfliteLowering& b, ValueId steps) {
   ONCILLA_ASSIGN(const TfliteIntegers range, TfliteIntegersOf(b.output_type()));
   ONCILLA_ASSIGN(const ValueId zero,
@@ -44,15 +45,15 @@ Result<Values> Stored(TfliteLowering& b, ValueId steps) {
   return One(b.Cast(cut, b.output_type(), ""));
 }
 
-// x in float, times `factor`. Its zero point does not matter to a softmax.
+// x in float, times `factor`. A softmax does not depend on the zero point.
 Result<ValueId> Scaled(TfliteLowering& b, double factor) {
   ONCILLA_ASSIGN(const ValueId wide, b.Cast(b.in(0), DType::kF32, "wide"));
   ONCILLA_ASSIGN(const ValueId scale, Number(b, DType::kF32, factor));
   return b.Add("Mul", {}, {wide, scale}, "scaled");
 }
 
-// The steps of a wide softmax: exponentials are a function of how far below the row's largest x is;
-// their sum has its reciprocal in a table, behind as many bits as it takes.
+// The steps of a 16-bit softmax: the exponentials are a function of the distance below the row's
+// maximum; the reciprocal of their sum comes from a table, scaled by the sum's number of bits.
 Result<Values> AddWideSoftmax(TfliteLowering& b, float beta) {
   constexpr double kRange = 65535;
   const TfliteTensor &from = b.tensor(0), &to = b.output_tensor();
@@ -81,7 +82,7 @@ Result<Values> AddWideSoftmax(TfliteLowering& b, float beta) {
   ONCILLA_ASSIGN(const ValueId exps, b.Add(GatherAttrs{.negative_indices = false},
                                            {b.Constant(std::move(table)), below}, "exps"));
   ONCILLA_ASSIGN(const ValueId sum, b.Add("ReduceSum", along, {exps, b.Ints({-1})}, "sum"));
-  // How many bits the sum has.
+  // The number of bits of the sum.
   std::vector<int32_t> powers;
   for (int i = 0; i < 31; ++i) powers.push_back(int32_t{1} << i);
   const ValueId sorted = b.Constant(Tensor::Of<int32_t>(DType::kI32, {31}, powers));

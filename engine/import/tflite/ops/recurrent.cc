@@ -1,10 +1,10 @@
-// TFLite's recurrent layers, whose states are variable tensors: they go on from run to run.
+// TFLite's recurrent layers. Their states are variable tensors, which persist from run to run.
 #include "engine/import/tflite/ops/quantize_hybrid.h"
 
 namespace oncilla {
 namespace {
 
-// The state that an input holds: what was fed, or what the last run left.
+// The state that an input holds: a fed value, or what the last run left.
 Result<ValueId> State(TfliteLowering& b, size_t input) {
   return b.has(input) ? Result<ValueId>(b.in(input)) : b.ReadState(input);
 }
@@ -18,14 +18,14 @@ Status Keep(TfliteLowering& b, size_t input, ValueId all_steps) {
   return b.AssignState(input, last);
 }
 
-// Steps first, as the canonical ops have them.
+// Moves steps to the front, as the canonical ops have them.
 Result<ValueId> StepsFirst(TfliteLowering& b, ValueId x, bool time_major, std::string_view role) {
   if (time_major) return x;
   return b.Transpose(x, {1, 0, 2}, role);
 }
 
-// Weights and biases are of f32. Weights of bytes are taken as the real numbers that they stand
-// for: LiteRT also rounds what they are multiplied with to bytes, at each step.
+// Weights and biases are f32. 8-bit weights are taken as the real numbers that they stand for;
+// LiteRT also rounds what they are multiplied with to 8 bits, in each step.
 Result<ValueId> Weights(TfliteLowering& b, size_t i, const std::string& role) {
   if (!b.has(i)) return Unsupported("without its input ", i);
   if (b.dtype(i) == DType::kF32) return b.in(i);
@@ -36,7 +36,7 @@ Result<ValueId> Weights(TfliteLowering& b, size_t i, const std::string& role) {
   return TfliteDequantised(b, i, DType::kF32, role);
 }
 
-// Four inputs from `first` on (of the input, forget, cell and output gate) behind each other.
+// Four inputs from `first` on (for the input, forget, cell and output gate), concatenated.
 Result<ValueId> Gates(TfliteLowering& b, size_t first, const std::string& role) {
   Values gates;
   for (size_t i = 0; i < 4; ++i) {
@@ -46,13 +46,13 @@ Result<ValueId> Gates(TfliteLowering& b, size_t first, const std::string& role) 
   return b.Add(ConcatAttrs{.axis = 0}, std::move(gates), role);
 }
 
-// Where an LSTM has which inputs, from its first on: of weights and biases four each, of peepholes
-// three.
+// The input numbers of an LSTM, from the first of each group: four weights and biases each, three
+// peepholes.
 struct LstmInputs {
   size_t weights, recurrent, peepholes, biases, projection, output_state, cell_state;
 };
 
-// All steps of x[steps, batch, width], from the last to the first where `reverse`.
+// Processes all steps of x[steps, batch, width], from the last to the first if `reverse`.
 Result<ValueId> AddLstm(TfliteLowering& b, const LstmInputs& at, ValueId x, float cell_clip,
                         bool reverse, const std::string& prefix, std::string_view last) {
   for (size_t i = 0; i < 4; ++i) {
@@ -98,13 +98,13 @@ Result<ValueId> AddLstm(TfliteLowering& b, const LstmInputs& at, ValueId x, floa
 }
 
 // Inputs: x, input weights (1 to 4), recurrent weights (5 to 8), peepholes (9 to 11), biases (12 to
-// 15), a projection (16, 17), states (18, 19), factors of layer norms (20 to 23).
+// 15), a projection (16, 17), states (18, 19), and layer norm coefficients (20 to 23).
 Result<Values> LowerLstm(TfliteLowering& b) {
   ONCILLA_ASSIGN(const int64_t activation, b.Enum(0));
   ONCILLA_ASSIGN(const float cell_clip, b.Float(1));
   b.Ignore(2);  // the limit of a projection
   ONCILLA_ASSIGN(const bool time_major, b.Flag(3));
-  b.Ignore(4);  // of quantised weights
+  b.Ignore(4);  // concerns quantised weights
   ONCILLA_ASSIGN(const bool diagonal, b.Flag(5));
   if (activation != 4) return Unsupported("with the activation ", activation, "; tanh is");
   if (diagonal) return Unsupported("with diagonal recurrent weights");
@@ -119,7 +119,7 @@ Result<Values> LowerLstm(TfliteLowering& b) {
   return One(StepsFirst(b, y, time_major, ""));
 }
 
-// Two results of all steps: beside each other in one, or both as outputs.
+// The results of both directions for all steps: concatenated in one output, or as two outputs.
 Result<Values> Both(TfliteLowering& b, ValueId forward, ValueId backward, bool merge,
                     bool time_major) {
   if (merge) {
@@ -133,8 +133,8 @@ Result<Values> Both(TfliteLowering& b, ValueId forward, ValueId backward, bool m
   return Values{first, second};
 }
 
-// Inputs as of one direction, 1 to 17 forward and 18 to 34 backward, then the states (35 to 38) and
-// what layers that are stacked in pairs have besides (39 and on).
+// Inputs: those of one direction, 1 to 17 forward and 18 to 34 backward, then the states (35 to
+// 38), and the auxiliary inputs of stacked layers (39 and on).
 Result<Values> LowerBidirectionalLstm(TfliteLowering& b) {
   ONCILLA_ASSIGN(const int64_t activation, b.Enum(0));
   ONCILLA_ASSIGN(const float cell_clip, b.Float(1));
@@ -157,8 +157,8 @@ Result<Values> LowerBidirectionalLstm(TfliteLowering& b) {
   return Both(b, forward, backward, merge, time_major);
 }
 
-// All steps of x[steps, batch, width] by the weights, recurrent weights, bias and state from input
-// `first` on.
+// Processes all steps of x[steps, batch, width] with the weights, recurrent weights, bias and state
+// from input `first` on.
 Result<ValueId> AddRnn(TfliteLowering& b, size_t first, ValueId x, int64_t activation, bool reverse,
                        const std::string& prefix, std::string_view role) {
   if (activation != 1 && activation != 4) return Unsupported("with the activation ", activation);
@@ -182,7 +182,7 @@ Result<ValueId> AddRnn(TfliteLowering& b, size_t first, ValueId x, int64_t activ
   return b.Add("Reverse", {}, {out[0], b.Ints({0})}, prefix + "layer_reversed");
 }
 
-// Inputs: x, its weights, recurrent weights, bias, the state.
+// Inputs: x, its weights, recurrent weights, bias, and the state.
 Result<Values> LowerRnn(TfliteLowering& b) {
   const bool sequence = b.op() == "UNIDIRECTIONAL_SEQUENCE_RNN";
   bool time_major = true;
@@ -191,7 +191,7 @@ Result<Values> LowerRnn(TfliteLowering& b) {
   }
   const int field = sequence ? 1 : 0;
   ONCILLA_ASSIGN(const int64_t activation, b.Enum(field));
-  b.Ignore(field + 1);  // of quantised weights
+  b.Ignore(field + 1);  // concerns quantised weights
   ValueId x = b.in(0);
   if (!sequence) {
     ONCILLA_ASSIGN(x, b.Unsqueeze(x, {0}, "step"));
@@ -203,13 +203,13 @@ Result<Values> LowerRnn(TfliteLowering& b) {
   return One(StepsFirst(b, y, time_major, ""));
 }
 
-// Inputs: x, what each direction has (1 to 4, 5 to 8), what layers that are stacked in pairs have
-// besides (9 to 11).
+// Inputs: x, those of each direction (1 to 4, 5 to 8), and the auxiliary inputs of stacked layers
+// (9 to 11).
 Result<Values> LowerBidirectionalRnn(TfliteLowering& b) {
   ONCILLA_ASSIGN(const bool time_major, b.Flag(0));
   ONCILLA_ASSIGN(const int64_t activation, b.Enum(1));
   ONCILLA_ASSIGN(const bool merge, b.Flag(2));
-  b.Ignore(3);  // of quantised weights
+  b.Ignore(3);  // concerns quantised weights
   for (size_t i = 9; i < b.inputs(); ++i) {
     if (b.has(i)) return Unsupported("with an auxiliary input");
   }

@@ -1,11 +1,12 @@
-// SVDF: a layer of rank-one filters, each a vector over features and one over time, which keeps
-// the last steps of its features from run to run.
+// SVDF: a layer of rank-one filters, each a vector over features and one over time. It keeps the
+// last steps of its features from run to run.
 #include "engine/import/tflite/ops/quantize_hybrid.h"
 
 namespace oncilla {
 namespace {
 
-// Inputs: x[N, in], feature weights[F, in], time weights[F, M], bias[units]?, the state[N, F * M].
+// Inputs: x[N, in], feature weights [F, in], time weights [F, M], bias [units] (optional), state
+// [N, F * M].
 struct Sizes {
   int64_t filters = 0, memory = 0, units = 0, rank = 0;
 };
@@ -23,7 +24,7 @@ Result<Sizes> SizesOf(const TfliteLowering& b, int64_t rank) {
   return sizes;
 }
 
-// The state without its oldest step, and with these features [N, F] as the newest: [N, F, M].
+// The state without its oldest step, and with these features [N, F] as the newest one: [N, F, M].
 Result<ValueId> Remember(TfliteLowering& b, const Sizes& s, ValueId features) {
   if (b.has(4)) return Unsupported("a state that is fed");
   ONCILLA_ASSIGN(const ValueId flat, b.ReadState(4));
@@ -40,7 +41,8 @@ Result<ValueId> Remember(TfliteLowering& b, const Sizes& s, ValueId features) {
   return all;
 }
 
-// Each filter's steps times its weights over time, and the filters of a unit added up, with a bias.
+// Multiplies each filter's steps by its time weights, and adds up the filters of a unit and the
+// bias.
 Result<ValueId> AddUp(TfliteLowering& b, const Sizes& s, ValueId memory, ValueId time,
                       std::string_view role) {
   const bool biased = b.has(3);
@@ -54,7 +56,7 @@ Result<ValueId> AddUp(TfliteLowering& b, const Sizes& s, ValueId memory, ValueId
   return biased ? b.Add("Add", {}, {sums, b.in(3)}, role) : Result<ValueId>(sums);
 }
 
-// All in integers: the state has 16 bits, and there is one scale each.
+// Everything in integers: the state has 16 bits, and each tensor has a single scale.
 Result<Values> AddIntegerSvdf(TfliteLowering& b, const Sizes& s) {
   const TfliteTensor &x = b.tensor(0), &features = b.tensor(1), &time = b.tensor(2),
                      &state = b.tensor(4), &y = b.output_tensor();

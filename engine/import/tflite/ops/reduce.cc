@@ -1,4 +1,4 @@
-// TFLite's reductions: over axes, along one axis, and the largest few.
+// TFLite's reductions: over axes, along one axis, and top k.
 #include <algorithm>
 #include <bit>
 #include <set>
@@ -23,7 +23,7 @@ Result<Values> LowerReduce(TfliteLowering& b) {
                    {b.in(0), b.in(1)}));
 }
 
-// How many elements of x come to one of the result, which the factor of a mean depends on.
+// The number of elements of x per element of the result, on which the factor of a mean depends.
 Result<int64_t> CountOf(TfliteLowering& b) {
   ONCILLA_ASSIGN(const std::vector<int64_t> axes, b.KnownInts(1, "the axes"));
   const PartialShape& shape = b.in_fact(0).shape;
@@ -41,8 +41,8 @@ Result<int64_t> CountOf(TfliteLowering& b) {
   return count;
 }
 
-// Sums in 32 bits, brought to the output's scale by one factor. That of a mean has the count in it,
-// with as many bits more as the count has, so that none is lost.
+// Sums in 32 bits, converted to the output's scale by one factor. The factor of a mean includes the
+// count, with as many additional bits as the count has, so that no precision is lost.
 template <bool kIsMean>
 Result<Values> LowerQuantisedSum(TfliteLowering& b) {
   ONCILLA_ASSIGN(const bool keep_dims, b.Flag(0));
@@ -69,7 +69,7 @@ Result<Values> LowerQuantisedSum(TfliteLowering& b) {
 
 template <bool kMost>
 Result<Values> LowerArg(TfliteLowering& b) {
-  b.Ignore(0);  // the type of the output decides
+  b.Ignore(0);  // the output's type decides
   ONCILLA_ASSIGN(const int64_t axis, b.KnownInt(1, "the axis"));
   const ArgAttrs attrs = {.axis = axis, .skip_nan = IsFloat(b.dtype()), .to = b.output_type()};
   return One(b.Add(kMost ? "ArgMax" : "ArgMin", attrs, {b.in(0)}));

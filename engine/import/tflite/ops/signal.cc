@@ -1,12 +1,12 @@
-// TFLite's Fourier transform of real signals, and complex numbers, which are pairs of real ones
-// along a last axis that the file's shapes do not have.
+// TFLite's Fourier transform of real signals, and complex numbers: pairs of real numbers along an
+// additional last axis that the file's shapes do not have.
 #include "engine/import/lowering/fourier.h"
 #include "engine/import/tflite/lowering.h"
 
 namespace oncilla {
 namespace {
 
-// The elements of `axis` from the first on; LiteRT refuses a shorter one.
+// The first elements of `axis`; LiteRT refuses an axis that is too short.
 Result<ValueId> Fit(TfliteLowering& b, ValueId x, int axis, int64_t size, std::string_view role) {
   const Dim own = b.fact(x).shape[axis];
   if (own.known() && own.size == size) return x;
@@ -21,7 +21,7 @@ Status CheckMatrix(int64_t numbers) {
   return Unsupported("of so many points");
 }
 
-// The last axis from points to bins, then the one before it, whose bins are all kept.
+// Transforms the last axis from points to bins, then the one before it, all of whose bins are kept.
 Result<Values> LowerRfft(TfliteLowering& b) {
   if (b.dtype() != DType::kF32) return Unsupported("of ", b.dtype());
   ONCILLA_ASSIGN(const std::vector<int64_t> lengths, b.KnownInts(1, "the lengths"));
@@ -44,7 +44,7 @@ Result<Values> LowerRfft(TfliteLowering& b) {
   pairs.insert(pairs.end(), {bins, 2});
   if (rows == 1) return One(b.Add(kept, {x, b.Ints(pairs)}));
   ONCILLA_ASSIGN(x, b.Add(kept, {x, b.Ints(pairs)}, "pairs"));
-  // [.., rows, bins, 2] to [.., bins, rows * 2] and back.
+  // From [.., rows, bins, 2] to [.., bins, rows * 2] and back.
   std::vector<int64_t> swap;
   for (int i = 0; i <= rank; ++i) swap.push_back(i);
   std::swap(swap[static_cast<size_t>(rank) - 2], swap[static_cast<size_t>(rank) - 1]);
