@@ -1,4 +1,4 @@
-// Rows picked from host tensors, and tensors of integers of any width.
+// Picking slices of host tensors, and host tensors of integers of any width.
 #include "backends/cpu/kernels/pick.h"
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// Going through sequences on the CPU: plain code with sums in double.
+// Ops that go through sequences, on the CPU: plain code with sums in double.
 #include "engine/ops/nn/sequence.h"
 
 #include <algorithm>
