@@ -1,5 +1,5 @@
-// Recipes of ops with indices in a tensor. Kernels check every index, report a bad one in the run's
-// error word and touch nothing for it.
+// Recipes of ops with indices in a tensor. Kernels check every index. A bad one is reported in the
+// run's error word, and nothing is read or written for it.
 #include "engine/ops/array/indexing.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ Result<Recipe> Gather(const GatherAttrs& attrs, const NodeView& node, const Capa
 }
 
 // Sizes of `indices` and strides of x along its axes, innermost first; the stride of `axis` is 0.
-// Neighbours that are contiguous in both are one axis.
+// Neighbouring axes that are contiguous in both are merged.
 struct ElementAxis {
   int64_t size, stride;
 };
@@ -110,7 +110,7 @@ Result<Recipe> GatherND(const GatherNDAttrs& attrs, const NodeView& node,
   return b.Flat(elements, caps).Alone();
 }
 
-// What both scatters share: x is copied to y, then updates[i] is a row of `inner` elements.
+// What both scatters share: x is copied to y, then each updates[i] is a row of `inner` elements.
 struct Scatter {
   bool elements = false;  // ScatterElements' way of naming places
   bool negative = true;   // negative indices count from the end
@@ -153,7 +153,7 @@ Result<Recipe> MakeScatter(const Scatter& s, const NodeView& node, const Capabil
     for (const auto& [name, value] : s.shape) b.Arg(name, value);
   };
   if (s.reduction != Reduction::kNone) {
-    // Enough work-items for the device; the result is the same for any number.
+    // Enough work-items for the device; the result does not depend on their number.
     const Tuning& tuning = TuningOf(caps);
     const int64_t wanted = std::max<int64_t>(
         tuning.scatter_items + tuning.scatter_items_per_unit * caps.compute_units, 1);

@@ -39,7 +39,7 @@ class ClEvent : public Event {
   std::shared_ptr<Status> untold;
 };
 
-// Of a device, for its queues.
+// The health of a device, which its queues share.
 struct QueueHealth {
   std::atomic<bool> hung{false};  // some work was given up
   // No queue that is closed waits beyond this.
