@@ -1,4 +1,4 @@
-// Text to options, options to an opened model.
+// Turns text into options, and options into an opened model.
 #include "tools/oncilla/flags.h"
 
 #include <CLI/CLI.hpp>
@@ -81,7 +81,7 @@ void SessionFlags::AddTo(CLI::App& app) {
                  "win over it")
       ->type_name("FILE");
   runtime.AddTo(app);
-  // Behind all others: by then they have their values. MODEL need not be given.
+  // After all other flags, so that these have their values. MODEL may be missing.
   app.add_flag_callback(
       "--dump-config",
       [this] {

@@ -61,7 +61,8 @@ Result<Directory> FindDirectory(Span file) {
   return Damaged("it has no directory (a truncated file?)");
 }
 
-// ZIP64 sizes stand in an extra field of id 1, in this order, only those that are all ones above.
+// ZIP64 sizes are in an extra field of id 1, in this order, and only those whose usual field is all
+// ones.
 Status ReadZip64(Span extra, Member& member) {
   while (extra.size() >= 4) {
     const uint64_t id = Number(extra, 0, 2), length = Number(extra, 2, 2);
@@ -111,7 +112,7 @@ Result<std::vector<Member>> ReadDirectory(Span file) {
   return members;
 }
 
-// Where the member's bytes stand in the file, still packed.
+// The member's bytes in the file, still compressed.
 Result<Span> Packed(Span file, const Member& member) {
   constexpr size_t kLocalBytes = 30;
   if (member.header_offset > file.size() || file.size() - member.header_offset < kLocalBytes) {
@@ -127,7 +128,7 @@ Result<Span> Packed(Span file, const Member& member) {
 }
 
 Result<std::shared_ptr<HostVector<std::byte>>> Inflate(Span packed, const Member& member) {
-  // Deflate expands at most about 1032 to 1.
+  // Deflate compresses by at most about 1032 to 1.
   if (member.bytes / 1032 > packed.size() + 1) return Damaged("a member claims an impossible size");
   auto out = std::make_shared<HostVector<std::byte>>(member.bytes);
   z_stream stream{};
