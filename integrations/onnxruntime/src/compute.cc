@@ -8,7 +8,7 @@
 namespace oncilla::ort {
 namespace {
 
-// A view of ONNX Runtime's tensor, which lives until the node has run. Strings are copied.
+// A view of ONNX Runtime's tensor, which lives until the node has run; strings are copied.
 Tensor InputOf(const OrtValue* value, const std::string& name) {
   const TensorType type = TypeOf(value);
   const oncilla_dtype dtype = DTypeOf(type.element);

@@ -25,7 +25,7 @@ class Failure : public std::runtime_error {
   bool out_of_memory_ = false;
 };
 
-// Throws what a call of Triton or of the engine says went wrong.
+// Throws the failure that a call of Triton or of the engine returned.
 void Check(TRITONSERVER_Error* error);
 void Check(const Status& status);
 template <class T>
@@ -34,7 +34,7 @@ T Value(Result<T> result) {
   return std::move(result).value();
 }
 
-// The error that Triton is told; null only when it has no memory for one.
+// The error for Triton; null only when it has no memory for one.
 TRITONSERVER_Error* ErrorOf(const Failure& failure) noexcept;
 
 // Runs `body` and turns exceptions into an error.
