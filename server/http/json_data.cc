@@ -1,4 +1,4 @@
-// Numbers and texts between JSON and tensors.
+// Converts numbers and texts between JSON and tensors.
 #include "server/http/json_data.h"
 
 #include <charconv>
@@ -45,7 +45,7 @@ bool Convert(const Json& element, T& value) {
   }
 }
 
-// Calls `take` for each element in row-major order. A list of lists must be nested as the shape is.
+// Calls `take` for each element in row-major order. Nested lists must be nested as the shape is.
 template <class Take>
 absl::Status Walk(const TensorSpec& spec, const Json& data, size_t axis, const Take& take) {
   const bool nested = !data.empty() && data[0].is_array();
@@ -110,7 +110,7 @@ absl::Status AppendNumbers(const std::string& name, const Tensor& tensor, std::s
       }
     }
     char text[40];
-    // The shortest text that reads as the same number.
+    // The shortest text that reads back as the same number.
     const auto end = std::to_chars(text, text + sizeof(text), values[i]).ptr;
     json.append(text, end);
   }
