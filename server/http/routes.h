@@ -24,8 +24,8 @@ struct HttpCall {
 absl::Status Answer(const std::string& path, HttpCall& call);
 // GET /metrics, on a port of its own: see watch/metrics.h.
 absl::Status AnswerMetrics(const std::string& path, HttpCall& call);
-// Whether the path may be read without a token: health checks, and the status page's document, which
-// holds no data.
+// Whether the path may be read without a token: health checks, and the document of the status page,
+// which holds no data.
 bool IsOpenPath(const std::string& path);
 
 }  // namespace oncilla::server

@@ -22,8 +22,8 @@ class TraceSettings {
   // The settings of a model or, with an empty name, of the server.
   Values Get(const std::string& model) const;
   // Sets what `values` names. A setting without a value is reset: that of a model to the server's,
-  // that of the server to the default. InvalidArgument for unknown names and values; then nothing is
-  // changed.
+  // that of the server to the default. InvalidArgument for unknown names and values, which changes
+  // nothing.
   absl::Status Set(const std::string& model, const Values& values);
 
   // Whether this request of the model is traced.
