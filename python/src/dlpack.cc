@@ -164,7 +164,7 @@ bool IsDense(const DLTensor& t, int64_t* elements) {
   *elements = 1;
   for (int32_t i = 0; i < t.ndim; ++i) {
     if (t.shape[i] < 0 || __builtin_mul_overflow(*elements, t.shape[i], elements)) {
-      throw nb::value_error("the capsule's shape is none");
+      throw nb::value_error("the capsule's shape is not valid");
     }
   }
   if (t.strides == nullptr || *elements == 0) return true;
@@ -210,7 +210,7 @@ TensorHandle Take(const DLTensor& t, std::unique_ptr<Kept> owner) {
   for (const TypeRow& r : kTypes) {
     if (r.code == t.dtype.code && r.bits == t.dtype.bits && t.dtype.lanes == 1) row = &r;
   }
-  if (row == nullptr) throw nb::type_error("the capsule's element type is none that models have");
+  if (row == nullptr) throw nb::type_error("the capsule's element type is not supported");
   int64_t elements = 0, bytes = 0;
   const bool dense = IsDense(t, &elements);
   const size_t item = row->bits / 8u;
@@ -292,7 +292,7 @@ nb::object FromDlpack(nb::handle capsule) {
     return WrapTensor(std::move(tensor));
   }
   if (PyCapsule_IsValid(object, "dltensor") == 0) {
-    throw nb::type_error("this is no capsule of DLPack, or one that was used already");
+    throw nb::type_error("this is not a DLPack capsule, or it was consumed already");
   }
   auto* managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(object, "dltensor"));
   TensorHandle tensor = Take(managed->tensor, Keep(managed));

@@ -46,7 +46,7 @@ absl::StatusOr<std::string> Unpacked(const std::string& body, size_t most, ByteH
   ::inflateEnd(&stream);
   if (!room.ok()) return room;
   if (out.size() > most)
-    return absl::ResourceExhaustedError(StrCat("the body unpacks to more than ", most, " bytes"));
+    return absl::ResourceExhaustedError(StrCat("the body expands to more than ", most, " bytes"));
   if (!whole) return absl::InvalidArgumentError("the body is not what its Content-Encoding says");
   return out;
 }
@@ -94,7 +94,7 @@ void HttpFront::SetUp() {
   });
   listener_.set_exception_handler([](const Request&, Response& response, std::exception_ptr) {
     response.status = 500;
-    Fail(response, absl::InternalError("the request failed for want of memory"));
+    Fail(response, absl::InternalError("the request failed for lack of memory"));
   });
   listener_.set_logger(
       [this](const Request& request, const Response& response) { LogRequest(request, response); });
@@ -126,7 +126,7 @@ bool HttpFront::RefusedAtHead(const Request& request, Response& response) {
   } else if (!facts.body_encoding.empty() && facts.body_encoding != "identity" &&
              facts.body_encoding != "gzip" && facts.body_encoding != "deflate") {
     response.status = 415;
-    refused = absl::UnimplementedError("a body may be packed with gzip or deflate");
+    refused = absl::UnimplementedError("a body may be compressed with gzip or deflate only");
   } else if (length) {
     refused = facts.held.Grow(static_cast<size_t>(*length));
     // httplib appends piece by piece, which would take up to three times the memory; so the memory

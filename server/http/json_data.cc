@@ -51,13 +51,13 @@ absl::Status Walk(const TensorSpec& spec, const Json& data, size_t axis, const T
   const bool nested = !data.empty() && data[0].is_array();
   if (nested || axis > 0) {
     if (axis >= spec.shape.size() || static_cast<int64_t>(data.size()) != spec.shape[axis]) {
-      return Bad(spec, "has 'data' that is not nested as its shape is");
+      return Bad(spec, "has 'data' whose nesting does not match its shape");
     }
   }
   const bool last = axis + 1 >= spec.shape.size() || (axis == 0 && !nested);
   for (const Json& element : data) {
     if (last ? element.is_array() : !element.is_array()) {
-      return Bad(spec, "has 'data' that is not nested as its shape is");
+      return Bad(spec, "has 'data' whose nesting does not match its shape");
     }
     const absl::Status status = last ? take(element) : Walk(spec, element, axis + 1, take);
     if (!status.ok()) return status;
@@ -173,7 +173,7 @@ absl::StatusOr<Tensor> TensorFromJson(const TensorSpec& spec, const Json& data) 
   if (!dtype.ok()) return dtype.status();
   const auto elements = ElementsOf(spec.name, spec.shape);
   if (!elements.ok()) return elements.status();
-  if (!data.is_array()) return Bad(spec, "has 'data' that is no list");
+  if (!data.is_array()) return Bad(spec, "has 'data' that is not a list");
   switch (*dtype) {
     case ONCILLA_BOOL:
       return Numbers<bool>(spec, data, *elements);

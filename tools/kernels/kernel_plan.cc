@@ -310,7 +310,7 @@ Status Main(const Flags& flags) {
 
 int main(int argc, char** argv) {
   oncilla::tool::Flags flags;
-  CLI::App app("What a model would launch on OpenCL devices that are not there, as JSON.");
+  CLI::App app("What a model would launch on simulated OpenCL devices, as JSON.");
   app.add_option("model", flags.model, "A file or folder of any format that is read")
       ->required()
       ->type_name("MODEL");

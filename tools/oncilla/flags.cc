@@ -54,7 +54,7 @@ void SessionFlags::AddTo(CLI::App& app) {
       ->type_name("BYTES");
   app.add_option(
          "--fallback", fallback,
-         "Devices to go on with, in order, when one is missing, is lost, or lacks memory or, "
+         "Devices to fall back to, in order, when one is missing, is lost, or lacks memory or, "
          "with --strict, a kernel")
       ->type_name("SPEC,..");
   app.add_option("--precision", precision,
@@ -69,7 +69,7 @@ void SessionFlags::AddTo(CLI::App& app) {
       ->allow_extra_args(false)
       ->type_name("NODES");
   app.add_option("--also-narrow", narrow,
-                 "With --precision: store these narrow although their op is left alone by default")
+                 "With --precision: store these in 16 bits, whatever the default for their op")
       ->allow_extra_args(false)
       ->type_name("NODES");
   app.add_option("--tuning", tuning,

@@ -91,8 +91,8 @@ void InputFlags::AddTo(CLI::App& app) {
                  "Read <NAME>.npy or .json as --output-dir writes them, or input_0.pb, ..")
       ->type_name("DIR");
   app.add_flag("--random", random,
-               "Make up the other inputs: floats in [0,1), integers 0..9, the same on every "
-               "machine");
+               "Random values for other inputs: floats in [0,1), integers 0..9, the same on "
+               "every machine");
   app.add_option("--seed", seed, "Seed of --random")
       ->check([](const std::string& text) {
         uint64_t number = 0;

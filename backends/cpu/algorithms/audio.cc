@@ -75,7 +75,7 @@ struct Bands {
 };
 
 Result<Bands> BandsOf(const MfccAttrs& attrs, int64_t bins, double rate) {
-  if (bins < 2) return InvalidArgument("a spectrum of ", bins, " bins");
+  if (bins < 2) return InvalidArgument("a spectrum of ", bins, " bins is too short");
   if (!(rate > 0)) return InvalidArgument("Input sample rate must be positive, not ", rate);
   const double per_bin = 0.5 * rate / static_cast<double>(bins - 1);
   if (!(attrs.upper / per_bin < static_cast<double>(bins))) {
@@ -107,7 +107,7 @@ Result<Bands> BandsOf(const MfccAttrs& attrs, int64_t bins, double rate) {
 Tensors DecodeWav(const DecodeWavAttrs& attrs, const NodeView&, std::span<const Tensor> in) {
   ONCILLA_ASSIGN(const Wave wave, ReadWave(in[0].strings()[0]));
   if (wave.rate > static_cast<uint32_t>(std::numeric_limits<int32_t>::max())) {
-    return InvalidArgument("a sample rate of ", wave.rate);
+    return InvalidArgument("the sample rate does not fit i32: ", wave.rate);
   }
   const int64_t samples = attrs.samples < 0 ? wave.samples : attrs.samples;
   const int64_t channels = attrs.channels < 0 ? wave.channels : attrs.channels;

@@ -198,7 +198,8 @@ Status FillRates(const SampleDistributionAttrs& attrs, const Args& args) {
   for (int64_t i = 0; poisson && i < count; ++i) {
     // Above this rate, numbers that fit the type are too rare to wait for.
     if (Number(x[i]) <= most) continue;
-    return InvalidArgument("rate ", i, " is ", Number(x[i]), ", for numbers up to ", most);
+    return InvalidArgument("rate ", i, " is ", Number(x[i]), "; the output type holds at most ",
+                           most);
   }
   Fill<T>(args, count, [&](int64_t which, int64_t output) {
     Draws draws = DrawsOf(args, output);
@@ -218,10 +219,11 @@ Status FillTrials(const Args& args) {
   for (int64_t i = 0; i < args.in(3).elements(); ++i) {
     const double trials = Number(args.In<P>(3)[i]);
     if (std::isfinite(trials) && trials <= Most<T>()) continue;
-    return InvalidArgument("count ", i, " is ", trials, ", for numbers up to ", Most<T>());
+    return InvalidArgument("count ", i, " is ", trials, "; the output type holds at most ",
+                           Most<T>());
   }
   for (int64_t i = 0; i < args.in(4).elements(); ++i) {
-    if (std::isnan(args.In<P>(4)[i])) return InvalidArgument("probability ", i, " is no number");
+    if (std::isnan(args.In<P>(4)[i])) return InvalidArgument("probability ", i, " is not a number");
   }
   Fill<T>(args, axes.elements, [&](int64_t which, int64_t output) -> double {
     int64_t at[2] = {}, left = which;

@@ -151,9 +151,9 @@ HWY_INLINE void StoreLanes(D d, V v, int64_t count, T* to) {
   std::memcpy(to, lanes, static_cast<size_t>(count) * sizeof(T));
 }
 
-// Stores the sums of a tile, as elements of `d` that `end` makes of them: `rows` rows from row `row`
-// on, of the panel whose first column is `first`. Column by column, so that the terms of a column
-// stay in registers.
+// Stores the sums of a tile, as elements of `d` that `end` makes of them: `rows` rows from row
+// `row` on, of the panel whose first column is `first`. Column by column, so that the terms of a
+// column stay in registers.
 template <class D, class MakeEnd>
 HWY_INLINE void StoreTile(const ByteBlock& b, const int32_t* sums, int64_t row, int64_t rows,
                           int64_t first, D d, MakeEnd&& make_end) {

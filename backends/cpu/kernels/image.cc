@@ -277,7 +277,7 @@ Status ExtractGlimpse(const ExtractGlimpseAttrs& attrs, const Args& args) {
       if (attrs.normalized) at *= size;
       if (attrs.centered) at = at / (plain ? 1.0f : 2.0f) + size / 2.0f;
       if (!attrs.second || (attrs.centered && !plain)) at -= window / 2.0f;
-      if (!(std::abs(at) < 1e9f)) return InvalidArgument("an offset is ", at);
+      if (!(std::abs(at) < 1e9f)) return InvalidArgument("an offset is out of range: ", at);
       first[axis] = static_cast<int64_t>(at);
     }
     const float* image = args.In<float>(0) + n * x[1] * x[2] * depth;

@@ -87,9 +87,9 @@ Tensors SelectBoxes(const SelectBoxesAttrs& attrs, const NodeView& node,
   if (!attrs.overlaps && !(rules.iou >= 0 && rules.iou <= 1)) {
     return InvalidArgument("iou_threshold must be in [0, 1], not ", rules.iou);
   }
-  if (rules.sigma < 0) return InvalidArgument("soft_nms_sigma is ", rules.sigma);
+  if (rules.sigma < 0) return InvalidArgument("soft_nms_sigma must be >= 0, not ", rules.sigma);
   if (attrs.pad && rules.most > (int64_t{1} << 28)) {
-    return Exhausted("max_output_size is ", rules.most);
+    return Exhausted("max_output_size is too large: ", rules.most);
   }
   const float* boxes = in[0].As<float>().data();
   const auto scores = in[1].As<float>();

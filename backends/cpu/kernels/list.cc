@@ -24,7 +24,7 @@ Result<int64_t> ReadScalar(const Tensor& t, std::string_view what) {
 Result<int64_t> ReadLength(const Tensor& t) {
   ONCILLA_ASSIGN(const int64_t length, ReadScalar(t, "length"));
   if (length < 0 || length > TensorList::kMaxSize) {
-    return InvalidArgument("a list of ", length, " elements");
+    return InvalidArgument("a list cannot have ", length, " elements");
   }
   return length;
 }
@@ -147,7 +147,7 @@ Result<Tensors> ListFromTensor(const NoAttrs&, const NodeView&, std::span<const 
   const Tensor& x = in[0];
   if (x.shape().rank() == 0) return InvalidArgument("x has no axis to cut");
   if (x.shape()[0] > TensorList::kMaxSize) {
-    return InvalidArgument("a list of ", x.shape()[0], " elements");
+    return InvalidArgument("a list cannot have ", x.shape()[0], " elements");
   }
   Shape element = x.shape();
   element.Erase(0);
@@ -215,10 +215,11 @@ Result<Tensors> ListExtend(const NoAttrs&, const NodeView&, std::span<const Tens
   const TensorList& more = in[1].list();
   TensorList list = in[0].list();
   if (list.dtype() != more.dtype()) {
-    return InvalidArgument("a list of ", list.dtype(), " cannot go on with ", more.dtype());
+    return InvalidArgument("a list of ", list.dtype(), " cannot be extended by one of ",
+                           more.dtype());
   }
   if (list.size() + more.size() > TensorList::kMaxSize) {
-    return InvalidArgument("a list of ", list.size() + more.size(), " elements");
+    return InvalidArgument("a list cannot have ", list.size() + more.size(), " elements");
   }
   list.set_element(CommonShape(list.element(), more.element()));
   WorkLook look;
@@ -332,7 +333,7 @@ Result<Tensors> ListSplit(const ListSplitAttrs& attrs, const NodeView&,
   ONCILLA_ASSIGN(const int axis, NormalizeAxis(attrs.axis, x.shape().rank()));
   const int64_t size = x.shape()[axis];
   if (std::ssize(lengths) > TensorList::kMaxSize) {
-    return InvalidArgument("a list of ", lengths.size(), " elements");
+    return InvalidArgument("a list cannot have ", lengths.size(), " elements");
   }
   PartialShape element(x.shape());
   element[axis] = Dim();
@@ -370,7 +371,7 @@ Result<Tensors> ListInsert(const NoAttrs&, const NodeView&, std::span<const Tens
     ONCILLA_ASSIGN(position, ReadPosition(in[2], list, /*behind=*/1));
   }
   if (list.size() >= TensorList::kMaxSize) {
-    return InvalidArgument("a list of ", list.size() + 1, " elements");
+    return InvalidArgument("a list cannot have ", list.size() + 1, " elements");
   }
   list.set_element(CommonShape(list.element(), PartialShape(in[1].shape())));
   list.Push(in[1]);

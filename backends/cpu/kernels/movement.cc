@@ -156,7 +156,7 @@ Result<std::vector<Tensor>> ReverseSequenceStrings(const ReverseSequenceAttrs& a
 Status Bitcast(const BitcastAttrs&, const Args& args) {
   const auto bytes = static_cast<size_t>(args.in(0).bytes());
   if (args.out(0).bytes() != args.in(0).bytes()) {
-    return InvalidArgument(args.in(0), " has not as many bytes as ", args.out(0));
+    return InvalidArgument(args.in(0), " has another number of bytes than ", args.out(0));
   }
   std::memcpy(args.outputs[0], args.inputs[0], bytes);
   return Status();

@@ -187,7 +187,7 @@ Status Reduce(const ReduceAttrs& attrs, const Args& args) {
 Status ReduceMean(const ReduceAttrs& attrs, const Args& args) {
   ONCILLA_ASSIGN(const ReduceLoops loops, LoopsOf(attrs, args));
   if (IsInteger(args.in(0).dtype) && loops.count == 0 && loops.outputs > 0) {
-    return InvalidArgument("the mean of no integers");
+    return InvalidArgument("the mean of no integers is undefined");
   }
   return Reduce<MeanOf>(attrs, args);
 }

@@ -155,11 +155,12 @@ Tensors RaggedGather(const RaggedGatherAttrs& attrs, const NodeView&, std::span<
 
 // The splits of `rows` rows, from the row number of each value.
 Result<IntList> SplitsOf(const IntList& rowids, int64_t rows) {
-  if (rows < 0 || rows > kMostElements) return InvalidArgument("a partition of ", rows, " rows");
+  if (rows < 0 || rows > kMostElements) return InvalidArgument("there cannot be ", rows, " rows");
   IntList splits(static_cast<size_t>(rows) + 1);
   for (size_t i = 0; i < rowids.size(); ++i) {
     if (rowids[i] < 0 || rowids[i] >= rows || (i > 0 && rowids[i] < rowids[i - 1])) {
-      return InvalidArgument("value_rowids[", i, "] = ", rowids[i], " of ", rows, " rows");
+      return InvalidArgument("value_rowids[", i, "] = ", rowids[i],
+                             " is out of order or not in [0, ", rows, ")");
     }
     ++splits[static_cast<size_t>(rowids[i]) + 1];
   }

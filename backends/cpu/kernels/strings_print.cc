@@ -243,13 +243,13 @@ Tensors DecodeBase64(const NoAttrs&, const NodeView&, std::span<const Tensor> in
   return MapStrings(in[0], [&](std::string text) -> Result<std::string> {
     const bool whole = text.size() % 4 == 0;
     for (int i = 0; whole && i < 2 && text.ends_with('='); ++i) text.pop_back();
-    if (text.size() % 4 == 1) return InvalidArgument("it has a digit of base 64 too many");
+    if (text.size() % 4 == 1) return InvalidArgument("its length is impossible in base64");
     std::string out;
     uint32_t bits = 0;
     int count = 0;
     for (char c : text) {
       const size_t digit = kDigits64.find(c);
-      if (digit == kDigits64.npos) return InvalidArgument("it holds what is no digit of base 64");
+      if (digit == kDigits64.npos) return InvalidArgument("it has a character outside base64");
       bits = bits << 6 | static_cast<uint32_t>(digit);
       count += 6;
       if (count >= 8) {

@@ -17,7 +17,7 @@ bool IsSanitized() {
 Result<const PatternFunctions*> Load() {
   Dl_info self = {};
   if (dladdr(reinterpret_cast<const void*>(&FindPatternFunctions), &self) == 0) {
-    return Unsupported("patterns: the library does not find itself");
+    return Unsupported("patterns: the path of the library is unknown");
   }
   const std::string library(self.dli_fname);
   const std::string module =

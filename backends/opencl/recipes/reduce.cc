@@ -171,7 +171,7 @@ Result<Recipe> Reduce(const ReduceAttrs& attrs, const NodeView& node, const Capa
   const ReduceLoops loops = MakeReduceLoops(in.shape, axes);
   const std::string kind(node.op->name.substr(std::string_view("Reduce").size()));
   if (kind == "Mean" && IsInteger(in.dtype) && loops.count == 0 && loops.outputs > 0) {
-    return InvalidArgument("the mean of no integers");
+    return InvalidArgument("the mean of no integers is undefined");
   }
   const int64_t most = std::max(in.elements(), loops.outputs);
   Recipe recipe;

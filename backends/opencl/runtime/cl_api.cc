@@ -126,7 +126,7 @@ std::string ForkedAway() {
   if (first == 0 || first == getpid()) return "";
   return StrCat("this process was forked from one (", first,
                 ") that had used OpenCL, whose drivers ",
-                "do not work on in a child: fork before the first use of OpenCL, or start the ",
+                "do not work in a child: fork before the first use of OpenCL, or start the ",
                 "child by exec");
 }
 

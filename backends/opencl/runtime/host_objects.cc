@@ -45,7 +45,7 @@ Status CheckContext(cl_context theirs, cl_context ours, std::string_view what) {
 Result<WrappedMemory> ClDevice::WrapMemory(void* buffer, int64_t offset, int64_t bytes) {
   if (buffer == nullptr) return Refuse(InvalidArgument("the cl_mem is null"));
   if (offset < 0 || bytes <= 0) {
-    return Refuse(InvalidArgument(bytes, " bytes at ", offset, " of a cl_mem"));
+    return Refuse(InvalidArgument(bytes, " bytes at ", offset, " are no range of a cl_mem"));
   }
   auto raw = static_cast<cl_mem>(buffer);
   const auto lock = Caller();

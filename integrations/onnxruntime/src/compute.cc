@@ -107,7 +107,7 @@ void Compute::Run(OrtKernelContext* context) const {
     const OrtValue* value = nullptr;
     Check(Ort().KernelContext_GetInput(context, input.index, &value));
     if (value == nullptr) {
-      throw Failure(kOrtInvalidArgument, "oncilla: input '" + input.name + "' is not there");
+      throw Failure(kOrtInvalidArgument, "oncilla: input '" + input.name + "' is missing");
     }
     inputs.emplace_back(input.name, InputOf(value, input.name));
   }

@@ -54,7 +54,7 @@ OrtStatus* Guard(F&& body) noexcept {
   } catch (const std::exception& e) {
     return Ort().CreateStatus(kOrtFail, e.what());
   } catch (...) {
-    return Ort().CreateStatus(kOrtFail, "oncilla: a failure that says nothing of itself");
+    return Ort().CreateStatus(kOrtFail, "oncilla: an exception of an unknown type");
   }
 }
 

@@ -50,7 +50,7 @@ TRITONSERVER_Error* Guard(F&& body) noexcept {
   } catch (const std::exception& e) {
     return TRITONSERVER_ErrorNew(kInternal, e.what());
   } catch (...) {
-    return TRITONSERVER_ErrorNew(kInternal, "oncilla: a failure that says nothing of itself");
+    return TRITONSERVER_ErrorNew(kInternal, "oncilla: an exception of an unknown type");
   }
 }
 

@@ -146,7 +146,7 @@ void ServedModel::Close() {
   model_.reset();
   bytes += Value(session_->Close());
   session_.reset();
-  Log(kInfo, "oncilla: unloaded " + label_ + ", " + std::to_string(bytes) + " bytes given back");
+  Log(kInfo, "oncilla: unloaded " + label_ + ", " + std::to_string(bytes) + " bytes freed");
 }
 
 }  // namespace oncilla::triton

@@ -51,7 +51,7 @@ size_t ElementsOf(const InputView& input) {
   for (const int64_t size : input.dims) {
     if (size < 0) {
       throw Failure(kInvalidArgument,
-                    Named(input) + " has the shape " + ShapeText(input.dims) + ", not all sizes");
+                    Named(input) + " has the shape " + ShapeText(input.dims) + "; give all sizes");
     }
     if (size == 0) empty = true;
     overflow |=

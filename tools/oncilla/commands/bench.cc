@@ -255,7 +255,7 @@ Status CheckFlags(const BenchFlags& flags, const std::string& device) {
     return Status();
   }
   if (!model && !flags.roofline.empty()) return BadOption("--roofline needs a MODEL to measure");
-  if (!model) return BadOption("MODEL is required, but for --peaks");
+  if (!model) return BadOption("MODEL is required, except with --peaks");
   if (flags.fail_on_plain && device == "cpu:plain") {
     return BadOption("--fail-on-plain: everything is plain on --device cpu:plain");
   }
@@ -420,7 +420,7 @@ Action AddBench(CLI::App& app) {
   AddPlacement(app, flags->model);
   app.add_flag("--json", flags->json, "One JSON document, with every sample");
   app.footer(
-      "Inputs without a file are made up as by run --random.\n"
+      "Inputs without a file get random values, as by run --random.\n"
       "Examples:\n"
       "  oncilla bench mobilenet/ --shape image=1x224x224x3\n"
       "  oncilla bench model.onnx --device cpu --threads 2 --samples 50 --json\n"

@@ -478,7 +478,7 @@ Action AddConvert(CLI::App& app) {
       ->capture_default_str();
   flags->input.AddTo(app);
   app.remove_option(app.get_option("--random"));
-  app.get_option("--seed")->description("Seed of the inputs that are made up for the check");
+  app.get_option("--seed")->description("Seed of the random inputs for the check");
   app.get_option("--input")->description("An input for the check, as run takes it");
   app.get_option("--shape")->description("Sizes to fix in the converted model, as 1x224x224x3");
   app.add_option("--threads", flags->threads, "Threads for the check (0: all processors)")

@@ -50,7 +50,7 @@ Result<std::vector<NamedTensor>> MakeFeeds(const Signature& signature, int64_t o
     }
     if (info.kind != TensorInfo::Kind::kTensor) {
       return InvalidArgument("input '", info.name, "' is a ", TypeText(info),
-                             ", for which nothing is made up");
+                             ", for which there are no random values");
     }
     ONCILLA_ASSIGN(const Shape shape, SettledShape(info, flags, sized));
     if (info.dtype == DType::kString) {
@@ -171,7 +171,7 @@ Result<CheckResult> Check(Model& source, Model& result, const Signature& signatu
     return check;
   }
   return In(std::move(refused),
-            "the source does not take made-up inputs; give --input NAME=FILE, or --no-verify");
+            "the source fails on random inputs; give --input NAME=FILE, or --no-verify");
 }
 
 }  // namespace oncilla::tool

@@ -257,7 +257,7 @@ Status Doctor(const DoctorFlags& flags) {
   if (ill.empty()) return Status();
   return WithStage(
       Error(Code::kDataLoss, ill, " cannot be relied on: use another device (--device), ",
-            "or another driver, and tell its makers"),
+            "or another driver, and report it to the vendor"),
       Stage::kRun);
 }
 

@@ -116,7 +116,7 @@ Status MakePlanOf(const InspectFlags& flags, Inspected& in) {
   const WorkScope scope(limits);
   auto plan = in.executor->PlanFor(in.feeds);
   if (!limited && plan.status().code() == Code::kResourceExhausted) {
-    return In(plan.status(), "planning, which --memory-limit gives another bound");
+    return In(plan.status(), "planning (--memory-limit sets another bound)");
   }
   ONCILLA_ASSIGN(in.plan, std::move(plan));
   return {};

@@ -63,13 +63,13 @@ Status ReadShape(Scanner& scanner, Shape& shape) {
   if (!scanner.Take("(")) return DataLoss("its header has no shape");
   while (!scanner.Take(")")) {
     const std::optional<int64_t> size = scanner.Number();
-    if (!size || *size < 0) return DataLoss("its header holds a shape that is none");
+    if (!size || *size < 0) return DataLoss("the shape in its header is malformed");
     shape.push_back(*size);
     if (shape.rank() > kMaxRank) {
       return Unsupported("it has more than ", kMaxRank, " dimensions");
     }
     if (!scanner.Take(",")) {
-      if (!scanner.Take(")")) return DataLoss("its header holds a shape that is none");
+      if (!scanner.Take(")")) return DataLoss("the shape in its header is malformed");
       break;
     }
   }
@@ -161,7 +161,7 @@ Result<Element> ParseElement(std::string_view descr) {
     element.bytes = kind == 'U' ? SaturatingMul(size, 4) : size;
   }
   if (element.dtype == DType::kInvalid) {
-    return Unsupported("its element type '", descr, "' is none of the engine's");
+    return Unsupported("its element type '", descr, "' is not supported");
   }
   return element;
 }

@@ -48,7 +48,7 @@ Result<Directory> FindDirectory(Span file) {
     if (at >= 20 && Number(file, at - 20, 4) == kLocator64) {
       const uint64_t end64 = Number(file, at - 20 + 8, 8);
       if (end64 > file.size() || file.size() - end64 < 56 || Number(file, end64, 4) != kEnd64) {
-        return Damaged("its ZIP64 directory is not where it says");
+        return Damaged("its ZIP64 directory is not at the offset that its locator gives");
       }
       directory = {Number(file, end64 + 48, 8), Number(file, end64 + 40, 8),
                    Number(file, end64 + 32, 8)};
@@ -88,7 +88,7 @@ Result<std::vector<Member>> ReadDirectory(Span file) {
   std::vector<Member> members;
   while (!rest.empty()) {
     if (rest.size() < kHeaderBytes || Number(rest, 0, 4) != 0x02014b50) {
-      return Damaged("a directory entry is none");
+      return Damaged("a directory entry lacks its signature");
     }
     const size_t name = Number(rest, 28, 2), extra = Number(rest, 30, 2),
                  comment = Number(rest, 32, 2);
@@ -119,7 +119,7 @@ Result<Span> Packed(Span file, const Member& member) {
     return Damaged("a member lies outside the file");
   }
   const Span local = file.subspan(member.header_offset);
-  if (Number(local, 0, 4) != 0x04034b50) return Damaged("a member's header is none");
+  if (Number(local, 0, 4) != 0x04034b50) return Damaged("a member's header lacks its signature");
   const size_t skip = kLocalBytes + Number(local, 26, 2) + Number(local, 28, 2);
   if (skip > local.size() || member.packed_bytes > local.size() - skip) {
     return Damaged("a member lies outside the file");
