@@ -46,6 +46,14 @@ struct WindowPlace {
     }
     return true;
   }
+  // The input pixel of the first tap, where all of them lie in the input.
+  int64_t FirstPixel() const {
+    int64_t pixel = sample;
+    for (size_t i = 0; i < kMaxSpatial; ++i) {
+      pixel = pixel * g.axis[i].in + g.axis[i].start(at[i]);
+    }
+    return pixel;
+  }
   WindowAxis::Taps Seen(size_t i, bool whole) const {
     return whole ? WindowAxis::Taps{0, g.axis[i].kernel} : g.axis[i].Seen(at[i]);
   }

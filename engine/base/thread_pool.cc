@@ -28,11 +28,19 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 
-// A joined worker that takes this much longer than the caller to end has probably lost its core.
-constexpr microseconds kJoinSpin{50};
-// After that, workers sleep instead of watching for this many calls: a sleeper that wakes preempts
-// the program that took the core, a watcher burns its time slice and loses the core in mid-chunk.
-// Each relapse doubles the number.
+// How much longer than a chunk the caller watches for a joined worker to end before it sleeps: to
+// sleep and be woken takes tens of microseconds, which a call of some hundred would feel.
+constexpr microseconds kJoinSpin{50}, kLongestJoinSpin{500};
+// A joined worker that ends later than a chunk and this much after the caller has lost its core to
+// another program: systems give time slices of a millisecond and more. Interrupts, and waking the
+// caller, take less.
+constexpr microseconds kCoreLost{500};
+// Workers then sleep instead of watching for this many calls: a sleeper that wakes preempts the
+// program that took the core, a watcher burns its time slice and loses the core in mid-chunk. Each
+// loss doubles the number for the next one, and each kFirstPenalty calls of watching without a loss
+// halve it. A program that stays is thus met by long sleep, while the interruptions that any system
+// has, some in a second, cost a thousandth of the calls. What is late while workers sleep counts
+// for nothing: they may have woken late.
 constexpr int kFirstPenalty = 256, kLongestPenalty = 1 << 14;
 
 constexpr size_t kCacheLine = 128;  // two lines: CPUs fetch them in pairs
@@ -128,37 +136,40 @@ struct ThreadPool::State {
     }
   }
 
-  // Waits for the workers that joined. `patience`: a longer wait means that one lost its core.
-  void Join(Clock::duration patience) {
+  // Waits for the workers that joined; `chunk`: how long one of the caller's took.
+  void Join(Clock::duration chunk) {
     if (active.value.load() == 0) return AfterJoin(false);
+    const bool watching = spinning.load(std::memory_order_relaxed);
+    const Clock::duration spin_for =
+        watching ? std::min<Clock::duration>(kJoinSpin + chunk, kLongestJoinSpin) : kJoinSpin;
     const Clock::time_point begin = Clock::now();
     bool asleep = false;
     for (int turn = 1;; ++turn) {
       const uint32_t left = active.value.load();
       if (left == 0) break;
       Pause();
-      if (!asleep && (turn % 32 != 0 || Clock::now() - begin < kJoinSpin)) continue;
+      if (!asleep && (turn % 32 != 0 || Clock::now() - begin < spin_for)) continue;
       // Leave the core, so that the system can move a preempted worker here.
       asleep = true;
       caller_sleeps.store(true);
       if (const uint32_t now = active.value.load(); now != 0) active.Wait(now);
       caller_sleeps.store(false);
     }
-    AfterJoin(asleep && Clock::now() - begin > patience);
+    AfterJoin(asleep && Clock::now() - begin > kCoreLost + chunk);
   }
 
   void AfterJoin(bool core_lost) {
     if (spin.count() <= 0) return;
-    if (core_lost) {
-      const bool relapse = quiet_calls < penalty_length;
-      penalty_length = relapse ? std::min(2 * penalty_length, kLongestPenalty) : kFirstPenalty;
-      penalty = penalty_length;
+    if (penalty > 0) {
+      if (--penalty == 0) spinning.store(true, std::memory_order_relaxed);
+    } else if (core_lost) {
+      penalty = next_penalty;
+      next_penalty = std::min(2 * next_penalty, kLongestPenalty);
       quiet_calls = 0;
       spinning.store(false, std::memory_order_relaxed);
-    } else if (penalty > 0) {
-      if (--penalty == 0) spinning.store(true, std::memory_order_relaxed);
-    } else if (quiet_calls < kLongestPenalty) {
-      ++quiet_calls;
+    } else if (next_penalty > kFirstPenalty && ++quiet_calls == kFirstPenalty) {
+      next_penalty /= 2;
+      quiet_calls = 0;
     }
   }
 
@@ -173,9 +184,9 @@ struct ThreadPool::State {
   std::exception_ptr failure;  // written by whoever set `failed`, read by the caller after joining
 
   const microseconds spin;
-  // Of the caller that is `busy`: calls left without watching; how long the last such time was;
-  // calls since it ended.
-  int penalty = 0, penalty_length = kFirstPenalty, quiet_calls = kLongestPenalty;
+  // Of the caller that is `busy`: calls left without watching; how many the next loss of a core
+  // costs; calls with watching since one was lost, or since that number was halved.
+  int penalty = 0, next_penalty = kFirstPenalty, quiet_calls = 0;
 
   alignas(kCacheLine) WaitWord epoch;
   std::atomic<uint32_t> sleepers{0};
@@ -236,8 +247,7 @@ void ThreadPool::Run(int64_t n, int64_t grain, Body body, void* context, const E
   const int64_t taken = s.Drain(0);
   s.open.store(false);
   // A worker may rightly be one chunk behind.
-  const Clock::duration chunk = (Clock::now() - begin) / std::max<int64_t>(taken, 1);
-  s.Join(kJoinSpin + chunk);
+  s.Join((Clock::now() - begin) / std::max<int64_t>(taken, 1));
   const std::exception_ptr failure = std::exchange(s.failure, nullptr);
   s.failed.store(false, std::memory_order_relaxed);
   s.busy.store(false, std::memory_order_release);

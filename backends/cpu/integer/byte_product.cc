@@ -7,6 +7,7 @@
 #include "backends/cpu/integer/byte_product.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 
@@ -186,8 +187,7 @@ HWY_INLINE void StoreRequantized(const ByteBlock& b, const int32_t* sums, int64_
   constexpr hn::Rebind<T, Ints> narrow;
   StoreTile(b, sums, row, rows, first, narrow, [&](int64_t c) HWY_ATTR {
     const RuleLanes<kFixed> lanes(*b.rule, c);
-    return [lanes](IntVector sum)
-               HWY_ATTR { return hn::DemoteTo(hn::Rebind<T, Ints>(), lanes(sum)); };
+    return [lanes](IntVector sum) HWY_ATTR { return Narrowed<T>(lanes(sum)); };
   });
 }
 void StoreSums(const ByteBlock& b, const int32_t* sums, int64_t row, int64_t rows, int64_t first) {
@@ -342,6 +342,11 @@ class Columns {
 constexpr int64_t kFilledAtOnce = 1 << 17, kFilledBefore = 1 << 20;
 // The least number of pieces of a product, and the most bytes of weights of a piece.
 constexpr int64_t kPieces = 16, kWeightsAtOnce = 384 << 10;
+// A product of so many rows is shared out by rows alone if each worker's cache holds the weights:
+// what one layer writes is then read by the same worker in the next.
+constexpr int64_t kManyRows = 192, kWeightsInCache = 1 << 20;
+// Rows of a block.
+constexpr int64_t kMostBlockRows = 96, kLeastBlockRows = 24;
 
 class ByteProduct {
  public:
@@ -376,7 +381,7 @@ class ByteProduct {
       }
       return RunPieces(rows_.in_place, rows_.step);
     }
-    if (SaturatingMul(rows_.count, row_bytes) <= kFilledBefore) {
+    if (!ByRows() && SaturatingMul(rows_.count, row_bytes) <= kFilledBefore) {
       const auto filled =
           std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(rows_.count * row_bytes));
       ParallelFor(threads_, rows_.count, GrainOf(k_ * 64, 64), [&](int64_t begin, int64_t end) {
@@ -384,13 +389,18 @@ class ByteProduct {
       });
       return RunPieces(filled.get(), row_bytes);
     }
-    const int64_t grain = std::clamp<int64_t>(kFilledAtOnce / row_bytes, 12, 96);
+    const int64_t blocks =
+        BlocksOf(std::clamp<int64_t>(kFilledAtOnce / row_bytes, 12, kMostBlockRows));
+    const int64_t block_bytes = (rows_.count + blocks - 1) / blocks * row_bytes;
     const auto filled = std::make_unique_for_overwrite<std::byte[]>(
-        static_cast<size_t>(WorkersOf(threads_) * grain * row_bytes));
-    ParallelForWorkers(threads_, rows_.count, grain, [&](int64_t begin, int64_t end, int worker) {
-      std::byte* x = filled.get() + worker * grain * row_bytes;
-      FillRows(begin, end, x);
-      RunBlock(x, row_bytes, begin, end, 0, panels_);
+        static_cast<size_t>(WorkersOf(threads_) * block_bytes));
+    ParallelForWorkers(threads_, blocks, 1, [&](int64_t first, int64_t last, int worker) {
+      std::byte* x = filled.get() + worker * block_bytes;
+      for (int64_t i = first; i < last; ++i) {
+        const int64_t row = rows_.count * i / blocks, past = rows_.count * (i + 1) / blocks;
+        FillRows(row, past, x);
+        RunBlock(x, row_bytes, row, past, 0, panels_);
+      }
     });
   }
 
@@ -418,12 +428,24 @@ class ByteProduct {
     HWY_DYNAMIC_DISPATCH(MultiplyBlock)(block, first, last);
   }
 
+  int64_t weight_bytes() const { return SaturatingMul(panels_, block_.panel_bytes); }
+  bool ByRows() const { return rows_.count >= kManyRows && weight_bytes() <= kWeightsInCache; }
+  // Blocks of at most `most` rows each, as many for each worker.
+  int64_t BlocksOf(int64_t most) const {
+    const int64_t count = rows_.count, workers = WorkersOf(threads_);
+    const int64_t pieces = std::min(kPieces, (count + kLeastBlockRows - 1) / kLeastBlockRows);
+    const int64_t blocks = std::max((count + most - 1) / most, pieces);
+    return std::min(count, (blocks + workers - 1) / workers * workers);
+  }
+
   // All rows are filled: divides the product into pieces of rows and panels. Pieces of the same
   // panels follow one another, so that a worker keeps their weights in its cache.
   void RunPieces(const std::byte* x, int64_t step) const {
-    const int64_t blocks = (rows_.count + 95) / 96;
-    int64_t groups = std::max((kPieces + blocks - 1) / blocks,
-                              SaturatingMul(panels_, block_.panel_bytes) / kWeightsAtOnce);
+    const bool by_rows = ByRows();
+    const int64_t blocks =
+        by_rows ? BlocksOf(kMostBlockRows) : (rows_.count + kMostBlockRows - 1) / kMostBlockRows;
+    int64_t groups =
+        by_rows ? 1 : std::max((kPieces + blocks - 1) / blocks, weight_bytes() / kWeightsAtOnce);
     groups = std::clamp<int64_t>(groups, 1, panels_);
     ParallelFor(threads_, blocks * groups, 1, [&](int64_t begin, int64_t end) {
       for (int64_t piece = begin; piece < end; ++piece) {
@@ -505,8 +527,12 @@ void CopyBytes(const std::byte* from, int64_t n, std::byte* to) {
     std::memcpy(to, &first, sizeof(Word));
     std::memcpy(to + n - sizeof(Word), &last, sizeof(Word));
   };
-  if (n > 16) {
+  if (n > 64) {
     std::memcpy(to, from, static_cast<size_t>(n));
+  } else if (n > 32) {
+    both_ends(std::array<uint64_t, 4>{});
+  } else if (n > 16) {
+    both_ends(std::array<uint64_t, 2>{});
   } else if (n >= 8) {
     both_ends(uint64_t{});
   } else if (n >= 4) {
@@ -525,6 +551,14 @@ void ByteFiller::Fill(const std::byte* x, int64_t n, std::byte* row, int64_t at)
     HWY_DYNAMIC_DISPATCH(FlipRow)(x, n, to);
   } else {
     CopyBytes(x, n, to);
+  }
+}
+
+void ByteFiller::FillRuns(const std::byte* x, std::span<const ByteRun> runs, std::byte* row) const {
+  if (layout_.quads && !is_signed_) {
+    for (const ByteRun& run : runs) CopyBytes(x + run.from, run.bytes, row + run.at);
+  } else {
+    for (const ByteRun& run : runs) Fill(x + run.from, run.bytes, row, run.at);
   }
 }
 

@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,11 @@ int64_t PackedByteSize(int64_t k, int64_t n);
 // Packs panels [first, last).
 void PackBytes(const ByteMatrix& w, int64_t first, int64_t last, std::byte* to);
 
+// Bytes of x, counted from some place in it on, that stand side by side in a row from `at` on.
+struct ByteRun {
+  int64_t from = 0, at = 0, bytes = 0;
+};
+
 // Writes bytes of x in the form that a product reads.
 class ByteFiller {
  public:
@@ -60,6 +66,8 @@ class ByteFiller {
       : layout_(LayoutOfBytes()), is_signed_(is_signed), zero_(zero) {}
   // n of them, to place `at` of a row.
   void Fill(const std::byte* x, int64_t n, std::byte* row, int64_t at = 0) const;
+  // Many runs, the same for each of many rows.
+  void FillRuns(const std::byte* x, std::span<const ByteRun> runs, std::byte* row) const;
   // n that stand for the real number 0.
   void FillZeros(int64_t n, std::byte* row) const;
 

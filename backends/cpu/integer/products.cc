@@ -1,13 +1,12 @@
 // Fast ConvInteger and MatMulInteger of bytes with sums in i32, with what follows the sums in the
 // same step (byte_product.h). Weights are packed once where they are constants, else in each run.
-#include "engine/ops/nn/integer.h"
-
 #include <algorithm>
 #include <vector>
 
-#include "backends/cpu/integer/byte_product.h"
 #include "backends/cpu/fast/fast.h"
+#include "backends/cpu/integer/byte_product.h"
 #include "backends/cpu/windows.h"
+#include "engine/ops/nn/integer.h"
 
 namespace oncilla::cpu {
 namespace {
@@ -92,7 +91,11 @@ class FastConvInteger : public CpuKernel {
  public:
   FastConvInteger(const NodeView& node, ConvIntegerAttrs attrs, const WindowGeometry& g,
                   bool packed)
-      : CpuKernel(node), epilogue_(std::move(attrs.epilogue)), g_(g), packed_(packed) {}
+      : CpuKernel(node),
+        epilogue_(std::move(attrs.epilogue)),
+        g_(g),
+        runs_(RunsOfWholeWindow(g)),
+        packed_(packed) {}
   std::string description() const override { return Describe(epilogue_, packed_); }
   int64_t scratch_bytes() const override {
     return packed_ ? 0 : PackedByteSize(depth(), g_.out_channels);
@@ -129,15 +132,37 @@ class FastConvInteger : public CpuKernel {
            });
   }
 
+  // The runs of contiguous taps of a window inside the input: offsets from its first tap.
+  static std::vector<ByteRun> RunsOfWholeWindow(const WindowGeometry& g) {
+    const WindowAxis &depth = g.axis[0], &height = g.axis[1], &width = g.axis[2];
+    const int64_t channels = g.in_channels;
+    const int64_t taps = width.dilation == 1 ? width.kernel : 1;  // side by side
+    std::vector<ByteRun> runs;
+    for (int64_t kd = 0; kd < depth.kernel; ++kd) {
+      for (int64_t kh = 0; kh < height.kernel; ++kh) {
+        const int64_t line = (kd * depth.dilation * height.in + kh * height.dilation) * width.in;
+        for (int64_t kw = 0; kw < width.kernel; kw += taps) {
+          const int64_t tap = (kd * height.kernel + kh) * width.kernel + kw;
+          runs.push_back(
+              {(line + kw * width.dilation) * channels, tap * channels, taps * channels});
+        }
+      }
+    }
+    return runs;
+  }
+
   // Gathers the windows of output pixels. Pixels that are contiguous are copied at once.
   void FillWindows(const ByteFiller& filler, const std::byte* x, int64_t first, int64_t last,
                    std::byte* to) const {
     const int64_t channels = g_.in_channels, row_bytes = LayoutOfBytes().RowBytes(depth());
     WindowPlace place(g_, first);
     for (; first < last; ++first, to += row_bytes, place.Next()) {
-      const bool whole = place.SeesWhole();
-      if (!whole) filler.FillZeros(depth(), to);
-      ForTapRuns(place, whole, [&](int64_t at, int64_t tap, int64_t count) {
+      if (place.SeesWhole()) {
+        filler.FillRuns(x + place.FirstPixel() * channels, runs_, to);
+        continue;
+      }
+      filler.FillZeros(depth(), to);
+      ForTapRuns(place, false, [&](int64_t at, int64_t tap, int64_t count) {
         filler.Fill(x + at * channels, count * channels, to, tap * channels);
       });
     }
@@ -145,6 +170,7 @@ class FastConvInteger : public CpuKernel {
 
   const IntegerEpilogue epilogue_;
   const WindowGeometry g_;
+  const std::vector<ByteRun> runs_;
   const bool packed_;
 };
 

@@ -2,8 +2,8 @@
 // and zero point for all.
 #include "engine/ops/math/quantize.h"
 
-#include "backends/cpu/integer/element_bytes.h"
 #include "backends/cpu/fast/fast.h"
+#include "backends/cpu/integer/element_bytes.h"
 #include "engine/tensor/scalar.h"
 
 namespace oncilla::cpu {

@@ -17,6 +17,20 @@ namespace oncilla::cpu::HWY_NAMESPACE {
 using Ints = hn::ScalableTag<int32_t>;
 using IntVector = hn::Vec<Ints>;
 
+// Integers that a T holds as such.
+template <class T>
+HWY_INLINE hn::Vec<hn::Rebind<T, Ints>> Narrowed(IntVector x) {
+  constexpr hn::Rebind<T, Ints> narrow;
+#if HWY_TARGET == HWY_AVX3
+  // The lowest byte of each: two shuffles, where DemoteTo, which also cuts to the bounds, takes
+  // three and a mask.
+  if constexpr (sizeof(T) == 1) {
+    return hn::BitCast(narrow, hn::U8FromU32(hn::BitCast(hn::RebindToUnsigned<Ints>(), x)));
+  }
+#endif
+  return hn::DemoteTo(narrow, x);
+}
+
 // MultiplyFixed of engine/ops/nn/integer.h, lane by lane.
 HWY_INLINE IntVector MultiplyFixedLanes(IntVector x, IntVector multiplier, IntVector shift) {
   constexpr Ints d;
@@ -79,7 +93,11 @@ struct RuleLanes<false> {
   HWY_INLINE IntVector operator()(IntVector x) const {
     const auto value = hn::Mul(hn::ConvertTo(Floats(), x), scale);
     // A NaN becomes `least`: the comparison is false for it.
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
+    const auto above = hn::Max(value, least);  // x86 returns the second operand if one is NaN
+#else
     const auto above = hn::IfThenElse(hn::Gt(value, least), value, least);
+#endif
     const auto rounded = hn::Add(hn::Min(above, most), hn::Set(Floats(), kMagic));
     return hn::Add(hn::BitCast(Ints(), rounded), zero);
   }
@@ -120,12 +138,12 @@ HWY_INLINE void RequantizeSums(const RequantizeRule& rule, const int32_t* x, int
   if (!rule.many) {
     const RuleLanes<kFixed> lanes(rule, 0);
     for (; i + kLanes <= n; i += kLanes) {
-      hn::StoreU(hn::DemoteTo(narrow, lanes(moved(hn::LoadU(d, x + i)))), narrow, y + i);
+      hn::StoreU(Narrowed<T>(lanes(moved(hn::LoadU(d, x + i)))), narrow, y + i);
     }
   }
   for (; i + kLanes <= n; i += kLanes) {
     const RuleLanes<kFixed> lanes(rule, place + i);
-    hn::StoreU(hn::DemoteTo(narrow, lanes(moved(hn::LoadU(d, x + i)))), narrow, y + i);
+    hn::StoreU(Narrowed<T>(lanes(moved(hn::LoadU(d, x + i)))), narrow, y + i);
   }
   for (; i < n; ++i) {
     RequantizeRule one = rule;
