@@ -163,6 +163,8 @@ Tensors SparseReduce(const SparseReduceAttrs& attrs, const NodeView&, std::span<
     const int64_t *x = groups[static_cast<size_t>(a)], *y = groups[static_cast<size_t>(b)];
     return std::lexicographical_compare(x, x + groups.rank, y, y + groups.rank);
   });
+  // The entries of a group are adjacent now: where each group begins, and its indices in the
+  // output.
   IntList begins;
   for (size_t i = 0; i < order.size(); ++i) {
     const int64_t* own = groups[static_cast<size_t>(order[i])];
@@ -183,6 +185,7 @@ Tensors SparseReduce(const SparseReduceAttrs& attrs, const NodeView&, std::span<
   ONCILLA_ASSIGN(Tensor values, Tensor::Allocate({in[1].dtype(), {count}}));
   DispatchDType(in[1].dtype(), [&]<class T>(TypeTag<T>) {
     if constexpr (!std::is_same_v<T, bool>) {
+      // f16 and bf16 are added in f32.
       using Wide = std::conditional_t<kNarrowFloat<T>, float, T>;
       const auto x = in[1].As<T>();
       for (size_t g = 0; g < static_cast<size_t>(count); ++g) {

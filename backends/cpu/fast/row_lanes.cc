@@ -427,7 +427,7 @@ double Combine(RowReduction kind, double a, double b) {
     case RowReduction::kLogSumExp: {
       if (std::isnan(a) || std::isnan(b)) return a + b;
       const double high = std::max(a, b), low = std::min(a, b);
-      // Of equal infinities there is no difference.
+      // The difference of two equal infinities would be NaN.
       return std::isinf(low) || std::isinf(high) ? high : high + std::log1p(std::exp(low - high));
     }
     default:

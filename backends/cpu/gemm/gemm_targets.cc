@@ -147,6 +147,9 @@ TileArgs<B> ArgsOf(const Product<float, B>& p) {
   return t;
 }
 
+// Computes a block: for each part of K, tile of rows and panel of columns it sets the arguments of
+// the tile and calls the function for the tile's size. The first part starts the sums with bias and
+// residual, later ones add to C, and only the last one applies the activation.
 template <class B, bool kGated>
 void RunBlockOf(const Product<float, B>& p, const Block& block) {
   if constexpr (std::is_same_v<B, float>) {
@@ -206,6 +209,7 @@ void RunBlockOf(const Product<float, B>& p, const Block& block) {
     t.run = p.run * (pass + 1) / passes - k;
     first = pass == 0;
     last = pass == passes - 1;
+    // Another part of K: the gated rows are filled again.
     gated_tile = -1;
     if (block.panels_outside) {
       for (int64_t panel = block.first_panel; panel < block.last_panel; ++panel) {

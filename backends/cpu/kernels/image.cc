@@ -231,6 +231,7 @@ Status ProjectImage(const ProjectImageAttrs& attrs, const Args& args) {
         const auto row = static_cast<float>(r % out[1]);
         for (int64_t i = 0; i < out[2]; ++i, to += depth) {
           const auto column = static_cast<float>(i);
+          // The projective transform of the output's pixel; where k is 0 it lies at infinity.
           const float k = t[6] * column + t[7] * row + 1.0f;
           if (k == 0) {
             std::fill_n(to, depth, fill);

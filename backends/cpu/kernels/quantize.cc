@@ -57,6 +57,8 @@ struct Quantizer {
   float factor = 1;
   double scale = 1, first = 0;
 
+  // Widens the given range, so that it contains 0 and is not empty, to the range that is stored,
+  // and computes the factor from real numbers to steps of T.
   Quantizer(const QuantizeRangeAttrs& a, float low, float high) : attrs(a) {
     least = std::min(0.0f, low);
     const float epsilon = std::max(1.0f, std::max(std::abs(low), std::abs(high))) *
@@ -186,6 +188,9 @@ Status Steps(const RoundToStepsAttrs& attrs, const Args& args) {
         }
       });
     }
+    // The coarser of the steps by which `least` and `most` would each reach their end of the
+    // integers, so that both fit. The other bound then follows from the step. A bound asks for no
+    // step where it or its end is 0, or where their signs differ.
     constexpr T kNone = std::numeric_limits<T>::max();
     const T by_least = lowest * least > 0 ? lowest / least : kNone;
     const T by_most = highest * most > 0 ? highest / most : kNone;

@@ -128,6 +128,7 @@ Result<Recipe> MakeScatter(const Scatter& s, const NodeView& node, const Capabil
   const TensorDesc y = node.outputs[0].desc();
   const int64_t bytes = BytesOf(y.dtype);
   Recipe recipe;
+  // y begins as a copy of x.
   AddMove(recipe, {0, 0, 0, 0, {{y.elements(), 1, 1}}}, bytes, caps);
   if (s.updates == 0) return recipe;
   if (s.updates > std::numeric_limits<int32_t>::max()) {
@@ -152,6 +153,7 @@ Result<Recipe> MakeScatter(const Scatter& s, const NodeView& node, const Capabil
   auto add_shape = [&](DispatchBuilder& b) {
     for (const auto& [name, value] : s.shape) b.Arg(name, value);
   };
+  // With a reduction: one launch, each of whose work-items goes through all updates in order.
   if (s.reduction != Reduction::kNone) {
     // Enough work-items for the device; the result does not depend on their number.
     const Tuning& tuning = TuningOf(caps);
@@ -169,6 +171,7 @@ Result<Recipe> MakeScatter(const Scatter& s, const NodeView& node, const Capabil
     b.Items(inner * classes, caps.Group(grouped ? tuning.loop_group : 1)).AddTo(recipe);
     return recipe;
   }
+  // Without one the last update of a row wins: one launch finds it, one writes it.
   const Scratch last = recipe.AddScratch(std::max<int64_t>(rows, 1) * 4, caps);
   AddFill(recipe, last, std::max<int64_t>(rows, 1), -1, 4, caps);
   DispatchBuilder mark = begin("scatter_mark");

@@ -177,6 +177,8 @@ Result<HostDevice> Borrow(const HostHandles& handles) {
     ONCILLA_ASSIGN(api, OpenApi(library));
   }
   auto* context = static_cast<cl_context>(handles.context);
+  // The context's devices. This is the first call that takes the handle, so it also shows whether
+  // the handle is valid.
   size_t bytes = 0;
   cl_int error = api->GetContextInfo(context, CL_CONTEXT_DEVICES, 0, nullptr, &bytes);
   std::vector<cl_device_id> devices(error == CL_SUCCESS ? bytes / sizeof(cl_device_id) : 0);

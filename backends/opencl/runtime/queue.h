@@ -41,7 +41,7 @@ class ClEvent : public Event {
 
 // The health of a device, which its queues share.
 struct QueueHealth {
-  std::atomic<bool> hung{false};  // some work was given up
+  std::atomic<bool> hung{false};  // some work was abandoned
   // No queue that is closed waits beyond this.
   std::atomic<Deadline::duration> close_by{kNoDeadline.time_since_epoch()};
 

@@ -112,6 +112,9 @@ void Ep::Take(const OrtGraph* ort_graph, OrtSupportInfo* info) {
   const Predecessors predecessors = PredecessorsOf(graph);
   std::vector<std::vector<size_t>> groups;
   if (!asked.empty()) Judge(graph, asked, taken, reasons);
+  // Divides the claimed nodes into parts and judges each part as the model that it becomes. A node
+  // that is refused leaves its part, which may split the part, so this repeats until all parts are
+  // accepted. Without such an end nothing is claimed.
   for (int round = 0; round < kMostRounds; ++round) {
     groups = Partition(predecessors, taken);
     const auto small = [&](const std::vector<size_t>& group) {
@@ -132,6 +135,7 @@ void Ep::Take(const OrtGraph* ort_graph, OrtSupportInfo* info) {
     if (all) break;
     if (round + 1 == kMostRounds) groups.clear();
   }
+  // Claims the nodes of the parts, and reports them and the reasons of the others.
   Taken report;
   report.graph = graph.name;
   std::vector<bool> gone(graph.nodes.size());

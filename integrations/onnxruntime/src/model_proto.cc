@@ -201,6 +201,7 @@ class Writer {
         return;
       case kOrtAttrString: {
         std::string data = Read(attr, type, name);
+        // The size may include the terminating zero.
         if (!data.empty() && data.back() == '\0') data.pop_back();
         out.add_bytes(4, data);
         out.add_int32(20, kString);
@@ -208,6 +209,7 @@ class Writer {
       }
       case kOrtAttrStrings: {
         const std::string data = Read(attr, type, name);
+        // The strings follow one another, each with a terminating zero.
         for (size_t begin = 0; begin < data.size();) {
           const size_t end = std::min(data.find('\0', begin), data.size());
           out.add_bytes(9, data.data() + begin, end - begin);

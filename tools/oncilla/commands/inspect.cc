@@ -417,6 +417,8 @@ Status Inspect(const InspectFlags& flags) {
     }
     if (flags.graph) in.stages += StrCat("== ", stage, "\n", Print(graph));
   };
+  // A graph that cannot be imported with its sizes open is compiled again with those that files and
+  // --shape give.
   auto compiled = CompileModel(in.opened, {}, fetches, {}, observe);
   if (compiled.status().code() == Code::kUnimplemented &&
       !(flags.input.shapes.empty() && flags.input.inputs.empty())) {
